@@ -1,5 +1,5 @@
-// What gradients of elementwise ops have in common: they are computed in the shape of the output, and summed over what
-// was stretched on the way to the input.
+// Shared by the gradients of elementwise ops: a gradient is computed in the shape of the output, then summed over the
+// dimensions along which the input was broadcast.
 import type { GradTarget } from '../autograd/target.ts';
 import type { MapOp } from '../backends/declarations/names.ts';
 import { kernels } from '../backends/index.ts';
@@ -10,7 +10,7 @@ import { broadcastStrides, countOf, type Shape, sameShape } from '../core/shape.
 import { allocate, type Storage } from '../core/storage.ts';
 import type { Device } from '../device/device.ts';
 
-/** Elementwise kernels in one shape and dtype, with temporaries that live until done(). */
+/** Runs elementwise kernels in one shape and dtype. Its temporaries live until done(). */
 export class Calculation {
   readonly #temporaries: Storage[] = [];
   readonly dtype: DType;
@@ -39,7 +39,7 @@ export class Calculation {
   }
 }
 
-/** Sends `grad`, dense in `shape`, to an input that was stretched from `inputShape`. */
+/** Sends `grad`, dense in `shape`, to an input that was broadcast from `inputShape`. */
 export function shareReduced(target: GradTarget, grad: Storage, shape: Shape, inputShape: Shape): void {
   if (sameShape(shape, inputShape)) {
     target.share(grad);

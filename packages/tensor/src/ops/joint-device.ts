@@ -1,10 +1,10 @@
-// Operands of one operation lie on one device. Numbers lie on all.
+// Finds the device of an operation: all its tensors lie on one device. Numbers have none.
 
 import type { Operand } from '../core/tensor.ts';
 import type { Device } from '../device/device.ts';
 import { differentDevices } from '../errors.ts';
 
-/** The device of the tensors among the operands, at least one of which is a tensor; throws where they differ. */
+/** Returns the device of the tensors among the operands, of which there is at least one. Throws if they differ. */
 export function jointDevice(
   op: string,
   a: Operand,

@@ -1,5 +1,5 @@
 // The operations of a tensor as its methods. core/tensor.ts declares them; this file gives them to the class when it is
-// loaded. Where PyTorch has options that are not here, `extra` is no part of the declared type and refuses them, so
+// loaded. PyTorch has options that do not exist here; `extra`, which is not part of the declared type, refuses them, so
 // that they are not ignored.
 import { refuseOptions } from '../checks/options.ts';
 import type { DType } from '../core/dtype.ts';
@@ -316,6 +316,6 @@ const methods: TensorMethods & ThisType<Tensor> = {
   },
 };
 
-// As the methods of a class are: not enumerable.
+// Not enumerable, like the methods of a class.
 for (const [name, value] of Object.entries(methods))
   Object.defineProperty(Tensor.prototype, name, { value, writable: true, configurable: true });

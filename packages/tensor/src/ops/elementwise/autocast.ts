@@ -1,5 +1,5 @@
-// What autocast does to operands: products run in 16 bits, what sums up or grows fast in float32. All other operations
-// take what they get, and the type promotion of operands does the rest.
+// Converts operands for autocast: products run in 16 bits; operations that sum many elements or grow fast run
+// in float32. All other operations take their operands as they are, with the usual type promotion.
 import { autocastDtype, withoutAutocast } from '../../core/context.ts';
 import type { DType } from '../../core/dtype.ts';
 import { isHalf } from '../../core/dtype.ts';
@@ -10,7 +10,7 @@ type Operands = readonly (Tensor | null)[];
 
 /**
  * Runs `op` on operands in the dtype that autocast wants ('low': its own), and with autocast off, as they
- * need no further conversion. Null when autocast is off; float64 and integers stay what they are.
+ * need no further conversion. Returns null when autocast is off; float64 and integers are not converted.
  */
 export function recast<T>(
   kind: 'low' | 'float32',
@@ -21,7 +21,7 @@ export function recast<T>(
   if (low === null) return null;
   const wanted: DType = kind === 'low' ? low : 'float32';
   const converted = operands.map((operand) => {
-    // What is no tensor is refused by the op.
+    // The op itself refuses a value that is no tensor.
     if (!(operand instanceof Tensor)) return operand;
     return operand.dtype === 'float32' || isHalf(operand.dtype) ? to(operand, wanted) : operand;
   });

@@ -1,5 +1,5 @@
-// a op b with NumPy's broadcasting and PyTorch's type promotion. An operand may be a number. Nothing is copied to
-// bring operands together: kernels stretch and convert while they read.
+// a op b with NumPy's broadcasting and PyTorch's type promotion. An operand may be a number. No operand is
+// copied: kernels broadcast and convert while they read.
 
 import { isRecording, record } from '../../autograd/node.ts';
 import type { GradTarget } from '../../autograd/target.ts';
@@ -21,7 +21,7 @@ import { jointDevice } from '../joint-device.ts';
 import { recast } from './autocast.ts';
 import { requireTensor } from './convert.ts';
 
-/** Writes the gradient of one operand, in the shape of the output. 'same': that of the output as it is. */
+/** Writes the gradient of one operand, in the shape of the output. 'same': it is the gradient of the output. */
 type Contribution = 'same' | ((k: Calculation, into: Strided, grad: Strided, v: Values) => void);
 interface Values {
   readonly a: Input;
@@ -31,7 +31,7 @@ interface Values {
 interface Rule {
   readonly toA: Contribution;
   readonly toB: Contribution;
-  /** Which of a, b and the output the contributions read. */
+  /** Whether the contributions read a, b and the output. */
   readonly saves: { readonly a: boolean; readonly b: boolean; readonly out: boolean };
 }
 
@@ -41,7 +41,7 @@ const saving = (...names: readonly ('a' | 'b' | 'out')[]): Rule['saves'] => ({
   out: names.includes('out'),
 });
 
-/** Half of the gradient goes to each side where both are equal, all of it to both where one is NaN. */
+/** Gives half of the gradient to each operand where they are equal, and all of it to both where one is NaN. */
 const unless = (loses: (k: Calculation, into: Strided, v: Values) => void): Contribution => {
   return (k, into, grad, v) => {
     const isLoser = k.temporary();
@@ -105,7 +105,7 @@ const rules = {
 const isTensor = (operand: Operand): operand is Tensor => typeof operand !== 'number';
 export const shapeOf = (operand: Operand): Shape => (isTensor(operand) ? operand.shape : []);
 
-/** An operand as a kernel reads it in `shape`. */
+/** Returns an operand broadcast to `shape`, for a kernel. */
 export function stretched(operand: Operand, shape: Shape): Input {
   if (!isTensor(operand)) return operand;
   const { strided } = operand;
@@ -121,14 +121,14 @@ export function jointShape(name: string, a: Operand, b: Operand): Shape {
   return broadcastShapes(name, a.shape, b.shape);
 }
 
-/** resultType, with a short way for a float and a number. */
+/** Returns resultType, faster for a float and a number. */
 function jointType(a: Operand, b: Operand): DType {
   const tensor = isTensor(a) ? a : b;
   const isBesideNumber = !isTensor(a) || !isTensor(b);
   return isBesideNumber && isTensor(tensor) && isFloat(tensor.dtype) ? tensor.dtype : resultType(a, b);
 }
 
-/** The dtype that an op computes in: that in which the operands meet, and a float where the op needs one. */
+/** Returns the dtype that an op computes in: the joint dtype of the operands, or float32 if the op needs a float. */
 export function computingType(op: MapOp, a: Operand, b: Operand): DType {
   const dtype = isTensor(a) && isTensor(b) && a.dtype === b.dtype ? a.dtype : jointType(a, b);
   return !isFloat(dtype) && floatMapOps.has(op) ? 'float32' : dtype;
@@ -146,7 +146,7 @@ export function checkArithmetic(name: string, op: MapOp, a: Operand, b: Operand,
 
 const isBool = (operand: Operand): boolean => isTensor(operand) && operand.dtype === 'bool';
 
-/** An operand that tensors of `dtype` are compared with: a number has to fit, and is rounded as they are. */
+/** Returns an operand to compare tensors of `dtype` with: a number must fit, and is rounded to `dtype`. */
 export function comparable(name: string, operand: Operand, dtype: DType): Operand {
   if (isTensor(operand)) return operand;
   checkFits(name, operand, dtype);
@@ -176,7 +176,7 @@ function binary(name: string, op: keyof typeof rules, a: Operand, b: Operand): T
   return isRecorded ? recorded(name, op, a, b, { a: x, b: y, out: out.strided }, out) : out;
 }
 
-// A function of its own: what its closure captures is then only allocated when it runs.
+// A separate function, so that the variables which its closure captures are allocated only when it runs.
 function recorded(
   name: string,
   op: keyof typeof rules,
@@ -213,7 +213,7 @@ function recorded(
 
 type Binary = (a: Operand, b: Operand) => Tensor;
 
-/** A public operation. What stands behind its operands is no part of its type: it is looked at to refuse options. */
+/** Makes a public operation. A third argument is not part of its type; it is checked in order to refuse options. */
 const plain =
   (name: string, op: keyof typeof rules): Binary =>
   (a: Operand, b: Operand, extra?: unknown): Tensor => {
@@ -224,7 +224,7 @@ const plain =
 export const add = plain('add', 'add');
 export const sub = plain('sub', 'sub');
 export const mul = plain('mul', 'mul');
-/** True division: integers become float32. */
+/** Divides; integers become float32. */
 export const div = plain('div', 'div');
 
 function extreme(name: string, op: 'max' | 'min', a: Operand, b: Operand): Tensor {
@@ -234,24 +234,24 @@ function extreme(name: string, op: 'max' | 'min', a: Operand, b: Operand): Tenso
 }
 
 /**
- * The larger of both, elementwise; NaN where one is. Equal elements share the gradient. A number has to fit
- * the dtype.
+ * Returns the larger element of both; NaN where one is NaN. Equal elements share the gradient. A number must fit the
+ * dtype.
  */
 export const maximum: Binary = (a: Operand, b: Operand, extra?: unknown): Tensor => {
   if (extra !== undefined) refuseOptions('maximum', extra);
   return extreme('maximum', 'max', a, b);
 };
 /**
- * The smaller of both, elementwise; NaN where one is. Equal elements share the gradient. A number has to fit
- * the dtype.
+ * Returns the smaller element of both; NaN where one is NaN. Equal elements share the gradient. A number must fit the
+ * dtype.
  */
 export const minimum: Binary = (a: Operand, b: Operand, extra?: unknown): Tensor => {
   if (extra !== undefined) refuseOptions('minimum', extra);
   return extreme('minimum', 'min', a, b);
 };
 /**
- * a to the power of b. Integers to a power that is a negative number throw; where the powers are a tensor,
- * negative ones give 1 and −1 of 1 and −1, and 0 of others, as in PyTorch.
+ * Raises a to the power of b. Integers with a negative number as power throw; negative elements of a tensor of powers
+ * give 1 or −1 for 1 and −1, and 0 for other integers, as in PyTorch.
  */
 export const pow: Binary = (a: Operand, b: Operand, extra?: unknown): Tensor => {
   if (extra !== undefined) refuseOptions('pow', extra);
@@ -260,7 +260,7 @@ export const pow: Binary = (a: Operand, b: Operand, extra?: unknown): Tensor => 
   return raised ?? binary('pow', 'pow', a, b);
 };
 
-/** A comparison or a logical operation: bool, without a gradient. */
+/** Computes a comparison or a logical operation: bool, without a gradient. */
 function test(name: string, op: MapOp, a: Operand, b: Operand): Tensor {
   const shape = jointShape(name, a, b);
   const out = empty('bool', shape, jointDevice(name, a, b));
@@ -280,7 +280,7 @@ export const ge = (a: Operand, b: Operand): Tensor => test('ge', 'le', b, a);
 export const logicalAnd = (a: Operand, b: Operand): Tensor => test('logicalAnd', 'logicalAnd', a, b);
 export const logicalOr = (a: Operand, b: Operand): Tensor => test('logicalOr', 'logicalOr', a, b);
 export const logicalXor = (a: Operand, b: Operand): Tensor => test('logicalXor', 'logicalXor', a, b);
-/** True where a is 0. */
+/** Returns true where a is 0. */
 export function logicalNot(a: Tensor): Tensor {
   requireTensor('logicalNot', a);
   const out = empty('bool', a.shape, a.device);

@@ -1,4 +1,4 @@
-// Elements chosen by a mask.
+// Selects elements by a mask.
 
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
@@ -13,7 +13,7 @@ import { jointDevice } from '../joint-device.ts';
 import { jointShape, shapeOf, stretched } from './binary.ts';
 import { requireTensor } from './convert.ts';
 
-/** a where `mask` (bool) is true, else b; all three are broadcast. A number has to fit the dtype of the result. */
+/** Returns a where `mask` (bool) is true, else b. All are broadcast. A number must fit the dtype of the result. */
 export function where(mask: Tensor, a: Operand, b: Operand): Tensor {
   jointShape('where', a, b);
   const dtype = resultType(a, b);
@@ -22,8 +22,8 @@ export function where(mask: Tensor, a: Operand, b: Operand): Tensor {
 }
 
 /**
- * `a` with `value`, a number or a tensor without dimensions, in the places where `mask` is true. The dtype
- * stays that of `a`: integers cut a fraction, and a number that does not fit throws.
+ * Returns a copy of `a` with `value`, a number or a tensor without dimensions, where `mask` is true. The
+ * dtype stays that of `a`: integers drop a fraction, and a number that does not fit throws.
  */
 export function maskedFill(a: Tensor, mask: Tensor, value: Operand): Tensor {
   requireTensor('maskedFill', a);
@@ -32,7 +32,7 @@ export function maskedFill(a: Tensor, mask: Tensor, value: Operand): Tensor {
   return choose('maskedFill', mask, value, a, a.dtype);
 }
 
-/** A number as an element of the dtype; any but 0 is true. */
+/** Converts a number to an element of the dtype; a bool is true for any number but 0. */
 const element = (operand: Operand, dtype: DType): Operand =>
   typeof operand === 'number' && dtype === 'bool' ? Number(operand !== 0) : operand;
 

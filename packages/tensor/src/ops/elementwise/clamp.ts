@@ -1,4 +1,4 @@
-// Elements held between two bounds, each a number or a tensor.
+// Limits elements by two bounds, each a number or a tensor.
 
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
@@ -12,7 +12,7 @@ import { jointDevice } from '../joint-device.ts';
 import { comparable, jointShape, stretched } from './binary.ts';
 import { requireTensor } from './convert.ts';
 
-/** The operands of the kernels, in the shape of the result. At least one bound is not null. */
+/** The operands of the kernels, broadcast to the shape of the result. At least one bound is not null. */
 interface Values {
   readonly x: Input;
   readonly low: Input | null;
@@ -20,9 +20,9 @@ interface Values {
 }
 
 /**
- * Holds every element between two bounds, either of which may be left out; where they cross, the upper one
- * counts. Tensors are broadcast, and numbers have to fit the dtype of the result. An element on a bound gets
- * the gradient, one beyond it sends the gradient to the bound.
+ * Limits every element to the range of two bounds, one of which may be absent; where they cross, the upper one counts.
+ * Tensors are broadcast, and numbers must fit the dtype of the result. An element on a bound gets the gradient; for an
+ * element beyond a bound, the bound gets it.
  */
 export function clamp(a: Tensor, low?: Operand | null, high?: Operand | null): Tensor {
   requireTensor('clamp', a);
@@ -47,7 +47,7 @@ const isPlain = (bound: Operand | null): boolean =>
 
 const tensorOrNull = (bound: Operand | null): Tensor | null => (bound instanceof Tensor ? bound : null);
 
-/** resultType, with a short way for a float between numbers. */
+/** Returns resultType, faster for a float between numbers. */
 function typeOf(a: Tensor, low: Operand | null, high: Operand | null): DType {
   if (isFloat(a.dtype) && !(low instanceof Tensor) && !(high instanceof Tensor)) return a.dtype;
   return resultType(...[a, low, high].filter((operand) => operand !== null));
@@ -64,7 +64,7 @@ function compute(dtype: DType, out: Tensor, { x, low, high }: Values): void {
   else kernels().map('min', dtype, out.shape, out.strided, x, high!);
 }
 
-// A function of its own: what its closure captures is then only allocated when it runs.
+// A separate function, so that the variables which its closure captures are allocated only when it runs.
 function recorded(inputs: readonly (Tensor | null)[], values: Values, out: Tensor): Tensor {
   const { shape, dtype } = out;
   const targets = inputs.map((input) => (input === null ? null : input.target));

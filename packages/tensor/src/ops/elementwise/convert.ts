@@ -1,4 +1,4 @@
-// Copies: in other memory, in another dtype, in dense order.
+// Copies of tensors: to other memory, to another dtype, in dense order.
 
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
@@ -26,12 +26,12 @@ function copied(name: string, a: Tensor, wanted?: DType): Tensor {
 
 const toOptions = optionChecks<ToOptions>({ nonBlocking: flag });
 
-/** A dense copy in memory of its own. */
+/** Returns a dense copy in memory of its own. */
 export const clone = (a: Tensor): Tensor => copied('clone', a);
 
 /**
- * A copy in another dtype or on another device; the tensor itself if it is there. Floats are cut towards zero.
- * Gradients take the way back.
+ * Returns a copy in another dtype or on another device, or the tensor itself if it has both. Floats become integers
+ * towards zero. Gradients are converted back.
  */
 export function to(a: Tensor, target: DType | DeviceName, options: ToOptions = {}): Tensor {
   requireTensor('to', a);
@@ -52,7 +52,7 @@ function moved(a: Tensor, device: Device, isDetached: boolean): Tensor {
   });
 }
 
-/** A copy in pinned memory; the tensor itself if it lies there. Gradients take the way back. */
+/** Returns a copy in pinned memory, or the tensor itself if it lies there. Gradients are copied back. */
 export function pinMemory(a: Tensor): Tensor {
   requireTensor('pinMemory', a);
   if (a.device !== 'cpu') throw onlyPinnedOnHost(a.device);
@@ -64,29 +64,29 @@ export function pinMemory(a: Tensor): Tensor {
   return record('pinMemory', out, [target], [], (grad) => target.share(grad));
 }
 
-/** The tensor itself if its elements lie one behind the other in row-major order, else a copy. */
+/** Returns the tensor itself if its elements are dense in row-major order, else a copy. */
 export function contiguous(a: Tensor): Tensor {
   requireTensor('contiguous', a);
   return a.isContiguous ? a : copied('contiguous', a);
 }
 
-/** Throws for what is no tensor. */
+/** Throws unless the value is a tensor. */
 export function requireTensor(op: string, value: unknown): void {
   if (!(value instanceof Tensor)) throw notOneTensor(op, value);
 }
 
-/** Throws for what is no tensor, by the name of the argument. */
+/** Throws unless the value is a tensor; the error names the argument. */
 export function requireOperand(op: string, name: string, value: unknown): void {
   if (!(value instanceof Tensor)) throw notAnOperand(op, name, value);
 }
 
-/** Checks that an op that is defined on floats only gets one. */
+/** Throws unless the tensor is of floats. */
 export function requireFloat(op: string, a: Tensor): void {
   requireTensor(op, a);
   if (!isFloat(a.dtype)) throw needsFloat(op, a.dtype);
 }
 
-/** Checks that an op that is not defined on bool gets none. */
+/** Throws if the tensor is of bool. */
 export function requireNumbers(op: string, a: Tensor): void {
   if (!(a instanceof Tensor)) throw notATensor(op, a);
   if (a.dtype === 'bool') throw needsNumbers(op);
@@ -103,5 +103,5 @@ export function inFloat32(a: Tensor, op: (a: Tensor) => Tensor): Tensor {
 }
 
 export const needsFloat32 = (a: Tensor): boolean => isHalf(a.dtype);
-/** As needsFloat32, of ops whose CUDA kernels take halves. */
+/** Does what needsFloat32 does, for ops whose CUDA kernels take halves. */
 export const needsFloat32OnCpu = (a: Tensor): boolean => isHalf(a.dtype) && a.device === 'cpu';

@@ -1,5 +1,5 @@
-// Dropout. Which elements are dropped follows from a position in the random stream, so backward draws the same ones
-// again and no mask is stored.
+// Dropout. A position in the random stream decides which elements are dropped, so backward draws the same numbers again
+// and no mask is stored.
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import type { Stream } from '../../backends/operands.ts';

@@ -1,6 +1,5 @@
-// Changing tensors where they lie. What is written is seen through every view of the memory. Nothing of it is recorded:
-// a tensor that operations were recorded on can be changed inside noGrad only, and backward refuses to run over a
-// value that it had saved and that has changed since.
+// Changes tensors in place. Every view of the memory sees the change. Nothing is recorded: a tensor with recorded
+// operations can be changed inside noGrad only, and backward refuses a saved value that has changed since.
 
 import { isRecording } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
@@ -15,7 +14,7 @@ import { jointDevice } from '../joint-device.ts';
 import { checkArithmetic, computingType, stretched } from './binary.ts';
 import { clone, requireTensor } from './convert.ts';
 
-/** Between which elements of its memory a tensor lies. */
+/** Returns the first and the last element of its memory that a tensor uses. */
 function extent(a: Tensor): [first: number, last: number] {
   let [first, last] = [a.offset, a.offset];
   for (const [d, stride] of a.strides.entries()) {
@@ -60,7 +59,7 @@ function change(name: string, a: Tensor, operand: Operand, write: (operand: Oper
 const overwrite = (name: string, a: Tensor, from: Operand): Tensor =>
   change(name, a, from, (operand) => copyInto(a.strided, a.shape, stretched(operand, a.shape)));
 
-/** Writes the values of another tensor, which is broadcast and converted, or a number that fits the dtype. */
+/** Copies the values of another tensor, which is broadcast and converted, or a number that fits the dtype, to `a`. */
 export function copy_(a: Tensor, from: Operand): Tensor {
   requireTensor('copy_', a);
   if (typeof from === 'number') checkFits('copy_', from, a.dtype);
@@ -68,7 +67,7 @@ export function copy_(a: Tensor, from: Operand): Tensor {
   return overwrite('copy_', a, from);
 }
 
-/** Every element becomes `value`, which has to fit the dtype; integers cut fractions. */
+/** Sets every element to `value`, which must fit the dtype; integers drop fractions. */
 export function fill_(a: Tensor, value: number): Tensor {
   requireTensor('fill_', a);
   checkFits('fill_', value, a.dtype);
@@ -76,7 +75,7 @@ export function fill_(a: Tensor, value: number): Tensor {
 }
 export const zero_ = (a: Tensor): Tensor => filled('zero_', a, 0);
 
-/** Elements that share memory may do so: all get one value, which is written once. */
+/** Fills a tensor whose elements may share memory, which is written once. */
 function filled(name: string, a: Tensor, value: number): Tensor {
   requireTensor(name, a);
   if (isRecording(a)) throw recordedInPlace(name);
@@ -104,7 +103,7 @@ function combine(
   });
 }
 
-/** Further arguments are no part of the type; they are taken to refuse options. */
+/** The type has no further arguments; implementations take one in order to refuse options. */
 type Combination = (a: Tensor, b: Operand) => Tensor;
 
 export const add_: Combination = (a: Tensor, b: Operand, extra?: unknown) =>

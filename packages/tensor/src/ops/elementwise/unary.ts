@@ -1,4 +1,4 @@
-// Functions of one element. Each rule says what the gradient reads, and writes grad × f′ into `into`.
+// Functions of one element. Each rule names the value that the gradient reads, and writes grad × f′ into `into`.
 
 import { isRecording, record } from '../../autograd/node.ts';
 import { floatMapOps, type MapOp } from '../../backends/declarations/names.ts';
@@ -20,16 +20,16 @@ interface Rule {
   readonly gradient: (k: Calculation, into: Strided, grad: Strided, saved: Strided) => void;
 }
 
-/** grad × f′, where one kernel does it all, from the input or the output. */
+/** Makes a rule whose gradient is one kernel over the input or the output. */
 const fused = (saves: 'input' | 'output', op: MapOp): Rule => ({
   saves,
   gradient: (k, into, grad, saved) => k.map(op, into, grad, saved),
 });
 
-/** Steps, and jumps between them: the gradient is 0 where there is one. */
+/** The rule of step functions: the gradient is 0. */
 const flat: Rule = { saves: 'nothing', gradient: (k, into) => kernels().copy(k.shape, into, 0) };
 
-/** grad × factor × g(x) for a function g that is a kernel. */
+/** Makes a rule whose gradient is grad × factor × g(x), for a kernel g. */
 const scaled = (op: MapOp, factor: number): Rule => ({
   saves: 'input',
   gradient: (k, into, grad, x) => {
@@ -104,10 +104,10 @@ const notOfBools: Partial<Record<MapOp, string>> = {
   round: 'the tensor as it is',
   trunc: 'the tensor as it is',
 };
-/** Integers are what these make of them. */
+/** Functions that leave integers as they are. */
 const rounding: ReadonlySet<MapOp> = new Set(['floor', 'ceil', 'round', 'trunc']);
 
-/** The dtype of the result on integers and bool. Functions that are defined on floats alone compute in float32. */
+/** Returns the dtype of the result for integers and bool. Functions that only floats have compute in float32. */
 function integerResult(op: keyof typeof rules, dtype: DType): DType {
   if (onlyOfFloats.has(op)) throw needsFloat(op === 'geluTanh' ? 'gelu' : op, dtype);
   const instead = notOfBools[op];
@@ -126,7 +126,7 @@ function unary(op: keyof typeof rules, a: Tensor): Tensor {
   return isRecording(a) ? recorded(op, a, out) : out;
 }
 
-// A function of its own: what its closure captures is then only allocated when it runs.
+// A separate function, so that the variables which its closure captures are allocated only when it runs.
 function recorded(op: keyof typeof rules, a: Tensor, out: Tensor): Tensor {
   const target = a.target!;
   const { dtype } = out;
@@ -149,7 +149,7 @@ export function isTanhGelu(op: string, options: GeluOptions): boolean {
 
 type Unary = (a: Tensor) => Tensor;
 
-/** A public operation. What stands behind its operand is no part of its type: it is looked at to refuse options. */
+/** Makes a public operation. A second argument is not part of its type; it is checked in order to refuse options. */
 const plain =
   (op: keyof typeof rules): Unary =>
   (a: Tensor, extra?: unknown): Tensor => {
@@ -157,7 +157,7 @@ const plain =
     return unary(op, a);
   };
 
-/** As plain, for a function whose result may leave the range of float16. */
+/** Does what plain does, for a function whose result may exceed the range of float16. */
 const raised =
   (op: keyof typeof rules): Unary =>
   (a: Tensor, extra?: unknown): Tensor => {
@@ -166,33 +166,33 @@ const raised =
   };
 
 export const neg = plain('neg');
-/** The gradient at 0 and at NaN is 0. */
+/** Computes |a|. The gradient at 0 and at NaN is 0. */
 export const abs = plain('abs');
-/** −1, 0 or 1; 0 of NaN, as in PyTorch. */
+/** Returns −1, 0 or 1; 0 for NaN, as in PyTorch. */
 export const sign = plain('sign');
 export const exp = raised('exp');
 export const log = raised('log');
 export const sqrt = plain('sqrt');
-/** 1 / √a. */
+/** Computes 1 / √a. */
 export const rsqrt = raised('rsqrt');
 export const square = plain('square');
 export const sin = plain('sin');
 export const cos = plain('cos');
 export const tanh = plain('tanh');
 export const sigmoid = plain('sigmoid');
-/** The gradient at 0 is 0. */
+/** Computes max(a, 0). The gradient at 0 is 0. */
 export const relu = plain('relu');
 export const erf = plain('erf');
-/** a × Φ(a), with the exact distribution function, or with that approximated by a tanh (as GPT-2 has it). */
+/** Computes a × Φ(a), with the exact distribution function or its approximation by a tanh (as in GPT-2). */
 export function gelu(a: Tensor, options: GeluOptions = {}): Tensor {
   return unary(isTanhGelu('gelu', options) ? 'geluTanh' : 'gelu', a);
 }
-/** a × sigmoid(a). */
+/** Computes a × sigmoid(a). */
 export const silu = plain('silu');
-/** Down to an integer. As with ceil, round and trunc, integers stay what they are. */
+/** Rounds down. Like ceil, round and trunc, leaves integers as they are. */
 export const floor = plain('floor');
 export const ceil = plain('ceil');
-/** To the nearest integer, halves to the even one. */
+/** Rounds to the nearest integer, halves to the even one. */
 export const round = plain('round');
-/** Towards zero. */
+/** Rounds towards zero. */
 export const trunc = plain('trunc');

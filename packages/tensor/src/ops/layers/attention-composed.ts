@@ -1,5 +1,5 @@
-// Attention as separate operations, with the matrix of weights in memory: what the kernel cannot, a gradient
-// for the mask.
+// Attention composed of separate operations, with the matrix of weights in memory. Unlike the kernel, it
+// gives the mask a gradient.
 import { scope } from '../../core/context.ts';
 import { ones } from '../../core/creation.ts';
 import { isHalf } from '../../core/dtype.ts';
@@ -23,7 +23,7 @@ export interface Weighting {
   readonly generator: Generator;
 }
 
-/** scaledDotProductAttention with a floating mask, dimensions in front broadcast. A query that sees nothing gives 0. */
+/** Computes attention with a floating mask; leading dimensions are broadcast. A query that sees no key gives 0. */
 export function composedAttention({ q, k, v, mask }: Heads, weighting: Weighting): Tensor {
   return scope(() => {
     const dtype = isHalf(q.dtype) ? 'float32' : q.dtype;
@@ -40,12 +40,12 @@ export function composedAttention({ q, k, v, mask }: Heads, weighting: Weighting
   });
 }
 
-/** Keys that come after the query. */
+/** Returns a bool matrix that is true for keys that come after the query. */
 function isAhead(scores: Tensor): Tensor {
   return logicalNot(tril(ones(scores.shape.slice(-2), { dtype: 'bool', device: scores.device })));
 }
 
-/** Zeros for rows of −∞, which have no softmax; no gradient passes them. */
+/** Computes softmax, and zeros without a gradient for rows of −∞. */
 function safeSoftmax(scores: Tensor): Tensor {
   if (scores.shape.at(-1) === 0) return scores;
   const isBlind = eq(max(scores.detach(), -1, true), -Infinity);

@@ -1,6 +1,5 @@
-// What stands in front of [rows, width] in the operands of attention: kernels know a batch and its heads,
-// PyTorch any number of dimensions that are broadcast, and heads of queries that share those of keys and
-// values.
+// The leading dimensions of the operands of attention. Kernels take [batch, heads, rows, width]; PyTorch accepts any
+// number of leading dimensions, which are broadcast, and groups of query heads that share a head of keys and values.
 
 import { badHeadGroups } from '../../checks/op-errors.ts';
 import { countOf, type Shape } from '../../core/shape.ts';
@@ -21,7 +20,7 @@ const leadOf = ({ shape }: Tensor): Shape => shape.slice(0, -2);
 /** Returns the size that two sizes broadcast to; NaN if they do not fit. */
 const stretched = (a: number, b: number): number => (a === b || b === 1 ? a : a === 1 ? b : NaN);
 
-/** The dimensions in front of queries, keys and values, broadcast. */
+/** Returns the broadcast leading dimensions of queries, keys and values. */
 export function sharedLead(op: string, { q, k, v }: Heads): Shape {
   const rank = Math.max(q.rank, k.rank, v.rank) - 2;
   const lead = Array.from({ length: rank }, (_, d) =>
@@ -31,7 +30,7 @@ export function sharedLead(op: string, { q, k, v }: Heads): Shape {
   return lead;
 }
 
-/** The operands as [batch, heads, rows, width], which their strides say where they can. */
+/** Returns the operands as [batch, heads, rows, width], as views where strides allow it. */
 export function batched({ q, k, v, mask }: Heads, lead: Shape): Heads {
   const [batch, heads] = [countOf(lead.slice(0, -1)), lead.at(-1) ?? 1];
   const collapsed = (a: Tensor): Tensor => {
@@ -39,19 +38,19 @@ export function batched({ q, k, v, mask }: Heads, lead: Shape): Heads {
     const whole = expand(a, [...lead, ...tail]);
     return lead.length === 2 ? whole : reshape(whole, [batch, heads, ...tail]);
   };
-  // A mask for all heads alike is stretched by the kernel.
+  // The kernel broadcasts a mask that all heads share.
   const isShared = mask?.shape.slice(0, -2).every((size) => size === 1);
   const all = mask && (isShared ? reshape(mask, mask.shape.slice(-2)) : collapsed(mask));
   return { q: collapsed(q), k: collapsed(k), v: collapsed(v), mask: all };
 }
 
-/** The same heads with those of a group in a dimension of their own: [..., heads of keys, group, rows, width]. */
+/** Returns the operands with the heads of a group in their own dimension: [..., heads of keys, group, rows, width]. */
 export function grouped(op: string, { q, k, v, mask }: Heads): Heads {
   const [queries, keys, values] = [q, k, v].map((a) => a.shape[a.rank - 3]);
   const fits = queries !== undefined && keys !== undefined && values !== undefined;
   if (!fits || queries % keys !== 0 || queries % values !== 0)
     throw badHeadGroups(op, q.shape, k.shape, v.shape);
-  // Groups of one size; where those of keys and values differ, in as many heads as there are.
+  // All groups have one size. If keys and values differ in their heads, every query head is a group of its own.
   const heads = keys === values ? keys : queries;
   const apart = (a: Tensor): Tensor => {
     const own = a.shape[a.rank - 3]!;

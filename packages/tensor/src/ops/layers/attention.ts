@@ -1,5 +1,5 @@
-// Scaled dot-product attention in one kernel each way, without a matrix of queries × keys in memory. Heads are read and
-// written by strides, so those inside of a packed projection are not copied.
+// Scaled dot-product attention in one kernel forward and one backward, without a matrix of queries × keys in memory.
+// Heads are read and written by strides, so that heads inside of a packed projection are not copied.
 import { isRecording, record } from '../../autograd/node.ts';
 import type { GradTarget } from '../../autograd/target.ts';
 import { kernels } from '../../backends/index.ts';
@@ -49,7 +49,7 @@ export interface GroupedAttentionOptions extends AttentionOptions {
   readonly enableGqa?: boolean;
 }
 
-/** A weight that is dropped always would leave nothing. */
+/** Excludes 1, with which every weight would be dropped. */
 export const attentionDropout: Check = { ...decayRate, expected: 'a probability from 0 to below 1' };
 
 const attentionChecks = {
@@ -93,7 +93,7 @@ function checkMask(op: string, dtype: DType, mask: Tensor, full: Shape): void {
 const learnsMask = (mask: Tensor | null): boolean =>
   mask !== null && mask.target !== null && isRecording(mask);
 
-/** The mask in the dtype in which the kernel computes. */
+/** Returns the mask in the dtype in which the kernel computes. */
 const typedMask = (a: Tensor, mask: Tensor | null): Tensor | null =>
   mask === null || mask.dtype === 'bool' ? mask : to(mask, needsFloat32OnCpu(a) ? 'float32' : a.dtype);
 
@@ -104,7 +104,7 @@ const stridedMask = (mask: Tensor | null, { batch, heads, queries, keys }: Sizes
     strides: broadcastStrides(mask.shape, mask.strides, [batch, heads, queries, keys]),
   };
 
-/** The rows of an operand with four strides: those of dimensions that are not there are 0. */
+/** Returns the location of an operand with four strides; missing leading dimensions have stride 0. */
 function rowsOf({ shape, strides }: { shape: Shape; strides: Shape }, { memory, offset }: Strided): Strided {
   const missing = 4 - shape.length;
   const four = Array.from({ length: 4 }, (_, d) => (d < missing ? 0 : strides[d - missing]!));
@@ -112,7 +112,7 @@ function rowsOf({ shape, strides }: { shape: Shape; strides: Shape }, { memory, 
   return { memory, offset, strides: four };
 }
 
-/** A tensor whose rows are dense. */
+/** Returns the tensor, or a copy whose rows are dense. */
 const withDenseRows = (a: Tensor): Tensor =>
   a.strides[a.rank - 1] === 1 || a.shape[a.rank - 1] === 1 ? a : contiguous(a);
 
@@ -122,7 +122,7 @@ const denseRows = (shape: Shape, strided: Strided): Strided => {
   return { memory: strided.memory, offset: strided.offset, strides };
 };
 
-/** Opens a gradient for each input; where two inputs are one tensor, or need none, with memory of its own. */
+/** Opens a gradient for each input. An input that needs none, or is the same tensor as another, gets own memory. */
 function openGrads(
   targets: readonly (GradTarget | null)[],
   counts: readonly number[],
@@ -155,9 +155,9 @@ function checkOperands(op: string, q: Tensor, k: Tensor, v: Tensor): void {
 }
 
 /**
- * softmax(scale · q kᵀ + mask) v, for q [..., queries, width], k [..., keys, width] and v [..., keys,
- * valueWidth]. The dimensions in front, such as batch and heads, are broadcast. Memory grows with queries +
- * keys, not with their product.
+ * Computes softmax(scale · q kᵀ + mask) v, for q [..., queries, width], k [..., keys, width] and v [..., keys,
+ * valueWidth]. Leading dimensions, such as batch and heads, are broadcast. Memory grows with queries + keys,
+ * not with their product.
  */
 export function scaledDotProductAttention(
   q: Tensor,
@@ -187,7 +187,7 @@ function ofHeads(op: string, heads: Heads, weighting: Weighting): Tensor {
   return scope(() => reshape(ofBatches(op, batched(heads, lead), weighting), [...lead, queries, valueWidth]));
 }
 
-/** With the same dimensions in front of q, k and v: batch and heads, heads, or none. */
+/** Computes attention of q, k and v with the same leading dimensions: batch and heads, heads, or none. */
 function ofBatches(op: string, { q, k, v, mask }: Heads, weighting: Weighting): Tensor {
   const [queries, width] = q.shape.slice(-2) as [number, number];
   const [keys, valueWidth] = v.shape.slice(-2) as [number, number];
@@ -265,8 +265,8 @@ function packedRows({ memory, offset }: Strided, part: number, parts: number, si
 }
 
 /**
- * scaledDotProductAttention of all heads of a packed projection qkv [..., time, 3 · channels], in which queries, keys
- * and values lie one behind the other, each head after head. The result is [..., time, channels]; nothing is copied.
+ * Computes scaledDotProductAttention of a packed projection qkv [..., time, 3 · channels]: queries, keys, then values,
+ * each head after head. Returns [..., time, channels]. Copies nothing.
  */
 export function selfAttention(qkv: Tensor, heads: number, options: AttentionOptions = {}): Tensor {
   const lowered = recast('low', [qkv], (packed) => selfAttention(packed!, heads, options));

@@ -1,7 +1,6 @@
-// Batch normalisation over all dimensions but the second: out = x · scale + shift, with a scale and a shift
-// per channel that are made of few numbers: means and sums of squared distances forward, two sums of
-// gradients backward. What a batch that is spread over processes needs is to exchange just these
-// (BatchNormSync).
+// Batch normalisation over all dimensions but the second: out = x · scale + shift, with a scale and a shift for each
+// channel. They follow from few numbers: means and sums of squared distances forward, two sums of gradients backward.
+// Processes that share a batch exchange only these numbers (BatchNormSync).
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import type { Strided } from '../../backends/operands.ts';
@@ -17,12 +16,12 @@ import { badChannels, needsRank, noRunningStatistics, oneValuePerChannel } from 
 import { contiguous, inFloat32, needsFloat32, requireFloat, requireOperand } from '../elementwise/convert.ts';
 import { jointDevice } from '../joint-device.ts';
 
-/** Makes one batch of those of many processes. Both are called by all processes, in the same order. */
+/** Joins the batches of many processes. All processes call both functions, in the same order. */
 export interface BatchNormSync {
   /**
    * Forward: `own` is [2 · channels + 1], the means of this process, its sums of squared distances from them,
-   * and the number of elements per channel (0 for an empty batch). Overwritten with those of all processes
-   * together. In host memory: how many elements there are has to be known there.
+   * and the number of elements per channel (0 for an empty batch). It is overwritten with those of all
+   * processes together. It lies in host memory, because the number of elements has to be known there.
    */
   readonly moments: (own: Tensor) => void;
   /**
@@ -37,7 +36,7 @@ export interface BatchNormOptions {
   readonly weight?: Tensor | null;
   /** [channels]; default 0. */
   readonly bias?: Tensor | null;
-  /** True: normalises by the batch and moves the running statistics. Default false: normalises by these. */
+  /** True: normalises by the batch and updates the running statistics. Default false: normalises by these. */
   readonly training?: boolean;
   /** The fraction by which the running statistics move towards those of the batch. Default 0.1. */
   readonly momentum?: number;
@@ -55,7 +54,7 @@ const batchNormOptions = optionChecks<BatchNormOptions>({
   sync: anything,
 });
 
-/** x as the kernels see it. */
+/** The shape of x for the kernels: [outer, channels, inner]. */
 interface Extent {
   readonly outer: number;
   readonly channels: number;
@@ -63,10 +62,10 @@ interface Extent {
 }
 
 const part = ({ memory }: Strided, offset: number): Strided => ({ memory, offset, strides: null });
-/** Numbers per channel, in the shape [outer, channels, inner]. */
+/** Returns the location of one number per channel, broadcast to [outer, channels, inner]. */
 const perChannel = (values: Strided): Strided => withStrides(values, [0, 1, 0]);
 
-/** Hands memory to an exchange as a tensor. */
+/** Calls `use` with memory as a tensor. */
 function exchanged(storage: Storage, use: (tensor: Tensor) => void): void {
   const tensor = new Tensor(storage.retain(), [storage.memory.count]);
   use(tensor);
@@ -90,8 +89,8 @@ interface Statistics {
   /** 1 / √(variance + eps). */
   readonly inverse: Storage;
   /**
-   * Elements per channel, of all processes; 0 for running statistics and an empty batch, through which no
-   * gradient goes.
+   * Elements per channel in all processes; 0 for running statistics and for an empty batch, which pass no gradient to
+   * x.
    */
   readonly count: number;
 }
@@ -126,7 +125,7 @@ function batchStatistics(x: Tensor, e: Extent, eps: number, sync: BatchNormSync 
   return { sums, inverse, count };
 }
 
-/** Statistics through which no gradient goes, for a batch without elements. Takes over the reference of `sums`. */
+/** Returns the statistics of a batch without elements; no gradient passes them. Takes over the reference of `sums`. */
 function ofNothing(sums: Storage, channels: number): Statistics {
   const { dtype, device, count } = sums.memory;
   const inverse = allocate(dtype, channels, device);
@@ -145,7 +144,7 @@ function runningStatistics(dtype: DType, mean: Tensor, variance: Tensor, eps: nu
   return { sums, inverse, count: 0 };
 }
 
-/** running = running · (1 − momentum) + value · factor, in place. */
+/** Updates running = running · (1 − momentum) + value · factor. */
 function move(running: Tensor, value: Strided, momentum: number, factor: number): void {
   const { dtype } = value.memory;
   const own = running.strided;
@@ -155,9 +154,9 @@ function move(running: Tensor, value: Strided, momentum: number, factor: number)
 }
 
 /**
- * x [batch, channels, …], normalised per channel. `runningMean` and `runningVar` [channels] are read, or in
- * training moved towards the statistics of the batch, the variance as that of a sample (n − 1). float16 and
- * bfloat16 are computed in float32; the numbers per channel may have any floating dtype.
+ * Normalises x [batch, channels, …] for each channel. `runningMean` and `runningVar` [channels] are read; in training
+ * they are moved towards the statistics of the batch, with the variance of a sample (n − 1). float16 and bfloat16 are
+ * computed in float32; the numbers per channel may have any floating dtype.
  */
 export function batchNorm(
   x: Tensor,
@@ -194,7 +193,7 @@ function inTraining(
 ): Tensor {
   const { weight, bias, momentum, sync } = options;
   const { sums, count } = statistics;
-  // As in PyTorch, a batch without elements moves nothing.
+  // As in PyTorch, a batch without elements does not change the running statistics.
   if (count === 0) return normalised(x, extent, statistics, weight, bias, sync);
   if (runningMean) move(runningMean, sums.dense, momentum, momentum);
   if (runningVar) move(runningVar, part(sums.dense, extent.channels), momentum, momentum / (count - 1));
@@ -215,7 +214,7 @@ function evaluated(
   return normalised(x, extent, statistics, weight, bias, null);
 }
 
-/** Takes over the references of `statistics`. */
+/** Normalises by `statistics`, and takes over their references. */
 function normalised(
   x: Tensor,
   { outer, channels, inner }: Extent,
@@ -304,9 +303,9 @@ function recorded(
 }
 
 /**
- * What reaches x by way of the mean and the variance, as slope · x + offset. With s the scale and r the
- * inverse deviation: slope = −s · r² · Σ g (x − mean) / n and offset = −s · Σ g / n − slope · mean. Both
- * overwrite `gradSums`.
+ * Computes the gradient that reaches x through the mean and the variance, as slope · x + offset. With s the
+ * scale and r the inverse deviation: slope = −s · r² · Σ g (x − mean) / n and offset = −s · Σ g / n − slope ·
+ * mean. Both overwrite `gradSums`.
  */
 function meanGradient(
   gradSums: Storage,

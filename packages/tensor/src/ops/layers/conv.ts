@@ -1,5 +1,5 @@
 // Convolution over planes, as cross-correlation: the kernel is not mirrored. In backward the gradients of
-// bias and weight are final before that of the input is computed, so that they can be sent while it is.
+// bias and weight are final before that of the input is computed, so that DDP can send them meanwhile.
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import type { ConvSizes } from '../../backends/kernels.ts';
@@ -18,15 +18,15 @@ import { type Pair, pairOf, windowOf } from './window.ts';
 export interface ConvOptions {
   /** Default 1. */
   readonly stride?: Pair;
-  /** Zeros on each side; 'valid' is 0, 'same' as many as keep height and width (stride 1 only). Default 0. */
+  /** Zeros on each side; 'valid' is 0, 'same' keeps height and width (stride 1 only). Default 0. */
   readonly padding?: Pair | 'same' | 'valid';
   /** Distance between the elements of the window. Default 1. */
   readonly dilation?: Pair;
-  /** Parts into which the channels are cut; each part of the output sees its part of the input. Default 1. */
+  /** Groups of channels; a group of output channels reads only its group of input channels. Default 1. */
   readonly groups?: number;
 }
 
-/** Sizes are checked where they meet those of the operands. */
+/** Values are checked together with the sizes of the operands. */
 export const convOptions = optionChecks<ConvOptions>({
   stride: anything,
   padding: anything,
@@ -36,7 +36,7 @@ export const convOptions = optionChecks<ConvOptions>({
 
 type Paddings = readonly { readonly before: number; readonly total: number }[];
 
-/** Padding on each side; null stands for 'same'. */
+/** Returns the padding on each side, or null for 'same'. Throws for other values. */
 export function checkPadding(
   op: string,
   padding: ConvOptions['padding'] & {},
@@ -95,8 +95,9 @@ function checkedSizes(x: Tensor, w: Tensor, b: Tensor | null, options: ConvOptio
 }
 
 /**
- * x [batch, in, height, width] with w [out, in / groups, kernel height, kernel width] and b [out], if any:
- * [batch, out, …]; or x, and the result, without the batch. float16 and bfloat16 are summed in float32.
+ * Convolves x [batch, in, height, width] with w [out, in / groups, kernel height, kernel width], adds b [out] unless it
+ * is null, and returns [batch, out, …]. x, and the result, may lack the batch. float16 and bfloat16 are summed in
+ * float32.
  */
 export function conv2d(x: Tensor, w: Tensor, b: Tensor | null = null, options: ConvOptions = {}): Tensor {
   const lowered = recast('low', [x, w, b], (...wide) => conv2d(wide[0]!, wide[1]!, wide[2], options));
@@ -152,7 +153,7 @@ export function conv2d(x: Tensor, w: Tensor, b: Tensor | null = null, options: C
   return out;
 }
 
-/** op of `a` with a dimension of size 1 at `dim`, which the result has too and loses. */
+/** Runs `op` on `a` with a dimension of size 1 at `dim`, and drops that dimension of the result. */
 function withDimension(a: Tensor, dim: number, op: (a: Tensor) => Tensor): Tensor {
   const more = unsqueeze(a, dim);
   const result = op(more);
@@ -189,8 +190,8 @@ function isPadding(value: unknown): boolean {
 }
 
 /**
- * x [batch, in, length] with w [out, in / groups, kernel] and b [out]: a convolution over planes of one row.
- * x, and the result, may lack the batch.
+ * Convolves x [batch, in, length] with w [out, in / groups, kernel], and adds b [out] unless it is null. x, and the
+ * result, may lack the batch.
  */
 export function conv1d(x: Tensor, w: Tensor, b: Tensor | null = null, options: Conv1dOptions = {}): Tensor {
   checkOptions('conv1d', options, conv1dOptions);

@@ -1,4 +1,4 @@
-// Layer and root-mean-square normalisation over the last dimensions, each forward and backward one kernel.
+// Layer and root-mean-square normalisation over the last dimensions, in one kernel forward and one backward.
 
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
@@ -26,7 +26,7 @@ import { jointDevice } from '../joint-device.ts';
 export interface RmsNormOptions {
   /** Scales the result; of the normalised shape. */
   readonly weight?: Tensor | null;
-  /** Added to the mean square. Default: the smallest step from 1 of the dtype in which is computed. */
+  /** Added to the mean square. Default: the distance from 1 to the next number of the computing dtype. */
   readonly eps?: number;
 }
 
@@ -68,7 +68,7 @@ function check({ name, shape, weight, bias }: Call, x: Tensor, addend: Tensor | 
   for (const tensor of [weight, bias]) {
     if (tensor === null) continue;
     if (!sameShape(tensor.shape, shape)) throw differentShapes(name, shape, tensor.shape);
-    // As in PyTorch: parameters in float32 go with half inputs.
+    // As in PyTorch, inputs of half precision may have parameters in float32.
     const isWider = isHalf(x.dtype) && tensor.dtype === 'float32';
     if (tensor.dtype !== x.dtype && !isWider) throw mixedDtypes(name, x.dtype, tensor.dtype);
   }
@@ -76,7 +76,7 @@ function check({ name, shape, weight, bias }: Call, x: Tensor, addend: Tensor | 
 
 interface Normed {
   readonly out: Tensor;
-  /** x + addend; x itself where there is none. */
+  /** x + addend; x itself if there is no addend. */
   readonly sum: Tensor;
 }
 
@@ -100,7 +100,7 @@ function inFloat32(call: Call, x: Tensor, addend: Tensor | null): Normed {
   return { out, sum };
 }
 
-/** x + addend as the kernel is to write it, on the tape as an addition. */
+/** Returns memory for x + addend, which the kernel writes, and records it as an addition. */
 function recordedSum(x: Tensor, addend: Tensor): Tensor {
   const sum = empty(x.dtype, x.shape, x.device);
   if (!isRecording(x, addend)) return sum;
@@ -176,7 +176,7 @@ function computed(
   return { out, sum };
 }
 
-/** A result without the dense copy of the input that it may have been made from. */
+/** Returns the result, and disposes the dense copy of the input if one was made. */
 function only({ out, sum }: Normed, x: Tensor): Tensor {
   if (sum !== x) sum.dispose();
   return out;
@@ -188,12 +188,12 @@ function layerCall(name: string, shape: Shape, options: LayerNormOptions): Call 
   return { name, shape, eps, weight, bias, hasMean: true };
 }
 
-/** (x − mean) ÷ √(variance + eps) · weight + bias, over the last dimensions, which have the given shape. */
+/** Computes (x − mean) ÷ √(variance + eps) · weight + bias over the last dimensions, which have the given shape. */
 export const layerNorm = (x: Tensor, shape: Shape, options: LayerNormOptions = {}): Tensor =>
   recast('float32', [x], (wide) => layerNorm(wide!, shape, options)) ??
   only(normalised(layerCall('layerNorm', shape, options), x, null), x);
 
-/** [x + residual, layerNorm(x + residual)] in one pass over memory. */
+/** Returns [x + residual, layerNorm(x + residual)], computed in one pass over memory. */
 export function addLayerNorm(
   x: Tensor,
   residual: Tensor,
@@ -209,7 +209,7 @@ export function addLayerNorm(
 
 const epsilons: Readonly<Partial<Record<DType, number>>> = { float64: 2 ** -52 };
 
-/** x ÷ √(mean of squares + eps) · weight, over the last dimensions, which have the given shape. */
+/** Computes x ÷ √(mean of squares + eps) · weight over the last dimensions, which have the given shape. */
 export function rmsNorm(x: Tensor, shape: Shape, options: RmsNormOptions = {}): Tensor {
   const raised = recast('float32', [x], (wide) => rmsNorm(wide!, shape, options));
   if (raised) return raised;

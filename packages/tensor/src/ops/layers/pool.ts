@@ -1,5 +1,5 @@
-// Pooling over planes. A mean over boxes takes a table of where each output row and column begins and ends, and by what
-// it is divided; all kinds of averaging differ in that table alone.
+// Pooling over planes. Every kind of averaging is a mean over boxes with its own table of bins: begin, end
+// and divisor of each output row and column.
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import type { PoolSizes, Window } from '../../backends/kernels.ts';
@@ -16,9 +16,9 @@ import { type Pair, pairOf, windowOf } from './window.ts';
 export interface PoolOptions {
   /** Default: the size of the window. */
   readonly stride?: Pair;
-  /** On each side; at most half of the window. Default 0. */
+  /** Rows and columns on each side; at most half of the window. Default 0. */
   readonly padding?: Pair;
-  /** Also windows that reach beyond the end. Default false. */
+  /** Includes windows that reach beyond the end. Default false. */
   readonly ceilMode?: boolean;
 }
 
@@ -32,7 +32,7 @@ export interface AvgPoolOptions extends PoolOptions {
   readonly countIncludePad?: boolean;
 }
 
-/** Sizes are checked where they meet those of the operand. */
+/** Values are checked together with the sizes of the operand. */
 const poolChecks = { stride: anything, padding: anything, ceilMode: flag };
 export const maxPoolOptions = optionChecks<MaxPoolOptions>({ ...poolChecks, dilation: anything });
 export const avgPoolOptions = optionChecks<AvgPoolOptions>({ ...poolChecks, countIncludePad: flag });
@@ -44,7 +44,7 @@ function checkPlanes(op: string, x: Tensor): readonly [number, number] {
   return plane;
 }
 
-/** Windows and steps as the kernels see them. */
+/** Checks the sizes of windows and steps, and returns them as the kernels take them. */
 export function checkPoolSizes(op: string, kernelSize: Pair, options: MaxPoolOptions) {
   const kernel = pairOf(`${op}: kernelSize`, kernelSize, 1);
   const stride = pairOf(`${op}: stride`, options.stride ?? kernel, 1);
@@ -83,8 +83,8 @@ function misses(
 }
 
 /**
- * The largest element under each window. Padding is never taken; of equal elements the first gets the gradient. x is
- * [batch, channels, height, width], or without the batch.
+ * Returns the largest element under each window. Padding is never taken; of equal elements the first gets the gradient.
+ * x is [batch, channels, height, width], or lacks the batch.
  */
 export function maxPool2d(x: Tensor, kernelSize: Pair, options: MaxPoolOptions = {}): Tensor {
   checkOptions('maxPool2d', options, maxPoolOptions);
@@ -123,11 +123,11 @@ export function maxPool2d(x: Tensor, kernelSize: Pair, options: MaxPoolOptions =
 
 type Bin = readonly [begin: number, end: number, divisor: number];
 
-/** Bins as kernels read them. */
+/** Writes bins to memory for the kernels. */
 function stored(bins: readonly Bin[], device: Device): Storage {
   const storage = allocate('int64', 3 * bins.length, device);
   const host = new BigInt64Array(3 * bins.length);
-  // As pairs of 32 bits, low first: no BigInt is made.
+  // Written as pairs of 32 bits, low first, so that no BigInt is made.
   const words = new Int32Array(host.buffer, host.byteOffset, 2 * host.length);
   for (const [i, bin] of bins.entries()) {
     for (const [j, value] of bin.entries()) {
@@ -139,7 +139,7 @@ function stored(bins: readonly Bin[], device: Device): Storage {
   return storage;
 }
 
-/** Means over the boxes that `rows` and `cols` span. */
+/** Computes means over the boxes that `rows` and `cols` span. */
 function averaged(op: string, x: Tensor, rows: readonly Bin[], cols: readonly Bin[]): Tensor {
   if (needsFloat32(x)) return inFloat32(x, (wide) => averaged(op, wide, rows, cols));
   const front = x.shape.slice(0, -2);
@@ -163,7 +163,7 @@ function averaged(op: string, x: Tensor, rows: readonly Bin[], cols: readonly Bi
   return out;
 }
 
-/** The mean under each window. x is [batch, channels, height, width], or without the batch. */
+/** Returns the mean under each window. x is [batch, channels, height, width], or lacks the batch. */
 export function avgPool2d(x: Tensor, kernelSize: Pair, options: AvgPoolOptions = {}): Tensor {
   checkOptions('avgPool2d', options, avgPoolOptions);
   const w = poolWindow('avgPool2d', x, kernelSize, options);
@@ -181,10 +181,10 @@ export function avgPool2d(x: Tensor, kernelSize: Pair, options: AvgPoolOptions =
   return averaged('avgPool2d', x, rows, cols);
 }
 
-/** [rows, columns] of a result; null is the size of the input. One number stands for both. */
+/** [rows, columns] of a result; null stands for the size of the input. One number stands for both. */
 export type OutputSize = number | readonly [rows: number | null, columns: number | null];
 
-/** Throws unless `outputSize` is one. Returns it with the sizes of `plane` for null. */
+/** Returns `outputSize` with the sizes of `plane` in place of null. Throws if it is not valid. */
 export function checkOutputSize(
   op: string,
   outputSize: OutputSize,
@@ -194,7 +194,7 @@ export function checkOutputSize(
   return pairOf(`${op}: outputSize`, given, 1);
 }
 
-/** Means over as many boxes as `outputSize` says, which cover the plane; x as for avgPool2d. */
+/** Computes means over `outputSize` boxes that cover the plane; x as for avgPool2d. */
 export function adaptiveAvgPool2d(x: Tensor, outputSize: OutputSize): Tensor {
   const op = 'adaptiveAvgPool2d';
   const plane = checkPlanes(op, x);

@@ -1,4 +1,4 @@
-// Softmax in logarithms, along the last dimension; other dimensions are turned there and back.
+// Log-softmax and softmax. Kernels work along the last dimension; another dimension is transposed there and back.
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import { refuseOptions } from '../../checks/options.ts';
@@ -10,7 +10,7 @@ import { contiguous, inFloat32, needsFloat32, requireFloat } from '../elementwis
 import { exp } from '../elementwise/unary.ts';
 import { reshape, transpose } from '../shape/views.ts';
 
-/** log softmax, without overflow. */
+/** Computes the logarithm of softmax along `dim`, without overflow. */
 export function logSoftmax(a: Tensor, dim?: number): Tensor;
 export function logSoftmax(a: Tensor, dim = -1, extra?: unknown): Tensor {
   if (extra !== undefined) refuseOptions('logSoftmax', extra);
@@ -48,7 +48,7 @@ function alongLast(a: Tensor, dim: number): Tensor {
   return out;
 }
 
-/** Positive numbers that add up to 1 along `dim`: exp a ÷ Σ exp a. */
+/** Computes exp a ÷ Σ exp a along `dim`: positive numbers that add up to 1. */
 export function softmax(a: Tensor, dim?: number): Tensor;
 export function softmax(a: Tensor, dim = -1, extra?: unknown): Tensor {
   if (extra !== undefined) refuseOptions('softmax', extra);

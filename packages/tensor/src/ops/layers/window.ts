@@ -1,11 +1,11 @@
-// Windows that slide over planes [height, width], for convolution and pooling: their sizes, and where they lie.
+// Sizes and positions of windows that slide over planes [height, width], for convolution and pooling.
 import type { Window } from '../../backends/kernels.ts';
 import { badOption, shown, windowTooLarge } from '../../errors.ts';
 
 /** One number for both directions, or [vertical, horizontal]. */
 export type Pair = number | readonly [vertical: number, horizontal: number];
 
-/** Both numbers of an option, which are integers of at least `least`. */
+/** Returns both numbers of an option. Throws unless they are integers of at least `least`. */
 export function pairOf(what: string, value: Pair, least: number): readonly [number, number] {
   const pair = typeof value === 'number' ? ([value, value] as const) : value;
   const isRight =
@@ -20,13 +20,13 @@ export interface WindowOptions {
   readonly kernel: readonly [number, number];
   readonly stride: readonly [number, number];
   readonly dilation: readonly [number, number];
-  /** In front, and in all. */
+  /** Padding in front, and in total, by dimension. */
   readonly padding: readonly { readonly before: number; readonly total: number }[];
-  /** Also windows of which only a part lies inside; each begins inside, or in the padding in front. */
+  /** Includes windows that lie partly outside. Each begins inside, or in the padding in front. */
   readonly ceilMode: boolean;
 }
 
-/** The window over planes of these sizes. Throws where it does not fit once. */
+/** Returns the window over planes of these sizes. Throws if it does not fit once. */
 export function windowOf(op: string, plane: readonly [number, number], options: WindowOptions): Window {
   const { kernel, stride, dilation, padding, ceilMode } = options;
   const out = plane.map((size, d) => {

@@ -5,11 +5,11 @@ import { type LossOptions, lossChecks } from '../reduce/reduction.ts';
 
 export interface ClassLossOptions extends LossOptions {
   /**
-   * What a class counts [classes], for 'mean' too, which then divides by the sum of what the labels count.
-   * Default 1.
+   * Weights of the classes [classes]. With 'mean', the sum of losses is divided by the sum of the weights of the
+   * labels. Default 1.
    */
   readonly weight?: Tensor;
-  /** Rows with this label count nothing. Default −100. */
+  /** Rows with this label are left out. Default −100. */
   readonly ignoreIndex?: number;
 }
 

@@ -1,4 +1,4 @@
-// Cross entropy of scores of classes: one kernel from scores to losses, and one back. A device looks at labels itself.
+// Cross entropy of scores of classes, in one kernel forward and one backward. On a device the kernel checks the labels.
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import type { AttributesFor, OperandsFor } from '../../backends/kernels.ts';
@@ -28,8 +28,8 @@ export const crossEntropyOptions = optionChecks<CrossEntropyOptions>({
 });
 
 /**
- * Cross entropy of logits [rows, classes] or [rows, classes, …] against labels [rows] or [rows, …]: nllLoss
- * of logSoftmax. Logits [classes] have one label. Floating labels in the shape of the logits are
+ * Computes the cross entropy of logits [rows, classes] or [rows, classes, …] against labels [rows] or [rows,
+ * …]: nllLoss of logSoftmax. Logits [classes] have one label. Floating labels in the shape of the logits are
  * probabilities of classes. With labels, no gradient reaches `weight`.
  */
 export function crossEntropy(logits: Tensor, labels: Tensor, options: CrossEntropyOptions = {}): Tensor {
@@ -108,7 +108,7 @@ function ofRows(
   return out;
 }
 
-// A function of its own: what its closure captures is then only allocated when it runs.
+// A separate function, so that the variables which its closure captures are allocated only when it runs.
 function recordRows(
   out: Tensor,
   scores: Tensor,
@@ -142,7 +142,7 @@ function summed(values: Storage, count: number): Storage {
   return total;
 }
 
-/** The losses of rows as the result of the op; `total` is what a mean divides by unless all rows count 1. */
+/** Reduces the losses of rows to the result. `total` is the divisor of a mean, or null if every row has weight 1. */
 function reduced(losses: Storage, rows: number, reduction: Reduction, total: Storage | null): Tensor {
   if (reduction === 'none') return created(losses.retain(), [rows]);
   const { dtype, device } = losses.memory;

@@ -1,11 +1,11 @@
-// The one look that the host takes at labels.
+// Checks labels in host memory.
 
 import type { Memory } from '../../backends/operands.ts';
 import { labelOutOfRange } from '../../errors.ts';
 
 /** Returns whether a label in dense host memory is `ignored`. Throws for the first other one outside [0, classes). */
 export function checkLabelValues(op: string, { host }: Memory, classes: number, ignored: number): boolean {
-  // int64 as two halves, low first, so that no BigInt is made per element.
+  // Reads an int64 as two halves, low first, so that no BigInt is made for each element.
   const isWide = host instanceof BigInt64Array;
   const words = isWide ? new Int32Array(host.buffer, host.byteOffset, host.length * 2) : (host as Int32Array);
   const step = isWide ? 2 : 1;

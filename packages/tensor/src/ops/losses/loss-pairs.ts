@@ -22,7 +22,7 @@ import { expand, flatten } from '../shape/views.ts';
 
 type Check = (op: string, prediction: Tensor, target: Tensor) => void;
 
-/** Checks operands and options, and reduces what `losses` gives. */
+/** Checks operands and options, and reduces the losses that `losses` returns. */
 function pairLoss(
   op: string,
   prediction: Tensor,
@@ -41,7 +41,7 @@ function pairLoss(
   return scope(() => reduceLosses(losses(prediction, target), options.reduction ?? 'mean'));
 }
 
-/** Both tensors in the dtype in which they meet. */
+/** Returns both tensors in their joint dtype. */
 function inOneDtype(p: Tensor, t: Tensor): [Tensor, Tensor] {
   const dtype = promoteTypes(p.dtype, t.dtype);
   return [to(p, dtype), to(t, dtype)];
@@ -63,7 +63,7 @@ function equalShapes(op: string, prediction: Tensor, target: Tensor): void {
 
 const warned = new Set<string>();
 
-/** Shapes are broadcast as in PyTorch, with its warning: a forgotten dimension looks just like that. */
+/** Warns when shapes are broadcast, as PyTorch does: a forgotten dimension has the same effect. */
 function stretchedShapes(op: string, prediction: Tensor, target: Tensor): void {
   if (sameShape(prediction.shape, target.shape)) return;
   const shape = broadcastShapes(op, prediction.shape, target.shape);
@@ -73,7 +73,7 @@ function stretchedShapes(op: string, prediction: Tensor, target: Tensor): void {
   process.emitWarning(text, { code: 'RINGWISE_LOSS_BROADCAST' });
 }
 
-/** pairLoss of shapes that are broadcast; `losses` gets tensors of one shape. */
+/** Computes pairLoss after broadcasting, so that `losses` receives tensors of one shape. */
 const broadcastLoss: typeof pairLoss = (op, prediction, target, options, losses) =>
   pairLoss(
     op,
@@ -90,13 +90,13 @@ const broadcastLoss: typeof pairLoss = (op, prediction, target, options, losses)
     },
   );
 
-/** Squared differences. Shapes are broadcast, with a warning. */
+/** Computes squared differences. Shapes are broadcast, with a warning. */
 export function mseLoss(prediction: Tensor, target: Tensor, options: LossOptions = {}): Tensor {
   checkOptions('mseLoss', options, lossOptions);
   return broadcastLoss('mseLoss', prediction, target, options, (p, t) => square(sub(...inOneDtype(p, t))));
 }
 
-/** Absolute differences. Shapes are broadcast, with a warning. */
+/** Computes absolute differences. Shapes are broadcast, with a warning. */
 export function l1Loss(prediction: Tensor, target: Tensor, options: LossOptions = {}): Tensor {
   checkOptions('l1Loss', options, lossOptions);
   return pairLoss('l1Loss', prediction, target, options, (p, t) => abs(sub(p, t)), stretchedShapes);
@@ -109,7 +109,7 @@ export interface HuberLossOptions extends LossOptions {
 
 export const huberLossOptions = optionChecks<HuberLossOptions>({ ...lossChecks, delta: positive });
 
-/** Huber losses with a gradient of their own: that of the formula is NaN for infinite differences. */
+/** Makes Huber losses, whose gradient is written out: that of the formula is NaN for infinite differences. */
 const huberOf = (name: string, delta: number): ((prediction: Tensor, target: Tensor) => Tensor) =>
   customFunction<[Tensor, Tensor]>({
     name,
@@ -127,7 +127,7 @@ const huberOf = (name: string, delta: number): ((prediction: Tensor, target: Ten
   });
 
 /**
- * ½d² for small differences d, delta · (|d| − ½delta) for others. Both tensors have one dtype; shapes are
+ * Computes ½d² for small differences d, delta · (|d| − ½delta) for others. Both tensors have one dtype; shapes are
  * broadcast, with a warning.
  */
 export function huberLoss(prediction: Tensor, target: Tensor, options: HuberLossOptions = {}): Tensor {
@@ -146,7 +146,7 @@ export interface SmoothL1LossOptions extends LossOptions {
 
 export const smoothL1LossOptions = optionChecks<SmoothL1LossOptions>({ ...lossChecks, beta: nonNegative });
 
-/** ½d² ÷ beta for small differences d, |d| − ½beta for others. Shapes are broadcast, with a warning. */
+/** Computes ½d² ÷ beta for small differences d, |d| − ½beta for others. Shapes are broadcast, with a warning. */
 export function smoothL1Loss(prediction: Tensor, target: Tensor, options: SmoothL1LossOptions = {}): Tensor {
   checkOptions('smoothL1Loss', options, smoothL1LossOptions);
   const { beta = 1, ...rest } = options;
@@ -164,10 +164,13 @@ export interface BCELossOptions extends LossOptions {
 const bceChecks = { ...lossChecks, weight: tensorOrNull };
 export const bceOptions = optionChecks<BCELossOptions>(bceChecks);
 
-/** The least p (1 − p) that a gradient is divided by: 1e-12, which PyTorch rounds to float32 for every dtype. */
+/**
+ * The lower bound of p (1 − p), the divisor of the gradient: 1e-12, which PyTorch rounds to float32 for every
+ * dtype.
+ */
 const leastVariance = Math.fround(1e-12);
 
-/** −(y log p + (1 − y) log(1 − p)), with logarithms ≥ −100. */
+/** Computes −(y log p + (1 − y) log(1 − p)), with logarithms ≥ −100. */
 const binaryEntropy = customFunction<[Tensor, Tensor]>({
   name: 'bce',
   forward: (context, p, y) => {
@@ -190,13 +193,16 @@ function checkStretch(what: string, weight: Tensor, losses: Tensor): void {
     throw badLossWeight(what, weight.shape, losses.shape);
 }
 
-/** Losses times weights, which may be broadcast to them, in `dtype`: as in PyTorch, weights do not change it. */
+/**
+ * Multiplies losses by weights, which are broadcast. The result has `dtype`: as in PyTorch, weights do not
+ * change it.
+ */
 function weighed(op: string, losses: Tensor, weight: Tensor | undefined, dtype: DType): Tensor {
   if (weight) checkStretch(`${op}: weight`, weight, losses);
   return to(weight ? mul(losses, weight) : losses, dtype);
 }
 
-/** Throws for an element outside of 0 to 1, NaN included. Looks on the CPU only. */
+/** Throws for an element outside of 0 to 1, NaN included. Checks tensors in host memory only. */
 function checkProbabilities(what: string, a: Tensor): void {
   if (a.device !== 'cpu' || a.count === 0) return;
   const position = argmin(to(isProbability(a), 'uint8')).item();
@@ -207,8 +213,8 @@ function checkProbabilities(what: string, a: Tensor): void {
 const isProbability = (a: Tensor): Tensor => logicalAnd(ge(a, 0), le(a, 1));
 
 /**
- * Binary cross entropy of probabilities against targets, both from 0 to 1. Others throw; on a device, where
- * nobody waits to look, their loss is NaN.
+ * Computes the binary cross entropy of probabilities against targets, both from 0 to 1. Other values throw;
+ * on a device, where they are not read, their loss is NaN.
  */
 export function bce(probability: Tensor, target: Tensor, options: BCELossOptions = {}): Tensor {
   checkOptions('bce', options, bceOptions);
@@ -232,7 +238,7 @@ export const bceWithLogitsOptions = optionChecks<BCEWithLogitsOptions>({
   posWeight: tensorOrNull,
 });
 
-/** bce of sigmoid(logits), without overflow. */
+/** Computes bce of sigmoid(logits), without overflow. */
 export function bceWithLogits(logits: Tensor, target: Tensor, options: BCEWithLogitsOptions = {}): Tensor {
   checkOptions('bceWithLogits', options, bceWithLogitsOptions);
   const { weight, posWeight } = options;
@@ -248,7 +254,7 @@ export function bceWithLogits(logits: Tensor, target: Tensor, options: BCEWithLo
   });
 }
 
-/** t log t, 0 where t is 0, with PyTorch's gradient, which is NaN there. */
+/** Computes t log t, and 0 where t is 0. Its gradient is NaN there, as in PyTorch. */
 const timesLog = customFunction<[Tensor]>({
   name: 'klDiv',
   forward: (context, t) => {
@@ -265,8 +271,8 @@ const logButOfZero = (t: Tensor): Tensor => log(where(eq(t, 0), 1, t));
 
 export interface KLDivOptions {
   /**
-   * 'batchmean' divides by the first size: the divergence as it is defined. Default 'mean', over elements, as
-   * in PyTorch.
+   * 'batchmean' divides by the first size, which gives the divergence by its definition. Default 'mean', over
+   * elements, as in PyTorch.
    */
   readonly reduction?: LossOptions['reduction'] | 'batchmean';
   /** Whether the target holds logarithms too. Default false. */
@@ -278,7 +284,7 @@ export const klDivOptions = optionChecks<KLDivOptions>({
   logTarget: flag,
 });
 
-/** The divergence of `target` from log-probabilities. Shapes are broadcast. */
+/** Computes the Kullback–Leibler divergence of `target` from log-probabilities. Shapes are broadcast. */
 export function klDiv(logProbs: Tensor, target: Tensor, options: KLDivOptions = {}): Tensor {
   checkOptions('klDiv', options, klDivOptions);
   const { reduction = 'mean', logTarget = false } = options;

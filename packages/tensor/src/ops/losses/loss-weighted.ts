@@ -1,4 +1,4 @@
-// Losses of classes where rows or classes count differently, made of other operations; the numbers are PyTorch's.
+// Losses of classes with weights or ignored rows, composed of other operations. The results are PyTorch's.
 import { scope } from '../../core/context.ts';
 import { sameShape } from '../../core/shape.ts';
 import type { Tensor } from '../../core/tensor.ts';
@@ -34,14 +34,17 @@ export function weightedNll(
     const picked = neg(squeeze(gather(logProbs, 1, unsqueeze(known, 1)), 1));
     const one = weight ? reshape(indexSelect(weight, 0, flatten(known)), labels.shape) : 1;
     const counts = to(where(isIgnored, 0, one), logProbs.dtype);
-    // No gradient passes ignored rows, also where nothing else is left and the sum of the counts is 0.
+    // No gradient reaches ignored rows, also where all rows are ignored and the sum of the counts is 0.
     const losses = where(isIgnored, 0, mul(picked, counts));
     if (reduction === 'none') return losses;
     return reduction === 'sum' ? sum(losses) : div(sum(losses), sum(counts));
   });
 }
 
-/** Against probabilities of classes. 'mean' divides by the number of rows, whatever classes count. */
+/**
+ * Computes the cross entropy against probabilities of classes. 'mean' divides by the number of rows, not by
+ * weights.
+ */
 export function softCrossEntropy(
   logits: Tensor,
   target: Tensor,
@@ -52,7 +55,7 @@ export function softCrossEntropy(
   requireFloat(op, logits);
   if (logits.rank < 2) throw lossShapes(op, logits.shape, target.shape);
   const { weight, labelSmoothing: smoothing = 0, ignoreIndex = defaultIgnoreIndex } = options;
-  // As in PyTorch; a number that is no class changes nothing.
+  // As in PyTorch. A negative number, which is no class, has no effect.
   if (ignoreIndex >= 0) throw ignoredProbabilities(op, ignoreIndex);
   const classes = logits.shape[1]!;
   checkWeight(op, weight, classes);

@@ -1,5 +1,5 @@
-// Losses of log-probabilities of classes. Labels are class numbers, int32 or int64; each is looked at once
-// before a kernel sees it, on a device by the kernel itself.
+// Losses of log-probabilities of classes. Labels are class numbers, int32 or int64. Each label is checked once before a
+// kernel reads it; on a device the kernel checks it.
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import type { Strided } from '../../backends/operands.ts';
@@ -43,8 +43,8 @@ export function checkLabels(op: string, a: Tensor, labels: Tensor): void {
 }
 
 /**
- * A loss of scores [classes], which have one label, [] or [1], or probabilities [classes]: that of a batch of
- * one, without it.
+ * Computes a loss of scores [classes], which have one label, [] or [1], or probabilities [classes]: as a batch of one,
+ * whose dimension the result lacks.
  */
 export function ofOneRow(
   op: string,
@@ -59,22 +59,22 @@ export function ofOneRow(
   );
 }
 
-/** Which rows count: 1 or 0 for each, and how many they are. */
+/** The rows that are not ignored: 1 or 0 for each row, and their number. */
 interface Counted {
   readonly rows: Storage;
   readonly total: Storage;
 }
 
-/** Scores [rows, classes] and their labels, dense, with everything that the losses of rows share. */
+/** Holds dense labels of scores [rows, classes] and computes the losses of the rows. */
 class Rows {
   readonly #dtype: DType;
   readonly #device: Device;
   readonly #reduction: Reduction;
   readonly count: number;
   readonly classes: number;
-  /** A class for each row: 0 where the label is ignored. */
+  /** The class of each row; 0 where the label is ignored. */
   readonly #labels: Storage;
-  /** Null where all rows count. */
+  /** Null if no row is ignored. */
   readonly #counted: Counted | null;
 
   constructor(op: string, scores: Tensor, labels: Tensor, reduction: Reduction, ignored: number) {
@@ -83,8 +83,8 @@ class Rows {
     this.#reduction = reduction;
     [this.count, this.classes] = scores.shape as [number, number];
     const dense = denseStorage(labels);
-    // On a device the labels are not read here, which would wait for the device: rows may be ignored, and a label that
-    // is no class is reported at the next wait.
+    // Reading labels on a device would wait for it. So rows may be ignored there, and a label that is no class is
+    // reported at the next wait.
     let mayIgnore = true;
     try {
       if (this.#device === 'cpu') mayIgnore = checkLabelValues(op, dense.memory, this.classes, ignored);
@@ -126,7 +126,7 @@ class Rows {
     return counted === null ? [this.#labels] : [this.#labels, counted.rows, counted.total];
   }
 
-  /** The tape keeps what it needs. */
+  /** Releases the labels; the tape holds its own references. */
   done(): void {
     for (const storage of this.saved) storage.release();
   }
@@ -158,7 +158,7 @@ class Rows {
     if (this.#reduction === 'mean') {
       const total = counted === null ? this.count : withStrides(counted.total.dense, [0]);
       kernels().map('div', this.#dtype, shape, perRow.dense, perRow.dense, total);
-      // Where all rows are ignored the total is 0.
+      // If all rows are ignored, the total is 0.
       if (counted !== null)
         kernels().map('where', this.#dtype, shape, perRow.dense, counted.rows.dense, perRow.dense, 0);
     }
@@ -168,8 +168,8 @@ class Rows {
 }
 
 /**
- * Negative log-likelihood of log-probabilities [rows, classes] or [rows, classes, …] against labels [rows] or
- * [rows, …]; log-probabilities [classes] have one label.
+ * Computes the negative log-likelihood of log-probabilities [rows, classes] or [rows, classes, …] against
+ * labels [rows] or [rows, …]; log-probabilities [classes] have one label.
  */
 export function nllLoss(logProbs: Tensor, labels: Tensor, options: ClassLossOptions = {}): Tensor {
   checkOptions('nllLoss', options, nllLossOptions);

@@ -1,4 +1,4 @@
-// Reads the equation of an einsum: which letter names which dimension of which operand, and what the result has.
+// Reads the equation of an einsum: the names of the dimensions of each operand and of the result.
 
 import type { Shape } from '../../core/shape.ts';
 import { badEinsum } from '../../errors.ts';
@@ -12,13 +12,13 @@ export interface Equation {
 }
 
 const dots = '...';
-/** Names of dimensions under '...' are characters from here on, which no equation may have. */
+/** The first of the characters that name dimensions under '...'. An equation must not contain them. */
 const firstUnnamed = 0xe000;
 
 const letters = (names: string): string => names.replace(dots, '');
 const isRepeated = (names: string): boolean => new Set(names).size < names.length;
 
-/** The names of the last `count` of all `most` dimensions under '...': they are aligned at the end. */
+/** Returns the names of the last `count` of `most` dimensions under '...', which are aligned at the end. */
 const unnamed = (count: number, most: number): string =>
   String.fromCharCode(...Array.from({ length: count }, (_, i) => firstUnnamed + most - count + i));
 

@@ -1,5 +1,5 @@
-// Sums of products by the names of dimensions. Operands are taken up from the left, two at a time: dimensions
-// that nothing else needs are summed, the rest is one batched matrix product.
+// Sums of products by the names of dimensions. Operands are multiplied from the left, two at a time: dimensions that
+// neither the result nor a later operand needs are summed, the others make one batched matrix product.
 import { notAnEquation } from '../../checks/argument-errors.ts';
 import { needsNumbers } from '../../checks/op-errors.ts';
 import { scope } from '../../core/context.ts';
@@ -26,7 +26,7 @@ const product = (names: string, sizes: Sizes): number =>
 const pick = (names: string, isWanted: (name: string) => boolean): string =>
   [...names].filter(isWanted).join('');
 
-/** An operand with each name once, and without the dimensions that are stretched: the other operands have those. */
+/** Returns an operand with each name once, and without broadcast dimensions, which other operands have. */
 function plain({ tensor, names }: Named, sizes: Sizes): Named {
   for (let d = names.length - 1; d > 0; d--) {
     const first = names.indexOf(names[d]!);
@@ -53,7 +53,7 @@ const ordered = ({ tensor, names }: Named, order: string): Tensor =>
     [...order].map((name) => names.indexOf(name)),
   );
 
-/** Integers meet in one dtype, as one of them may be a sum already, which is int64. */
+/** Multiplies in the joint dtype: one of two integer operands may be a sum, which is int64. */
 function multiplied(x: Tensor, y: Tensor): Tensor {
   if (x.dtype === 'bool' && y.dtype === 'bool') throw needsNumbers('einsum');
   if (x.dtype === y.dtype || isFloat(x.dtype) || isFloat(y.dtype)) return matmul(x, y);
@@ -79,10 +79,9 @@ function contracted(left: Named, right: Named, needed: string, sizes: Sizes): Na
 }
 
 /**
- * Products of operands, summed over the dimensions whose letters the output lacks: einsum('bij,bjk->bik', a,
- * b). Letters stand for sizes, '...' for the dimensions that have no letter; sizes of 1 are stretched. A
- * letter that one operand has several times takes its diagonal. The result may share memory with the only
- * operand.
+ * Multiplies operands and sums over the dimensions whose letters the output lacks: einsum('bij,bjk->bik', a, b). '...'
+ * stands for dimensions without a letter; sizes of 1 are broadcast. A letter that one operand has several times takes
+ * its diagonal. With one operand, the result may share memory with it.
  */
 export function einsum(equation: string, ...operands: readonly Tensor[]): Tensor {
   if (typeof equation !== 'string') throw notAnEquation(equation);

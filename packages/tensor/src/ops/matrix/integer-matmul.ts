@@ -1,6 +1,6 @@
 // Matrix products of integers, which wrap around as PyTorch's do. They have no kernel of their own: large
-// results are summed up in place, one column of `a` and one row of `b` at a time; small ones by products that
-// lie side by side in memory.
+// results are summed in place, one column of `a` and one row of `b` at a time; small ones from products that lie
+// side by side in memory.
 import { kernels } from '../../backends/index.ts';
 import type { Strided } from '../../backends/operands.ts';
 import { withStrides } from '../../core/layout.ts';
@@ -9,12 +9,12 @@ import { allocate } from '../../core/storage.ts';
 import { empty, type Tensor } from '../../core/tensor.ts';
 import { jointDevice } from '../joint-device.ts';
 
-/** From this many elements of the result on, a kernel call for each step of the inner dimension costs little. */
+/** The least number of elements of a result for which a kernel call per step of the inner dimension costs little. */
 const manyElements = 2 ** 12;
 /** Most products in memory at a time. */
 const mostProducts = 2 ** 16;
 
-/** [..., m, k] · [..., k, n] of one integer dtype, with the dimensions in front broadcast. */
+/** Computes [..., m, k] · [..., k, n] of one integer dtype. Leading dimensions are broadcast. */
 export function integerMatmul(a: Tensor, b: Tensor): Tensor {
   const batch = broadcastShapes('matmul', a.shape.slice(0, -2), b.shape.slice(0, -2));
   const [m, k] = a.shape.slice(-2) as [number, number];
@@ -66,7 +66,7 @@ function sumProducts(
     const operand = (strided: Strided, step: number): Strided =>
       withStrides(strided, [...strided.strides!, step]);
     kernels().map('mul', out.dtype, whole, products.dense, operand(left, aStep), operand(right, bStep));
-    // Summed in int64, whose lower bits are the sum in any other integer dtype.
+    // Sums in int64, whose lower bits are the sum in any other integer dtype.
     kernels().reduce('sum', whole, withStrides(sums.dense, [...stridesOf(shape), 0]), products.dense);
     kernels().map('add', out.dtype, [countOf(shape)], out.strided, sums.dense, i === 0 ? 0 : out.strided);
   }

@@ -33,9 +33,9 @@ export interface LinearOptions {
 const linearOptions = optionChecks<LinearOptions>({ activation: oneOf(...activations) });
 
 /**
- * activation(x · wᵀ + b), with x [..., in], w [out, in] and b [out] or [1], if any. In backward the gradients
- * of w and b are final before that of x is computed, so that they can be sent while it is. Integers wrap
- * around.
+ * Computes activation(x · wᵀ + b), with x [..., in], w [out, in] and b [out], [1] or null. In backward the
+ * gradients of w and b are final before that of x is computed, so that DDP can send them meanwhile. Integers
+ * wrap around.
  */
 export function linear(x: Tensor, w: Tensor, b: Tensor | null = null, options: LinearOptions = {}): Tensor {
   checkOptions('linear', options, linearOptions);
@@ -56,7 +56,7 @@ export function linear(x: Tensor, w: Tensor, b: Tensor | null = null, options: L
   const rows = rowsOf(x.shape);
   const out = empty(x.dtype, withLast(x.shape, outSize), jointDevice('linear', x, w, b));
   const isRecorded = isRecording(dense, weights, b);
-  // relu's slope follows from its result; gelu's needs what it was applied to.
+  // The gradient of relu needs the result; that of gelu needs the values before the activation.
   const before =
     isRecorded && (activation === 'gelu' || activation === 'geluTanh')
       ? allocate(out.dtype, out.count, out.device)
@@ -84,7 +84,7 @@ export function linear(x: Tensor, w: Tensor, b: Tensor | null = null, options: L
   return out;
 }
 
-// A function of its own: what its closure captures is then only allocated when it runs.
+// A separate function, so that the variables which its closure captures are allocated only when it runs.
 function recordLinear(
   out: Tensor,
   x: Tensor,

@@ -1,5 +1,6 @@
-// Matrix products. A matrix may lie in memory row by row or column by column, with any distance between its rows, so
-// transposes and slices are multiplied as they lie. Gradients go straight into their own memory: the kernel adds.
+// Matrix products. A matrix may lie in memory row by row or column by column, with any distance between its
+// rows, so that transposes and slices are multiplied without a copy. The kernel adds gradients to their
+// memory.
 
 import { isRecording, record } from '../../autograd/node.ts';
 import type { GradTarget } from '../../autograd/target.ts';
@@ -46,7 +47,10 @@ export const turned = ({ memory, offset, batch, step, isTransposed }: Matrices):
   isTransposed: !isTransposed,
 });
 
-/** The last two dimensions as matrices, or null if neither lies dense; the dimensions in front stretched to `batch`. */
+/**
+ * Returns the last two dimensions as matrices, with leading dimensions broadcast to `batch`; null if neither
+ * is dense.
+ */
 export function matricesOf(a: Tensor, batch: Shape): Matrices | null {
   const { rank, shape, strides } = a;
   const rows = shape[rank - 2]!;
@@ -64,15 +68,15 @@ export function matricesOf(a: Tensor, batch: Shape): Matrices | null {
 
 const none: readonly number[] = [];
 
-/** Dense matrices of this shape. */
+/** Returns dense matrices of this shape. */
 export function denseMatrices({ memory, offset }: Strided, shape: Shape): Matrices {
   const batch = shape.length === 2 ? none : stridesOf(shape).slice(0, -2);
   return { memory, offset, batch, step: shape[shape.length - 1]!, isTransposed: false };
 }
 
 /**
- * out[..., m, n] (+)= a[..., m, k] · b[..., k, n]; out lies dense, a and b are stretched to its batch by
- * their strides.
+ * Computes out[..., m, n] (+)= a[..., m, k] · b[..., k, n]. out is dense; the strides of a and b broadcast them to its
+ * batch.
  */
 export function multiply(
   batch: Shape,
@@ -104,7 +108,7 @@ export function multiply(
   });
 }
 
-/** Sends a gradient of matrices [..., rows, cols] to an input whose batch may have been stretched. */
+/** Sends a gradient of matrices [..., rows, cols] to an input whose batch may have been broadcast. */
 function sendMatrices(
   target: GradTarget,
   batch: Shape,
@@ -126,7 +130,7 @@ function sendMatrices(
   whole.release();
 }
 
-/** [..., m, k] · [..., k, n], with the dimensions in front broadcast. */
+/** Computes [..., m, k] · [..., k, n]. Leading dimensions are broadcast. */
 function batched(a: Tensor, b: Tensor): Tensor {
   if (!isFloat(a.dtype)) return integerMatmul(a, b);
   const m = a.shape[a.rank - 2]!;
@@ -147,7 +151,7 @@ function batched(a: Tensor, b: Tensor): Tensor {
   return isRecording(a, b) ? recorded(out, a, b, batch, left, right) : out;
 }
 
-// A function of its own: what its closure captures is then only allocated when it runs.
+// A separate function, so that the variables which its closure captures are allocated only when it runs.
 function recorded(out: Tensor, a: Tensor, b: Tensor, batch: Shape, left: Matrices, right: Matrices): Tensor {
   const [toA, toB, aShape, bShape] = [a.target, b.target, a.shape, b.shape];
   const m = aShape[aShape.length - 2]!;
@@ -160,8 +164,8 @@ function recorded(out: Tensor, a: Tensor, b: Tensor, batch: Shape, left: Matrice
 }
 
 /**
- * Matrix × matrix over the last two dimensions; those in front are broadcast. A vector counts as a row on the left and
- * as a column on the right. Integers wrap around.
+ * Multiplies matrices, which are the last two dimensions; leading dimensions are broadcast. A vector counts as a row on
+ * the left and as a column on the right. Integers wrap around.
  */
 export function matmul(a: Tensor, b: Tensor): Tensor {
   const lowered = recast('low', [a, b], (x, y) => matmul(x!, y!));
@@ -183,7 +187,7 @@ export function matmul(a: Tensor, b: Tensor): Tensor {
     );
   if (b.rank === 1)
     return through(unsqueeze(b, 1), (column) => through(matmul(a, column), (out) => squeeze(out, -1)));
-  // Many matrices times one are one tall matrix times it.
+  // Many matrices times one matrix are one tall matrix times it.
   if (a.rank > 2 && b.rank === 2 && a.isContiguous) {
     const rows = rowsOf(a.shape);
     return through(reshape(a, [rows, a.shape[a.rank - 1]!]), (tall) =>
@@ -193,7 +197,7 @@ export function matmul(a: Tensor, b: Tensor): Tensor {
   return batched(a, b);
 }
 
-/** op(a), after which `a` is not needed any more. */
+/** Returns op(a), and disposes `a`. */
 function through(a: Tensor, op: (a: Tensor) => Tensor): Tensor {
   const out = op(a);
   if (out !== a) a.dispose();

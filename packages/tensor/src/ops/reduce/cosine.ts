@@ -20,7 +20,7 @@ import { sum } from './reduce.ts';
 import { type LossOptions, lossChecks, reduceLosses } from './reduction.ts';
 import { norm } from './vector-norm.ts';
 
-/** Lengths, those below `eps` as `eps`. As in PyTorch the gradient passes as if none was below. */
+/** Raises lengths below `eps` to `eps`. As in PyTorch, the gradient passes unchanged. */
 const atLeast = customFunction<[Tensor, number]>({
   name: 'cosineSimilarity',
   forward: (_, length, eps) => clamp(length, eps),
@@ -28,8 +28,8 @@ const atLeast = customFunction<[Tensor, number]>({
 });
 
 /**
- * The cosine of the angle between vectors along `dim` of the shape that both are broadcast to. Lengths below
- * `eps` count as `eps`; the gradient of a vector of zeros is the other one over its length, divided by `eps`.
+ * Computes the cosine of the angle between vectors along `dim`, after broadcasting. Lengths below `eps` count as `eps`;
+ * the gradient of a vector of zeros is the other vector divided by its length and by `eps`.
  */
 export function cosineSimilarity(a: Tensor, b: Tensor, dim = 1, eps = 1e-8): Tensor {
   const op = 'cosineSimilarity';
@@ -50,15 +50,15 @@ export function cosineSimilarity(a: Tensor, b: Tensor, dim = 1, eps = 1e-8): Ten
 }
 
 export interface CosineEmbeddingOptions extends LossOptions {
-  /** Vectors that shall differ cost nothing while their cosine is below it. Default 0. */
+  /** The cosine up to which vectors that should differ have loss 0. Default 0. */
   readonly margin?: number;
 }
 
 export const cosineEmbeddingOptions = optionChecks<CosineEmbeddingOptions>({ ...lossChecks, margin: finite });
 
 /**
- * 1 − cosine of rows that shall be alike (label 1), max(0, cosine − margin) of rows that shall differ (label
- * −1), 0 for other labels.
+ * Computes 1 − cosine for rows that should be alike (label 1), max(0, cosine − margin) for rows that should
+ * differ (label −1), and 0 for other labels.
  */
 export function cosineEmbeddingLoss(
   a: Tensor,

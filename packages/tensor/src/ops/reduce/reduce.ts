@@ -1,4 +1,4 @@
-// Reductions over dimensions; without dimensions over all.
+// Reductions over the given dimensions, or over all.
 
 import { isRecording, record } from '../../autograd/node.ts';
 import type { ReduceOp } from '../../backends/declarations/names.ts';
@@ -48,10 +48,13 @@ function reduced(
   return { out, strides, size };
 }
 
-/** Integers and bool are summed in int64. */
+/** Returns the dtype of a sum: int64 for integers and bool. */
 const totalType = (dtype: DType): DType => (isFloat(dtype) ? dtype : 'int64');
 
-/** Without dimensions, and with an empty array of them, over all; so do the other reductions but `any` and `all`. */
+/**
+ * Sums over `dims`; over all dimensions if they are absent or an empty array, like all reductions but `any`
+ * and `all`.
+ */
 export function sum(a: Tensor, dims?: Dims, keepDim?: boolean): Tensor;
 export function sum(a: Tensor, dims?: Dims, keepDim = false, extra?: unknown): Tensor {
   if (extra !== undefined) refuseOptions('sum', extra);
@@ -69,7 +72,7 @@ export function sum(a: Tensor, dims?: Dims, keepDim = false, extra?: unknown): T
   });
 }
 
-/** Floats only. The mean of nothing is NaN. */
+/** Computes the mean of floats over `dims`. The mean of nothing is NaN. */
 export function mean(a: Tensor, dims?: Dims, keepDim?: boolean): Tensor;
 export function mean(a: Tensor, dims?: Dims, keepDim = false, extra?: unknown): Tensor {
   if (extra !== undefined) refuseOptions('mean', extra);
@@ -86,11 +89,11 @@ export function mean(a: Tensor, dims?: Dims, keepDim = false, extra?: unknown): 
 }
 
 /**
- * The values of the maxima. Equal maxima share the gradient evenly, as in torch.amax. Where the maximum is
- * NaN the gradient is, too; without dimensions it goes to the elements that are NaN.
+ * Returns the values of the maxima. Equal maxima share the gradient evenly, as in torch.amax. If the maximum is NaN, so
+ * is the gradient; without dimensions it goes to the elements that are NaN.
  */
 export const max = (a: Tensor, dims?: Dims, keepDim = false): Tensor => extreme('max', a, dims, keepDim);
-/** The values of the minima, with gradients as those of `max`. */
+/** Returns the values of the minima, with gradients like those of `max`. */
 export const min = (a: Tensor, dims?: Dims, keepDim = false): Tensor => extreme('min', a, dims, keepDim);
 
 function extreme(op: 'max' | 'min', a: Tensor, dims: Dims | undefined, keepDim: boolean): Tensor {
@@ -119,13 +122,13 @@ function extreme(op: 'max' | 'min', a: Tensor, dims: Dims | undefined, keepDim: 
 function markExtremes(k: Calculation, into: Strided, x: Strided, best: Strided, takesNaN: boolean): void {
   k.map('eq', into, x, best);
   if (!takesNaN) return;
-  // Beside a maximum that is a number there is no NaN.
+  // A maximum that is a number means that no element is NaN.
   const isMissing = k.temporary();
   k.map('ne', isMissing, x, x);
   k.map('max', into, into, isMissing);
 }
 
-/** The product. The gradient is right where elements are 0, too. */
+/** Computes the product over `dims`. The gradient is also right where elements are 0. */
 export function prod(a: Tensor, dims?: Dims, keepDim?: boolean): Tensor;
 export function prod(a: Tensor, dims?: Dims, keepDim = false, extra?: unknown): Tensor {
   if (extra !== undefined) refuseOptions('prod', extra);
@@ -146,8 +149,8 @@ export function prod(a: Tensor, dims?: Dims, keepDim = false, extra?: unknown): 
 }
 
 /**
- * The product of the others: with zeros counted and replaced by 1, that product ÷ x where nothing is 0, the product
- * itself for a single 0, and 0 for the rest.
+ * Writes the gradient: the product of the other elements. Zeros are counted and replaced by 1; the product is
+ * then divided by x where nothing is 0, taken as it is for a single 0, and 0 elsewhere.
  */
 function prodGradient(k: Calculation, into: Strided, x: Strided, grad: Strided, count: number): void {
   const isZero = k.temporary();
@@ -158,7 +161,7 @@ function prodGradient(k: Calculation, into: Strided, x: Strided, grad: Strided, 
   k.map('where', nonzero, isZero, 1, x);
   kernels().reduce('prod', k.shape, stretch(product), nonzero);
   kernels().reduce('sum', k.shape, stretch(zeros), isZero);
-  // Zeros among the others: none lets the product through, and a NaN stays one beside them.
+  // The number of zeros among the other elements: 0 keeps the product, and a NaN stays NaN beside zeros.
   k.map('sub', isZero, stretch(zeros), isZero);
   k.map('eq', isZero, isZero, 0);
   k.map('div', into, stretch(product), nonzero);
@@ -194,9 +197,9 @@ function counted(
   return out;
 }
 
-/** int64 index of the first maximum along `dim`; without `dim`, in the flattened tensor. NaN counts as the largest. */
+/** Returns the int64 index of the first maximum along `dim`, or in the flattened tensor. NaN counts as the largest. */
 export const argmax = (a: Tensor, dim?: number, keepDim = false): Tensor => position('max', a, dim, keepDim);
-/** int64 index of the first minimum along `dim`; without `dim`, in the flattened tensor. NaN counts as the smallest. */
+/** Returns the int64 index of the first minimum along `dim`, or in the flattened tensor. NaN counts as the smallest. */
 export const argmin = (a: Tensor, dim?: number, keepDim = false): Tensor => position('min', a, dim, keepDim);
 
 function position(op: 'max' | 'min', a: Tensor, dim: number | undefined, keepDim: boolean): Tensor {
@@ -213,7 +216,7 @@ function position(op: 'max' | 'min', a: Tensor, dim: number | undefined, keepDim
   return out;
 }
 
-/** Elements of `a` for each element of a result that is reduced over `dims`. */
+/** Returns the number of elements of `a` for each element of a result that is reduced over `dims`. */
 export function reducedCount(name: string, a: Tensor, dims: Dims | undefined): number {
   const mask = dimMask(name, dims, a.rank);
   return countOf(a.shape.filter((_, d) => mask[d]));

@@ -1,4 +1,4 @@
-// What losses have in common: one loss per element or row, and what is made of them.
+// The reduction of losses, of which there is one per element or row.
 import { optionChecks } from '../../checks/options.ts';
 import { oneOf } from '../../checks/value-checks.ts';
 import type { Tensor } from '../../core/tensor.ts';
@@ -7,7 +7,7 @@ import { mean, sum } from './reduce.ts';
 export type Reduction = 'mean' | 'sum' | 'none';
 
 export interface LossOptions {
-  /** 'mean' (default), 'sum', or 'none' for every loss on its own. */
+  /** 'mean' (default), 'sum', or 'none', which returns every loss. */
   readonly reduction?: Reduction;
 }
 

@@ -1,4 +1,4 @@
-// Reductions that are made of others.
+// Reductions that are composed of others.
 
 import { checkFlag } from '../../checks/arguments.ts';
 import { scope } from '../../core/context.ts';
@@ -13,7 +13,7 @@ import { exp, log } from '../elementwise/unary.ts';
 import { reshape } from '../shape/views.ts';
 import { max, reducedCount, sum } from './reduce.ts';
 
-/** log Σ exp a, without overflow; −∞ of nothing. */
+/** Computes log Σ exp a over `dims`, without overflow; −∞ for nothing. */
 export function logSumExp(a: Tensor, dims: Dims, keepDim = false): Tensor {
   requireTensor('logSumExp', a);
   checkFlag('logSumExp', 'keepDim', keepDim);
@@ -22,7 +22,7 @@ export function logSumExp(a: Tensor, dims: Dims, keepDim = false): Tensor {
   if (reducedCount('logSumExp', a, dims) === 0) return scope(() => log(sum(exp(a), dims, keepDim)));
   return scope(() => {
     const top = max(a.detach(), dims, true);
-    // An infinite maximum would leave NaN; anything finite will do there.
+    // An infinite maximum would give NaN; any finite number serves in its place.
     const shift = where(eq(sub(top, top), 0), top, 0);
     return reshape(add(log(sum(exp(sub(a, shift)), dims, true)), shift), shape);
   });

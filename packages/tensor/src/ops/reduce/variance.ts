@@ -1,4 +1,4 @@
-// Variance and standard deviation, each with a gradient of its own: that of the formula is NaN where all
+// Variance and standard deviation. Their gradients are written out, because that of the formula is NaN where all
 // elements are equal.
 
 import { isRecording, record } from '../../autograd/node.ts';
@@ -19,15 +19,15 @@ import { mean, reducedCount, sum } from './reduce.ts';
 
 const varianceOptions = optionChecks<VarianceOptions>({ correction: finite, keepDim: flag });
 
-/** The variance: the mean of squared distances from the mean. */
+/** Computes the variance over `dims`: the mean of squared distances from the mean. */
 export const variance = (a: Tensor, dims?: Dims, options: VarianceOptions = {}): Tensor =>
   spread('variance', a, dims, options);
 
-/** The standard deviation: the root of the variance. The gradient of equal elements is 0. */
+/** Computes the standard deviation over `dims`: the root of the variance. The gradient of equal elements is 0. */
 export const std = (a: Tensor, dims?: Dims, options: VarianceOptions = {}): Tensor =>
   spread('std', a, dims, options);
 
-/** The variance and the mean, as [variance, mean]. */
+/** Returns [variance, mean] over `dims`. */
 export function varMean(a: Tensor, dims?: Dims, options: VarianceOptions = {}): [Tensor, Tensor] {
   checkOptions('varMean', options, varianceOptions);
   return [variance(a, dims, options), mean(a, dims, options.keepDim ?? false)];
@@ -59,7 +59,7 @@ function spread(name: Name, a: Tensor, dims: Dims | undefined, options: Variance
   return out;
 }
 
-// A function of its own: what its closure captures is then only allocated when it runs.
+// A separate function, so that the variables which its closure captures are allocated only when it runs.
 function recorded(
   name: Name,
   a: Tensor,
@@ -71,7 +71,7 @@ function recorded(
 ): void {
   const target = a.target!;
   const { shape, dtype, strided: values } = a;
-  // As in PyTorch: of all elements, and without a degree of freedom, there is no slope.
+  // As in PyTorch, the gradient over all elements is 0 if there is no degree of freedom.
   const isWithout = isOfAll && freedom <= 0;
   const [mean, result, { count }] = [middle.storage.dense, out.strided, out];
   record(name, out, [target], [a.storage, middle.storage, out.storage], (grad) => {
@@ -94,7 +94,7 @@ function recorded(
   });
 }
 
-/** grad ÷ root, and 0 where the root is 0. */
+/** Writes grad ÷ root, and 0 where the root is 0. */
 function slopeOfRoot(one: Calculation, into: Strided, grad: Storage, root: Strided): void {
   one.map('div', into, grad.dense, root);
   one.map('where', into, root, into, 0);

@@ -21,14 +21,14 @@ import { max, min, reducedCount, sum } from './reduce.ts';
 
 const normOptions = optionChecks<NormOptions>({ p: aNumber, keepDim: flag });
 
-/** (Σ |a|^p)^(1/p). The gradient of a vector of zeros is 0. */
+/** Computes (Σ |a|^p)^(1/p) over `dims`. The gradient of a vector of zeros is 0. */
 export function norm(a: Tensor, dims?: Dims, options: NormOptions = {}): Tensor {
   requireFloat('norm', a);
   checkOptions('norm', options, normOptions);
   const raised = recast('float32', [a], (wide) => norm(wide!, dims, options));
   if (raised) return raised;
   const { p = 2, keepDim = false } = options;
-  // Powers leave the range of float16.
+  // Powers exceed the range of float16.
   if (needsFloat32(a)) return inFloat32(a, (wide) => norm(wide, dims, options));
   const kept = keptStrides(a.shape, dimMask('norm', dims, a.rank));
   if ((p < 0 || p === Infinity) && reducedCount('norm', a, dims) === 0) throw emptyReduction('norm', a.shape);
@@ -45,7 +45,7 @@ function value(a: Tensor, p: number, dims: Dims | undefined, keepDim: boolean): 
   return pow(sum(pow(abs(a), p), dims, keepDim), 1 / p);
 }
 
-// A function of its own: what its closure captures is then only allocated when it runs.
+// A separate function, so that the variables which its closure captures are allocated only when it runs.
 function recorded(a: Tensor, p: number, kept: readonly number[], out: Tensor): Tensor {
   const target = a.target!;
   const { shape, strided: x } = a;
@@ -103,7 +103,7 @@ function slope(k: Calculation, into: Strided, x: Strided, p: number): void {
   }
 }
 
-/** Writes what a vector's gradient is multiplied by; for an infinite p, `into` holds how many elements share it. */
+/** Writes the factor of a vector's gradient; for an infinite p, `into` holds the number of elements that share it. */
 function factor(one: Calculation, into: Strided, grad: Strided, length: Strided, p: number): void {
   if (p === 0 || p === 1 || p === 2) {
     kernels().copy(one.shape, into, grad);

@@ -42,7 +42,10 @@ function applied(layout: Layout, dim: number, index: Index): Layout {
   return narrowed(layout, dim, start, Math.max(0, Math.ceil((end - start) / step)), step);
 }
 
-/** The elements that `indices` name, sharing memory with `a`. Ranges are cut to the size, as slices are in Python. */
+/**
+ * Returns the elements that `indices` name. Shares memory with `a`. Ranges are cut to the size, like slices
+ * in Python.
+ */
 export function at(a: Tensor, ...indices: readonly Index[]): Tensor {
   requireTensor('at', a);
   indices.forEach(checkIndex);

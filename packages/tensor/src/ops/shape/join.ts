@@ -1,4 +1,4 @@
-// Tensors side by side, and cut apart again.
+// Joins tensors, and splits them.
 
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
@@ -15,7 +15,7 @@ import { requireTensor } from '../elementwise/convert.ts';
 import { jointDevice } from '../joint-device.ts';
 import { narrow, unsqueeze } from './views.ts';
 
-/** The part of dense memory in `shape` that starts at `start` along `dim`. */
+/** Returns the location of the part of dense memory in `shape` that starts at `start` along `dim`. */
 function region({ memory }: Storage, shape: Shape, dim: number, start: number, size: number): Strided {
   const { offset, strides } = narrowed(denseLayout(shape), dim, start, size, 1);
   return { memory, offset, strides };
@@ -26,10 +26,10 @@ function checkTensors(op: string, tensors: readonly Tensor[]): void {
   if (!areTensors) throw notTensors(op, tensors);
 }
 
-/** As in PyTorch, a tensor of shape [0] may stand beside tensors of any shape, and adds nothing. */
+/** Returns whether `cat` skips a tensor: as in PyTorch, one of shape [0] may stand beside tensors of any shape. */
 const isNothing = ({ rank, count }: Tensor): boolean => rank === 1 && count === 0;
 
-/** Tensors one behind the other along `dim`, in the dtype in which they meet. A copy. */
+/** Concatenates tensors along `dim`, in their joint dtype. Returns a copy. */
 export function cat(tensors: readonly Tensor[], dim = 0): Tensor {
   checkTensors('cat', tensors);
   const first = tensors.find((tensor) => !isNothing(tensor)) ?? tensors[0];
@@ -69,7 +69,7 @@ export function cat(tensors: readonly Tensor[], dim = 0): Tensor {
   );
 }
 
-/** Tensors of one shape along a new dimension before `dim`. A copy. */
+/** Joins tensors of one shape along a new dimension before `dim`. Returns a copy. */
 export function stack(tensors: readonly Tensor[], dim = 0): Tensor {
   checkTensors('stack', tensors);
   for (const tensor of tensors) {
@@ -83,8 +83,8 @@ export function stack(tensors: readonly Tensor[], dim = 0): Tensor {
 }
 
 /**
- * Parts of the given sizes along `dim`, or of one size, the last one smaller if need be. They share memory
- * with `a`.
+ * Splits `a` along `dim` into parts of the given sizes, or of one size, of which the last may be smaller. The parts
+ * share memory with `a`.
  */
 export function split(a: Tensor, sizes: number | readonly number[], dim = 0): Tensor[] {
   requireTensor('split', a);
@@ -111,8 +111,8 @@ function evenSizes(size: number, each: number): number[] {
 }
 
 /**
- * At most `chunks` parts of one size along `dim`, the last one smaller if need be; of nothing, `chunks`
- * parts. They share memory with `a`.
+ * Splits `a` along `dim` into at most `chunks` parts of one size, of which the last may be smaller; into `chunks` parts
+ * if the size is 0. The parts share memory with `a`.
  */
 export function chunk(a: Tensor, chunks: number, dim = 0): Tensor[] {
   requireTensor('chunk', a);

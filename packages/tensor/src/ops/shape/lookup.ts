@@ -1,5 +1,5 @@
-// Elements and rows named by indices, and sums back into them. Indices are int32 or int64, and checked before a kernel
-// sees them; negative ones are refused, as in PyTorch.
+// Reads elements and rows by index, and adds to them. Indices are int32 or int64 and are checked before a kernel reads
+// them; negative ones are refused, as in PyTorch.
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import type { LookupSizes } from '../../backends/kernels.ts';
@@ -22,13 +22,13 @@ import { jointDevice } from '../joint-device.ts';
 import { max } from '../reduce/reduce.ts';
 import { flatten, narrow, reshape } from './views.ts';
 
-/** Throws unless all elements of `index` are in [0, size). It lies dense. */
+/** Throws unless all elements of `index`, which is dense, are in [0, size). Indices on a device are not read here. */
 export function checkIndices(op: string, index: Tensor, size: number, complain = indexOutOfRange): void {
   const { memory, offset } = index.strided;
-  // On a device the kernels look themselves, and what they find is thrown at the next wait.
+  // On a device the kernels check indices themselves; an error is thrown at the next wait.
   if (memory.device !== 'cpu') return;
   const { host } = memory;
-  // int64 as two halves, low first, so that no BigInt is made per element.
+  // Reads an int64 as two halves, low first, so that no BigInt is made for each element.
   const isWide = host instanceof BigInt64Array;
   const words = isWide ? new Int32Array(host.buffer, host.byteOffset, host.length * 2) : host;
   const step = isWide ? 2 : 1;
@@ -39,7 +39,7 @@ export function checkIndices(op: string, index: Tensor, size: number, complain =
   }
 }
 
-/** A checked dense int64 copy of an index, or the index itself. */
+/** Returns a checked dense int64 copy of an index, or the index itself if it is one. */
 function prepared(op: string, index: Tensor, size: number): Tensor {
   requireTensor(op, index);
   if (index.dtype !== 'int32' && index.dtype !== 'int64') throw needsIndex(op, index.dtype);
@@ -56,7 +56,7 @@ const sizesOf = (shape: Shape, dim: number, count: number, perElement: boolean):
   perElement,
 });
 
-/** Looks `index` up in `a`, which is dense; backward adds the gradient to the places that were read. */
+/** Looks `index` up in `a`, which is dense. Backward adds the gradient to the elements that were read. */
 function lookedUp(name: string, a: Tensor, index: Tensor, shape: Shape, sizes: LookupSizes): Tensor {
   const out = empty(a.dtype, shape, jointDevice(name, a, index));
   kernels().lookup({ out: out.strided, a: a.strided, index: index.strided }, sizes);
@@ -75,10 +75,10 @@ function disposeCopies(copies: readonly Tensor[], originals: readonly Tensor[]):
   for (const copy of copies) if (!originals.includes(copy)) copy.dispose();
 }
 
-/** As in PyTorch, a tensor without dimensions stands for a row of one element. */
+/** Returns a tensor without dimensions as a row of one element, as PyTorch does. */
 const asRow = (a: Tensor): Tensor => (a.rank === 0 ? reshape(a, [1]) : a);
 
-/** Slices of `a` along `dim`, in the order that `index` [count] names. A single index may lack the dimension. */
+/** Selects slices of `a` along `dim` by `index` [count]. A single index may lack the dimension. */
 export function indexSelect(a: Tensor, dim: number, index: Tensor): Tensor {
   requireTensor('indexSelect', a);
   requireTensor('indexSelect', index);
@@ -98,7 +98,7 @@ export function indexSelect(a: Tensor, dim: number, index: Tensor): Tensor {
   return out;
 }
 
-/** Rows of `weight` [rows, width], one for each element of `index`: a tensor of shape [...index, width]. */
+/** Selects a row of `weight` [rows, width] for each element of `index`. Returns [...index, width]. */
 export function embedding(index: Tensor, weight: Tensor): Tensor {
   requireTensor('embedding', index);
   requireTensor('embedding', weight);
@@ -111,7 +111,7 @@ export function embedding(index: Tensor, weight: Tensor): Tensor {
   return out;
 }
 
-/** The elements of `a` at the first indices of every dimension but `dim`, as many as `index` has, as a view. */
+/** Returns a view of the first elements of `a` in every dimension but `dim`, as many as `index` has there. */
 function fitted(op: string, a: Tensor, dim: number | null, index: Tensor): Tensor {
   const fits = a.rank === index.rank && a.shape.every((size, d) => d === dim || index.shape[d]! <= size);
   if (!fits) throw lookupShapes(op, a.shape, index.shape);
@@ -132,7 +132,7 @@ function denseFitted(op: string, a: Tensor, dim: number | null, index: Tensor): 
   return dense;
 }
 
-/** out[i][j][k] = a[index[i][j][k]][j][k] for dim 0, and so on; out has the shape of `index`. */
+/** Gathers out[i][j][k] = a[index[i][j][k]][j][k] for dim 0, and so on. The result has the shape of `index`. */
 export function gather(a: Tensor, dim: number, index: Tensor): Tensor {
   requireTensor('gather', a);
   requireTensor('gather', index);
@@ -155,8 +155,8 @@ export function gather(a: Tensor, dim: number, index: Tensor): Tensor {
 }
 
 /**
- * A copy of `a` with elements of `source` added to those that `index` names along `dim`. The index may be
- * smaller than the source, and than `a` in the other dimensions: the first elements are taken, and changed.
+ * Adds elements of `source` to the elements of a copy of `a` that `index` names along `dim`. The index may be smaller
+ * than the source, and than `a` in the other dimensions: then the first elements are read and changed.
  */
 export function scatterAdd(a: Tensor, dim: number, index: Tensor, source: Tensor): Tensor {
   requireTensor('scatterAdd', a);
@@ -178,7 +178,7 @@ export function scatterAdd(a: Tensor, dim: number, index: Tensor, source: Tensor
   return out;
 }
 
-/** A copy of `a` to which nothing of `source` is added. */
+/** Returns a copy of `a`, for an index without elements. */
 function withoutAny(a: Tensor, source: Tensor): Tensor {
   const out = noGrad(() => clone(a));
   if (!isRecording(a, source)) return out;
@@ -192,7 +192,7 @@ function withoutAny(a: Tensor, source: Tensor): Tensor {
   });
 }
 
-/** `shape`: the part of `a` that may change. */
+/** Computes scatterAdd. Only the part of `a` in `shape` may change. */
 function scattered(a: Tensor, source: Tensor, places: Tensor, shape: Shape, sizes: LookupSizes): Tensor {
   const out = empty(a.dtype, a.shape, jointDevice('scatterAdd', a, places, source));
   const isWhole = sameShape(shape, a.shape);
@@ -219,8 +219,8 @@ function scattered(a: Tensor, source: Tensor, places: Tensor, shape: Shape, size
 }
 
 /**
- * int64 zeros with a 1 at the position that each element of `labels` names, along a new last dimension.
- * Without `classes` there are as many as the largest label needs, which on a device waits for it.
+ * Returns int64 zeros with a 1 at the position that each element of `labels` names along a new last dimension. Without
+ * `classes`, the largest label decides their number; on a device this waits until the labels are known.
  */
 export function oneHot(labels: Tensor, classes = classesOf(labels)): Tensor {
   if (!Number.isSafeInteger(classes) || classes < 1)
@@ -237,7 +237,7 @@ export function oneHot(labels: Tensor, classes = classesOf(labels)): Tensor {
   return out;
 }
 
-/** One more than the largest label; 1 where all are negative, which are refused like any that is no class. */
+/** Returns one more than the largest label, or 1 if all are negative; these are refused later. */
 function classesOf(labels: Tensor): number {
   requireTensor('oneHot', labels);
   if (labels.count === 0) throw badOption('oneHot: classes', 'an integer ≥ 1, as there is no label', 'none');

@@ -1,4 +1,4 @@
-// What goes along a dimension in order: running sums, sorting, triangles of matrices.
+// Running sums, sorting, and triangles of matrices.
 
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
@@ -16,7 +16,7 @@ import { contiguous, requireTensor, to } from '../elementwise/convert.ts';
 import { gather } from './lookup.ts';
 import { reshape, transpose } from './views.ts';
 
-/** Running sums along `dim`. Integers and bool are summed in int64. */
+/** Computes running sums along `dim`. Integers and bool are summed in int64. */
 export function cumsum(a: Tensor, dim: number): Tensor;
 export function cumsum(a: Tensor, dim: number, extra?: unknown): Tensor {
   if (extra !== undefined) refuseOptions('cumsum', extra);
@@ -42,7 +42,7 @@ export function cumsum(a: Tensor, dim: number, extra?: unknown): Tensor {
 const sortOptions = optionChecks<{ readonly descending?: boolean }>({ descending: flag });
 const topkOptions = optionChecks<{ readonly largest?: boolean }>({ largest: flag });
 
-/** Sorted along `dim`. Equal elements keep their order; NaN counts as the largest. */
+/** Sorts along `dim`. Equal elements keep their order; NaN counts as the largest. */
 export function sort(a: Tensor, dim = -1, options: { readonly descending?: boolean } = {}): Sorted {
   requireTensor('sort', a);
   checkOptions('sort', options, sortOptions);
@@ -51,7 +51,7 @@ export function sort(a: Tensor, dim = -1, options: { readonly descending?: boole
   return sorted(a, at, a.shape[at]!, options.descending ?? false);
 }
 
-/** The `k` largest (or smallest) elements along `dim`, in order. */
+/** Returns the `k` largest (or smallest) elements along `dim`, in order. */
 export function topk(a: Tensor, k: number, dim = -1, options: { readonly largest?: boolean } = {}): Sorted {
   requireTensor('topk', a);
   if (a.dtype === 'bool') throw notOfBool('topk', ".to('uint8')");
@@ -64,7 +64,7 @@ export function topk(a: Tensor, k: number, dim = -1, options: { readonly largest
   return sorted(a, at, k, options.largest ?? true);
 }
 
-/** As in PyTorch, a tensor without dimensions is a row of one element, and the result has none either. */
+/** Runs `op` on a tensor without dimensions as on a row of one element. The result has no dimensions, as in PyTorch. */
 function ofOne(a: Tensor, op: (row: Tensor) => Sorted): Sorted {
   return scope(() => {
     const { values, indices } = op(reshape(a, [1]));
@@ -86,16 +86,16 @@ function sorted(a: Tensor, dim: number, count: number, descending: boolean): Sor
   );
   const found = transpose(indices, dim, -1);
   if (isRecording(a)) {
-    // Read through the tape, so that the gradient goes where the values came from.
+    // Gathered, so that the gradient goes to the elements that the values came from.
     values.dispose();
     return { values: gather(a, dim, found), indices: found };
   }
   return { values: transpose(values, dim, -1), indices: found };
 }
 
-/** Matrices (the last two dimensions) with zeros above the diagonal; 1 is the diagonal above the main one. */
+/** Returns matrices (the last two dimensions) with zeros above the diagonal; 1 is the diagonal above the main one. */
 export const tril = (a: Tensor, diagonal = 0): Tensor => triangle('tril', a, diagonal, false);
-/** Matrices (the last two dimensions) with zeros below the diagonal; 1 is the diagonal above the main one. */
+/** Returns matrices (the last two dimensions) with zeros below the diagonal; 1 is the diagonal above the main one. */
 export const triu = (a: Tensor, diagonal = 0): Tensor => triangle('triu', a, diagonal, true);
 
 function triangle(name: string, a: Tensor, diagonal: number, upper: boolean): Tensor {

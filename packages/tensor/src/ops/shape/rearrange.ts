@@ -1,4 +1,4 @@
-// Elements of one tensor in another order, or several times.
+// Changes the order of elements, and repeats them.
 
 import { checkList } from '../../checks/arguments.ts';
 import { unevenShifts } from '../../checks/op-errors.ts';
@@ -18,7 +18,7 @@ const turnedAround = ({ shape, strides, offset }: Layout, dim: number): Layout =
   offset: offset + Math.max(0, shape[dim]! - 1) * strides[dim]!,
 });
 
-/** The order along `dims` turned around. A copy. */
+/** Reverses the order along `dims`. Returns a copy. */
 export function flip(a: Tensor, dims: Dims): Tensor {
   requireTensor('flip', a);
   if (dims === undefined) throw badOption('flip: dims', 'one or more dimensions', 'none');
@@ -27,8 +27,8 @@ export function flip(a: Tensor, dims: Dims): Tensor {
 }
 
 /**
- * Moves elements by `shifts` along `dims`, one shift for each; what leaves at the end comes in at the start. Without
- * `dims`, in the flattened tensor. A copy.
+ * Moves elements by `shifts` along `dims`, one shift for each dimension; elements that leave at the end come in at the
+ * start. Without `dims`, moves those of the flattened tensor. Returns a copy.
  */
 export function roll(a: Tensor, shifts: Dims, dims?: Dims): Tensor {
   requireTensor('roll', a);
@@ -50,7 +50,10 @@ function rolled(a: Tensor, shift: number, dim: number): Tensor {
   return cat([narrow(a, dim, size - start, start), narrow(a, dim, 0, size - start)], dim);
 }
 
-/** The tensor `counts[d]` times along each dimension; more counts than dimensions add some in front. A copy. */
+/**
+ * Repeats the tensor `counts[d]` times along dimension d; more counts than dimensions add dimensions in
+ * front. Copies.
+ */
 export function repeat(a: Tensor, counts: Shape): Tensor {
   requireTensor('repeat', a);
   const times = checkedShape('repeat', counts);
@@ -70,14 +73,14 @@ export function repeat(a: Tensor, counts: Shape): Tensor {
   });
 }
 
-/** The tensors along `dim`, which goes away. They share memory with `a`. */
+/** Returns the slices along `dim`, without that dimension. They share memory with `a`. */
 export function unbind(a: Tensor, dim = 0): Tensor[] {
   requireTensor('unbind', a);
   const at = checkedDim('unbind', dim, a.rank);
   return Array.from({ length: a.shape[at]! }, (_, i) => select(a, at, i));
 }
 
-/** Makes several dimensions of one; one size may be −1. Shares memory with `a` where reshape does. */
+/** Splits one dimension into several; one size may be −1. Shares memory with `a` where reshape does. */
 export function unflatten(a: Tensor, dim: number, sizes: Shape): Tensor {
   requireTensor('unflatten', a);
   const at = checkedDim('unflatten', dim, a.rank);

@@ -1,6 +1,6 @@
-// Other shapes and parts of the same memory. A view is a function from layouts to layouts. Applied to the
-// layout of the tensor it gives the view; applied to the dense layout of the tensor's gradient it says where
-// the view's gradient goes.
+// Views: other shapes and parts of the same memory. A view is a function from layouts to layouts. Applied to
+// the layout of a tensor it gives the view; applied to the dense layout of the tensor's gradient it gives the
+// location of the view's gradient.
 
 import { isRecording, record } from '../../autograd/node.ts';
 import type { GradTarget } from '../../autograd/target.ts';
@@ -94,11 +94,11 @@ function reshapedAs(name: string, a: Tensor, shape: Shape): Tensor {
   return out;
 }
 
-/** Shares memory with `a` where strides can say it, and copies where not. One size may be −1: what is left. */
+/** Returns `a` in another shape. Shares memory if strides allow it, else copies. One size may be −1: it is computed. */
 export const reshape = (a: Tensor, shape: Shape): Tensor =>
   reshapedAs('reshape', a, resolved('reshape', a, shape));
 
-/** As reshape, but throws where it would have to copy. */
+/** Returns `a` in another shape as reshape does, but throws where that would copy. */
 export function view(a: Tensor, shape: Shape): Tensor {
   const own = resolved('view', a, shape);
   const layout = reshaped(a.layout, own);
@@ -106,10 +106,10 @@ export function view(a: Tensor, shape: Shape): Tensor {
   return derived('view', a, 'same', () => layout);
 }
 
-/** Makes one dimension of startDim … endDim, as reshape does. */
+/** Joins the dimensions startDim … endDim to one, as reshape does. */
 export function flatten(a: Tensor, startDim = 0, endDim = -1): Tensor {
   requireTensor('flatten', a);
-  // As in PyTorch, a tensor without dimensions counts as having one.
+  // As in PyTorch, a tensor without dimensions counts as one with one dimension.
   const rank = Math.max(1, a.rank);
   const start = checkedDim('flatten', startDim, rank);
   const end = checkedDim('flatten', endDim, rank);
@@ -119,10 +119,10 @@ export function flatten(a: Tensor, startDim = 0, endDim = -1): Tensor {
   return reshapedAs('flatten', a, [...a.shape.slice(0, start), merged, ...a.shape.slice(end + 1)]);
 }
 
-/** Drops those of `dims` that have size 1; without `dims`, all that have. Shares memory with `a`. */
+/** Drops those of `dims` whose size is 1; without `dims`, all such dimensions. Shares memory with `a`. */
 export function squeeze(a: Tensor, dims?: number | readonly number[]): Tensor {
   requireTensor('squeeze', a);
-  // As in PyTorch, a tensor without dimensions counts as having one.
+  // As in PyTorch, a tensor without dimensions counts as one with one dimension.
   const named = dims === undefined ? null : checkedDims('squeeze', dims, Math.max(1, a.rank));
   const ones = a.shape.flatMap((size, d) => (size === 1 && (named?.includes(d) ?? true) ? [d] : []));
   return derived('squeeze', a, 'same', (layout) => ones.reduceRight(without, layout));
@@ -136,7 +136,7 @@ export function unsqueeze(a: Tensor, dim: number): Tensor {
   return derived('unsqueeze', a, 'same', (layout) => inserted(layout, at));
 }
 
-/** The dimensions in another order. Shares memory with `a`. */
+/** Reorders the dimensions. Shares memory with `a`. */
 export function permute(a: Tensor, dims: readonly number[]): Tensor {
   requireTensor('permute', a);
   checkList('permute', 'the order', dims);
@@ -148,7 +148,7 @@ export function permute(a: Tensor, dims: readonly number[]): Tensor {
 /** Swaps two dimensions. Shares memory with `a`. */
 export function transpose(a: Tensor, dim0: number, dim1: number): Tensor {
   requireTensor('transpose', a);
-  // As in PyTorch, a tensor without dimensions counts as having one.
+  // As in PyTorch, a tensor without dimensions counts as one with one dimension.
   const rank = Math.max(1, a.rank);
   const from = checkedDim('transpose', dim0, rank);
   const to = checkedDim('transpose', dim1, rank);
@@ -156,14 +156,14 @@ export function transpose(a: Tensor, dim0: number, dim1: number): Tensor {
   return derived('transpose', a, 'permuted', (layout) => permuted(layout, order));
 }
 
-/** The transpose of a matrix; a tensor of fewer dimensions as it is. Shares memory with `a`. */
+/** Transposes a matrix; returns a tensor of fewer dimensions as it is. Shares memory with `a`. */
 export function t(a: Tensor): Tensor {
   requireTensor('t', a);
   if (a.rank > 2) throw tooManyToTranspose(a.shape);
   return a.rank === 2 ? transpose(a, 0, 1) : derived('t', a, 'same', (layout) => layout);
 }
 
-/** Stretches dimensions of size 1, and adds dimensions in front. −1 keeps a size. Shares memory with `a`. */
+/** Broadcasts dimensions of size 1, and adds dimensions in front. −1 keeps a size. Shares memory with `a`. */
 export function expand(a: Tensor, shape: Shape): Tensor {
   requireTensor('expand', a);
   checkList('expand', 'the shape', shape);
@@ -171,7 +171,7 @@ export function expand(a: Tensor, shape: Shape): Tensor {
   return derived('expand', a, 'stretched', (layout) => expanded(layout, shape));
 }
 
-/** `length` elements of dimension `dim` from `start` on. Shares memory with `a`. */
+/** Returns `length` elements of dimension `dim` from `start` on. Shares memory with `a`. */
 export function narrow(a: Tensor, dim: number, start: number, length: number): Tensor {
   requireTensor('narrow', a);
   const at = checkedDim('narrow', dim, a.rank);
@@ -183,7 +183,10 @@ export function narrow(a: Tensor, dim: number, start: number, length: number): T
   return derived('narrow', a, 'part', (layout) => narrowed(layout, at, from, length, 1));
 }
 
-/** One index of dimension `dim`, which goes away. Negative ones count from the end. Shares memory with `a`. */
+/**
+ * Returns the slice at `index` of `dim`, without that dimension. A negative index counts from the end. Shares
+ * memory.
+ */
 export function select(a: Tensor, dim: number, index: number): Tensor {
   requireTensor('select', a);
   const at = checkedDim('select', dim, a.rank);
@@ -192,8 +195,8 @@ export function select(a: Tensor, dim: number, index: number): Tensor {
 }
 
 /**
- * The diagonal of two dimensions of one size, in the place of the first; the second goes away. Shares memory
- * with `a`.
+ * Returns the diagonal of two dimensions of one size. It takes the position of the first; the second is dropped. Shares
+ * memory with `a`.
  */
 export const diagonal = (a: Tensor, first: number, second: number): Tensor =>
   derived('diagonal', a, 'part', (layout) => onDiagonal(layout, first, second));
@@ -206,10 +209,10 @@ export function checkedIndex(op: string, shape: Shape, dim: number, index: numbe
   return at;
 }
 
-/** All of `a` in another order, as one view. */
+/** Returns a view with all elements of `a` in another order. */
 export const reordered = (name: string, a: Tensor, change: (layout: Layout) => Layout): Tensor =>
   derived(name, a, 'permuted', change);
 
-/** A part of `a` that several steps lead to, as one view. */
+/** Returns a view of a part of `a`, recorded as one operation however many steps `change` takes. */
 export const part = (name: string, a: Tensor, change: (layout: Layout) => Layout): Tensor =>
   derived(name, a, 'part', change);
