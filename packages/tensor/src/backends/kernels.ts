@@ -26,13 +26,13 @@ export interface Loan {
   readonly device: Device;
   /** Address of the first element, in the address space of the device. */
   readonly address: bigint;
-  /** Kept until nothing works with the memory any more. */
+  /** An object that is kept alive until nothing works with the memory any more. */
   readonly owner: object;
-  /** Called then; neither throws nor calls kernels. */
+  /** Called when nothing works with the memory any more; must neither throw nor call kernels. */
   readonly release: (() => void) | null;
   /**
-   * The CUstream of the owner's work: what is started here comes after what it has been given by now, and
-   * what it is given after `release` comes after all that was started here. Null: others see to the order.
+   * The CUstream of the owner's work: kernels here run after the work that this stream has now, and work that it gets
+   * after `release` runs after these kernels. Null if the caller orders the work.
    */
   readonly stream: bigint | null;
 }

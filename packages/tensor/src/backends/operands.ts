@@ -1,4 +1,4 @@
-// What kernels read and write: memory, where elements lie in it, and positions in a stream of random numbers.
+// The operands of kernels: memory, the location of elements in it, and positions in a stream of random numbers.
 import type { DType, HostArray } from '../core/dtype.ts';
 import type { Device } from '../device/device.ts';
 
@@ -10,8 +10,10 @@ export interface Memory {
   /** Names the memory inside its kernel set; an integer ≥ 1, so that calls into native code stay cheap. */
   readonly handle: number;
   readonly device: Device;
-  /** The same memory as JavaScript sees it; of a CUDA device a copy, made when this is read. Not to be touched after
-   *  `free`. */
+  /**
+   * The memory as an array; for a CUDA device, a copy that is made when this is read. Must not be used after
+   * `free`.
+   */
   readonly host: HostArray;
 }
 
@@ -32,7 +34,7 @@ export interface Stream {
   readonly seed: number;
   /** The first block of four words. */
   readonly offset: number;
-  /** Of a captured step: where it keeps seed and first block of a run, from which `offset` counts. */
+  /** In a captured step, the index of the seed and first block of a run, from which `offset` counts. */
   readonly live?: number;
 }
 

@@ -1,4 +1,4 @@
-// Tensors from numbers. A tensor made here belongs to the scope that is open.
+// Makes tensors from numbers. A new tensor belongs to the open scope.
 
 import { kernels } from '../backends/index.ts';
 import type { Memory } from '../backends/operands.ts';
@@ -49,13 +49,13 @@ export interface CreationOptions {
   readonly dtype?: DType;
   /** Default: 'cpu'. */
   readonly device?: DeviceName;
-  /** In host memory that CUDA devices copy from by themselves; excludes `device`. Default false. */
+  /** Whether to use pinned host memory, which CUDA devices copy directly; excludes `device`. Default false. */
   readonly pinMemory?: boolean;
   /** Records operations on the tensor, so that backward fills its `grad`. Floating dtypes only. */
   readonly requiresGrad?: boolean;
 }
 
-/** dtype and device are checked where they are used. */
+/** The checks of creation options; dtype and device are checked where they are used. */
 export const creationChecks = { dtype: anything, device: anything, pinMemory: flag, requiresGrad: flag };
 const creationOptions = optionChecks<CreationOptions>(creationChecks);
 const tensorOptions = optionChecks<CreationOptions & { readonly shape?: Shape }>({
@@ -85,14 +85,14 @@ function emptyPinned(dtype: DType, shape: Shape, { device = 'cpu' }: CreationOpt
 const isTypedArray = (data: unknown): data is TypedArray =>
   ArrayBuffer.isView(data) && !(data instanceof DataView);
 
-/** A Uint16Array holds integers here; that it may hold float16 only fromHost is told. */
+/** Returns the dtype of an array. A Uint16Array holds integers here; only fromHost takes it as float16. */
 function naturalDtype(data: TypedArray): DType {
   if (data instanceof Uint8ClampedArray) return 'uint8';
   if (data instanceof BigUint64Array || data instanceof Uint32Array) return 'int64';
   return data instanceof Uint16Array ? 'int32' : (dtypeOfArray(data) ?? 'int32');
 }
 
-/** Writes numbers into memory, converting each as `to` does: fractions are cut. */
+/** Writes numbers to memory and converts each as `to` does: fractions are dropped. */
 function write(memory: Memory, data: ArrayLike<Value>, dtype: DType): void {
   if (memory.dtype === dtype && memory.host.constructor === data.constructor) {
     (memory.host as Float32Array).set(data as Float32Array);
@@ -137,10 +137,9 @@ function checkValues(values: readonly Value[], dtype: DType): void {
 }
 
 /**
- * A tensor with a copy of `data`: a number or boolean, nested arrays of them, or a typed array. Without
- * `dtype`, numbers become float32, bigints int64, booleans bool; a typed array keeps its dtype, where there
- * is one, or gets a wider one. Values that an integer dtype does not hold throw, but for those of typed
- * arrays, which are converted as `to` does.
+ * Makes a tensor with a copy of `data`: a number or boolean, nested arrays of them, or a typed array. Without `dtype`,
+ * numbers become float32, bigints int64, booleans bool; a typed array keeps its dtype if tensors have it, else gets a
+ * wider one. Values that an integer dtype cannot hold throw, except in typed arrays, which are converted as `to` does.
  */
 export function tensor(
   data: NestedData | TypedArray,
@@ -164,9 +163,9 @@ export function tensor(
 }
 
 /**
- * A tensor over the memory of `array`, without a copy: writes on either side are seen by the other. The caller keeps
- * the array valid (and must not transfer its buffer) until the tensor is disposed. `dtype` says what the bits are where
- * the array does not: bfloat16 in a Uint16Array (which holds float16 otherwise), bool in a Uint8Array.
+ * Makes a tensor over the memory of `array` without a copy: each side sees what the other writes. The caller keeps the
+ * array valid, and must not transfer its buffer, until the tensor is disposed. `dtype` selects bfloat16 for a
+ * Uint16Array, which otherwise holds float16, and bool for a Uint8Array.
  */
 export function fromHost(
   array: HostArray,
@@ -184,8 +183,8 @@ export function fromHost(
 }
 
 /**
- * A copy of a typed array in pinned host memory; tensors of fromHost over it are pinned. It goes back to a
- * cache when the collector has found the array and no copy works with it any more. A DataLoader takes this
+ * Copies a typed array to pinned host memory; tensors of fromHost over the copy are pinned. The memory
+ * returns to a cache when the array has been collected and no device copies from it. A DataLoader takes this
  * function as its `pinMemory`.
  */
 export function pinArray<A extends TypedArray>(array: A): A {
@@ -196,7 +195,7 @@ export function pinArray<A extends TypedArray>(array: A): A {
   return pinned;
 }
 
-/** Every element is `value`, which has to fit the dtype; integers cut fractions. */
+/** Makes a tensor whose elements are `value`, which must fit the dtype; integers drop fractions. */
 export function full(shape: Shape, value: number, options: CreationOptions = {}): Tensor {
   checkValue('full: value', value, anyNumber);
   return filled('full', shape, value, options);
@@ -218,10 +217,10 @@ export const zeros = (shape: Shape, options: CreationOptions = {}): Tensor =>
   filled('zeros', shape, 0, options);
 export const ones = (shape: Shape, options: CreationOptions = {}): Tensor =>
   filled('ones', shape, 1, options);
-/** Zeros in the shape and dtype, and on the device, of another tensor. */
+/** Makes zeros of the shape, dtype and device of another tensor. */
 export const zerosLike = (like: Tensor, options: CreationOptions = {}): Tensor =>
   filledLike('zerosLike', like, 0, options);
-/** Ones in the shape and dtype, and on the device, of another tensor. */
+/** Makes ones of the shape, dtype and device of another tensor. */
 export const onesLike = (like: Tensor, options: CreationOptions = {}): Tensor =>
   filledLike('onesLike', like, 1, options);
 
@@ -231,7 +230,7 @@ function filledLike(op: string, like: Tensor, value: number, options: CreationOp
   return filled(op, like.shape, value, { dtype: like.dtype, device: like.device, ...options });
 }
 
-/** start, start + step, … below end, which does not lie on the other side of start. With one argument, from 0 to it. */
+/** Makes start, start + step, … up to `end`, which is excluded. With one argument, counts from 0 to it. */
 export function arange(start: number, end?: number, step = 1, options: CreationOptions = {}): Tensor {
   checkOptions('arange', options, creationOptions);
   if (options.dtype === 'bool') throw notOfBool('arange', "an integer dtype, and .to('bool')");
@@ -245,14 +244,14 @@ export function arange(start: number, end?: number, step = 1, options: CreationO
   );
 }
 
-/** `count` numbers from `start` to `end`, both included, evenly apart. */
+/** Makes `count` numbers at equal distances from `start` to `end`, both included. */
 export function linspace(start: number, end: number, count: number, options: CreationOptions = {}): Tensor {
   checkOptions('linspace', options, creationOptions);
   checkValue('linspace: start', start, finite);
   checkValue('linspace: end', end, finite);
   checkValue('linspace: count', count, notNegative);
   const step = count > 1 ? (end - start) / (count - 1) : 0;
-  // From the nearer end, so that the last one is `end` itself.
+  // Computed from the nearer end, so that the last number is exactly `end`.
   const at = (i: number): number => (2 * i < count ? start + i * step : end - (count - 1 - i) * step);
   return tensor(
     Float64Array.from({ length: count }, (_, i) => at(i)),
@@ -260,7 +259,7 @@ export function linspace(start: number, end: number, count: number, options: Cre
   );
 }
 
-/** The identity matrix [rows, cols]; square without `cols`. */
+/** Makes the identity matrix [rows, cols]; a square one without `cols`. */
 export function eye(rows: number, cols = rows, options: CreationOptions = {}): Tensor {
   checkOptions('eye', options, creationOptions);
   const shape = checkedShape('eye', [rows, cols]);

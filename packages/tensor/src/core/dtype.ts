@@ -1,4 +1,4 @@
-// Element types: how they lie in memory, and which one results when two meet. The rules are PyTorch's.
+// Element types: their layout in memory, and the type that results from two. The rules are PyTorch's.
 
 export type DType = 'float32' | 'float64' | 'float16' | 'bfloat16' | 'int32' | 'int64' | 'uint8' | 'bool';
 /** float16 and bfloat16 lie in a Uint16Array as bit patterns, bool in a Uint8Array as 0 and 1. */
@@ -16,7 +16,7 @@ interface DTypeInfo {
   readonly code: number;
   readonly kind: 'bool' | 'integer' | 'float';
   readonly array: HostArrayConstructor;
-  /** The finite numbers that an element can be lie between these; any number makes a bool. */
+  /** The range of finite elements. A bool accepts any number. */
   readonly least: number | bigint;
   readonly most: number | bigint;
 }
@@ -45,7 +45,7 @@ export const dtypes = Object.keys(dtypeInfo) as readonly DType[];
 export const isDType = (name: string): name is DType => Object.hasOwn(dtypeInfo, name);
 export const bytesOf = (dtype: DType): number => dtypeInfo[dtype].bytes;
 export const isFloat = (dtype: DType): boolean => dtypeInfo[dtype].kind === 'float';
-/** Returns whether an element can hold `value`, cut to an integer if needed; floats also hold infinities and NaN. */
+/** Returns whether an element can hold `value`, without its fraction for integers. Floats hold infinities and NaN. */
 export function holds(dtype: DType, value: number | bigint): boolean {
   const { kind, least, most } = dtypeInfo[dtype];
   if (kind === 'bool' || (kind === 'float' && !Number.isFinite(Number(value)))) return true;
@@ -58,7 +58,7 @@ export const isHalf = (dtype: DType): boolean => dtype === 'float16' || dtype ==
 export const dtypeOfArray = (array: unknown): DType | undefined =>
   dtypes.find((dtype) => array instanceof dtypeInfo[dtype].array);
 
-/** Each takes in all before it, except that float16 and bfloat16 meet in float32. */
+/** Each dtype can hold all earlier ones, except that float16 and bfloat16 need float32 together. */
 const order: readonly DType[] = [
   'bool',
   'uint8',
@@ -70,7 +70,7 @@ const order: readonly DType[] = [
   'float64',
 ];
 
-/** The smallest dtype that both convert to. */
+/** Returns the smallest dtype that both convert to. */
 export function promoteTypes(a: DType, b: DType): DType {
   if (a === b) return a;
   if (isHalf(a) && isHalf(b)) return 'float32';
@@ -89,9 +89,9 @@ const kinds = ['bool', 'integer', 'float'];
 const kindRank = (dtype: DType): number => kinds.indexOf(dtypeInfo[dtype].kind);
 
 /**
- * The dtype in which operands meet. Tensors with dimensions decide; tensors without, and then numbers, only count
- * where they are of a higher kind (bool < integer < float). A number without a fraction is an integer,
- * unless it lies beyond int64.
+ * Returns the joint dtype of operands. Tensors with dimensions decide; tensors without dimensions, and after them
+ * numbers, count only if they are of a higher kind (bool < integer < float). A number without a fraction is an integer
+ * unless it exceeds int64.
  */
 export function resultType(...operands: readonly (Typed | number)[]): DType {
   let result: DType | null = null;

@@ -17,7 +17,8 @@ export function reader({ dtype, host }: Elements): (index: number) => Value {
   return (i) => cells[i]!;
 }
 
-/** Converts on the way: floats to integers towards zero, integers wrap around, anything but 0 is true. */
+/** Returns a function that writes elements and converts: floats to integers towards zero, integers wrap around, any value
+ *  but 0 to true. */
 export function writer({ dtype, host }: Elements): (index: number, value: Value) => void {
   const cells = host as Cells;
   const convert = converter(dtype);
@@ -32,18 +33,18 @@ function converter(dtype: DType): (value: Value) => Value {
   if (dtype === 'int64') return toBigint;
   if (dtype === 'bool') return (value) => (Number(value) === 0 ? 0 : 1);
   if (dtypeInfo[dtype].kind === 'float') return Number;
-  // The array cuts numbers and wraps them around itself.
+  // The array itself drops fractions and wraps around.
   return (value) => (typeof value === 'number' ? value : Number(BigInt.asIntN(32, value)));
 }
 
-/** `value` as an element of a floating dtype has it; comparisons with a number take it so. */
+/** Returns `value` rounded to a floating dtype, as comparisons with a number need it. */
 export function rounded(dtype: DType, value: number): number {
   if (dtype === 'float32') return Math.fround(value);
   if (dtype === 'float16') return fromFloat16(toFloat16(value));
   return dtype === 'bfloat16' ? fromBfloat16(toBfloat16(value)) : value;
 }
 
-/** Towards zero. What has no integer becomes the least int64. */
+/** Converts towards zero. NaN and infinities become the least int64. */
 export function toBigint(value: Value): bigint {
   if (typeof value === 'bigint') return value;
   return Number.isFinite(value) ? BigInt(Math.trunc(value)) : -(2n ** 63n);

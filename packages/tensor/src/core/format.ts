@@ -1,5 +1,5 @@
-// Prints tensors as PyTorch does: four digits, one width for all numbers, scientific where the range asks for it,
-// and only the edges of large tensors.
+// Prints tensors as PyTorch does: four digits, one width for all numbers, scientific notation for a wide
+// range, and only the edges of large tensors.
 import type { Memory } from '../backends/operands.ts';
 import { type DType, isFloat } from './dtype.ts';
 import { reader, type Value } from './element.ts';
@@ -50,13 +50,13 @@ function cellFormat(shown: readonly (Value | boolean)[]): Cell {
     if (!Number.isFinite(value)) return nonFinite(value);
     return Object.is(value, -0) ? `-${style(0)}` : style(value);
   };
-  // PyTorch does not look at zeros, NaN and infinities for the width.
+  // PyTorch ignores zeros, NaN and infinities when it chooses the width.
   const sized = shown.filter((value) => typeof value !== 'number' || (Number.isFinite(value) && value !== 0));
   const width = sized.reduce<number>((most, value) => Math.max(most, text(value).length), 1);
   return (value) => text(value).padStart(width);
 }
 
-/** Positions that are shown along a dimension; null stands for the dots. */
+/** Returns the positions to show along a dimension; null stands for the dots. */
 function shownPositions(size: number, isSummary: boolean): (number | null)[] {
   const all = Array.from({ length: size }, (_, i) => i);
   if (!isSummary || size <= 2 * edgeItems) return all;
@@ -99,7 +99,7 @@ function render({ shape, strides, offset, count, dtype, memory }: Printed): stri
   return nest(0, offset, prefix.length);
 }
 
-/** Dtypes that the digits tell. */
+/** Returns whether the printed digits identify the dtype. */
 const isPlain = (dtype: DType): boolean => dtype === 'float32' || dtype === 'int64' || dtype === 'bool';
 
 export function formatTensor(tensor: Printed): string {

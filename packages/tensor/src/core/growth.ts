@@ -1,24 +1,24 @@
-// Notices a loop whose memory only grows. Tensors that are neither disposed nor referred to any more are
-// given back by callbacks of the collector, and these run as tasks of the event loop: a loop that gives it no
-// turn keeps everything.
+// Warns about a loop whose memory only grows. Memory of tensors that were collected without dispose() is
+// freed by callbacks of the garbage collector, which run as tasks of the event loop: a loop that never yields
+// to the event loop keeps all of it.
 //
-// While memory grows and no turn has come, some of the storages that are made are sampled, weakly. A sample
-// that the collector has taken, but whose callback has not run, is such memory; what a program still holds,
-// such as a model or a data set, never is.
+// While memory grows without a turn of the event loop, some new storages are sampled by weak references. A
+// sample that has been collected, but whose callback has not run, is such memory. Memory that a program still
+// holds, such as a model or a data set, is never counted.
 import { setImmediate } from 'node:timers';
 import { inspect } from 'node:util';
 import { callersPlace } from './leaks.ts';
 
-/** Growth since the last turn from which on samples are taken. */
+/** Growth since the last turn at which sampling begins. */
 const sampleFrom = { count: 512, bytes: 2 ** 22 };
-/** Growth at which they are looked at. */
+/** Growth at which the samples are examined. */
 const lookFrom = { count: 4096, bytes: 2 ** 25 };
 /** One storage in this many is sampled, and each large one. */
 const stride = 32;
 const largeBytes = 2 ** 19;
-/** Samples until the next look; a stack costs microseconds. */
+/** The most samples until the next examination; a stack costs microseconds. */
 const mostSamples = 512;
-/** A few may be lost to what a program does once. */
+/** The fewest lost samples that are reported: a few may come from work that a program does once. */
 const leastLost = 4;
 
 /** A storage, while it is in use. */
@@ -27,7 +27,7 @@ interface Sampled {
   readonly bytes: number;
 }
 
-/** Where a storage was made. It marks itself when it is inspected, which happens to those that are still there. */
+/** The place where a storage was made. Inspecting a weak map marks the samples whose storages still exist. */
 class Sample {
   readonly place: string;
   readonly bytes: number;
@@ -48,19 +48,19 @@ let isReported = false;
 
 /** The growth of one device's memory. */
 export class Growth {
-  /** Storages, and bytes, in use at which `look` is to be called. */
+  /** The number of storages and bytes in use at which `look` must be called. */
   atCount = sampleFrom.count;
   atBytes = sampleFrom.bytes;
-  /** What was in use when samples began; null: there may have been a turn since. */
+  /** The use when sampling began; null if the event loop may have had a turn since. */
   #base: { readonly count: number; readonly bytes: number } | null = null;
   #births = 0;
   #taken = 0;
-  /** By the memory of their storages, until it is released. */
+  /** Samples by the memory of their storages, until it is released. */
   readonly #samples = new Map<object, Sample>();
-  /** Those whose storages the collector has not taken. */
+  /** Samples whose storages have not been collected. */
   #living = new WeakMap<Sampled, Sample>();
 
-  /** Called where the memory in use has reached `atCount` or `atBytes`. */
+  /** Examines the samples. Called when the memory in use has reached `atCount` or `atBytes`. */
   look(count: number, bytes: number): void {
     if (isReported) {
       this.#end();
@@ -79,14 +79,14 @@ export class Growth {
       report(count - base.count, bytes - base.bytes, placeOf(lost));
       return;
     }
-    // The collector may not have run yet, or all is held: look again when it has grown by another quarter.
+    // The collector may not have run yet, or the program holds everything: examine again after a quarter more.
     this.#lookAt(
       base.count + Math.max(lookFrom.count, Math.ceil(1.25 * (count - base.count))),
       base.bytes + Math.max(lookFrom.bytes, Math.ceil(1.25 * (bytes - base.bytes))),
     );
   }
 
-  /** A storage has come into use. */
+  /** Notes a storage that has come into use. */
   born(storage: Sampled): void {
     if (this.#base === null) return;
     if (this.#births++ % stride !== 0 && storage.bytes < largeBytes) return;
@@ -96,7 +96,7 @@ export class Growth {
     this.#living.set(storage, sample);
   }
 
-  /** Memory is not in use any more. */
+  /** Notes memory that is no longer in use. */
   ended(memory: object): void {
     if (this.#base !== null) this.#samples.delete(memory);
   }
@@ -107,7 +107,7 @@ export class Growth {
     this.#taken = 0;
   }
 
-  /** The event loop has had a turn: the collector's callbacks could run. */
+  /** Restarts after a turn of the event loop, in which the collector's callbacks could run. */
   #turn(count: number, bytes: number): void {
     if (isReported) return;
     this.#forget();
@@ -120,7 +120,7 @@ export class Growth {
     this.#living = new WeakMap();
   }
 
-  /** Samples whose storages the collector has taken. */
+  /** Returns the samples whose storages have been collected. */
   #lost(): Sample[] {
     const samples = [...this.#samples.values()];
     for (const sample of samples) sample.isThere = false;
@@ -134,14 +134,14 @@ export class Growth {
   }
 }
 
-/** The place that made most of the bytes. */
+/** Returns the place that made most of the bytes. */
 function placeOf(samples: readonly Sample[]): string {
   const bytesBy = new Map<string, number>();
   for (const { place, bytes } of samples) bytesBy.set(place, (bytesBy.get(place) ?? 0) + bytes);
   return [...bytesBy].reduce((most, next) => (next[1] > most[1] ? next : most))[0];
 }
 
-/** Once a thread, and at once: process.emitWarning would wait for the turn that does not come. */
+/** Warns once per thread, synchronously: process.emitWarning would wait for the turn that does not come. */
 function report(count: number, bytes: number, place: string): void {
   isReported = true;
   const message =

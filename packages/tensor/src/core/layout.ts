@@ -1,5 +1,6 @@
-// Layouts: which element of a piece of memory each index means. A view is a function from layouts to layouts; the same
-// function, applied to the dense layout of a gradient, says where the gradient of the view belongs. Pure arithmetic.
+// Layouts: the element of a piece of memory that each index refers to. A view is a function from layouts to
+// layouts; the same function, applied to the dense layout of a gradient, gives the location of the view's
+// gradient. Pure arithmetic.
 
 import type { Strided } from '../backends/operands.ts';
 import { badExpand } from '../errors.ts';
@@ -34,7 +35,7 @@ export const permuted = ({ shape, strides, offset }: Layout, dims: readonly numb
   offset,
 });
 
-/** Every `step`-th of the indices start … along `dim`, `size` of them. */
+/** Selects `size` indices along `dim`: every `step`-th from `start` on. */
 export const narrowed = (
   { shape, strides, offset }: Layout,
   dim: number,
@@ -56,21 +57,21 @@ export const without = ({ shape, strides, offset }: Layout, dim: number): Layout
 export const selected = (layout: Layout, dim: number, index: number): Layout =>
   without(narrowed(layout, dim, index, 1, 1), dim);
 
-/** The elements whose indices along two dimensions of one size are equal: `second`, the later one, goes away. */
+/** Selects elements with equal indices along two dimensions of one size, and drops `second`, the later one. */
 export const onDiagonal = ({ shape, strides, offset }: Layout, first: number, second: number): Layout => ({
   shape: shape.toSpliced(second, 1),
   strides: strides.with(first, strides[first]! + strides[second]!).toSpliced(second, 1),
   offset,
 });
 
-/** With a dimension of size 1 before `dim`. */
+/** Adds a dimension of size 1 before `dim`. */
 export const inserted = ({ shape, strides, offset }: Layout, dim: number): Layout => ({
   shape: shape.toSpliced(dim, 0, 1),
   strides: strides.toSpliced(dim, 0, 0),
   offset,
 });
 
-/** Stretched to `shape`: sizes are aligned at the end, 1 stretches, and −1 keeps a size. */
+/** Broadcasts to `shape`: sizes are aligned at the end, a size of 1 is broadcast, and −1 keeps a size. */
 export function expanded(layout: Layout, shape: Shape): Layout {
   const missing = shape.length - layout.shape.length;
   if (missing < 0) throw badExpand(layout.shape, shape);
@@ -84,13 +85,13 @@ export function expanded(layout: Layout, shape: Shape): Layout {
   return { shape: sizes, strides, offset: layout.offset };
 }
 
-/** The same elements in the same order under another shape, or null if no strides can say that. */
+/** Returns the same elements in the same order in another shape, or null if no strides express it. */
 export function reshaped(layout: Layout, shape: Shape): Layout | null {
   const { offset } = layout;
   if (isDense(layout)) return { shape, strides: stridesOf(shape), offset };
   const strides = new Array<number>(shape.length).fill(1);
   const from = layout.shape.flatMap((size, d) => (size === 1 ? [] : [{ size, stride: layout.strides[d]! }]));
-  // Runs of dimensions with equal counts on either side; each must be dense in itself to be cut anew.
+  // Compares runs of dimensions with equal counts on both sides. A run can be split differently only if it is dense.
   let to = shape.length - 1;
   for (let d = from.length - 1; d >= 0; d--) {
     let size = from[d]!.size;
@@ -110,14 +111,14 @@ export function reshaped(layout: Layout, shape: Shape): Layout | null {
   return { shape, strides, offset };
 }
 
-/** The same memory with other strides. (Copying an object by its members is fast; spreading it is not.) */
+/** Returns the same memory with other strides. Copies members one by one, because spreading an object is slow. */
 export const withStrides = ({ memory, offset }: Strided, strides: readonly number[] | null): Strided => ({
   memory,
   offset,
   strides,
 });
 
-/** Strides of a dense result in the shape that it was reduced from: 0 along the dimensions that are gone. */
+/** Returns the strides of a dense result in the shape before a reduction: 0 along the reduced dimensions. */
 export function keptStrides(shape: Shape, isReduced: readonly boolean[]): number[] {
   const strides = zeros(shape.length);
   let stride = 1;

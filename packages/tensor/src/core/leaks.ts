@@ -1,5 +1,5 @@
-// Where the memory that is in use was made. Off by default, because a stack per tensor costs microseconds; on with
-// RINGWISE_TENSOR_DEBUG=1 or trackLeaks().
+// Records where memory in use was made. Off by default, because a stack for each tensor costs microseconds;
+// RINGWISE_TENSOR_DEBUG=1 or trackLeaks() enables it.
 import type { Memory } from '../backends/operands.ts';
 import { codeFolder } from '../package-files.ts';
 
@@ -8,13 +8,13 @@ interface Birth {
   readonly stack: string;
 }
 
-/** Null: nothing is remembered. Undefined: the environment has not been asked yet. */
+/** Null: nothing is recorded. Undefined: the environment has not been read yet. */
 let births: Map<Memory, Birth> | null | undefined;
 
 const inPackage = `${codeFolder}/`;
 const mostFrames = 30;
 
-/** Internal: the line of the caller of this package. */
+/** Internal: returns the source location of the call into this package. */
 export const callersPlace = (): string => callersStack().split('\n', 1)[0]!;
 
 /** Returns the stack from the call into this package outwards, one frame per line. */
@@ -30,19 +30,19 @@ function callersStack(): string {
     .join('\n');
 }
 
-/** Internal: memory has come into use. */
+/** Internal: records memory that has come into use. */
 export function noteBirth(memory: Memory, bytes: number): void {
   if (births === null) return;
   if (births === undefined) births = process.env.RINGWISE_TENSOR_DEBUG === '1' ? new Map() : null;
   births?.set(memory, { bytes, stack: callersStack() });
 }
 
-/** Internal: memory is not in use any more. */
+/** Internal: forgets memory that is no longer in use. */
 export function noteEnd(memory: Memory): void {
   births?.delete(memory);
 }
 
-/** Starts to remember where memory is made, or forgets all of it. Memory that is in use already is not reported. */
+/** Starts recording where memory is made, or forgets all records. Memory that is already in use is not reported. */
 export function trackLeaks(isOn = true): void {
   if (!isOn) births = null;
   else births ??= new Map();
@@ -57,8 +57,8 @@ export interface Leak {
 }
 
 /**
- * All memory that is in use and was made since tracking began, by the place that made it, most bytes first. What a
- * program still needs is in it too: compare two reports some steps apart.
+ * Returns the memory in use that was made since tracking began, by the place that made it, most bytes first.
+ * It includes memory that the program still needs: compare two reports some steps apart.
  */
 export function leakReport(): Leak[] {
   const byStack = new Map<string, { stack: string; count: number; bytes: number }>();

@@ -11,15 +11,15 @@ export interface GeluOptions {
 }
 
 export interface VarianceOptions {
-  /** What is taken off the number of elements: 1 (default) for a sample, 0 for a whole population. */
+  /** The number subtracted from the number of elements: 1 (default) for a sample, 0 for a whole population. */
   readonly correction?: number;
   readonly keepDim?: boolean;
 }
 
 export interface NormOptions {
   /**
-   * 2 (default), 1, or any other number; Infinity for the largest magnitude, −Infinity for the smallest, 0 for how many
-   * elements are not 0.
+   * The order of the norm: 2 (default), 1, or any other number; Infinity for the largest magnitude, −Infinity for the
+   * smallest, 0 for the number of elements that are not 0.
    */
   readonly p?: number;
   readonly keepDim?: boolean;
@@ -27,10 +27,10 @@ export interface NormOptions {
 
 export interface ToOptions {
   /**
-   * Only starts a copy between host and device. From pinned memory: its elements must not change until the
-   * copy has ended. From other memory of the host: they are taken at once, through pinned memory of their
-   * size. To the CPU: the result lies in pinned memory, and may be read once the stream has come there (see
-   * CudaEvent). Default false: a copy may wait for large ones before it.
+   * Whether to start a copy between host and device without waiting. Elements of pinned memory must not
+   * change until the copy has ended; those of other host memory are read at once, into pinned memory of their
+   * size. A result on the CPU lies in pinned memory and may be read when the stream has reached the copy (see
+   * CudaEvent). Default false: a copy may wait for large copies before it.
    */
   readonly nonBlocking?: boolean;
 }

@@ -25,9 +25,9 @@ export const frozenParamsSymbol: RingwiseSymbols['frozenParams'] = Symbol.for(
 export const buffersSymbol: RingwiseSymbols['buffers'] = Symbol.for('ringwise.buffers') as never;
 
 /**
- * A step that is being captured: `globalThis[Symbol.for('ringwise.capture')].now`, null at other times. What
- * others put on its stream meanwhile becomes part of every run, and runs at no other time; so whoever does
- * work somewhere else refuses.
+ * A step that is being captured: `globalThis[Symbol.for('ringwise.capture')].now`, null at other times. Work
+ * that other packages put on its stream meanwhile becomes part of every run and runs at no other time. A
+ * package whose work does not run on that stream must refuse.
  */
 export interface StepCapture {
   /** The CUstream that is captured: the one of `buffer` handles meanwhile. */
@@ -39,7 +39,7 @@ export interface StepCapture {
    * been started. There is no run if `before` throws.
    */
   readonly onRun: (before: (stream: bigint) => () => void) => void;
-  /** Destroys what was captured, for those who have to see it go. */
+  /** Destroys the captured step, for packages that must end its use of their resources. */
   readonly drop: () => void;
 }
 
@@ -76,10 +76,10 @@ export interface DeviceHandle {
 }
 
 /**
- * A tensor as libraries hand it to each other: what a DLTensor says, with elements counted instead of bytes.
- * `handle()` gives one and `fromHandle` takes one. Work on the memory is ordered on `stream`: who takes the
- * handle comes after what that stream has been given, and lets the stream wait for its own work before it
- * calls `release`.
+ * A tensor that libraries exchange: the fields of a DLTensor, with sizes in elements instead of bytes.
+ * `handle()` makes one and `fromHandle` takes one. Work on the memory is ordered on `stream`: the receiver
+ * starts its work after the work that this stream already has, and makes the stream wait for its own work
+ * before it calls `release`.
  */
 export interface TensorHandle extends DeviceHandle {
   readonly dtype: DType;
@@ -99,7 +99,7 @@ export interface TensorHandle extends DeviceHandle {
 
 const cpu = { kind: 'cpu', index: 0 } as const;
 
-/** Who keeps the memory, and why it must not be written. */
+/** The callbacks that protect memory which a tensor shares. */
 type Watch = Pick<BufferView, 'readOnly' | 'written'>;
 
 export function bufferView(dtype: DType, host: HostArray, watch: Watch): BufferView {

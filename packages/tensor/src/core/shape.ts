@@ -1,4 +1,4 @@
-// Shapes, and which dimensions an argument names. Pure arithmetic: no memory, no tensors.
+// Shapes, and the dimensions that arguments name. Pure arithmetic: no memory, no tensors.
 import { notAnInteger, notDims, repeatedDim } from '../checks/argument-errors.ts';
 import { badDim, badShape, broadcastFailed, tooManyDims } from '../errors.ts';
 
@@ -17,14 +17,14 @@ export function sameShape(a: Shape, b: Shape): boolean {
   return true;
 }
 
-/** The elements of all dimensions but the last. */
+/** Returns the number of elements of all dimensions but the last. */
 export function rowsOf(shape: Shape): number {
   let rows = 1;
   for (let d = 0; d < shape.length - 1; d++) rows *= shape[d]!;
   return rows;
 }
 
-/** The shape with another size of the last dimension. */
+/** Returns the shape with another size of the last dimension. */
 export function withLast(shape: Shape, size: number): Shape {
   const result: number[] = [];
   for (let d = 0; d < shape.length - 1; d++) result.push(shape[d]!);
@@ -32,7 +32,7 @@ export function withLast(shape: Shape, size: number): Shape {
   return result;
 }
 
-/** Array.fill, and indices outside of an array, cost more than the op they are computed for. */
+/** Returns an array of zeros. Faster than Array.fill, which takes longer than a small op. */
 export function zeros(count: number): number[] {
   const list: number[] = [];
   for (let i = 0; i < count; i++) list.push(0);
@@ -64,7 +64,7 @@ export function checkRank(op: string, shape: Shape): void {
   if (shape.length > mostDims) throw tooManyDims(op, mostDims, shape);
 }
 
-/** NumPy's rule: sizes are aligned at the end; 1 stretches. */
+/** Broadcasts shapes by NumPy's rule: sizes are aligned at the end, and a size of 1 is broadcast. Throws for others. */
 export function broadcastShapes(op: string, a: Shape, b: Shape): Shape {
   const long = a.length >= b.length ? a : b;
   const short = long === a ? b : a;
@@ -78,7 +78,7 @@ export function broadcastShapes(op: string, a: Shape, b: Shape): Shape {
   return shape;
 }
 
-/** Strides that read elements of shape `from` as if they had shape `to`. `strides`: null if they are dense. */
+/** Returns strides that read elements of shape `from` in shape `to`. `strides` is null for dense elements. */
 export function broadcastStrides(from: Shape, strides: readonly number[] | null, to: Shape): number[] {
   const result = zeros(to.length);
   let stride = 1;
@@ -90,7 +90,7 @@ export function broadcastStrides(from: Shape, strides: readonly number[] | null,
   return result;
 }
 
-/** A dimension counted from the front; negative ones count from the end. */
+/** Returns the index of a dimension; a negative `dim` counts from the end. Throws if there is none. */
 export function checkedDim(op: string, dim: number, rank: number): number {
   const at = dim < 0 ? dim + rank : dim;
   if (!Number.isInteger(dim)) throw notAnInteger(op, 'a dimension', dim);
@@ -98,7 +98,7 @@ export function checkedDim(op: string, dim: number, rank: number): number {
   return at;
 }
 
-/** Several dimensions, each counted from the front. Throws where one is named twice. */
+/** Returns the indices of several dimensions. Throws if one is named twice. */
 export function checkedDims(op: string, dims: number | readonly number[], rank: number): number[] {
   const named: unknown = typeof dims === 'number' ? [dims] : dims;
   if (!Array.isArray(named)) throw notDims(op, dims);
@@ -111,7 +111,7 @@ export function checkedDims(op: string, dims: number | readonly number[], rank: 
   return found;
 }
 
-/** Which dimensions `dims` names; as in PyTorch, undefined and an empty array name all. */
+/** Returns for each dimension whether `dims` names it; as in PyTorch, undefined and an empty array name all. */
 export function dimMask(op: string, dims: number | readonly number[] | undefined, rank: number): boolean[] {
   // As in PyTorch, a tensor without dimensions is reduced over its only element.
   const isOne = rank === 0 && [dims].flat().every((dim) => dim === 0 || dim === -1);
@@ -121,7 +121,7 @@ export function dimMask(op: string, dims: number | readonly number[] | undefined
   return mask;
 }
 
-/** `shape` with the masked dimensions as 1, or without them. */
+/** Returns `shape` with size 1 in the masked dimensions, or without them. */
 export function reducedShape(shape: Shape, mask: readonly boolean[], keepDim: boolean): Shape {
   return keepDim ? shape.map((size, d) => (mask[d] ? 1 : size)) : shape.filter((_, d) => !mask[d]);
 }

@@ -1,6 +1,6 @@
-// Memory that tensors, saved values of the tape and gradients share by counting references. Memory that nobody
-// holds any more goes to a free list by exact size, because a training loop asks for the same sizes again and
-// again; the list never holds more bytes than were in use at the peak.
+// Memory that tensors, saved values of the tape and gradients share by counting references. Released memory goes to a
+// free list by exact size, because a training loop asks for the same sizes again and again. The list never holds more
+// bytes than were in use at the peak.
 //
 // A Storage object lives as long as its Memory: the free list keeps the object, so that registering with the
 // collector is paid once per piece of memory and not once per operation.
@@ -16,21 +16,21 @@ import { noteBirth, noteEnd } from './leaks.ts';
 const bySize = (): Record<DType, Map<number, Storage[]>> =>
   Object.fromEntries(dtypes.map((dtype) => [dtype, new Map()])) as never;
 
-/** The memory of one device, counted exactly, and what waits there for reuse. */
+/** Counts the memory of one device, and holds its released memory for reuse. */
 class Pool {
   readonly device: Device;
   liveCount = 0;
   liveBytes = 0;
   peakBytes = 0;
   cachedBytes = 0;
-  /** Whether freed memory goes back to the kernel set at once, which knows streams and captured steps. */
+  /** Whether freed memory returns to the kernel set at once. The kernel set knows streams and captured steps. */
   isDirect = false;
   /** Number of allocations by the kernel set. */
   allocations = 0;
   readonly growth = new Growth();
-  /** By size. Lists stay when they are empty: storages in use know where they will go. */
+  /** Free lists by size. Empty lists stay, because storages in use refer to them. */
   readonly #freeLists = bySize();
-  /** Of pinned memory, which copies may still work with. */
+  /** Free lists of pinned memory, which copies may still use. */
   readonly #pinnedLists = bySize();
 
   constructor(device: Device) {
@@ -87,7 +87,7 @@ function poolOf(device: Device): Pool {
 
 const bytesOf = (memory: Memory): number => memory.count * elementBytes(memory.dtype);
 
-// Holds the memory and not the storage, which would keep it alive for ever.
+// Refers to the memory and not to the storage, which it would keep alive for ever.
 const collected = new FinalizationRegistry<Memory>((memory) => {
   const pool = poolOf(memory.device);
   pool.countDead(bytesOf(memory));
@@ -98,15 +98,15 @@ const collected = new FinalizationRegistry<Memory>((memory) => {
 
 export class Storage {
   readonly memory: Memory;
-  /** All of it, one element behind the other: what kernels take. */
+  /** All elements, dense, as an operand of kernels. */
   readonly dense: Strided;
-  /** Counts what was written in place, so that backward notices when a value that it saved is no longer there. */
+  /** Counts writes in place, so that backward notices that a saved value was overwritten. */
   version = 0;
   /** Number of tensors and tape entries that hold this memory. At 0 it may be reused at once. */
   refs = 1;
   readonly bytes: number;
   readonly #pool: Pool;
-  /** Where it waits for reuse; null: it is adopted, and never reused. */
+  /** The list to which it returns; null for adopted memory, which is never reused. */
   readonly #freeList: Storage[] | null;
 
   constructor(memory: Memory, pool: Pool, freeList: Storage[] | null) {
@@ -149,12 +149,12 @@ function taken(dtype: DType, count: number, device: Device): Memory {
   try {
     return kernels().alloc(dtype, count, device);
   } catch (error) {
-    // What an ArrayBuffer of a size that cannot be had throws.
+    // A RangeError means that an ArrayBuffer of this size cannot be allocated.
     throw error instanceof RangeError ? outOfHostMemory(dtype, count, error) : error;
   }
 }
 
-/** New memory. Where a device has not enough, what is cached there is given back first. */
+/** Allocates memory. If a device has not enough, frees its cached memory and tries again. */
 function take(alloc: typeof taken, dtype: DType, count: number, device: Device): Memory {
   try {
     return alloc(dtype, count, device);
@@ -170,7 +170,7 @@ function checkCaptured(device: Device): void {
   if (capture !== null && capture.device !== device) throw otherDeviceInStep(device, capture.device);
 }
 
-/** Memory with one reference and whatever was in it before. */
+/** Allocates memory with one reference. Its elements are not initialised. */
 export function allocate(dtype: DType, count: number, device: Device = 'cpu'): Storage {
   checkCaptured(device);
   const pool = device === 'cpu' ? hostPool : poolOf(device);
@@ -181,8 +181,7 @@ export function allocate(dtype: DType, count: number, device: Device = 'cpu'): S
 }
 
 /**
- * As allocate, on a CUDA device, in memory that collectives can use where it is. Goes back to the device, not
- * to a list.
+ * Allocates memory of a CUDA device that collectives can use in place. It returns to the device, not to a list.
  */
 export function allocateShareable(dtype: DType, count: number, device: Device): Storage {
   checkCaptured(device);
@@ -191,11 +190,11 @@ export function allocateShareable(dtype: DType, count: number, device: Device): 
   return born(new Storage(memory, pool, null), pool);
 }
 
-/** An array in pinned memory, which goes back to a cache when the collector finds it and no copy works with it. */
+/** Allocates an array in pinned memory. It returns to a cache when it is collected and no copy uses it. */
 export const pinnedArray = (dtype: DType, count: number): HostArray =>
   new dtypeInfo[dtype].array(deviceControl().pin(count * elementBytes(dtype)), 0, count);
 
-/** As allocate, in host memory that devices copy to and from by themselves. Throws ERR_TENSOR_DEVICE without CUDA. */
+/** Allocates pinned host memory, which devices copy directly. Throws ERR_TENSOR_DEVICE without CUDA. */
 export function allocatePinned(dtype: DType, count: number): Storage {
   const control = deviceControl();
   const freeList = hostPool.freeListOf(dtype, count, true);
@@ -217,7 +216,7 @@ function born(storage: Storage, pool: Pool): Storage {
   return used(storage, pool);
 }
 
-/** Counts what has come into use. */
+/** Counts a storage that has come into use. */
 function used(storage: Storage, pool: Pool): Storage {
   pool.countLive(storage.bytes);
   pool.growth.born(storage);
@@ -228,10 +227,10 @@ function used(storage: Storage, pool: Pool): Storage {
 export const isPinned = (memory: Memory): boolean =>
   memory.device === 'cpu' && (kernels().cuda?.isPinned(memory.host.buffer) ?? false);
 
-/** Memory over an array that the caller owns; it is never reused for anything else. */
+/** Makes a storage over an array that the caller owns; the memory is never reused. */
 export const adopt = (dtype: DType, array: HostArray): Storage => adoptMemory(kernels().adopt(dtype, array));
 
-/** Takes over memory that is never reused for anything else. */
+/** Makes a storage that takes over memory, which is never reused. */
 export function adoptMemory(memory: Memory): Storage {
   const pool = poolOf(memory.device);
   return used(new Storage(memory, pool, null), pool);

@@ -5,7 +5,7 @@ import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import type { HostArray } from '../core/dtype.ts';
 
-/** One write of the system takes less than 2 GiB. */
+/** The most bytes of one write: the system accepts less than 2 GiB. */
 const maxWriteBytes = 2 ** 30;
 
 export const bytesIn = (host: HostArray): Uint8Array =>
@@ -40,7 +40,7 @@ export async function replaceFile(path: string, pieces: Iterable<Uint8Array>): P
   }
 }
 
-/** Temporary files of processes of this host that were killed while they wrote to the same path. */
+/** Removes temporary files of processes of this host that were killed while they wrote to the same path. */
 async function removeLeftovers(path: string): Promise<void> {
   const start = `${basename(path)}.${hostname()}-`;
   for (const name of await readdir(dirname(path))) {

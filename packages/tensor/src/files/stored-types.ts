@@ -1,11 +1,14 @@
-// How elements lie in files. Files know more types than tensors; those come back in the narrowest dtype that
-// holds all of their values, except that floats of 8 bits become float32, in which they can be computed with.
+// Element types of files. Files have more types than tensors; the others are read into the narrowest dtype
+// that holds all of their values, except that floats of 8 bits become float32.
 import type { FileHandle } from 'node:fs/promises';
 import { type ElementType, readFully } from '@ringwise/formats';
 import { bytesOf, type DType, type HostArray } from '../core/dtype.ts';
 import { bytesIn } from './files.ts';
 
-/** Fills `into` with elements from the start of a buffer. `first`: the number of the first one, for what is thrown. */
+/**
+ * Fills `into` with elements from the start of a buffer. `first` is the number of the first one, for error
+ * messages.
+ */
 type Widen = (bytes: Uint8Array, into: HostArray, first: number) => void;
 
 export interface StoredType {
@@ -13,16 +16,16 @@ export interface StoredType {
   readonly bytes: number;
   /** Dtype of the tensor that it is read into. */
   readonly dtype: DType;
-  /** Null: elements lie in the file as they lie in the tensor. */
+  /** Null if elements have the same bytes in the file and in the tensor. */
   readonly widen: Widen | null;
 }
 
-/** An element that no dtype holds, as the end of a sentence. */
+/** Thrown for an element that no dtype can hold; the message is the end of a sentence. */
 export class StoredProblem extends Error {}
 
 const asItIs = (dtype: DType): StoredType => ({ bytes: bytesOf(dtype), dtype, widen: null });
 
-/** The two halves of each int64, low first, so that no BigInt is made. */
+/** Returns the two halves of each int64, low first, so that no BigInt is made. */
 const halves = (into: HostArray): Int32Array => new Int32Array(into.buffer, into.byteOffset, into.length * 2);
 
 const toBool: Widen = (bytes, into) => {
@@ -58,12 +61,12 @@ const fromUint64: Widen = (bytes, into, first) => {
 };
 
 /**
- * What floats of 8 bits have at the end of their range: 'ieee' infinities and NaNs, 'fn' one NaN with either
- * sign, 'fnuz' one NaN, in the place of −0.
+ * The special values of floats of 8 bits: 'ieee' has infinities and NaNs, 'fn' a NaN of each sign, 'fnuz' one
+ * NaN in place of −0.
  */
 type Ending = 'ieee' | 'fn' | 'fnuz';
 
-/** The values of all 256 bit patterns: sign, exponent, fraction. */
+/** Returns the values of all 256 bit patterns of sign, exponent and fraction. */
 function valuesOf(fractionBits: number, ending: Ending): Float32Array {
   const ones = 2 ** fractionBits;
   const bias = 2 ** (6 - fractionBits) - (ending === 'fnuz' ? 0 : 1);
@@ -80,7 +83,7 @@ function valuesOf(fractionBits: number, ending: Ending): Float32Array {
   });
 }
 
-/** Powers of two alone, as scales have them. */
+/** Returns the values of the type that holds powers of two only, which is used for scales. */
 const exponents = (): Float32Array =>
   Float32Array.from({ length: 256 }, (_, bits) => (bits === 255 ? NaN : 2 ** (bits - 127)));
 

@@ -34,7 +34,7 @@ import { StoredProblem, storableTypes, storedTypes } from '../stored-types.ts';
 const accepted = { types: storableTypes, maxDims: mostDims };
 const suffix = '.npy';
 
-/** Runs `body`; what it finds wrong becomes a TensorError that names the file. */
+/** Runs `body`. Its errors about the file's content become a TensorError that names the file. */
 async function about<T>(path: string, doing: string, body: () => Promise<T>): Promise<T> {
   try {
     return await body();
@@ -58,7 +58,7 @@ export async function saveNpy(path: string, tensor: Tensor): Promise<void> {
 }
 
 export interface NpzOptions {
-  /** Deflates the arrays, as numpy.savez_compressed. Default false. */
+  /** Whether to deflate the arrays, as numpy.savez_compressed does. Default false. */
   readonly compress?: boolean;
 }
 
@@ -82,7 +82,7 @@ export async function saveNpz(
   });
 }
 
-/** A tensor of the shape and dtype of a header, filled by `fill`, in row-major order. */
+/** Makes a tensor of the shape and dtype of a header, filled by `fill`, in row-major order. */
 async function filled(header: NpyHeader, fill: (bytes: Uint8Array) => Promise<void>): Promise<Tensor> {
   const { shape, isFortran, isBigEndian } = header;
   const type = storedTypes[header.type];
@@ -137,20 +137,20 @@ export async function loadNpy(path: string): Promise<Tensor> {
 
 export interface LoadNpzOptions {
   /**
-   * The most bytes that all arrays may take together, unpacked, in the file's types and in memory. Default: 8 times the
-   * file, and at least 4 GiB, which every archive without compression keeps.
+   * The most bytes of all arrays together, unpacked, in the file's types and in memory. Default: 8 times the
+   * file, and at least 4 GiB, which suffices for every archive without compression.
    */
   readonly maxBytes?: number;
 }
 
 const loadNpzOptions = optionChecks<LoadNpzOptions>({ maxBytes: atLeastOne });
 const defaultBytes = 2 ** 32;
-/** No type becomes more than 4 times as wide in memory; the rest is for compression. */
+/** No type becomes more than 4 times as wide in memory; the other factor is for compression. */
 const defaultRatio = 8;
 
 /**
- * An array whose file comes in pieces. Its memory is taken once the header has been checked against `bytes`,
- * its length, and by `approve`.
+ * Reads an array from the pieces of its file. Memory is allocated after the header has been checked against
+ * `bytes`, the length of the file, and by `approve`.
  */
 async function fromPieces(
   { name, bytes }: ZipMember,

@@ -1,4 +1,4 @@
-// What the functions that read and write files check alike, safetensors and NumPy's.
+// Checks that reading and writing of safetensors and NumPy files share.
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { type Check, isTensor } from '../../checks/value-checks.ts';

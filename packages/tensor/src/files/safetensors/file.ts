@@ -1,4 +1,4 @@
-// One open safetensors file, of which only what is asked for is read.
+// An open safetensors file, from which single tensors are read.
 import type { FileHandle } from 'node:fs/promises';
 import {
   HeaderError,
@@ -24,8 +24,8 @@ import { Upload } from './upload.ts';
 /** The description of a tensor in a file. */
 export interface TensorInfo {
   /**
-   * Of the tensor that is read: integers of 8 and 16 bits become int32, U32 and U64 int64, floats of 8 bits
-   * float32.
+   * The dtype of the tensor when it is read: integers of 8 and 16 bits become int32, U32 and U64 int64,
+   * floats of 8 bits float32.
    */
   readonly dtype: DType;
   /** The type in the file, such as 'F32' or 'I8'. */
@@ -35,8 +35,8 @@ export interface TensorInfo {
 
 export interface LoadOptions {
   /**
-   * Where tensors go. Those for a CUDA device pass through a few megabytes of pinned memory, and the last copies may be
-   * under way when the promise resolves, as with any operation. Default 'cpu'.
+   * The device of the tensors. Those for a CUDA device pass through a few megabytes of pinned memory, and the
+   * last copies may be running when the promise resolves, as with any operation. Default 'cpu'.
    */
   readonly device?: DeviceName;
 }
@@ -46,14 +46,14 @@ export const loadOptions = optionChecks<LoadOptions>({ device: anything });
 interface Entry extends SafetensorsEntry, TensorInfo {}
 
 interface Header {
-  /** In the order of the file. */
+  /** The tensors, in the order of the file. */
   readonly entries: readonly Entry[];
   readonly metadata: Readonly<Record<string, string>>;
   /** Bytes. */
   readonly dataStart: number;
 }
 
-/** Made by openSafetensors. Tensors that are read belong to the scope that is open, or to the caller. */
+/** Reads tensors from a file that openSafetensors has opened. They belong to the open scope, or to the caller. */
 export class SafetensorsFile {
   readonly path: string;
   readonly metadata: Readonly<Record<string, string>>;
@@ -110,14 +110,14 @@ export class SafetensorsFile {
     }
   }
 
-  /** One tensor. */
+  /** Reads one tensor. */
   async read(name: string, options: LoadOptions = {}): Promise<Tensor> {
     checkOptions('read', options, loadOptions);
     const entry = this.#entry(name);
     return this.#load(entry, entry.shape, entry.begin, options);
   }
 
-  /** Indices `start` to `end` − 1 of the first dimension of one tensor. Nothing else of it is read. */
+  /** Reads the indices `start` to `end` − 1 of the first dimension of one tensor, and no other data. */
   async readSlice(name: string, start: number, end: number, options: LoadOptions = {}): Promise<Tensor> {
     checkOptions('readSlice', options, loadOptions);
     const entry = this.#entry(name);

@@ -14,7 +14,7 @@ import { type LoadOptions, loadOptions } from './file.ts';
 import { collected, saveSafetensors, withFile } from './whole.ts';
 
 const indexName = 'model.safetensors.index.json';
-/** Of the index: its members are names and files, and what others add. */
+/** The most nested levels of the index, whose members are names and files, and additions of other libraries. */
 const mostDepth = 8;
 
 const someNames: Check = {
@@ -35,7 +35,7 @@ const shardOptions = optionChecks<ShardOptions>({
 
 const sizeOf = (tensor: Tensor): number => tensor.count * bytesOf(tensor.dtype);
 
-/** Tensors in the given order, in groups that fit into one file each. */
+/** Groups tensors in the given order, so that each group fits into one file. */
 function shardsOf(tensors: Readonly<Record<string, Tensor>>, maxBytes: number): Record<string, Tensor>[] {
   const shards: [string, Tensor][][] = [[]];
   let bytes = 0;
@@ -99,7 +99,7 @@ async function readText(path: string): Promise<string> {
   }
 }
 
-/** The names of tensors by file. Files must lie beside the index. */
+/** Reads an index. Returns the names of tensors by file; files must lie beside the index. */
 async function readIndex(path: string): Promise<Map<string, string[]>> {
   let index: unknown;
   try {
@@ -125,8 +125,8 @@ async function readIndex(path: string): Promise<Map<string, string[]>> {
 }
 
 /**
- * Reads the tensors that an index names, all or those in `names`, into memory of their own; of a file only
- * what is asked for. They belong to the scope that is open, or to the caller.
+ * Reads the tensors that an index names, all or those in `names`, into memory of their own. Of each file,
+ * reads only these tensors. They belong to the open scope, or to the caller.
  */
 export async function loadShardedSafetensors(
   indexPath: string,

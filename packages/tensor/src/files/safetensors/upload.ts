@@ -1,5 +1,5 @@
-// Parts of a file on their way to a device: read into pinned memory piece by piece, while the device copies
-// the piece before. The host never holds more than the pieces.
+// Reads parts of a file to a device: into pinned memory piece by piece, while the device copies the piece
+// before. The host never holds more than these pieces.
 import type { FileHandle } from 'node:fs/promises';
 import { deviceControl } from '../../backends/index.ts';
 import { dtypeInfo } from '../../core/dtype.ts';
@@ -10,17 +10,17 @@ import { currentStream } from '../../device/streams.ts';
 import { bytesIn } from '../files.ts';
 import { readElements, type StoredType } from '../stored-types.ts';
 
-/** As many bytes as make reading and copying fast; a multiple of every element. */
+/** Bytes of a piece: enough for fast reading and copying, and a multiple of every element. */
 const pieceBytes = 2 ** 22;
 const mostPieces = 2;
 
-/** The pinned memory of one reader. One transfer at a time. */
+/** Owns the pinned memory of one reader, for one transfer at a time. */
 export class Upload {
   readonly #pieces: Storage[] = [];
   #next = 0;
   #last: Promise<unknown> = Promise.resolve();
 
-  /** Fills a dense tensor of a CUDA device with what a file has from `position` on. Returns whether that is enough. */
+  /** Fills a dense tensor of a CUDA device from `position` of a file. Returns whether the file has enough bytes. */
   run(file: FileHandle, type: StoredType, tensor: Tensor, position: number): Promise<boolean> {
     const start = (): Promise<boolean> => this.#copy(file, type, tensor, position);
     const done = this.#last.then(start, start);
@@ -41,7 +41,7 @@ export class Upload {
     return true;
   }
 
-  /** Pinned memory whose copy has ended. */
+  /** Returns pinned memory whose copy has ended. */
   async #piece(device: Device): Promise<Storage> {
     if (this.#pieces.length < mostPieces) this.#pieces.push(allocatePinned('uint8', pieceBytes));
     const piece = this.#pieces[this.#next++ % mostPieces]!;
@@ -49,7 +49,7 @@ export class Upload {
     return piece;
   }
 
-  /** Gives the memory back, for when its copies have ended. */
+  /** Releases the memory when its copies have ended. */
   async close(): Promise<void> {
     await this.#last.catch(() => {});
     for (const piece of this.#pieces.splice(0)) piece.release();

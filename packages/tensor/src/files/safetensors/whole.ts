@@ -1,4 +1,4 @@
-// Whole files: all tensors at once.
+// Reads and writes whole safetensors files.
 
 import { encodeSafetensorsHeader, planSafetensors } from '@ringwise/formats';
 import { checkOptions } from '../../checks/options.ts';
@@ -33,7 +33,7 @@ export async function saveSafetensors(
   }
   if (metadata !== undefined) checkValue('saveSafetensors: metadata', metadata, textsByName);
   const entries = planSafetensors(tensors);
-  // Taken before the first await: a disposed tensor is refused now, and the others stay alive.
+  // Read before the first await, so that a disposed tensor is refused now and the others stay alive.
   const contents = entries.map(({ name }) => bytesIn(tensors[name]!.dataSync()));
   try {
     await replaceFile(path, [encodeSafetensorsHeader(entries, metadata), ...contents]);
@@ -80,7 +80,7 @@ export async function loadSafetensors(
   );
 }
 
-/** The metadata that was saved with the tensors of a file; {} if there was none. */
+/** Returns the metadata that was saved with the tensors of a file; {} if there was none. */
 export async function safetensorsMetadata(path: string): Promise<Record<string, string>> {
   checkValue('safetensorsMetadata: path', path, aPath);
   return withFile(path, async ({ metadata }) => ({ ...metadata }));
