@@ -1,10 +1,10 @@
 // tensor.node: memory and kernels for JavaScript. Its typed surface is NativeAddon in
 // packages/tensor/src/backends/native/addon.ts. Everything here runs on the JavaScript thread of one environment.
 //
-// Memory is that of typed arrays, allocated by JavaScript: the collector counts it, a typed array that somebody still
-// holds stays valid when its tensor is freed, and nothing waits for a finalizer (those of external ArrayBuffers run
-// on a later turn of the event loop, which a synchronous training loop never reaches). A handle keeps its array
-// alive, so the address that the table holds is good until `free`.
+// Host memory is that of typed arrays, which JavaScript allocates: the garbage collector counts it, an array that the
+// program still holds stays valid when its tensor is freed, and nothing waits for a finalizer (those of external
+// ArrayBuffers run on a later turn of the event loop, which a synchronous training loop never reaches). A handle keeps
+// its array alive, so the address in the table is valid until `free`.
 #include <napi.h>
 
 #include <memory>
@@ -89,8 +89,8 @@ class TensorAddon final : public Napi::Addon<TensorAddon> {
     });
   }
 
-  /// (typed array over buffer_at, dtype, owner, release or null) → handle. The owner is let go, the array emptied and
-  /// `release` called by `free`.
+  /// (typed array over buffer_at, dtype, owner, release or null) → handle. `free` drops the owner, detaches the array
+  /// and calls `release`.
   Napi::Value borrow(const Napi::CallbackInfo& info) {
     return guarded(info, [&] {
       const auto array = info[0].As<Napi::TypedArray>();
@@ -105,7 +105,7 @@ class TensorAddon final : public Napi::Addon<TensorAddon> {
     });
   }
 
-  /// (handle) → where the memory begins, for others, whose work with it is on the calling thread's stream
+  /// (handle) → address of the memory, for other libraries, whose work with it is on the calling thread's stream
   Napi::Value address(const Napi::CallbackInfo& info) {
     return guarded(info, [&] {
       const Block* block = state_.blocks.find(info[0].As<Napi::Number>().Int32Value());
@@ -135,7 +135,7 @@ class TensorAddon final : public Napi::Addon<TensorAddon> {
     return result;
   }
 
-  /// (0 | 1 | 2) → name of the level now in use: this one, or the best of the CPU where it has less.
+  /// (0 | 1 | 2) → name of the level now in use: this one, or the best that the CPU has.
   Napi::Value use_cpu(const Napi::CallbackInfo& info) {
     const auto cap = static_cast<tensor::CpuLevel>(info[0].As<Napi::Number>().Int32Value());
     state_.kernels = &tensor::kernels_for(cap);
@@ -153,7 +153,7 @@ class TensorAddon final : public Napi::Addon<TensorAddon> {
     return info.Env().Undefined();
   }
 
-  /// Exceptions of the library as JavaScript errors; those of Node-API pass as they are.
+  /// Throws exceptions of the library as JavaScript errors; those of Node-API pass unchanged.
   template <class Body>
   static Napi::Value guarded(const Napi::CallbackInfo& info, Body body) {
     try {

@@ -14,7 +14,6 @@
 #include <new>
 #include <stdexcept>
 #include <string>
-#include <type_traits>
 
 #include "node/tensor/tensor_state.h"
 #include "tensor/cuda/device/captured_step.h"
@@ -23,7 +22,7 @@
 
 namespace ringwise::node {
 
-/// Returns a product of sizes, or the largest value, where no memory reaches, if it does not fit.
+/// Returns a product of sizes, or the largest value, which exceeds all memory, if it does not fit.
 template <class... Sizes>
 size_t product(size_t first, Sizes... rest) {
   size_t result = first;
@@ -47,7 +46,7 @@ class Call {
     state_ = static_cast<TensorState*>(data);
   }
 
-  /// The kernels of the device that operand 0 lies on, which the calling thread enters.
+  /// Returns the kernels of the device of operand 0, which the calling thread enters.
   const tensor::Kernels& kernels() const { return kernels_on(device_of(0)); }
   const tensor::Kernels& kernels_on(int device) const {
     if (device < 0) return *state_->kernels;
@@ -59,7 +58,7 @@ class Call {
 
   // Attributes: numbers in the scratch array.
   double number(size_t i) const { return state_->scratch[kNumbersAt + i]; }
-  /// Returns the least integer for a number that is none: it stands for a label that cannot occur.
+  /// Returns the least integer for a number beyond int64: it stands for a label that cannot occur.
   int64_t integer(size_t i) const {
     const double value = number(i);
     return std::abs(value) < 0x1p63 ? static_cast<int64_t>(value) : std::numeric_limits<int64_t>::min();
@@ -76,10 +75,10 @@ class Call {
     if (value < 0 || value >= count) wrong(i, "a known operation");
     return value;
   }
-  /// A number of base/dtype.h.
+  /// Returns a dtype, by its number in base/dtype.h.
   DType dtype(size_t i) const { return static_cast<DType>(static_cast<int>(number(i))); }
   int between(size_t i, int least, int most) const { return std::clamp(static_cast<int>(number(i)), least, most); }
-  /// Three numbers: seed, offset, and in a captured step where it keeps these for a run, else -1.
+  /// Reads three numbers: seed, offset, and the index at which a captured step keeps these for a run, or -1.
   tensor::Stream stream(size_t i) const {
     const double seed = number(i), offset = number(i + 1), live = number(i + 2);
     if (!(seed >= 0) || !(offset >= 0)) wrong(i, "a stream");
@@ -89,7 +88,7 @@ class Call {
             step ? step->address(static_cast<size_t>(live)) : nullptr};
   }
 
-  // Arguments of a call that has some.
+  // Arguments, for calls that have some.
   double argument(size_t i) const {
     double value;
     if (i >= count_ || napi_get_value_double(env_, values_[i], &value) != napi_ok) wrong(i, "a number");
@@ -103,19 +102,19 @@ class Call {
 
   // The main dtype of a call: that of operand 0.
   DType any_dtype() const { return block(0).dtype; }
-  /// float32 or float64, which operand 0 is then compared with.
+  /// Returns float64 if operand 0 has it, else float32; reading operand 0 then throws unless it has that dtype.
   DType float_dtype() const { return any_dtype() == DType::Float64 ? DType::Float64 : DType::Float32; }
-  /// The same; on a CUDA device halves too, which are computed in float32.
+  /// Does the same, and on a CUDA device also returns halves, which are computed in float32.
   DType stored_dtype() const {
     const DType dtype = any_dtype();
     return is_half(dtype) && !is_on_host() ? dtype : float_dtype();
   }
-  /// The dtype of operand i, which has labels: either integer type.
+  /// Returns the dtype of operand i, which has labels: int32 or int64.
   DType label_dtype(size_t i) const { return block(i).dtype == DType::Int32 ? DType::Int32 : DType::Int64; }
 
   /// Returns whether operand i exists and is memory.
   bool has(size_t i) const { return handle(i) != 0; }
-  /// The memory that operand i lies in.
+  /// Returns the memory of operand i. Throws if it lies on another device than operand 0.
   const tensor::Block& block(size_t i) const {
     const tensor::Block& block = block_of(handle(i));
     if (handle(0) != 0 && block.device != device_of(0)) apart(block.device, device_of(0));
@@ -128,14 +127,14 @@ class Call {
     if (block->device >= 0) tensor::cuda::touch(*block);
     return *block;
   }
-  /// Operand i, which is no memory.
+  /// Returns operand i, which is a number.
   double value(size_t i) const { return state_->scratch[2 * i + 1]; }
-  /// `count` dense elements of operand i, which must be of this type.
+  /// Returns the address of operand i. Throws unless it has `count` dense elements of this dtype.
   void* dense(size_t i, DType dtype, size_t count) const {
     block(i);
     return dense_at(handle(i), state_->scratch[2 * i + 1], dtype, count);
   }
-  /// `count` dense elements of this memory, which must be of this type.
+  /// Returns the address of element `begin`. Throws unless `count` elements of this dtype follow.
   void* dense_at(int32_t handle, double begin, DType dtype, size_t count) const {
     const tensor::Block& found = block_of(handle);
     if (found.dtype != dtype) {
@@ -151,7 +150,7 @@ class Call {
   float* floats(size_t i, size_t count) const { return static_cast<float*>(dense(i, DType::Float32, count)); }
   int64_t* indices(size_t i, size_t count) const { return static_cast<int64_t*>(dense(i, DType::Int64, count)); }
 
-  /// Argument i: a Float64Array with at least `count` numbers.
+  /// Returns argument i, a Float64Array with at least `count` numbers.
   const double* numbers(size_t i, size_t count) const {
     napi_typedarray_type type = napi_uint8_array;
     size_t length = 0;
@@ -162,14 +161,14 @@ class Call {
     return static_cast<const double*>(data);
   }
 
-  /// Operand i as rows of this shape, whose last stride is 1.
+  /// Returns operand i as rows of this shape, whose last stride is 1.
   tensor::HeadRows heads(size_t i, DType dtype, std::initializer_list<size_t> shape) const {
     const Placed at = placed(i, dtype, shape);
     if (at.strides[3] > 1)
       throw std::invalid_argument("attention: rows are not dense. This is a bug in @ringwise/tensor.");
     return {at.data, at.strides[0], at.strides[1], at.strides[2]};
   }
-  /// Operand i, which may be absent, as a mask of this shape, of bool or of the main dtype.
+  /// Returns operand i, which may be absent, as a mask of this shape, of bool or of the main dtype.
   tensor::AttentionMask mask(size_t i, DType dtype, std::initializer_list<size_t> shape) const {
     tensor::AttentionMask mask;
     if (!has(i)) return mask;
@@ -189,7 +188,8 @@ class Call {
                                 ". Move one with to().");
   }
 
-  /// The first `operands` operands as the shape in the scratch array sees them; what they reach is checked.
+  /// Returns a walk over the first `operands` operands in the shape of the scratch array. Throws if strides leave
+  /// memory.
   tensor::Walk walk(int operands) const {
     tensor::Walk walk;
     const double* next = state_->scratch + 2 * tensor::kMaxOperands;
@@ -209,7 +209,7 @@ class Call {
     char* data;
     ptrdiff_t strides[4];
   };
-  /// Operand i as four dimensions of this shape; the memory that they reach is checked.
+  /// Returns operand i as four dimensions of this shape. Throws if they leave its memory.
   Placed placed(size_t i, DType dtype, std::initializer_list<size_t> shape) const {
     Placed result{};
     if (std::count(shape.begin(), shape.end(), 0u) > 0) return result;  // never touched
@@ -270,19 +270,12 @@ class Call {
   TensorState* state_;
 };
 
-/// Makes a Node-API callback of body(Call&), which returns nothing or whether it did it: the one place where C++
-/// exceptions become JavaScript errors.
+/// Makes a Node-API callback of body(Call&), and turns C++ exceptions into JavaScript errors.
 template <auto body>
 napi_value entry(napi_env env, napi_callback_info info) {
   try {
     Call call(env, info);
-    if constexpr (std::is_same_v<decltype(body(call)), bool>) {
-      napi_value result = nullptr;
-      napi_get_boolean(env, body(call), &result);
-      return result;
-    } else {
-      body(call);
-    }
+    body(call);
   } catch (const std::bad_alloc&) {
     napi_throw_error(env, "ERR_TENSOR_KERNELS", "kernel call: not enough memory to work in.");
   } catch (const std::exception& error) {
@@ -291,7 +284,7 @@ napi_value entry(napi_env env, napi_callback_info info) {
   return nullptr;
 }
 
-/// Returns the dtype that computes for what is stored: that of sums and of numbers that belong to a row.
+/// Returns the computing dtype of a stored one, which sums and the numbers of a row have.
 inline DType computed_in(DType stored) { return is_half(stored) ? DType::Float32 : stored; }
 
 /// Adds one function to `exports`.

@@ -1,5 +1,5 @@
 // Checks of calls that extents do not express; a declaration asks for one by `isChecked`. Each throws before its kernel
-// runs. The ops have checked the same with better words, so whatever these find is a bug of the package.
+// runs. The ops have checked the same with better words, so an error here is a bug of the package.
 #pragma once
 
 #include <limits>
@@ -17,12 +17,12 @@ inline void check(const Call&, const tensor::ArgReduce& x) {
   if (x.walk.operand[0].dtype != DType::Int64) refuse("argReduce: the output is not int64.");
 }
 
-/// Makes the strides of the walk bytes, with one dimension more, of size 1: that is what products are taken along.
+/// Converts the strides of the walk to bytes and adds a dimension of size 1, as kernels of products expect.
 inline void check(const Call& call, tensor::Matmul& x) {
   if (x.m == 0 || x.n == 0 || x.k == 0 || x.walk.rank == tensor::kMaxRank) refuse("matmul: bad sizes.");
   tensor::Walk& walk = x.walk;
   const DType dtype = walk.operand[0].dtype;
-  // Elements of a stored matrix, from its first to its last.
+  // Returns the number of elements from the first to the last of a stored matrix.
   const auto span = [](size_t rows, size_t cols, size_t step) { return sum(product(rows - 1, step), cols); };
   size_t counts[] = {product(x.m, x.n), x.trans_a ? span(x.k, x.m, x.a_step) : span(x.m, x.k, x.a_step),
                      x.trans_b ? span(x.n, x.k, x.b_step) : span(x.k, x.n, x.b_step)};
@@ -41,7 +41,7 @@ inline void check(const Call& call, tensor::Matmul& x) {
   walk.shape[walk.rank++] = 1;
 }
 
-/// Compares indices in host memory; kernels of a device look at each themselves.
+/// Checks indices in host memory; kernels of a device check indices themselves.
 inline void check_indices(const Call& call, const tensor::LookupSizes& x, const int64_t* index) {
   if (!call.is_on_host()) return;
   const size_t count = x.per_element ? product(x.outer, x.count, x.inner) : x.count;
@@ -76,7 +76,7 @@ inline void check(const Call&, const tensor::Conv2dGradInput& x) { check_conv(x)
 inline void check(const Call&, const tensor::Conv2dGradWeight& x) { check_conv(x); }
 inline void check(const Call&, const tensor::MaxPool& x) { check_window(x.window); }
 
-/// Compares bins in host memory. Those on a device were made by the op, as all are.
+/// Checks bins in host memory. Bins on a device are not read; the op has made them.
 inline void check_bins(const Call& call, const tensor::PoolSizes& x, const int64_t* bins) {
   if (!call.is_on_host()) return;
   for (size_t i = 0; i < x.out_height + x.out_width; i++) {

@@ -52,7 +52,7 @@ Napi::Value cuda_info(const Napi::CallbackInfo& info) {
   });
 }
 
-/// (device, dtype, count) → handle; `make_piece` gives so many bytes.
+/// (device, dtype, count) → handle; `make_piece` allocates the bytes.
 template <class MakePiece>
 Napi::Value alloc(const Napi::CallbackInfo& info, const MakePiece& make_piece) {
   auto* state = static_cast<TensorState*>(info.Data());
@@ -73,7 +73,7 @@ Napi::Value cuda_alloc(const Napi::CallbackInfo& info) {
   return alloc(info, [](Device& device, size_t bytes) { return std::make_shared<Piece>(device, bytes); });
 }
 
-/// Shareable where there is such memory; see tensor/cuda/memory/shareable_memory.h.
+/// Does the same, in shareable memory if the device has it; see tensor/cuda/memory/shareable_memory.h.
 Napi::Value cuda_alloc_shareable(const Napi::CallbackInfo& info) {
   return alloc(info, [](Device& device, size_t bytes) {
     std::shared_ptr<void> memory = device.allocate_shareable(bytes);
@@ -81,8 +81,8 @@ Napi::Value cuda_alloc_shareable(const Napi::CallbackInfo& info) {
   });
 }
 
-/// (device, dtype, count, address, owner, stream or null, release or null) → handle. The owner is let go, and `release`
-/// called, when nothing works with the memory any more; of a stream, when it comes after all that does.
+/// (device, dtype, count, address, owner, stream or null, release or null) → handle. When nothing works with the
+/// memory any more, drops the owner and calls `release`; with a stream, once the stream is ordered after that work.
 Napi::Value cuda_adopt(const Napi::CallbackInfo& info) {
   auto* state = static_cast<TensorState*>(info.Data());
   return guarded(info, [&] {
@@ -101,7 +101,7 @@ Napi::Value cuda_adopt(const Napi::CallbackInfo& info) {
     Device& device = entered(index);
     const auto loan = std::make_shared<Loan>(info[4].As<Napi::Object>());
     const Block block{std::make_shared<Piece>(device, data, loan, owners), data, dtype, count, index};
-    loan->release_by(info[6]);  // nothing fails any more
+    loan->release_by(info[6]);  // last, because nothing can fail after it
     return Napi::Number::New(info.Env(), state->blocks.add(block)).As<Napi::Value>();
   });
 }
@@ -115,7 +115,7 @@ struct Transfer {
   size_t bytes;
 };
 
-/// (handle, offset, typed array): `count` says how many elements of the array matter.
+/// (handle, offset, typed array). `count` is the number of elements to copy.
 Transfer transfer(const Napi::CallbackInfo& info) {
   auto* state = static_cast<TensorState*>(info.Data());
   const Block* block = state->blocks.find(integer(info, 0));
@@ -134,7 +134,7 @@ Transfer transfer(const Napi::CallbackInfo& info) {
           count * size};
 }
 
-/// (handle, offset, array, whether not to wait for earlier uploads): returns when the array may be changed.
+/// (handle, offset, array, isDetached: does not wait for earlier uploads). Returns when the array may be changed.
 Napi::Value cuda_upload(const Napi::CallbackInfo& info) {
   return guarded(info, [&] {
     const Transfer t = transfer(info);
@@ -146,7 +146,7 @@ Napi::Value cuda_upload(const Napi::CallbackInfo& info) {
   });
 }
 
-/// (handle, offset, array): waits for all that was started before.
+/// (handle, offset, array). Waits for all earlier work of the device.
 Napi::Value cuda_download(const Napi::CallbackInfo& info) {
   return guarded(info, [&] {
     const Transfer t = transfer(info);
@@ -196,7 +196,7 @@ Napi::Value cuda_download_async(const Napi::CallbackInfo& info) {
   });
 }
 
-/// () → [{ name, path, version, reason }]: the vendor's libraries, which are loaded now.
+/// () → [{ name, path, version, reason }]. Loads the vendor's libraries.
 Napi::Value cuda_libraries(const Napi::CallbackInfo& info) {
   return guarded(info, [&] {
     const Napi::Env env = info.Env();
@@ -221,13 +221,13 @@ Napi::Value cuda_libraries(const Napi::CallbackInfo& info) {
   });
 }
 
-/// (allowed): whether float32 products may be computed in TF32.
+/// (isAllowed). Sets whether float32 products may be computed in TF32.
 Napi::Value cuda_allow_tf32(const Napi::CallbackInfo& info) {
   tensor::cuda::allow_tf32(info[0].ToBoolean());
   return info.Env().Undefined();
 }
 
-/// (device): waits for all that was started.
+/// (device). Waits for all work of the device.
 Napi::Value cuda_synchronize(const Napi::CallbackInfo& info) {
   return guarded(info, [&] {
     entered(integer(info, 0)).synchronize();

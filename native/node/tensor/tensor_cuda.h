@@ -1,4 +1,4 @@
-// Device memory for JavaScript: what NativeAddon in packages/tensor/src/backends/native/addon.ts calls cuda….
+// Device memory for JavaScript: the functions cuda… of NativeAddon in packages/tensor/src/backends/native/addon.ts.
 #pragma once
 
 #include <napi.h>

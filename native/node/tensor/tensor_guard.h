@@ -1,4 +1,4 @@
-// What the functions of the device have in common: exceptions become JavaScript errors with codes.
+// Shared by the functions of devices: turns exceptions into JavaScript errors with codes.
 #pragma once
 
 #include <napi.h>
@@ -19,7 +19,7 @@ inline Napi::Error failure(Napi::Env env, const char* code, const char* message)
   return result;
 }
 
-/// Exceptions of the library as JavaScript errors; those of Node-API pass as they are.
+/// Throws exceptions of the library as JavaScript errors; those of Node-API pass unchanged.
 template <class Body>
 Napi::Value guarded(const Napi::CallbackInfo& info, Body body) {
   try {
@@ -43,8 +43,8 @@ inline tensor::cuda::Device& entered(int index) {
   return device;
 }
 
-/// Settles `deferred` when a stream has come where somebody waits for it: with `value`, or with what kernels or the
-/// device have to complain about. `status` is what the driver has told.
+/// Settles `deferred` when a stream has reached the awaited point: with `value`, or with the error of a kernel or of
+/// the device. `status` is the driver's.
 inline void settle(const Napi::Promise::Deferred& deferred, tensor::cuda::Device& device, int status,
                    const Napi::Value& value) {
   try {
@@ -58,12 +58,12 @@ inline void settle(const Napi::Promise::Deferred& deferred, tensor::cuda::Device
   }
 }
 
-/// Calls settle(env, status) when a stream has come to its place, or its device has failed. The driver's thread only
-/// rings; `settle` runs on the JavaScript thread.
+/// Calls settle(env, status) when a stream has reached a point, or its device has failed. The driver's thread only
+/// calls `ring`; `settle` runs on the JavaScript thread.
 template <class Settle>
 class Ring {
  public:
-  /// `memory` stays until the stream has come there, also when the environment has ended by then.
+  /// Keeps `memory` until the stream has reached the point, also if the environment has ended by then.
   Ring(Napi::Env env, Settle settle, std::shared_ptr<void> memory = nullptr)
       : settle_(std::move(settle)), memory_(std::move(memory)) {
     bell_ = Bell::make(env, nullptr, &Ring::rung, [this] { settle_.reset(); });
@@ -74,7 +74,7 @@ class Ring {
     const std::shared_ptr<Bell> bell = self->bell_;
     if (!bell->ring(self)) delete self;
   }
-  /// For one that will never ring.
+  /// Deletes an object that will never ring.
   void drop() {
     bell_->close();
     delete this;
@@ -92,7 +92,7 @@ class Ring {
   }
 
   std::optional<Settle> settle_;  // JavaScript thread; empty once its environment has ended
-  std::shared_ptr<void> memory_;  // let go by whichever thread comes last
+  std::shared_ptr<void> memory_;  // released by the thread that deletes this object
   int status_ = 0;                // written before it rings
   std::shared_ptr<Bell> bell_;
 };

@@ -1,17 +1,17 @@
-// Memory that another library lends: its owner is kept until nothing works with the memory any more, and is told then.
+// Memory that another library lends. Its owner is kept alive until nothing works with the memory, and is notified then.
 #pragma once
 
 #include <napi.h>
 
 namespace ringwise::node {
 
-/// Belongs to the JavaScript thread, and ends there.
+/// A loan. Used and destroyed on the JavaScript thread.
 class Loan {
  public:
   explicit Loan(Napi::Object owner) : owner_(Napi::Persistent(owner)) {}
   ~Loan() {
     if (release_.IsEmpty()) return;
-    // By the plain Node-API: at the end of an environment, when nothing can be called any more, it only says so.
+    // Uses the plain Node-API, which returns an error, and does not throw, when the environment has ended.
     const napi_env env = release_.Env();
     const Napi::HandleScope scope(env);
     napi_value nothing = nullptr;
@@ -21,7 +21,7 @@ class Loan {
   Loan(const Loan&) = delete;
   Loan& operator=(const Loan&) = delete;
 
-  /// A function that neither throws nor comes back to this addon, or null.
+  /// Sets the function to call at the end, or null. It must neither throw nor call this addon.
   void release_by(const Napi::Value& release) {
     if (release.IsFunction()) release_ = Napi::Persistent(release.As<Napi::Function>());
   }
@@ -31,7 +31,7 @@ class Loan {
   Napi::FunctionReference release_;
 };
 
-/// A loan of host memory, which JavaScript sees by an ArrayBuffer. What is left of that is empty afterwards.
+/// A loan of host memory, which JavaScript accesses by an ArrayBuffer. The buffer is detached at the end.
 class HostLoan : public Loan {
  public:
   HostLoan(Napi::Object owner, Napi::ArrayBuffer buffer) : Loan(owner), buffer_(Napi::Persistent(buffer)) {}

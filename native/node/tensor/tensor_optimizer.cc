@@ -12,7 +12,7 @@ using tensor::OptimizerTensor;
 
 constexpr size_t kRow = 2 + 2 * (2 + tensor::kOptimizerStates);
 
-/// The memory of one column; its dtype and device must be those of the parameter.
+/// Returns the memory of one column; its dtype and device must be those of the parameter.
 void* dense_at(const Call& call, const double* cell, DType dtype, int device, size_t count) {
   const auto handle = static_cast<int32_t>(cell[0]);
   if (handle != 0 && call.block_of(handle).device != device) call.apart(call.block_of(handle).device, device);

@@ -9,12 +9,13 @@ enum class Image : int { Map, Reduce, Softmax, Order, Matmul, Optimizer, Layers,
 /// Returns null when this build has no kernels. The software device of the tests ignores what it gets.
 const void* image_of(Image image);
 
-/// The CUDA that compiled them, as Driver::version has it; 0 when there are none. Older drivers do not load them.
+/// Returns the version of CUDA that compiled the images, like Driver::version; 0 without images. Older drivers cannot
+/// load them.
 int version_of_images();
 
 inline bool has_kernels() { return image_of(Image::Map) != nullptr; }
 
-// A kernel for each type that it may be stored in.
+// A kernel for each stored type.
 // clang-format off
 #define RINGWISE_CUDA_BY_STORED(X, name, image) \
   X(name##_float, image) X(name##_double, image) X(name##_half, image) X(name##_bfloat, image)

@@ -1,16 +1,16 @@
 // Attention in tiles with an online softmax, so that no matrix of queries × keys is ever in memory (Dao et al.:
-// "FlashAttention", 2022; Dao: "FlashAttention-2", 2023). Right for all widths, masks and types, and the way where
-// cuDNN is not at hand; products are taken in float (of float64 in double), without tensor cores.
+// "FlashAttention", 2022; Dao: "FlashAttention-2", 2023). Supports all widths, masks and types, and serves where cuDNN
+// does not. Products are computed in float (in double for float64), without tensor cores.
 //
-// Forward, a block has a tile of queries and goes through the keys. Backward there are two kernels, which compute the
-// probabilities again from log Σ exp: one goes through keys for a tile of queries, the other through queries for a tile
-// of keys. So each result has one writer, and sums the same order every time. blockIdx.y is the part of a head's
+// In the forward kernel, a block has a tile of queries and iterates over the keys. Two backward kernels compute the
+// probabilities again from log Σ exp: one iterates over keys for a tile of queries, the other over queries for a tile
+// of keys. So each result has one writer, and each sum the same order every time. blockIdx.y is the part of a head's
 // columns that a block writes; heads wider than a tile compute their scores once for each part.
 #include "tensor/cuda/kernels/attention.cuh"
 
 namespace ringwise::tensor::cuda {
 
-/// The head and the tile of a block. Causal: tiles with most work come first, which are the last of queries.
+/// The head and the tile of a block. With a causal mask, the last tiles of queries, which have most work, come first.
 struct TilePosition {
   int64_t b, h, head, tile;
 };
@@ -47,7 +47,7 @@ __device__ inline Factors<T> factors_of(const AttentionArguments& x, const Posit
   return factors;
 }
 
-/// log Σ exp of a query, or Σ grad_out · out. Behind the last query exp(score - ∞) is 0, and nothing is added.
+/// Returns log Σ exp of a query, or Σ grad_out · out. Behind the last query it is ∞, so that exp(score - ∞) adds 0.
 template <class T>
 __device__ inline T of_query(const void* values, const AttentionArguments& x, const TilePosition& at, int64_t query,
                              T outside) {
@@ -77,7 +77,7 @@ __device__ void attention(const AttentionArguments& x) {
       T high = most[r], part = 0;
       for (int s = 0; s < kOwn; s++) high = max_of(high, scores.at[r][s]);
       high = over_columns(high, [](T a, T b) { return max_of(a, b); });
-      // Where nothing has been seen, any finite shift leaves exp(-∞) = 0.
+      // If no key has been seen, any finite shift gives exp(-∞) = 0.
       const T shift = high == -kInfinity ? T(0) : high, shrink = exp(most[r] - shift);
       for (int s = 0; s < kOwn; s++) {
         scores.at[r][s] = exp(scores.at[r][s] - shift);
@@ -102,7 +102,7 @@ __device__ void attention(const AttentionArguments& x) {
   }
 }
 
-/// Σ grad_out · out of each query: a warp has one.
+/// Computes Σ grad_out · out of each query; one warp for each.
 template <class E, class T>
 __device__ void attention_dots(const AttentionArguments& x) {
   const int lane = static_cast<int>(threadIdx.x) % kWarp, warps = static_cast<int>(blockDim.x) / kWarp;
@@ -120,7 +120,7 @@ __device__ void attention_dots(const AttentionArguments& x) {
   if (is_used && lane == 0) static_cast<T*>(x.dots)[row] = dot;
 }
 
-/// The gradient of a tile of queries.
+/// Computes the gradient of a tile of queries.
 template <class E, class T>
 __device__ void attention_grad_queries(const AttentionArguments& x) {
   __shared__ Tiles<T> tiles;
@@ -157,7 +157,7 @@ __device__ void attention_grad_queries(const AttentionArguments& x) {
   write_own(rows_of<E>(x.grad_q, at.b, at.h, x.queries, x.width), sums, begin, col, is_vector);
 }
 
-/// The gradients of a tile of keys and their values: rows of a tile are keys here, its columns queries.
+/// Computes the gradients of a tile of keys and their values. The rows of a tile are keys here, its columns queries.
 template <class E, class T>
 __device__ void attention_grad_keys(const AttentionArguments& x) {
   __shared__ Tiles<T> tiles;

@@ -1,6 +1,6 @@
 // Tiles of attention. A block of 256 threads works on tiles of kTile × kTile, each thread on kOwn × kOwn neighbours of
 // it: scores of some rows against some columns, and sums over the columns weighted by them. Factors pass through shared
-// memory kDeep deep, so heads of any width do. Nothing here knows which side has queries and which has keys.
+// memory in slices of kDeep columns, so heads may have any width. This file does not distinguish queries from keys.
 #pragma once
 
 #include "tensor/cuda/kernels/functions.cuh"
@@ -37,7 +37,7 @@ struct Own {
   }
 };
 
-/// The thread's first row and column in a tile.
+/// Return the thread's first row and column in a tile.
 template <class T>
 __device__ inline int own_row() {
   return static_cast<int>(threadIdx.x) / kAcross * Tiles<T>::kOwn;
@@ -47,7 +47,7 @@ __device__ inline int own_col() {
   return static_cast<int>(threadIdx.x) % kAcross * Tiles<T>::kOwn;
 }
 
-/// `count` rows of `width` elements, `step` elements apart.
+/// `count` rows of `width` elements that lie `step` elements apart.
 template <class E>
 struct Rows {
   E* data;
@@ -58,7 +58,7 @@ __device__ inline Rows<E> rows_of(const HeadArguments& x, int64_t b, int64_t h, 
   return {static_cast<E*>(x.data) + b * x.batch + h * x.head, x.row, count, width};
 }
 
-/// Up to four elements of a row; 0 outside.
+/// Returns up to four elements of a row, and 0 outside of it.
 template <class E, class T>
 __device__ inline void fetch(T* four, const Rows<E>& from, int64_t row, int64_t col, bool is_vector) {
   const int64_t left = from.width - col;
@@ -67,7 +67,7 @@ __device__ inline void fetch(T* four, const Rows<E>& from, int64_t row, int64_t 
     read_four(four, from.data + row * from.step + col, static_cast<int>(left < 4 ? left : 4), is_vector);
 }
 
-/// Columns [col, col + kDeep) of rows [row, row + kTile), turned: to[column][row].
+/// Loads columns [col, col + kDeep) of rows [row, row + kTile), transposed: to[column][row].
 template <class E, class T>
 __device__ inline void fetch_turned(T (*to)[Tiles<T>::kStep], const Rows<E>& from, int64_t row, int64_t col,
                                     bool is_vector) {
@@ -81,7 +81,7 @@ __device__ inline void fetch_turned(T (*to)[Tiles<T>::kStep], const Rows<E>& fro
   }
 }
 
-/// Columns [col, col + kTile) of rows [row, row + kDeep): to[row][column].
+/// Loads columns [col, col + kTile) of rows [row, row + kDeep): to[row][column].
 template <class E, class T>
 __device__ inline void fetch_straight(T (*to)[Tiles<T>::kStep], const Rows<E>& from, int64_t row, int64_t col,
                                       bool is_vector) {
@@ -92,20 +92,20 @@ __device__ inline void fetch_straight(T (*to)[Tiles<T>::kStep], const Rows<E>& f
   }
 }
 
-/// kOwn values that are read at once.
+/// Reads kOwn values at once.
 template <class T>
 struct alignas(16) Few {
   T at[Tiles<T>::kOwn];
 };
 
-/// total += left ⊗ right
+/// Adds the outer product: total += left ⊗ right.
 template <class T>
 __device__ inline void add_outer(Own<T>& total, const T* left, const T* right) {
   const Few<T> l = *reinterpret_cast<const Few<T>*>(left), r = *reinterpret_cast<const Few<T>*>(right);
   total.each([&](int i, int j, T& to) { to += l.at[i] * r.at[j]; });
 }
 
-/// total = rows [row, row + kTile) of `a` times columns: rows [col, col + kTile) of `b`. Ends at a barrier.
+/// Computes total = rows [row, row + kTile) of `a` times rows [col, col + kTile) of `b`, transposed. Ends at a barrier.
 template <class E, class T>
 __device__ inline void multiply_rows(Own<T>& total, Tiles<T>& tiles, const Rows<E>& a, int64_t row, const Rows<E>& b,
                                      int64_t col, bool is_vector) {
@@ -120,13 +120,13 @@ __device__ inline void multiply_rows(Own<T>& total, Tiles<T>& tiles, const Rows<
   }
 }
 
-/// Weights of the tile's columns for its rows, as weighted_sum reads them: not before its first barrier.
+/// Stores the weights of the tile's columns for its rows, for weighted_sum, whose first barrier makes them visible.
 template <class T>
 __device__ inline void set_weights(Tiles<T>& tiles, Own<T>& weights) {
   weights.each([&](int r, int s, T& weight) { tiles.weights[own_col<T>() + s][own_row<T>() + r] = weight; });
 }
 
-/// total[row, c] += Σ weights[row, j] · from[first + j, col + c]. Ends at a barrier.
+/// Computes total[row, c] += Σ weights[row, j] · from[first + j, col + c]. Ends at a barrier.
 template <class E, class T>
 __device__ inline void weighted_sum(Own<T>& total, Tiles<T>& tiles, const Rows<E>& from, int64_t first, int64_t col,
                                     bool is_vector) {
@@ -140,7 +140,7 @@ __device__ inline void weighted_sum(Own<T>& total, Tiles<T>& tiles, const Rows<E
   }
 }
 
-/// The thread's part of a tile as rows [row, …) and columns [col, …) of `to`.
+/// Writes the thread's part of a tile to rows [row, …) and columns [col, …) of `to`.
 template <class E, class T>
 __device__ inline void write_own(const Rows<E>& to, Own<T>& values, int64_t row, int64_t col, bool is_vector) {
   constexpr int kOwn = Tiles<T>::kOwn;
@@ -155,7 +155,7 @@ __device__ inline void write_own(const Rows<E>& to, Own<T>& values, int64_t row,
   }
 }
 
-/// combine(v of all threads that have the same rows of a tile), for all of them.
+/// Returns, to all threads with the same rows of a tile, the combination of their values.
 template <class T, class Combine>
 __device__ inline T over_columns(T value, Combine combine) {
 #pragma unroll

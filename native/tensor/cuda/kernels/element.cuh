@@ -1,10 +1,10 @@
-// Elements of any dtype as values of the three types that compute (kernels.h of native/tensor says which), one at a
-// time or four. Kernels include this and nothing of the host's tensor code.
+// Reads and writes elements of any dtype as values of the three computing types (see tensor/kernels.h), one or four at
+// a time.
 //
 // A kernel is RINGWISE_KERNEL(name, Arguments) { … }, one whose threads wait for each other RINGWISE_BLOCK_KERNEL; one
 // that would take more registers than two blocks of a multiprocessor have is RINGWISE_TILE_KERNEL. All have one
 // parameter, `arguments`, and the symbol `name`. Without nvcc they come from test/software_gpu/language.h, together
-// with the words of CUDA that are used here.
+// with the CUDA keywords that kernels use.
 #pragma once
 
 #include <math.h>
@@ -45,7 +45,7 @@ inline Half half_of(float x) { return to_half(x); }
 inline BFloat bfloat_of(float x) { return to_bfloat(x); }
 #endif
 
-/// Towards zero; what does not fit, and NaN, becomes the least value, as on the CPU.
+/// Converts towards zero. NaN and values that do not fit become the least value, as on the CPU.
 template <class To, class From>
 __device__ inline To truncated(From value) {
   const From limit = -static_cast<From>(std::numeric_limits<To>::min());
@@ -80,7 +80,7 @@ __device__ inline To write_as(From value) {
     return static_cast<To>(value);
 }
 
-/// use(an element of this dtype); the same branch for all threads.
+/// Calls use(element of this dtype). All threads take the same branch.
 template <class Use>
 __device__ inline void with_type(int dtype, Use use) {
   switch (static_cast<DType>(dtype)) {
@@ -96,7 +96,7 @@ __device__ inline void with_type(int dtype, Use use) {
   }
 }
 
-/// The element `offset` bytes behind `data`.
+/// Returns the element `offset` bytes behind `data`.
 template <class T>
 __device__ inline T load(int dtype, const void* data, int64_t offset) {
   T result{};
@@ -120,7 +120,7 @@ struct alignas(sizeof(E) >= 4 ? 16 : 4 * sizeof(E)) Pack {
   E at[4];
 };
 
-/// n ≤ 4 elements; `is_vector`: where memory is aligned for packs.
+/// Read and write n ≤ 4 elements. `is_vector` tells that memory is aligned for packs.
 template <class T, class E>
 __device__ inline void read_four(T* values, const E* from, int n, bool is_vector) {
   if (is_vector && n == 4) {
@@ -143,7 +143,7 @@ __device__ inline void write_four(E* to, const T* values, int n, bool is_vector)
   }
 }
 
-/// Elements [begin, begin + n) of dense memory of any dtype.
+/// Read and write elements [begin, begin + n) of dense memory of any dtype.
 template <class T>
 __device__ inline void load_four(T* values, int dtype, const void* data, int64_t begin, int n, bool is_vector) {
   with_type(dtype,
@@ -161,8 +161,8 @@ __device__ inline void for_each_of_grid(int64_t count, Body body) {
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) body(i);
 }
 
-/// Takes a linear index apart, last dimension first: body(dimension, index along it). Indices below 2^31 are divided
-/// in 32 bits, which is several times as fast.
+/// Splits a linear index, last dimension first, and calls body(dimension, index along it). Indices below 2^31 are
+/// divided in 32 bits, which is several times as fast.
 template <class Body>
 __device__ inline void for_each_dimension(int64_t linear, int rank, const int64_t* shape, Body body) {
   if (linear <= INT32_MAX) {
@@ -188,7 +188,7 @@ __device__ inline void for_each_dimension(int64_t linear, int rank, const int64_
 
 constexpr int kWarp = 32;
 
-/// All threads of the warp get combine(v of all of them), the same bits; all must call it.
+/// Returns the combination of the values of all threads of a warp, with the same bits to each. All must call it.
 template <class T, class Combine>
 __device__ inline T over_warp(T value, Combine combine) {
 #pragma unroll
@@ -196,8 +196,8 @@ __device__ inline T over_warp(T value, Combine combine) {
   return value;
 }
 
-/// All threads of the block, which are whole warps, get combine(v of all of them). `shared` has room for one value of
-/// each warp, and may be used again afterwards.
+/// Returns the combination of the values of all threads of a block, which consists of whole warps. `shared` has room
+/// for one value of each warp, and may be used again afterwards.
 template <class T, class Combine>
 __device__ inline T over_block(T value, T* shared, Combine combine) {
   const int thread = static_cast<int>(threadIdx.x), warps = static_cast<int>(blockDim.x) / kWarp;

@@ -1,5 +1,5 @@
-// Elementwise operations over float, double and int64_t: the same expressions as cpu/map.h, on N values at a time so
-// that the switch over operations is taken once for all of them.
+// Elementwise operations over float, double and int64_t: the same expressions as in cpu/elementwise/map.h, on N values
+// at a time, so that the switch over operations is taken once for N values.
 #pragma once
 
 #include "tensor/cuda/kernels/element.cuh"
@@ -7,7 +7,7 @@
 
 namespace ringwise::tensor::cuda {
 
-// Integers do their arithmetic unsigned, so that it wraps around.
+// Integers are computed as unsigned numbers, so that they wrap around.
 template <class T>
 __device__ inline auto wrap(T x) {
   if constexpr (std::is_same_v<T, int64_t>)
@@ -28,7 +28,7 @@ __device__ inline T min_of(T a, T b) {
 template <class T>
 __device__ inline T pow_of(T x, T y) {
   if constexpr (std::is_same_v<T, int64_t>) {
-    // By repeated squaring, wrapping around. A negative exponent leaves 1, -1 or 0.
+    // Repeated squaring, which wraps around. A negative exponent gives 1, -1 or 0.
     if (y < 0) return x == 1 ? 1 : x == -1 ? (y % 2 ? -1 : 1) : 0;
     uint64_t result = 1, power = static_cast<uint64_t>(x);
     for (; y > 0; y >>= 1, power *= power) {
@@ -80,7 +80,7 @@ __device__ inline void ternary(T* out, const T* a, const T* b, const T* c, F f) 
   for (int k = 0; k < N; k++) out[k] = f(a[k], b[k], c[k]);
 }
 
-/// Defined for floating point alone.
+/// Computes the operations that are defined only for floating point.
 template <class T, int N>
 __device__ inline void apply_float(int op, T* out, const T* a, const T* b) {
   const auto one = [&](auto f) { unary<T, N>(out, a, f); };
@@ -116,7 +116,7 @@ __device__ inline void apply_float(int op, T* out, const T* a, const T* b) {
   }
 }
 
-/// out = op(a, b, c), value by value. `out` may be `a`.
+/// Computes out = op(a, b, c), value by value. `out` may be `a`.
 template <class T, int N>
 __device__ inline void apply(int op, T* out, const T* a, const T* b, const T* c) {
   const auto one = [&](auto f) { unary<T, N>(out, a, f); };

@@ -1,10 +1,10 @@
-// Convolution, pooling and sums by channel, each element on its own: right for all shapes, and the way where no vendor
-// library is at hand. What a window covers outside of its plane counts as 0.
+// Convolution, pooling and sums by channel, with one thread or block per element. Supports all shapes, and serves where
+// no vendor library is installed. Elements of a window outside of its plane count as 0.
 #include "tensor/cuda/kernels/functions.cuh"
 
 namespace ringwise::tensor::cuda {
 
-/// Calls body(offset in the image's plane, offset in the kernel) for all that the window at (oy, ox) covers.
+/// Calls body(offset in the image's plane, offset in the kernel) for each element under the window at (oy, ox).
 template <class Body>
 __device__ inline void for_each_tap(const WindowArguments& w, int64_t oy, int64_t ox, Body body) {
   for (int64_t ky = 0; ky < w.kernel_height; ky++) {
@@ -17,7 +17,7 @@ __device__ inline void for_each_tap(const WindowArguments& w, int64_t oy, int64_
   }
 }
 
-/// The output position whose window covers `at` by its tap k, or -1.
+/// Returns the output position whose window covers `at` by its tap k, or -1.
 __device__ inline int64_t covering(int64_t at, int64_t k, int64_t stride, int64_t dilation, int64_t pad,
                                    int64_t count) {
   const int64_t begin = at + pad - k * dilation;
@@ -162,7 +162,7 @@ __device__ void avg_pool_grad(const PoolArguments& p) {
   });
 }
 
-/// The sum of term(offset) over all elements of the block's channel, for all threads.
+/// Returns the sum of term(offset) over all elements of the block's channel to all threads.
 template <class Term>
 __device__ inline double channel_total(const ChannelArguments& c, double* shared, Term term) {
   double sum = 0;

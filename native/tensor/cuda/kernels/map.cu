@@ -1,5 +1,5 @@
-// Everything elementwise, copies and conversions included. Memory decides the speed, so dense operands are moved four
-// elements at a time; operands of any strides one by one.
+// Elementwise operations, copies and conversions. Memory bandwidth limits the speed, so dense operands are moved four
+// elements at a time; operands of other strides one by one.
 #include "tensor/cuda/kernels/functions.cuh"
 
 namespace ringwise::tensor::cuda {

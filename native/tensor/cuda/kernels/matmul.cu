@@ -1,5 +1,5 @@
-// Matrix products where no vendor library is at hand: tiles of 64 × 64, whose factors pass through shared memory 16
-// deep, 4 × 4 results per thread. Products are added in the order of k.
+// Matrix products without a vendor library: tiles of 64 × 64, whose factors pass through shared memory in slices of 16
+// along k, with 4 × 4 results per thread. Products are added in the order of k.
 #include "tensor/cuda/kernels/element.cuh"
 
 namespace ringwise::tensor::cuda {
@@ -7,7 +7,7 @@ namespace ringwise::tensor::cuda {
 constexpr int kTile = 64, kDeep = 16, kOwn = 4;  // kOwn² results for each of the (kTile / kOwn)² = kThreads threads
 static_assert((kTile / kOwn) * (kTile / kOwn) == kThreads && kTile * kDeep % kThreads == 0);
 
-/// Element (row, i) of a factor whose rows are the results' rows (or columns); 0 outside.
+/// Returns element (row, i) of a factor whose rows are the rows (or columns) of the result; 0 outside.
 template <class T, class E>
 __device__ inline T factor(const E* data, int64_t row, int64_t i, int64_t rows, int64_t k, int64_t step,
                            bool is_along_k) {
@@ -26,7 +26,7 @@ __device__ void multiply(const MatmulArguments& x, E* c, const E* a, const E* b,
   T total[kOwn][kOwn] = {};
   for (int64_t begin = 0; begin < x.k; begin += kDeep) {
     for (int e = thread; e < kTile * kDeep; e += kThreads) {
-      // Neighbouring threads read along what lies dense in memory.
+      // Neighbouring threads read along the dense dimension.
       const int a_row = a_along_k ? e / kDeep : e % kTile, a_i = a_along_k ? e % kDeep : e / kTile;
       a_tile[a_i][a_row] = factor<T>(a, top + a_row, begin + a_i, x.m, x.k, x.a_step, a_along_k);
       const int b_col = b_along_k ? e / kDeep : e % kTile, b_i = b_along_k ? e % kDeep : e / kTile;
@@ -63,7 +63,7 @@ __device__ void multiply(const MatmulArguments& x, E* c, const E* a, const E* b,
   }
 }
 
-/// The grid is (columns of tiles, rows of tiles, matrices); where it is too small, blocks take several.
+/// The grid is (columns of tiles, rows of tiles, matrices); if it is smaller, a block takes several.
 template <class E, class T>
 __device__ void matmul(const MatmulArguments& x) {
   for (int64_t matrix = blockIdx.z; matrix < x.batch; matrix += gridDim.z) {

@@ -1,6 +1,6 @@
-// Layer and root-mean-square normalisation of rows and its gradients, as cpu/norm.h. A warp has a row, or a block where
-// rows are long; its threads keep what they have read in registers, so memory sees each operand once. Mean and variance
-// are taken in two passes over these.
+// Layer and root-mean-square normalisation of rows and their gradients, as in cpu/nn/norm.h. A warp, or a block if rows
+// are long, has a row. Its threads keep the row in registers, so each operand is read once from memory. Mean and
+// variance take two passes over the registers.
 //
 // Sums over rows, the gradients of gamma and beta, are a kernel of their own: a block has 32 neighbouring columns and a
 // chunk of the rows, and a second launch adds the chunks in order.
@@ -18,7 +18,7 @@ struct Row {
   int lane, lanes;
   T kept[kIsKept ? kPacks : 1][4];
 
-  /// visit(pack of `kept`, first column, number of elements) for all that this thread has.
+  /// Calls visit(pack of `kept`, first column, number of elements) for each pack of this thread.
   template <class Visit>
   __device__ void each(Visit visit) {
     if constexpr (kIsKept) {
@@ -35,7 +35,7 @@ struct Row {
   }
 };
 
-/// The sum over the threads of a row.
+/// Returns the sum over the threads of a row.
 template <bool kIsWarp, class T>
 __device__ inline T over_row(T value, T* shared) {
   const auto add = [](T a, T b) { return a + b; };
@@ -45,7 +45,7 @@ __device__ inline T over_row(T value, T* shared) {
     return over_block(value, shared, add);
 }
 
-/// body(row, first lane, lanes) for the rows of this thread's warp or block.
+/// Calls body(row, first lane, lanes) for the rows of this thread's warp or block.
 template <bool kIsWarp, class Body>
 __device__ inline void for_each_row(int64_t rows, Body body) {
   const int lanes = kIsWarp ? kWarp : static_cast<int>(blockDim.x), teams = static_cast<int>(blockDim.x) / lanes;
@@ -104,7 +104,7 @@ __device__ void norm(const RowNormArguments& x) {
 }
 
 /// The gradient of the input. With y = (a - mean) * rstd and g = grad_out * gamma it is rstd * (g - avg(g) - y *
-/// avg(g * y)); without a mean the middle term is not there. y and g are what a thread keeps.
+/// avg(g * y)); without a mean there is no middle term. A thread keeps y and g.
 template <class E, class T, bool kIsWarp, bool kIsKept>
 __device__ void norm_grad(const RowNormGradArguments& x) {
   __shared__ T shared[kThreads / kWarp];
@@ -147,8 +147,8 @@ __device__ void norm_grad(const RowNormGradArguments& x) {
   });
 }
 
-/// Sums of grad_out * y and of grad_out over the rows of chunk blockIdx.y, for 32 columns: into `partial`, or into the
-/// results where there is one chunk.
+/// Sums grad_out * y and grad_out over the rows of chunk blockIdx.y, for 32 columns. Writes to `partial`, or to the
+/// results if there is one chunk.
 template <class E, class T>
 __device__ void norm_grad_columns(const RowNormGradArguments& x) {
   __shared__ T shared[2][kThreads];

@@ -1,5 +1,5 @@
-// Optimiser steps over many tensors at once, in the order of operations of torch.optim, as cpu/optimizer.h; norms and
-// scaling of many tensors. Every array is read and written once.
+// Optimiser steps over many tensors at once, in the order of operations of torch.optim, as in cpu/optimizer.h; norms
+// and scaling of many tensors. Every array is read and written once.
 #include "tensor/cuda/kernels/functions.cuh"
 
 namespace ringwise::tensor::cuda {
@@ -16,7 +16,7 @@ __device__ inline Numbers numbers_of(const OptimizerArguments& x, const Optimize
   return {rule[0], rule[1], rule[2], rule[3], rule[4], own[0], own[1], own[2] != 0, x.variant != 0, x.maximize != 0};
 }
 
-/// One element: its parameter, gradient and states. States that a rule does not have are neither read nor written.
+/// An element: its parameter, gradient and states. States that a rule lacks are neither read nor written.
 template <class T>
 struct Cell {
   T param, grad, state[3];
@@ -80,7 +80,7 @@ __device__ inline void step_cell(OptimizerKind kind, const Numbers& x, const Opt
   }
 }
 
-/// Calls body(row, begin, n) for every group of up to four elements that this thread has of its block's chunk.
+/// Calls body(row, begin, n) for every group of up to four elements of the block's chunk that this thread has.
 template <class Body>
 __device__ inline void for_each_group(const OptimizerArguments& x, Body body) {
   int own = 0;
@@ -145,7 +145,7 @@ __device__ void optimize(const OptimizerArguments& x) {
   });
 }
 
-/// The sum of the squares of a block's chunk.
+/// Computes the sum of the squares of a block's chunk.
 template <class T>
 __device__ void squares(const OptimizerArguments& x) {
   __shared__ double shared[kThreads];
@@ -181,7 +181,7 @@ RINGWISE_BLOCK_KERNEL(squares_double, OptimizerArguments) { squares<double>(argu
 RINGWISE_KERNEL(scale_float, OptimizerArguments) { scale<float>(arguments); }
 RINGWISE_KERNEL(scale_double, OptimizerArguments) { scale<double>(arguments); }
 
-/// One block: the root of all sums.
+/// Computes the root of the total of all sums, in one block.
 RINGWISE_BLOCK_KERNEL(root_of_sum, NormArguments) {
   __shared__ double shared[kThreads];
   double sum = 0;

@@ -1,9 +1,9 @@
-// Elements named by indices, sums back into them, running sums, sorting, triangles.
+// Lookups by index, sums into indexed elements, running sums, sorting, triangles.
 #include "tensor/cuda/kernels/functions.cuh"
 
 namespace ringwise::tensor::cuda {
 
-/// The computing type of a dtype, as a value.
+/// Calls use(value of the computing type of a dtype).
 template <class Use>
 __device__ inline void with_compute(int dtype, Use use) {
   switch (static_cast<DType>(dtype)) {
@@ -35,8 +35,8 @@ RINGWISE_KERNEL(lookup, LookupArguments) {
   });
 }
 
-/// Each thread walks through one column [outer, ·, inner] in order and adds what falls on its share of the targets, so
-/// that no two threads write the same element and sums come out the same every time.
+/// Each thread reads one column [outer, ·, inner] in order and adds the elements for its share of the targets. So no
+/// two threads write the same element, and sums are the same every time.
 RINGWISE_KERNEL(scatter_add, LookupArguments) {
   const LookupArguments& x = arguments;
   for_each_of_grid(x.outer * x.inner * x.slices, [&](int64_t thread) {
@@ -60,7 +60,7 @@ RINGWISE_KERNEL(scatter_add, LookupArguments) {
   });
 }
 
-/// Totals are kept in double, and of integers wrap around.
+/// Totals are double; those of integers wrap around.
 RINGWISE_KERNEL(cumsum, Cumsum) {
   const Cumsum& x = arguments;
   const auto size = static_cast<int64_t>(x.size), inner = static_cast<int64_t>(x.inner);
@@ -90,8 +90,8 @@ __device__ inline bool is_before(T x, int64_t x_at, T y, int64_t y_at, bool desc
   return is_less == is_more ? x_at < y_at : is_less != descending;
 }
 
-/// Each element counts those before it, and writes itself to that position: quadratic in the length of a row, but all
-/// elements at once.
+/// A thread counts the elements before its own, and writes the element to that position. The work is quadratic in the
+/// length of a row, but all elements are sorted at once.
 RINGWISE_KERNEL(sort, Sort) {
   const Sort& x = arguments;
   const auto cols = static_cast<int64_t>(x.cols), count = static_cast<int64_t>(x.count);

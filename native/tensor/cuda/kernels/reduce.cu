@@ -42,7 +42,7 @@ struct Found {
   T value;
   int64_t at;  // -1: nothing yet
 };
-/// The first of the most extreme; NaN is more extreme than all else.
+/// Finds the first of the most extreme elements; NaN is the most extreme.
 template <class T, bool kIsMax>
 struct ArgExtreme {
   using Total = Found<T>;
@@ -104,7 +104,7 @@ __device__ void reduce(const ReduceArguments& x) {
   using Total = typename Op::Total;
   reduce_with<T, Op>(x, [&](int64_t to, Total total) {
     if (x.has_divisor) total = total / static_cast<Total>(x.divisor);
-    // Totals of chunks stay as wide as they are; others become what computes, then what is stored.
+    // Totals of chunks keep their type; results are converted to the computing type, then to the stored dtype.
     if constexpr (std::is_same_v<Total, double>) {
       if (x.out_dtype == static_cast<int>(DType::Float64)) return store<double>(x.out_dtype, x.out, to, total);
     }

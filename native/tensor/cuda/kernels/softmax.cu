@@ -32,7 +32,7 @@ __device__ void log_softmax_grad(const SoftmaxArguments& x) {
   for (int64_t c = threadIdx.x; c < x.cols; c += blockDim.x) into[c] = grad[c] - exp(out[c]) * sum;
 }
 
-/// The label of a row, or -1 and a note for the host where it lies outside.
+/// Returns the label of a row; or -1, with a fault for the host, if it is out of range.
 template <class Arguments>
 __device__ inline int64_t label_of(const Arguments& x, int64_t row) {
   const int64_t label =
@@ -70,7 +70,7 @@ __device__ inline bool is_ignored(const CrossEntropyArguments& x, int64_t row) {
          (x.is_long ? static_cast<const int64_t*>(x.labels)[row] : static_cast<const int32_t*>(x.labels)[row]);
 }
 
-/// One pass finds the largest score and the sum: each thread rescales its sum when it meets a larger score.
+/// Finds the largest score and the sum in one pass: a thread rescales its sum when it finds a larger score.
 template <class T>
 __device__ void cross_entropy(const CrossEntropyArguments& x) {
   __shared__ T shared[kThreads];

@@ -1,6 +1,7 @@
-// What kernels are told where a launch needs more than the declared struct of a kernel: one plain block per launch, the
-// same for the host that fills it and the device that reads it (fixed widths, no pointers to host memory, less than the
-// 4 KiB that every device takes). Strides are bytes unless they say otherwise; dtypes are the numbers of base/dtype.h.
+// The arguments of kernels whose launch needs more than their declared struct: one plain block per launch, with the
+// same layout for the host that fills it and the device that reads it (fixed widths, no pointers to host memory, less
+// than the 4 KiB that every device accepts). Strides are bytes unless they say otherwise; dtypes are the numbers of
+// base/dtype.h.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ constexpr int kDims = 16;      // as kMaxRank
 /// Operation numbers beyond those of MapOp.
 constexpr int kIdentity = 1000;
 
-/// An operand whose elements lie one behind the other, or one element that stands for all.
+/// An operand with dense elements, or one element that stands for all.
 struct DenseOperand {
   void* data;  // null: `number`
   double number;
@@ -102,13 +103,13 @@ struct MatmulArguments {
   int32_t rank, trans_a, trans_b, accumulate;
 };
 
-/// As tensor::Stream: with `live`, the seed is live[0], and `offset` counts from block live[1].
+/// Equals tensor::Stream: with `live`, the seed is live[0], and `offset` counts from block live[1].
 struct StreamArguments {
   uint64_t seed, offset;
   const double* live;
 };
 
-/// As tensor::Window.
+/// Equals tensor::Window.
 struct WindowArguments {
   int64_t height, width, out_height, out_width, kernel_height, kernel_width;
   int64_t stride_y, stride_x, dilation_y, dilation_x, pad_top, pad_left;
@@ -145,7 +146,7 @@ struct RandomArguments {
   int32_t is_vector;
 };
 
-/// Rows of `cols` dense elements, as tensor::Norm and tensor::NormGrad have them; what is optional may be null.
+/// Rows of `cols` dense elements, as in tensor::Norm and tensor::NormGrad; optional operands may be null.
 struct RowNormArguments {
   void *out, *mean, *rstd, *sum;
   const void *a, *addend, *gamma, *beta;
@@ -162,7 +163,7 @@ struct RowNormGradArguments {
   int32_t chunks, accumulate, is_vector, unused;
 };
 
-/// As tensor::HeadRows and tensor::AttentionMask; steps in elements.
+/// Equal tensor::HeadRows and tensor::AttentionMask; steps in elements.
 struct HeadArguments {
   void* data;
   int64_t batch, head, row;
@@ -196,7 +197,7 @@ struct OptimizerRow {
   void* state[3];
   int64_t count;
   int64_t first_block;
-  // Of this step: Adam's learning rate and the root that mean squares are divided by; whether it is the first.
+  // Numbers of this step: Adam's learning rate, the root that mean squares are divided by, and whether it is the first.
   double numbers[kOptimizerRowNumbers];
   int32_t is_vector, live_at;
 };

@@ -10,7 +10,7 @@ namespace ringwise::tensor::cuda {
 
 namespace {
 
-/// Rows and columns of a tile (Tiles of kernels/attention.cuh).
+/// Returns the rows and columns of a tile (Tiles of kernels/attention.cuh).
 size_t tile_of(DType dtype) { return dtype == DType::Float64 ? 32 : 64; }
 
 HeadArguments head_of(const HeadRows& rows) { return {rows.data, rows.batch, rows.head, rows.row}; }
@@ -44,7 +44,7 @@ AttentionArguments arguments_of(DType dtype, const Attention& a) {
   return x;
 }
 
-/// A block for each tile of `rows` in every head, and for each part of `cols` columns.
+/// Launches a block for each tile of `rows` in every head, and for each part of `cols` columns.
 void launch_tiles(KernelId kernel, DType dtype, AttentionArguments& x, size_t heads, size_t rows, size_t cols) {
   const size_t tile = tile_of(dtype), tiles = (rows + tile - 1) / tile,
                parts = std::max<size_t>((cols + tile - 1) / tile, 1);

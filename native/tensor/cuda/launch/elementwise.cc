@@ -12,7 +12,7 @@ bool is_empty(const Walk& walk) {
   return std::any_of(walk.shape, walk.shape + walk.rank, [](size_t size) { return size == 0; });
 }
 
-/// One of three kernels, by what computes for a dtype.
+/// Returns one of three kernels, by the computing type of a dtype.
 KernelId by_type(DType compute, KernelId of_float, KernelId of_double, KernelId of_long) {
   switch (compute) {
     case DType::Float64: return of_double;

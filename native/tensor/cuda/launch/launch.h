@@ -1,5 +1,5 @@
-// How kernels whose threads work alone are started: as many blocks as there is work for, up to what keeps the device
-// busy; beyond that threads take turns.
+// Launches kernels whose threads work independently: as many blocks as the work needs, up to the number that keeps the
+// device busy; beyond that each thread takes several elements.
 #pragma once
 
 #include <algorithm>
@@ -12,14 +12,14 @@
 
 namespace ringwise::tensor::cuda {
 
-/// Returns the dtype that computes between two: every integer fits into what computes for either side.
+/// Returns the computing dtype of a conversion between two dtypes.
 inline DType converting_type(DType to, DType from) {
   const auto is_integer = [](DType dtype) { return dtype >= DType::Int8; };
   if (is_integer(to) && is_integer(from)) return DType::Int64;
   return to == DType::Float64 || from == DType::Float64 ? DType::Float64 : DType::Float32;
 }
 
-/// Threads for a block that shares `work`: a power of two.
+/// Returns the threads of a block that shares `work`: a power of two.
 inline int block_threads(size_t work) {
   return static_cast<int>(std::clamp<size_t>(std::bit_ceil(std::min<size_t>(work, kThreads)), 32, kThreads));
 }
@@ -35,7 +35,7 @@ void launch_over(size_t count, KernelId kernel, const Arguments& arguments) {
   if (count > 0) current_device().launch(kernel, grid_for(count), kThreads, arguments);
 }
 
-/// One of four kernels, by what is stored.
+/// Returns one of four kernels, by the stored dtype.
 inline KernelId by_stored(DType dtype, KernelId of_float, KernelId of_double, KernelId of_half, KernelId of_bfloat) {
   switch (dtype) {
     case DType::Float64: return of_double;
@@ -45,7 +45,7 @@ inline KernelId by_stored(DType dtype, KernelId of_float, KernelId of_double, Ke
   }
 }
 
-/// The four kernels of a name, as by_stored takes them.
+/// Lists the four kernels of a name for by_stored.
 #define RINGWISE_STORED(name) \
   KernelId::name##_float, KernelId::name##_double, KernelId::name##_half, KernelId::name##_bfloat
 

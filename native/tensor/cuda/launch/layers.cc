@@ -29,7 +29,7 @@ ConvArguments conv_of(void* out, const void* a, const void* b, const ConvSizes& 
 
 size_t images(const ConvSizes& s) { return s.batch * s.groups; }
 
-/// One block for each of `count`, whose threads share `work`.
+/// Launches `count` blocks, whose threads share `work`.
 template <class Arguments>
 void launch_blocks(size_t count, size_t work, KernelId kernel, const Arguments& x) {
   if (count > INT32_MAX) throw std::invalid_argument("cuda: a launch cannot have more than 2^31 blocks.");

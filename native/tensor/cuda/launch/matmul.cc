@@ -9,7 +9,7 @@
 
 namespace ringwise::tensor::cuda {
 
-/// The strides of the walk are bytes; its operands are C, A, B.
+/// Multiplies matrices. The strides of the walk are bytes; its operands are C, A, B.
 void matmul(const Matmul& sizes) {
   const Walk& walk = sizes.walk;
   if (multiply_by_library(walk, sizes)) return;
@@ -46,7 +46,7 @@ void matmul(const Matmul& sizes) {
 
 namespace {
 
-/// An operand over [rows, cols], with a stride for each.
+/// Returns an operand over [rows, cols] with these strides.
 Operand operand_of(const void* data, DType dtype, size_t row_stride, size_t col_stride) {
   Operand operand;
   operand.data = static_cast<char*>(const_cast<void*>(data));  // a walk has no const; inputs are not written
@@ -68,7 +68,7 @@ Walk walk_over(size_t rows, size_t cols, std::initializer_list<Operand> operands
 
 constexpr double kZero = 0;
 
-/// out = x · wᵀ, and 0 where x has no columns.
+/// Computes out = x · wᵀ, and 0 if x has no columns.
 void multiply_rows(const Linear& x, void* out) {
   if (x.ins == 0) {
     Operand zero = operand_of(&kZero, DType::Float64, 0, 0);

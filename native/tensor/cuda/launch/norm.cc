@@ -8,10 +8,10 @@ namespace ringwise::tensor::cuda {
 
 namespace {
 
-/// Elements of a row that a warp or a block of kThreads keeps: 32 of each thread (kPacks of kernels/norm.cu).
+/// The most elements of a row that a warp or a block of kThreads keeps: 32 per thread (kPacks of kernels/norm.cu).
 constexpr size_t kOfWarp = 32 * 32, kOfBlock = 32 * kThreads;
 
-/// Rows that are short enough are shared by warps.
+/// The launch of a row kernel. A warp shares a row that is short enough.
 struct Layout {
   Grid grid;
   int threads;
@@ -39,7 +39,7 @@ KernelId norm_grad_kernel(DType dtype, int kind) {
                    : by_stored(dtype, RINGWISE_STORED(norm_grad_long));
 }
 
-/// The gradients of gamma and beta: sums over rows, cut into chunks so that the whole device has something to do.
+/// Computes the gradients of gamma and beta: sums over rows, in chunks, so that the whole device has work.
 void norm_grad_columns(DType dtype, RowNormGradArguments x) {
   constexpr int64_t kLeastRows = 64, kMostChunks = 1024;
   Device& device = current_device();

@@ -8,8 +8,9 @@
 
 namespace ringwise::tensor::cuda {
 
-/// What changes from step to step, as a captured step keeps it in device memory: kOptimizerNumbers of the rule, then
-/// kOptimizerRowNumbers for each tensor, of which `steps` says how often it has been changed, this time included.
+/// Returns the numbers that change from step to step, as a captured step keeps them in device memory: kOptimizerNumbers
+/// of the rule, then kOptimizerRowNumbers for each tensor. `steps` has the number of steps of each tensor, this one
+/// included.
 std::vector<double> optimizer_numbers(const OptimizerRule& rule, const double* steps, size_t count);
 
 }  // namespace ringwise::tensor::cuda

@@ -8,7 +8,7 @@ namespace ringwise::tensor::cuda {
 
 namespace {
 
-/// Takes a Lookup or a ScatterAdd.
+/// Returns the arguments of a Lookup or a ScatterAdd.
 template <class X>
 LookupArguments lookup_arguments(const X& x) {
   return {x.out,
@@ -33,7 +33,7 @@ void scatter_add(const ScatterAdd& x) {
   const size_t columns = x.outer * x.inner;
   if (columns == 0 || x.count == 0) return;
   LookupArguments arguments = lookup_arguments(x);
-  // As many shares as keep the device busy; each reads all indices.
+  // Enough shares to keep the device busy. A thread of each share reads all indices.
   const size_t threads = static_cast<size_t>(current_device().multiprocessors()) * 1024;
   arguments.slices = static_cast<int32_t>(std::clamp<size_t>(threads / columns, 1, std::clamp<size_t>(x.size, 1, 64)));
   launch_over(columns * static_cast<size_t>(arguments.slices), KernelId::scatter_add, arguments);

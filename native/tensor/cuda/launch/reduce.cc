@@ -33,7 +33,7 @@ int column_of(DType compute) {
   return compute == DType::Float32 || is_half(compute) ? 0 : 2;
 }
 
-/// Kept dimensions are those along which the output moves.
+/// Returns the arguments of a reduction. Dimensions along which the output moves are kept, the others are reduced.
 ReduceArguments arguments_of(const Walk& simple) {
   ReduceArguments x{};
   x.in = simple.operand[1].data;
@@ -55,7 +55,7 @@ ReduceArguments arguments_of(const Walk& simple) {
     }
   }
   x.chunk = x.reduced_count;
-  // Neighbouring threads read along what lies denser in memory; the rest of a block shares what there is to share.
+  // Neighbouring threads read along the denser dimension; the other threads of a block share the reduced elements.
   const bool is_column = x.kept_rank > 0 && x.reduced_rank > 0 && x.kept_count > 1 &&
                          std::abs(x.kept_in[x.kept_rank - 1]) < std::abs(x.reduced_in[x.reduced_rank - 1]);
   const auto ceil = [](int64_t count) {
@@ -73,7 +73,7 @@ void launch(KernelId kernel, const ReduceArguments& x, int64_t chunks = 1) {
   current_device().launch(kernel, {static_cast<unsigned>(blocks), static_cast<unsigned>(chunks)}, kThreads, x);
 }
 
-/// Into how many chunks each reduction is cut, so that the whole device has something to do.
+/// Returns the number of chunks of a reduction that gives the whole device work.
 int64_t chunks_for(const ReduceArguments& x) {
   constexpr int64_t kLeastPerThread = 16, kMostChunks = 1024;
   const int64_t blocks = std::max<int64_t>((x.kept_count + x.lanes - 1) / x.lanes, 1);
@@ -82,7 +82,7 @@ int64_t chunks_for(const ReduceArguments& x) {
   return std::clamp<int64_t>(std::min(wanted, possible), 1, kMostChunks);
 }
 
-/// First the totals of all chunks, [kept, chunks], then their totals.
+/// Computes the totals of all chunks, [kept, chunks], then reduces these.
 void reduce_in_chunks(ReduceOp op, DType compute, const ReduceArguments& x, int64_t chunks) {
   const bool is_extreme = op == ReduceOp::Max || op == ReduceOp::Min;
   const bool is_long = column_of(compute) == 2;

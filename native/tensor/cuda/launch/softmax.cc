@@ -8,7 +8,7 @@ namespace ringwise::tensor::cuda {
 
 namespace {
 
-/// One block for each row.
+/// Launches one block for each row.
 template <class Arguments>
 void softmax_rows(KernelId kernel, const Arguments& x) {
   if (x.rows == 0) return;

@@ -17,8 +17,10 @@ export function reader({ dtype, host }: Elements): (index: number) => Value {
   return (i) => cells[i]!;
 }
 
-/** Returns a function that writes elements and converts: floats to integers towards zero, integers wrap around, any value
- *  but 0 to true. */
+/**
+ * Returns a function that writes elements and converts: floats to integers towards zero, any value but 0 to true.
+ * Integers wrap around.
+ */
 export function writer({ dtype, host }: Elements): (index: number, value: Value) => void {
   const cells = host as Cells;
   const convert = converter(dtype);
