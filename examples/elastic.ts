@@ -19,7 +19,7 @@ const { values: args } = parseArgs({
   options: {
     snapshot: { type: 'string', default: 'snapshot.safetensors' },
     epochs: { type: 'string', default: '20' },
-    'pause-ms': { type: 'string', default: '0' }, // between epochs, for whoever wants to kill something
+    'pause-ms': { type: 'string', default: '0' }, // between epochs, so that there is time to kill a rank
   },
 });
 const epochs = Number(args.epochs);

@@ -1,3 +1,4 @@
+// The processor's hint for a loop that spins.
 #pragma once
 
 namespace ringwise {

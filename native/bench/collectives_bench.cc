@@ -57,7 +57,7 @@ struct Options {
 
 constexpr int kMaxSamples = 4096;
 
-/// What the ranks share to meet and to compare their times; the transports under test have no part in it.
+/// Memory that the ranks share to meet and to compare their times, apart from the transports under test.
 struct Shared {
   struct Card {
     char unix_name[64];

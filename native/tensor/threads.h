@@ -1,10 +1,10 @@
 // Kernels that take long are cut into parts, which a few threads share. The threads are made by the first such kernel
 // and sleep in between; they never spin, because cores are few where several ranks share a host.
 //
-// A part is taken by whoever comes first, the caller included. So the caller waits for nothing but parts that are being
+// The next free thread, or the caller, takes a part. So the caller waits for nothing but parts that are being
 // computed: if no other thread gets a core, it computes all of them. A kernel that runs inside a part, or while the
-// threads work for another JavaScript thread, runs on its own thread alone. What a part computes does not depend on who
-// computes it.
+// threads work for another JavaScript thread, runs on its own thread alone. The result of a part does not depend on
+// the thread that computes it.
 #pragma once
 
 #include <algorithm>

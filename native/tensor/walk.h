@@ -1,6 +1,6 @@
-// A strided walk: one shape and, for each operand, where its elements lie. Operand 0 is written, the others are read.
-// Everything that a kernel does with strides it does through this: broadcasting is a stride of 0, a reduction is an
-// output whose stride is 0, a scalar is a float64 whose strides are all 0.
+// A strided walk: one shape and, for each operand, the location of its elements. Operand 0 is written, the others are
+// read. Everything that a kernel does with strides it does through this: broadcasting is a stride of 0, a reduction is
+// an output whose stride is 0, a scalar is a float64 whose strides are all 0.
 #pragma once
 
 #include <cstddef>
@@ -56,8 +56,9 @@ inline void for_each_row(const Walk& walk, Row row) {
   }
 }
 
-/// Calls body(part) with parts of a walk that together are all of it, on several threads. Whoever writes must move
-/// along every dimension: parts then write to different elements. `grain`: elements that are worth a thread.
+/// Calls body(part) with parts of a walk that together are all of it, on several threads. Operands that are written
+/// must move along every dimension, so that parts write to different elements. `grain`: elements that are worth a
+/// thread.
 template <class Body>
 inline void for_each_part_of(const Walk& walk, size_t grain, Body body) {
   size_t count = 1;

@@ -1,3 +1,4 @@
+// The monotonic clock, and units of time in nanoseconds.
 #pragma once
 
 #include <chrono>

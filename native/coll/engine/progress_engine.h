@@ -1,6 +1,6 @@
-// Begins and advances the operations of one rank over its links, its board and the control connections. It knows no
-// threads but the one that calls it: whoever drives a group, its lane or a thread that waits, calls `pump` until
-// nothing is left or it must go. What fails is thrown inside and ends at the failure protocol, which tells all ranks.
+// Begins and advances the operations of one rank over its links, its board and the control connections. It has no
+// thread of its own: the thread that drives a group, its lane or a thread that waits, calls `pump` until nothing is
+// left or it must go. Failures are thrown inside and end at the failure protocol, which tells all ranks.
 //
 // Threads. Only the thread that owns the engine, which holds HostGroup's mutex, uses this object, except where a
 // function says otherwise.

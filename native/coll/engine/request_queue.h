@@ -21,7 +21,7 @@
 
 namespace ringwise::coll {
 
-/// How an operation ended. `failure` is null on success; otherwise the root cause, the same for the whole group.
+/// The outcome of an operation. `failure` is null on success; otherwise the root cause, the same for the whole group.
 struct Ended {
   uint64_t id;
   std::shared_ptr<const Failure> failure;

@@ -21,7 +21,7 @@
 
 namespace ringwise::coll {
 
-/// What a rank works on, for the ranks that ask it.
+/// The present work of a rank, for the ranks that ask for it.
 struct Work {
   uint32_t record = 0;  // of the flight recorder; 0: nothing
   uint64_t begun = 0;   // collectives that it has begun
@@ -29,7 +29,7 @@ struct Work {
 
 class FailureProtocol final : private ControlEvents {
  public:
-  /// What the protocol asks of the engine. It calls these on the thread that owns the engine.
+  /// Functions of the engine that the protocol calls, on the thread that owns the engine.
   struct Hooks {
     /// The root cause is known; called once, before any operation ends with it.
     std::function<void(const Failure&)> decided;

@@ -17,7 +17,7 @@ using Token = std::shared_ptr<Pinned>;
 
 Pinned& pinned_of(const Napi::Value& token) { return **token.As<Napi::External<Token>>().Data(); }
 
-/// (bytes, more than 0: of an empty buffer nobody is told the end) → [ArrayBuffer, token]
+/// (bytes) → [ArrayBuffer, token]. `bytes` is more than 0, because the end of an empty buffer is not reported.
 Napi::Value pin(const Napi::CallbackInfo& info) {
   return guarded(info, [&] {
     const Napi::Env env = info.Env();

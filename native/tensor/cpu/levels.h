@@ -1,5 +1,5 @@
-// The tables that level_<name>.cc make. On other processors than x86-64 there is only the baseline, which the
-// compiler's own vectors (NEON on arm64) serve.
+// The tables of all instruction sets, which the build compiles from level.cc.in. Processors other than x86-64 have only
+// the baseline, for which the compiler's own vectors are used (NEON on arm64).
 #pragma once
 
 #include "tensor/kernels.h"

@@ -1,5 +1,5 @@
-// Optimiser steps, in the order of operations of torch.optim. Every array is read and written once. A rule is written
-// once, for vectors of float and for single doubles. Included only by families/.
+// Optimiser steps, in the order of operations of torch.optim. Every array is read and written once. Each rule has one
+// implementation, for vectors of float and for single doubles. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 inline Vec root(Vec v) { return sqrt_vec(v); }
@@ -153,7 +153,7 @@ void step_tensor(const OptimizerRule& rule, const OptimizerTensor& t) {
   }
 }
 
-// Elements [begin, begin + count) of a tensor and of what belongs to it.
+// Returns elements [begin, begin + count) of a tensor, its gradient and its states.
 inline OptimizerTensor piece_of(OptimizerTensor t, size_t begin, size_t count) {
   const size_t bytes = begin * byte_size(t.dtype);
   t.count = count;
@@ -189,7 +189,7 @@ void optimize(const Optimize& x) {
 
 template <class T>
 double sum_of_squares(const T* values, size_t count) {
-  // Four sums, so that an addition need not wait for the one before.
+  // Four sums, so that an addition does not wait for the previous one.
   double sum[4] = {};
   size_t i = 0;
   for (; i + 4 <= count; i += 4) {
@@ -209,7 +209,7 @@ void total_norm(const TotalNorm& x) {
   *x.norm = static_cast<float>(__builtin_sqrt(sum));
 }
 
-/// Multiplies, and returns whether all values were finite before: 0 × NaN and 0 × ∞ are not 0.
+/// Multiplies by `factor`. Returns whether all values were finite: 0 × NaN and 0 × ∞ are not 0.
 template <class T>
 bool scale_tensor(const OptimizerTensor& t, double factor) {
   using E = Elements<T>;

@@ -1,12 +1,12 @@
 // Random numbers by counter: Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel Random Numbers: As Easy as 1, 2, 3",
-// SC 2011), many blocks at once. tensor/random.h says which word becomes which element; every level gives the same
-// bits. Included only by families/.
+// SC 2011), many blocks at once. docs/decisions/2026-11-21-random-stream.md assigns words to elements; every level
+// gives the same bits. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 constexpr size_t kPhiloxBlocks = 16;
 constexpr size_t kPhiloxWords = 4 * kPhiloxBlocks;
 
-// The words of kPhiloxBlocks blocks from `first` on.
+// Writes the words of kPhiloxBlocks blocks from `first` on.
 inline void philox_words(uint32_t* out, uint64_t seed, uint64_t first) {
   alignas(64) uint32_t c[4][kPhiloxBlocks];
   for (size_t i = 0; i < kPhiloxBlocks; i++) {
@@ -29,7 +29,7 @@ inline void philox_words(uint32_t* out, uint64_t seed, uint64_t first) {
   }
 }
 
-// Words [begin, begin + count) of the stream.
+// Writes words [begin, begin + count) of the stream.
 inline void random_words(uint32_t* out, const Stream& stream, uint64_t begin, size_t count) {
   alignas(64) uint32_t words[kPhiloxWords];
   for (size_t done = 0; done < count;) {
@@ -40,7 +40,7 @@ inline void random_words(uint32_t* out, const Stream& stream, uint64_t begin, si
   }
 }
 
-// body(i, words, n): elements i … i + n of `count`, with as many words, and some more.
+// Calls body(i, words, n) for groups of elements i … i + n of `count`; `words` has at least n words.
 template <class Body>
 inline void for_each_random(const Stream& stream, size_t count, Body body) {
   alignas(64) uint32_t words[kPhiloxWords];
@@ -50,7 +50,7 @@ inline void for_each_random(const Stream& stream, size_t count, Body body) {
   }
 }
 
-// Words below this are dropped.
+// Returns the limit of words: an element whose word is below it is dropped.
 inline uint32_t drop_limit(double p) { return static_cast<uint32_t>(p * 4294967296.0); }
 
 }  // namespace ringwise::tensor::RINGWISE_LEVEL

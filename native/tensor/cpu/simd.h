@@ -1,5 +1,5 @@
-// One vector register of floats, at the width of the level that is being compiled. Arithmetic, comparison and
-// selection are the compiler's own vector operators; what they lack is here. Included only by families/.
+// A vector register of floats, of the width of the compiled level. Arithmetic, comparison and selection are the
+// compiler's vector operators; this file adds the others. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 // For helpers and lambdas whose arguments must stay in registers.
@@ -11,7 +11,7 @@ typedef float Vec __attribute__((vector_size(RINGWISE_VECTOR_BYTES)));
 typedef int32_t IntVec __attribute__((vector_size(RINGWISE_VECTOR_BYTES)));
 typedef float UnalignedVec __attribute__((vector_size(RINGWISE_VECTOR_BYTES), aligned(4), may_alias));
 
-// Subtracting zero changes no value, not even -0, so the compiler drops it; adding zero would stay.
+// Subtracting zero changes no value, not even -0, so the compiler removes it; it would not remove the addition of zero.
 inline Vec splat(float value) { return value - Vec{}; }
 inline IntVec splat_int(int32_t value) { return IntVec{} + value; }
 inline Vec load(const float* p) { return *reinterpret_cast<const UnalignedVec*>(p); }
@@ -27,7 +27,7 @@ inline Vec load_partial(const float* p, size_t count, float rest = 0) {
   return _mm512_mask_loadu_ps(splat(rest), lane_mask(count), p);
 }
 inline void store_partial(float* p, Vec v, size_t count) { _mm512_mask_storeu_ps(p, lane_mask(count), v); }
-// The masked form, because gcc warns about the undefined pass-through operand inside the plain one.
+// Uses the masked form, because GCC warns about an undefined operand inside the plain one.
 inline Vec sqrt_vec(Vec v) { return _mm512_mask_sqrt_ps(v, lane_mask(kLanes), v); }
 #elif RINGWISE_VECTOR_BYTES == 32
 inline IntVec lane_mask(size_t count) {
@@ -69,11 +69,11 @@ inline void store_some(float* p, Vec v, size_t count) {
     store_partial(p, v, count);
 }
 
-// Selections that let NaN through, from either side.
+// Return the larger and the smaller; NaN if either operand is NaN.
 inline Vec max_vec(Vec a, Vec b) { return ((a > b) | (a != a)) ? a : b; }
 inline Vec min_vec(Vec a, Vec b) { return ((a < b) | (a != a)) ? a : b; }
 
-// v with its lanes moved down by kBy, around the end.
+// Returns v with its lanes rotated down by kBy.
 template <int kBy, size_t... I>
 inline Vec rotated(Vec v, std::index_sequence<I...>) {
   return __builtin_shufflevector(v, v, ((static_cast<int>(I) + kBy) % kLanes)...);
@@ -90,14 +90,14 @@ RINGWISE_INLINE inline float over_lanes(Vec v, Combine combine) {
   return v[0];
 }
 
-// body(i) for i = 0 … N - 1, each a constant: arrays indexed with it live in registers.
+// Calls body(i) for constants i = 0 … N - 1, so that arrays indexed with i stay in registers.
 template <int N, class Body>
 RINGWISE_INLINE inline void unrolled(Body body) {
   [&]<int... I>(std::integer_sequence<int, I...>)
       RINGWISE_INLINE { (body(std::integral_constant<int, I>{}), ...); }(std::make_integer_sequence<int, N>{});
 }
 
-// Two ways to touch memory with the same code: a whole vector, or the rest of an array.
+// Access memory with the same code: FullVec a whole vector, PartialVec the rest of an array.
 struct FullVec {
   static Vec load(const float* p) { return RINGWISE_LEVEL::load(p); }
   static void store(float* p, Vec v) { RINGWISE_LEVEL::store(p, v); }
@@ -108,8 +108,8 @@ struct PartialVec {
   void store(float* p, Vec v) const { store_partial(p, v, count); }
 };
 
-// Calls body(i, io) for each vector of [0, count): io loads and stores whole vectors, and only what is there in the
-// last one. So an element's result does not depend on where in the array it stands.
+// Calls body(i, io) for each vector of [0, count): io loads and stores whole vectors, and a part of the last
+// one. So an element's result does not depend on its position in the array.
 template <class Body>
 RINGWISE_INLINE inline void for_each_vec(size_t count, Body body) {
   size_t i = 0;

@@ -44,7 +44,7 @@ export interface ZipMember {
 
 /** The directory's entry of a member. */
 interface Listed extends Omit<ZipMember, 'start'> {
-  /** As it is in the file. */
+  /** The bytes in the file. */
   readonly rawName: Buffer;
   /** Offset of its local header. */
   readonly offset: number;
@@ -134,7 +134,7 @@ function checkApart(members: readonly (readonly [offset: number, member: ZipMemb
 interface Directory {
   readonly start: number;
   readonly bytes: number;
-  /** Of its members. */
+  /** The entries of its members. */
   readonly count: number;
 }
 

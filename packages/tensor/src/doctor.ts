@@ -12,7 +12,7 @@ export interface Finding {
   readonly fix?: string;
 }
 
-/** Of useCpu(). */
+/** The levels that useCpu() names. */
 const bestLevel = 2;
 
 export async function* examine(): AsyncGenerator<Finding> {
@@ -31,7 +31,7 @@ export async function* examine(): AsyncGenerator<Finding> {
   }
 }
 
-/** Where there are GPUs, or so it seems, CUDA must find them, unless the user has hidden them. */
+/** Checks that CUDA finds the GPUs that the system seems to have, unless the user has hidden them. */
 export function cudaFinding(
   info: Omit<CudaInfo, 'libraries'>,
   hasDevices: boolean,

@@ -163,7 +163,7 @@ export const fromAddon = (error: unknown): TensorError => {
   return new TensorError(code ?? 'ERR_TENSOR_KERNELS', message + sharedHost(message), error);
 };
 
-/** Where each rank of a host asks for its own device and there are fewer: what the launcher has started. */
+/** Explains that a host has fewer devices than the launcher has started ranks. */
 function sharedHost(message: string): string {
   const found = /there is no such device; (\d+) were found/.exec(message)?.[1];
   const { LOCAL_WORLD_SIZE: ranks, CUDA_VISIBLE_DEVICES: visible } = process.env;

@@ -37,7 +37,7 @@ struct Split {
   }
 };
 
-// A or B: `outer` counts its rows or columns, `p` runs along k.
+// A or B. `outer` is a row of A or a column of B; `p` runs along k.
 struct Matrix {
   const float* data;
   size_t step;      // from one stored row to the next
@@ -67,14 +67,14 @@ struct Product {
 
 inline size_t panel_width(size_t cols) { return cols <= kLanes ? kLanes : kTileCols; }
 
-// Rows of C, with the same rows of A as the tile kernel reads them.
+// Rows of C, and the same rows of A for the tile kernel.
 struct TileRows {
   size_t row, rows;
   const float* a;
   size_t a_row, a_step;
 };
 
-// The tiles of one block of A, rows `ms` and `ks` of k, packed one behind the other unless A is read in place.
+// Makes the tiles of one block of A, rows `ms` and `ks` of k, packed one behind the other unless A is read in place.
 template <class B>
 inline size_t make_tiles(const Product<B>& x, Range ms, Range ks, float* pack, bool is_packed, TileRows* tiles) {
   const Split split(ms.size, kTileRows);
@@ -94,14 +94,14 @@ inline size_t make_tiles(const Product<B>& x, Range ms, Range ks, float* pack, b
   return split.parts;
 }
 
-// Columns of B as the tile kernel reads them: whole vectors, the rows `step` apart.
+// Columns of B for the tile kernel: whole vectors, with rows `step` apart.
 struct Panel {
   const float* data;
   size_t step, col, cols;
 };
 
-// The panels of [begin, begin + cols), at most kPanelsAtOnce of them, packed one behind the other unless they are there
-// already or B is read in place.
+// Makes the panels of [begin, begin + cols), at most kPanelsAtOnce of them, packed one behind the other unless they are
+// packed already or B is read in place.
 template <class B>
 inline size_t make_panels(const Product<B>& x, Range columns, Range ks, float* pack, bool is_packed, Panel* panels) {
   Piece pieces[kPanelsAtOnce];
@@ -122,8 +122,7 @@ inline size_t make_panels(const Product<B>& x, Range columns, Range ks, float* p
   return count;
 }
 
-// The rows of a tile against one panel. What does not fit into C as it is, at its right edge or turned, goes through
-// a buffer.
+// Multiplies the rows of a tile by one panel. Results at the right edge of C, or for a turned C, pass through a buffer.
 template <class B>
 inline void multiply_tile(const Product<B>& x, const TileRows& t, const Panel& panel, size_t k, bool accumulate) {
   alignas(64) float buffer[kTileRows * kTileCols];
@@ -139,7 +138,7 @@ inline void multiply_tile(const Product<B>& x, const TileRows& t, const Panel& p
     write_part(x.c + t.row * x.c_step + col, x.c_step, buffer, t.rows, cols, accumulate);
 }
 
-// A block of C has its sums.
+// Finishes a block of C, whose sums are complete.
 template <class B>
 inline void finish_block(const Product<B>& x, Range rows, Range cols) {
   const auto& [stored, dense] = x.is_turned ? std::pair(cols, rows) : std::pair(rows, cols);
@@ -178,17 +177,17 @@ inline void multiply(const Product<B>& x) {
   }
 }
 
-// Multiplications and additions that are worth another thread: about 20 µs.
+// The least multiplications and additions that are worth another thread: about 20 µs.
 constexpr size_t kGrainProducts = size_t{1} << 20;
 
-// Units (tiles of rows, panels of columns) number i of `parts` nearly equal parts of [0, total).
+// Returns part i of `parts` nearly equal parts of [0, total), cut at multiples of `unit` (a tile or a panel).
 inline Range units_of(size_t total, size_t unit, size_t parts, size_t i) {
   const size_t units = (total + unit - 1) / unit;
   const size_t begin = std::min(total, units * i / parts * unit), end = std::min(total, units * (i + 1) / parts * unit);
   return {begin, end - begin};
 }
 
-// These rows and columns of C.
+// Returns the product of these rows and columns of C.
 inline Product<Matrix> part_of(Product<Matrix> x, Range rows, Range cols) {
   x.a.data = x.a.at(rows.begin, 0);
   x.b.data = x.b.at(cols.begin, 0);
@@ -201,8 +200,8 @@ inline Product<Matrix> part_of(Product<Matrix> x, Range rows, Range cols) {
   return x;
 }
 
-// Threads share C in a grid of blocks. Each packs what it needs, so the grid is the one with the least packing. Every
-// element is summed up as it would be by one thread.
+// Shares C among threads in a grid of blocks. Each thread packs its operands, so the grid with the least packing is
+// used. Every element is summed as one thread would sum it.
 inline void multiply_shared(const Product<Matrix>& x) {
   const size_t parts = parts_of(x.m * x.n * x.k, kGrainProducts);
   size_t grid_rows = 1;
@@ -237,7 +236,7 @@ inline void multiply_matrices(float* c, const float* a_data, const float* b_data
   multiply_shared({a, b, m, n, k, a_in_place, false, c, accumulate, finish});
 }
 
-// Rows of B times elements of A, which the compiler turns into vectors.
+// Adds rows of B times elements of A; the compiler vectorises this.
 inline void multiply_double_rows(double* c, const double* a, const double* b, const MatmulSizes& x, size_t first,
                                  size_t end) {
   c += first * x.n;

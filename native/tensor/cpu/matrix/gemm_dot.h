@@ -1,5 +1,5 @@
-// A · Bᵀ when both operands are stored with k running fastest and one of them is thin: every element of C is a dot
-// product of two contiguous rows, and nothing is packed. A block of R × S dot products shares its loads.
+// Computes A · Bᵀ when both operands are stored with k running fastest and one of them is thin: every element of C is a
+// dot product of two contiguous rows, and nothing is packed. A block of R × S dot products shares its loads.
 // Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
@@ -8,7 +8,7 @@ constexpr int kDotCols = 4;
 constexpr size_t kThinRows = 4;   // most rows of A …
 constexpr size_t kThinCols = 32;  // … or of B for which this beats packing
 
-// The sums over the lanes of four vectors.
+// Writes the sums over the lanes of four vectors.
 inline void sum_lanes_of_four(const Vec* v, float* sums) {
   constexpr auto lanes = std::make_index_sequence<kLanes>{};
   const Vec ab = unpack<1, false>(v[0], v[1], lanes) + unpack<1, true>(v[0], v[1], lanes);
@@ -20,7 +20,7 @@ inline void sum_lanes_of_four(const Vec* v, float* sums) {
   }
 }
 
-// c[r * c_step + s] (+)= row r of a · row s of b, for R × S rows of k floats.
+// Computes c[r * c_step + s] (+)= row r of a · row s of b, for R × S rows of k floats.
 template <int R, int S>
 void dot_block(float* c, size_t c_step, const float* a, const float* b, size_t k, bool accumulate) {
   Vec sum[R * kDotCols];
@@ -53,7 +53,7 @@ constexpr std::array<std::array<DotBlock, kDotCols>, kDotRows> dot_blocks(std::i
 // kDotBlocks[R - 1][S - 1]
 constexpr auto kDotBlocks = dot_blocks(std::make_index_sequence<kDotRows>{});
 
-// Rows [0, m) and columns [0, n) of C, whose rows lie c_step apart.
+// Computes rows [0, m) and columns [0, n) of C, whose rows lie c_step apart, on the calling thread.
 inline void multiply_dots_alone(float* c, size_t c_step, const float* a, const float* b, size_t m, size_t n, size_t k,
                                 bool accumulate) {
   for (size_t j = 0; j < n; j += kDotCols) {
@@ -65,7 +65,7 @@ inline void multiply_dots_alone(float* c, size_t c_step, const float* a, const f
   }
 }
 
-// Threads share the operand that is not thin.
+// Shares the operand that is not thin among threads.
 inline void multiply_dots(float* c, const float* a, const float* b, size_t m, size_t n, size_t k, bool accumulate) {
   constexpr size_t kGrainElements = 1 << 18;  // of the longer operand, which is read once
   const size_t grain = kGrainElements / k + 1;

@@ -16,7 +16,7 @@ constexpr int kTileCols = kTileVecs * kLanes;
 constexpr size_t kShortLoop = 96;  // in which fetching ahead costs more than it saves
 constexpr int kPrefetchSteps = 8;  // rows of B fetched ahead, from L2 into L1
 
-// What a tile kernel reads and writes. Element (r, p) of A is a[r * a_row + p * a_step], one of the two steps being 1;
+// The operands of a tile kernel. Element (r, p) of A is a[r * a_row + p * a_step], one of the two steps being 1;
 // row p of B starts at b + p * b_step and row r of C at c + r * c_row, both V whole vectors long.
 struct Tile {
   const float* a;
@@ -43,7 +43,7 @@ void tile_kernel(const Tile& t) {
   const float* b = t.b;
   float* c = t.c;
 
-  // C arrives while the loop runs.
+  // Prefetches C, which arrives while the loop runs.
   if (k > kShortLoop) {
     for (int r = 0; r < R; r++) {
       for (int v = 0; v < V; v++) __builtin_prefetch(c + r * c_row + v * kLanes, 1);

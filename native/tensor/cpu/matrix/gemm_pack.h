@@ -1,4 +1,4 @@
-// Packing: a block of an operand, in any storage order, becomes [k][width], the order in which the tile kernel reads.
+// Packs a block of an operand of any storage order to [k][width], the order in which the tile kernel reads.
 // Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
@@ -6,15 +6,15 @@ struct Range {
   size_t begin, size;
 };
 
-// These rows of A, or columns of B, are packed to out[p * width + j]; 0 for the rest of `width`.
+// Rows of A or columns of B that are packed to out[p * width + j]; the rest of `width` becomes 0.
 struct Piece {
   float* out;
   size_t width;
   Range range;
 };
 
-// A whole vector may be stored where fewer floats belong, as long as what follows is written later. Buffers end
-// with this many floats of slack.
+// A whole vector may be stored where fewer floats belong if the floats behind them are written later. Buffers end with
+// this many floats of slack.
 constexpr size_t kPackSlack = kLanes;
 constexpr size_t kPiecesAtOnce = 16;  // whose elements lie in one row of memory, and are read together
 
@@ -28,7 +28,7 @@ inline void pack_row(float* out, size_t width, const float* a, size_t cols) {
   for (; j < width; j += kLanes) store(out + j, Vec{});
 }
 
-// Element (j, p) of the operand is a[p * step + j].
+// Packs an operand whose element (j, p) is a[p * step + j].
 inline void pack_rows(const Piece* pieces, size_t count, const float* a, size_t step, size_t k) {
   for (size_t first = 0; first < count; first += kPiecesAtOnce) {
     const Piece* end = pieces + std::min(count, first + kPiecesAtOnce);
@@ -40,14 +40,14 @@ inline void pack_rows(const Piece* pieces, size_t count, const float* a, size_t 
   }
 }
 
-// out[p * width + j] = a[j * step + p] for j < cols; 0 for the rest of `width`.
+// Packs out[p * width + j] = a[j * step + p] for j < cols; the rest of `width` becomes 0.
 inline void pack_columns(float* out, size_t width, const float* a, size_t step, size_t cols, size_t k) {
   for (size_t j = 0; j < width; j += kLanes) {
     const size_t here = cols > j ? std::min<size_t>(cols - j, kLanes) : 0;
     const size_t room = std::min<size_t>(width - j, kLanes);
     // After the first group of columns, a whole vector would reach into the next step's finished first group.
     const bool is_whole = j == 0 || room == kLanes;
-    // Beyond the last column it is read again, and not used.
+    // Lanes beyond the last column read it again; their values are not used.
     const float* source[kLanes];
     IntVec is_used;
     for (size_t r = 0; r < kLanes; r++) {
@@ -74,7 +74,7 @@ inline void pack_columns(float* out, size_t width, const float* a, size_t step, 
   }
 }
 
-// Working space of one thread, grown to what its products need, freed when the thread ends.
+// The working space of one thread. Grows to the largest product; freed when the thread ends.
 template <class T = float>
 class PackBuffer {
  public:

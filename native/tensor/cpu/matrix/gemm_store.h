@@ -1,16 +1,16 @@
-// How results leave the matrix product: tiles that do not fit into C as they are, and what is done to a block of C once
-// its sums are complete and it is still in the cache. Included only by families/.
+// Stores the results of a matrix product: tiles that do not fit into C directly, and the last step for a block of C
+// whose sums are complete, while it is in the cache. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
-// out = activation(c + bias), which has the layout of C and may be C; c keeps its sums and the bias. A null `out`:
-// nothing is done.
+// The last step: out = activation(c + bias). `out` has the layout of C and may be C; c then holds the sums with the
+// bias. Without `out` there is no last step.
 struct Finish {
   float* out = nullptr;
   const float* bias = nullptr;
   Activation activation = Activation::None;
 };
 
-// Rows of a part of C that begins `at` floats behind `c`, in column `col`.
+// Runs the last step for rows of a part of C that begins `at` floats behind `c`, in column `col`.
 inline void finish_rows(const Finish& f, float* c, size_t at, size_t step, size_t col, size_t rows, size_t cols) {
   if (f.out == nullptr) return;
   with_activation(f.activation, [&](auto function, auto) RINGWISE_INLINE {
@@ -37,7 +37,7 @@ inline void write_part(float* c, size_t step, const float* tile, size_t rows, si
   }
 }
 
-// The same to c[col * step + row].
+// Adds or writes `tile` to c[col * step + row].
 inline void write_turned(float* c, size_t step, const float* tile, size_t rows, size_t cols, bool accumulate) {
   for (size_t r = 0; r < rows; r += kLanes) {
     const size_t high = std::min<size_t>(rows - r, kLanes);

@@ -1,5 +1,5 @@
-// The fused linear layer: bias and activation are applied to each block of the product while it is in the cache, and
-// the way back multiplies with the activation's slope and sums for the bias in one pass. Included only by families/.
+// The fused linear layer: bias and activation are applied to each block of the product while it is in the cache. The
+// gradient multiplies by the activation's slope and sums for the bias in one pass. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 inline void linear_double(const Linear& x) {
@@ -26,7 +26,7 @@ void linear(const Linear& x) {
 
 constexpr size_t kSumRows = 64;  // rows whose sum is taken before it is added to that of the others
 
-// Columns [begin, begin + cols), at most kTile of them.
+// Computes columns [begin, begin + cols), at most kTile of them.
 template <class T, class Gradient>
 inline void linear_grad_columns(const LinearGrad& x, size_t begin, size_t cols, Gradient gradient) {
   alignas(64) T total[kTile], sum[kTile];
@@ -49,7 +49,7 @@ inline void linear_grad_columns(const LinearGrad& x, size_t begin, size_t cols, 
   if (x.grad_bias) std::copy_n(total, cols, static_cast<T*>(x.grad_bias) + begin);
 }
 
-// Threads share columns, so every sum is one thread's.
+// Threads share columns, so that one thread computes each sum.
 void linear_grad(const LinearGrad& x) {
   const size_t grain = kGrain / std::max<size_t>(x.rows, 1) + 1;
   parallel_for(x.outs, grain, [&](size_t begin, size_t end) {

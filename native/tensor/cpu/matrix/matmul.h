@@ -1,8 +1,8 @@
 // Products of batches of matrices. Included only by the files of families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
-// One product for each index of the walk, whose strides are bytes. Threads share the batch where that is enough for all
-// of them, and each product where it is not.
+// Computes one product for each index of the walk, whose strides are bytes. Threads share the batch if it has enough
+// products for all of them, else each product.
 void matmul(const Matmul& x) {
   const size_t products = x.m * x.n * x.k;
   const size_t grain = products < kGrainProducts ? kGrainProducts / std::max<size_t>(products, 1)

@@ -12,7 +12,7 @@ namespace ringwise::tensor::RINGWISE_LEVEL {
 constexpr size_t kQueries = kTileCols;
 constexpr size_t kKeys = 128;
 
-// One head, in elements of float.
+// One head; steps in floats.
 struct Head {
   const float* q;
   const float* k;
@@ -44,7 +44,7 @@ inline Head head_of(const Attention& x, size_t b, size_t h) {
   return head;
 }
 
-// c[m, kQueries] (+)= A[m, k] · b[k, kQueries]; element (r, p) of A is a[r * a_row + p * a_step].
+// Computes c[m, kQueries] (+)= A[m, k] · b[k, kQueries]; element (r, p) of A is a[r * a_row + p * a_step].
 inline void multiply_lanes(float* c, const float* a, size_t a_row, size_t a_step, const float* b, size_t m, size_t k,
                            bool accumulate) {
   const Split tiles(m, kTileRows);
@@ -62,14 +62,14 @@ struct Block {
   size_t key, keys;
 };
 
-// Lane l of a vector of queries has the number first + l.
+// Returns the numbers of the queries of a vector: first + l in lane l.
 inline IntVec lane_numbers(int32_t first) {
   IntVec lane;
   for (int i = 0; i < kLanes; i++) lane[i] = first + i;
   return lane;
 }
 
-// Adds the mask to scores, or makes them -∞ where it is false or the key lies behind the query.
+// Adds the mask to scores. Sets scores to -∞ where a bool mask is false, or causality hides the key.
 inline void hide(float* scores, const Attention& x, const Head& head, const Block& block) {
   constexpr float kNever = -std::numeric_limits<float>::infinity();
   if (x.causal && block.key + block.keys > block.query + 1) {
@@ -97,7 +97,7 @@ inline void hide(float* scores, const Attention& x, const Head& head, const Bloc
   }
 }
 
-// Probabilities that are dropped become 0, the others are scaled up; `second` is treated in the same way, if any.
+// Sets dropped probabilities to 0 and scales the others up. Does the same to `second`, unless it is null.
 inline void drop(float* probs, float* second, const Attention& x, const Head& head, const Block& block) {
   const uint32_t limit = drop_limit(x.dropout);
   const float scale = static_cast<float>(1 / (1 - x.dropout));
@@ -112,14 +112,14 @@ inline void drop(float* probs, float* second, const Attention& x, const Head& he
   }
 }
 
-// scores[keys, kQueries] of a block, given the packed and scaled queries.
+// Computes scores[keys, kQueries] of a block from the packed and scaled queries.
 inline void score(float* scores, const float* queries, const Attention& x, const Head& head, const Block& block) {
   const size_t step = static_cast<size_t>(x.k.row);
   multiply_lanes(scores, head.k + block.key * step, step, 1, queries, block.keys, x.width, false);
   hide(scores, x, head, block);
 }
 
-// Rows [begin, begin + count) of `from` as columns [width, kQueries], times `factor`; 0 in the lanes behind.
+// Packs rows [begin, begin + count) of `from`, times `factor`, as columns [width, kQueries]; other lanes become 0.
 inline void pack_lanes(float* out, const float* from, size_t step, size_t begin, size_t count, size_t width,
                        float factor) {
   pack_columns(out, kQueries, from + begin * step, step, count, width);
@@ -127,19 +127,19 @@ inline void pack_lanes(float* out, const float* from, size_t step, size_t begin,
     for (size_t i = 0; i < width * kQueries; i += kLanes) store(out + i, load(out + i) * splat(factor));
 }
 
-// What the keys seen so far add up to, for each query.
+// The maximum and the sum over the keys so far, for each query.
 struct Running {
   Vec most[kTileVecs], total[kTileVecs];
 };
 
-// Turns scores into exp(score - maximum) and brings `sums`, results so far, to the new maximum.
+// Converts scores to exp(score - maximum), and rescales `sums`, the results so far, to the new maximum.
 inline void renormalise(float* scores, size_t keys, float* sums, size_t width, Running& running) {
   for (int v = 0; v < kTileVecs; v++) {
     float* lane = scores + v * kLanes;
     const Vec before = running.most[v];
     Vec most = before;
     for (size_t j = 0; j < keys; j++) most = max_vec(most, load(lane + j * kQueries));
-    // Where nothing has been seen, any finite shift leaves exp(-∞) = 0.
+    // If no key has been seen, any finite shift gives exp(-∞) = 0.
     const Vec shift = most == splat(-std::numeric_limits<float>::infinity()) ? Vec{} : most;
     Vec total = {};
     for (size_t j = 0; j < keys; j++) {
@@ -157,7 +157,7 @@ inline void renormalise(float* scores, size_t keys, float* sums, size_t width, R
   }
 }
 
-// Keys that some query of a block sees.
+// Returns the number of keys that some query of a block sees.
 inline size_t keys_seen(const Attention& x, size_t query, size_t queries) {
   return x.causal ? std::min(x.keys, query + queries) : x.keys;
 }
@@ -182,7 +182,7 @@ inline void finish(const Attention& x, const Head& head, float* sums, size_t que
   write_turned(head.out + query * step, step, sums, x.value_width, queries, false);
 }
 
-// The block of queries that begins with query i.
+// Computes the block of queries that begins with query i.
 inline void attend(const Attention& x, const Head& head, size_t i, float* space) {
   float* queries = space;
   float* sums = queries + x.width * kQueries;

@@ -1,8 +1,8 @@
-// Attention in float64, which is there for gradient checks: query by query, with one row of scores at a time.
+// Attention in float64, which gradient checks use: query by query, with one row of scores at a time.
 // Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
-// The rows of one head in float64.
+// Returns a row of one head in float64.
 inline double* doubles_of(const HeadRows& rows, size_t b, size_t h, size_t row) {
   return reinterpret_cast<double*>(rows.data) + static_cast<ptrdiff_t>(b) * rows.batch +
          static_cast<ptrdiff_t>(h) * rows.head + static_cast<ptrdiff_t>(row) * rows.row;
@@ -18,7 +18,7 @@ struct QueryAt {
   size_t b, h, i;
 };
 
-// Scores of one query against the keys that it may see; returns how many those are at most.
+// Computes the scores of one query against the keys that it may see, and returns the number of these keys.
 inline size_t score_row(double* scores, const Attention& x, const QueryAt& at) {
   const size_t seen = keys_seen(x, at.i, 1);
   const double* q = doubles_of(x.q, at.b, at.h, at.i);
@@ -36,7 +36,7 @@ inline size_t score_row(double* scores, const Attention& x, const QueryAt& at) {
   return seen;
 }
 
-// The factors of dropout for one query.
+// Writes the factors of dropout for one query.
 inline void keep_row(double* factors, size_t count, const Attention& x, const QueryAt& at) {
   std::fill_n(factors, count, 1.0);
   if (x.dropout == 0) return;

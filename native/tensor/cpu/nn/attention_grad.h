@@ -1,11 +1,11 @@
 // The gradients of attention. Probabilities are computed again from the scores and the saved log Σ exp, block by block
-// and transposed as in attention.h; what is kept per head is one gradient of its keys and of its values. With
+// and transposed as in attention.h. Each head keeps one gradient of its keys and one of its values. With
 // D = Σ grad_out · out of each query: grad_scores = P · (V gᵀ - D). Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 inline size_t whole_vecs(size_t count) { return (count + kLanes - 1) / kLanes * kLanes; }
 
-// c[m, n] += a[m, kQueries] · b[kQueries, n], all dense; n is a multiple of kLanes.
+// Computes c[m, n] += a[m, kQueries] · b[kQueries, n], all dense; n is a multiple of kLanes.
 inline void add_product(float* c, const float* a, const float* b, size_t m, size_t n) {
   const Split tiles(m, kTileRows);
   for (size_t j = 0; j < n; j += kTileCols) {
@@ -50,7 +50,7 @@ struct GradSpace {
   }
 };
 
-// A block of queries, packed in both orders, and what is known of each.
+// A block of queries, packed in both orders, with the saved numbers of each query.
 struct QueryBlock {
   size_t begin, count;
   alignas(64) float lse[kQueries];
@@ -69,7 +69,7 @@ inline void load_queries(QueryBlock& queries, GradSpace& space, const AttentionG
   std::fill_n(space.query_rows, kQueries * space.width, 0.0f);
   std::fill_n(space.grad_rows, kQueries * space.value_width, 0.0f);
   for (size_t l = 0; l < kQueries; l++) {
-    // exp(score - ∞) is 0: lanes behind the last query add nothing.
+    // exp(score - ∞) is 0, so that lanes behind the last query add nothing.
     queries.lse[l] = std::numeric_limits<float>::infinity();
     queries.dots[l] = 0;
     if (l >= count) continue;
@@ -91,7 +91,7 @@ inline void load_queries(QueryBlock& queries, GradSpace& space, const AttentionG
   }
 }
 
-// probs = exp(probs - lse)
+// Computes probs = exp(probs - lse).
 inline void probabilities(float* probs, size_t keys, const QueryBlock& queries) {
   for (int v = 0; v < kTileVecs; v++) {
     const Vec lse = load(queries.lse + v * kLanes);
@@ -102,7 +102,7 @@ inline void probabilities(float* probs, size_t keys, const QueryBlock& queries) 
   }
 }
 
-// slopes = probs * (slopes - dots)
+// Computes slopes = probs * (slopes - dots).
 inline void score_slopes(float* slopes, const float* probs, size_t keys, const QueryBlock& queries) {
   for (int v = 0; v < kTileVecs; v++) {
     const Vec dots = load(queries.dots + v * kLanes);
@@ -120,7 +120,7 @@ inline void attend_back(const Attention& x, const Head& head, const QueryBlock& 
   score(space.probs, space.queries, x, head, block);
   probabilities(space.probs, block.keys, queries);
   multiply_lanes(space.slopes, head.v + block.key * v_step, v_step, 1, space.grads, block.keys, x.value_width, false);
-  // Values saw what dropout left of the probabilities, and the slopes pass through the same factors.
+  // Values were multiplied by the probabilities after dropout; the slopes are multiplied by the same factors.
   const float* seen = space.probs;
   if (x.dropout > 0) {
     std::copy_n(space.probs, block.keys * kQueries, space.dropped);
@@ -133,7 +133,7 @@ inline void attend_back(const Attention& x, const Head& head, const QueryBlock& 
   multiply_lanes(space.grad_q, head.k + block.key * k_step, 1, k_step, space.slopes, x.width, block.keys, true);
 }
 
-// The rows that a head's keys or values have in a gradient.
+// Writes the gradient of a head's keys or values to its rows.
 inline void write_rows(float* to, size_t step, const float* from, size_t from_step, size_t rows, size_t width) {
   for (size_t r = 0; r < rows; r++) std::copy_n(from + r * from_step, width, to + r * step);
 }
@@ -170,7 +170,7 @@ void attention_grad_double(const AttentionGrad& g);
 void attention_grad(const AttentionGrad& g) {
   if (g.dtype == DType::Float64) return attention_grad_double(g);
   const Attention& x = g;
-  // Threads share heads: every query of a head adds to the gradients of the same keys.
+  // Threads share heads, not queries, because all queries of a head add to the gradients of the same keys.
   const size_t products = 5 * x.queries * x.keys * x.width / (x.causal ? 2 : 1);
   parallel_for(x.batch * x.heads, kGrainProducts / (products + 1) + 1, [&](size_t begin, size_t end) {
     thread_local PackBuffer buffer;

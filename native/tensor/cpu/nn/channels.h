@@ -1,8 +1,9 @@
-// Sums by channel over [outer, channels, inner], what batch normalisation is made of. Totals are float64; distances
-// from the mean are summed and not squares, so that nothing cancels. Included only by families/.
+// Sums by channel over [outer, channels, inner], for batch normalisation. Totals are float64. Squared distances from
+// the mean are summed instead of squares, so that nothing cancels. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
-// out[s, c] = total s of channel c. run(c, offset, count, totals) adds `count` elements to totals[0], and to totals[1].
+// Computes out[s, c] = total s of channel c. run(c, offset, count, totals) adds `count` elements to totals[0], and to
+// totals[1].
 template <size_t kSums, class T, class Run>
 inline void channel_totals(T* out, size_t outer, size_t channels, size_t inner, Run run) {
   double totals[kTile][kSums];

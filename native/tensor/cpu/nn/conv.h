@@ -1,5 +1,6 @@
-// Convolution as matrix products in which one operand, the pixels under each window, is never made: it is packed for
-// the tile kernel straight from a padded copy of one image, by a table of offsets for its columns and one for its rows.
+// Convolution as matrix products. One operand, the pixels under each window, is not stored as a matrix: it is packed
+// for the tile kernel directly from a padded copy of one image, by a table of offsets for its columns and one for its
+// rows.
 //
 //   out[co, pixel]       = weight[co, tap] · x[tap, pixel]
 //   grad_weight[co, tap] = grad[co, pixel] · x[pixel, tap], where the copy has its channels innermost, so that the taps
@@ -7,8 +8,8 @@
 //   grad_x[ci, pixel]    = weight[ci, tap] · grad[tap, pixel], for each phase of the strides: pixels that lie a stride
 //                          apart are reached by the same taps
 //
-// Threads share images, and in the weight's gradient output channels: every sum is one thread's. Included only by
-// families/.
+// Threads share images, or output channels for the gradient of the weight, so that one thread computes each sum.
+// Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 // A matrix in pieces: element (j, p), with p along k, is data[outer[j] + inner[p]]. Up to kPackSlack floats behind any
@@ -36,7 +37,7 @@ struct Gathered {
     }
     for (size_t p = 0; p < k.size; p++, out += width) {
       const float* from = data + inner[k.begin + p];
-      // Whole vectors: what is too much is written over by the next run, the next row, or is slack.
+      // Writes whole vectors: the next run or row overwrites the surplus, or the surplus lies in the slack.
       for (size_t r = 0; r < run_count; r++) {
         const Run& run = runs[r];
         for (size_t i = 0; i < run.count; i += kLanes) store(out + run.to + i, load(from + run.from + i));
@@ -46,7 +47,8 @@ struct Gathered {
   }
 };
 
-// Planes with zeros around them: (top, left) of each is the plane's first element. What does not fit in is cut off.
+// Planes with zeros around them: (top, left) of each is the plane's first element. Elements that do not fit are left
+// out.
 struct Padding {
   size_t rows, cols, top, left;
 };
@@ -63,7 +65,7 @@ inline void for_each_inside_row(const Padding& p, size_t height, size_t width, R
   for (size_t y = 0; y < height && p.top + y < p.rows; y++) row(y, count);
 }
 
-// As [channels, step, rows, columns of a part]: columns that lie `step` apart become neighbours.
+// Copies planes as [channels, step, rows, columns of a part]: columns that lie `step` apart become neighbours.
 inline void pad_planes(float* out, const float* planes, size_t channels, size_t height, size_t width, const Padding& p,
                        size_t step = 1) {
   const size_t cols = (p.cols + step - 1) / step, part = p.rows * cols;
@@ -84,7 +86,7 @@ inline void pad_planes(float* out, const float* planes, size_t channels, size_t 
   }
 }
 
-// The same as [rows, cols, channels].
+// Copies planes as [rows, cols, channels].
 inline void pad_channels_last(float* out, const float* planes, size_t channels, size_t height, size_t width,
                               const Padding& p) {
   std::memset(out, 0, channels * p.rows * p.cols * sizeof(float));
@@ -98,7 +100,7 @@ struct Axis {
   size_t step, count;
 };
 
-// The offsets of all elements of [a, b, c], in row-major order.
+// Writes the offsets of all elements of [a, b, c] in row-major order.
 inline void fill_offsets(size_t* out, Axis a, Axis b, Axis c) {
   for (size_t i = 0; i < a.count; i++) {
     for (size_t j = 0; j < b.count; j++) {
@@ -117,7 +119,7 @@ inline ConvSpace& conv_space() {
   return space;
 }
 
-// Of these, as many as are worth a thread.
+// Returns the number of units of `products` multiplications that are worth a thread.
 inline size_t conv_grain(size_t products) { return kGrainProducts / (products + 1) + 1; }
 
 inline size_t taps_of(const ConvSizes& s) { return s.in_channels * s.window.kernel_height * s.window.kernel_width; }
@@ -154,7 +156,7 @@ void conv2d_floats(float* out, const float* x, const float* weight, const ConvSi
   });
 }
 
-// to[co, c, tap] (+)= from[co, tap, c]
+// Computes to[co, c, tap] (+)= from[co, tap, c].
 inline void add_channels_first(float* to, const float* from, size_t out_channels, size_t channels, size_t taps,
                                bool accumulate) {
   for (size_t co = 0; co < out_channels; co++, from += channels * taps) {
@@ -214,7 +216,7 @@ struct PhaseAxis {
   }
 };
 
-// to[(y * stride_y) , (x * stride_x)] (+)= from[y, x], for `channels` planes.
+// Computes to[y * stride_y, x * stride_x] (+)= from[y, x] for `channels` planes.
 inline void spread(float* to, const float* from, const ConvSizes& s, const PhaseAxis& ys, const PhaseAxis& xs,
                    bool accumulate) {
   const Window& w = s.window;
@@ -227,7 +229,7 @@ inline void spread(float* to, const float* from, const ConvSizes& s, const Phase
   }
 }
 
-// to[ci, co, ky, kx] = weight[co, ci, ky, kx] for the taps of a phase.
+// Copies to[ci, co, ky, kx] = weight[co, ci, ky, kx] for the taps of a phase.
 inline void phase_weights(float* to, const float* weight, const ConvSizes& s, const PhaseAxis& ys,
                           const PhaseAxis& xs) {
   const Window& w = s.window;
@@ -242,7 +244,7 @@ inline void phase_weights(float* to, const float* weight, const ConvSizes& s, co
   }
 }
 
-// All images of one group at one phase.
+// Computes the gradient of all images of one group at one phase.
 inline void grad_input_phase(float* grad_x, const float* grad, const float* weight, const ConvSizes& s, size_t group,
                              const PhaseAxis& ys, const PhaseAxis& xs, const Padding& padded, bool accumulate) {
   const Window& w = s.window;
@@ -291,7 +293,7 @@ inline void grad_input_phase(float* grad_x, const float* grad, const float* weig
 void conv2d_grad_input_floats(float* grad_x, const float* grad, const float* weight, const ConvSizes& s,
                               bool accumulate) {
   const Window& w = s.window;
-  // How far before its first position the output is asked for, and up to where.
+  // Returns the number of positions before the first one of the output that windows reach.
   const auto margin_of = [](size_t kernel, size_t dilation, size_t pad, size_t stride) {
     const size_t reach = (kernel - 1) * dilation;
     return reach > pad ? (reach - pad) / stride : 0;
@@ -312,7 +314,7 @@ void conv2d_grad_input_floats(float* grad_x, const float* grad, const float* wei
   }
 }
 
-// Positions o of a window whose element at `tap` lies inside: begin to end.
+// Returns the positions of a window at which its element at `tap` lies inside the plane.
 inline Range inside(size_t size, size_t out_size, size_t stride, size_t tap, size_t pad) {
   const size_t begin = tap >= pad ? 0 : (pad - tap + stride - 1) / stride;
   const size_t end = size + pad > tap ? std::min(out_size, (size + pad - tap - 1) / stride + 1) : 0;

@@ -15,8 +15,8 @@ struct ScoreRows {
   T weight_of(size_t c) const { return weight ? weight[c] : T{1}; }
 };
 
-// Σ of the weighted distances of all log-probabilities from 0; several sums at a time, for the compiler to make vectors
-// of.
+// Sums the weighted distances of all log-probabilities from 0; several sums at a time, so that the compiler uses
+// vectors.
 template <class T>
 inline T distances(const ScoreRows<T>& rows, const T* a, T shift, T norm) {
   constexpr size_t kSums = 16;

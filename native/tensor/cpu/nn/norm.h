@@ -3,13 +3,13 @@
 // by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
-// Adds in the order of the lanes' halves; of float64 there is one.
+// Add the lanes in the order of their halves; float64 has one lane.
 inline float lane_sum(Vec v) {
   return over_lanes(v, [](auto x, auto y) RINGWISE_INLINE { return x + y; });
 }
 inline double lane_sum(double x) { return x; }
 
-// As for_each_vec, for either computing type.
+// Does what for_each_vec does, for either computing type.
 struct OneDouble {
   static double load(const double* p) { return *p; }
   static void store(double* p, double value) { *p = value; }
@@ -25,7 +25,7 @@ RINGWISE_INLINE inline void for_each_unit(double, size_t count, Body body) {
 template <class T>
 using UnitOf = std::conditional_t<std::is_same_v<T, float>, Vec, double>;
 
-// Σ (a - shift)^2
+// Return Σ (a - shift)².
 inline float square_sum(const float* a, size_t count, float shift) {
   const Vec center = splat(shift);
   Vec sum = {};
@@ -83,7 +83,7 @@ void norm_rows(const Norm& x) {
 }
 
 // With y = (a - mean) * rstd and g = grad_out * gamma: grad_in = rstd * (g - avg(g) - y * avg(g * y)); without a mean
-// the middle term is not there.
+// there is no middle term.
 template <class T>
 void norm_grad_rows(const NormGrad& x) {
   using U = UnitOf<T>;

@@ -1,7 +1,7 @@
 // Pooling over planes: the largest element under a window, and means over boxes. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
-// Where a window at position o meets an axis: elements begin, begin + step, … below end.
+// The elements of an axis under a window at position o: begin, begin + step, … below end.
 struct Taps {
   ptrdiff_t begin, end;
   Taps(size_t o, size_t size, size_t kernel, size_t stride, size_t dilation, size_t pad)
@@ -11,8 +11,8 @@ struct Taps {
   }
 };
 
-// One element of every window of a row: element j is from[j * step], at position first + j * step. Selections, because
-// branches here are mispredicted half of the time.
+// Compares one element of every window of a row: element j is from[j * step], at position first + j * step. Uses
+// selections, because branches here are mispredicted half of the time.
 template <class T>
 inline void take_larger(T* best, int64_t* positions, const T* from, size_t first, size_t step, size_t count) {
   for (size_t j = 0; j < count; j++) {
@@ -23,7 +23,7 @@ inline void take_larger(T* best, int64_t* positions, const T* from, size_t first
   }
 }
 
-// Row by row, so that the windows of a row do not wait for each other.
+// Works row by row, so that the windows of a row do not wait for each other.
 template <class T>
 void max_pool_planes(T* out, int64_t* positions, const T* a, size_t planes, const Window& w) {
   for (size_t row = 0; row < planes * w.out_height; row++, out += w.out_width, positions += w.out_width) {

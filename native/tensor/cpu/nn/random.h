@@ -8,13 +8,13 @@ inline void fill_uniform(float* out, size_t count, const Stream& stream, double 
   for_each_random(stream, count, [&](size_t at, const uint32_t* words, size_t n) {
     double product[kPhiloxWords];
     for (size_t i = 0; i < n; i++) product[i] = static_cast<double>(words[i] >> 8) * scale;
-    // Product and sum are rounded one after the other at every level: no fused multiply-add.
+    // Rounds product and sum separately at every level: prevents a fused multiply-add.
     asm volatile("" : : "r"(product) : "memory");
     for (size_t i = 0; i < n; i++) out[at + i] = static_cast<float>(low + product[i]);
   });
 }
 
-// Box and Muller, in float64.
+// Uses the method of Box and Muller, in float64.
 inline void fill_normal(float* out, size_t count, const Stream& stream) {
   for_each_random(stream, count, [&](size_t at, const uint32_t* words, size_t n) {
     for (size_t i = 0; i < n; i += 2) {

@@ -6,7 +6,7 @@ inline double largest_score(const double* a, size_t cols) {
   return Extreme<double, true>::run(-std::numeric_limits<double>::infinity(), a, cols);
 }
 
-// Σ exp(a - shift)
+// Return Σ exp(a - largest).
 inline float exp_sum(const float* a, size_t cols, float largest) {
   const Vec shift = splat(largest);
   Vec sums = {};
@@ -71,7 +71,7 @@ void nll_grad_rows(T* grad_in, const T* grad_losses, const Label* labels, size_t
   for (size_t r = 0; r < rows; r++) grad_in[r * cols + static_cast<size_t>(labels[r])] = -grad_losses[r];
 }
 
-// Threads share the rows: body(first row, rows). An element takes as long as a few of an addition.
+// Calls body(first row, rows) on threads that share the rows. An element costs a few additions.
 template <class Body>
 inline void for_row_blocks(size_t rows, size_t cols, Body body) {
   const size_t grain = kGrain / 4 / std::max<size_t>(cols, 1);

@@ -1,4 +1,4 @@
-// Elements named by indices, and sums back into them. Included only by families/.
+// Lookups by index, and sums into indexed elements. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 // Calls body(result, source, count) for every run of elements that one index names: offsets into [outer, count, inner]

@@ -1,7 +1,7 @@
-// Along one dimension, in order: running sums, sorting, triangles of matrices. Included only by families/.
+// Running sums, sorting, and triangles of matrices. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
-// Totals are kept in float64, and written in the dtype of the input.
+// Totals are float64 (uint64 for integers) and are written in the dtype of the input.
 void cumsum(const Cumsum& x) {
   const size_t outer = x.outer, size = x.size, inner = x.inner;
   const DType dtype = x.dtype;

@@ -25,7 +25,7 @@ class WideSum {
   DoubleVec low_ = {}, high_ = {};
 };
 
-// Sum of a contiguous run.
+// Returns the sum of a contiguous run.
 inline double sum_run(const float* a, size_t count) {
   constexpr size_t kBlock = kSumBlock * kLanes;
   WideSum total;
@@ -54,7 +54,7 @@ inline float max_run(const float* a, size_t count) {
 template <class T>
 using SumOf = std::conditional_t<std::is_same_v<T, int64_t>, uint64_t, double>;
 
-// Each reduction: what it gathers in, what it starts from, how one more element is taken, and a run of them.
+// A reduction: the type of its total, the initial total, and how an element or a run of elements is added.
 template <class T>
 struct Sum {
   using Total = SumOf<T>;

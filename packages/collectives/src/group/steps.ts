@@ -6,7 +6,7 @@ import type { Operation, Running, Settle } from '../backend.ts';
 import type { CollectiveError } from '../errors.ts';
 import type { Finish } from './work.ts';
 
-/** By operation of a step: the sender's rank for a recv, otherwise undefined. */
+/** For each operation of a step: the sender's rank for a recv, otherwise undefined. */
 export type Sources = readonly (number | undefined)[];
 
 export interface LastStep<T> {

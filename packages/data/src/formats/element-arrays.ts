@@ -2,7 +2,7 @@
 import type { ElementType } from '@ringwise/formats';
 import type { TypedArray } from '../typed-array.ts';
 
-/** How memory becomes an array, for the types that have one. bool gives a Uint8Array. */
+/** Makes an array over memory, for the types that have one. bool gives a Uint8Array. */
 export const elementArrays: Readonly<Partial<Record<ElementType, (memory: ArrayBuffer) => TypedArray>>> = {
   bool: (memory) => new Uint8Array(memory),
   uint8: (memory) => new Uint8Array(memory),

@@ -32,7 +32,7 @@ export interface RankView {
   host: string;
   pid: number;
   state: RankState;
-  /** How the rank ended, such as "exit code 1"; empty while it runs. */
+  /** The end of the rank, such as "exit code 1"; empty while it runs. */
   ending: string;
   /** Number of times that it has been started again. */
   restarts: number;
@@ -64,7 +64,7 @@ export class JobView {
   restarts = 0;
   /** Why the current ranks were started; null in the first round. */
   why: string | null = null;
-  /** How the job ended; null while it runs. */
+  /** The end of the job; null while it runs. */
   end: { readonly exitCode: number; readonly text: string | null; readonly elapsedMs: number } | null = null;
   /** Called for each new line and step. */
   onLine: (line: LogLine) => void = () => {};

@@ -9,7 +9,7 @@ import { allocate } from '../core/storage.ts';
 import { anomalyBackward, anomalyForward } from '../errors.ts';
 import type { GradTarget } from './target.ts';
 
-/** What is checked of a node. */
+/** The part of a node that is checked. */
 interface Checked {
   readonly name: string;
   readonly output: { readonly shape: Shape; readonly strided: Strided };

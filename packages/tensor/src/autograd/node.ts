@@ -24,7 +24,7 @@ let lastSeq = 0;
 /** The number of the operation that was recorded last. */
 export const latestSeq = (): number => lastSeq;
 
-/** What the graph needs of a tensor. */
+/** The part of a tensor that the graph needs. */
 export interface Recorded {
   readonly dtype: DType;
   readonly count: number;
@@ -40,7 +40,7 @@ export class Node extends GradTarget {
   /** Grows with time, so an operation has a larger number than all that it depends on. */
   declare readonly seq: number;
   declare readonly name: string;
-  /** Where the operation was called; only recorded while anomalies are looked for. */
+  /** The source location of the call; recorded only by detectAnomaly(). */
   declare readonly site: Error | null;
   declare readonly output: Recorded;
   declare inputs: readonly (GradTarget | null)[];

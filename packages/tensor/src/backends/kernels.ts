@@ -44,7 +44,7 @@ export type ListName = keyof typeof listKernels;
 /** The kernels over dense operands: each takes its operands and its attributes, as its declaration has them. */
 export type DenseKernels = { readonly [Name in DenseName]: FunctionOf<Dense[Name]> };
 
-/** What a call of one dense kernel passes. */
+/** The operands and attributes of a call of one dense kernel. */
 export type OperandsFor<Name extends DenseName> = OperandsOf<Dense[Name]>;
 export type AttributesFor<Name extends DenseName> = AttributesOf<Dense[Name]>;
 export type MatmulSizes = AttributesOf<typeof walkKernels.matmul>;
@@ -146,7 +146,7 @@ export interface WalkKernels {
   /** `shape` is a's. out is dense over the dimensions that are kept and has stride 0 along those that are reduced. Over
    *  nothing a sum is 0, a product 1, a mean NaN, a maximum −∞ (integers: their least value). NaN propagates. */
   readonly reduce: (op: ReduceOp, shape: Shape, out: Strided, a: Strided) => void;
-  /** As reduce, into int64: the position, among the elements that are reduced, of the first extreme. NaN counts as
+  /** Reduces into int64: the position, among the elements that are reduced, of the first extreme. NaN counts as
    *  the most extreme. Nothing is reduced over size 0. */
   readonly argReduce: (op: 'max' | 'min', shape: Shape, out: Strided, a: Strided) => void;
 

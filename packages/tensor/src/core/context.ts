@@ -5,7 +5,7 @@ import { AsyncLocalStorage } from 'node:async_hooks';
 import { checkOptions, optionChecks } from '../checks/options.ts';
 import { aFunction, checkValue, flag, oneOf } from '../checks/value-checks.ts';
 
-/** What a scope disposes at its end: a tensor. */
+/** A tensor, which a scope disposes at its end. */
 export interface Tracked {
   isKept: boolean;
   dispose(): void;

@@ -246,7 +246,7 @@ export const denseKernels = {
     },
     { attributes: { activation }, isChecked: true },
   ),
-  /** What a window covers outside of its plane counts as 0. */
+  /** Convolves. Elements of a window outside of its plane count as 0. */
   conv2d: kernel(
     'stored',
     { out: output(convOut), x: input(convX), weight: input(convWeight) },

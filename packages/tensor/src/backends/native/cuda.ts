@@ -57,7 +57,7 @@ export function borrowCuda(addon: NativeAddon, loan: Loan): Memory {
   return new CudaMemory(addon, dtype, count, device, handle);
 }
 
-/** What the addon finds; libraries are only loaded when they are asked for. */
+/** Returns the devices that the addon finds. Libraries are loaded when the member `libraries` is read. */
 export const cudaInfoOf = (addon: NativeAddon): CudaInfo => ({
   ...addon.cudaInfo(),
   get libraries() {

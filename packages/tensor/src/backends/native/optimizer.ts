@@ -9,7 +9,7 @@ import type { Writer } from './writer.ts';
 /** Count, steps, and five pairs of a handle and an offset. */
 const rowSize = 12;
 
-/** What tensor/optimizer.h calls kind, momentum, smoothing, epsilon and variant. */
+/** Returns kind, momentum, smoothing, epsilon and variant of tensor/optimizer.h. */
 function numbersOf(rule: OptimizerRule): [number, number, number, number, boolean] {
   switch (rule.kind) {
     case 'sgd':
