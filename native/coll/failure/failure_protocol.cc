@@ -84,9 +84,12 @@ void FailureProtocol::report(Failure failure) {
 void FailureProtocol::await_cause() {
   while (!cause_ && !stop_) {
     poll();
+    if (cause_) break;
     const int64_t left = cause_deadline_ns_ - now_ns();
-    if (left <= 0) decide(*report_);  // the lowest rank does not answer
-    if (!cause_) control_->wait(left);
+    if (left > 0)
+      control_->wait(left);
+    else
+      decide(*report_);  // the lowest rank does not answer
   }
   report_.reset();
 }

@@ -64,6 +64,20 @@ std::vector<std::unique_ptr<Rank>> ranks_of(int size) {
   return ranks;
 }
 
+/// Collects the root causes that arrive on a control connection.
+struct Announcements final : coll::ControlEvents {
+  std::vector<std::string> texts;
+
+  void on_poison(int, Failure failure) override { texts.push_back(failure.text); }
+  void on_report(int, Failure) override {}
+  void on_left(int) override {}
+  void on_dead(int, const char*) override {}
+  void on_garbage(int) override {}
+  void on_question(int, const Signature&) override {}
+  void on_activity(int, const coll::Activity&) override {}
+  void on_label_question(int, uint64_t) override {}
+};
+
 Failure failure(const std::string& text, FailureCode code = FailureCode::System, int origin = 1) {
   return {code, origin, {origin}, text};
 }
@@ -136,6 +150,19 @@ TEST("a rank decides itself when the lowest one does not answer") {
   CHECK_EQ(ranks[1]->cause(), "nobody else noticed");
   ranks[0]->protocol.poll();
   CHECK_EQ(ranks[0]->cause(), "nobody else noticed");
+}
+
+TEST("a rank that learns of the root cause when it was about to decide announces no other one") {
+  const auto ranks = ranks_of(3);
+  const int64_t start = now_ns();
+  ranks[1]->protocol.report(failure("noticed by rank 1"));
+  ranks[0]->protocol.report(failure("noticed by rank 0"));
+  while (now_ns() < start + 260 * kMillisecond) std::this_thread::yield();
+  ranks[1]->protocol.resolve();
+  CHECK_EQ(ranks[1]->cause(), "noticed by rank 0");
+  Announcements seen;
+  ranks[2]->control->poll(seen);
+  CHECK(seen.texts == std::vector<std::string>{"noticed by rank 0"});
 }
 
 TEST("stopping ends the wait for a root cause") {
