@@ -92,8 +92,9 @@ bool BoardExecution::advance() {
         break;
       }
     }
-    // Ranks that disagree about the root may wait for each other to take their data, so compare the calls meanwhile.
-    if (phase_ == Phase::Run) compare_posted();
+    // Ranks that disagree about the root may wait for each other to take their data, so compare the calls meanwhile,
+    // and also at the end; see start().
+    compare_posted();
   }
   return moved;
 }
@@ -124,6 +125,9 @@ bool BoardExecution::start() {
     case Method::Move:
       if (move_at_once()) return true;
       program_ = move();
+      // Two ranks that both believe that they only send take nothing from each other, and each would read that as the
+      // end of its own send. A rank posts its call before it counts data as taken, so this comparison finds both calls.
+      if (program_.ended()) compare_posted();
       return program_.ended();
   }
   return true;
