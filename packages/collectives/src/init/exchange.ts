@@ -105,7 +105,10 @@ type Outcome =
     }
   | { readonly kind: 'called off'; readonly failure: Failure };
 
-/** Compares this rank's settings with those of the first rank. If they differ, ends the rendezvous. */
+/**
+ * Compares this rank's settings with those of the first rank. If they differ, ends the rendezvous. If the
+ * others have met already, without this rank, the outcome is for this rank alone.
+ */
 async function conflict({ store, rank, size, settings }: Meeting): Promise<Outcome | null> {
   if (settings === undefined) return null;
   const stored = await store.compareSet('settings', '', JSON.stringify({ rank, size, settings }));
@@ -118,7 +121,9 @@ async function conflict({ store, rank, size, settings }: Meeting): Promise<Outco
       { rank: first.rank, value: told },
       { rank, value },
     ] as const;
-    return await decide(store, { kind: 'differ', name, sides, size: Math.max(size, first.size) });
+    const differ = { kind: 'differ', name, sides, size: Math.max(size, first.size) } as const;
+    const decided = await decide(store, differ);
+    return decided.kind === 'met' ? differ : decided;
   }
   return null;
 }

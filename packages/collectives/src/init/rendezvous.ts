@@ -15,8 +15,10 @@ import type { Plan } from './plan.ts';
 
 // Time that rank 0 keeps serving the store for ranks that have not left yet.
 const graceMs = 2_000;
-// Time that a rank that cannot take part tries to reach the others' store to tell them.
-const noteMs = 1_000;
+// Time that a rank that cannot take part waits for the others, so that it can tell them: rank 0 for them to come to its
+// store, the others for rank 0 to open it. Ranks of one job start seconds apart on a busy machine, and a rank that was
+// not told waits until its deadline.
+const noteMs = 5_000;
 
 export interface Gathering {
   /** Part of the store that only this group uses. */
@@ -75,7 +77,7 @@ async function gatherIn(open: OpenStore, plan: Plan, site: Site, deadline: numbe
       masterHost: location.kind === 'tcp' ? location.host : (cards[0] as Card)[4],
       hosts: cards.map((card) => card[3]),
       leave: async (isPolite) => {
-        if (open.isHosted) await sayGoodbye(store, rank, size, isPolite);
+        if (open.isHosted) await sayGoodbye(store, rank, size, isPolite ? graceMs : 0);
         await open.close();
       },
     };
@@ -108,7 +110,7 @@ async function swapCards(
   if ('isLate' in met) return null;
   // Ranks that are still coming must get the same outcome, so rank 0 keeps the store open for them.
   const explained = await explainMissing(new CollectiveError(met.failure, site), open.store, site);
-  if (open.isHosted) await sayGoodbye(store, rank, met.present, true);
+  if (open.isHosted) await sayGoodbye(store, rank, met.present, graceMs);
   throw explained;
 }
 
@@ -126,7 +128,7 @@ export async function tellOthers(plan: Plan, failure: Failure): Promise<void> {
     const run = new PrefixStore(plan.runKey, open.store);
     const store = meetingStore(run, plan, await run.add(attemptsKey(plan), 1));
     await callOff(initStore(store), failure);
-    if (open.isHosted) await sayGoodbye(store, rank, size, true);
+    if (open.isHosted) await sayGoodbye(store, rank, size, noteMs);
   } catch (error) {
     // If there is no store, no rank waits in it.
     if (!StoreError.isInstance(error) && !CollectiveError.is(error)) throw error;
@@ -164,15 +166,15 @@ async function claimRank(
 }
 
 /**
- * Counts this rank as done with the store. Rank 0 waits up to graceMs for the other ranks, so that none loses
+ * Counts this rank as done with the store. Rank 0 waits up to `waitMs` for the other ranks, so that none loses
  * the store while it is in use.
  */
-async function sayGoodbye(store: Store, rank: number, present: number, isPolite: boolean): Promise<void> {
+async function sayGoodbye(store: Store, rank: number, present: number, waitMs: number): Promise<void> {
   const goodbye = async () => {
     try {
       if ((await store.add('goodbyes', 1)) >= present) await store.set('all gone', '');
-      if (rank !== 0 || !isPolite) return;
-      await store.wait(['all gone'], { timeoutMs: graceMs });
+      if (rank !== 0 || waitMs === 0) return;
+      await store.wait(['all gone'], { timeoutMs: waitMs });
       // Another group of this process may keep the store open for a long time.
       await Promise.all(['goodbyes', 'all gone'].map((key) => store.delete(key)));
     } catch (error) {
@@ -182,7 +184,7 @@ async function sayGoodbye(store: Store, rank: number, present: number, isPolite:
   };
   // If the network has failed, the store answers only at its own deadline, so limit the wait here.
   const timer = new AbortController();
-  const grace = sleep(graceMs, undefined, { signal: timer.signal }).catch(() => {});
+  const grace = sleep(Math.max(waitMs, graceMs), undefined, { signal: timer.signal }).catch(() => {});
   await Promise.race([goodbye(), grace]).finally(() => timer.abort());
 }
 
