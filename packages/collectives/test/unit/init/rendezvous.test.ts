@@ -1,5 +1,4 @@
-import { setTimeout as sleep } from 'node:timers/promises';
-import { MemoryStore, PrefixStore, type Store } from '@ringwise/store';
+import { MemoryStore, PrefixStore } from '@ringwise/store';
 import { describe, expect, it } from 'vitest';
 import { exchange } from '../../../src/index.ts';
 import { meet } from '../../../src/init/exchange.ts';
