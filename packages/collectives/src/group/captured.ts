@@ -44,6 +44,23 @@ const slot = slots[captureSymbol];
 /** Returns the step that is being captured on this thread, or null. */
 export const captureNow = (): StepCapture | null => slot.now;
 
+/**
+ * Returns why an operation cannot be part of the step that is being captured, or null if it can or if there is
+ * no capture.
+ */
+export function captureFault({ name, captures }: Backend, operation: Operation): Failure | null {
+  const { now } = slot;
+  if (now === null) return null;
+  const { verb } = operation;
+  if (captures === undefined) return notCapturable(verb, `the ${name} backend takes no part in that`);
+  if (isMessage(verb)) return notCapturable(verb, 'messages go through the host');
+  const view = memoryOf(operation);
+  if (view === null) return notCapturable(verb, 'it has no memory');
+  if (view.handle?.stream !== now.stream) return notCapturable(verb, `its memory is ${placeOf(view)}`);
+  const why = captures.refuses?.(operation) ?? null;
+  return why === null ? null : notCapturable(verb, why);
+}
+
 /** A captured step that contains operations of one group. */
 export interface CapturedStep {
   /** Index among the group's captured steps; the same on all ranks. */
@@ -70,24 +87,6 @@ export class CapturedSteps {
   constructor(backend: Backend, run: (step: CapturedStep, stream: bigint) => () => void) {
     this.#backend = backend;
     this.#run = run;
-  }
-
-  /**
-   * Returns why an operation cannot be part of the step that is being captured, or null if it can or if there
-   * is no capture.
-   */
-  faultOf(operation: Operation): Failure | null {
-    const now = slot.now;
-    if (now === null) return null;
-    const { verb } = operation;
-    const { name, captures } = this.#backend;
-    if (captures === undefined) return notCapturable(verb, `the ${name} backend takes no part in that`);
-    if (isMessage(verb)) return notCapturable(verb, 'messages go through the host');
-    const view = memoryOf(operation);
-    if (view === null) return notCapturable(verb, 'it has no memory');
-    if (view.handle?.stream !== now.stream) return notCapturable(verb, `its memory is ${placeOf(view)}`);
-    const why = captures.refuses?.(operation) ?? null;
-    return why === null ? null : notCapturable(verb, why);
   }
 
   /**

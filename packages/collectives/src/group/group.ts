@@ -1,6 +1,7 @@
 // A group of ranks and the verbs on it. Each verb has two forms, like the functions of Node's fs: the plain
-// form starts the operation and returns a Work, the Sync form blocks until the operation has ended. The
-// verbs' argument handling is in verbs/, the execution of calls in calls.ts.
+// form starts the operation and returns a Work, the Sync form blocks until the operation has ended. #start
+// and #run take a call through its files: state.ts refuses it if the group was closed or has failed, its verb
+// (verbs/) turns the arguments into operations, which calls.ts admits, and runner.ts runs them.
 //
 // An argument error is reported before anything is sent, so it does not harm the group: the Sync form throws
 // it, the plain form returns a Work that rejects with it. Every other error makes all later calls on the
@@ -13,6 +14,7 @@ import {
   aborted,
   badAllocCount,
   CollectiveError,
+  cannotBlock,
   groupClosed,
   memoryNotVisible,
   noSubgroups,
@@ -51,11 +53,14 @@ import * as objects from '../verbs/objects.ts';
 import { allGather, gather, reduceScatter, scatter } from '../verbs/parts.ts';
 import { reduce } from '../verbs/reduce.ts';
 import { type ArrayOf, asBuffer, type BufferLike, isPlain } from './buffer.ts';
+import { entering } from './call-site.ts';
 import { Calls } from './calls.ts';
-import type { Steps } from './steps.ts';
+import { Runner } from './runner.ts';
+import { GroupState } from './state.ts';
+import type { Call, Steps } from './steps.ts';
 import { membersByColor, membersByList, nameOf } from './subgroups.ts';
 import { candidatesOf } from './survivors.ts';
-import type { Work } from './work.ts';
+import { Work } from './work.ts';
 
 export type { ReduceOptions } from '../options/options.ts';
 
@@ -96,7 +101,10 @@ export class Group {
   readonly supports: Supports;
   /** Default deadline of operations in milliseconds. */
   readonly timeoutMs: number;
+  readonly #backend: Backend;
+  readonly #state: GroupState;
   readonly #calls: Calls;
+  readonly #runner: Runner;
   readonly #options: GroupOptions;
   readonly #children = new Set<Group>();
   /** Number of calls of split() and subgroup() so far; the same on all ranks. */
@@ -120,13 +128,16 @@ export class Group {
     this.backend = backend.name;
     this.supports = backend.supports;
     this.timeoutMs = options.timeoutMs;
-    this.#calls = new Calls(backend, options.name, options.timeoutMs, this);
+    this.#backend = backend;
+    this.#state = new GroupState(backend, options.name);
+    this.#calls = new Calls(backend, this.#state, options.timeoutMs);
+    this.#runner = new Runner(backend, this.#state, this.#calls);
     this.#options = options;
   }
 
   /** The first error, after which every call fails; null while the group works. */
   get failure(): CollectiveError | null {
-    return this.#calls.failure;
+    return this.#state.failure;
   }
 
   get isClosed(): boolean {
@@ -139,7 +150,7 @@ export class Group {
    * not block, and works after a failure or close().
    */
   flightRecord(): readonly FlightEntry[] {
-    return this.#calls.flightRecord();
+    return this.#runner.flightRecord();
   }
 
   /**
@@ -155,11 +166,10 @@ export class Group {
    * lengths and dtypes.
    */
   allReduce(buffers: Buffers, options: AllReduceOptions = none): Work {
-    return this.#calls.start('allReduce', () => allReduce(this.#calls, buffers, options));
+    return this.#start('allReduce', (calls) => allReduce(calls, buffers, options));
   }
   allReduceSync(buffers: Buffers, options: AllReduceOptions = none): void {
-    const calls = this.#calls.blocking('allReduce');
-    calls.run('allReduce', allReduce(calls, buffers, options));
+    this.#run('allReduce', (calls) => allReduce(calls, buffers, options));
   }
 
   /**
@@ -167,20 +177,18 @@ export class Group {
    * Collective.
    */
   reduce(buffers: Buffers, options: ReduceOptions & RootOptions = none): Work {
-    return this.#calls.start('reduce', () => reduce(this.#calls, buffers, options));
+    return this.#start('reduce', (calls) => reduce(calls, buffers, options));
   }
   reduceSync(buffers: Buffers, options: ReduceOptions & RootOptions = none): void {
-    const calls = this.#calls.blocking('reduce');
-    calls.run('reduce', reduce(calls, buffers, options));
+    this.#run('reduce', (calls) => reduce(calls, buffers, options));
   }
 
   /** Copies the root's `buffers` into those of every other rank. Collective. */
   broadcast(buffers: Buffers, options: RootOptions = none): Work {
-    return this.#calls.start('broadcast', () => broadcast(this.#calls, buffers, options));
+    return this.#start('broadcast', (calls) => broadcast(calls, buffers, options));
   }
   broadcastSync(buffers: Buffers, options: RootOptions = none): void {
-    const calls = this.#calls.blocking('broadcast');
-    calls.run('broadcast', broadcast(calls, buffers, options));
+    this.#run('broadcast', (calls) => broadcast(calls, buffers, options));
   }
 
   /**
@@ -189,20 +197,18 @@ export class Group {
    * pass a list of inputs and a list of outputs.
    */
   allGather(input: Buffers, output: Buffers, options: CountsOptions = none): Work {
-    return this.#calls.start('allGather', () => allGather(this.#calls, input, output, options));
+    return this.#start('allGather', (calls) => allGather(calls, input, output, options));
   }
   allGatherSync(input: Buffers, output: Buffers, options: CountsOptions = none): void {
-    const calls = this.#calls.blocking('allGather');
-    calls.run('allGather', allGather(calls, input, output, options));
+    this.#run('allGather', (calls) => allGather(calls, input, output, options));
   }
 
   /** Like allGather(), but only the root has an `output`; other ranks pass null. Collective. */
   gather(input: Buffers, output: Buffers | null, options: RootOptions & CountsOptions = none): Work {
-    return this.#calls.start('gather', () => gather(this.#calls, input, output, options));
+    return this.#start('gather', (calls) => gather(calls, input, output, options));
   }
   gatherSync(input: Buffers, output: Buffers | null, options: RootOptions & CountsOptions = none): void {
-    const calls = this.#calls.blocking('gather');
-    calls.run('gather', gather(calls, input, output, options));
+    this.#run('gather', (calls) => gather(calls, input, output, options));
   }
 
   /**
@@ -210,11 +216,10 @@ export class Group {
    * pass null. Collective.
    */
   scatter(input: Buffers | null, output: Buffers, options: RootOptions & CountsOptions = none): Work {
-    return this.#calls.start('scatter', () => scatter(this.#calls, input, output, options));
+    return this.#start('scatter', (calls) => scatter(calls, input, output, options));
   }
   scatterSync(input: Buffers | null, output: Buffers, options: RootOptions & CountsOptions = none): void {
-    const calls = this.#calls.blocking('scatter');
-    calls.run('scatter', scatter(calls, input, output, options));
+    this.#run('scatter', (calls) => scatter(calls, input, output, options));
   }
 
   /**
@@ -222,15 +227,14 @@ export class Group {
    * `output`. Collective. `input` may be null only with the option `contributions`.
    */
   reduceScatter(input: Buffers | null, output: Buffers, options: ReduceOptions & CountsOptions = none): Work {
-    return this.#calls.start('reduceScatter', () => reduceScatter(this.#calls, input, output, options));
+    return this.#start('reduceScatter', (calls) => reduceScatter(calls, input, output, options));
   }
   reduceScatterSync(
     input: Buffers | null,
     output: Buffers,
     options: ReduceOptions & CountsOptions = none,
   ): void {
-    const calls = this.#calls.blocking('reduceScatter');
-    calls.run('reduceScatter', reduceScatter(calls, input, output, options));
+    this.#run('reduceScatter', (calls) => reduceScatter(calls, input, output, options));
   }
 
   /**
@@ -238,11 +242,10 @@ export class Group {
    * Collective. Both are buffers, or both are lists of parts.
    */
   allToAll(input: Buffers, output: Buffers, options: AllToAllOptions = none): Work {
-    return this.#calls.start('allToAll', () => allToAll(this.#calls, input, output, options));
+    return this.#start('allToAll', (calls) => allToAll(calls, input, output, options));
   }
   allToAllSync(input: Buffers, output: Buffers, options: AllToAllOptions = none): void {
-    const calls = this.#calls.blocking('allToAll');
-    calls.run('allToAll', allToAll(calls, input, output, options));
+    this.#run('allToAll', (calls) => allToAll(calls, input, output, options));
   }
 
   /**
@@ -250,11 +253,10 @@ export class Group {
    * that rank calls it.
    */
   send(buffer: BufferLike, to: number, options: MessageOptions = none): Work {
-    return this.#calls.start('send', () => send(this.#calls, buffer, to, options));
+    return this.#start('send', (calls) => send(calls, buffer, to, options));
   }
   sendSync(buffer: BufferLike, to: number, options: MessageOptions = none): void {
-    const calls = this.#calls.blocking('send');
-    calls.run('send', send(calls, buffer, to, options));
+    this.#run('send', (calls) => send(calls, buffer, to, options));
   }
 
   /**
@@ -262,29 +264,26 @@ export class Group {
    * the sender's rank.
    */
   recv(buffer: BufferLike, from: Source, options: MessageOptions = none): Work<number> {
-    return this.#calls.start('recv', () => recv(this.#calls, buffer, from, options));
+    return this.#start('recv', (calls) => recv(calls, buffer, from, options));
   }
   recvSync(buffer: BufferLike, from: Source, options: MessageOptions = none): number {
-    const calls = this.#calls.blocking('recv');
-    return calls.run('recv', recv(calls, buffer, from, options));
+    return this.#run('recv', (calls) => recv(calls, buffer, from, options));
   }
 
   /** Starts several sends and receives together. The Work gives the other side's rank of each message. */
   batch(messages: readonly Message[], options: CallOptions = none): Work<number[]> {
-    return this.#calls.start('batch', () => batch(this.#calls, messages, options));
+    return this.#start('batch', (calls) => batch(calls, messages, options));
   }
   batchSync(messages: readonly Message[], options: CallOptions = none): number[] {
-    const calls = this.#calls.blocking('batch');
-    return calls.run('batch', batch(calls, messages, options));
+    return this.#run('batch', (calls) => batch(calls, messages, options));
   }
 
   /** Ends when every rank has called it. Collective. */
   barrier(options: CollectiveOptions = none): Work {
-    return this.#calls.start('barrier', () => barrier(this.#calls, options));
+    return this.#start('barrier', (calls) => barrier(calls, options));
   }
   barrierSync(options: CollectiveOptions = none): void {
-    const calls = this.#calls.blocking('barrier');
-    calls.run('barrier', barrier(calls, options));
+    this.#run('barrier', (calls) => barrier(calls, options));
   }
 
   /**
@@ -292,67 +291,60 @@ export class Group {
    * Like every timeout it makes all later calls on the group fail.
    */
   monitoredBarrier(options: CollectiveOptions = none): Work {
-    return this.#calls.start('monitoredBarrier', () => monitoredBarrier(this.#calls, options));
+    return this.#start('monitoredBarrier', (calls) => monitoredBarrier(calls, options));
   }
   monitoredBarrierSync(options: CollectiveOptions = none): void {
-    const calls = this.#calls.blocking('monitoredBarrier');
-    calls.run('monitoredBarrier', monitoredBarrier(calls, options));
+    this.#run('monitoredBarrier', (calls) => monitoredBarrier(calls, options));
   }
 
   // The object forms accept any value that structured clone accepts, up to 1 GiB. Every rank gets a copy.
 
   /** Gives every rank a copy of the root's `value`. The `value` of other ranks is ignored. Collective. */
   broadcastObject<T>(value: T | undefined, options: RootOptions = none): Work<T> {
-    return this.#calls.start('broadcastObject', () => objects.broadcastObject(this.#calls, value, options));
+    return this.#start('broadcastObject', (calls) => objects.broadcastObject(calls, value, options));
   }
   broadcastObjectSync<T>(value: T | undefined, options: RootOptions = none): T {
-    const calls = this.#calls.blocking('broadcastObject');
-    return calls.run('broadcastObject', objects.broadcastObject(calls, value, options));
+    return this.#run('broadcastObject', (calls) => objects.broadcastObject(calls, value, options));
   }
 
   /** Gives every rank the values of all ranks, in rank order. Collective. */
   allGatherObject<T>(value: T, options: CollectiveOptions = none): Work<T[]> {
-    return this.#calls.start('allGatherObject', () => objects.allGatherObject(this.#calls, value, options));
+    return this.#start('allGatherObject', (calls) => objects.allGatherObject(calls, value, options));
   }
   allGatherObjectSync<T>(value: T, options: CollectiveOptions = none): T[] {
-    const calls = this.#calls.blocking('allGatherObject');
-    return calls.run('allGatherObject', objects.allGatherObject(calls, value, options));
+    return this.#run('allGatherObject', (calls) => objects.allGatherObject(calls, value, options));
   }
 
   /** Gives the root the values of all ranks in rank order, and null to the other ranks. Collective. */
   gatherObject<T>(value: T, options: RootOptions = none): Work<T[] | null> {
-    return this.#calls.start('gatherObject', () => objects.gatherObject(this.#calls, value, options));
+    return this.#start('gatherObject', (calls) => objects.gatherObject(calls, value, options));
   }
   gatherObjectSync<T>(value: T, options: RootOptions = none): T[] | null {
-    const calls = this.#calls.blocking('gatherObject');
-    return calls.run('gatherObject', objects.gatherObject(calls, value, options));
+    return this.#run('gatherObject', (calls) => objects.gatherObject(calls, value, options));
   }
 
   /** Gives rank r value r of the root's list. The list of other ranks is ignored. Collective. */
   scatterObject<T>(values: readonly T[] | null, options: RootOptions = none): Work<T> {
-    return this.#calls.start('scatterObject', () => objects.scatterObject(this.#calls, values, options));
+    return this.#start('scatterObject', (calls) => objects.scatterObject(calls, values, options));
   }
   scatterObjectSync<T>(values: readonly T[] | null, options: RootOptions = none): T {
-    const calls = this.#calls.blocking('scatterObject');
-    return calls.run('scatterObject', objects.scatterObject(calls, values, options));
+    return this.#run('scatterObject', (calls) => objects.scatterObject(calls, values, options));
   }
 
   /** Sends a value to one rank, which must call recvObject() with the same tag. */
   sendObject<T>(value: T, to: number, options: MessageOptions = none): Work {
-    return this.#calls.start('sendObject', () => objects.sendObject(this.#calls, value, to, options));
+    return this.#start('sendObject', (calls) => objects.sendObject(calls, value, to, options));
   }
   sendObjectSync<T>(value: T, to: number, options: MessageOptions = none): void {
-    const calls = this.#calls.blocking('sendObject');
-    calls.run('sendObject', objects.sendObject(calls, value, to, options));
+    this.#run('sendObject', (calls) => objects.sendObject(calls, value, to, options));
   }
 
   /** Receives the first object with the tag from rank `from`, or from any rank with anySource. */
   recvObject<T>(from: Source, options: MessageOptions = none): Work<Received<T>> {
-    return this.#calls.start('recvObject', () => objects.recvObject<T>(this.#calls, from, options));
+    return this.#start('recvObject', (calls) => objects.recvObject<T>(calls, from, options));
   }
   recvObjectSync<T>(from: Source, options: MessageOptions = none): Received<T> {
-    const calls = this.#calls.blocking('recvObject');
-    return calls.run('recvObject', objects.recvObject<T>(calls, from, options));
+    return this.#run('recvObject', (calls) => objects.recvObject<T>(calls, from, options));
   }
 
   /**
@@ -378,14 +370,14 @@ export class Group {
    * the others have continued without.
    */
   async shrink(options: ShrinkOptions = none): Promise<Group> {
-    const calls = this.#calls;
-    checkGroupOptions(calls, 'shrink', options);
+    const state = this.#state;
+    checkGroupOptions(state, 'shrink', options);
     const { waitMs = 10_000 } = options;
-    if (!(waitMs === 0 || isTimeout(waitMs))) throw calls.error(badTimeout('shrink', waitMs, 'waitMs'));
-    if (this.isClosed) throw calls.error(groupClosed('shrink'));
+    if (!(waitMs === 0 || isTimeout(waitMs))) throw state.error(badTimeout('shrink', waitMs, 'waitMs'));
+    if (this.isClosed) throw state.error(groupClosed('shrink'));
     const { survivors } = this.#options;
-    if (survivors === undefined) throw calls.error(noSurvivors());
-    const candidates = candidatesOf(calls, options.without);
+    if (survivors === undefined) throw state.error(noSurvivors());
+    const candidates = candidatesOf(state, options.without);
     const attempt = this.#shrinks++;
     const members = await survivors(candidates, attempt, waitMs);
     return this.#child(members, `shrunk/${attempt}`, options);
@@ -396,12 +388,12 @@ export class Group {
    * can share it. Not collective. Throws ERR_COLL_INVALID for a wrong count or dtype.
    */
   alloc<D extends DType = 'float32'>(count: number, dtype: D = 'float32' as D): Allocated<D> {
-    const calls = this.#calls;
-    calls.checkOpen('alloc');
-    if (!Number.isSafeInteger(count) || count < 0) throw calls.error(badAllocCount(shown(count)));
-    if (!dtypes.includes(dtype)) throw calls.error(unknownDtype('alloc', String(dtype), dtypes));
-    const { host: data } = calls.alloc(count, dtype);
-    if (data === null) throw calls.error(memoryNotVisible(this.backend));
+    const state = this.#state;
+    state.checkOpen('alloc');
+    if (!Number.isSafeInteger(count) || count < 0) throw state.error(badAllocCount(shown(count)));
+    if (!dtypes.includes(dtype)) throw state.error(unknownDtype('alloc', String(dtype), dtypes));
+    const { host: data } = this.#backend.alloc(count, dtype);
+    if (data === null) throw state.error(memoryNotVisible(this.backend));
     return (isPlain(dtype) ? data : { data, dtype }) as Allocated<D>;
   }
 
@@ -412,8 +404,9 @@ export class Group {
    * in their sequence of collectives.
    */
   register(buffer: BufferLike): () => void {
-    this.#calls.checkOpen('register');
-    return this.#calls.register(asBuffer(buffer, 'register'));
+    this.#state.checkOpen('register');
+    const view = asBuffer(buffer, 'register');
+    return this.#backend.register?.(view) ?? (() => {});
   }
 
   /**
@@ -425,7 +418,7 @@ export class Group {
     if (this.failure !== null || this.isClosed) return;
     const isError = reason instanceof Error;
     const failure = aborted(this.rank, isError ? reason.message : String(reason));
-    this.#calls.abort(this.#calls.error(failure, isError ? { cause: reason } : undefined));
+    this.#runner.abort(this.#state.error(failure, isError ? { cause: reason } : undefined));
   }
 
   /**
@@ -441,11 +434,35 @@ export class Group {
     return this.close();
   }
 
+  /** Starts a call and returns at once. Argument errors do not throw: awaiting the Work rejects with them. */
+  #start<T>(name: string, callOf: (calls: Calls) => Call<T>): Work<T> {
+    let call: Call<T>;
+    entering(this, name, false);
+    try {
+      this.#state.checkOpen(name);
+      call = callOf(this.#calls);
+    } catch (error) {
+      return new Work(name, -1, this.#state, (finish) => {
+        finish(error as CollectiveError);
+        return null;
+      });
+    }
+    return this.#runner.start(name, call);
+  }
+
+  /** Runs a call on this thread and blocks until it has ended. */
+  #run<T>(name: string, callOf: (calls: Calls) => Call<T>): T {
+    if (!this.supports.sync) throw this.#state.error(cannotBlock(name, this.backend));
+    this.#state.checkOpen(name);
+    entering(this, name, true);
+    return this.#runner.run(name, callOf(this.#calls));
+  }
+
   async #leave(): Promise<void> {
-    this.#calls.shut();
+    this.#state.close();
     try {
       const children = await Promise.allSettled([...this.#children].map((child) => child.close()));
-      await this.#calls.leave();
+      await this.#runner.leave();
       for (const child of children) if (child.status === 'rejected') throw child.reason;
     } finally {
       await this.#options.onClose?.();
@@ -457,9 +474,8 @@ export class Group {
     options: SubgroupOptions,
     build: (calls: Calls) => Steps<number[] | null>,
   ): Promise<Group | null> {
-    const calls = this.#calls;
     let index = 0;
-    const members = await calls.start(verb, () => {
+    const members = await this.#start(verb, (calls) => {
       if (this.#options.subgroups === undefined) throw calls.error(noSubgroups(verb));
       checkGroupOptions(calls, verb, options);
       const steps = build(calls);

@@ -7,21 +7,21 @@ import type { Store } from '@ringwise/store';
 import { CollectiveError, nobodyToLeave, type Site } from '../errors.ts';
 import { leftBehind } from '../init/errors.ts';
 import { shown } from '../options/errors.ts';
-import type { Calls } from './calls.ts';
 import type { Survivors } from './membership.ts';
+import type { GroupState } from './state.ts';
 
 /**
  * Returns all ranks except `without`, by default the peers that the failure names, which are the same on all
  * ranks. Throws if this rank is left out.
  */
-export function candidatesOf(calls: Calls, without = calls.failure?.peers): number[] {
-  if (without === undefined) throw calls.error(nobodyToLeave('none'));
-  const isRank = (rank: number) => Number.isInteger(rank) && rank >= 0 && rank < calls.size;
-  if (!Array.isArray(without) || !without.every(isRank)) throw calls.error(nobodyToLeave(shown(without)));
-  const left = Array.from({ length: calls.size }, (_, rank) => rank).filter(
+export function candidatesOf(state: GroupState, without = state.failure?.peers): number[] {
+  if (without === undefined) throw state.error(nobodyToLeave('none'));
+  const isRank = (rank: number) => Number.isInteger(rank) && rank >= 0 && rank < state.size;
+  if (!Array.isArray(without) || !without.every(isRank)) throw state.error(nobodyToLeave(shown(without)));
+  const left = Array.from({ length: state.size }, (_, rank) => rank).filter(
     (rank) => !without.includes(rank),
   );
-  if (!left.includes(calls.rank)) throw calls.error(leftBehind(left));
+  if (!left.includes(state.rank)) throw state.error(leftBehind(left));
   return left;
 }
 

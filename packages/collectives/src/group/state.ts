@@ -1,0 +1,59 @@
+// Whether a group still takes calls: it refuses them once it was closed, or after its first error. All errors
+// of the group are built here, so that they name it.
+import type { Backend, Supports } from '../backend.ts';
+import { CollectiveError, type Failure, failedEarlier, groupClosed, systemFailure } from '../errors.ts';
+
+export class GroupState {
+  readonly name: string;
+  readonly rank: number;
+  readonly size: number;
+  /** Name of the backend. */
+  readonly backend: string;
+  readonly supports: Supports;
+  #failure: CollectiveError | null = null;
+  #isClosed = false;
+
+  constructor(backend: Backend, name: string) {
+    this.name = name;
+    this.rank = backend.rank;
+    this.size = backend.size;
+    this.backend = backend.name;
+    this.supports = backend.supports;
+  }
+
+  /** The first error, or null. */
+  get failure(): CollectiveError | null {
+    return this.#failure;
+  }
+  get isClosed(): boolean {
+    return this.#isClosed;
+  }
+
+  /** Throws if the group takes no more calls. `verb` is the call that the error names. */
+  checkOpen(verb: string): void {
+    if (this.#isClosed) throw this.error(groupClosed(verb));
+    if (this.#failure !== null)
+      throw this.error(failedEarlier(verb, this.#failure), { cause: this.#failure });
+  }
+
+  /**
+   * Makes the group refuse all later calls because of `error`, unless an earlier error does already. Returns
+   * the error, as a CollectiveError.
+   */
+  fail(error: unknown): CollectiveError {
+    const known = CollectiveError.is(error)
+      ? error
+      : this.error(systemFailure('backend', null, String(error)), { cause: error });
+    this.#failure ??= known;
+    return known;
+  }
+
+  /** Makes the group refuse all later calls because it is closed. */
+  close(): void {
+    this.#isClosed = true;
+  }
+
+  error(failure: Failure, options?: ErrorOptions): CollectiveError {
+    return new CollectiveError(failure, { group: this.name, rank: this.rank, size: this.size }, options);
+  }
+}

@@ -1,0 +1,174 @@
+import { describe, expect, it } from 'vitest';
+import { loopback } from '../../../src/backends/loopback.ts';
+import { solo } from '../../../src/backends/solo.ts';
+import { aborted, wrongCount } from '../../../src/errors.ts';
+import { Calls } from '../../../src/group/calls.ts';
+import type { StepCapture } from '../../../src/group/captured.ts';
+import { Runner } from '../../../src/group/runner.ts';
+import { GroupState } from '../../../src/group/state.ts';
+import type { EarlierStep } from '../../../src/group/steps.ts';
+import { type Backend, type BufferCarrier, bufferSymbol } from '../../../src/index.ts';
+import { allReduce } from '../../../src/verbs/all-reduce.ts';
+import { barrier } from '../../../src/verbs/barrier.ts';
+import { recv, send } from '../../../src/verbs/messages.ts';
+import { monitoredBarrier } from '../../../src/verbs/monitored-barrier.ts';
+
+function runnerOn(backend: Backend) {
+  const state = new GroupState(backend, 'world');
+  const calls = new Calls(backend, state, 1000);
+  const runner = new Runner(backend, state, calls);
+  const recorded = () => runner.flightRecord().map(({ verb, seq, state }) => `${verb} ${seq} ${state}`);
+  return { backend, state, calls, runner, recorded };
+}
+const runners = () => loopback(2).map(runnerOn) as [ReturnType<typeof runnerOn>, ReturnType<typeof runnerOn>];
+
+/** A call of two barriers, one after the other. */
+function twoBarriers(calls: Calls, finish = () => 'both'): EarlierStep<string> {
+  const first = barrier(calls, {});
+  const second = { ...first, seq: calls.reserve() };
+  return { operations: [first], more: () => ({ operations: [second], finish }) };
+}
+
+describe('a call of one operation', () => {
+  it('starts at once, and is recorded until it ends', async () => {
+    const [a, b] = runners();
+    const [x, y] = [Float32Array.of(1), Float32Array.of(2)];
+    const work = a.runner.start('allReduce', allReduce(a.calls, x, {}));
+    expect([work.verb, work.seq, work.done]).toEqual(['allReduce', 0, false]);
+    expect(a.recorded()).toEqual(['allReduce 0 running']);
+    await b.runner.start('allReduce', allReduce(b.calls, y, {}));
+    expect([await work, x[0], y[0]]).toEqual([undefined, 3, 3]);
+    expect(a.recorded()).toEqual(['allReduce 0 done']);
+  });
+
+  it('gives the sender of a receive', async () => {
+    const [a, b] = runners();
+    const work = a.runner.start<number>('recv', recv(a.calls, new Float32Array(1), 1, {}));
+    await b.runner.start('send', send(b.calls, Float32Array.of(1), 0, {}));
+    expect(await work).toBe(1);
+  });
+
+  it('runs on this thread', () => {
+    const { runner, calls, recorded } = runnerOn(solo());
+    const x = Float32Array.of(3);
+    runner.run('allReduce', allReduce(calls, x, { op: 'premulSum', factor: 2 }));
+    expect([x[0], recorded()]).toEqual([6, ['allReduce 0 done']]);
+  });
+});
+
+describe('a call of steps', () => {
+  it('is followed by the collectives that are called after it', async () => {
+    const { runner, calls, recorded } = runnerOn(solo());
+    const steps = runner.start('two', twoBarriers(calls));
+    const later = runner.start('allReduce', allReduce(calls, new Float32Array(1), {}));
+    expect([steps.seq, later.seq, recorded()]).toEqual([0, 2, ['barrier 0 running']]);
+    expect([await steps, await later]).toEqual(['both', undefined]);
+    expect(recorded()).toEqual(['barrier 0 done', 'barrier 1 done', 'allReduce 2 done']);
+  });
+
+  it('goes before a call that blocks', () => {
+    const { runner, calls, recorded } = runnerOn(solo());
+    const steps = runner.start('two', twoBarriers(calls));
+    runner.run('barrier', barrier(calls, {}));
+    expect(recorded().map((entry) => entry.slice(0, 9))).toEqual(['barrier 0', 'barrier 1', 'barrier 2']);
+    expect(steps.fence()).toBe('both');
+    expect(runner.run('two', twoBarriers(calls))).toBe('both');
+  });
+});
+
+describe('an error', () => {
+  it('of an operation names the call, and fails the group', async () => {
+    const [{ runner, calls, state, recorded }] = runners();
+    const work = runner.start('monitoredBarrier', monitoredBarrier(calls, { timeoutMs: 20 }));
+    await expect(work).rejects.toMatchObject({ code: 'ERR_COLL_TIMEOUT', verb: 'monitoredBarrier', seq: 0 });
+    expect(state.failure?.verb).toBe('monitoredBarrier');
+    expect(recorded()).toEqual(['allToAll 0 failed']);
+  });
+
+  it('that the backend throws fails the group', async () => {
+    const fail = () => {
+      throw new RangeError('out of range');
+    };
+    for (const method of ['start', 'run'] as const) {
+      const { runner, calls, state, recorded } = runnerOn({ ...solo(), start: fail, run: fail });
+      await expect((async () => runner[method]('barrier', barrier(calls, {})))()).rejects.toBe(state.failure);
+      expect([state.failure?.code, recorded()]).toEqual(['ERR_COLL_SYSTEM', ['barrier 0 failed']]);
+    }
+  });
+
+  it('of the last step fails the group, unless its arguments are wrong', async () => {
+    const { runner, calls, state } = runnerOn(solo());
+    const wrong = state.error(wrongCount('two', 'output', 1, 2));
+    const refuse = (error: unknown) => () => {
+      throw error;
+    };
+    await expect(runner.start('two', twoBarriers(calls, refuse(wrong)))).rejects.toBe(wrong);
+    expect(state.failure).toBeNull();
+    const work = runner.start('two', twoBarriers(calls, refuse(new Error('disk full'))));
+    await expect(work).rejects.toMatchObject({ code: 'ERR_COLL_SYSTEM' });
+    await expect(work).rejects.toBe(state.failure);
+  });
+
+  it('of abort() ends what is pending on all ranks', async () => {
+    const [a, b] = runners();
+    const works = [a, b].map(({ runner, calls }) => runner.start('two', twoBarriers(calls)));
+    const cause = a.state.error(aborted(0, 'NaN'));
+    a.runner.abort(cause);
+    await expect(works[0]).rejects.toBe(cause);
+    await expect(works[1]).rejects.toMatchObject({ code: 'ERR_COLL_ABORTED' });
+    expect(a.state.failure).toBe(cause);
+  });
+});
+
+describe('leaving', () => {
+  it('waits for the steps of pending calls', async () => {
+    const { runner, calls, recorded } = runnerOn(solo());
+    const work = runner.start('two', twoBarriers(calls));
+    await runner.leave();
+    expect([work.done, recorded()]).toEqual([true, ['barrier 0 done', 'barrier 1 done']]);
+  });
+
+  it('rejects with the last error of the backend', async () => {
+    const { runner, state } = runnerOn({ ...solo(), close: () => Promise.reject(new Error('stuck')) });
+    await expect(runner.leave()).rejects.toThrow('stuck');
+    expect(state.failure?.code).toBe('ERR_COLL_SYSTEM');
+  });
+});
+
+describe('a captured step', () => {
+  it('is numbered at each launch, behind the calls before it', async () => {
+    const { runner, calls, recorded } = runnerOn(solo());
+    const slots = globalThis as { [key: symbol]: { now: StepCapture | null } | undefined };
+    const slot = slots[Symbol.for('ringwise.capture')]!;
+    let end: (isGivenUp: boolean) => void = () => {};
+    let launch: (stream: bigint) => () => void = () => () => {};
+    let isDropped = false;
+    slot.now = {
+      stream: 7n,
+      onEnd: (ended) => (end = ended),
+      onRun: (before) => (launch = before),
+      drop: () => (isDropped = true),
+    };
+    const memory: BufferCarrier = {
+      [bufferSymbol]: () => ({
+        ...{ dtype: 'float32', count: 1, device: { kind: 'cuda', index: 0 }, host: null },
+        handle: { address: 16n, owner: {}, stream: 7n },
+      }),
+    };
+    try {
+      runner.start('allReduce', allReduce(calls, memory, {})).fence();
+      end(false);
+    } finally {
+      slot.now = null;
+    }
+    const steps = runner.start('two', twoBarriers(calls));
+    launch(7n)();
+    launch(7n)();
+    await steps;
+    expect(recorded().map((entry) => entry.replace(/ \w+$/, ''))).toEqual([
+      ...['allReduce 0', 'barrier 1', 'barrier 2', 'capturedStep 3', 'capturedStep 4'],
+    ]);
+    await runner.leave();
+    expect(isDropped).toBe(true);
+  });
+});

@@ -1,0 +1,46 @@
+import { describe, expect, it } from 'vitest';
+import { solo } from '../../../src/backends/solo.ts';
+import { aborted } from '../../../src/errors.ts';
+import { GroupState } from '../../../src/group/state.ts';
+
+const stateOf = () => new GroupState(solo(), 'world');
+
+describe('the state of a group', () => {
+  it('takes calls at first', () => {
+    const state = stateOf();
+    state.checkOpen('barrier');
+    expect([state.failure, state.isClosed, state.name, state.backend]).toEqual([
+      null,
+      false,
+      'world',
+      'solo',
+    ]);
+  });
+
+  it('refuses calls after the first error, which stays the cause', () => {
+    const state = stateOf();
+    const [first, second] = ['NaN', 'again'].map((reason) => state.error(aborted(0, reason)));
+    expect(state.fail(first)).toBe(first);
+    expect(state.fail(second)).toBe(second);
+    expect(state.failure).toBe(first);
+    expect(() => state.checkOpen('barrier')).toThrow(
+      expect.objectContaining({ code: 'ERR_COLL_ABORTED', verb: 'barrier', cause: first }),
+    );
+  });
+
+  it('names the group in what else a backend throws', () => {
+    const state = stateOf();
+    const cause = new RangeError('out of range');
+    const error = state.fail(cause);
+    expect([error.code, error.group, error.cause]).toEqual(['ERR_COLL_SYSTEM', 'world', cause]);
+    expect(state.failure).toBe(error);
+  });
+
+  it('refuses calls of a closed group as such, also after an error', () => {
+    const state = stateOf();
+    state.fail(new Error('stuck'));
+    state.close();
+    expect(state.isClosed).toBe(true);
+    expect(() => state.checkOpen('barrier')).toThrow('barrier: the group is closed');
+  });
+});
