@@ -1,4 +1,4 @@
-// The checks that `Group` makes before a backend sees an operation. Each function returns the failure to
+// The checks that `Admission` makes before a backend sees an operation. Each function returns the failure to
 // report, or null. They do not throw, and they allocate nothing while the arguments are right, because every
 // call passes through them.
 

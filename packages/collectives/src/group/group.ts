@@ -1,7 +1,7 @@
 // A group of ranks and the verbs on it. Each verb has two forms, like the functions of Node's fs: the plain
 // form starts the operation and returns a Work, the Sync form blocks until the operation has ended. #start
 // and #run take a call through its files: state.ts refuses it if the group was closed or has failed, its verb
-// (verbs/) turns the arguments into operations, which calls.ts admits, and runner.ts runs them.
+// (verbs/) turns the arguments into operations, which admission.ts admits, and runner.ts runs them.
 //
 // An argument error is reported before anything is sent, so it does not harm the group: the Sync form throws
 // it, the plain form returns a Work that rejects with it. Every other error makes all later calls on the
@@ -52,9 +52,9 @@ import { monitoredBarrier } from '../verbs/monitored-barrier.ts';
 import * as objects from '../verbs/objects.ts';
 import { allGather, gather, reduceScatter, scatter } from '../verbs/parts.ts';
 import { reduce } from '../verbs/reduce.ts';
+import { Admission } from './admission.ts';
 import { type ArrayOf, asBuffer, type BufferLike, isPlain } from './buffer.ts';
 import { entering } from './call-site.ts';
-import { Calls } from './calls.ts';
 import { Runner } from './runner.ts';
 import { GroupState } from './state.ts';
 import type { Call, Steps } from './steps.ts';
@@ -103,7 +103,7 @@ export class Group {
   readonly timeoutMs: number;
   readonly #backend: Backend;
   readonly #state: GroupState;
-  readonly #calls: Calls;
+  readonly #admission: Admission;
   readonly #runner: Runner;
   readonly #options: GroupOptions;
   readonly #children = new Set<Group>();
@@ -130,8 +130,8 @@ export class Group {
     this.timeoutMs = options.timeoutMs;
     this.#backend = backend;
     this.#state = new GroupState(backend, options.name);
-    this.#calls = new Calls(backend, this.#state, options.timeoutMs);
-    this.#runner = new Runner(backend, this.#state, this.#calls);
+    this.#admission = new Admission(backend, this.#state, options.timeoutMs);
+    this.#runner = new Runner(backend, this.#state, this.#admission);
     this.#options = options;
   }
 
@@ -166,10 +166,10 @@ export class Group {
    * lengths and dtypes.
    */
   allReduce(buffers: Buffers, options: AllReduceOptions = none): Work {
-    return this.#start('allReduce', (calls) => allReduce(calls, buffers, options));
+    return this.#start('allReduce', (group) => allReduce(group, buffers, options));
   }
   allReduceSync(buffers: Buffers, options: AllReduceOptions = none): void {
-    this.#run('allReduce', (calls) => allReduce(calls, buffers, options));
+    this.#run('allReduce', (group) => allReduce(group, buffers, options));
   }
 
   /**
@@ -177,18 +177,18 @@ export class Group {
    * Collective.
    */
   reduce(buffers: Buffers, options: ReduceOptions & RootOptions = none): Work {
-    return this.#start('reduce', (calls) => reduce(calls, buffers, options));
+    return this.#start('reduce', (group) => reduce(group, buffers, options));
   }
   reduceSync(buffers: Buffers, options: ReduceOptions & RootOptions = none): void {
-    this.#run('reduce', (calls) => reduce(calls, buffers, options));
+    this.#run('reduce', (group) => reduce(group, buffers, options));
   }
 
   /** Copies the root's `buffers` into those of every other rank. Collective. */
   broadcast(buffers: Buffers, options: RootOptions = none): Work {
-    return this.#start('broadcast', (calls) => broadcast(calls, buffers, options));
+    return this.#start('broadcast', (group) => broadcast(group, buffers, options));
   }
   broadcastSync(buffers: Buffers, options: RootOptions = none): void {
-    this.#run('broadcast', (calls) => broadcast(calls, buffers, options));
+    this.#run('broadcast', (group) => broadcast(group, buffers, options));
   }
 
   /**
@@ -197,18 +197,18 @@ export class Group {
    * pass a list of inputs and a list of outputs.
    */
   allGather(input: Buffers, output: Buffers, options: CountsOptions = none): Work {
-    return this.#start('allGather', (calls) => allGather(calls, input, output, options));
+    return this.#start('allGather', (group) => allGather(group, input, output, options));
   }
   allGatherSync(input: Buffers, output: Buffers, options: CountsOptions = none): void {
-    this.#run('allGather', (calls) => allGather(calls, input, output, options));
+    this.#run('allGather', (group) => allGather(group, input, output, options));
   }
 
   /** Like allGather(), but only the root has an `output`; other ranks pass null. Collective. */
   gather(input: Buffers, output: Buffers | null, options: RootOptions & CountsOptions = none): Work {
-    return this.#start('gather', (calls) => gather(calls, input, output, options));
+    return this.#start('gather', (group) => gather(group, input, output, options));
   }
   gatherSync(input: Buffers, output: Buffers | null, options: RootOptions & CountsOptions = none): void {
-    this.#run('gather', (calls) => gather(calls, input, output, options));
+    this.#run('gather', (group) => gather(group, input, output, options));
   }
 
   /**
@@ -216,10 +216,10 @@ export class Group {
    * pass null. Collective.
    */
   scatter(input: Buffers | null, output: Buffers, options: RootOptions & CountsOptions = none): Work {
-    return this.#start('scatter', (calls) => scatter(calls, input, output, options));
+    return this.#start('scatter', (group) => scatter(group, input, output, options));
   }
   scatterSync(input: Buffers | null, output: Buffers, options: RootOptions & CountsOptions = none): void {
-    this.#run('scatter', (calls) => scatter(calls, input, output, options));
+    this.#run('scatter', (group) => scatter(group, input, output, options));
   }
 
   /**
@@ -227,14 +227,14 @@ export class Group {
    * `output`. Collective. `input` may be null only with the option `contributions`.
    */
   reduceScatter(input: Buffers | null, output: Buffers, options: ReduceOptions & CountsOptions = none): Work {
-    return this.#start('reduceScatter', (calls) => reduceScatter(calls, input, output, options));
+    return this.#start('reduceScatter', (group) => reduceScatter(group, input, output, options));
   }
   reduceScatterSync(
     input: Buffers | null,
     output: Buffers,
     options: ReduceOptions & CountsOptions = none,
   ): void {
-    this.#run('reduceScatter', (calls) => reduceScatter(calls, input, output, options));
+    this.#run('reduceScatter', (group) => reduceScatter(group, input, output, options));
   }
 
   /**
@@ -242,10 +242,10 @@ export class Group {
    * Collective. Both are buffers, or both are lists of parts.
    */
   allToAll(input: Buffers, output: Buffers, options: AllToAllOptions = none): Work {
-    return this.#start('allToAll', (calls) => allToAll(calls, input, output, options));
+    return this.#start('allToAll', (group) => allToAll(group, input, output, options));
   }
   allToAllSync(input: Buffers, output: Buffers, options: AllToAllOptions = none): void {
-    this.#run('allToAll', (calls) => allToAll(calls, input, output, options));
+    this.#run('allToAll', (group) => allToAll(group, input, output, options));
   }
 
   /**
@@ -253,10 +253,10 @@ export class Group {
    * that rank calls it.
    */
   send(buffer: BufferLike, to: number, options: MessageOptions = none): Work {
-    return this.#start('send', (calls) => send(calls, buffer, to, options));
+    return this.#start('send', (group) => send(group, buffer, to, options));
   }
   sendSync(buffer: BufferLike, to: number, options: MessageOptions = none): void {
-    this.#run('send', (calls) => send(calls, buffer, to, options));
+    this.#run('send', (group) => send(group, buffer, to, options));
   }
 
   /**
@@ -264,26 +264,26 @@ export class Group {
    * the sender's rank.
    */
   recv(buffer: BufferLike, from: Source, options: MessageOptions = none): Work<number> {
-    return this.#start('recv', (calls) => recv(calls, buffer, from, options));
+    return this.#start('recv', (group) => recv(group, buffer, from, options));
   }
   recvSync(buffer: BufferLike, from: Source, options: MessageOptions = none): number {
-    return this.#run('recv', (calls) => recv(calls, buffer, from, options));
+    return this.#run('recv', (group) => recv(group, buffer, from, options));
   }
 
   /** Starts several sends and receives together. The Work gives the other side's rank of each message. */
   batch(messages: readonly Message[], options: CallOptions = none): Work<number[]> {
-    return this.#start('batch', (calls) => batch(calls, messages, options));
+    return this.#start('batch', (group) => batch(group, messages, options));
   }
   batchSync(messages: readonly Message[], options: CallOptions = none): number[] {
-    return this.#run('batch', (calls) => batch(calls, messages, options));
+    return this.#run('batch', (group) => batch(group, messages, options));
   }
 
   /** Ends when every rank has called it. Collective. */
   barrier(options: CollectiveOptions = none): Work {
-    return this.#start('barrier', (calls) => barrier(calls, options));
+    return this.#start('barrier', (group) => barrier(group, options));
   }
   barrierSync(options: CollectiveOptions = none): void {
-    this.#run('barrier', (calls) => barrier(calls, options));
+    this.#run('barrier', (group) => barrier(group, options));
   }
 
   /**
@@ -291,60 +291,60 @@ export class Group {
    * Like every timeout it makes all later calls on the group fail.
    */
   monitoredBarrier(options: CollectiveOptions = none): Work {
-    return this.#start('monitoredBarrier', (calls) => monitoredBarrier(calls, options));
+    return this.#start('monitoredBarrier', (group) => monitoredBarrier(group, options));
   }
   monitoredBarrierSync(options: CollectiveOptions = none): void {
-    this.#run('monitoredBarrier', (calls) => monitoredBarrier(calls, options));
+    this.#run('monitoredBarrier', (group) => monitoredBarrier(group, options));
   }
 
   // The object forms accept any value that structured clone accepts, up to 1 GiB. Every rank gets a copy.
 
   /** Gives every rank a copy of the root's `value`. The `value` of other ranks is ignored. Collective. */
   broadcastObject<T>(value: T | undefined, options: RootOptions = none): Work<T> {
-    return this.#start('broadcastObject', (calls) => objects.broadcastObject(calls, value, options));
+    return this.#start('broadcastObject', (group) => objects.broadcastObject(group, value, options));
   }
   broadcastObjectSync<T>(value: T | undefined, options: RootOptions = none): T {
-    return this.#run('broadcastObject', (calls) => objects.broadcastObject(calls, value, options));
+    return this.#run('broadcastObject', (group) => objects.broadcastObject(group, value, options));
   }
 
   /** Gives every rank the values of all ranks, in rank order. Collective. */
   allGatherObject<T>(value: T, options: CollectiveOptions = none): Work<T[]> {
-    return this.#start('allGatherObject', (calls) => objects.allGatherObject(calls, value, options));
+    return this.#start('allGatherObject', (group) => objects.allGatherObject(group, value, options));
   }
   allGatherObjectSync<T>(value: T, options: CollectiveOptions = none): T[] {
-    return this.#run('allGatherObject', (calls) => objects.allGatherObject(calls, value, options));
+    return this.#run('allGatherObject', (group) => objects.allGatherObject(group, value, options));
   }
 
   /** Gives the root the values of all ranks in rank order, and null to the other ranks. Collective. */
   gatherObject<T>(value: T, options: RootOptions = none): Work<T[] | null> {
-    return this.#start('gatherObject', (calls) => objects.gatherObject(calls, value, options));
+    return this.#start('gatherObject', (group) => objects.gatherObject(group, value, options));
   }
   gatherObjectSync<T>(value: T, options: RootOptions = none): T[] | null {
-    return this.#run('gatherObject', (calls) => objects.gatherObject(calls, value, options));
+    return this.#run('gatherObject', (group) => objects.gatherObject(group, value, options));
   }
 
   /** Gives rank r value r of the root's list. The list of other ranks is ignored. Collective. */
   scatterObject<T>(values: readonly T[] | null, options: RootOptions = none): Work<T> {
-    return this.#start('scatterObject', (calls) => objects.scatterObject(calls, values, options));
+    return this.#start('scatterObject', (group) => objects.scatterObject(group, values, options));
   }
   scatterObjectSync<T>(values: readonly T[] | null, options: RootOptions = none): T {
-    return this.#run('scatterObject', (calls) => objects.scatterObject(calls, values, options));
+    return this.#run('scatterObject', (group) => objects.scatterObject(group, values, options));
   }
 
   /** Sends a value to one rank, which must call recvObject() with the same tag. */
   sendObject<T>(value: T, to: number, options: MessageOptions = none): Work {
-    return this.#start('sendObject', (calls) => objects.sendObject(calls, value, to, options));
+    return this.#start('sendObject', (group) => objects.sendObject(group, value, to, options));
   }
   sendObjectSync<T>(value: T, to: number, options: MessageOptions = none): void {
-    this.#run('sendObject', (calls) => objects.sendObject(calls, value, to, options));
+    this.#run('sendObject', (group) => objects.sendObject(group, value, to, options));
   }
 
   /** Receives the first object with the tag from rank `from`, or from any rank with anySource. */
   recvObject<T>(from: Source, options: MessageOptions = none): Work<Received<T>> {
-    return this.#start('recvObject', (calls) => objects.recvObject<T>(calls, from, options));
+    return this.#start('recvObject', (group) => objects.recvObject<T>(group, from, options));
   }
   recvObjectSync<T>(from: Source, options: MessageOptions = none): Received<T> {
-    return this.#run('recvObject', (calls) => objects.recvObject<T>(calls, from, options));
+    return this.#run('recvObject', (group) => objects.recvObject<T>(group, from, options));
   }
 
   /**
@@ -352,7 +352,7 @@ export class Group {
    * null on a rank whose color is null. Collective over this group. Closing this group closes the new one.
    */
   split(color: number | null, key = this.rank, options: SubgroupOptions = none): Promise<Group | null> {
-    return this.#subgroup('split', options, (calls) => membersByColor(calls, color, key));
+    return this.#subgroup('split', options, (group) => membersByColor(group, color, key));
   }
 
   /**
@@ -360,7 +360,7 @@ export class Group {
    * group. Closing this group closes the new one.
    */
   subgroup(ranks: readonly number[], options: SubgroupOptions = none): Promise<Group | null> {
-    return this.#subgroup('subgroup', options, (calls) => membersByList(calls, ranks));
+    return this.#subgroup('subgroup', options, (group) => membersByList(group, ranks));
   }
 
   /**
@@ -435,12 +435,12 @@ export class Group {
   }
 
   /** Starts a call and returns at once. Argument errors do not throw: awaiting the Work rejects with them. */
-  #start<T>(name: string, callOf: (calls: Calls) => Call<T>): Work<T> {
+  #start<T>(name: string, callOf: (group: Admission) => Call<T>): Work<T> {
     let call: Call<T>;
     entering(this, name, false);
     try {
       this.#state.checkOpen(name);
-      call = callOf(this.#calls);
+      call = callOf(this.#admission);
     } catch (error) {
       return new Work(name, -1, this.#state, (finish) => {
         finish(error as CollectiveError);
@@ -451,11 +451,11 @@ export class Group {
   }
 
   /** Runs a call on this thread and blocks until it has ended. */
-  #run<T>(name: string, callOf: (calls: Calls) => Call<T>): T {
+  #run<T>(name: string, callOf: (group: Admission) => Call<T>): T {
     if (!this.supports.sync) throw this.#state.error(cannotBlock(name, this.backend));
     this.#state.checkOpen(name);
     entering(this, name, true);
-    return this.#runner.run(name, callOf(this.#calls));
+    return this.#runner.run(name, callOf(this.#admission));
   }
 
   async #leave(): Promise<void> {
@@ -472,13 +472,13 @@ export class Group {
   async #subgroup(
     verb: 'split' | 'subgroup',
     options: SubgroupOptions,
-    build: (calls: Calls) => Steps<number[] | null>,
+    build: (group: Admission) => Steps<number[] | null>,
   ): Promise<Group | null> {
     let index = 0;
-    const members = await this.#start(verb, (calls) => {
-      if (this.#options.subgroups === undefined) throw calls.error(noSubgroups(verb));
-      checkGroupOptions(calls, verb, options);
-      const steps = build(calls);
+    const members = await this.#start(verb, (group) => {
+      if (this.#options.subgroups === undefined) throw group.error(noSubgroups(verb));
+      checkGroupOptions(group, verb, options);
+      const steps = build(group);
       index = this.#subgroups++;
       return steps;
     });

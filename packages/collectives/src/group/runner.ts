@@ -5,8 +5,8 @@ import type { Backend, Operation, Run, Running, Settle } from '../backend.ts';
 import { type CollectiveCode, CollectiveError } from '../errors.ts';
 import type { FlightEntry } from '../flight/entry.ts';
 import { FlightRecorder } from '../flight/recorder.ts';
+import type { Admission } from './admission.ts';
 import { callSite, inCallAt } from './call-site.ts';
-import type { Calls } from './calls.ts';
 import { type CapturedStep, CapturedSteps, captureNow } from './captured.ts';
 import { CallQueue } from './queue.ts';
 import type { GroupState } from './state.ts';
@@ -17,16 +17,16 @@ export class Runner {
   readonly #backend: Backend;
   readonly #state: GroupState;
   /** For launches of captured steps, which are numbered here because no verb makes them. */
-  readonly #calls: Calls;
+  readonly #admission: Admission;
   /** Null if the backend keeps a flight record itself. */
   readonly #recorder: FlightRecorder | null;
   readonly #captured: CapturedSteps;
   readonly #queue = new CallQueue();
 
-  constructor(backend: Backend, state: GroupState, calls: Calls) {
+  constructor(backend: Backend, state: GroupState, admission: Admission) {
     this.#backend = backend;
     this.#state = state;
-    this.#calls = calls;
+    this.#admission = admission;
     this.#recorder = backend.flightRecord === undefined ? new FlightRecorder() : null;
     this.#captured = new CapturedSteps(backend, (step, stream) => this.#runCaptured(step, stream));
   }
@@ -148,8 +148,14 @@ export class Runner {
       this.#state.checkOpen('capturedStep');
       this.#queue.waitUntilFree();
       const isFirst = step.runs++ === 0;
-      const { timeoutMs } = this.#calls;
-      const run: Run = { seq: this.#calls.reserve(), timeoutMs, contents: step.contents, isFirst, stream };
+      const { timeoutMs } = this.#admission;
+      const run: Run = {
+        seq: this.#admission.reserve(),
+        timeoutMs,
+        contents: step.contents,
+        isFirst,
+        stream,
+      };
       record = this.#recorder?.enterRun(run);
       return this.#backend.captures!.run(run, (error) => {
         record?.(error);

@@ -1,7 +1,7 @@
 import { badColor, badKey, badMembers, mismatch } from '../errors.ts';
 import { shown } from '../options/errors.ts';
 import { allGatherObject } from '../verbs/objects.ts';
-import type { Calls } from './calls.ts';
+import type { Admission } from './admission.ts';
 import { mapSteps, type Steps } from './steps.ts';
 
 /** One rank's contribution. `call` must be the same on all ranks. */
@@ -15,27 +15,27 @@ interface Entry {
  * Returns the steps that find the members of this rank's new group, in the order of their new ranks; null if
  * it is in none. Collective.
  */
-export function membersByColor(calls: Calls, color: number | null, key: number): Steps<number[] | null> {
-  if (color !== null && !Number.isSafeInteger(color)) throw calls.error(badColor(shown(color)));
-  if (!Number.isFinite(key)) throw calls.error(badKey(shown(key)));
-  return members(calls, { call: 'split', color, key });
+export function membersByColor(group: Admission, color: number | null, key: number): Steps<number[] | null> {
+  if (color !== null && !Number.isSafeInteger(color)) throw group.error(badColor(shown(color)));
+  if (!Number.isFinite(key)) throw group.error(badKey(shown(key)));
+  return members(group, { call: 'split', color, key });
 }
 
 /** Like membersByColor(), but from a list of ranks that is the same on all ranks. */
-export function membersByList(calls: Calls, ranks: readonly number[]): Steps<number[] | null> {
-  const isRank = (rank: number) => Number.isInteger(rank) && rank >= 0 && rank < calls.size;
+export function membersByList(group: Admission, ranks: readonly number[]): Steps<number[] | null> {
+  const isRank = (rank: number) => Number.isInteger(rank) && rank >= 0 && rank < group.size;
   const isList = Array.isArray(ranks) && ranks.length > 0 && ranks.every(isRank);
-  if (!isList || new Set(ranks).size < ranks.length) throw calls.error(badMembers(calls.size, shown(ranks)));
-  const key = ranks.indexOf(calls.rank);
-  return members(calls, { call: `subgroup [${ranks.join(', ')}]`, color: key < 0 ? null : 0, key });
+  if (!isList || new Set(ranks).size < ranks.length) throw group.error(badMembers(group.size, shown(ranks)));
+  const key = ranks.indexOf(group.rank);
+  return members(group, { call: `subgroup [${ranks.join(', ')}]`, color: key < 0 ? null : 0, key });
 }
 
-function members(calls: Calls, mine: Entry): Steps<number[] | null> {
-  const { seq } = calls;
-  return mapSteps(allGatherObject(calls, mine, {}), (entries) => {
+function members(group: Admission, mine: Entry): Steps<number[] | null> {
+  const { seq } = group;
+  return mapSteps(allGatherObject(group, mine, {}), (entries) => {
     const sideOf = (rank: number) => ({ rank, signature: (entries[rank] as Entry).call });
     const other = entries.findIndex(({ call }) => call !== entries[0]?.call);
-    if (other >= 0) throw calls.error(mismatch(mine.call.split(' ')[0]!, seq, sideOf(0), sideOf(other)));
+    if (other >= 0) throw group.error(mismatch(mine.call.split(' ')[0]!, seq, sideOf(0), sideOf(other)));
     if (mine.color === null) return null;
     const sameColor = entries.flatMap(({ color }, rank) => (color === mine.color ? [rank] : []));
     return sameColor.sort((a, b) => entries[a]!.key - entries[b]!.key || a - b);

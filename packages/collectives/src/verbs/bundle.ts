@@ -3,8 +3,8 @@
 // only on lengths and dtypes.
 import type { CollectiveOperation } from '../backend.ts';
 import { listLengthsDiffer } from '../errors.ts';
+import type { Admission } from '../group/admission.ts';
 import type { BufferView } from '../group/buffer.ts';
-import type { Calls } from '../group/calls.ts';
 import { allocPacked, bundlesOf, type Packed, pack, packingOf, unpack } from '../group/pack.ts';
 import type { Steps } from '../group/steps.ts';
 
@@ -32,7 +32,7 @@ export type OperationOf = (
  * together. A role is null if this rank has no such buffers.
  */
 export function bundled(
-  calls: Calls,
+  group: Admission,
   verb: string,
   parts: readonly BufferView[],
   roles: readonly (Role | null)[],
@@ -40,11 +40,11 @@ export function bundled(
 ): Steps<void> {
   for (const role of roles) {
     if (role !== null && role.views.length !== parts.length)
-      throw calls.error(listLengthsDiffer(verb, parts.length, role.views.length));
+      throw group.error(listLengthsDiffer(verb, parts.length, role.views.length));
   }
   const viewsAt = (index: number) => roles.map((role) => role?.views[index] ?? null);
-  for (const index of parts.keys()) calls.check(operationOf(viewsAt(index), calls.seq, 0));
-  calls.tell(
+  for (const index of parts.keys()) group.check(operationOf(viewsAt(index), group.seq, 0));
+  group.tell(
     verb,
     roles.flatMap((role) => (role?.isWritten ? role.views : [])),
   );
@@ -52,7 +52,7 @@ export function bundled(
   const results: Packed[] = [];
   const operations = bundlesOf(parts).map((indexes) => {
     if (indexes.length === 1)
-      return calls.acceptTold(operationOf(viewsAt(indexes[0] as number), calls.seq, 0));
+      return group.acceptTold(operationOf(viewsAt(indexes[0] as number), group.seq, 0));
     const views = roles.map((role) => {
       if (role === null) return null;
       const packed = allocPacked(
@@ -64,7 +64,7 @@ export function bundled(
       return packed.whole;
     });
     const packing = packingOf(indexes.map((index) => parts[index] as BufferView));
-    return calls.acceptTold(operationOf(views, calls.seq, packing));
+    return group.acceptTold(operationOf(views, group.seq, packing));
   });
   return { operations, finish: () => results.forEach(unpack), isFenceable: results.length === 0 };
 }

@@ -1,8 +1,8 @@
 // Checks of arguments that are lists of buffers.
 
 import { type Failure, listDtypesDiffer, listMemoryHidden, wrongListLength } from '../errors.ts';
+import type { Admission } from '../group/admission.ts';
 import { asBuffer, type BufferLike, type BufferView } from '../group/buffer.ts';
-import type { Calls } from '../group/calls.ts';
 import type { Buffers } from '../options/options.ts';
 
 export function isList(buffers: Buffers): buffers is readonly BufferLike[] {
@@ -19,14 +19,14 @@ export function viewsOf(list: readonly BufferLike[], verb: string): BufferView[]
 
 /** Returns views of a list with one part for each rank. Throws if they cannot be packed into one buffer. */
 export function listOf(
-  calls: Calls,
+  group: Admission,
   verb: string,
   side: 'input' | 'output',
   list: readonly BufferLike[],
 ): BufferView[] {
   const members = viewsOf(list, verb);
-  const fault = listFault(calls.size, verb, side, members);
-  if (fault !== null) throw calls.error(fault);
+  const fault = listFault(group.size, verb, side, members);
+  if (fault !== null) throw group.error(fault);
   return members;
 }
 

@@ -1,8 +1,8 @@
 // send, recv and batch: messages from one rank to another.
 import type { Recv, Send } from '../backend.ts';
 import { badRank } from '../errors.ts';
+import type { Admission } from '../group/admission.ts';
 import { asBuffer, type BufferLike } from '../group/buffer.ts';
-import type { Calls } from '../group/calls.ts';
 import type { LastStep } from '../group/steps.ts';
 import { badTag, shown, unknownOptions, wrongOption } from '../options/errors.ts';
 import { checkOptions } from '../options/known-options.ts';
@@ -21,80 +21,84 @@ import {
  */
 export const maxTag = 2 ** 29 - 1;
 
-export function send(calls: Calls, buffer: BufferLike, to: number, options: MessageOptions): Send {
-  checkOptions(calls, 'send', options);
-  return calls.acceptMessage(sendOf(calls, buffer, to, options));
+export function send(group: Admission, buffer: BufferLike, to: number, options: MessageOptions): Send {
+  checkOptions(group, 'send', options);
+  return group.acceptMessage(sendOf(group, buffer, to, options));
 }
 
-export function recv(calls: Calls, buffer: BufferLike, from: Source, options: MessageOptions): Recv {
-  checkOptions(calls, 'recv', options);
-  return calls.acceptMessage(recvOf(calls, buffer, from, options));
+export function recv(group: Admission, buffer: BufferLike, from: Source, options: MessageOptions): Recv {
+  checkOptions(group, 'recv', options);
+  return group.acceptMessage(recvOf(group, buffer, from, options));
 }
 
 /** Returns the steps of a batch. Its value is the other side's rank of each message. */
-export function batch(calls: Calls, messages: readonly Message[], options: CallOptions): LastStep<number[]> {
-  checkOptions(calls, 'batch', options);
-  checkMessages(calls, messages);
+export function batch(
+  group: Admission,
+  messages: readonly Message[],
+  options: CallOptions,
+): LastStep<number[]> {
+  checkOptions(group, 'batch', options);
+  checkMessages(group, messages);
   const operationOf = (message: Message) => {
     const { tag = 0 } = message;
-    if ('send' in message) return sendOf(calls, message.send, message.to, { ...options, tag });
-    return recvOf(calls, message.recv, message.from, { ...options, tag });
+    if ('send' in message) return sendOf(group, message.send, message.to, { ...options, tag });
+    return recvOf(group, message.recv, message.from, { ...options, tag });
   };
   const written = messages.flatMap((message) => {
     const operation = operationOf(message);
-    calls.check(operation);
+    group.check(operation);
     return operation.verb === 'recv' ? [operation.buffer] : [];
   });
-  calls.tell('recv', written);
-  const operations = messages.map((message) => calls.countMessage(operationOf(message)));
+  group.tell('recv', written);
+  const operations = messages.map((message) => group.countMessage(operationOf(message)));
   return { operations, finish: (sources) => operations.map(({ peer }, index) => sources[index] ?? peer) };
 }
 
 const expectedMessages = 'a list of { send, to, tag } and { recv, from, tag }';
 const foreignNames = { dst: 'to', src: 'from', peer: 'to or from', group_peer: 'to or from' };
 
-function checkMessages(calls: Calls, messages: readonly Message[]): void {
+function checkMessages(group: Admission, messages: readonly Message[]): void {
   if (!Array.isArray(messages))
-    throw calls.error(wrongOption('batch', 'messages', expectedMessages, messages));
+    throw group.error(wrongOption('batch', 'messages', expectedMessages, messages));
   for (const [index, message] of messages.entries()) {
     const isObject = typeof message === 'object' && message !== null;
     const isSend = isObject && 'send' in message;
     if (!isSend && !(isObject && 'recv' in message))
-      throw calls.error(
+      throw group.error(
         wrongOption('batch', `message ${index}`, '{ send, to, tag } or { recv, from, tag }', message),
       );
     const names = isSend ? ['send', 'to', 'tag'] : ['recv', 'from', 'tag'];
     const fault = unknownOption(message, names, foreignNames);
-    if (fault !== null) throw calls.error(unknownOptions('batch', `${fault} (message ${index})`));
+    if (fault !== null) throw group.error(unknownOptions('batch', `${fault} (message ${index})`));
   }
 }
 
-function sendOf(calls: Calls, like: BufferLike, peer: number, options: MessageOptions): Send {
+function sendOf(group: Admission, like: BufferLike, peer: number, options: MessageOptions): Send {
   const buffer = asBuffer(like, 'send');
-  const { timeoutMs = calls.timeoutMs } = options;
-  const tag = tagOf(calls, 'send', options);
-  return { verb: 'send', seq: calls.messageSeq('send', peer), timeoutMs, buffer, peer, tag };
+  const { timeoutMs = group.timeoutMs } = options;
+  const tag = tagOf(group, 'send', options);
+  return { verb: 'send', seq: group.messageSeq('send', peer), timeoutMs, buffer, peer, tag };
 }
 
-function recvOf(calls: Calls, like: BufferLike, from: Source, options: MessageOptions): Recv {
+function recvOf(group: Admission, like: BufferLike, from: Source, options: MessageOptions): Recv {
   const buffer = asBuffer(like, 'recv');
-  const { timeoutMs = calls.timeoutMs } = options;
-  const tag = tagOf(calls, 'recv', options);
-  const peer = peerOf(calls, 'recv', from);
-  return { verb: 'recv', seq: calls.messageSeq('recv', peer), timeoutMs, buffer, peer, tag };
+  const { timeoutMs = group.timeoutMs } = options;
+  const tag = tagOf(group, 'recv', options);
+  const peer = peerOf(group, 'recv', from);
+  return { verb: 'recv', seq: group.messageSeq('recv', peer), timeoutMs, buffer, peer, tag };
 }
 
 /**
  * Returns the peer of a receive as operations name it, with -1 for any rank. Throws if the caller itself
  * passes -1.
  */
-export function peerOf(calls: Calls, verb: string, from: Source): number {
+export function peerOf(group: Admission, verb: string, from: Source): number {
   if (from === anySource) return -1;
   if (typeof from === 'number' && from >= 0) return from;
-  throw calls.error(badRank(verb, 'peer', shown(from), calls.size));
+  throw group.error(badRank(verb, 'peer', shown(from), group.size));
 }
 
-export function tagOf(calls: Calls, verb: string, { tag = 0 }: MessageOptions): number {
+export function tagOf(group: Admission, verb: string, { tag = 0 }: MessageOptions): number {
   if (Number.isInteger(tag) && tag >= 0 && tag <= maxTag) return tag;
-  throw calls.error(badTag(verb, tag, maxTag));
+  throw group.error(badTag(verb, tag, maxTag));
 }

@@ -1,17 +1,17 @@
 // A barrier in which every rank hears from every other rank directly. At the deadline each rank therefore
 // knows all missing ranks, while a fast barrier knows only those that it exchanges messages with.
 import type { AllToAll } from '../backend.ts';
+import type { Admission } from '../group/admission.ts';
 import { asBuffer } from '../group/buffer.ts';
-import type { Calls } from '../group/calls.ts';
 import { checkOptions } from '../options/known-options.ts';
 import type { CollectiveOptions } from '../options/options.ts';
 
-export function monitoredBarrier(calls: Calls, options: CollectiveOptions): AllToAll {
-  checkOptions(calls, 'monitoredBarrier', options);
-  const { timeoutMs = calls.timeoutMs, label } = options;
-  const { seq, size } = calls;
+export function monitoredBarrier(group: Admission, options: CollectiveOptions): AllToAll {
+  checkOptions(group, 'monitoredBarrier', options);
+  const { timeoutMs = group.timeoutMs, label } = options;
+  const { seq, size } = group;
   const ones = new Array<number>(size).fill(1);
-  return calls.accept({
+  return group.accept({
     verb: 'allToAll',
     seq,
     timeoutMs,

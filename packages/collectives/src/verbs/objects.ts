@@ -11,8 +11,8 @@ import {
   unreadableObject,
   verbNotSupported,
 } from '../errors.ts';
+import type { Admission } from '../group/admission.ts';
 import { asBuffer, type BufferView } from '../group/buffer.ts';
-import type { Calls } from '../group/calls.ts';
 import { rankFault } from '../group/check.ts';
 import type { EarlierStep, LastStep, Steps } from '../group/steps.ts';
 import { checkOptions } from '../options/known-options.ts';
@@ -31,70 +31,74 @@ export const maxObjectBytes = 2 ** 30;
 const headerTag = 2 ** 30;
 const bytesTag = headerTag + 2 ** 29;
 
-export function broadcastObject<T>(calls: Calls, value: T | undefined, options: RootOptions): Steps<T> {
+export function broadcastObject<T>(group: Admission, value: T | undefined, options: RootOptions): Steps<T> {
   const verb = 'broadcastObject';
-  checkOptions(calls, verb, options);
-  const { timeoutMs = calls.timeoutMs, label, root = 0 } = options;
-  checkRoot(calls, verb, root);
-  const mine = calls.rank === root ? encode(calls, verb, value) : null;
+  checkOptions(group, verb, options);
+  const { timeoutMs = group.timeoutMs, label, root = 0 } = options;
+  checkRoot(group, verb, root);
+  const mine = group.rank === root ? encode(group, verb, value) : null;
   const lengths = Uint32Array.of(mine?.length ?? 0);
   const operationOf = (buffer: BufferView, seq: number): Broadcast => {
     return { verb: 'broadcast', seq, timeoutMs, packing: 0, label, buffer, root };
   };
-  return twoSteps(calls, verb, operationOf(asBuffer(lengths), calls.seq), 'broadcast', (seq) => {
-    const bytes = mine ?? new Uint8Array(checked(calls, verb, lengths));
-    return { operations: [operationOf(asBuffer(bytes), seq)], finish: () => decode<T>(calls, verb, bytes) };
+  return twoSteps(group, verb, operationOf(asBuffer(lengths), group.seq), 'broadcast', (seq) => {
+    const bytes = mine ?? new Uint8Array(checked(group, verb, lengths));
+    return { operations: [operationOf(asBuffer(bytes), seq)], finish: () => decode<T>(group, verb, bytes) };
   });
 }
 
-export function allGatherObject<T>(calls: Calls, value: T, options: CollectiveOptions): Steps<T[]> {
+export function allGatherObject<T>(group: Admission, value: T, options: CollectiveOptions): Steps<T[]> {
   const verb = 'allGatherObject';
-  checkOptions(calls, verb, options);
-  const { timeoutMs = calls.timeoutMs, label } = options;
-  const bytes = encode(calls, verb, value);
-  const { header, lengths } = headerOf(calls, bytes.length, timeoutMs, label);
-  return twoSteps(calls, verb, header, 'allGather', (seq) => {
-    const all = new Uint8Array(checked(calls, verb, lengths));
+  checkOptions(group, verb, options);
+  const { timeoutMs = group.timeoutMs, label } = options;
+  const bytes = encode(group, verb, value);
+  const { header, lengths } = headerOf(group, bytes.length, timeoutMs, label);
+  return twoSteps(group, verb, header, 'allGather', (seq) => {
+    const all = new Uint8Array(checked(group, verb, lengths));
     const [input, output] = [asBuffer(bytes), asBuffer(all)];
     const counts = countsOf(lengths);
     const body: AllGather = { verb: 'allGather', seq, timeoutMs, packing: 0, label, input, output, counts };
-    return { operations: [body], finish: () => decodeAll<T>(calls, verb, all, lengths) };
+    return { operations: [body], finish: () => decodeAll<T>(group, verb, all, lengths) };
   });
 }
 
-export function gatherObject<T>(calls: Calls, value: T, options: RootOptions): Steps<T[] | null> {
+export function gatherObject<T>(group: Admission, value: T, options: RootOptions): Steps<T[] | null> {
   const verb = 'gatherObject';
-  checkOptions(calls, verb, options);
-  const { timeoutMs = calls.timeoutMs, label, root = 0 } = options;
-  checkRoot(calls, verb, root);
-  const bytes = encode(calls, verb, value);
-  const { header, lengths } = headerOf(calls, bytes.length, timeoutMs, label);
+  checkOptions(group, verb, options);
+  const { timeoutMs = group.timeoutMs, label, root = 0 } = options;
+  checkRoot(group, verb, root);
+  const bytes = encode(group, verb, value);
+  const { header, lengths } = headerOf(group, bytes.length, timeoutMs, label);
   const bodyOf = (seq: number, all: Uint8Array | null): Gather => {
     const [input, output] = [asBuffer(bytes), all && asBuffer(all)];
     const counts = countsOf(lengths);
     return { verb: 'gather', seq, timeoutMs, packing: 0, label, input, output, counts, root };
   };
-  return twoSteps(calls, verb, header, 'gather', (seq) => {
-    const length = checked(calls, verb, lengths);
-    const all = calls.rank === root ? new Uint8Array(length) : null;
+  return twoSteps(group, verb, header, 'gather', (seq) => {
+    const length = checked(group, verb, lengths);
+    const all = group.rank === root ? new Uint8Array(length) : null;
     return {
       operations: [bodyOf(seq, all)],
-      finish: () => all && decodeAll<T>(calls, verb, all, lengths),
+      finish: () => all && decodeAll<T>(group, verb, all, lengths),
     };
   });
 }
 
-export function scatterObject<T>(calls: Calls, values: readonly T[] | null, options: RootOptions): Steps<T> {
+export function scatterObject<T>(
+  group: Admission,
+  values: readonly T[] | null,
+  options: RootOptions,
+): Steps<T> {
   const verb = 'scatterObject';
-  checkOptions(calls, verb, options);
-  const { timeoutMs = calls.timeoutMs, label, root = 0 } = options;
-  checkRoot(calls, verb, root);
-  const isRoot = calls.rank === root;
-  if (isRoot && values?.length !== calls.size)
-    throw calls.error(missingValues(verb, calls.size, values?.length));
-  const all = isRoot ? (values as readonly T[]).map((value) => encode(calls, verb, value)) : null;
-  const lengths = Uint32Array.from({ length: calls.size }, (_, rank) => all?.[rank]?.length ?? 0);
-  const { rank, seq } = calls;
+  checkOptions(group, verb, options);
+  const { timeoutMs = group.timeoutMs, label, root = 0 } = options;
+  checkRoot(group, verb, root);
+  const isRoot = group.rank === root;
+  if (isRoot && values?.length !== group.size)
+    throw group.error(missingValues(verb, group.size, values?.length));
+  const all = isRoot ? (values as readonly T[]).map((value) => encode(group, verb, value)) : null;
+  const lengths = Uint32Array.from({ length: group.size }, (_, rank) => all?.[rank]?.length ?? 0);
+  const { rank, seq } = group;
   const header: Broadcast = {
     verb: 'broadcast',
     seq,
@@ -104,8 +108,8 @@ export function scatterObject<T>(calls: Calls, values: readonly T[] | null, opti
     buffer: asBuffer(lengths),
     root,
   };
-  return twoSteps(calls, verb, header, 'scatter', (seq) => {
-    checked(calls, verb, lengths);
+  return twoSteps(group, verb, header, 'scatter', (seq) => {
+    checked(group, verb, lengths);
     const bytes = new Uint8Array(lengths[rank] as number);
     const body: Scatter = {
       verb: 'scatter',
@@ -118,45 +122,50 @@ export function scatterObject<T>(calls: Calls, values: readonly T[] | null, opti
       counts: countsOf(lengths),
       root,
     };
-    return { operations: [body], finish: () => decode<T>(calls, verb, bytes) };
+    return { operations: [body], finish: () => decode<T>(group, verb, bytes) };
   });
 }
 
-export function sendObject<T>(calls: Calls, value: T, peer: number, options: MessageOptions): Steps<void> {
-  checkOptions(calls, 'sendObject', options);
-  const { timeoutMs = calls.timeoutMs } = options;
-  const tag = headerTag + tagOf(calls, 'sendObject', options);
-  const bytes = encode(calls, 'sendObject', value);
-  const seq = calls.messageSeq('send', peer);
-  const bodyTag = bytesTag + (calls.nextObject() % (maxTag + 1));
+export function sendObject<T>(
+  group: Admission,
+  value: T,
+  peer: number,
+  options: MessageOptions,
+): Steps<void> {
+  checkOptions(group, 'sendObject', options);
+  const { timeoutMs = group.timeoutMs } = options;
+  const tag = headerTag + tagOf(group, 'sendObject', options);
+  const bytes = encode(group, 'sendObject', value);
+  const seq = group.messageSeq('send', peer);
+  const bodyTag = bytesTag + (group.nextObject() % (maxTag + 1));
   const header = Uint32Array.of(bytes.length, bodyTag);
   const common = { verb: 'send', timeoutMs, peer } as const;
   const first: Send = { ...common, seq, buffer: asBuffer(header), tag };
   const second: Send = { ...common, seq: seq + 1, buffer: asBuffer(bytes), tag: bodyTag };
-  return { operations: [calls.acceptMessage(first), calls.acceptMessage(second)], finish: () => {} };
+  return { operations: [group.acceptMessage(first), group.acceptMessage(second)], finish: () => {} };
 }
 
-export function recvObject<T>(calls: Calls, from: Source, options: MessageOptions): Steps<Received<T>> {
+export function recvObject<T>(group: Admission, from: Source, options: MessageOptions): Steps<Received<T>> {
   const verb = 'recvObject';
-  checkOptions(calls, verb, options);
-  const { timeoutMs = calls.timeoutMs } = options;
-  const tag = headerTag + tagOf(calls, verb, options);
-  const peer = peerOf(calls, verb, from);
+  checkOptions(group, verb, options);
+  const { timeoutMs = group.timeoutMs } = options;
+  const tag = headerTag + tagOf(group, verb, options);
+  const peer = peerOf(group, verb, from);
   const header = new Uint32Array(2);
   const common = { verb: 'recv', timeoutMs } as const;
-  const seq = calls.messageSeq('recv', peer);
+  const seq = group.messageSeq('recv', peer);
   const first: Recv = { ...common, seq, buffer: asBuffer(header), peer, tag };
   return {
-    operations: [calls.acceptMessage(first)],
+    operations: [group.acceptMessage(first)],
     more: ([source]) => {
       const [length, bodyTag] = header as unknown as [number, number];
-      const bytes = new Uint8Array(checked(calls, verb, [length]));
+      const bytes = new Uint8Array(checked(group, verb, [length]));
       const peer = source as number;
-      const seq = calls.messageSeq('recv', peer);
+      const seq = group.messageSeq('recv', peer);
       const second: Recv = { ...common, seq, buffer: asBuffer(bytes), peer, tag: bodyTag };
       return {
-        operations: [calls.acceptMessage(second)],
-        finish: () => ({ value: decode<T>(calls, verb, bytes), source: peer }),
+        operations: [group.acceptMessage(second)],
+        finish: () => ({ value: decode<T>(group, verb, bytes), source: peer }),
       };
     },
   };
@@ -165,16 +174,16 @@ export function recvObject<T>(calls: Calls, from: Source, options: MessageOption
 /**
  * Checks the root before the header is sent: if the header is an allGather, only the second step has a root.
  */
-function checkRoot(calls: Calls, verb: string, root: number): void {
-  const fault = rankFault(calls, verb, 'root', root);
-  if (fault !== null) throw calls.error(fault);
+function checkRoot(group: Admission, verb: string, root: number): void {
+  const fault = rankFault(group, verb, 'root', root);
+  if (fault !== null) throw group.error(fault);
 }
 
 /** Returns the first step of a gathering call: an allGather of the ranks' lengths. */
-function headerOf(calls: Calls, length: number, timeoutMs: number, label: string | undefined) {
-  const lengths = new Uint32Array(calls.size);
+function headerOf(group: Admission, length: number, timeoutMs: number, label: string | undefined) {
+  const lengths = new Uint32Array(group.size);
   const [input, output] = [asBuffer(Uint32Array.of(length)), asBuffer(lengths)];
-  const { seq } = calls;
+  const { seq } = group;
   const header: AllGather = {
     verb: 'allGather',
     seq,
@@ -193,35 +202,35 @@ function headerOf(calls: Calls, length: number, timeoutMs: number, label: string
  * called in the meantime come after both.
  */
 function twoSteps<T>(
-  calls: Calls,
+  group: Admission,
   verb: string,
   header: Broadcast | AllGather,
   bodyVerb: Verb,
   more: (seq: number) => LastStep<T>,
 ): EarlierStep<T> {
-  const { verbs } = calls.supports;
-  if (!verbs.includes(bodyVerb)) throw calls.error(verbNotSupported(verb, calls.backend, verbs));
-  calls.accept(header);
-  const seq = calls.reserve();
+  const { verbs } = group.supports;
+  if (!verbs.includes(bodyVerb)) throw group.error(verbNotSupported(verb, group.backend, verbs));
+  group.accept(header);
+  const seq = group.reserve();
   return { operations: [header], more: () => more(seq) };
 }
 
-function encode(calls: Calls, verb: string, value: unknown): Uint8Array {
+function encode(group: Admission, verb: string, value: unknown): Uint8Array {
   let bytes: Uint8Array;
   try {
     bytes = serialize(value);
   } catch (cause) {
-    throw calls.error(notCloneable(verb, (cause as Error).message), { cause });
+    throw group.error(notCloneable(verb, (cause as Error).message), { cause });
   }
-  checked(calls, verb, [bytes.length]);
+  checked(group, verb, [bytes.length]);
   return bytes;
 }
 
 /** Returns the sum of the lengths. Throws if it exceeds maxObjectBytes. */
-function checked(calls: Calls, verb: string, lengths: Iterable<number>): number {
+function checked(group: Admission, verb: string, lengths: Iterable<number>): number {
   let sum = 0;
   for (const length of lengths) sum += length;
-  if (sum > maxObjectBytes) throw calls.error(objectTooLarge(verb, sum, maxObjectBytes));
+  if (sum > maxObjectBytes) throw group.error(objectTooLarge(verb, sum, maxObjectBytes));
   return sum;
 }
 
@@ -229,19 +238,19 @@ function countsOf(lengths: Uint32Array): number[] | null {
   return lengths.every((length) => length === lengths[0]) ? null : [...lengths];
 }
 
-function decode<T>(calls: Calls, verb: string, bytes: Uint8Array): T {
+function decode<T>(group: Admission, verb: string, bytes: Uint8Array): T {
   try {
     return deserialize(bytes) as T;
   } catch (cause) {
-    throw calls.error(unreadableObject(verb, (cause as Error).message), { cause });
+    throw group.error(unreadableObject(verb, (cause as Error).message), { cause });
   }
 }
 
-function decodeAll<T>(calls: Calls, verb: string, all: Uint8Array, lengths: Uint32Array): T[] {
+function decodeAll<T>(group: Admission, verb: string, all: Uint8Array, lengths: Uint32Array): T[] {
   let from = 0;
   return Array.from(lengths, (length) => {
     from += length;
     // A copy, because typed arrays in the value would be views of `all`, and values must not share memory.
-    return decode<T>(calls, verb, all.slice(from - length, from));
+    return decode<T>(group, verb, all.slice(from - length, from));
   });
 }

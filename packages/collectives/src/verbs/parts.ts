@@ -3,8 +3,8 @@
 // buffers.
 import type { AllGather, CollectiveOperation, Gather, ReduceScatter, Scatter } from '../backend.ts';
 import { countsOfMany, wrongCount, wrongListPart } from '../errors.ts';
+import type { Admission } from '../group/admission.ts';
 import { asBuffer, type BufferView } from '../group/buffer.ts';
-import type { Calls } from '../group/calls.ts';
 import { countsFault } from '../group/check.ts';
 import { allocPacked, type Packed, pack, unpack } from '../group/pack.ts';
 import type { Call } from '../group/steps.ts';
@@ -17,63 +17,63 @@ import { isReproducible, reproducibleReduceScatter } from './reproducible.ts';
 
 type Counts = readonly number[] | null;
 
-export function allGather(calls: Calls, from: Buffers, to: Buffers, options: CountsOptions): Call<void> {
-  checkOptions(calls, 'allGather', options);
-  const { timeoutMs = calls.timeoutMs, label, counts } = options;
+export function allGather(group: Admission, from: Buffers, to: Buffers, options: CountsOptions): Call<void> {
+  checkOptions(group, 'allGather', options);
+  const { timeoutMs = group.timeoutMs, label, counts } = options;
   const operationOf: OperationOf = (input, output, counts, seq, packing): AllGather => {
     return { verb: 'allGather', seq, timeoutMs, packing, label, input, output: output as BufferView, counts };
   };
-  return parted(calls, 'allGather', { part: from, whole: to, joins: true, counts }, operationOf);
+  return parted(group, 'allGather', { part: from, whole: to, joins: true, counts }, operationOf);
 }
 
 export function gather(
-  calls: Calls,
+  group: Admission,
   from: Buffers,
   to: Buffers | null,
   options: RootOptions & CountsOptions,
 ): Call<void> {
-  checkOptions(calls, 'gather', options);
-  const { timeoutMs = calls.timeoutMs, label, root = 0, counts } = options;
+  checkOptions(group, 'gather', options);
+  const { timeoutMs = group.timeoutMs, label, root = 0, counts } = options;
   const operationOf: OperationOf = (input, output, counts, seq, packing): Gather => {
     return { verb: 'gather', seq, timeoutMs, packing, label, input, output, counts, root };
   };
-  return parted(calls, 'gather', { part: from, whole: to, joins: true, counts }, operationOf);
+  return parted(group, 'gather', { part: from, whole: to, joins: true, counts }, operationOf);
 }
 
 export function scatter(
-  calls: Calls,
+  group: Admission,
   from: Buffers | null,
   to: Buffers,
   options: RootOptions & CountsOptions,
 ): Call<void> {
-  checkOptions(calls, 'scatter', options);
-  const { timeoutMs = calls.timeoutMs, label, root = 0, counts } = options;
+  checkOptions(group, 'scatter', options);
+  const { timeoutMs = group.timeoutMs, label, root = 0, counts } = options;
   const operationOf: OperationOf = (output, input, counts, seq, packing): Scatter => {
     return { verb: 'scatter', seq, timeoutMs, packing, label, input, output, counts, root };
   };
-  return parted(calls, 'scatter', { part: to, whole: from, joins: false, counts }, operationOf);
+  return parted(group, 'scatter', { part: to, whole: from, joins: false, counts }, operationOf);
 }
 
 export function reduceScatter(
-  calls: Calls,
+  group: Admission,
   from: Buffers | null,
   to: Buffers,
   options: ReduceOptions & CountsOptions,
 ): Call<void> {
-  checkReduceOptions(calls, 'reduceScatter', options);
+  checkReduceOptions(group, 'reduceScatter', options);
   if (isReproducible(options)) {
     if (!isList(to))
-      checkCounts(calls, 'reduceScatter', 'output', options.counts, asBuffer(to, 'reduceScatter').count);
-    return reproducibleReduceScatter(calls, from, to, countsOf(options.counts), options);
+      checkCounts(group, 'reduceScatter', 'output', options.counts, asBuffer(to, 'reduceScatter').count);
+    return reproducibleReduceScatter(group, from, to, countsOf(options.counts), options);
   }
-  const { timeoutMs = calls.timeoutMs, label, op = 'sum', counts } = options;
+  const { timeoutMs = group.timeoutMs, label, op = 'sum', counts } = options;
   const factor = options.factor ?? defaultFactor(op);
   const operationOf: OperationOf = (output, whole, counts, seq, packing): ReduceScatter => {
     const input = whole as BufferView;
     return { verb: 'reduceScatter', seq, timeoutMs, packing, label, input, output, counts, op, factor };
   };
   if (from === null) asBuffer(from as never, 'reduceScatter'); // refuses it
-  return parted(calls, 'reduceScatter', { part: to, whole: from, joins: false, counts }, operationOf);
+  return parted(group, 'reduceScatter', { part: to, whole: from, joins: false, counts }, operationOf);
 }
 
 type OperationOf = (
@@ -94,31 +94,31 @@ interface Sides {
 }
 
 function parted(
-  calls: Calls,
+  group: Admission,
   verb: CollectiveOperation['verb'],
   sides: Sides,
   operationOf: OperationOf,
 ): Call<void> {
   const { part: parts, whole, joins } = sides;
-  if (isList(parts)) return many(calls, verb, sides, parts, operationOf);
+  if (isList(parts)) return many(group, verb, sides, parts, operationOf);
   const part = asBuffer(parts, verb);
-  checkCounts(calls, verb, joins ? 'input' : 'output', sides.counts, part.count);
+  checkCounts(group, verb, joins ? 'input' : 'output', sides.counts, part.count);
   if (whole === null || !isList(whole)) {
     const view = whole === null ? null : asBuffer(whole, verb);
-    return calls.accept(operationOf(part, view, countsOf(sides.counts), calls.seq, 0));
+    return group.accept(operationOf(part, view, countsOf(sides.counts), group.seq, 0));
   }
   const side = joins ? 'output' : 'input';
-  const list = allocPacked(listOf(calls, verb, side, whole));
+  const list = allocPacked(listOf(group, verb, side, whole));
   // If only the root has the list, the other ranks cannot know that its parts differ.
   const isEverywhere = verb === 'allGather' || verb === 'reduceScatter';
   const counts = countsOf(
     sides.counts ?? (isEverywhere ? list.members.map(({ count }) => count) : undefined),
   );
-  const operation = operationOf(part, list.whole, counts, calls.seq, 0);
-  checkList(calls, verb, side, list, counts, part.count);
-  calls.check(operation);
-  calls.tell(verb, joins ? list.members : [part]);
-  calls.acceptTold(operation);
+  const operation = operationOf(part, list.whole, counts, group.seq, 0);
+  checkList(group, verb, side, list, counts, part.count);
+  group.check(operation);
+  group.tell(verb, joins ? list.members : [part]);
+  group.acceptTold(operation);
   if (joins) return { operations: [operation], finish: () => unpack(list) };
   pack(list);
   return operation;
@@ -126,17 +126,17 @@ function parted(
 
 /** Checks the counts before countsOf(), which drops them if they are all equal. */
 function checkCounts(
-  calls: Calls,
+  group: Admission,
   verb: CollectiveOperation['verb'],
   side: 'input' | 'output',
   counts: readonly number[] | undefined,
   partCount: number,
 ): void {
-  const own = counts?.[calls.rank] ?? partCount;
+  const own = counts?.[group.rank] ?? partCount;
   const fault =
-    countsFault(calls, verb, 'counts', counts ?? null) ??
+    countsFault(group, verb, 'counts', counts ?? null) ??
     (own === partCount ? null : wrongCount(verb, side, own, partCount));
-  if (fault !== null) throw calls.error(fault);
+  if (fault !== null) throw group.error(fault);
 }
 
 /** Returns null if all counts are equal. */
@@ -145,7 +145,7 @@ function countsOf(counts: readonly number[] | undefined): Counts {
 }
 
 function checkList(
-  calls: Calls,
+  group: Admission,
   verb: string,
   side: 'input' | 'output',
   { members }: Packed,
@@ -155,24 +155,24 @@ function checkList(
   const expectedOf = (rank: number) => counts?.[rank] ?? partCount;
   const wrong = members.findIndex(({ count }, rank) => count !== expectedOf(rank));
   if (wrong < 0) return;
-  throw calls.error(wrongListPart(verb, side, wrong, expectedOf(wrong), members[wrong]!.count));
+  throw group.error(wrongListPart(verb, side, wrong, expectedOf(wrong), members[wrong]!.count));
 }
 
 function many(
-  calls: Calls,
+  group: Admission,
   verb: CollectiveOperation['verb'],
   { whole, joins, counts }: Sides,
   list: Parameters<typeof viewsOf>[0],
   operationOf: OperationOf,
 ): Call<void> {
-  if (counts !== undefined) throw calls.error(countsOfMany(verb));
+  if (counts !== undefined) throw group.error(countsOfMany(verb));
   const parts = viewsOf(list, verb);
   const wholes = whole === null ? null : viewsOf(isList(whole) ? whole : [whole], verb);
   const roles = [
     { views: parts, blocks: 1, isRead: joins, isWritten: !joins },
-    wholes && { views: wholes, blocks: calls.size, isRead: !joins, isWritten: joins },
+    wholes && { views: wholes, blocks: group.size, isRead: !joins, isWritten: joins },
   ];
-  return bundled(calls, verb, parts, roles, ([part, whole], seq, packing) =>
+  return bundled(group, verb, parts, roles, ([part, whole], seq, packing) =>
     operationOf(part as BufferView, whole ?? null, null, seq, packing),
   );
 }

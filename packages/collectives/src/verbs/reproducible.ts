@@ -11,8 +11,8 @@ import {
   tooManyAddends,
   wrongCount,
 } from '../errors.ts';
+import type { Admission } from '../group/admission.ts';
 import { asBuffer, type BufferView } from '../group/buffer.ts';
-import type { Calls } from '../group/calls.ts';
 import { digestOf } from '../group/pack.ts';
 import type { EarlierStep } from '../group/steps.ts';
 import type { Buffers, ReduceOptions } from '../options/options.ts';
@@ -29,48 +29,48 @@ export function isReproducible({ reproducible, contributions }: ReduceOptions): 
 
 /** Returns the steps of a reproducible reduction. `plain` is the operation that would be used otherwise. */
 export function reproducibleReduce(
-  calls: Calls,
+  group: Admission,
   plain: AllReduce | Reduce,
   { contributions }: ReduceOptions,
 ): EarlierStep<void> {
   const { verb, buffer } = plain;
-  calls.check(plain);
+  group.check(plain);
   const inputs = contributions?.map((contribution) => asBuffer(contribution, verb)) ?? [buffer];
   for (const { dtype, count } of inputs) {
-    if (dtype !== buffer.dtype) throw calls.error(dtypesDiffer(verb, dtype, buffer.dtype));
-    if (count !== buffer.count) throw calls.error(wrongCount(verb, 'input', buffer.count, count));
+    if (dtype !== buffer.dtype) throw group.error(dtypesDiffer(verb, dtype, buffer.dtype));
+    if (count !== buffer.count) throw group.error(wrongCount(verb, 'input', buffer.count, count));
   }
-  const grid = gridOf(calls, plain, inputs, buffer, [buffer.count]);
-  const hasResult = verb === 'allReduce' || plain.root === calls.rank;
+  const grid = gridOf(group, plain, inputs, buffer, [buffer.count]);
+  const hasResult = verb === 'allReduce' || plain.root === group.rank;
   const second = { ...plain, op: 'sum', buffer: grid.words } as const;
-  return steps(calls, plain, grid, second, grid.words, hasResult ? [0, buffer] : null);
+  return steps(group, plain, grid, second, grid.words, hasResult ? [0, buffer] : null);
 }
 
 export function reproducibleReduceScatter(
-  calls: Calls,
+  group: Admission,
   from: Buffers | null,
   to: Buffers,
   counts: readonly number[] | null,
-  { op = 'sum', factor = 1, contributions, label, timeoutMs = calls.timeoutMs }: ReduceOptions,
+  { op = 'sum', factor = 1, contributions, label, timeoutMs = group.timeoutMs }: ReduceOptions,
 ): EarlierStep<void> {
   const verb = 'reduceScatter';
-  if (isList(to) || (from !== null && isList(from))) throw calls.error(reproducibleList(verb));
+  if (isList(to) || (from !== null && isList(from))) throw group.error(reproducibleList(verb));
   const output = asBuffer(to, verb);
   const inputs = (contributions ?? [from as never]).map((input) => asBuffer(input, verb));
-  const blocks = counts ?? new Array<number>(calls.size).fill(output.count);
+  const blocks = counts ?? new Array<number>(group.size).fill(output.count);
   const all = blocks.reduce((sum, count) => sum + count, 0);
-  const common = { verb, seq: calls.seq, timeoutMs, packing: 0, label, output, counts, op, factor } as const;
+  const common = { verb, seq: group.seq, timeoutMs, packing: 0, label, output, counts, op, factor } as const;
   const plain: ReduceScatter = { ...common, input: { ...output, count: all, host: new Uint8Array() } };
-  for (const input of [plain.input, ...inputs]) calls.check({ ...plain, input });
-  const grid = gridOf(calls, plain, inputs, output, blocks);
-  const sums = calls.scratch.take(wordsOf(output.dtype, output.count) + 1, 'int64');
+  for (const input of [plain.input, ...inputs]) group.check({ ...plain, input });
+  const grid = gridOf(group, plain, inputs, output, blocks);
+  const sums = group.scratch.take(wordsOf(output.dtype, output.count) + 1, 'int64');
   const lengths = counts?.map((count) => wordsOf(output.dtype, count) + 1) ?? null;
   const second: ReduceScatter = { ...plain, op: 'sum', input: grid.words, output: sums, counts: lengths };
-  return steps(calls, plain, grid, second, sums, [calls.rank, output]);
+  return steps(group, plain, grid, second, sums, [group.rank, output]);
 }
 
 function gridOf(
-  calls: Calls,
+  group: Admission,
   { verb, op }: Reduction,
   inputs: readonly BufferView[],
   output: BufferView,
@@ -78,14 +78,14 @@ function gridOf(
 ): GridSum {
   const { dtype } = output;
   if ((op !== 'sum' && op !== 'avg') || !summableDtypes.includes(dtype as SummableDType))
-    throw calls.error(notReproducible(verb, op, dtype, summableDtypes));
-  if ([output, ...inputs].some(({ host }) => host === null)) throw calls.error(reproducibleHidden(verb));
-  return new GridSum(dtype as SummableDType, inputs, blocks, calls.scratch);
+    throw group.error(notReproducible(verb, op, dtype, summableDtypes));
+  if ([output, ...inputs].some(({ host }) => host === null)) throw group.error(reproducibleHidden(verb));
+  return new GridSum(dtype as SummableDType, inputs, blocks, group.scratch);
 }
 
 /** `result` says which block of `sums` goes to which buffer; null on ranks that get no result. */
 function steps(
-  calls: Calls,
+  group: Admission,
   { verb, op, seq, timeoutMs, ...plain }: Reduction,
   grid: GridSum,
   second: Reduction,
@@ -99,9 +99,9 @@ function steps(
   const counts = 'counts' in plain ? (plain.counts ?? []) : [];
   const kind = [verb.length, dtypes.indexOf(output.dtype), reduceOps.indexOf(op), root, ...counts];
   const common = { timeoutMs, packing: digestOf(kind), label: plain.label, factor: 1 };
-  calls.check(second);
-  calls.tell(verb, result === null ? [] : [result[1]]);
-  const first = calls.acceptTold<AllReduce>({
+  group.check(second);
+  group.tell(verb, result === null ? [] : [result[1]]);
+  const first = group.acceptTold<AllReduce>({
     ...common,
     verb: 'allReduce',
     seq,
@@ -110,7 +110,7 @@ function steps(
     wire: 'full',
     residual: null,
   });
-  const operation = { ...second, ...common, seq: calls.reserve() };
+  const operation = { ...second, ...common, seq: group.reserve() };
   grid.raise();
   const more = () => {
     grid.add();
@@ -118,8 +118,8 @@ function steps(
   };
   const finish = () => {
     const addends = result === null ? 0 : grid.finish(...result, sums, op as 'sum' | 'avg', maxAddends);
-    for (const view of new Set([sums, grid.words, grid.exponents])) calls.scratch.give(view);
-    if (addends > maxAddends) throw calls.error(tooManyAddends(verb, addends, maxAddends));
+    for (const view of new Set([sums, grid.words, grid.exponents])) group.scratch.give(view);
+    if (addends > maxAddends) throw group.error(tooManyAddends(verb, addends, maxAddends));
   };
   return { operations: [first], more };
 }

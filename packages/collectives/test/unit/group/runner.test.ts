@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { loopback } from '../../../src/backends/loopback.ts';
 import { solo } from '../../../src/backends/solo.ts';
 import { aborted, wrongCount } from '../../../src/errors.ts';
-import { Calls } from '../../../src/group/calls.ts';
+import { Admission } from '../../../src/group/admission.ts';
 import type { StepCapture } from '../../../src/group/captured.ts';
 import { Runner } from '../../../src/group/runner.ts';
 import { GroupState } from '../../../src/group/state.ts';
@@ -15,17 +15,17 @@ import { monitoredBarrier } from '../../../src/verbs/monitored-barrier.ts';
 
 function runnerOn(backend: Backend) {
   const state = new GroupState(backend, 'world');
-  const calls = new Calls(backend, state, 1000);
-  const runner = new Runner(backend, state, calls);
+  const admission = new Admission(backend, state, 1000);
+  const runner = new Runner(backend, state, admission);
   const recorded = () => runner.flightRecord().map(({ verb, seq, state }) => `${verb} ${seq} ${state}`);
-  return { backend, state, calls, runner, recorded };
+  return { backend, state, admission, runner, recorded };
 }
 const runners = () => loopback(2).map(runnerOn) as [ReturnType<typeof runnerOn>, ReturnType<typeof runnerOn>];
 
 /** A call of two barriers, one after the other. */
-function twoBarriers(calls: Calls, finish = () => 'both'): EarlierStep<string> {
-  const first = barrier(calls, {});
-  const second = { ...first, seq: calls.reserve() };
+function twoBarriers(admission: Admission, finish = () => 'both'): EarlierStep<string> {
+  const first = barrier(admission, {});
+  const second = { ...first, seq: admission.reserve() };
   return { operations: [first], more: () => ({ operations: [second], finish }) };
 }
 
@@ -33,53 +33,53 @@ describe('a call of one operation', () => {
   it('starts at once, and is recorded until it ends', async () => {
     const [a, b] = runners();
     const [x, y] = [Float32Array.of(1), Float32Array.of(2)];
-    const work = a.runner.start('allReduce', allReduce(a.calls, x, {}));
+    const work = a.runner.start('allReduce', allReduce(a.admission, x, {}));
     expect([work.verb, work.seq, work.done]).toEqual(['allReduce', 0, false]);
     expect(a.recorded()).toEqual(['allReduce 0 running']);
-    await b.runner.start('allReduce', allReduce(b.calls, y, {}));
+    await b.runner.start('allReduce', allReduce(b.admission, y, {}));
     expect([await work, x[0], y[0]]).toEqual([undefined, 3, 3]);
     expect(a.recorded()).toEqual(['allReduce 0 done']);
   });
 
   it('gives the sender of a receive', async () => {
     const [a, b] = runners();
-    const work = a.runner.start<number>('recv', recv(a.calls, new Float32Array(1), 1, {}));
-    await b.runner.start('send', send(b.calls, Float32Array.of(1), 0, {}));
+    const work = a.runner.start<number>('recv', recv(a.admission, new Float32Array(1), 1, {}));
+    await b.runner.start('send', send(b.admission, Float32Array.of(1), 0, {}));
     expect(await work).toBe(1);
   });
 
   it('runs on this thread', () => {
-    const { runner, calls, recorded } = runnerOn(solo());
+    const { runner, admission, recorded } = runnerOn(solo());
     const x = Float32Array.of(3);
-    runner.run('allReduce', allReduce(calls, x, { op: 'premulSum', factor: 2 }));
+    runner.run('allReduce', allReduce(admission, x, { op: 'premulSum', factor: 2 }));
     expect([x[0], recorded()]).toEqual([6, ['allReduce 0 done']]);
   });
 });
 
 describe('a call of steps', () => {
   it('is followed by the collectives that are called after it', async () => {
-    const { runner, calls, recorded } = runnerOn(solo());
-    const steps = runner.start('two', twoBarriers(calls));
-    const later = runner.start('allReduce', allReduce(calls, new Float32Array(1), {}));
+    const { runner, admission, recorded } = runnerOn(solo());
+    const steps = runner.start('two', twoBarriers(admission));
+    const later = runner.start('allReduce', allReduce(admission, new Float32Array(1), {}));
     expect([steps.seq, later.seq, recorded()]).toEqual([0, 2, ['barrier 0 running']]);
     expect([await steps, await later]).toEqual(['both', undefined]);
     expect(recorded()).toEqual(['barrier 0 done', 'barrier 1 done', 'allReduce 2 done']);
   });
 
   it('goes before a call that blocks', () => {
-    const { runner, calls, recorded } = runnerOn(solo());
-    const steps = runner.start('two', twoBarriers(calls));
-    runner.run('barrier', barrier(calls, {}));
+    const { runner, admission, recorded } = runnerOn(solo());
+    const steps = runner.start('two', twoBarriers(admission));
+    runner.run('barrier', barrier(admission, {}));
     expect(recorded().map((entry) => entry.slice(0, 9))).toEqual(['barrier 0', 'barrier 1', 'barrier 2']);
     expect(steps.fence()).toBe('both');
-    expect(runner.run('two', twoBarriers(calls))).toBe('both');
+    expect(runner.run('two', twoBarriers(admission))).toBe('both');
   });
 });
 
 describe('an error', () => {
   it('of an operation names the call, and fails the group', async () => {
-    const [{ runner, calls, state, recorded }] = runners();
-    const work = runner.start('monitoredBarrier', monitoredBarrier(calls, { timeoutMs: 20 }));
+    const [{ runner, admission, state, recorded }] = runners();
+    const work = runner.start('monitoredBarrier', monitoredBarrier(admission, { timeoutMs: 20 }));
     await expect(work).rejects.toMatchObject({ code: 'ERR_COLL_TIMEOUT', verb: 'monitoredBarrier', seq: 0 });
     expect(state.failure?.verb).toBe('monitoredBarrier');
     expect(recorded()).toEqual(['allToAll 0 failed']);
@@ -90,28 +90,30 @@ describe('an error', () => {
       throw new RangeError('out of range');
     };
     for (const method of ['start', 'run'] as const) {
-      const { runner, calls, state, recorded } = runnerOn({ ...solo(), start: fail, run: fail });
-      await expect((async () => runner[method]('barrier', barrier(calls, {})))()).rejects.toBe(state.failure);
+      const { runner, admission, state, recorded } = runnerOn({ ...solo(), start: fail, run: fail });
+      await expect((async () => runner[method]('barrier', barrier(admission, {})))()).rejects.toBe(
+        state.failure,
+      );
       expect([state.failure?.code, recorded()]).toEqual(['ERR_COLL_SYSTEM', ['barrier 0 failed']]);
     }
   });
 
   it('of the last step fails the group, unless its arguments are wrong', async () => {
-    const { runner, calls, state } = runnerOn(solo());
+    const { runner, admission, state } = runnerOn(solo());
     const wrong = state.error(wrongCount('two', 'output', 1, 2));
     const refuse = (error: unknown) => () => {
       throw error;
     };
-    await expect(runner.start('two', twoBarriers(calls, refuse(wrong)))).rejects.toBe(wrong);
+    await expect(runner.start('two', twoBarriers(admission, refuse(wrong)))).rejects.toBe(wrong);
     expect(state.failure).toBeNull();
-    const work = runner.start('two', twoBarriers(calls, refuse(new Error('disk full'))));
+    const work = runner.start('two', twoBarriers(admission, refuse(new Error('disk full'))));
     await expect(work).rejects.toMatchObject({ code: 'ERR_COLL_SYSTEM' });
     await expect(work).rejects.toBe(state.failure);
   });
 
   it('of abort() ends what is pending on all ranks', async () => {
     const [a, b] = runners();
-    const works = [a, b].map(({ runner, calls }) => runner.start('two', twoBarriers(calls)));
+    const works = [a, b].map(({ runner, admission }) => runner.start('two', twoBarriers(admission)));
     const cause = a.state.error(aborted(0, 'NaN'));
     a.runner.abort(cause);
     await expect(works[0]).rejects.toBe(cause);
@@ -122,8 +124,8 @@ describe('an error', () => {
 
 describe('leaving', () => {
   it('waits for the steps of pending calls', async () => {
-    const { runner, calls, recorded } = runnerOn(solo());
-    const work = runner.start('two', twoBarriers(calls));
+    const { runner, admission, recorded } = runnerOn(solo());
+    const work = runner.start('two', twoBarriers(admission));
     await runner.leave();
     expect([work.done, recorded()]).toEqual([true, ['barrier 0 done', 'barrier 1 done']]);
   });
@@ -137,7 +139,7 @@ describe('leaving', () => {
 
 describe('a captured step', () => {
   it('is numbered at each launch, behind the calls before it', async () => {
-    const { runner, calls, recorded } = runnerOn(solo());
+    const { runner, admission, recorded } = runnerOn(solo());
     const slots = globalThis as { [key: symbol]: { now: StepCapture | null } | undefined };
     const slot = slots[Symbol.for('ringwise.capture')]!;
     let end: (isGivenUp: boolean) => void = () => {};
@@ -156,12 +158,12 @@ describe('a captured step', () => {
       }),
     };
     try {
-      runner.start('allReduce', allReduce(calls, memory, {})).fence();
+      runner.start('allReduce', allReduce(admission, memory, {})).fence();
       end(false);
     } finally {
       slot.now = null;
     }
-    const steps = runner.start('two', twoBarriers(calls));
+    const steps = runner.start('two', twoBarriers(admission));
     launch(7n)();
     launch(7n)();
     await steps;

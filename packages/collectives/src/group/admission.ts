@@ -1,5 +1,6 @@
 // Admits the operations of verbs (verbs/) to a group: checks each one, notifies the owners of the memory that
-// it writes, and numbers it, in this order, so that a refused operation takes no number.
+// it writes, and numbers it, in this order, so that a refused operation takes no number. Verbs see no more of
+// their group.
 import type { Backend, CollectiveOperation, Operation, Recv, Send, Supports } from '../backend.ts';
 import { type CollectiveError, type Failure, notWritable } from '../errors.ts';
 import { Scratch } from '../reproducible/scratch.ts';
@@ -9,7 +10,7 @@ import { type Checked, faultOf } from './check.ts';
 import { writtenBy } from './operation-memory.ts';
 import type { GroupState } from './state.ts';
 
-export class Calls implements Checked {
+export class Admission implements Checked {
   readonly rank: number;
   readonly size: number;
   readonly backend: string;
