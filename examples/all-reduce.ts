@@ -1,8 +1,8 @@
-// Every rank contributes one number; all get the sum. Then the ranks print in order, with a barrier between.
+// Every rank contributes one number, and all ranks get the sum. Then the ranks print in order, with a barrier between.
 //
 //   npx ringwise run --standalone --nproc-per-node 4 examples/all-reduce.ts
 //
-// Claim: the sum of 1 … n arrives on every rank, also without a launcher, where n is 1.
+// Claim: the sum of 1 … n arrives on every rank of n. Without a launcher the program also runs, with n = 1.
 import { init } from '@ringwise/collectives';
 
 await using group = await init();

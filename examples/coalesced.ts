@@ -1,15 +1,15 @@
-// Many small buffers, gathered in three ways: one call for each; by hand, joined into one and cut again; and many
-// buffers in one call, which does the same inside.
+// Gathers many small buffers in three ways: with one call for each buffer; joined by hand into one large buffer, which
+// is cut into parts again afterwards; and with one call that takes all buffers and joins them itself.
 //
 //   npx ringwise run --standalone --nproc-per-node 2 examples/coalesced.ts
 //
-// Claim: all three give the same, and the last two take one operation where the first takes 200.
+// Claim: all three ways give the same results. The first takes 200 operations, the other two take one.
 import { init } from '@ringwise/collectives';
 
 await using group = await init();
 const { rank, size } = group;
 
-// The gradients of a small model, say: 200 buffers of 1 to 200 floats.
+// 200 buffers of 1 to 200 floats, as the gradients of a small model could be.
 const lengths = Array.from({ length: 200 }, (_, i) => i + 1);
 const inputs = lengths.map((length, i) => new Float32Array(length).fill(1000 * rank + i));
 const makeOutputs = () => lengths.map((length) => new Float32Array(length * size));
@@ -38,7 +38,7 @@ async function inOneCall(outputs: Float32Array[]): Promise<void> {
   await group.allGather(inputs, outputs);
 }
 
-/** The number of operations that the group has run so far. */
+/** Runs a barrier and returns its sequence number: how many operations the group ran before it. */
 async function operations(): Promise<number> {
   const work = group.barrier();
   await work;
@@ -65,7 +65,7 @@ for (const gather of [oneByOne, joinedByHand, inOneCall]) {
   }
 }
 
-// In order: each rank waits for its turn.
+// The ranks print in order: each waits for its turn.
 for (let turn = 0; turn < size; turn++) {
   if (turn === rank) console.log([`rank ${rank}`, ...lines].join('\n  '));
   await group.barrier();

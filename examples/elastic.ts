@@ -1,10 +1,12 @@
-// Survives the loss of ranks and hosts: all ranks start again and go on from the last snapshot.
+// Trains a model and survives the loss of ranks and hosts: the launcher starts all ranks again, and they continue from
+// the last snapshot.
 //
 //   npx ringwise run --nproc-per-node 2 --max-restarts 3 examples/elastic.ts --snapshot toy.safetensors
 //   npx ringwise run --nnodes 2 --nproc-per-node 2 --rdzv-id 100 --rdzv-backend c10d \
 //       --rdzv-endpoint $MASTER_ADDR:29400 --max-restarts 3 examples/elastic.ts      the same command on both hosts
 //
-// Kill a rank while it trains. Claim: the loss falls, and is the same as without the kill when the ranks are as many.
+// To see a restart, kill a rank while it trains. Claim: the loss falls. If the job restarts with as many ranks as
+// before, the final loss is the same as without the kill.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { type Group, init } from '@ringwise/collectives';
@@ -19,12 +21,15 @@ const { values: args } = parseArgs({
   options: {
     snapshot: { type: 'string', default: 'snapshot.safetensors' },
     epochs: { type: 'string', default: '20' },
-    'pause-ms': { type: 'string', default: '0' }, // between epochs, so that there is time to kill a rank
+    'pause-ms': { type: 'string', default: '0' }, // pause after each epoch, so that there is time to kill a rank
   },
 });
 const epochs = Number(args.epochs);
 
-/** Rank 0 alone reads the snapshot; ddp() hands its weights to the others. Returns the first epoch to train. */
+/**
+ * Loads the snapshot into `net` on rank 0 and returns the first epoch to train, 0 if there is no snapshot. The other
+ * ranks get rank 0's weights later, from ddp().
+ */
 async function resume(net: Module, group: Group): Promise<number> {
   const start = new Int32Array(1);
   if (group.rank === 0) {
@@ -38,7 +43,7 @@ async function resume(net: Module, group: Group): Promise<number> {
   return start[0]!;
 }
 
-/** 240 points that look random, and what a fixed linear map makes of them. */
+/** Makes 240 points x that look random, and targets y that are a fixed linear map of x. */
 function toyData() {
   const noise = (index: number) => Math.sin(index * 12.9898) % 1;
   const x = Float32Array.from({ length: 240 * 10 }, (_, index) => noise(index + 1));

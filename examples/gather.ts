@@ -1,9 +1,9 @@
-// One rank collects what all have: numbers in a list of buffers, or any values as objects. The others get nothing,
-// and pass null where the root passes its output.
+// One rank, the root, collects the data of all ranks: numbers into a list of buffers, and any JavaScript values as
+// objects. The other ranks get no result and pass null as the output.
 //
 //   npx ringwise run --standalone --nproc-per-node 4 examples/gather.ts
 //
-// Claim: only the root has the result, in rank order. Every backend can do it.
+// Claim: only the root has the result, in rank order. Every backend supports these calls.
 import { init } from '@ringwise/collectives';
 
 await using group = await init();
@@ -17,7 +17,7 @@ await group.gather(squares, table, { root });
 
 const reports = await group.gatherObject({ rank, pid: process.pid, node: process.version }, { root });
 
-// Back again: the root gives each rank its part.
+// The other direction: the root sends each rank its part of the table.
 const part = new Float64Array(2);
 await group.scatter(table, part, { root });
 

@@ -1,9 +1,9 @@
-// Trains a digit classifier on many processes. mnist.ts is the same program in one: compare the two.
+// Trains a digit classifier in many processes. mnist.ts is the same program in one process: compare the two.
 //
-//   npx ringwise run --nproc-per-node 2 examples/mnist-ddp.ts                 10,000 digits, drawn on the spot
-//   npx ringwise run --nproc-per-node 2 examples/mnist-ddp.ts --data DIR      MNIST's t10k files, or a relative's
+//   npx ringwise run --nproc-per-node 2 examples/mnist-ddp.ts                 10,000 generated digits
+//   npx ringwise run --nproc-per-node 2 examples/mnist-ddp.ts --data DIR      t10k files of MNIST, or in MNIST's format
 //
-// Claim: it learns to read at least 9 of 10 digits that it has never seen.
+// Claim: the trained network classifies at least 9 of 10 held-out digits correctly.
 import { parseArgs } from 'node:util';
 import { init } from '@ringwise/collectives';
 import { ArrayDataset, DataLoader, DistributedSampler, normalize } from '@ringwise/data';
@@ -25,7 +25,7 @@ const { values: args } = parseArgs({
 const epochs = Number(args.epochs);
 const batchSize = Number(args['batch-size']);
 
-// 8,000 digits to train on, the rest held out.
+// The first 8,000 digits are for training, the rest are held out.
 const digits = args.data ? await loadMnist(args.data, { split: 'test' }) : syntheticDigits({ count: 10_000 });
 const pixels = normalize(digits.images.data, { mean: 0.12, std: 0.29 });
 const labels = Int32Array.from(digits.labels.data);

@@ -1,9 +1,10 @@
-// One process per GPU, or per core where there are none, started by this script itself: no launcher. The trainer of the
-// well-known multi-GPU tutorial, with its arguments and its lines.
+// Trains with one process per GPU, or one per core on a machine without GPUs. The script starts these processes itself,
+// with spawn(), so it needs no launcher. It takes the arguments of PyTorch's multi-GPU tutorial and prints the same
+// lines.
 //
 //   npx tsx examples/multigpu.ts TOTAL_EPOCHS SAVE_EVERY [--batch_size 32] [--nprocs 2] [--data DIR] [--samples 60000]
 //
-// Claim: 60,000 samples on 2 ranks with batches of 32 are 938 steps an epoch, and the loss falls.
+// Claim: the loss falls. 60,000 samples on 2 ranks with batches of 32 take 938 steps per epoch.
 import { availableParallelism } from 'node:os';
 import { pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
@@ -24,7 +25,7 @@ interface Options {
   readonly batchSize: number;
   readonly data?: string | undefined;
   readonly samples: number;
-  /** Each rank has a GPU of its own; else all compute on the CPU. */
+  /** True if each rank has its own GPU; if false, all ranks compute on the CPU. */
   readonly hasGpus: boolean;
 }
 
@@ -79,10 +80,10 @@ async function train(group: Group, device: Device, options: Options): Promise<nu
   return means;
 }
 
-/** What each rank runs. */
+/** Trains as rank `rank`: spawn() calls this in each process. Returns the mean loss of each epoch. */
 export default async function main(rank: number, options: Options): Promise<number[]> {
   await using group = await init();
-  // spawn() starts ranks on this host only, so a rank is also the number of its GPU.
+  // spawn() starts ranks on this host only, so rank r uses GPU r.
   return await train(group, options.hasGpus ? `cuda:${rank}` : 'cpu', options);
 }
 
@@ -96,7 +97,7 @@ const usage = `usage: multigpu.ts TOTAL_EPOCHS SAVE_EVERY [--batch_size N] [--np
   --samples      how many digits to draw [60000]
 `;
 
-/** A whole number above 0; ends with the usage for anything else. */
+/** Returns `text` as a whole number above 0. Throws an error with the usage if it is anything else. */
 function count(name: string, text: string | undefined): number {
   const number = Number(text);
   if (Number.isInteger(number) && number > 0) return number;
@@ -130,7 +131,7 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
     hasGpus: gpus >= nprocs,
   };
   const ranks = await spawn<number[]>(new URL(import.meta.url), { nprocs, args: [options] });
-  // A rank sees other samples in each epoch; all ranks together see the same.
+  // Each rank sees other samples in each epoch; all ranks together see the whole data set. So average over the ranks.
   const means = ranks[0]!.map((_, epoch) => ranks.reduce((sum, own) => sum + own[epoch]!, 0) / ranks.length);
   console.log(`loss ${means.map((mean) => mean.toFixed(4)).join(' → ')}`);
   if (totalEpochs > 1 && !(means.at(-1)! < means[0]!)) throw new Error('expected the loss to fall');

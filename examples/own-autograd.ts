@@ -1,12 +1,12 @@
-// An autograd of some 50 lines that knows nothing of ringwise, made data-parallel by one method.
+// Makes a small autograd of some 50 lines, which knows nothing of ringwise, data-parallel with ddp().
 //
 //   npx ringwise run --nproc-per-node 2 examples/own-autograd.ts
 //
-// Claim: many ranks end with the parameters that one process has on the joined batches, all with the same bits.
+// Claim: all ranks end with the same bits, and with the parameters of one process that trains on the joined batches.
 import { type Group, init, loopbackGroups } from '@ringwise/collectives';
 import { assertInSync, ddp, type GradParam } from '@ringwise/ddp';
 
-/** Values in columns of one length, with their gradients, and how to pass these on. */
+/** Holds a vector, its gradient, the vectors that it was computed from, and a function that passes the gradient on. */
 class Value {
   readonly grad: Float32Array;
   readonly onFinal = new Set<() => void>();
@@ -21,7 +21,10 @@ class Value {
     this.passOn = passOn;
   }
 
-  /** Sums gradients into all values that this one depends on, the last ones first; tells which are final. */
+  /**
+   * Adds gradients to all values that this one depends on, from the last computed to the first. Calls the functions in
+   * `onFinal` of each value when its gradient is final.
+   */
   backward(): void {
     const order: Value[] = [];
     const visit = (value: Value) => {
@@ -38,7 +41,7 @@ class Value {
   }
 }
 
-/** w₀ + w₁ · x, through tanh, for each x. */
+/** Returns tanh(w₀ + w₁ · x) for each x. */
 function neuron(w: Value, x: Value): Value {
   const out = x.data.map((xi) => Math.tanh(w.data[0]! + w.data[1]! * xi));
   return new Value(out, [w, x], (grad) => {
@@ -51,7 +54,7 @@ function neuron(w: Value, x: Value): Value {
   });
 }
 
-/** The mean of (out − y)². */
+/** Returns the mean of (out − y)². */
 function meanSquare(out: Value, y: Float32Array): Value {
   const errors = out.data.map((value, i) => value - y[i]!);
   const mean = errors.reduce((sum, error) => sum + error * error, 0) / y.length;
@@ -60,7 +63,7 @@ function meanSquare(out: Value, y: Float32Array): Value {
   });
 }
 
-/** What ddp needs to know of a parameter. */
+/** Describes a parameter to ddp(): its name, its memory, and how to learn that its gradient is final. */
 function gradParam(name: string, { data, grad, onFinal }: Value): GradParam {
   const view = (host: Float32Array) =>
     ({
@@ -77,7 +80,7 @@ function gradParam(name: string, { data, grad, onFinal }: Value): GradParam {
   return { name, value: view(data), grad: view(grad), onGradReady };
 }
 
-const batch = 24; // of all ranks together
+const batch = 24; // samples per step, of all ranks together
 
 async function train(group: Group, seed: number): Promise<Float32Array[]> {
   const weights = [0, 1, 2].map((i) => new Value(Float32Array.of(Math.sin(seed + i), Math.cos(seed + i))));
@@ -100,7 +103,7 @@ async function train(group: Group, seed: number): Promise<Float32Array[]> {
 }
 
 await using group = await init();
-const together = await train(group, group.rank); // ranks start apart; ddp gives all of them rank 0's weights
+const together = await train(group, group.rank); // ranks start with different weights; ddp() gives all rank 0's weights
 const alone = await train(loopbackGroups(1)[0]!, 0);
 const difference = Math.max(...together.flatMap((w, i) => [...w].map((v, k) => Math.abs(v - alone[i]![k]!))));
 if (group.rank === 0)

@@ -1,9 +1,9 @@
-// A backend of your own, complete: each rank sends its operations through a socket to rank 0, which carries them out
-// on the reference backend of @ringwise/collectives and answers with what they wrote. Slow, but between processes.
+// A complete backend: each rank sends its operations through a socket to rank 0, which runs them on the reference
+// backend of @ringwise/collectives and answers with the bytes that they wrote. Slow, but it works between processes.
 //
 //   npx ringwise run --nproc-per-node 3 examples/own-backend.ts
 //
-// Claim: it serves a group under its own name, and it passes the contract suite (test/own-backend.test.ts).
+// Claim: it serves a group under its own name, and passes the contract suite (test/full/examples/own-backend.test.ts).
 import { EventEmitter, once, setMaxListeners } from 'node:events';
 import { mkdtemp, rmdir } from 'node:fs/promises';
 import { connect, createServer, type Socket } from 'node:net';
@@ -13,7 +13,7 @@ import { pathToFileURL } from 'node:url';
 import { deserialize, serialize } from 'node:v8';
 import * as rw from '@ringwise/collectives';
 
-/** An operation, an abort, or neither: the rank leaves. The reply has the same id. */
+/** A request has an operation or an abort. One with neither means that the rank leaves. The reply has the same id. */
 type Request = { id?: string; operation?: rw.Operation; abort?: rw.Failure };
 type Reply = { id?: string; error?: rw.Failure; source?: number; wrote?: Uint8Array };
 
@@ -22,7 +22,7 @@ export const viaRank0: rw.BackendFactory = async ({ rank, size, store, group }) 
   if (rank === 0) await store.set('folder', await serve(reference));
   const socket = connect(`${Buffer.from(await store.get('folder'))}/${rank}`);
   const [replies, lost] = [new EventEmitter(), new AbortController()];
-  setMaxListeners(0, replies, lost.signal); // as many as operations
+  setMaxListeners(0, replies, lost.signal); // no limit: each pending operation adds a listener
   const send = talk(socket, 0, (reply: Reply) => replies.emit(`${reply.id}`, reply), lost.abort.bind(lost));
   let calls = 0;
   const ask = async (request: Request): Promise<Reply> => {
@@ -41,13 +41,13 @@ export const viaRank0: rw.BackendFactory = async ({ rank, size, store, group }) 
   return { ...(reference[rank] as rw.Backend), name: 'via-rank-0', start, abort, close };
 };
 
-/** Rank 0 serves every rank, itself too, at a socket of its own in a folder that only this user may enter. */
+/** Serves every rank, also rank 0, through its own socket. Returns their folder, which only this user may enter. */
 async function serve(ranks: readonly rw.Backend[]): Promise<string> {
   const folder = await mkdtemp(`${tmpdir()}/via-rank-0-`);
   for (const own of ranks) {
     const server = createServer((socket) => {
       server.close();
-      rmdir(folder).catch(() => {}); // the last one finds it empty
+      rmdir(folder).catch(() => {}); // fails until the last rank has connected and the folder is empty
       const fail = (failure: rw.Failure) => own.abort(new rw.CollectiveError(failure, null));
       const take = ({ id, operation, abort }: Request) => {
         const answer: rw.Settle = (error, source) =>
@@ -56,16 +56,16 @@ async function serve(ranks: readonly rw.Backend[]): Promise<string> {
         else if (abort) fail(abort);
         else void own.close().then(() => answer());
       };
-      const send = talk(socket, own.rank, take, fail); // without effect on a rank that has left
+      const send = talk(socket, own.rank, take, fail); // after the rank has left, the abort in `fail` has no effect
     }).listen(`${folder}/${own.rank}`);
   }
   return folder;
 }
 
-/** Messages, a line each, to and from rank `peer`; gives what sends one. */
+/** Exchanges messages with rank `peer`, one per line: calls `take` for each. Returns the function that sends one. */
 function talk<M>(socket: Socket, peer: number, take: (message: M) => void, lose: (why: rw.Failure) => void) {
-  const lines = createInterface(socket).on('error', () => {}); // 'close' follows
-  lines.on('line', (line) => line.endsWith('.') && take(deserialize(Buffer.from(line, 'base64')))); // else cut off
+  const lines = createInterface(socket).on('error', () => {}); // 'close' follows, and is handled below
+  lines.on('line', (line) => line.endsWith('.') && take(deserialize(Buffer.from(line, 'base64')))); // no '.': cut off
   socket.once('close', () => lose(rw.peerLost('via-rank-0', null, peer, 'its connection was closed')));
   return (message: object) => void socket.write(`${serialize(message).toString('base64')}.\n`);
 }

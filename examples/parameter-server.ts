@@ -1,11 +1,11 @@
-// A parameter server: rank 0 holds the parameters, the others have the data. Synchronous: each round waits
-// for all workers. Asynchronous: whoever has a gradient gets the newest parameters back at once, so a slow
-// worker holds up nobody.
+// A parameter server: rank 0 holds the parameters, the other ranks are workers that hold the data. In the synchronous
+// version each round waits for all workers. In the asynchronous version the server answers each gradient at once with
+// the newest parameters, so a slow worker does not delay the others.
 //
 //   npx ringwise run --nproc-per-node 3 examples/parameter-server.ts
 //   npx tsx examples/parameter-server.ts                                  three ranks in one process
 //
-// Claim: both find the line behind the data to 0.01.
+// Claim: both versions find the line that generated the data, to within 0.01.
 import { setTimeout as delay } from 'node:timers/promises';
 import { anySource, type Group, init, loopbackGroups } from '@ringwise/collectives';
 
@@ -13,7 +13,7 @@ const line = [2, -1]; // y = 2 + (-1) · x
 const rounds = 200;
 const learningRate = 0.2;
 
-/** The gradient of the mean squared error at `w`, on a batch of this worker's own. */
+/** Returns the gradient of the mean squared error at `w`, on a batch that only this worker and round have. */
 function gradient(w: Float32Array, worker: number, round: number): Float32Array {
   const sums = new Float32Array(2);
   const batch = 16;
@@ -36,7 +36,7 @@ async function synchronous(group: Group): Promise<Float32Array> {
   for (let round = 0; round < rounds; round++) {
     await group.broadcast(w, { root: 0 });
     if (group.rank > 0) sum.set(gradient(w, group.rank, round));
-    else sum.fill(0); // the server has no data
+    else sum.fill(0); // the server has no data and adds nothing to the sum
     await group.reduce(sum, { root: 0 });
     if (group.rank === 0)
       step(
@@ -60,7 +60,7 @@ async function asynchronous(group: Group): Promise<Float32Array> {
     return w;
   }
   for (let round = 0; round < rounds; round++) {
-    if (group.rank === 1 && round % 50 === 0) await delay(5); // the slow one
+    if (group.rank === 1 && round % 50 === 0) await delay(5); // rank 1 plays the slow worker
     await group.send(gradient(w, group.rank, round), 0);
     await group.recv(w, 0);
   }

@@ -1,9 +1,10 @@
-// Model parallelism: each rank holds some layers of one network. Activations go to the next rank, gradients come back
-// from it. A batch is cut into micro-batches, so that a rank works on one while the next rank works on the one before.
+// Model parallelism: each rank holds some layers of one network. It sends activations to the next rank and receives
+// gradients from it. A batch is cut into micro-batches, so that a rank computes one micro-batch while the next rank
+// computes the one before.
 //
 //   npx ringwise run --standalone --nproc-per-node 3 examples/pipeline.ts
 //
-// Claim: the loss falls, and after training the parameters of all ranks are bit for bit those of one process that
+// Claim: the loss falls, and after training the parameters of all ranks are bitwise equal to those of one process that
 // holds all layers.
 import { init } from '@ringwise/collectives';
 import { crossEntropy, fromHost, manualSeed, randn, scope, type Tensor, tensor } from '@ringwise/tensor';
@@ -18,7 +19,7 @@ const { rank, size } = group;
 const isFirst = rank === 0;
 const isLast = rank === size - 1;
 
-/** The same layers on every rank, which are then dealt out. */
+/** Makes all layers, with the same initial values on every rank. Each rank then keeps only its own share. */
 function makeLayers() {
   manualSeed(1);
   const depth = Math.max(4, size);
@@ -38,7 +39,7 @@ const data = Array.from({ length: microBatches }, (_, i) => ({
   labels: Int32Array.from({ length: microBatch }, (_, j) => (i + j) % classes),
 }));
 
-/** Receives activations or gradients. */
+/** Receives activations or gradients of one micro-batch. */
 async function receive(from: number): Promise<Float32Array> {
   const buffer = new Float32Array(microBatch * width);
   await group.recv(buffer, from);
@@ -46,7 +47,7 @@ async function receive(from: number): Promise<Float32Array> {
 }
 const send = (t: Tensor, to: number) => group.send(t.dataSync() as Float32Array, to);
 
-/** One step of this rank's stage; gives the loss on the last rank, elsewhere 0. */
+/** Runs one training step of this rank's layers. Resolves with the loss on the last rank, with 0 on the others. */
 function pipelineStep(optimizer: SGD): Promise<number> {
   return scope(async () => {
     optimizer.zeroGrad();

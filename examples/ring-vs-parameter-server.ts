@@ -1,16 +1,16 @@
-// Two ways to sum a vector of K bytes over N ranks, both made of send and recv. With a parameter server all bytes go
-// through one rank, 2 (N − 1) K of them; in a ring every rank moves 2 (N − 1) K / N in and as many out, which hardly
-// grows with N.
+// Two ways to sum a vector of K bytes over N ranks, both built from send and recv. With a parameter server, one rank
+// receives and sends all data, 2 (N − 1) K bytes in total. In a ring, every rank receives 2 (N − 1) K / N bytes and
+// sends as many, which hardly grows with N.
 //
 //   npx ringwise run --standalone --nproc-per-node 4 examples/ring-vs-parameter-server.ts
 //
-// Claim: the bytes that the busiest rank sends and receives are exactly those of the two formulas, for 2 … N ranks.
+// Claim: the busiest rank sends and receives exactly as many bytes as the two formulas say, for 2 … N ranks.
 import { type Group, init } from '@ringwise/collectives';
 
-const count = 420_000; // can be cut into 2, 3, 4, 5, 6, 7 or 8 equal parts
+const count = 420_000; // elements; divisible by 2, 3, 4, 5, 6, 7 and 8
 const bytes = 4 * count;
 
-/** What this rank has moved. */
+/** Bytes that this rank has sent and received in one sum. */
 interface Moved {
   sent: number;
   received: number;
@@ -33,7 +33,7 @@ async function parameterServer(group: Group, x: Float32Array, moved: Moved): Pro
   }
 }
 
-/** Each part travels around the ring twice: once to be summed, once to be told. */
+/** Sends each part around the ring twice: first to be summed, then to give every rank the sum. */
 async function ring(group: Group, x: Float32Array, moved: Moved): Promise<void> {
   const { rank, size } = group;
   const length = count / size;
@@ -57,7 +57,7 @@ async function ring(group: Group, x: Float32Array, moved: Moved): Promise<void> 
   }
 }
 
-/** The most bytes that a rank has sent or received, and milliseconds for one sum, the best of five. */
+/** Runs five sums. Returns the most bytes that a rank sent, and received, in one sum, and the fastest time in ms. */
 async function measure(group: Group, sum: typeof ring): Promise<{ moved: Moved; ms: number }> {
   let ms = Number.POSITIVE_INFINITY;
   const moved: Moved = { sent: 0, received: 0 };
@@ -87,7 +87,8 @@ for (let size = 2; size <= world.size; size++) {
     const formulas = { parameterServer: 2 * (size - 1) * bytes, ring: (2 * (size - 1) * bytes) / size };
     for (const sum of [parameterServer, ring]) {
       const { moved, ms } = await measure(group, sum);
-      // The server cannot receive before the workers send: its two directions take turns, those of the ring overlap.
+      // The server receives all parts before it sends the sum, so its bytes of both directions add up. In the ring both
+      // directions overlap, so the bytes of one direction count.
       const got = sum === ring ? moved.sent : moved.sent + moved.received;
       const expected = formulas[sum.name as keyof typeof formulas];
       if (got !== expected)

@@ -1,13 +1,13 @@
-// Trains a small GPT to write, character by character, after minGPT's chargpt, and prints some of what it
-// writes.
+// Trains a small GPT that writes text character by character, as minGPT's chargpt does, and prints a sample of its
+// text.
 //
-//   npx tsx examples/char-gpt/main.ts                  tinyshakespeare.txt of RINGWISE_TEST_DATA, or made-up text
+//   npx tsx examples/char-gpt/main.ts                  tinyshakespeare.txt in RINGWISE_TEST_DATA, or generated text
 //   npx tsx examples/char-gpt/main.ts --data FILE      any text
-//   npx tsx examples/char-gpt/main.ts --quick          a smaller model on made-up sentences, in seconds
-//   npx ringwise run --nproc-per-node 2 examples/char-gpt/main.ts      each batch shared out among two processes
+//   npx tsx examples/char-gpt/main.ts --quick          a smaller model on generated text; takes seconds
+//   npx ringwise run --nproc-per-node 2 examples/char-gpt/main.ts      each batch divided among two processes
 //
-// Claim: on text that it has not seen, its loss per character falls below 2.3 nats, with --quick below 1.6;
-// and it learns the same on any number of processes.
+// Claim: on held-out text, the loss per character falls below 2.3 nats, with --quick below 1.6. The model learns the
+// same on any number of processes.
 import { parseArgs } from 'node:util';
 import { init } from '@ringwise/collectives';
 import { ddp } from '@ringwise/ddp';
@@ -50,7 +50,10 @@ const { forward } = await ddp(model, { group });
 const optimizer = new AdamW(model.parameters(), { lr: size.lr, betas: [0.9, 0.99], weightDecay: 0.1 });
 const schedule = new WarmupCosineLR(optimizer, { warmupSteps: Math.ceil(steps / 20), totalSteps: steps });
 
-/** The loss on random windows of tokens from … to: all ranks draw the same batch, and each takes its rows. */
+/**
+ * Computes the loss on random windows of the tokens `from` to `to`. All ranks draw the same batch, and rank `rank` of
+ * `ranks` takes its share of the rows.
+ */
 function lossOn(from: number, to: number, draws = generator(7), ranks = 1, rank = 0): Tensor {
   const { context } = size;
   const batch = size.batch / ranks;
@@ -81,7 +84,7 @@ for (let step = 1; step <= steps; step++) {
 }
 const tokensPerSecond = Math.round((steps * size.batch * size.context * 1000) / (performance.now() - begin));
 
-/** Writes on, a character at a time. */
+/** Returns `prompt` continued to `count` characters. Draws one character at a time from the model's scores. */
 function write(prompt: string, count: number): string {
   const written = Array.from(prompt, (character) => numbers.get(character) ?? 0);
   while (written.length < count) {

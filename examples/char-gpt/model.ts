@@ -1,4 +1,4 @@
-// Embeddings, blocks, and a score for each character that may come next.
+// The model: embeddings, transformer blocks, and a linear layer that gives a score to each possible next character.
 import { arange, type Tensor } from '@ringwise/tensor';
 import { Embedding, LayerNorm, Linear, Module, TransformerBlock } from '@ringwise/tensor/nn';
 
@@ -6,9 +6,9 @@ export interface GptSize {
   readonly layers: number;
   readonly width: number;
   readonly heads: number;
-  /** Characters that it sees at once. */
+  /** How many characters the model sees at once: the longest input. */
   readonly context: number;
-  /** Different ones. */
+  /** How many different characters there are: the size of the vocabulary. */
   readonly characters: number;
 }
 
@@ -28,7 +28,7 @@ export class Gpt extends Module {
     this.head = new Linear(width, characters, { bias: false });
   }
 
-  /** Scores [rows · time, characters] of what comes next, for x [rows, time]. */
+  /** Returns scores for the next character, [rows · time, characters], for the input x [rows, time]. */
   forward(x: Tensor): Tensor {
     const places = arange(0, x.shape[1]!, 1, { dtype: 'int64' });
     let hidden = this.characters.forward(x).add(this.places.forward(places));

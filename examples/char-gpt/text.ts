@@ -1,4 +1,4 @@
-// The text to learn from: a file, or sentences with a grammar, which are the same from run to run.
+// Provides the text to learn from: a file, or generated sentences with a simple grammar, the same in every run.
 import { existsSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { generator, randint } from '@ringwise/tensor';
@@ -11,7 +11,7 @@ const words = [
   ['the moon', 'a boat', 'two apples', 'the garden', 'a letter', 'the road', 'a song', 'the sea'],
 ];
 
-/** `count` lines of five parts each. */
+/** Generates `count` sentences, one per line, each with one phrase from each of the five lists. */
 function sentences(count: number): string {
   const choices = randint(0, 8, [count, words.length], {
     generator: generator(1),
@@ -25,7 +25,10 @@ function sentences(count: number): string {
 const folder = process.env.RINGWISE_TEST_DATA;
 const shakespeare = folder ? join(folder, 'tinyshakespeare.txt') : null;
 
-/** Returns the text in `file`; without one Shakespeare where RINGWISE_TEST_DATA has him, and sentences elsewhere. */
+/**
+ * Returns the text in `file`. Without a file, returns tinyshakespeare.txt from the folder RINGWISE_TEST_DATA if it is
+ * there and `wantsSentences` is false, otherwise generated sentences.
+ */
 export function textFrom(file: string | undefined, wantsSentences: boolean): string {
   const path = file ?? (!wantsSentences && shakespeare && existsSync(shakespeare) ? shakespeare : null);
   return path === null ? sentences(4000) : readFileSync(path, 'utf8');

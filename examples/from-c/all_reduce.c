@@ -1,10 +1,10 @@
-/* Every rank contributes an array; all get the sum. The same program as ../from-python/all_reduce.py, and it can be a
- * rank of the same group.
+/* Every rank contributes an array and gets the sum of all arrays. This is the same program as
+ * ../from-python/all_reduce.py, and ranks of both can be in one group.
  *
  *   built=native/npm/collectives-linux-x64
  *   cc -std=c11 -I$built examples/from-c/all_reduce.c -L$built -lringwise -o all_reduce
  *   export LD_LIBRARY_PATH=$PWD/$built
- *   mkdir -m 700 job; ./all_reduce 0 2 job & ./all_reduce 1 2 job      RANK SIZE FOLDER
+ *   mkdir -m 700 job; ./all_reduce 0 2 job & ./all_reduce 1 2 job      arguments: RANK SIZE FOLDER
  *
  * Claim: the sum of all ranks' arrays arrives on every rank.
  */
@@ -24,7 +24,8 @@ struct job {
   const char* folder;
 };
 
-/* Blobs travel as files of the folder, each named after its rank. */
+/* Exchanges blobs between the ranks through files in the job's folder, each named after its rank. Writes this rank's
+ * blob `mine`, waits for the others', and stores all blobs in rank order in `all`. Returns 0 on success. */
 static int by_directory(void* user, const void* mine, size_t bytes, void* all) {
   const struct job* job = user;
   char path[4096], finished[4096];
@@ -37,7 +38,7 @@ static int by_directory(void* user, const void* mine, size_t bytes, void* all) {
   for (int other = 0; other < job->size; ++other) {
     snprintf(path, sizeof path, "%s/%d", job->folder, other);
     int fd = open(path, O_RDONLY);
-    for (int tries = 0; fd < 0 && tries < 12000; ++tries) { /* a minute */
+    for (int tries = 0; fd < 0 && tries < 12000; ++tries) { /* waits up to a minute */
       nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
       fd = open(path, O_RDONLY);
     }
@@ -75,7 +76,7 @@ int main(int argc, char** argv) {
     fprintf(stderr, "element %d: expected %g, got %g\n", i, expected, x[i]);
     return 1;
   }
-  int32_t has_torch = 0; /* the Python ranks ask; see there */
+  int32_t has_torch = 0; /* Python ranks reduce whether all ranks have PyTorch, so this rank must take part */
   check(group, ringwise_all_reduce(group, &has_torch, 1, RINGWISE_INT32, RINGWISE_MIN, 1, NULL));
 
   check(group, ringwise_group_close(group));

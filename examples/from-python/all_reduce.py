@@ -1,4 +1,4 @@
-"""Every rank contributes an array; all get the sum. numpy arrays, and PyTorch tensors where all ranks have PyTorch.
+"""Every rank contributes a numpy array and gets the sum of all arrays. If all ranks have PyTorch, also with tensors.
 
     python3 examples/from-python/all_reduce.py                       two ranks, started by this program itself
     python3 examples/from-python/all_reduce.py RANK SIZE FOLDER      one rank; FOLDER is empty and private to the job
@@ -31,14 +31,14 @@ def rank_main(rank, size, folder):
     with ringwise.Group(rank, size, ringwise.directory_exchange(folder, rank, size)) as group:
         x = (numpy.arange(COUNT) % 1000 + rank).astype(numpy.float32)
         work = group.all_reduce(x, wait=False)
-        expected = (numpy.arange(COUNT) % 1000 * size + size * (size - 1) // 2).astype(numpy.float32)  # meanwhile
+        expected = (numpy.arange(COUNT) % 1000 * size + size * (size - 1) // 2).astype(numpy.float32)  # runs meanwhile
         work.wait()
         assert numpy.array_equal(x, expected), f"expected {expected[:4]}…, got {x[:4]}…"
 
         all_have_torch = numpy.array([importlib.util.find_spec("torch") is not None], dtype=numpy.int32)
         group.all_reduce(all_have_torch, op="min")
         more = with_torch(group) if all_have_torch[0] else ""
-    sys.stdout.write(f"rank {rank} of {size} has the sum of {size} numpy arrays{more}\n")  # at once, beside the others'
+    sys.stdout.write(f"rank {rank} of {size} has the sum of {size} numpy arrays{more}\n")  # one write: lines do not mix
 
 
 def main():

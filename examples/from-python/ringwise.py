@@ -1,11 +1,11 @@
-"""Collectives on numpy arrays and PyTorch CPU tensors, through libringwise.so by ctypes. Copy this file and use it.
+"""Collectives on numpy arrays and PyTorch CPU tensors: calls libringwise.so through ctypes. Copy this file and use it.
 
     with ringwise.Group(rank, size, ringwise.directory_exchange(folder, rank, size)) as group:
         group.all_reduce(gradients, op="avg")                 # in place; blocks
         work = group.all_reduce(more, wait=False)             # starts; work.wait(), work.done()
 
-Buffers are C-contiguous: anything with numpy's __array_interface__, or a PyTorch tensor on the CPU. They are borrowed
-until the operation has ended, and kept alive until then. What each verb does stands in ringwise.h.
+A buffer is C-contiguous: an object with numpy's __array_interface__, or a PyTorch tensor on the CPU. An operation borrows
+it until the operation has ended; its Work keeps the buffer alive. ringwise.h describes each verb.
 """
 
 import ctypes
@@ -42,7 +42,7 @@ class Status(enum.IntEnum):
 
 
 class RingwiseError(RuntimeError):
-    """`status` tells what happened, `ranks` whom it is about. A positive status is the end of the group."""
+    """An error: `status` tells what happened, `ranks` which ranks it concerns. A positive status ends the group."""
 
     def __init__(self, status, text, ranks=()):
         super().__init__(text)
@@ -65,7 +65,7 @@ class _Options(ctypes.Structure):
 
 
 def _load():
-    """The library that RINGWISE_LIBRARY names, or the one that was built in this checkout."""
+    """Loads the library that RINGWISE_LIBRARY names, or the one that was built in this checkout."""
     machine = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
     checkout = pathlib.Path(__file__).resolve().parents[2]
     built = checkout / f"native/npm/collectives-{platform.system().lower()}-{machine}/libringwise.so"
@@ -113,7 +113,7 @@ def _dtype(name):
 
 
 class _Buffer:
-    """Where a buffer's elements are, how many, and of which dtype."""
+    """Holds the address, the number of elements and the dtype of a buffer, and keeps the buffer alive."""
 
     def __init__(self, buffer, written=False):
         self.keep = buffer
@@ -133,18 +133,18 @@ class _Buffer:
 
 
 class Work:
-    """An operation that was started."""
+    """A started operation."""
 
     def __init__(self, group, operation, keep, source=None):
         self._group, self._operation, self._keep, self._source = group, operation, keep, source
         group._running[operation] = self  # keeps the buffers alive if the caller drops them
 
     def done(self):
-        """Whether it has ended; raises its error. Does not block."""
+        """Tells whether the operation has ended; raises its error. Does not block."""
         return self._operation is None or self._report(_library.ringwise_test(self._group._handle, self._operation))
 
     def wait(self):
-        """Blocks until it has ended; raises its error. Returns a receive's sender."""
+        """Blocks until the operation has ended; raises its error. Returns the sender for a receive, otherwise None."""
         if self._operation is not None:
             self._report(_library.ringwise_wait(self._group._handle, self._operation))
         return self._source.value if self._source is not None else None
@@ -159,8 +159,8 @@ class Work:
 
 
 class Group:
-    """One rank's end of a group. `exchange(blob: bytes)` returns the blobs of all ranks in order, as mpi4py's
-    comm.allgather does. Leaving the `with` block closes the group; an exception that leaves it aborts it everywhere."""
+    """One rank's handle to a group. `exchange(blob: bytes)` returns the blobs of all ranks in order, as mpi4py's
+    comm.allgather does. Leaving the `with` block closes the group; an exception aborts it on all ranks."""
 
     def __init__(self, rank, size, exchange, timeout=300.0, listen_host=None):
         self.rank, self.size = rank, size
@@ -174,7 +174,7 @@ class Group:
                     raise ValueError(f"exchange returned {len(blobs)} bytes; expected {size} blobs of {length}")
                 ctypes.memmove(everything, blobs, len(blobs))
                 return 0
-            except BaseException as error:  # must not cross C
+            except BaseException as error:  # an exception must not pass through the C caller
                 raised.append(error)
                 return 1
 
@@ -214,7 +214,8 @@ class Group:
         return self._call(wait, verb, b, b.address, b.count, b.dtype, *rest, source=source)
 
     def _parted(self, wait, verb, input, output, part, counts, *rest):
-        """A verb between a rank's own part, which is the input or the output, and the parts of all ranks."""
+        """Calls a verb that moves data between a rank's own part and all ranks' parts. `part` is the own part: the
+        input or the output."""
         i, o = _Buffer(input), _Buffer(output, written=True)
         own, all = (i, o) if part is input else (o, i)
         total = own.count * self.size if counts is None else sum(counts)
@@ -226,7 +227,8 @@ class Group:
         return self._in_place(wait, "all_reduce", buffer, _OPS[op], factor)
 
     def all_reduce_wire(self, buffer, wire, residual=None, op="sum", wait=True):
-        """`residual` is what wire int8 keeps from call to call: float32 like the buffer, zeros at first."""
+        """Sums with values rounded to `wire` on the way. `residual` carries the rounding errors of wire int8 from call
+        to call: as many float32 as the buffer has, zeros before the first call."""
         b, r = _Buffer(buffer, written=True), _Buffer(residual, written=True)
         if residual is not None and (r.count, r.dtype) != (b.count, _DTYPES["float32"]):
             raise ValueError(f"all_reduce_wire: expected a residual of {b.count} × float32, got {r.count} elements")
@@ -268,7 +270,7 @@ class Group:
         return self._call(wait, "send", b, b.address, b.count, b.dtype, peer, tag)
 
     def recv(self, buffer, peer=ANY_RANK, tag=0, wait=True):
-        """Returns the sender, or a Work whose wait() does."""
+        """Receives into `buffer`. Returns the sender, or with wait=False a Work whose wait() returns it."""
         source = ctypes.c_int32()
         return self._in_place(wait, "recv", buffer, peer, tag, ctypes.byref(source), source=source)
 
@@ -277,7 +279,7 @@ class Group:
         self._check(_library.ringwise_group_abort(self._handle, str(reason).encode()))
 
     def close(self):
-        """Waits for what is pending, and tells the others that this rank leaves."""
+        """Waits for pending operations, and tells the other ranks that this rank leaves."""
         self._check(_library.ringwise_group_close(self._handle))
 
     def destroy(self):
@@ -296,14 +298,15 @@ class Group:
 
 
 def directory_exchange(folder, rank, size, timeout=60.0):
-    """An exchange for Group: blobs travel as files of a folder that is empty before, and private to the ranks."""
+    """Returns an exchange for Group that passes blobs as files of `folder`, which must be empty at the start and
+    private to the job. The exchange raises TimeoutError if a rank's file is missing after `timeout` seconds."""
 
     def exchange(blob):
         folder_path = pathlib.Path(folder)
         new = folder_path / f"{rank}.new"
         new.touch(mode=0o600)
         new.write_bytes(blob)
-        new.rename(folder_path / str(rank))  # whole at once, for who looks for it
+        new.rename(folder_path / str(rank))  # atomic: other ranks never see a partial file
         deadline = time.monotonic() + timeout
         blobs = []
         for other in range(size):

@@ -1,4 +1,5 @@
-// What a run needs to go on: the model under GPT-2's names, and beside it the optimiser and where the run stands.
+// Saves and loads checkpoints. One file has the model under GPT-2's parameter names; a second file has the state of the
+// optimiser and of the random generator, and the number of steps done.
 import { existsSync, mkdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { type Generator, scope } from '@ringwise/tensor';
@@ -27,7 +28,7 @@ export async function saveCheckpoint(
   await scope(() => saveSafetensors(modelFile(folder), toGpt2(model), { format: 'pt' }));
 }
 
-/** The step at which the run in `folder` stopped; 0 where there is none. */
+/** Loads the checkpoint in `folder` and returns the number of steps that it has done; 0 if there is no checkpoint. */
 export async function loadCheckpoint(folder: string, { model, optimizer, generator }: Run): Promise<number> {
   if (!existsSync(stateFile(folder))) return 0;
   const { state } = await safetensorsMetadata(stateFile(folder));

@@ -1,11 +1,11 @@
-// Trains GPT-2 from scratch on files of tokens (uint16, as nanoGPT's prepare.py writes train.bin and val.bin).
+// Trains GPT-2 from scratch on token files: uint16, as nanoGPT's prepare.py writes train.bin and val.bin.
 //
 //   npx tsx examples/gpt2/main.ts --train train.bin --val val.bin --out DIR                 124M parameters
 //   npx ringwise run --nproc-per-node 2 examples/gpt2/main.ts --ddp --train … --val … --out DIR
-//   … --layers 2 --heads 2 --width 64 --context 32 --vocab 256 --batch 4 --steps 50         something small
+//   … --layers 2 --heads 2 --width 64 --context 32 --vocab 256 --batch 4 --steps 50         a small model
 //
-// A run with the same --out goes on where it stopped. --accumulate is the number of batches in a step, over all ranks.
-// Claim: the loss on val.bin at the end is lower than at the start of the run.
+// If DIR has a checkpoint, the run continues from it. --accumulate is the number of batches per step, of all ranks
+// together. Claim: the loss on val.bin is lower at the end of the run than at its start.
 import { parseArgs } from 'node:util';
 import { init } from '@ringwise/collectives';
 import { TokenFile } from '@ringwise/data/tokens';
@@ -65,7 +65,7 @@ function lossOn(file: TokenFile, generatorOfFile: typeof draws) {
   return model.loss(fromHost(x.data, x.shape), fromHost(y.data, y.shape));
 }
 
-/** The mean loss on the same batches of val.bin every time. */
+/** Returns the mean loss on some batches of val.bin, the same batches in every call. */
 function evaluate(): number {
   model.eval();
   const batches = number('eval-batches');
@@ -76,11 +76,11 @@ function evaluate(): number {
   return sum / batches;
 }
 
-/** Adds the gradients of one batch, and returns its loss. */
+/** Adds the gradients of one batch to those of this step, and returns the batch's loss. */
 const backward = (): number =>
   scope(() => {
     const loss = lossOn(train, draws);
-    // Backward gives back the memory of what the scaled loss is made of.
+    // Read the loss first: backward() frees the tensors from which the scaled loss was computed.
     const value = loss.item();
     loss.div(accumulate).backward();
     return value;

@@ -1,7 +1,7 @@
-// GPT-2 (Radford et al.: "Language Models are Unsupervised Multitask Learners", 2019) with the names and
-// layouts that its checkpoints have, so that a file saved here opens in Python's transformers and the other
-// way round. Hidden layers use the exact GELU; OpenAI's weights were trained with its tanh approximation,
-// which differs by less than 0.001.
+// GPT-2 (Radford et al.: "Language Models are Unsupervised Multitask Learners", 2019). It saves and loads parameters
+// with the names and layouts of GPT-2's checkpoints: Python's transformers can open files saved here, and files from
+// there load here. Hidden layers use the exact GELU; OpenAI's weights were trained with its tanh approximation, which
+// differs by less than 0.001.
 import { arange, crossEntropy, linear, noGrad, randn, type Tensor } from '@ringwise/tensor';
 import { Dropout, Embedding, LayerNorm, Module, TransformerBlock } from '@ringwise/tensor/nn';
 
@@ -39,7 +39,10 @@ export class Gpt2 extends Module {
     });
   }
 
-  /** Scores [rows · time, vocab] of what comes next, by the embedding's own weights, for x [rows, time]. */
+  /**
+   * Returns scores for the next token, [rows · time, vocab], for the input x [rows, time]. The output layer shares the
+   * weights of the token embedding.
+   */
   forward(x: Tensor): Tensor {
     const places = arange(0, x.shape[1]!, 1, { dtype: 'int64' });
     let hidden = this.dropout.forward(this.tokens.forward(x).add(this.positions.forward(places)));
@@ -52,14 +55,17 @@ export class Gpt2 extends Module {
   }
 }
 
-/** Normal with deviation 0.02; less where a block adds to the residual, of which there are two in each layer. */
+/**
+ * Draws a weight from a normal distribution with standard deviation 0.02. Divides the deviation by √(2 · layers) for
+ * the two projections in each layer that add to the residual. Leaves vectors (biases, normalisations) as they are.
+ */
 function initialise(name: string, parameter: Tensor, layers: number): void {
   if (parameter.rank < 2) return;
   const isResidual = /\.(attention\.out_proj|mlp\.2)\.weight$/.test(name);
   parameter.copy_(randn(parameter.shape).mul(isResidual ? 0.02 / Math.sqrt(2 * layers) : 0.02));
 }
 
-/** Weights of matrices and embeddings decay; biases and normalisations do not. */
+/** Splits parameters into matrices and embeddings, which have `weightDecay`, and biases and normalisations without. */
 export const decayGroups = (parameters: readonly Tensor[], weightDecay: number) => [
   { params: parameters.filter(({ rank }) => rank >= 2), weightDecay },
   { params: parameters.filter(({ rank }) => rank < 2), weightDecay: 0 },
@@ -78,10 +84,10 @@ const renamings: readonly [from: RegExp, to: string][] = [
 ];
 const gpt2Name = (name: string): string =>
   renamings.reduce((text, [from, to]) => text.replace(from, to), name);
-/** GPT-2 stores these as [in, out]. */
+/** Tells whether GPT-2 stores this weight as [in, out]; our Linear has [out, in]. */
 const isTurned = (name: string): boolean => /\.c_(attn|proj|fc)\.weight$/.test(name);
 
-/** The parameters under GPT-2's names and in its layout; those of linear layers are copies. */
+/** Returns the parameters under GPT-2's names and in its layout. Weights of linear layers are copies. */
 export function toGpt2(model: Gpt2): Record<string, Tensor> {
   return Object.fromEntries(
     Object.entries(model.stateDict()).map(([own, tensor]) => {
@@ -92,7 +98,7 @@ export function toGpt2(model: Gpt2): Record<string, Tensor> {
   );
 }
 
-/** Loads parameters under GPT-2's names, with or without the prefix "transformer.". */
+/** Loads parameters that have GPT-2's names, with or without the prefix "transformer.". */
 export function fromGpt2(model: Gpt2, tensors: Readonly<Record<string, Tensor>>): void {
   const given: Record<string, Tensor> = {};
   for (const own of Object.keys(model.stateDict())) {

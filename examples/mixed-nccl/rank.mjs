@@ -1,4 +1,4 @@
-// Ranks from 1 on: all-reduce with a PyTorch process, in its own NCCL communicator.
+// Every rank but rank 0: all-reduces with a PyTorch process, in one NCCL communicator.
 import { joinNccl } from '@ringwise/collectives';
 import { TcpStore } from '@ringwise/store';
 import { full } from '@ringwise/tensor';
@@ -6,7 +6,7 @@ import { full } from '@ringwise/tensor';
 const { MASTER_ADDR: host, MASTER_PORT } = process.env;
 const [rank, size] = ['RANK', 'WORLD_SIZE'].map((name) => Number(process.env[name]));
 const store = await TcpStore.connect({ host, port: Number(MASTER_PORT), timeoutMs: 60_000 });
-// Where torch's rank 0 puts the id of its default group, at its first collective.
+// At its first collective, PyTorch's rank 0 puts the NCCL id of its default group under this key.
 const group = await joinNccl({ store, key: '0//cuda//0', rank, size, timeoutMs: 60_000 });
 
 const device = `cuda:${group.localRank}`;

@@ -1,4 +1,4 @@
-"""Rank 0: all-reduces with Node ranks by torch.distributed. The job's store brings NCCL's unique id to them."""
+"""Rank 0: all-reduces with Node ranks through torch.distributed. They get NCCL's unique id from the job's store."""
 
 import os
 from datetime import timedelta
@@ -11,7 +11,7 @@ store = dist.TCPStore(
     os.environ["MASTER_ADDR"], int(os.environ["MASTER_PORT"]), is_master=False, timeout=timedelta(seconds=60)
 )
 torch.cuda.set_device(int(os.environ["LOCAL_RANK"]))
-# With a store, and not by env://: so the id is under 0//cuda//0 in it.
+# Pass the store instead of env://, so that NCCL's id is under the key 0//cuda//0.
 dist.init_process_group("nccl", store=store, rank=rank, world_size=size)
 x = torch.full((1 << 20,), float(rank + 1), device="cuda")
 dist.all_reduce(x)

@@ -1,4 +1,4 @@
-// Ranks from 1 on: take a number from the job's store and put its square there.
+// Every rank but rank 0: takes a number from the job's store and puts its square there.
 import { TcpStore } from '@ringwise/store';
 
 const { RANK, MASTER_ADDR: host, MASTER_PORT } = process.env;

@@ -1,4 +1,4 @@
-"""Rank 0: hands a number to each Node rank through the job's store, and checks what comes back."""
+"""Rank 0: sends a number to each Node rank through the job's store, and checks the answers."""
 
 import os
 from datetime import timedelta

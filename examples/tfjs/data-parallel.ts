@@ -1,11 +1,12 @@
-// The whole adapter between TensorFlow.js and ringwise.
+// The complete adapter between TensorFlow.js and ringwise.
 import type { Group } from '@ringwise/collectives';
 import * as tf from '@tensorflow/tfjs';
 
 /**
- * Makes a compiled model data-parallel: all ranks get rank 0's weights, and every step of its optimizer, also those of
- * model.fit(), applies the average of all ranks' gradients. Collective. The calls block, as model.fit() needs it: it
- * applies gradients without awaiting anything. All ranks must take equally many steps with batches of one size.
+ * Makes a compiled model data-parallel: gives all ranks rank 0's weights, and replaces the optimizer's
+ * applyGradients() so that every step, also inside model.fit(), applies the average of all ranks' gradients.
+ * Collective. The calls to the group block, because model.fit() applies gradients without awaiting. All ranks must
+ * take the same number of steps with batches of the same size.
  */
 export function dataParallel(model: tf.LayersModel, group: Group): void {
   tf.tidy(() => {
@@ -18,7 +19,7 @@ export function dataParallel(model: tf.LayersModel, group: Group): void {
   const apply = optimizer.applyGradients.bind(optimizer);
   optimizer.applyGradients = (gradients) =>
     tf.tidy(() => {
-      // By position, not by name: two models of a process have different names for the same layer.
+      // Match gradients by position, not by name: two models of one process have different names for the same layer.
       const named = Array.isArray(gradients)
         ? gradients
         : Object.entries(gradients).map(([name, tensor]) => ({ name, tensor }));
@@ -39,7 +40,7 @@ export function flatten(tensors: readonly tf.Tensor[]): Float32Array {
   return flat;
 }
 
-/** Tensors of these shapes, each with memory of its own: the CPU backend keeps what it is given. */
+/** Returns tensors with the shapes of `like`. Copies each, because the CPU backend of TensorFlow.js keeps the array. */
 function unflatten(flat: Float32Array, like: readonly tf.Tensor[]): tf.Tensor[] {
   let at = 0;
   return like.map(({ shape, size }) => {

@@ -1,8 +1,9 @@
-// TensorFlow.js and its own model.fit(), made data-parallel by one line.
+// Trains a TensorFlow.js model with its own model.fit(), which one line makes data-parallel.
 //
 //   npx ringwise run --nproc-per-node 2 examples/tfjs/main.ts
 //
-// Claim: many ranks end with the weights that one process has on the joined batches, to 1e-6, all with the same bits.
+// Claim: all ranks end with the same bits, and to within 1e-6 with the weights of one process that trains on the joined
+// batches.
 import { type Group, init } from '@ringwise/collectives';
 import { normalize } from '@ringwise/data';
 import { syntheticDigits } from '@ringwise/data/synthetic';
@@ -11,11 +12,14 @@ import { dataParallel, flatten } from './data-parallel.ts';
 
 const samples = 384;
 const pixels = 14 * 14;
-const batch = 24; // of all ranks together
+const batch = 24; // samples per step, of all ranks together
 const { images, labels } = syntheticDigits({ count: samples, size: 14 });
 const inputs = normalize(images.data);
 
-/** Every size-th sample from the rank's own on: together the ranks' k-th batches are the k-th batch of one process. */
+/**
+ * Returns this rank's samples: numbers rank, rank + size, rank + 2 · size and so on. The k-th batches of all ranks
+ * together are then the k-th batch of one process.
+ */
 function share({ rank, size }: Group): { x: tf.Tensor; y: tf.Tensor } {
   const mine = Array.from({ length: samples / size }, (_, i) => i * size + rank);
   const x = new Float32Array(mine.length * pixels);
@@ -39,7 +43,7 @@ async function train(group: Group, seed: number): Promise<{ weights: Float32Arra
     shuffle: false,
     verbose: 0,
   });
-  const losses = Float32Array.from(history.loss as number[]); // of this rank's samples
+  const losses = Float32Array.from(history.loss as number[]); // per epoch, on this rank's samples
   group.allReduceSync(losses, { op: 'avg' });
   return { weights: flatten(model.getWeights()), losses: [...losses] };
 }
@@ -49,7 +53,7 @@ await tf.setBackend('cpu');
 await using group = await init();
 if (batch % group.size !== 0) throw new Error(`${group.size} ranks cannot share batches of ${batch} equally`);
 
-const { weights, losses } = await train(group, group.rank); // ranks start apart; all get rank 0's weights
+const { weights, losses } = await train(group, group.rank); // different seeds; all ranks get rank 0's weights
 const [most, least] = (['max', 'min'] as const).map((op) => {
   const all = weights.slice();
   group.allReduceSync(all, { op });

@@ -11,7 +11,7 @@ interface Demo {
   readonly child: ChildProcess;
   readonly out: { stdout: string; stderr: string };
   readonly exitCode: Promise<number | null>;
-  /** In the environment of all its processes. */
+  /** A variable NAME=VALUE that only the processes of this demo have in their environment. */
   readonly mark: string;
 }
 
@@ -21,7 +21,7 @@ afterEach(() => {
   for (const demo of demos.splice(0)) for (const pid of processesOf(demo)) process.kill(pid, 'SIGKILL');
 });
 
-/** The demo as a shell starts it: as the leader of a process group. */
+/** Starts the demo as a shell does: as the leader of its own process group. */
 function startDemo(...args: string[]): Demo {
   const mark = `RINGWISE_DEMO_TEST=${randomUUID()}`;
   const [name, value] = mark.split('=') as [string, string];
@@ -52,17 +52,17 @@ function processesOf({ mark }: Demo): number[] {
     try {
       return readFileSync(`/proc/${pid}/environ`, 'latin1').includes(mark);
     } catch {
-      return false; // it has just ended
+      return false; // the process has just ended
     }
   });
 }
 
-/** Waits until training goes on. */
+/** Waits until the demo prints a loss, so that training is running. */
 function untilItTrains({ out }: Demo): Promise<void> {
   return vi.waitFor(() => expect(out.stderr).toMatch(/^epoch 1\/.* loss /m), { timeout: 20_000 });
 }
 
-/** What is killed with its group may need a moment to disappear. */
+/** Waits until no process of the demo is left: killed processes may take a moment to disappear. */
 function untilAllHaveEnded(demo: Demo): Promise<void> {
   return vi.waitFor(() => expect(processesOf(demo)).toEqual([]));
 }
@@ -90,7 +90,7 @@ describe('the demo', () => {
     const demo = startDemo('--json', '--epochs', '1000');
     await untilItTrains(demo);
     expect(processesOf(demo).length).toBeGreaterThanOrEqual(4); // itself, the launcher, two ranks
-    // A terminal signals the whole group.
+    // Ctrl-C in a terminal signals the whole process group.
     process.kill(signal === 'SIGINT' ? -demo.child.pid! : demo.child.pid!, signal);
     expect(await demo.exitCode).toBe(code);
     await untilAllHaveEnded(demo);

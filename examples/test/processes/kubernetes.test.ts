@@ -1,5 +1,5 @@
-// The manifests of examples/kubernetes: what a cluster would set for each pod is given to the real command, and to what
-// init() recognises launchers by.
+// Tests the manifests of examples/kubernetes. For each pod it gives the variables that a cluster would set to the real
+// `ringwise run --dry-run`, or to the function with which init() detects its launcher.
 
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { parseAllDocuments } from 'yaml';
 import { detectLauncher } from '../../../packages/collectives/src/init/env.ts';
 import { example, ringwise, run } from '../support/run.ts';
 
-/** Scalars stay text, as in the manifest. */
+/** A parsed manifest. Scalars are text, as written in the file. */
 type Tree = { [key: string]: Tree } & Tree[];
 
 let folder: string;
@@ -33,7 +33,7 @@ interface Container {
   readonly env: { name: string; value?: string; valueFrom?: Record<string, Record<string, string>> }[];
 }
 
-/** The variables of a container in the pod of this index, as the cluster sets them. */
+/** Returns the variables that the cluster would set for a container in the pod with this index. */
 function variables({ env }: Container, index: number): Record<string, string> {
   const sources: Record<string, string> = {
     "metadata.annotations['batch.kubernetes.io/job-completion-index']": `${index}`,
@@ -49,7 +49,7 @@ function variables({ env }: Container, index: number): Record<string, string> {
   return Object.fromEntries(given);
 }
 
-/** What `ringwise run` would give its ranks in a pod: [RANK, WORLD_SIZE, GROUP_RANK, where they meet]. */
+/** Returns what `ringwise run` would give each rank of a pod: RANK, WORLD_SIZE, GROUP_RANK, and the store's address. */
 async function ranksOf({ command, args = [] }: Container, env: Record<string, string>): Promise<string[][]> {
   expect(command).toEqual(['npx', 'ringwise', 'run']);
   const { stdout, stderr } = await run([ringwise, 'run', '--dry-run', ...args], folder, env);
@@ -72,7 +72,7 @@ const expected = (at: string) => [
   ],
 ];
 
-/** The pods of an Indexed Job. */
+/** Returns the ranks of each pod of an Indexed Job, as ranksOf() describes them. */
 async function pods(job: Tree): Promise<string[][][]> {
   expect(job).toMatchObject({ completionMode: 'Indexed', parallelism: job.completions });
   const [container] = job.template!.spec!.containers as unknown as [Container];

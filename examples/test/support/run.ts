@@ -1,11 +1,11 @@
-// Runs a program to its end. A program that does not end is killed, and with it all that it has started.
+// Runs a program to its end. Kills a program that does not end within 60 s; the ranks of a launcher die with it.
 import { execFile } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
 
 const path = (relative: string) => fileURLToPath(new URL(relative, import.meta.url));
 
-/** What `npx ringwise` and `npx tsx` run. */
+/** Paths of the scripts that `npx ringwise` and `npx tsx` run. */
 export const ringwise = path('../../../packages/ringwise/bin/ringwise.js');
 export const tsx = createRequire(import.meta.url).resolve('tsx/cli');
 
@@ -17,7 +17,7 @@ export interface Ended {
   readonly stderr: string;
 }
 
-/** `node` with these arguments; `env` instead of this process's variables. */
+/** Runs `node` with these arguments. `env`, if given, replaces this process's environment variables. */
 export function run(argv: readonly string[], cwd?: string, env?: Record<string, string>): Promise<Ended> {
   return new Promise((resolve) => {
     const options = { cwd, env, timeout: 60_000, killSignal: 'SIGKILL' } as const;

@@ -3,9 +3,9 @@ import { expect, it } from 'vitest';
 
 const linesOf = (name: string) => readFileSync(new URL(`../../${name}`, import.meta.url), 'utf8').split('\n');
 
-/** How many lines of `next` are not in a longest common subsequence of both: what a line diff shows as new. */
+/** Counts the lines of `next` outside a longest common subsequence with `before`: those that a diff shows as new. */
 function newLines(before: readonly string[], next: readonly string[]): number {
-  // longest[j]: of the lines of `before` so far and the first j of `next`.
+  // longest[j]: length of a longest common subsequence of the lines of `before` so far and the first j lines of `next`.
   let longest = new Array<number>(next.length + 1).fill(0);
   for (const line of before) {
     const row = [0];

@@ -1,4 +1,4 @@
-// The character model: that it learns and writes.
+// Tests that the character model learns and writes, in one process and in two.
 import { describe, expect, it } from 'vitest';
 import { example, ringwise, run, tsx } from '../../support/run.ts';
 

@@ -1,4 +1,4 @@
-// elastic.ts, undisturbed and with ranks killed while it trains.
+// Runs elastic.ts twice, undisturbed and with a rank killed two times while it trains, and compares the losses.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';

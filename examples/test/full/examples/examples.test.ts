@@ -1,4 +1,4 @@
-// Each example as its first lines say that it is run. Its claim is that it ends with exit code 0.
+// Runs each example as its first lines say. An example checks its own claim and ends with exit code 0 if it holds.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +10,7 @@ import { example, ringwise, run, tsx } from '../../support/run.ts';
 
 const realMnist = testData('mnist');
 
-/** What the example's last line tells, as JSON behind the prefix of rank 0. */
+/** Returns the JSON in the last line of an example's output, without the prefix "[0] " of rank 0. */
 function summaryOf(stdout: string): Record<string, unknown> {
   const last = stdout.trimEnd().split('\n').at(-1)!;
   expect(last).toMatch(/^\[0\] \{/);
@@ -31,7 +31,7 @@ describe('all-reduce.ts', () => {
   });
 });
 
-/** The lines of stdout of `size` ranks, after checking that all went well. */
+/** Runs an example on `size` ranks, checks that it succeeded, and returns the lines that it wrote to stdout. */
 async function linesOf(name: string, size: number): Promise<string[]> {
   const argv = [ringwise, 'run', '--standalone', '--nproc-per-node', `${size}`, example(name)];
   const { exitCode, stdout, stderr } = await run(argv);
@@ -173,7 +173,7 @@ it(`mnist-ddp.ts learns to read ${realMnist !== null ? 'real' : 'drawn'} digits 
   const data = realMnist !== null ? ['--data', realMnist] : [];
   const { exitCode, stdout, stderr } = await run([...argv, ...data]);
   expect(stderr).toBe('');
-  // Only rank 0 speaks.
+  // Only rank 0 prints.
   expect(stdout.split('\n').filter((line) => line !== '' && !line.startsWith('[0] '))).toEqual([]);
   const losses = [...stdout.matchAll(/loss ([\d.]+)/g)].map(([, loss]) => Number(loss));
   expect(losses.at(-1)).toBeLessThan(losses[0]! / 2);

@@ -1,4 +1,5 @@
-// The C ABI from other languages: from-python/ by ctypes, and from-c/ in one group with it. Needs python3 with numpy.
+// Tests the C ABI from other languages: from-python/ through ctypes, and from-c/ in one group with it. Needs python3
+// with numpy.
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
@@ -15,7 +16,7 @@ const library = join(native, 'npm', `collectives-${process.platform}-${process.a
 const env = { ...process.env, LD_LIBRARY_PATH: dirname(library), PYTHONDONTWRITEBYTECODE: '1' };
 const everyVerb = example('test/fixtures/from-python-ranks.py');
 
-/** The first python3 that has numpy. */
+/** The first python3 that has numpy, or undefined. */
 const python = ['python3', '/usr/bin/python3'].find((candidate) => {
   try {
     execFileSync(candidate, ['-c', 'import numpy'], { stdio: 'ignore' });

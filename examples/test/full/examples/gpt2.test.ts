@@ -1,4 +1,4 @@
-// GPT-2: that it learns, that a run goes on where it stopped, and that its files have GPT-2's names.
+// Tests that the GPT-2 example learns, that a run continues from its checkpoint, and that its files use GPT-2's names.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -12,7 +12,7 @@ describe('gpt2', () => {
   let folder: string;
   beforeEach(() => {
     folder = mkdtempSync(join(tmpdir(), 'gpt2-'));
-    // Counts up and down: easy to foretell.
+    // The tokens count up and down, which is easy to predict.
     const tokens = Uint16Array.from({ length: 6000 }, (_, i) => Math.abs((i % 60) - 30) + 1);
     writeFileSync(join(folder, 'train.bin'), tokens);
     writeFileSync(join(folder, 'val.bin'), tokens.subarray(0, 1000));

@@ -1,5 +1,5 @@
-// The mixed job over NCCL with PyTorch on a GPU that all ranks share; on the software device, where PyTorch
-// cannot work, another Node process is in the place of Python.
+// Tests the mixed job over NCCL, with PyTorch on one GPU that all ranks share. On the software device, which PyTorch
+// cannot use, another Node process takes the place of Python.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
@@ -7,7 +7,7 @@ import { hasTestDevice, isTestGpu, useTestDevice } from '@ringwise/testing';
 import { expect, it } from 'vitest';
 import { example, ringwise } from '../../support/run.ts';
 
-/** Writes the libnccl that torch has loaded, which must be that of both sides; nothing where torch has it built in. */
+/** Prints the path of PyTorch's libnccl, which the Node ranks must also use; nothing if it is built into PyTorch. */
 const probe = `
 import torch
 assert torch.cuda.is_available()
@@ -15,13 +15,13 @@ print(*{line.split()[-1] for line in open("/proc/self/maps") if "libnccl.so" in 
 `;
 
 interface First {
-  /** What is started as Python. */
+  /** The program that rank.sh starts as Python for rank 0. */
   readonly program: string;
   readonly libnccl?: string;
   readonly says: string;
 }
 
-/** Who is rank 0. Null: nobody can be. */
+/** Finds the program for rank 0. Returns null if there is no device, or no Python whose PyTorch has CUDA. */
 function findFirst(): First | null {
   if (!isTestGpu) {
     const program = example('test/fixtures/mixed-nccl-first.mjs');
@@ -45,7 +45,7 @@ it.skipIf(!first)(
     useTestDevice();
     const env = { ...process.env, RINGWISE_SECRET: '', PYTHON_EXEC: program };
     if (libnccl) Object.assign(env, { RINGWISE_LIBNCCL: libnccl });
-    // Each rank is a host of its own to NCCL, which refuses ranks of one host on one device.
+    // NCCL refuses two ranks of one host on one device, so NCCL_HOSTID makes each rank look like a host of its own.
     const rank = ['sh', '-c', 'LOCAL_RANK=0 NCCL_HOSTID=$RANK exec "$0"', example('mixed-nccl/rank.sh')];
     const argv = [ringwise, 'run', '--nproc-per-node', '3', '--no-python', ...rank];
     const job = spawn(process.execPath, argv, { env, stdio: ['ignore', 'pipe', 'pipe'] });

@@ -1,4 +1,4 @@
-// The mixed job, where a Python with torch is installed.
+// Tests the job of Python and Node ranks; skipped if no Python with PyTorch is installed.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { text } from 'node:stream/consumers';
@@ -10,7 +10,7 @@ const python = [process.env.RINGWISE_PYTHON ?? '', 'python3', '/usr/bin/python3'
 );
 const skipped = python ? '' : ' (skipped: no Python with torch)';
 
-/** Runs ranks of a program that is not node to their end. */
+/** Runs `nprocs` ranks of a program other than Node to their end, with a limit of 100 s. */
 async function runRanks(nprocs: number, ...rank: string[]) {
   const argv = [ringwise, 'run', '--nproc-per-node', `${nprocs}`, '--no-python', ...rank];
   const env = { ...process.env, RINGWISE_SECRET: '', PYTHON_EXEC: python };

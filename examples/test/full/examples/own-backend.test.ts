@@ -1,4 +1,4 @@
-// examples/own-backend.ts passes the contract suite, with its ranks in this process, and serves real processes.
+// Tests that examples/own-backend.ts passes the contract suite, with all ranks in this process, and serves processes.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
