@@ -1,17 +1,22 @@
-// Data-parallel training against PyTorch's: the same start, the same batches, one thread a rank, in turns, in
-// one run.
+// Compares our data-parallel training with PyTorch's: the same initial parameters, the same batches, one
+// thread per rank, in turns within one run.
 //
 //   npx tsx bench/ddp-peers.ts [--job mlp,gpt] [--python /usr/bin/python3,venv/bin/python] [--rounds 3] [--ranks 2]
 //     [--batch 32] [--steps 400]
 //
-// Each round runs bench/ddp-step.ts on all ranks, on one, and then each python that has torch. A line per
-// job: samples or tokens per second of all ranks, medians of the rounds; `overPeer` = ours over the fastest
-// peer's; `overAlone` = DDP over the same processes that do not talk, ours and each peer's; `lockstep` = what
-// ours reach of that when all they do is meet once a step, on 256 numbers, which is what DDP can reach;
-// `worldOne` = the step of one rank with DDP over the bare one, the mean of the rounds, in every other of
-// which the bare one comes first; `exposed` = the share of the step that the program waits for communication;
-// `steps` = both ratios from medians of steps instead, which other programs on the machine disturb less; `ok`
-// = losses agree within 1e-3. Exits with 1 where they do not.
+// Each round runs bench/ddp-step.ts on all ranks, then on one rank, then the peer program with each python
+// that has torch. Prints one JSON line per job. Rates are samples or tokens per second of all ranks together,
+// medians of the rounds:
+//   ours, alone, peers  our rate with DDP, our rate without communication, and each peer's rate with DDP
+//   overPeer            our rate over the fastest peer's
+//   overAlone           rate with DDP over the rate of the same processes without communication: ours, then the peers'
+//   lockstep            our rate without DDP but with one all-reduce of 256 numbers per step, over `alone`: the upper
+//                       limit for DDP
+//   worldOne            time of a step of one rank with DDP over the time of a bare step, mean of the rounds; the bare
+//                       steps come first in every second round
+//   exposed             share of a step in which the program waits for communication
+//   steps               overPeer and overAlone from medians of steps, which other programs on the machine disturb less
+//   ok                  whether all losses agree within 1e-3; if not, the exit code is 1
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

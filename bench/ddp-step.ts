@@ -1,13 +1,14 @@
-// Training steps with DDP, in turns with the same steps of the same processes without it, and with those that
-// meet once a step: what lockstep costs by itself, since each step then takes as long as the slower rank's.
+// Measures training steps with DDP, in turns with two variants in the same processes: "alone" steps without
+// any communication, and "lockstep" steps with one tiny all-reduce each. The lockstep variant shows what
+// waiting for the slower rank costs by itself.
 //
 //   npx ringwise run --nproc-per-node 2 bench/ddp-step.ts [--job mlp|gpt] [--batch 32] [--steps 400] [--rounds 3]
 //     [--alone-first]
 //
-// Rank 0 prints one JSON line: samples or tokens per second of all ranks together, with DDP, alone and in
-// lockstep, and the ratio of DDP to alone, medians of the rounds; medians of rank 0's step, and of how long
-// DDP let a rank wait for communication at the end of backward, in microseconds; and every tenth loss of the
-// warm-up, averaged over the ranks. Fails unless replicas end equal.
+// Rank 0 prints one JSON line. It has the samples or tokens per second of all ranks together with DDP, alone
+// and in lockstep, and the ratio of DDP to alone, all medians of the rounds; in microseconds, the median step
+// of rank 0, and the median time that a rank waits for communication at the end of backward; and every tenth
+// loss of the warm-up, averaged over the ranks. Fails if the replicas are not equal at the end.
 import { parseArgs } from 'node:util';
 import { init } from '@ringwise/collectives';
 import { assertInSync, ddp } from '@ringwise/ddp';
@@ -21,7 +22,7 @@ const { values: args } = parseArgs({
     batch: { type: 'string' },
     steps: { type: 'string', default: '400' },
     rounds: { type: 'string', default: '3' },
-    'alone-first': { type: 'boolean', default: false }, // what is made first and where it lies is worth some percent
+    'alone-first': { type: 'boolean', default: false }, // the order of allocation changes times by some percent
   },
 });
 const jobs = { mlp, gpt };
@@ -41,14 +42,14 @@ class Contender {
 
   readonly #meet: () => void;
 
-  /** `meet` runs between backward and the optimiser. */
+  /** Makes a contender that calls `meet` in each step, between backward and the optimiser. */
   constructor(parameters: Tensor[], forward: (x: Tensor) => Tensor, meet: () => void = () => {}) {
     this.#meet = meet;
     this.#optimizer = job.optimizer(parameters);
     this.#losses = job.losses({ rank: group.rank, ranks: group.size, batch }, forward);
   }
 
-  /** Returns every tenth loss; the rate is that of all ranks together. */
+  /** Runs `count` steps, records their times and the rate of all ranks together, and returns every tenth loss. */
   async run(count: number): Promise<number[]> {
     const losses: number[] = [];
     await group.barrier();

@@ -1,10 +1,10 @@
-// A million wrong and right frames at the store's server, and as many messages at the launchers' coordinator:
-// nothing may throw, memory may not grow, and the store must still serve.
+// Sends a million valid and invalid frames to the store's server, and as many messages to the launchers' coordinator.
+// Checks that nothing throws, that memory does not grow, and that the store still serves afterwards.
 //
 //   node --expose-gc --import tsx bench/fuzz.ts [--frames 1000000] [--seed 1]
 //
-// The frames are shared out to four kinds of clients: both numberings of requests, programs that do not know
-// the secret, and members who do. Prints one JSON line; the exit code is 1 if something was wrong.
+// Divides the frames among four kinds of clients: two that number requests in different ways, one that does not know
+// the secret, and one that does. Prints one JSON line; the exit code is 1 if a check failed.
 import { parseArgs } from 'node:util';
 import { fuzzCoordinator } from '../packages/launch/test/support/fuzz.ts';
 import { Fuzzer, modes } from '../packages/store/test/support/fuzz.ts';
@@ -14,7 +14,7 @@ const { values } = parseArgs({
 });
 const frames = Number(values.frames);
 const seed = Number(values.seed);
-/** What a heap may differ by. */
+/** Largest growth of the heap that does not count as a leak, in bytes. */
 const noiseBytes = 4 << 20;
 
 const warnings: string[] = [];
@@ -33,7 +33,7 @@ for (let tenth = 1; tenth <= 10; tenth++) {
   for (const [index, mode] of modes.entries()) {
     const fuzzer = fuzzers[index]!;
     while (fuzzer.frames < (frames / modes.length) * (tenth / 10)) {
-      // Sessions end in callbacks of their own.
+      // Let the event loop run: sessions end in callbacks.
       if (fuzzer.sessions % 100 === 0) await new Promise((resolve) => setImmediate(resolve));
       fuzzer.session(mode);
     }

@@ -1,5 +1,5 @@
-// One training step of a small GPT on one process, in the eager path: 4 layers, 128 wide, 4 heads, 128 tokens, batch 8,
-// 65 characters, AdamW.
+// Measures a training step of a small GPT in one process, without compile(): 4 layers, width 128, 4 heads, 128 tokens,
+// batch 8, 65 characters, AdamW.
 //
 //   npx tsx bench/gpt-step.ts [--steps 100] [--batch 8] [--time 128] [--layers 4] [--width 128] [--heads 4]
 //

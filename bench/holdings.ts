@@ -1,4 +1,4 @@
-// What a process holds, for benchmarks that look for leaks.
+// Measures what a process holds (memory, file descriptors, threads, handles), for benchmarks that look for leaks.
 import { readdirSync } from 'node:fs';
 import { setTimeout as delay } from 'node:timers/promises';
 import { getHeapStatistics, setFlagsFromString } from 'node:v8';
@@ -8,18 +8,18 @@ import type { Group } from '@ringwise/collectives';
 setFlagsFromString('--expose-gc');
 const collectGarbage = runInNewContext('gc') as () => void;
 
-/** What each number of holdings() is, in its order. */
+/** Names of the numbers that holdings() returns, in the same order. */
 export const holdingNames = ['rssBytes', 'heapBytes', 'nativeBytes', 'fds', 'threads', 'handles'] as const;
 
-/** The heap may differ by this after a collection, such as by code that was compiled late. */
+/** Heap growth that is no leak, in bytes: for example, code that was compiled late. */
 const heapNoiseBytes = 2 << 20;
-/** Memory outside of it may differ by this: allocators keep some of what was freed. */
+/** Growth outside the heap that is no leak, in bytes: allocators keep some of the memory that was freed. */
 const nativeNoiseBytes = 16 << 20;
 
 /**
- * Measures this process after a garbage collection. V8 keeps space for new objects, the more the busier it was; so the
- * used heap is counted, and apart from it what is resident outside of the heap. Freed buffers go back to the system on
- * another thread, so the least of some readings counts.
+ * Measures this process after a garbage collection. V8 keeps free space in the heap, more after busy times,
+ * so the result has the used heap and, separately, the resident memory outside the heap. Another thread
+ * returns freed buffers to the system, so each number is the least of ten readings.
  */
 export async function holdings(): Promise<Float64Array> {
   const least = new Float64Array(holdingNames.length).fill(Number.POSITIVE_INFINITY);
@@ -50,7 +50,7 @@ export async function ofAllRanks(group: Group, own: Float64Array): Promise<numbe
   ]);
 }
 
-/** Whether no rank holds more than before. The resident size is not compared: it has the heap's free space in it. */
+/** Tells whether no rank holds more than before. Ignores the resident size, which includes free space of the heap. */
 export function nothingLeft(before: readonly number[][], after: readonly number[][]): boolean {
   return after.every(([, ...held], rank) =>
     held.every((value, i) => value - before[rank]![i + 1]! < ([heapNoiseBytes, nativeNoiseBytes][i] ?? 1)),
@@ -60,6 +60,6 @@ export function nothingLeft(before: readonly number[][], after: readonly number[
 export const named = (held: readonly number[]): Record<string, number> =>
   Object.fromEntries(held.map((value, i) => [holdingNames[i]!, value]));
 
-/** One line of JSON with numbers of 8 digits at most. */
+/** Returns one line of JSON, with numbers rounded to 8 digits. */
 export const jsonLine = (line: object): string =>
   JSON.stringify(line, (_, value) => (typeof value === 'number' ? Number(value.toPrecision(8)) : value));

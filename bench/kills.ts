@@ -1,11 +1,11 @@
-// An elastic training job on two hosts, which is disturbed at random: ranks and launchers are killed, ranks
-// are stopped, a host is cut off. Nothing may be lost, and nothing may be left.
+// Runs an elastic training job on two hosts and disturbs it at random: kills ranks and launchers, stops
+// ranks, cuts off a host. Checks that training loses nothing and that no process or file is left.
 //
 //   npx tsx bench/kills.ts [--kills 100] [--seed 1] [--loopback]
 //
-// The hosts are two network namespaces, which need root; with --loopback both are this one, and none is cut
-// off. Tells of each disturbance on stderr, and prints one JSON line; the exit code is 1 if a loss differs
-// from the undisturbed run's, or a process or file was left.
+// The hosts are two network namespaces, which need root. With --loopback both launchers run on this host, and
+// no host is cut off. Reports each disturbance on stderr and prints one JSON line. The exit code is 1 if a
+// loss differs from the undisturbed run's, or a process or file was left.
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { parseArgs } from 'node:util';

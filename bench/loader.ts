@@ -1,11 +1,12 @@
-// What a DataLoader costs: an epoch in memory, per sample; and epochs over files with one worker thread,
-// beside a training step that keeps this thread busy for 5 ms, as the share of the time that the loop waits.
+// Measures what a DataLoader costs. In memory: the time per sample of an epoch. Over files, with one worker
+// thread: the share of the time that a training loop waits for data, where a step keeps this thread busy for
+// 5 ms.
 //
 //   npx tsx bench/loader.ts [--json] [--step 5] [--batches 400] [--only memory,tokens,images]
 //
-// Files are generated in a temporary folder, and so in the system's cache. All that is read is checked: every
-// sample once, with its own content. Prints a table, with --json one JSON line per row; the exit code is 1 if
-// something was wrong.
+// The files are generated in a temporary folder, so they are in the system's cache. The benchmark checks that
+// it reads every sample once, with its own content. Prints a table, or with --json one JSON line per row; the
+// exit code is 1 if a check failed.
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { availableParallelism, tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -30,11 +31,11 @@ interface Row {
   readonly name: string;
   readonly batchSize: number;
   readonly samples: number;
-  /** Of the loader, without what the loop does. */
+  /** Time in the loader, without the body of the loop. */
   readonly usPerSample: number;
-  /** Processor time of loader and loop together, which other programs on the machine change less; null beside steps. */
+  /** Processor time of loader and loop, which other programs on the machine change less; null with training steps. */
   readonly cpuUsPerSample: number | null;
-  /** Of the loop's time. */
+  /** Share of the loop's time that it waits for the loader; null without training steps. */
   readonly waitPercent: number | null;
   readonly longestWaitMs: number;
   readonly ok: boolean;
@@ -60,7 +61,7 @@ function report(row: Row): void {
   console.log(cells.join(' '));
 }
 
-/** A million samples in this thread: the indices alone, as a data set sees them, and gathered into batches. */
+/** Measures a million samples in this thread: first only their indices, then with values gathered into batches. */
 async function memory(): Promise<void> {
   const length = 1_000_000;
   const batchSize = 256;
@@ -109,7 +110,7 @@ async function memory(): Promise<void> {
   await run('memory, one float gathered', new ArrayDataset({ x: column }), ({ x }) => x.data);
 }
 
-/** One epoch with one worker beside steps of `stepMs`. `check` counts what is right in a batch. */
+/** Measures one epoch with one worker and steps of `stepMs`. `check` returns how many samples of a batch are right. */
 async function fed<B>(
   name: string,
   dataset: Dataset<unknown, B>,
@@ -118,12 +119,12 @@ async function fed<B>(
 ): Promise<void> {
   const options = { batchSize, shuffle: true, numWorkers: 1 };
   await using loader = new DataLoader<unknown, B>(dataset, options);
-  for await (const _ of loader) break; // starts the worker, as an epoch before would have
+  for await (const _ of loader) break; // starts the worker, as an earlier epoch would have
   let right = 0;
   for await (const batch of loader) {
     const end = performance.now() + stepMs;
     right += check(batch);
-    while (performance.now() < end); // a step keeps the thread to itself
+    while (performance.now() < end); // a step occupies the thread
   }
   const { waitMs, workMs, longestWaitMs, samples } = loader.statistics();
   report({
@@ -146,7 +147,7 @@ async function tokens(folder: string): Promise<void> {
     [64, 1024],
   ] as const) {
     const count = batches * batchSize;
-    // Each token is its own position.
+    // The value of each token is its position, so that a window can be checked.
     writeFileSync(
       path,
       Uint32Array.from({ length: count * block + 1 }, (_, i) => i),
@@ -211,7 +212,7 @@ async function images(folder: string): Promise<void> {
   }
 }
 
-/** A JPEG with some noise around its shade. */
+/** Makes a JPEG whose pixels have some noise around the brightness of `shade`. */
 function picture(side: number, shade: number): Promise<Buffer> {
   const pixels = Uint8Array.from(
     { length: side * side * 3 },

@@ -1,11 +1,11 @@
-// What an eager operation costs beside its kernel: ops on 4 × 4 tensors, where the kernel itself takes a few
-// ns.
+// Measures what an eager operation costs besides its kernel: runs ops on 4 × 4 tensors, where the kernel
+// itself takes a few ns.
 //
 //   npx tsx bench/op-cost.ts [--seconds 1] [--only neg,add]
 //
-// Prints one JSON line per op, in nanoseconds: `plain` without gradients, `recorded` with an input that
-// requires one (the graph is made and thrown away), `backward` for the gradient alone, each the median of
-// rounds of 2,000 calls; the result of every op is disposed.
+// Prints one JSON line per op, in nanoseconds: `plain` without gradients; `recorded` with an input that
+// requires a gradient, where the graph is made and dropped; `backward` for the gradient alone. Each is the
+// median of rounds of 2,000 calls. The result of every op is disposed.
 import { parseArgs } from 'node:util';
 import { add, fromHost, kernelsName, linear, matmul, sum, type Tensor } from '@ringwise/tensor';
 
@@ -43,7 +43,7 @@ const ops: Readonly<Record<string, (a: Tensor) => Tensor>> = {
 const nowNs = (): number => Number(process.hrtime.bigint());
 const calls = 2000;
 
-/** Median ns of one call over rounds that take `roundUs` together; the first third warms up. */
+/** Returns the median ns of one call over rounds that take `roundUs` together; the first third only warms up. */
 function measure(call: () => void): number {
   const times: number[] = [];
   for (const end = nowNs() + roundUs * 1000; times.length < 9 || nowNs() < end; ) {

@@ -1,6 +1,7 @@
-// Us and the peers, interleaved in one run: every contender measures a few sizes, then the next one does,
-// round after round, so that all of them see the same machine. Prints a table of times and ratios for each
-// verb and number of ranks. --help lists the options; docs/performance.md says how to read the table.
+// Compares our collectives with those of other libraries, interleaved in one run: each contender measures a
+// few sizes, then the next contender does, round after round, so that all see the machine in the same state.
+// Prints a table of times and ratios for each verb and number of ranks. --help lists the options;
+// docs/performance.md says how to read the table.
 import { parseArgs } from 'node:util';
 import { build, nativeBuildFolder } from './peers/build.ts';
 import { type Case, type Contender, type Found, findContenders } from './peers/contenders.ts';
@@ -34,11 +35,11 @@ const around: Surroundings = {
   limits: 'path' in limits ? limits.path : null,
   through: values.through.split(' ').filter(Boolean),
   areHosts: values.hosts !== '1',
-  // What the commands are started through may wait for its turn.
+  // The command given with --through may be a lock that waits for its turn.
   timeoutMs: values.through === '' ? 120_000 : 3_600_000,
 };
 let isGood = true;
-// The exit handlers end what runs.
+// The handlers of 'exit' kill the running programs.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 
 if (values.hosts === '1') await compareAll(await findContenders(values['native-build']), {});
@@ -79,7 +80,7 @@ function readOptions() {
   }
 }
 
-/** All verbs and numbers of ranks; `where` goes into what is printed. */
+/** Measures all verbs and numbers of ranks and prints the results, together with the link in `where`. */
 async function compareAll(found: Found, where: { readonly link?: LinkName }): Promise<void> {
   for (const reason of found.missing) console.error(`left out: ${reason}`);
   const only = values.only?.split(',');
@@ -103,7 +104,7 @@ async function compare(verb: string, ranks: number, contenders: readonly Contend
   for (let repeat = 0; repeat < Number(values.repeats); repeat++) {
     for (const range of pieces(Number(values.min), Number(values.max))) {
       const test: Case = { verb, ranks, ...range, seconds: Number(values.seconds) };
-      // Another order in every round: whoever comes after a large one finds other caches.
+      // Rotate the order in every round: a contender that runs after a large size finds its caches changed.
       for (const i of contenders.keys()) {
         const contender = contenders[(i + repeat) % contenders.length]!;
         if (failed.has(contender)) continue;
@@ -122,7 +123,7 @@ async function compare(verb: string, ranks: number, contenders: readonly Contend
   return all;
 }
 
-/** The sizes in pieces of some seconds each: small, medium, and then one by one. */
+/** Divides the sizes into pieces of some seconds each: small sizes together, medium ones together, large ones alone. */
 function pieces(min: number, max: number): { readonly min: number; readonly max: number }[] {
   const bounds = [1 << 10, 64 << 10, 4 << 20];
   const result: { min: number; max: number }[] = [];

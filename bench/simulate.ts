@@ -1,11 +1,11 @@
-// How long collectives take on networks that nobody has at hand: the plans that real groups carry out, run by a
-// simulated network with a virtual clock, for up to thousands of ranks in one process.
+// Estimates how long collectives take on networks that are not available: runs the plans that real groups
+// carry out on a simulated network with a virtual clock, for up to thousands of ranks in one process.
 //
 //   npx tsx bench/simulate.ts [--verb allReduce] [--ranks 2,4,8,…] [--bytes 1024,1048576] [--svg plot.svg] [--json]
-//   npx tsx bench/simulate.ts --chosen …      what the library would choose, against the best
+//   npx tsx bench/simulate.ts --chosen …      the algorithm that the library would choose, against the fastest
 //
-// --help has all options, docs/simulation.md the model. Every row says how it was checked: with real data, or, beyond
-// --check-ranks, that every message meets a receiver that waits for it.
+// --help lists all options, docs/simulation.md describes the model. Every row says how it was checked: with
+// real data, or, above --check-ranks ranks, only that every message meets a receiver that waits for it.
 import { writeFileSync } from 'node:fs';
 import { help, parseOptions, WrongOption } from './simulate/options.ts';
 import { type Begun, ProgramFailed, type Row, simulate } from './simulate/program.ts';
@@ -23,7 +23,7 @@ const toTerminal = (text: string): void => {
   if (process.stderr.isTTY) process.stderr.write(text);
 };
 
-/** Says on a terminal what runs, until it is called off. */
+/** Shows on a terminal what runs, updated every second. Returns the function that ends this. */
 function showProgress({ algorithm, ranks, bytes, expectedMessages }: Begun): () => void {
   const begun = performance.now();
   const timer = setInterval(() => {
@@ -65,7 +65,7 @@ async function main(): Promise<void> {
   if (options.svg !== undefined) writeFileSync(options.svg, drawRows(options.verb, rows));
 }
 
-// The exit handlers end what runs.
+// The handler of 'exit' kills the simulation.
 for (const [signal, code] of [
   ['SIGINT', 130],
   ['SIGTERM', 143],

@@ -1,10 +1,11 @@
-// Very many groups: what a rank holds after making and closing them is what it held before.
+// Makes and closes very many groups, and checks that a rank then holds no more memory and handles than
+// before.
 //
 //   npx ringwise run --nproc-per-node 2 bench/soak-groups.ts [--inits 5000] [--subgroups 5000]
 //
-// A tenth of the groups, and no fewer than 100 of each kind, come first, to warm up. Rank 0 prints one JSON
-// line: memory, file descriptors, threads and handles of every rank before and after, and milliseconds per
-// group. The exit code is 1 if something was left behind or an answer was wrong.
+// Warms up with a tenth of the groups, at least 100 of each kind. Rank 0 prints one JSON line: memory, file
+// descriptors, threads and handles of every rank before and after, and milliseconds per group. The exit code
+// is 1 if something was left behind or a result was wrong.
 import { parseArgs } from 'node:util';
 import { type Group, init } from '@ringwise/collectives';
 import { holdings, jsonLine, named, nothingLeft, ofAllRanks } from './holdings.ts';
@@ -15,7 +16,7 @@ const { values } = parseArgs({
 const inits = Number(values.inits);
 const subgroups = Number(values.subgroups);
 
-/** 0 where the group adds up, else 1. */
+/** Runs an all-reduce on the group. Returns 0 if the sum is right, 1 otherwise. */
 async function isWrong(group: Group): Promise<number> {
   const ones = new Float32Array(4).fill(1);
   await group.allReduce(ones);

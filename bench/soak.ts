@@ -1,10 +1,11 @@
-// Very many operations: what a rank holds at the end is what it held at the beginning, and a call costs the same.
+// Runs very many operations, and checks that a rank then holds no more memory and handles than before. Also
+// reports whether a call still takes as long.
 //
 //   npx ringwise run --nproc-per-node 2 bench/soak.ts [--small 1000000] [--large 1000]
 //
-// A tenth of the operations come first, to warm up. Rank 0 prints one JSON line: memory, file descriptors, threads and
-// handles of every rank before and after, and the microseconds per small operation in the first and in the last tenth.
-// The exit code is 1 if something was left behind or an answer was wrong.
+// Warms up with a tenth of the operations. Rank 0 prints one JSON line: memory, file descriptors, threads and
+// handles of every rank before and after, and the microseconds per small operation in the first and in the
+// last tenth. The exit code is 1 if something was left behind or a result was wrong.
 import { parseArgs } from 'node:util';
 import { type Group, init } from '@ringwise/collectives';
 import { holdings, jsonLine, named, nothingLeft, ofAllRanks } from './holdings.ts';
@@ -16,7 +17,10 @@ const operationsPerRound = 10;
 const rounds = Math.ceil(Number(values.small) / operationsPerRound);
 const large = Number(values.large);
 
-/** Both forms, on buffers that live long and on new ones, all verbs at once where they may be. Counts wrong answers. */
+/**
+ * Runs ten small operations per round, half of them synchronous and half of them asynchronous and at once, on
+ * kept and on new buffers. Returns the number of wrong results.
+ */
 async function smallOperations(group: Group, rounds: number): Promise<number> {
   const { rank, size } = group;
   const next = (rank + 1) % size;
@@ -48,7 +52,10 @@ async function smallOperations(group: Group, rounds: number): Promise<number> {
   return wrong;
 }
 
-/** On one buffer, from 1 MiB on: malloc would keep some megabytes of large ones that are freed. */
+/**
+ * Runs all-reduces of 1 MiB and more. Returns the number of wrong results. Uses parts of one buffer, because
+ * malloc would keep some megabytes of freed large buffers.
+ */
 async function largeOperations(group: Group, operations: number): Promise<number> {
   const buffer = new Float32Array((1 << 18) + operations);
   let wrong = 0;

@@ -1,12 +1,14 @@
-// How long it takes until ranks can work: from the start of the command to the end of the first barrier.
+// Measures how long it takes until ranks can work: from the start of the command to the end of the first barrier.
 //
 //   npx tsx bench/startup.ts [--ranks 2] [--times 11] [--typescript]
 //
-// `plain` is one `node script`, whose group has one rank; `ranks` is `ringwise run` with the same script,
-// until the last rank has told; `agent` is the command alone, with a program that does nothing; `floor` is a
-// bare node that does nothing but start as many plain nodes, what no launcher in JavaScript can beat. They
-// take turns; medians, in ms. The goal is 1.3 × plain + 100. With --typescript the script is a .ts file:
-// `plain` then runs by `node --import tsx` where this Node needs that. Prints one JSON line.
+// Prints one JSON line with medians in ms. The four programs take turns:
+//   plain   one `node script`, whose group has one rank
+//   ranks   `ringwise run` with the same script, until the last rank has printed
+//   agent   the command alone, with a program that does nothing
+//   floor   a bare node that starts as many plain nodes and does nothing else, which no launcher in JavaScript can beat
+// The goal is 1.3 × plain + 100. With --typescript the script is a TypeScript file; `plain` then runs with
+// `node --import tsx` if this version of Node needs that.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -48,7 +50,7 @@ writeFileSync(
    for (let i = 0; i < ${ranks}; i++) spawn(process.execPath, argv, { stdio: 'inherit' });`,
 );
 
-/** Milliseconds until the program has printed 'ready' so many times; 0: until it has ended. */
+/** Returns the ms until the program has printed 'ready' `readies` times, or, if `readies` is 0, until it has ended. */
 async function timeOf(argv: readonly string[], readies: number): Promise<number> {
   const startMs = performance.now();
   const child = spawn(process.execPath, argv, { stdio: ['ignore', 'pipe', 'inherit'] });

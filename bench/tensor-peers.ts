@@ -1,12 +1,12 @@
-// Training steps and matrix products against PyTorch: the same numbers, one thread, in turns, in one run.
+// Compares training steps and matrix products with PyTorch: the same numbers, one thread, in turns within one run.
 //
 //   npx tsx bench/tensor-peers.ts [--python python3,venv/bin/python] [--rounds 3] [--seconds 0.15]
 //       [--only mlp,square]
 //
-// Each round runs ours, then each python that has torch. A line per task: the medians of the rounds in µs,
-// `ratio` = the fastest peer's time over ours (above 1: ours is faster), and whether the answers agree:
-// losses of the whole run of an MLP within 1e-4, sums of products within 1e-4 of their size. Exits with 1
-// where they do not.
+// Each round runs our code, then the peer program with each python that has torch. Prints a JSON line per task: the
+// medians of the rounds in µs; `ratio`, the fastest peer's time over ours (above 1: ours is faster); and whether the
+// results agree: all losses of an MLP's run within 1e-4, sums of products within 1e-4 of their size. The exit code is 1
+// if results do not agree.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -161,7 +161,8 @@ function multiply({ m, n, k, transA, transB, calls }: Matmul): Result {
 }
 
 function agree(task: Mlp | Matmul, ours: Result, theirs: Result): boolean {
-  // A product of k numbers below 1 has an error of this order; a sum of all of them the more.
+  // An element of the product sums k products of numbers below 1, so its rounding error is of this order. The
+  // sum of all elements may be off by more: by the square root of their number.
   const allowed = task.kind === 'mlp' ? 0 : 1e-4 * Math.sqrt(task.k);
   return ours.check.every((value, i) => {
     const share = i === 2 && task.kind === 'matmul' ? Math.sqrt(task.m * task.n) : 1;

@@ -1,6 +1,6 @@
-// Times training steps of one model on one process, and prints them as a line of JSON: the median step and its parts in
-// microseconds. The data of a benchmark can be learned, so the loss must fall; if it does not, the line says ok: false
-// and the exit code is 1.
+// Times training steps of one model in one process, and prints a line of JSON: the median step and its parts in
+// microseconds. Each benchmark uses data that can be learned, so the loss must fall; if it does not, the line says
+// ok: false and the exit code is 1.
 import { kernelsName, memory, scope, type Tensor } from '@ringwise/tensor';
 import type { Optimizer } from '@ringwise/tensor/optim';
 
@@ -9,7 +9,10 @@ export interface Training {
   /** Makes the inputs of step `i` and runs the forward pass. */
   readonly loss: (i: number) => Tensor;
   readonly steps: number;
-  /** What else the line says; `perStep` is what a step trains on, by the name of its rate. */
+  /**
+   * `bench` and `about` are printed in the line as they are. `perStep` maps the name of a rate, such as
+   * samplesPerSecond, to how many of its units one step trains on.
+   */
   readonly bench: string;
   readonly about: Readonly<Record<string, number>>;
   readonly perStep: Readonly<Record<string, number>>;

@@ -1,4 +1,4 @@
-// A small GPT on a text in memory: windows that start at fixed places.
+// A training job: a small GPT on a text in memory, in windows that start at fixed positions.
 import { arange, crossEntropy, fromHost, manualSeed, type Tensor } from '@ringwise/tensor';
 import { Embedding, LayerNorm, Linear, Module, TransformerBlock } from '@ringwise/tensor/nn';
 import { AdamW } from '@ringwise/tensor/optim';
@@ -41,13 +41,13 @@ export class Gpt extends Module {
 export const gptOptimizer = (parameters: Tensor[]): AdamW =>
   new AdamW(parameters, { lr: 3e-4, betas: [0.9, 0.95], weightDecay: 0.1 });
 
-/** A pattern that can be learned. */
+/** Generates a text with a pattern that can be learned. */
 export const gptText = (vocab: number): Int32Array =>
   Int32Array.from({ length: 1 << 16 }, (_, i) => (i * i + (i >> 3)) % vocab);
 
 /**
- * The loss on `batch` windows, the first of which is number `window`; each begins 37 characters after the one
- * before.
+ * Returns the loss on `batch` windows of the text, from window number `window` on. Each window begins 37
+ * characters after the one before.
  */
 export function gptLoss(
   forward: (x: Tensor) => Tensor,

@@ -1,21 +1,24 @@
-// What a training benchmark needs to know of a model and its data.
+// The interface between a training benchmark and the model and data that it trains.
 import type { Tensor } from '@ringwise/tensor';
 import type { Module } from '@ringwise/tensor/nn';
 import type { Optimizer } from '@ringwise/tensor/optim';
 
-/** A model; its parameters and data follow from nothing but the arguments, so that peers can start from the same. */
+/** A model and its data. Both depend on the arguments alone, so that all contenders train on the same numbers. */
 export interface Job {
-  /** A new model, seeded. */
+  /** Makes a new model with the same initial parameters each time. */
   readonly model: () => Module & { readonly forward: (x: Tensor) => Tensor };
   readonly optimizer: (parameters: Tensor[]) => Optimizer;
-  /** Batches of one rank, without end. `forward` is that of the model or of ddp's model. */
+  /**
+   * Yields, without end, functions that compute the loss of one rank's next batch by `forward`, the model's
+   * or DDP's.
+   */
   readonly losses: (
     share: { readonly rank: number; readonly ranks: number; readonly batch: number },
     forward: (x: Tensor) => Tensor,
   ) => Iterator<() => Tensor>;
   readonly batch: number;
-  /** What `batch` counts, in the unit of `rate`. */
+  /** How many units of `rate` one sample of the batch has: 1 for images, tokens per window for text. */
   readonly unitsPerSample: number;
-  /** The name of what is trained on in a second. */
+  /** The name of the rate: samplesPerSecond or tokensPerSecond. */
   readonly rate: string;
 }

@@ -1,4 +1,4 @@
-// The MLP 784-512-512-10 on images in memory, through a DistributedSampler and a DataLoader.
+// A training job: the MLP 784-512-512-10 on images in memory, with a DistributedSampler and a DataLoader.
 import { ArrayDataset, DataLoader, DistributedSampler } from '@ringwise/data';
 import { crossEntropy, fromHost, manualSeed } from '@ringwise/tensor';
 import { Linear, ReLU, Sequential } from '@ringwise/tensor/nn';
@@ -19,7 +19,7 @@ export function makeMlp(): Sequential {
   );
 }
 
-/** Noise, and in each image a bright block that tells its class. */
+/** Generates images of noise, each with a bright block whose place tells the class, and their labels. */
 export function mlpData(): { readonly images: Uint8Array; readonly labels: Uint8Array } {
   const noise = new Uint8Array(images * pixels);
   const labels = new Uint8Array(images);

@@ -1,5 +1,5 @@
-// Compiles the programs that are measured, into bench/build. What a peer needs and is not installed is no error: its
-// programs are left out, with the name of the package.
+// Compiles the programs that are measured, into bench/build. If a library of a peer is not installed, its programs are
+// left out and the package to install is named; that is no error.
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -9,10 +9,10 @@ const run = promisify(execFile);
 const folder = fileURLToPath(new URL('..', import.meta.url));
 const root = fileURLToPath(new URL('../..', import.meta.url));
 export const launcher = `${root}packages/ringwise/bin/ringwise.js`;
-/** What every rank of `ringwise bench` runs. */
+/** The script that every rank of `ringwise bench` runs. */
 export const benchRank = `${root}packages/collectives/dist/bench-rank.js`;
 
-/** A path, or why there is none and what to install. */
+/** A program's path, or the reason why there is none, with what to install. */
 export type Program = { readonly path: string } | { readonly missing: string };
 
 const fast = ['-O3', '-march=native', '-w'];
@@ -34,7 +34,7 @@ const recipes = {
   },
 } as const;
 
-/** The program of that name, compiled unless it is newer than its sources. */
+/** Compiles the program of that name, if it is not newer than its sources. */
 export async function build(name: keyof typeof recipes): Promise<Program> {
   const { compiler, source, flags, packages } = recipes[name];
   const path = `${folder}build/${name}`;
@@ -52,23 +52,26 @@ export async function build(name: keyof typeof recipes): Promise<Program> {
   }
 }
 
-/** A python3 that has torch. */
+/** Finds a python3 that has torch. */
 export async function findTorch(): Promise<Program> {
   for (const path of ['python3', '/usr/bin/python3']) {
     try {
       await run(path, ['-c', 'import torch.distributed']);
       return { path };
     } catch {
-      // Not this one.
+      // Try the next one.
     }
   }
   return { missing: 'apt-get install python3-torch libopenblas0-pthread (no python3 with torch)' };
 }
 
-/** A program of this folder that needs no compiler. */
+/** Returns the path of a program of this folder that needs no compiler. */
 export const source = (name: string) => `${folder}peers/${name}`;
 
-/** The collectives without Node: native/bench/collectives_bench.cc. The first build takes minutes. */
+/**
+ * Builds native/bench/collectives_bench.cc, which measures our collectives without Node. The first build
+ * takes minutes.
+ */
 export async function buildNative(buildFolder: string): Promise<Program> {
   const options = ['-DRINGWISE_TESTS=ON', '-DRINGWISE_CUDA=OFF', '-DCMAKE_BUILD_TYPE=Release'];
   try {

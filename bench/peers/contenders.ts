@@ -1,13 +1,14 @@
-// Who is measured on one host, and with which command. Each runs as its user would start it, with default settings.
+// Lists the contenders that are measured on one host, with their commands. Each runs as a user would start it, with
+// default settings.
 import { build, buildNative, findTorch, launcher, type Program, source } from './build.ts';
 import { together } from './together.ts';
 
-/** What one command is to measure. */
+/** What one command has to measure. */
 export interface Case {
-  /** As `ringwise bench` names it. */
+  /** The verb's name in `ringwise bench`. */
   readonly verb: string;
   readonly ranks: number;
-  /** Bytes; every size is 4 times the one before. */
+  /** Smallest and largest size in bytes; every size is 4 times the one before. */
   readonly min: number;
   readonly max: number;
   readonly seconds: number;
@@ -17,21 +18,21 @@ export interface Contender {
   readonly name: string;
   readonly kind: 'ours' | 'peer' | 'limit';
   /**
-   * The command, which prints a line of JSON for each size; null if this one does not do that. `folder` is empty,
-   * and removed after the command has ended.
+   * Returns the command, which prints a line of JSON for each size; null if this contender cannot run the
+   * case. `folder` is an empty folder for the command, removed after it has ended.
    */
   readonly argv: (test: Case, folder: string) => readonly string[] | null;
 }
 
 export interface Found {
   readonly contenders: readonly Contender[];
-  /** What is not installed, and what to install: "gloo: apt-get install …". */
+  /** One sentence for each contender that is not installed, with what to install: "gloo: apt-get install …". */
   readonly missing: readonly string[];
 }
 
 type Argv = (path: string, test: Case, folder: string) => readonly string[] | null;
 
-/** A program and the commands in which it is measured, by name. */
+/** A program and the commands that measure it, by the contender's name. */
 export interface Entry {
   readonly program: Program;
   readonly kind: Contender['kind'];
@@ -50,7 +51,10 @@ export function sorted(entries: readonly Entry[]): Found {
   return { contenders, missing };
 }
 
-/** The command of collectives_bench, which measures collectives only, and a barrier as often as there are sizes. */
+/**
+ * Returns the command of collectives_bench; null for send-recv, which it does not measure. It would measure a
+ * barrier once for each size, so for a barrier there is one size.
+ */
 export const native = (path: string, test: Case, ...more: string[]): string[] | null =>
   test.verb === 'send-recv'
     ? null
@@ -63,7 +67,7 @@ export const native = (path: string, test: Case, ...more: string[]): string[] | 
         }),
       ];
 
-/** Everything that can be measured on this host; compiles what is not yet compiled. */
+/** Finds all contenders that can be measured on this host; compiles those that are not yet compiled. */
 export async function findContenders(nativeFolder: string): Promise<Found> {
   const bench = (path: string, { verb, ranks, min, max, seconds }: Case) => [
     ...[process.execPath, path, 'bench', verb, '--nproc-per-node', `${ranks}`, '--json'],
@@ -131,7 +135,7 @@ export async function findContenders(nativeFolder: string): Promise<Found> {
 
 const hasSizes = ({ verb }: Case) => verb !== 'barrier';
 
-/** Its Gloo backend has no reduce-scatter, and torch_gloo.py no send-recv. */
+/** Tells whether torch can run the case: its Gloo backend has no reduce-scatter, and torch_gloo.py has no send-recv. */
 export const hasTorch = ({ verb }: Case) => !['reduce-scatter', 'send-recv'].includes(verb);
 
 export function torch(path: string, test: Case, rank: number, folder: string, device: string): string[] {
@@ -142,7 +146,7 @@ export function torch(path: string, test: Case, rank: number, folder: string, de
 const each = <T>(count: number, make: (index: number) => T) =>
   Array.from({ length: count }, (_, i) => make(i));
 
-/** The flags that all programs of this folder understand. */
+/** Returns the flags that all programs of this folder understand. */
 export function flags({ verb, min, max, seconds }: Case): string[] {
   return ['--verb', verb, '--min', `${min}`, '--max', `${max}`, '--factor', '4', '--seconds', `${seconds}`];
 }

@@ -1,8 +1,9 @@
-// The collectives of Gloo itself (what torch.distributed uses on CPUs), over TCP, timed by the rule of harness.h.
+// Measures the collectives of Gloo itself (the library that torch.distributed uses on CPUs), over TCP, by the rule of
+// harness.h.
 //   g++ -O3 -march=native -std=c++17 -o gloo gloo.cc -lgloo -pthread
-//   ./gloo --ranks 2 --store DIR --verb all-reduce                       all ranks, over the loopback
-//   ./gloo --ranks 2 --rank 1 --store DIR --iface eth0 --verb ...         one rank of several hosts
-// DIR is empty and seen by all ranks.
+//   ./gloo --ranks 2 --store DIR --verb all-reduce                       forks all ranks, over the loopback interface
+//   ./gloo --ranks 2 --rank 1 --store DIR --iface eth0 --verb ...         one rank of a job on several hosts
+// DIR is an empty folder that all ranks can read and write.
 #include <gloo/allgather.h>
 #include <gloo/allreduce.h>
 #include <gloo/alltoall.h>
@@ -31,7 +32,7 @@ namespace {
 using Reduce = void (*)(void*, const void*, const void*, size_t);
 
 std::shared_ptr<gloo::rendezvous::Context> context;
-// Gloo offers no reduce-scatter that writes elsewhere: this one leaves the result where the input was.
+// Gloo has no reduce-scatter with a separate output: this one leaves the result where the input was.
 std::unique_ptr<gloo::ReduceScatterHalvingDoubling<float>> reduce_scatter;
 
 void maximum(bench*, double* values, size_t n) {
@@ -161,7 +162,7 @@ int main(int argc, char** argv) {
     waitpid(child, &status, 0);
     bad |= status;
   }
-  // The destructors of Gloo's device may wait for peers that have gone.
+  // Skip destructors: that of Gloo's device may wait for peers that have exited.
   fflush(stdout);
   _exit(bad != 0);
 }

@@ -1,10 +1,10 @@
-// What the programs of this folder share, so that their figures can be compared with each other and with those of
-// `ringwise bench`: the buffers and their right answers, the sizes, the rule of measuring, and the line of JSON that
-// every size gives. C and C++.
+// Code that the programs of this folder share, so that their figures can be compared with each other and with those of
+// `ringwise bench`: the buffers and their expected results, the sizes, the rule of measuring, and the line of JSON that
+// is printed for every size. For C and C++.
 //
-// A buffer is a row of parts of `count` floats. `bytes` is what nccl-tests calls size: the whole vector, that is the
-// larger of input and output on the root. A call takes as long as its slowest rank; p50_us is the median over the
-// calls, mean_us all calls together over their number. Calls below 10 us are timed in batches.
+// A buffer consists of parts of `count` floats each. `bytes` is what nccl-tests calls size: the larger of input and
+// output on the root. The time of a call is that of its slowest rank; p50_us is the median over the calls, mean_us the
+// total time divided by the number of calls. Calls below 10 us are timed in batches.
 #pragma once
 #include <stdint.h>
 #include <stdio.h>
@@ -34,10 +34,10 @@ struct bench {
   enum verb verb;
   double seconds;
   size_t min, max, factor;
-  float *in, *out;  // one memory for the verbs in place: all-reduce, reduce, broadcast
+  float *in, *out;  // the same memory for the in-place verbs: all-reduce, reduce, broadcast
   size_t count;     // floats in each part
   void (*call)(struct bench*);
-  // Replaces values by the largest of all ranks. Collective.
+  // Replaces each of the n values by the largest that any rank has. Collective.
   void (*maximum)(struct bench*, double* values, size_t n);
 };
 
@@ -55,7 +55,7 @@ static inline size_t out_parts(const struct bench* b, int rank) {
 static inline int next_rank(const struct bench* b) { return (b->rank + 1) % b->ranks; }
 static inline int previous_rank(const struct bench* b) { return (b->rank + b->ranks - 1) % b->ranks; }
 
-// Element i of what rank r contributes to a reduction, and of message `id`. Small integers: every sum is exact.
+// Return element i of rank r's input to a reduction, and of message `id`. Values are small integers, so sums are exact.
 static inline float term(size_t r, size_t i) { return (float)((i * 5 + r * 3) % 7); }
 static inline float message(size_t id, size_t i) { return (float)((i * 5 + id * 37) % 101); }
 static inline float sum_of_terms(const struct bench* b, size_t i) {
@@ -88,7 +88,7 @@ static inline float expected(const struct bench* b, size_t i) {
     default: return message(part, i % b->count);
   }
 }
-// One call on known input; returns the number of wrong elements of this rank.
+// Runs one call on known input and returns the number of wrong elements on this rank.
 static inline double check(struct bench* b) {
   size_t given_count = in_parts(b, b->rank) * b->count, count = out_parts(b, b->rank) * b->count;
   if (!in_place(b->verb)) memset(b->out, 0x7b, count * sizeof(float));
@@ -132,7 +132,7 @@ static inline struct timing measure(struct bench* b) {
   long batch = (long)clamp(10 / call_us + 0.999, 1, 1000);
   long samples = (long)clamp(b->seconds * 1e6 / (call_us * batch), 7, 20000);
   double* times = (double*)malloc(samples * sizeof(double));
-  slowest(b, 0);  // all ranks begin together
+  slowest(b, 0);  // serves as a barrier: all ranks begin together
   double start = now_us(), before = start;
   for (long i = 0; i < samples; i++) {
     for (long j = 0; j < batch; j++) b->call(b);
@@ -156,7 +156,8 @@ static inline void print_line(const struct bench* b, size_t bytes, struct timing
   fflush(stdout);
 }
 
-// `each` runs before the calls of a size, where a library wants to know the buffers in advance; may be null.
+// Measures and prints all sizes. Calls `each` before the calls of each size, for libraries that need to know the
+// buffers in advance; it may be null.
 static inline void run_sizes(struct bench* b, void (*each)(struct bench*)) {
   size_t parts = in_parts(b, 0) > out_parts(b, 0) ? in_parts(b, 0) : out_parts(b, 0);
   size_t capacity = b->max > parts * sizeof(float) ? b->max : parts * sizeof(float);
@@ -180,7 +181,8 @@ static inline void run_sizes(struct bench* b, void (*each)(struct bench*)) {
   free(b->in);
 }
 
-// --verb V --min B --max B --factor F --seconds S; other flags are the program's own and have one value each.
+// Reads the flags --verb V --min B --max B --factor F --seconds S. Ignores other flags, which belong to the program and
+// must have one value each.
 static inline struct bench parse_bench(const char* peer, int argc, char** argv) {
   struct bench b;
   memset(&b, 0, sizeof b);

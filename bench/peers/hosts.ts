@@ -1,5 +1,5 @@
-// Two hosts on one machine, joined by one of several links, and who is measured between them. Needs root. The ranks of
-// a job are divided among the hosts in blocks.
+// Makes two hosts on one machine (network namespaces) with one of several links between them, and lists the contenders
+// that are measured between them. Needs root. The first half of a job's ranks is on the first host.
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
@@ -8,24 +8,24 @@ import { benchRank, build, buildNative, findTorch } from './build.ts';
 import { type Case, type Found, flags, hasTorch, native, sorted, torch } from './contenders.ts';
 import { line, together } from './together.ts';
 
-/** plain: a veth pair. 1g: the same, shaped to 1 Gbit/s. wan: 1 ms each way and 1 Gbit/s. */
+/** Links between the hosts. plain: a veth pair. 1g: the same, limited to 1 Gbit/s. wan: 1 ms each way and 1 Gbit/s. */
 export const links = ['plain', '1g', 'wan'] as const;
 export type LinkName = (typeof links)[number];
 
 interface End {
-  /** Network namespace. */
+  /** Name of the network namespace. */
   readonly name: string;
   readonly address: string;
 }
 
 export interface Linked {
   readonly ends: readonly [End, End];
-  /** Network interface of both ends. */
+  /** Name of the network interface, the same at both ends. */
   readonly interface: string;
   readonly close: () => Promise<void>;
 }
 
-/** Makes the hosts and their link; throws a sentence where that is not possible. */
+/** Makes the hosts and their link. Throws an error that says why if that is not possible. */
 export async function makeLink(link: LinkName): Promise<Linked> {
   const reason = canMakeNamespaces();
   if (reason !== null) throw new Error(`peers: --hosts 2 is not possible: ${reason}`);
@@ -72,7 +72,7 @@ async function makeWan(a: string, b: string, close: () => Promise<void>): Promis
   };
 }
 
-/** Everything that can be measured between two hosts. */
+/** Finds all contenders that can be measured between two hosts; compiles those that are not yet compiled. */
 export async function findBetween({ ends, interface: device }: Linked, nativeFolder: string): Promise<Found> {
   const bench =
     (form: string) =>
@@ -82,7 +82,7 @@ export async function findBetween({ ends, interface: device }: Linked, nativeFol
         ...[process.execPath, path, verb, '--json', form],
         ...['--min', `${min}`, '--max', `${max}`, '--seconds', `${seconds}`],
       ]);
-  /** Forks its ranks and puts them on the hosts itself. */
+  /** Flags of collectives_bench, which forks its ranks and moves them into the namespaces itself. */
   const places = [
     '--netns',
     ends.map(({ name }) => name).join(),
@@ -91,7 +91,7 @@ export async function findBetween({ ends, interface: device }: Linked, nativeFol
   ];
   const placed = (path: string, test: Case) =>
     native(path, test, '--per-host', `${test.ranks / ends.length}`, ...places);
-  /** As if all ranks were on hosts of their own. */
+  /** Forces an algorithm that treats all ranks alike, as if each were on its own host. */
   const flat = (algorithm: string) => (path: string, test: Case) =>
     test.verb === 'all-reduce' && test.ranks > ends.length
       ? ['env', `RINGWISE_ALGO_ALLREDUCE=${algorithm}`, ...placed(path, test)!]
@@ -137,7 +137,7 @@ export async function findBetween({ ends, interface: device }: Linked, nativeFol
 const assignments = (variables: Record<string, string>) =>
   Object.entries(variables).map(([name, value]) => `${name}=${value}`);
 
-/** The variables of a job without a launcher; the port is free in a new namespace. */
+/** Returns the environment variables of one rank, as a launcher would set them. The port is free in a new namespace. */
 function rankVariables(rank: number, size: number, master: string): Record<string, string> {
   const perHost = size / 2;
   return {
@@ -151,7 +151,7 @@ function rankVariables(rank: number, size: number, master: string): Record<strin
   };
 }
 
-/** One command that runs every rank on its host. */
+/** Returns one command that runs every rank on its host. */
 function spread(ends: readonly End[], ranks: number, argv: (rank: number) => readonly string[]): string[] {
   return together(
     Array.from({ length: ranks }, (_, rank) => {

@@ -1,11 +1,12 @@
-// What this machine allows: the all-reduce of two processes with nothing around it. No signatures, no deadlines, no
-// third rank, one type; both spin, each on a core of its own. Timed by the rule of harness.h.
+// Measures what this machine allows: a minimal all-reduce between two processes, by the rule of harness.h. It has no
+// signatures, no deadlines, no third rank and only one type; both processes spin, each on its own core.
 //   gcc -O3 -march=native -o limits limits.c
 //   ./limits staged --min 4 --max 268435456     private buffers, data passes through shared memory
-//   ./limits shared --min 4 --max 268435456     both buffers lie in shared memory
-//   ./limits hop                                a cache line from one core to the other, in nanoseconds
-// staged prints the fastest of its variants for each size: in one step (publish all, add what the other published) or
-// in two (each sums one half of every chunk, and takes the other half's sum), with plain and with streaming stores.
+//   ./limits shared --min 4 --max 268435456     both buffers are in shared memory
+//   ./limits hop                                passes a cache line between the cores; prints nanoseconds one way
+// `staged` prints the fastest of its variants for each size: in one step (each rank publishes all and adds what the
+// other published) or in two (each rank sums one half of every chunk and takes the other half's sum from the other
+// rank), with plain and with streaming stores.
 #define _GNU_SOURCE
 #include <sched.h>
 #include <stdatomic.h>
@@ -23,23 +24,24 @@
 
 enum { SLOT_BYTES = 8 << 20, ONE_STEP_BYTES = 4 << 20, MAX_SAMPLES = 20000 };
 
-// A counter on cache lines of its own; 128 bytes, because cores fetch lines in pairs.
+// A counter with its own cache lines. 128 bytes, because cores fetch lines in pairs.
 struct counter {
   _Alignas(128) _Atomic uint64_t value;
 };
 struct shared {
-  struct counter ready[2];    // input of operation or chunk n is in the slot
-  struct counter reduced[2];  // so is the sum of this rank's half
-  struct counter taken[2];    // this rank has read what the other put there
-  struct counter met[2];
+  // Each pair has one counter per rank, the number n of an operation or chunk.
+  struct counter ready[2];    // the rank's input of n is in its slot
+  struct counter reduced[2];  // the sum of the rank's half of n is in its slot
+  struct counter taken[2];    // the rank has read the other rank's slot of n
+  struct counter met[2];      // the rank has reached meeting n, in maximum()
   double values[2][MAX_SAMPLES];
 };
 static struct shared* shared;
 static float* slots[2][2];  // by rank, and by the parity of n
-static float* vectors[2];   // the ranks' buffers, for `shared`
+static float* vectors[2];   // the ranks' buffers, for the program `shared`
 static uint64_t n_done;     // operations or chunks so far
-static size_t chunk;        // floats
-static int streaming;
+static size_t chunk;        // floats in a chunk of two_step
+static int streaming;       // whether to use streaming stores
 
 static void reach(struct counter* counter, uint64_t n) {
   atomic_store_explicit(&counter->value, n, memory_order_release);
@@ -71,7 +73,7 @@ static void copy(float* to, const float* from, size_t n) {
   for (; i < n; i++) to[i] = from[i];
   if (streaming) fence();
 }
-// x += y; the sum also goes to `also`.
+// Adds y to x, and writes the sum also to `also`.
 static void add_to_both(float* x, const float* y, float* also, size_t n) {
   size_t i = 0;
   for (; i + 16 <= n; i += 16) {
@@ -86,7 +88,8 @@ static void add_to_both(float* x, const float* y, float* also, size_t n) {
   if (streaming) fence();
 }
 
-// Operation n + 2 may overwrite the slot of n: its writer has seen the other's `ready` of n + 1, which comes after n.
+// Operation n + 2 may overwrite the slot of n: its writer has seen `ready` = n + 1 of the other rank, which therefore
+// has finished n.
 static void one_step(struct bench* b) {
   int me = b->rank, other = 1 - me;
   uint64_t n = ++n_done;
@@ -97,7 +100,8 @@ static void one_step(struct bench* b) {
   for (size_t i = 0; i < b->count; i++) b->out[i] += theirs[i];
 }
 
-// Where rank r's half of a piece of `length` floats begins; streaming stores need whole lines.
+// Returns where rank r's half of a piece of `length` floats begins, a multiple of 16 floats: streaming stores need
+// whole cache lines.
 static size_t half(size_t length, int r) { return r == 0 ? 0 : r == 1 ? length / 32 * 16 : length; }
 
 static void two_step(struct bench* b) {
@@ -158,7 +162,7 @@ static void* map(size_t bytes) {
   return memory;
 }
 
-// One core each, the first two that this process may use.
+// Binds this process to a core: rank r to the r-th core that it may use.
 static void pin(int rank) {
   cpu_set_t allowed, one;
   sched_getaffinity(0, sizeof allowed, &allowed);
@@ -171,9 +175,9 @@ static void pin(int rank) {
 }
 
 static struct timing timed(struct bench* b, double* wrong) {
-  reach(&shared->taken[b->rank], n_done);  // one_step leaves this counter behind
+  reach(&shared->taken[b->rank], n_done);  // one_step does not advance this counter
   *wrong += check(b);
-  slowest(b, 0);  // a rank may not begin to clear its buffer while the other still writes to it
+  slowest(b, 0);  // barrier: a rank must not clear its buffer while the other still writes to it
   memset(b->out, 0, b->count * sizeof(float));
   slowest(b, 0);
   return measure(b);
@@ -183,7 +187,7 @@ static struct timing fastest_staged(struct bench* b, double* wrong) {
   struct timing best = {1e30, 0, 0};
   const size_t bytes = b->count * sizeof(float);
   for (streaming = 0; streaming <= (bytes >= 1024); streaming++) {
-    // In KiB; 0: one step.
+    // Sizes of a chunk in KiB; 0 means one_step.
     const size_t chunks[] = {0, 64, 256, 1024};
     for (int i = 0; i < 4; i++) {
       if (chunks[i] == 0 ? bytes > ONE_STEP_BYTES : bytes < 16384 || (chunks[i] > 64 && bytes < 1 << 20)) continue;

@@ -1,10 +1,10 @@
-// A link with a delay and a rate between two network namespaces, in user space: for kernels without netem.
+// Makes a link with a delay and a rate between two network namespaces, in user space, for kernels without netem.
 //   gcc -O2 -pthread -o link link.c
 //   ./link NAMESPACE ADDRESS NAMESPACE ADDRESS DELAY_US RATE_MBIT     runs until it is killed; needs root
-// Each namespace gets an interface wan0 with its address. Prints "ready" when packets pass.
+// Each namespace gets an interface wan0 with its address. Prints "ready" as soon as the link passes packets.
 //
-// A packet leaves when those before it have left and its own bits are on the wire, and arrives DELAY_US later. What
-// waits for the wire is limited as in a router; beyond that packets are dropped.
+// A packet leaves after the packets before it, when all its bits are on the wire, and arrives DELAY_US later. The queue
+// in front of the wire is limited as in a router; packets that do not fit are dropped.
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <linux/if.h>
@@ -31,7 +31,7 @@ struct direction {
   int from, to;
   struct packet* ring;  // IN_FLIGHT packets between `first` and `last`
   uint64_t first, last;
-  uint64_t wire_free_ns;  // when the last packet has left
+  uint64_t wire_free_ns;  // time at which the last packet has left
 };
 static uint64_t delay_ns;
 static double ns_per_byte;
@@ -42,7 +42,7 @@ static uint64_t now_ns(void) {
   return (uint64_t)t.tv_sec * 1000000000 + (uint64_t)t.tv_nsec;
 }
 
-// Takes what has come; false when there is nothing more.
+// Takes one packet from `from`, or drops it if the queue is full. Returns false if there is none.
 static int take(struct direction* d) {
   struct packet* p = &d->ring[d->last % IN_FLIGHT];
   static __thread unsigned char dropped[MTU];
@@ -68,7 +68,7 @@ static void* carry(void* argument) {
     uint64_t now = now_ns();
     while (d->first != d->last && d->ring[d->first % IN_FLIGHT].arrives_ns <= now) {
       struct packet* p = &d->ring[d->first++ % IN_FLIGHT];
-      if (write(d->to, p->bytes, (size_t)p->length) < 0) continue;  // the receiver's queue is full: lost
+      if (write(d->to, p->bytes, (size_t)p->length) < 0) continue;  // the receiver's queue is full: the packet is lost
     }
     struct pollfd input = {d->from, POLLIN, 0};
     uint64_t wait_ns = d->first == d->last ? 1000000000 : d->ring[d->first % IN_FLIGHT].arrives_ns - now;

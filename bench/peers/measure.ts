@@ -1,4 +1,4 @@
-// Runs one command to its end in a quiet moment, and reads what it found out.
+// Runs one command to its end while the machine is otherwise idle, and parses the results that it prints.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -7,29 +7,35 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Case, Contender } from './contenders.ts';
 
-/** What one size gave in one run. */
+/** The result for one size in one run. */
 export interface Sample {
   readonly bytes: number;
   /** Time of a call in µs: the median, or the mean (see sendsOnly). */
   readonly us: number;
   readonly wrong: number;
-  /** What a cache line cost from core to core just before: the placement of virtual cores changes by the second. */
+  /**
+   * Time to pass a cache line between cores, measured just before: the placement of virtual cores changes by
+   * the second.
+   */
   readonly hopNs: number | null;
 }
 
 export interface Surroundings {
-  /** `limits`, for the hop; null where it is not available. */
+  /** Path of the program `limits`, which measures the hop; null if it is not available. */
   readonly limits: string | null;
-  /** Every command is started through this one; it may be a lock, or taskset. Empty: wait for a quiet moment. */
+  /**
+   * Command through which every command is started, such as a lock or taskset. Empty: wait until the machine
+   * is idle.
+   */
   readonly through: readonly string[];
-  /** Whether there are several hosts. */
+  /** True if the ranks are on several hosts. */
   readonly areHosts: boolean;
   readonly timeoutMs: number;
 }
 
 export type Outcome = { readonly samples: readonly Sample[] } | { readonly failure: string };
 
-/** Null if the contender does not do that. */
+/** Measures a case with one contender. Resolves with null if the contender cannot run it. */
 export async function measure(
   contender: Contender,
   test: Case,
@@ -51,7 +57,7 @@ async function run(
   verb: string,
   { limits, through, areHosts, timeoutMs }: Surroundings,
 ): Promise<Outcome> {
-  // One shell for both, so that nothing comes between them.
+  // Run the hop and the command in one shell, directly one after the other.
   const withHop = limits === null ? argv : ['sh', '-c', '"$0" hop; exec "$@"', limits, ...argv];
   const [command, ...args] = [...through, ...withHop];
   const env = { ...process.env, OMPI_ALLOW_RUN_AS_ROOT: '1', OMPI_ALLOW_RUN_AS_ROOT_CONFIRM: '1' };
@@ -74,9 +80,10 @@ async function run(
 }
 
 /**
- * Between hosts a rank runs ahead in these, as far as buffers go: most calls only add to a pile, and some
- * wait until it is gone. A median would tell the first kind only. (Inside a host piles are small, and a mean
- * tells how often the core was lost.)
+ * Verbs in which a rank may only send, so that between hosts it runs ahead until the buffers are full: most
+ * calls only add to the queue, and some wait until it is empty. A median would show only the first kind of
+ * call, so the mean counts. (Within a host the queues are small, and a mean would mostly show how often the
+ * process lost its core.)
  */
 const sendsOnly = new Set(['broadcast', 'reduce', 'gather', 'scatter']);
 
@@ -101,7 +108,7 @@ function samplesOf(stdout: string, verb: string, takesMean: boolean): Sample[] {
 const busyLimit = 0.08;
 const waitLimitMs = 60_000;
 
-/** Resolves when less than 8 % of all cores have been busy for half a second, or after a minute without that. */
+/** Resolves when less than 8 % of all cores have been busy for half a second, or after a minute. */
 async function quiet(): Promise<void> {
   if (process.platform !== 'linux') return;
   const endMs = performance.now() + waitLimitMs;

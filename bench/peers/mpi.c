@@ -1,4 +1,4 @@
-// The collectives of an MPI, timed by the rule of harness.h.
+// Measures the collectives of an MPI library by the rule of harness.h.
 //   mpicc.openmpi -O3 -march=native -o mpi mpi.c && mpirun.openmpi -np 2 ./mpi --verb all-reduce
 #include <mpi.h>
 

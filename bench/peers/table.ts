@@ -1,8 +1,8 @@
-// From the samples of all runs to medians, ratios, and a table.
+// Turns the samples of all runs into medians, ratios, and a table.
 import type { Contender } from './contenders.ts';
 import type { Sample } from './measure.ts';
 
-/** All runs of one verb on one number of ranks: by contender, then by size. */
+/** Samples of all runs of one verb on one number of ranks: by contender, then by size in bytes. */
 export type Samples = Map<string, Map<number, Sample[]>>;
 
 export function remember(all: Samples, name: string, samples: readonly Sample[]): void {
@@ -13,15 +13,15 @@ export function remember(all: Samples, name: string, samples: readonly Sample[])
   all.set(name, bySize);
 }
 
-/** One size. */
+/** The results for one size. */
 export interface Row {
   readonly bytes: number;
   /** Median over the runs of each contender's time for a call, in microseconds. */
   readonly us: Readonly<Record<string, number>>;
-  /** The fastest peer's time over ours: above 1 we are faster. */
+  /** The fastest peer's time over ours; above 1, ours is faster. */
   readonly speedup: Readonly<Record<string, number>>;
   readonly bestPeer: string | null;
-  /** The limit's time over ours: the share of what the machine allows. */
+  /** The limit's time over ours: the share that we reach of what the machine allows. */
   readonly ofLimit: Readonly<Record<string, number>>;
   readonly wrong: number;
   /** Least and greatest cost of a hop before the runs. */
@@ -33,7 +33,7 @@ export function rowsOf(all: Samples, contenders: readonly Contender[]): Row[] {
   return [...sizes].sort((a, b) => a - b).map((bytes) => rowOf(all, contenders, bytes));
 }
 
-/** What is held against which limit. */
+/** The limit with which each contender of ours is compared. */
 const limitOf: Readonly<Record<string, string>> = { c: 'limit-staged', 'c-alloc': 'limit-shared' };
 
 function rowOf(all: Samples, contenders: readonly Contender[], bytes: number): Row {
@@ -67,7 +67,7 @@ function rowOf(all: Samples, contenders: readonly Contender[], bytes: number): R
   };
 }
 
-/** A Markdown table: microseconds, and behind the times of ours "× best peer" and "% of the limit". */
+/** Returns a Markdown table of times in µs; our times are followed by "× best peer" and "% of the limit". */
 export function tableOf(rows: readonly Row[], contenders: readonly Contender[]): string {
   const names = contenders.map(({ name }) => name).filter((name) => rows.some((row) => row.us[name]));
   const cells = rows.map((row) => [

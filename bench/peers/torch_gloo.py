@@ -1,8 +1,8 @@
-"""torch.distributed with Gloo, what a PyTorch user has on CPUs, timed by the rule of harness.h (see there).
+"""Measures torch.distributed with Gloo, which PyTorch users have on CPUs, by the rule of harness.h.
 
   torch_gloo.py --ranks 2 --rank 0 --store DIR --iface lo --verb all-reduce --min 4 --max 67108864      on every rank
 
-DIR is empty and seen by all ranks.
+DIR is an empty folder that all ranks can read and write.
 """
 import argparse
 import json

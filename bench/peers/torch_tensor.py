@@ -1,6 +1,6 @@
-"""The peer of bench/tensor-peers.ts: the same work in PyTorch, one thread, one JSON line per task.
+"""The peer of bench/tensor-peers.ts: runs the same work in PyTorch on one thread, and prints one JSON line per task.
 
-  torch_tensor.py FOLDER    reads tasks.json there and the arrays that it names (raw float32 and int32)"""
+  torch_tensor.py FOLDER    reads tasks.json from FOLDER, and the arrays that the tasks use (raw float32 and int32)"""
 import json, os, sys, time
 
 os.environ['OMP_NUM_THREADS'] = os.environ['MKL_NUM_THREADS'] = os.environ['OPENBLAS_NUM_THREADS'] = '1'

@@ -1,4 +1,4 @@
-// Draws panels of curves with logarithmic axes as SVG: marks for what was simulated, lines for what formulas say.
+// Draws panels of curves with logarithmic axes as SVG: marks for simulated times, lines for times from formulas.
 
 export interface Point {
   readonly x: number;
@@ -20,7 +20,7 @@ export interface Plot {
   readonly title: string;
   readonly xLabel: string;
   readonly yLabel: string;
-  /** What a tick of an axis says. */
+  /** Return the label of a tick on an axis. */
   readonly xTick: (x: number) => string;
   readonly yTick: (y: number) => string;
   readonly panels: readonly Panel[];
@@ -38,7 +38,7 @@ const escapeText = (text: string): string =>
 const text = (x: number, y: number, anchor: string, content: string, more = ''): string =>
   `<text x="${x.toFixed(1)}" y="${y.toFixed(1)}" text-anchor="${anchor}" ${more}>${escapeText(content)}</text>`;
 
-/** A logarithmic axis from `from` to `to` (pixels) over all of `values`, with ticks at powers of `base`. */
+/** Makes a logarithmic axis from `from` to `to` (pixels) that covers all `values`, with ticks at powers of `base`. */
 function axis(values: readonly number[], base: number, from: number, to: number) {
   const log = (value: number): number => Math.log(value) / Math.log(base);
   const low = Math.floor(log(Math.min(...values)) + 1e-9);
@@ -85,7 +85,7 @@ function drawPanel(panel: Panel, plot: Plot, colorOf: (name: string) => string):
   return parts.join('\n');
 }
 
-/** The whole drawing, panels side by side in rows of three. */
+/** Returns the drawing as SVG, with up to three panels side by side in a row. */
 export function drawLogPlot(plot: Plot): string {
   const names = [...new Set(plot.panels.flatMap((panel) => panel.curves.map((curve) => curve.name)))];
   const colorOf = (name: string): string => colors[names.indexOf(name) % colors.length]!;

@@ -1,4 +1,4 @@
-// The options of bench/simulate.ts: what they mean, and what is wrong with those that were given.
+// Documents, parses and checks the options of bench/simulate.ts.
 import { parseArgs } from 'node:util';
 
 export const help = `npx tsx bench/simulate.ts [options]
@@ -28,11 +28,11 @@ export interface Options {
   readonly chosen: boolean;
   readonly svg: string | undefined;
   readonly verb: string;
-  /** For native/sim's program, which has the other defaults. */
+  /** Arguments for the program of native/sim. Options that are missing here have their defaults there. */
   readonly programArguments: readonly string[];
 }
 
-/** From `least` on: one number, a whole number, or a list of whole numbers. */
+/** Options with numbers: one number, a whole number, or a list of whole numbers, each at least `least`. */
 const numbers: Readonly<Record<string, { kind: 'number' | 'whole' | 'list'; least: number }>> = {
   ranks: { kind: 'list', least: 2 },
   'max-ranks': { kind: 'whole', least: 2 },
@@ -91,7 +91,7 @@ function powersOfTwo(from: number, to: number): string {
   return powers.join(',');
 }
 
-/** Throws WrongOption. Verbs and algorithms are checked by native/sim's program, which knows them. */
+/** Parses the options; throws WrongOption. The program of native/sim checks verbs and algorithms, which it knows. */
 export function parseOptions(args: readonly string[]): Options {
   const { help, json, chosen, handshakes, svg, 'max-ranks': maxRanks = '16384', ...given } = parse(args);
   for (const [name, value] of Object.entries({ ...given, 'max-ranks': maxRanks })) {

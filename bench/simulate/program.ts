@@ -1,43 +1,43 @@
-// native/sim's program: built where it is not up to date, and what it prints.
+// Builds the program of native/sim if it is not up to date, runs it, and parses what it prints.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 
-/** What is printed when a simulation begins. */
+/** The line that the program prints when a simulation begins. */
 export interface Begun {
   readonly verb: string;
   readonly algorithm: string;
   readonly ranks: number;
   readonly hosts: number;
   readonly bytes: number;
-  /** About as many. */
+  /** Estimated number of messages. */
   readonly expectedMessages: number;
 }
 
-/** What came out. */
+/** The result of a simulation. */
 export interface Row extends Omit<Begun, 'expectedMessages'> {
   readonly timeUs: number;
-  /** Where there is a formula for these ranks and bytes. */
+  /** Time by the formula, if there is one for these ranks and bytes. */
   readonly formulaUs?: number;
   readonly messages: number;
-  /** Of the port between a host and the network that carries most, in one direction. */
+  /** Bytes in one direction through the busiest port between a host and the network. */
   readonly linkBytesMax: number;
   readonly linkBytesTotal: number;
   readonly insideBytesMax: number;
   readonly insideBytesTotal: number;
-  /** The library would choose this algorithm. */
+  /** True if the library would choose this algorithm. */
   readonly isChosen: boolean;
   readonly checked: 'data' | 'messages';
 }
 
-/** What was not simulated, and why. */
+/** A case that was not simulated; `skipped` says why. */
 export interface Skipped extends Omit<Begun, 'expectedMessages'> {
   readonly skipped: string;
 }
 
-/** It cannot be built, or has failed; it has said why on stderr, unless there is a message. */
+/** Says that the program could not be built or has failed. If `message` is empty, the reason is on stderr. */
 export class ProgramFailed extends Error {
   readonly exitCode: number;
   constructor(exitCode: number, message = '') {
@@ -52,7 +52,7 @@ function cmake(args: readonly string[]): void {
   if (status !== 0) throw new ProgramFailed(1, `cmake ${args.join(' ')} failed\n${stdout}${stderr}`);
 }
 
-/** Builds it and returns its path. In the folder of the addons, where that exists: it has compiled the same library. */
+/** Builds the program and returns its path. Uses the addons' build folder if it exists: it has the library compiled. */
 function build(): string {
   const native = fileURLToPath(new URL('../../native', import.meta.url));
   const isBuilt = existsSync(`${native}/build/CMakeCache.txt`);
@@ -62,7 +62,7 @@ function build(): string {
   return `${folder}/sim/simulate`;
 }
 
-/** Runs it, and ends it with this process. Throws ProgramFailed. */
+/** Runs the program and yields the lines that it prints. Kills it when this process exits. Throws ProgramFailed. */
 export async function* simulate(args: readonly string[]): AsyncGenerator<Begun | Row | Skipped> {
   const child = spawn(build(), args, { stdio: ['ignore', 'pipe', 'inherit'] });
   const closed = new Promise<number | null>((resolve) => child.once('close', resolve));

@@ -1,8 +1,8 @@
-// What bench/simulate.ts prints and draws.
+// Formats the table lines and draws the plot of bench/simulate.ts.
 import { drawLogPlot, type Panel } from './log-plot.ts';
 import type { Row, Skipped } from './program.ts';
 
-/** `value` in the largest of the units (ascending, with their sizes) that it is not below. */
+/** Formats `value` in the largest unit that is not above it. `units` are in ascending order, with their sizes. */
 function inUnits(value: number, units: readonly (readonly [number, string])[]): string {
   const [unit, name] = units.findLast(([least]) => value >= least) ?? units[0]!;
   return `${Number((value / unit).toPrecision(3))}${name}`;
@@ -28,7 +28,7 @@ export const header =
 const caseOf = ({ ranks, bytes }: { ranks: number; bytes: number }): string =>
   `${String(ranks).padStart(6)} ${size(bytes).padStart(7)}`;
 
-/** A formula's time, and how far the simulation is from it where that can be seen in nine digits. */
+/** Formats the formula's time. Adds how far the simulation is from it, if they differ by more than 1e-7 of the time. */
 function formulaOf({ timeUs, formulaUs }: Row): string {
   if (formulaUs === undefined) return '';
   const off = timeUs / formulaUs - 1;
@@ -37,7 +37,7 @@ function formulaOf({ timeUs, formulaUs }: Row): string {
     : `${duration(formulaUs)} (off by ${(100 * off).toPrecision(2)} %)`;
 }
 
-/** `*` marks what the library would choose. */
+/** Formats a row of the table; `*` marks the algorithm that the library would choose. */
 export function tableLine(row: Row | Skipped): string {
   const isChosen = 'isChosen' in row && row.isChosen;
   const name = `${caseOf(row)}  ${`${row.algorithm}${isChosen ? ' *' : ''}`.padEnd(20)}`;
@@ -49,7 +49,7 @@ export function tableLine(row: Row | Skipped): string {
   );
 }
 
-/** What the library would choose, and the best, for one number of ranks and bytes. */
+/** The algorithm that the library would choose and the fastest one, for one number of ranks and bytes. */
 export interface Choice {
   readonly verb: string;
   readonly ranks: number;
@@ -61,7 +61,7 @@ export interface Choice {
   readonly bestUs: number;
 }
 
-/** Of all rows; nothing where the algorithm that would be chosen was left out. */
+/** Returns the choices for all ranks and bytes in `rows`, except those where the chosen algorithm was left out. */
 export function choicesAmong(rows: readonly Row[]): Choice[] {
   return rows
     .filter((row) => row.isChosen)
@@ -85,7 +85,7 @@ export function choiceLine(choice: Choice): string {
   );
 }
 
-/** SVG: a panel per size, time against ranks, a colour per algorithm. */
+/** Draws time against ranks as SVG, with a panel per size and a colour per algorithm. */
 export function drawRows(verb: string, rows: readonly Row[]): string {
   const panels = [...new Set(rows.map((row) => row.bytes))].map((bytes): Panel => {
     const ofSize = rows.filter((row) => row.bytes === bytes);
