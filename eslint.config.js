@@ -1,5 +1,6 @@
-// Only the typed rules that Biome lacks. `checkThenables` makes a forgotten `await` on a Work an error, although a
-// Work is not a Promise; a deliberate launch is written `void group.allReduce(x)`.
+// Configures only the rules with type information, which Biome lacks. `checkThenables` makes a forgotten `await` on a
+// Work an error, although a Work is not a Promise. To start an operation without awaiting it, write
+// `void group.allReduce(x)`.
 import tseslint from 'typescript-eslint';
 
 export default tseslint.config(

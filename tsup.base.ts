@@ -1,8 +1,8 @@
-// How every package is built: ES modules, one file per entry, shared code in chunks. Programs run with these alone;
-// `tsup --dts-only` adds the declarations, which take most of the time that a build of both would.
+// Defines how every package is built: ES modules, one file per entry, shared code in chunks. Programs need only these
+// files; `tsup --dts-only` adds the type declarations, which would take most of the time of a build.
 import type { Options } from 'tsup';
 
-/** `entry` maps the names of the built files to their sources. */
+/** Returns tsup's options for a package. `entry` maps the names of the built files to their sources. */
 export function library(entry: Record<string, string>): Options {
   return {
     entry,

@@ -1,10 +1,11 @@
-// How tests run. A test lies in the folder that says what it needs:
-//   test/unit       starts no process: as many files at once as there are cores
-//   test/processes  starts processes, which wait for each other most of the time: two files at once, or half as many as
-//                   there are cores
-//   test/full       takes long or needs more than a compiler: one file at a time, and only in `npm run test:all`, of
-//                   which the folder inside it is a part (scripts/test-all.mjs)
-// Each kind of a package is a project of vitest: collectives-unit, collectives-processes, collectives-full.
+// Defines how tests run. The folder of a test says what it needs:
+//   test/unit       starts no process. As many files run at once as there are cores.
+//   test/processes  starts processes, which wait for each other most of the time. Half as many files run at once as
+//                   there are cores, at least two.
+//   test/full       takes long or needs more than a compiler. One file runs at a time, and only in `npm run test:all`;
+//                   each folder inside it is one of its parts (scripts/parts.mjs).
+// Each of these folders of a package is a project of vitest: collectives-unit, collectives-processes,
+// collectives-full.
 import { existsSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { basename, join } from 'node:path';
@@ -15,17 +16,17 @@ export const root = fileURLToPath(new URL('.', import.meta.url));
 
 const kinds = ['unit', 'processes', 'full'] as const;
 
-/** Files of a kind that run at once. */
+/** Number of test files of a kind that run at once. */
 const workers = {
   unit: availableParallelism(),
   processes: Math.max(2, Math.floor(availableParallelism() / 2)),
   full: 1,
 };
 
-/** Longest time that one test of these folders may take, in ms; a test can set another. */
+/** Longest time that one test of these folders may take, in ms; a test can set its own limit. */
 const timeoutsMs: Readonly<Record<string, number>> = { examples: 120_000, scripts: 300_000 };
 
-/** Returns the projects of one package: one for each kind of tests that it has. */
+/** Returns the vitest projects of one package: one for each kind of test that it has. */
 function projectsOf(folder: string): TestProjectInlineConfiguration[] {
   const name = basename(folder);
   const timeoutMs = timeoutsMs[name] ?? 30_000;
@@ -38,7 +39,7 @@ function projectsOf(folder: string): TestProjectInlineConfiguration[] {
       pool: 'forks',
       maxWorkers: workers[kind],
       fileParallelism: workers[kind] > 1,
-      // Kinds run one after the other, so that nothing else takes the cores of tests that start processes.
+      // Kinds run one after the other, so that unit tests do not take the cores from tests that start processes.
       sequence: { groupOrder: kinds.indexOf(kind) },
       testTimeout: timeoutMs,
       hookTimeout: timeoutMs,

@@ -1,5 +1,5 @@
-// After a run: for each test that failed, the command that repeats it. A seed that the test's error names, written as
-// RINGWISE_SEED=…, is part of the command, and so is one that this run was given.
+// A vitest reporter that prints, after a run, the command that repeats each failed test. The command has the
+// seed that the test's error names (RINGWISE_SEED=…), or the seed that this run was given.
 import { relative } from 'node:path';
 import type { Reporter, TestCase, TestModule, TestSuite } from 'vitest/node';
 import { root } from './vitest.base.ts';
@@ -7,7 +7,7 @@ import { root } from './vitest.base.ts';
 const quoted = (text: string): string => `'${text.replaceAll("'", `'\\''`)}'`;
 const asPattern = (text: string): string => text.replace(/[\\^$.*+?()[\]{}|]/g, '\\$&');
 
-/** Returns the name that vitest compares with -t: those of the suites and of the test, with spaces between. */
+/** Returns the name that vitest compares with -t: the names of the suites and of the test, joined by spaces. */
 function nameOf(test: TestCase): string {
   const names = [test.name];
   for (let at: TestSuite | TestModule = test.parent; at.type === 'suite'; at = at.parent)

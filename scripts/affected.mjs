@@ -1,13 +1,13 @@
-// Which folders have tests that a change of some files can break.
+// Finds the folders whose tests a change of some files can break.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { testedFolders } from './parts.mjs';
 
-/** Every test uses these. */
+/** Tells whether every test uses this file. */
 const isCommon = (file) =>
   /^(package\.json|pnpm-[^/]*|tsconfig\.base\.json|tsup\.base\.ts|vitest\.[^/]*)$/.test(file);
 
-/** Folders whose sources are part of another one's tests, although its package.json does not say so. */
+/** Maps a folder to those whose tests use its sources although their package.json does not name it. */
 const users = {
   native: ['packages/collectives', 'packages/tensor'],
   'packages/ringwise': ['examples'],
@@ -36,7 +36,7 @@ function* testsOf(root, folder) {
   }
 }
 
-/** Returns the tested folders that a change of `files` (paths from the root) touches, those that use them included. */
+/** Returns the tested folders that a change of `files` (paths from the root) touches, and the folders that use them. */
 export function affectedFolders(root, files) {
   const folders = testedFolders(root);
   if (files.some(isCommon)) return folders;
@@ -49,7 +49,7 @@ export function affectedFolders(root, files) {
   for (const file of files) {
     const folder = [...folders, ...Object.keys(users)].find((each) => file.startsWith(`${each}/`));
     if (folder !== undefined) add(folder);
-    // A page whose examples a test runs, or another file outside of the packages that a test names.
+    // The file is outside of the packages, such as a page whose examples a test runs: find the tests that name it.
     else
       for (const each of folders)
         for (const text of testsOf(root, each)) if (text.includes(file)) found.add(each);

@@ -1,12 +1,12 @@
-// The dependency arrows of the house, checked: TypeScript imports, package.json, C++ includes. No files of a package
-// import each other in a circle, types included.
-// ARCHITECTURE.md draws them; the tables below are what is enforced.
+// Checks which packages and folders use which: TypeScript imports, dependencies in package.json, C++ includes. Checks
+// also that no files of a package import each other in a circle, type imports included. ARCHITECTURE.md draws the
+// allowed arrows; the tables below are the rules that this script enforces.
 import { readdirSync, readFileSync } from 'node:fs';
 import { dirname, join, relative } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { circlesIn } from './cycles.mjs';
 
-/** Which of our packages the sources of a package may import. Tests and devDependencies may also use `testOnly`. */
+/** Our packages that the sources of a package may import. Its tests and devDependencies may also use `testOnly`. */
 const allowed = {
   store: [],
   collectives: ['store'],
@@ -25,10 +25,13 @@ const testOnly = {
   ringwise: ['testing'],
 };
 
-/** The package whose compiled part an npm package holds, such as tensor for @ringwise/tensor-linux-x64; else null. */
+/** Returns the package whose binaries an npm package holds, such as tensor for @ringwise/tensor-linux-x64, or null. */
 const ownerOf = (dependency) => /^@ringwise\/([a-z]+)-(?:mpi-)?linux-/.exec(dependency)?.[1] ?? null;
 
-/** Which folders of native/ a folder may include from. `test` sees everything. */
+/**
+ * Folders of native/ from which a folder may include headers. Folders that are not listed, such as `test`,
+ * may use all.
+ */
 const includes = {
   base: ['base'],
   coll: ['base', 'coll'],
@@ -48,7 +51,7 @@ function* walk(folder) {
   }
 }
 
-/** Settings at the root that the configuration files of all packages extend. */
+/** Files at the root that the configuration files of all packages import. */
 const sharedSettings = ['tsup.base.ts', 'vitest.base.ts'];
 
 function nameOf(specifier) {
@@ -103,7 +106,7 @@ function checkPackage(root, name, violations) {
   }
 }
 
-/** Which folders of a package must be free of circles: all of its sources, but not its tests. */
+/** Tells whether a file of a package must be free of circular imports: all sources, but not tests. */
 const isSource = (inner) => /\.ts$/.test(inner) && !inner.startsWith('test');
 
 function checkCircles(root, name, violations) {
@@ -146,7 +149,7 @@ function checkNative(root, violations) {
   }
 }
 
-/** All violations of the arrows in the tree at `root`, one line each. */
+/** Returns all violations of the rules in the tree at `root`, one line each. */
 export function violationsIn(root) {
   const violations = [];
   for (const name of Object.keys(allowed)) checkPackage(root, name, violations);

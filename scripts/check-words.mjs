@@ -5,7 +5,7 @@ import { sources } from './sources.mjs';
 
 const mostColumns = 120;
 
-/** Retired words, as patterns over whole words, and the term that stands for each. */
+/** Retired words, as patterns for whole words, each with the term to use instead. */
 const retired = [
   [/\bgreet(s|ed|ing|ings)?\b/i, 'handshake'],
   [/\bverdicts?\b/i, 'root cause'],
@@ -18,16 +18,16 @@ const retired = [
   [/\bguests?\b/i, 'participant'],
 ];
 
-/** Files that have to show the words: this list, and its own test. */
+/** Files that may contain retired words: this list and its test. */
 const exempt = new Set(['scripts/check-words.mjs', 'scripts/test/unit/words.test.ts']);
 
 const isComment = (line) => /(^\s*(\/\/|\*|\/\*))|\s\/\/ /.test(line);
 
-/** Returns what is wrong in one file, a line each. */
+/** Returns the faults in one file, one line each. */
 export function faultsOf(path, text) {
   return text.split('\n').flatMap((line, index) => {
     const at = `${path}:${index + 1}`;
-    // Tables in Markdown and addresses may be longer.
+    // Markdown and comments with addresses may be wider.
     const isWide =
       !path.endsWith('.md') && [...line].length > mostColumns && isComment(line) && !/https?:/.test(line);
     return [

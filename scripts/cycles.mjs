@@ -1,10 +1,10 @@
-// Finds circles of imports, types included: files that import each other, directly or through others, can only be read
-// all at once.
+// Finds circular imports, type imports included. Files that import each other, directly or through others, can only be
+// understood all at once.
 
 /**
- * Returns the circles of a graph, given as a map from each file to the files that it imports. Each circle is a list of
- * files in which every one imports the next, and the last imports the first. Of the files that import each other, one
- * circle is returned, the shortest through the first file.
+ * Returns the circles of a graph, given as a map from each file to the files that it imports. A circle is a
+ * list of files in which each file imports the next, and the last imports the first. For a set of files that
+ * import each other, returns one circle: the shortest through the set's first file.
  */
 export function circlesIn(imports) {
   const circles = [];
@@ -19,7 +19,7 @@ export function circlesIn(imports) {
   return circles;
 }
 
-/** Returns the shortest way from a file back to itself, by breadth-first search; null if there is none. */
+/** Returns the shortest circle through a file, found by breadth-first search; null if there is none. */
 function shortestCircle(imports, start) {
   const before = new Map();
   let edge = [start];

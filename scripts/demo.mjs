@@ -1,6 +1,7 @@
-// `npm run demo`: trains examples/mnist-ddp.ts on two ranks and draws its progress. Arguments go to the example:
-//   npm run demo -- --data DIR      IDX files instead of drawn digits
-//   npm run demo -- --json          one JSON line at the end
+// `npm run demo`: trains examples/mnist-ddp.ts on two ranks and draws its progress. Passes its arguments to
+// the example:
+//   npm run demo -- --data DIR      MNIST's files instead of generated digits
+//   npm run demo -- --json          prints one JSON line at the end
 import { spawn } from 'node:child_process';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
@@ -14,11 +15,11 @@ const ranks = 2;
 const launcher = spawn(
   process.execPath,
   [command, 'run', '--standalone', '--nproc-per-node', String(ranks), example, ...process.argv.slice(2)],
-  // npm runs scripts from the root; relative paths of the user count from where npm was called.
+  // npm runs scripts from the root, but relative paths of the user start at the folder in which npm was called.
   { cwd: process.env.INIT_CWD ?? process.cwd(), stdio: ['ignore', 'pipe', 'inherit'] },
 );
 
-// Ctrl-C reaches the launcher too; it stops the ranks, and its exit code becomes ours.
+// Ctrl-C also reaches the launcher, which stops the ranks. This process then exits with the launcher's exit code.
 process.on('SIGINT', () => {});
 process.on('SIGTERM', () => launcher.kill('SIGTERM'));
 

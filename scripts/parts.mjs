@@ -1,8 +1,8 @@
-// The parts of `npm run test:all`. Each folder test/full/PART of a package belongs to the part of its name.
+// Lists the parts of `npm run test:all`. The tests in a folder test/full/PART belong to the part of that name.
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Names that --part takes, with what they run. */
+/** Maps the names for --part to a description of what the part runs. */
 export const parts = {
   quick: 'what `npm test` runs after the build: checks, and the tests in test/unit and test/processes',
   backends:
@@ -18,7 +18,7 @@ export const parts = {
   soak: 'long runs, and jobs whose processes are killed',
 };
 
-/** Returns what vitest runs for a part: its projects, and a text that the paths of its files contain. */
+/** Returns what vitest runs for a part: the projects, and texts one of which a file's path must contain. */
 export function selectionOf(name) {
   if (name === 'quick') return { projects: ['*-unit', '*-processes'], filters: [] };
   return { projects: ['*-full'], filters: [`test/full/${name}/`] };
@@ -32,7 +32,7 @@ export function testedFolders(root) {
   );
 }
 
-/** Returns what lies in a folder test/full and belongs to no part: nothing, or tests that would never run. */
+/** Returns the paths in folders test/full that belong to no part. Tests there would never run. */
 export function strays(root) {
   return testedFolders(root).flatMap((folder) => {
     const full = join(root, folder, 'test/full');

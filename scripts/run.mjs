@@ -7,7 +7,7 @@ export const root = fileURLToPath(new URL('..', import.meta.url));
 /** Longest time that one command may take. */
 const limitMs = 45 * 60_000;
 
-/** Runs a command to its end. Resolves with its exit code; 1 if a signal or the limit ended it. */
+/** Runs a command to its end. Resolves with its exit code, or 1 if a signal or the time limit ended it. */
 export function run(command, ...args) {
   return new Promise((resolve) => {
     const child = spawn(command, args, { cwd: root, stdio: 'inherit', timeout: limitMs });
@@ -19,7 +19,10 @@ export function run(command, ...args) {
   });
 }
 
-/** Runs vitest on the projects that match, on the files whose paths contain `filter`. */
+/**
+ * Runs vitest on the projects that match, and there on the files whose paths contain one of `filter`;
+ * without, on all.
+ */
 export function vitest(projects, ...filter) {
   const chosen = projects.flatMap((project) => ['--project', project]);
   return run(process.execPath, 'node_modules/vitest/vitest.mjs', 'run', ...chosen, ...filter);

@@ -1,4 +1,4 @@
-// `npm run test:all`: every test, part after part. --help tells the rest.
+// `npm run test:all`: builds and runs all tests, part after part. --help lists the parts and options.
 import { parseArgs } from 'node:util';
 import { parts, selectionOf, strays } from './parts.mjs';
 import { root, run, vitest } from './run.mjs';

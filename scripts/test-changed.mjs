@@ -1,5 +1,5 @@
-// `npm run test:changed`: the quick tests of all packages that the change in this checkout touches: what is not
-// committed, and what was committed since it left the main branch (origin/main, or main).
+// `npm run test:changed`: runs the quick tests of all packages that the change in this checkout touches. The change is
+// what is not committed, and what was committed since the checkout left the main branch (origin/main, or main).
 import { execFileSync } from 'node:child_process';
 import { basename } from 'node:path';
 import { affectedFolders } from './affected.mjs';
@@ -33,7 +33,7 @@ if (folders.length === 0) {
   process.exit(0);
 }
 console.log(`test:changed: ${files.length} changed files; tests of ${folders.join(', ')}`);
-// These have tests in C++, or on the software device, which is built with them.
+// The tests of these folders include C++ tests or use the software device, which `build:tests` builds.
 const needsNativeTests = folders.some((folder) =>
   /^(native|packages\/(collectives|tensor|ringwise))$/.test(folder),
 );

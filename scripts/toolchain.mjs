@@ -1,5 +1,6 @@
-// Writes a fingerprint of everything outside the repository that decides what the native build produces
-// (compiler, CMake, nvcc, device, MPI). The build cache hashes the file, so installing nvcc later rebuilds the addons.
+// Writes a fingerprint of everything outside the repository that decides what the native build produces:
+// compiler, CMake, nvcc, device, MPI. The build cache hashes the file, so that the addons are rebuilt when
+// nvcc is installed later.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 
@@ -24,7 +25,10 @@ if (!compiler || !cmake) {
   process.exit(1);
 }
 
-/** What the wrapper would run, which names the MPI that it compiles for. */
+/**
+ * Returns the compiler command that an MPI wrapper would run, which names its MPI; null if there is no such
+ * wrapper.
+ */
 function mpi(wrapper) {
   const result = spawnSync(wrapper, ['-show'], { encoding: 'utf8' });
   return result.status === 0 ? result.stdout.trim() : null;
@@ -38,7 +42,7 @@ const fingerprint = JSON.stringify(
     nvcc: nvccs.filter(Boolean).map(version).find(Boolean) ?? null,
     mpi: (RINGWISE_MPICC ?? 'mpicc.openmpi,mpicc.mpich,mpicc').split(',').map(mpi),
     RINGWISE_CUDA: RINGWISE_CUDA ?? 'AUTO',
-    device: existsSync('/dev/nvidiactl'), // AUTO compiles kernels where there is one
+    device: existsSync('/dev/nvidiactl'), // RINGWISE_CUDA=AUTO compiles kernels only if there is a device
   },
   null,
   2,

@@ -1,4 +1,4 @@
-// What the timings share.
+// Code that bench.mjs and bench-ddp.mjs share.
 import { crossEntropy, randint, randn } from '../../packages/tensor/dist/index.js';
 import { Linear, ReLU, Sequential } from '../../packages/tensor/dist/nn/index.js';
 import { SGD } from '../../packages/tensor/dist/optim/index.js';
@@ -17,7 +17,10 @@ export function microseconds(run) {
 export const median = (values) => values.toSorted((a, b) => a - b)[values.length >> 1];
 export const medianOf = (times, measure) => median(Array.from({ length: times }, measure));
 
-/** A training step of the MLP 784-512-512-10 at batch 32. What `wrap` gives, or promises, is called forward of. */
+/**
+ * Makes a training step of the MLP 784-512-512-10 at batch 32, as a function. `wrap` returns or resolves with the model
+ * whose forward() the step calls.
+ */
 export async function mlp(wrap = (net) => net) {
   const net = new Sequential(
     new Linear(784, 512),

@@ -1,6 +1,6 @@
-// What communication costs where there is nobody to talk to: a group of one over NCCL. One JSON array on
-// standard output, as of bench.mjs; `rate` is the step with DDP over the bare one. The names are those of
-// torch_bench.py.
+// Measures what communication costs in a group of one over NCCL, where there is no other rank. Prints one JSON array to
+// standard output, as bench.mjs does; `rate` is the time of a step with DDP over that of a step without. torch_bench.py
+// uses the same names.
 import { init } from '../../packages/collectives/dist/index.js';
 import { ddp } from '../../packages/ddp/dist/index.js';
 import { compile, scope, synchronize, zeros } from '../../packages/tensor/dist/index.js';
@@ -8,7 +8,10 @@ import { device, isSmall, median, microseconds, mlp, rows, size } from './bench-
 
 const group = await init({ backend: 'nccl' });
 
-/** Of this thread, per call; the device follows. */
+/**
+ * Measures the time per call that this thread needs to put an allReduce on the stream, without waiting for
+ * the device.
+ */
 async function enqueue(name, count) {
   const x = zeros([size(count, 4)], { device });
   const calls = size(100, 2);
@@ -19,12 +22,12 @@ async function enqueue(name, count) {
     });
     times.push(us / calls);
     synchronize(device);
-    await new Promise(setImmediate); // what has ended is settled there
+    await new Promise(setImmediate); // lets the event loop settle the operations that have ended
   }
   rows.push(isSmall ? { name } : { name, us: median(times), unit: '', rate: null });
 }
 
-/** Both steps in turns. */
+/** Measures both steps, in turns. */
 function compare(name, bare, withDdp) {
   const calls = size(50, 1);
   const batch = (step) => {

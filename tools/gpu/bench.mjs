@@ -1,6 +1,6 @@
-// Timings of @ringwise/tensor on cuda:0, one JSON array on standard output: { name, us, unit, rate }. The
-// names are those of torch_bench.py. With --small every workload runs once at a small size, to see that it
-// runs: no figures then.
+// Times workloads of @ringwise/tensor on cuda:0 and prints one JSON array to standard output: { name, us, unit, rate }.
+// torch_bench.py uses the same names. With --small every workload runs once at a small size, to see that it runs; the
+// output then has no figures.
 import {
   addLayerNorm,
   compile,
@@ -20,11 +20,14 @@ import { BatchNorm2d, TransformerBlock } from '../../packages/tensor/dist/nn/ind
 import { AdamW } from '../../packages/tensor/dist/optim/index.js';
 import { device, isSmall, medianOf, microseconds, mlp, rows, size } from './bench-common.mjs';
 
-/** Microseconds per call: the median of 20 batches of `calls`, each waited for. */
+/**
+ * Adds a row with the microseconds per call: the median of 20 batches of `calls`, waiting for the device
+ * after each.
+ */
 function time(name, calls, unit, work, fn) {
   const batch = () => {
     const us = microseconds(() => {
-      // What a scope returns would outlive it.
+      // `void`, because a tensor that the function returns to scope() would not be disposed.
       for (let i = 0; i < size(calls, 1); i++) scope(() => void fn());
       synchronize(device);
     });
@@ -37,7 +40,7 @@ function time(name, calls, unit, work, fn) {
 }
 
 const random = (...shape) => randn(shape, { device });
-/** A leaf that gathers gradients. */
+/** Makes a random tensor that requires gradients. */
 const leaf = (dtype, ...shape) => {
   const x = random(...shape)
     .to(dtype)
@@ -46,7 +49,7 @@ const leaf = (dtype, ...shape) => {
   return x;
 };
 
-/** Backward into fresh gradients. */
+/** Runs backward and drops the gradients, so that the next call makes new ones. */
 function backward(out, grad, leaves) {
   out.backward(grad);
   for (const x of leaves) x.zeroGrad();
@@ -94,7 +97,7 @@ noGrad(() => {
   time('logSoftmax 8192 x 4096 float32', 10, 'TB/s', 8 * tokens * classes, () => logits.logSoftmax(1));
 });
 
-// The rows of one GPT-2 layer: 768 wide, 12 heads of 64.
+// The sizes of one GPT-2 layer: width 768, 12 heads of 64.
 const [batch, seq, width, heads] = size([16, 1024, 768, 12], [1, 16, 64, 1]);
 for (const dtype of ['float32', 'bfloat16']) {
   const bytes = dtype === 'float32' ? 4 : 2;
@@ -114,7 +117,7 @@ for (const dtype of ['float32', 'bfloat16']) {
     backward(layerNorm(x, [width], { weight, bias }), ones, [x, weight, bias]),
   );
   const [q, k, v] = [1, 2, 3].map(() => leaf(dtype, batch, heads, seq, width / heads));
-  // Half of the products, because of the causal mask.
+  // The causal mask leaves half of the products, so this is half the count of full attention.
   const flops = 2 * batch * heads * seq ** 2 * (width / heads);
   const grad = random(batch, heads, seq, width / heads).to(dtype);
   noGrad(() => {

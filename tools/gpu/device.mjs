@@ -1,4 +1,5 @@
-// What this machine has, as JSON: devices, and the vendor's libraries with where they were found or why not.
+// Prints as JSON what this machine has: its devices, and for each of the vendor's libraries where it was
+// found, or why not.
 import { createRequire } from 'node:module';
 
 const require = createRequire(import.meta.url);

@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# Runs on the machine that the archive of pack.mjs was unpacked on; writes log files, results.json and results.md into the
-# folder RESULTS. Without names of parts all run. Each ends within its limit, so that `tensor timings`, `collectives`
-# and `captured mixed` are calls of less than ten minutes.
+# Runs the tests and timings on the machine on which the archive of pack.mjs was unpacked. Writes log files, results.json
+# and results.md into the folder RESULTS. Runs the parts that are named, or all. Each part ends within its limit, so that
+# `tensor timings`, `collectives` and `captured mixed` are calls of less than ten minutes.
 #   bash ringwise-gpu/tools/gpu/go.sh RESULTS [tensor] [collectives] [captured] [mixed] [timings]
-# tensor       the kernels against the CPU's, the tests of CUDA tensors, compute-sanitizer
-# collectives  the host backend and DDP with CUDA tensors; NCCL, all ranks on one GPU: the contract suite, killed ranks
+# tensor       the CUDA kernels compared with those of the CPU, the tests of CUDA tensors, compute-sanitizer
+# collectives  the host backend and DDP with CUDA tensors; NCCL, all ranks on one GPU: contract suite, killed ranks
 # captured     NCCL inside captured steps: DDP, verbs, ranks that record different steps, killed and late ranks
-# mixed        examples/mixed-nccl: PyTorch, where that is installed with CUDA, and Node in one NCCL communicator on one GPU
-# timings      ours, and the same workloads in PyTorch where it is installed
-# Without a GPU all this runs on the software device, and the timed workloads once, at small sizes and without figures.
+# mixed        examples/mixed-nccl: PyTorch, if installed with CUDA, and Node in one NCCL communicator on one GPU
+# timings      our timings, and those of the same workloads in PyTorch if it is installed
+# Without a GPU all tests run on the software device, and the timed workloads run once, at small sizes, without figures.
 set -uo pipefail
 usage="usage: go.sh RESULTS [tensor] [collectives] [captured] [mixed] [timings]"
 results=$(mkdir -p "${1:?$usage}" && cd "$1" && pwd)
@@ -17,7 +17,7 @@ shift
 root=$(cd "$(dirname "$0")/../.." && pwd)
 export PATH=$root/bin:$PATH NO_COLOR=1 FORCE_COLOR=0
 cd "$root" || exit 1
-# The vendor's libraries often come as Python packages.
+# The vendor's libraries are often installed as Python packages: find them there.
 if [ -z "${RINGWISE_NVIDIA_DIR:-}" ]; then
   found=$(python3 -c 'import nvidia; print(list(nvidia.__path__)[0])' 2> /dev/null) && export RINGWISE_NVIDIA_DIR=$found
 fi
@@ -29,14 +29,14 @@ else export RINGWISE_LIBCUDA=$root/native/build/Release/libsoftware_cuda.so RING
 status=0
 ends=0
 begin() { ends=$((SECONDS + $2)) && echo "== $1, at most $2 s"; }
-# What a command may take at most, and no longer than its part.
+# within SECONDS COMMAND…: runs a command for at most so many seconds, and not beyond the limit of its part.
 within() {
   local most=$1 left=$((ends - SECONDS))
   shift
   if [ "$left" -lt 1 ]; then echo "no time left for: $*"; return 124; fi
   timeout --kill-after=5 "$((most < left ? most : left))" "$@"
 }
-# within's limit, a name, a folder with tests, files of them
+# tests SECONDS NAME FOLDER FILE…: runs the tests in FOLDER whose paths contain one of FILE; NAME names the results.
 tests() {
   local most=$1 name=$2 folder=$3
   shift 3
@@ -52,7 +52,7 @@ tensor() {
     (echo "$program" && within 90 "$program") 2>&1 | tee -a "$results/cpp.log" || status=1
   done
   tests 200 tensor packages/tensor test/unit/device test/processes/device test/full/devices
-  # Steps outside of memory, races and missed barriers in our kernels: the vendor's tool, where CUDA is installed.
+  # Look for accesses outside of memory, races and missed barriers in our kernels, with the vendor's tool if it is there.
   : > "$results/sanitizer.log"
   local sanitizer tool program
   sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)

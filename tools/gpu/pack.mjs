@@ -1,9 +1,9 @@
-// Packs what a GPU machine without Node needs to run the device tests and timings: node, the built addons and
-// packages, the sources and tests of the packages that know devices, the example with PyTorch, vitest and tsx
-// with what they depend on.
+// Packs what a GPU machine without Node needs to run the device tests and timings: node, the built addons and packages,
+// the sources and tests of the packages that use devices, the example with PyTorch, and vitest and tsx with their
+// dependencies.
 //   RINGWISE_CUDA=ON npm run build && npm run build:tests
 //   node tools/gpu/pack.mjs OUT.tar.xz      needs tar, xz and strip
-// There: tar xf OUT.tar.xz && bash ringwise-gpu/tools/gpu/go.sh RESULTS
+// On the GPU machine: tar xf OUT.tar.xz && bash ringwise-gpu/tools/gpu/go.sh RESULTS
 import { execFileSync } from 'node:child_process';
 import {
   cpSync,
@@ -28,7 +28,10 @@ if (!existsSync(join(root, 'native/build/cuda-images/map.fatbin')))
 const run = (command, args) =>
   execFileSync(command, args, { cwd: root, encoding: 'utf8', maxBuffer: 1 << 26 });
 
-/** Every package of the store that `folders` (node_modules) reach, by the links that pnpm made. */
+/**
+ * Returns all packages in pnpm's store (node_modules/.pnpm) that the packages in `folders` depend on,
+ * themselves too.
+ */
 function storeOf(folders) {
   const found = new Set();
   const visit = (modules) => {

@@ -1,4 +1,4 @@
-// results.json and results.md from what go.sh left in a folder.
+// Writes results.json and results.md from the files that go.sh left in a folder, and prints the latter.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -10,7 +10,7 @@ const read = (name) => {
 const info = read('device.json');
 const ours = [...(read('ringwise.json') ?? []), ...(read('ringwise-ddp.json') ?? [])];
 const theirs = read('torch.json') ?? [];
-/** By group of test files; those that were ended left a log only. */
+/** Results by group of test files. A group that was ended by its limit has left only a log. */
 const tests = ['tensor', 'ddp', 'nccl', 'captured', 'mixed'].flatMap((name) => {
   if (!existsSync(join(folder, `tests-${name}.log`))) return [];
   const report = read(`tests-${name}.json`);
@@ -21,7 +21,7 @@ const tests = ['tensor', 'ddp', 'nccl', 'captured', 'mixed'].flatMap((name) => {
   );
   return [{ name, passed, failed, skipped, failures }];
 });
-/** The last line of each C++ program. */
+/** The log of the C++ tests. The last line of each program counts its tests. */
 const log = join(folder, 'cpp.log');
 const programs = existsSync(log) ? readFileSync(log, 'utf8').matchAll(/^(\d+) passed, (\d+) failed$/gm) : [];
 const cpp = { passed: 0, failed: 0 };
@@ -35,7 +35,7 @@ const rows = ours.map((row) => {
   const torch = theirs.find(({ name }) => name === row.name) ?? null;
   return { ...row, torchUs: torch?.us ?? null, ratio: torch ? torch.us / row.us : null };
 });
-/** What was to be reached: ours over PyTorch's, or of ours alone. */
+/** Names of the rows that have goals: for a ratio of our time and PyTorch's, or for our time alone. */
 const [eager, captured] = ['eager', 'captured'].map((how) => `MLP 784-512-512-10 step, batch 32, ${how}`);
 const enqueued = 'allReduce of 16 float32 by one rank, until it is on the stream';
 const us = (from, name) => from.find((row) => row.name === name)?.us ?? Number.NaN;

@@ -1,4 +1,4 @@
-"""The workloads of bench.mjs in PyTorch, eager, float32 without TF32; one JSON array on standard output."""
+"""Times the workloads of bench.mjs in PyTorch, eager, float32 without TF32. Prints one JSON array to standard output."""
 import json
 import os
 import statistics
@@ -34,7 +34,7 @@ def leaf(dtype, *shape):
 
 
 def backward(out, grad, leaves):
-    """Backward into fresh gradients."""
+    """Runs backward and drops the gradients, so that the next call makes new ones."""
     out.backward(grad)
     for x in leaves:
         x.grad = None
@@ -101,7 +101,7 @@ timed("crossEntropy 8192 x 50304 float32, both ways", 3, "TB/s", 12 * 8192 * 503
 
 
 class Block(nn.Module):
-    """As TransformerBlock of bench.mjs."""
+    """The same block as TransformerBlock in bench.mjs."""
 
     def __init__(self):
         super().__init__()
@@ -127,7 +127,7 @@ timed("AdamW 100Mi float32", 10, "TB/s", 28 * 100 * (1 << 20), adamw.step)
 
 
 def mlp(wrap=lambda net: net):
-    """A training step, as mlp() of bench-common.mjs."""
+    """Makes a training step, as mlp() in bench-common.mjs does."""
     net = nn.Sequential(nn.Linear(784, 512), nn.ReLU(), nn.Linear(512, 512), nn.ReLU(), nn.Linear(512, 10)).to(device)
     model = wrap(net)
     optimizer = torch.optim.SGD(net.parameters(), lr=0.01)
@@ -144,7 +144,7 @@ def mlp(wrap=lambda net: net):
 
 
 def captured(make, warmup):
-    """The step that `make` makes, as a CUDA graph."""
+    """Returns a function that runs the step from `make` as a CUDA graph."""
     side = torch.cuda.Stream()
     with torch.cuda.stream(side):
         step = make()
@@ -166,7 +166,7 @@ def ddp(net):
 
 
 def compare(name, bare, with_ddp):
-    """As of bench-ddp.mjs."""
+    """Measures both steps in turns, as compare() in bench-ddp.mjs does."""
 
     def batch(step):
         start = time.perf_counter()
@@ -192,13 +192,13 @@ def enqueue(name, count):
 
 
 try:
-    os.environ["TORCH_NCCL_ASYNC_ERROR_HANDLING"] = "0"  # as PyTorch's guide has it for captured DDP
+    os.environ["TORCH_NCCL_ASYNC_ERROR_HANDLING"] = "0"  # PyTorch's guide asks for this to capture DDP
     dist.init_process_group("nccl", store=dist.HashStore(), rank=0, world_size=1)
     enqueue("allReduce of 16 float32 by one rank, until it is on the stream", 16)
     enqueue("allReduce of 16Mi float32 by one rank, until it is on the stream", 1 << 24)
     compare("MLP 784-512-512-10 step, batch 32, DDP of one rank, eager", mlp(), mlp(ddp))
-    # DDP wants eleven steps first.
+    # DDP needs eleven warm-up steps before its step can be captured.
     compare("MLP 784-512-512-10 step, batch 32, DDP of one rank, captured", captured(mlp, 3), captured(lambda: mlp(ddp), 11))
-except Exception as error:  # noqa: BLE001: what is measured so far counts
+except Exception as error:  # noqa: BLE001: print what has been measured so far
     print(f"torch_bench.py: {error}", file=sys.stderr)
 print(json.dumps(rows))

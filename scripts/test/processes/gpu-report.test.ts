@@ -14,7 +14,7 @@ describe('tools/gpu/report.mjs', () => {
   });
   afterEach(() => rmSync(folder, { recursive: true }));
 
-  /** What the report says of these files. */
+  /** Writes these files into the folder and returns the report's text and JSON. */
   const reported = (files: Record<string, unknown>) => {
     for (const [name, content] of Object.entries(files))
       writeFileSync(join(folder, name), typeof content === 'string' ? content : JSON.stringify(content));

@@ -1,4 +1,4 @@
-// The command that a failing test prints repeats that test alone.
+// Tests the command that is printed for a failing test: it repeats that test alone.
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -8,7 +8,7 @@ import { commandFor } from '../../../vitest.repeat.ts';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 
-/** A project of its own, in the repository: it needs vitest and the reporter. */
+/** The configuration of a separate project. It is within the repository because it needs vitest and the reporter. */
 const config = `import { defineConfig } from 'vitest/config';
 export default defineConfig({
   root: import.meta.dirname,

@@ -5,7 +5,7 @@ import { testedFolders } from '../../parts.mjs';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 
-// In parts: a test that names a page as a whole counts as one that reads it.
+// Joins the path from parts, because a test whose source has the whole path of a page counts as one that reads it.
 const page = (name: string): string => ['docs', name].join('/');
 
 it.each([

@@ -1,5 +1,5 @@
-// Small files that several packages hold, because packages do not import each other for so little: the copies
-// are equal.
+// Checks that the copies of small files are equal that several packages have, so as not to import each other for so
+// little.
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 

@@ -1,5 +1,5 @@
-// Every published package, packed and installed alone into an empty project, runs its README's first snippet. npm
-// gets nothing but the tarballs: no network, no workspace.
+// Tests that every published package, packed and installed alone into an empty project, runs its README's
+// first snippet. npm gets only the tarballs: no network, no workspace.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 const root = fileURLToPath(new URL('../../../..', import.meta.url));
 const platform = `${process.platform}-${process.arch}`;
-/** The packages of compiled parts that this platform installs, with their binaries. */
+/** The npm packages with compiled parts that this platform installs, and the binaries that each must contain. */
 const compiled: Readonly<Record<string, readonly string[]>> = {
   [`collectives-${platform}`]: ['coll.node', 'libringwise.so'],
   [`tensor-${platform}`]: ['tensor.node'],
@@ -28,7 +28,7 @@ function folderOf(name: string): string {
   return isCompiled(name) ? `native/npm/${name}` : `packages/${name}`;
 }
 
-/** The package and all of ours that it needs on this platform. */
+/** Returns the package and all our packages that it needs on this platform. */
 function closureOf(name: string, seen = new Set<string>()): Set<string> {
   if (seen.has(name)) return seen;
   seen.add(name);
