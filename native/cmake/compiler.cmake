@@ -1,4 +1,4 @@
-# Language level, warnings, visibility. No -march: kernels pick their instruction set at run time.
+# Sets language level, warnings and visibility. Sets no -march: the instruction set of kernels is chosen at run time.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)

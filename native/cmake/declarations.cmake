@@ -1,5 +1,5 @@
-# The C++ that follows from the declarations of kernels in packages/tensor, written when a build is configured: a change of
-# a declaration configures again. The headers lie in ${ringwise_generated}.
+# Generates C++ from the declarations of kernels in packages/tensor when a build is configured. A change of a declaration
+# makes CMake configure again. The headers are written to ${ringwise_generated}.
 set(ringwise_generated ${CMAKE_CURRENT_BINARY_DIR}/generated)
 get_filename_component(ringwise_root ${CMAKE_CURRENT_SOURCE_DIR} DIRECTORY)
 set(ringwise_declarations ${ringwise_root}/packages/tensor/src/backends/declarations)

@@ -1,6 +1,6 @@
-# The kernels of the CPU are compiled once for each instruction set, a family in a file of its own, so that a change of one
-# kernel compiles little. Sets ${ringwise_level_sources}. The wide levels are left out of builds with sanitizers: they are
-# the same templates with other vectors, and take minutes to compile there.
+# Sets ${ringwise_level_sources}: the CPU's kernels are compiled once for each instruction set, each family in its own
+# file, so that little is compiled after a change of one kernel. Builds with sanitizers leave out the wide levels: these
+# are the same templates with other vectors, and take minutes to compile with sanitizers.
 set(ringwise_level_sources "")
 function(ringwise_level level name bytes features)
   set(begin "")

@@ -1,4 +1,4 @@
-// The headers of the standard library that most files include; compiled once for all of them.
+// Headers of the standard library that most files include, precompiled once for all of them.
 #pragma once
 
 #include <algorithm>
