@@ -1,7 +1,9 @@
 // Defines how tests run. The folder of a test says what it needs:
-//   test/unit       starts no process. As many files run at once as there are cores.
+//   test/unit       starts no process. As many files run at once as there are cores, and files share processes.
+//   test/isolated   starts no process, but changes its own for good: it sets the environment or opens another driver.
+//                   Each file has a process of its own.
 //   test/processes  starts processes, which wait for each other most of the time. Half as many files run at once as
-//                   there are cores, at least two.
+//                   there are cores, at least three.
 //   test/full       takes long or needs more than a compiler. One file runs at a time, and only in `npm run test:all`;
 //                   each folder inside it is one of its parts (scripts/parts.mjs).
 // Each of these folders of a package is a project of vitest: collectives-unit, collectives-processes,
@@ -14,12 +16,13 @@ import { defineConfig, type TestProjectInlineConfiguration, type ViteUserConfig 
 
 export const root = fileURLToPath(new URL('.', import.meta.url));
 
-const kinds = ['unit', 'processes', 'full'] as const;
+const kinds = ['unit', 'isolated', 'processes', 'full'] as const;
 
 /** Number of test files of a kind that run at once. */
 const workers = {
   unit: availableParallelism(),
-  processes: Math.max(2, Math.floor(availableParallelism() / 2)),
+  isolated: availableParallelism(),
+  processes: Math.max(3, Math.floor(availableParallelism() / 2)),
   full: 1,
 };
 
@@ -37,6 +40,7 @@ function projectsOf(folder: string): TestProjectInlineConfiguration[] {
       name: `${name}-${kind}`,
       include: [`test/${kind}/**/*.test.ts`],
       pool: 'forks',
+      isolate: kind !== 'unit',
       maxWorkers: workers[kind],
       fileParallelism: workers[kind] > 1,
       // Kinds run one after the other, so that unit tests do not take the cores from tests that start processes.

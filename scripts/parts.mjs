@@ -2,9 +2,12 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 
+/** Folders of a package's tests that `npm test` runs. */
+export const quickKinds = ['unit', 'isolated', 'processes'];
+
 /** Maps the names for --part to a description of what the part runs. */
 export const parts = {
-  quick: 'what `npm test` runs after the build: checks, and the tests in test/unit and test/processes',
+  quick: 'what `npm test` runs after the build: checks, and the tests in test/unit, isolated and processes',
   backends:
     'the contracts on every backend and CPU level, 10,000 random programs, ranks killed in every verb',
   devices: 'NCCL, device memory and CUDA kernels, on the software device or a GPU (RINGWISE_TEST_GPU=1)',
@@ -20,7 +23,7 @@ export const parts = {
 
 /** Returns what vitest runs for a part: the projects, and texts one of which a file's path must contain. */
 export function selectionOf(name) {
-  if (name === 'quick') return { projects: ['*-unit', '*-processes'], filters: [] };
+  if (name === 'quick') return { projects: quickKinds.map((kind) => `*-${kind}`), filters: [] };
   return { projects: ['*-full'], filters: [`test/full/${name}/`] };
 }
 

@@ -3,6 +3,7 @@
 import { execFileSync } from 'node:child_process';
 import { basename } from 'node:path';
 import { affectedFolders } from './affected.mjs';
+import { quickKinds } from './parts.mjs';
 import { root, run, vitest } from './run.mjs';
 
 function git(...args) {
@@ -41,5 +42,5 @@ for (const step of needsNativeTests ? ['build', 'build:tests'] : ['build']) {
   const code = await run('npm', 'run', '-s', step);
   if (code !== 0) process.exit(code);
 }
-const projects = folders.flatMap((folder) => [`${basename(folder)}-unit`, `${basename(folder)}-processes`]);
+const projects = folders.flatMap((folder) => quickKinds.map((kind) => `${basename(folder)}-${kind}`));
 process.exit(await vitest(projects));

@@ -51,7 +51,7 @@ tensor() {
     [ -x "$program" ] || continue
     (echo "$program" && within 90 "$program") 2>&1 | tee -a "$results/cpp.log" || status=1
   done
-  tests 200 tensor packages/tensor test/unit/device test/processes/device test/full/devices
+  tests 200 tensor packages/tensor test/isolated test/processes/device test/full/devices
   # Look for accesses outside of memory, races and missed barriers in our kernels, with the vendor's tool if it is there.
   : > "$results/sanitizer.log"
   local sanitizer tool program
