@@ -1,11 +1,12 @@
-// Copies what was built into the npm packages of this platform, where source checkouts and installed packages look for
-// it alike: each package of JavaScript has one of its own with its addon, and with what else is made of the same code.
+// Copies the build outputs into the npm packages of this platform, where both source checkouts and installed
+// packages look for them. Each JavaScript package with native code has one such package, for its addon and
+// for all else that is built from the same code.
 import { copyFileSync, existsSync, rmSync } from 'node:fs';
 
 const platform = `${process.platform}-${process.arch}`;
 const release = new URL('./build/Release/', import.meta.url);
 
-/** Returns the folder of a package's compiled part. */
+/** Returns the folder of the npm package that holds the compiled part of a package. */
 function folderOf(family) {
   const folder = new URL(`./npm/${family}-${platform}/`, import.meta.url);
   if (!existsSync(folder)) throw new Error(`native: there is no package ${family}-${platform} in native/npm`);
@@ -17,7 +18,7 @@ for (const built of ['coll.node', 'libringwise.so'])
   copyFileSync(new URL(built, release), new URL(built, collectives));
 copyFileSync(new URL('./coll/include/ringwise.h', import.meta.url), new URL('ringwise.h', collectives));
 copyFileSync(new URL('tensor.node', release), new URL('tensor.node', folderOf('tensor')));
-// Only where this machine has that MPI; one of an earlier build must not stay behind.
+// An MPI addon exists only if this machine has that MPI. Remove the addon of an earlier build in any case.
 for (const built of ['mpi-openmpi.node', 'mpi-mpich.node']) {
   const staged = new URL(built, folderOf('collectives-mpi'));
   rmSync(staged, { force: true });

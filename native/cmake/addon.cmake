@@ -1,4 +1,4 @@
-# ringwise_addon(name CORE core SOURCES sources…): defines the Node addon `name.node`, which links ringwise_<core>_core.
+# ringwise_addon(name CORE core SOURCES sources…): builds the Node addon `name.node` on top of ringwise_<core>_core.
 function(ringwise_addon name)
   cmake_parse_arguments(PARSE_ARGV 1 addon "" "CORE" "SOURCES")
   file(GLOB sources CONFIGURE_DEPENDS ${addon_SOURCES})
@@ -8,16 +8,17 @@ function(ringwise_addon name)
   target_include_directories(${target} SYSTEM PRIVATE ${CMAKE_JS_INC})
   target_link_libraries(${target} PRIVATE ${CMAKE_JS_LIB} ringwise_${addon_CORE}_core)
   target_compile_definitions(${target} PRIVATE NAPI_VERSION=9 NODE_ADDON_API_CPP_EXCEPTIONS)
-  if(name STREQUAL "tensor") # many files include Node's headers, so precompiling them saves time
+  if(name STREQUAL "tensor") # so many of its files include Node's headers that precompiling them pays
     target_precompile_headers(${target} PRIVATE <napi.h> ${PROJECT_SOURCE_DIR}/cmake/precompiled.h)
   else()
     target_precompile_headers(${target} REUSE_FROM ringwise_coll_core)
   endif()
   if(UNIX AND NOT APPLE)
-    # Link libstdc++ statically, so that the addon does not depend on the host's version.
+    # Link libstdc++ statically, so that the addon does not depend on the version that the host has.
     target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL
                         -Wl,--gc-sections -s)
-    # Never unload the addon: Node unloads it when a worker thread ends, while threads of the addon may sleep in its code.
+    # Never unload the code: Node unloads the addons of a worker thread when that thread ends, while threads that the
+    # addon started may still sleep in its code.
     target_link_options(${target} PRIVATE -Wl,-z,nodelete)
   endif()
 endfunction()

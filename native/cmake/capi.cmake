@@ -1,4 +1,4 @@
-# Defines libringwise.so: ringwise_coll_core behind the C ABI of coll/include/ringwise.h. It exports no other symbols.
+# libringwise.so: ringwise_coll_core behind the C ABI of coll/include/ringwise.h. It exports no other symbols.
 file(GLOB capi_sources CONFIGURE_DEPENDS capi/*.cc)
 add_library(ringwise SHARED ${capi_sources})
 target_include_directories(ringwise INTERFACE ${CMAKE_CURRENT_SOURCE_DIR}/coll/include)

@@ -1,4 +1,5 @@
-# Sets language level, warnings and visibility. Sets no -march: the instruction set of kernels is chosen at run time.
+# Language level, warnings and symbol visibility. There is no -march option, because kernels choose their instruction
+# set at run time.
 set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)

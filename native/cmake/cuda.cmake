@@ -1,9 +1,9 @@
-# When the addon is built, nvcc compiles the CUDA kernels into one image per file of tensor/cuda/kernels, which
-# tensor/cuda/images/images.cc embeds. All other code is plain C++: the driver is opened while the program runs.
+# nvcc compiles the CUDA kernels when the addon is built, one image per file of tensor/cuda/kernels.
+# tensor/cuda/images/images.cc embeds the images. All other code is plain C++, which opens the driver at run time.
 # RINGWISE_CUDA:
-#   ON, 1   requires a working nvcc and compiles machine code for every architecture below; CI and releases use it
-#   AUTO    does the same if this machine has nvcc and a device; otherwise compiles no images, which would take longer
-#           than the rest of the build. The tests' software device contains the kernels and needs no images.
+#   ON, 1   demands a working nvcc and compiles machine code for every architecture below; CI and releases use it
+#   AUTO    does the same if this machine has nvcc and a device. Otherwise it compiles no images, because they take
+#           longer than all the rest. The software device of the tests compiles the kernels itself and needs no images.
 #   OFF, 0  compiles nothing
 set(RINGWISE_CUDA "AUTO" CACHE STRING "Compile CUDA kernels: AUTO, ON or OFF")
 if(DEFINED ENV{RINGWISE_CUDA})
@@ -14,11 +14,11 @@ if(RINGWISE_CUDA STREQUAL "1")
 elseif(RINGWISE_CUDA STREQUAL "0")
   set(RINGWISE_CUDA OFF)
 endif()
-# Architectures for which machine code is compiled. Other devices use the PTX of the first or the last architecture.
+# The images hold machine code for these architectures, and PTX of the first and the last one for all other devices.
 set(RINGWISE_CUDA_ARCHITECTURES "80;90;100;120" CACHE STRING "Compute capabilities to compile CUDA kernels for")
 set(RINGWISE_HAVE_CUDA OFF)
 if(NOT RINGWISE_NVCC)
-  unset(RINGWISE_NVCC CACHE) # search again after a cached NOTFOUND: CUDA may have been installed since
+  unset(RINGWISE_NVCC CACHE) # forget a cached NOTFOUND: CUDA may have been installed since
 endif()
 
 if(NOT RINGWISE_CUDA STREQUAL "OFF" OR RINGWISE_TESTS)
@@ -30,7 +30,7 @@ if(NOT RINGWISE_CUDA STREQUAL "OFF" OR RINGWISE_TESTS)
   endif()
   set(ringwise_code "")
   if(RINGWISE_NVCC)
-    # Keep only the architectures that this nvcc supports: an older one lacks the newest.
+    # Keep the architectures that this nvcc knows. An older nvcc lacks the newest ones.
     execute_process(COMMAND ${RINGWISE_NVCC} --list-gpu-code OUTPUT_VARIABLE ringwise_known ERROR_QUIET)
     foreach(architecture ${RINGWISE_CUDA_ARCHITECTURES})
       if(ringwise_known MATCHES "sm_${architecture}\n")
@@ -38,7 +38,7 @@ if(NOT RINGWISE_CUDA STREQUAL "OFF" OR RINGWISE_TESTS)
       endif()
     endforeach()
   endif()
-  # The vendor's headers, which only the tests include that compare them with our declarations.
+  # The vendor's headers are read only by the tests that compare them with our declarations.
   get_filename_component(ringwise_nvcc_folder "${RINGWISE_NVCC}" REALPATH)
   get_filename_component(ringwise_nvcc_folder "${ringwise_nvcc_folder}" DIRECTORY)
   find_path(RINGWISE_CUDA_INCLUDE cuda.h HINTS "${ringwise_nvcc_folder}/../include" /usr/local/cuda/include)
@@ -75,13 +75,14 @@ if(RINGWISE_HAVE_CUDA)
       OUTPUT ${ringwise_images}/${name}.fatbin
       COMMAND ${RINGWISE_NVCC} ${ringwise_nvcc_options} -I${CMAKE_CURRENT_SOURCE_DIR} -I${ringwise_generated}
               -MD -MF ${ringwise_images}/${name}.d ${kernel} -o ${ringwise_images}/${name}.fatbin
-      # nvcc lists every header that it has read, so that an image is rebuilt when one of them changes.
+      # nvcc writes a list of all headers that it read. A change of any of them compiles the image again, so that host
+      # code and images agree.
       DEPENDS ${kernel}
       DEPFILE ${ringwise_images}/${name}.d
       COMMENT "CUDA kernels: ${name}" VERBATIM)
     list(APPEND ringwise_image_files ${ringwise_images}/${name}.fatbin)
   endforeach()
-  # The version in the driver's format: 13000 is 13.0.
+  # The version of CUDA as the driver counts: 13000 is 13.0.
   execute_process(COMMAND ${RINGWISE_NVCC} --version OUTPUT_VARIABLE ringwise_release ERROR_QUIET)
   set(ringwise_image_version 0)
   if(ringwise_release MATCHES "release ([0-9]+)\\.([0-9]+)")

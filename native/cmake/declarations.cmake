@@ -1,5 +1,5 @@
-# Generates C++ from the declarations of kernels in packages/tensor when a build is configured. A change of a declaration
-# makes CMake configure again. The headers are written to ${ringwise_generated}.
+# Generates C++ headers in ${ringwise_generated} from the kernel declarations in packages/tensor when a build is
+# configured. A change of a declaration configures the build again.
 set(ringwise_generated ${CMAKE_CURRENT_BINARY_DIR}/generated)
 get_filename_component(ringwise_root ${CMAKE_CURRENT_SOURCE_DIR} DIRECTORY)
 set(ringwise_declarations ${ringwise_root}/packages/tensor/src/backends/declarations)

@@ -1,6 +1,6 @@
-# Sets ${ringwise_level_sources}: the CPU's kernels are compiled once for each instruction set, each family in its own
-# file, so that little is compiled after a change of one kernel. Builds with sanitizers leave out the wide levels: these
-# are the same templates with other vectors, and take minutes to compile with sanitizers.
+# Compiles the CPU kernels once for each instruction set. Each family of kernels has a source file of its own, so that a
+# change of one kernel compiles little. Sets ${ringwise_level_sources}. Builds with sanitizers leave the wide levels
+# out: they use the same templates with other vectors, and take minutes to compile there.
 set(ringwise_level_sources "")
 function(ringwise_level level name bytes features)
   set(begin "")

@@ -1,13 +1,15 @@
-# Compiles the mpi backend once for each MPI that has a compiler wrapper on this machine, because their ABIs differ: as
-# mpi-openmpi.node for Open MPI, as mpi-mpich.node for MPICH and MPIs with its ABI (Intel MPI, MVAPICH, Cray).
-#   RINGWISE_MPICC   wrappers to try instead of mpicc.openmpi, mpicc.mpich and mpicc; also read from the environment
+# Compiles the mpi backend once for each MPI that has a compiler wrapper on this machine, because their ABIs differ:
+# mpi-openmpi.node for Open MPI, mpi-mpich.node for MPICH and its relatives (Intel MPI, MVAPICH, Cray). Without a
+# wrapper, no mpi backend is built.
+# RINGWISE_MPICC: the wrappers to try instead of mpicc.openmpi, mpicc.mpich and mpicc; also read from the environment.
 set(wrappers "mpicc.openmpi;mpicc.mpich;mpicc")
 if(NOT "$ENV{RINGWISE_MPICC}" STREQUAL "")
   string(REPLACE "," ";" wrappers "$ENV{RINGWISE_MPICC}")
 endif()
 set(RINGWISE_MPICC "${wrappers}" CACHE STRING "MPI compiler wrappers")
 
-# ringwise_mpi_addon(wrapper): defines the addon for the MPI that `wrapper` compiles for, unless it is defined already.
+# ringwise_mpi_addon(wrapper): builds the addon for the MPI that `wrapper` compiles for, if no earlier wrapper has done
+# so.
 function(ringwise_mpi_addon wrapper)
   find_program(found ${wrapper} NO_CACHE)
   if(NOT found)

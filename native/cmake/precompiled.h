@@ -1,4 +1,4 @@
-// Headers of the standard library that most files include, precompiled once for all of them.
+// The headers of the standard library that most files include. They are compiled once for all files.
 #pragma once
 
 #include <algorithm>

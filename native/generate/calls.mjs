@@ -1,5 +1,6 @@
-// node/tensor/declared_calls.h: the functions of the addon that JavaScript calls, one for each kernel. A call reads its
-// attributes, then its operands, whose memory is checked against the extent that the declaration gives.
+// Generates node/tensor/declared_calls.h: one function per kernel, which JavaScript calls through the addon.
+// The function reads the attributes, then the operands, and checks that the memory of each operand has the
+// extent that the declaration gives.
 import { slotsOf } from '../../packages/tensor/src/backends/declarations/declare.ts';
 import { countOf, dimensionsOf, nameIn, pascal, snake } from './names.mjs';
 
@@ -13,7 +14,7 @@ const plainReaders = {
   dtype: 'dtype',
 };
 
-/** Returns the expression that reads a number, as the C++ type of its attribute. */
+/** Returns the C++ expression that reads an attribute as its C++ type. */
 function numberOf({ attribute, at }, declared) {
   if (typeof attribute === 'string') return `call.${plainReaders[attribute]}(${at})`;
   const type = nameIn(declared.choices, attribute, 'a choice');
@@ -59,11 +60,14 @@ function denseCall([name, kernel], declared) {
   ];
 }
 
-/** A walk is large, so the struct is made around it. */
+/**
+ * Returns the lines of the call of a walk kernel. A walk is large, so the struct is initialised with it
+ * instead of assigned.
+ */
 function walkCall([name, kernel], declared) {
   const slots = slotsOf(kernel.attributes);
   const [least, most] = kernel.operands;
-  // The number of operands comes behind the attributes where it is not fixed.
+  // If the number of operands varies, it is passed after the attributes.
   const operands = least === most ? least : `call.between(${slots.length}, ${least}, ${most})`;
   const numbers = slots.map((slot) => numberOf(slot, declared)).join(', ');
   const members = [...(numbers ? [kernel.base ? `{${numbers}}` : numbers] : []), `call.walk(${operands})`];

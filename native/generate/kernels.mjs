@@ -1,4 +1,5 @@
-// tensor/declared_kernels.h: enumerations, the struct that each kernel receives, and the table of kernels.
+// Generates tensor/declared_kernels.h: the enumerations, the struct that each kernel receives, and the table
+// of kernels.
 import { nameIn, pascal, snake } from './names.mjs';
 
 const plainTypes = {

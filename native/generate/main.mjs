@@ -1,6 +1,7 @@
-// Writes the C++ that follows from the kernel declarations of packages/tensor: `main.mjs FOLDER` makes
-// FOLDER/tensor/declared_kernels.h and FOLDER/node/tensor/declared_calls.h. CMake runs it when it configures a build,
-// with the TypeScript loader of packages/testing. A file whose text stays the same is not touched.
+// Writes the C++ that is generated from the kernel declarations of packages/tensor: `main.mjs FOLDER` writes
+// FOLDER/tensor/declared_kernels.h and FOLDER/node/tensor/declared_calls.h. CMake runs it when it configures
+// a build, with the TypeScript loader of packages/testing. It does not touch a file whose text stays the
+// same, so that nothing is compiled again.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import * as declarations from '../../packages/tensor/src/backends/declarations/declarations.ts';

@@ -1,19 +1,22 @@
-// Names and extents of declarations as C++ has them.
+// Translates the names and extents of kernel declarations to C++.
 
-/** Returns logSoftmax as log_softmax; conv2dGradInput as conv2d_grad_input. */
+/** Returns a name in snake case: logSoftmax becomes log_softmax, conv2dGradInput conv2d_grad_input. */
 export const snake = (name) => name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
 
-/** Returns logSoftmax as LogSoftmax. */
+/** Returns a name with a capital first letter: logSoftmax becomes LogSoftmax. */
 export const pascal = (name) => name[0].toUpperCase() + name.slice(1);
 
-/** Returns the C++ type that `table` ({ name: declared }) names for a declared object. */
+/**
+ * Returns the name that `table` ({ name: declared }) gives a declared object, which is the name of its C++
+ * type. Throws an Error with `what` if the table does not have it.
+ */
 export function nameIn(table, declared, what) {
   const found = Object.entries(table).find(([, value]) => value === declared);
   if (!found) throw new Error(`kernel declarations: ${what} is not exported with a name for C++.`);
   return found[0];
 }
 
-/** Returns a product of C++ factors, each the result of `member` for a path of names. */
+/** Returns an extent as a C++ product. `member` translates a path of names to C++. */
 function productOf(extent, member) {
   const factors = extent
     .trim()
@@ -33,5 +36,5 @@ export function countOf(extent) {
   return `${member(choice[1])} ? ${productOf(choice[2], member)} : ${productOf(choice[3], member)}`;
 }
 
-/** Returns the dimensions of the extent of an operand with strides, as C++ expressions. */
+/** Returns the dimensions of an operand with strides, as C++ expressions, from its extent. */
 export const dimensionsOf = (extent) => extent.split(' ').map((name) => `x.${snake(name)}`);

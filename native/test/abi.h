@@ -1,5 +1,6 @@
-// Checks whether two function types have the same calling interface: pointers may have any target type; all other types
-// must agree in size and kind.
+// Compares our declarations of functions with those of a vendor: `Same<A, B>::value` tells whether two types of
+// function pointers have the same calling interface. Pointers may have any target type; all other types must agree in
+// size and kind.
 #pragma once
 
 #include <type_traits>

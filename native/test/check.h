@@ -1,4 +1,5 @@
-// A unit-test harness in one header: TEST("behaviour") { CHECK(...); } and run_all() in main.
+// A unit-test harness in one header. A test program defines tests as TEST("behaviour") { CHECK(...); } and calls
+// run_all() in main.
 #pragma once
 
 #include <cmath>
@@ -42,7 +43,7 @@ std::string differ(const char* expression, const A& a, const B& b) {
   return text.str();
 }
 
-/// Runs every test of the program; returns the exit status.
+/// Runs every test of the program. Returns the exit status: 0 if all passed, else 1.
 inline int run_all() {
   int failed_cases = 0;
   for (auto& test : cases()) {

@@ -1,3 +1,4 @@
+// Tests crash reports: a child process crashes, and the test reads what the process wrote about it.
 #include "base/crash_words.h"
 
 #include <pthread.h>
@@ -18,8 +19,8 @@
 using namespace ringwise;
 using namespace ringwise::test;
 
-// Sanitizers have handlers of their own, which end the process themselves. Their libraries look these functions up by
-// name.
+// Turns off the signal handlers of the sanitizers, which would end the process before our handler reports. The
+// sanitizers look these functions up by name.
 #define RINGWISE_OPTIONS extern "C" __attribute__((visibility("default"))) const char*
 RINGWISE_OPTIONS __asan_default_options() {
   return "handle_segv=0:handle_abort=0:handle_sigbus=0:use_sigaltstack=0:detect_leaks=0";
@@ -31,11 +32,11 @@ namespace {
 
 struct Ended {
   std::string words;
-  int signal = 0;  // 0: it ended by itself
+  int signal = 0;  // 0: no signal ended the process
 };
 
-/// Runs `body` in a child process that reports its crashes, and returns how it ended. Calls `from_outside` with its pid
-/// once it runs.
+/// Runs `body` in a child process that reports its crashes, and returns how the child ended. If `from_outside` is
+/// given, calls it with the pid of the child once the child runs.
 Ended run_child(CrashWitness witness, const std::function<void()>& body,
                 const std::function<void(pid_t)>& from_outside = {}) {
   int ends[2];

@@ -1,6 +1,6 @@
-// Tests the search order for a vendor's library, and that the error lists all paths that were tried. The paths are in a
-// temporary folder. The library that is copied there has no soname, because the loader would find a loaded library by
-// it.
+// Tests the search order for a vendor's library, and that the error lists all paths that were tried. All folders that
+// the tests make are in a temporary folder. The library that they copy there has no soname, because the loader would
+// find a loaded library by that.
 #include "base/shared_library.h"
 
 #include <unistd.h>
@@ -20,7 +20,8 @@ namespace {
 const std::vector<std::string> kNames{"libringwise_made_up.so.9", "libringwise_made_up.so"};
 const LibraryLocations kPlaces{"RINGWISE_LIBMADE_UP", kNames, {"new/lib", "old/lib"}};
 
-/// Environments that have these folders, and nothing in them.
+/// Sets the environment variables to folders of a virtual environment, a conda environment and toolkits that exist but
+/// hold no library. The destructor unsets the variables and removes the folders.
 class MadeUp {
  public:
   MadeUp() {
@@ -46,8 +47,8 @@ class MadeUp {
   }
   MadeUp(const MadeUp&) = delete;
 
-  /// Every file that is to be tried, in order; those of the machine's own folders, which come last, are left out but
-  /// for one.
+  /// Returns every file that must be tried, in order. Of the folders of the machine, which come last, the list has only
+  /// /usr/local/cuda/lib64.
   std::vector<std::string> files() const {
     std::vector<std::string> all;
     const auto add = [&all](const fs::path& folder) {
@@ -58,12 +59,12 @@ class MadeUp {
       for (const std::string& folder : kPlaces.wheel_folders) add(root_ / nvidia / folder);
     }
     for (const char* folder : {"conda/lib", "conda/targets/x86_64-linux/lib"}) add(root_ / folder);
-    add("");  // where the loader looks
+    add("");  // a bare name, which the loader searches for
     for (const char* folder : {"home/lib64", "path/lib64"}) add(root_ / folder);
     add("/usr/local/cuda/lib64");
     return all;
   }
-  /// Puts the library there.
+  /// Copies the library to the path `file`.
   void put(const std::string& file) const {
     fs::create_directories(fs::path(file).parent_path());
     fs::copy_file(RINGWISE_FOUND_LIBRARY, file);
@@ -93,7 +94,7 @@ TEST("every place is tried in order: wheels, environments, the loader's own, too
 TEST("the first that loads is taken, and what did not load before it is known") {
   const MadeUp made_up;
   const std::vector<std::string> files = made_up.files();
-  for (size_t i = files.size(); i-- > 0;) {  // each comes ahead of those that are there already
+  for (size_t i = files.size(); i-- > 0;) {  // each new copy comes before the copies that exist already
     if (!made_up.is_own(files[i])) continue;
     made_up.put(files[i]);
     const SharedLibrary library(kPlaces);

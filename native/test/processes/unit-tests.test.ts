@@ -1,4 +1,5 @@
-// The C++ unit tests as released: programs in the build folder of the addons, which `npm run build:tests` compiles.
+// Builds and runs the C++ unit tests without sanitizers. The programs are in the build folder of the addons;
+// `npm run build:tests` compiles them.
 import { it } from 'vitest';
 import { run } from '../support/build.ts';
 

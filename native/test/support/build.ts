@@ -1,4 +1,4 @@
-// Builds C++ with CMake and runs it. A command that fails becomes an error with all of its output.
+// Runs commands that build or test C++. A command that fails becomes an error that has all of its output.
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 

@@ -1,4 +1,4 @@
-// The caching allocator over plain memory: what device and pinned memory do, with a source that can run dry.
+// Tests the caching allocator, which device and pinned memory use, over plain memory that can run out.
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -157,7 +157,7 @@ TEST("no two pieces overlap and no byte is lost, whatever the order of calls") {
       const size_t bytes = random() % 4 ? random() % 5000 : random() % (3 * kMiB);
       const auto mark = static_cast<unsigned char>(random());
       auto* data = static_cast<unsigned char*>(allocator.allocate(bytes, random() % 3));
-      // Ends are enough to notice a neighbour.
+      // Marks at both ends are enough to notice an overlap with a neighbour.
       if (bytes > 0) data[0] = data[bytes - 1] = mark;
       held.push_back({data, bytes, mark});
     } else {

@@ -1,5 +1,5 @@
-// Attention and normalisation in float32, at every instruction set, against the same in float64, with memory whose ends
-// are guarded. Tests in TypeScript check the results in float64.
+// Tests attention and normalisation in float32 at every instruction set. Attention is compared with the same
+// computation in float64, which tests in TypeScript check. All operands end at a page without access.
 #include <functional>
 #include <memory>
 
@@ -24,13 +24,14 @@ void expect_close(const float* got, const std::vector<double>& want, double tole
   }
 }
 
-/// Dense [batch, heads, rows, width].
+/// Returns a view of dense memory [batch, heads, rows, width].
 HeadRows rows_at(void* data, const Attention& x, size_t rows, size_t width) {
   const auto step = static_cast<ptrdiff_t>(rows * width);
   return {static_cast<char*>(data), static_cast<ptrdiff_t>(x.heads) * step, step, static_cast<ptrdiff_t>(width)};
 }
 
-/// Every operand in one type: q, k, v, out, lse, and the gradients of out, q, k, v.
+/// Makes a call whose operands all have the type `dtype`. memory(i, count) allocates operand i of: q, k, v, out, lse,
+/// and the gradients of out, q, k, v.
 AttentionGrad call_with(const Attention& sizes, DType dtype,
                         const std::function<void*(size_t i, size_t count)>& memory) {
   AttentionGrad g{sizes, {}, {}, {}, {}};

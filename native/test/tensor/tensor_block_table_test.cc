@@ -1,3 +1,4 @@
+// Tests the table that names the memory of tensors by integer handles.
 #include "tensor/block_table.h"
 #include "test/check.h"
 
@@ -6,7 +7,7 @@ using tensor::Block;
 using tensor::BlockTable;
 
 namespace {
-/// A block whose end of life is counted.
+/// Returns a block that adds one to `dropped` when its keeper is destroyed.
 Block counted(int& dropped, size_t count) {
   return {std::shared_ptr<void>(nullptr, [&dropped](void*) { dropped++; }), nullptr, DType::Int64, count};
 }

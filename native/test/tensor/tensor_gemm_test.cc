@@ -1,4 +1,4 @@
-// The matrix product at every instruction set, with whole numbers, so that the right answer is exact.
+// Tests the matrix product at every instruction set. The operands are whole numbers, so that the right answer is exact.
 #include "test/tensor/tensor_oracle.h"
 #include "test/tensor/tensor_walk.h"
 
@@ -21,7 +21,7 @@ std::vector<float> transposed(const std::vector<float>& a, size_t rows, size_t c
   return result;
 }
 
-/// The matrix with `gap` elements of no meaning between its rows.
+/// Returns the matrix with `gap` NaN elements between its rows, which no kernel may read.
 std::vector<float> spread(const std::vector<float>& a, size_t rows, size_t cols, size_t gap) {
   std::vector<float> result(a.empty() ? 0 : (rows - 1) * (cols + gap) + cols, NAN);
   for (size_t r = 0; r < rows; r++) {
@@ -35,7 +35,7 @@ tensor::MatmulSizes sizes(Shape s, bool trans_a = false, bool trans_b = false, b
   return {s.m, s.n, s.k, (trans_a ? s.m : s.k) + gap, (trans_b ? s.k : s.n) + gap, trans_a, trans_b, accumulate};
 }
 
-/// Number of wrong elements over all transposes, with and without accumulation.
+/// Returns the number of wrong elements over all transposes, with and without accumulation.
 size_t wrong(const tensor::Kernels& kernels, Shape s, size_t gap = 0) {
   const auto a = whole_numbers(s.m * s.k, 1), b = whole_numbers(s.k * s.n, 2), start = whole_numbers(s.m * s.n, 3);
   const Guarded operands_a[] = {Guarded(spread(a, s.m, s.k, gap)),
@@ -51,7 +51,7 @@ size_t wrong(const tensor::Kernels& kernels, Shape s, size_t gap = 0) {
   size_t count = 0;
   for (int flags = 0; flags < 8; flags++) {
     const bool trans_a = flags & 1, trans_b = flags & 2, accumulate = flags & 4;
-    // NaN shows up in the result if it is read without accumulation.
+    // Without accumulation C starts as NaN, which shows up in the result if a kernel reads it.
     const Guarded c(accumulate ? start : std::vector<float>(s.m * s.n, NAN));
     kernels.matmul(test::product_of(c.data(), operands_a[trans_a].data(), operands_b[trans_b].data(),
                                     sizes(s, trans_a, trans_b, accumulate, gap)));
@@ -77,8 +77,9 @@ TEST("matmul is exact for all small sizes, around every tile edge") {
 }
 
 TEST("matmul is exact where k, rows and columns are cut into blocks") {
-  // 400 steps of k, 64 to 192 rows and 512 to 2048 columns make a block, by instruction set; A is packed above 1024
-  // columns and where its rows lie 4 KiB apart, B above 64 rows; up to 128 rows the transposed product may be taken.
+  // A block has 400 steps of k and, depending on the instruction set, 64 to 192 rows and 512 to 2048 columns. A is
+  // packed if there are more than 1024 columns or if its rows lie 4 KiB apart; B is packed if there are more than 64
+  // rows. Up to 128 rows, the kernel may compute the transposed product.
   const Shape shapes[] = {{7, 33, 401},  {3, 40, 1201},  {200, 65, 33},  {129, 300, 70},  {33, 2100, 9},
                           {300, 530, 5}, {128, 260, 45}, {130, 20, 410}, {150, 140, 1024}};
   for (const auto* kernels : all_levels()) {

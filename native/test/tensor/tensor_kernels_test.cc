@@ -1,4 +1,5 @@
-// Everything but the matrix product, at every instruction set, against the C library and plain loops.
+// Tests the kernels of elementwise operations, copies, reductions, lookups and losses at every instruction set, against
+// the C library and plain loops.
 #include <algorithm>
 #include <limits>
 
@@ -22,7 +23,7 @@ namespace {
 constexpr float kInf = std::numeric_limits<float>::infinity();
 constexpr size_t kSizes[] = {0, 1, 3, 4, 7, 8, 15, 16, 17, 33, 100, 1025};
 
-/// Units in the last place between two floats of the same sign.
+/// Returns the difference between two floats of the same sign, in units in the last place.
 double ulps(float got, double want) {
   const float rounded = static_cast<float>(want);
   if (got == rounded || (got != got && want != want)) return 0;
@@ -38,7 +39,7 @@ double worst(const Kernels& kernels, MapOp op, double (*exact)(double), const st
   return most;
 }
 
-/// From `low` to `high` in steps that hit no round numbers, and the edges of float32.
+/// Returns the special values of float32, and values from `low` to `high` in steps that hit few round numbers.
 std::vector<float> sweep(float low, float high) {
   std::vector<float> inputs{0.0f, -0.0f, kInf, -kInf, NAN, 1e-45f, 1.2e-38f, 3.4e38f};
   for (int i = 0; i <= 20000; i++) inputs.push_back(low + (high - low) * static_cast<float>(i) / 20000);

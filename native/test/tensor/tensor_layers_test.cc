@@ -1,5 +1,5 @@
-// Convolution, pooling and sums by channel at every instruction set, with whole numbers, so that the right answer is
-// exact, and with memory that ends where a page without access begins.
+// Tests convolution, pooling and sums by channel at every instruction set. The operands are whole numbers, so that the
+// right answer is exact, and their memory ends where a page without access begins.
 #include "test/tensor/tensor_oracle.h"
 
 using namespace ringwise;
@@ -27,7 +27,7 @@ Window window(size_t height, size_t width, size_t kernel_height, size_t kernel_w
           pad};
 }
 
-/// Calls visit(element of x, of the weight, of the output) for every product.
+/// Calls visit(index in x, index in the weight, index in the output) for every product of a convolution.
 template <class Visit>
 void for_each_product(const ConvSizes& s, Visit visit) {
   const Window& w = s.window;
@@ -38,7 +38,8 @@ void for_each_product(const ConvSizes& s, Visit visit) {
           for (size_t tap = 0; tap < w.kernel_height * w.kernel_width; tap++) {
             const size_t y = pixel / w.out_width * w.stride_y + tap / w.kernel_width * w.dilation_y - w.pad_top;
             const size_t x = pixel % w.out_width * w.stride_x + tap % w.kernel_width * w.dilation_x - w.pad_left;
-            if (y >= w.height || x >= w.width) continue;  // before the plane they wrap around
+            // In the padding; coordinates below 0 have wrapped around to large numbers.
+            if (y >= w.height || x >= w.width) continue;
             visit(((i * s.in_channels + ci) * w.height + y) * w.width + x,
                   ((i % s.groups * s.out_channels + co) * s.in_channels + ci) * w.kernel_height * w.kernel_width + tap,
                   (i * s.out_channels + co) * w.out_height * w.out_width + pixel);
@@ -55,7 +56,8 @@ size_t differing(const Guarded& got, const std::vector<float>& want) {
   return count;
 }
 
-/// Wrong elements of the product and both gradients, written and added.
+/// Returns the number of wrong elements of the convolution and of both gradients, for gradients that are written and
+/// that are added.
 size_t wrong(const tensor::Kernels& kernels, const ConvSizes& s) {
   const Window& w = s.window;
   const auto x = whole_numbers(s.batch * s.groups * s.in_channels * w.height * w.width, 1);

@@ -1,4 +1,5 @@
-// Optimiser steps at every instruction set against torch.optim's formulas in double, written out one element at a time.
+// Tests optimiser steps at every instruction set against the formulas of torch.optim in double, written out one element
+// at a time.
 #include <limits>
 
 #include "test/tensor/tensor_oracle.h"
@@ -57,7 +58,7 @@ void lion(Cell& x, double grad, const OptimizerRule& rule) {
   x.a = rule.smoothing * x.a + (1 - rule.smoothing) * g;
 }
 
-/// Five steps over two tensors in one call, in float or double.
+/// Runs five steps over two tensors in one call, in float or double, and compares the values with the formulas.
 template <class T>
 void five_steps(const OptimizerRule& rule, bool first_state, bool second_state, bool third_state, double tolerance) {
   for (const auto* k : all_levels()) {

@@ -1,5 +1,5 @@
-// Shared by the tests of the tensor kernels: numbers with no pattern, memory whose ends a sanitizer watches, and every
-// instruction set that this CPU has.
+// Test data for the tests of the tensor kernels: pseudorandom numbers, memory that ends at a page without access, and
+// the kernels of every instruction set that this CPU has.
 #pragma once
 
 #include <sys/mman.h>
@@ -24,7 +24,8 @@ inline std::vector<const tensor::Kernels*> all_levels() {
   return all;
 }
 
-/// In [-2, 2). A vector allocates what it holds and no more, so AddressSanitizer sees a step over its end.
+/// Returns pseudorandom numbers in [-2, 2). The vector allocates exactly what it holds, so AddressSanitizer notices an
+/// access beyond its end.
 inline std::vector<float> noise(size_t count, uint32_t seed = 1) {
   std::vector<float> values(count);
   uint32_t state = seed * 7919 + 12345;
@@ -35,15 +36,15 @@ inline std::vector<float> noise(size_t count, uint32_t seed = 1) {
   return values;
 }
 
-/// Small integers: sums and products of these are exact in any order.
+/// Returns integers from -8 to 7. Sums and products of these are exact in any order.
 inline std::vector<float> whole_numbers(size_t count, uint32_t seed = 1) {
   std::vector<float> values = noise(count, seed);
   for (float& value : values) value = std::trunc(value * 4);
   return values;
 }
 
-/// Floats that end where a page without any access begins: the first step over their end ends the process, in builds
-/// without sanitizers too.
+/// Holds floats that end where a page without access begins. The first access beyond their end stops the process, also
+/// in builds without sanitizers.
 class Guarded {
  public:
   explicit Guarded(const std::vector<float>& values) {

@@ -1,4 +1,4 @@
-// The thread pool, and that kernels give the same bits for any number of threads. Also run under ThreadSanitizer.
+// Tests the thread pool, and that kernels give the same bits for any number of threads. Also runs with ThreadSanitizer.
 #include "tensor/threads.h"
 
 #include <atomic>
@@ -21,14 +21,14 @@ using test::walk_of;
 
 namespace {
 
-/// Sets the number of threads for a scope.
+/// Sets the number of threads until the end of a scope.
 struct Threads {
   explicit Threads(int count) : before(tensor::thread_count()) { tensor::set_thread_count(count); }
   ~Threads() { tensor::set_thread_count(before); }
   int before;
 };
 
-/// Runs `kernel(out)` with one thread and with several: the bits must be the same.
+/// Runs `kernel(out)` with one thread and with several, and checks that the bits are the same.
 template <class Kernel>
 void check_same(const char* what, size_t count, Kernel kernel) {
   std::vector<float> alone(count, 7), shared(count, 7);
@@ -245,7 +245,7 @@ TEST("attention gives the same bits for any number of threads") {
 }
 
 TEST("convolutions give the same bits for any number of threads") {
-  // 18 × 18 with padding 1: 9 × 9 windows at stride 2.
+  // The planes are 18 × 18 with padding 1. At stride 2 the output is 9 × 9.
   for (const size_t stride : {size_t{1}, size_t{2}}) {
     const size_t size = 18, out_size = (size + 2 - 3) / stride + 1;
     const tensor::ConvSizes s{6, 2, 8, 12, {size, size, out_size, out_size, 3, 3, stride, stride, 1, 1, 1, 1}};

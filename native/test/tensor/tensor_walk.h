@@ -1,4 +1,4 @@
-// Strided walks over float32 and other memory, written as lists.
+// Makes strided walks over memory of any dtype from lists of shapes, strides and pointers.
 #pragma once
 
 #include <algorithm>
@@ -8,7 +8,7 @@
 
 namespace ringwise::test {
 
-/// Memory and the strides in which a walk sees it.
+/// One operand of a walk: memory, and its stride for each dimension, in elements.
 struct View {
   const void* data;
   DType dtype;
@@ -30,7 +30,7 @@ inline tensor::Walk walk_of(std::vector<size_t> shape, std::vector<View> views) 
   return walk;
 }
 
-/// One product of dense matrices.
+/// Returns the call of one product of dense matrices.
 inline tensor::Matmul product_of(float* c, const float* a, const float* b, const tensor::MatmulSizes& sizes) {
   return {sizes, walk_of({1}, {floats(c, {0}), floats(a, {0}), floats(b, {0})})};
 }

@@ -1,4 +1,5 @@
-// The C++ unit tests with sanitizers. Each has its own build folder, so that a second run compiles only what changed.
+// Builds and runs the C++ unit tests with sanitizers. Each set of sanitizers has its own build folder, so
+// that a second run compiles only what changed.
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { describe, it } from 'vitest';
@@ -7,10 +8,11 @@ import { run } from '../../support/build.ts';
 const hasNinja = spawnSync('ninja', ['--version']).status === 0;
 
 function buildAndRun(folder: string, sanitize: string): void {
-  // CMake refuses to change the generator of a folder.
+  // CMake refuses to change the generator of an existing build folder.
   const isNew = !existsSync(new URL(`../../../${folder}/CMakeCache.txt`, import.meta.url));
   const generator = hasNinja && isNew ? ['-G', 'Ninja'] : [];
-  // Sanitizers look at what runs on the CPU: the kernels run on the software device, and no image is needed.
+  // Sanitizers check only code that runs on the CPU. The CUDA kernels run on the software device, so no
+  // images of them are needed.
   const env = { ...process.env, RINGWISE_CUDA: 'OFF' };
   const options = ['-DRINGWISE_TESTS=ON', `-DRINGWISE_SANITIZE=${sanitize}`];
   run('cmake', ['-S', '.', '-B', folder, ...generator, ...options], env);

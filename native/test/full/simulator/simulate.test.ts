@@ -1,4 +1,5 @@
-// bench/simulate.ts as a user runs it, with few ranks. It is built in the folder of the C++ tests.
+// Runs bench/simulate.ts as a user does, with few ranks. It builds the simulator in the folder of the C++
+// tests.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
@@ -21,7 +22,7 @@ function simulate(...args: string[]) {
   return { status, stdout, stderr };
 }
 
-/** The rows that it prints. */
+/** Returns the rows that the simulator prints. */
 function rowsOf(...args: string[]) {
   const { status, stdout, stderr } = simulate('--json', ...args);
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
@@ -31,7 +32,7 @@ function rowsOf(...args: string[]) {
     .map((line) => JSON.parse(line));
 }
 
-/** The names of all elements, after checking that they are nested and closed as XML demands. */
+/** Returns the names of all elements, after checking that they are nested and closed as XML demands. */
 function elementsOf(xml: string): string[] {
   const names: string[] = [];
   const open: string[] = [];
@@ -49,7 +50,9 @@ function elementsOf(xml: string): string[] {
   return names;
 }
 
-/** Zombies have ended, whether or not somebody asks how. */
+/**
+ * Tells whether the process runs. A zombie has ended, even if its parent has not asked for its status yet.
+ */
 function isRunning(pid: string): boolean {
   try {
     return !readFileSync(`/proc/${pid}/status`, 'utf8').includes('State:\tZ');
@@ -158,7 +161,7 @@ describe('bench/simulate', () => {
       stdio: ['ignore', 'pipe', 'inherit'],
     });
     onTestFinished(() => void child.kill('SIGKILL'));
-    await once(child.stdout, 'data'); // now it is in the ring
+    await once(child.stdout, 'data'); // the first row is printed, so the simulator now runs the ring
     const started = readFileSync(`/proc/${child.pid}/task/${child.pid}/children`, 'utf8').trim().split(' ');
     expect(started.filter(isRunning)).not.toEqual([]);
     child.kill('SIGINT');
