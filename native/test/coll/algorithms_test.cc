@@ -1,5 +1,5 @@
-// Every algorithm against the plain result, for many numbers of ranks, sizes, types and placements, over links that
-// hold next to nothing.
+// Compares every algorithm with the plain result, for many numbers of ranks, sizes, types and placements, over links in
+// memory that hold few bytes.
 #include <cstring>
 #include <limits>
 
@@ -30,7 +30,8 @@ void require(bool condition, const std::string& what) {
   if (!condition) fail(__FILE__, __LINE__, what);
 }
 
-/// All-reduces inputs[rank] by every algorithm that fits; calls check(outputs, what). In place when `in_place`.
+/// All-reduces inputs[rank] by every algorithm that fits the operation, in place if `in_place`, and calls
+/// check(outputs, what) for each. `what` describes the run, for messages.
 template <class T>
 void for_all_reduces(std::vector<std::vector<T>> inputs, int per_host, Op op, bool in_place,
                      const std::function<void(const std::vector<std::vector<T>>&, const std::string&)>& check) {
@@ -135,7 +136,8 @@ TEST("all ranks get the same bits, whatever is added") {
 TEST("halves are summed in float32 and rounded once") {
   for (const DType dtype : {DType::Float16, DType::BFloat16}) {
     for (const int size : {2, 3, 4, 7, 8, 13}) {
-      // One large value, and many that are half a unit in its last place: rounded after each addition, they are lost.
+      // One rank has a large value, and each other rank has half a unit in its last place. If sums were rounded after
+      // each addition, these small values would be lost.
       const float large = 256.f;
       const float tiny = dtype == DType::Float16 ? 0.125f : 1.f;
       const auto encode = [&](float x) { return dtype == DType::Float16 ? to_half(x).bits : to_bfloat(x).bits; };

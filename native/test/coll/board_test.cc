@@ -1,5 +1,5 @@
-// Collectives on the board whose buffers lie in arenas: those of all ranks, of some, of none. Sizes that take every
-// way through it, several operations in a row, so that posts and slots are used again.
+// Tests collectives on the board whose buffers lie in the arenas of all ranks, of some, or of none. The sizes take
+// every path through the board. Several operations follow each other, so that posts and slots are used again.
 #include "test/check.h"
 #include "test/coll/ranks.h"
 
@@ -12,11 +12,11 @@ namespace {
 
 constexpr size_t kCounts[] = {0, 1, 23, 25, 1000, 5000, 150'003};
 
-/// Which ranks have their buffers in arenas.
+/// The ranks whose buffers lie in arenas: none, all, or those with odd numbers.
 enum class Placing { Nobody, Everybody, Odd };
 constexpr Placing kPlacings[] = {Placing::Nobody, Placing::Everybody, Placing::Odd};
 
-/// An array of floats in private memory or in the arena of a rank.
+/// An array of floats, in private memory or in the arena of its rank.
 class Array {
  public:
   Array(Rank& rank, Placing placing, size_t count) : count_(count) {

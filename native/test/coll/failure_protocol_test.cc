@@ -1,4 +1,5 @@
-// How ranks agree on one root cause, over socket pairs: no links, no lane, one thread.
+// Tests how ranks agree on one root cause. Their control connections are socket pairs; there are no links and no lane,
+// and the test drives all ranks on one thread.
 #include <sys/socket.h>
 
 #include <memory>
@@ -21,7 +22,7 @@ using coll::Verb;
 
 namespace {
 
-/// One rank with its connections, which `die` ends without a goodbye.
+/// One rank with its connections. `die` closes them without a goodbye.
 struct Rank {
   coll::FlightRecorder flight;
   coll::LaneSignals signals;
@@ -187,7 +188,7 @@ TEST("a rank that said goodbye is no loss; one that did not is told of a moment 
   std::this_thread::sleep_for(std::chrono::milliseconds(150));
   const auto loss = ranks[0]->protocol.known();
   CHECK(loss != nullptr && loss->code == FailureCode::PeerLost && loss->peers == std::vector<int>{2});
-  CHECK_EQ(ranks[0]->cause(), "");  // no operation needed it
+  CHECK_EQ(ranks[0]->cause(), "");  // no operation needed rank 2, so its loss fails nothing
 }
 
 TEST("bytes that are no frame end the connection, and the rank counts as lost") {
@@ -247,7 +248,7 @@ TEST("a link that breaks because the rank left is told as that") {
   const auto ranks = ranks_of(2);
   const Signature running = signature_of(barrier(3), 1, 2);
   const Failure broken{FailureCode::PeerLost, 1, {0}, "broken pipe"};
-  CHECK_EQ(ranks[1]->protocol.reason_of(broken, &running).text, "broken pipe");  // rank 0 is there
+  CHECK_EQ(ranks[1]->protocol.reason_of(broken, &running).text, "broken pipe");  // rank 0 has not left
   ranks[0]->control->say_goodbye();
   ranks[0]->die();
   const std::string text = ranks[1]->protocol.reason_of(broken, &running).text;

@@ -1,3 +1,4 @@
+// Tests the flight recorder: which operations it keeps, reads during writes, and the files to which it is written.
 #include "coll/flight/flight_recorder.h"
 
 #include <signal.h>
@@ -33,7 +34,7 @@ Op op_of(uint64_t seq) {
   return op;
 }
 
-/// A new folder, which is removed together with the file `path`.
+/// Makes a new folder. The destructor removes it, and the file `path` in it.
 struct Folder {
   std::string name = "/tmp/ringwise-flight-XXXXXX";
   std::string path;
@@ -47,7 +48,7 @@ struct Folder {
   }
 };
 
-/// Waits for the file and returns its text; "" if it does not appear.
+/// Waits up to about 5 s until the file exists. Returns its text, or "" if it does not appear.
 std::string await_file(const std::string& path) {
   for (int tries = 0; tries < 5000; ++tries) {
     std::ifstream file(path);
@@ -73,7 +74,7 @@ TEST("the last operations are kept, in the order of the calls") {
   }
   const auto entries = flight.entries();
   CHECK_EQ(entries.size(), size_t{FlightRecorder::kEntries});
-  // Where the recorder's clock has just been started, it may be off by what reading it takes.
+  // The times may be off by the time that it took to read the clocks when the recorder's clock was calibrated.
   CHECK(entries.front().queued_ns > begin - 1'000'000 && entries.back().ended_ns < now_ns() + 1'000'000);
   for (size_t i = 0; i < entries.size(); ++i) {
     const uint64_t seq = calls - FlightRecorder::kEntries + i;
@@ -102,7 +103,7 @@ TEST("a ring full of pending operations leaves out new ones, until one has ended
   const uint32_t first = flight.enter(op_of(0));
   for (uint64_t seq = 1; seq < FlightRecorder::kEntries; ++seq) CHECK(flight.enter(op_of(seq)) != 0);
   CHECK_EQ(flight.enter(op_of(5000)), 0u);
-  flight.start(0, "ring");  // none: nothing happens
+  flight.start(0, "ring");  // index 0 means that there is no entry, so nothing happens
   flight.end(0, true);
   flight.end(first, true);
   CHECK_EQ(flight.enter(op_of(5001)), first);
@@ -198,7 +199,7 @@ TEST("a record is written when the signal comes, and the signal is given back") 
     const coll::FlightDump one(flight, first.path, "{\"rank\":0}"), other(flight, second.path, "{\"rank\":1}");
     seen = 0;
     raise(SIGUSR2);
-    CHECK_EQ(seen.load(), 1);  // the handler that was installed before
+    CHECK_EQ(seen.load(), 1);  // the handler that was installed before ran too
     const std::string json = await_file(first.path);
     CHECK_EQ(json.find("{\"rank\":0,\"reason\":\"SIGUSR2\",\"nowMs\":"), 0u);
     CHECK(json.find("\"entries\":[\n{\"number\":0,\"verb\":\"allReduce\",\"seq\":3,\"dtype\":\"float64\",\"count\":30,"

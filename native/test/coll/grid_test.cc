@@ -1,5 +1,5 @@
-// All instruction sets give the same bits on any bit patterns; what these bits must be is tested from TypeScript
-// (packages/collectives/test/unit/backends/grid.test.ts).
+// Tests that all instruction sets give the same bits for any bit patterns.
+// packages/collectives/test/unit/backends/grid.test.ts tests what these bits must be.
 #include "coll/reduce/grid.h"
 
 #include <cstring>
@@ -19,7 +19,8 @@ struct Sums {
   std::vector<uint64_t> output;
 };
 
-/// Three rows of random bits, added up; `one_in` of them has an exponent of its own choice, the others are near 1.
+/// Adds up three rows of random bits. One in `one_in` values keeps its random exponent, and the others get an exponent
+/// near 1. Some values are 0 or -0.
 Sums sums_of(CpuLevel level, DType dtype, size_t count, uint32_t seed, uint32_t one_in) {
   const auto& kernels = grid_kernels(level);
   Sums sums{std::vector<uint16_t>(count), std::vector<int64_t>(2 * count), std::vector<uint64_t>(count)};

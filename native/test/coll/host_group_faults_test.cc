@@ -1,5 +1,5 @@
-// Tests of faults: what misbehaving ranks, dying ranks and unauthenticated connections can do to a group, down to
-// single bytes on its sockets.
+// Tests what misbehaving ranks, dying ranks and unauthenticated connections can do to a group, down to single bytes on
+// its sockets.
 #include <arpa/inet.h>
 #include <netinet/in.h>
 #include <poll.h>
@@ -35,7 +35,7 @@ int64_t processor_ns() {
 
 void pause_ms(int ms) { std::this_thread::sleep_for(std::chrono::milliseconds(ms)); }
 
-/// The 52 bytes that open every connection; see transport/bootstrap.cc.
+/// The 52 bytes that begin every connection; transport/bootstrap.cc defines them.
 struct Hello {
   uint32_t magic = 0x48475752;
   uint8_t version = 1;
@@ -61,7 +61,7 @@ void write_all(const Fd& fd, const void* bytes, size_t count) {
   CHECK_EQ(::send(fd.get(), bytes, count, MSG_NOSIGNAL), static_cast<ssize_t>(count));
 }
 
-/// Waits for `expected` bytes or the end of the connection; returns how many came.
+/// Reads until `expected` bytes have arrived or the connection has ended. Returns the number of bytes.
 size_t read_all(const Fd& fd, char* bytes, size_t expected) {
   size_t count = 0;
   while (count < expected) {
@@ -72,7 +72,7 @@ size_t read_all(const Fd& fd, char* bytes, size_t expected) {
   return count;
 }
 
-/// A connection to rank 0, as rank 1 of 2 makes it.
+/// Opens a connection to rank 0, as rank 1 of 2 does.
 Fd connect_as_rank_1(uint16_t port, uint8_t purpose) {
   Fd fd = dial(port);
   const Hello hello{.purpose = purpose, .from = 1, .to = 0, .host = 1, .proof = proof(1, 0)};
@@ -86,7 +86,7 @@ coll::PeerAddress remote(const HostGroup& group, int self, int peer) {
   return {peer, false, "", "127.0.0.1", group.listener().port(), proof(self, peer), proof(peer, self)};
 }
 
-/// Rank 0 of 2, and the connections of a rank 1 whose bytes are the test's own.
+/// Rank 0 of a group of 2, and the connections of rank 1, on which the test itself writes the bytes.
 struct WithoutRank1 {
   HostGroup group{0, 2, "127.0.0.1", [] {}};
   Fd control, data, messages;
@@ -105,7 +105,8 @@ struct WithoutRank1 {
     shutdown(control.get(), SHUT_WR);
   }
 
-  /// Returns the end of `id`, which was started right after the connection and must end within a second.
+  /// Waits for operation `id` and returns how it ended. It must have been started right after the connection, and must
+  /// end within a second.
   coll::Ended end_of(uint64_t id) {
     const int64_t start = now_ns();
     group.wait(id);
@@ -117,7 +118,7 @@ struct WithoutRank1 {
   }
 };
 
-/// A connected pair of TCP sockets whose buffers are as small as the system allows.
+/// Returns a connected pair of TCP sockets whose buffers are as small as the system allows.
 std::pair<Fd, Fd> narrow_pair() {
   Fd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int small = 1;
@@ -197,7 +198,7 @@ TEST("sending to a rank that is known to be lost fails on the calling thread") {
   });
   with_ranks(2, own_host, [](Rank& rank) {
     if (rank.rank == 1) return rank.group.reset();
-    pause_ms(300);  // long enough for the idle lane to hear of it: the send is then the first to report it
+    pause_ms(300);  // long enough for the idle lane to notice the loss, so that the send is the first to report it
     std::vector<float> data(8);
     const auto failure = rank.group->run(transfer(Verb::Send, data, 1));
     CHECK(failure != nullptr && failure->code == FailureCode::PeerLost);
@@ -247,8 +248,10 @@ TEST("a rank that sends what is no frame, half a frame, or too long a one is los
     bool on_data, ends;
     const char* text;
   } cases[] = {
-      {frame(1, 65'000, 100), false, false, "lost rank 1 (it sent something that is no ringwise frame)"},  // too long
-      {frame(77, 0, 0), false, false, "lost rank 1 (it sent something that is no ringwise frame)"},  // no such kind
+      // The frame is too long.
+      {frame(1, 65'000, 100), false, false, "lost rank 1 (it sent something that is no ringwise frame)"},
+      // No frame has this kind.
+      {frame(77, 0, 0), false, false, "lost rank 1 (it sent something that is no ringwise frame)"},
       {frame(4, 10, 10), false, false,
        "lost rank 1 (it sent something that is no ringwise frame)"},  // a question of 10 bytes
       {frame(1, 3, 3), false, false,
@@ -272,7 +275,7 @@ TEST("one connection of a rank that is cut loses the rank, with the reason") {
   for (Fd WithoutRank1::* cut : {&WithoutRank1::control, &WithoutRank1::data}) {
     WithoutRank1 zero;
     const auto waiting = zero.group.start(barrier(0));
-    const linger at_once{.l_onoff = 1, .l_linger = 0};  // the system then sends a reset instead of the end
+    const linger at_once{.l_onoff = 1, .l_linger = 0};  // the system sends a reset instead of an orderly end
     CHECK_EQ(setsockopt((zero.*cut).get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once), 0);
     (zero.*cut).reset();
     const auto failure = zero.end_of(waiting).failure;
@@ -286,7 +289,7 @@ TEST("unauthenticated connections can neither keep a group from meeting nor come
   std::vector<Fd> connections;
   for (int i = 0; i < 600; ++i) {
     Fd fd = dial(port);
-    if (!fd) break;  // out of descriptors
+    if (!fd) break;  // the process has no more file descriptors
     const Hello hello{.purpose = static_cast<uint8_t>(i), .from = 1, .to = 0, .host = 1, .proof = proof(i % 7, 5)};
     std::string junk(1000, static_cast<char>(i));
     if (i % 4 == 1) write_all(fd, &hello, sizeof hello);
@@ -327,14 +330,15 @@ TEST("a frame that cannot be sent whole ends the connection, so that no half of 
   DeathsOnly events;
   size_t frames = 0;
   for (; events.dead.empty() && frames < 10'000; ++frames) {
-    control.report(1, failure);  // the other end does not read
+    control.report(1, failure);  // the other end does not read, so the buffers fill up
     control.poll(events);
   }
   CHECK_EQ(events.dead.size(), 1u);
   std::vector<char> received(frames * 4096);
   pollfd ready{far.get(), POLLIN, 0};
   CHECK_EQ(::poll(&ready, 1, 5'000), 1);
-  CHECK(read_all(far, received.data(), received.size()) < received.size());  // it ended
+  // The connection ended before all bytes came.
+  CHECK(read_all(far, received.data(), received.size()) < received.size());
 }
 
 int main() { return run_all(); }

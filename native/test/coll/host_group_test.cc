@@ -1,3 +1,5 @@
+// Tests groups of ranks, on one host and on several: exact results, the order of operations, and what errors say about
+// ranks that disagree, wait or are lost.
 #include "test/check.h"
 #include "test/coll/ranks.h"
 
@@ -156,7 +158,7 @@ TEST("ranks that name different roots find out, all in the same words") {
     Op op = all_reduce(data, DType::Float32, 0);
     op.verb = Verb::Broadcast;
     op.root = rank.rank % 2;
-    // A rank that its own root agrees with has nothing to wait for, and is told at its next call.
+    // A rank whose root names the same root waits for no other rank, and learns of the mismatch at its next call.
     auto failure = rank.group->run(op);
     if (failure == nullptr) failure = rank.group->run(barrier(1));
     CHECK(failure != nullptr && failure->code == FailureCode::Mismatch);
@@ -190,7 +192,8 @@ TEST("a rank that never comes is named at the deadline, with what it does instea
     if (rank.rank == 2) {
       while (passed < 2) std::this_thread::yield();
       const auto failure = rank.group->run(op);
-      CHECK(failure != nullptr && failure->code == FailureCode::Timeout);  // what the others have decided
+      // The root cause that the other ranks have decided.
+      CHECK(failure != nullptr && failure->code == FailureCode::Timeout);
       return;
     }
     op.timeout_ns = 200 * kMillisecond;
@@ -211,10 +214,10 @@ TEST("whoever waits for a rank that waits itself names the one that never came")
     op.timeout_ns = 400 * kMillisecond;
     if (rank.rank == 3) {
       while (failed < 3) std::this_thread::yield();
-      CHECK(rank.group->run(op) != nullptr);  // what the others have decided
+      CHECK(rank.group->run(op) != nullptr);  // the root cause that the other ranks have decided
       return;
     }
-    if (rank.rank == 1) {  // waits elsewhere, for longer: it has not entered the barrier either
+    if (rank.rank == 1) {  // waits in a receive with a longer timeout, so it has not entered the barrier either
       std::vector<float> data(2);
       Op receive;
       receive.verb = Verb::Recv;
@@ -241,7 +244,7 @@ TEST("a lost rank is noticed at once by everybody, also while they sleep") {
       CHECK_EQ(rank.run(barrier(0)), "");
       if (rank.rank == 1) {
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
-        rank.group.reset();  // no goodbye
+        rank.group.reset();  // the connections end without a goodbye
         return;
       }
       const int64_t start = now_ns();
@@ -260,7 +263,7 @@ TEST("a lost rank that nobody waits for is told to who asks, and fails nothing b
       if (rank.rank == 1) {
         std::this_thread::sleep_for(std::chrono::milliseconds(50));
         CHECK(rank.group->failure() == nullptr);
-        rank.group.reset();  // no goodbye
+        rank.group.reset();  // the connections end without a goodbye
         return;
       }
       const int64_t start = now_ns();

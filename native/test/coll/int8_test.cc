@@ -1,5 +1,5 @@
-// float32 as bytes with scales: how far off, that nothing is lost, what becomes of NaN, and that all instruction sets
-// give the same bits.
+// Tests float32 packed as bytes with a scale per block: the size of the errors, that values and residuals lose nothing,
+// blocks with NaN, and that all instruction sets give the same bits.
 #include "coll/reduce/int8.h"
 
 #include <algorithm>
@@ -66,7 +66,7 @@ TEST("an element is off by at most half a step, and a step is at most 1/63.75 of
     const std::vector<float> output = packed.unpacked(count);
     for (size_t i = 0; i < count; ++i) {
       const size_t first = i / kInt8Block * kInt8Block;
-      float largest = 0x1p-120f;  // below 127.5 · 2^-126 the step stays 2^-126
+      float largest = 0x1p-120f;  // for largest values below 127.5 · 2^-126 the step stays 2^-126
       for (size_t j = first; j < std::min(count, first + kInt8Block); ++j)
         largest = std::max(largest, std::abs(values[j]));
       const double step = std::ldexp(1.0, packed.scales[i / kInt8Block] - 127);
@@ -79,14 +79,14 @@ TEST("an element is off by at most half a step, and a step is at most 1/63.75 of
 
 TEST("ties go to even, and the largest element decides between two scales") {
   std::vector<float> values(kInt8Block);
-  values[0] = 64;  // a step of 1
+  values[0] = 64;  // gives the block a step of 1
   for (size_t i = 1; i < kInt8Block; ++i) values[i] = static_cast<float>(i) - 15.5f;
   const std::vector<float> output = round_trip(values);
   for (size_t i = 1; i < kInt8Block; ++i) CHECK_EQ(output[i], std::nearbyint(values[i]));
   using Floats = std::vector<float>;
   CHECK(round_trip({127, 1}) == (Floats{127, 1}));
   CHECK(round_trip({std::nextafter(127.5f, 0.f), 1}) == (Floats{127, 1}));
-  CHECK(round_trip({127.5f, 1}) == (Floats{128, 0}));  // steps of 2
+  CHECK(round_trip({127.5f, 1}) == (Floats{128, 0}));  // the step is 2
 }
 
 TEST("blocks of zeros stay zeros") {

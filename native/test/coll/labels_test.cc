@@ -1,4 +1,4 @@
-// Labels of operations: numbers that are compared, texts that are shown.
+// Tests the labels of operations: ranks compare their numbers, and errors show their texts.
 #include "coll/handshake/labels.h"
 
 #include "test/check.h"
@@ -62,7 +62,8 @@ TEST("equal operations with other labels are told apart, on one host and between
       std::vector<float> data(10, 7.f);
       const uint64_t both = coll::label_of("both");
       const auto right = rank.group->run(labelled(data, 0, both));
-      // A rank that is slow hears of what comes next already here.
+      // On a slow rank this operation may fail already, because the other ranks have begun the next one and found its
+      // mismatch.
       if (right == nullptr) CHECK_EQ(data[0], 21.f);
       const std::vector<float> before = data;
       const std::string text = rank.run(labelled(data, 1, rank.rank == 2 ? coll::label_of("odd") : both));

@@ -1,5 +1,5 @@
-// Sends and receives: which message goes to which receive, over shared memory and TCP, beside collectives, and when
-// ranks disagree, leave or die.
+// Tests sends and receives: which message goes to which receive, over shared memory and TCP, together with collectives,
+// and when ranks disagree, leave or die.
 #include <numeric>
 
 #include "base/time/clock.h"
@@ -15,7 +15,7 @@ namespace {
 
 const std::function<int(int)> kPlacements[] = {one_host, own_host, two_per_host};
 constexpr int kAny = -1;
-constexpr size_t kLarge = 3'000'000;  // elements: far more than links hold
+constexpr size_t kLarge = 3'000'000;  // elements, far more than links hold
 
 Op transfer(Verb verb, std::vector<float>& data, int peer, int tag = 0) {
   Op op = all_reduce(data, DType::Float32, 0);
@@ -36,7 +36,7 @@ void on_every_placement(int size, const std::function<void(Rank&)>& body) {
   for (const auto& place : kPlacements) with_ranks(size, place, body);
 }
 
-/// Waits for all, takes their ends, and checks that all ended well.
+/// Waits until all these operations have ended, takes their results, and checks that all ended well.
 void finish_all(Rank& rank, const std::vector<uint64_t>& ids) {
   for (const auto id : ids) rank.group->wait(id);
   std::vector<coll::Ended> ended;
@@ -113,11 +113,12 @@ TEST("a message that came before its receive is kept, however much of it has arr
       return;
     }
     std::vector<float> first(kLarge, -1.f), second(4, -1.f), third(kLarge, -1.f);
-    CHECK_EQ(rank.run(recv_into(second, 0, 8)), "");  // moves the whole large one to memory
+    // The engine moves the whole large message, which came first, to memory of its own.
+    CHECK_EQ(rank.run(recv_into(second, 0, 8)), "");
     CHECK(all_equal(second, 2.f));
     CHECK_EQ(rank.run(recv_into(first, 0, 7)), "");
     CHECK(all_equal(first, 1.f));
-    // Posted while a large message is on its way to memory.
+    // This receive is posted while the engine moves a large message to memory of its own.
     std::vector<float> never(1);
     rank.group->start(recv_into(never, 0, 99));
     pause_ms(1);
@@ -178,7 +179,7 @@ TEST("no rank is heard last for ever") {
       CHECK_EQ(rank.run(barrier(0)), "");
       return;
     }
-    CHECK_EQ(rank.run(barrier(0)), "");  // all messages are there before the first receive
+    CHECK_EQ(rank.run(barrier(0)), "");  // all messages have arrived before the first receive
     int of_rank_2 = 0;
     for (int i = 0; i < kEach; ++i) {
       int source = -1;
@@ -231,7 +232,7 @@ TEST("a count that differs is told to both sides, before the buffer is touched")
     const std::string text =
         "rank 0 called send 10 × float32 to rank 1 with tag 3 but rank 1 called recv 12 × float32 from ";
     if (rank.rank == 0) {
-      const std::string told = rank.run(send_of(data, 1, 3));  // it may have ended before the other side looked
+      const std::string told = rank.run(send_of(data, 1, 3));  // the send may have ended before rank 1 compared it
       CHECK_EQ(told.empty() ? rank.run(barrier(0)) : told, text + "any rank with tag 3");
     } else {
       const auto failure = rank.group->run(recv_into(data, kAny, 3));
@@ -271,7 +272,7 @@ TEST("a receive from a rank that dies fails at once, from any rank when nobody i
         data[0] = 5.f;
         CHECK_EQ(rank.run(send_of(data, 0)), "");
       }
-      return rank.group.reset();  // no goodbye
+      return rank.group.reset();  // the connections end without a goodbye
     }
     const auto any = rank.group->start(recv_into(data, kAny));
     CHECK_EQ(rank.run(barrier(0)), "");
@@ -298,7 +299,7 @@ TEST("a receive from a rank that has died, or has left, names it") {
       }
       if (rank.rank == 2) return;
       std::vector<float> in(8);
-      CHECK_EQ(rank.run(recv_into(in, 1)), "");  // what it sent before still counts
+      CHECK_EQ(rank.run(recv_into(in, 1)), "");  // the message that it sent before arrives
       CHECK(all_equal(in, 7.f));
       const int64_t start = now_ns();
       const auto failure = rank.group->run(recv_into(in, 1));
@@ -310,7 +311,7 @@ TEST("a receive from a rank that has died, or has left, names it") {
 
 TEST("a message cut off by the sender's death ends no receive") {
   std::atomic<int> deaths{0};
-  int placements = 0;  // used by rank 0 alone
+  int placements = 0;  // only rank 0 uses it
   on_every_placement(2, [&](Rank& rank) {
     std::vector<float> large(kLarge);
     if (rank.rank == 1) {
@@ -321,7 +322,8 @@ TEST("a message cut off by the sender's death ends no receive") {
       return;
     }
     CHECK_EQ(rank.run(barrier(0)), "");
-    // A receiver that is ready while the sender lives may get the whole message.
+    // The receiver waits until the sender is dead: if it received while the sender lives, it might get the whole
+    // message.
     ++placements;
     while (deaths < placements) std::this_thread::yield();
     const auto failure = rank.group->run(recv_into(large, kAny));
@@ -335,7 +337,7 @@ TEST("a message that its receiver never takes fails at the deadline, and says wh
     if (rank.rank == 1) {
       std::vector<float> other(4);
       const auto failure = rank.group->run(recv_into(other, 0, 5));
-      CHECK(failure != nullptr && failure->code == FailureCode::Timeout);  // what rank 0 has decided
+      CHECK(failure != nullptr && failure->code == FailureCode::Timeout);  // the root cause that rank 0 has decided
       ++failed;
       return;
     }

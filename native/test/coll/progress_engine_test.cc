@@ -1,4 +1,5 @@
-// The engine without a group: two ranks on pretended hosts, driven by the test in place of lanes.
+// Tests the engine without a group. Two ranks share a pretended host or have one each, and the test drives their
+// engines instead of lanes.
 #include <functional>
 #include <memory>
 #include <string>
@@ -42,7 +43,7 @@ struct Rank {
     requests.push(op);
     return op.id;
   }
-  /// Lets the engine do one round and no more, as a lane does that another thread is about to replace.
+  /// Lets the engine do exactly one round, as a lane does when another thread is about to take over.
   void round() {
     signals.drivers = 1;
     engine.pump(Driver::Lane);
@@ -54,7 +55,8 @@ struct Rank {
   }
 };
 
-/// Calls body(rank 0, rank 1) with connected engines; `hosts` is 1 for shared memory and a board, 2 for TCP.
+/// Connects two engines and calls body(rank 0, rank 1). The ranks use shared memory and a board if `hosts` is 1, and
+/// TCP if it is 2.
 void with_two(int hosts, const std::function<void(Rank&, Rank&)>& body) {
   const coll::Listener listeners[2] = {coll::Listener("127.0.0.1"), coll::Listener("127.0.0.1")};
   Rank ranks[2] = {Rank(0), Rank(1)};
@@ -104,7 +106,7 @@ TEST("rounds of two engines in turns carry out operations in the order of the re
       CHECK(a.engine.has_work() && !a.engine.is_busy());
       a.round();
       CHECK(a.engine.is_busy());
-      CHECK_EQ(a.engine.work().begun, 1u);  // the second waits for the first
+      CHECK_EQ(a.engine.work().begun, 1u);  // the second operation waits for the first
       for (int i = 0; i < 100'000 && !(a.requests.has_ended(second) && b.requests.has_ended(fourth)); ++i) {
         a.round();
         b.round();
@@ -120,7 +122,7 @@ TEST("rounds of two engines in turns carry out operations in the order of the re
       CHECK_EQ(more[69'999], 7.f);
       CHECK_EQ(yet[69'999], 7.f);
       for (Rank* rank : {&a, &b}) {
-        rank->round();  // looks whether another collective is queued
+        rank->round();  // this round finds that no other collective is queued
         CHECK(!rank->engine.has_work());
       }
     });

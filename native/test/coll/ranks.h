@@ -21,12 +21,13 @@ struct Rank {
   int size;
   std::unique_ptr<HostGroup> group;
 
-  /// The failure's text, or "" when the operation ended well.
+  /// Runs an operation and blocks until it ends. Returns the text of its failure, or "" if it ended well.
   std::string run(const Op& op) {
     auto failure = group->run(op);
     return failure ? failure->text : "";
   }
 
+  /// Waits until a started operation has ended. Returns its failure, or null if it ended well.
   std::shared_ptr<const coll::Failure> finish(uint64_t id) {
     group->wait(id);
     std::vector<coll::Ended> ended;
@@ -38,7 +39,7 @@ struct Rank {
   }
 };
 
-/// "for 0.3 s" becomes "for T".
+/// Replaces times such as "for 0.3 s" by "for T".
 inline std::string without_times(std::string text) {
   for (size_t at = text.find(" s"); at != std::string::npos; at = text.find(" s", at + 1)) {
     if (at < 3 || text[at - 2] != '.') continue;
@@ -57,7 +58,8 @@ inline coll::Proof proof(int from, int to) {
   return bytes;
 }
 
-/// `host_of(rank)` places ranks on pretended hosts: pairs on different ones talk TCP over loopback.
+/// Connects `size` ranks and calls `body` for each on a thread of its own. `host_of(rank)` places the ranks on
+/// pretended hosts; ranks on different hosts communicate by TCP over loopback.
 inline void with_ranks(int size, const std::function<int(int)>& host_of, const std::function<void(Rank&)>& body) {
   std::vector<Rank> ranks(size);
   for (int r = 0; r < size; ++r) ranks[r] = {r, size, std::make_unique<HostGroup>(r, size, "127.0.0.1", [] {})};

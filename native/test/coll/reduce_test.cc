@@ -1,3 +1,5 @@
+// Tests the reduction kernels and the conversions of narrow floats: rounding, NaN, overflow, and equal bits from all
+// instruction sets.
 #include "coll/reduce/reduce.h"
 
 #include <bit>
@@ -32,7 +34,7 @@ T reduce_pair(DType dtype, ReduceOp op, T a, T b) {
   return out[0];
 }
 
-/// Returns a ∘ b ∘ b, scaled, as the kernels of a level reduce narrow floats.
+/// Returns a ∘ b ∘ b, narrowed and scaled, as the kernels of a level reduce narrow floats.
 template <class T>
 std::vector<T> reduced_at(CpuLevel level, DType dtype, ReduceOp op, std::vector<T> a, std::vector<T> b) {
   const auto& kernels = coll::reduce_kernels(level);
@@ -45,8 +47,8 @@ std::vector<T> reduced_at(CpuLevel level, DType dtype, ReduceOp op, std::vector<
   return result;
 }
 
-/// Counts wrong roundings among all numbers of a format and the values between neighbours. `largest` is the format's
-/// largest number, as bits.
+/// Counts wrong roundings of all numbers of a format, of values between neighbours, and of values beyond the largest
+/// number. `largest` has the bits of the largest number.
 template <class T>
 int wrong_roundings(T (*rounded)(float), uint8_t largest) {
   int wrong = 0;
@@ -114,7 +116,7 @@ TEST("float16 rounds to nearest even, overflows to infinity, keeps subnormals") 
 
 TEST("bfloat16 rounds to nearest even and keeps NaN") {
   CHECK_EQ(to_bfloat(1.f).bits, 0x3f80);
-  CHECK_EQ(to_bfloat(1.00390625f).bits, 0x3f80);  // halfway: even
+  CHECK_EQ(to_bfloat(1.00390625f).bits, 0x3f80);  // halfway between two numbers: goes to the even one
   CHECK_EQ(to_bfloat(1.01171875f).bits, 0x3f82);
   CHECK(std::isnan(to_float(to_bfloat(std::numeric_limits<float>::quiet_NaN()))));
 }
@@ -176,7 +178,8 @@ TEST("every level rounds floats to float16 as one element alone") {
   constexpr size_t kCount = 0x10000;
   std::vector<float> floats(kCount);
   std::vector<uint16_t> halves(kCount);
-  for (const uint32_t low : {0u, 1u, 0x0fffu, 0x1000u, 0x1001u, 0x8000u, 0xffffu}) {  // ties, and both sides of them
+  // Ties, and values on both sides of them.
+  for (const uint32_t low : {0u, 1u, 0x0fffu, 0x1000u, 0x1001u, 0x8000u, 0xffffu}) {
     for (size_t i = 0; i < kCount; ++i) floats[i] = std::bit_cast<float>(static_cast<uint32_t>(i << 16) | low);
     for (const CpuLevel level : {CpuLevel::Baseline, CpuLevel::Avx2, CpuLevel::Avx512}) {
       coll::reduce_kernels(level).narrow(DType::Float16, ReduceOp::Sum, 1, bytes(halves), bytes(floats), kCount);
@@ -205,7 +208,7 @@ TEST("every level reduces halves to the same bits, also at lengths that no vecto
 }
 
 TEST("every level reduces floats of 8 bits to the same bits") {
-  constexpr size_t kCount = 0x10007;  // all pairs, and a rest that no vector divides
+  constexpr size_t kCount = 0x10007;  // all pairs, and a remainder that fills no vector
   std::vector<uint8_t> a(kCount), b(kCount);
   for (size_t i = 0; i < kCount; ++i) {
     a[i] = static_cast<uint8_t>(i);
@@ -225,7 +228,7 @@ TEST("the average of two, into both of them at once, has the bits of a sum that 
       1.f, -0.f, 0x1p-149f, 0x1p-126f, 0x1.fffffep127f, 0x1.fffffep127f, 3.f, std::numeric_limits<float>::infinity()};
   std::vector<float> b{2.f, -0.f, 0.f, 0x1p-149f, 0x1.fffffep127f, -1.f, 0x1p-24f, -1.f};
   uint32_t state = 1;
-  while (a.size() < 1003) {  // no vector divides it
+  while (a.size() < 1003) {  // the count is no multiple of a vector
     state = state * 1664525 + 1013904223;
     a.push_back(static_cast<float>(static_cast<int32_t>(state)) * 0x1p-40f);
     b.push_back(static_cast<float>(static_cast<int32_t>(state * 7)) * 0x1p-30f);

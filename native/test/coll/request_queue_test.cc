@@ -1,4 +1,5 @@
-// The queue between a group's owner and its engine.
+// Tests the queue through which the threads of a program hand operations to the engine of their group, and get back how
+// they ended.
 #include "coll/engine/request_queue.h"
 
 #include <atomic>
@@ -20,7 +21,7 @@ Op op_of(Verb verb, int64_t deadline_ns = 0) {
   return op;
 }
 
-/// Returns the id of the operation that is taken out; 0 if there is none.
+/// Takes an operation out of the queue and returns its id; 0 if there is none.
 uint64_t popped(RequestQueue& queue, bool collectives) {
   const auto op = queue.pop(collectives);
   return op ? op->id : 0;

@@ -1,5 +1,5 @@
-// Ranks that only send are done before the others have come: how far they get, and what becomes of what they left
-// behind.
+// Tests ranks that run ahead: a rank that only sends may finish operations before the others begin them. Tests how far
+// it gets, and what happens to the handshakes and data that it leaves behind.
 #include <random>
 
 #include "base/time/clock.h"
@@ -25,7 +25,7 @@ Op rooted(Verb verb, std::vector<float>& data, uint64_t seq, int root) {
 
 Op broadcast(std::vector<float>& data, uint64_t seq, int root = 0) { return rooted(Verb::Broadcast, data, seq, root); }
 
-/// Until `flag` is set, or for so long that a test has failed.
+/// Waits until `flag` is set, and fails the test if that takes too long.
 void await(const std::atomic<bool>& flag) {
   for (const int64_t deadline = now_ns() + kTimeout; !flag && now_ns() < deadline;) std::this_thread::yield();
   CHECK(flag);
@@ -122,7 +122,7 @@ TEST("ranks that each take the other, or themselves, for the root are told so") 
   for (const bool themselves : {true, false}) {
     with_ranks(2, own_host, [&](Rank& rank) {
       std::vector<float> data(100, 7.f);
-      // They have run ahead of each other before.
+      // Both ranks have run ahead of each other before.
       for (uint64_t seq = 0; seq < 8; ++seq) CHECK_EQ(rank.run(broadcast(data, seq, static_cast<int>(seq / 4))), "");
       const int root = themselves ? rank.rank : 1 - rank.rank;
       std::string text = rank.run(broadcast(data, 8, root));
@@ -154,7 +154,7 @@ TEST("roots that differ are told by close at the latest, where every rank only s
           for (uint64_t seq = 0; seq < before && failure == nullptr; ++seq) failure = call(seq, 0);
           if (failure == nullptr) failure = call(before, verb == Verb::Broadcast ? rank.rank : (rank.rank + 1) % 3);
           const auto last = rank.finish(rank.group->close());
-          CHECK((failure == nullptr) != (last == nullptr));  // told once
+          CHECK((failure == nullptr) != (last == nullptr));  // exactly one call reports it
           if (failure == nullptr) failure = last;
           CHECK(failure != nullptr && failure->code == FailureCode::Mismatch);
           CHECK(is_all(data, 7.f));
@@ -239,10 +239,10 @@ TEST("close waits until what was sent has been asked for, but not for those who 
       if (rank.rank == 1) std::fill(data.begin(), data.end(), 0.f);
       CHECK_EQ(rank.run(broadcast(data, seq)), "");
       CHECK(is_all(data, 3.f));
-      // the kernel buffers the first few although no other rank has called the operation
+      // The operating system buffers the first few messages although rank 1 has not called the operation.
       if (seq == 2) is_closing = true;
     }
-    if (rank.rank == 1) await(is_closed);  // it stays, and has nothing more to say
+    if (rank.rank == 1) await(is_closed);  // rank 1 stays connected and sends nothing more
     CHECK(rank.finish(rank.group->close()) == nullptr);
     if (rank.rank == 0) is_closed = true;
   });
@@ -254,7 +254,7 @@ TEST("close waits until what was sent has been asked for, but not for those who 
       CHECK_EQ(rank.run(broadcast(data, 0)), "");
       is_sent = true;
     } else {
-      await(is_sent);  // and never asks for it
+      await(is_sent);  // rank 1 never receives what rank 0 sent
     }
     CHECK(rank.finish(rank.group->close()) == nullptr);
   });
@@ -283,7 +283,7 @@ TEST("what a rank sent before it was lost arrives") {
 TEST("operations keep their order while ranks run ahead by turns") {
   for (const auto& place : {std::function<int(int)>(own_host), std::function<int(int)>(two_per_host)}) {
     with_ranks(4, place, [](Rank& rank) {
-      std::mt19937 random(5);  // the same on all ranks
+      std::mt19937 random(5);  // the same numbers on all ranks
       std::mt19937 own(rank.rank);
       for (uint64_t seq = 0; seq < 1'000; ++seq) {
         constexpr Verb verbs[] = {Verb::Broadcast, Verb::Broadcast, Verb::Gather, Verb::Reduce,

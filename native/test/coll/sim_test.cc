@@ -1,4 +1,4 @@
-// The simulated network against closed formulas, and what it says about contention.
+// Compares simulated times with closed formulas, and tests what the simulator says about contention.
 #include <stdexcept>
 
 #include "sim/check.h"
@@ -16,7 +16,7 @@ using coll::Verb;
 
 namespace {
 
-constexpr sim::Cost kNetwork{20'000, 1'000, 0.8};  // 20 us, 1 us a message, 10 Gbit/s
+constexpr sim::Cost kNetwork{20'000, 1'000, 0.8};  // 20 µs latency, 1 µs per message, 10 Gbit/s
 constexpr sim::Cost kMemory{500, 100, 0.1};
 constexpr Verb kCollectives[] = {Verb::AllReduce, Verb::Broadcast, Verb::AllGather, Verb::ReduceScatter,
                                  Verb::Reduce,    Verb::Gather,    Verb::Scatter,   Verb::AllToAll};
@@ -82,7 +82,8 @@ TEST("ranks that share a host's port wait for each other there, and hierarchical
   const sim::NetworkCosts costs{kNetwork, kMemory};
   const auto flat = all_reduce("two-shot", hosts, bytes, costs);
   const auto hierarchical = all_reduce("hierarchical", hosts, bytes, costs);
-  // Between hosts: of every rank's parts 24/32 leave the host, twice; against 3/4 of the buffer, twice.
+  // Bytes between hosts. two-shot: 24 of the 32 parts of each of the 8 ranks leave the host, in each of two steps.
+  // hierarchical: 3/4 of the buffer leaves the host, in each of two steps.
   CHECK_EQ(flat.between_hosts.max, 2 * bytes / 32 * 24 * 8);
   CHECK_EQ(hierarchical.between_hosts.max, 2 * bytes / 4 * 3);
   CHECK(flat.time > flat.between_hosts.max * kNetwork.per_byte);
@@ -95,9 +96,10 @@ TEST("a narrow network between pods slows down what crosses it") {
   const auto at = [&](const char* name, double pod_per_byte) {
     return all_reduce(name, hosts, bytes, {kNetwork, kMemory, 4, pod_per_byte}).time;
   };
-  CHECK_EQ(at("ring", kNetwork.per_byte), at("ring", 0));  // the ring needs one host's width between pods
-  CHECK(at("two-shot", kNetwork.per_byte / 4) < at("two-shot", 0) * 1.2);  // as wide as four hosts: hardly narrow
-  // Every host of four sends 12 of its 15 parts out of the pod, in each of two steps.
+  CHECK_EQ(at("ring", kNetwork.per_byte), at("ring", 0));  // between pods the ring needs only the bandwidth of one host
+  // The bandwidth of four hosts, a whole pod: hardly a limit.
+  CHECK(at("two-shot", kNetwork.per_byte / 4) < at("two-shot", 0) * 1.2);
+  // Each of the four hosts of a pod sends 12 of its 15 parts out of the pod, in each of two steps.
   const double through = 2 * kNetwork.per_byte * (4 * 12 * bytes / 16);
   CHECK(at("two-shot", kNetwork.per_byte) > through && at("two-shot", kNetwork.per_byte) < through * 1.1);
 }

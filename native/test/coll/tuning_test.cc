@@ -1,4 +1,4 @@
-// Tests of the tuning rules: the built-in ones, those of a file, and the errors for wrong ones.
+// Tests the tuning rules: the built-in rules, the rules of a file, and the errors for wrong rules.
 #include <unistd.h>
 
 #include <cstdio>

@@ -1,5 +1,5 @@
-// Every collective but all-reduce: over shared memory and TCP, for all roots, even and uneven parts, and sizes that
-// take every algorithm.
+// Tests every collective except all-reduce: over shared memory and TCP, for all roots, for even and uneven parts, and
+// for sizes that select every algorithm.
 #include <numeric>
 
 #include "base/half.h"
@@ -31,7 +31,7 @@ Op collective(Verb verb, uint64_t seq, size_t count, const std::vector<int32_t>&
   return op;
 }
 
-/// Element i of the part that `from` has for `to`.
+/// Returns element `i` of the part that rank `from` has for rank `to`.
 int32_t value(int from, int to, size_t i) { return static_cast<int32_t>(from * 1'000'003 + to * 10'007 + i); }
 
 void append_part(std::vector<int32_t>& data, int from, int to, size_t count) {
@@ -42,14 +42,15 @@ void check_equal(const std::vector<int32_t>& got, const std::vector<int32_t>& ex
   if (got != expected) fail(__FILE__, __LINE__, what);
 }
 
-/// Parts of unlike sizes, some of them empty.
+/// Returns parts of different sizes, some of them empty.
 std::vector<size_t> uneven_counts(int size, size_t scale) {
   std::vector<size_t> counts;
   for (int rank = 0; rank < size; ++rank) counts.push_back(rank % 3 == 1 ? 0 : scale * (rank + 1) / 2 + rank % 2);
   return counts;
 }
 
-/// Even parts of each of kCounts, then uneven ones; f gets the parts' sizes, and whether to pass them on.
+/// Calls f(sizes of the parts, are they uneven) for even and for uneven parts of every size in kCounts. Uneven sizes
+/// must be passed in the operation.
 void for_parts(int size, const std::function<void(const std::vector<size_t>&, bool)>& f) {
   for (const size_t count : kCounts) {
     f(std::vector<size_t>(size, count), false);
@@ -209,7 +210,7 @@ TEST("broadcast brings large buffers from every root through the chain") {
 }
 
 TEST("reduce rounds halves once, at the end") {
-  // 2048 + 1 is no float16: were sums of some ranks rounded, the ones would be lost.
+  // float16 cannot hold 2048 + 1: if the sums of some ranks were rounded, the ones would be lost.
   for_groups({4}, [](Rank& rank) {
     uint64_t seq = 0;
     for (const size_t count : {1, 40'001}) {

@@ -1,5 +1,5 @@
-// Carries out one operation among virtual ranks of this thread, over links in memory. The order in which ranks get to
-// move is drawn at random, and links hold little, so that a plan that needs luck or buffers gets stuck.
+// Runs one operation among virtual ranks on the calling thread, over links in memory. The order in which ranks advance
+// is random, and links hold few bytes, so a plan that depends on luck or on buffers gets stuck.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@ struct VirtualRanks {
   const coll::Algorithm* algorithm;
   size_t link_bytes = 128;
 
-  /// Runs ops[rank] on every rank; false if they got stuck.
+  /// Runs ops[rank] on every rank. Returns false if the ranks got stuck.
   bool run(const std::vector<coll::Op>& ops, uint64_t seed = 1) const {
     const int size = hosts.size();
     coll::MemNetwork network(size, link_bytes);
@@ -37,7 +37,8 @@ struct VirtualRanks {
   }
 };
 
-/// The hosts of `size` ranks: `per_host` each, or, for 0, hosts of 1, 2, 3, … ranks dealt out like cards.
+/// Places `size` ranks on hosts: `per_host` ranks on each, or, if it is 0, two of every three ranks on the first host
+/// and the third on the second.
 inline coll::Hosts place_ranks(int size, int per_host) {
   std::vector<int> host_of(size);
   for (int rank = 0; rank < size; ++rank) host_of[rank] = per_host > 0 ? rank / per_host : (rank % 3 == 2 ? 1 : 0);

@@ -1,5 +1,5 @@
-// All-reduces that travel rounded between hosts: how far off they are, that all ranks get the same bits, what residuals
-// are good for, and that ranks which differ in the wire are told.
+// Tests all-reduces whose values are rounded for the transfer between hosts: the size of the errors, equal bits on all
+// ranks, the effect of residuals, and that ranks with different wires get an error.
 #include <algorithm>
 #include <cmath>
 #include <random>
@@ -49,7 +49,7 @@ double sum_at(const Buffers& buffers, size_t i) {
   return sum;
 }
 
-/// One more than a chunk of the algorithm is in the last of these, for up to 3 owners.
+/// The last count gives each of up to 3 owners a part that is longer than one chunk of the algorithm.
 constexpr size_t kCounts[] = {1, 2, 15, 16, 17, 333, 5000, 100'001};
 
 }  // namespace
@@ -75,7 +75,8 @@ TEST("results are off by the wire's roundings only, and have the same bits on al
             for (const auto& input : inputs) terms += std::abs(static_cast<double>(input[i]));
             const double sum = sum_at(inputs, i);
             const double scale = op == ReduceOp::Avg ? 1.0 / size : 1.0;
-            // int8: half a step for each host's values, and for the sum, which is at most all of the largest.
+            // int8 loses half a step for the values of each host, and half a step for the sum, which is at most `size`
+            // times the largest value.
             const double rounding = wire == Wire::Int8 ? 2 * size * largest / 127 : (terms + std::abs(sum)) / 250;
             const double bound = hosts.count() > 1 ? rounding : terms / 1e5;
             CHECK(std::abs(static_cast<double>(outputs[0][i]) - sum * scale) <= bound * scale);
@@ -115,7 +116,8 @@ TEST("over a thousand steps, error feedback delivers what rounding alone never d
     Buffers residuals(3, std::vector<float>(count));
     std::vector<double> delivered(count), expected(count);
     for (int step = 0; step < 1000; ++step) {
-      Buffers buffers(3, std::vector<float>(count, 0.001f));  // a third of a step, where the largest is 0.4
+      // About a quarter of a step, because the largest value of the block is 0.4.
+      Buffers buffers(3, std::vector<float>(count, 0.001f));
       for (auto& buffer : buffers) {
         for (size_t i = 0; i < count; i += 32) buffer[i] = 0.4f;
       }
@@ -127,13 +129,13 @@ TEST("over a thousand steps, error feedback delivers what rounding alone never d
     for (size_t i = 0; i < count; ++i) most = std::max(most, std::abs(delivered[i] - expected[i]));
     return most;
   };
-  CHECK(farthest(true) < 0.03);  // half a step of each of two ranks, and of the sum
-  CHECK(farthest(false) > 1);    // of 3: the two that are rounded never arrive
+  CHECK(farthest(true) < 0.03);  // half a step for the values of each of two ranks, and half a step for the sum
+  CHECK(farthest(false) > 1);    // of a total of 3: the values that two ranks round never arrive
 }
 
 TEST("a NaN reaches all ranks, and the residuals outlive it") {
   const Hosts hosts = place_ranks(2, 1);
-  for (const size_t at : {5, 90}) {  // in a part of rank 0, and of rank 1
+  for (const size_t at : {5, 90}) {  // in the part of rank 0, then in the part of rank 1
     Buffers buffers = drawn(2, 128), residuals(2, std::vector<float>(128, 1.f / 1024));
     buffers[0][at] = std::nanf("");
     CHECK(reduce(buffers, hosts, Wire::Int8, ReduceOp::Avg, &residuals));
@@ -151,7 +153,7 @@ TEST("half or a quarter of the bytes travel between hosts, and full precision in
   const Hosts apart = place_ranks(2, 1), together = place_ranks(3, 3);
   Buffers buffers(2, std::vector<float>(64, 1.f + 1.f / 4096));
   CHECK(reduce(buffers, apart, Wire::BFloat16, ReduceOp::Sum));
-  CHECK(buffers[0] == std::vector<float>(64, 2.f));  // its bits beyond bfloat16 are gone
+  CHECK(buffers[0] == std::vector<float>(64, 2.f));  // the bits that bfloat16 cannot hold are lost
   size_t words[kWireCount] = {};
   for (const Wire wire : {Wire::Full, Wire::BFloat16, Wire::Int8}) {
     Schedule plan;
@@ -159,9 +161,9 @@ TEST("half or a quarter of the bytes travel between hosts, and full precision in
     find_algorithm(Verb::AllReduce, "hierarchical")->plan(op, {0, &apart}, plan);
     for (const Send& send : plan.sends) words[static_cast<int>(wire)] += send.piece.count;
   }
-  CHECK_EQ(words[0], size_t{1} << 20);  // half of them on the way to their owner, half as results
+  CHECK_EQ(words[0], size_t{1} << 20);  // one half as values to their owner, the other half as results
   CHECK_EQ(words[1], size_t{1} << 19);
-  CHECK_EQ(words[2], (size_t{1} << 18) + (size_t{1} << 13));  // bytes, and scales
+  CHECK_EQ(words[2], (size_t{1} << 18) + (size_t{1} << 13));  // one word for four bytes, and the scales
   for (const Wire wire : {Wire::BFloat16, Wire::Int8}) {
     Buffers near(3, std::vector<float>(64, 1.f + 1.f / 4096));
     Buffers residuals(3, std::vector<float>(64, 1.f));
