@@ -1,5 +1,5 @@
-// The declarations of base/cuda/cuda_driver.h against the vendor's, where cuda.h is installed. All checks are made by
-// the compiler.
+// Compares the declarations of base/cuda/cuda_driver.h with the vendor's if cuda.h is installed. The compiler makes all
+// checks.
 #include <cstddef>
 #include <cstdio>
 
@@ -9,7 +9,8 @@
 #if __has_include(<cuda.h>)
 #include <cuda.h>
 
-#ifdef cuEventElapsedTime  // newer headers know the first version of it, which old drivers have too, by another name
+// Newer headers define this name as a macro for its second version. Declare the first, which old drivers have too.
+#ifdef cuEventElapsedTime
 #undef cuEventElapsedTime
 extern "C" decltype(cuEventElapsedTime_v2) cuEventElapsedTime;
 #endif
@@ -42,7 +43,7 @@ static_assert(cuda::kPinnedAllocation == CU_MEM_ALLOCATION_TYPE_PINNED &&
 static_assert(cuda::kGranularityRecommended == CU_MEM_ALLOC_GRANULARITY_RECOMMENDED);
 static_assert(cuda::kAccessReadWrite == CU_MEM_ACCESS_FLAGS_PROT_READWRITE);
 static_assert(cuda::kFileDescriptorHandle == CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR);
-#if CUDA_VERSION >= 12030  // older headers do not know them
+#if CUDA_VERSION >= 12030  // older headers lack fabric handles
 static_assert(cuda::kAttributeFabricHandles == CU_DEVICE_ATTRIBUTE_HANDLE_TYPE_FABRIC_SUPPORTED);
 static_assert(cuda::kFabricHandle == CU_MEM_HANDLE_TYPE_FABRIC);
 #endif
@@ -63,7 +64,7 @@ HAS_MEMBER_OF(MemoryLocation, CUmemLocation, id, id);
 HAS_MEMBER_OF(MemoryAccess, CUmemAccessDesc, location, location);
 HAS_MEMBER_OF(MemoryAccess, CUmemAccessDesc, flags, flags);
 static_assert(CU_LAUNCH_PARAM_BUFFER_POINTER_AS_INT == 1 && CU_LAUNCH_PARAM_BUFFER_SIZE_AS_INT == 2);
-// The comparison itself notices what it should.
+// Check that the comparison notices differences.
 static_assert(!Same<int (*)(size_t), int (*)(int)>::value && !Same<int (*)(float), int (*)(int)>::value);
 static_assert(!Same<int (*)(int), int (*)(int, int)>::value && !Same<int (*)(void*), int (*)(size_t)>::value);
 

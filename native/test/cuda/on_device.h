@@ -1,5 +1,5 @@
-// The main function of tests that need a CUDA device: the software device of software_gpu/, or with RINGWISE_TEST_GPU=1
-// a GPU.
+// The main function of tests that need a CUDA device: the software device of software_gpu/, or a GPU with
+// RINGWISE_TEST_GPU=1.
 #pragma once
 
 #include <cstdio>
@@ -12,8 +12,9 @@
 
 namespace ringwise::test {
 
-/// All tests where there is a device, else a line that says why not. RINGWISE_LIBCUDA may name the software device at
-/// another place than where it was built; `with_libraries`: its functions are the vendor's libraries too.
+/// Runs all tests, or prints why it skips them if there is no device. Returns the exit status. RINGWISE_LIBCUDA may
+/// name a software device other than that of this build. `with_libraries`: the software device also stands in for
+/// cuBLASLt and cuDNN.
 inline int run_on_device([[maybe_unused]] bool with_libraries = false) {
 #ifdef RINGWISE_SOFTWARE_CUDA
   const char* gpu = std::getenv("RINGWISE_TEST_GPU");

@@ -1,5 +1,5 @@
-// The declarations of tensor/cuda/libraries/cublas_lt.h against the vendor's, where cublasLt.h is installed, and
-// against the library, where it is found: its functions are there, and what needs no device answers.
+// Compares the declarations of tensor/cuda/libraries/cublas_lt.h with the vendor's if cublasLt.h is installed. If the
+// library is found, also checks that it has all functions, and that those that need no device work.
 #include <cstdio>
 
 #include "tensor/cuda/libraries/cublas_lt.h"

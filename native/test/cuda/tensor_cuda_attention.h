@@ -1,4 +1,4 @@
-// Compares attention and its gradients of all stored types with those of the CPU; used for our kernels and for cuDNN.
+// Compares attention and its gradients in all float types with those of the CPU, for our kernels and for cuDNN.
 #pragma once
 
 #include "tensor/cuda/libraries/dnn_kernels.h"
@@ -6,7 +6,8 @@
 
 namespace ringwise::test {
 
-/// Heads inside of a longer row, as in a packed projection; `gap` elements lie between rows.
+/// Heads that lie side by side in rows, as in a packed projection, on the host and on the device. `gap` elements lie
+/// between rows.
 struct Heads {
   std::unique_ptr<Wide> data;
   HeadRows on_host, on_device;
@@ -22,7 +23,8 @@ struct Heads {
   }
 };
 
-/// `attend` and `attend_back` as gpu::attend_by_library and attend_back_by_library. mask: 0 none, 1 bool, 2 added.
+/// Compares attention and its gradients with those of the CPU. `attend` and `attend_back` have the signatures of
+/// gpu::attend_by_library and gpu::attend_back_by_library. `mask`: 0 for none, 1 for a bool mask, 2 for an added mask.
 template <class Attend, class AttendBack>
 void check_attention(DType dtype, const Attention& sizes, size_t gap, int mask, Attend attend, AttendBack attend_back) {
   const auto& [batch, heads, queries, keys, width, value_width] =
@@ -52,7 +54,7 @@ void check_attention(DType dtype, const Attention& sizes, size_t gap, int mask, 
   out.data->compare(tolerance, "attention");
   lse.compare(tolerance, "attention's lse");
   lse.upload();
-  // Both go on from the same rounded result.
+  // Both sides compute the gradients from rounded results, and from the same lse.
   cpu.attention_grad({host, grad.on_host, grad_q.on_host, grad_k.on_host, grad_v.on_host});
   CHECK(attend_back(AttentionGrad{device, grad.on_device, grad_q.on_device, grad_k.on_device, grad_v.on_device}));
   grad_q.data->compare(4 * tolerance, "attention's grad_q");

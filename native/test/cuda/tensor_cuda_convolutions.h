@@ -1,4 +1,4 @@
-// Compares convolutions of all stored types with those of the CPU; used for our kernels and for cuDNN.
+// Compares convolutions and their gradients in all float types with those of the CPU, for our kernels and for cuDNN.
 #pragma once
 
 #include "tensor/cuda/libraries/dnn_kernels.h"
@@ -6,7 +6,7 @@
 
 namespace ringwise::test {
 
-/// Small sizes with every kind of window.
+/// Returns random small sizes, with every kind of window.
 inline ConvSizes random_convolution() {
   Window w{};
   w.kernel_height = 1 + below(3), w.kernel_width = 1 + below(3);
@@ -19,7 +19,8 @@ inline ConvSizes random_convolution() {
   return {1 + below(2), 1 + below(2), 1 + below(4), 1 + below(4), w};
 }
 
-/// `convolve`: as gpu::convolve_by_library.
+/// Compares `rounds` convolutions of random sizes, and their gradients. `convolve` has the signature of
+/// gpu::convolve_by_library.
 template <class Convolve>
 void check_convolutions(int rounds, Convolve convolve) {
   using enum gpu::Convolution;
@@ -31,7 +32,7 @@ void check_convolutions(int rounds, Convolve convolve) {
     Wide x(dtype, images * s.in_channels * w.height * w.width),
         y(dtype, images * s.out_channels * w.out_height * w.out_width);
     Wide weight(dtype, s.groups * s.out_channels * s.in_channels * w.kernel_height * w.kernel_width, 0.1);
-    // Rounded halves differ by a unit of the largest addend, which may be many of a small sum.
+    // Results rounded to halves may differ by one unit of the largest addend, which may be many units of a small sum.
     const double tolerance = (is_half(dtype) ? 8 : 20) * tolerance_of(dtype);
     const bool accumulate = below(2);
     cpu.conv2d({s, computed, y.host(), x.host(), weight.host()});

@@ -1,5 +1,5 @@
-// Tests of the kernels that NVIDIA's libraries compute: on the software device by its replacements, on a GPU by the
-// installed libraries.
+// Tests the kernels that NVIDIA's libraries compute: with the replacements of the libraries on the software device,
+// with the installed libraries on a GPU.
 #include "tensor/cuda/libraries/cublas_lt.h"
 #include "test/cuda/tensor_cuda_attention.h"
 #include "test/cuda/tensor_cuda_convolutions.h"

@@ -1,5 +1,5 @@
-// CUDA kernels of networks against those of the CPU: normalisation, attention, random numbers, convolution, pooling.
-// Results in float16 and bfloat16 are compared with the CPU's results in float32.
+// Compares the CUDA kernels of neural networks with those of the CPU: normalisation, attention, random numbers,
+// convolution, pooling. Results in float16 and bfloat16 are compared with the CPU's results in float32.
 #include "test/cuda/tensor_cuda_attention.h"
 #include "test/cuda/tensor_cuda_convolutions.h"
 
@@ -9,7 +9,8 @@ using namespace ringwise::test;
 
 namespace {
 
-/// Runs one call for both sides: side(true) gives host pointers, side(false) those of the device.
+/// Runs the call make(true), which has host pointers, on the CPU, and the call make(false), which has device pointers,
+/// on the device.
 template <class Make>
 void norm_of(Make make) {
   cpu.norm(make(true));
@@ -196,7 +197,7 @@ TEST("pooling and sums by channel, with all kinds of windows") {
 }
 
 int main() {
-  // The library has a test of its own.
+  // Turns cuDNN off, so that our own kernels run. tensor_cuda_library_test tests cuDNN.
   setenv("RINGWISE_LIBCUDNN", "none", 1);
   return run_on_device();
 }

@@ -1,11 +1,11 @@
-// Compares matrix products of all stored types with sums in double; used for our kernels and for cuBLASLt.
+// Compares matrix products in all float types with sums in double, for our kernels and for cuBLASLt.
 #pragma once
 
 #include "test/cuda/tensor_cuda_twin.h"
 
 namespace ringwise::test {
 
-/// Returns a walk over `batch` products; A has a matrix for each, B one for all.
+/// Returns a walk over `batch` products, with strides in bytes. Each product has its own matrix A, and all share one B.
 inline Walk walk_of(size_t batch, const Twin& c, const Twin& a, const Twin& b) {
   Walk walk;
   walk.rank = 1;
@@ -21,7 +21,7 @@ inline Walk walk_of(size_t batch, const Twin& c, const Twin& a, const Twin& b) {
   return walk;
 }
 
-/// c = A · B, or added to c, in host memory.
+/// Computes c = A · B in host memory, or adds the product to c if the sizes say so.
 inline void multiply_on_host(size_t batch, Twin& c, Twin& a, Twin& b, const MatmulSizes& x) {
   const size_t a_count = a.count() / batch, c_count = c.count() / batch;
   for (size_t i = 0; i < batch; i++) {
@@ -39,7 +39,8 @@ inline void multiply_on_host(size_t batch, Twin& c, Twin& a, Twin& b, const Matm
   }
 }
 
-/// Random sizes, steps, transposes and batches of every float type. `multiply` returns whether it did it.
+/// Compares `rounds` products of random sizes, row steps, transposes and batches, in every float type. multiply(walk,
+/// sizes) computes one on the device; it returns false if it does not support the product.
 template <class Multiply>
 void check_products(int rounds, Multiply multiply) {
   for (int round = 0; round < rounds; round++) {

@@ -1,5 +1,5 @@
-// Memory that other processes and devices can map, on the software device (or a GPU with RINGWISE_TEST_GPU=1), and how
-// strict the software device is with it.
+// Tests memory that other processes and devices can map, on the software device (or a GPU with RINGWISE_TEST_GPU=1),
+// and that the software device refuses what the driver refuses.
 #include "tensor/cuda/memory/shareable_memory.h"
 
 #include <cstdint>
@@ -49,12 +49,12 @@ size_t free_bytes() {
   return free;
 }
 
-/// A function that only the software device has; null on a GPU.
+/// Returns a function that only the software device has; null on a GPU.
 template <class Function>
 Function* extra(const char* name) {
   return reinterpret_cast<Function*>(driver().library.symbol(name));
 }
-/// Mappings and ranges of addresses that there are.
+/// Returns the number of mappings, and the number of reserved address ranges.
 std::pair<int, int> mapped() {
   int ranges = 0;
   const int mappings = extra<int(int*)>("softwareDriverMappings")(&ranges);
@@ -62,13 +62,15 @@ std::pair<int, int> mapped() {
 }
 bool is_software() { return extra<int(int)>("softwareDriverRefuses") != nullptr; }
 
-/// Frees what waits for that. The driver may not know at once that nothing runs.
+/// Frees the memory that waits for the end of work that used it. Tries several times, because the driver may not report
+/// at once that the work has ended.
 void reclaim() {
   device().synchronize();
   for (int i = 0; i < 3; i++) device().free(device().allocate(16));
 }
 
-/// While it lives the driver refuses these handles.
+/// Makes the software driver refuse these kinds of handles until the end of a scope, and fabric handles again after
+/// that.
 struct Refusing {
   explicit Refusing(int handle_types) { extra<int(int)>("softwareDriverRefuses")(handle_types); }
   ~Refusing() { extra<int(int)>("softwareDriverRefuses")(gpu::kFabricHandle); }
@@ -133,12 +135,12 @@ TEST("a driver that refuses fabric handles gives memory without them, and one th
     const Refusing none(0);
     CHECK(with_fabric.allocate(2 * kMiB) != nullptr);
   }
-  CHECK(without.allocate(2 * kMiB) != nullptr);  // fabric handles are refused
+  CHECK(without.allocate(2 * kMiB) != nullptr);  // the software driver refuses fabric handles by default
   {
     const Refusing all(gpu::kFabricHandle | gpu::kFileDescriptorHandle);
     CHECK(nothing.allocate(2 * kMiB) == nullptr);
   }
-  CHECK(nothing.allocate(2 * kMiB) == nullptr);  // once refused, all ranks' later pieces are of one kind
+  CHECK(nothing.allocate(2 * kMiB) == nullptr);  // stays refused, so that the pieces of all ranks are of one kind
   CHECK(nothing.held() == 0 && with_fabric.held() == 0 && without.held() == 0);
 }
 
@@ -160,7 +162,7 @@ TEST("a piece goes back when all streams have passed that worked with it, and no
              "cuMemcpyDtoHAsync");
   gpu::activity_on(0).stream = {};
   piece.reset();
-  device().free(device().allocate(16));  // looks for what has come back
+  device().free(device().allocate(16));  // also frees shareable memory whose last use has ended
   CHECK(mapped().first == before.first + 1);
   device().synchronize();
   std::memcpy(back.data(), on_host, bytes);
@@ -178,7 +180,8 @@ TEST("the software device is as strict as the driver's documentation") {
   gpu::AllocationProperties wanted = properties();
   gpu::Allocation memory = 0;
   gpu::DevicePointer range = 0;
-  CHECK(d.cuMemCreate(&memory, bytes + 4096, &wanted, 0) != gpu::kSuccess);  // no multiple of the granularity
+  // The size is no multiple of the granularity.
+  CHECK(d.cuMemCreate(&memory, bytes + 4096, &wanted, 0) != gpu::kSuccess);
   wanted = properties(gpu::kFabricHandle | gpu::kFileDescriptorHandle);
   CHECK_EQ(d.cuMemCreate(&memory, bytes, &wanted, 0), gpu::kNotPermitted);
   wanted = properties();
@@ -187,9 +190,9 @@ TEST("the software device is as strict as the driver's documentation") {
   CHECK_EQ(range % step, 0ull);
   const gpu::MemoryAccess own = {wanted.location, gpu::kAccessReadWrite};
   CHECK(d.cuMemSetAccess(range, bytes, &own, 1) != gpu::kSuccess);         // nothing is mapped
-  CHECK(d.cuMemMap(range + 4096, step, 0, memory, 0) != gpu::kSuccess);    // no multiple
-  CHECK(d.cuMemMap(range, 2 * bytes, 0, memory, 0) != gpu::kSuccess);      // more than there is
-  CHECK(d.cuMemMap(range + bytes, bytes, 0, memory, 0) != gpu::kSuccess);  // not reserved
+  CHECK(d.cuMemMap(range + 4096, step, 0, memory, 0) != gpu::kSuccess);    // the address is no multiple of it
+  CHECK(d.cuMemMap(range, 2 * bytes, 0, memory, 0) != gpu::kSuccess);      // more than the allocation has
+  CHECK(d.cuMemMap(range + bytes, bytes, 0, memory, 0) != gpu::kSuccess);  // these addresses are not reserved
   CHECK_EQ(d.cuMemMap(range, bytes, 0, memory, 0), gpu::kSuccess);
   CHECK(d.cuMemMap(range, bytes, 0, memory, 0) != gpu::kSuccess);  // mapped already
   char byte = 3;
@@ -200,13 +203,13 @@ TEST("the software device is as strict as the driver's documentation") {
   CHECK_EQ(d.cuMemcpyHtoDAsync_v2(range + bytes - 1, &byte, 1, device().stream()), gpu::kSuccess);
   CHECK(d.cuMemcpyHtoDAsync_v2(range + bytes, &byte, 1, device().stream()) != gpu::kSuccess);
   device().synchronize();
-  CHECK(d.cuMemFree_v2(range) != gpu::kSuccess);             // not of cuMemAlloc
+  CHECK(d.cuMemFree_v2(range) != gpu::kSuccess);             // the memory is not from cuMemAlloc
   CHECK(d.cuMemAddressFree(range, bytes) != gpu::kSuccess);  // still mapped
-  CHECK(d.cuMemUnmap(range, step) != gpu::kSuccess);         // a part
+  CHECK(d.cuMemUnmap(range, step) != gpu::kSuccess);         // only a part of the mapping
   const size_t free = free_bytes();
   CHECK_EQ(d.cuMemRelease(memory), gpu::kSuccess);
   CHECK(d.cuMemRelease(memory) != gpu::kSuccess);
-  CHECK_EQ(free_bytes(), free);  // the mapping keeps it
+  CHECK_EQ(free_bytes(), free);  // the mapping keeps the memory
   CHECK_EQ(d.cuMemUnmap(range, bytes), gpu::kSuccess);
   CHECK_EQ(free_bytes(), free + bytes);
   CHECK(d.cuMemUnmap(range, bytes) != gpu::kSuccess);

@@ -1,5 +1,6 @@
-// CUDA kernels against those of the CPU: elementwise operations, reductions, products, rows, lookups, optimisers, with
-// random layouts, dtypes and sizes; what kernels find out about indices; copies.
+// Compares CUDA kernels with those of the CPU, with random layouts, dtypes and sizes: elementwise operations,
+// reductions, products, rows, lookups and optimisers. Also tests that kernels report wrong indices, and copies between
+// host and device.
 #include <limits>
 
 #include "test/cuda/tensor_cuda_products.h"
@@ -10,7 +11,7 @@ using namespace ringwise::test;
 
 namespace {
 
-/// A random view of a random shape into a piece of memory that it just fits, for host and device.
+/// A view with a random layout, into memory that just holds it, on the host and on the device.
 struct View {
   std::unique_ptr<Twin> twin;
   Operand on_host, on_device;
@@ -77,7 +78,7 @@ TEST("map gives what the CPU gives, for every operation, any dtypes and layouts"
   for (int round = 0; round < 3000; round++) {
     const auto op = static_cast<MapOp>(round % static_cast<int>(MapOp::Count));
     const DType compute = kTypes[below(3) ? below(2) : below(8)];
-    // Integer powers grow beyond what a double tells apart.
+    // Integer powers become larger than a double represents exactly.
     if (!is_float(compute) && (needs_float(op) || op == MapOp::Pow)) continue;
     const int operands = op >= MapOp::Where ? 4 : op >= MapOp::Add ? 3 : 2;
     Walks walks(operands);
@@ -102,7 +103,7 @@ TEST("map gives what the CPU gives, for every operation, any dtypes and layouts"
     }
     cpu.map({op, compute, walks.on_host});
     device.map({op, compute, walks.on_device});
-    // The vector functions of the CPU and those of the device differ in the last digit.
+    // The vector functions of the CPU and the functions of the device differ in the last digit.
     views[0].twin->compare(10 * tolerance_of(to),
                            "map " + std::to_string(static_cast<int>(op)) + " of " + name_of(compute));
   }
@@ -135,7 +136,7 @@ TEST("reductions over any dimensions, short and cut into chunks") {
     if (is_empty && is_arg) continue;
     if (shape.rank == 1 && below(2)) shape.shape[0] = walks.on_device.shape[0] = 5000 + below(20000);
     if (op == ReduceOp::Prod && (!is_float(from) || is_half(from))) continue;
-    // A dense output over the dimensions that are kept.
+    // The output is dense over the dimensions that are kept.
     ptrdiff_t strides[kMaxRank] = {};
     size_t kept = 1;
     for (int dim = shape.rank - 1; dim >= 0; dim--) {
@@ -258,7 +259,7 @@ TEST("optimiser steps, norms and scaling of many tensors, at every alignment") {
     rule.epsilon = 1e-3;
     rule.maximize = below(2);
     rule.variant = below(2);
-    // More tensors than one launch takes.
+    // These are more tensors than one launch takes.
     std::vector<std::unique_ptr<Twin>> twins;
     std::vector<OptimizerTensor> on_host, on_device;
     Twin norm(DType::Float32, 1), odd(DType::Float32, 1);
@@ -353,7 +354,7 @@ TEST("copies larger than all pinned chunks arrive whole, in both directions") {
 }
 
 int main() {
-  // The library has a test of its own.
+  // Turns cuBLASLt off, so that our own kernels run. tensor_cuda_library_test tests cuBLASLt.
   setenv("RINGWISE_LIBCUBLASLT", "none", 1);
   return test::run_on_device();
 }

@@ -1,6 +1,6 @@
-// Shared by the tests of CUDA kernels, which run them beside those of the CPU on the same operands: each operand in an
-// allocation of its own size, so that a sanitizer (or compute-sanitizer on a GPU) sees every step outside. They run on
-// the software device of software_gpu/, or with RINGWISE_TEST_GPU=1 on a GPU.
+// Operands for the tests of CUDA kernels, which run kernels on the device and on the CPU on equal operands. Each
+// operand is an allocation of exactly its size, so that a sanitizer (or compute-sanitizer on a GPU) notices every
+// access beyond its ends. The device is the software device of software_gpu/, or a GPU with RINGWISE_TEST_GPU=1.
 #pragma once
 
 #include <algorithm>
@@ -18,7 +18,7 @@
 namespace ringwise::test {
 
 using namespace ringwise::tensor;
-namespace gpu = tensor::cuda;  // beside ringwise::cuda, the driver
+namespace gpu = tensor::cuda;  // ringwise::cuda is the driver
 
 inline std::mt19937 random_bits(11);
 inline size_t below(size_t limit) { return random_bits() % limit; }
@@ -99,11 +99,11 @@ class Twin {
 constexpr DType kFloats[] = {DType::Float32, DType::Float64, DType::Float16, DType::BFloat16};
 inline DType computing(DType dtype) { return is_half(dtype) ? DType::Float32 : dtype; }
 
-/// A twin with host elements in the computing type: a float copy for halves.
+/// A twin whose host elements have the type in which kernels compute: for halves, they are a copy in float32.
 class Wide {
  public:
   Wide(DType dtype, size_t count) : twin_(dtype, count) { widen(); }
-  /// Multiplies every element, on both sides.
+  /// Multiplies every element on both sides by `factor`.
   Wide(DType dtype, size_t count, double factor) : twin_(dtype, count) {
     for (size_t i = 0; i < count; i++) set(dtype, twin_.host(), i, factor * value_at(dtype, twin_.host(), i));
     twin_.upload();
@@ -111,7 +111,7 @@ class Wide {
   }
   char* host() { return is_half(twin_.dtype()) ? reinterpret_cast<char*>(wide_.data()) : twin_.host<char>(); }
   char* device() { return twin_.device<char>(); }
-  /// Afterwards the host side is rounded as the device's is.
+  /// Compares both sides. For halves, rounds the host elements to the stored type first; they keep the rounded values.
   void compare(double tolerance, const std::string& what) {
     if (is_half(twin_.dtype())) {
       for (size_t i = 0; i < wide_.size(); i++) set(twin_.dtype(), twin_.host(), i, static_cast<double>(wide_[i]));

@@ -1,5 +1,6 @@
-// The declarations of tensor/cuda/libraries/cudnn.h against the vendor's, where cudnn_graph.h is installed, and against
-// the library, where it is found: its functions are there, and it plans our graphs for an H200 that it is only told of.
+// Compares the declarations of tensor/cuda/libraries/cudnn.h with the vendor's if cudnn_graph.h is installed. If the
+// library is found, also checks that it has all functions, and that it can plan our graphs for an H200, of which it
+// gets only a description.
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -41,13 +42,14 @@ constexpr char kH200[] =
 "smClockRateKHz": 1980000, "smCountOrigin": 0, "supportCoopLaunch": 1, "totalGlobalMem": 150754820096, "warpSize": 32,
 "maxGridSize": [2147483647, 65535, 65535], "maxBlockSize": [1024, 1024, 64]})";
 
-/// A convolution of 3 × 3, or of 5 × 4 in two groups with steps and distances.
+/// Returns the sizes of a 3 × 3 convolution, or, if `is_odd`, of a 5 × 4 convolution in two groups with strides and
+/// dilations.
 ConvSizes sizes_of(bool is_odd) {
   if (!is_odd) return {32, 1, 64, 128, {28, 28, 28, 28, 3, 3, 1, 1, 1, 1, 1, 1}};
   return {8, 2, 16, 24, {30, 21, 14, 16, 5, 4, 2, 1, 1, 2, 1, 0}};
 }
 
-/// Prints what the library makes of a graph; returns whether it made a plan.
+/// Makes the library plan a graph and prints the result. Returns whether it made a plan.
 bool is_planned(const char* what, const DnnGraph& graph, const DnnObject& device, DnnExactness exactness) {
   try {
     const DnnPlan plan = graph.plan(nullptr, &device, exactness);
@@ -74,9 +76,9 @@ bool plans_convolutions(const DnnObject& device) {
   return is_good;
 }
 
-/// Heads of 64 inside of a packed projection, as in GPT-2.
+/// Plans attention with heads of 64 inside a packed projection, as in GPT-2. Returns whether all plans were made.
 bool plans_attention(const DnnObject& device) {
-  // These kernels are compiled while they are planned, and the driver takes part.
+  // cuDNN compiles these kernels when it plans them, and needs the driver for that.
   if (!driver().reason.empty()) {
     std::printf("attention: skipped, %s\n", driver().reason.c_str());
     return true;

@@ -1,4 +1,4 @@
-// Tests of Pinned, on the software device (or a GPU with RINGWISE_TEST_GPU=1).
+// Tests pinned host memory and its copies, on the software device (or a GPU with RINGWISE_TEST_GPU=1).
 #include "tensor/cuda/memory/pinned.h"
 
 #include <cstring>
@@ -30,7 +30,7 @@ bool has_pattern(const char* data, size_t bytes) {
   return true;
 }
 
-/// Device memory that holds the pattern.
+/// Returns device memory that holds the pattern of byte_at().
 void* pattern_on_device() {
   void* const data = device().allocate(kBytes);
   Pinned from(device(), kBytes);

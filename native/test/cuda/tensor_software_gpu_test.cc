@@ -1,5 +1,5 @@
-// The blocks of the software device, on which the tests of CUDA kernels rest: threads wait for each other where they
-// say so, and what would hang or be undefined on a GPU is a failed launch.
+// Tests how the software device runs blocks of threads, on which the tests of CUDA kernels depend: threads wait for
+// each other at barriers, and what would hang or be undefined on a GPU makes the launch fail.
 #include "test/software_gpu/blocks.cc"
 
 #include "test/check.h"
@@ -23,7 +23,7 @@ void sum_up(const void*) {
 
 void swap_lanes(const void*) {
   int value = static_cast<int>(threadIdx.x);
-  // Warps take part in different numbers of exchanges.
+  // Each warp makes a different number of exchanges.
   for (unsigned i = 0; i <= threadIdx.x / 32; i++) value = __shfl_xor_sync(0xffffffffu, value, 1 << (i % 5));
   values[threadIdx.x] = value;
 }

@@ -1,4 +1,4 @@
-// Memory that several streams work with, and captured steps, on the software device (or a GPU with
+// Tests memory that several streams use, and captured steps, on the software device (or a GPU with
 // RINGWISE_TEST_GPU=1).
 #include <algorithm>
 #include <cstring>
@@ -50,7 +50,7 @@ Operand dense(const Block& block) {
   return operand;
 }
 
-/// out = a + number
+/// Computes out = a + number on the device.
 void add(const Block& out, const Block& a, double number) {
   Walk walk{};
   walk.rank = 1;
@@ -99,7 +99,7 @@ TEST("memory comes back at once on its own stream, and after an event where anot
   }
   device().synchronize();
   CHECK_EQ(first(out), 4.0f);
-  others.push_back(floats());  // looks for what has come back
+  others.push_back(floats());  // also reclaims memory whose last use has ended
   CHECK_EQ(device().memory().use().pieces, held + others.size() - 1);
 }
 
@@ -166,7 +166,7 @@ TEST("a step runs again and again with the numbers and the memory that are there
   step.end();
   CHECK_EQ(first(total), 0.0f);
   void* place = constant.data;
-  constant = {};  // the step holds it
+  constant = {};  // the step keeps the memory
   for (int run = 1; run <= 5; run++) {
     step.rewind();
     const double now = run;
@@ -201,7 +201,7 @@ TEST("a step keeps shareable memory that its owner has let go, until the step an
     const Block other = shareable_floats(kLarge);
     fill(other, -1);
   }
-  step.reset();  // the last run has not begun
+  step.reset();  // the device may not have begun the last run
   CHECK_EQ(first(out), 13.0f);
   for (int i = 0; i < 3; i++) floats();
   device().empty_caches();

@@ -93,9 +93,10 @@ void after_switch([[maybe_unused]] void* save, [[maybe_unused]] bool is_fiber) {
 #endif
 }
 
-// Switches by the compiler's own jumps: swapcontext would ask the system for the signal mask each time. Callers must
-// not know which registers these functions leave alone (noipa), because what runs in between leaves none. The thread's
-// block is handed on, since thread-local memory of a library takes a call to find.
+// Switches by the compiler's own jumps, because swapcontext would ask the system for the signal mask each time. noipa
+// keeps callers from learning which registers these functions preserve, because the code that runs in between preserves
+// none. The block of this thread is passed as an argument, because finding thread-local memory of a library takes a
+// call.
 [[noreturn, gnu::noipa]] void jump(void** place) { __builtin_longjmp(place, 1); }
 
 [[gnu::noipa]] void to_scheduler(Block& own, State state) {

@@ -1,5 +1,6 @@
-// The functions of tensor/cuda/libraries/cublas_lt.h on the CPU: products as the library defines them, column by
-// column, on the streams of this device (RINGWISE_LIBCUBLASLT).
+// Stands in for cuBLASLt on the CPU (RINGWISE_LIBCUBLASLT): the functions of tensor/cuda/libraries/cublas_lt.h.
+// Matrices are stored column by column, as the library defines it, and products run on the streams of the software
+// device.
 #include <cmath>
 #include <cstdint>
 #include <cstring>
@@ -42,7 +43,7 @@ struct Choice {
   int reserved[4];
 };
 
-/// The rows and columns of a factor, after its transposition.
+/// Return the rows and columns of a factor, after its transposition.
 uint64_t rows_of(const Layout& layout, bool is_turned) { return is_turned ? layout.cols : layout.rows; }
 uint64_t cols_of(const Layout& layout, bool is_turned) { return is_turned ? layout.rows : layout.cols; }
 

@@ -1,6 +1,6 @@
-// The functions of tensor/cuda/libraries/cudnn.h on the CPU (RINGWISE_LIBCUDNN): descriptors are kept as they were
-// described, and running a plan interprets its graph (cudnn_graph.cc). The first engine that is proposed says that its
-// results differ from run to run, and fails.
+// Stands in for cuDNN on the CPU (RINGWISE_LIBCUDNN): the functions of tensor/cuda/libraries/cudnn.h. Descriptors keep
+// the attributes that are set, and cudnn_graph.cc interprets the graph of a plan. The first engine that is proposed
+// declares that its results differ from run to run, and fails.
 #include "test/software_gpu/cudnn.h"
 
 #include <algorithm>
@@ -43,7 +43,7 @@ int get_ints(std::initializer_list<int64_t> values, int64_t most, int64_t* count
   return kSuccess;
 }
 
-/// Calls use(id, whether it is a number of the host) for every tensor that has memory.
+/// Calls use(id, is it a number in host memory) for every tensor that is not virtual.
 template <class Use>
 void for_each_tensor(const DnnDescriptor& object, Use use) {
   if (object.kind == dnn::BACKEND_TENSOR_DESCRIPTOR && !object.values.contains(dnn::ATTR_TENSOR_IS_VIRTUAL)) {
@@ -87,7 +87,7 @@ EXPORT cudnnBackendFinalize(DnnDescriptor* object) {
   try {
     if (object->kind == dnn::BACKEND_OPERATIONGRAPH_DESCRIPTOR && !can_run(*object)) return kNotSupported;
   } catch (const std::exception&) {
-    return kBadParameter;  // something was not set
+    return kBadParameter;  // a required attribute is missing
   }
   return object->is_finished = true, kSuccess;
 }

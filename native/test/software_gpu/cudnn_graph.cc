@@ -31,7 +31,7 @@ struct Array {
   Dims dims, strides;
   char* data;
 
-  /// Dimensions of size 1 have the same element everywhere.
+  /// Returns the address of an element. Dimensions of size 1 are broadcast.
   char* at(const Dims& index) const {
     int64_t offset = 0;
     for (size_t d = 0; d < dims.size(); d++) offset += dims[d] == 1 ? 0 : index[d] * strides[d];
@@ -129,7 +129,7 @@ class Run {
     const Array& to = result == x_at ? x : result == weight_at ? weight : y;
     std::map<Dims, double> sums;
     for_each(to.dims, [&](const Dims& index) { sums[index] = 0; });
-    const int64_t group = y.dims[1] / (x.dims[1] / weight.dims[1]);  // output channels of one
+    const int64_t group = y.dims[1] / (x.dims[1] / weight.dims[1]);  // output channels of one group
     for_each(y.dims, [&](const Dims& at) {
       for_each({weight.dims[1], weight.dims[2], weight.dims[3]}, [&](const Dims& tap) {
         const Dims pixel{at[0], at[1] / group * weight.dims[1] + tap[0],

@@ -1,12 +1,12 @@
-// A CUDA driver whose two devices are the CPU: the functions of base/cuda/cuda_driver.h as a library that takes the
-// place of libcuda.so.1 (RINGWISE_LIBCUDA), and kernels.cc compiled for the CPU behind them. Everything above the
-// driver and every line of the kernels then runs in tests, also under sanitizers, where there is no GPU. What it cannot
-// show: that the kernels are right in parallel, how the real driver behaves, and how fast anything is. What the driver
-// is known to refuse, it refuses: calls without a context, streams and events of another one, recording the default
-// stream, and so on.
+// A CUDA driver for tests, whose two devices are the CPU: a library that takes the place of libcuda.so.1
+// (RINGWISE_LIBCUDA), with the functions of base/cuda/cuda_driver.h and our kernels compiled for the CPU. So all code
+// above the driver and every line of the kernels run in tests where there is no GPU, also under sanitizers. Tests with
+// it do not show that the kernels are right in parallel, how the real driver behaves, or how fast anything is. It
+// refuses what the real driver is known to refuse: calls without a context, streams and events of another context,
+// capturing the default stream, and so on.
 //
-// Memory is filled with ones before it is handed out: floats are NaN, and indices lie outside. When work runs:
-// streams.h.
+// It fills memory with ones before it hands it out, so that floats are NaN and indices are out of range. streams.h says
+// when work runs.
 #include <dlfcn.h>
 
 #include <cstdlib>
@@ -92,7 +92,7 @@ bool is_even(const void* data, size_t bytes) {
   return true;
 }
 
-/// Streams and events belong to the context that they were made in; the default stream is each context's own.
+/// Returns whether the stream belongs to the context of `device`. Each context has a default stream of its own.
 bool is_of(const SoftwareStream* stream, int device) { return (stream ? stream->device : current) == device; }
 
 /// Returns the driver's version. Tests may choose an old one, which does not load images of newer compilers.
@@ -323,7 +323,7 @@ EXPORT cuLaunchKernel(void* kernel, unsigned x, unsigned y, unsigned z, unsigned
     return kInvalidValue;
   }
   if (current >= 0 && !is_of(static_cast<SoftwareStream*>(stream), current)) return kInvalidHandle;
-  // The argument block is read at the launch, like in the driver.
+  // The argument block is read at the launch, as the real driver does.
   std::vector<long double> arguments((static_cast<size_t>(entry->bytes) + sizeof(long double) - 1) /
                                      sizeof(long double));
   std::memcpy(arguments.data(), extra[1], static_cast<size_t>(entry->bytes));

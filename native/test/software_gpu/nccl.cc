@@ -119,7 +119,7 @@ struct Software {
     return false;
   }
 };
-// communicators are pointers to a Handle that is never freed, because work may still refer to it
+// Communicators are pointers to a Handle that is never freed, because work may still refer to it.
 using Handle = std::shared_ptr<Software>;
 
 std::mutex of_all;
@@ -207,7 +207,7 @@ int start(const std::shared_ptr<Batch>& batch) {
   if (!is_recorded(batch->stream)) {
     return submit(batch->stream, [batch, asked = 0]() mutable { return turn(*batch, asked); });
   }
-  // Every run starts with a fresh copy of this.
+  // Each run of the graph gets a copy of this function, and makes its own batch, which keeps how far it has come.
   return submit(batch->stream, [batch, held = std::make_shared<Held>(batch->comm), own = std::shared_ptr<Batch>(),
                                 asked = 0]() mutable {
     if (!own) own = std::make_shared<Batch>(*batch);
@@ -235,8 +235,9 @@ std::shared_ptr<Batch> batch_of(const Handle& comm, SoftwareStream* stream) {
   return batches.emplace_back(std::make_shared<Batch>(Batch{comm, stream, {}, {}}));
 }
 
-/// Marks a non-blocking communicator as busy until its state has been queried a few times. Communicators of one rank
-/// are never busy.
+/// Takes over the calls of the group that has just ended; a call outside of a group is a group of its own. The calls of
+/// a communicator of one rank go on the stream at once. Other communicators become busy, and hand_over() puts their
+/// calls on the stream once the state has been queried a few times. Returns the status of the last communicator.
 int close_batches() {
   int status = kSuccess;
   for (const auto& batch : std::exchange(batches, {})) {
@@ -257,7 +258,7 @@ int close_batches() {
   return status;
 }
 
-/// Puts the collected calls on the stream.
+/// Counts a query of the state. Puts the collected calls on the stream at the last query of kAsked.
 void hand_over(Software& comm) {
   const std::lock_guard lock(comm.of_called);
   if (comm.called.empty() || ++comm.asked < kAsked) return;
@@ -633,6 +634,7 @@ EXPORT ncclScatter(const void* input, void* output, size_t count, int type, int 
 EXPORT softwareNcclExchanges() { return exchanges_so_far; }
 /// Returns the number of groups of calls in this process; a call outside of a group counts as one.
 EXPORT softwareNcclBatches() { return batches_so_far; }
+/// Sets how long an abort takes, in milliseconds.
 EXPORT softwareNcclAbortTakes(int milliseconds) { return abort_takes_ms = milliseconds; }
 /// Sets whether communicators stay busy with all later calls.
 EXPORT softwareNcclStall(int stalls) { return is_stalled = stalls != 0; }

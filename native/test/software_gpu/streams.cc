@@ -53,8 +53,8 @@ int finish(SoftwareStream* stream, uint64_t position) {
   }
 }
 
-/// Refuses waits during a capture, which invalidate the graph. An event that was recorded in a capture cannot be
-/// queried.
+/// Returns the status of a call that waits during a capture, and marks the graph as invalid. After the capture, an
+/// event that was recorded in it cannot be queried either.
 int refused(Capture& capture, int status = kCaptureUnsupported) {
   if (capture.is_over) return kCapturedEvent;
   capture.is_invalid = true;

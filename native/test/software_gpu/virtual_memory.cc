@@ -64,7 +64,7 @@ int checked(const AllocationProperties& wanted) {
   return kSuccess;
 }
 
-/// Returns the range of `map` that contains these bytes, or its end.
+/// Returns the range of `ranges` that contains these bytes, or the end of `ranges`.
 template <class Ranges, class Size>
 auto range_of(Ranges& ranges, Address address, size_t bytes, const Size& size_of) {
   auto found = ranges.upper_bound(address);
@@ -171,7 +171,7 @@ EXPORT cuMemSetAccess(Address address, size_t bytes, const MemoryAccess* wanted,
   const auto found = mappings.find(address);
   if (found == mappings.end() || found->second.bytes != bytes || count != 1) return kInvalidValue;
   if (wanted->location.type != 1 || wanted->flags != 3) return kInvalidValue;
-  // devices cannot access each other's memory
+  // Devices cannot access each other's memory.
   if (wanted->location.id != found->second.memory->device) return kInvalidDevice;
   void* const mapped =
       mmap(pointer(address), bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, found->second.memory->file, 0);
@@ -197,7 +197,7 @@ EXPORT softwareDriverRefuses(int handle_types) {
   const std::lock_guard lock(mutex);
   return refused_types = handle_types, kSuccess;
 }
-/// For tests: return the number of allocations, and of address ranges, that have not been freed.
+/// For tests: returns the number of mappings, and sets `ranges` to the number of reserved address ranges.
 EXPORT softwareDriverMappings(int* ranges) {
   const std::lock_guard lock(mutex);
   *ranges = static_cast<int>(reservations.size());
