@@ -1,4 +1,4 @@
-/* What the tests of the C ABI send, what should arrive, and how a call of either form ends. */
+/* Data that the tests of the C ABI send and expect, and how a call of a verb ends in each of its forms. */
 #ifndef RINGWISE_TEST_C_API_CALLS_H
 #define RINGWISE_TEST_C_API_CALLS_H
 
@@ -6,7 +6,7 @@
 
 #include "c_api_ranks.h"
 
-/* What rank `rank` contributes at `index`. */
+/* Returns the element that rank `rank` contributes at `index`. */
 static inline float input_at(int rank, size_t index) { return (float)((index * 7 + (size_t)rank * 5) % 13); }
 
 static inline float* input_of(int rank, size_t first, size_t count) {
@@ -22,7 +22,7 @@ static inline float sum_at(int size, size_t index) {
   return sum;
 }
 
-/* How many elements differ from input_at(rank, first…), or from sum_at when `rank` is -1. */
+/* Returns how many elements differ from input_at(rank, first…), or from sum_at(size, first…) if `rank` is -1. */
 static inline size_t wrong(const float* data, int rank, int size, size_t first, size_t count) {
   size_t differences = 0;
   for (size_t i = 0; i < count; ++i) {
@@ -31,7 +31,8 @@ static inline size_t wrong(const float* data, int rank, int size, size_t first, 
   return differences;
 }
 
-/* Ends a call of either form: `form` 0 blocks, 1 waits, 2 asks until it has ended. */
+/* Ends a call in one of its forms: `form` 0 has blocked, 1 waits for the operation, 2 asks until it has ended. Returns
+ * the status. */
 static inline int finish(ringwise_group* group, int status, int form, ringwise_operation operation) {
   if (form == 0 || status != RINGWISE_OK) return status;
   if (form == 1) return ringwise_wait(group, operation);
@@ -40,7 +41,7 @@ static inline int finish(ringwise_group* group, int status, int form, ringwise_o
 }
 
 #define FORMS(form) for (int form = 0; form < 3; ++form)
-/* `call` is a call of a verb whose last argument is `operation`. */
+/* Checks that a call of a verb ends well. `call` must have `operation` as its last argument. */
 #define FINISHED(group, form, call)                                         \
   do {                                                                      \
     ringwise_operation id_ = 0, *const operation = form == 0 ? NULL : &id_; \

@@ -1,5 +1,5 @@
-/* What goes wrong, through the C ABI: refused arguments, ranks that disagree, die, are late, abort or close, and groups
- * that never come to be. */
+/* Tests failures through the C ABI: refused arguments, groups that cannot be created, and ranks that disagree, die, are
+ * late, abort or close. */
 #define _GNU_SOURCE /* unshare */
 #include <pthread.h>
 #include <sched.h>
@@ -10,7 +10,7 @@ enum { SOON_MS = 5000, F32 = RINGWISE_FLOAT32, SUM = RINGWISE_SUM };
 
 static void pause_ms(int ms) { poll(NULL, 0, ms); }
 
-/* All that the failed group says from now on. */
+/* Checks all that a failed group reports from now on. */
 static void check_failed(ringwise_group* group, int status, const char* text, int ranks, const int32_t* expected) {
   float x = 0;
   ringwise_operation operation;
@@ -24,7 +24,7 @@ static void check_failed(ringwise_group* group, int status, const char* text, in
   CHECK(memcmp(about, expected, (size_t)ranks * sizeof *about) == 0);
 }
 
-/* -------------------------------------------------------------------------------------------- for this call only */
+/* --------------------------------------------------------------------------------------------- failures of one call */
 
 static void refused_body(struct rank* self) {
   ringwise_group* group = join(self, 0);
@@ -72,7 +72,7 @@ static void refused_body(struct rank* self) {
   CHECK(ringwise_barrier(NULL, NULL) == RINGWISE_INVALID);
   CHECK(ringwise_failed_ranks(group, NULL, 0) == 0);
 
-  /* The group goes on, and nobody has lost count. */
+  /* The group still works, because refused calls have no number in its sequence on any rank. */
   CHECK_OK(group, ringwise_all_gather(group, a, b, mine, counts, F32, id));
   CHECK_OK(group, ringwise_wait(group, operation));
   CHECK(b[0] == 1 && b[1] == 2 && b[2] == 3 && b[3] == 1);
@@ -95,7 +95,7 @@ static void error_text_body(struct rank* self) {
   leave(group);
 }
 
-/* ------------------------------------------------------------------------------------------- for the whole group */
+/* -------------------------------------------------------------------------------------- failures of the whole group */
 
 static void mismatch_body(struct rank* self) {
   ringwise_group* group = join(self, 0);
@@ -144,7 +144,7 @@ static void late_body(struct rank* self) {
   const int32_t two[] = {2};
   if (self->rank == 2) {
     float never = 0;
-    while (ringwise_failed_ranks(group, NULL, 0) == 0) { /* until the others have given up */
+    while (ringwise_failed_ranks(group, NULL, 0) == 0) { /* until the other ranks have given up */
       ringwise_operation operation;
       pause_ms(50);
       CHECK_OK(group, ringwise_recv(group, &never, 1, F32, 0, 3, NULL, &operation));
@@ -180,12 +180,12 @@ static void abort_body(struct rank* self) {
 }
 
 static void* abort_soon(void* group) {
-  pause_ms(200); /* by now the other thread most likely waits; it is right either way */
+  pause_ms(200); /* by now the other thread most likely waits; the result must be the same if it does not */
   CHECK_OK(group, ringwise_group_abort(group, "the watchdog has had enough"));
   return NULL;
 }
 
-/* By another thread, while this one waits. */
+/* Another thread aborts the group while this one waits. */
 static void watchdog_body(struct rank* self) {
   ringwise_group* group = join(self, 20000);
   const int64_t start = now_ms();
@@ -226,7 +226,7 @@ static void close_body(struct rank* self) {
   ringwise_operation pending, other;
   CHECK_OK(group, ringwise_all_reduce(group, &x, 1, F32, SUM, 1, &pending));
   if (self->rank == 1) {
-    CHECK_OK(group, ringwise_group_close(group)); /* ends what is pending first */
+    CHECK_OK(group, ringwise_group_close(group)); /* ends the pending operations first */
     CHECK_OK(group, ringwise_test(group, pending));
     CHECK(x == 2);
     CHECK_STATUS(group, ringwise_barrier(group, NULL), RINGWISE_CLOSED);
@@ -241,7 +241,7 @@ static void close_body(struct rank* self) {
   ringwise_group_destroy(group);
 }
 
-/* ------------------------------------------------------------------------------------------- groups that never are */
+/* ------------------------------------------------------------------------------------ groups that cannot be created */
 
 static int no_exchange(void* user, const void* mine, size_t bytes, void* all) {
   (void)user, (void)mine, (void)bytes, (void)all;
@@ -298,7 +298,7 @@ static void bad_options_body(struct rank* self) {
   ringwise_group_destroy(NULL);
 }
 
-/* Takes part in the exchange, and goes no further. */
+/* An exchange callback that takes part in the exchange and then fails. */
 static int exchange_and_give_up(void* user, const void* mine, size_t bytes, void* all) {
   exchange_by_parent(user, mine, bytes, all);
   return -1;
@@ -313,7 +313,8 @@ static void absent_body(struct rank* self) {
   CHECK(now_ms() - start < SOON_MS);
 }
 
-/* Ranks that cannot reach each other, because one of two hosts listens where only itself can. */
+/* Moves this process to a network of its own, as if it were on another host. Returns whether that succeeded. Ranks 0
+ * and 1 then cannot reach each other, because rank 0 listens on an address of its own host. */
 static int on_own_host(void) { return unshare(CLONE_NEWNET) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWNET) == 0; }
 
 static void unreachable_body(struct rank* self) {

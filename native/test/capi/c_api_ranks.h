@@ -1,5 +1,5 @@
-/* Runs the ranks of a group as processes, for the test of the C ABI. The parent carries the blobs between them; it and
- * every rank end by an alarm at the latest. */
+/* Runs the ranks of a group as processes, for the tests of the C ABI. The parent carries the blobs between the ranks.
+ * An alarm ends the parent and every rank that hangs. */
 #ifndef RINGWISE_TEST_C_API_RANKS_H
 #define RINGWISE_TEST_C_API_RANKS_H
 
@@ -20,7 +20,7 @@ enum { MAX_RANKS = 4, CASE_SECONDS = 60 };
 
 static int failures;
 static const char* case_name = "";
-static int my_rank = -1; /* of this process; -1 in the parent */
+static int my_rank = -1; /* rank of this process; -1 in the parent */
 
 #define CHECK(condition)                                                                                 \
   do {                                                                                                   \
@@ -30,7 +30,7 @@ static int my_rank = -1; /* of this process; -1 in the parent */
     }                                                                                                    \
   } while (0)
 
-/* Checks a status, and shows the group's sentence when it is another. */
+/* Checks a status, and prints the group's error if the status differs. */
 #define CHECK_STATUS(group, expression, expected)                                                                 \
   do {                                                                                                            \
     const int status_ = (expression);                                                                             \
@@ -50,7 +50,7 @@ static inline int64_t now_ms(void) {
   return (int64_t)time.tv_sec * 1000 + time.tv_nsec / 1000000;
 }
 
-/* Whether the group's last sentence contains `part`. */
+/* Returns whether the group's last error contains `part`, and prints the error if it does not. */
 static inline int error_has(const ringwise_group* group, const char* part) {
   char text[2048];
   ringwise_error(group, text, sizeof text);
@@ -75,10 +75,10 @@ static inline int move_all(int fd, void* data, size_t bytes, int writes) {
 struct rank {
   int rank;
   int size;
-  int fd; /* to the parent */
+  int fd; /* socket to the parent */
 };
 
-/* The exchange callback. `user` is a struct rank. */
+/* The exchange callback, by way of the parent. `user` is a struct rank. */
 static inline int exchange_by_parent(void* user, const void* mine, size_t bytes, void* all) {
   const struct rank* self = user;
   char* blob = malloc(bytes);
@@ -106,14 +106,14 @@ static inline ringwise_group* join(struct rank* self, int64_t timeout_ms) {
   return group;
 }
 
-/* Says goodbye when all are through. */
+/* Closes the group once all ranks have come here. */
 static inline void leave(ringwise_group* group) {
   CHECK_OK(group, ringwise_barrier(group, NULL));
   CHECK_OK(group, ringwise_group_close(group));
   ringwise_group_destroy(group);
 }
 
-/* Carries the blobs of `size` ranks once for every group that they create, until the ranks have ended. */
+/* Carries the blobs of `size` ranks, once for every group that they create, until a rank has ended. */
 static inline void carry(const int* fds, int size) {
   for (;;) {
     char* all = NULL;
@@ -132,11 +132,11 @@ static inline void carry(const int* fds, int size) {
     free(all);
     if (ended > 0) break;
   }
-  for (int r = 0; r < size; ++r) close(fds[r]); /* whoever still waits for blobs hears of it */
+  for (int r = 0; r < size; ++r) close(fds[r]); /* a rank that still waits for blobs then gets an error */
 }
 
-/* Runs `body` in `size` processes.
- * Those whose bit is in `killed` are to end by SIGKILL, the others without a failure. */
+/* Runs `body` in `size` processes. Ranks whose bit is set in `killed` must end by SIGKILL, and the others without a
+ * failure. */
 static inline void run_ranks(const char* name, int size, unsigned killed, void (*body)(struct rank* self)) {
   int fds[MAX_RANKS];
   pid_t pids[MAX_RANKS];

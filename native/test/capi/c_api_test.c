@@ -1,4 +1,4 @@
-/* The C ABI as a C11 program sees it: its version, messages, threads, memory, and several groups in a process. */
+/* Tests the C ABI from a C11 program: its version, messages, threads, memory, and several groups in a process. */
 #define _POSIX_C_SOURCE 200809L
 #include <pthread.h>
 
@@ -13,7 +13,7 @@ static void messages_body(struct rank* self) {
   ringwise_operation sending, receiving;
   int32_t source = -7;
 
-  /* Round the ring at once, which blocking calls could not. */
+  /* All ranks send around the ring at once. Blocking calls could not do that. */
   CHECK_OK(group, ringwise_send(group, out, n, f32, next, 0, &sending));
   CHECK_OK(group, ringwise_recv(group, in, n, f32, previous, 0, &source, &receiving));
   CHECK(source == -7);
@@ -22,7 +22,7 @@ static void messages_body(struct rank* self) {
   CHECK(source == previous);
   CHECK(wrong(in, previous, size, 0, n) == 0);
 
-  /* Blocking; the second tag is received first. */
+  /* Blocking messages. The message that is sent second is received first, by its tag. */
   if (rank == 0) {
     CHECK_OK(group, ringwise_send(group, out, 10, f32, 1, 5, NULL));
     CHECK_OK(group, ringwise_send(group, out + 1, 20, f32, 1, 2147483647, NULL));
@@ -33,7 +33,7 @@ static void messages_body(struct rank* self) {
     CHECK(wrong(in, 0, size, 0, 10) == 0 && source == 0);
   }
 
-  /* From any rank, beside collectives. */
+  /* Receives from any rank, between collectives. */
   if (rank == 0) {
     int seen[MAX_RANKS] = {0};
     for (int i = 1; i < size; ++i) {
@@ -57,8 +57,8 @@ struct thread {
   int peer, tag;
 };
 
-/* Sends and receives numbers in turns with the thread of the same tag on the other rank. It must not block: the others
- * need the group as well. */
+/* Sends numbers to the thread of the same tag on the other rank, and receives its numbers. It must not block, because
+ * the other threads need the group too. */
 static void* converse(void* argument) {
   const struct thread* thread = argument;
   const int peer = thread->peer, tag = thread->tag;
@@ -86,14 +86,15 @@ static void threads_body(struct rank* self) {
   }
   for (int i = 0; i < 50; ++i) {
     int64_t sum = self->rank;
-    CHECK_OK(group, ringwise_all_reduce(group, &sum, 1, RINGWISE_INT64, RINGWISE_SUM, 1, NULL)); /* needs nobody else */
+    /* This call blocks, but ends without the other threads. */
+    CHECK_OK(group, ringwise_all_reduce(group, &sum, 1, RINGWISE_INT64, RINGWISE_SUM, 1, NULL));
     CHECK(sum == 1);
   }
   for (int t = 0; t < THREADS; ++t) pthread_join(ids[t], NULL);
   leave(group);
 }
 
-/* Buffers that the library gives, which the ranks of a host work on in place. */
+/* Tests buffers from the library, which the ranks of a host access in place. */
 static void alloc_body(struct rank* self) {
   ringwise_group* group = join(self, 0);
   enum { N = 300001 };
@@ -113,18 +114,18 @@ static void alloc_body(struct rank* self) {
     CHECK(wrong(a, -1, self->size, 0, N) == 0);
     CHECK_OK(group, ringwise_free(group, b));
     CHECK_STATUS(group, ringwise_free(group, b), RINGWISE_INVALID);
-    if (round > 0) CHECK_OK(group, ringwise_free(group, a)); /* the first goes with the group */
+    if (round > 0) CHECK_OK(group, ringwise_free(group, a)); /* the first buffer is freed with the group */
   }
   void* nothing = NULL;
   CHECK_STATUS(group, ringwise_alloc(group, SIZE_MAX, &nothing), RINGWISE_NO_MEMORY);
-  /* More than the host has; for a group of one it is the allocator of the C library that says so, in its own way. */
+  /* More memory than the host has. In a group of one rank, the C library's allocator reports that in its own way. */
   if (self->size > 1) CHECK_STATUS(group, ringwise_alloc(group, SIZE_MAX / 4, &nothing), RINGWISE_NO_MEMORY);
   CHECK(nothing == NULL);
   CHECK_OK(group, ringwise_free(group, NULL));
   leave(group);
 }
 
-/* Many groups in one process, alive at once; many operations under way in each. */
+/* Tests several groups in one process at the same time, with many pending operations in each. */
 static void groups_body(struct rank* self) {
   enum { GROUPS = 3, OPERATIONS = 50 };
   ringwise_group* groups[GROUPS];

@@ -1,4 +1,4 @@
-/* Buffers of any dtype, filled with small whole numbers, for the test of the C ABI. */
+/* Writes and reads small whole numbers in buffers of any dtype, for the tests of the C ABI. */
 #ifndef RINGWISE_TEST_C_API_VALUES_H
 #define RINGWISE_TEST_C_API_VALUES_H
 
@@ -14,7 +14,8 @@ static inline size_t bytes_of(int dtype) {
   return sizes[dtype];
 }
 
-/* float16 from the bits of a float32 that it holds exactly, neither subnormal nor infinite; and back. */
+/* Convert the bits of a float32 to float16, and back. float16 must hold the number exactly, and it must be neither
+ * subnormal nor infinite. */
 static inline uint16_t half_of(uint32_t bits) {
   return bits << 1 == 0 ? 0 : (uint16_t)(bits >> 16 & 0x8000u) | (uint16_t)((bits >> 13) - ((127 - 15) << 10));
 }
@@ -22,7 +23,7 @@ static inline uint32_t float_of(uint16_t half) {
   return half == 0 ? 0 : (uint32_t)(half & 0x8000u) << 16 | (((uint32_t)(half & 0x7fffu) + ((127 - 15) << 10)) << 13);
 }
 
-/* The same for a float of 8 bits, of which `fraction` bits are behind the point. */
+/* Convert the bits of a float32 to a float of 8 bits with `fraction` bits of mantissa, and back, for such numbers. */
 static inline uint8_t eighth_of(uint32_t bits, int fraction) {
   const int bias = (1 << (6 - fraction)) - 1;
   return bits << 1 == 0 ? 0

@@ -1,4 +1,4 @@
-/* Every collective through the C ABI, in both forms, and every dtype with every reduction. */
+/* Tests every collective through the C ABI, blocking and not, and every dtype with every reduction. */
 #define _POSIX_C_SOURCE 200809L
 #include "c_api_calls.h"
 #include "c_api_values.h"
@@ -37,7 +37,7 @@ static void in_place_verbs(ringwise_group* group, struct rank* self, int form) {
   FINISHED(group, form, ringwise_barrier(group, operation));
 }
 
-/* Parts of `n` elements, or of different lengths around it. Part r begins at the sum of those before it. */
+/* Sets `counts` to `n` for each rank, or to different numbers around `n`. Returns where the part of `rank` begins. */
 static size_t part(size_t* counts, int size, size_t n, int uneven, int rank) {
   size_t begin = 0;
   for (int r = 0; r < size; ++r) {
@@ -98,7 +98,7 @@ static void all_to_all(ringwise_group* group, struct rank* self, int form, int u
                                  f32, operation));
     size_t at = 0;
     for (int r = 0; r < size; ++r) {
-      size_t first = 0; /* where rank r's input begins that belongs here */
+      size_t first = 0; /* where the input of rank r for this rank begins */
       for (int before = 0; before < rank; ++before) first += uneven ? n / 4 + (size_t)(r * size + before) : n;
       CHECK(wrong(output + at, r, size, first, receives[r]) == 0);
       at += receives[r];
@@ -121,12 +121,12 @@ static void verbs_body(struct rank* self) {
 }
 
 static double value_of(int dtype, int rank, size_t index) {
-  /* Two bits of fraction hold neither 9 nor 13: all ranks have 1, or all have 2. */
+  /* float8_e5m2 has two bits of mantissa and cannot hold 9 or 13, so all ranks have 1, or all have 2. */
   const size_t number = dtype == RINGWISE_FLOAT8_E5M2 ? index % 2 : index + (size_t)rank;
   return dtype == RINGWISE_BOOL ? (double)(number % 2) : 1 + (double)(number % 3);
 }
 
-/* All ranks' values at `index`, reduced; -1 where the pair is not defined. */
+/* Returns the reduction of the values of all ranks at `index`; -1 if `op` is not defined for the dtype. */
 static double reduced(int dtype, int op, int size, size_t index) {
   const int floating = dtype <= RINGWISE_BFLOAT16 || dtype >= RINGWISE_FLOAT8_E4M3FN, is_bool = dtype == RINGWISE_BOOL;
   double result = 0;
@@ -134,7 +134,7 @@ static double reduced(int dtype, int op, int size, size_t index) {
     const double x = value_of(dtype, r, index);
     const int64_t a = (int64_t)result, b = (int64_t)x;
     if (r == 0)
-      result = x; /* whose factor is 1 */
+      result = x; /* the factor of rank 0 is 1 */
     else if (op == RINGWISE_SUM || op == RINGWISE_AVG)
       result += x;
     else if (op == RINGWISE_PREMUL_SUM)
@@ -163,7 +163,7 @@ static void types_body(struct rank* self) {
   enum { N = 65 };
   for (int dtype = 0; dtype < DTYPES; ++dtype) {
     for (int op = 0; op < REDUCE_OPS; ++op) {
-      double data[N]; /* room for any dtype */
+      double data[N]; /* large enough for any dtype */
       for (size_t i = 0; i < N; ++i) put(data, i, dtype, value_of(dtype, self->rank, i));
       const int status = ringwise_all_reduce(group, data, N, dtype, op, self->rank + 1, NULL);
       if (reduced(dtype, op, self->size, 0) < 0) {

@@ -1,5 +1,5 @@
-// Tests of DeviceLane on the software driver (software_gpu/), whose work runs as late as possible, so code that lacks a
-// necessary wait reads data that are not written yet.
+// Tests DeviceLane on the software driver (software_gpu/). The driver runs work as late as possible, so code that lacks
+// a necessary wait reads data that are not written yet.
 #include "coll/device/device_lane.h"
 
 #include <atomic>
@@ -24,7 +24,7 @@ namespace {
 constexpr size_t kSlotBytes = 4096, kSlots = 3;
 constexpr size_t kFloats = kSlotBytes / sizeof(float);
 
-/// Makes the context of a device this thread's own.
+/// Makes the context of a device current on this thread.
 void enter(int device) {
   cuda::Context context = nullptr;
   cuda::check(driver().cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
@@ -45,7 +45,7 @@ class Caller {
   }
   Caller(const Caller&) = delete;
 
-  /// On the stream, which has not come there when this returns.
+  /// Puts a write on the stream. Returns before the stream has run it.
   void write(float value) {
     const std::vector<float>& from = sent_.emplace_back(count_, value);
     cuda::check(driver().cuMemcpyHtoDAsync_v2(address_, from.data(), count_ * sizeof(float), stream),
@@ -65,7 +65,7 @@ class Caller {
  private:
   size_t count_;
   cuda::DevicePointer address_ = 0;
-  std::deque<std::vector<float>> sent_;  // stay in place until the stream has read them
+  std::deque<std::vector<float>> sent_;  // kept in place until the stream has read it
 };
 
 struct Host {
@@ -95,7 +95,7 @@ TEST("pieces come down after what the stream was given, and it reads what has go
     size_t down = 0;
     const auto send_down = [&] {
       lane->begin(down % kSlots);
-      // In two parts, as of an operation with several buffers.
+      // Copy the piece in two parts, like an operation with several buffers.
       lane->down(down % kSlots, 0, caller.at(down), kSlotBytes / 4);
       lane->down(down % kSlots, kSlotBytes / 4, caller.at(down) + kSlotBytes / 4, kSlotBytes * 3 / 4);
       lane->land(down % kSlots, &count_up, &landed);
@@ -104,7 +104,7 @@ TEST("pieces come down after what the stream was given, and it reads what has go
     while (down < kSlots) send_down();
     for (size_t piece = 0; piece < 8; ++piece) {
       const size_t slot = piece % kSlots;
-      // The data are there both after await_landing() and after the callback.
+      // The data must be in the slot both after await_landing() and after the callback.
       if (round % 2 == 0)
         lane->await_landing(slot);
       else
@@ -210,7 +210,7 @@ TEST("memory is registered as long as its lane is there; a second lane does with
     CHECK_EQ(host.slot(1)[kFloats - 1], 5.0f);
     wait_for(landed, 1);
   }
-  CHECK(!host.open()->is_registered());  // the second has left the first one's alone
+  CHECK(!host.open()->is_registered());  // the second lane did not unregister the memory of the first
   first.reset();
   CHECK(host.open()->is_registered());
 }

@@ -1,5 +1,5 @@
-// The declarations of coll/nccl/library.h against the vendor's, where nccl.h is installed, and against the library,
-// where it is found: its functions are there, and it answers without a device.
+// Compares the declarations of coll/nccl/library.h with the vendor's if nccl.h is installed. If the library is found,
+// also checks that it has all functions, and that it answers without a device.
 #include <cstddef>
 #include <cstdio>
 

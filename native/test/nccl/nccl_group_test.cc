@@ -1,5 +1,5 @@
-// Tests of NcclGroup with two ranks in this process, on the software driver and libnccl (software_gpu/): results,
-// failures and their causes.
+// Tests NcclGroup with two ranks in this process, on the software driver and the software libnccl (software_gpu/):
+// results, failures and their causes.
 #include "coll/nccl/group.h"
 
 #include <atomic>
@@ -26,7 +26,7 @@ using nccl::NcclGroup;
 
 namespace {
 
-constexpr size_t kCount = 5000;  // more than the library moves at once
+constexpr size_t kCount = 5000;  // more than the software libnccl moves at once
 constexpr int64_t kLong = 20'000 * kMillisecond;
 
 /// Returns a function of the software library that NCCL does not have.
@@ -36,7 +36,7 @@ Function* extra(const char* name) {
 }
 int batches() { return extra<int()>("softwareNcclBatches")(); }
 
-/// Floats on a device, which is the CPU.
+/// Floats on a device. The device is the CPU, so the test accesses them directly.
 class Floats {
  public:
   Floats(int device, float value, size_t count = kCount) : count_(count) {
@@ -72,7 +72,7 @@ class Floats {
   cuda::DevicePointer address_ = 0;
 };
 
-/// A rank, and the host group that would explain its failures.
+/// A rank, and the part of its host group that explains failures.
 struct Rank {
   explicit Rank(int rank, int size = 2) : group(rank, size, rank % 2, [this] { return cause(); }, [this] { ++news; }) {}
 
@@ -84,7 +84,7 @@ struct Rank {
     const std::lock_guard lock(mutex);
     explanation = std::make_shared<const Failure>(std::move(failure));
   }
-  /// Waits for `id` and takes what has ended; its failure.
+  /// Waits until operation `id` has ended. Returns its failure, or null if it ended well.
   std::shared_ptr<const Failure> end_of(uint64_t id) {
     group.wait(id);
     std::vector<Ended> some;
@@ -113,7 +113,7 @@ struct Pair {
   Rank zero{0}, one{1};
 };
 
-/// After all that, the device and the library still work.
+/// Checks that the device and the library still work after a failure.
 void check_new_pair() {
   Pair pair;
   Floats a(0, 1), b(1, 2);
@@ -144,7 +144,8 @@ TEST("two ranks reduce on their devices: started before they are connected, awai
   CHECK(a.are(3) && b.are(3));
 }
 
-/// Gathers, scatters and exchanges among two ranks, in parts that are all as long and in others that need not be.
+/// Gathers, scatters and exchanges between two ranks, in even parts and in parts whose sizes are given. `calls_of_even`
+/// is the expected number of calls of NCCL's own functions for even parts.
 void check_exchanges(int calls_of_even) {
   const auto exchanges = extra<int()>("softwareNcclExchanges");
   Pair pair;
@@ -195,7 +196,7 @@ TEST("operations that no thread waits for end by themselves, and their owners ar
   const int zero_before = pair.zero.news, one_before = pair.one.news;
   pair.zero.group.start(a.all_reduce(), nullptr);
   pair.one.group.start(b.all_reduce(), nullptr);
-  // Both, since the memory of both is freed at the end of this test.
+  // Wait for both ranks, because the end of this test frees the memory of both.
   const auto are_told = [&] { return pair.zero.news > zero_before && pair.one.news > one_before; };
   for (const int64_t begin = now_ns(); !are_told() && since_ms(begin) < 10'000;) std::this_thread::yield();
   CHECK(are_told());
@@ -237,7 +238,8 @@ TEST("memory is registered between the operations before and after, and let go w
     Pair pair;
     Rank &zero = pair.zero, &one = pair.one;
     Floats a(0, 1), b(1, 2);
-    // One rank is ahead of its stream, the other one waits in between: still both call with the same registered.
+    // Rank 0 queues all operations ahead of its stream, and rank 1 waits for each. Still both ranks must call NCCL with
+    // the same memory registered.
     zero.group.hold();
     std::vector<uint64_t> of_zero{zero.group.start(a.all_reduce(), nullptr)};
     const uint64_t at_zero = zero.group.register_buffer(a.data(), kCount * sizeof(float));
@@ -249,7 +251,7 @@ TEST("memory is registered between the operations before and after, and let go w
     const uint64_t at_one = one.group.register_buffer(b.data(), kCount * sizeof(float));
     CHECK(one.end_of(one.group.start(b.all_reduce(ReduceOp::Avg), nullptr)) == nullptr);
     CHECK(one.end_of(one.group.deregister_buffer(at_one)) == nullptr);
-    CHECK(one.end_of(one.group.deregister_buffer(at_one)) == nullptr);  // once more
+    CHECK(one.end_of(one.group.deregister_buffer(at_one)) == nullptr);  // a second time
     CHECK(one.end_of(one.group.start(b.all_reduce(), nullptr)) == nullptr);
     for (const uint64_t each : of_zero) CHECK(zero.end_of(each) == nullptr);
     CHECK(a.are(6) && b.are(6));
@@ -270,7 +272,8 @@ TEST("memory is registered between the operations before and after, and let go w
     CHECK(one.end_of(leaving) == nullptr);
     CHECK_EQ(registrations().second, before.second);
   }
-  // The software library notices memory that goes before its registration does, and ranks that differ.
+  // The software library notices memory that is freed before its registration ends, and ranks of which only one has
+  // registered its memory.
   {
     Pair pair;
     Floats a(0, 1), b(1, 2);
@@ -318,7 +321,7 @@ TEST("a rank that does not come is late at the deadline, after the host group ha
     CHECK(ended.failure != nullptr && ended.failure->code == FailureCode::Timeout);
     CHECK(ended.failure != nullptr && ended.failure->text.find("within 100 ms") != std::string::npos);
     CHECK(since_ms(begin) >= 600);
-    // Everything later fails with the same, at once.
+    // All later operations fail at once with the same failure.
     CHECK(pair.zero.group.run(a.all_reduce(), nullptr).failure == ended.failure);
     CHECK(pair.zero.end_of(pair.zero.group.close()) == nullptr);
   }
@@ -406,7 +409,7 @@ TEST("ranks that do not meet give up at the deadline") {
 }
 
 TEST("close() waits for what is pending; a group that goes without it takes what can never end along") {
-  Floats a(0, 1), b(1, 2);  // to give memory back, the device waits for all that is pending
+  Floats a(0, 1), b(1, 2);  // freed after the pair, because freeing waits for all pending work of the device
   Pair pair;
   pair.zero.group.start(a.all_reduce(), nullptr);
   const uint64_t closed = pair.zero.group.close();
@@ -429,7 +432,7 @@ TEST("there is no such device") {
 
 }  // namespace
 
-/// A stream of a device, and a graph that is captured on it.
+/// A stream of a device, and the graph that is captured on it. The constructor begins the capture.
 class Recorder {
  public:
   explicit Recorder(int device) {
@@ -444,7 +447,7 @@ class Recorder {
   }
   Recorder(const Recorder&) = delete;
 
-  /// Ends the capture; returns the driver's status.
+  /// Ends the capture and instantiates the graph. Returns the driver's status.
   int end() {
     cuda::Graph graph = nullptr;
     const int status = cuda::driver().cuStreamEndCapture(stream, &graph);
@@ -505,7 +508,7 @@ TEST("operations are part of a graph: every run is one, in order with the others
   CHECK(after.are(6) && other.are(6));
   CHECK(pair.zero.end_of(zeros) == nullptr && pair.one.end_of(ones) == nullptr);
   CHECK(a.are(12) && b.are(12));
-  // NCCL's goodbye is over once the graphs have gone.
+  // close() can end, because NCCL's communicators are destroyed once the graphs are.
   first.drop();
   second.drop();
   const uint64_t bye = pair.zero.group.close(), bye_too = pair.one.group.close();
