@@ -1,6 +1,6 @@
 /* Tests failures through the C ABI: refused arguments, groups that cannot be created, and ranks that disagree, die, are
  * late, abort or close. */
-#define _GNU_SOURCE /* unshare */
+#define _GNU_SOURCE /* for unshare */
 #include <pthread.h>
 #include <sched.h>
 
@@ -125,7 +125,7 @@ static void killed_body(struct rank* self) {
   ringwise_group_destroy(group);
 }
 
-/* A rank that a blocking call waits for is killed while it computes. */
+/* A rank is killed while blocking calls of the other ranks wait for it. */
 static void killed_later_body(struct rank* self) {
   ringwise_group* group = join(self, 0);
   CHECK_OK(group, ringwise_barrier(group, NULL));

@@ -71,7 +71,7 @@ static inline int move_all(int fd, void* data, size_t bytes, int writes) {
   return 0;
 }
 
-/* One process of a case. */
+/* A rank of a test case, which is one process. */
 struct rank {
   int rank;
   int size;

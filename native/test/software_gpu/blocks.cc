@@ -1,3 +1,4 @@
+// Runs the threads of a block as fibers that switch on the calling thread, or one after another if they never wait.
 #include "test/software_gpu/blocks.h"
 
 #include <sys/mman.h>
@@ -33,7 +34,7 @@ class Stack {
   }
   ~Stack() {
 #if defined(__SANITIZE_ADDRESS__)
-    __asan_unpoison_memory_region(base_, page_ + kStackBytes);  // abandoned frames have poisoned it
+    __asan_unpoison_memory_region(base_, page_ + kStackBytes);  // frames of abandoned fibers have poisoned it
 #endif
     munmap(base_, page_ + kStackBytes);
   }
@@ -49,14 +50,15 @@ class Stack {
 enum class State { Ready, AtWarp, AtBlock, Done };
 
 struct Fiber {
-  ucontext_t context;  // start of the fiber
+  ucontext_t context;  // where the fiber starts
   void* place[5];      // where the fiber continues
   Stack stack;
   bool is_started = false;
   State state = State::Ready;
 };
 
-/// The values that the threads of a warp exchange: two each, because the fastest thread may be one exchange ahead.
+/// The values that the threads of a warp exchange. There are two sets, because the fastest thread may be one exchange
+/// ahead.
 struct Exchange {
   char values[2][kWarp][8];
 };
@@ -65,7 +67,7 @@ struct Block {
   Body body = nullptr;
   const void* arguments = nullptr;
   bool waits = false;
-  std::vector<Fiber> fibers;  // reused by all blocks
+  std::vector<Fiber> fibers;  // kept for later blocks
   std::vector<Exchange> exchanges;
   std::vector<unsigned> turns;  // exchanges that each thread has taken part in
   void* scheduler[5];           // where the scheduler continues
@@ -78,7 +80,7 @@ thread_local Block block;
 /// Thrown when a thread waits in a kernel that is declared without waits.
 struct Undeclared {};
 
-// The address sanitizer must be told whenever the stack changes.
+// The address sanitizer must be told of every change of the stack.
 void before_switch([[maybe_unused]] void** save, [[maybe_unused]] const void* stack, [[maybe_unused]] size_t bytes) {
 #if defined(__SANITIZE_ADDRESS__)
   __sanitizer_start_switch_fiber(save, stack, bytes);
@@ -108,7 +110,7 @@ void after_switch([[maybe_unused]] void* save, [[maybe_unused]] bool is_fiber) {
   after_switch(save, true);
 }
 
-/// Runs the fiber's thread of one block after another.
+/// Runs one thread of each block on this fiber, block after block. Never returns; switches to the scheduler instead.
 void run_fiber() {
   after_switch(nullptr, true);
   Block& own = block;

@@ -53,7 +53,7 @@ struct Allocation {
 };
 std::map<unsigned long long, Allocation> memory;
 size_t used[kDevices];
-std::map<const char*, size_t> registered;  // host memory
+std::map<const char*, size_t> registered;  // host memory: size in bytes, by address
 thread_local int current = -1;
 
 struct KernelEntry {

@@ -1,6 +1,7 @@
-// device_memory.node: memory of CUDA devices for tests in JavaScript: `reserve`, `write` and `read` on any device. The
-// software device is the CPU, so `allocate` can return its memory as an ArrayBuffer; a test must wait for the device
-// before it accesses that memory. Also exports the counters of the software libnccl, and `breakDevice`.
+// device_memory.node gives tests in JavaScript memory of CUDA devices. `reserve`, `write` and `read` work on any
+// device. The software device is the CPU, so `allocate` can return its memory as an ArrayBuffer; a test must wait for
+// the device before it accesses that memory. Also exports counters and faults of the software libnccl, and
+// `breakDevice`.
 #include <napi.h>
 
 #include <cstdint>
@@ -30,13 +31,13 @@ DevicePointer allocated(const Napi::CallbackInfo& info) {
   return address;
 }
 
-/// (device, bytes) => the address of new memory, which is never freed.
+/// (device, bytes): allocates memory that is never freed. Returns its address.
 Napi::Value reserve(const Napi::CallbackInfo& info) {
   return Napi::BigInt::New(info.Env(), static_cast<uint64_t>(allocated(info)));
 }
 
-/// (device, address, bytes): copies on a separate stream, so that the copies do not wait for other work; blocks until
-/// they have ended.
+/// (device, address, bytes): copies to or from a Uint8Array on a separate stream, so that the copy does not wait for
+/// other work. Blocks until it has ended.
 template <class Copy>
 void transfer(const Napi::CallbackInfo& info, const Copy& copy) {
   enter(info[0].ToNumber().Int32Value());
@@ -62,7 +63,7 @@ Napi::Value read(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
-/// (device, bytes) => ArrayBuffer on new memory of the software device.
+/// (device, bytes): allocates memory of the software device. Returns it as an ArrayBuffer, which frees it.
 Napi::Value allocate(const Napi::CallbackInfo& info) {
   const DevicePointer address = allocated(info);
   const auto bytes = static_cast<size_t>(info[1].ToNumber().Int64Value());
@@ -70,7 +71,7 @@ Napi::Value allocate(const Napi::CallbackInfo& info) {
                                 [address](Napi::Env, void*) { driver().cuMemFree_v2(address); });
 }
 
-/// (buffer) => its address
+/// (buffer): returns the address of an ArrayBuffer.
 Napi::Value address_of(const Napi::CallbackInfo& info) {
   return Napi::BigInt::New(info.Env(), reinterpret_cast<uint64_t>(info[0].As<Napi::ArrayBuffer>().Data()));
 }
@@ -81,13 +82,13 @@ Napi::Value break_device(const Napi::CallbackInfo& info) {
   return info.Env().Undefined();
 }
 
-/// () => number of groups of NCCL calls of this process
+/// (): returns the number of groups of NCCL calls of this process.
 Napi::Value batches(const Napi::CallbackInfo& info) {
   const auto count = reinterpret_cast<int (*)()>(ringwise::nccl::library().file.symbol("softwareNcclBatches"));
   return Napi::Number::New(info.Env(), count());
 }
 
-/// () => [how often this process has registered memory with NCCL, how many registrations there are]
+/// (): returns [number of registrations with NCCL in this process so far, number of those that still exist].
 Napi::Value registrations(const Napi::CallbackInfo& info) {
   const auto count =
       reinterpret_cast<int (*)(int*)>(ringwise::nccl::library().file.symbol("softwareNcclRegistrations"));
@@ -98,7 +99,7 @@ Napi::Value registrations(const Napi::CallbackInfo& info) {
   return both;
 }
 
-/// () => number of these registrations whose memory NVLink can use
+/// (): returns the number of these registrations whose memory NVLink can use.
 Napi::Value shareable(const Napi::CallbackInfo& info) {
   const auto count = reinterpret_cast<int (*)()>(ringwise::nccl::library().file.symbol("softwareNcclShareable"));
   return Napi::Number::New(info.Env(), count());

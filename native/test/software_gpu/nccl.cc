@@ -8,8 +8,8 @@
 // communicator waits until its last graph is destroyed. Speed does not matter here. The functions at the end are for
 // tests: they count calls and simulate faults.
 //
-// Each pair of ranks of a communicator has a ring in shared memory: a file without a name that rank 0 keeps open, and
-// whose path in /proc is the unique id.
+// Each pair of ranks of a communicator has a ring for each direction. The rings are in shared memory: an unnamed file
+// that rank 0 keeps open, and whose path in /proc is the unique id.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -143,7 +143,7 @@ struct Piece {
 struct Batch {
   Handle comm;
   SoftwareStream* stream;
-  std::vector<Piece> pieces;                // in order, by pair
+  std::vector<Piece> pieces;                // in the order of the calls for each pair of ranks
   std::vector<std::function<void()>> ends;  // called when all pieces have moved
 };
 
@@ -195,7 +195,7 @@ int turn(Batch& batch, int& asked) {
   return 0;
 }
 
-/// The part of a communicator that a graph, and a run of it that has not ended, keep alive.
+/// Counts a use of a communicator by a graph, or by a run of it that has not ended, and keeps the communicator alive.
 struct Held {
   explicit Held(Handle of) : comm(std::move(of)) { comm->graphs++; }
   ~Held() { comm->graphs--; }
@@ -638,7 +638,7 @@ EXPORT softwareNcclBatches() { return batches_so_far; }
 EXPORT softwareNcclAbortTakes(int milliseconds) { return abort_takes_ms = milliseconds; }
 /// Sets whether communicators stay busy with all later calls.
 EXPORT softwareNcclStall(int stalls) { return is_stalled = stalls != 0; }
-/// Return the number of registrations in this process so far, and of those that still exist.
+/// Returns the number of registrations in this process so far, and sets `now` to the number of those that still exist.
 EXPORT softwareNcclRegistrations(int* now) { return *now = registered_now, registered_so_far; }
 /// Returns the number of registrations whose memory NVLink can use.
 EXPORT softwareNcclShareable() { return shareable_so_far; }

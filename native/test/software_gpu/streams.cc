@@ -32,7 +32,8 @@ SoftwareStream* of(SoftwareStream* stream) { return stream ? stream : default_st
 
 int broken = 0;  // status with which all work fails, or 0
 
-/// Executes until `position` has been reached, or until work has to wait for another process.
+/// Runs work of the stream until `position` has been reached, or until work must wait for another process. Returns a
+/// status of the driver, or kAgain.
 int run(SoftwareStream* stream, uint64_t position) {
   while (stream->executed < position) {
     const int status = broken ? broken : stream->queue.front()();
@@ -44,8 +45,8 @@ int run(SoftwareStream* stream, uint64_t position) {
   return stream->error;
 }
 
-/// Executes until `position` has been reached. Releases the mutex in between, because other threads may have to advance
-/// first.
+/// Runs work of the stream until `position` has been reached. Releases the mutex in between, because other threads may
+/// have to advance first.
 int finish(SoftwareStream* stream, uint64_t position) {
   for (;; std::this_thread::yield()) {
     const std::lock_guard lock(mutex);
@@ -61,7 +62,7 @@ int refused(Capture& capture, int status = kCaptureUnsupported) {
   return status;
 }
 
-/// Starts to capture the stream.
+/// Adds the stream to a capture.
 void take_part(SoftwareStream* stream, const std::shared_ptr<Capture>& capture) {
   stream->capture = capture;
   stream->lane = capture->streams.size();
