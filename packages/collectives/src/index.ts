@@ -44,7 +44,7 @@ export {
 } from './group/buffer.ts';
 export { captureNow, type StepCapture } from './group/captured.ts';
 export { type Allocated, Group } from './group/group.ts';
-export type { Connected, SubgroupRequest, Subgroups, Survivors } from './group/membership.ts';
+export type { Connected, SubgroupRequest, Subgroups, Survivors } from './group/members/membership.ts';
 export { shapeOf, signatureOf } from './group/signature.ts';
 export type { Work } from './group/work.ts';
 export { detectLauncher, type Launched } from './init/env.ts';

@@ -7,7 +7,7 @@ import type { AllToAll, Backend, Operation, Recv, Send, Settle } from '../backen
 import { CollectiveError, type Failure, mismatch, peerLost, timedOut } from '../errors.ts';
 import { allocHost, elementsOf } from '../group/buffer.ts';
 import { Group } from '../group/group.ts';
-import type { Subgroups } from '../group/membership.ts';
+import type { Subgroups } from '../group/members/membership.ts';
 import { shapeOf, signatureOf } from '../group/signature.ts';
 import { wrongOption } from '../options/errors.ts';
 import { checkGroupOptions } from '../options/known-options.ts';

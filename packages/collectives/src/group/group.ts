@@ -55,11 +55,11 @@ import { reduce } from '../verbs/reduce.ts';
 import { Admission } from './admission.ts';
 import { type ArrayOf, asBuffer, type BufferLike, isPlain } from './buffer.ts';
 import { entering } from './call-site.ts';
+import { membersByColor, membersByList, nameOf } from './members/subgroups.ts';
+import { candidatesOf } from './members/survivors.ts';
 import { Runner } from './runner.ts';
 import { GroupState } from './state.ts';
 import type { Call, Steps } from './steps.ts';
-import { membersByColor, membersByList, nameOf } from './subgroups.ts';
-import { candidatesOf } from './survivors.ts';
 import { Work } from './work.ts';
 
 export type { ReduceOptions } from '../options/options.ts';

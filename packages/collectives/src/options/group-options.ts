@@ -1,6 +1,6 @@
 // Options of the Group constructor.
 
-import type { Subgroups, Survivors } from '../group/membership.ts';
+import type { Subgroups, Survivors } from '../group/members/membership.ts';
 import type { Via } from '../init/env.ts';
 import type { Placement } from '../init/placement.ts';
 

@@ -1,7 +1,7 @@
 import { MemoryStore } from '@ringwise/store';
 import { afterEach, describe, expect, it } from 'vitest';
 import { solo } from '../../../src/backends/solo.ts';
-import { nameOf } from '../../../src/group/subgroups.ts';
+import { nameOf } from '../../../src/group/members/subgroups.ts';
 import { Group, init, loopbackGroups } from '../../../src/index.ts';
 
 const all = <T>(groups: readonly Group[], call: (group: Group) => PromiseLike<T>) =>

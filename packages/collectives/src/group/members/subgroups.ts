@@ -1,8 +1,8 @@
-import { badColor, badKey, badMembers, mismatch } from '../errors.ts';
-import { shown } from '../options/errors.ts';
-import { allGatherObject } from '../verbs/objects.ts';
-import type { Admission } from './admission.ts';
-import { mapSteps, type Steps } from './steps.ts';
+import { badColor, badKey, badMembers, mismatch } from '../../errors.ts';
+import { shown } from '../../options/errors.ts';
+import { allGatherObject } from '../../verbs/objects.ts';
+import type { Admission } from '../admission.ts';
+import { mapSteps, type Steps } from '../steps.ts';
 
 /** One rank's contribution. `call` must be the same on all ranks. */
 interface Entry {

@@ -1,6 +1,6 @@
 // The functions with which a group makes smaller groups: one makes their backends, one agrees on the
 // survivors.
-import type { Backend } from '../backend.ts';
+import type { Backend } from '../../backend.ts';
 
 /**
  * Resolves with the ranks that continue after a failure, in order; this rank is one of them. Collective over

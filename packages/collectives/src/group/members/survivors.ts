@@ -4,11 +4,11 @@
 // later.
 
 import type { Store } from '@ringwise/store';
-import { CollectiveError, nobodyToLeave, type Site } from '../errors.ts';
-import { leftBehind } from '../init/errors.ts';
-import { shown } from '../options/errors.ts';
+import { CollectiveError, nobodyToLeave, type Site } from '../../errors.ts';
+import { leftBehind } from '../../init/errors.ts';
+import { shown } from '../../options/errors.ts';
+import type { GroupState } from '../state.ts';
 import type { Survivors } from './membership.ts';
-import type { GroupState } from './state.ts';
 
 /**
  * Returns all ranks except `without`, by default the peers that the failure names, which are the same on all
