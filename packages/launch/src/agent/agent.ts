@@ -9,7 +9,8 @@ import { type RankOptions, type RankOutcome, type RankProcess, startRank } from 
 /** Time from the failure of a rank until the other ranks are stopped. */
 export interface SettleTimes {
   /**
-   * After a root cause, in milliseconds: long enough for peers to notice the closed connection and report it.
+   * After a root cause, in milliseconds: long enough for peers to notice the closed connection and report it,
+   * also on a host with more processes than cores.
    */
   readonly causeMs: number;
   /**
@@ -18,7 +19,7 @@ export interface SettleTimes {
   readonly echoMs: number;
 }
 
-export const settleTimes: SettleTimes = { causeMs: 500, echoMs: 2_000 };
+export const settleTimes: SettleTimes = { causeMs: 1_000, echoMs: 2_000 };
 
 export interface WatchOptions {
   /**
