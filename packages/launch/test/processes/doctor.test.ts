@@ -1,4 +1,5 @@
-// `ringwise doctor` as a user runs it, in a folder with packages of its own and on a host that lacks something.
+// Runs `ringwise doctor` as a user does: on a host in order, on a host that lacks something, and in a folder whose
+// installed packages bring checks of their own.
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
@@ -26,7 +27,7 @@ function filesIn(folder: string): string[] {
     .map((name) => join(folder, name));
 }
 
-/** A package with a part of its own. */
+/** Installs a package whose `./doctor` export adds checks to `ringwise doctor`. */
 function install(name: string, source: string): void {
   const manifest = JSON.stringify({ type: 'module', exports: { './doctor': './doctor.js' } });
   script(`node_modules/${name}/package.json`, manifest);

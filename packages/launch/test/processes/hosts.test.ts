@@ -1,4 +1,4 @@
-// Several launchers that form one job, on loopback: each is what one host would run.
+// Several launchers form one job over loopback. Each launcher stands for one host.
 
 import { once } from 'node:events';
 import { connect, createServer } from 'node:net';
@@ -9,7 +9,7 @@ import { type Command, isGone, numbersAfter, ringwise, script, until } from '../
 const secret = 'a secret that all launchers of the test share';
 let port: number;
 
-// The launchers must agree on a port before any of them listens.
+// All launchers get the port as a flag, so the test chooses it before any of them listens.
 beforeEach(async () => {
   port = await freePort();
 });
@@ -17,7 +17,7 @@ beforeEach(async () => {
 const env = { RINGWISE_SECRET: secret };
 const quick = 'last_call_timeout=0.2,join_timeout=20';
 
-/** A launcher of a static job of two hosts. */
+/** Starts a launcher of a static job of two hosts. */
 function numbered(nodeRank: number, file: string, ...flags: string[]): Command {
   const where = ['--nnodes', '2', '--node-rank', `${nodeRank}`, '--master-port', `${port}`];
   return ringwise(['run', ...where, '--rdzv-conf', quick, ...flags, file], env);
@@ -28,7 +28,7 @@ function elasticArgs(nnodes: string, file: string, ...flags: string[]): string[]
   return ['run', ...where, '--rdzv-conf', quick, ...flags, file];
 }
 
-/** A launcher of a job whose hosts come in any order. The first one keeps the store. */
+/** Starts a launcher of a job whose hosts join in any order. The first launcher keeps the store. */
 function elastic(nnodes: string, file: string, ...flags: string[]): Command {
   return ringwise(elasticArgs(nnodes, file, ...flags), env);
 }
@@ -37,11 +37,11 @@ const ended = async (...commands: Command[]) => Promise.all(commands.map(({ exit
 const printed = (word: string, ...commands: Command[]) =>
   commands.flatMap(({ out }) => numbersAfter(word, out.stdout));
 
-/** A rank that tells who it is, then lives until it is stopped. */
+/** Source of a rank that prints its pid, round, world size and rank. `waits` then lives until it is stopped. */
 const sizes = `const { RANK, WORLD_SIZE, TORCHELASTIC_RESTART_COUNT: round } = process.env;
   console.log('pid ' + process.pid + ' round' + round + ' size ' + WORLD_SIZE + ' rank ' + RANK);`;
 const waits = `${sizes}\nsetInterval(() => {}, 1000);`;
-/** How many ranks have said that they are in this round, in a world of this size. */
+/** Returns how many ranks have printed that they run in this round with this world size. */
 const inRound = (round: number, size: number, ...commands: Command[]) =>
   commands.flatMap(({ out }) => [...out.stdout.matchAll(new RegExp(`round${round} size ${size} `, 'g'))])
     .length;
@@ -103,7 +103,7 @@ describe('two launchers', () => {
   });
 
   it('blame the rank that failed first, whichever host it is on', async () => {
-    // Rank 0 throws when rank 1 has thrown and is gone.
+    // Rank 0 throws only after rank 1 has thrown and exited.
     const file = script(
       'order.mjs',
       `import { existsSync, writeFileSync } from 'node:fs';

@@ -1,5 +1,4 @@
-// A headless Chromium, driven over its own debugging pipe: JSON with a zero byte behind each message. Nothing but the
-// browser is needed.
+// Drives a headless Chromium over its debugging pipe, whose messages are JSON ended by a zero byte. Needs no library.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -8,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { delimiter, join } from 'node:path';
 import type { Readable, Writable } from 'node:stream';
 
-/** Undefined where there is none. */
+/** Path of the first Chromium or Chrome in PATH; undefined if there is none. */
 export const chromium = (process.env.PATH ?? '')
   .split(delimiter)
   .flatMap((folder) => ['chromium', 'chromium-browser', 'google-chrome'].map((name) => join(folder, name)))
@@ -47,7 +46,7 @@ export class Browser {
     const child = spawn(
       chromium!,
       [...flags, '--disable-dev-shm-usage', '--remote-debugging-pipe', `--user-data-dir=${folder}`],
-      // It leaves folders of its own there when it is killed.
+      // A killed Chromium leaves temporary folders behind; `close` removes them with this folder.
       { stdio: [...pipes], detached: true, env: { ...process.env, TMPDIR: folder } },
     );
     await once(child, 'spawn');
@@ -113,7 +112,7 @@ export class Page {
     return this.send('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value }] });
   }
 
-  /** The value of an expression in the page, as JSON can hold it. */
+  /** Evaluates an expression in the page and returns its value, which must be representable as JSON. */
   async evaluate<Value>(expression: string): Promise<Value> {
     const answer = await this.send('Runtime.evaluate', {
       expression,
@@ -137,7 +136,7 @@ export class Page {
     }
   }
 
-  /** A PNG of the whole page, which may be higher than the window. */
+  /** Returns a PNG of the whole page, which may be higher than the window. */
   async screenshot(): Promise<Buffer> {
     const { data } = await this.send('Page.captureScreenshot', { captureBeyondViewport: true });
     return Buffer.from(data as string, 'base64');

@@ -1,4 +1,4 @@
-// Runs the built command on scripts in a temporary folder, and sees to it that nothing of that is left.
+// Runs the built command on scripts in a temporary folder. Ends all processes and removes the folder after each test.
 
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -22,7 +22,7 @@ afterEach(async () => {
       child.kill('SIGKILL');
       await once(child, 'exit');
     }
-    // Only where the package under test failed to end them.
+    // Ranks are still alive only if the package under test failed to end them.
     for (const pid of numbersAfter('pid', out.stdout)) if (!isGone(pid)) process.kill(pid, 'SIGKILL');
   }
   rmSync(folder, { recursive: true });
@@ -39,12 +39,12 @@ export function script(name: string, source: string): string {
 export interface Command {
   readonly pid: number;
   readonly child: ChildProcess;
-  /** What it has printed so far. */
+  /** The output so far. */
   readonly out: { stdout: string; stderr: string };
   readonly exitCode: Promise<number | null>;
 }
 
-/** Starts `ringwise` with these arguments, in this test's folder; with at most `openFiles` file descriptors. */
+/** Starts `ringwise` in this test's folder, with at most `openFiles` file descriptors if given. */
 export function ringwise(
   args: readonly string[],
   env: Record<string, string> = {},
@@ -73,7 +73,7 @@ export function ringwise(
   return command;
 }
 
-/** Runs `ringwise` to its end. */
+/** Runs `ringwise` until it ends. */
 export async function finished(args: readonly string[], env?: Record<string, string>) {
   const command = ringwise(args, env);
   const exitCode = await command.exitCode;
@@ -89,12 +89,12 @@ export async function until(what: string, holds: () => boolean, deadlineMs = 20_
   }
 }
 
-/** The numbers that ranks printed after `word`, as in "[0] pid 4711". */
+/** Returns the numbers that ranks printed after `word`, such as 4711 in "[0] pid 4711". */
 export function numbersAfter(word: string, text: string): number[] {
   return [...text.matchAll(new RegExp(`\\b${word} (\\d+)`, 'g'))].map((match) => Number(match[1]));
 }
 
-/** Whether no process has this number; one that only waits to be collected by its parent does not count. */
+/** Tells whether no process has this pid. A zombie, which waits to be reaped by its parent, counts as gone. */
 export function isGone(pid: number): boolean {
   try {
     process.kill(pid, 0);

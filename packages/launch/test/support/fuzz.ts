@@ -1,10 +1,10 @@
-// Throws messages at the launchers' coordinator: such as launchers send, with other values, in any order, and such as
-// nobody sends. Every byte comes from a seed.
+// Feeds the launchers' coordinator with messages: valid ones in any order, valid ones with altered values, and random
+// text. Every byte derives from a seed.
 
 import { Coordinator } from '../../src/rendezvous/coordinator.ts';
 import { parseReport, type Report } from '../../src/rendezvous/messages.ts';
 
-/** Numbers from 0 to 1, the same for the same seed (mulberry32). */
+/** Returns a generator of numbers from 0 to 1 that repeats for the same seed (mulberry32). */
 function randomOf(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -21,7 +21,7 @@ const oddities: readonly unknown[] = [
   ...[{ kind: 'join' }, { constructor: 1 }, 'SIGTERM', '__proto__', 'toString'],
 ];
 
-/** Sends `count` messages to one coordinator after the other; returns how many jobs were finished by them. */
+/** Sends `count` messages to a coordinator, replaced when its job has finished. Returns the number of finished jobs. */
 export function fuzzCoordinator(seed: number, count: number): number {
   const random = randomOf(seed);
   const below = (limit: number) => Math.floor(random() * limit);

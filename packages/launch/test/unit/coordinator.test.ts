@@ -1,4 +1,4 @@
-// The decisions about hosts, on a clock of the test: reports go in, orders come out.
+// Tests the coordinator on a simulated clock: reports go in, orders come out.
 
 import { beforeEach, describe, expect, it } from 'vitest';
 import { clockOffset } from '../../src/rendezvous/clock-offset.ts';
@@ -34,14 +34,14 @@ function wait(ms: number): void {
   coordinator.tick(nowMs);
 }
 
-/** The orders since the last look, without those that only tell the user something. */
+/** Returns the orders since the previous call, without those that only tell the user something. */
 function sent() {
   const seen = orders.filter(([, { kind }]) => kind !== 'wait');
   orders = [];
   return seen;
 }
 
-/** "a:0-1/3" is a launcher with ranks from 0 in group 1 of a world of 3. */
+/** Formats start orders: "a:0:1/3#2" starts launcher a as group rank 0, with ranks from 1 of 3, in round 2. */
 const starts = () =>
   sent().flatMap(([to, order]) =>
     order.kind === 'start'
@@ -223,7 +223,7 @@ describe('clockOffset', () => {
       otherNs,
       receivedNs: sentNs + tookNs,
     });
-    // The other clock is 1,000,000 ahead; slow answers spend their time on one way only.
+    // The other clock is 1,000,000 ns ahead. The slow answers spend their time in one direction only.
     const samples = [
       sample(0n, 900n, 1_000_900n),
       sample(1000n, 20n, 1_001_010n),

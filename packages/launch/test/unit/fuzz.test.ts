@@ -1,4 +1,4 @@
-// Messages between launchers that are wrong, or were never finished.
+// Sends malformed and unfinished messages between launchers.
 
 import { MemoryStore } from '@ringwise/store';
 import { afterEach, beforeEach, expect, it } from 'vitest';
@@ -44,7 +44,7 @@ it('what is no message is left out, and the next is answered', async () => {
 
 it('a number that was taken and never used does not hold up those after it', async () => {
   const read = inbox(store, 'box', (text) => text, AbortSignal.timeout(25_000));
-  // Whoever took number 1 was killed before it stored anything.
+  // Takes number 1 without storing a message, like a poster that was killed between the two steps.
   await store.add('box/posted', 1);
   await new Outbox(store).post('box', 'second');
   expect((await read.next()).value).toBe('"second"');
@@ -62,7 +62,7 @@ it('a poster that was only slow takes another number', async () => {
   const released = new Promise<void>((resolve) => {
     goOn = resolve;
   });
-  // Stops between the two halves of its first post.
+  // Pauses the poster after it took its number and before it stores the message.
   const hesitant = new Proxy(store, {
     get: (target, name) => {
       if (name !== 'add') return Reflect.get(target, name).bind(target);

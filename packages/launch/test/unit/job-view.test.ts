@@ -106,7 +106,7 @@ describe('parseReport', () => {
   });
 });
 
-/** A job of two ranks that has reported steps 0 and 1, started at clock 1000. */
+/** Returns a job of two ranks, started at clock 1000 ms, whose ranks have reported steps 0 and 1. */
 function running(): JobView {
   const view = new JobView(1_000);
   view.startRound(2, 1, 0, null);

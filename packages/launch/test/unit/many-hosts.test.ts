@@ -1,4 +1,4 @@
-// 256 launchers in one process: the real store, mailboxes, coordinator and launcher's part; only no ranks.
+// Runs 256 launchers in one process with the real store, mailboxes, coordinator and launcher side, but without ranks.
 
 import { serveStore, TcpStore } from '@ringwise/store';
 import { afterEach, expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-// The live page in a real browser, fed by real ranks. RINGWISE_SCREENSHOTS names a folder for pictures to look at.
+// Shows the live page of real ranks in a real browser. Screenshots go to the folder that RINGWISE_SCREENSHOTS names.
 
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,7 +9,7 @@ import { type Command, ringwise, script, until } from '../../support/command.ts'
 const library = new URL('../../../dist/index.js', import.meta.url).href;
 let browser: Browser;
 
-/** Reports a step each 30 ms, with the timing that a data parallel program has; `then` follows. */
+/** Returns a script that reports a step about every 30 ms, with timing as DDP measures it, and then runs `then`. */
 const trains = (steps: number, then: string) => `import { reportMetrics } from '${library}';
   const rank = Number(process.env.RANK);
   const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -37,7 +37,7 @@ async function opened(command: Command, width = 1280, height = 900): Promise<Pag
   return await browser.open(/live page at (http\S+)/.exec(command.out.stderr)![1]!, width, height);
 }
 
-/** Pixels of a canvas that are as a custom property of the page's style says. */
+/** Returns an expression that counts the pixels of the timeline in the color of this custom property of the page. */
 const pixelsOf = (color: string) => `(() => {
   const canvas = document.getElementById('timeline');
   const probe = document.createElement('canvas').getContext('2d');
@@ -77,7 +77,7 @@ describe.skipIf(!chromium)('the live page in a browser', () => {
     await picture(page, 'running-dark');
     await page.resize(400, 800);
     await page.until(`document.querySelector('.curve canvas').clientWidth < 400`);
-    await page.until('document.documentElement.scrollWidth <= 400'); // one curve after the other
+    await page.until('document.documentElement.scrollWidth <= 400'); // the curves stack in one column
     await picture(page, 'running-400');
 
     await page.evaluate(`(() => {
@@ -91,7 +91,7 @@ describe.skipIf(!chromium)('the live page in a browser', () => {
     expect(await command.exitCode).toBe(0);
     await page.until(`document.getElementById('state').textContent === 'ended'`);
     expect(await page.evaluate(`document.getElementById('notice').textContent`)).toContain('ended well');
-    // What ranks print is text: no element of theirs, and no script has run.
+    // The page shows what ranks print as text: it makes no elements of it and runs no script in it.
     expect(await page.evaluate(`document.querySelectorAll('#log img').length`)).toBe(0);
     expect(await page.evaluate(`document.getElementById('log').textContent`)).toContain('<b>bold</b>');
     expect(await page.evaluate('document.title')).toBe('ended · ringwise');

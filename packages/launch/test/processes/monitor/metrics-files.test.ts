@@ -26,7 +26,7 @@ const report = (step: number, values: Record<string, number>, rank = 0) => ({
   values,
 });
 
-/** An event file, read back: time, step, and the tag and value of a scalar. */
+/** Reads a TensorBoard event file: time, version, step, and the tag and value of a scalar for each record. */
 function readEvents(path: string) {
   const bytes = readFileSync(path);
   const events: { time: number; version: string; step: number; tag: string; value: number }[] = [];
@@ -49,7 +49,7 @@ function readEvents(path: string) {
   return events;
 }
 
-/** A protobuf message: field number to its bytes. */
+/** Parses a protobuf message: returns the bytes of each field by its number. */
 function readFields(data: Buffer): Map<number, Buffer> {
   const fields = new Map<number, Buffer>();
   for (let at = 0; at < data.length; ) {

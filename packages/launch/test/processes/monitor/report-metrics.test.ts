@@ -71,7 +71,7 @@ describe('reportMetrics', () => {
     const metrics = join(dirname(file), 'metrics.jsonl');
     const { exitCode, stdout, stderr } = await finished(['run', '--metrics', metrics, file]);
     expect([exitCode, stdout]).toEqual([0, '[0] done\n']);
-    // What cannot be drawn is named, each once.
+    // The command names each value that it cannot draw, and names it once.
     expect(stderr.match(/reportMetrics: \w+ is left out; expected .*, got \w+\./g)).toEqual([
       'reportMetrics: loss is left out; expected a number, got bigint.',
       'reportMetrics: name is left out; expected a number, got string.',

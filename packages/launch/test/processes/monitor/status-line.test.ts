@@ -8,7 +8,7 @@ import { script, until } from '../../support/command.ts';
 const bin = fileURLToPath(new URL('../../../bin/ringwise.js', import.meta.url));
 const library = new URL('../../../dist/index.js', import.meta.url).href;
 
-/** The lines that a terminal of this width shows after `text`; only what the launcher uses is understood. */
+/** Returns the rows that a terminal of this width shows after `text`. Knows only the launcher's control sequences. */
 function screen(text: string, columns = 80): string[] {
   const rows = [''];
   let [row, column] = [0, 0];
@@ -40,7 +40,7 @@ function screen(text: string, columns = 80): string[] {
 
 const hasScript = spawnSync('script', ['--version']).status === 0;
 
-/** Runs ringwise on a terminal of its own; `onText` sees what it has written so far, and may type. */
+/** Runs ringwise on a terminal of its own. `onText` gets all output so far and may type. */
 async function onTerminal(
   args: readonly string[],
   env: Record<string, string>,
@@ -129,7 +129,7 @@ describe('the status line', () => {
       void line.write('stdout', '[0] first\n');
       await until('the line', () => written.includes('ringwise'));
       expect(screen(written, 40)).toEqual(['[0] first', text.slice(0, 39)]);
-      // The terminal has broken the line in two, and the cursor is at the beginning of the second part.
+      // The narrower terminal has wrapped the line into two rows, with the cursor at the start of the second.
       stream.columns = 25;
       written = `[0] first\r\n${text.slice(0, 25)}\r\n${text.slice(25, 39)}\r`;
       resized();

@@ -32,7 +32,7 @@ interface Answer {
   readonly body: string;
 }
 
-/** The path goes out as it is, not normalised. */
+/** Sends a request whose path reaches the server as given, without normalisation. */
 function ask(path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Answer> {
   return new Promise((resolve, reject) => {
     const sent = request({ host: '127.0.0.1', port, path, headers, method }, (response) => {
@@ -48,7 +48,7 @@ function ask(path: string, headers: Record<string, string> = {}, method = 'GET')
 
 const statusOf = async (...args: Parameters<typeof ask>) => (await ask(...args)).status;
 
-/** A connection that says nothing, or only how a request begins. */
+/** Opens a connection that sends only `bytes`: nothing, or the beginning of a request. */
 async function silent(bytes: string): Promise<Socket> {
   const socket = connect(port, '127.0.0.1');
   socket.on('error', () => {}).resume();
@@ -217,7 +217,7 @@ describe('its events', () => {
       text: 'x'.repeat(1_000),
     }));
     const message = { ...feed.changes(0), lines };
-    // Each is a megabyte: what the kernel takes, then the limit.
+    // Each message is about 1 MB. The kernel buffers the first ones, then the server reaches its limit per reader.
     for (let i = 0; i < 64 && server.hasReaders(); i++) {
       server.send(message);
       await new Promise((resolve) => setImmediate(resolve));

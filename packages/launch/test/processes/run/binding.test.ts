@@ -1,4 +1,4 @@
-// Which processors and GPUs a rank gets, on hosts made of files, and on this one.
+// Tests which processors and GPUs each rank gets, on hosts described by files and on the real one.
 
 import { spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -21,7 +21,7 @@ function file(path: string, text: string): void {
   writeFileSync(join(root, path), text);
 }
 
-/** Two sockets of two nodes each; a node has 4 cores of 2 threads (n, n + 16) and 2 caches. */
+/** Describes a host of two sockets with two nodes each. A node has 2 caches and 4 cores of 2 threads (n and n + 16). */
 function bigHost(allowed = '0-31'): void {
   file('proc/self/status', `Name:\tnode\nCpus_allowed_list:\t${allowed}\n`);
   for (let node = 0; node < 4; node++) {
@@ -99,7 +99,7 @@ describe('ranks on a host with several memory nodes', () => {
     expect(gpuNodes({ CUDA_VISIBLE_DEVICES: '' }, root)).toEqual([]);
     expect(bound('node', 2, [3, 1])).toEqual(['12-15,28-31', '4-7,20-23']);
     expect(bound('exclusive', 2, [1, 1])).toEqual(['4-5,20-21', '6-7,22-23']);
-    // Without a GPU for each rank, as without any.
+    // One GPU for two ranks is treated like no GPU at all.
     expect(bound('node', 2, [3])).toEqual(['0-3,16-19', '8-11,24-27']);
   });
 

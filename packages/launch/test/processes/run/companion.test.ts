@@ -1,4 +1,5 @@
-// Commands that another package brings, in an installation of its own where nothing of this workspace can be found.
+// Tests commands that other packages add to `ringwise`. The installation lies in a temporary folder, from which no
+// package of this workspace can be resolved.
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -25,7 +26,7 @@ beforeEach(() => {
 
 afterEach(() => rmSync(dirname(tools), { recursive: true }));
 
-/** A package with a bench command that runs its own script on the ranks. */
+/** Installs a package with a bench command that runs the package's own script on the ranks. */
 function installBench(where: string, says: string): void {
   const folder = join(where, 'node_modules/@ringwise/collectives');
   mkdirSync(folder, { recursive: true });

@@ -2,7 +2,7 @@ import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 import { finished, isGone, numbersAfter, ringwise, script, until } from '../../support/command.ts';
 
-/** A rank that lives until it is stopped. */
+/** Keeps a rank alive until it is stopped. */
 const waits = `setInterval(() => {}, 1000);`;
 
 it('stops the others when a rank throws, and names it with its error', async () => {
@@ -73,7 +73,7 @@ it('names the signal that ended a rank', async () => {
 });
 
 it('blames the rank that failed on its own, though a peer reported first', async () => {
-  // Rank 1 dies without a word and late; rank 0 has by then reported that it lost its peer.
+  // Rank 0 reports first, that it lost its peer. Rank 1, the root cause, exits 100 ms later and reports nothing.
   const file = script(
     'echo.mjs',
     `const lost = Object.assign(new Error('lost rank 1'), { code: 'ERR_COLL_PEER_LOST', secondary: true });
@@ -110,7 +110,7 @@ it('kills ranks that ignore SIGTERM after the shutdown timeout', async () => {
 });
 
 it('wakes ranks that are stopped, so that they can end', async () => {
-  // Rank 1 is stopped when rank 0 fails, and once more while it saves.
+  // Rank 1 is suspended when rank 0 fails, and suspends itself again while it handles SIGTERM.
   const file = script(
     'stopped.mjs',
     `import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -131,7 +131,7 @@ it('wakes ranks that are stopped, so that they can end', async () => {
      ${waits}`,
   );
   const { child, out } = ringwise(['run', '--nproc-per-node', '2', file]);
-  // The shutdown timeout is 30 s.
+  // The command must end well before the shutdown timeout of 30 s.
   await until('the command has ended', () => child.exitCode !== null, 15_000);
   expect(child.exitCode).toBe(3);
   expect(out.stdout).toBe('[1] saving\n[1] saved\n');

@@ -1,5 +1,5 @@
-// Ranks that are Python: with a client of the store's protocol in a few lines, and with torch where
-// RINGWISE_PYTHON, else python3, has it.
+// Runs Python ranks: with a minimal client of the store's protocol, and with torch if the interpreter has it. The
+// interpreter is RINGWISE_PYTHON, or else python3.
 
 import { spawnSync } from 'node:child_process';
 import { freePort } from '@ringwise/testing';
@@ -12,7 +12,7 @@ const python = process.env.RINGWISE_PYTHON || 'python3';
 const hasTorch = spawnSync(python, ['-c', 'import torch.distributed']).status === 0;
 const env = { PYTHON_EXEC: python };
 
-/** What torch's client does, without torch: a validation, a ping, and the requests of a store. */
+/** Python client that sends what torch's store client sends: the validation, a ping, then store requests. */
 const client = String.raw`
 import os, socket, struct, sys
 

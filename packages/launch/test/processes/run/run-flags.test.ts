@@ -1,4 +1,4 @@
-// What the flags of `ringwise run` do on one host, beyond starting ranks.
+// Tests what the flags of `ringwise run` do on one host, beyond starting ranks.
 
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
@@ -11,7 +11,7 @@ const lines = script.bind(
   `console.log('out', process.env.RANK); console.error('err', process.env.RANK);`,
 );
 
-/** The folder of a local rank in the only run below `logDir`. */
+/** Returns the folder of a local rank in the only run below `logDir`. */
 function folderOf(logDir: string, attempt: number, localRank: number): string {
   const runs = readdirSync(logDir);
   expect(runs).toHaveLength(1);

@@ -73,7 +73,7 @@ describe('ringwise run', () => {
     );
     const command = ringwise(['run', '--nproc-per-node', '2', file]);
     command.child.stdout!.pause();
-    // Longer than the command goes on reading the pipes of ranks that have ended.
+    // The pause is longer than the command keeps reading the pipes of ranks that have ended.
     await new Promise((resolve) => setTimeout(resolve, 1500));
     command.child.stdout!.resume();
     expect(await command.exitCode).toBe(0);

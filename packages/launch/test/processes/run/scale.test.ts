@@ -10,7 +10,7 @@ it(`${ranks} ranks start, sleep, and are gone when they are stopped`, { timeout:
   await until('all run', () => numbersAfter('pid', command.out.stdout).length === ranks, 180_000);
   const pids = numbersAfter('pid', command.out.stdout);
   expect(new Set(pids).size).toBe(ranks);
-  // Four pipes for each would be the limit of many systems at 250 ranks.
+  // With four pipes for each rank, 250 ranks would reach the limit of open files of many systems.
   expect(readdirSync(`/proc/${command.pid}/fd`).length).toBeLessThan(4 * ranks + 40);
   process.kill(command.pid, 'SIGTERM');
   await until('the command has ended', () => command.child.exitCode !== null, 40_000);

@@ -4,7 +4,7 @@ import { type Command, isGone, numbersAfter, ringwise, script, until } from '../
 
 const waits = `setInterval(() => {}, 1000);`;
 
-/** Starts two ranks and waits until `count` processes have told their numbers. */
+/** Starts two ranks and waits until `count` processes have printed their pids. */
 async function started(
   source: string,
   count = 2,
@@ -33,7 +33,7 @@ describe('a signal to the command', () => {
     const { command, pids } = await started(
       `process.on('SIGINT', () => { console.log('saving'); setTimeout(() => process.exit(0), 200); });`,
     );
-    // What a terminal does: the signal goes to the whole process group of the command.
+    // A terminal sends the signal to the whole process group of the command.
     process.kill(-command.pid, 'SIGINT');
     expect(await command.exitCode).toBe(130);
     expect(command.out.stdout.match(/saving/g)).toHaveLength(2);
@@ -59,11 +59,11 @@ describe('a signal to the command', () => {
   });
 });
 
-/** A rank whose main thread is busy for ever. */
+/** Source that keeps the main thread of rank 1 busy forever. */
 const busy = `import { writeSync } from 'node:fs';
   if (process.env.RANK === '1') { writeSync(1, 'pid ' + process.pid + '\\n'); for (;;); }`;
 
-/** The shells that end the ranks when the command is killed. */
+/** Returns the pids of the shells that end the ranks if the command is killed. */
 function watchdogsOf(command: Command): number[] {
   const { stdout } = spawnSync('ps', ['-axo', 'pid=,ppid=,comm='], { encoding: 'utf8' });
   const rows = stdout.trim().split('\n');
@@ -88,7 +88,7 @@ describe('when the shell that watches the command is killed', () => {
     await until('the tree is gone', () => pids.every(isGone), 1000);
   });
 
-  const elsewhere = { PATH: '/nowhere' }; // no setpriv, as on macOS
+  const elsewhere = { PATH: '/nowhere' }; // without setpriv, as on macOS
   it.each([
     ['and then the command', ['one by one'], '', {}],
     ['and the command at once', ['together'], '', {}],
@@ -109,7 +109,7 @@ describe('when the shell that watches the command is killed', () => {
     const command = ringwise(['run', '--nproc-per-node', '2', '--no-python', '/bin/sh', file]);
     await until('all run', () => numbersAfter('pid', command.out.stdout).length === 2);
     const pids = numbersAfter('pid', command.out.stdout);
-    // One for the ranks, one for the files in which their errors are told.
+    // The command has two such shells: one for the ranks, one for the temporary files that hold the ranks' errors.
     const victims = [...watchdogsOf(command).filter((pid) => !pids.includes(pid)), command.pid];
     spawnSync('/bin/sh', ['-c', `kill -9 ${victims.join(' ')}`]);
     await until('the tree is gone', () => pids.every(isGone), 2000);

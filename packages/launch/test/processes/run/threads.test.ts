@@ -1,4 +1,4 @@
-// spawn() with threads as ranks.
+// Tests spawn() and startProcesses() with threads as ranks.
 
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -134,7 +134,7 @@ describe('startProcesses', () => {
     const { existsSync } = await import('node:fs');
     await until('both run', () => existsSync(`${file}0`) && existsSync(`${file}1`));
     ranks.stop();
-    // Nothing failed, and nothing was returned.
+    // No rank failed, and none returned a value.
     expect(await ranks.join()).toEqual([undefined, undefined]);
   });
 
