@@ -1,5 +1,6 @@
-// Collectives inside steps that `compile` captures, on the device of the tests: DDP trains as it does step by
-// step, ranks that capture or run different steps are told so, and nobody waits for a rank that does not come.
+// Tests collectives inside steps that `compile` captures, on the test device. DDP must train as it does step by step,
+// ranks that capture or run different steps must fail with an error, and a rank that does not come must not block the
+// others beyond the deadline.
 import { type StoreServer, serveStore, TcpStore } from '@ringwise/store';
 import { hasTestDevice, isTestGpu, startRanks, values, withRanks } from '@ringwise/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -31,13 +32,13 @@ describe.skipIf(!hasTestDevice)(
           expect(captured.state).toEqual(eager.state);
           expect(captured.losses).toEqual(eager.losses);
           expect(captured.state).toEqual(ranks[0]!.captured.state);
-          // Two warm-ups; the first replay is the step that was captured.
+          // The first 2 of 8 steps are warm-ups. The third is captured, then run as the first replay.
           expect(runs).toHaveLength(6);
           expect(runs[0]).toMatch(/^done: captured step 0: \d+ allReduce/);
-          // What happened step by step: nothing was seen of the capture and of its runs.
+          // The statistics show the last step that ran eagerly: DDP sees neither the capture nor the replays.
           expect([eager.statistics, captured.statistics]).toEqual([7, 1]);
         }
-        if (task === 'normed') return; // the batch of all ranks has other statistics
+        if (task === 'normed') return; // batch norm over the batch of all ranks has other statistics
         const expected = alone(task, 2);
         for (const [i, value] of ranks[0]!.captured.state.entries())
           expect(Math.abs(value - expected[i]!)).toBeLessThan(2e-5);
@@ -163,7 +164,7 @@ describe.skipIf(!hasTestDevice)(
         },
       );
 
-      // Within it NCCL connects the ranks, too, which on a GPU is work.
+      // The time limit includes NCCL's connecting of the ranks, which takes longer on a GPU.
       const deadlineMs = isTestGpu ? 5_000 : 1_000;
       it.each([true, false])('a late one is named at the deadline (awaited: %s)', async (isAwaited) => {
         const started = await start(deadlineMs, isAwaited);

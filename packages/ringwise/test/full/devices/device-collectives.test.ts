@@ -1,5 +1,5 @@
-// The host backend with tensors of a CUDA device. On the software device copies run as late as they may: what
-// does not wait for them is wrong in every run. On a GPU all ranks share it.
+// Tests the host backend with tensors of a CUDA device. The software device runs copies as late as they may run, so
+// that code that does not wait for them fails in every run. On a GPU, all ranks share the device.
 import { backendContract } from '@ringwise/collectives/testing';
 import {
   hasTestDevice,
@@ -13,7 +13,7 @@ import {
 import { afterAll, describe, expect, it } from 'vitest';
 
 const module = new URL('../../support/device-ranks.ts', import.meta.url);
-// Ranks take turns on a GPU: few are enough there.
+// Ranks take turns on a GPU, so few sizes are tested there.
 const manySizes = isTestGpu ? [1, 2] : [1, 2, 3, 4];
 
 const serving =
@@ -50,7 +50,7 @@ describe.skipIf(!hasTestDevice)('collectives on memory of a device', () => {
   it.each(manySizes.slice(0, 3))(
     'come after the work before them and before the work after them, in pieces, at %i ranks',
     async (size) => {
-      // 1 + the sum of all ranks' values, divided by two, summed and divided again twice.
+      // The values of all ranks are summed and halved three times; then 1 is added.
       const sum = (size * (size + 1)) / 2;
       const expected = ((sum / 2) * (size / 2) * size) / 2 + 1;
       const ranks = values<number[]>(await withRanks(size, module, 'inOrder', { args: [1_500_001] }));

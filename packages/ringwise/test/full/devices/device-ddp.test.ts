@@ -1,5 +1,6 @@
-// DDP with parameters, gradients and buckets on a device. On the software device what does not wait for a copy or a
-// collective is wrong in every run; NCCL is that library's there, too. On a GPU all ranks share it.
+// Tests DDP with parameters, gradients and buckets on a device. The software device and its NCCL run copies and
+// collectives as late as they may, so that code that does not wait for them fails in every run. On a GPU, all ranks
+// share the device.
 import type { FlightEntry } from '@ringwise/collectives';
 import type { BucketStatistics, DdpTrace, StepStatistics } from '@ringwise/ddp';
 import { type StoreServer, serveStore, TcpStore } from '@ringwise/store';
@@ -106,17 +107,17 @@ describe.skipIf(!hasTestDevice)(`ddp on a device${hasTestDevice ? '' : ' (skippe
       const events = ranks[0]!.trace!.traceEvents;
       expect(ranks[1]!.trace).toBeNull();
       for (const [rank, { atOnce, statistics, record }] of ranks.entries()) {
-        // Of NCCL this thread has heard nothing yet.
+        // The NCCL backend has not yet reported the collectives' ends to this thread.
         if (!isTestGpu) expect(atOnce).toEqual(backend === 'host' ? [true, true] : [false, false]);
         const { step, backwardMs, buckets, arrivalOrder } = statistics;
         expect(step).toBe(2);
         expect(arrivalOrder).toEqual(['2.bias', '2.weight', '0.bias', '0.weight']);
         expect(buckets.map((bucket) => bucket.bytes)).toEqual(bytes);
         const [first, second] = buckets as [BucketStatistics, BucketStatistics];
-        // It leaves while gradients of the other one are to come.
+        // The first bucket is sent before all gradients of the second are ready.
         expect(first.launchedMs).toBeLessThan(second.readyMs);
         expect(second.launchedMs).toBeLessThanOrEqual(backwardMs);
-        // The ranks call nothing else of that length.
+        // The length identifies a bucket's entries: the ranks call no other operation of that length.
         for (const bucket of buckets) {
           const entries = record.filter((entry) => entry.bytes === bucket.bytes);
           expect(entries).toHaveLength(3);
@@ -153,7 +154,7 @@ describe.skipIf(!hasTestDevice)(`ddp on a device${hasTestDevice ? '' : ' (skippe
           continue;
         }
         expect(told.some((text) => sentences[what].test(text))).toBe(true);
-        // A rank that is behind hears of it from the other.
+        // A rank that has not reached the failing call yet gets the error from the other rank.
         const aborted = /^ERR_COLL_ABORTED .* aborted the group: (hook|allReduce): /;
         for (const text of told) expect(sentences[what].test(text) || aborted.test(text), text).toBe(true);
       }

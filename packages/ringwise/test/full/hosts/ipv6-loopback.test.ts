@@ -1,4 +1,4 @@
-// One host whose loopback interface has ::1 and no IPv4 address: ranks meet all the same.
+// Checks that ranks meet on a host whose loopback interface has ::1 but no IPv4 address.
 import { execFileSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { text } from 'node:stream/consumers';
@@ -44,7 +44,7 @@ describe.skipIf(reason !== null)(
     });
 
     it.each(['localhost', '::1'])('lets ranks that were started by hand meet at %s', async (host) => {
-      const port = '29400'; // free in a new namespace
+      const port = '29400'; // free in a new network namespace
       const start = (rank: string) =>
         run(['--import', typescript, program], {
           ...{ RANK: rank, WORLD_SIZE: '2', LOCAL_RANK: rank, LOCAL_WORLD_SIZE: '2' },

@@ -1,4 +1,4 @@
-// `ringwise run` across hosts: network namespaces, a launcher in each, real training.
+// Runs `ringwise run` with real training across hosts. Each host is a network namespace with a launcher of its own.
 
 import type { ChildProcess } from 'node:child_process';
 import { execFileSync, spawnSync } from 'node:child_process';
@@ -36,7 +36,7 @@ describe.skipIf(reason !== null)(
       rmSync(folder, { recursive: true });
     });
 
-    /** A launcher on a host, for 2 ranks of a script. Port 29400 is free in a new namespace. */
+    /** Starts a launcher for 2 ranks on a host. The default port, 29400, is free in a new network namespace. */
     function launch(
       node: number,
       nnodes: string,
@@ -100,7 +100,7 @@ describe.skipIf(reason !== null)(
             (most, value, index) => Math.max(most, Math.abs(value - expected[index]!)),
             0,
           );
-          expect(worst, name).toBeLessThan(1e-5); // the hosts sum in another order
+          expect(worst, name).toBeLessThan(1e-5); // the summation order differs from that of one host
         }
       },
     );

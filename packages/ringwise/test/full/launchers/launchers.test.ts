@@ -1,4 +1,4 @@
-// init() under launchers of others: the real ones, where they are installed.
+// Tests init() under the launchers of other projects. Uses the real launchers and skips those that are not installed.
 import { execFile, spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -29,7 +29,7 @@ beforeEach(() => {
 });
 afterEach(() => rmSync(folder, { recursive: true }));
 
-/** Runs a command to its end; what the ranks said, sorted, and what else there was if it failed. */
+/** Runs a command to its end. Returns the lines that the ranks printed, sorted, and the whole output for messages. */
 function said(argv: readonly string[], env: NodeJS.ProcessEnv = {}, timeout = 60_000) {
   return new Promise<{ ranks: string[]; text: string }>((resolve) => {
     const { NODE_OPTIONS: _, ...own } = process.env;
@@ -44,7 +44,7 @@ function said(argv: readonly string[], env: NodeJS.ProcessEnv = {}, timeout = 60
 const has = (command: string, ...args: string[]) => spawnSync(command, args).status === 0;
 const missing = (isThere: boolean) => (isThere ? '' : ' (skipped: not installed)');
 
-/** Whether the mpi backend was built for this MPI. */
+/** Tells whether the mpi backend was built for this MPI. */
 function hasMpi(kind: string): boolean {
   const addon = `@ringwise/collectives-mpi-linux-${process.arch}/mpi-${kind}.node`;
   try {
@@ -88,7 +88,7 @@ describe.skipIf(!mpich)(`under MPICH${missing(mpich)}`, () => {
   });
 });
 
-// The mpi backend under both. MPICH's ranks need a port to meet at.
+// Runs the mpi backend under both MPIs. MPICH's ranks need a port at which they meet.
 for (const [name, kind, isThere, command, wantsPort] of [
   ['Open MPI', 'openmpi', openmpi, ['mpirun.openmpi', '--allow-run-as-root', '--oversubscribe'], false],
   ['MPICH', 'mpich', mpich, ['mpiexec.mpich'], true],
@@ -106,14 +106,14 @@ for (const [name, kind, isThere, command, wantsPort] of [
   );
 }
 
-// RINGWISE_TEST_TORCHRUN names the torchrun to use; otherwise that in PATH is tried. Debian 12's, of torch 1.13, starts
-// nothing under its own Python 3.11.
+// RINGWISE_TEST_TORCHRUN names the torchrun to use; the one in PATH comes second. The torchrun of Debian 12 (torch
+// 1.13) starts no ranks under Debian's own Python 3.11.
 const torchrun = [process.env.RINGWISE_TEST_TORCHRUN ?? '', 'torchrun'].find(
   (name) => name && has(name, '--standalone', '--no_python', 'true'),
 );
 const torch = torchrun ? torchVersion(torchrun) : null;
 
-/** The Python that its first line names. */
+/** Returns the Python that the first line of the command's file names. */
 function pythonOf(command: string): string {
   const path = command.includes('/')
     ? command
@@ -211,7 +211,7 @@ describe.skipIf(slurmPaths === null)(`under Slurm${missing(slurmPaths !== null)}
     expect(ranks, text).toEqual([0, 1, 2, 3].map((each) => `ringwise,${each},4,10`));
   });
 
-  // What Debian's Slurm and MPIs speak with each other.
+  // These pairs are the protocols that Debian's Slurm and Debian's MPIs have in common.
   for (const [mpi, kind] of [
     ['pmix', 'openmpi'],
     ['pmi2', 'mpich'],

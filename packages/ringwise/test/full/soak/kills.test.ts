@@ -1,4 +1,4 @@
-// The short form of bench/kills.ts: a training job goes through one disturbance of each kind.
+// Runs the short form of bench/kills.ts: a training job goes through one disturbance of each kind.
 
 import { canMakeNamespaces, freePort } from '@ringwise/testing';
 import { expect, it } from 'vitest';

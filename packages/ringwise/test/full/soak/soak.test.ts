@@ -21,8 +21,8 @@ it('50,000 operations leave no memory, file descriptors, threads or handles behi
   expect(exitCode).toBe(0);
 });
 
-// 200 inits that leave 17 KB each are more than the noise. Subgroups are too few here to show 1 KB each: the
-// bench's own default of 5,000 does.
+// With 200 inits, a leak of 17 KB for each exceeds the noise. 100 subgroups are too few to show a leak of 1 KB for
+// each; the bench's default of 5,000 subgroups shows it.
 it('200 inits and 100 subgroups leave nothing behind', async () => {
   const { exitCode, stdout } = await runJob(2, bench('soak-groups.ts'), [
     ...['--inits', '200'],
