@@ -1,4 +1,4 @@
-// `ringwise bench` as a user runs it: launcher, ranks, the host backend, and the output.
+// Runs `ringwise bench` as a user does: launcher, ranks, the host backend and the output.
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { describe, expect, it, onTestFinished } from 'vitest';
@@ -23,7 +23,7 @@ describe('ringwise bench', () => {
     for (const line of lines) {
       expect(line).toMatchObject({ op: 'all-reduce', backend: 'host', world: 2, dtype: 'float32', wrong: 0 });
       for (const key of ['iters', 'p50Us', 'algbwGBs', 'busbwGBs']) expect(line[key]).toBeGreaterThan(0);
-      // 2 ranks: what crosses the link is as long as the vector.
+      // With 2 ranks, each link carries as many bytes as the vector has, so both bandwidths are equal.
       expect(line.busbwGBs).toBeCloseTo(line.algbwGBs, 3);
       expect(line.algbwGBs).toBeCloseTo(line.bytes / line.p50Us / 1000, 3);
     }

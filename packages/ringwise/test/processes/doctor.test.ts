@@ -1,4 +1,4 @@
-// `ringwise doctor` with all packages: the addons, two real ranks, and an installation that has lost its addon.
+// Runs `ringwise doctor` with all packages: with addons and two real ranks, and in an installation without addons.
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, realpathSync, rmSync, symlinkSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -43,7 +43,7 @@ it('ends with 1 where init() would fail', () => {
   const { status, ok, found } = doctor(command, { RANK: '0', WORLD_SIZE: '2' });
   expect({ status, ok }).toEqual({ status: 1, ok: false });
   expect(found('init()')).toMatchObject({ state: 'wrong', fix: expect.stringContaining('Set MASTER_ADDR') });
-  // It gives its own ranks an environment of their own.
+  // The two ranks that doctor starts get their own environment, so these variables do not disturb them.
   expect(found('two ranks')!.state).toBe('ok');
 });
 
@@ -53,7 +53,7 @@ it('measures by host where mpirun would start the ranks', () => {
     state: 'ok',
     text: expect.stringContaining('allReduce by host'),
   });
-  expect(found('mpi')).toBeDefined(); // wrong where no MPI is installed
+  expect(found('mpi')).toBeDefined(); // its state is 'wrong' on a host without MPI
 });
 
 it('names every path where it looked for a missing addon', () => {

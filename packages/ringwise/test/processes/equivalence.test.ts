@@ -1,4 +1,4 @@
-// The whole chain in real processes: files or drawn digits, loader and sampler, tensors, DDP, the host backend.
+// Trains in real processes through the whole chain: files or drawn digits, loader, sampler, tensors, DDP, host backend.
 import { createHash } from 'node:crypto';
 import { testData, values, withRanks } from '@ringwise/testing';
 import { describe, expect, it } from 'vitest';
@@ -6,7 +6,7 @@ import type { History, Run } from '../fixtures/train.ts';
 
 const realMnist = testData('mnist');
 const data = realMnist === null ? {} : { data: realMnist };
-const samples = 180; // nothing is padded on 2 or 3 ranks, and the last batch of an epoch is short
+const samples = 180; // no padding on 2 or 3 ranks; the last batch of an epoch is short
 
 async function trained(size: number, run: Pick<Run, 'epochs' | 'batchSize'>): Promise<History[]> {
   const args = [{ ...data, samples, ...run } satisfies Run];
@@ -15,7 +15,7 @@ async function trained(size: number, run: Pick<Run, 'epochs' | 'batchSize'>): Pr
   );
 }
 
-/** The parameters before the first step and after each, as hashes: equal only if all bits are. */
+/** Returns a hash of the parameters before the first step and after each step. Hashes are equal if all bits are. */
 function bitsOf({ parameters }: History): string[] {
   return parameters.map((values) => createHash('sha256').update(values).digest('hex'));
 }

@@ -1,4 +1,4 @@
-// How ranks end under the launcher when nothing fails.
+// Tests how ranks end under the launcher when nothing fails.
 import { hasTestDevice, isTestGpu } from '@ringwise/testing';
 import { expect, it } from 'vitest';
 import { numbersFrom, runJob, startJob } from '../support/command.ts';
@@ -27,7 +27,7 @@ it('timers fire on a rank that waits in a barrier', async () => {
   expect(ticks.get(0)).toBeGreaterThan(20);
 });
 
-// Of the software device only: a GPU's driver cannot be told to be late.
+// Runs on the software device only, because a GPU's driver cannot be made late.
 it.skipIf(!hasTestDevice || isTestGpu).each(['downloading', 'reducing'])(
   'a thread may end before the driver of its device calls back (%s)',
   async (name) => {

@@ -1,4 +1,5 @@
-// What a user sees when a job fails, under the real command. command.ts checks after each test that no process is left.
+// Tests what a user sees when a job fails under the real command. command.ts checks after each test that no process of
+// the job is left.
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -105,7 +106,7 @@ describe('a rank that is killed', () => {
   );
 
   const lostRankOne = (rank: number) => new RegExp(`^\\[${rank}\\] CollectiveError: .*lost rank 1 \\(`, 'm');
-  // Other programs of this host put files there too.
+  // Returns only ringwise's files, because other programs of this host put files into the folder too.
   const sharedFiles = () => readdirSync('/dev/shm').filter((name) => name.includes('ringwise'));
 });
 

@@ -1,4 +1,4 @@
-// Flight records of real ranks: written while they hang and when they fail, and merged by the real command.
+// Tests flight records of real ranks, written while the ranks hang and when they fail, and merged by the real command.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -36,7 +36,8 @@ describe('ranks that hang', () => {
   it('write their records on SIGUSR2, also from inside a loop or a blocking call', async () => {
     const job = startJob(3, 'hangs.ts', ['60000'], { RINGWISE_FLIGHT_DIR: folder });
     const pids = await numbersFrom(job, 'pid', 3);
-    // The others are in the barrier, or about to be; where a blocking call was made is looked for when it takes long.
+    // Ranks 0 and 2 may not have entered the barrier yet, and a blocking call records its call site only once it has
+    // waited for long. So the signals are repeated until both records have the call site.
     await vi.waitFor(
       () => {
         for (const pid of pids.values()) process.kill(pid, 'SIGUSR2');
@@ -91,7 +92,7 @@ describe('ranks that hang', () => {
   });
 });
 
-/** They come in pairs, from inside a slice to inside another one. */
+/** Expects `count` arrows, each with one start and one end, and both inside a slice of the matching operation. */
 function expectArrows(events: readonly TraceEvent[], count: number): void {
   const slices = events.filter(({ ph }) => ph === 'X');
   const ends = (kind: 's' | 'f') => events.filter(({ ph }) => ph === kind).sort((a, b) => a.id! - b.id!);

@@ -1,4 +1,4 @@
-// Importing a package does nothing: no thread, no socket, no timer, no native code, no output.
+// Checks that importing a package starts no thread, socket or timer, loads no native code and prints nothing.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
@@ -7,7 +7,7 @@ function manifest<T>(path: string): T {
   return JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8')) as T;
 }
 
-/** All that can be imported from a package; not the command, which runs when it is imported. */
+/** Returns all entry points of a package except the command, which runs when it is imported. */
 function entriesOf(name: string): string[] {
   const { exports } = manifest<{ exports: object }>(`../../node_modules/${name}/package.json`);
   return Object.keys(exports)
@@ -15,7 +15,7 @@ function entriesOf(name: string): string[] {
     .map((path) => name + path.slice(1));
 }
 
-// What is new after each import: in node's own report, and in the kernel's list of threads.
+// Prints the state before and after each import, from node's report and from the kernel's list of threads.
 const program = `
   import { readdirSync } from 'node:fs';
   import { readFile } from 'node:fs/promises';
@@ -47,5 +47,5 @@ it('importing the umbrella or any package starts nothing and loads no native cod
   const { start, after } = JSON.parse(stdout);
   expect(start).toMatchObject({ handles: 0, addons: 0 });
   expect(after).toEqual(Object.fromEntries(entries.map((entry) => [entry, start])));
-  expect(status).toBe(0); // it ended by itself
+  expect(status).toBe(0); // the process ended by itself
 });

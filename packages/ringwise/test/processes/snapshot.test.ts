@@ -1,4 +1,4 @@
-// A run that stops in the middle of an epoch, and goes on from its snapshot, with other numbers of ranks too.
+// Tests runs that stop in the middle of an epoch and continue from a snapshot, also with other numbers of ranks.
 import { copyFile, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -45,8 +45,8 @@ const dataset = new ArrayDataset({
 const toTensor = ({ data, shape }: SnapshotTensor) => fromHost(data as Float32Array, [...shape]);
 
 /**
- * Trains `steps` steps, or to the end, and saves. Returns the samples that it has seen in each epoch, and the
- * parameters.
+ * Trains `steps` steps, or until the last epoch ends, and saves a snapshot. Returns the samples that this rank saw in
+ * each epoch, and the parameters.
  */
 async function train(group: Group, batch: number, file: string, steps = Infinity) {
   manualSeed(group.rank);
@@ -98,7 +98,7 @@ it('sees every sample of every epoch once, and ends as a run that never stopped,
   const batch = 12;
   const [whole] = await onRanks(1, batch, join(folder, 'never'));
   const file = join(folder, 'stopped');
-  // 5 steps an epoch: it stops 3 steps into the first one, 2 into the second, and then goes on to the end.
+  // An epoch has 5 steps. The run stops 3 steps into the first epoch, then 2 into the second, then trains to the end.
   const parts = [
     await onRanks(4, batch, file, 3),
     await onRanks(2, batch, file, 4),
@@ -131,8 +131,8 @@ const run = async (size: number, file: string, steps?: number) =>
 it('goes on bit for bit on two ranks, each with its own dropout', async () => {
   const whole = await run(2, join(folder, 'never'));
   const file = join(folder, 'stopped');
-  await run(2, file, 4); // in the middle of the first epoch
-  await run(2, file, 3); // and of the second
+  await run(2, file, 4); // stops in the middle of the first epoch
+  await run(2, file, 3); // stops in the middle of the second epoch
   const resumed = await run(2, file);
   expect(resumed).toEqual(whole);
   expect(resumed[1]!.bits).toEqual(resumed[0]!.bits);

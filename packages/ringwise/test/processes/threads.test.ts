@@ -1,4 +1,4 @@
-// Threads as ranks of a group: real collectives by shared memory inside one process, failures and deadlines.
+// Tests threads as ranks of a group in one process: real collectives through shared memory, failures and deadlines.
 
 import { fileURLToPath } from 'node:url';
 import { spawn } from '@ringwise/launch';

@@ -1,4 +1,4 @@
-// Runs the real command on the scripts in fixtures/. After each test no process of its jobs may be left.
+// Runs the real command on the scripts in fixtures/. Fails a test that leaves a process of its jobs behind.
 import { type ChildProcess, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
@@ -11,7 +11,7 @@ const fixtures = fileURLToPath(new URL('../fixtures/', import.meta.url));
 
 export interface Job {
   readonly runId: string;
-  /** What the launcher has printed so far, with what the ranks have. */
+  /** Output so far of the launcher, which includes that of the ranks. */
   readonly out: { stdout: string; stderr: string };
   readonly exitCode: Promise<number | null>;
 }
@@ -36,7 +36,7 @@ afterEach(async () => {
   }
 });
 
-/** `ringwise run` of a script, in fixtures/ unless the path is absolute. */
+/** Starts `ringwise run` for a script, which lies in fixtures/ unless its path is absolute. */
 export function startJob(
   nproc: number,
   script: string,
@@ -62,13 +62,13 @@ export function startJob(
   return job;
 }
 
-/** A job that is expected to end by itself. */
+/** Runs a job that is expected to end by itself. */
 export async function runJob(nproc: number, script: string, args?: readonly string[]) {
   const { out, exitCode } = startJob(nproc, script, args);
   return { exitCode: await exitCode, ...out };
 }
 
-/** The number that each rank printed after `word`, by rank, once there are `count`; throws if they do not come. */
+/** Waits until `count` ranks have printed `word` and a number, and returns the numbers by rank. Throws after 20 s. */
 export function numbersFrom({ out }: Job, word: string, count: number): Promise<Map<number, number>> {
   const pattern = new RegExp(`^\\[(\\d+)\\] ${word} (\\d+)$`, 'gm');
   return vi.waitFor(

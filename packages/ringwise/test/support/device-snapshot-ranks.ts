@@ -1,4 +1,4 @@
-// What the ranks of device-snapshot.test.ts run: a training on devices that stops and goes on from its snapshot.
+// Functions that the ranks of device-snapshot.test.ts run: a training on devices that saves and resumes, and clipping.
 import { type BufferLike, init } from '@ringwise/collectives';
 import { clipShardedGradients, ddp, loadSnapshot, type SnapshotTensor, saveSnapshot } from '@ringwise/ddp';
 import {
@@ -24,7 +24,7 @@ interface Saved {
   readonly step: number;
 }
 
-/** Trains until `stop` and saves; from the snapshot `from`, where there is one. */
+/** Trains until step `stop` and saves to `file`. Resumes from the snapshot `from`, if given. */
 export async function train(rank: number, backend: string, stop: number, file: string, from: string | null) {
   useTestDevice();
   await using group = await init({ backend });
@@ -64,7 +64,7 @@ export async function train(rank: number, backend: string, stop: number, file: s
   return { bits, places: [...new Set(places)] };
 }
 
-/** Gradients of which each rank has others, on its device. */
+/** Clips gradients that differ on each rank and lie on its device. */
 export async function clip(rank: number, backend: string, maxNorm: number) {
   useTestDevice();
   await using group = await init({ backend });

@@ -1,6 +1,6 @@
-// An elastic training job on two hosts that is disturbed again and again: a rank is killed or stopped, a launcher is
-// killed, a host is cut off. Whoever ends is started again, as an operator or a scheduler would. What must come out is
-// what comes out undisturbed, epoch by epoch, and nothing may be left.
+// Runs an elastic training job on two hosts and disturbs it again and again: a rank is killed or stopped, a launcher is
+// killed, or a host is cut off. A launcher that ends is restarted, as an operator or a scheduler would do. Each epoch's
+// loss must equal that of an undisturbed run, and the job must leave nothing behind.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,31 +14,28 @@ export const disturbances = ['rank', 'stopped rank', 'launcher', 'launcher with 
 export type Disturbance = (typeof disturbances)[number];
 
 export interface SoakOptions {
-  /** In order. 'cut' needs namespaces. */
+  /** Disturbances in the order of their use. 'cut' requires `namespaces`. */
   readonly plan: readonly Disturbance[];
-  /** Numbers from 0 to 1. */
+  /** Returns numbers from 0 (inclusive) to 1 (exclusive). */
   readonly random: () => number;
-  /** Two network namespaces as hosts; else both launchers are on this host's loopback. */
+  /** Uses two network namespaces as hosts. Otherwise both launchers run on this host's loopback. */
   readonly namespaces: boolean;
-  /** Of loopback; namespaces have all ports to themselves. */
+  /** Port of the store on loopback. Ignored with namespaces, in which all ports are free. */
   readonly port: number;
   readonly onDisturbed?: (index: number, what: Disturbance, recoveredMs: number) => void;
 }
 
 export interface SoakResult {
-  /** Epochs whose loss was not that of the undisturbed run, as "epoch: got instead of expected". */
+  /** Epochs whose loss differed from that of the undisturbed run, as "epoch: got instead of expected". */
   readonly wrong: readonly string[];
-  /**
-   * Epochs of which nothing was heard, as what had their line was killed with it; a later start found their
-   * snapshot.
-   */
+  /** Epochs whose loss was not printed: the process that had the line was killed. A later start had their snapshot. */
   readonly untold: readonly number[];
-  /** The epoch that was resumed from, after each disturbance of a run. */
+  /** Number of times that the job resumed from a snapshot. */
   readonly resumed: number;
   readonly epochs: number;
-  /** From each disturbance to the next epoch's end. */
+  /** Time from each disturbance to the end of the next epoch, in ms. */
   readonly recoveredMs: readonly number[];
-  /** Processes, listening sockets and files that were left. */
+  /** Processes and files that the job left behind. */
   readonly left: readonly string[];
 }
 
@@ -46,7 +43,7 @@ const command = fileURLToPath(new URL('../../bin/ringwise.js', import.meta.url))
 const script = fileURLToPath(new URL('../../../../examples/elastic.ts', import.meta.url));
 const nprocPerNode = 2;
 const patienceMs = 180_000;
-/** An undisturbed run has all its epochs to go. */
+/** Time limit for the undisturbed run, and for the rest of the disturbed one, which may have all epochs to go. */
 const wholeRunMs = 600_000;
 
 export async function soak(options: SoakOptions): Promise<SoakResult> {
@@ -96,7 +93,7 @@ export async function soak(options: SoakOptions): Promise<SoakResult> {
   }
 }
 
-/** Two launchers, and what they have said. */
+/** A job of two launchers with their output so far. */
 class Job {
   readonly #options: SoakOptions;
   readonly #hosts: Hosts | null;
@@ -122,7 +119,7 @@ class Job {
 
   async run(): Promise<void> {
     this.#start(0);
-    // On loopback both could keep the store: the first shall.
+    // On loopback, either launcher could keep the store. Starting the first one alone makes it keep the store.
     await this.#until('the store', () => /waiting for 2 hosts/.test(this.#err[0]!));
     this.#start(1);
   }
@@ -143,13 +140,13 @@ class Job {
       this.#children[index] = null;
       this.#err[index] += `ended with ${exitCode}\n`;
       if (exitCode === 0) this.#done++;
-      // A host that was given up, or has lost the store, is started again; the one with the store first.
+      // Restarts a launcher that was given up or has lost the store. The launcher that keeps the store restarts first.
       else if (!this.#isClosing)
         setTimeout(() => this.#isClosing || this.#start(index), index === 0 ? 0 : 500);
     });
   }
 
-  /** [epoch, loss], of the last time that it was told. */
+  /** Returns [epoch, loss] by epoch, with the loss that was printed last. */
   epochs(): [number, string][] {
     const told = [...this.#out.join('\n').matchAll(/epoch (\d+) of \d+ on \d+ ranks: loss (\S+)/g)];
     return [...new Map(told.map(([, epoch, loss]) => [Number(epoch), loss!] as const))].sort(
@@ -161,12 +158,12 @@ class Job {
     return [...this.#out.join('\n').matchAll(/resuming from epoch/g)].length;
   }
 
-  /** Whether a start of all ranks went on after this epoch. */
+  /** Tells whether a start of all ranks resumed after this epoch, and thus found its snapshot. */
   hasSaved(epoch: number): boolean {
     return this.#out.join('\n').includes(`resuming from epoch ${epoch + 1}\n`);
   }
 
-  /** Once more than so far, and as far as the end of an epoch. */
+  /** Waits until all ranks have resumed since the last disturbance, and then until another epoch has ended. */
   async untilResumed(): Promise<void> {
     const before = this.#resumedBefore;
     await this.#until('another start of all ranks', () => this.resumed() > before);
@@ -197,7 +194,7 @@ class Job {
     else await this.#cut();
   }
 
-  /** The second host's cable is out for so long that it is given up. */
+  /** Cuts the second host's network for 4 s, long enough for the job to give the host up. */
   async #cut(): Promise<void> {
     const { name } = this.#hosts!.hosts[1]!;
     execFileSync('ip', ['-n', name, 'link', 'set', 'eth0', 'down']);
@@ -219,7 +216,7 @@ class Job {
       .join('\n');
   }
 
-  /** Ends what still runs. */
+  /** Kills the launchers that still run. */
   async close(): Promise<void> {
     this.#isClosing = true;
     for (const child of this.#children) {
@@ -231,14 +228,14 @@ class Job {
   }
 }
 
-/** Only a process of the job: numbers are used again. */
+/** Sends a signal to a process of the job. Skips other processes, because the system reuses pids. */
 function kill(pid: number | undefined, signal: NodeJS.Signals): void {
   if (pid !== undefined && commandLine(`${pid}`).includes(script)) process.kill(pid, signal);
 }
 
 /**
- * What the job's processes have in common is the folder of their snapshot; those that are just ending may
- * take a second.
+ * Returns the processes that the job left: those whose command line names the snapshot's folder, and those in the
+ * namespaces. Waits up to 2 s for processes that are about to end.
  */
 async function leftProcesses(folder: string, hosts: Hosts | null): Promise<string[]> {
   const endMs = performance.now() + 2_000;
@@ -265,10 +262,7 @@ function commandLine(pid: string): string {
   }
 }
 
-/**
- * Where something of the job could be forgotten: shared memory, and the launcher's folders, which have the
- * run's name.
- */
+/** Returns the files that a job could leave: shared memory, and the launcher's folders, which bear the run's name. */
 function files(): string[] {
   const named: [string, RegExp][] = [
     ['/dev/shm', /ringwise/],

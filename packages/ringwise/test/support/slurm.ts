@@ -1,5 +1,5 @@
-// A Slurm cluster of two nodes on this machine, without munge, systemd or cgroups. It needs root and the programs:
-// installed, or extracted from Debian's packages below the folder that RINGWISE_TEST_SLURM names:
+// Starts a Slurm cluster of two nodes on this machine, without munge, systemd or cgroups. It needs root and Slurm's
+// programs: installed, or extracted from Debian's packages below the folder that RINGWISE_TEST_SLURM names:
 //   apt-get download slurm-wlm slurm-client slurmctld slurmd slurm-wlm-basic-plugins libslurm38; dpkg -x each.deb DIR
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -10,7 +10,7 @@ import { freePort } from '@ringwise/testing';
 
 export interface SlurmPaths {
   readonly root: string;
-  /** What the names of the extracted programs end in. */
+  /** Suffix of the program names. Debian's packages use "-wlm". */
   readonly suffix: string;
 }
 
@@ -31,11 +31,11 @@ export function findSlurm(): SlurmPaths | null {
   return candidates.find(({ root, suffix }) => existsSync(join(root, `usr/sbin/slurmctld${suffix}`))) ?? null;
 }
 
-/** Starts the cluster with its state below `folder`; resolves when both nodes are idle. */
+/** Starts the cluster with its state below `folder`. Resolves when both nodes are idle; throws after 30 s. */
 export async function startSlurm({ root, suffix }: SlurmPaths, folder: string): Promise<Slurm> {
   const library = join(root, 'usr/lib/x86_64-linux-gnu');
   const state = join(folder, 'slurm');
-  // Nodes with one folder for temporary files would meet in it: PMIx names its own there by the job.
+  // Each node needs its own temporary folder: PMIx names its files there by the job, so the nodes' files would collide.
   for (const each of ['state', 'tmp.n1', 'tmp.n2']) mkdirSync(join(state, each), { recursive: true });
   const file = join(state, 'slurm.conf');
   const [control, ...nodes] = [await freePort(), await freePort(), await freePort()];

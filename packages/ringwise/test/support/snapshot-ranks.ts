@@ -1,5 +1,5 @@
-// What the ranks of snapshot.test.ts run: the recipe of @ringwise/ddp's README, with dropout, and a call that
-// is not made by all.
+// Functions that the ranks of snapshot.test.ts run: a training by the recipe of @ringwise/ddp's README, with dropout,
+// and a collective call that only one rank makes.
 import { init } from '@ringwise/collectives';
 import { ArrayDataset, DataLoader, DistributedSampler, type SamplerState } from '@ringwise/data';
 import { assertInSync, ddp, loadSnapshot, type SnapshotTensor, saveSnapshot } from '@ringwise/ddp';
@@ -30,12 +30,12 @@ const dataset = new ArrayDataset({
 });
 
 /**
- * Trains up to `steps` steps of 3 epochs of 5, and saves. Returns the parameters, and where this rank's
- * generator is.
+ * Trains up to `steps` steps, in 3 epochs of 5 steps on 2 ranks, and saves a snapshot. Returns the parameters and the
+ * state of this rank's random generator.
  */
 export async function train(rank: number, file: string, steps = Infinity) {
   await using group = await init();
-  const rng = manualSeed(7 + rank); // dropout: another mask on each rank
+  const rng = manualSeed(7 + rank); // gives each rank its own dropout masks
   const layers = [new Linear(width, 16), new BatchNorm1d(16), new ReLU(), new Dropout(0.5)];
   const net = new Sequential(...layers, new Linear(16, 3));
   const optimizer = new AdamW(net.parameters(), { lr: 0.05 });
@@ -66,7 +66,7 @@ export async function train(rank: number, file: string, steps = Infinity) {
   return { bits, rng: { ...rng.state() } };
 }
 
-/** Rank 0 alone saves; the others go on with the next step. */
+/** Calls saveSnapshot on rank 0 only. The other ranks go on with the next step. */
 export async function saveOnRankZero(rank: number, file: string) {
   await using group = await init();
   const net = new Sequential(new Linear(2, 2));

@@ -1,7 +1,7 @@
-// What Linux knows of a job: its processes, the abstract names of its sockets, its shared memory.
+// Finds what a job leaves on Linux: processes, abstract socket names and shared memory.
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs';
 
-/** The processes that a launcher with this run id has started, and what those have started. Zombies do not count. */
+/** Returns the processes that the launcher with this run id started, and their descendants, without zombies. */
 export function processesOf(runId: string): number[] {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -9,7 +9,7 @@ export function processesOf(runId: string): number[] {
     .filter((pid) => readIfThere(`/proc/${pid}/environ`).includes(`RINGWISE_RUN_ID=${runId}`));
 }
 
-/** The abstract names under which a process can be reached. */
+/** Returns the abstract names of a process's Unix sockets. */
 export function socketNamesOf(pid: number): string[] {
   const descriptors = readdirSync(`/proc/${pid}/fd`).map((fd) => linkIfThere(`/proc/${pid}/fd/${fd}`));
   return namedSockets()
@@ -17,12 +17,12 @@ export function socketNamesOf(pid: number): string[] {
     .map(({ name }) => name);
 }
 
-/** The abstract names of all sockets of this host. */
+/** Returns the abstract names of all Unix sockets of this host. */
 export function socketNames(): string[] {
   return namedSockets().map(({ name }) => name);
 }
 
-/** The files that a process shares as memory. One without a name in the file system ends with "(deleted)". */
+/** Returns the files that a process maps as shared memory. "(deleted)" ends those without a name in the file system. */
 export function sharedMemoryOf(pid: number): string[] {
   const maps = readFileSync(`/proc/${pid}/maps`, 'utf8');
   return [...maps.matchAll(/ (\/(?:memfd:|dev\/shm\/).*)$/gm)].map((match) => match[1]!);
@@ -33,7 +33,7 @@ function namedSockets(): { name: string; inode: string }[] {
   return [...table.matchAll(/ (\d+) @(.+)$/gm)].map((match) => ({ inode: match[1]!, name: match[2]! }));
 }
 
-// Processes and descriptors may go while they are listed.
+// These readers return an empty string if the process or descriptor has disappeared since it was listed.
 
 function readIfThere(path: string): string {
   try {

@@ -1,7 +1,7 @@
 import { init } from '@ringwise/collectives';
 import { isTestGpu } from '@ringwise/testing';
 
-/** Why there is no NCCL for the GPU; else empty. The software device has one. */
+/** Reason why there is no NCCL for the GPU; empty if there is. The software device always has NCCL. */
 export const withoutNccl = isTestGpu
   ? await init({ backend: 'nccl' }).then(
       (group) => group.close().then(() => ''),

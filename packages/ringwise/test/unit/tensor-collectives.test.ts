@@ -1,5 +1,5 @@
-// Collectives that write into tensors: autograd hears of it as of an operation in place, so that no gradient
-// is computed of values that are gone.
+// Tests collectives that write into tensors. Autograd treats such a collective as an in-place operation, so that
+// backward computes no gradient from values that were overwritten.
 import { type BufferLike, type Group, loopbackGroups } from '@ringwise/collectives';
 import { averageGradients, ddp, ZeroRedundancyOptimizer } from '@ringwise/ddp';
 import { noGrad, type Tensor, tensor, zeros } from '@ringwise/tensor';
@@ -16,7 +16,7 @@ const leaf = (...values: number[]): Tensor => {
   return x;
 };
 
-/** Every call that writes into `x`, of two elements, on each of two ranks. */
+/** Calls that write into `x`, which has two elements on each of two ranks. */
 const writes: Record<string, (group: Group, x: BufferLike) => PromiseLike<unknown>> = {
   allReduce: (g, x) => g.allReduce(x, { op: 'avg' }),
   'allReduce of a list': (g, x) => g.allReduce([x, new Float32Array(3)]),
@@ -30,14 +30,14 @@ const writes: Record<string, (group: Group, x: BufferLike) => PromiseLike<unknow
   recv: (g, x) => (g.rank === 0 ? g.send(new Float32Array(2), 1) : g.recv(x, 0)),
   'a reproducible sum': (g, x) => g.allReduce(x, { reproducible: true }),
 };
-/** Of these rank 0 does not write. */
+/** Calls in which rank 0 does not write into `x`. */
 const onlyRank1 = ['broadcast', 'gather', 'recv'];
 
 describe('a collective that writes into a tensor', () => {
   it.each(Object.keys(writes))('keeps backward from values that %s has overwritten', async (name) => {
     const told = await ranks(async (group) => {
       const [x, w] = [tensor([1, 2]), leaf(3, 4)];
-      const y = x.mul(w).sum(); // keeps x for the gradient of w
+      const y = x.mul(w).sum(); // saves x for the gradient of w
       await writes[name]!(group, x);
       return [group.rank, errorOf(() => y.backward())] as const;
     });
@@ -57,7 +57,7 @@ describe('a collective that writes into a tensor', () => {
         message: expect.stringMatching(/the tensor requires a gradient.*noGrad\(\(\) => ….*ddp\(\)/),
       });
       expect(w.toArray()).toEqual([3, 4]);
-      w.mul(w).sum().backward(); // it counts as unchanged
+      w.mul(w).sum().backward(); // the refused call counts as no change of w
       expect(group!.failure).toBeNull();
     },
   );
@@ -129,7 +129,7 @@ describe('a collective that writes into a tensor', () => {
   it('leaves what ddp(), the sharded optimiser and averageGradients() do on purpose', async () => {
     const values = await ranks(async (group) => {
       const net = new Linear(2, 1);
-      const model = await ddp(net, { group }); // gives all ranks the parameters of rank 0
+      const model = await ddp(net, { group }); // broadcasts rank 0's parameters to all ranks
       const optimizer = new ZeroRedundancyOptimizer(
         net.parameters(),
         group,
@@ -166,7 +166,7 @@ describe('a collective that writes into a tensor', () => {
       );
       const x = leaf(1, 2);
       const y = net.forward(x.reshape([1, 2])).sum();
-      await optimizer.stepAsync(); // writes the weights, which the gradient of x needs
+      await optimizer.stepAsync(); // writes the weights that the gradient of x needs
       expect(errorOf(() => y.backward())).toContain('saved was changed in place');
     });
   });

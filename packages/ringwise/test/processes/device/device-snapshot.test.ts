@@ -1,4 +1,4 @@
-// Snapshots of a training on devices, and gradients there that are clipped together.
+// Tests snapshots of a training on devices, and clipping by the norm of gradients that are spread over devices.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
