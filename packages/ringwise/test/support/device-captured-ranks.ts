@@ -1,5 +1,5 @@
-// What the ranks of device-captured.test.ts run: steps that `compile` captures on a software device, with
-// collectives of NCCL in them.
+// Functions that the ranks of device-captured.test.ts run: steps that `compile` captures on the test device, with NCCL
+// collectives in them.
 import { createRequire } from 'node:module';
 import { type BufferLike, type CollectiveError, type Group, init } from '@ringwise/collectives';
 import { assertInSync, type DdpOptions, type DistributedDataParallel, ddp, wireHook } from '@ringwise/ddp';
@@ -48,7 +48,7 @@ class Gpt extends Module {
   readonly places = new Embedding(time, width);
   readonly block = new TransformerBlock(width, 2, { causal: true });
   readonly norm = new LayerNorm(width);
-  /** Made once: what is made on the host is no part of a step. */
+  /** Created once, in a warm-up: a captured step cannot contain a tensor whose values the host makes. */
   #time: Tensor | null = null;
 
   forward(x: Tensor): Tensor {
@@ -58,7 +58,7 @@ class Gpt extends Module {
   }
 }
 
-/** Networks, and the inputs of samples `from` to `from + count`. */
+/** Networks, with functions that return the inputs and labels of `count` samples beginning at `from`. */
 const tasks = {
   mlp: {
     make: () =>
@@ -78,7 +78,7 @@ const tasks = {
     label: (from: number, count: number) =>
       fromHost(Int32Array.from({ length: count }, (_, i) => (from + i) % classes)),
   },
-  // Its running statistics travel with each step.
+  // DDP sends its running statistics with each step.
   normed: {
     make: () =>
       new Sequential(new Linear(features, 24), new BatchNorm1d(24), new ReLU(), new Linear(24, classes)),
@@ -114,7 +114,7 @@ const stateOf = (net: Module): Float32Array =>
     [...net.parameters(), ...net.buffers()].flatMap((t) => Array.from(t.dataSync() as Float32Array, Number)),
   );
 
-/** One step of training as a function of its batch. */
+/** Returns one step of training as a function of its batch. */
 function stepOf(model: DistributedDataParallel<Net>, optimizer: AdamW): (x: Tensor, y: Tensor) => Tensor {
   return (x, y) => {
     optimizer.zeroGrad();
@@ -125,7 +125,7 @@ function stepOf(model: DistributedDataParallel<Net>, optimizer: AdamW): (x: Tens
   };
 }
 
-/** The task on `size` ranks' data in this process, on the CPU. */
+/** Trains the task on `size` ranks' data in this process on the CPU. */
 export function alone(task: Task, size: number): Float32Array {
   const net = made(task, 0, 'cpu');
   const optimizer = optimizerOf(net);
@@ -140,7 +140,7 @@ export function alone(task: Task, size: number): Float32Array {
   return stateOf(net);
 }
 
-/** The task as it is, and captured: states and the losses of this rank. The second is asked for in some steps only. */
+/** Trains the task eagerly, then captured. Returns states and this rank's losses, which it reads in some steps only. */
 export async function train(rank: number, task: Task, options: Partial<DdpOptions> = {}) {
   const [group, device] = await begin(rank);
   const run = async (isCaptured: boolean) => {
@@ -159,7 +159,7 @@ export async function train(rank: number, task: Task, options: Partial<DdpOption
         );
         if (i % 3 === 2) losses.push(loss.item());
       });
-      // Collectives of the group between runs, at their place in the sequence.
+      // Collectives between two runs of the step take their place in the sequence of the group's calls.
       if (i === 4) await assertInSync(net, group);
     }
     const isReplayed = isCaptured && (step as CompiledStep<[Tensor, Tensor], Tensor>).isCaptured;
@@ -173,7 +173,7 @@ export async function train(rank: number, task: Task, options: Partial<DdpOption
   return { eager, captured, runs };
 }
 
-/** Collectives of all kinds in a step of one's own; what a run leaves is what eager calls leave. */
+/** Captures a step with collectives of all kinds. Returns the results of its runs, which must equal eager results. */
 export async function verbs(rank: number) {
   const [group, device] = await begin(rank);
   const size = group.size;
@@ -181,7 +181,7 @@ export async function verbs(rank: number) {
     const sum = x.mul(1);
     group.allReduceSync(shared(sum));
     const largest = x.mul(2);
-    const late = group.allReduce(shared(largest), { op: 'max' }); // nobody waits for it
+    const late = group.allReduce(shared(largest), { op: 'max' }); // no rank waits for it
     const first = x.mul(3);
     group.broadcast(shared(first), { root: 1 }).fence();
     const all = zeros([size * x.count], { device });
@@ -190,7 +190,7 @@ export async function verbs(rank: number) {
     group.allReduce([shared(a), shared(b)], { op: 'avg' }).fence();
     const part = zeros([x.count / size], { device });
     group.reduceScatter(shared(sum), shared(part)).fence();
-    const after = sum.add(first); // beside the one that nobody waits for
+    const after = sum.add(first); // runs beside the operation that no rank waits for
     return { sum, largest, first, all, a, b, part, after, late: late.done };
   };
   const step = compile(body);
@@ -209,7 +209,7 @@ export async function verbs(rank: number) {
   return seen.map((values, i) => values.map((value) => value / (i + 1)));
 }
 
-/** Many buffers in one call, eager and then captured: the groups of NCCL's calls for them, and what a run leaves. */
+/** Reduces many buffers in one call, eager and then captured. Returns NCCL's groups of calls, and the results. */
 export async function lists(rank: number) {
   const [group, device] = await begin(rank);
   const { batches } = createRequire(import.meta.url)(deviceMemoryAddon) as { batches: () => number };
@@ -235,7 +235,7 @@ export async function lists(rank: number) {
   return { counts, seen };
 }
 
-/** One rank, of which a step needs nothing: what each run leaves, what it was, and why the rest is refused. */
+/** Captures collectives of one rank, which leave its memory alone, then one that copies, which fails with `text`. */
 export async function single(rank: number) {
   const [group, device] = await begin(rank, 'auto');
   const step = compile(
@@ -269,7 +269,7 @@ export async function single(rank: number) {
   };
 }
 
-/** What a rank is told, as text. */
+/** Runs `run` and returns its error as text, or 'nothing'. Closes the group. */
 async function told(group: Group, run: () => unknown): Promise<string> {
   try {
     await run();
@@ -282,7 +282,7 @@ async function told(group: Group, run: () => unknown): Promise<string> {
   }
 }
 
-/** A step that reduces 20 elements. What `when` says of its second call, the one that is captured, only rank 1 does. */
+/** Returns a step that reduces 20 elements. In its second call, which is captured, rank 1 does as `when` says. */
 function reducing(group: Group, device: DeviceName, when: 'same' | 'longer' | 'twice' = 'same') {
   const isOdd = group.rank === 1;
   const short = ones([20], { device });
@@ -296,7 +296,7 @@ function reducing(group: Group, device: DeviceName, when: 'same' | 'longer' | 't
   return { body, step: compile(body, { device, warmUps: 1 }) };
 }
 
-/** Rank 1 captures something else, or runs something else. Both go on until they are told, or all is well. */
+/** Lets rank 1 capture or run something else. Both ranks go on until they get an error, or to the end if they agree. */
 export async function disagree(rank: number, how: 'same' | 'longer' | 'twice' | 'eager' | 'other step') {
   const [group, device] = await begin(rank);
   const isOther = rank === 1 && (how === 'eager' || how === 'other step');
@@ -314,7 +314,7 @@ export async function disagree(rank: number, how: 'same' | 'longer' | 'twice' | 
   });
 }
 
-/** Rank 1 goes on late, or not at all: what the other is told, and after which time. */
+/** Runs steps while rank 1 pauses for 15 s. Returns the error that a rank gets, and after how long it gets it. */
 export async function lateRank(rank: number, port: number, timeoutMs: number, isAwaited: boolean) {
   const [group, device] = await begin(rank, 'nccl', timeoutMs);
   const { step } = reducing(group, device);
@@ -329,7 +329,7 @@ export async function lateRank(rank: number, port: number, timeoutMs: number, is
     for (;;) {
       step();
       if (isAwaited) await new Promise((resolve) => setTimeout(resolve, 1));
-      else sum.add(1).sum().item(); // blocks until the device has come there
+      else sum.add(1).sum().item(); // blocks until the device has run the step
     }
   });
   const endedAtMs = Date.now();
@@ -337,7 +337,7 @@ export async function lateRank(rank: number, port: number, timeoutMs: number, is
   return { text, tookMs: endedAtMs - beganAtMs, endedAtMs, sum: sum.sum().item() };
 }
 
-/** What a capture is told that cannot be one. */
+/** Captures steps that cannot be captured. Returns the error of each by name. */
 export async function refused(rank: number) {
   const answers: Record<string, string> = {};
   const attempt = async (
@@ -414,7 +414,7 @@ export async function refused(rank: number) {
   return answers;
 }
 
-/** Leaves the process with a captured step and no goodbye. */
+/** Leaves the process with a captured step and an open group. */
 export async function leave(rank: number): Promise<number> {
   const [group, device] = await begin(rank);
   const { step } = reducing(group, device);

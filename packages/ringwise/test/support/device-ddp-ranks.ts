@@ -1,5 +1,6 @@
-// What the ranks of device-ddp.test.ts run: networks whose parameters and gradients lie on CUDA devices, one device for
-// each rank or one GPU for all; and the same trainings in one process on the CPU, to compare with.
+// Functions that the ranks of device-ddp.test.ts run: trainings whose parameters and gradients lie on CUDA devices, one
+// device for each rank or one GPU for all. The functions named …Alone train the same in one process on the CPU, for
+// comparison.
 import { createRequire } from 'node:module';
 import { bufferSymbol, type CollectiveError, type Group, init } from '@ringwise/collectives';
 import {
@@ -47,14 +48,14 @@ import { deviceMemoryAddon, isTestGpu, testDeviceOf, useTestDevice } from '@ring
 const steps = 6;
 const features = 20;
 const classes = 4;
-/** Samples of a rank in a step where all have as many. */
+/** Samples of each rank in a step, where all ranks have the same number. */
 const share = 4;
-/** Where they have not. */
+/** Samples of each rank in a step, where the numbers differ. */
 export const uneven = [3, 5];
-/** Steps of each rank where they run out of data. */
+/** Steps of each rank in the training with `join`, in which the ranks run out of data at different times. */
 export const lengths = [6, 4];
 
-/** Two heads, of which the second is not always used. */
+/** An MLP with two heads, of which the second is not always used. */
 class Mlp extends Module {
   readonly body = new Sequential(new Linear(features, 24), new ReLU(), new Linear(24, 24), new ReLU());
   readonly first = new Linear(24, classes);
@@ -94,7 +95,7 @@ const makeMlp = (): Mlp => new Mlp();
 const makeGpt = (): Gpt => new Gpt();
 const makeCnn = (): Sequential =>
   new Sequential(
-    new Conv2d(1, 3, 3, { bias: false }), // the batch norm would take a bias away
+    new Conv2d(1, 3, 3, { bias: false }), // the batch norm would cancel a bias
     new BatchNorm2d(3),
     new ReLU(),
     new Flatten(),
@@ -127,25 +128,29 @@ function gptLoss(forward: (x: Tensor) => Tensor, from: number, count: number, de
   return crossEntropy(scores, fromHost(at(1)).to(device));
 }
 
-/** With a weight decay, so that a parameter that is passed over differs from one with a gradient of zero. */
+/** Returns SGD with weight decay, which changes a parameter whose gradient is zero but not one that is skipped. */
 const sgd = (net: Module): SGD => new SGD(net.parameters(), { lr: 0.05, weightDecay: 0.1 });
-// The gradient of a key's bias is zero but for rounding, and AdamW would divide it by its own size.
+// The gradient of a key's bias is zero except for rounding, and AdamW divides it by its own size. The large eps keeps
+// such steps small.
 const adamw = (parameters: Tensor[]): AdamW =>
   new AdamW(parameters, { lr: 0.01, eps: 1e-3, weightDecay: 0.1 });
 
-/** Parameters and running statistics. */
+/** Returns the parameters and the running statistics. */
 const stateOf = (net: Module): Float32Array =>
   Float32Array.from(
     [...net.parameters(), ...net.buffers()].flatMap((t) => Array.from(t.dataSync() as Float32Array, Number)),
   );
 
-/** What rank `rank` uses of the second head: rank 1 alone in every third step, and nobody in those after. */
+/**
+ * Tells whether a rank uses the second head in a step: all ranks in steps 0, 3, …, rank 1 alone in steps 1, 4, …, and
+ * no rank in steps 2, 5, …
+ */
 const isSecondUsed = (step: number, rank: number): boolean =>
   step % 3 === 0 || (step % 3 === 1 && rank === 1);
 
-/** The ways to train the MLP: what a rank does in a step, by DDP; and what that is in one process. */
+/** A way to train the MLP: one step of a rank with DDP, and the same step in one process. */
 interface Way {
-  /** Whether the device does it on another stream than its main one, on which the buckets are made. */
+  /** Runs the step on a stream other than the device's main stream, on which DDP makes the buckets. */
   readonly isAside?: boolean;
   readonly options?: Partial<DdpOptions>;
   readonly step: (
@@ -154,7 +159,7 @@ interface Way {
     rank: number,
     device: DeviceName,
   ) => void;
-  /** Leaves the gradients of all ranks' data together. */
+  /** Computes the gradients for the data of all ranks in this process. */
   readonly together: (net: Mlp, step: number, size: number) => void;
 }
 
@@ -208,7 +213,7 @@ const ways: Readonly<Record<string, Way>> = {
   },
 };
 
-/** The MLP, by way of training, on `size` ranks' data in this process. */
+/** Trains the MLP on `size` ranks' data in this process. Returns the state after each way of training. */
 export function mlpAlone(size: number): Record<string, Float32Array> {
   const trained = Object.entries(ways).map(([name, { together }]) => {
     const net = made(0, 'cpu', makeMlp);
@@ -236,13 +241,13 @@ export function mlpAlone(size: number): Record<string, Float32Array> {
   return { ...Object.fromEntries(trained), join: stateOf(net) };
 }
 
-/** A process group and the device of this rank. */
+/** Joins the process group and returns it with this rank's device. */
 async function begin(rank: number, backend: string): Promise<[Group, DeviceName]> {
   useTestDevice();
   return [await init(backend === 'any' ? {} : { backend }), `cuda:${testDeviceOf(rank)}`];
 }
 
-/** The MLP by way of training, with small buckets; the last is `join`. */
+/** Trains the MLP in each way, with small buckets. Returns the states by way; the last is `join`. */
 export async function trainMlp(rank: number, backend: string): Promise<Record<string, Float32Array>> {
   const [group, device] = await begin(rank, backend);
   const trained: Record<string, Float32Array> = {};
@@ -279,7 +284,7 @@ export async function trainMlp(rank: number, backend: string): Promise<Record<st
   return trained;
 }
 
-/** A GPT with tied weights on `size` ranks' data in this process. */
+/** Trains a GPT with tied weights on `size` ranks' data in this process. */
 export function gptAlone(size: number): Float32Array {
   const net = made(0, 'cpu', makeGpt);
   const optimizer = adamw(net.parameters());
@@ -291,7 +296,7 @@ export function gptAlone(size: number): Float32Array {
   return stateOf(net);
 }
 
-/** The GPT with AdamW on each rank, and with its memory spread over them, of which it also tells the size. */
+/** Trains the GPT with AdamW on each rank, then with AdamW's state sharded over the ranks. Also returns its size. */
 export async function trainGpt(rank: number, backend: string) {
   const [group, device] = await begin(rank, backend);
   const train = async (isSharded: boolean) => {
@@ -321,13 +326,13 @@ export async function trainGpt(rank: number, backend: string) {
     plain: stateOf(net),
     zero: stateOf(sharded),
     devices: [...new Set(remembered.map((tensor) => tensor.device))],
-    /** Of what an optimizer of all parameters remembers. */
+    /** Fraction of AdamW's state for all parameters that this rank's shard holds. */
     remembered: remembered.reduce((sum, { count }) => sum + count, 0) / (2 * elements),
     consolidated: state && bytes / (8 * elements),
   };
 }
 
-/** The CNN on `count` samples of each step in this process. */
+/** Trains the CNN on `count` samples in each step in this process. */
 export function cnnAlone(count: number): Float32Array {
   const net = made(0, 'cpu', makeCnn);
   const optimizer = sgd(net);
@@ -339,7 +344,7 @@ export function cnnAlone(count: number): Float32Array {
   return stateOf(net);
 }
 
-/** A CNN whose batch norm takes the batches of all ranks for one; rank r has `counts[r]` samples. */
+/** Trains the CNN with a batch norm over the batches of all ranks. Rank r has `counts[r]` samples in each step. */
 export async function trainCnn(rank: number, backend: string, counts: readonly number[]) {
   const [group, device] = await begin(rank, backend);
   const net = made(rank, device, makeCnn);
@@ -358,23 +363,23 @@ export async function trainCnn(rank: number, backend: string, counts: readonly n
   return stateOf(net);
 }
 
-/** native/test/software_gpu/memory_addon.cc: what the software NCCL counts in this process. */
+/** Counters of the software NCCL in this process, from native/test/software_gpu/memory_addon.cc. */
 interface Counters {
   readonly registrations: () => [number, number];
   readonly shareable: () => number;
-  /** Groups of calls. */
+  /** Returns the number of groups of NCCL calls so far. */
   readonly batches: () => number;
 }
 const counters = (): Counters => createRequire(import.meta.url)(deviceMemoryAddon) as Counters;
 
-/** Buffers that are registered with the software NCCL, and how often NVLink could use one. */
+/** Returns how many buffers are registered with the software NCCL, and how many registrations NVLink can use. */
 function counted(): { readonly registered: number; readonly shareable: number } {
   if (isTestGpu) return { registered: 0, shareable: 0 };
   const { registrations, shareable } = counters();
   return { registered: registrations()[1], shareable: shareable() };
 }
 
-/** What a model with a batch norm has to send in a step, and the groups of NCCL's calls that it is. */
+/** Counts NCCL's groups of calls in each step of a model with a batch norm, and the buckets and buffers it sends. */
 export async function callsOfSteps(rank: number, backend: string) {
   const [group, device] = await begin(rank, backend);
   const net = made(rank, device, makeCnn);
@@ -392,8 +397,8 @@ export async function callsOfSteps(rank: number, backend: string) {
 }
 
 /**
- * Where gradients lie: on which device, and for each bucket where it would begin by the place of each of its
- * gradients.
+ * Returns the devices of the gradients, and for each bucket the number of start addresses that its gradients imply,
+ * which is 1 if the gradients lie in the bucket. `registered` counts NCCL's registrations before and after close().
  */
 export async function whereGradients(rank: number, backend: string) {
   const [group, device] = await begin(rank, backend);
@@ -411,15 +416,15 @@ export async function whereGradients(rank: number, backend: string) {
   });
   const registered = [counted().registered];
   model.close();
-  await group.allReduce(ones([1], { device })); // comes after that
+  await group.allReduce(ones([1], { device })); // runs after the buckets' deregistration
   registered.push(counted().registered);
   await group.close();
   return { devices, beginnings, backend: group.backend, registered };
 }
 
 /**
- * Two buckets, one of them with 1 MiB or more: how far each begins behind a multiple of 2 MiB, what NCCL
- * knows of them, and the averages in them.
+ * Trains with two buckets, of which one has at least 1 MiB. Returns whether that one begins at a multiple of 2 MiB,
+ * what NCCL knows of the buckets before and after close(), and the averages in them.
  */
 export async function whereLargeBuckets(rank: number, backend: string) {
   const [group, device] = await begin(rank, backend);
@@ -440,15 +445,15 @@ export async function whereLargeBuckets(rank: number, backend: string) {
   const averages = gradients.map((grad) => [...new Set(grad.dataSync() as Float32Array)]);
   const known = counted();
   model.close();
-  await group.allReduce(ones([1], { device })); // comes after that
+  await group.allReduce(ones([1], { device })); // runs after the buckets' deregistration
   const { registered: left } = counted();
   await group.close();
   return { counts, isAligned: offsets[1] === 0, averages, known, left };
 }
 
 /**
- * Two buckets, of which the first to leave is more than a piece on its way through the host; and what the
- * last step tells of them.
+ * Trains with two buckets and returns the last step's statistics, the trace and the flight record. The first bucket to
+ * leave is longer than one piece of a copy through the host.
  */
 export async function traced(rank: number, backend: string) {
   const [group, device] = await begin(rank, backend);
@@ -468,7 +473,7 @@ export async function traced(rank: number, backend: string) {
     );
   }
   const atOnce = model.statistics()!.buckets.map(({ communicationMs }) => communicationMs !== null);
-  await group.barrier(); // what has ended on the device settles
+  await group.barrier(); // reports what has ended on the device
   const record = group.flightRecord().filter(({ verb }) => verb === 'allReduce');
   const statistics = model.statistics()!;
   const trace = await model.trace();
@@ -476,7 +481,7 @@ export async function traced(rank: number, backend: string) {
   return { atOnce, statistics, trace, record };
 }
 
-/** What a hook that computes in JavaScript, and a step that is captured, are told. */
+/** Returns the errors of a hook that computes in JavaScript and of a captured step. */
 export async function refused(rank: number, backend: string) {
   const told: Record<string, string> = {};
   const attempt = async (name: string, run: (group: Group, device: DeviceName) => Promise<void>) => {
@@ -510,7 +515,7 @@ export async function refused(rank: number, backend: string) {
   return told;
 }
 
-/** One rank: a captured step with DDP, and the same steps as they are. */
+/** Trains on one rank with DDP, first in eager steps, then in captured ones. Returns both states. */
 export async function capturedAlone(rank: number) {
   const [group, device] = await begin(rank, 'any');
   const train = async (isCompiled: boolean) => {
@@ -536,7 +541,7 @@ export async function capturedAlone(rank: number) {
   return trained;
 }
 
-/** Trains until a rank is killed; returns what the survivor was told, and whether its device still works. */
+/** Trains until a rank is killed. Returns the survivor's error, and a sum that shows that its device still works. */
 export async function trainUntilKilled(rank: number, backend: string, port: number) {
   const [group, device] = await begin(rank, backend);
   const control = await TcpStore.connect({ host: '127.0.0.1', port });
@@ -563,7 +568,7 @@ export async function trainUntilKilled(rank: number, backend: string, port: numb
   }
 }
 
-/** Each rank asks for the device of its own number. */
+/** Creates a tensor on the device with this rank's number. Returns the tensor's device or the error's message. */
 export async function ownDevice(rank: number): Promise<string> {
   useTestDevice();
   try {

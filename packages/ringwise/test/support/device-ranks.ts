@@ -1,5 +1,5 @@
-// What the ranks of device-collectives.test.ts run: the contract suite of the collectives with each array in
-// the memory of a CUDA device, as a tensor, from the call until it has ended.
+// Functions that the ranks of device-collectives.test.ts run: the contract suite of the collectives, with each array as
+// a tensor in the memory of a CUDA device from the call until it has ended.
 import { createRequire } from 'node:module';
 import {
   type BufferLike,
@@ -36,7 +36,7 @@ const dtypeOfArray: Readonly<Record<string, DType>> = {
   Uint8Array: 'uint8',
 };
 
-/** An array of the suite while a call works with it. */
+/** An array of the suite and the device tensor that replaces it during a call. */
 interface Lent {
   readonly tensor: Tensor;
   readonly array: HostArray;
@@ -48,7 +48,7 @@ function lend(like: unknown, all: Lent[]): unknown {
   const array = (isTyped ? (like as TypedBuffer).data : like) as HostArray | null;
   if (array === null || !ArrayBuffer.isView(array)) return like;
   const dtype = isTyped ? (like as TypedBuffer).dtype : dtypeOfArray[array.constructor.name];
-  // The others are no dtypes of tensors, and stay on the host.
+  // Tensors do not have the other dtypes, so arrays of these stay on the host.
   if (dtype === undefined || !tensorDtypes.has(dtype)) return like;
   const known = all.find((lent) => lent.array === array);
   if (known !== undefined) return known.tensor;
@@ -69,14 +69,14 @@ const verbs = [
   ...['reduceScatter', 'allToAll', 'send', 'recv'],
 ];
 
-/** What ends with a later call that blocks. */
+/** Callbacks of calls that have not been awaited. A later blocking call may end them; it then runs the callbacks. */
 const pending = new Set<() => void>();
 
 const rethrow = (error: unknown): unknown => {
   throw error;
 };
 
-/** A Work that gives the memory back when it has ended. */
+/** Wraps a Work so that it copies the tensors back to the arrays when it has ended. */
 function handled<T>(work: Work<T>, all: readonly Lent[]): Work<T> {
   let isBack = false;
   const back = (): void => {
@@ -97,7 +97,7 @@ function handled<T>(work: Work<T>, all: readonly Lent[]): Work<T> {
           for (const each of pending) each();
           return value;
         };
-      // In the same turn as without: the suite looks at the order of the ends.
+      // Settles in the same turn of the event loop as the Work itself, because the suite checks the order of ends.
       const then = (onDone: (value: T) => unknown = (value) => value, onError = rethrow) =>
         target.then(
           (value) => {
@@ -118,7 +118,7 @@ function handled<T>(work: Work<T>, all: readonly Lent[]): Work<T> {
   });
 }
 
-/** The group with every single buffer of a call on the device. Lists are packed in host memory, and stay there. */
+/** Wraps a group so that single buffers of calls lie on the device. Lists stay and are packed in host memory. */
 export function onDevice(group: Group): Group {
   return new Proxy(group, {
     get: (target, name) => {
@@ -148,7 +148,7 @@ export function onDevice(group: Group): Group {
   });
 }
 
-/** Runs the scenarios that the test puts into its store, each in a new group, until it puts null. */
+/** Runs the scenarios that the test puts into its store, each in a new group, until the test puts null. */
 export function serveOnDevice(rank: number, port: number, backend: string): Promise<void> {
   useTestDevice();
   return serveCommands(rank, port, async (_, scenario: ScenarioName, args: unknown[]) => {
@@ -159,7 +159,7 @@ export function serveOnDevice(rank: number, port: number, backend: string): Prom
   });
 }
 
-/** Tensors of many pieces, with work of the device before and after, and nobody waits in between. */
+/** Reduces and gathers tensors of several pieces between operations of the device, without waiting between calls. */
 export async function inOrder(rank: number, count: number): Promise<unknown> {
   useTestDevice();
   await using group = await init({ backend: 'host' });
@@ -180,7 +180,7 @@ export async function inOrder(rank: number, count: number): Promise<unknown> {
   return [y.min().item(), y.max().item(), small[0]];
 }
 
-/** Calls of many pieces, of one, and of the host: what the record tells of each, by its number in the group. */
+/** Makes calls of several pieces, of one piece and on host memory. Returns what the flight record holds of them. */
 export async function recorded(rank: number, count: number): Promise<unknown> {
   useTestDevice();
   const group = await init({ backend: 'host' });
@@ -207,7 +207,7 @@ export async function recorded(rank: number, count: number): Promise<unknown> {
     told: told(record),
     toldWhenClosed: told(group.flightRecord()).slice(0, 5),
     seqs: works.filter((work) => work.verb !== 'send' && work.verb !== 'recv').map(({ seq }) => seq),
-    // Collectives come one after the other, and pieces of one overlap.
+    // Collectives must follow one another. Only pieces of one collective may overlap.
     isInOrder: record
       .filter(({ peer }) => peer === null)
       .every(({ startedMs, endedMs }, i, all) => {
@@ -217,8 +217,8 @@ export async function recorded(rank: number, count: number): Promise<unknown> {
 }
 
 /**
- * One rank: what is left as it is on the device does not leave it, other things go by host memory, in order
- * with its work.
+ * Calls collectives on one rank. One that leaves its values alone does not leave the device; the others go through host
+ * memory, in order with the device's work.
  */
 export async function oneRank(): Promise<unknown> {
   useTestDevice();
@@ -237,7 +237,7 @@ export async function oneRank(): Promise<unknown> {
   return [group.backend, wasDone, host.min().item(), host.max().item(), y.min().item(), y.max().item()];
 }
 
-/** A message between memory of a device and memory of a host. */
+/** Sends messages between device memory of one rank and host memory of the other. */
 export async function messages(rank: number, count: number): Promise<unknown> {
   useTestDevice();
   await using group = await init({ backend: 'host' });
@@ -255,7 +255,7 @@ export async function messages(rank: number, count: number): Promise<unknown> {
   return [near[0], near.at(-1)];
 }
 
-/** Rank 1 finds no device where its memory is said to be. */
+/** Lets rank 1 find no device where its buffer is said to lie. Returns the error's message. */
 export async function noDevice(rank: number): Promise<unknown> {
   useTestDevice();
   if (rank === 1) process.env.RINGWISE_LIBCUDA = '/nowhere/libcuda.so.1';
@@ -275,7 +275,7 @@ export async function noDevice(rank: number): Promise<unknown> {
   return told;
 }
 
-/** Rank 1 leaves; what rank 0 waits for on its device fails with its name. */
+/** Lets rank 1 leave. Returns the error of rank 0, which waits for it with a tensor on its device. */
 export async function lost(rank: number): Promise<unknown> {
   useTestDevice();
   const group = await init({ backend: 'host' });
@@ -294,7 +294,7 @@ export async function lost(rank: number): Promise<unknown> {
   }
 }
 
-/** The device of rank 1 fails what it is given. */
+/** Makes the device of rank 1 fail. Returns the error's message. */
 export async function failing(rank: number): Promise<unknown> {
   useTestDevice();
   const group = await init({ backend: 'host' });
