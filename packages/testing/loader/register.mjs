@@ -1,5 +1,5 @@
-// For `node --import`: a rank can import TypeScript. Node.js 22.18 and newer can by themselves. The usual loaders take
-// 0.2 s to start and compile anew in each process, which is more than most ranks of a test do.
+// Lets a rank import TypeScript, by `node --import`. Node.js 22.18 and newer can do that by themselves. The usual
+// loaders take 0.2 s to start and compile again in each process, which is longer than most ranks of a test run.
 import { register } from 'node:module';
 
 if (!process.features.typescript) register('./hooks.mjs', import.meta.url);

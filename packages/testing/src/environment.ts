@@ -1,4 +1,4 @@
-// What a rank inherits. It must see its own launcher only: neither the test runner nor a job around it.
+// Makes the environment of a rank. It must show the rank's own launcher only, neither the test runner nor an outer job.
 
 const foreign =
   /^(VITEST|VITE_|TORCHELASTIC_|PET_|NODE_OPTIONS$|NODE_CHANNEL_|NODE_UNIQUE_ID$|NODE_ENV$|RINGWISE_SECRET$)/;
@@ -12,7 +12,7 @@ export interface Job {
   readonly secret: string | undefined;
 }
 
-/** The variables that torchrun and `ringwise run` set, for one host. `extra` goes on top. */
+/** Returns the variables that torchrun and `ringwise run` set on one host. `extra` overrides them. */
 export function rankEnvironment(
   rank: number,
   job: Job,

@@ -30,7 +30,7 @@ export const exactDTypes = [
 export type ExactDType = (typeof exactDTypes)[number];
 export type ExactOp = 'sum' | 'avg' | 'prod' | 'min' | 'max' | 'band' | 'bor' | 'bxor';
 
-/** A typed array, or one with the name of its dtype where the array alone does not tell. */
+/** A typed array, together with the name of its dtype if the type of the array does not determine it. */
 export type ExactBuffer =
   | NumericArray
   | BigInt64Array
@@ -41,7 +41,7 @@ export type ExactBuffer =
 const signedValues = [0, 1, -1, 2, -2, 4, -4];
 const unsignedValues = [0, 1, 2];
 
-/** The input of one rank: the same for the same arguments, different between ranks and seeds. */
+/** Returns the input of one rank: the same for the same arguments, different between ranks and seeds. */
 export function exactInput(rank: number, count: number, dtype: ExactDType, seed = 0): ExactBuffer {
   return stored(numbersOf(rank, count, dtype, seed), dtype);
 }
@@ -71,7 +71,7 @@ export function expectedReduce(
   return held;
 }
 
-/** The elements as numbers, with 0 for -0 so that toEqual() works. 64-bit integers beyond 2^53 lose digits. */
+/** Returns the elements as numbers, with 0 for -0 so that toEqual() works. 64-bit integers beyond 2^53 lose digits. */
 export function toNumbers(buffer: ExactBuffer): number[] {
   return rawNumbers(buffer).map((value) => value + 0);
 }

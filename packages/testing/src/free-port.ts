@@ -3,8 +3,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 
 /**
- * Resolves with a port of `host` that is free, for programs that must agree on one before any of them listens. The
- * port lies below those that Linux and macOS give to connections, so no other test takes it meanwhile by connecting.
+ * Resolves with a free port of `host`, for programs that must agree on a port before any of them listens. It is below
+ * the ports that Linux and macOS give to connections, so another test cannot take it meanwhile by connecting.
  */
 export async function freePort(host = '127.0.0.1'): Promise<number> {
   for (let attempt = 0; attempt < 100; attempt++) {

@@ -1,6 +1,6 @@
-// The 16-bit floats, which Node 20 has no arrays for, as bits in a Uint16Array.
+// Converts numbers to the bits of 16-bit floats, for which Node 20 has no arrays.
 
-/** Exact for what a float16 holds as a normal number, which is all that the tests store. */
+/** Returns the bits of a float16. Exact for zero and normal numbers of float16, the only ones that the tests store. */
 export function float16Bits(value: number): number {
   if (value === 0) return 0;
   const sign = value < 0 ? 0x8000 : 0;
@@ -24,7 +24,7 @@ export function float16Value(bits: number): number {
 
 const scratch = new DataView(new ArrayBuffer(4));
 
-/** A bfloat16 is the upper half of a float32. */
+/** Returns the bits of a bfloat16, which are the upper half of a float32. */
 export function bfloat16Bits(value: number): number {
   scratch.setFloat32(0, value);
   if (scratch.getUint16(2) !== 0 || scratch.getFloat32(0) !== value) {

@@ -9,14 +9,14 @@ import { randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 
 export interface Host {
-  /** Name of its network namespace. */
+  /** Name of the host's network namespace. */
   readonly name: string;
-  /** IPv4 address that the other hosts reach it at, on its interface eth0. It also has a loopback of its own. */
+  /** IPv4 address at which the other hosts reach this one, on its interface eth0. It also has its own loopback. */
   readonly address: string;
 }
 
 export interface StartOptions {
-  /** The whole environment of the process. Default: that of this one. */
+  /** The whole environment of the process. Default: the environment of this process. */
   readonly env?: NodeJS.ProcessEnv;
 }
 
@@ -30,7 +30,7 @@ export interface Hosts {
 
 const prefix = 'ringwise-test-';
 
-/** Null where makeHosts() works, otherwise why it does not. */
+/** Returns null if makeHosts() works here, otherwise the reason why it does not. */
 export function canMakeNamespaces(): string | null {
   if (process.platform !== 'linux') return `${process.platform} has no network namespaces`;
   if (process.getuid?.() !== 0) return 'network namespaces need root';
@@ -43,7 +43,7 @@ export function canMakeNamespaces(): string | null {
   }
 }
 
-/** Makes `count` hosts, each connected with all others. Throws where canMakeNamespaces() tells why. */
+/** Makes `count` hosts, each connected with all others. Throws if canMakeNamespaces() returns a reason. */
 export function makeHosts(count: number): Hosts {
   const { hosts, names } = create(count);
   const children = new Set<ChildProcess>();
@@ -135,7 +135,7 @@ function kill(pid: number): void {
   try {
     process.kill(pid, 'SIGKILL');
   } catch {
-    // It has ended meanwhile.
+    // The process has ended meanwhile.
   }
 }
 

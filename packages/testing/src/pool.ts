@@ -1,4 +1,4 @@
-// Real processes that stay for many commands. A test puts them into a store, and every rank answers each.
+// Real processes that stay for many commands. A test puts commands into a store, and every rank answers each.
 import { deserialize, serialize } from 'node:v8';
 import { type Store, type StoreServer, serveStore, TcpStore } from '@ringwise/store';
 
@@ -17,7 +17,7 @@ export class Pool {
     this.#server = server;
     this.#control = control;
     this.#ended = ended;
-    ended.catch(() => {}); // told by the run that it breaks, and by end()
+    ended.catch(() => {}); // the run that it breaks reports it, and so does end()
   }
 
   static async start(size: number, start: PoolStarter): Promise<Pool> {
@@ -26,7 +26,7 @@ export class Pool {
     return new Pool(size, server, control, (await start(size, server.port)).ended);
   }
 
-  /** The answers by rank. A command is anything that structured clone takes, and so is an answer. */
+  /** Resolves with the answers by rank. Commands and answers are values that structured clone accepts. */
   async run<Answer>(...command: unknown[]): Promise<Answer[]> {
     const n = this.#commands++;
     await this.#control.set(`command/${n}`, serialize(command));
@@ -46,7 +46,7 @@ export class Pool {
   }
 }
 
-/** Pools of one kind, by the number of their ranks: each starts with its first command. */
+/** Pools of one kind, one for each number of ranks. Each starts with its first command. */
 export class Pools {
   readonly #start: PoolStarter;
   readonly #pools = new Map<number, Promise<Pool>>();
@@ -65,7 +65,7 @@ export class Pools {
   };
 }
 
-/** The other side of a Pool, in each of its processes: answers commands until the pool ends. */
+/** Answers the commands of a Pool until it ends. Each process of the Pool calls it. */
 export async function serveCommands<Command extends unknown[]>(
   rank: number,
   port: number,

@@ -1,4 +1,4 @@
-// The program of a rank's process: takes its call from the parent, makes it, reports what came of it, and ends when
+// The program of a rank's process. It receives a call from the parent, makes it, reports the result, and ends when
 // nothing keeps the process alive.
 
 import { Worker } from 'node:worker_threads';
@@ -26,7 +26,7 @@ async function run({ moduleUrl, name, args }: RankCall): Promise<RankReport> {
     const call = module[name];
     if (typeof call !== 'function') throw new TypeError(`${moduleUrl} exports no function "${name}"`);
     const value = await call(Number(process.env.RANK), ...args);
-    structuredClone(value); // throws here what would fail on the way
+    structuredClone(value); // throws here if the value cannot be sent
     return { kind: 'ok', value };
   } catch (error) {
     process.exitCode = 1;
@@ -34,7 +34,7 @@ async function run({ moduleUrl, name, args }: RankCall): Promise<RankReport> {
   }
 }
 
-/** Structured clone keeps only the text of an error; this keeps its own fields too. */
+/** Copies an error with its own fields. Structured clone would keep only its text. */
 function portable(error: unknown): RankError {
   if (!(error instanceof Error)) return { name: typeof error, message: String(error), stack: '' };
   const fields = Object.entries(error).map(([name, field]) => [name, cloned(field)]);

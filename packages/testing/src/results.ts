@@ -23,11 +23,11 @@ export interface RankResult {
   readonly signal: NodeJS.Signals | null;
   readonly stdout: string;
   readonly stderr: string;
-  /** When the function returned or threw, or else when the process ended; on the caller's performance.now() clock. */
+  /** Time on the caller's performance.now() clock at which the function returned or threw, or the process ended. */
   readonly endedAtMs: number;
 }
 
-/** The values of all ranks, in rank order. Throws one error that tells what each failed rank said. */
+/** Returns the values of all ranks, in rank order. Throws one error with the output of each failed rank. */
 export function values<T = unknown>(results: readonly RankResult[]): T[] {
   const failed = results.filter((result) => result.status !== 'ok');
   if (failed.length > 0) {

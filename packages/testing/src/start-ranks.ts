@@ -10,11 +10,11 @@ import type { RankCall, RankReport } from './rank-main.ts';
 import type { RankResult } from './results.ts';
 
 export interface RankOptions {
-  /** Passed on after the rank, by structured clone. */
+  /** Arguments of the function after the rank, sent by structured clone. */
   readonly args?: readonly unknown[];
-  /** Added to the environment of all ranks. */
+  /** Variables to add to the environment of all ranks. */
   readonly env?: Readonly<Record<string, string>>;
-  /** All ranks that still run are killed then. Default: 25,000, below the usual limit of a test. */
+  /** Milliseconds until all ranks that still run are killed. Default: 25,000, below the usual limit of a test. */
   readonly timeoutMs?: number;
   /** The secret of the store. Default: a random one; false: none. */
   readonly secret?: string | false;
@@ -26,11 +26,11 @@ export interface RunningRanks {
   readonly pids: readonly number[];
   /** Sends a signal, by default SIGKILL, to one rank. */
   readonly kill: (rank: number, signal?: NodeJS.Signals) => void;
-  /** In rank order, when all processes have ended. Never rejects because of a rank. */
+  /** Resolves when all processes have ended, in rank order. Never rejects because of a rank. */
   readonly results: Promise<RankResult[]>;
 }
 
-/** Lets a rank import TypeScript. */
+/** Module that lets a rank import TypeScript. */
 const loader = new URL('../loader/register.mjs', import.meta.url).href;
 
 // Longer output of a rank keeps its end.
@@ -74,7 +74,7 @@ export async function startRanks(
   };
 }
 
-/** startRanks() for tests that only look at the outcome. */
+/** Calls startRanks() and waits for the results, for tests that need nothing else. */
 export async function withRanks(
   size: number,
   moduleUrl: URL | string,
@@ -97,7 +97,7 @@ class Rank {
 
   constructor(rank: number, call: RankCall, env: NodeJS.ProcessEnv, execArgv: readonly string[]) {
     this.#rank = rank;
-    // In this package's own tests this module is TypeScript, and so is the one beside it.
+    // In this package's own tests, this module and rank-main are TypeScript.
     const main = new URL(
       import.meta.url.endsWith('.ts') ? './rank-main.ts' : './rank-main.js',
       import.meta.url,
@@ -119,7 +119,7 @@ class Rank {
       this.#report = report;
       this.#endedAtMs = performance.now();
     });
-    // A rank that dies before it reads its call breaks the channel; its end tells the rest.
+    // A rank that dies before it reads its call breaks the channel. The end of its process is reported below.
     this.#child.send(call, () => {});
     this.result = new Promise((resolve) => {
       this.#child.on('error', (error) => {

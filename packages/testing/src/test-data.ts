@@ -1,9 +1,9 @@
-// Data sets that tests read, in the folder that RINGWISE_TEST_DATA names. Without the variable, tests that need one are
-// skipped.
+// Finds the data sets that tests read, in the folder that RINGWISE_TEST_DATA names. Tests that need one are skipped if
+// the variable is not set.
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 
-/** Returns the path of a file or folder of the test data, such as 'mnist'; null where there is none. */
+/** Returns the path of a file or folder of the test data, such as 'mnist', or null if it does not exist. */
 export function testData(name: string): string | null {
   const folder = process.env.RINGWISE_TEST_DATA;
   if (!folder) return null;

@@ -5,7 +5,7 @@ import { hostRanks } from '../support/pool.ts';
 
 const module = new URL('../support/host-ranks.ts', import.meta.url);
 
-// In shared memory; four ranks, and over TCP: test/full/backends.
+// These ranks share memory. test/full/backends has four ranks, and ranks that meet over TCP.
 const pools = new Pools(hostRanks());
 backendContract({ describe, it, expect }, 'host', { run: pools.run, sizes: [1, 2, 3] });
 afterAll(pools.end);
@@ -33,7 +33,7 @@ describe('a process with a group on the host backend', () => {
   it('knows which ranks share its host, whoever has started it', async () => {
     const launchers: ((rank: number) => Record<string, string>)[] = [
       (rank) => ({ RANK: `${rank}`, WORLD_SIZE: '4' }),
-      (rank) => ({ RANK: `${rank}`, WORLD_SIZE: '4', LOCAL_RANK: '0' }), // a leftover
+      (rank) => ({ RANK: `${rank}`, WORLD_SIZE: '4', LOCAL_RANK: '0' }), // the size of an earlier job
       (rank) => ({
         RANK: `${rank}`,
         WORLD_SIZE: '4',

@@ -1,5 +1,5 @@
-// What keeps processes from becoming a group: every one of them is told why at once, not at its deadline, which is five
-// minutes here. Real processes, over a store of the launcher's or one that rank 0 hosts.
+// Processes that cannot become a group. Each must be told the reason at once, not at its deadline, which is five
+// minutes here. They are real processes that meet in a launcher's store or in one that rank 0 hosts.
 import { freePort, values, withRanks } from '@ringwise/testing';
 import { describe, expect, it } from 'vitest';
 import type { InitOptions } from '../../src/index.ts';
@@ -20,7 +20,7 @@ interface Rank {
   readonly options?: InitOptions;
 }
 
-/** What each process is told; null where it has joined. */
+/** Returns the error of each process, or null if it has joined. */
 async function toldTo(ranks: readonly Rank[], isHosted: boolean): Promise<(Told | null)[]> {
   const own = {
     MASTER_PORT: `${await freePort()}`,
@@ -36,7 +36,7 @@ async function toldTo(ranks: readonly Rank[], isHosted: boolean): Promise<(Told 
   return values<Told | null>(await withRanks(ranks.length, module, 'initWith', { args }));
 }
 
-/** The one-line form of a job: "0/2 1/3" is rank 0 of 2 and rank 1 of 3. */
+/** Reads a job from one line: "0/2 1/3" is rank 0 of 2 and rank 1 of 3. */
 const job = (text: string): Rank[] =>
   text.split(' ').map((word) => {
     const [RANK, WORLD_SIZE] = word.split('/').map(Number) as [number, number];
@@ -85,7 +85,7 @@ describe.each([
         if (before === undefined) expect([first, second].map(Number).sort()).toEqual([...pids].sort());
         else expect(pids.filter((pid) => pid !== error!.pid)).toContain(Number(before));
       }
-      // The last one to come is told who was there before.
+      // The process that comes last is told that its rank has arrived already.
       expect(told.filter((error) => /has arrived already/.test(error!.what))).toHaveLength(1);
     },
   );

@@ -1,5 +1,5 @@
-// Two processes that have an NCCL communicator in common and nothing else; and the key by which one of
-// PyTorch's is found.
+// Two processes that share only an NCCL communicator, and the store key under which PyTorch keeps the id of its
+// communicator.
 import { execFile, spawnSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -13,7 +13,7 @@ import { isThere } from '../support/device-twin.ts';
 
 const module = new URL('../support/join-nccl-ranks.ts', import.meta.url);
 const missing = isThere ? (isTestGpu ? loadNative().nccl.about().reason : '') : 'no device has been built';
-/** PyTorch's, of a default group that was made with a store. */
+/** The key of PyTorch's default group, if that was made with a store. */
 const key = '0//cuda//0';
 
 describe.skipIf(missing)(`joinNccl${missing && ` (skipped: ${missing})`}`, () => {

@@ -1,4 +1,4 @@
-// 200 programs; test/full/backends has 10,000.
+// Runs 200 random programs; test/full/backends runs 10,000.
 import { randomProgramTests } from '../support/random-programs.ts';
 
 randomProgramTests([

@@ -1,8 +1,8 @@
-// One call of every verb, in both forms, on buffers that are large enough to be interrupted in the middle.
+// Makes one call of every verb, in both forms, on buffers so large that a test can interrupt the call.
 import type { Group } from '../../src/index.ts';
 
 const count = 1 << 18;
-const size = Number(process.env.WORLD_SIZE ?? 1); // in the test itself, which only reads the names, there is none
+const size = Number(process.env.WORLD_SIZE ?? 1); // the test itself has no WORLD_SIZE; it only reads the names
 const whole = new Float32Array(size * count);
 const part = whole.subarray(0, count);
 const gathered = new Float32Array(size * count);

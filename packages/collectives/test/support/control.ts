@@ -1,17 +1,17 @@
-// How a test learns how far its ranks are: a store that it serves anew for each test.
+// Serves a store for each test, through which the test and its ranks tell each other how far they are.
 import { type StoreServer, serveStore, TcpStore } from '@ringwise/store';
 import { afterEach, beforeEach, expect } from 'vitest';
 
 export interface Control {
-  /** Of the store, to be given to the ranks. */
+  /** Port of the store, which the test passes to its ranks. */
   readonly port: number;
   /** Waits until `count` ranks have added themselves to 'ready'. */
   allReady(count: number): Promise<void>;
-  /** Lets those go on who wait for `key`. */
+  /** Sets `key`, so that ranks that wait for it go on. */
   tell(key: string): Promise<void>;
 }
 
-/** For the tests of the `describe` that calls it. */
+/** Gives each test of the surrounding `describe` a store of its own. */
 export function useControl(): Control {
   let server: StoreServer;
   let store: TcpStore;
@@ -35,7 +35,7 @@ export function useControl(): Control {
   };
 }
 
-/** Whether there is still such a process, be it stopped. */
+/** Tells whether the process exists; a stopped one does. */
 export function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);

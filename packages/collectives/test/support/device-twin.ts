@@ -1,6 +1,5 @@
-// Groups on a device (packages/testing/src/device.ts says which), for tests of the nccl backend. A twin of it
-// takes memory of the host and does everything on copies on the device: so the contract suite, which looks at
-// its results, runs there.
+// Groups on a device (packages/testing/src/device.ts says which), for tests of the nccl backend. Its twin takes
+// host memory and works on copies on the device, so that the contract suite, which reads host memory, runs there.
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { deviceMemoryAddon, hasTestDevice, testDeviceOf, useTestDevice } from '@ringwise/testing';
@@ -11,7 +10,7 @@ import { asBuffer, type BufferLike, type BufferView, bufferSymbol } from '../../
 
 export const isThere = hasTestDevice && existsSync(deviceMemoryAddon);
 
-/** native/test/software_gpu/memory_addon.cc */
+/** The functions of native/test/software_gpu/memory_addon.cc. */
 interface Addon {
   readonly reserve: (device: number, bytes: number) => bigint;
   readonly write: (device: number, address: bigint, bytes: Uint8Array) => void;
@@ -23,35 +22,32 @@ interface Addon {
 }
 let addon: Addon | null = null;
 
-/** From now on this process has the device of the tests. To be called before anything opens the driver. */
+/** Gives this process the device of the tests. Call it before anything opens the driver. */
 export function useDevice(): void {
   useTestDevice();
   addon = createRequire(import.meta.url)(deviceMemoryAddon) as Addon;
 }
 
-/** The groups of calls that the software NCCL has had from this process. */
+/** Returns how many groups of calls this process has made on the software NCCL. */
 export const batches = (): number => addon!.batches();
 
-/** How often this process has registered memory with the software NCCL, and how many registrations there are. */
+/** Returns how often this process has registered memory with the software NCCL, and how many registrations remain. */
 export const registrations = (): readonly [number, number] => addon!.registrations();
 
-/** The network of the software NCCL of this process fails. */
+/** Makes the network of this process's software NCCL fail. */
 export const breakNccl = (): void => addon!.breakNccl();
 
-/**
- * From now on the software NCCL of this process stays busy with what it is given, as if it could not connect
- * the ranks.
- */
+/** Makes the software NCCL of this process never finish an operation, as if it could not connect the ranks. */
 export const stallNccl = (): void => addon!.stallNccl(true);
 
-/** Memory of a device. */
+/** Device memory and the view of it that verbs take. */
 export interface DeviceMemory {
   readonly view: BufferView;
-  /** A copy of it. */
+  /** A new copy of the content on the host. */
   readonly bytes: Uint8Array;
 }
 
-// Kept for ever and used again: to give memory back, the device waits for all its work.
+// Freed memory is kept and used again, because freeing it on the device would wait for all work there.
 const spare = new Map<string, bigint[]>();
 
 function memoryLike(host: BufferView, device: number): DeviceMemory & { readonly release: () => void } {
@@ -77,10 +73,10 @@ function memoryLike(host: BufferView, device: number): DeviceMemory & { readonly
 const bytesOf = ({ host }: BufferView): Uint8Array =>
   new Uint8Array(host!.buffer, host!.byteOffset, host!.byteLength);
 
-/** It, as the verbs take it. */
+/** Wraps device memory in the form that the verbs take. */
 export const carrying = ({ view }: DeviceMemory): BufferLike => ({ [bufferSymbol]: () => view });
 
-/** A copy of what memory of the host has, on a device. */
+/** Copies host memory to new memory on a device. */
 export function onDevice(host: BufferLike, device = 0): DeviceMemory {
   return memoryLike(asBuffer(host), device);
 }
@@ -97,7 +93,7 @@ function twinOf(inner: Backend, device: number): Backend {
       moved.copyBack();
       settle(error, source);
     });
-    // A fence on the device is not what looks at memory of the host waits for.
+    // The twin's user reads host memory, for which a fence on the device is not enough, so offer no fence.
     return running && { wait: () => running.wait(), requestProgress: () => running.requestProgress?.() };
   };
   return {

@@ -1,4 +1,4 @@
-// What becomes of a group when one of its processes is killed or stopped in the middle of each verb.
+// Tests of a group whose process is killed or stopped in the middle of a verb, for each verb.
 import { startRanks } from '@ringwise/testing';
 import { describe, expect, it } from 'vitest';
 import type { CallName } from './calls.ts';
@@ -7,14 +7,14 @@ import { isAlive, useControl } from './control.ts';
 const module = new URL('./host-ranks.ts', import.meta.url);
 const victim = 1;
 
-/** The calls that are interrupted in `npm test`: a reduction and messages. The others are in `npm run test:all`. */
+/** The calls that `npm test` interrupts: a reduction and messages. `npm run test:all` interrupts the others. */
 export const quickCalls: readonly CallName[] = ['allReduce', 'batch'];
 
 export function faultsDuring(names: readonly CallName[]): void {
   describe.each(names)('in the middle of %s', (name) => {
     const control = useControl();
 
-    /** Three ranks that are at work. */
+    /** Starts three ranks and waits until they are at work. */
     async function startWork(sync: boolean, timeoutMs: number) {
       const ranks = await startRanks(3, module, 'callForever', {
         args: [control.port, name, sync, timeoutMs],

@@ -1,16 +1,16 @@
-// What the ranks of host.test.ts run, each in a process of its own.
+// The functions that the ranks of host.test.ts run, each in a process of its own.
 import { TcpStore } from '@ringwise/store';
 import { CollectiveError, type InitOptions, init } from '../../src/index.ts';
 import { type CallName, calls } from './calls.ts';
 import { serve } from './serve.ts';
 
-/** For Pool. `areApart`: as if each rank were on a host of its own, so that they meet over TCP. */
+/** Serves a Pool. If `areApart`, each rank acts as if it were on a host of its own, so that all links are TCP. */
 export async function serveScenarios(rank: number, port: number, areApart: boolean): Promise<void> {
   if (areApart) process.env.RINGWISE_HOST_ID = `host of rank ${rank}`;
   await serve(rank, port, () => init({ backend: 'host' }));
 }
 
-/** Joins, says that it is ready, and calls `name` until the test interrupts it. */
+/** Joins, reports that it is ready, and calls `name` until the test interrupts it. */
 export async function callForever(
   _rank: number,
   port: number,
@@ -27,7 +27,7 @@ export async function callForever(
   }
 }
 
-/** Rank 1 comes late to the barrier; the others count the turns of their event loop meanwhile. */
+/** Makes rank 1 come late to a barrier. Returns how many turns the event loops of the others made meanwhile. */
 export async function idleInBarrier(rank: number): Promise<number> {
   await using group = await init();
   let turns = 0;
@@ -38,7 +38,7 @@ export async function idleInBarrier(rank: number): Promise<number> {
   return turns;
 }
 
-/** Nothing but the pending barrier keeps this process alive. */
+/** Waits in a barrier that alone keeps this process alive. */
 export async function onlyTheBarrier(rank: number): Promise<string> {
   await using group = await init();
   if (rank === 1) await new Promise((resolve) => setTimeout(resolve, 300));
@@ -56,7 +56,7 @@ export async function exitWhilePending(rank: number, code: number): Promise<void
   await group.recv(new Float32Array(1), 0);
 }
 
-/** The script ends without close(): the process must end by itself all the same. */
+/** Returns without close(); the process must end by itself all the same. */
 export async function endWithoutClose(_rank: number): Promise<string> {
   const group = await init();
   const x = new Float32Array([1]);
@@ -64,7 +64,7 @@ export async function endWithoutClose(_rank: number): Promise<string> {
   return `sum ${x[0]}`;
 }
 
-/** Two groups side by side, and one after the other. */
+/** Uses two groups side by side, then one after the other. */
 export async function severalGroups(rank: number): Promise<number[]> {
   const first = await init({ name: 'first' });
   const second = await init({ name: 'second' });
@@ -77,10 +77,7 @@ export async function severalGroups(rank: number): Promise<number[]> {
   return [x[0]!, y[0]!];
 }
 
-/**
- * Works until some ranks are killed, and then goes on with those that are left. Their sum, and what they were
- * called.
- */
+/** Works until some ranks are killed, then goes on with the rest. Returns their sum and the name of their group. */
 export async function shrinkAfterLoss(rank: number, port: number, waitMs: number, late: number | null) {
   const group = await init();
   const control = await TcpStore.connect({ host: '127.0.0.1', port });
@@ -107,8 +104,9 @@ export async function shrinkAfterLoss(rank: number, port: number, waitMs: number
 }
 
 /**
- * Meets the others in each environment of `launches` (variables by rank), in place of that of the test. Two ranks on
- * each of two hosts, by name; each tells where it is, and where in a subgroup of ranks 3 and 1.
+ * Meets the others once for each element of `launches`, which holds the environment variables of each rank. Two ranks
+ * are on each of two hosts, by the name of the host. Returns the placement of this rank in the group and in a subgroup
+ * of ranks 3 and 1.
  */
 export async function placements(rank: number, launches: readonly Record<string, string>[][]) {
   const ours = /^(RANK|WORLD_SIZE|LOCAL_|GROUP_|MASTER_|TORCHELASTIC_|RINGWISE_RUN_ID|OMPI_|PMI|SLURM_)/;
@@ -126,7 +124,7 @@ export async function placements(rank: number, launches: readonly Record<string,
   return found;
 }
 
-/** Joins with these variables on top of those of the test; null takes one away. What keeps it from that, or null. */
+/** Joins with `env` on top of the test's variables; null removes one. Returns the error of init(), or null. */
 export async function initWith(
   process_: number,
   variables: readonly Readonly<Record<string, string | null>>[],

@@ -1,16 +1,15 @@
-// An all-reduce by wire 'int8' among ranks with a host of their own, in plain TypeScript: what
-// native/coll/reduce/wire.h and native/coll/algo/all_reduce/all_reduce_compressed.cc do, bit by bit.
-// Everything but the additions is exact.
+// Computes an all-reduce with wire 'int8' among ranks on hosts of their own, with the same bits as
+// native/coll/reduce/wire.h and native/coll/algo/all_reduce/all_reduce_compressed.cc. Only the additions round.
 const blockCount = 32;
 const float = new Float32Array(1);
 const bits = new Uint32Array(float.buffer);
 
-/** `values`, as the block of them is delivered. */
+/** Returns what a receiver gets if `values` travel as one block. */
 function roundBlock(values: Float32Array): Float32Array {
   const largest = values.reduce((most, value) => Math.max(most, Math.abs(value)), 0);
   float[0] = largest;
-  const exponent = ((bits[0] as number) + 0x10000) >>> 23; // carries where the largest would be 128 steps
-  if (exponent >= 255) return new Float32Array(values.length).fill(Number.NaN); // of NaN, too
+  const exponent = ((bits[0] as number) + 0x10000) >>> 23; // rounds up if the largest value would be 128 steps
+  if (exponent >= 255) return new Float32Array(values.length).fill(Number.NaN); // also if a value is NaN
   const step = 2 ** (Math.max(exponent - 6, 1) - 127);
   return values.map((value) => roundToEven(value / step) * step);
 }
@@ -18,10 +17,10 @@ function roundBlock(values: Float32Array): Float32Array {
 function roundToEven(value: number): number {
   const floor = Math.floor(value);
   const rest = value - floor;
-  return (rest > 0.5 || (rest === 0.5 && floor % 2 !== 0) ? floor + 1 : floor) + 0; // no -0
+  return (rest > 0.5 || (rest === 0.5 && floor % 2 !== 0) ? floor + 1 : floor) + 0; // + 0 turns -0 into 0
 }
 
-/** Delivers `values + residual` in blocks, and leaves in the residual what that loses. */
+/** Returns `values + residual` as they arrive in blocks, and leaves the rounding errors in `residual`. */
 function round(values: Float32Array, residual: Float32Array): Float32Array {
   const delivered = new Float32Array(values.length);
   for (let first = 0; first < values.length; first += blockCount) {
@@ -38,7 +37,7 @@ function round(values: Float32Array, residual: Float32Array): Float32Array {
   return delivered;
 }
 
-/** `buffers` and `residuals` by rank, both overwritten. */
+/** Reduces `buffers` in place. `buffers` and `residuals` hold one array for each rank; both are overwritten. */
 export function allReduceByInt8(buffers: readonly Float32Array[], residuals: readonly Float32Array[]): void {
   const [size, count] = [buffers.length, buffers[0]!.length];
   const part = Math.ceil(Math.ceil(count / size) / 16) * 16;

@@ -1,5 +1,5 @@
-// What the ranks of join-nccl.test.ts run, each in a process of its own. Rank 0 has its own store, as another
-// program would, and puts its unique id into the one that all know as bytes, under the key of that program.
+// The functions that the ranks of join-nccl.test.ts run, each in a process of its own. Rank 0 plays another
+// program, such as PyTorch: it puts its unique id as bytes into the store that all know, under that program's key.
 import { MemoryStore, TcpStore } from '@ringwise/store';
 import { isTestGpu } from '@ringwise/testing';
 import { type CollectiveError, type Group, joinNccl } from '../../src/index.ts';
@@ -25,7 +25,7 @@ const bools = (...values: number[]) => {
   return { buffer: carrying(made), values: () => [...made.bytes] };
 };
 
-/** All that such a group has, and what it says about the rest. */
+/** Uses everything that such a group supports, and collects its errors for the rest. */
 export async function together(rank: number, port: number, key: string) {
   const group = await join(rank, 2, port, key);
   const sum = memory(rank + 1, 10 * (rank + 1));
@@ -66,7 +66,7 @@ export async function together(rank: number, port: number, key: string) {
   };
 }
 
-/** Rank 1 dies after the first operation. */
+/** Kills rank 1 after the first operation. */
 export async function alone(rank: number, port: number, key: string) {
   const group = await join(rank, 2, port, key);
   await group.allReduce(memory(1).buffer);
@@ -79,7 +79,7 @@ export async function alone(rank: number, port: number, key: string) {
   return error && { code: error.code, what: error.what };
 }
 
-/** Under the key is something else. */
+/** Joins when the key holds something other than a unique id. */
 export async function otherBytes(rank: number, port: number, key: string) {
   useDevice();
   const store = await TcpStore.connect({ host: '127.0.0.1', port });

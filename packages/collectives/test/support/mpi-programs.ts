@@ -1,5 +1,5 @@
-// What programs do around their groups, for mpi.test.ts: two ranks, started by mpirun with the name of one and a folder
-// to meet in.
+// Programs of mpi.test.ts, which use groups in unusual orders. mpirun starts two ranks with the name of a program and a
+// folder for the files through which the ranks meet.
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
@@ -25,7 +25,7 @@ async function failureOf(call: PromiseLike<unknown>): Promise<CollectiveError> {
 
 /** Runs this program once more in a worker. */
 function inWorker(): Worker {
-  const tsx = import.meta.resolve('tsx/esm/api'); // a worker of Node 20 does not have it from --import
+  const tsx = import.meta.resolve('tsx/esm/api'); // workers of Node 20 do not inherit --import
   const code = `import('${tsx}').then(({ register }) => (register(), import('${import.meta.url}')))`;
   return new Worker(code, { eval: true, argv: process.argv.slice(2) });
 }
@@ -90,7 +90,7 @@ const programs = {
     await group.barrier();
     if (group.rank === 1) {
       const failed = failureOf(group.allReduce(memory));
-      await sleep(50); // MPI takes longer
+      await sleep(50); // shorter than MPI takes to start
       group.abort('enough');
       await failed;
     } else {
@@ -143,7 +143,7 @@ const programs = {
     console.log(`${process.env.UCX_MEM_EVENTS}, ${message}`);
   },
 
-  /** Both threads make groups at the same time. */
+  /** Makes groups on two threads at the same time. */
   async twoThreads() {
     const worker = isMainThread ? inWorker() : null;
     const ended = worker && once(worker, 'exit');

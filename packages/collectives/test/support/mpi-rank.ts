@@ -1,4 +1,5 @@
-// A rank of mpi.test.ts, started by mpirun: serves the scenarios of the store at the port that is its argument.
+// The program of a rank of mpi.test.ts, which mpirun starts. Its argument is the port of a store; it runs the scenarios
+// that the test puts there.
 
 import { init } from '../../src/index.ts';
 import { detectLauncher } from '../../src/init/env.ts';

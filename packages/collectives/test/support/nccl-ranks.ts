@@ -1,4 +1,4 @@
-// What the ranks of nccl.test.ts run, each in a process of its own.
+// The functions that the ranks of nccl.test.ts run, each in a process of its own.
 import { PrefixStore, TcpStore } from '@ringwise/store';
 import { loadNative, type NativeMemory } from '../../src/backends/native.ts';
 import { isReducibleByNccl } from '../../src/backends/nccl/nccl.ts';
@@ -15,7 +15,7 @@ import {
 } from './device-twin.ts';
 import { serve } from './serve.ts';
 
-/** For Pool. */
+/** Serves a Pool. */
 export async function serveScenarios(rank: number, port: number, checksAhead: boolean): Promise<void> {
   useDevice();
   if (checksAhead) process.env.RINGWISE_NCCL_CHECK = '1';
@@ -26,7 +26,7 @@ export async function serveScenarios(rank: number, port: number, checksAhead: bo
 const floats = ({ bytes }: ReturnType<typeof onDevice>) =>
   Array.from(new Float32Array(bytes.buffer, bytes.byteOffset, bytes.byteLength / 4));
 
-/** Memory of host and device in one group; a fence that leaves the host alone; what `init()` makes of it. */
+/** Reduces host and device memory in one group, fences without blocking the host, and reports what init() chose. */
 export async function bothKinds(rank: number): Promise<unknown> {
   useDevice();
   const group = await init();
@@ -40,7 +40,7 @@ export async function bothKinds(rank: number): Promise<unknown> {
   if (rank > 0) await group.recv(word, 0);
   const fenced = group.allReduce(carrying(device), { op: 'avg' });
   fenced.fence();
-  const wasDone = rank === 0 && fenced.done; // the others have not begun
+  const wasDone = rank === 0 && fenced.done; // rank 1 has not begun
   if (rank === 0) for (const other of [1, 2]) await group.send(word, other);
   await fenced;
   const refused = await group.allReduce(carrying(device), { op: 'bxor' }).catch((error: unknown) => error);
@@ -51,8 +51,8 @@ export async function bothKinds(rank: number): Promise<unknown> {
 }
 
 /**
- * Fences of lists: on a device, with memory of the host in it, behind calls that are not all started, and of
- * the Sync verb.
+ * Fences calls on lists of buffers: on a device, with host memory in the list, behind calls of which not all
+ * operations are started, and of the Sync form.
  */
 export async function fencedLists(rank: number): Promise<unknown> {
   useDevice();
@@ -86,7 +86,7 @@ export async function fencedLists(rank: number): Promise<unknown> {
   return { wasDone, sums: [...sums, [...new Set(near)]], said };
 }
 
-/** Many buffers in one call, and what NCCL and the host group have been called for them. */
+/** Calls verbs on lists of buffers, and counts the calls on NCCL and on the host group that they cause. */
 export async function lists(rank: number): Promise<unknown> {
   useDevice();
   const ofHost = countOfHost();
@@ -99,7 +99,7 @@ export async function lists(rank: number): Promise<unknown> {
     await call();
     counts.push([batches() - before[0], ofHost() - before[1]]);
   };
-  await count(() => group.allReduce(reduced.map(carrying), { op: 'avg' })); // opens the device, too
+  await count(() => group.allReduce(reduced.map(carrying), { op: 'avg' })); // also opens the device
   await count(() => group.allReduce(reduced.map(carrying), { op: 'premulSum', factor: 2 }));
   await count(() => group.broadcast(copied.map(carrying), { root: 1 }));
   group.allReduceSync(reduced.map(carrying), { op: 'max' });
@@ -109,8 +109,8 @@ export async function lists(rank: number): Promise<unknown> {
 }
 
 /**
- * Memory that is registered before the device is open and after; what is left when it is taken back, and at
- * the end.
+ * Registers memory before and after the device is open. Returns how many registrations remain after each step
+ * and at the end.
  */
 export async function registered(rank: number): Promise<unknown> {
   useDevice();
@@ -136,7 +136,7 @@ export async function registered(rank: number): Promise<unknown> {
   return { counts: [...counts, ...registrations()], sums: all.map((memory) => floats(memory)[0]) };
 }
 
-/** How many operations the host groups of this process are given from now on. */
+/** Starts to count the operations of this process's host groups. The result returns the count. */
 function countOfHost(): () => number {
   const addon = loadNative() as { HostGroup: ReturnType<typeof loadNative>['HostGroup'] };
   type Started = new (...given: never[]) => { start(...memory: NativeMemory): number };
@@ -150,7 +150,7 @@ function countOfHost(): () => number {
   return () => count;
 }
 
-/** Works until a rank is killed, which ends all that is pending; the survivors make a new group of their own. */
+/** Works until a rank is killed, which ends all pending operations. The survivors then make a new group. */
 export async function survive(rank: number, port: number, sync: boolean): Promise<unknown> {
   useDevice();
   const group = await init({ backend: 'nccl', timeoutMs: 20_000 });
@@ -168,7 +168,7 @@ export async function survive(rank: number, port: number, sync: boolean): Promis
   return { told, endedAtMs, sum: floats(again) };
 }
 
-/** Works until a rank is killed; the survivors go on by shrink(), with memory of devices and of the host. */
+/** Works until a rank is killed. The survivors then go on by shrink(), with device memory and host memory. */
 export async function goOn(rank: number, port: number, backend: string): Promise<unknown> {
   useDevice();
   const group = await init({ backend, timeoutMs: 20_000 });
@@ -186,7 +186,7 @@ export async function goOn(rank: number, port: number, backend: string): Promise
   return { name, ranks, kind, device: floats(device), host: [...host] };
 }
 
-/** Works until a rank is lost. */
+/** Works until a rank is lost. Returns the error of that. */
 async function lossIn(group: Group, control: TcpStore, sync: boolean): Promise<CollectiveError> {
   const memory = onDevice(new Float32Array(1000).fill(1), group.rank % 2);
   for (let n = 0; ; n++) {
@@ -200,7 +200,7 @@ async function lossIn(group: Group, control: TcpStore, sync: boolean): Promise<C
   }
 }
 
-/** What each of three operations is told that are pending when rank 1, which does not call them, is lost. */
+/** Starts three operations that rank 1 never calls. Returns the error of each when rank 1 is lost. */
 async function lossOfMany(group: Group, control: TcpStore): Promise<CollectiveError[]> {
   const memory = onDevice(new Float32Array(1000).fill(1), group.rank % 2);
   await group.allReduce(carrying(memory), { op: 'max' });
@@ -212,7 +212,7 @@ async function lossOfMany(group: Group, control: TcpStore): Promise<CollectiveEr
   return (await ended).map((end) => (end as PromiseRejectedResult).reason ?? 'nothing');
 }
 
-/** One rank gives another length than the others, and nobody has looked ahead. */
+/** Makes one rank pass another length than the others, without the comparison before the operation. */
 export async function disagree(rank: number, sync: boolean): Promise<unknown> {
   useDevice();
   const group = await init({ backend: 'nccl', timeoutMs: 20_000 });
@@ -227,7 +227,7 @@ export async function disagree(rank: number, sync: boolean): Promise<unknown> {
   return { code, peers, message };
 }
 
-/** Ranks disagree, and rank 1 looks only when rank 0 has heard of it and left: what each operation is told. */
+/** Makes the ranks disagree. Rank 1 awaits its operation after rank 0 got its error and left. Returns the errors. */
 export async function disagreeAndLeave(rank: number): Promise<unknown> {
   useDevice();
   const group = await init({ backend: 'nccl', timeoutMs: 20_000 });
@@ -246,12 +246,12 @@ export async function disagreeAndLeave(rank: number): Promise<unknown> {
   });
 }
 
-/** One rank gives another length for the third of many buffers. */
+/** Makes one rank pass another length for the third of many buffers. */
 export async function disagreeInList(rank: number, total: number, sync: boolean): Promise<unknown> {
   useDevice();
   const group = await init({ backend: 'nccl', timeoutMs: 20_000 });
   await group.barrier();
-  // So long that the comparison comes first: a rank with less than the others could end.
+  // These lengths take so long that the comparison comes first. A rank with a shorter buffer could otherwise end.
   const third = rank === 1 ? 1_500_000 : 1_400_000;
   const lengths = Array.from({ length: total }, (_, at) => (at === 2 ? third : 100));
   const list = lengths.map((length) => carrying(onDevice(new Float32Array(length), rank % 2)));
@@ -263,8 +263,8 @@ export async function disagreeInList(rank: number, total: number, sync: boolean)
 }
 
 /**
- * One rank reduces otherwise, in a loop that never returns to the event loop: after how many rounds it hears
- * of that.
+ * Makes one rank reduce with another op, in a loop that never returns to the event loop. Returns the number of
+ * rounds until it gets the error.
  */
 export async function disagreeBlocking(rank: number): Promise<unknown> {
   useDevice();
@@ -281,7 +281,7 @@ export async function disagreeBlocking(rank: number): Promise<unknown> {
   }
 }
 
-/** NCCL cannot connect the ranks, which have called different things: what a fence tells. */
+/** Makes the ranks call different verbs while NCCL cannot connect them. Returns the error of a fence. */
 export async function disagreeStalled(rank: number): Promise<unknown> {
   useDevice();
   const group = await init({ backend: 'nccl', timeoutMs: 30_000 });
@@ -300,7 +300,10 @@ export async function disagreeStalled(rank: number): Promise<unknown> {
   return { code, tookMs };
 }
 
-/** The NCCL of rank 0 fails, and of no other: what each is told, and after which time. They may be about to leave. */
+/**
+ * Makes NCCL fail on rank 0 only. Returns each rank's error and the time until it came. If `closing`, the ranks
+ * are closing the group at that time.
+ */
 export async function failsOnOne(rank: number, closing: boolean): Promise<unknown> {
   useDevice();
   const group = await init({ backend: 'nccl', timeoutMs: 30_000 });
@@ -319,21 +322,21 @@ export async function failsOnOne(rank: number, closing: boolean): Promise<unknow
   return { code: error?.code, what: error?.what, tookMs };
 }
 
-/** NCCL is not where the variable says. */
+/** Makes a group when the variable with the path of NCCL is wrong. Returns the error. */
 export async function withoutLibrary(): Promise<string> {
   useDevice();
   process.env.RINGWISE_LIBNCCL = '/nowhere/libnccl.so';
   return refusal();
 }
 
-/** NCCL says that it has this version. */
+/** Makes a group on an NCCL that reports this version. Returns the error. */
 export async function ofVersion(_rank: number, version: number): Promise<string> {
   useDevice();
   process.env.SOFTWARE_NCCL_VERSION = `${version}`;
   return refusal();
 }
 
-/** NCCL says that it has this version, and its devices this compute capability. */
+/** Tells whether a group reduces float8 if NCCL reports this version and its devices this compute capability. */
 export function reducesFloat8(_rank: number, version: number, major: number): boolean {
   useDevice();
   process.env.SOFTWARE_NCCL_VERSION = `${version}`;
@@ -351,10 +354,7 @@ async function refusal(): Promise<string> {
   }
 }
 
-/**
- * There is no NCCL, and the caller leaves it to `auto`: which backend that is, and by which slots memory of a
- * device goes through it.
- */
+/** Returns which backend `auto` chooses without NCCL, and through which slots device memory passes there. */
 export async function autoWithoutLibrary(rank: number, count: number): Promise<unknown> {
   useDevice();
   process.env.RINGWISE_LIBNCCL = '/nowhere/libnccl.so';
@@ -369,8 +369,8 @@ export async function autoWithoutLibrary(rank: number, count: number): Promise<u
 }
 
 /**
- * The memory that this process copies to and from devices from now on, and whether the driver reaches it
- * without a copy.
+ * Starts to record the host memory that this process copies to and from devices, and whether it is registered
+ * with the driver, which then needs no further copy.
  */
 function slotsOfHost(): { readonly bytes: number; readonly isRegistered: boolean }[] {
   const addon = loadNative() as { DeviceLane: ReturnType<typeof loadNative>['DeviceLane'] };

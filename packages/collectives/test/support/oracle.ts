@@ -1,4 +1,4 @@
-// What a reproducible sum must be, in whole numbers: the definition at the top of src/reproducible/grid.ts, and the
+// Computes reproducible sums in integers of any size: by the definition at the top of src/reproducible/grid.ts, and the
 // exact sum.
 import {
   fromBfloat16,
@@ -9,9 +9,9 @@ import {
 import type { SummableDType } from '../../src/reproducible/grid.ts';
 
 interface Format {
-  /** Bits of a significand, with the hidden one. */
+  /** Number of bits of a significand, with the hidden bit. */
   readonly precision: number;
-  /** Exponent of the smallest normal number, and of the largest. */
+  /** Exponent of the smallest normal number; the next field is that of the largest. */
   readonly least: number;
   readonly most: number;
 }
@@ -22,10 +22,10 @@ export const formats: Readonly<Record<SummableDType, Format>> = {
   bfloat16: { precision: 8, least: -126, most: 127 },
 };
 
-/** Everything here is a multiple of 2^-1200. */
+/** Numbers here are bigint multiples of 2^-point. */
 const point = 1200;
 
-/** A finite number × 2^point. */
+/** Returns a finite number × 2^point. */
 export function exactly(value: number): bigint {
   const view = new DataView(new ArrayBuffer(8));
   view.setFloat64(0, value);
@@ -37,7 +37,7 @@ export function exactly(value: number): bigint {
   return bits >> 63n ? -magnitude : magnitude;
 }
 
-/** The nearest multiple of 2^power (of 1 × 2^-point), ties to even. */
+/** Returns the multiple of 2^power nearest to `value`, ties to even. Both are in units of 2^-point. */
 function rounded(value: bigint, power: number): bigint {
   if (power <= 0) return value;
   const step = 1n << BigInt(power);
@@ -47,12 +47,12 @@ function rounded(value: bigint, power: number): bigint {
   return isUp ? down + step : down;
 }
 
-/** Of a number × 2^point: the largest e with 2^e not above it. */
+/** Returns the largest e with 2^e not above the number, which is given × 2^point. */
 function exponentOf(value: bigint): number {
   return (value < 0n ? -value : value).toString(2).length - 1 - point;
 }
 
-/** The number of a format that is nearest, and the steps of the format there. */
+/** Returns the number of `dtype` that is nearest to `value`, and the distance of the dtype's numbers there. */
 export function nearest(value: bigint, dtype: SummableDType): { value: number; ulp: bigint } {
   const { precision, least, most } = formats[dtype];
   const power = Math.max(exponentOf(value), least) - precision + 1 + point;
@@ -65,12 +65,12 @@ export function nearest(value: bigint, dtype: SummableDType): { value: number; u
   return { value: Number(whole >> shift) * 2 ** half * 2 ** (power - point - half), ulp: 1n << shift };
 }
 
-/** Steps of the grid are 2^(e - stepBits). */
+/** Returns stepBits of a dtype: the steps of the grid are 2^(e - stepBits). */
 export function stepBits(dtype: SummableDType): number {
   return dtype === 'float64' ? 83 : 42;
 }
 
-/** The addends of one element, rounded to their grid, added, and rounded once. All are finite. */
+/** Rounds the addends of one element to their grid, adds them, and rounds the sum once. All addends are finite. */
 export function onGrid(addends: readonly number[], dtype: SummableDType): number {
   const { least } = dtype === 'float64' ? formats.float64 : formats.float32;
   const values = addends.map(exactly);
@@ -83,7 +83,7 @@ export function onGrid(addends: readonly number[], dtype: SummableDType): number
   ).value;
 }
 
-/** The elements of `dtype` nearest to these numbers, and what they are worth. */
+/** Converts numbers to the nearest elements of each dtype, as bits where the array type needs them. */
 export const encode: Readonly<Record<SummableDType, (value: number) => number>> = {
   float32: Math.fround,
   float64: (value) => value,

@@ -1,4 +1,4 @@
-// Ranks of the host backend for a Pool.
+// Starts ranks of the host backend for a Pool.
 import { type PoolStarter, startRanks, values } from '@ringwise/testing';
 
 const module = new URL('./host-ranks.ts', import.meta.url);

@@ -1,5 +1,5 @@
-// Random programs on the host backend leave the same bits behind as on the reference. A seed makes the same program
-// in every run; RINGWISE_SEED=1234 runs the program of that seed alone.
+// Runs random programs on the host backend and on the reference, and compares all bits that they leave behind. A seed
+// makes the same program in every run; RINGWISE_SEED=1234 runs only the program of that seed.
 import { Pool } from '@ringwise/testing';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Outcome, runScenario } from '../../contract/index.ts';
@@ -22,7 +22,7 @@ async function onLoopback(size: number, args: readonly unknown[]): Promise<Outco
   return outcomes;
 }
 
-/** By rank: the texts of randomPrograms(). */
+/** Returns the texts of randomPrograms() for each rank. */
 function textsOf(outcomes: readonly Outcome[], what: string): string[][] {
   return outcomes.map((outcome, rank) => {
     if ('value' in outcome) return outcome.value as string[];

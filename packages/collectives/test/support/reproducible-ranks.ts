@@ -1,4 +1,4 @@
-// What the ranks of reproducible.test.ts run, each in a process of its own.
+// The functions that the ranks of reproducible.test.ts run, each in a process of its own.
 
 import { reproducibleDigests } from '../../contract/scenarios/reproducible.ts';
 import { init } from '../../src/index.ts';

@@ -1,4 +1,4 @@
-// What the processes of a Pool do in these tests.
+// Serves the commands of a Pool in each of its processes.
 import type { Store } from '@ringwise/store';
 import { serveCommands } from '@ringwise/testing';
 import { runScenario, type ScenarioName } from '../../contract/index.ts';

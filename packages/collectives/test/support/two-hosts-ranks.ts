@@ -1,5 +1,5 @@
-// The program of the ranks of two-hosts.test.ts: `two-hosts-ranks.ts <task> <arguments as JSON>`. Joins the group, does
-// its task, leaves. What the test is to know is one JSON object per line on stdout.
+// The program of the ranks of two-hosts.test.ts: `two-hosts-ranks.ts <task> <arguments as JSON>`. It joins the group,
+// does its task and leaves. It reports to the test by one JSON object per line on stdout.
 import { createHash } from 'node:crypto';
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ type Call = (
   ...args: unknown[]
 ) => unknown;
 
-/** Calls the verbs of one form. */
+/** Returns an object that calls verbs in their Sync or their plain form. */
 function caller(group: Group, sync: boolean): Call {
   return (verb, ...args) => {
     const method = group[sync ? (`${verb}Sync` as const) : verb] as (...args: unknown[]) => unknown;
@@ -29,7 +29,7 @@ function caller(group: Group, sync: boolean): Call {
 const small = (rank: number, index: number) => ((index * 7 + rank * 5) % 13) - 6;
 const arrays = [Float32Array, Float64Array, Int16Array] as const;
 
-/** All verbs on inputs whose results are exact; returns what was wrong. */
+/** Calls all verbs on inputs whose results are exact. Returns a line for each wrong result. */
 async function verbs(group: Group, counts: number[], sync: boolean): Promise<string[]> {
   const { rank, size } = group;
   const call = caller(group, sync);
@@ -92,7 +92,7 @@ async function verbs(group: Group, counts: number[], sync: boolean): Promise<str
           next,
         );
       const receive = () => call('recv', received, previous);
-      // Blocking calls need an order in the ring; the others run side by side.
+      // Blocking calls need an order in the ring. Calls that do not block run side by side.
       if (!sync) await Promise.all([send(), receive()]);
       else for (const one of rank % 2 === 0 ? [send, receive] : [receive, send]) one();
       compare(`send and recv ${name}`, received, (i) => small(previous, i));
@@ -128,7 +128,7 @@ async function floats(group: Group, counts: number[]): Promise<string[]> {
 
 type Rounded = 'bfloat16' | 'int8';
 
-/** Averages values that the wire does not have; returns the largest error, and the bits. */
+/** Averages values that the wire cannot represent. Returns the largest error and the bits. */
 async function wire(
   group: Group,
   wire: Rounded,
@@ -149,12 +149,12 @@ async function wire(
   return [error, createHash('sha256').update(new Uint8Array(x.buffer)).digest('hex')];
 }
 
-/** Rank 3 has another wire than the others. */
+/** Makes rank 3 use another wire than the others. */
 async function wires(group: Group): Promise<void> {
   await group.allReduce(new Float32Array(1000), { wire: group.rank === 3 ? 'int8' : 'bfloat16' });
 }
 
-/** Reduces `inputs[step][rank]` by int8, step by step; returns the results and the last residual. */
+/** Reduces `inputs[step][rank]` with wire int8, step by step. Returns the results and the last residual. */
 async function feedback(
   group: Group,
   inputs: number[][][],
@@ -172,9 +172,9 @@ async function feedback(
 }
 
 /**
- * Gradient descent towards ones, by the average of both ranks' gradients. That of the first weight has noise
- * two hundred times as large as the others' gradients. Returns how far the farthest of the others ends from
- * 1.
+ * Runs gradient descent towards ones with the average of both ranks' gradients. The gradient of the first weight
+ * has noise two hundred times as large as the other gradients. Returns the largest distance of another weight
+ * from 1 at the end.
  */
 async function descent(group: Group, hasResidual: boolean): Promise<number> {
   const [weights, gradient, residual] = [new Float32Array(32), new Float32Array(32), new Float32Array(32)];
@@ -188,7 +188,7 @@ async function descent(group: Group, hasResidual: boolean): Promise<number> {
   return weights.slice(1).reduce((most, weight) => Math.max(most, Math.abs(weight - 1)), 0);
 }
 
-/** Rank 3 calls something else than the others. */
+/** Makes rank 3 call another verb than the others. */
 async function disagree(group: Group): Promise<void> {
   await group.allReduce(new Float32Array(group.rank === 3 ? 1001 : 1000));
 }
@@ -221,7 +221,7 @@ const tasks: Record<string, (group: Group, ...args: never[]) => Promise<unknown>
   sum,
 };
 
-/** Does to everything that listens on this host what a scanner of ports would do, and holds on to the connections. */
+/** Connects to every listening port of this host and sends garbage, as a port scanner would; keeps the connections. */
 async function harass(listeners: number): Promise<void> {
   const ports = async () => {
     for (;;) {
@@ -246,7 +246,7 @@ async function harass(listeners: number): Promise<void> {
   for (const port of await ports()) {
     for (const opening of openings) {
       const socket = connect(port, process.env.ADDRESS!);
-      socket.on('error', () => {}); // refused later on
+      socket.on('error', () => {}); // a later connection may be refused
       await once(socket, 'connect');
       socket.write(opening);
     }
@@ -255,7 +255,7 @@ async function harass(listeners: number): Promise<void> {
   await sleep(60_000);
 }
 
-// Rank 3 holds everybody up, with their sockets open, until the test sends it a signal.
+// Rank 3 delays the other ranks, which have opened their sockets, until the test sends it a signal.
 registerBackend('on-signal', async (context) => {
   if (context.rank === 3) {
     const signal = once(process, 'SIGUSR2');

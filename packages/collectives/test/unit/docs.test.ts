@@ -1,4 +1,4 @@
-// Every JavaScript block of docs/collectives.md, on each rank of a group of two.
+// Runs every JavaScript block of docs/collectives.md on each rank of a group of two.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
@@ -9,7 +9,7 @@ const AsyncFunction = (async () => {}).constructor as new (
   ...source: string[]
 ) => (group: Group, assertions: typeof assert) => Promise<void>;
 
-/** The blocks, by the heading that they stand under. */
+/** The blocks, each with the heading above it. */
 const blocks = page.split(/^## /m).flatMap((section) => {
   const [heading] = section.split('\n', 1);
   return [...section.matchAll(/^```js\n(.*?)^```$/gms)].map(([, code]) => [heading!, code!] as const);

@@ -36,7 +36,7 @@ describe('FileStore', () => {
       children.push(child);
       return child;
     };
-    // It waits for a rank that never comes, and dies.
+    // This process waits for a rank that never comes, and is killed.
     const victim = start(9, 99);
     const own = await FileStore.open(directory, { runId: 'run' });
     await own.wait(['rank9'], { timeoutMs: 20_000 });

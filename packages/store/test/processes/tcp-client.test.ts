@@ -1,5 +1,5 @@
-// What a client does when the server is late, silent, dead, rude or of another kind. The servers that misbehave are
-// plain sockets that follow a script.
+// Tests a client whose server is late, silent or dead, sends garbage, or speaks another protocol. The servers that
+// misbehave are plain sockets that follow a script.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,7 +18,7 @@ afterEach(async () => {
   expect(warnings.splice(0)).toEqual([]);
 });
 
-/** Calls `serve` with each connection; the result is where to connect to. */
+/** Listens on a free port and calls `serve` with each connection. Resolves with the address. */
 async function script(serve: (socket: Socket) => void): Promise<{ host: string; port: number }> {
   const sockets = new Set<Socket>();
   const server: Server = createServer((socket) => {
@@ -38,7 +38,7 @@ const validation = bytesOf('00 cef7853c 0d ffffffff').length;
 const checkOfOneKey = bytesOf('05 ⟨1⟩ ⟨2⟩ 2f6b').length;
 const waitForOneKey = bytesOf('06 ⟨1⟩ ⟨2⟩ 2f6b').length;
 
-/** Answers the validation and the start-up counter, then hands the connection's bytes on in pieces. */
+/** Answers the validation and the start-up counter, then passes each chunk of the connection to `then`. */
 function validate(socket: Socket, then: (request: Buffer, reply: (text: string) => void) => void): void {
   let isValidated = false;
   const reply = (text: string) => socket.write(bytesOf(text));
@@ -140,7 +140,7 @@ describe('a wait over TCP', () => {
           waits.push(socket);
           if (waits.length === 2) reply('00');
         }
-        // The key arrives in the same moment: first the late 0, then, in a packet of its own, the confirmation.
+        // The key arrives at the same time: first the late reply 0, then the confirmation in a packet of its own.
         if (request[0] === 12) {
           cancels++;
           reply('00');
@@ -187,7 +187,7 @@ describe('a wait over TCP', () => {
     await store.set('k', 'v');
     const calls = [store.get('a'), store.wait(['b']), store.multiGet(['k', 'c'])];
     const outcomes = Promise.allSettled(calls);
-    // All three wait on the server now: the same connections serve the fourth.
+    // All three calls wait on the server now, and the fourth uses the same connections.
     await expect(store.wait(['d'], { timeoutMs: 1 })).rejects.toMatchObject({ code: 'ERR_STORE_TIMEOUT' });
     const killedAtMs = performance.now();
     address.child.kill('SIGKILL');
@@ -242,7 +242,7 @@ it('does not keep a process alive while it is idle', async () => {
   expect(await once(child, 'exit')).toEqual([0, null]);
 });
 
-/** A store server in a process of its own, from the built package. */
+/** Starts a store server from the built package in a process of its own. */
 async function storeProcess(): Promise<{ host: string; port: number; child: ChildProcess }> {
   const code = `import { serveStore } from ${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)};
     const server = await serveStore();

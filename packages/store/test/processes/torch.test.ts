@@ -1,5 +1,5 @@
-// With the real TCPStore of torch on the other end, as client and as server, where RINGWISE_PYTHON, else
-// python3, has it.
+// Tests our store against PyTorch's TCPStore, as client and as server. RINGWISE_PYTHON (default python3) must have
+// torch; otherwise the tests are skipped.
 
 import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';

@@ -1,4 +1,4 @@
-// From the built package: in the sources the worker's entry is TypeScript, which a worker of Node 20 cannot run.
+// Uses the built package, because the worker's entry in the sources is TypeScript, which Node 20 cannot run.
 
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';

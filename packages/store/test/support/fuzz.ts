@@ -1,6 +1,5 @@
-// Throws frames at the store's server: well-formed ones, and such as a broken or hostile client might send. Every byte
-// comes from a seed. Sessions run on sockets within this process, which deliver at once, so a million frames take a
-// minute or two.
+// Sends frames to the store's server: well-formed ones, and ones that a broken or hostile client might send. Every byte
+// comes from a seed. The sockets are inside this process and deliver at once, so a million frames take a minute or two.
 
 import { createHmac } from 'node:crypto';
 import type { Socket } from 'node:net';
@@ -14,7 +13,7 @@ export type Mode = 'new' | 'old' | 'outsider' | 'member';
 export const modes: readonly Mode[] = ['new', 'old', 'outsider', 'member'];
 const secret = 'the secret of the job';
 
-/** Numbers from 0 to 1, the same for the same seed (mulberry32). */
+/** Returns a generator of numbers from 0 to 1, which are the same for the same seed (mulberry32). */
 export function randomOf(seed: number): () => number {
   let state = seed >>> 0;
   return () => {
@@ -26,28 +25,28 @@ export function randomOf(seed: number): () => number {
   };
 }
 
-/** Both ends of a connection. The server's end has what a session asks of a net.Socket. */
+/** Both ends of a connection. The server's end has the members of net.Socket that a session uses. */
 class Wire extends Duplex {
   replied = Buffer.alloc(0);
   override _read(): void {}
   override _write(chunk: Buffer, _: string, done: () => void): void {
-    // Only the authentication's replies are looked at.
+    // Only the replies of the authentication are read.
     if (this.replied.length < 256) this.replied = Buffer.concat([this.replied, chunk.subarray(0, 256)]);
     done();
   }
   setNoDelay(): this {
     return this;
   }
-  /** As bytes arrive: at once, and not while the server has paused. */
+  /** Delivers bytes to the server at once, or when the server, if it has paused, resumes. */
   deliver(bytes: Buffer): void {
     if (!this.destroyed) this.emit('data', bytes);
   }
 }
 
 export class Fuzzer {
-  /** Sent so far. */
+  /** Number of frames sent so far. */
   frames = 0;
-  /** After which the client was still connected. */
+  /** Number of frames after which the client was still connected. */
   survived = 0;
   sessions = 0;
   readonly #random: () => number;
@@ -57,10 +56,10 @@ export class Fuzzer {
     this.#random = randomOf(seed);
   }
 
-  /** One connection: up to so many frames, until the server ends it or the client goes. */
+  /** Runs one connection: sends up to `maxFrames` frames, until the server or the client ends it. */
   session(mode: Mode, maxFrames = 40): void {
     this.sessions++;
-    // What honest clients have stored is theirs; the fuzzer's own store must not become the memory that is measured.
+    // The test measures memory, so the keys that the fuzzer stores must not pile up.
     if (this.sessions % 500 === 0) this.#space = new KeySpace();
     const wire = new Wire();
     wire.on('error', () => {});
@@ -79,7 +78,7 @@ export class Fuzzer {
     wire.destroy();
   }
 
-  /** Whether the store that was fuzzed last still does what it is asked. */
+  /** Tells whether the store that was fuzzed last still answers requests correctly. */
   serves(): boolean {
     const wire = new Wire();
     serveSession(wire as unknown as Socket, this.#state(secret));
@@ -107,7 +106,7 @@ export class Fuzzer {
     wire.deliver(proof.update(wire.replied.subarray(8, 40)).digest());
   }
 
-  /** What somebody without the secret may try. */
+  /** Returns bytes that a client without the secret may try. */
   #knock(): Buffer {
     const hello = Buffer.from('\xf7rwauth1', 'latin1');
     return this.#pick([
@@ -124,7 +123,7 @@ export class Fuzzer {
     if (luck < 0.8) return frame;
     if (luck < 0.85) return this.#bytes(this.#below(64));
     if (luck < 0.9) return frame.subarray(0, this.#below(frame.length));
-    // A few bytes of it are others.
+    // Change a few bytes of the frame.
     const broken = Buffer.from(frame);
     for (let i = this.#below(3); i >= 0; i--) broken[this.#below(broken.length)] = this.#below(256);
     return broken;
@@ -165,7 +164,7 @@ export class Fuzzer {
     return Buffer.concat([Buffer.of(type), ...args[kinds[type]!]()]);
   }
 
-  /** In pieces of any size. */
+  /** Delivers a frame in pieces of random sizes. */
   #deliver(wire: Wire, frame: Buffer): void {
     let at = 0;
     while (at < frame.length) {
@@ -179,7 +178,7 @@ export class Fuzzer {
     return Buffer.concat([this.#length(bytes.length), bytes]);
   }
 
-  /** Mostly the truth. */
+  /** Returns a length for the frame: in most cases `value`, otherwise a wrong one. */
   #length(value: number): Buffer {
     if (this.#random() < 0.98) return u64(value);
     return this.#pick([

@@ -1,4 +1,4 @@
-// A socket that sends and expects bytes written as hex, with ⟨n⟩ for n as eight little-endian bytes.
+// A socket that sends and expects bytes written as hex. ⟨n⟩ stands for n in eight little-endian bytes.
 
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
@@ -37,7 +37,7 @@ export class RawClient {
     this.socket.write(bytesOf(text));
   }
 
-  /** The next `count` bytes as hex; fewer if the server ends the connection first. */
+  /** Resolves with the next `count` bytes as hex, or fewer if the server ends the connection first. */
   async take(count: number): Promise<string> {
     while (this.#received.length < count && !this.socket.closed) {
       await new Promise<void>((resolve) => {
@@ -49,14 +49,14 @@ export class RawClient {
     return taken.toString('hex');
   }
 
-  /** Sends and compares: `reply` must be all that the server has to say to `request`. */
+  /** Sends `request` and reads as many bytes as `reply` has. Returns both replies as hex for a comparison. */
   async ask(request: string, reply: string): Promise<{ got: string; expected: string }> {
     this.send(request);
     const expected = bytesOf(reply);
     return { got: await this.take(expected.length), expected: expected.toString('hex') };
   }
 
-  /** What was received and not taken, once the server has ended the connection. */
+  /** Waits until the server has ended the connection. Resolves with the received bytes that no call has taken. */
   async untilClosed(): Promise<string> {
     return await this.take(Number.POSITIVE_INFINITY);
   }

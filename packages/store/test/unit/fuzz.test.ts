@@ -5,7 +5,7 @@ const warnings: Error[] = [];
 const note = (warning: Error) => warnings.push(warning);
 process.on('warning', note);
 afterEach(() => {
-  // A session that meets an error of its own making says so by a warning.
+  // A session that finds an internal error emits a warning.
   expect(warnings.splice(0)).toEqual([]);
 });
 
@@ -14,7 +14,7 @@ it.each(modes)('takes 10,000 frames of any kind and goes on serving (%s)', async
   while (fuzzer.frames < 10_000) fuzzer.session(mode);
   await new Promise((resolve) => setImmediate(resolve));
   expect(fuzzer.serves()).toBe(true);
-  // Most frames of those who are let in are understood, and not all.
+  // The server accepts most frames of authenticated clients, but not all.
   if (mode !== 'outsider') expect(fuzzer.survived / fuzzer.frames).toBeGreaterThan(0.5);
   expect(fuzzer.sessions).toBeGreaterThan(10_000 / 40);
 });

@@ -1,5 +1,5 @@
-// The transcript of a raw client with the TCPStore server of torch 2.13, row by row, and the same rows in the
-// numbering of torch 1.13.
+// Compares our server, row by row, with the transcript of a raw client and the TCPStore server of torch 2.13, and with
+// the same rows in the numbering of torch 1.13.
 
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { type StoreServer, serveStore } from '../../src/index.ts';
@@ -80,7 +80,7 @@ it('answers torch 1.13 in its own numbering, beside newer clients', async () => 
   const old = await RawClient.connect(server);
   const current = await RawClient.connect(server);
   current.send('00 cef7853c');
-  // Its first requests: the start-up counter, and a watch that may stay idle.
+  // The first requests of that version: the start-up counter, and a watch that may stay idle.
   expect(await old.ask('03 ⟨5⟩ 696e69742f ⟨1⟩', '⟨1⟩')).toEqual(agreed('⟨1⟩'));
   expect(await current.ask('04 ⟨5⟩ 696e69742f ⟨1⟩', '⟨2⟩')).toEqual(agreed('⟨2⟩'));
   expect(await old.ask('07 ⟨2⟩ 2f61 02 ⟨5⟩ 696e69742f', '⟨1⟩ 32')).toEqual(agreed('⟨1⟩ 32'));

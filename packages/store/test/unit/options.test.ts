@@ -1,4 +1,4 @@
-// Options that a call does not have are refused, on every store, and so are values of other types.
+// Every store refuses unknown options and values of wrong types.
 
 import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -17,7 +17,7 @@ import {
 const refused = (message: string) => ({ code: 'ERR_STORE_ARGUMENT', message });
 const address = { host: '127.0.0.1', port: 1 };
 
-/** As a program without types would call it. */
+/** Removes the type, as in a program without types. */
 // biome-ignore lint/suspicious/noExplicitAny: it is wrong on purpose
 const loose = (value: unknown): any => value;
 

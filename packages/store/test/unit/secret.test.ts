@@ -112,7 +112,7 @@ it('a client does not accept its own proof sent back', async () => {
   const mirror = createServer((socket: Socket) => socket.on('error', () => {}).pipe(socket));
   await once(mirror.listen(0, '127.0.0.1'), 'listening');
   const { port } = mirror.address() as AddressInfo;
-  // The second reply is a bare proof, which is no hello; a mirror that adds one fails on the role.
+  // The second reply is only a proof, without a hello. A mirror that adds a hello fails because of its role.
   await expect(
     TcpStore.connect({ host: '127.0.0.1', port, timeoutMs, secret: 'the secret' }),
   ).rejects.toMatchObject({ code: 'ERR_STORE_AUTH' });

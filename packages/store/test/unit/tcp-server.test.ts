@@ -72,7 +72,7 @@ describe('a client that breaks the protocol', () => {
     expect((await client.ask('00 cef7853c 06 ⟨1⟩ ⟨2⟩ 2f71 0d 01020304', '01020304')).got).toBe('01020304');
     client.socket.end();
     await client.untilClosed();
-    // A queued item wakes one waiter only: it must not be the one that left.
+    // A queued item wakes one waiter only, which must not be the client that left.
     const other = await RawClient.connect(server);
     expect((await other.ask('00 cef7853c 0d 01020304', '01020304')).got).toBe('01020304');
     other.send('06 ⟨1⟩ ⟨2⟩ 2f71 0e ⟨2⟩ 2f71 ⟨1⟩ 76');
@@ -95,7 +95,7 @@ describe.each([
     const server = await start(options);
     const silent = await RawClient.connect(server);
     silent.send(bytes);
-    // A client that came later and was served: by now the server has seen what the first one sent.
+    // The server has served a client that came later, so it has also seen the bytes of the first one.
     const store = await connect(server);
     await vi.advanceTimersByTimeAsync(10_000);
     expect(await silent.untilClosed()).toBe('');
@@ -145,7 +145,7 @@ describe('clients of torch 1.13', () => {
     const watch = await RawClient.connect(server);
     const another = await RawClient.connect(server);
     const client = await RawClient.connect(server);
-    // Its add is request 3.
+    // In that version, add is request 3.
     expect((await client.ask('03 ⟨2⟩ 2f6e ⟨1⟩', '⟨1⟩')).got).toBe(bytesOf('⟨1⟩').toString('hex'));
     await vi.advanceTimersByTimeAsync(60_000);
     expect(await another.untilClosed()).toBe('');

@@ -16,7 +16,7 @@ function namespaces(): string[] {
   return list.split('\n').map((line) => line.split(' ')[0]!);
 }
 
-/** Whether a process exists; one that ended and waits to be collected does not count. */
+/** Tells whether a process exists. A zombie, which has ended, does not count. */
 function isAlive(pid: number): boolean {
   try {
     return !readFileSync(`/proc/${pid}/stat`, 'utf8').includes(') Z ');
@@ -25,7 +25,7 @@ function isAlive(pid: number): boolean {
   }
 }
 
-/** The first text that a program prints. */
+/** Resolves with the first text that a program prints. */
 async function firstOutput(child: ChildProcess): Promise<string> {
   const [chunk] = (await once(child.stdout!, 'data')) as [Buffer];
   return chunk.toString().trim();

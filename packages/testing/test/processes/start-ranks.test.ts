@@ -12,7 +12,7 @@ afterEach(async () => {
   for (const { pids, kill } of running.splice(0)) for (const rank of pids.keys()) kill(rank);
 });
 
-/** Whether a process exists; one that ended and waits to be collected does not count. */
+/** Tells whether a process exists. A zombie, which has ended, does not count. */
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);

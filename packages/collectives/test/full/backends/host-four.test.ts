@@ -1,4 +1,4 @@
-// The contract of backends with four ranks in shared memory; fewer: test/processes/host.test.ts.
+// Runs the contract of backends with four ranks in shared memory. test/processes/host.test.ts has fewer ranks.
 import { Pools } from '@ringwise/testing';
 import { afterAll, describe, expect, it } from 'vitest';
 import { backendContract } from '../../../contract/index.ts';

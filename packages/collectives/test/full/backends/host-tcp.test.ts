@@ -1,4 +1,4 @@
-// The contract of backends on the host backend when no two ranks share a host, so that all of them meet over TCP.
+// Runs the contract of backends on the host backend with each rank on a host of its own, so that all links are TCP.
 import { Pools } from '@ringwise/testing';
 import { afterAll, describe, expect, it } from 'vitest';
 import { backendContract } from '../../../contract/index.ts';

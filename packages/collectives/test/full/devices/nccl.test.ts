@@ -1,5 +1,5 @@
-// The nccl backend on a device and a libnccl that are software (native/test/software_gpu), where these have
-// been built; or on a GPU that all ranks share.
+// Tests the nccl backend on the software device and the software libnccl (native/test/software_gpu) if they
+// have been built, or on a GPU that all ranks share.
 import { isTestGpu, type PoolStarter, Pools, startRanks, values, withRanks } from '@ringwise/testing';
 import { afterAll, describe, expect, it } from 'vitest';
 import { backendContract } from '../../../contract/index.ts';
@@ -21,7 +21,7 @@ function ranks(checksAhead: boolean): PoolStarter {
   };
 }
 
-/** Promises of the contract that NCCL alone does not keep. */
+/** Parts of the contract that NCCL alone does not fulfil. */
 const always = [
   {
     reason: 'NCCL does not say what min and max make of NaN',
@@ -46,7 +46,7 @@ const unlessAhead = {
   ],
 };
 
-/** Why there are no tests; else empty. */
+/** The reason why the tests are skipped; empty if they run. */
 const missing = isThere ? (isTestGpu ? loadNative().nccl.about().reason : '') : 'no device has been built';
 // On a GPU each call costs milliseconds, because the ranks take turns there.
 const [sizesAhead, sizesBeside] = isTestGpu
@@ -101,7 +101,7 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
     for (const [rank, one] of values(await withRanks(2, module, 'fencedLists')).entries()) {
       const { wasDone, ...rest } = one as { readonly wasDone: boolean[] };
       expect(rest).toEqual({ sums: [[12], [12], [3]], said: 'first' });
-      if (rank === 0) expect(wasDone[0]).toBe(false); // the other has not begun
+      if (rank === 0) expect(wasDone[0]).toBe(false); // rank 1 has not begun
       expect(wasDone[2]).toBe(true);
     }
   });
@@ -110,7 +110,7 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
     'takes many buffers on a device to NCCL as one, and compares them as one',
     async () => {
       for (const one of values(await withRanks(2, module, 'lists'))) {
-        const twice = [2]; // the average of 0 and 1, added up with a factor of 2
+        const twice = [2]; // the average of 0 and 1 from one rank, times 2 from the other
         const asOne = [1, 1];
         expect(one).toEqual({ counts: [[1, 2], asOne, asOne], sums: [twice, twice, [], twice, [1], [1]] });
       }
@@ -217,7 +217,7 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
   });
 
   it('leaves devices to the host backend where there is no library and nobody has named it', async () => {
-    const count = 5_000_001; // 20 MB, of which no slot holds the whole
+    const count = 5_000_001; // 20 MB, more than one slot holds
     for (const one of values(await withRanks(2, module, 'autoWithoutLibrary', { args: [count] })))
       expect(one).toEqual({
         backend: 'host',

@@ -1,4 +1,4 @@
-// The host backend across hosts: real network namespaces, one process per rank, no launcher.
+// Tests the host backend across hosts, which are network namespaces: one process per rank, no launcher.
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -27,15 +27,15 @@ interface Failed {
 interface Outcome {
   readonly value?: unknown;
   readonly error?: Failed;
-  /** When it was said; performance.now(). */
+  /** The time at which the line arrived, as performance.now() gives it. */
   readonly atMs: number;
-  /** When the process ended, and how. */
+  /** The time at which the process ended; the fields below say how it ended. */
   readonly endedAtMs: number;
   readonly exitCode: number | null;
   readonly signal: NodeJS.Signals | null;
 }
 
-/** One process of the fixture. */
+/** Runs the fixture in one process and reads what it prints. */
 class Process {
   readonly outcome: Promise<Outcome>;
   readonly #child: ChildProcess;
@@ -63,7 +63,7 @@ class Process {
     this.#child.kill(signal);
   }
 
-  /** Waits until the process has said `event`. */
+  /** Waits until the process has printed `event`. */
   async says(event: string): Promise<void> {
     await expect
       .poll(() => this.#said.has(event) || this.#stderr, { timeout: 20_000, interval: 5 })
@@ -224,7 +224,7 @@ describe.skipIf(reason !== null)(`two hosts${reason === null ? '' : ` (skipped: 
       await once(made.start(made.hosts[1]!, ['ip', 'link', 'set', 'eth0', 'down']), 'exit');
       const cutAtMs = performance.now();
       for (const { error, atMs, endedAtMs } of await outcomesOf(ranks)) {
-        // Which ranks it names depends on the step: one that waits for the other host may itself be waited for.
+        // The error may name different ranks: a rank that waits for the other host may itself delay a third rank.
         expect(error).toMatchObject({
           code: 'ERR_COLL_TIMEOUT',
           what: expect.stringMatching(/^no answer from/),
@@ -239,7 +239,7 @@ describe.skipIf(reason !== null)(`two hosts${reason === null ? '' : ` (skipped: 
     const ranks = startRanks(1, 'forever', ['allReduce', false, 40_000]);
     await Promise.all(ranks.map((rank) => rank.says('working')));
     await once(made.start(made.hosts[1]!, ['ip', 'link', 'set', 'eth0', 'down']), 'exit');
-    ranks[1]!.signal('SIGKILL'); // its connections end without a word: nothing gets out
+    ranks[1]!.signal('SIGKILL'); // its connections end without a packet, because nothing gets out
     const [survivor] = await outcomesOf(ranks);
     expect(survivor!.error).toMatchObject({ code: 'ERR_COLL_PEER_LOST', peers: [1] });
   });
@@ -284,7 +284,7 @@ describe.skipIf(reason !== null)(`two hosts${reason === null ? '' : ` (skipped: 
   });
 
   it('meet when the name of the first is loopback to itself', async () => {
-    // Many systems resolve a host's own name to 127.0.1.1. In capitals, localhost is a name like any other.
+    // Many systems resolve a host's own name to 127.0.1.1. LOCALHOST in capitals stands for such a name here.
     const ranks = startRanks(2, 'sum', [], (host) => (host === 0 ? { MASTER_ADDR: 'LOCALHOST' } : {}));
     expect(await valuesOf(ranks)).toEqual([6, 6, 6, 6]);
   });

@@ -1,5 +1,5 @@
-// The mpi backend under the real mpirun of every MPI that is installed here, and that was so when the addons
-// were built.
+// Tests the mpi backend under the real mpirun of every MPI that is installed now and was installed when the
+// addons were built.
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -27,11 +27,11 @@ afterAll(() => {
   for (const child of running) child.kill('SIGKILL');
 });
 
-/** Runs a script, by its path from this folder, on `size` ranks. */
+/** Runs a script on `size` ranks. `script` is its path from this folder. */
 function mpirun(command: string, flags: readonly string[], size: number, script: string, ...args: string[]) {
   const path = fileURLToPath(new URL(script, import.meta.url));
   const { NODE_OPTIONS: _, ...inherited } = process.env;
-  // As where a rank may not read another's memory: then what is longer than 4 KiB takes several steps.
+  // Forbids ranks to read each other's memory, as some systems do. Messages above 4 KiB then take several steps.
   const env = { ...inherited, OMPI_MCA_btl_vader_single_copy_mechanism: 'none' };
   const argv = [...flags, '-n', `${size}`, process.execPath, '--import', tsx, path, ...args];
   const child = spawn(command, argv, { env, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -110,7 +110,7 @@ for (const [name, kind, command, flags] of launchers) {
 
     it('lets groups that wait for nothing sleep', async () => {
       const sleeps = Number((await runProgram('idle')).text);
-      expect(sleeps).toBeLessThan(21 * 100); // in a second: 50 looks of each group, and what the process does besides
+      expect(sleeps).toBeLessThan(21 * 100); // in a second: 50 polls of each group, and the rest of the process
     });
 
     it('keeps the groups apart that two threads make at the same time', async () => {
@@ -119,7 +119,7 @@ for (const [name, kind, command, flags] of launchers) {
 
     it('ends with the last thread that uses it, and tells one that comes later', async () => {
       const { code, text } = await runProgram('lateThread');
-      // What UCX has to be told reaches it from a worker.
+      // A setting of UCX must reach it even if a worker makes it.
       expect(text).toContain('n, init: MPI cannot be used: it has ended in this process');
       expect(code).toBe(0);
     });

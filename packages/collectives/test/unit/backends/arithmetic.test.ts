@@ -26,7 +26,7 @@ describe('reduce', () => {
   it('sums halves without rounding in between', () => {
     const bfloat16 = (value: number) =>
       ({ data: Uint16Array.of(toBfloat16(value)), dtype: 'bfloat16' }) as const;
-    // In bfloat16 steps 256 + 1 is 256 again, 255 times.
+    // If each addition rounded to bfloat16, 256 + 1 would be 256 again each time.
     const sum = reduce('sum', terms(bfloat16(256), ...Array.from({ length: 256 }, () => bfloat16(1))));
     expect(fromBfloat16(Number(sum[0]))).toBe(512);
     const float16 = (value: number) =>

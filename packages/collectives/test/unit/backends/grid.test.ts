@@ -14,7 +14,7 @@ import { nativeKernels } from '../../../src/reproducible/kernels.ts';
 import { referenceKernels } from '../../../src/reproducible/reference.ts';
 import { decode, encode, exactly, formats, nearest, onGrid, stepBits } from '../../support/oracle.ts';
 
-/** Sums of the columns of `rows`, which are numbers that the dtype has, in any number of additions. */
+/** Returns the sums of the columns of `rows`, added in parts. The rows hold numbers that the dtype can represent. */
 function sumsOf(
   kernels: GridKernels,
   dtype: SummableDType,
@@ -40,7 +40,7 @@ function sumsOf(
 
 const worthOf = (dtype: SummableDType, value: number) => decode[dtype](encode[dtype](value));
 
-/** Rows of finite numbers of a dtype: of all exponents, of a few, that nearly cancel, small ones, zeros. */
+/** Makes rows of finite numbers of a dtype: of all exponents, of few, nearly cancelling, small, and zeros. */
 function randomRows(dtype: SummableDType, rowCount: number, length: number, seed: number): number[][] {
   const count = Math.round(length);
   const random = randomFloats(seed);
@@ -78,7 +78,7 @@ describe.each([
       expect(wrong.slice(0, 3)).toEqual([]);
     });
 
-    // An average of float64 is rounded twice, the others in float64 first.
+    // An average of float64 is rounded twice. Averages of the other dtypes are computed in float64 and rounded once.
     it.each([
       ['sum', 1, 0n],
       ['average', 16, dtype === 'float64' ? 2n : 2n ** 20n],

@@ -14,7 +14,7 @@ describe.each([
 ] as const)('%s', (dtype, width) => {
   const { from, to } = narrowFloats[dtype];
   const all = Array.from({ length: 2 ** width }, (_, bits) => bits);
-  // Those of 8 bits saturate, and never become infinite.
+  // Conversions to 8-bit floats saturate and never become infinite.
   const isKept = (value: number) => width === 16 || Number.isFinite(value);
 
   it('keeps every one of its values', () => {

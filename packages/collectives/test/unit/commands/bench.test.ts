@@ -1,5 +1,5 @@
-// `ringwise bench` without its processes: arguments, sizes, and that every verb knows its right answer. The command
-// itself is tested where the launcher is, in packages/ringwise.
+// Tests the parts of `ringwise bench` that need no processes: arguments, sizes, and the expected result of every verb.
+// packages/ringwise, which has the launcher, tests the command itself.
 import { describe, expect, it } from 'vitest';
 import { parseBench, UsageError } from '../../../bench/options.ts';
 import { countWrong, fill } from '../../../bench/patterns.ts';
@@ -149,7 +149,7 @@ describe.each(benchVerbs.map(({ name }) => name))('%s', (name) => {
   it.skipIf(name === 'barrier')('counts what a broken backend gets wrong', async () => {
     const groups = loopback(2).map((backend) => new Group(broken(backend), { name, timeoutMs: 5000 }));
     const [rows] = await rowsOf(groups, name, '--min', '4K', '--max', '4K');
-    // Before and after the timed calls, on the rank whose memory is damaged.
+    // The results are checked before and after the timed calls; on rank 0 both are damaged.
     expect(rows![0]!.wrong).toBe(2);
     await Promise.all(groups.map((group) => group.close()));
   });

@@ -1,4 +1,4 @@
-// This package's part of `ringwise doctor`. The command itself is tested where the launcher is, in packages/ringwise.
+// Tests this package's part of `ringwise doctor`. packages/ringwise, which has the launcher, tests the command itself.
 import { describe, expect, it } from 'vitest';
 import { launcherFinding, mpiFinding } from '../../../src/commands/doctor.ts';
 

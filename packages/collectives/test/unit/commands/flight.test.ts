@@ -1,10 +1,10 @@
-// Traces of records from several hosts, whose clocks differ; records of real ranks are in packages/ringwise/test.
+// Tests traces of records from several hosts whose clocks differ. packages/ringwise/test has records of real ranks.
 import { describe, expect, it } from 'vitest';
 import { type FlightDump, traceOf } from '../../../src/commands/flight.ts';
 import type { FlightEntry } from '../../../src/index.ts';
 import { loopbackGroups } from '../../../src/index.ts';
 
-/** Of three ranks, two of them on one host; the clock of the other host is `aheadMs` ahead. */
+/** Returns the dumps of three ranks, two of them on one host. The clock of the other host is `aheadMs` ahead. */
 function dumpsOf(records: readonly (readonly FlightEntry[])[], aheadMs: number): FlightDump[] {
   return records.map((entries, rank) => {
     const [host, ms] = rank === 2 ? ['far', aheadMs] : ['near', 0];

@@ -22,7 +22,7 @@ const messageOf = <V extends 'send' | 'recv'>(admission: Admission, verb: V, pee
     ? Send
     : Recv;
 
-/** Memory that notes under `name` when it is told. */
+/** Returns memory that adds `name` to `told` when a call notifies its owner. */
 const watched = (name: string, told: string[], refusal?: Error): BufferView => ({
   ...asBuffer(new Float32Array(4)),
   written: () => {

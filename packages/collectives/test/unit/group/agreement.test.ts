@@ -1,4 +1,4 @@
-// Comparisons of calls that the host group does not see, among loopback ranks.
+// Tests the comparison of calls that do not pass through the host group, among loopback ranks.
 import { describe, expect, it } from 'vitest';
 import type { Backend, Operation } from '../../../src/backend.ts';
 import { Agreement } from '../../../src/backends/agreement/agreement.ts';
@@ -8,7 +8,7 @@ import type { CollectiveError } from '../../../src/errors.ts';
 import { asBuffer } from '../../../src/group/buffer.ts';
 import { signatureOf } from '../../../src/group/signature.ts';
 
-/** What each rank calls, and what it is told; and the operations of the host group. */
+/** Compares one list of calls per rank. Returns each rank's result and the operations of the host group. */
 async function compare(calls: readonly (readonly Operation[])[]) {
   const hosts = loopback(calls.length, 'world');
   const started: string[] = [];

@@ -27,7 +27,7 @@ const failureOf = async (call: () => unknown): Promise<CollectiveError> => {
 describe('arguments', () => {
   const [group] = loopbackGroups(4) as [Group];
   const other = f32(1, 2);
-  // Each is refused for the reason that its name gives; the messages are in errors.test.ts.
+  // The name of each call says why it is refused. errors.test.ts tests the full messages.
   const refused: Record<string, [code: string, text: string, call: (group: Group) => PromiseLike<unknown>]> =
     {
       buffer: ['INVALID', 'cannot use a plain array', (g) => g.allReduce([1, 2] as never)],

@@ -1,5 +1,5 @@
-// What the flight record of a native group tells of operations that it got in pieces. With a device it is in
-// packages/ringwise/test/full/devices/device-collectives.test.ts.
+// Tests the flight record of a native group for operations that reached it in pieces.
+// packages/ringwise/test/full/devices/device-collectives.test.ts does the same with a device.
 import { describe, expect, it } from 'vitest';
 import type { AllReduce } from '../../../src/backend.ts';
 import { Numbering } from '../../../src/backends/device/numbering.ts';
@@ -11,7 +11,7 @@ const operationOf = (seq: number, count: number): AllReduce => ({
   ...{ seq, timeoutMs: 1000, packing: 0, buffer: asBuffer(new Float32Array(count)) },
 });
 
-/** An entry of one millisecond, `seq` by the native group. */
+/** Returns an entry of one millisecond. `seq` is the number that the native group gave it. */
 function entryOf(number: number, seq: number, rest: Partial<FlightEntry> = {}): FlightEntry {
   return {
     ...{ number, verb: 'allReduce', seq, dtype: 'float32', count: 1, bytes: 4, op: 'sum', root: null },
@@ -26,7 +26,7 @@ const facts = (entries: readonly FlightEntry[]) =>
     [number, verb, seq, count, bytes, state, startedMs, endedMs].join(' '),
   );
 
-/** Operations of 1, 3, 1, 2 and 1 pieces, and 30 elements where there are several. */
+/** Starts operations of 1, 3, 1, 2 and 1 pieces. Those of several pieces have 30 elements. */
 function numbering(): {
   readonly numbers: Numbering;
   readonly failed: (() => void)[];
@@ -88,7 +88,7 @@ describe('numbers of operations in pieces', () => {
       '2 allReduce 1 30 120 running 20 ',
     );
     expect(last([...begun, entryOf(5, 3, { state: 'failed' })])).toBe('2 allReduce 1 30 120 failed 20 51');
-    failed[1]!(); // on the device, so there is no third piece
+    failed[1]!(); // the failure is on the device, so there is no third piece
     expect(last(begun)).toBe('2 allReduce 1 30 120 failed 20 41');
   });
 

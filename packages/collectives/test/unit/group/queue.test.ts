@@ -10,14 +10,14 @@ const message = (verb: 'send' | 'recv', peer: number): Operation => {
   return { verb, seq: 0, timeoutMs: 1000, buffer: asBuffer(new Float32Array(1)), peer, tag: 0 };
 };
 
-/** Steps of one operation each. */
+/** Returns a call whose steps have one operation each. */
 function stepsOf([operation, ...rest]: readonly Operation[]): Steps<void> {
   const operations = [operation as Operation];
   if (rest.length === 0) return { operations, finish: () => {}, isFenceable: true };
   return { operations, more: () => stepsOf(rest) };
 }
 
-/** A queue on a backend, and what happens there, such as "a 0" when call a starts operation 0. */
+/** Makes a queue on a backend, with a log of its events, such as "a 0" when call a starts operation 0. */
 function queueOn(backend: Backend) {
   const queue = new CallQueue();
   const events: string[] = [];

@@ -22,7 +22,7 @@ function runnerOn(backend: Backend) {
 }
 const runners = () => loopback(2).map(runnerOn) as [ReturnType<typeof runnerOn>, ReturnType<typeof runnerOn>];
 
-/** A call of two barriers, one after the other. */
+/** Returns a call of two barriers, one after the other. */
 function twoBarriers(admission: Admission, finish = () => 'both'): EarlierStep<string> {
   const first = barrier(admission, {});
   const second = { ...first, seq: admission.reserve() };

@@ -1,4 +1,4 @@
-// Who made the memory that a call writes is told so, once the call is accepted and before anything is sent.
+// The owner of memory that a call writes is notified after the call is accepted and before anything is sent.
 import { serialize } from 'node:v8';
 import { describe, expect, it } from 'vitest';
 import { solo } from '../../../src/backends/solo.ts';
@@ -11,7 +11,7 @@ import {
   loopbackGroups,
 } from '../../../src/index.ts';
 
-/** Memory whose maker counts what it is told. */
+/** Memory whose owner counts its notifications. */
 class Watched implements BufferCarrier {
   told = 0;
   readonly data: Float32Array;
@@ -37,7 +37,7 @@ type Calls = Record<
   (group: Group, x: Watched, whole: Watched, result: Watched) => PromiseLike<unknown>
 >;
 
-/** Two ranks, root 1. `x` has a part, `whole` and `result` two. */
+/** Calls for two ranks with root 1. `x` has room for one part, `whole` and `result` for two. */
 const calls: Calls = {
   allReduce: (g, x) => g.allReduce(x),
   reduce: (g, x) => g.reduce(x, { root: 1 }),
@@ -56,7 +56,7 @@ const calls: Calls = {
   'reproducible parts': (g, x, whole) => g.reduceScatter(whole, x, { reproducible: true }),
   residual: (g, x, _, result) => g.allReduce(x, { wire: 'int8', residual: half(result) }),
 };
-/** What is told on rank 0 and on rank 1, of x, whole and result. */
+/** The notifications of x, whole and result, on rank 0 and on rank 1. */
 const expected: Record<keyof typeof calls, readonly [string, string]> = {
   allReduce: ['1 0 0', '1 0 0'],
   reduce: ['0 0 0', '1 0 0'],
@@ -76,7 +76,7 @@ const expected: Record<keyof typeof calls, readonly [string, string]> = {
   residual: ['1 0 1', '1 0 1'],
 };
 
-/** The first elements of a buffer, watched with it. */
+/** Returns the first elements of a buffer; their owner is that of the buffer. */
 const half = (watched: Watched): BufferCarrier => ({
   [bufferSymbol]: () => ({ ...watched[bufferSymbol](), count, host: watched.data.subarray(0, count) }),
 });
@@ -110,10 +110,10 @@ describe('what a call writes', () => {
         });
         watched.readOnly = undefined;
       }
-      expect(memory.map(({ told }) => told)).toEqual([0, 0, 0]); // nobody, as nothing is written
+      expect(memory.map(({ told }) => told)).toEqual([0, 0, 0]); // no owner is notified, because nothing is written
       expect(memory.map(({ data }) => data.every((value) => value === 1))).toEqual([true, true, true]);
     }
-    // Nothing was sent, and no number was used.
+    // The refused call sent nothing and used no number.
     const memory = groups.map(newMemory);
     await Promise.all(groups.map((group, rank) => calls[name]!(group, ...memory[rank]!)));
     expect(groups.map(({ failure }) => failure)).toEqual([null, null]);
@@ -165,7 +165,7 @@ describe('what a call writes', () => {
     expect(x.told).toBe(1);
     x.readOnly = { reason: 'it is a picture', next: 'Copy it.' };
     expect(() => group.allReduceSync(x)).toThrow('it is a picture');
-    group.broadcastSync(x); // the root's is only read
+    group.broadcastSync(x); // the root's memory is only read
     expect(x.told).toBe(1);
   });
 

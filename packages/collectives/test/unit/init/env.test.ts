@@ -11,7 +11,7 @@ const unknown = {
   isStoreServed: false,
 };
 
-// What the launchers set, one process each.
+// The variables that each launcher sets for one process.
 const cases: Record<string, [env: Record<string, string>, expected: Launched | null]> = {
   'torchrun, whose agent serves the store': [
     {

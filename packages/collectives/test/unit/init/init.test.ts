@@ -1,5 +1,5 @@
-// Several ranks as tasks of this process, over every kind of store. The backend is a registered one that hands out
-// the ends of a loopback hub, so that only init() itself is under test.
+// Runs several ranks as tasks of this process, over every kind of store. A registered backend hands out the ends of
+// a loopback hub, so that only init() itself is under test.
 import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
@@ -26,7 +26,7 @@ const contexts: BackendContext[] = [];
 registerBackend('hub', async (context) => {
   contexts.push(context);
   const { store, rank, size, timeoutMs } = context;
-  // Rank 0's key is unique to this meeting, so all ranks find the same hub.
+  // Rank 0's payload is unique to this rendezvous, so all ranks find the same hub.
   const [key] = await exchange(store, rank, size, Buffer.from(`hub ${hubs.size} ${rank}`), timeoutMs);
   const hub = hubs.get(String(key)) ?? loopback(size, context.group);
   hubs.set(String(key), hub);

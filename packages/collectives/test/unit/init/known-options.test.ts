@@ -1,4 +1,4 @@
-// Options that a call does not know, and values that would pass for another: refused before anything is sent.
+// Calls refuse unknown options, and values that could be mistaken for others, before they send anything.
 import { MemoryStore } from '@ringwise/store';
 import { describe, expect, it } from 'vitest';
 import { solo } from '../../../src/backends/solo.ts';
@@ -26,7 +26,7 @@ const messageOf = async (call: () => unknown): Promise<string> => {
 const x = new Float32Array(2);
 const y = new Float32Array(4);
 
-/** Every call with options, by name; what it takes besides is right for rank 0 of two. */
+/** Every call that takes options, by name. The other arguments are right for rank 0 of two. */
 const calls: Record<string, (group: Group, options: never) => unknown> = {
   allReduce: (g, o) => g.allReduce(x, o),
   reduce: (g, o) => g.reduce(x, o),

@@ -2,7 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { loopbackGroups } from '../../../src/index.ts';
 import { hostsOfMembers, placementOf } from '../../../src/init/placement.ts';
 
-/** "a0" is host a with local rank 0 by the launcher, "a-" without; "a0:3" sees the devices 3. */
+/** Reads seats: "a0" is host a with local rank 0 by the launcher, "a-" has no local rank, "a0:3" sees device 3. */
 const seats = (text: string) =>
   text.split(' ').map((word) => {
     const [, host, local, , devices = ''] = /^(\w)(\d|-)(:(.*))?$/.exec(word)!;
