@@ -1,4 +1,4 @@
-// Every JavaScript block of docs/data.md, as a program of its own. A block that begins with a file name is that file.
+// Runs every JavaScript block of docs/data.md as a program. A block whose first line is a file name becomes that file.
 import { execFile } from 'node:child_process';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

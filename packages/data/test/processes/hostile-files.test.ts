@@ -1,5 +1,5 @@
-// Files made by somebody who wants the reader to take memory, to wait, or to take one thing for another; and
-// arguments of somebody who reads for the first time.
+// Readers refuse files that were made to exhaust memory, to make the reader wait, or to be mistaken for another format,
+// and they explain the mistakes of a first use.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -32,7 +32,7 @@ function write(name: string, bytes: Uint8Array | string): string {
   return path;
 }
 
-/** The sentence of a refusal, for which less than 32 MiB were taken. */
+/** Returns the message of a refusal and checks that it took less than 32 MiB of memory. */
 async function refusal(read: () => unknown, code = 'ERR_DATA_FILE'): Promise<string> {
   const { arrayBuffers } = process.memoryUsage();
   const heap = process.memoryUsage().heapUsed;
@@ -149,7 +149,7 @@ describe('safetensors', () => {
 });
 
 describe('tar', () => {
-  /** A file in an archive, filled up to 512. */
+  /** Returns one file of a tar archive, padded to a multiple of 512 bytes. */
   function entry(name: string, content: string, type = '0'): Buffer {
     const header = Buffer.alloc(512);
     header.write(name);
@@ -277,7 +277,7 @@ describe('parquet', () => {
   // biome-ignore format: one thing
   const column = (name: string, count: number) => ({ name, data: Float64Array.from(numbers(count)), type: 'DOUBLE' as const });
 
-  /** An integer as 64-bit fields of the footer have it, in at least so many bytes. */
+  /** Encodes an integer as the footer's 64-bit fields do, in at least `least` bytes. */
   function varint(value: bigint, least = 1): Buffer {
     const bytes: number[] = [];
     for (let rest = value * 2n; rest > 0n || bytes.length < least; rest >>= 7n)
@@ -347,7 +347,7 @@ describe('parquet', () => {
   it('a page header without a number that hyparquet takes for granted', async () => {
     const columnData = [column('x', 300)];
     const whole = Buffer.from(parquetWriteBuffer({ columnData, codec: 'UNCOMPRESSED' }));
-    const at = whole.indexOf(varint(300n), 4) + 2; // the number of nulls, now another field
+    const at = whole.indexOf(varint(300n), 4) + 2; // turn the number of nulls into another field
     expect(whole[at]).toBe(0x15);
     whole[at] = 0x05;
     using file = await ParquetFile.open(write('page.parquet', whole));
@@ -356,7 +356,7 @@ describe('parquet', () => {
 
   it('a column of a row group that the schema does not have, or that is there twice', async () => {
     const whole = Buffer.from(parquetWriteBuffer({ columnData: [column('xaxa', 9), column('xbxb', 9)] }));
-    const at = whole.lastIndexOf('xbxb'); // the path of its bytes, behind its name
+    const at = whole.lastIndexOf('xbxb'); // the path of the column, which follows its name
     whole.write('xaxa', at);
     expect(await refused(write('twice.parquet', whole))).toContain('every column once, got "xaxa" twice');
     whole.write('zzzz', at);

@@ -1,4 +1,4 @@
-// Files that lie about their sizes, and what is no file: a sentence before memory is taken.
+// Files that state wrong sizes, and paths that are no files, are refused before memory is allocated for them.
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -28,7 +28,7 @@ function write(name: string, bytes: Uint8Array | string): string {
   return path;
 }
 
-/** The message of an ERR_DATA_FILE, for which less than 32 MiB were taken. */
+/** Returns the message of an ERR_DATA_FILE and checks that it took less than 32 MiB of memory. */
 async function refusal(read: () => unknown): Promise<string> {
   const { arrayBuffers } = process.memoryUsage();
   let error: unknown;
@@ -55,7 +55,7 @@ function safetensors(header: object, bytes: number): string {
   return write('lie.safetensors', Buffer.concat([length, text, Buffer.alloc(bytes)]));
 }
 
-/** The header of a file in a tar archive. */
+/** Returns the header of a file in a tar archive. */
 function tarHeader(name: string, size: number, type = '0'): Buffer {
   const header = Buffer.alloc(512);
   header.write(name);
@@ -130,7 +130,7 @@ describe('sizes that are not true', () => {
 
   it('a line that is longer than any string', async () => {
     const path = write('one.jsonl', '[1,\n'.slice(0, 3));
-    truncateSync(path, 2 ** 29 + 2 ** 20); // a hole: nothing is on the disk
+    truncateSync(path, 2 ** 29 + 2 ** 20); // a hole, which takes no space on the disk
     using file = new JsonLinesFile(path);
     expect(await refusal(() => file.get(0))).toContain(`a line is too long; expected at most`);
     expect(await refusal(() => last(jsonLines(path)))).toContain(`(${path}:1)`);

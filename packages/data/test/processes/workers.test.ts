@@ -1,4 +1,4 @@
-// Worker threads. From the built package: a worker of Node 20 cannot run TypeScript.
+// Tests worker threads. Uses the built package, because a worker of Node 20 cannot run TypeScript.
 import { execFile } from 'node:child_process';
 import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -56,7 +56,7 @@ it('resumes with workers, at another world size, without losing or repeating a s
     let batches = 0;
     for await (const batch of loader) {
       seen.push(...indicesOf(batch));
-      if (++batches === 2) break; // more are on their way, and do not count
+      if (++batches === 2) break; // later batches that workers have begun do not count
     }
     states.push(loader.state());
   }
@@ -161,7 +161,7 @@ describe('an error', () => {
     for await (const batch of loader) {
       expect(batch.square.shape).toEqual([2, 2]);
       const end = performance.now() + 1100;
-      while (performance.now() < end); // answers come meanwhile, and nobody takes them
+      while (performance.now() < end); // answers arrive meanwhile, but the busy thread does not take them
     }
     expect(loader.statistics().batches).toBe(4);
   });
@@ -225,7 +225,7 @@ it('tells how long the loop waited and worked', async () => {
 });
 
 describe('a data set in TypeScript', () => {
-  // The second would not pass where Node asks whether V8's flags fit to a worker.
+  // Node refuses some of V8's flags as options of a worker; the second case has such flags.
   it.each([
     ['plain Node', []],
     ['flags of V8', ['--expose-gc']],

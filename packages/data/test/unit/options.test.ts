@@ -1,5 +1,5 @@
-// Options that are not known, and values of the wrong kind, are refused by everything that takes options. The
-// sources say what does, so that nothing new can be forgotten.
+// Everything that takes options refuses unknown names and values of the wrong kind. The test finds the functions
+// with options in the sources, so a new one cannot be forgotten.
 import { readdirSync, readFileSync } from 'node:fs';
 import ts from 'typescript';
 import { describe, expect, test } from 'vitest';
@@ -17,7 +17,7 @@ type Call = (options: never) => unknown;
 const numbers = [1, 2, 3];
 const loader = (options: unknown): unknown => new data.DataLoader(numbers, options as never);
 
-/** Everything that takes options, called with arguments that fit. */
+/** Calls each function that takes options; the other arguments are valid. */
 const calls: Readonly<Record<string, Call>> = {
   'new DataLoader': loader,
   'new BatchSampler': (o) => new data.BatchSampler([0, 1], 1, o),
@@ -43,7 +43,7 @@ const calls: Readonly<Record<string, Call>> = {
 const isOptions = (parameter: ts.ParameterDeclaration): boolean =>
   /Options?(<.*>)?\b/.test(parameter.type?.getText() ?? '');
 
-/** What takes options among the exported functions, constructors and static methods of a source file. */
+/** Returns the exported functions, constructors and static methods of a source file that take options. */
 function takersIn(source: ts.SourceFile): string[] {
   const takers: string[] = [];
   const kinds = (node: ts.Node): readonly ts.SyntaxKind[] =>
@@ -67,7 +67,7 @@ function takersIn(source: ts.SourceFile): string[] {
   return takers;
 }
 
-/** Functions with options of others, which they have checked. */
+/** Functions that get options from another function of the package, which has checked them. */
 const internal = new Set([
   'mapBatches',
   'streamBatching',

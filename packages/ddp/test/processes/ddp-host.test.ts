@@ -1,13 +1,13 @@
-// Real processes over the host backend, with @ringwise/tensor as the autograd.
+// Trains in real processes over the host backend, with @ringwise/tensor as the autograd.
 import { values, withRanks } from '@ringwise/testing';
 import { expect, it } from 'vitest';
 import { type History, type Run, train } from '../fixtures/train.ts';
 import { largestDifference } from '../support/ranks.ts';
 
 const fixture = new URL('../fixtures/train.ts', import.meta.url);
-const env = { TORCHELASTIC_USE_AGENT_STORE: 'True' }; // the store is there already
+const env = { TORCHELASTIC_USE_AGENT_STORE: 'True' }; // the test serves the store
 
-/** All ranks hold the same bits after every step, and those of one process but for rounding. */
+/** Expects the same bits on all ranks after every step, and one process's parameters except for rounding. */
 async function expectEqualToOneProcess(size: number, run: Run): Promise<void> {
   const alone = await train(0, run); // in this process: a group of one
   const ranks = values<History>(await withRanks(size, fixture, 'train', { args: [run], env }));

@@ -1,4 +1,4 @@
-// More ranks: test/full/backends/features-host.test.ts.
+// Runs two ranks on one host; test/full/backends/features-host.test.ts has more ranks.
 import { featuresTest } from '../support/features-suite.ts';
 
 featuresTest(2, false);

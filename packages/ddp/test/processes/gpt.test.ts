@@ -1,4 +1,4 @@
-// Larger sizes: test/full/backends/gpt.test.ts.
+// Runs the small sizes; test/full/backends/gpt.test.ts has the larger ones.
 import { expect, it } from 'vitest';
 import { alone } from '../fixtures/gpt.ts';
 import { gptSuite } from '../support/gpt-suite.ts';

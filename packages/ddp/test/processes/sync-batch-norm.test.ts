@@ -1,4 +1,4 @@
-// A CNN whose batch norm takes the batches of all ranks for one.
+// Trains a CNN whose batch norm uses the statistics of all ranks' batches together.
 import { loopbackGroups } from '@ringwise/collectives';
 import { values, withRanks } from '@ringwise/testing';
 import { describe, expect, it } from 'vitest';
@@ -23,7 +23,7 @@ describe('trains as one process on the joined batch, running statistics included
 });
 
 it('leaves an empty batch out', async () => {
-  // Batches of 3 around 0 and 4, each with a sum of squares of 6: together around 2, and 12 + 6 · 2².
+  // Two batches of 3 have the means 0 and 4 and deviations with a square sum of 6 each. Together: 2, and 12 + 6 · 2².
   const ranks = values<number[][]>(await withRanks(3, fixture, 'exchange'));
   for (const rank of ranks)
     expect(rank).toEqual([

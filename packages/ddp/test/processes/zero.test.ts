@@ -1,4 +1,4 @@
-// The optimizer's memory spread over the ranks.
+// Tests ZeRO stage 1, which spreads the state of the optimizer over the ranks.
 import { scope } from '@ringwise/tensor';
 import { AdamW } from '@ringwise/tensor/optim';
 import { values, withRanks } from '@ringwise/testing';

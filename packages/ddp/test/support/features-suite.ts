@@ -1,5 +1,5 @@
-// Every feature in real processes over the host backend: all ranks hold the same bits, and those of one process on the
-// joined batch but for rounding.
+// Runs every feature in real processes over the host backend. All ranks must hold the same bits, and equal one process
+// on the joined batch except for rounding.
 import { values, withRanks } from '@ringwise/testing';
 import { expect, it } from 'vitest';
 import { alone, features } from '../fixtures/features.ts';
@@ -7,7 +7,7 @@ import { largestDifference } from './ranks.ts';
 
 const fixture = new URL('../fixtures/features.ts', import.meta.url);
 
-/** Defines a test for a number of ranks; `apart` puts each on a host of its own, so that they meet over TCP. */
+/** Defines a test for a number of ranks. With `apart`, each is on a host of its own, so that all links are TCP. */
 export function featuresTest(size: number, apart: boolean): void {
   it(`${size} ranks${apart ? ', each on a host of its own' : ''}`, { timeout: 120_000 }, async () => {
     const ranks = values<Record<string, Float32Array>>(

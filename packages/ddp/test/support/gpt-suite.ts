@@ -1,4 +1,4 @@
-// A small GPT trains on several ranks as one process does on the joined batch.
+// Checks that a small GPT trains on several ranks as in one process on the joined batch.
 import { values, withRanks } from '@ringwise/testing';
 import { describe, expect, it } from 'vitest';
 import { alone, trainGpt } from '../fixtures/gpt.ts';

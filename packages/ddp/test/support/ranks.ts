@@ -1,7 +1,7 @@
-// Several ranks in one process, each an async function over its own loopback group.
+// Runs several ranks in one process, each as an async function with its own loopback group.
 import { type Group, loopbackGroups } from '@ringwise/collectives';
 
-/** Runs `body` as every rank and returns what became of each. Groups are closed. */
+/** Runs `body` as every rank and returns the outcome of each. Closes the groups. */
 export async function onRanks<T>(
   size: number,
   body: (group: Group) => Promise<T>,
@@ -12,7 +12,7 @@ export async function onRanks<T>(
   return outcomes;
 }
 
-/** The values of ranks that all succeeded; throws the first error. */
+/** Returns the values of ranks that all succeeded. Throws the first error. */
 export function values<T>(outcomes: readonly PromiseSettledResult<T>[]): T[] {
   return outcomes.map((outcome) => {
     if (outcome.status === 'rejected') throw outcome.reason;
@@ -20,7 +20,7 @@ export function values<T>(outcomes: readonly PromiseSettledResult<T>[]): T[] {
   });
 }
 
-/** The errors of ranks that all failed. */
+/** Returns the errors of ranks that all failed. */
 export function reasons(outcomes: readonly PromiseSettledResult<unknown>[]): (Error & { code?: string })[] {
   return outcomes.map((outcome) => {
     if (outcome.status === 'fulfilled') throw new Error('expected this rank to fail');

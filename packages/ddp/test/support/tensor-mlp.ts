@@ -1,4 +1,4 @@
-// A network of @ringwise/tensor, and data for it.
+// A small network of @ringwise/tensor, and data for it.
 import { crossEntropy, manualSeed, type Tensor, tensor } from '@ringwise/tensor';
 import { Linear, ReLU, Sequential } from '@ringwise/tensor/nn';
 
@@ -12,7 +12,7 @@ export function makeNet(seed: number): Sequential {
   return new Sequential(...layers, new Linear(hidden, classes));
 }
 
-/** The loss of samples `from` to `from + count`. */
+/** Returns the loss of samples `from` to `from + count`. */
 export function lossOf(forward: (x: Tensor) => Tensor, from: number, count: number): Tensor {
   const rows = Array.from({ length: count }, (_, i) =>
     Array.from({ length: features }, (_, k) => Math.cos(0.37 * ((from + i) * features + k))),
@@ -21,7 +21,7 @@ export function lossOf(forward: (x: Tensor) => Tensor, from: number, count: numb
   return crossEntropy(forward(tensor(rows)), tensor(labels));
 }
 
-/** A copy of all parameters. */
+/** Returns a copy of all parameters. */
 export function flat(net: Sequential): Float32Array {
   return Float32Array.from(
     net.parameters().flatMap((parameter) => [...(parameter.dataSync() as Float32Array)]),

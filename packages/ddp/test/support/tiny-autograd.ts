@@ -1,5 +1,5 @@
-// A reverse-mode autograd on row-major Float32Arrays, as small as one can be: what DDP asks of an engine, and not
-// much else. Options switch the optional members of the contract off and change when gradients are reported.
+// A minimal reverse-mode autograd on row-major Float32Arrays, with little more than DDP requires of an engine. Options
+// switch off optional members of the contract and change when gradients are reported.
 import type { BufferView } from '@ringwise/collectives';
 import { type GradParam, gradParamsSymbol } from '../../src/index.ts';
 
@@ -13,16 +13,16 @@ export interface Matrix {
 export interface Weight extends Matrix {
   readonly name: string;
   readonly hooks: Set<() => void>;
-  /** Of the last backwards. */
+  /** Whether it has a gradient from the last backward passes. */
   hasGrad: boolean;
-  /** Whether it keeps a gradient without one. */
+  /** Whether it owns memory for a gradient even while it has none. */
   hasMemory: boolean;
 }
 
 export interface TinyOptions {
-  /** Offers bindGrad. Default true. */
+  /** Whether parameters offer bindGrad. Default true. */
   readonly binds?: boolean;
-  /** Offers onBackwardEnd. Default true. */
+  /** Whether the engine offers onBackwardEnd. Default true. */
   readonly tellsEnd?: boolean;
   /** Reports gradients at the end of backward in this order instead of when they are final. */
   readonly reportOrder?: (weights: Weight[]) => Weight[];
@@ -61,7 +61,7 @@ export class TinyAutograd {
     return weight;
   }
 
-  /** x · w + bias (one row), through tanh. */
+  /** Returns tanh(x · w + bias), where bias is one row. */
   layer(x: Matrix, w: Weight, bias: Weight): Matrix {
     const out = matrix(x.rows, w.cols);
     const each = (visit: (row: number, col: number, at: number) => void) => {
@@ -89,7 +89,7 @@ export class TinyAutograd {
     return matrix(rows, cols, data);
   }
 
-  /** Mean of squared differences over all elements; the root of the next backward. */
+  /** Returns the mean of squared differences over all elements. The next backward starts from it. */
   meanSquare(out: Matrix, target: Float32Array): number {
     const scale = 1 / target.length;
     const back = () => {
@@ -100,7 +100,7 @@ export class TinyAutograd {
     return out.data.reduce((sum, value, i) => sum + scale * (value - target[i]!) ** 2, 0);
   }
 
-  /** Gradients of the loss times `weight`. */
+  /** Computes the gradients of the loss times `weight`. */
   backward(weight = 1): void {
     this.#weight = weight;
     const tape = this.#tape.splice(0);

@@ -21,14 +21,14 @@ export class TinyMlp {
     return layers.reduce((h, [w, b]) => this.autograd.layer(h, w, b), x);
   }
 
-  /** The loss of samples `from` to `from + count`, whose graph the next backward takes. */
+  /** Returns the loss of samples `from` to `from + count`. The next backward uses its graph. */
   loss(from: number, count: number, forward: (x: Matrix) => Matrix = (x) => this.forward(x)): number {
     const { inputs, targets } = samples(from, count);
     const out = forward(this.autograd.input(count, sizes[0], inputs));
     return this.autograd.meanSquare(out, targets);
   }
 
-  /** The loss of one sample through the first layer only: the next backward leaves out w1, b1, w2 and b2. */
+  /** Returns the loss of one sample through the first layer only. The next backward leaves out w1, b1, w2 and b2. */
   firstLayerLoss(): number {
     const x = this.autograd.input(1, sizes[0], new Float32Array(sizes[0]).fill(1));
     return this.autograd.meanSquare(this.forward(x, [this.layers[0]!]), new Float32Array(sizes[1]));

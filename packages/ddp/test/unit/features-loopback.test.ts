@@ -1,10 +1,10 @@
-// Every feature on more ranks than a host has cores, in one process: all ranks hold the same bits, and those of one
-// process on the joined batch but for rounding.
+// Runs every feature on more ranks than a host has cores, in one process. All ranks must hold the same bits, and equal
+// one process on the joined batch except for rounding.
 import { expect, it } from 'vitest';
 import { alone, features, train } from '../fixtures/features.ts';
 import { largestDifference, onRanks, values } from '../support/ranks.ts';
 
-/** On 64 ranks what differs most from one rank to the next; the rest takes long there. */
+/** The features to run on 64 ranks: those in which ranks differ most. The others take long there. */
 const many = ['nothing', 'PowerSGD', 'join', 'parameters that some ranks do not use'];
 
 for (const [size, names] of [

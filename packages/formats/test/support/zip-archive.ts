@@ -1,4 +1,4 @@
-// Zip archives, field by field, so that each can be wrong.
+// Writes zip archives field by field, so that a test can make each field wrong.
 import { crc32 } from 'node:zlib';
 
 export interface Part {

@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { loadMnist, writeIdx } from '../../../src/formats/idx/index.ts';
 
-// Where there is real data: RINGWISE_TEST_DATA names a folder that has a folder mnist.
+// The real data, if RINGWISE_TEST_DATA names a folder that contains a folder mnist.
 const realMnist = join(process.env.RINGWISE_TEST_DATA || '/nonexistent', 'mnist');
 
 describe('loadMnist', () => {

@@ -55,7 +55,7 @@ describe('syntheticDigits', () => {
 
 type Digits = ReturnType<typeof syntheticDigits>;
 
-/** Softmax regression by stochastic gradient descent. */
+/** Trains softmax regression by stochastic gradient descent. Returns the accuracy on `test`. */
 function linearAccuracy(train: Digits, test: Digits): number {
   const pixels = 28 * 28;
   const weights = Array.from({ length: 10 }, () => new Float32Array(pixels + 1));

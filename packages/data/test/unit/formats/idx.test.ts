@@ -125,7 +125,7 @@ describe('readIdx refuses', () => {
     expect(await refusal(header(0x0e, most, most, most))).toContain(
       `got a header for ${8n * BigInt(most) ** 3n + 16n}`,
     );
-    // 2^64 elements are 0 modulo 2^64, and the file is as long as that.
+    // 2^64 elements are 0 modulo 2^64, which is the number of elements that the file has.
     expect(await refusal(header(8, 2 ** 31, 2 ** 31, 4))).toContain(
       'too large; expected at most 4294967296 bytes',
     );

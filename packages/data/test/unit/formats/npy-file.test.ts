@@ -11,7 +11,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** What numpy.save writes: magic, version, header padded to a multiple of 64 bytes, elements. */
+/** Writes what numpy.save writes: magic, version, a header padded to a multiple of 64 bytes, elements. */
 function write(name: string, header: string, data: NodeJS.ArrayBufferView, version = 1): string {
   const before = version === 1 ? 10 : 12;
   const length = Math.ceil((before + header.length + 1) / 64) * 64 - before;

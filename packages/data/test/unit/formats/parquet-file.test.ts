@@ -26,7 +26,7 @@ interface Row {
 const rowAt = (i: number): Row => ({ id: i, big: BigInt(i) * 2n ** 40n, x: i / 8, text: `row ${i} ä` });
 const rows = Array.from({ length: 23 }, (_, i) => rowAt(i));
 
-/** 23 rows in groups of 5, 5, 5, 5 and 3. */
+/** Writes 23 rows in groups of 5, 5, 5, 5 and 3. */
 function writeRows(target: string, codec: 'SNAPPY' | 'UNCOMPRESSED' = 'SNAPPY'): void {
   const file = parquetWriteBuffer({
     columnData: [

@@ -13,7 +13,7 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-/** The format, written here by hand. */
+/** Writes a safetensors file without the code under test. */
 function write(header: unknown, ...parts: readonly NodeJS.ArrayBufferView[]): string {
   const text = Buffer.from(typeof header === 'string' ? header : JSON.stringify(header));
   const length = Buffer.alloc(8);

@@ -134,7 +134,7 @@ describe('TarFile', () => {
   });
 });
 
-/** A header as GNU tar writes it. */
+/** Returns a header as GNU tar writes it. */
 function gnuHeader(name: string, type: string, size: number, isBinary = false): Buffer {
   const header = Buffer.alloc(512);
   header.write(name, 0);

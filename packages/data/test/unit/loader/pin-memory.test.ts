@@ -1,12 +1,12 @@
-// Where pinMemory is called. What stands for pinned memory here is shared memory, which the arrays of a batch
-// are told by.
+// Tests when pinMemory is called. Shared memory stands for pinned memory here, because the test can tell from an
+// array whether its memory is shared.
 import { expect, it } from 'vitest';
 
 const dist = new URL('../../../dist/index.js', import.meta.url).href;
 const { DataLoader, loadDataset }: typeof import('../../../src/index.ts') = await import(dist);
 type DatasetOf<T> = import('../../../src/index.ts').Dataset<T>;
 
-/** A function for pinMemory, and how often it was called. */
+/** Returns a function for pinMemory that counts its calls. */
 function pinning() {
   const calls = { count: 0 };
   const pin = <A extends ArrayBufferView>(array: A): A => {

@@ -2,7 +2,7 @@ import { setImmediate as turn } from 'node:timers/promises';
 import { describe, expect, it } from 'vitest';
 import { DataLoader } from '../../../src/index.ts';
 
-/** A data set whose loads end only when the test says so, one sample per batch. */
+/** A data set whose loads end only when the test ends them. Each batch is one sample. */
 class ManualDataset {
   readonly length: number;
   readonly started: number[] = [];
@@ -43,7 +43,7 @@ describe('prefetch', () => {
     dataset.finish(0, 1, 2);
     expect((await first).value).toBe(0);
     await turn();
-    expect(dataset.started).toEqual([0, 1, 2]); // nobody has asked for more
+    expect(dataset.started).toEqual([0, 1, 2]); // the loop has not asked for more
     expect((await batches.next()).value).toBe(1);
     expect(dataset.started).toEqual([0, 1, 2, 3]);
     dataset.finish(3);

@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { DataLoader, progress } from '../../../src/index.ts';
 import { progressLine } from '../../../src/loader/progress.ts';
 
-/** A terminal, or a pipe, that keeps what is written. */
+/** Returns an output that acts as a terminal or a pipe and keeps what is written. */
 function output(isTTY: boolean, columns = 200) {
   const written: string[] = [];
   return { isTTY, columns, written, write: (text: string) => written.push(text) };
 }
 
-/** What the terminal shows at the end. */
+/** Returns the line that the terminal shows at the end. */
 function lastLine(written: readonly string[]): string {
   return written.join('').split('\r').at(-1)!.replace('\x1b[K', '');
 }

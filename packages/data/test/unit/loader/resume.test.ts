@@ -24,7 +24,7 @@ function ranksOf(length: number, replicas: number, batchSize: number, dropLast =
   });
 }
 
-/** Reads `steps` batches and stops there, as a job that is killed. */
+/** Reads `steps` batches and stops there, like a job that is killed. Returns the samples. */
 function read({ loader }: Rank, steps: number): number[] {
   const seen: number[] = [];
   for (const batch of loader) {
@@ -94,7 +94,7 @@ describe('state and load', () => {
       state = states[0]!;
     }
     expect(new Set(seen).size).toBe(length);
-    expect(seen.length - length).toBeLessThan(5); // the padding of the last part alone
+    expect(seen.length - length).toBeLessThan(5); // only the last part is padded
     expect(new Set(seen.slice(0, length)).size).toBe(length);
   });
 
@@ -103,7 +103,7 @@ describe('state and load', () => {
     read(rank!, 2);
     const [again] = ranksOf(10, 1, 3);
     again!.loader.load(rank!.loader.state());
-    again!.sampler.setEpoch(0); // what a training loop calls; it must not forget the place
+    again!.sampler.setEpoch(0); // a training loop calls it; the position must stay
     expect(read(again!, Infinity)).toHaveLength(4);
     again!.sampler.setEpoch(1);
     expect(read(again!, Infinity)).toHaveLength(10);

@@ -16,7 +16,7 @@ function ofAllRanks(length: number, replicas: number, options: Shared = {}, epoc
   });
 }
 
-/** torch.utils.data.DistributedSampler, line by line. */
+/** Computes the indices as torch.utils.data.DistributedSampler does. */
 function transcribed(
   length: number,
   replicas: number,

@@ -29,7 +29,7 @@ function ranks({ batchSize, replicas, epoch = 0, dropLast = false }: Setting) {
 const batchesOf = (setting: Setting) => ranks(setting).map((loader) => [...loader]);
 const ascending = (a: number, b: number) => a - b;
 
-/** Of the lengths of these samples, largest minus smallest. */
+/** Returns the largest minus the smallest length of these samples. */
 function spread(samples: readonly number[]): number {
   const all = samples.map((sample) => lengths[sample]!);
   return Math.max(...all) - Math.min(...all);
@@ -45,7 +45,7 @@ describe('LengthGroupedSampler', () => {
       const parts = batchesOf({ batchSize, replicas });
       const full = Math.floor(count / 8);
       for (let step = 0; step < full; step++) {
-        // 400 of 1003 samples make a pool: 8 neighbours of these span about 10 of 500 lengths.
+        // A pool has 400 of the 1003 samples; in it, 8 neighbours span about 10 of 500 lengths.
         expect(spread(parts.flatMap((batches) => batches[step]!))).toBeLessThan(60);
       }
       const means = Array.from({ length: full }, (_, step) => lengths[parts[0]![step]![0]!]!);

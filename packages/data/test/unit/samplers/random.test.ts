@@ -5,7 +5,7 @@ import { Mt19937 } from '../../../src/samplers/random.ts';
 describe('Mt19937', () => {
   it('gives the textbook values', () => {
     expect(new Mt19937(0).uint32()).toBe(2357136044);
-    const random = new Mt19937(5489); // the default seed of C++'s std::mt19937, whose 10,000th value the standard names
+    const random = new Mt19937(5489); // the default seed of C++'s std::mt19937; the standard states its 10,000th value
     for (let i = 0; i < 9_999; i++) random.uint32();
     expect(random.uint32()).toBe(4123659995);
   });

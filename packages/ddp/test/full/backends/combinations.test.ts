@@ -1,5 +1,5 @@
-// Each hook together with noSync, join, ZeRO and unused parameters, in real processes over the host backend: all ranks
-// hold the same bits, and those of one process on the joined batch but for what the hook rounds.
+// Combines each hook with noSync, join, ZeRO and unused parameters, in real processes over the host backend. All ranks
+// must hold the same bits, and equal one process on the joined batch except for the rounding of the hook.
 import { values, withRanks } from '@ringwise/testing';
 import { expect, it } from 'vitest';
 import { alone, combinations } from '../../fixtures/features.ts';

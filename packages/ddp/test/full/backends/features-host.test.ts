@@ -1,4 +1,4 @@
-// The sizes that take longest; two ranks on one host: test/processes/features-host.test.ts.
+// Runs the sizes that take longest; test/processes/features-host.test.ts has two ranks on one host.
 import { featuresTest } from '../../support/features-suite.ts';
 
 featuresTest(1, false);

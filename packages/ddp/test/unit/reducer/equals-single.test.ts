@@ -1,4 +1,5 @@
-// Training on N ranks is training on one with an N times larger batch, whatever the autograd offers.
+// Checks that training on N ranks equals training on one with an N times larger batch, for every set of optional
+// members of the autograd.
 import { describe, expect, it } from 'vitest';
 import { type DdpOptions, ddp } from '../../../src/index.ts';
 import { largestDifference, onRanks, values } from '../../support/ranks.ts';

@@ -1,4 +1,4 @@
-// Communication hooks: what each does to 50 steps of training, on several ranks and world sizes.
+// Trains 50 steps with each communication hook, on several world sizes.
 import type { Group } from '@ringwise/collectives';
 import { describe, expect, it } from 'vitest';
 import {
@@ -30,7 +30,7 @@ function alone(size: number): number[] {
   return net.parameters();
 }
 
-/** One sample a rank and step; every rank makes a hook of its own. */
+/** Trains with one sample for each rank and step. Every rank makes its own hook. */
 async function train(size: number, makeHook: () => CommHook | undefined, options: Partial<DdpOptions> = {}) {
   const ranks = values(
     await onRanks(size, async (group) => {

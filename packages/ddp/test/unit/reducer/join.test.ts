@@ -1,11 +1,11 @@
-// Loops of different lengths inside join().
+// Tests loops of different lengths inside join().
 import { expect, it } from 'vitest';
 import { assertInSync, type DdpOptions, ddp } from '../../../src/index.ts';
 import { largestDifference, onRanks, reasons, values } from '../../support/ranks.ts';
 import type { TinyOptions } from '../../support/tiny-autograd.ts';
 import { TinyMlp } from '../../support/tiny-mlp.ts';
 
-/** One sample a step; rank r has `steps[r]` of them. */
+/** Trains with one sample for each step. Rank r has `steps[r]` steps. */
 function train(steps: readonly number[], tiny: TinyOptions = {}, options: Partial<DdpOptions> = {}) {
   return onRanks(steps.length, async (group) => {
     const net = new TinyMlp(1, tiny);
@@ -26,7 +26,7 @@ function train(steps: readonly number[], tiny: TinyOptions = {}, options: Partia
   });
 }
 
-/** The same in one process: each step averages over the ranks that still have data. */
+/** Trains the same in one process. Each step averages over the ranks that still have data. */
 function alone(steps: readonly number[]): number[] {
   const net = new TinyMlp(1);
   for (let step = 0; step < Math.max(...steps); step++) {

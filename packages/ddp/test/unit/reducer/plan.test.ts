@@ -22,7 +22,7 @@ it('fills buckets in reverse order of definition, the first one up to its own li
 });
 
 it('closes a bucket with the parameter that reaches the limit', () => {
-  // The multilayer perceptron 784-512-512-10: its second matrix is exactly 1 MiB.
+  // The second matrix of this multilayer perceptron (784-512-512-10) has exactly 1 MiB.
   const params = [512 * 784, 512, 512 * 512, 512, 10 * 512, 10].map((count) => param(count));
   const plan = planBuckets(params, { bucketBytes: 25 * 2 ** 20, firstBucketBytes: 2 ** 20 });
   expect(members(plan)).toEqual([

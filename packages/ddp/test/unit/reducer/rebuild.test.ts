@@ -1,4 +1,4 @@
-// Buckets laid out anew, by the order in which rank 0 got the gradients of the first backward.
+// After the first backward, buckets are laid out again in the order in which rank 0 got the gradients.
 import { expect, it } from 'vitest';
 import { ddp } from '../../../src/index.ts';
 import { onRanks, values } from '../../support/ranks.ts';
@@ -10,7 +10,7 @@ const slots = (model: { plan: readonly { slots: readonly { param: number }[] }[]
 it('takes over the order of rank 0 after the first backward, once, and keeps the gradients', async () => {
   const ranks = values(
     await onRanks(3, async (group) => {
-      // Every rank reports in an order of its own.
+      // Each rank reports in another order.
       let turn = group.rank;
       const rotate = <T>(list: T[]) => [...list.slice(turn), ...list.slice(0, turn)];
       const net = new TinyMlp(1, { reportOrder: rotate });
@@ -35,7 +35,7 @@ it('takes over the order of rank 0 after the first backward, once, and keeps the
   );
   const [{ layouts }] = ranks as [(typeof ranks)[0]];
   expect(layouts[0]).toEqual([[5], [4], [3], [2], [1], [0]]);
-  // Rank 0 reports b2, w2, b1, w1, b0, w0 as they came.
+  // Rank 0 reported b2, w2, b1, w1, b0, w0 in this order.
   expect(layouts[1]).toEqual([[5], [4], [3], [2], [1], [0]]);
   for (const rank of ranks) {
     expect(rank.layouts).toEqual(layouts);

@@ -1,11 +1,11 @@
-// What happens inside one backward: which buckets leave, when, and in which order.
+// Tests which buckets leave during one backward, when, and in which order.
 import { type Backend, Group, loopback } from '@ringwise/collectives';
 import { expect, it } from 'vitest';
 import { ddp } from '../../../src/index.ts';
 import { onRanks, reasons, values } from '../../support/ranks.ts';
 import { TinyMlp } from '../../support/tiny-mlp.ts';
 
-/** Groups that note every allReduce when it is started. */
+/** Makes groups that call `note` when an allReduce starts. */
 function recordingGroups(size: number, note: (rank: number, count: number) => void): Group[] {
   return loopback(size).map((backend) => {
     const start: Backend['start'] = (operation, settle) => {
@@ -28,7 +28,7 @@ it('launches a bucket from inside backward, as soon as it is full', async () => 
       async (group) => {
         const net = new TinyMlp(1);
         const model = await ddp(net, { group, ...oneBucketEach });
-        // Subscribed after ddp(): these run when the reducer has seen the gradient.
+        // These hooks are subscribed after ddp(), so they run after the reducer has seen the gradient.
         for (const { name, hooks } of net.autograd.weights)
           hooks.add(() => group.rank === 0 && log.push(name));
         net.loss(0, 2);

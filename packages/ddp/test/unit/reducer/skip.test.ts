@@ -1,4 +1,4 @@
-// unused: 'skip' — what no rank has used ends without a gradient; what some have used gets the average.
+// Tests unused: 'skip'. A parameter that no rank has used gets no gradient; one that some have used gets the average.
 import { expect, it } from 'vitest';
 import { ddp, gradParamsSymbol } from '../../../src/index.ts';
 import { largestDifference, onRanks, values } from '../../support/ranks.ts';
@@ -58,6 +58,6 @@ it('needs no memory for what no rank uses from an autograd that cannot bind', as
 
 it('is an error where there is no memory for the average of the others', async () => {
   const [first, faulty] = await start((rank) => rank !== 1, 1, { binds: false });
-  expect(first!.status).toBe('fulfilled'); // it has all that it needs, and hears of it at its next call
+  expect(first!.status).toBe('fulfilled'); // this rank needs nothing more, so only its next call fails
   expect(faulty).toMatchObject({ reason: { code: 'ERR_DDP_UNUSED', params: ['w1'], ranks: [1] } });
 });

@@ -1,4 +1,4 @@
-// staticGraph: gradients may be reported several times in a backward, as long as it is always as often.
+// Tests staticGraph: a gradient may be reported several times in a backward, if it is the same number in each backward.
 import { expect, it } from 'vitest';
 import { ddp } from '../../../src/index.ts';
 import { largestDifference, onRanks, reasons, values } from '../../support/ranks.ts';

@@ -1,4 +1,5 @@
-// Graphs of @ringwise/tensor beyond one forward and one backward: gradients of two ranks are those of one process.
+// Graphs of @ringwise/tensor with more than one forward and one backward. The gradients of two ranks must equal those
+// of one process.
 import { checkpoint, crossEntropy, scope, type Tensor, tensor } from '@ringwise/tensor';
 import { buffer, Linear, Module } from '@ringwise/tensor/nn';
 import { describe, expect, it } from 'vitest';
@@ -10,7 +11,7 @@ class Net extends Module {
   readonly second = new Linear(3, 3);
   readonly extra = new Linear(3, 3);
   readonly steps = buffer(tensor([0, 0]));
-  /** The same layer as `first`: its parameters are listed once. */
+  /** The same layer as `first`, whose parameters must be listed only once. */
   readonly tied = this.first;
 
   constructor() {
@@ -39,7 +40,7 @@ const gradients = (net: Net) =>
   net.parameters().map(({ grad }) => (grad ? [...(grad.dataSync() as Float32Array)] : null));
 
 interface Step {
-  /** What a rank does with the samples from `from` on; with one rank, all of them. */
+  /** Runs forward and backward on `count` samples from `from` on: a rank's share, or all of them with one rank. */
   readonly run: (net: Net, forward: Forward, from: number, count: number) => void;
   readonly options?: Partial<DdpOptions>;
 }

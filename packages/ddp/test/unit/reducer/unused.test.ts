@@ -1,4 +1,4 @@
-// Parameters that a backward did not reach.
+// Tests parameters that a backward did not reach.
 import { expect, it } from 'vitest';
 import { type DdpOptions, ddp } from '../../../src/index.ts';
 import { largestDifference, onRanks, reasons, values } from '../../support/ranks.ts';
@@ -7,7 +7,7 @@ import { TinyMlp } from '../../support/tiny-mlp.ts';
 
 const w1 = 2; // position of the second layer's matrix
 
-/** One step of three ranks, some of which use the first layer only. */
+/** Runs one step of three ranks, some of which use the first layer only. */
 function step(
   options: TinyOptions,
   unused: DdpOptions['unused'] & string,

@@ -1,11 +1,11 @@
-// Averages with weights: Σ weight·gradient / Σ weight, so that uneven batches train as one joined batch.
+// Tests weighted averages, Σ weight·gradient / Σ weight, with which uneven batches train as one joined batch.
 import { describe, expect, it } from 'vitest';
 import { type DdpOptions, ddp } from '../../../src/index.ts';
 import { largestDifference, onRanks, reasons, values } from '../../support/ranks.ts';
 import type { TinyOptions } from '../../support/tiny-autograd.ts';
 import { TinyMlp } from '../../support/tiny-mlp.ts';
 
-/** Rank r takes `counts[r]` samples, one after the other; in two parts where it accumulates. */
+/** Returns the gradients after rank r took `counts[r]` samples, in two backward passes if it accumulates. */
 async function gradientsOf(
   counts: readonly number[],
   { tiny = {}, accumulates = false }: { tiny?: TinyOptions; accumulates?: boolean } = {},

@@ -1,4 +1,4 @@
-// State without gradients: rank 0's at the start and after every averaged backward.
+// Tests state without gradients: all ranks get that of rank 0 at the start and after every averaged backward.
 import { expect, it } from 'vitest';
 import { buffersSymbol, ddp, type GradParamSource, gradParamsSymbol } from '../../../src/index.ts';
 import { onRanks, reasons, values } from '../../support/ranks.ts';

@@ -1,4 +1,4 @@
-// Snapshot calls are collective, and keep what each rank has of its own.
+// Tests that snapshot calls are collective and keep the state that each rank has for itself.
 import { mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -88,7 +88,7 @@ describe('called on rank 0 only', () => {
   });
 });
 
-/** What each of `size` ranks gets of what each of `saved.length` has saved. */
+/** Saves `saved[r]` on rank r of `saved.length`, then loads on `size` ranks. Returns what each of these gets. */
 async function through<T>(saved: readonly unknown[], size: number): Promise<T[]> {
   values(await onRanks(saved.length, (group) => saveSnapshot(file, saved[group.rank], group)));
   return values(await onRanks(size, (group) => loadSnapshot<T>(file, group))) as T[];
@@ -97,7 +97,7 @@ async function through<T>(saved: readonly unknown[], size: number): Promise<T[]>
 describe('what each rank has of its own', () => {
   const position = (consumed: number) => ({ seed: 4, epoch: 2, consumed, length: 60 });
   const stateOf = (rank: number) => ({
-    step: 7 + rank, // rank 0's, as all that is not a rank's own
+    step: 7 + rank, // all ranks get the step of rank 0, because it is not state of a rank
     rng: generator(100 + rank).state(),
     loaders: [position(12 + rank), { ...position(rank), groupSize: 8 }],
     mine: perRank({ counts: Float64Array.of(rank, 2), note: `rank ${rank}`, big: BigInt(rank) }),
@@ -134,7 +134,7 @@ describe('what each rank has of its own', () => {
     expect(await through(states, 1)).toEqual([at(5, 10)]);
     const more = await through<{ rng: GeneratorState }>(states, 4);
     expect(more.slice(0, 2)).toEqual(states);
-    expect(await through(states, 4)).toEqual(more); // always the same ones
+    expect(await through(states, 4)).toEqual(more); // always the same states
     const later = await through<{ rng: GeneratorState }>([at(5, 11), at(6, 20)], 4);
     const all = [...more, ...later.slice(2)].map(({ rng }) => rng);
     expect(new Set(all.map(({ seed }) => seed)).size).toBe(6);

@@ -1,4 +1,4 @@
-// Snapshots: written by rank 0, whole or not at all, read by all ranks of any world size.
+// Tests snapshots. Rank 0 writes them, completely or not at all; all ranks of any world size read them.
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -89,14 +89,14 @@ it('fails on all ranks when rank 0 cannot write, and leaves the earlier snapshot
 interface Run {
   readonly model: Record<string, Tensor>;
   readonly optimizer: OptimizerState;
-  /** Samples that all ranks together have taken. */
+  /** Number of samples that all ranks together have taken. */
   readonly consumed: number;
   readonly random: GeneratorState;
 }
 
 /**
- * Two rounds of 24 samples, 12 a step, each at a learning rate that is drawn; stops and saves after
- * `stopAfter` of them, or goes on from where it stopped.
+ * Trains two epochs of 24 samples with 12 samples for each step and random learning rates. Stops and saves after
+ * `stopAfter` steps, or resumes from the saved step.
  */
 function train(size: number, file: string, stopAfter = Infinity) {
   return onRanks(size, async (group) => {

@@ -1,10 +1,10 @@
-// What a step tells about itself.
+// Tests the statistics of a step.
 import { expect, it } from 'vitest';
 import { ddp } from '../../../src/index.ts';
 import { onRanks, values } from '../../support/ranks.ts';
 import { TinyMlp } from '../../support/tiny-mlp.ts';
 
-/** Two clocks are read one after the other. */
+/** Largest difference in ms between two clocks that are read one after the other. */
 const apartMs = 50;
 
 function run(size: number, steps: number) {

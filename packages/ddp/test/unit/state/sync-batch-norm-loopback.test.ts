@@ -1,6 +1,6 @@
-// Batch norm over more ranks than a host has cores, in one thread. It blocks, so the ranks lie on one stack:
-// one that has to wait for the others in forward or backward runs the next one there. Gradients go over
-// loopback as always.
+// Tests batch norm over more ranks than a host has cores, in one thread. Batch norm blocks, so the ranks share one
+// stack: a rank that must wait for the others in forward or backward runs the next rank inside its own call.
+// Gradients use loopback as always.
 import { type BufferCarrier, bufferSymbol, elementsOf, loopbackGroups } from '@ringwise/collectives';
 import { scope, type Tensor } from '@ringwise/tensor';
 import { BatchNorm2d } from '@ringwise/tensor/nn';
@@ -10,7 +10,7 @@ import { assertInSync, ddp, exchangeOver } from '../../../src/index.ts';
 import { cnnAlone, cnnLoss, makeCnn, stateOf, steps } from '../../fixtures/cnn.ts';
 import { largestDifference } from '../../support/ranks.ts';
 
-/** Ranks that meet once in every run. */
+/** Ranks on one stack, which meet once in every run. */
 class Stack {
   #parts: readonly (() => void)[] = [];
   #told: Float64Array[] = [];
@@ -22,7 +22,7 @@ class Stack {
     expect(this.#told.length).toBe(parts.length);
   }
 
-  /** What every rank has told; `own` is that of the next one. */
+  /** Adds the values `own` of the next rank. Returns those of all ranks. */
   meet(own: Float64Array): readonly Float64Array[] {
     this.#told.push(own);
     this.#parts[this.#told.length]?.();
@@ -32,7 +32,7 @@ class Stack {
 
 const floatsOf = (own: BufferCarrier) => elementsOf(own[bufferSymbol]()) as Float32Array;
 
-/** The blocking calls that the exchange makes, on a stack. */
+/** Returns the blocking calls that the exchange makes, for ranks on one stack. */
 const blocking = (stack: Stack, size: number) => ({
   size,
   allGatherSync: (own: unknown, all: unknown) => {

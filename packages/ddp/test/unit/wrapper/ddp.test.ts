@@ -1,4 +1,4 @@
-// ddp() and what it returns, on loopback groups and the tiny autograd.
+// Tests ddp() and the object that it returns, with loopback groups and the tiny autograd.
 import { describe, expect, it } from 'vitest';
 import { ddp, gradParamsSymbol } from '../../../src/index.ts';
 import { largestDifference, onRanks, reasons, values } from '../../support/ranks.ts';

@@ -1,4 +1,4 @@
-// The texts, word for word. Changing one is changing what users read and search for.
+// Compares the texts of all errors word for word, because users read them and search for them.
 import { expect, it } from 'vitest';
 import * as errors from '../../../src/errors.ts';
 

@@ -1,4 +1,4 @@
-// Parameters that do not train: rank 0's at the start, compared, and never sent again.
+// Tests frozen parameters: all ranks get those of rank 0 at the start, compare them, and never send them again.
 import { loopbackGroups } from '@ringwise/collectives';
 import { ones, scope } from '@ringwise/tensor';
 import type { Linear } from '@ringwise/tensor/nn';
@@ -17,7 +17,7 @@ import { onRanks, reasons, values } from '../../support/ranks.ts';
 import { flat, lossOf, makeNet } from '../../support/tensor-mlp.ts';
 import { TinyMlp } from '../../support/tiny-mlp.ts';
 
-/** The first layer is frozen, and another one on each rank. */
+/** Returns a network whose frozen first layer has other values on each rank. */
 function fineTuned(rank: number) {
   const net = makeNet(rank);
   (net.layers[0] as Linear).requiresGrad_(false);
@@ -50,7 +50,7 @@ it('starts all ranks from the frozen parameters of rank 0, and trains as one pro
     }),
   );
   expect(ranks[1]).toEqual(ranks[0]);
-  expect(ranks[0]!.sent).toBe(3); // one bucket a step, and nothing of what is frozen
+  expect(ranks[0]!.sent).toBe(3); // one bucket for each step, without frozen parameters
   for (const [i, value] of ranks[0]!.parameters.entries()) expect(value).toBeCloseTo(flat(alone)[i]!, 5);
 });
 

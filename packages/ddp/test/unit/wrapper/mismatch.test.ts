@@ -1,4 +1,4 @@
-// What ddp() refuses, and that all ranks say so in the same words.
+// Tests that ddp() refuses differences between ranks, with the same sentence on all ranks.
 import { describe, expect, it } from 'vitest';
 import { compressHook, type DdpOptions, ddp, wireHook } from '../../../src/index.ts';
 import { onRanks, reasons } from '../../support/ranks.ts';
@@ -66,7 +66,7 @@ describe('ranks that differ', () => {
 it('is told when ranks average two models in another order, with and without a hook', async () => {
   for (const hook of [undefined, () => compressHook('float16'), () => wireHook('bfloat16')]) {
     const outcomes = await onRanks(2, async (group) => {
-      const nets = [new TinyMlp(1), new TinyMlp(2)]; // equal but for the values
+      const nets = [new TinyMlp(1), new TinyMlp(2)]; // equal except for the values
       const models = [];
       for (const net of nets) models.push(await ddp(net, { group, ...(hook && { hook: hook() }) }));
       for (const turn of [0, 1]) {

@@ -1,4 +1,4 @@
-// Option names and values that are wrong are refused, with ours where PyTorch has another one.
+// Tests that wrong option names and values are refused. The error of a PyTorch name gives our name.
 import { type Group, loopbackGroups } from '@ringwise/collectives';
 import { afterAll, describe, expect, it } from 'vitest';
 import {

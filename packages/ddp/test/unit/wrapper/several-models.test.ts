@@ -1,4 +1,4 @@
-// Models that share an engine: the backward of one is nothing to the others.
+// Tests models that share an engine: the backward of one must not affect the others.
 import type { Group } from '@ringwise/collectives';
 import { checkpoint, ones, scope, type Tensor } from '@ringwise/tensor';
 import type { Sequential } from '@ringwise/tensor/nn';
@@ -10,7 +10,7 @@ import { lossOf, makeNet } from '../../support/tensor-mlp.ts';
 const gradients = (net: Sequential) =>
   net.parameters().flatMap(({ grad }) => [...(grad!.dataSync() as Float32Array)]);
 
-/** Of samples `from` to `from + 8`, in one process. */
+/** Returns the gradients of samples `from` to `from + 8` in one process. */
 function expected(seed: number, from: number): number[] {
   const net = makeNet(seed);
   scope(() => lossOf((x) => net.forward(x), from, 8).backward());
@@ -24,12 +24,12 @@ function expectClose(actual: readonly number[], wanted: readonly number[]): void
 async function wrap(seed: number, group: Group, options: Partial<DdpOptions> = {}) {
   const net = makeNet(seed);
   const model = await ddp(net, { group, bucketBytes: 1024, ...options });
-  /** One rank's half of 8 samples. */
+  /** Returns the loss of one rank's half of 8 samples. */
   const loss = (from: number) => lossOf(model.forward, from + 4 * group.rank, 4);
   return { net, model, loss };
 }
 
-/** A backward that throws when it has come to the middle: some gradients are ready, and buckets on their way. */
+/** Throws in the middle of a backward, when some gradients are ready and some buckets have left. */
 function throwHalfway({ net, loss }: { net: Sequential; loss: (from: number) => Tensor }): void {
   const stop = net.parameters()[2]!.onGradReady(() => {
     throw new Error('halfway');
@@ -78,7 +78,7 @@ describe('after a backward of one that threw', () => {
     const outcomes = await onRanks(2, async (group) => {
       const { net, model, loss } = await wrap(1, group, { unused: 'zero' });
       throwHalfway({ net, loss });
-      // The first layer alone, which the one that threw has not come to.
+      // Use only the first layer, which the backward that threw has not reached.
       net.layers[0]!.forward(ones([1, 20]))
         .sum()
         .backward();

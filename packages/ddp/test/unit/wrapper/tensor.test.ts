@@ -1,4 +1,4 @@
-// @ringwise/tensor as the autograd. All ranks share its one engine here and may not block, so finish() is awaited.
+// Tests @ringwise/tensor as the autograd. All ranks share its engine here and must not block, so finish() is awaited.
 import { scope } from '@ringwise/tensor';
 import { SGD } from '@ringwise/tensor/optim';
 import { expect, it } from 'vitest';

@@ -1,4 +1,4 @@
-// A parameter has one wrapper at a time: two would average its gradient at the same time.
+// Tests that a parameter has one wrapper at a time. Two wrappers would both average its gradient.
 import { type Group, loopbackGroups } from '@ringwise/collectives';
 import { scope } from '@ringwise/tensor';
 import { Linear, ReLU, Sequential } from '@ringwise/tensor/nn';
@@ -8,7 +8,7 @@ import { onRanks, reasons, values } from '../../support/ranks.ts';
 import { lossOf, makeNet } from '../../support/tensor-mlp.ts';
 import { TinyMlp } from '../../support/tiny-mlp.ts';
 
-/** All ranks are refused with the same sentence. */
+/** Expects the same refusal on all ranks and returns it. */
 async function refusal(body: (group: Group) => Promise<unknown>): Promise<Error & { code?: string }> {
   const errors = reasons(await onRanks(2, body));
   for (const error of errors) expect(error.message).toBe(errors[0]!.message);
@@ -83,7 +83,7 @@ it('tells all ranks where one of them wraps twice, and the first wrapper goes on
     net.loss(group.rank, 1);
     net.autograd.backward();
     await model.finish();
-    // What the refused call had taken on the other ranks is free again.
+    // The parameters that the refused call had claimed on the other ranks are free again.
     await ddp(other, { group });
     return net.gradients();
   });
@@ -101,7 +101,7 @@ it('wraps again after close(), and after a ddp() that failed', async () => {
       first.close();
       first.close();
       const model = await ddp(net, { group });
-      first.close(); // frees nothing of the next one
+      first.close(); // frees nothing that the next wrapper has claimed
       await expect(ddp(net, { group })).rejects.toThrow('is wrapped already');
       scope(() => lossOf(model.forward, 4 * group.rank, 4).backward());
       await model.finish();
@@ -120,7 +120,7 @@ it('refuses a parameter that a list has twice', async () => {
     params: ['w0', 'again'],
     message: expect.stringContaining('"w0" and "again" are the same parameter'),
   });
-  // Nothing of the list was taken.
+  // The refused call has claimed no parameter of the list.
   (await ddp(params, { group })).close();
   await group.close();
 });

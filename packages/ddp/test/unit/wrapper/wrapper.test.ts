@@ -1,4 +1,4 @@
-// What ddp() returns offers the methods of its module, and says so when it is used in a wrong way.
+// Tests that the wrapper offers the methods of its module, and explains wrong uses.
 import { loopbackGroups } from '@ringwise/collectives';
 import { ones, scope, type Tensor, tensor } from '@ringwise/tensor';
 import { BatchNorm1d, type Linear, Sequential } from '@ringwise/tensor/nn';
@@ -95,7 +95,7 @@ describe('used in a wrong way', () => {
     expect(() => model.noSync(() => {})).toThrow(closed);
     await expect(model.join(() => {})).rejects.toEqual(closed);
     await model.finish();
-    loss.backward(); // of this process alone
+    loss.backward(); // the gradients of this process alone
   });
 
   it('close() between backward and finish() leaves the group to others', async () => {
