@@ -225,7 +225,7 @@ it('tells how long the loop waited and worked', async () => {
 });
 
 describe('a data set in TypeScript', () => {
-  // Node refuses some of V8's flags as options of a worker; the second case has such flags.
+  // Node refuses flags of V8 among the options of a worker, so the loader must not pass them on.
   it.each([
     ['plain Node', []],
     ['flags of V8', ['--expose-gc']],

@@ -8,12 +8,12 @@ export interface Part {
   readonly method?: number;
   readonly flags?: number;
   readonly crc?: number;
-  /** Where they differ from what the member is. */
+  /** Fields of the headers, if they differ from the real member. */
   readonly bytes?: number;
   readonly packedBytes?: number;
   readonly offset?: number;
   readonly localName?: string;
-  /** Of the directory. */
+  /** Extra field of the directory's entry. */
   readonly extra?: Buffer;
 }
 
@@ -22,7 +22,7 @@ export interface End {
   readonly bytes?: number;
   readonly start?: number;
   readonly comment?: Buffer;
-  /** Between directory and end. */
+  /** Makes the bytes between the directory and the end record. */
   readonly between?: (start: number, bytes: number) => Buffer;
 }
 
@@ -40,7 +40,7 @@ function fieldsOf(part: Part, name: string, extraBytes: number): Buffer {
   return fields;
 }
 
-/** `local`: all members, one behind the other. `listed`: what the directory says of them. */
+/** Returns an archive. `local` are the members in order; `listed` are the entries of the directory. */
 export function zip(
   local: readonly Part[],
   { listed = local, ...end }: End & { listed?: readonly Part[] } = {},
@@ -76,7 +76,7 @@ export function zip(
   return Buffer.concat([...locals, ...directory, between, tail, comment]);
 }
 
-/** The records of an archive that is larger than 4 GiB. */
+/** Returns the end records of an archive that is larger than 4 GiB. */
 export function wideEnd(count: number, bytes: number, start: number, at = start + bytes): Buffer {
   const record = Buffer.alloc(56);
   record.write('PK\x06\x06', 'latin1');

@@ -1,4 +1,4 @@
-// Archives in files of their own, read to the end.
+// Writes archives to files and reads them to the end.
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,4 +1,4 @@
-// Archives made to let the reader take memory, read for ever, or take one thing for another.
+// Readers refuse archives that were made to exhaust memory, to be read for ever, or to be mistaken for others.
 import { truncateSync } from 'node:fs';
 import { deflateRawSync } from 'node:zlib';
 import { describe, expect, test } from 'vitest';
@@ -6,7 +6,7 @@ import { FormatError } from '../../src/index.ts';
 import { type Part, wideEnd, wideExtra, zip } from '../support/zip-archive.ts';
 import { readZip, withBytes } from '../support/zip-files.ts';
 
-/** Returns the message of a refusal, for which less than 16 MiB were taken. */
+/** Returns the message of a refusal and checks that it took less than 16 MiB of memory. */
 async function refusal(read: () => Promise<unknown>): Promise<string> {
   const { arrayBuffers } = process.memoryUsage();
   const error = await read().catch((reason: unknown) => reason);
@@ -25,7 +25,7 @@ const refused = (bytes: Buffer, maxBytes?: number): Promise<string> => refusal((
 
 describe('an archive that lies', () => {
   test('members whose bytes are another member with its header are refused', async () => {
-    // As in Fifield's bomb: the first member is stored, and its bytes are the local header and the bytes of the second.
+    // As in Fifield's zip bomb, the bytes of the first member are the local header and the bytes of the second.
     const inner = { name: 'b.npy', content: small };
     const quoted = zip([inner]).subarray(0, 30 + 5 + small.length);
     const outer = { name: 'a.npy', content: Buffer.from(quoted) };
@@ -107,7 +107,7 @@ describe('an archive that lies', () => {
   test('many members that are 5 GiB together are refused before the first is unpacked, unless maxBytes allows', async () => {
     const chunk = deflateRawSync(Buffer.alloc(2 ** 22));
     const huge = 2 ** 22 * 64;
-    // 64 times the same: deflate blocks of which the last alone says so cannot be repeated, so claims alone are made.
+    // The data is one chunk 64 times. The first chunk ends the deflate stream, so the size in the header is false.
     const claim = { packed: Buffer.concat(Array.from({ length: 64 }, () => chunk)), method: 8, bytes: huge };
     const members = Array.from({ length: 20 }, (_, i) => ({ name: `${i}.npy`, content: small, ...claim }));
     const bytes = zip(members);

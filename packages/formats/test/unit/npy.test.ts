@@ -10,7 +10,7 @@ import {
   parseNpyHeader,
 } from '../../src/index.ts';
 
-/** Parses a file whose last `elementBytes` bytes are not there, as no reader looks at them. */
+/** Parses the header of a file. The last `elementBytes` bytes are the elements, which the parser does not read. */
 function parse(file: Buffer, elementBytes: number, accepted?: Accepted): NpyHeader {
   const fileBytes = file.length + elementBytes;
   const end = npyHeaderEnd(file.subarray(0, npyStartBytes), fileBytes);
@@ -69,7 +69,7 @@ describe('the header of a .npy file', () => {
   const whole = dict("'<f4'", '(3,)');
   const noShape = "{'descr': '<f4', 'fortran_order': False}";
   const noOrder = "{'descr': '<f4', 'shape': (3,)}";
-  /** Files, the bytes of their elements, and what is wrong: the sentence, what was expected, and what is there. */
+  /** Files, the bytes of their elements, and the error: its sentence, what was expected, and what was found. */
   const faults: Readonly<Record<string, readonly [Buffer, number, string, string, string]>> = {
     nothing: [Buffer.of(), 0, 'it does not begin as a .npy file does', 'a header', 'a file of 0 bytes'],
     'another beginning': [

@@ -83,7 +83,7 @@ describe('the header of a safetensors file', () => {
   const types = 'a type of U8, F32 for "a"';
   const a = (dtype: unknown, shape: unknown, offsets: unknown): string =>
     JSON.stringify({ a: { dtype, shape, data_offsets: offsets } });
-  /** Headers of 192 bytes, the bytes of data, and what is wrong: the sentence, what was expected, and what is there. */
+  /** Headers of 192 bytes, the bytes of data, and the error: its sentence, what was expected, and what was found. */
   const faults: Readonly<Record<string, readonly [string, number, string, string, string]>> = {
     'no object': ['[]', 0, 'the header is not a JSON object', 'a header that is an object', 'another value'],
     'metadata that is no text': [

@@ -26,7 +26,7 @@ describe('zip archives', () => {
       Buffer.concat(await encodeZip([{ name: 'a', pieces: [part.content] }], false)),
       zip([part]),
     ];
-    for (const at of [12, 33 + 14]) bytes.writeUInt16LE(0, at); // dates, which the other has not
+    for (const at of [12, 33 + 14]) bytes.writeUInt16LE(0, at); // clear the dates, which the other archive lacks
     expect(bytes.equals(want)).toBe(true);
   });
 

@@ -1,4 +1,4 @@
-// Native kernels work where Node.js must not make code from strings.
+// Tests that native kernels work if Node.js may not make code from strings.
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { expect, test } from 'vitest';

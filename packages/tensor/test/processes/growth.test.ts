@@ -1,10 +1,10 @@
-// Memory that grows in a loop without turns of the event loop. Each program has a process of its own: a
-// warning comes once.
+// Tests memory that grows in a loop without turns of the event loop. Each program has a process of its own, because
+// a process gets the warning once.
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 
-/** What a program printed: what it has in use at its end, and its warnings, with their number when it ended. */
+/** The output of a program: its memory use at the end, its warnings, and their number at the end. */
 interface Outcome {
   readonly tensors: number;
   readonly warnings: readonly {
@@ -14,7 +14,7 @@ interface Outcome {
   }[];
 }
 
-/** Runs the body of a loop, and what is before it. `step(i)` trains a small model without disposing anything. */
+/** Runs a loop with this body after a common start. `step(i)` trains a small model without disposing anything. */
 async function outcomeOf(body: string): Promise<Outcome> {
   const program = `
     import { setImmediate as turn } from 'node:timers/promises';
@@ -35,7 +35,7 @@ async function outcomeOf(body: string): Promise<Outcome> {
       optimizer.step();
       return loss;
     }
-    /** Enough steps for a warning, and as many after it. */
+    /** Makes steps until a warning comes, then as many again. */
     const untilWarned = function* (most) {
       for (let i = 0, end = most; i < end; i++) {
         yield i;

@@ -20,7 +20,7 @@ const images = new Float32Array(20 * 8 * 12);
 generator(3).uniform(images);
 const labels = Int32Array.from({ length: 20 * 8 }, (_, i) => i % 4);
 
-/** A loop that trains an MLP; call it to do steps. */
+/** Makes an MLP and returns a function that trains it for a number of steps. */
 function training(makeOptimizer: (model: Sequential) => Optimizer): (steps: number) => void {
   const model = new Sequential(new Linear(12, 16), new ReLU(), new Linear(16, 4));
   const optimizer = makeOptimizer(model);

@@ -12,7 +12,7 @@ const noise = (...shape: number[]): Tensor => {
   return fromHost(values, shape);
 };
 
-/** The output of a program that has the tensor library as `t`, run with these variables. It must end by itself. */
+/** Runs a program that has the tensor library as `t`, with these variables. Resolves with its output when it ends. */
 async function run(program: string, env: Record<string, string>): Promise<string> {
   const source = `import * as t from '@ringwise/tensor'; ${program}`;
   const { OMP_NUM_THREADS, LOCAL_WORLD_SIZE, ...others } = process.env;

@@ -1,6 +1,6 @@
 import { TensorError, type TensorErrorCode } from '../../src/index.ts';
 
-/** The code of the TensorError that `fn` throws; undefined if it throws nothing. */
+/** Returns the code of the TensorError that `fn` throws, undefined if it throws nothing. */
 export function codeOf(fn: () => unknown): TensorErrorCode | undefined {
   try {
     fn();

@@ -1,5 +1,5 @@
-// Where CUDA tests run: on a GPU where RINGWISE_TEST_GPU=1 says that there is one; otherwise on the software device of
-// native/test/software_gpu, a driver that runs the same kernels on the CPU. Neither: they are skipped.
+// Chooses where CUDA tests run. With RINGWISE_TEST_GPU=1 it is a GPU; otherwise it is the software device of
+// native/test/software_gpu, a driver that runs the same kernels on the CPU. Without either, the tests are skipped.
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, test } from 'vitest';
@@ -9,7 +9,7 @@ const library = fileURLToPath(
   new URL('../../../../native/build/Release/libsoftware_cuda.so', import.meta.url),
 );
 const isGpu = process.env.RINGWISE_TEST_GPU === '1';
-// Before the first question to the driver, which is only looked for once in a process.
+// Set it before the first use of the driver, which a process looks for only once.
 if (!isGpu && existsSync(library)) process.env.RINGWISE_LIBCUDA = library;
 
 const info = cudaInfo();

@@ -1,5 +1,5 @@
-// What every kernel set promises, kernel by kernel, against plain float64 arithmetic written a second time in
-// kernels-oracle.ts. A kernel set's test file calls kernelsContract(name, load) and nothing else.
+// The contract that every kernel set must pass. It compares each kernel with plain float64 arithmetic, which
+// kernels-oracle.ts implements again. The test file of a kernel set calls kernelsContract(name, load) and nothing else.
 import { beforeAll, describe } from 'vitest';
 import type { Kernels } from '../../src/backends/kernels.ts';
 import type { Device } from '../../src/device/device.ts';

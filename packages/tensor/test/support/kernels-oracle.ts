@@ -1,4 +1,4 @@
-// What the contract suite compares kernels with: inputs, tolerances, and each operation once more in float64.
+// Inputs and tolerances of the contract suite, and each operation again in float64.
 import { expect } from 'vitest';
 import type { MapOp } from '../../src/backends/declarations/names.ts';
 import type { Memory } from '../../src/backends/operands.ts';
@@ -16,7 +16,7 @@ export const tolerances: Readonly<Record<DType, number>> = {
   ...{ int32: 0, int64: 0, uint8: 0, bool: 0 },
 };
 
-/** Numbers in [-2, 2) with no pattern that a wrong stride could hide behind. */
+/** Returns numbers in [-2, 2) without a pattern that could hide a wrong stride. */
 export function noise(count: number, seed = 1): number[] {
   let state = seed * 7919 + 12345;
   return Array.from({ length: count }, () => {
@@ -35,16 +35,16 @@ export function hostOf(dtype: DType, values: readonly number[]): HostArray {
 }
 
 export const list = (host: HostArray): (number | bigint)[] => Array.from<number | bigint>(host as never);
-/** All elements as numbers. */
+/** Returns all elements as numbers. */
 export function numbers(memory: Pick<Memory, 'dtype' | 'host'>): number[] {
   const read = reader(memory);
   return Array.from({ length: memory.host.length }, (_, i) => Number(read(i)));
 }
-/** What is left of a value that is stored in `dtype`. */
+/** Returns the values after they were stored in `dtype`. */
 export const stored = (dtype: DType, values: readonly number[]): number[] =>
   numbers({ dtype, host: hostOf(dtype, values) });
 
-/** Within `tolerance` relative to max(1, |want|); NaN and infinities must be the same. */
+/** Expects numbers within `tolerance` relative to max(1, |want|). NaN and infinities must be the same. */
 export function expectClose(
   got: ArrayLike<number | bigint>,
   want: readonly number[],
@@ -62,7 +62,7 @@ export function expectClose(
 
 export const product = (shape: readonly number[]): number => shape.reduce((a, b) => a * b, 1);
 
-/** By Simpson's rule: slow, and unlike any of the ways in which kernels compute it. */
+/** Computes erf by Simpson's rule, which is slow but independent of the methods of the kernels. */
 function erf64(x: number): number {
   if (Math.abs(x) > 7) return Math.sign(x);
   const end = Math.abs(x);
@@ -121,7 +121,7 @@ export const binaries = {
   sigmoidGrad: (grad, out) => grad * out * (1 - out),
   tanhGrad: (grad, out) => grad * (1 - out ** 2),
 } satisfies Partial<Record<MapOp, (a: number, b: number) => number>>;
-/** Gradients that read the input, by finite differences; not for special values. */
+/** Computes gradients that read the input by finite differences. Not for NaN, infinities and signed zeros. */
 export const slopes = {
   geluGrad: (grad, x) => grad * derivative(unaries.gelu, x),
   geluTanhGrad: (grad, x) => grad * derivative(unaries.geluTanh, x),
@@ -138,7 +138,7 @@ export const flags = [false, true].flatMap((transA) =>
   [false, true].flatMap((transB) => [false, true].map((accumulate) => [transA, transB, accumulate] as const)),
 );
 
-/** The elements that a walk of these strides meets. */
+/** Returns the elements at these sizes and strides, in order. */
 export function gather<T>(
   host: ArrayLike<T>,
   shape: readonly number[],
@@ -156,7 +156,7 @@ export function gather<T>(
   });
 }
 
-/** The values that each element of a reduction's output is made of. */
+/** Returns for each element of a reduction's output the values that it reduces. */
 export function columns(values: readonly number[], outer: number, size: number, inner: number): number[][] {
   return Array.from({ length: outer * inner }, (_, at) => {
     const [o, i] = [Math.floor(at / inner), at % inner];
@@ -173,7 +173,7 @@ export function logSoftmax64(row: readonly number[]): number[] {
   return row.map((x) => x - max - log);
 }
 
-/** values is [rows, cols]; the result is [cols, rows]. */
+/** Transposes `values` [rows, cols] to [cols, rows]. */
 export const transposed = (values: readonly number[], rows: number, cols: number): number[] =>
   Array.from({ length: rows * cols }, (_, i) => values[(i % rows) * cols + Math.floor(i / rows)]!);
 

@@ -1,7 +1,7 @@
-// Gradients are compared in float64, where finite differences have many digits.
+// Helpers that compare gradients in float64, in which finite differences have many digits.
 import { generator, gradCheck, randn, type Shape, type Tensor, tensor } from '../../src/index.ts';
 
-/** Normal numbers in float64 that require a gradient. */
+/** Returns a float64 tensor of normal numbers that requires a gradient. */
 export function leaf64(shape: Shape, seed = 1): Tensor {
   const leaf = randn(shape, { generator: generator(seed) }).to('float64');
   leaf.requiresGrad = true;
@@ -11,7 +11,7 @@ export function leaf64(shape: Shape, seed = 1): Tensor {
 export const gradCheck64 = (fn: (...inputs: Tensor[]) => Tensor, inputs: readonly Tensor[]): void =>
   gradCheck(fn, inputs, { epsilon: 1e-5, tolerance: 1e-6 });
 
-/** What backward of the summed result sends to each input, given as float64 vectors, or numbers for shape []. */
+/** Returns the gradients of the summed result for inputs given as float64 vectors, or as numbers for shape []. */
 export function gradientsOf(
   fn: (a: Tensor, b: Tensor, c: Tensor) => Tensor,
   ...values: readonly (number | readonly number[])[]

@@ -6,7 +6,7 @@ import { fromHost, type Tensor } from '../../src/index.ts';
 const near = (value: NestedNumbers): unknown =>
   Array.isArray(value) ? value.map(near) : Number.isFinite(value) ? expect.closeTo(value, 5) : value;
 
-/** A leaf with these values. */
+/** Returns a leaf with these values. */
 export function leafOf(values: Tensor): Tensor {
   const leaf = values.clone();
   leaf.requiresGrad = true;
@@ -14,8 +14,8 @@ export function leafOf(values: Tensor): Tensor {
 }
 
 /**
- * Checks `fn` of `inputs`, and the gradients of those that require one, where the elements of the result have
- * the gradients 1, 2, 3 and so on.
+ * Checks `fn(...inputs)`, and the gradients of the inputs that require one. The elements of the result get the
+ * gradients 1, 2, 3 and so on.
  */
 export function expectCase(
   inputs: readonly Tensor[],

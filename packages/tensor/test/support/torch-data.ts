@@ -3,7 +3,7 @@ import { expect } from 'vitest';
 import { type Shape, type Tensor, tensor } from '../../src/index.ts';
 import { expectClose } from './kernels-oracle.ts';
 
-/** The inputs that the stored results belong to: quarters from −1.25 to 1.25. */
+/** Returns the inputs of the stored results: quarters from −1.25 to 1.25. */
 export function torchData(shape: Shape, k: number): Tensor {
   const count = shape.reduce((a, b) => a * b, 1);
   const values = Float64Array.from({ length: count }, (_, i) => (((i * k) % 11) - 5) / 4);

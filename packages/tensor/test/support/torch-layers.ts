@@ -1,5 +1,5 @@
-// What PyTorch 1.13 computes in float64 from the inputs of torchData (torch-data.ts): the output, and the
-// gradients of the inputs when that of the output is torchData(shape, 3).
+// Results of PyTorch 1.13 in float64 for the inputs of torchData (torch-data.ts): the output, and the gradients of
+// the inputs if the gradient of the output is torchData(shape, 3).
 export const torchLayers = {
   conv2d: {
     shape: [1, 2, 2, 3],

@@ -1,14 +1,13 @@
-// Programs that run in a process of their own, because a library is opened once. On the software device the
-// vendor's libraries are its own functions of their names: this shows that what is asked of them is said
-// rightly, and not how they compute.
+// Runs programs in processes of their own, because a process opens a library once. On the software device, functions
+// of ours stand for the vendor's libraries. They show that our calls are right, not how the vendor's code computes.
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 
 const isSoftware = process.env.RINGWISE_LIBCUDA?.endsWith('libsoftware_cuda.so') === true;
 
 /**
- * Defines check(name, inputs, run): notes the largest difference between CPU and CUDA, relative to what a
- * dtype allows.
+ * Defines check(name, inputs, run), which records the largest difference of CPU and CUDA, relative to the tolerance of
+ * the dtype.
  */
 const prelude = `
   import * as rw from '../../src/index.ts';
@@ -31,12 +30,12 @@ const prelude = `
 `;
 
 export interface LibraryReport {
-  /** Below 1 where the result is as good as its dtype allows. */
+  /** Largest error of each check, relative to the tolerance of its dtype; below 1 if the check passed. */
   readonly worst: readonly [name: string, error: number][];
   readonly libraries: readonly { readonly name: string; readonly version: string; readonly reason: string }[];
 }
 
-/** What `program` noted; the variable names the library, undefined the one that belongs to the device. */
+/** Runs `program` and returns its records. The variable names the library; undefined takes that of the device. */
 export function runWithLibrary(
   variable: string,
   library: string | undefined,

@@ -1,4 +1,4 @@
-// Every JavaScript block of docs/tensor.md.
+// Runs every JavaScript block of docs/tensor.md.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -18,7 +18,7 @@ const AsyncFunction = (async () => {}).constructor as new (
   ...source: string[]
 ) => (...values: unknown[]) => Promise<void>;
 
-/** The blocks, by the heading that they stand under. */
+/** The blocks, each with the heading above it. */
 const blocks = page.split(/^## /m).flatMap((section) => {
   const [heading] = section.split('\n', 1);
   return [...section.matchAll(/^```js\n(.*?)^```$/gms)].map(([, code]) => [heading!, code!] as const);

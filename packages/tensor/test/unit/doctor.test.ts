@@ -1,4 +1,4 @@
-// This package's part of `ringwise doctor`: what it makes of what the driver tells.
+// Tests this package's part of `ringwise doctor`: its findings from the reports of the driver.
 import { expect, it } from 'vitest';
 import { cudaFinding, librariesFinding } from '../../src/doctor.ts';
 

@@ -18,7 +18,7 @@ import { philox4x32 } from '../../src/random/philox.ts';
 import { codeOf } from '../support/code-of.ts';
 
 test.each([
-  // Known answers of Random123, the authors' own library.
+  // Known answers from Random123, the library of the algorithm's authors.
   [
     [0, 0, 0, 0],
     [0, 0],

@@ -110,7 +110,7 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
     'takes many buffers on a device to NCCL as one, and compares them as one',
     async () => {
       for (const one of values(await withRanks(2, module, 'lists'))) {
-        const twice = [2]; // the average of 0 and 1 from one rank, times 2 from the other
+        const twice = [2]; // the average of 0 and 1, then the sum over both ranks times 2
         const asOne = [1, 1];
         expect(one).toEqual({ counts: [[1, 2], asOne, asOne], sums: [twice, twice, [], twice, [1], [1]] });
       }

@@ -119,7 +119,7 @@ for (const [name, kind, command, flags] of launchers) {
 
     it('ends with the last thread that uses it, and tells one that comes later', async () => {
       const { code, text } = await runProgram('lateThread');
-      // A setting of UCX must reach it even if a worker makes it.
+      // 'n' is UCX_MEM_EVENTS, which init() in the worker has set for the whole process.
       expect(text).toContain('n, init: MPI cannot be used: it has ended in this process');
       expect(code).toBe(0);
     });

@@ -1,4 +1,4 @@
-// The native kernels at the levels below the best one of this CPU, which test/unit/backends/native.test.ts has.
+// Tests the native kernels at the kernel levels below the best one of this CPU; native.test.ts tests the best one.
 import { test } from 'vitest';
 import { bestLevel, contractAtLevel, levels } from '../../support/native-levels.ts';
 

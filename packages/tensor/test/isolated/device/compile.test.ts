@@ -1,4 +1,4 @@
-// Captured steps: a replayed training is the eager one, bit for bit.
+// Tests captured steps: a replayed training must equal the eager one bit for bit.
 import { describe, expect, test } from 'vitest';
 import { bufferSymbol, type StepCapture } from '../../../src/core/protocol.ts';
 import {
@@ -76,7 +76,7 @@ const makers: Record<string, (params: Tensor[]) => Optimizer> = {
   Lion: (params) => new Lion(params, { lr: 0.003 }),
 };
 
-/** Losses and final parameters of 12 steps; the learning rate falls, the generator is used in between. */
+/** Trains 12 steps with a falling learning rate and other uses of the generator. Returns losses and parameters. */
 function run(
   p: number,
   make: (params: Tensor[]) => Optimizer,
@@ -146,7 +146,7 @@ describe.skipIf(cudaDevice === null)(`compile on ${cudaDevice?.name}`, () => {
     );
     expect(results.map(([isCaptured]) => isCaptured)).toEqual([false, false, true, true]);
     expect(results[3]![1]).toBe(results[2]![1]);
-    // Written where the step reads, nothing has to be copied.
+    // Writing to the inputs of the step itself saves the copy.
     step.inputs[0]!.fill_(7);
     const { sum } = step(step.inputs[0]!, step.inputs[1]!);
     expect(sum.toArray()).toEqual([17, 27]);
@@ -243,7 +243,7 @@ describe.skipIf(cudaDevice === null)(`compile on ${cudaDevice?.name}`, () => {
         return () => void heard.push('after');
       });
       if (participant !== null && isFaulty) throw new Error('a mistake');
-      // What is captured goes to the stream that participants are told.
+      // The captured work goes to the stream that participants are told.
       if (participant !== null) heard.push(String(x[bufferSymbol]().handle!.stream === participant.stream));
       return y;
     });

@@ -1,5 +1,5 @@
-// A device that fails while it is waited for: what awaits it is told, and does not wait forever. The process
-// has no device afterwards, so this is a file of its own.
+// Tests a device that fails while a program awaits it: the wait must end with an error. The process has no device
+// afterwards, so this test has a file of its own.
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';

@@ -1,4 +1,4 @@
-// Networks on a CUDA device, beside the same on the CPU: norms, attention, dropout and random numbers, and a small GPT.
+// Compares networks on a CUDA device with the same on the CPU: norms, attention, dropout, random numbers, a small GPT.
 import { describe, expect, test } from 'vitest';
 import {
   adaptiveAvgPool2d,
@@ -77,7 +77,7 @@ class Gpt extends Module {
   }
 }
 
-/** Losses of `steps` steps, all made from one seed. */
+/** Returns the losses of `steps` steps that follow from one seed. */
 function losses(device: DeviceName, rate: number, steps: number): number[] {
   manualSeed(11);
   const model = new Gpt(rate).to(device);

@@ -1,4 +1,5 @@
-// A driver that is older than the compiler of the kernels. A process opens one driver, so this is a file of its own.
+// Tests a driver that is older than the compiler of the kernels. A process opens only one driver, so this test has a
+// file of its own.
 import { expect, test } from 'vitest';
 import { ones } from '../../../src/index.ts';
 

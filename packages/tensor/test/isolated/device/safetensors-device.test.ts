@@ -1,5 +1,5 @@
-// Files read straight to a device. On the software device a copy runs as late as it may, so a piece that is
-// written again too early is wrong every time.
+// Reads files directly to a device. The software device runs each copy as late as it may, so a staging buffer that
+// is overwritten too early gives a wrong result every time.
 import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -32,7 +32,7 @@ afterEach(() => rmSync(folder, { recursive: true }));
 const at = (name: string): string => join(folder, name);
 const device = 'cuda';
 
-/** A file with one tensor of int32 counting from 0, written without the tensor. */
+/** Writes a file with one int32 tensor that counts from 0, without making that tensor. */
 function writeCounting(path: string, rows: number, cols: number): void {
   const data = Int32Array.from({ length: rows * cols }, (_, i) => i);
   const said = { x: { dtype: 'I32', shape: [rows, cols], data_offsets: [0, data.byteLength] } };
@@ -43,7 +43,7 @@ function writeCounting(path: string, rows: number, cols: number): void {
 }
 
 describe.skipIf(cudaDevice === null)(`safetensors to ${cudaDevice?.name}`, () => {
-  // First: the collector finds what other tests leave behind when it likes.
+  // This test comes first, because the collector frees the tensors of other tests at any later time.
   test('gives everything back, also when the file ends too early', async () => {
     writeCounting(at('m.safetensors'), 3000, 1000);
     const count = memory(device).tensors;

@@ -1,5 +1,5 @@
-// Streams and events. On the software device work runs as late as it may, so a stream that does not wait
-// where it should is wrong every time.
+// Tests streams and events. The software device runs work as late as it may, so a stream that misses a wait gives
+// a wrong result every time.
 import { describe, expect, test } from 'vitest';
 import { bufferSymbol, gradParamsSymbol } from '../../../src/core/protocol.ts';
 import {
@@ -59,7 +59,7 @@ describe.skipIf(cudaDevice === null)(`streams on ${cudaDevice?.name}`, () => {
     const side = new CudaStream(device);
     const x = full([64], 5, { device });
     side.wait(currentStream(device));
-    // On the software device nothing of this has run when x is freed, and its memory asked for again.
+    // On the software device, none of this work has run when x is freed and its memory is allocated again.
     const y = withStream(side, () => x.mul(2));
     x.dispose();
     const others = Array.from({ length: 8 }, () => full([64], 9, { device }));
@@ -92,7 +92,7 @@ describe.skipIf(cudaDevice === null)(`streams on ${cudaDevice?.name}`, () => {
       host.to(device, { nonBlocking: true }).dispose();
       synchronize(device);
     }
-    // Pinned memory is used again once its copy has ended.
+    // Pinned memory is used again after its copy has ended.
     expect(memory(device).pinnedBytes).toBeLessThanOrEqual(2 * again);
     emptyCache();
   });

@@ -1,4 +1,4 @@
-// Tensors on a CUDA device, beside the same on the CPU.
+// Compares tensors on a CUDA device with the same on the CPU.
 import { execFileSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { describe, expect, test } from 'vitest';
@@ -248,11 +248,11 @@ describe.skipIf(cudaDevice === null)(`tensors on CUDA (${cudaDevice?.name ?? 'no
     const bytes = 4 * count;
     expect(leaks.map((leak) => leak.bytes)).toEqual([bytes]);
     expect(memory('cuda')).toMatchObject({ tensors: before.tensors + 1, bytes: before.bytes + bytes });
-    // In multiples of what the driver recommends.
+    // The reservation is a multiple of the granularity that the driver recommends.
     expect(memory('cuda').reservedBytes).toBe(before.reservedBytes + (4 << 20));
     large.release();
     expect(memory('cuda')).toMatchObject({ bytes: before.bytes, cachedBytes: before.cachedBytes });
-    for (let i = 0; i < 3; i++) emptyCache(); // the driver may not know at once that nothing runs
+    for (let i = 0; i < 3; i++) emptyCache(); // the driver may notice late that the work has ended
     expect(memory('cuda').reservedBytes).toBe(before.reservedBytes);
   });
 
@@ -277,7 +277,7 @@ describe.skipIf(cudaDevice === null)(`tensors on CUDA (${cudaDevice?.name ?? 'no
       /memory: not enough on cuda:0; asked for [\d.]+ MiB, [\d.]+ MiB are live, [\d.]+ MiB cached, [\d.]+ MiB free\./,
     );
     expect(codeOf(call)).toBe('ERR_TENSOR_MEMORY');
-    // What is cached is given up for what is needed now.
+    // An allocation that needs it frees cached memory first.
     const half = zeros([Math.floor(bytes * 0.15)], { device: 'cuda' });
     half.dispose();
     const more = zeros([Math.floor(bytes * 0.16)], { device: 'cuda' });
@@ -306,7 +306,7 @@ describe('the driver', () => {
     );
   };
 
-  // A build without images has kernels on the software device alone.
+  // A build without images has kernels only for the software device.
   test.skipIf(!infoWith('/nonexistent/libcuda.so.1').compiled)(
     'one that is not there, is no library, or is another library: no devices, and the reason names the path',
     () => {

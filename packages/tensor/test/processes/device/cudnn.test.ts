@@ -1,4 +1,4 @@
-// Convolutions and attention by cuDNN, and those of the own kernels where it is missing.
+// Tests convolutions and attention by cuDNN, and by our own kernels if that library is missing.
 import { describe, expect, test, vi } from 'vitest';
 import { cudaDevice } from '../../support/cuda-device.ts';
 import { runWithLibrary } from '../../support/with-libraries.ts';

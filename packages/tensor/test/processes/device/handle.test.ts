@@ -1,4 +1,5 @@
-// Tensors of other libraries and for them. Here the other library is this one, or the driver's own memory.
+// Tests tensors that borrow memory of another library or lend theirs to one. This package, or memory that the driver
+// allocated, plays the other library.
 import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -29,7 +30,7 @@ const collect = runInNewContext('gc') as () => void;
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
-/** A handle of somebody who counts how often it was told that its memory is free. */
+/** Returns a handle that counts the calls of its `release`. */
 function lent(of: Tensor): TensorHandle & { readonly released: number; readonly release: () => void } {
   const { release, ...said } = of.handle();
   const handle = {
@@ -95,7 +96,7 @@ describe.each(cudaDevice === null ? (['cpu'] as const) : (['cpu', 'cuda'] as con
       expect(memory(device).bytes - before).toBe(4000);
       const y = fromHandle(handle);
       const z = y.at([10, 20]);
-      expect(full([1000], 5, { device }).sum().item()).toBe(5000); // in other memory
+      expect(full([1000], 5, { device }).sum().item()).toBe(5000); // uses other memory
       y.dispose();
       expect(z.toArray()).toEqual(Array(10).fill(3));
       await turn();
@@ -104,7 +105,7 @@ describe.each(cudaDevice === null ? (['cpu'] as const) : (['cpu', 'cuda'] as con
       await turn();
       expect(handle.released).toBe(1);
       handle.release();
-      expect(handle.released).toBe(2); // its own affair: the memory went back once
+      expect(handle.released).toBe(2); // each handle was released once
     });
 
     test('are released when the collector finds what was made of them', async () => {
@@ -201,8 +202,8 @@ test('what is left of host memory that went back is empty', async () => {
 });
 
 describe.skipIf(cudaDevice === null)(`handles and streams on ${cudaDevice?.name}`, () => {
-  // On the software device work runs as late as it may, so a stream that does not wait where it should is
-  // wrong every time.
+  // The software device runs work as late as it may, so a stream that misses a wait gives a wrong result every
+  // time.
   test('work comes after that of the stream of the handle', () => {
     const side = new CudaStream('cuda');
     const handle = withStream(side, () => full([1000], 2, { device: 'cuda' }).add(3).handle());
@@ -221,7 +222,7 @@ describe.skipIf(cudaDevice === null)(`handles and streams on ${cudaDevice?.name}
     await turn();
     expect(released).toBe(1);
     withStream(side, () => x.fill_(100));
-    side.synchronize(); // ran what it waits for: the sum
+    side.synchronize(); // also runs the sum that the stream waits for
     expect(sum.max().item()).toBe(3);
     currentStream('cuda').synchronize();
   });

@@ -1,5 +1,5 @@
-// Pinned host memory. On the software device a copy runs as late as it may, so memory that is used again too early is
-// wrong every time.
+// Tests pinned host memory. The software device runs each copy as late as it may, so memory that is used again too
+// early gives a wrong result every time.
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
@@ -48,7 +48,7 @@ describe.skipIf(cudaDevice === null)(`pinned memory of ${cudaDevice?.name}`, () 
     const count = 5000;
     const pinned = full([count], 1, { pinMemory: true });
     const there = pinned.to(device, { nonBlocking: true });
-    pinned.fill_(2); // what is said not to be done shows that nothing was copied yet
+    pinned.fill_(2); // this forbidden write shows that the copy has not run yet
     pinned.dispose();
     const others = Array.from({ length: 4 }, () => full([count], 9, { pinMemory: true }));
     expect(there.min().item()).toBe(2);
@@ -67,7 +67,7 @@ describe.skipIf(cudaDevice === null)(`pinned memory of ${cudaDevice?.name}`, () 
       expect(there.max().item()).toBe(i);
       there.dispose();
     }
-    // Two: while one is read by its copy, the other is written.
+    // Two buffers are enough: one is written while the copy reads the other.
     expect(memory().allocations - before.allocations).toBeLessThanOrEqual(2);
     expect(memory().bytes).toBe(before.bytes);
   });

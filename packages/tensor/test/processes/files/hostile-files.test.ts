@@ -1,4 +1,5 @@
-// Files made by somebody who wants the reader to take memory, to wait, to run code, or to take one thing for another.
+// Readers refuse files that were made to exhaust memory, to make the reader wait or run code, or to be mistaken for
+// others.
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -28,14 +29,14 @@ function write(name: string, bytes: Uint8Array | string): string {
   return at(name);
 }
 
-/** The sentence of a refusal, for which no tensor and less than 16 MiB were taken. */
+/** Returns the message of a refusal and checks that it took no tensor and less than 16 MiB of memory. */
 async function refusal(load: () => Promise<unknown>, code: string): Promise<string> {
   const { allocations, tensors } = memory();
   const { arrayBuffers } = process.memoryUsage();
   const error = await load().catch((reason: unknown) => reason);
   expect(error).toMatchObject({ name: 'TensorError', code });
   expect(memory().allocations).toBe(allocations);
-  expect(memory().tensors).toBeLessThanOrEqual(tensors); // the collector may take those of tests before
+  expect(memory().tensors).toBeLessThanOrEqual(tensors); // the collector may have freed tensors of earlier tests
   expect(process.memoryUsage().arrayBuffers - arrayBuffers).toBeLessThan(2 ** 24);
   return (error as Error).message;
 }
@@ -51,7 +52,7 @@ function npyOf(text: string, elements: Uint8Array): Buffer {
 }
 
 const small = npy('(2,)', Uint8Array.of(1, 2));
-// Archives that lie by themselves are tested where they are read, in packages/formats.
+// packages/formats tests archives with wrong fields.
 describe('npz', () => {
   async function refused(
     members: Readonly<Record<string, Buffer>>,

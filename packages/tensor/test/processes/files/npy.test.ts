@@ -18,7 +18,7 @@ beforeEach(() => {
 afterEach(() => rmSync(folder, { recursive: true }));
 const at = (name: string): string => join(folder, name);
 
-/** Runs a Python program in the folder; what it prints. */
+/** Runs a Python program in the folder and returns its output. */
 function run(program: string): string {
   const { status, stdout, stderr } = spawnSync(python, ['-c', `import numpy as np\n${program}`], {
     cwd: folder,
@@ -245,16 +245,16 @@ describe('an archive that lies', () => {
     readonly name: string;
     readonly content: Buffer;
     readonly packed: Buffer;
-    /** Of its local header; by default behind the entry before. */
+    /** Offset of the local header. Default: after the previous entry. */
     readonly offset?: number;
-    /** What the directory says. */
+    /** Size that the directory states. */
     readonly bytes?: number;
   }
   const entry = (name: string, content: Buffer, rest: Partial<Entry> = {}): Entry => ({
     ...{ name, content, packed: deflateRawSync(content) },
     ...rest,
   });
-  /** Local headers one behind the other, except where an entry has an offset, and a directory of all. */
+  /** Writes local headers in order, except for entries with an offset, and a directory of all entries. */
   function archive(entries: readonly Entry[]): Buffer {
     const locals: Buffer[] = [];
     const directory: Buffer[] = [];

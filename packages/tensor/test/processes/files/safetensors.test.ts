@@ -20,7 +20,7 @@ afterAll(() => rm(directory, { recursive: true }));
 
 const file = (name: string): string => join(directory, name);
 
-/** A file with any header text and any data. */
+/** Writes a file with any header and any data. */
 async function handmade(header: unknown, data: number | Buffer, headerBytes?: bigint): Promise<string> {
   const text = Buffer.from(typeof header === 'string' ? header : JSON.stringify(header));
   const length = Buffer.alloc(8);
@@ -140,7 +140,7 @@ describe('types that tensors have not', () => {
     ['U32', of(Uint32Array.of(0, 7, 2 ** 32 - 1)), 'int64', [0, 7, 2 ** 32 - 1]],
     ['U64', of(BigUint64Array.of(0n, 7n, 2n ** 53n - 1n)), 'int64', [0, 7, 2 ** 53 - 1]],
     ['BOOL', bits(0, 1, 200), 'bool', [0, 1, 1]],
-    // The patterns that PyTorch reads as these numbers.
+    // PyTorch reads these bit patterns as these numbers.
     // biome-ignore format: beside each other
     ['F8_E4M3', bits(0x00, 0x01, 0x07, 0x08, 0x38, 0x7e, 0x7f, 0xff, 0xfe), 'float32', [0, 2 ** -9, 7 * 2 ** -9, 2 ** -6, 1, 448, NaN, NaN, -448]],
     // biome-ignore format: beside each other
@@ -154,7 +154,7 @@ describe('types that tensors have not', () => {
     ],
     ['F8_E8M0', bits(0, 1, 127, 254, 255), 'float32', [2 ** -127, 2 ** -126, 1, 2 ** 127, NaN]],
   ])('%s is read without loss', async (code, data, dtype, values) => {
-    // Beside a byte that leaves it unaligned.
+    // A byte in front of it leaves the tensor unaligned.
     const [count, end] = [values.length, 1 + data.length];
     const header = {
       first: { dtype: 'U8', shape: [1], data_offsets: [0, 1] },

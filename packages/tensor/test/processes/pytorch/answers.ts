@@ -1,11 +1,12 @@
-// PyTorch's answers: of oracle.py where a Python has it (RINGWISE_PYTHON, else python3), else those that are stored.
+// Gets PyTorch's answers: from oracle.py if a Python with PyTorch is there (RINGWISE_PYTHON, default python3),
+// otherwise the stored ones.
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Answer, Case, Result } from './case.ts';
 
 type Packed = readonly [dtype: string, shape: number[], elements: string] | string;
 
-/** As oracle.py writes it. */
+/** An answer in the form that oracle.py writes. */
 export interface PackedAnswer {
   readonly raises?: string;
   readonly gradRaises?: string;
@@ -37,23 +38,23 @@ export const unpackedAnswer = ({ outs = [], grads = [], error = 0, ...rest }: Pa
   error,
 });
 
-/** Starts oracle.py. Null where the Python is missing or has no PyTorch; other failures throw. */
+/** Runs oracle.py. Resolves with null if Python or its PyTorch is missing; rejects after other failures. */
 export function askOracle(cases: readonly Case[]): Promise<OracleOutput | null> {
   const python = process.env.RINGWISE_PYTHON || 'python3';
   const program = fileURLToPath(new URL('./oracle.py', import.meta.url));
-  // -B: no bytecode beside the sources.
+  // -B writes no bytecode beside the sources.
   const child = spawn(python, ['-B', program], { stdio: 'pipe', timeout: 240_000 });
   let [output, errors] = ['', ''];
   child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
   child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text));
-  // A Python that cannot be started, or ends early, does not read.
+  // A Python that cannot start, or ends early, does not read its input.
   child.stdin.on('error', () => {});
   child.stdin.end(JSON.stringify(cases));
   return new Promise((resolve, reject) => {
     child.on('error', () => resolve(null));
     child.on('close', (status) => {
       if (status === 0) resolve(JSON.parse(output) as OracleOutput);
-      // What ends without a word is no Python.
+      // A program that fails without an error text is not Python.
       else if (/No module named '?torch/.test(errors) || (status === 1 && errors === '')) resolve(null);
       else reject(new Error(`oracle.py ended with ${status}: ${errors}`));
     });

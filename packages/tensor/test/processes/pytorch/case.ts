@@ -1,15 +1,15 @@
-// A case: input tensors, and calls of the package with them, as JSON that oracle.py reads, too.
+// The format of a case, which is JSON that oracle.py reads, too: input tensors, and calls of the package with them.
 import type { DType, Shape } from '../../../src/index.ts';
 
-/** An argument. Tensors and what JSON lacks are references. */
+/** An argument. Tensors and values that JSON lacks are references. */
 export type Arg = null | number | string | boolean | Ref | readonly Arg[] | { readonly [name: string]: Arg };
 
-/** Value number n of the case (the inputs, then the first result of each step), or a number that JSON cannot say. */
+/** Value number n of the case (the inputs, then the first result of each step), or a number that JSON lacks. */
 export interface Ref {
   readonly $: number | 'undefined' | 'nan' | 'inf' | '-inf' | '-0';
 }
 
-/** One view: the name of PyTorch's method and its arguments, or a slice [dim, start, end, step]. */
+/** One view: the name of a PyTorch method and its arguments, or a slice [dim, start, end, step]. */
 export type View = readonly [name: string, ...args: (number | Shape)[]];
 
 /** A leaf tensor, and the views of it that the case takes. */
@@ -28,48 +28,48 @@ export interface Step {
   readonly op: string;
   readonly via: 'function' | 'method' | 'module';
   readonly args: readonly Arg[];
-  /** Changes input 0, which is a result of the case then. */
+  /** Whether the step changes input 0, which then is a result of the case. */
   readonly inPlace?: boolean;
-  /** Of a module: what its constructor takes, its state by name, and the mode. */
+  /** Arguments of a module's constructor; the next fields are its state by name, and its mode. */
   readonly new?: readonly Arg[];
   readonly state?: Readonly<Record<string, Ref>>;
   readonly training?: boolean;
 }
 
 export interface Case {
-  /** 'op:number'; with the seed it names the case. */
+  /** 'op:number', which together with the seed names the case. */
   readonly name: string;
   readonly inputs: readonly Input[];
   readonly steps: readonly Step[];
-  /** What is compared: everything, or dtype and shape alone (the numbers are random). */
+  /** The compared parts: everything, or only dtype and shape, because the numbers are random. */
   readonly compares: 'all' | 'kind';
-  /** Words of the draft that the table of differences may name. */
+  /** Words for the case that the table of differences may name. */
   readonly tags: readonly string[];
   /**
-   * Set where rounding may grow on the way: the oracle then moves the inputs by this share and says how far
-   * results moved.
+   * Set if rounding errors may grow in the case. The oracle then changes the inputs by this share and reports how
+   * far the results moved.
    */
   readonly unsteady?: number;
 }
 
-/** The results of a step that the case ends with, or why there is none. */
+/** A result of the last step. */
 export interface Value {
   readonly dtype: string;
   readonly shape: Shape;
-  /** Numbers as they are in the dtype; int64 as bigint. */
+  /** The elements as stored in the dtype; those of int64 are bigint. */
   readonly elements: ArrayLike<number> | BigInt64Array;
 }
 export type Result = Value | string;
 
 export interface Answer {
-  /** Set where the call was refused. */
+  /** The message, if the call was refused. */
   readonly raises?: string;
-  /** Set where the call was refused in a way in which the package must not refuse. */
+  /** The message, if the call threw anything but a proper error of the package. */
   readonly crash?: string;
   readonly outs: readonly Result[];
   readonly gradRaises?: string;
-  /** By input that requires a gradient. */
+  /** The gradient of each input that requires one. */
   readonly grads: readonly (Value | null)[];
-  /** How far results moved when the inputs were moved; 0 where the case is steady. */
+  /** How far the results moved when the inputs were changed; 0 if `unsteady` is not set. */
   readonly error: number;
 }

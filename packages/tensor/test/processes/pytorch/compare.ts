@@ -1,9 +1,10 @@
-// What differs between two answers to a case.
+// Finds the differences between two answers to a case.
 import type { Answer, Case, Result, Value } from './case.ts';
 
 /**
- * 'raises': refused here, computed by PyTorch. 'computes': the other way round. 'dtype', 'shape', 'value' of a result,
- * 'NaN' where one side has a number and the other one NaN, and the same of a gradient. 'crash': no sentence was thrown.
+ * Kinds of differences. 'raises': refused here, computed by PyTorch. 'computes': the opposite. 'dtype', 'shape' or
+ * 'value' of a result; 'NaN' if one side has a number and the other NaN; the same for a gradient. 'crash': what was
+ * thrown here is no proper error.
  */
 export const kinds = [
   ...(['raises', 'computes', 'dtype', 'shape', 'value', 'NaN'] as const),
@@ -16,7 +17,7 @@ export interface Difference {
   readonly text: string;
 }
 
-/** By dtype: relative to the number, and at least. Halves are rounded after each of several steps on both sides. */
+/** Tolerances by dtype: relative, and absolute. 16-bit floats are rounded after each of several steps on both sides. */
 const tolerances: Readonly<Record<string, readonly [relative: number, least: number]>> = {
   float64: [1e-9, 1e-10],
   float32: [3e-5, 3e-6],
@@ -38,7 +39,7 @@ interface Tolerance {
   readonly least: number;
 }
 
-/** That of the coarsest float of the case; of float32 where a float meets an integer. */
+/** Returns the tolerance of the coarsest float of the case, or of float32 if a float meets an integer. */
 function toleranceOf({ inputs }: Case, { dtype }: Value, error: number): Tolerance {
   if (tolerances[dtype] === undefined) return { relative: 0, least: 0 };
   const all = inputs.map((input) => input.dtype);
@@ -74,7 +75,7 @@ function differenceOf(
 
 const isUnder = ([, got]: readonly [string, string | undefined]): boolean => got !== undefined;
 
-/** All of the differences; none of the numbers that a refusal leaves out. */
+/** Returns all differences. After a refusal it compares no numbers. */
 export function compare(one: Case, ours: Answer, theirs: Answer): Difference[] {
   if (ours.crash !== undefined) return [{ kind: 'crash', text: ours.crash }];
   if (ours.raises !== undefined || theirs.raises !== undefined) {

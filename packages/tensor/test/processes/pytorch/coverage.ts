@@ -1,4 +1,4 @@
-// What the package exports, and what of it has no case, with the reason.
+// Lists the exports of the package, and the reason for each that has no case.
 import * as t from '../../../src/index.ts';
 import * as nn from '../../../src/nn/index.ts';
 import type { Case } from './case.ts';
@@ -47,7 +47,7 @@ function* methods(): Generator<string> {
   }
 }
 
-/** Everything that a user can call: functions, methods of Tensor as 'Tensor.add', classes of nn as 'nn.Linear'. */
+/** Names of all that a user can call: functions, methods of Tensor as 'Tensor.add', classes of nn as 'nn.Linear'. */
 export const exported: ReadonlySet<string> = new Set([
   ...Object.keys(t),
   ...Object.keys(nn).map((name) => `nn.${name}`),
@@ -55,6 +55,6 @@ export const exported: ReadonlySet<string> = new Set([
   ...methods(),
 ]);
 
-/** What the cases call. */
+/** Returns the names that the cases call. */
 export const called = (cases: readonly Case[]): Set<string> =>
   new Set(cases.flatMap(({ steps }) => steps.map(({ op, via }) => (via === 'method' ? `Tensor.${op}` : op))));

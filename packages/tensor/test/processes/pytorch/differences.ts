@@ -1,5 +1,5 @@
-// The table "Differences from PyTorch" of docs/tensor.md: op, case, PyTorch, here, why. A difference is
-// accepted where a row names its op, its kind, and words that all hold for the case.
+// Reads the table "Differences from PyTorch" of docs/tensor.md: op, case, PyTorch, here, why. A difference is accepted
+// if a row names its op, its kind, and only words that hold for the case.
 import { readFileSync } from 'node:fs';
 import { holds } from '../../../src/core/dtype.ts';
 import type { Case, Input, Step } from './case.ts';
@@ -12,7 +12,7 @@ export interface Row {
   readonly kind: Kind;
 }
 
-/** The shape that the case sees through the views of an input. */
+/** Returns the shape that the case sees through the views of an input. */
 function seen({ shape, views }: Input): number[] {
   let own = [...shape];
   for (const [name, ...args] of views) {
@@ -45,7 +45,7 @@ const calls =
 const whole: readonly string[] = ['int32', 'int64', 'uint8'];
 const ofType = (...types: readonly string[]) => has(({ dtype }) => types.includes(dtype));
 
-/** What the second column may name; beside these, dtypes and the tags of drafts. */
+/** The words that the second column may have, beside dtypes and tags. Each tells whether it holds for a case. */
 const words: Readonly<Record<string, (one: Case) => boolean>> = {
   integers: ofType(...whole),
   halves: ofType('float16', 'bfloat16'),
@@ -65,8 +65,8 @@ const words: Readonly<Record<string, (one: Case) => boolean>> = {
 };
 
 /**
- * Whether an integer, as a number or a tensor without dimensions, is one that the dtype of an integer tensor
- * does not hold.
+ * Tells whether an integer argument (a number or a tensor without dimensions) is out of the range of the dtype of an
+ * integer tensor.
  */
 function hasMisfit({ inputs, steps }: Case): boolean {
   const integers = inputs.filter(({ dtype }) => whole.includes(dtype));
@@ -104,7 +104,7 @@ function rowOf(line: string, tags: ReadonlySet<string>): Row {
   return { line, ops: own, words: named, kind };
 }
 
-/** The rows of the table. `tags`: the tags of all cases. */
+/** Reads the rows of the table. `tags` are the tags of all cases. */
 export function readTable(tags: ReadonlySet<string>): Row[] {
   const page = readFileSync(new URL('../../../../../docs/tensor.md', import.meta.url), 'utf8');
   const section = page.split(/^## /m).find((part) => part.startsWith('Differences from PyTorch\n')) ?? '';
@@ -114,7 +114,7 @@ export function readTable(tags: ReadonlySet<string>): Row[] {
     .map((line) => rowOf(line, tags));
 }
 
-/** The row that accepts a difference, if any. An expression is accepted by no row. */
+/** Returns the row that accepts a difference, if any. No row accepts a difference in an expression. */
 export function rowFor(rows: readonly Row[], one: Case, kind: Kind): Row | undefined {
   const op = one.name.split(':')[0]!;
   const holds = (word: string): boolean => (word in words ? words[word]!(one) : one.tags.includes(word));

@@ -24,7 +24,7 @@ export interface TensorSpec {
   readonly views?: boolean;
 }
 
-/** A case that grows. */
+/** Builds one case: draws its inputs, then records its calls. */
 export class Draft {
   readonly inputs: Input[] = [];
   readonly steps: Step[] = [];
@@ -40,15 +40,15 @@ export class Draft {
     this.index = index;
   }
 
-  /** Every dtype in turn, then floats more often than others. */
+  /** Draws a dtype: each one in the first cases, then floats more often than others. */
   anyType(): DType {
     if (this.index < allTypes.length) return allTypes[this.index]!;
     return this.draws.chance(0.6) ? this.draws.pick(floats) : this.draws.pick(allTypes);
   }
 
   /**
-   * A float; sometimes a dtype that the op has to refuse. PyTorch does not look at the dtype where it has
-   * nothing to compute, so no size is 0 then: to be drawn before shapes.
+   * Draws a float dtype; sometimes one that the op must refuse. PyTorch does not check the dtype if it has nothing to
+   * compute, so no size is 0 then. Draw it before shapes.
    */
   floatType(): DType {
     if (this.index < floats.length) return floats[this.index]!;
@@ -59,10 +59,7 @@ export class Draft {
     return this.draws.chance(0.65) ? 'float32' : this.draws.pick(floats);
   }
 
-  /**
-   * `dtype`; sometimes another one of `others`, with which the op may have to refuse it. As floatType, to be
-   * drawn before shapes.
-   */
+  /** Returns `dtype`, or sometimes one of `others`, which the op may have to refuse. Draw it before shapes. */
   beside(dtype: DType, others: readonly DType[], share = 0.06): DType {
     if (!this.draws.chance(share)) return dtype;
     this.#hasNothingEmpty = true;
@@ -75,7 +72,7 @@ export class Draft {
     return at < 0.28 ? 1 : this.draws.int(2, 4);
   }
 
-  /** Of `least` … `most` dimensions and at most 60 elements. */
+  /** Draws a shape of `least` to `most` dimensions and at most 60 elements. */
   shape(least = 0, most = 4): number[] {
     const rank = this.draws.int(least, most);
     const shape = Array.from({ length: rank }, () => this.size());
@@ -83,7 +80,7 @@ export class Draft {
     return shape;
   }
 
-  /** `shape` without some dimensions in front and with some sizes as 1; now and then one that does not fit. */
+  /** Returns `shape` without some leading dimensions and with some sizes 1; a few results do not fit `shape`. */
   narrower(shape: Shape): number[] {
     const { draws } = this;
     const dropped = draws.chance(0.3) ? draws.int(0, shape.length) : 0;
@@ -92,7 +89,7 @@ export class Draft {
     return own;
   }
 
-  /** A dimension, often counted from the end, now and then one that is not there. */
+  /** Draws a dimension, often counted from the end; a few are out of range. */
   dim(rank: number, wrong = 0.04): number {
     const { draws } = this;
     if (draws.chance(wrong)) return draws.pick([rank + 1, -rank - 2]);
@@ -101,7 +98,7 @@ export class Draft {
     return draws.chance(0.5) ? dim - size : dim;
   }
 
-  /** An argument of a reduction: all, one or several dimensions; now and then one twice, or none of an empty list. */
+  /** Draws the dimensions of a reduction: all, one or several; a few times one twice, or an empty list. */
   dims(rank: number): Arg {
     const { draws } = this;
     if (draws.chance(0.25)) return nothing;
@@ -123,7 +120,7 @@ export class Draft {
     return { $: this.inputs.length - 1 };
   }
 
-  /** A tensor with exactly these values. */
+  /** Adds an input with exactly these values. */
   given(
     values: readonly (number | string)[],
     shape: Shape,
@@ -134,7 +131,7 @@ export class Draft {
     return { $: this.inputs.length - 1 };
   }
 
-  /** A shape and the views that lead from it to `shape`. `mayRepeat`: whether an element may be seen more than once. */
+  /** Draws a shape and views that lead from it to `shape`. `mayRepeat`: whether a view may show an element twice. */
   #behind(shape: Shape, mayRepeat: boolean, depth = 0): { shape: Shape; views: View[] } {
     const { draws } = this;
     const rank = shape.length;
@@ -182,12 +179,12 @@ export class Draft {
     return [shape.toSpliced(at, 0, size), ['select', at, draws.int(0, size - 1)]];
   }
 
-  /** One of several ways to call an op: each in the first cases, then any. */
+  /** Draws one of several ways to call an op: each in the first cases, then any. */
   #way(ways: readonly Step['via'][]): Step['via'] {
     return ways[this.index] ?? this.draws.pick(ways);
   }
 
-  /** Calls `op` as a function of the package, or as a method of its first argument where there is one. */
+  /** Calls `op` as a function of the package, or as a method of its first argument if Tensor has that. */
   call(op: string, ...args: readonly Arg[]): void {
     const [self] = args;
     const isTensor = typeof self === 'object' && self !== null && '$' in self && typeof self.$ === 'number';
@@ -214,7 +211,7 @@ export class Draft {
   }
 }
 
-/** Arguments without those at the end that are left out. */
+/** Returns the arguments without trailing ones that are left out. */
 function trimmed(args: readonly Arg[]): readonly Arg[] {
   const last = args.findLastIndex((arg) => arg !== nothing);
   return args.slice(0, last + 1);

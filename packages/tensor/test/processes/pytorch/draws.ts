@@ -1,4 +1,4 @@
-// A stream of choices that follows from a text alone, on every machine: FNV-1a of the text seeds Marsaglia's
+// A stream of random choices that depends only on a text, on every machine: FNV-1a of the text seeds Marsaglia's
 // xorshift128.
 
 export class Draws {
@@ -24,12 +24,12 @@ export class Draws {
     return s[0]!;
   }
 
-  /** Uniform in [0, 1). */
+  /** Returns a uniform number in [0, 1). */
   uniform(): number {
     return this.#word() / 2 ** 32;
   }
 
-  /** An integer from `low` to `high`, both included. */
+  /** Returns an integer from `low` to `high`, both included. */
   int(low: number, high: number): number {
     return low + Math.floor(this.uniform() * (high - low + 1));
   }

@@ -1,4 +1,4 @@
-// The package beside PyTorch: cases that a seed draws, over every op, with values and gradients, on both kernel sets.
+// Compares the package with PyTorch: a seed draws cases of every op, with values and gradients, for both kernel sets.
 //
 //   RINGWISE_SEED=123, or =random    other cases (only where a Python has PyTorch: RINGWISE_PYTHON, else python3)
 //   RINGWISE_CASE=add or add:3       the cases of one op, or one case
@@ -25,7 +25,7 @@ const isWanted = ({ name }: Case): boolean =>
   wantedCase === '' || name === wantedCase || name.split(':')[0] === wantedCase;
 const cases = [...all.values()].flat().filter(isWanted);
 
-/** The package, loaded anew with a kernel set; null where its addon is not there. */
+/** Loads the package again with a kernel set. Resolves with null if the addon is missing. */
 async function load(kernels: 'native' | 'reference'): Promise<Package | null> {
   vi.stubEnv('RINGWISE_KERNELS', kernels);
   vi.resetModules();
@@ -39,7 +39,7 @@ async function load(kernels: 'native' | 'reference'): Promise<Package | null> {
   }
 }
 
-// The oracle computes while the package does.
+// The oracle runs at the same time as the package.
 const oracle = askOracle(cases);
 const ours = new Map<string, readonly Answer[]>();
 for (const kernels of ['native', 'reference'] as const) {
@@ -70,7 +70,7 @@ const used = new Set<Row>();
 const command = (one: Case): string =>
   `${seed === defaultSeed ? '' : `RINGWISE_SEED=${seed} `}RINGWISE_CASE=${one.name} npx vitest run --project tensor-processes test/processes/pytorch/generator.test.ts`;
 
-/** What differs in a case, without what a row of the table accepts. */
+/** Returns the differences of a case that no row of the table accepts. */
 function unexplained(one: Case, i: number): string[] {
   const answer = theirs[i];
   if (answer === undefined)

@@ -18,7 +18,10 @@ export const optimizers: Readonly<Record<string, Make>> = {
   Lion: (p) => new o.Lion(p, { lr: 0.01, betas: [0.9, 0.99], weightDecay: 0.1 }),
 };
 
-/** All parameters after 1, 10 and 100 steps; element i of parameter n has the gradient p + sin(0.3 step + i + n). */
+/**
+ * Returns the parameters after 1, 10 and 100 steps. Element i of parameter n has the gradient
+ * p + sin(0.3 step + i + n).
+ */
 export function stepsOf(make: Make): number[][] {
   const params = [wave([7], 1), wave([2, 3], 2)];
   const optimizer = make(params);

@@ -34,13 +34,13 @@ function viewed(leaf: Tensor, views: Input['views']): Tensor {
   return x;
 }
 
-/** One run: the tensors that arguments refer to, and the leaves whose gradients are wanted. */
+/** One run of a case: the tensors that arguments refer to, and the leaves whose gradients are compared. */
 class Run {
   readonly #package: Package;
   readonly #case: Case;
   readonly #leaves: Tensor[] = [];
   readonly #values: unknown[] = [];
-  /** What modules keep, which no scope disposes. */
+  /** Tensors that modules hold, which no scope disposes. */
   readonly #kept: Tensor[] = [];
   readonly outs: unknown[] = [];
 
@@ -49,7 +49,7 @@ class Run {
     this.#case = one;
   }
 
-  /** The first input and what its views see; the results of the last step. */
+  /** Runs the steps. The results are those of the last step; in-place steps add the first input and its views. */
   execute(): void {
     const { t } = this.#package;
     for (const { dtype, shape, values, grad } of this.#case.inputs) {
@@ -122,12 +122,12 @@ class Run {
     return [...outs, ...buffers.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, buffer]) => buffer)];
   }
 
-  /** Gives back what no scope disposes. */
+  /** Disposes the tensors that no scope disposes. */
   dispose(): void {
     for (const tensor of this.#kept) tensor.dispose();
   }
 
-  /** By input that requires a gradient. The sum of all results is weighted as oracle.py does. */
+  /** Returns the gradient of each input that requires one. Weights the sum of all results as oracle.py does. */
   gradients(): (Tensor | null)[] {
     const { t } = this.#package;
     const wanted = this.#case.inputs.flatMap(({ grad }, i) => (grad ? [this.#leaves[i]!] : []));
@@ -166,7 +166,7 @@ function resultOf(t: typeof tensors, found: unknown): Result {
 
 const none = { outs: [], grads: [], error: 0 };
 
-/** A refusal is a sentence of the package; anything else that is thrown is a crash. */
+/** Tells a refusal, which is an error of the package, from a crash, which is anything else that is thrown. */
 function refusal(t: typeof tensors, error: unknown): { raises: string } | { crash: string } {
   const { message = String(error), stack } = error as Partial<Error>;
   return error instanceof t.TensorError && !/bug/i.test(message)
@@ -190,7 +190,7 @@ function attempted(t: typeof tensors, run: Run): Answer {
   }
 }
 
-/** The answer; a crash, too, where memory is left that nobody holds. */
+/** Returns the answer of the package. Memory that leaks counts as a crash. */
 export function answerOf(from: Package, one: Case): Answer {
   const { t } = from;
   const before = t.memory().bytes;

@@ -1,4 +1,4 @@
-// A case as text, to be read beside a difference.
+// Formats a case as text, for the report of a difference.
 import type { Arg, Case, Input } from './case.ts';
 
 function showInput({ dtype, shape, values, views, grad }: Input): string {
@@ -18,7 +18,7 @@ function showArg(arg: Arg | undefined): string {
     .join(', ')} }`;
 }
 
-/** `!` marks what requires a gradient. */
+/** Returns the text of a case. `!` marks inputs that require a gradient. */
 export function show({ inputs, steps }: Case): string {
   const calls = steps.map(({ op, via, args, new: own, state, training }) => {
     const made = own

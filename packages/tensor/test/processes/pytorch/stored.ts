@@ -1,6 +1,5 @@
-// Answers of PyTorch to the cases of one seed, for machines without it. A case is found by its text, so that
-// an answer to another case is never taken for its own. Numbers are rounded to half as many digits again as
-// are compared.
+// Stores PyTorch's answers to the cases of one seed, for machines without PyTorch. The key of an answer is the text of
+// its case, so that it never serves another case. Stored numbers have half as many digits again as are compared.
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { gunzipSync, gzipSync } from 'node:zlib';
@@ -18,7 +17,7 @@ interface Stored {
   readonly answers: Readonly<Record<string, PackedAnswer>>;
 }
 
-/** The answers to `cases`; undefined for those that are not stored. */
+/** Returns the answers to `cases`, undefined for those that are not stored. */
 export const storedAnswers = (cases: readonly Case[]): (PackedAnswer | undefined)[] => {
   const { answers } = JSON.parse(gunzipSync(readFileSync(file)).toString()) as Stored;
   return cases.map((one) => answers[keyOf(one)]);
@@ -38,8 +37,8 @@ function rounded(text: string, dtype: string): string {
 }
 
 /**
- * To the nearest multiple of 2^bits. NaN and infinities, whose `exponent` is all ones, stay what they are; a
- * number never becomes infinite by it: the largest ones are not in use.
+ * Rounds to the nearest multiple of 2^bits. NaN and infinities, whose `exponent` is all ones, stay as they are. No
+ * number becomes infinite, because the cases do not use the largest ones.
  */
 const dropped = (word: bigint, bits: bigint, exponent: bigint): bigint =>
   (word & exponent) === exponent ? word : ((word + (1n << (bits - 1n))) >> bits) << bits;

@@ -1,6 +1,6 @@
-// Our numbers beside PyTorch's: optimisers, schedules, and trainings from the same weights. Ops are in
-// generator.test.ts. training.py computes PyTorch's where a Python has it (RINGWISE_PYTHON, else python3);
-// elsewhere training.json, which the same program wrote, stands for it.
+// Compares optimisers, schedules, and trainings from the same weights with PyTorch; generator.test.ts compares ops.
+// training.py computes PyTorch's numbers if a Python with PyTorch is there (RINGWISE_PYTHON, default python3);
+// otherwise the test reads training.json, which the same program wrote.
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -26,7 +26,7 @@ function load(): Expected {
 
 const expected = load();
 
-/** Relative to the size of the number, or to `floor` where it is smaller. */
+/** Compares numbers. The tolerance is relative to the number, or to `floor` if the number is smaller. */
 function expectNear(got: ArrayLike<number>, want: readonly number[], tolerance: number, floor = 1e-2): void {
   expect(got.length).toBe(want.length);
   for (const [i, value] of want.entries()) {

@@ -17,7 +17,7 @@ import {
 import { AdamW, type Optimizer, SGD } from '../../../src/optim/index.ts';
 import { countOf, hashed, labels } from './wave.ts';
 
-/** Weights of the size that their inputs ask for. */
+/** Returns weights that are scaled by the number of their inputs. */
 function weights(shapes: readonly Shape[]): Tensor[] {
   return shapes.map((shape, n) => {
     const inputs = shape.length > 1 ? shape.slice(1).reduce((a, b) => a * b, 1) : shape[0]!;

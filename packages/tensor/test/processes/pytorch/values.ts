@@ -1,4 +1,4 @@
-// Numbers for inputs, by domain; each is exact in the dtype that it is drawn for.
+// Draws numbers for inputs by domain. Each is exact in the dtype that it is drawn for.
 import type { DType } from '../../../src/index.ts';
 import type { Draws } from './draws.ts';
 

@@ -32,7 +32,7 @@ const cases: [name: string, given: Given][] = [
   ['no heads', { heads: 0 }],
 ];
 
-/** The same in plain loops over whole matrices: results and all three gradients. */
+/** Computes attention in plain loops over whole matrices: results and all three gradients. */
 function oracle(
   sizes: AttentionSizes,
   q: number[],
@@ -118,7 +118,7 @@ class Laid {
     return this.#places.map((at) => all[at]!);
   }
 
-  /** What lies between the rows, which nobody may touch. */
+  /** The values between the rows, which kernels must not change. */
   get rest(): number[] {
     const own = new Set(this.#places);
     return valuesOf(this.strided).filter((_, at) => !own.has(at));

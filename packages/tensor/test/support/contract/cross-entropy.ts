@@ -14,7 +14,7 @@ const shapes: [rows: number, cols: number][] = [
 ];
 const ignoreIndex = -7;
 
-/** Targets of a row: the smoothed label, times what the classes count. */
+/** Returns the targets of a row: the smoothed label times the weights of the classes. */
 const targets = (label: number, weight: readonly number[], smoothing: number): number[] =>
   weight.map((w, c) => (label < 0 ? 0 : w * (smoothing / weight.length + (c === label ? 1 - smoothing : 0))));
 

@@ -24,7 +24,7 @@ type Expression = (a: number, b: number, c: number) => number;
 const oracle: Readonly<Record<string, Expression>> = { ...unaries, ...binaries, ...slopes, ...ternaries };
 const arity = (op: MapOp): number => (op in unaries ? 1 : op in ternaries ? 3 : 2);
 const isPositive = new Set<MapOp>(['log', 'sqrt', 'rsqrt', 'pow']);
-/** Where the result of a float16 op lies far from its inputs' digits: a function of an already rounded argument. */
+/** Returns inputs as the dtype stores them, so that the oracle gets the same rounded arguments as the kernel. */
 const inputsFor = (op: MapOp, dtype: DType, count: number): number[][] =>
   [2, 3, 4].map((seed, i) => {
     const raw = isFloat(dtype) ? noise(count, seed) : integers(count, seed).map((x) => x % 8);
@@ -58,7 +58,7 @@ export function elementwiseContract(bench: Workbench): void {
     test.each(cases)('%s of %s, read and written with strides', (op, dtype) => {
       const count = 600;
       const inputs = inputsFor(op, dtype, 2 * count);
-      // Integer powers are taken of what stays small.
+      // Integer powers get small exponents, so that the results stay small.
       if (op === 'pow') inputs[1] = inputs[1]!.map((x) => Math.abs(x % 3));
       const [a, b, c] = inputs.map((values) => bench.put(dtype, values));
       const out = bench.dirty(3 * count, dtype);
@@ -75,9 +75,9 @@ export function elementwiseContract(bench: Workbench): void {
     test.each(Object.keys({ ...unaries, ...binaries }) as MapOp[])(
       '%s of NaN, infinities, zeros, extremes',
       (op) => {
-        // sigmoid and tanh never put out more than 1.
+        // The second input is an output of sigmoid or tanh, which never exceeds 1.
         const second = op === 'sigmoidGrad' || op === 'tanhGrad' ? [NaN, 0, -0, 0.5, 1, -1] : special;
-        // Sine and cosine of what a float32 cannot tell apart are left out.
+        // Leave out arguments so large that a float32 cannot resolve their sine and cosine.
         const first = op === 'sin' || op === 'cos' ? special.filter((x) => !(Math.abs(x) > 1000)) : special;
         const left = first.flatMap((x) => second.map(() => Math.fround(x)));
         const right = first.flatMap(() => second.map(Math.fround));

@@ -9,7 +9,7 @@ const wide: DType[] = ['float32', 'float64'];
 /** [height, width], [kernel], [stride], [dilation], [padding] */
 type Geometry = readonly [number[], number[], number[], number[], number[]];
 
-/** As many positions as fit, with the same padding on each side. */
+/** Returns a window with as many positions as fit, and the same padding on each side. */
 function windowOf([plane, kernel, stride, dilation, pad]: Geometry): Window {
   const out = plane.map((size, d) =>
     Math.floor((size + 2 * pad[d]! - dilation[d]! * (kernel[d]! - 1) - 1) / stride[d]! + 1),
@@ -123,7 +123,7 @@ interface Problem {
   readonly g: number[];
 }
 
-/** Every product of the convolution, by elements of x, of the weight and of the output. */
+/** Visits every product of the convolution, with the indices of its elements in x, the weight and the output. */
 function forEachProduct(s: ConvSizes, visit: (x: number, w: number, out: number) => void): void {
   const { window: v } = s;
   const [allIn, allOut] = [s.groups * s.inChannels, s.groups * s.outChannels];
@@ -157,7 +157,7 @@ function problemOf(s: ConvSizes): Problem {
 
 const zeros = (like: readonly number[]): number[] => like.map(() => 0);
 
-/** Sums and products as wide as these have this many roundings. */
+/** Returns the tolerance of a sum of `terms` products, whose rounding error grows with the root of `terms`. */
 const near = (dtype: DType, terms: number): number => tolerances[dtype] * Math.max(1, Math.sqrt(terms));
 
 export function layerContract(bench: Workbench): void {
@@ -224,7 +224,7 @@ export function layerContract(bench: Workbench): void {
         const window = windowOf(geometry);
         const planes = 3;
         const { height, width, outHeight, outWidth } = window;
-        // Few different values: most windows have ties.
+        // There are few different values, so most windows have ties.
         const values = noise(planes * height * width, 6).map((value) => Math.round(value));
         const out = bench.dirty(planes * outHeight * outWidth, dtype);
         const positions = bench.dirty(planes * outHeight * outWidth, 'int64');

@@ -22,7 +22,7 @@ const gradients: Readonly<Record<Exclude<Activation, 'none'>, (grad: number, sav
 };
 
 export function linearContract(bench: Workbench): void {
-  // A device in software takes seconds for the larger ones, and so does the oracle's gelu.
+  // The software device takes seconds for the larger shapes, and so does the oracle's gelu.
   const shapesFor = (activation: Activation): typeof shapes => {
     if (bench.device !== 'cpu') return shapes.slice(0, 4);
     return activation === 'gelu' ? shapes.slice(0, 5) : shapes;

@@ -104,7 +104,7 @@ export function normContract(bench: Workbench): void {
           column((i) => grads[i]!),
           loose,
         );
-        // Each output alone, and written instead of added.
+        // Compute each output alone, and let it be written instead of added.
         const fresh = bench.dirty(count, dtype);
         bench.kernels.normGrad({ ...reads, gradIn: fresh, gradGamma: null, gradBeta: null }, sizes);
         expectClose(valuesOf(fresh), wantIn, loose);

@@ -1,4 +1,4 @@
-// Kernels over many tensors: optimiser steps against torch.optim's formulas in float64, written out per element.
+// Tests kernels over many tensors: optimiser steps against torch.optim's formulas, in float64 for each element.
 import { describe, expect, test } from 'vitest';
 import type { OptimizerRule } from '../../../src/backends/kernels.ts';
 import type { DType } from '../../../src/core/dtype.ts';
@@ -10,7 +10,7 @@ interface Cell {
   states: [number, number, number];
 }
 
-/** One element after one step. `has`: which states there are. */
+/** Returns one element after one step. `has` names the states of the optimiser. */
 function stepped(
   rule: OptimizerRule,
   has: readonly boolean[],

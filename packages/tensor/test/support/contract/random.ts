@@ -5,7 +5,7 @@ import { philox4x32 } from '../../../src/random/philox.ts';
 import { noise } from '../kernels-oracle.ts';
 import { valuesOf, type Workbench } from './workbench.ts';
 
-/** Word w of a stream, by the definition. */
+/** Returns word w of a stream, by the definition of the stream. */
 export function wordAt({ seed, offset }: Stream, w: number): number {
   const block = BigInt(offset) + BigInt(Math.floor(w / 4));
   const counter = Uint32Array.of(Number(block & 0xffffffffn), Number(block >> 32n), 0, 0);
@@ -17,7 +17,7 @@ export function wordAt({ seed, offset }: Stream, w: number): number {
 const streams: Stream[] = [
   { seed: 0, offset: 0 },
   { seed: 2 ** 40 + 7, offset: 5 },
-  // The counter passes 2^32 inside of the fill.
+  // The counter passes 2^32 during the fill.
   { seed: 3, offset: 2 ** 32 - 3 },
 ];
 const counts = [0, 1, 3, 4, 5, 63, 64, 65, 200];

@@ -1,4 +1,4 @@
-// What the contract's tests work with: memory that is freed after each test, and operands over it.
+// Gives the contract's tests memory that is freed after each test, and operands over it.
 import { afterEach } from 'vitest';
 import type { Kernels } from '../../../src/backends/kernels.ts';
 import type { Memory, Strided } from '../../../src/backends/operands.ts';
@@ -19,7 +19,7 @@ export class Workbench {
     });
   }
 
-  /** Memory with these values. */
+  /** Allocates memory with these values. */
   put(dtype: DType, values: readonly number[]): Strided {
     return this.putArray(dtype, hostOf(dtype, values));
   }
@@ -35,15 +35,15 @@ export class Workbench {
     return this.put('float32', values);
   }
 
-  /** Memory full of a value that no kernel may leave behind or read. */
+  /** Allocates memory full of a value that kernels must not read or leave behind. */
   dirty(count: number, dtype: DType = 'float32'): Strided {
     return this.put(dtype, Array(count).fill(99));
   }
 }
 
-/** Everything in an operand's memory, as numbers. */
+/** Returns all elements of an operand's memory as numbers. */
 export const valuesOf = ({ memory }: Strided): number[] => numbers(memory);
-/** The same memory, read in another way. */
+/** Returns an operand over the same memory with other strides and offset. */
 export const walked = ({ memory }: Strided, strides: readonly number[], offset = 0): Strided => ({
   memory,
   offset,

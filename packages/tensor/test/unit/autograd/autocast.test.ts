@@ -65,7 +65,7 @@ describe('autocast', () => {
   });
 
   test('gives float32 gradients to float32 parameters, close to those without', () => {
-    manualSeed(1); // a weight whose sum is close to 0 would let relu cut in one run and not in the other
+    manualSeed(1); // with a sum of weights close to 0, relu could cut in one run only
     const model = new Sequential(new Linear(8, 16), new ReLU(), new Linear(16, 4));
     const input = tensor(
       Float32Array.from({ length: 32 }, (_, i) => Math.sin(i)),

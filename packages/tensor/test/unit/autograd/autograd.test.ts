@@ -55,7 +55,7 @@ describe('backward', () => {
   });
 
   test('adds to a gradient that another branch still reads', () => {
-    // The gradient of h reaches it twice, once shared with its own consumer.
+    // The gradient of h arrives twice; the first one is memory that another node uses, too.
     const x = leaf([1, 2]);
     const h = x.mul(3);
     h.add(h.reshape([2]))
@@ -125,7 +125,7 @@ describe('requiresGrad', () => {
     x.registerHook((g) => g.mul(10));
     const earlier = x.mul(3);
     x.requiresGrad = false;
-    // A graph that was recorded before: its gradient does not turn up later.
+    // This graph was recorded before; its gradient must not appear later.
     earlier.sum().backward();
     x.requiresGrad = true;
     expect(x.grad).toBeNull();

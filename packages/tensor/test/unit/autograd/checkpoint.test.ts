@@ -25,7 +25,7 @@ class Block extends Module {
 
 const input = (): Tensor => tensor([[0.5, -1, 2, 0.25]], { requiresGrad: true });
 
-/** Gradients of a model of two blocks that share the second layer, and the order in which parameters are ready. */
+/** Runs a model of two blocks that share a layer. Returns the gradients and the order in which they are ready. */
 function run(isCheckpointed: boolean): { grads: unknown[]; ready: string[]; x: unknown } {
   manualSeed(3);
   const [first, second] = [new Block(), new Block()];

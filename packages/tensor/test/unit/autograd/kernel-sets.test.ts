@@ -4,7 +4,7 @@ type Everything = typeof import('../../../src/index.ts') &
   typeof import('../../../src/nn/index.ts') &
   typeof import('../../../src/optim/index.ts');
 
-/** The whole package, loaded anew with a kernel set of choice. */
+/** Loads the whole package again with the given kernel set. */
 async function loadWith(kernels: string): Promise<Everything> {
   vi.stubEnv('RINGWISE_KERNELS', kernels);
   vi.resetModules();
@@ -51,7 +51,7 @@ describe('RINGWISE_KERNELS', () => {
   });
 });
 
-/** Two moons: 200 points, two interleaved half circles. */
+/** Returns the data set two moons: 200 points on two interleaved half circles. */
 function moons(): { points: Float32Array; labels: Int32Array } {
   const points = new Float32Array(400);
   const labels = new Int32Array(200);
@@ -67,12 +67,12 @@ function moons(): { points: Float32Array; labels: Int32Array } {
 
 interface Training {
   readonly losses: number[];
-  /** After the first step, by parameter. */
+  /** Gradients of each parameter after the first step. */
   readonly gradients: number[][];
   readonly accuracy: number;
 }
 
-/** 200 steps on two moons. */
+/** Trains 200 steps on two moons. */
 async function train(kernels: string): Promise<Training> {
   const rw = await loadWith(kernels);
   rw.manualSeed(1);
@@ -111,6 +111,6 @@ test.skipIf(!canLoadNative)('native and reference kernels give the same gradient
   for (const [i, gradient] of reference.gradients.entries()) {
     for (const [j, value] of gradient.entries()) expect(native.gradients[i]![j]).toBeCloseTo(value, 5);
   }
-  // Rounding differs, so the paths drift apart later.
+  // Rounding differs, so later losses drift apart.
   for (let i = 0; i < 20; i++) expect(native.losses[i]).toBeCloseTo(reference.losses[i]!, 3);
 });

@@ -1,5 +1,5 @@
-// Every kernel is declared once, implemented in each set and tested by the contract suite; and
-// ARCHITECTURE.md lists all files that one op with a kernel stands in.
+// Tests that every kernel is declared once, is implemented in each kernel set and has cases in the contract suite,
+// and that ARCHITECTURE.md lists all files of one op with a kernel.
 import { readdirSync, readFileSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -83,7 +83,7 @@ describe('declared kernels', () => {
     expect(at(slotsOf(denseKernels.random.attributes)).at(-1)).toEqual(['high', 6]);
   });
 
-  // The scratch array has this room; tensor_state.h and native/writer.ts.
+  // The size of the scratch array, which tensor_state.h and native/writer.ts set.
   test('have no more operands and numbers than a call can pass', () => {
     for (const { operands, attributes } of Object.values(denseKernels)) {
       expect(Object.keys(operands).length).toBeLessThanOrEqual(12);
@@ -127,7 +127,7 @@ describe('the call of a native kernel', () => {
     compiledWriter(other, declared)(operands, attributes);
     const isAbsent = (i: number): boolean => i < 24 && i % 2 === 1 && one[i - 1] === 0;
     for (const [i, value] of one.entries()) {
-      // The offset of an operand that is not there is never read.
+      // The binding does not read the offset of an absent operand.
       const operand = i < 24 ? Object.values(operands)[(i - 1) / 2] : undefined;
       if (isAbsent(i) && operand === null) continue;
       expect([i, other[i]]).toEqual([i, value]);

@@ -16,13 +16,13 @@ import { bestLevel, contractAtLevel, levels } from '../../support/native-levels.
 const require = createRequire(import.meta.url);
 const addonPath = require.resolve(`@ringwise/tensor-${process.platform}-${process.arch}/tensor.node`);
 
-contractAtLevel(levels[bestLevel]!); // the others: test/full/backends
+contractAtLevel(levels[bestLevel]!); // test/full/backends has the other levels
 
 const dense = (memory: Memory): Strided => ({ memory, offset: 0, strides: null });
 const fill = (k: Kernels, memory: Memory, value: number): void =>
   k.copy([memory.count], dense(memory), value);
 
-/** c[m, n] = a[m, k] · b[k, n] */
+/** Computes c[m, n] = a[m, k] · b[k, n]. */
 function matmul(k: Kernels, c: Memory, a: Memory, b: Memory, m: number, n: number, inner: number): void {
   const [out, left, right] = [c, a, b].map((memory) => ({ ...dense(memory), strides: [] }));
   const steps = { aStep: inner, bStep: n, transA: false, transB: false, accumulate: false };
@@ -82,7 +82,7 @@ describe('native memory', () => {
       fill(k, memory, i);
       k.free(memory);
     }
-    // 1600 MB were asked for.
+    // The loop allocated 1600 MB in total.
     expect(megabytes() - before).toBeLessThan(400);
   });
 
@@ -138,14 +138,14 @@ describe('native memory', () => {
 });
 
 describe('worker threads', () => {
-  /** Writes three operands and the sizes of one product to the scratch array: without a batch, from their beginning. */
+  /** Writes three operands and the sizes of one product without a batch to the scratch array, with offsets 0. */
   const writes = `
     const write = (addon, handles, m, n, k) => {
       handles.forEach((handle, i) => addon.scratch.set([handle, 0], 2 * i));
       addon.scratch.set([m, n, k, k, n, 0, 0, 0], 89);
     };
   `;
-  /** Multiplies and leaves the memory alive; reports the product and how much memory its instance has. */
+  /** Multiplies and keeps the memory. Reports the product and the memory use of its instance of the addon. */
   const source = `
     const { parentPort, workerData: { addonPath, a, b, m, n, k } } = require('node:worker_threads');
     const addon = require(addonPath);

@@ -1,4 +1,4 @@
-// What a user may do wrong, and what lies at the edge: a sentence, or PyTorch's answer.
+// Wrong calls and edge cases: each must give a proper error or PyTorch's result.
 import { describe, expect, test } from 'vitest';
 import {
   add,
@@ -143,7 +143,7 @@ describe('what is no index', () => {
   test.each(calls)('%s refuses what is no integer', (name, call) => {
     const values = ['0', true, null, 0.5, NaN, {}, [], 1n, tensor(0)] as never[];
     for (const value of values) {
-      // No dimensions are none, as in PyTorch.
+      // As in PyTorch, squeeze takes an empty list of dimensions.
       if (name === 'squeeze' && Array.isArray(value)) continue;
       expect(() => call(a, value)).toThrow(new RegExp(`^${name}: expected .*integer.*, got `));
     }

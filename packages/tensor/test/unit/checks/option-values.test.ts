@@ -1,4 +1,4 @@
-// Mistakes of people who know PyTorch, and values of the wrong kind: each would be a wrong number if it were ignored.
+// Typical mistakes of users who know PyTorch, and values of the wrong kind. Each would give a wrong number if ignored.
 import { describe, expect, test } from 'vitest';
 import * as t from '../../../src/index.ts';
 import * as nn from '../../../src/nn/index.ts';
@@ -14,7 +14,7 @@ const sgd = (options: object = {}): optim.SGD =>
   new optim.SGD([leaf()], { lr: 0.1, momentum: 0.9, ...options });
 const any = <T>(value: T): never => value as never;
 
-/** An argument too many. */
+/** Passes options as one argument too many. */
 const extra = (options: object): [] => [options] as never;
 
 type Case = readonly [what: string, call: () => unknown, sentence: string];

@@ -1,5 +1,5 @@
-// Options that are not known, and values of the wrong kind, are refused by everything that takes options. The sources
-// say what does, so that nothing new can be forgotten.
+// Everything that takes options refuses unknown names and values of the wrong kind. The test finds the functions with
+// options in the sources, so a new one cannot be forgotten.
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -34,7 +34,7 @@ afterAll(async () => {
 
 type Call = (options: never) => unknown;
 
-/** Everything that takes options, called with arguments that fit. */
+/** Calls each function that takes options; the other arguments are valid. */
 const calls: Readonly<Record<string, Call>> = {
   ...{
     arange: (o) => t.arange(0, 3, 1, o),
@@ -145,12 +145,12 @@ const calls: Readonly<Record<string, Call>> = {
   loadShardedSafetensors: (o) => safetensors.loadShardedSafetensors(at('x.json'), [], o),
 };
 
-/** A spread of what is no object gives nothing: it is not a way to a group. */
+/** Wraps a value that is not an object, because its spread would be no options at all. */
 function checkedSpread(options: object): object {
   return typeof options === 'object' && options !== null && !Array.isArray(options) ? options : { options };
 }
 
-/** Public classes that are no values of the modules, by their names in the sources. */
+/** Public classes that the modules do not export as values, by their names in the sources. */
 const publicNames: Readonly<Record<string, string>> = {
   GradTensor: 'Tensor',
   SafetensorsFile: 'SafetensorsFile',
@@ -160,7 +160,7 @@ const exported = new Set(Object.keys({ ...t, ...nn, ...nn.init, ...npy, ...optim
 const isOptions = (parameter: ts.ParameterDeclaration): boolean =>
   parameter.name.getText() === 'options' || /Options?(<.*>)?$/.test(parameter.type?.getText() ?? '');
 
-/** What takes options among the public functions, constructors and methods of a source file. */
+/** Returns the public functions, constructors and methods of a source file that take options. */
 function takersIn(source: ts.SourceFile): string[] {
   const takers: string[] = [];
   const add = (name: string, { parameters }: ts.SignatureDeclaration): void => {
@@ -179,7 +179,7 @@ function takersIn(source: ts.SourceFile): string[] {
           add(name.getText(), initializer);
       }
     }
-    // The class gets the methods of this interface.
+    // The methods of this interface are those of the class.
     if (ts.isInterfaceDeclaration(statement) && statement.name.text === 'TensorMethods') {
       for (const member of statement.members)
         if (ts.isMethodSignature(member)) add(`Tensor.${member.name.getText()}`, member);

@@ -68,7 +68,7 @@ describe('type promotion', () => {
 describe('the dtype of results is PyTorch’s', () => {
   const order: DType[] = ['bool', 'uint8', 'int32', 'int64', 'float16', 'bfloat16', 'float32', 'float64'];
   const letters = [...'builhBfd'];
-  /** A letter for the dtype of what `op` gives, '-' where it throws ERR_TENSOR_DTYPE. */
+  /** Returns a letter for the dtype of the result of `op`, or '-' if it throws ERR_TENSOR_DTYPE. */
   function letterOf(op: () => Tensor): string {
     try {
       return letters[order.indexOf(op().dtype)]!;

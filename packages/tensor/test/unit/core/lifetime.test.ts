@@ -26,7 +26,7 @@ const used = (): { tensors: number; bytes: number } => {
   return { tensors, bytes };
 };
 
-/** A promise, and the function that fulfils it. */
+/** Returns a promise and the function that fulfils it. */
 function gate(): { promise: Promise<void>; resolve: () => void } {
   let resolve = (): void => {};
   const promise = new Promise<void>((done) => {
@@ -167,7 +167,7 @@ describe('the collector', () => {
     };
     drop();
     const dropped = used().tensors;
-    // All but a few that the engine may still hold in a register.
+    // V8 may still hold a few of them in registers.
     await collectUntil(() => used().tensors <= dropped - 390);
     expect(used().tensors).toBeLessThanOrEqual(dropped - 390);
     w.dispose();

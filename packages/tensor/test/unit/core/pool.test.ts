@@ -69,7 +69,7 @@ describe('maxPool2d', () => {
       'maxPool2d: expected [batch, channels, height, width] or [channels, height, width] with planes that are not empty, got [4, 4].',
     );
     expect(() => maxPool2d(x, 5)).toThrow('a window of [5, 5] with dilation [1, 1] does not fit');
-    // Its elements would lie at −1 and 2 of two rows.
+    // The window's elements would be at −1 and 2 of two rows.
     expect(codeOf(() => maxPool2d(zeros([1, 2, 4]), 2, { padding: 1, dilation: [3, 1] }))).toBe(
       'ERR_TENSOR_SHAPE',
     );

@@ -67,7 +67,7 @@ describe('batchNorm', () => {
     const want = batchNorm(x, runningMean, runningVar, { weight, training: true });
     want.backward(grad);
 
-    // What the other part would send, as computed by a pass of its own.
+    // Computes the sums that the other part of the batch would send, by a pass of its own.
     const sent = (at: Tensor, g: Tensor): { moments: number[]; gradSums: (sync: number[]) => number[] } => {
       let moments: number[] = [];
       const note: BatchNormSync = {

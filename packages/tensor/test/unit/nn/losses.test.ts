@@ -221,7 +221,7 @@ describe('losses of pairs', () => {
       [expect.closeTo(6e7, 0), expect.closeTo(8e7, 0)],
       [0, 0],
     ]);
-    // Below eps the gradient passes as if the length was not cut.
+    // If the length is below eps, the gradient passes as if the length were not clamped.
     expect(gradientsOf((x, y) => cosineSimilarity(x, y, 0, 1e-3), [1e-4, 0], [3, 4])).toEqual([
       [expect.closeTo(540, 6), expect.closeTo(800, 6)],
       [expect.closeTo(0.0128, 9), expect.closeTo(-0.0096, 9)],
@@ -280,7 +280,7 @@ describe('losses of pairs', () => {
         [-0.5, -0.3333333, 0.5],
       );
     }
-    // This one is broadcast without a warning there, too; the mean is over the first size of the input.
+    // PyTorch broadcasts this one without a warning, too. The mean is over the first size of the input.
     expectCase(
       [leafOf(tensor([[-1], [-2]])), leafOf(tensor([0.25, 0.75]))],
       (x, y) => klDiv(x, y, { reduction: 'batchmean' }),
@@ -345,7 +345,7 @@ describe('losses of pairs', () => {
           .add(crossEntropy(a, softmax(b).detach()))
           .backward();
       });
-    // The first makes the gradients of the leaves.
+    // The first step allocates the gradients of the leaves.
     step();
     step();
     const before = memory();

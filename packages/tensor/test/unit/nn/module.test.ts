@@ -13,7 +13,7 @@ import {
 import { SGD } from '../../../src/optim/index.ts';
 import { codeOf } from '../../support/code-of.ts';
 
-/** Adds what it has seen on average, and counts its calls. */
+/** Adds the running average of its inputs, and counts its calls. */
 class Centre extends Module {
   readonly shift = parameter(zeros([2]));
   readonly mean = buffer(zeros([2]));

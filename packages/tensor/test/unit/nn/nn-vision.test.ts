@@ -120,7 +120,7 @@ test('a small network of all of these learns stripes, and its memory does not gr
     new Linear(8, 1),
   );
   const optimizer = new SGD(model.parameters(), { lr: 0.1, momentum: 0.9 });
-  // Horizontal stripes are −1, vertical ones 1; noise on top.
+  // The target of horizontal stripes is −1, that of vertical stripes 1; both images have noise.
   const batch = (): [Tensor, Tensor] => {
     const stripes = ones([8, 8]);
     for (let row = 0; row < 8; row += 2) stripes.at(row).fill_(-1);

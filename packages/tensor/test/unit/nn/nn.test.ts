@@ -171,7 +171,7 @@ describe('gradParams', () => {
     for (const [i, param] of params.entries()) {
       expect(param.grad!.host).toEqual(bucket.subarray(offsets[i]!, offsets[i]! + param.value.count));
     }
-    // What a reducer writes is what the model sees.
+    // The model reads the values that a reducer writes.
     bucket.fill(0.5);
     expect(model.parameters()[0]!.grad!.toArray()).toEqual([
       [0.5, 0.5],
@@ -193,7 +193,7 @@ describe('gradParams', () => {
     const outer = loss().mul(1);
     const inner = model.layers[0]!.forward(tensor([[1, 2]])).sum();
     outer.registerHook(() => void inner.backward());
-    outer.backward(); // 4 gradients, of which 2 get a part from the inner one, and one end
+    outer.backward(); // 4 gradients, of which 2 also get a part from the inner backward, and one end
     loss().backward();
     model.parameters()[0]!.sum().backward();
     for (const stop of stops) stop();

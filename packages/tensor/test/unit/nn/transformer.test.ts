@@ -44,7 +44,7 @@ function wave(shape: Shape, step: number): Tensor {
   );
 }
 
-/** The i-th parameter becomes half a wave of its own. */
+/** Sets the i-th parameter to half of wave i. */
 function setParameters(parameters: readonly Tensor[]): void {
   for (const [i, parameter] of parameters.entries())
     noGrad(() => parameter.copy_(wave(parameter.shape, 0.7 + 0.1 * i).mul(0.5)));
@@ -64,7 +64,7 @@ function expectSummary(got: Tensor, want: readonly number[]): void {
     expect(Math.abs(summary[i]! - value)).toBeLessThan(2e-5 * Math.max(1, Math.abs(value)));
 }
 
-/** Backward from a weighted sum; returns the values of the output, which backward takes. */
+/** Runs backward from a weighted sum. Returns a copy of the output, which backward frees. */
 function backward(out: Tensor): Tensor {
   const values = out.detach().clone();
   out.mul(wave(out.shape, 0.53)).sum().backward();
@@ -160,7 +160,7 @@ describe('TransformerBlock', () => {
   test('values and gradients are those of PyTorch with normalisation first', () => {
     const block = new TransformerBlock(8, 2, { causal: true });
     const { attention, mlp, norm1, norm2 } = block;
-    // The order in which PyTorch defines them.
+    // PyTorch defines them in this order.
     const inOrder: Module[] = [attention, mlp, norm1, norm2];
     setParameters(inOrder.flatMap((module) => module.parameters()));
     const x = leaf([2, 5, 8], 0.37);

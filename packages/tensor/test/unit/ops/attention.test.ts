@@ -25,7 +25,7 @@ const inputs = (q: Shape, k: Shape, v: Shape): [Tensor, Tensor, Tensor] => [
   leaf64(v, 3),
 ];
 
-/** The same from separate operations, with the whole matrix of weights. */
+/** Computes attention by separate operations with the whole matrix of weights. */
 function composed(q: Tensor, k: Tensor, v: Tensor, mask?: Tensor): Tensor {
   const scores = q.matmul(k.transpose(-1, -2)).mul(1 / Math.sqrt(q.shape.at(-1)!));
   const seen = mask ? scores.maskedFill(mask.logicalNot(), -Infinity) : scores;

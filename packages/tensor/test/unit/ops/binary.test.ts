@@ -65,7 +65,7 @@ describe.each(numeric.slice(0, 4))('gradient of %s', (_, op) => {
   const from = generator(3);
   const leaf = (shape: number[]): Tensor => {
     const values = randn(shape, { generator: from });
-    // Away from zero, for division.
+    // Keep values away from zero, for division.
     return tensor(
       (values.dataSync() as Float32Array).map((x) => x + Math.sign(x)),
       { shape, requiresGrad: true },

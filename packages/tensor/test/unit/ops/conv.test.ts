@@ -112,7 +112,7 @@ describe('conv2d', () => {
       const { bytes, cachedBytes } = memory();
       use.push(bytes, cachedBytes);
     }
-    // From the second on gradients are added, by way of temporaries.
+    // From the second backward on, gradients are added through temporaries.
     expect(use.slice(4, 6)).toEqual(use.slice(2, 4));
     expect(use.slice(6)).toEqual(use.slice(2, 4));
   });

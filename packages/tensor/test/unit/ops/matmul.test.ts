@@ -228,7 +228,7 @@ describe('linear', () => {
 });
 
 describe('batched matmul', () => {
-  /** By plain loops, from nested arrays. */
+  /** Multiplies nested arrays by plain loops. */
   const product = (a: number[][], b: number[][]): number[][] =>
     a.map((row) => b[0]!.map((_, j) => row.reduce((sum, x, p) => sum + x * b[p]![j]!, 0)));
 
@@ -238,7 +238,7 @@ describe('batched matmul', () => {
     const views: [Tensor, Tensor][] = [
       [a.at(':', ':', [0, 3]).unsqueeze(1), b.at(':', ':', [3])],
       [a.at(':', [1]).unsqueeze(1), b.transpose(1, 2)],
-      // No dimension of the second lies dense, so it is copied.
+      // No dimension of the second operand is dense, so matmul copies it.
       [a.transpose(1, 2).unsqueeze(1).at(':', ':', [2, 5]), arange(60).reshape([3, 4, 5]).permute([2, 1, 0])],
     ];
     for (const [x, y] of views) {

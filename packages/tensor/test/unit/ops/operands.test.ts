@@ -1,4 +1,4 @@
-// Operands that are no tensors, and arguments that stand where others belong: each is a sentence.
+// Operands that are not tensors, and arguments in the wrong place: each gives a proper error.
 import { describe, expect, test } from 'vitest';
 import * as t from '../../../src/index.ts';
 import { codeOf } from '../../support/code-of.ts';

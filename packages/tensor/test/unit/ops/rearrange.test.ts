@@ -320,7 +320,7 @@ describe('einsum', () => {
         [134, 160],
       ],
     );
-    // Without an arrow they come first, then the letters in order.
+    // Without an arrow, the dimensions of the ellipsis come first, then the letters in order.
     expect(einsum('b...a', table([1, 2, 3])).toArray()).toEqual([
       [[0], [1], [2]],
       [[3], [4], [5]],
@@ -386,7 +386,7 @@ describe('einsum', () => {
   });
 });
 
-/** The sum over every letter, one product at a time. */
+/** Computes an einsum by a loop over every letter, one product at a time. */
 function slowEinsum(equation: string, inputs: readonly Tensor[]): number[] {
   const [left = '', right] = equation.split('->');
   const names = left.split(',');

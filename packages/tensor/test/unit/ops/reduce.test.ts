@@ -261,7 +261,7 @@ describe('dimensions that are named wrongly', () => {
   });
 
   test.each(reductions)('%s refuses a keepDim that is no boolean', (name, reduce) => {
-    // An option of some, an argument of the others.
+    // Some reductions take it as an option, others as an argument.
     const isOption = ['variance', 'std', 'norm'].includes(name);
     const sentence = isOption ? 'keepDim: expected true or false' : 'expected keepDim to be true or false';
     for (const keepDim of [{ keepDim: false }, 'false', 1] as never[])

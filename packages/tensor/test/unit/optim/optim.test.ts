@@ -15,7 +15,7 @@ import { codeOf } from '../../support/code-of.ts';
 
 const leaf = (...values: number[]): Tensor => parameter(tensor(values));
 
-/** A step on f(p) = Σ p² / 2, whose gradient is p. */
+/** Makes one step on f(p) = Σ p² / 2, whose gradient is p. */
 function stepOn(optimizer: Optimizer): void {
   scope(() => {
     optimizer.zeroGrad();

@@ -20,7 +20,7 @@ import { codeOf } from '../../support/code-of.ts';
 
 const sgd = (): SGD => new SGD([parameter(ones([1]))], { lr: 1, momentum: 0.5 });
 
-/** The rate before the first step, and after each of `count - 1` steps. */
+/** Returns the rate before the first step and after each of `count - 1` steps. */
 function rates(schedule: Schedule, count: number): number[] {
   return Array.from({ length: count }, () => {
     const [lr] = schedule.lastLr;

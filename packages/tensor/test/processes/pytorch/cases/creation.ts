@@ -1,4 +1,4 @@
-// Tensors from numbers, dtypes that meet, random tensors where the numbers do not matter.
+// Cases that make tensors from numbers, promote dtypes, and make random tensors, of which only the kind is compared.
 import type { Arg } from '../case.ts';
 import { allTypes, type Draft, floats, nothing } from '../draft.ts';
 import type { Makers } from './index.ts';
@@ -50,7 +50,7 @@ function bernoulli(d: Draft): void {
   d.call('bernoulli', d.tensor(d.shape(), spec));
 }
 
-/** Weights of which one is above 0, so that the draw is sure. */
+/** Draws from weights of which only one is above 0, so that the result is certain. */
 function multinomial(d: Draft): void {
   const { draws } = d;
   const rows = draws.pick([[], [2]]);

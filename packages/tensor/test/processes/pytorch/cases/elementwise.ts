@@ -1,4 +1,4 @@
-// Functions of one element, of two that are broadcast, and choices.
+// Cases of functions of one element, of two broadcast elements, and of choices such as where.
 import type { Arg, Ref } from '../case.ts';
 import { allTypes, type Draft, floats, nothing } from '../draft.ts';
 import type { Makers } from './index.ts';
@@ -11,7 +11,7 @@ const unary =
 const anyNumber = (d: Draft): Arg =>
   d.draws.pick<Arg>([0, 1, 2, -1, 3, 0.5, -1.5, 2.25, { $: 'nan' }, { $: 'inf' }, { $: '-inf' }]);
 
-/** Two tensors that are broadcast, often of two dtypes; a tensor and a number; one tensor twice. */
+/** Draws two operands: tensors to be broadcast, often of two dtypes; a tensor and a number; or one tensor twice. */
 function operands(d: Draft): [Arg, Arg] {
   const { draws } = d;
   const dtype = d.anyType();

@@ -1,4 +1,4 @@
-// Random expressions: chains of ops with gradients, several values used more than once.
+// Cases of random expressions: chains of ops with gradients in which several values are used more than once.
 import type { Ref } from '../case.ts';
 import { countOf, type Draft } from '../draft.ts';
 
@@ -7,7 +7,7 @@ interface Known {
   readonly shape: readonly number[];
 }
 
-/** Smooth functions of one element that hold values in a range, so that a chain of them does not explode. */
+/** Smooth functions of one element whose values stay in a range, so that those of a chain do not explode. */
 const calm = [
   'tanh',
   'sigmoid',
@@ -34,7 +34,7 @@ class Chain {
     this.#d = d;
     this.#dtype = d.draws.chance(0.6) ? 'float64' : 'float32';
     this.#results = 3;
-    // All inputs stand in front of all results, so they are drawn first.
+    // The inputs have lower numbers than all results, so draw them first.
     const shape = d.shape(1, 3).map((size) => Math.max(1, size));
     const wanted = [
       shape,
@@ -58,7 +58,7 @@ class Chain {
     return known;
   }
 
-  /** A value of the same shape or of one that broadcasts to it. */
+  /** Returns a value of the same shape, or of a shape that broadcasts to it. */
   #beside({ shape }: Known): Known {
     const fits = this.#known.filter((other) => {
       const own = other.shape;

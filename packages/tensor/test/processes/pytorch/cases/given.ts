@@ -1,5 +1,4 @@
-// Cases that are the same for every seed: mistakes that were made once, and one for each row of the table of
-// differences.
+// Cases that are the same for every seed: earlier bugs, and one case for each row of the table of differences.
 import type { Arg, Ref } from '../case.ts';
 import type { Draft, TensorSpec } from '../draft.ts';
 
@@ -17,13 +16,13 @@ const ramp = (d: Draft, shape: readonly number[], dtype: TensorSpec['dtype'] = '
     dtype,
   );
 
-/** A call of an op with tensors that a function makes. */
+/** Returns a case that calls an op with the arguments that a function makes. */
 const one =
   (op: string, make: (d: Draft) => readonly Arg[]) =>
   (d: Draft): void =>
     d.call(op, ...make(d));
 
-/** Each reduction with a dimension that is named twice. */
+/** Returns cases of a reduction with the same dimension twice. */
 const twice = (op: string): readonly ((d: Draft) => void)[] => [
   one(op, (d) => [ramp(d, [2, 3]), [0, 0]]),
   one(op, (d) => [ramp(d, [2, 3]), [1, -1]]),
@@ -41,7 +40,7 @@ const spread = (op: string) => [
 
 const zeroTwice: Values = [0, 0];
 
-/** PyTorch refuses a gradient of a loss's weight. */
+/** Returns a case in which the weight of a loss requires a gradient, which PyTorch refuses. */
 const weighted =
   (op: string, option: string) =>
   (d: Draft): void => {
@@ -51,7 +50,7 @@ const weighted =
     });
   };
 
-/** A tensor, and its transpose as the other operand. */
+/** Returns a case whose operands are a tensor and its transpose. */
 const overlapping =
   (op: string) =>
   (d: Draft): void => {
@@ -214,7 +213,7 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
       f32(d, ['-inf', '-inf'], [2, 1]),
       f32(d, [1, 2], [2, 1]),
     ]),
-    // A hidden key holds what nobody should see.
+    // The masked key has values that must not reach the result.
     ...['inf', 'nan'].map((hidden) =>
       one('scaledDotProductAttention', (d) => [
         f32(d, [0, -1.5, 1.5], [3, 1]),
@@ -332,7 +331,7 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
       { training: true, weight: f32(d, [1, 2]) },
     ]),
     one('batchNorm', (d) => [f32(d, [], [0, 2])]),
-    // An empty part of an empty tensor, which begins behind the end of its memory.
+    // An empty slice of an empty tensor begins after the end of its memory.
     (d) => {
       d.inputs.push({
         dtype: 'float32',

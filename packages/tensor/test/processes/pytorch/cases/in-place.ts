@@ -1,4 +1,4 @@
-// Operations that change their first argument; what is compared is the memory behind it, too.
+// Cases of operations that change their first argument. The memory behind that argument is compared, too.
 import type { Arg } from '../case.ts';
 import { allTypes, type Draft } from '../draft.ts';
 import type { Makers } from './index.ts';

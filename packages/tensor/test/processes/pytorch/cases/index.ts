@@ -1,4 +1,4 @@
-// All cases of a seed.
+// Makes all cases of a seed.
 import type { Case } from '../case.ts';
 import { Draft } from '../draft.ts';
 import { Draws } from '../draws.ts';
@@ -18,9 +18,9 @@ import { views } from './views.ts';
 export interface Maker {
   /** Draws the inputs and the call of one case. */
   readonly draw: (draft: Draft) => void;
-  /** Cases of a run. Default 10. */
+  /** Number of cases in a run. Default 10. */
   readonly count?: number;
-  /** Whether rounding may grow on the way: the oracle says how far. Default false. */
+  /** Whether rounding errors may grow; the oracle then reports how far. Default false. */
   readonly isUnsteady?: boolean;
 }
 export type Makers = Readonly<Record<string, Maker>>;
@@ -41,7 +41,7 @@ const makers: Makers = {
 
 export const ops: readonly string[] = Object.keys(makers);
 
-/** A few roundings of the first input, by its dtype. */
+/** The relative change of the first input that stands for a few roundings, by its dtype. */
 const rounding: Readonly<Record<string, number>> = {
   float64: 2 ** -45,
   float32: 2 ** -21,
@@ -64,7 +64,7 @@ function drawn(name: string, seed: string, { draw, isUnsteady }: Maker, index: n
   };
 }
 
-/** The cases of one op: those that are given, which are the same for every seed, then those that are drawn. */
+/** Returns the cases of one op: first those of given.ts, which are the same for every seed, then drawn ones. */
 export function casesOf(op: string, seed: string): Case[] {
   const maker = makers[op]!;
   return [

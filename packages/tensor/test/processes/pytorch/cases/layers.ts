@@ -1,4 +1,4 @@
-// Convolutions, pooling, normalisation, dropout.
+// Cases of convolutions, pooling, normalisation and dropout.
 import type { Arg, Ref } from '../case.ts';
 import { type Draft, isFloat, nothing } from '../draft.ts';
 import type { Makers } from './index.ts';
@@ -8,11 +8,11 @@ const given = (options: Options): Arg => (Object.keys(options).length > 0 ? opti
 const maybe = (d: Draft, share: number, name: string, value: () => Arg): Options =>
   d.draws.chance(share) ? { [name]: value() } : {};
 
-/** One number, or two. */
+/** Draws one number or two. */
 const pair = (d: Draft, low: number, high: number): Arg =>
   d.draws.chance(0.6) ? d.draws.int(low, high) : [d.draws.int(low, high), d.draws.int(low, high)];
 
-/** Planes of an image, with a batch or without. */
+/** Draws the shape of an image with these channels, with a batch or without. */
 export function planes(d: Draft, channels: number, least = 1): number[] {
   const { draws } = d;
   const size = (): number => (draws.chance(0.03) ? d.size() : draws.int(least, 6));
@@ -55,7 +55,7 @@ function conv(rank: 1 | 2) {
   };
 }
 
-/** The window of a pool: arguments behind the input. */
+/** Draws the window of a pool: the arguments after the input. */
 export function poolWindow(d: Draft, isMax: boolean): [size: Arg, options: Arg] {
   const options = {
     ...maybe(d, 0.5, 'stride', () => pair(d, 1, 3)),
@@ -82,7 +82,7 @@ const pool =
 function adaptive(d: Draft): void {
   const dtype = d.floatType();
   const x = d.tensor(planes(d, d.draws.int(1, 2)), { dtype });
-  // PyTorch does not look at the dtype where the result has no elements.
+  // PyTorch does not check the dtype if the result has no elements.
   const least = (): number => (isFloat(dtype) && d.draws.chance(0.05) ? 0 : 1);
   const one = (): Arg => (d.draws.chance(0.15) ? null : d.draws.int(least(), 4));
   const sizes = d.draws.chance(0.4) ? d.draws.int(1, 4) : [one(), one()];
@@ -117,7 +117,7 @@ function batchNorm(d: Draft): void {
   d.call('batchNorm', x, mean, variance, given(options));
 }
 
-/** An input, and a shape that its last dimensions have. */
+/** Draws an input, and the shape of its last dimensions. */
 function normed(d: Draft): {
   x: Ref;
   shape: number[];

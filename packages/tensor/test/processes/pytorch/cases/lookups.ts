@@ -1,9 +1,9 @@
-// Elements and rows named by indices.
+// Cases that read elements and rows by indices.
 import type { Ref } from '../case.ts';
 import { type Draft, isFloat, nothing } from '../draft.ts';
 import type { Makers } from './index.ts';
 
-/** Indices into `size` elements; now and then one that is not there, or a dtype that is refused. */
+/** Draws indices into `size` elements; a few are out of range or have a dtype that is refused. */
 export function indices(d: Draft, shape: readonly number[], size: number): Ref {
   const { draws } = d;
   const dtype = draws.chance(0.96)

@@ -1,4 +1,4 @@
-// Losses, as functions and as modules of nn.
+// Cases of losses, as functions and as modules of nn.
 import type { Arg, Ref } from '../case.ts';
 import { allTypes, type Draft, floats, nothing, type TensorSpec } from '../draft.ts';
 import type { Domain } from '../values.ts';
@@ -16,7 +16,7 @@ function reduction(d: Draft, others: readonly string[] = []): Options {
   return way === '' ? {} : { reduction: d.draws.chance(0.02) ? 'max' : way };
 }
 
-/** Two shapes, mostly equal. */
+/** Draws two shapes, which are equal in most cases. */
 function shapes(d: Draft, least = 0): [number[], number[]] {
   const shape = d.shape(least, 3);
   return [shape, d.draws.chance(0.85) ? shape : d.narrower(shape)];
@@ -71,7 +71,7 @@ function klDiv(d: Draft): Drawn {
   return [[p, y], { ...reduction(d, ['batchmean']), ...(isLog ? { logTarget: true } : {}) }];
 }
 
-/** Scores [rows, classes, …], or [classes], with labels or probabilities. */
+/** Makes cases with scores [rows, classes, …] or [classes], and labels or probabilities. */
 function classes(op: 'nllLoss' | 'crossEntropy') {
   return (d: Draft): Drawn => {
     const { draws } = d;

@@ -1,4 +1,4 @@
-// Products of matrices, and attention.
+// Cases of matrix products and attention.
 import type { Arg, Ref } from '../case.ts';
 import { allTypes, type Draft, nothing } from '../draft.ts';
 import type { Makers } from './index.ts';
@@ -85,7 +85,7 @@ function einsum(d: Draft): void {
   d.call('einsum', draws.chance(0.1) ? equation.replace(',', ' , ') : equation, ...operands);
 }
 
-/** PyTorch multiplies the −∞ of a causal mask by the scale, which is NaN for a scale ≤ 0. */
+/** Draws options. PyTorch multiplies the −∞ of a causal mask by the scale, which gives NaN for a scale ≤ 0. */
 function attentionOptions(d: Draft, dtype: Ref | null, isCausal: boolean): Record<string, Arg> {
   const own: Record<string, Arg> = {};
   if (isCausal) own.causal = true;
@@ -94,7 +94,7 @@ function attentionOptions(d: Draft, dtype: Ref | null, isCausal: boolean): Recor
   return own;
 }
 
-/** PyTorch does not look at shapes where the result has no elements, so only others have wrong ones. */
+/** Draws attention. PyTorch does not check shapes if the result is empty, so only other cases have wrong shapes. */
 function attention(d: Draft): void {
   const { draws } = d;
   const dtype = d.floatType();

@@ -1,4 +1,4 @@
-// Layers of nn, with a state that is loaded by PyTorch's names.
+// Cases of layers of nn, whose state is loaded by PyTorch's names.
 import type { Arg, Ref } from '../case.ts';
 import { type Draft, floats, nothing } from '../draft.ts';
 import type { Makers } from './index.ts';
@@ -7,7 +7,7 @@ import { indices } from './lookups.ts';
 
 type State = Record<string, Ref>;
 
-/** A parameter: float32, dense, as modules hold them. */
+/** Draws a parameter: dense float32, as modules hold it. */
 const parameter = (d: Draft, ...shape: number[]): Ref => d.tensor(shape, { domain: 'finite', views: false });
 
 const input = (d: Draft, shape: readonly number[]): Ref => d.tensor(shape, { domain: 'finite' });

@@ -1,4 +1,4 @@
-// Reductions, and what goes along a dimension in order.
+// Cases of reductions, and of ops that go along a dimension in order, such as cumsum.
 import type { Arg } from '../case.ts';
 import { type Draft, nothing } from '../draft.ts';
 import type { Makers } from './index.ts';
@@ -22,7 +22,7 @@ const overOne =
     d.call(op, x, d.draws.chance(0.25) ? nothing : d.dim(shape.length), keep(d));
   };
 
-/** Options without those that are left out. */
+/** Returns the options that are not undefined. */
 function options(entries: Readonly<Record<string, Arg>>): Arg {
   const own = Object.entries(entries).filter(([, value]) => value !== nothing);
   return own.length === 0 ? nothing : Object.fromEntries(own);
@@ -66,7 +66,7 @@ const along =
 function topk(d: Draft): void {
   const shape = d.shape();
   const dtype = d.anyType();
-  // Which of equal elements is taken is not said: no two are equal.
+  // PyTorch does not define which of equal elements it takes, so no two are equal.
   const x = d.tensor(shape, { dtype: dtype === 'bool' ? 'int32' : dtype, domain: 'distinct' });
   const dim = d.dim(shape.length);
   const k = d.draws.int(0, (shape.at(dim) ?? 1) + Number(d.draws.chance(0.06)));

@@ -1,4 +1,4 @@
-// Other shapes and parts of the same elements.
+// Cases of views: other shapes and parts of the same elements.
 import type { Arg } from '../case.ts';
 import { countOf, type Draft, nothing } from '../draft.ts';
 import type { Makers } from './index.ts';
@@ -8,7 +8,7 @@ const any = (d: Draft, shape = d.shape()): { shape: number[]; x: Arg } => ({
   x: d.tensor(shape, { dtype: d.anyType() }),
 });
 
-/** Sizes with the same product as `shape`, sometimes with a −1, now and then a wrong one. */
+/** Draws sizes with the same product as `shape`; some have a −1, and a few are wrong. */
 function otherSizes(d: Draft, shape: readonly number[]): number[] {
   const { draws } = d;
   let left = countOf(shape);
@@ -76,7 +76,7 @@ function at(d: Draft): void {
   if (draws.chance(0.25)) indices.splice(draws.int(0, indices.length), 0, '...');
   if (draws.chance(0.2)) indices.splice(draws.int(0, indices.length), 0, null);
   if (draws.chance(0.04)) indices.push(0, 0);
-  // Python's x[2:] has the number in front, slice(2) at the end: both sides take [start, end, step].
+  // In Python, the 2 of x[2:] is the start, that of slice(2) the end. So both sides take [start, end, step].
   d.call('at', x, ...indices);
 }
 
@@ -124,7 +124,7 @@ function unflatten(d: Draft): void {
   d.call('unflatten', x, dim, otherSizes(d, [shape.at(dim) ?? 1]));
 }
 
-/** Tensors that fit side by side along `dim`, often of two dtypes. */
+/** Draws tensors that fit side by side along `dim`, often of two dtypes. */
 function beside(d: Draft, op: 'cat' | 'stack'): void {
   const { draws } = d;
   const shape = d.shape(draws.chance(0.06) ? 0 : 1, 3);
