@@ -1,4 +1,4 @@
-// The messages of a rank's schedule and their dependencies, for the simulated network. Made from the schedule that a
+// The messages of a rank's schedule and their dependencies, for the simulated network. The schedule is the one that a
 // real group would run. Entries that follow a pattern (the next rank, the same length) are stored as one run, so that
 // the schedules of thousands of ranks with thousands of messages each fit into memory.
 #pragma once

@@ -1,11 +1,11 @@
-// Random numbers and dropout. A thread makes the four words of a block and the elements that come of them, so it needs
-// no other thread, and writes 16 bytes at a time.
+// Random numbers and dropout. A thread computes the four random words of a block and the elements that follow from
+// them, so threads are independent of each other. It writes 16 bytes at a time.
 #include "tensor/cuda/kernels/philox.cuh"
 
 namespace ringwise::tensor::cuda {
 
 #ifdef __CUDACC__
-// Rounded one after the other, never fused: every kernel set gives these bits.
+// Rounds after the multiplication and after the addition, never fused, so that every kernel set gives the same bits.
 __device__ inline double scaled(double x, double scale, double low) { return __dadd_rn(low, __dmul_rn(x, scale)); }
 #else
 inline double scaled(double x, double scale, double low) {
@@ -16,7 +16,7 @@ inline double scaled(double x, double scale, double low) {
 
 constexpr double kUnit24 = 1.0 / (1 << 24);
 
-/// body(words, first element, number of elements), `per_block` elements for each block of words.
+/// Calls body(words, first element, number of elements) for each block of words, which makes `per_block` elements.
 template <class Body>
 __device__ inline void for_each_block(const RandomArguments& x, int per_block, Body body) {
   const Position at = position_of(x.stream);
@@ -37,7 +37,7 @@ RINGWISE_KERNEL(random_uniform, RandomArguments) {
   });
 }
 
-/// Box and Muller, in float64.
+/// Makes two normal numbers from two words by the method of Box and Muller, in float64.
 RINGWISE_KERNEL(random_normal, RandomArguments) {
   for_each_block(arguments, 4, [&](const Words& words, int64_t begin, int n) {
     float values[4];

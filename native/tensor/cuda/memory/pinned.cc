@@ -8,7 +8,7 @@ Pinned::Pinned(Device& device, size_t bytes)
     : from_(device.pinned_memory()), data_(static_cast<char*>(from_->allocate(bytes, 0))), bytes_(bytes) {}
 
 Pinned::~Pinned() {
-  // Freed when the last device has released it.
+  // The deleter frees the memory when the last device has released its reference.
   const std::shared_ptr<void> last(data_, [from = std::move(from_)](void* data) { from->free(data); });
   for (const Copy& copy : copies_) copy.device->retire(last, copy.end);
 }

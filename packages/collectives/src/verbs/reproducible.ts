@@ -83,7 +83,10 @@ function gridOf(
   return new GridSum(dtype as SummableDType, inputs, blocks, group.scratch);
 }
 
-/** `result` says which block of `sums` goes to which buffer; null on ranks that get no result. */
+/**
+ * Returns the two operations as steps. `result` names the block of `sums` that is copied to a buffer; it is null on
+ * ranks that get no result.
+ */
 function steps(
   group: Admission,
   { verb, op, seq, timeoutMs, ...plain }: Reduction,

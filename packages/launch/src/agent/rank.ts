@@ -1,5 +1,5 @@
-// Loaded into every rank before the user's script (node --import). In other processes, such as worker threads
-// or processes that the script forks with the same flags, the variables are absent and nothing happens.
+// Every rank loads this module before the user's script (node --import). Worker threads, and processes that the script
+// forks with the same flags, load it too; there the variables of the launcher are absent, so it does nothing.
 
 import { installMetrics, METRICS_FD } from '../monitor/rank-metrics.ts';
 import { crashSymbol } from '../report/crash-words.ts';

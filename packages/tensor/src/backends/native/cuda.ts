@@ -9,7 +9,7 @@ import type { Loan } from '../kernels.ts';
 import type { Memory } from '../operands.ts';
 import type { CudaInfo, NativeAddon } from './addon.ts';
 
-/** Runs what may fail on a device for reasons that its caller cannot know. */
+/** Calls a function of the addon and throws its errors as errors of this package. */
 export function onDevice<T>(call: () => T): T {
   try {
     return call();
@@ -47,7 +47,7 @@ export function allocCuda(addon: NativeAddon, dtype: DType, count: number, devic
   return new CudaMemory(addon, dtype, count, device, handle);
 }
 
-/** Memory of another library. */
+/** Wraps device memory that another library lends. */
 export function borrowCuda(addon: NativeAddon, loan: Loan): Memory {
   const { dtype, count, device, address, owner, stream, release } = loan;
   const code = dtypeInfo[dtype].code;
@@ -65,7 +65,7 @@ export const cudaInfoOf = (addon: NativeAddon): CudaInfo => ({
   },
 });
 
-/** A function of the addon whose errors are this package's. */
+/** Wraps a function of the addon so that it throws errors of this package. */
 const on =
   <Arguments extends unknown[], Result>(call: (...given: Arguments) => Result) =>
   (...given: Arguments): Result =>

@@ -12,7 +12,7 @@ export class Writer {
     this.#scratch = scratch;
   }
 
-  /** Operand i: a handle and an offset, or no handle and a number. */
+  /** Writes operand i: a handle and an offset, or no handle and a number. */
   setOperand(i: number, operand: Input): void {
     const scratch = this.#scratch;
     if (typeof operand === 'number') {
@@ -24,12 +24,12 @@ export class Writer {
     }
   }
 
-  /** Number `i` of a call. */
+  /** Writes number `i` of a call. */
   number(i: number, value: number): void {
     this.#scratch[numbersAt + i] = value;
   }
 
-  /** Starts a walk over operands of any strides. One whose operands are all dense has a single dimension. */
+  /** Starts a walk over operands of any strides. If all operands are dense, the walk has a single dimension. */
   shape(shape: readonly number[], areDense: boolean): void {
     const scratch = this.#scratch;
     if (areDense) {
