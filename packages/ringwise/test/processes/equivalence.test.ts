@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import { testData, values, withRanks } from '@ringwise/testing';
 import { describe, expect, it } from 'vitest';
-import type { History, Run } from '../fixtures/train.ts';
+import type { History, Run } from '../support/equivalence-ranks.ts';
 
 const realMnist = testData('mnist');
 const data = realMnist === null ? {} : { data: realMnist };
@@ -11,7 +11,7 @@ const samples = 180; // no padding on 2 or 3 ranks; the last batch of an epoch i
 async function trained(size: number, run: Pick<Run, 'epochs' | 'batchSize'>): Promise<History[]> {
   const args = [{ ...data, samples, ...run } satisfies Run];
   return values<History>(
-    await withRanks(size, new URL('../fixtures/train.ts', import.meta.url), 'train', { args }),
+    await withRanks(size, new URL('../support/equivalence-ranks.ts', import.meta.url), 'train', { args }),
   );
 }
 

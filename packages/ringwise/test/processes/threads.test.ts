@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { spawn } from '@ringwise/launch';
 import { describe, expect, it } from 'vitest';
 
-const ranks = new URL('../fixtures/thread-ranks.ts', import.meta.url);
+const ranks = new URL('../support/thread-ranks.ts', import.meta.url);
 const failed = (exportName: string, nprocs = 2) =>
   spawn(ranks, { nprocs, threads: true, exportName }).then(
     () => null,

@@ -7,7 +7,7 @@ import { canMakeNamespaces, type Hosts, makeHosts } from '@ringwise/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 const command = fileURLToPath(new URL('../../../bin/ringwise.js', import.meta.url));
-const program = fileURLToPath(new URL('../../fixtures/sum-of-ranks.ts', import.meta.url));
+const program = fileURLToPath(new URL('../../fixtures/hosts/sum-of-ranks.ts', import.meta.url));
 const typescript = createRequire(import.meta.url).resolve('tsx');
 const reason = canMakeNamespaces();
 

@@ -13,7 +13,7 @@ import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 const command = fileURLToPath(new URL('../../../bin/ringwise.js', import.meta.url));
 const elastic = fileURLToPath(new URL('../../../../../examples/elastic.ts', import.meta.url));
-const mnist = fileURLToPath(new URL('../../fixtures/mnist-rank.ts', import.meta.url));
+const mnist = fileURLToPath(new URL('../../fixtures/hosts/mnist-rank.ts', import.meta.url));
 const reason = canMakeNamespaces();
 
 interface Launcher {

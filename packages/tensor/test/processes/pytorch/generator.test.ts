@@ -4,15 +4,15 @@
 //   RINGWISE_CASE=add or add:3       the cases of one op, or one case
 //   RINGWISE_STORE_ANSWERS=1         writes answers.json.gz, for machines without PyTorch
 import { describe, expect, test, vi } from 'vitest';
-import { askOracle, unpackedAnswer } from './answers.ts';
 import type { Answer, Case } from './case.ts';
 import { casesOf, ops } from './cases/index.ts';
 import { compare } from './compare.ts';
 import { called, exclusions, exported } from './coverage.ts';
 import { type Row, readTable, rowFor } from './differences.ts';
+import { askOracle, unpackedAnswer } from './oracle/answers.ts';
+import { store, storedAnswers } from './oracle/stored.ts';
 import { answerOf, type Package } from './ours.ts';
 import { show } from './show.ts';
-import { store, storedAnswers } from './stored.ts';
 
 const defaultSeed = '1';
 const wantedSeed = process.env.RINGWISE_SEED || defaultSeed;

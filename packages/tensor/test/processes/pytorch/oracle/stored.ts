@@ -3,8 +3,8 @@
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { gunzipSync, gzipSync } from 'node:zlib';
+import type { Case } from '../case.ts';
 import type { PackedAnswer } from './answers.ts';
-import type { Case } from './case.ts';
 
 const file = new URL('./answers.json.gz', import.meta.url);
 

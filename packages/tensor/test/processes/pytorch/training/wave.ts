@@ -1,5 +1,5 @@
 // Makes tensors from formulas that training.py computes, too.
-import { type Shape, type Tensor, tensor } from '../../../src/index.ts';
+import { type Shape, type Tensor, tensor } from '../../../../src/index.ts';
 
 export const countOf = (shape: Shape): number => shape.reduce((a, b) => a * b, 1);
 

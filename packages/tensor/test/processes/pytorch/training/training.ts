@@ -13,8 +13,8 @@ import {
   scope,
   type Tensor,
   tensor,
-} from '../../../src/index.ts';
-import { AdamW, type Optimizer, SGD } from '../../../src/optim/index.ts';
+} from '../../../../src/index.ts';
+import { AdamW, type Optimizer, SGD } from '../../../../src/optim/index.ts';
 import { countOf, hashed, labels } from './wave.ts';
 
 /** Returns weights that are scaled by the number of their inputs. */

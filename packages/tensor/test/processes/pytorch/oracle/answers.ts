@@ -2,7 +2,7 @@
 // otherwise the stored ones.
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
-import type { Answer, Case, Result } from './case.ts';
+import type { Answer, Case, Result } from '../case.ts';
 
 type Packed = readonly [dtype: string, shape: number[], elements: string] | string;
 

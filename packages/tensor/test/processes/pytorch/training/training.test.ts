@@ -5,7 +5,7 @@ import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
-import * as optim from '../../../src/optim/index.ts';
+import * as optim from '../../../../src/optim/index.ts';
 import { optimizers, schedules, stepsOf } from './optimizers.ts';
 import { cnn, gpt, mlp } from './training.ts';
 
