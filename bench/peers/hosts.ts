@@ -3,7 +3,7 @@
 import { execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
-import { canMakeNamespaces, makeHosts } from '@ringwise/testing';
+import { makeHosts, whyNoNamespaces } from '@ringwise/testing';
 import { benchRank, build, buildNative, findTorch } from './build.ts';
 import { type Case, type Found, flags, hasTorch, native, sorted, torch } from './contenders.ts';
 import { line, together } from './together.ts';
@@ -27,7 +27,7 @@ export interface Linked {
 
 /** Makes the hosts and their link. Throws an error that says why if that is not possible. */
 export async function makeLink(link: LinkName): Promise<Linked> {
-  const reason = canMakeNamespaces();
+  const reason = whyNoNamespaces();
   if (reason !== null) throw new Error(`peers: --hosts 2 is not possible: ${reason}`);
   const { hosts, close } = makeHosts(2);
   const [a, b] = [hosts[0]!, hosts[1]!];

@@ -71,8 +71,8 @@ export function kernelsHeader(declared) {
   ];
   const pointers = all.map((name) => `  void (*${snake(name)})(const ${pascal(name)}&);\n`);
   const each = all.map((name) => `  X(${snake(name)}, ${pascal(name)})`).join(' \\\n');
-  return `// Written by native/generate from packages/tensor/src/backends/declarations. Extents are numbers of elements; the sizes
-// that they name are members.
+  return `// Written by native/generate from packages/tensor/src/backends/declarations. An extent is a number of elements,
+// written as a formula of the other members.
 #pragma once
 
 #include <cstddef>
@@ -93,11 +93,11 @@ ${Object.keys(listKernels)
   .join('')}
 /// The kernels of one instruction set or device.
 struct Kernels {
-  CpuLevel level;  // of a CPU
+  CpuLevel level;  // the instruction set, if these are kernels of a CPU
   const char* name;
 ${pointers.join('')}};
 
-/// X(name, Type) for every kernel: the member of Kernels, and the struct that it takes.
+/// Expands to X(name, Type) for every kernel: its member of Kernels, and the struct that it receives.
 #define RINGWISE_EACH_KERNEL(X) \\
 ${each}
 

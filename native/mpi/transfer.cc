@@ -119,10 +119,10 @@ void Transfer::begin_vector() {
 }
 
 void Transfer::begin_piece() {
-  const int count = static_cast<int>(std::min(piece_of(op_.dtype), op_.count - begun_));
+  const int count = static_cast<int>(std::min(max_count(op_.dtype), op_.count - begun_));
   if (op_.verb == Verb::Broadcast) {
     std::byte* const memory = vector_ + begun_ * byte_size(op_.dtype);
-    check(MPI_Ibcast(memory, count, mover_of(op_.dtype), op_.root, comm_, request_.slot()), "MPI_Ibcast");
+    check(MPI_Ibcast(memory, count, copy_type_of(op_.dtype), op_.root, comm_, request_.slot()), "MPI_Ibcast");
     return;
   }
   const MPI_Datatype type = type_of(reduced_);
@@ -141,7 +141,7 @@ void Transfer::begin_piece() {
 void Transfer::begin_parts() {
   const int count = static_cast<int>(op_.count);
   const bool is_even = op_.counts == nullptr;
-  const MPI_Datatype type = mover_of(op_.dtype);
+  const MPI_Datatype type = copy_type_of(op_.dtype);
   const bool is_root = rank_ == op_.root;
   if (!is_even) lengths_.assign(op_.counts, op_.counts + size_);
   places_ = places_of(lengths_);
@@ -209,7 +209,7 @@ void Transfer::begin_reduce_scatter() {
 
 bool Transfer::advance() {
   if (done_ || !request_.test()) return false;
-  if (in_pieces_) begun_ += std::min(piece_of(op_.dtype), op_.count - begun_);
+  if (in_pieces_) begun_ += std::min(max_count(op_.dtype), op_.count - begun_);
   if (in_pieces_ && begun_ < op_.count)
     begin_piece();
   else

@@ -77,7 +77,7 @@ MPI_Datatype type_of(DType dtype) {
   }
 }
 
-MPI_Datatype mover_of(DType dtype) {
+MPI_Datatype copy_type_of(DType dtype) {
   switch (byte_size(dtype)) {
     case 1: return MPI_UINT8_T;
     case 2: return MPI_UINT16_T;

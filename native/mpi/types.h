@@ -9,19 +9,21 @@
 
 namespace ringwise::mpi {
 
-/// Returns the MPI type for reductions. Narrow floats have none; they are reduced as float32.
+/// Returns the MPI datatype for reductions of `dtype`. MPI has none for float16 and bfloat16: returns MPI_FLOAT, and
+/// the caller converts the elements.
 MPI_Datatype type_of(DType dtype);
 
-/// Returns an MPI type of the same size, to move elements without arithmetic.
-MPI_Datatype mover_of(DType dtype);
+/// Returns an MPI datatype of the same size, for calls that only copy elements.
+MPI_Datatype copy_type_of(DType dtype);
 
-/// Returns the most elements that one MPI call moves. MPI's counts are ints, and MPICH 4.0 does not broadcast more than
-/// 2^31 bytes.
-inline size_t piece_of(DType dtype) { return (size_t{1} << 30) / byte_size(dtype); }
+/// Returns the largest number of elements that we pass to one MPI call: 1 GiB. MPI's counts are ints, and a broadcast
+/// of more than 2^31 bytes fails in MPICH 4.0.
+inline size_t max_count(DType dtype) { return (size_t{1} << 30) / byte_size(dtype); }
 
-/// Returns the MPI operation: the built-in one if it has our semantics. min and max are our own, because they return
-/// NaN when a rank has NaN, and because MPICH 4.0 compares uint8 as signed. avg and premulSum are sums: the caller
-/// divides afterwards or multiplies before.
+/// Returns the MPI operation for a reduction; the caller does not free it. It is MPI's own if that has our semantics.
+/// For min and max it is one that this module created, because ours return NaN when a rank has NaN, and because MPICH
+/// 4.0 compares uint8 as signed. For avg and premulSum it is the sum: the caller divides the result of avg, and
+/// multiplies the input of premulSum.
 MPI_Op op_of(coll::ReduceOp reduce, DType dtype);
 
 }  // namespace ringwise::mpi

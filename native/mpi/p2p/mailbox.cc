@@ -85,7 +85,7 @@ bool Mailbox::advance() {
       continue;
     }
     moved = true;
-    pending->moved += std::min(piece_of(pending->op.dtype), pending->op.count - pending->moved);
+    pending->moved += std::min(max_count(pending->op.dtype), pending->op.count - pending->moved);
     if (pending->moved < pending->op.count)
       move_piece(*pending);
     else
@@ -159,14 +159,14 @@ void Mailbox::begin_move(Pending& pending, uint64_t message) {
 
 void Mailbox::move_piece(Pending& pending) {
   const coll::Op& op = pending.op;
-  const int count = static_cast<int>(std::min(piece_of(op.dtype), op.count - pending.moved));
+  const int count = static_cast<int>(std::min(max_count(op.dtype), op.count - pending.moved));
   const size_t offset = pending.moved * byte_size(op.dtype);
   const int tag = payload_tag(pending.message);
   if (op.verb == Verb::Send)
-    check(MPI_Isend(op.input + offset, count, mover_of(op.dtype), pending.peer, tag, comm_, pending.moving.slot()),
+    check(MPI_Isend(op.input + offset, count, copy_type_of(op.dtype), pending.peer, tag, comm_, pending.moving.slot()),
           "MPI_Isend");
   else
-    check(MPI_Irecv(op.output + offset, count, mover_of(op.dtype), pending.peer, tag, comm_, pending.moving.slot()),
+    check(MPI_Irecv(op.output + offset, count, copy_type_of(op.dtype), pending.peer, tag, comm_, pending.moving.slot()),
           "MPI_Irecv");
 }
 

@@ -1,6 +1,7 @@
 // Tests the search order for a vendor's library, and that the error lists all paths that were tried. All folders that
-// the tests make are in a temporary folder. The library that they copy there has no soname, because the loader would
-// find a loaded library by that.
+// the tests make are in a temporary folder. The library that they copy there (the build passes its path in
+// RINGWISE_FOUND_LIBRARY) has no soname: with one, the loader would match a bare name with a copy that is loaded
+// already.
 #include "base/shared_library.h"
 
 #include <unistd.h>
@@ -17,14 +18,15 @@ namespace fs = std::filesystem;
 
 namespace {
 
-const std::vector<std::string> kNames{"libringwise_made_up.so.9", "libringwise_made_up.so"};
-const LibraryLocations kPlaces{"RINGWISE_LIBMADE_UP", kNames, {"new/lib", "old/lib"}};
+const std::vector<std::string> kNames{"libringwise_fake.so.9", "libringwise_fake.so"};
+const LibraryLocations kLocations{"RINGWISE_LIBFAKE", kNames, {"new/lib", "old/lib"}};
 
-/// Sets the environment variables to folders of a virtual environment, a conda environment and toolkits that exist but
-/// hold no library. The destructor unsets the variables and removes the folders.
-class MadeUp {
+/// A temporary folder with installations that hold no library yet. The constructor creates a virtual environment and a
+/// conda environment, and lets the variables of the search name folders in it; the folders of wheels and toolkits exist
+/// only after put(). The destructor unsets the variables, without restoring earlier values, and removes the folder.
+class FakeInstallations {
  public:
-  MadeUp() {
+  FakeInstallations() {
     std::string name = (fs::temp_directory_path() / "ringwise-libraries-XXXXXX").string();
     CHECK(mkdtemp(name.data()) != nullptr);
     root_ = name;
@@ -37,18 +39,18 @@ class MadeUp {
     setenv("CONDA_PREFIX", (root_ / "conda").c_str(), 1);
     setenv("CUDA_HOME", (root_ / "home").c_str(), 1);
     setenv("CUDA_PATH", (root_ / "path").c_str(), 1);
-    unsetenv(kPlaces.variable);
+    unsetenv(kLocations.variable);
   }
-  ~MadeUp() {
+  ~FakeInstallations() {
     for (const char* name :
-         {"RINGWISE_NVIDIA_DIR", "VIRTUAL_ENV", "CONDA_PREFIX", "CUDA_HOME", "CUDA_PATH", kPlaces.variable})
+         {"RINGWISE_NVIDIA_DIR", "VIRTUAL_ENV", "CONDA_PREFIX", "CUDA_HOME", "CUDA_PATH", kLocations.variable})
       unsetenv(name);
     fs::remove_all(root_);
   }
-  MadeUp(const MadeUp&) = delete;
+  FakeInstallations(const FakeInstallations&) = delete;
 
-  /// Returns every file that must be tried, in order. Of the folders of the machine, which come last, the list has only
-  /// /usr/local/cuda/lib64.
+  /// Returns the paths and bare names that the search must try first, in order. The list ends with
+  /// /usr/local/cuda/lib64; the search goes on with system folders that differ between machines.
   std::vector<std::string> files() const {
     std::vector<std::string> all;
     const auto add = [&all](const fs::path& folder) {
@@ -56,7 +58,7 @@ class MadeUp {
     };
     for (const char* nvidia : {"wheels", "venv/lib/python3.11/site-packages/nvidia",
                                "conda/lib/python3.12/site-packages/nvidia", "conda/lib/python3/dist-packages/nvidia"}) {
-      for (const std::string& folder : kPlaces.wheel_folders) add(root_ / nvidia / folder);
+      for (const std::string& folder : kLocations.wheel_folders) add(root_ / nvidia / folder);
     }
     for (const char* folder : {"conda/lib", "conda/targets/x86_64-linux/lib"}) add(root_ / folder);
     add("");  // a bare name, which the loader searches for
@@ -69,18 +71,20 @@ class MadeUp {
     fs::create_directories(fs::path(file).parent_path());
     fs::copy_file(RINGWISE_FOUND_LIBRARY, file);
   }
-  bool is_own(const std::string& file) const { return file.find(root_.string()) == 0; }
+  bool is_in_root(const std::string& file) const { return file.find(root_.string()) == 0; }
   fs::path root() const { return root_; }
 
  private:
   fs::path root_;
 };
 
-TEST("every place is tried in order: wheels, environments, the loader's own, toolkits; failures() has them all") {
-  const MadeUp made_up;
-  const SharedLibrary library(kPlaces);
+TEST(
+    "locations are tried in order: wheels, environments, the loader's search path, toolkits; failures() lists them "
+    "all") {
+  const FakeInstallations fake;
+  const SharedLibrary library(kLocations);
   CHECK(!library.is_open() && library.path().empty() && library.symbol("ringwise_found") == nullptr);
-  const std::vector<std::string> files = made_up.files();
+  const std::vector<std::string> files = fake.files();
   CHECK(library.tried().size() >= files.size());
   const std::string text = library.failures();
   size_t at = 0;
@@ -91,13 +95,13 @@ TEST("every place is tried in order: wheels, environments, the loader's own, too
   }
 }
 
-TEST("the first that loads is taken, and what did not load before it is known") {
-  const MadeUp made_up;
-  const std::vector<std::string> files = made_up.files();
+TEST("the first file that loads is used, and tried() lists the files before it") {
+  const FakeInstallations fake;
+  const std::vector<std::string> files = fake.files();
   for (size_t i = files.size(); i-- > 0;) {  // each new copy comes before the copies that exist already
-    if (!made_up.is_own(files[i])) continue;
-    made_up.put(files[i]);
-    const SharedLibrary library(kPlaces);
+    if (!fake.is_in_root(files[i])) continue;
+    fake.put(files[i]);
+    const SharedLibrary library(kLocations);
     CHECK_EQ(library.path(), files[i]);
     CHECK_EQ(library.tried().size(), i);
     int (*found)() = nullptr;
@@ -106,43 +110,44 @@ TEST("the first that loads is taken, and what did not load before it is known") 
   }
 }
 
-TEST("what is no library is passed over, with the reason") {
-  const MadeUp made_up;
-  const std::vector<std::string> files = made_up.files();
+TEST("a file that is not a library is skipped, and failures() gives the reason") {
+  const FakeInstallations fake;
+  const std::vector<std::string> files = fake.files();
   fs::create_directories(fs::path(files[0]).parent_path());
-  fs::copy_file(__FILE__, files[0]);
-  made_up.put(files[1]);
-  const SharedLibrary library(kPlaces);
+  fs::copy_file(__FILE__, files[0]);  // this source text
+  fake.put(files[1]);
+  const SharedLibrary library(kLocations);
   CHECK_EQ(library.path(), files[1]);
   CHECK_EQ(library.tried().size(), size_t{1});
   CHECK(library.failures().find(files[0]) == 0 && library.failures().find("No such file") == std::string::npos);
 }
 
-TEST("where its variable is set, that is the only place") {
-  const MadeUp made_up;
-  made_up.put(made_up.files()[0]);
-  const std::string file = (made_up.root() / "mine.so").string();
-  setenv(kPlaces.variable, file.c_str(), 1);
-  const SharedLibrary none(kPlaces);
+TEST("if the library's variable is set, only the path in it is tried") {
+  const FakeInstallations fake;
+  fake.put(fake.files()[0]);
+  const std::string file = (fake.root() / "mine.so").string();
+  setenv(kLocations.variable, file.c_str(), 1);
+  const SharedLibrary none(kLocations);
   CHECK(!none.is_open());
   CHECK_EQ(none.tried().size(), size_t{1});
   CHECK(none.failures().find(file + ": ") == 0);
-  made_up.put(file);
-  const SharedLibrary found(kPlaces);
+  fake.put(file);
+  const SharedLibrary found(kLocations);
   CHECK_EQ(found.path(), file);
 }
 
-TEST("a library of the driver is looked for where the loader looks, and nowhere else") {
-  const MadeUp made_up;
-  const SharedLibrary library({kPlaces.variable, kNames, {}});
+TEST("without folders of wheels, as for a library of the driver, only the loader's search path is tried") {
+  const FakeInstallations fake;
+  const SharedLibrary library({kLocations.variable, kNames, {}});
   CHECK_EQ(library.tried().size(), kNames.size());
 }
 
-TEST("one that is loaded already is taken before all others") {
-  const MadeUp made_up;
-  made_up.put((made_up.root() / "wheels/new/lib/libc.so.6").string());
-  const SharedLibrary library({kPlaces.variable, {"libc.so.6"}, kPlaces.wheel_folders});
+TEST("a library that the process has loaded already is used, and no file is tried") {
+  const FakeInstallations fake;
+  fake.put((fake.root() / "wheels/new/lib/libc.so.6").string());
+  const SharedLibrary library({kLocations.variable, {"libc.so.6"}, kLocations.wheel_folders});
   CHECK_EQ(library.path(), std::string("libc.so.6"));
+  // The copy in wheels/ would have this symbol.
   CHECK(library.tried().empty() && library.symbol("ringwise_found") == nullptr);
 }
 

@@ -9,7 +9,7 @@ export {
   toNumbers,
 } from './exact.ts';
 export { freePort } from './free-port.ts';
-export { canMakeNamespaces, type Host, type Hosts, makeHosts, type StartOptions } from './namespaces.ts';
+export { type Host, type Hosts, makeHosts, type StartOptions, whyNoNamespaces } from './namespaces.ts';
 export { Pool, type PoolStarter, Pools, serveCommands } from './pool.ts';
 export { type RankError, type RankResult, values } from './results.ts';
 export { type RankOptions, type RunningRanks, startRanks, withRanks } from './start-ranks.ts';

@@ -31,7 +31,7 @@ export interface Hosts {
 const prefix = 'ringwise-test-';
 
 /** Returns null if makeHosts() works here, otherwise the reason why it does not. */
-export function canMakeNamespaces(): string | null {
+export function whyNoNamespaces(): string | null {
   if (process.platform !== 'linux') return `${process.platform} has no network namespaces`;
   if (process.getuid?.() !== 0) return 'network namespaces need root';
   try {
@@ -43,7 +43,7 @@ export function canMakeNamespaces(): string | null {
   }
 }
 
-/** Makes `count` hosts, each connected with all others. Throws if canMakeNamespaces() returns a reason. */
+/** Makes `count` hosts, each connected with all others. Throws if whyNoNamespaces() returns a reason. */
 export function makeHosts(count: number): Hosts {
   const { hosts, names } = create(count);
   const children = new Set<ChildProcess>();

@@ -7,7 +7,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { canMakeNamespaces, makeHosts } from '@ringwise/testing';
+import { makeHosts, whyNoNamespaces } from '@ringwise/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Ended, example } from '../../support/run.ts';
 
@@ -78,7 +78,7 @@ describe.skipIf(python === undefined)(
       },
     );
 
-    const reason = canMakeNamespaces();
+    const reason = whyNoNamespaces();
     it.skipIf(reason !== null)(`the same on two hosts${reason ? ` (skipped: ${reason})` : ''}`, async () => {
       const made = makeHosts(2);
       try {

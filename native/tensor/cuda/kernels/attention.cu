@@ -59,7 +59,7 @@ __device__ void attention(const AttentionArguments& x) {
   __shared__ Tiles<T> tiles;
   constexpr int kOwn = Tiles<T>::kOwn, kTile = Tiles<T>::kTile;
   constexpr T kInfinity = std::numeric_limits<T>::infinity();
-  const bool is_vector = x.is_vector != 0;
+  const bool use_packs = x.use_packs != 0;
   const TilePosition at = tile_position_of(x, true);
   const Position stream = position_of(x.stream);
   const Rows<E> q = rows_of<E>(x.q, at.b, at.h, x.queries, x.width), k = rows_of<E>(x.k, at.b, at.h, x.keys, x.width);
@@ -70,7 +70,7 @@ __device__ void attention(const AttentionArguments& x) {
   T most[kOwn], total[kOwn] = {};
   for (int r = 0; r < kOwn; r++) most[r] = -kInfinity;
   for (int64_t key = 0; key < seen; key += kTile) {
-    multiply_rows(scores, tiles, q, begin, k, key, is_vector);
+    multiply_rows(scores, tiles, q, begin, k, key, use_packs);
     scores.each([&](int r, int s, T& score) { score = score_of<E>(x, at, first + r, key + own_col<T>() + s, score); });
 #pragma unroll
     for (int r = 0; r < kOwn; r++) {
@@ -91,10 +91,10 @@ __device__ void attention(const AttentionArguments& x) {
       for (int s = 0; s < kOwn; s++) scores.at[r][s] *= factors.at[s];
     }
     set_weights(tiles, scores);
-    weighted_sum(sums, tiles, v, key, col, is_vector);
+    weighted_sum(sums, tiles, v, key, col, use_packs);
   }
   sums.each([&](int r, int, T& sum) { sum = total[r] == T(0) ? T(0) : sum / total[r]; });
-  write_own(rows_of<E>(x.out, at.b, at.h, x.queries, x.value_width), sums, begin, col, is_vector);
+  write_own(rows_of<E>(x.out, at.b, at.h, x.queries, x.value_width), sums, begin, col, use_packs);
   if (own_col<T>() != 0 || blockIdx.y != 0) return;
   for (int r = 0; r < kOwn; r++) {
     if (first + r >= x.queries) break;
@@ -125,7 +125,7 @@ template <class E, class T>
 __device__ void attention_grad_queries(const AttentionArguments& x) {
   __shared__ Tiles<T> tiles;
   constexpr int kOwn = Tiles<T>::kOwn, kTile = Tiles<T>::kTile;
-  const bool is_vector = x.is_vector != 0;
+  const bool use_packs = x.use_packs != 0;
   const TilePosition at = tile_position_of(x, true);
   const Position stream = position_of(x.stream);
   const Rows<E> q = rows_of<E>(x.q, at.b, at.h, x.queries, x.width), k = rows_of<E>(x.k, at.b, at.h, x.keys, x.width);
@@ -140,8 +140,8 @@ __device__ void attention_grad_queries(const AttentionArguments& x) {
   }
   Own<T> sums{}, scores, slopes;
   for (int64_t key = 0; key < seen; key += kTile) {
-    multiply_rows(scores, tiles, q, begin, k, key, is_vector);
-    multiply_rows(slopes, tiles, grad, begin, v, key, is_vector);
+    multiply_rows(scores, tiles, q, begin, k, key, use_packs);
+    multiply_rows(slopes, tiles, grad, begin, v, key, use_packs);
 #pragma unroll
     for (int r = 0; r < kOwn; r++) {
       Factors<T> factors{{1, 1, 1, 1}};
@@ -152,9 +152,9 @@ __device__ void attention_grad_queries(const AttentionArguments& x) {
       }
     }
     set_weights(tiles, slopes);
-    weighted_sum(sums, tiles, k, key, col, is_vector);
+    weighted_sum(sums, tiles, k, key, col, use_packs);
   }
-  write_own(rows_of<E>(x.grad_q, at.b, at.h, x.queries, x.width), sums, begin, col, is_vector);
+  write_own(rows_of<E>(x.grad_q, at.b, at.h, x.queries, x.width), sums, begin, col, use_packs);
 }
 
 /// Computes the gradients of a tile of keys and their values. The rows of a tile are keys here, its columns queries.
@@ -162,7 +162,7 @@ template <class E, class T>
 __device__ void attention_grad_keys(const AttentionArguments& x) {
   __shared__ Tiles<T> tiles;
   constexpr int kOwn = Tiles<T>::kOwn, kTile = Tiles<T>::kTile;
-  const bool is_vector = x.is_vector != 0;
+  const bool use_packs = x.use_packs != 0;
   const TilePosition at = tile_position_of(x, false);
   const Position stream = position_of(x.stream);
   const Rows<E> q = rows_of<E>(x.q, at.b, at.h, x.queries, x.width), k = rows_of<E>(x.k, at.b, at.h, x.keys, x.width);
@@ -171,8 +171,8 @@ __device__ void attention_grad_keys(const AttentionArguments& x) {
   const int64_t begin = at.tile * kTile, col = static_cast<int64_t>(blockIdx.y) * kTile, first = begin + own_row<T>();
   Own<T> sums_k{}, sums_v{}, scores, slopes;
   for (int64_t query = x.causal ? begin : 0; query < x.queries; query += kTile) {
-    multiply_rows(scores, tiles, k, begin, q, query, is_vector);
-    multiply_rows(slopes, tiles, v, begin, grad, query, is_vector);
+    multiply_rows(scores, tiles, k, begin, q, query, use_packs);
+    multiply_rows(slopes, tiles, v, begin, grad, query, use_packs);
 #pragma unroll
     for (int s = 0; s < kOwn; s++) {
       const int64_t i = query + own_col<T>() + s;
@@ -187,12 +187,12 @@ __device__ void attention_grad_keys(const AttentionArguments& x) {
       }
     }
     set_weights(tiles, scores);
-    weighted_sum(sums_v, tiles, grad, query, col, is_vector);
+    weighted_sum(sums_v, tiles, grad, query, col, use_packs);
     set_weights(tiles, slopes);
-    weighted_sum(sums_k, tiles, q, query, col, is_vector);
+    weighted_sum(sums_k, tiles, q, query, col, use_packs);
   }
-  write_own(rows_of<E>(x.grad_k, at.b, at.h, x.keys, x.width), sums_k, begin, col, is_vector);
-  write_own(rows_of<E>(x.grad_v, at.b, at.h, x.keys, x.value_width), sums_v, begin, col, is_vector);
+  write_own(rows_of<E>(x.grad_k, at.b, at.h, x.keys, x.width), sums_k, begin, col, use_packs);
+  write_own(rows_of<E>(x.grad_v, at.b, at.h, x.keys, x.value_width), sums_v, begin, col, use_packs);
 }
 
 #define RINGWISE_ATTENTIONS(name, E, T)                                                                                \

@@ -60,22 +60,22 @@ __device__ inline Rows<E> rows_of(const HeadArguments& x, int64_t b, int64_t h, 
 
 /// Returns up to four elements of a row, and 0 outside of it.
 template <class E, class T>
-__device__ inline void fetch(T* four, const Rows<E>& from, int64_t row, int64_t col, bool is_vector) {
+__device__ inline void fetch(T* four, const Rows<E>& from, int64_t row, int64_t col, bool use_packs) {
   const int64_t left = from.width - col;
   for (int k = 0; k < 4; k++) four[k] = T(0);
   if (row < from.count && left > 0)
-    read_four(four, from.data + row * from.step + col, static_cast<int>(left < 4 ? left : 4), is_vector);
+    read_four(four, from.data + row * from.step + col, static_cast<int>(left < 4 ? left : 4), use_packs);
 }
 
 /// Loads columns [col, col + kDeep) of rows [row, row + kTile), transposed: to[column][row].
 template <class E, class T>
 __device__ inline void fetch_turned(T (*to)[Tiles<T>::kStep], const Rows<E>& from, int64_t row, int64_t col,
-                                    bool is_vector) {
+                                    bool use_packs) {
   constexpr int kPacks = kDeep / 4;
   for (int e = static_cast<int>(threadIdx.x); e < Tiles<T>::kTile * kPacks; e += kThreads) {
     const int r = e / kPacks, c = e % kPacks * 4;
     T four[4];
-    fetch(four, from, row + r, col + c, is_vector);
+    fetch(four, from, row + r, col + c, use_packs);
 #pragma unroll
     for (int k = 0; k < 4; k++) to[c + k][r] = four[k];
   }
@@ -84,11 +84,11 @@ __device__ inline void fetch_turned(T (*to)[Tiles<T>::kStep], const Rows<E>& fro
 /// Loads columns [col, col + kTile) of rows [row, row + kDeep): to[row][column].
 template <class E, class T>
 __device__ inline void fetch_straight(T (*to)[Tiles<T>::kStep], const Rows<E>& from, int64_t row, int64_t col,
-                                      bool is_vector) {
+                                      bool use_packs) {
   constexpr int kPacks = Tiles<T>::kTile / 4;
   for (int e = static_cast<int>(threadIdx.x); e < kDeep * kPacks; e += kThreads) {
     const int r = e / kPacks, c = e % kPacks * 4;
-    fetch(&to[r][c], from, row + r, col + c, is_vector);
+    fetch(&to[r][c], from, row + r, col + c, use_packs);
   }
 }
 
@@ -108,11 +108,11 @@ __device__ inline void add_outer(Own<T>& total, const T* left, const T* right) {
 /// Computes total = rows [row, row + kTile) of `a` times rows [col, col + kTile) of `b`, transposed. Ends at a barrier.
 template <class E, class T>
 __device__ inline void multiply_rows(Own<T>& total, Tiles<T>& tiles, const Rows<E>& a, int64_t row, const Rows<E>& b,
-                                     int64_t col, bool is_vector) {
+                                     int64_t col, bool use_packs) {
   total = {};
   for (int64_t d = 0; d < a.width; d += kDeep) {
-    fetch_turned(tiles.left, a, row, d, is_vector);
-    fetch_turned(tiles.right, b, col, d, is_vector);
+    fetch_turned(tiles.left, a, row, d, use_packs);
+    fetch_turned(tiles.right, b, col, d, use_packs);
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < kDeep; i++) add_outer(total, &tiles.left[i][own_row<T>()], &tiles.right[i][own_col<T>()]);
@@ -129,9 +129,9 @@ __device__ inline void set_weights(Tiles<T>& tiles, Own<T>& weights) {
 /// Computes total[row, c] += Σ weights[row, j] · from[first + j, col + c]. Ends at a barrier.
 template <class E, class T>
 __device__ inline void weighted_sum(Own<T>& total, Tiles<T>& tiles, const Rows<E>& from, int64_t first, int64_t col,
-                                    bool is_vector) {
+                                    bool use_packs) {
   for (int j = 0; j < Tiles<T>::kTile && first + j < from.count; j += kDeep) {
-    fetch_straight(tiles.right, from, first + j, col, is_vector);
+    fetch_straight(tiles.right, from, first + j, col, use_packs);
     __syncthreads();
 #pragma unroll
     for (int i = 0; i < kDeep; i++)
@@ -142,7 +142,7 @@ __device__ inline void weighted_sum(Own<T>& total, Tiles<T>& tiles, const Rows<E
 
 /// Writes the thread's part of a tile to rows [row, …) and columns [col, …) of `to`.
 template <class E, class T>
-__device__ inline void write_own(const Rows<E>& to, Own<T>& values, int64_t row, int64_t col, bool is_vector) {
+__device__ inline void write_own(const Rows<E>& to, Own<T>& values, int64_t row, int64_t col, bool use_packs) {
   constexpr int kOwn = Tiles<T>::kOwn;
   const int64_t c = col + own_col<T>(), left = to.width - c;
 #pragma unroll
@@ -151,7 +151,7 @@ __device__ inline void write_own(const Rows<E>& to, Own<T>& values, int64_t row,
     T four[4] = {};
     for (int s = 0; s < kOwn; s++) four[s] = values.at[r][s];
     if (at < to.count && left > 0)
-      write_four(to.data + at * to.step + c, four, static_cast<int>(left < kOwn ? left : kOwn), is_vector);
+      write_four(to.data + at * to.step + c, four, static_cast<int>(left < kOwn ? left : kOwn), use_packs);
   }
 }
 

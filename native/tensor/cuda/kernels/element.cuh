@@ -120,10 +120,10 @@ struct alignas(sizeof(E) >= 4 ? 16 : 4 * sizeof(E)) Pack {
   E at[4];
 };
 
-/// Read and write n ≤ 4 elements. `is_vector` tells that memory is aligned for packs.
+/// Read and write n ≤ 4 elements. `use_packs` tells that memory is aligned for packs.
 template <class T, class E>
-__device__ inline void read_four(T* values, const E* from, int n, bool is_vector) {
-  if (is_vector && n == 4) {
+__device__ inline void read_four(T* values, const E* from, int n, bool use_packs) {
+  if (use_packs && n == 4) {
     const Pack<E> pack = *reinterpret_cast<const Pack<E>*>(from);
     for (int k = 0; k < 4; k++) values[k] = read_as<T>(pack.at[k]);
   } else {
@@ -131,8 +131,8 @@ __device__ inline void read_four(T* values, const E* from, int n, bool is_vector
   }
 }
 template <class E, class T>
-__device__ inline void write_four(E* to, const T* values, int n, bool is_vector) {
-  if (is_vector && n == 4) {
+__device__ inline void write_four(E* to, const T* values, int n, bool use_packs) {
+  if (use_packs && n == 4) {
     Pack<E> pack;
     for (int k = 0; k < 4; k++) pack.at[k] = write_as<E>(values[k]);
     *reinterpret_cast<Pack<E>*>(to) = pack;
@@ -145,13 +145,13 @@ __device__ inline void write_four(E* to, const T* values, int n, bool is_vector)
 
 /// Read and write elements [begin, begin + n) of dense memory of any dtype.
 template <class T>
-__device__ inline void load_four(T* values, int dtype, const void* data, int64_t begin, int n, bool is_vector) {
+__device__ inline void load_four(T* values, int dtype, const void* data, int64_t begin, int n, bool use_packs) {
   with_type(dtype,
-            [&](auto type) { read_four(values, static_cast<const decltype(type)*>(data) + begin, n, is_vector); });
+            [&](auto type) { read_four(values, static_cast<const decltype(type)*>(data) + begin, n, use_packs); });
 }
 template <class T>
-__device__ inline void store_four(const T* values, int dtype, void* data, int64_t begin, int n, bool is_vector) {
-  with_type(dtype, [&](auto type) { write_four(static_cast<decltype(type)*>(data) + begin, values, n, is_vector); });
+__device__ inline void store_four(const T* values, int dtype, void* data, int64_t begin, int n, bool use_packs) {
+  with_type(dtype, [&](auto type) { write_four(static_cast<decltype(type)*>(data) + begin, values, n, use_packs); });
 }
 
 /// Calls body(i) for the share of [0, count) that this thread has: all threads of the grid take turns.

@@ -7,7 +7,7 @@ namespace ringwise::tensor::cuda {
 template <class T>
 __device__ void map_dense(const MapDenseArguments& x) {
   constexpr int kWide = 4;
-  const bool is_vector = x.is_vector != 0;
+  const bool use_packs = x.use_packs != 0;
   T values[3][kWide], result[kWide] = {};
   // Operands that are the same for all elements are read once; absent operands are not read.
   for (int i = 0; i < 3; i++) {
@@ -25,10 +25,10 @@ __device__ void map_dense(const MapDenseArguments& x) {
     for (int i = 0; i < 3; i++) {
       const DenseOperand& operand = x.operand[i + 1];
       if (i + 1 < x.operands && operand.step != 0)
-        load_four(values[i], operand.dtype, operand.data, begin, n, is_vector);
+        load_four(values[i], operand.dtype, operand.data, begin, n, use_packs);
     }
     apply<T, kWide>(x.op, result, values[0], values[1], values[2]);
-    store_four(result, x.operand[0].dtype, x.operand[0].data, begin, n, is_vector);
+    store_four(result, x.operand[0].dtype, x.operand[0].data, begin, n, use_packs);
   });
 }
 

@@ -57,7 +57,7 @@ __device__ inline void for_each_row(int64_t rows, Body body) {
 template <class E, class T, bool kIsWarp, bool kIsKept>
 __device__ void norm(const RowNormArguments& x) {
   __shared__ T shared[kThreads / kWarp];
-  const bool is_vector = x.is_vector != 0;
+  const bool use_packs = x.use_packs != 0;
   const T count = static_cast<T>(x.cols);
   const E *gamma = static_cast<const E*>(x.gamma), *beta = static_cast<const E*>(x.beta);
   for_each_row<kIsWarp>(x.rows, [&](int64_t r, int lane, int lanes) {
@@ -66,17 +66,17 @@ __device__ void norm(const RowNormArguments& x) {
     E* sum = x.addend ? static_cast<E*>(x.sum) + r * x.cols : nullptr;
     Row<T, kIsKept> row{x.cols, lane, lanes, {}};
     const auto again = [&](int p, int64_t begin, int n) {
-      if constexpr (!kIsKept) read_four(row.kept[p], (sum ? sum : a) + begin, n, is_vector);
+      if constexpr (!kIsKept) read_four(row.kept[p], (sum ? sum : a) + begin, n, use_packs);
     };
     T total = 0;
     row.each([&](int p, int64_t begin, int n) {
       T* four = row.kept[p];
-      read_four(four, a + begin, n, is_vector);
+      read_four(four, a + begin, n, use_packs);
       if (sum) {
         T other[4];
-        read_four(other, static_cast<const E*>(x.addend) + r * x.cols + begin, n, is_vector);
+        read_four(other, static_cast<const E*>(x.addend) + r * x.cols + begin, n, use_packs);
         for (int k = 0; k < 4; k++) four[k] = read_as<T>(write_as<E>(four[k] + other[k]));
-        write_four(sum + begin, four, n, is_vector);
+        write_four(sum + begin, four, n, use_packs);
       }
       for (int k = 0; k < 4; k++) total += four[k];
     });
@@ -92,10 +92,10 @@ __device__ void norm(const RowNormArguments& x) {
       again(p, begin, n);
       T* four = row.kept[p];
       T scale[4] = {1, 1, 1, 1}, shift[4] = {};
-      if (gamma) read_four(scale, gamma + begin, n, is_vector);
-      if (beta) read_four(shift, beta + begin, n, is_vector);
+      if (gamma) read_four(scale, gamma + begin, n, use_packs);
+      if (beta) read_four(shift, beta + begin, n, use_packs);
       for (int k = 0; k < 4; k++) four[k] = (four[k] - mean) * rstd * scale[k] + shift[k];
-      write_four(out + begin, four, n, is_vector);
+      write_four(out + begin, four, n, use_packs);
     });
     if (lane != 0) return;
     if (x.mean) static_cast<T*>(x.mean)[r] = mean;
@@ -108,7 +108,7 @@ __device__ void norm(const RowNormArguments& x) {
 template <class E, class T, bool kIsWarp, bool kIsKept>
 __device__ void norm_grad(const RowNormGradArguments& x) {
   __shared__ T shared[kThreads / kWarp];
-  const bool is_vector = x.is_vector != 0;
+  const bool use_packs = x.use_packs != 0;
   const T count = static_cast<T>(x.cols);
   for_each_row<kIsWarp>(x.rows, [&](int64_t r, int lane, int lanes) {
     const E *a = static_cast<const E*>(x.a) + r * x.cols, *grad = static_cast<const E*>(x.grad_out) + r * x.cols;
@@ -117,10 +117,10 @@ __device__ void norm_grad(const RowNormGradArguments& x) {
     Row<T, kIsKept> normed{x.cols, lane, lanes, {}};
     T scaled[kIsKept ? kPacks : 1][4];
     const auto read = [&](int64_t begin, int n, T* y, T* g) {
-      read_four(y, a + begin, n, is_vector);
-      read_four(g, grad + begin, n, is_vector);
+      read_four(y, a + begin, n, use_packs);
+      read_four(g, grad + begin, n, use_packs);
       T scale[4] = {1, 1, 1, 1};
-      if (x.gamma) read_four(scale, static_cast<const E*>(x.gamma) + begin, n, is_vector);
+      if (x.gamma) read_four(scale, static_cast<const E*>(x.gamma) + begin, n, use_packs);
       for (int k = 0; k < 4; k++) {
         y[k] = (y[k] - mean) * rstd;
         g[k] *= scale[k];
@@ -140,9 +140,9 @@ __device__ void norm_grad(const RowNormGradArguments& x) {
     normed.each([&](int p, int64_t begin, int n) {
       T *y = normed.kept[p], *g = scaled[p], before[4] = {};
       if constexpr (!kIsKept) read(begin, n, y, g);
-      if (x.accumulate) read_four(before, to + begin, n, is_vector);
+      if (x.accumulate) read_four(before, to + begin, n, use_packs);
       for (int k = 0; k < 4; k++) before[k] += rstd * (g[k] - average - y[k] * slope);
-      write_four(to + begin, before, n, is_vector);
+      write_four(to + begin, before, n, use_packs);
     });
   });
 }

@@ -12,7 +12,7 @@ struct Numbers {
 
 __device__ inline Numbers numbers_of(const OptimizerArguments& x, const OptimizerRow& row) {
   const double* rule = x.live ? x.live : x.numbers;
-  const double* own = x.live ? x.live + row.live_at : row.numbers;
+  const double* own = x.live ? x.live + row.numbers_at : row.numbers;
   return {rule[0], rule[1], rule[2], rule[3], rule[4], own[0], own[1], own[2] != 0, x.variant != 0, x.maximize != 0};
 }
 
@@ -94,9 +94,9 @@ __device__ inline void for_each_group(const OptimizerArguments& x, Body body) {
 }
 
 template <class T>
-__device__ inline void load_group(T* values, const void* data, int64_t begin, int n, bool is_vector) {
+__device__ inline void load_group(T* values, const void* data, int64_t begin, int n, bool use_packs) {
   const T* from = static_cast<const T*>(data) + begin;
-  if (is_vector && n == 4) {
+  if (use_packs && n == 4) {
     const Pack<T> pack = *reinterpret_cast<const Pack<T>*>(from);
     for (int k = 0; k < 4; k++) values[k] = pack.at[k];
   } else {
@@ -105,9 +105,9 @@ __device__ inline void load_group(T* values, const void* data, int64_t begin, in
 }
 
 template <class T>
-__device__ inline void store_group(const T* values, void* data, int64_t begin, int n, bool is_vector) {
+__device__ inline void store_group(const T* values, void* data, int64_t begin, int n, bool use_packs) {
   T* to = static_cast<T*>(data) + begin;
-  if (is_vector && n == 4) {
+  if (use_packs && n == 4) {
     Pack<T> pack;
     for (int k = 0; k < 4; k++) pack.at[k] = values[k];
     *reinterpret_cast<Pack<T>*>(to) = pack;
@@ -122,13 +122,13 @@ template <class T>
 __device__ void optimize(const OptimizerArguments& x) {
   for_each_group(x, [&](const OptimizerRow& row, int64_t begin, int n) {
     const Numbers numbers = numbers_of(x, row);
-    const bool is_vector = row.is_vector != 0;
+    const bool use_packs = row.use_packs != 0;
     T param[4], grad[4], state[3][4] = {};
-    load_group(param, row.param, begin, n, is_vector);
-    load_group(grad, row.grad, begin, n, is_vector);
+    load_group(param, row.param, begin, n, use_packs);
+    load_group(grad, row.grad, begin, n, use_packs);
 #pragma unroll
     for (int s = 0; s < 3; s++) {
-      if (row.state[s]) load_group(state[s], row.state[s], begin, n, is_vector);
+      if (row.state[s]) load_group(state[s], row.state[s], begin, n, use_packs);
     }
 #pragma unroll
     for (int k = 0; k < 4; k++) {
@@ -137,10 +137,10 @@ __device__ void optimize(const OptimizerArguments& x) {
       param[k] = at.param;
       for (int s = 0; s < 3; s++) state[s][k] = at.state[s];
     }
-    store_group(param, row.param, begin, n, is_vector);
+    store_group(param, row.param, begin, n, use_packs);
 #pragma unroll
     for (int s = 0; s < 3; s++) {
-      if (row.state[s]) store_group(state[s], row.state[s], begin, n, is_vector);
+      if (row.state[s]) store_group(state[s], row.state[s], begin, n, use_packs);
     }
   });
 }
@@ -152,7 +152,7 @@ __device__ void squares(const OptimizerArguments& x) {
   double sum = 0;
   for_each_group(x, [&](const OptimizerRow& row, int64_t begin, int n) {
     T values[4];
-    load_group(values, row.param, begin, n, row.is_vector != 0);
+    load_group(values, row.param, begin, n, row.use_packs != 0);
     for (int k = 0; k < 4; k++) sum += static_cast<double>(values[k]) * values[k];
   });
   sum = over_block(sum, shared, [](double a, double b) { return a + b; });
@@ -164,12 +164,12 @@ __device__ void scale(const OptimizerArguments& x) {
   const T factor = x.factor ? static_cast<T>(*x.factor) : static_cast<T>(x.number);
   for_each_group(x, [&](const OptimizerRow& row, int64_t begin, int n) {
     T values[4], odd = 0;
-    load_group(values, row.param, begin, n, row.is_vector != 0);
+    load_group(values, row.param, begin, n, row.use_packs != 0);
     for (int k = 0; k < 4; k++) {
       odd += values[k] * T(0);  // 0 × NaN and 0 × ∞ are not 0
       values[k] *= factor;
     }
-    store_group(values, row.param, begin, n, row.is_vector != 0);
+    store_group(values, row.param, begin, n, row.use_packs != 0);
     if (x.not_finite && !(odd == T(0))) *x.not_finite = 1;
   });
 }

@@ -33,7 +33,7 @@ RINGWISE_KERNEL(random_uniform, RandomArguments) {
     float values[4];
 #pragma unroll
     for (int i = 0; i < 4; i++) values[i] = static_cast<float>(scaled(words.at[i] >> 8, scale, arguments.low));
-    write_four(static_cast<float*>(arguments.out) + begin, values, n, arguments.is_vector != 0);
+    write_four(static_cast<float*>(arguments.out) + begin, values, n, arguments.use_packs != 0);
   });
 }
 
@@ -48,7 +48,7 @@ RINGWISE_KERNEL(random_normal, RandomArguments) {
       values[i] = static_cast<float>(radius * cos(angle));
       values[i + 1] = static_cast<float>(radius * sin(angle));
     }
-    write_four(static_cast<float*>(arguments.out) + begin, values, n, arguments.is_vector != 0);
+    write_four(static_cast<float*>(arguments.out) + begin, values, n, arguments.use_packs != 0);
   });
 }
 
@@ -59,7 +59,7 @@ RINGWISE_KERNEL(random_integers, RandomArguments) {
     int64_t values[4];
 #pragma unroll
     for (int i = 0; i < 4; i++) values[i] = low + static_cast<int64_t>((words.at[i] * range) >> 32);
-    write_four(static_cast<int64_t*>(arguments.out) + begin, values, n, arguments.is_vector != 0);
+    write_four(static_cast<int64_t*>(arguments.out) + begin, values, n, arguments.use_packs != 0);
   });
 }
 
@@ -76,13 +76,13 @@ RINGWISE_KERNEL(random_bits, RandomArguments) {
 template <class E, class T>
 __device__ void dropout(const RandomArguments& x) {
   const T scale = static_cast<T>(x.scale);
-  const bool is_vector = x.is_vector != 0;
+  const bool use_packs = x.use_packs != 0;
   for_each_block(x, 4, [&](const Words& words, int64_t begin, int n) {
     T values[4];
-    read_four(values, static_cast<const E*>(x.a) + begin, n, is_vector);
+    read_four(values, static_cast<const E*>(x.a) + begin, n, use_packs);
 #pragma unroll
     for (int i = 0; i < 4; i++) values[i] = words.at[i] < x.limit ? T(0) : values[i] * scale;
-    write_four(static_cast<E*>(x.out) + begin, values, n, is_vector);
+    write_four(static_cast<E*>(x.out) + begin, values, n, use_packs);
   });
 }
 

@@ -25,7 +25,7 @@ struct MapDenseArguments {
   DenseOperand operand[4];
   int64_t count;
   int32_t op, operands;
-  int32_t is_vector;  // whether all data begins where four elements can be moved at once
+  int32_t use_packs;  // whether all data begins where four elements can be moved at once
 };
 
 struct StridedOperand {
@@ -143,7 +143,7 @@ struct RandomArguments {
   double low, high;  // of uniform numbers and integers
   double scale;      // of what dropout keeps
   uint32_t limit;    // dropout: words below are dropped
-  int32_t is_vector;
+  int32_t use_packs;
 };
 
 /// Rows of `cols` dense elements, as in tensor::Norm and tensor::NormGrad; optional operands may be null.
@@ -152,7 +152,7 @@ struct RowNormArguments {
   const void *a, *addend, *gamma, *beta;
   int64_t rows, cols;
   double eps;
-  int32_t is_vector, unused;  // whether four elements can be moved at once, in every row
+  int32_t use_packs, unused;  // whether four elements can be moved at once, in every row
 };
 struct RowNormGradArguments {
   void *grad_in, *grad_gamma, *grad_beta;
@@ -160,7 +160,7 @@ struct RowNormGradArguments {
   void* partial;  // [chunks, 2, cols], where rows are cut into chunks
   int64_t rows, cols;
   int64_t chunk;  // rows of a chunk
-  int32_t chunks, accumulate, is_vector, unused;
+  int32_t chunks, accumulate, use_packs, unused;
 };
 
 /// Equal tensor::HeadRows and tensor::AttentionMask; steps in elements.
@@ -184,7 +184,7 @@ struct AttentionArguments {
   double keep;     // 1 / (1 - dropout)
   uint32_t limit;  // words below are dropped; 0: no dropout
   int32_t causal, is_bool_mask;
-  int32_t is_vector;  // whether four elements of a row can be moved at once
+  int32_t use_packs;  // whether four elements of a row can be moved at once
 };
 
 /// Many tensors in one launch: each has a range of blocks, and each block kOptimizerChunk elements of its tensor.
@@ -199,12 +199,12 @@ struct OptimizerRow {
   int64_t first_block;
   // Numbers of this step: Adam's learning rate, the root that mean squares are divided by, and whether it is the first.
   double numbers[kOptimizerRowNumbers];
-  int32_t is_vector, live_at;
+  int32_t use_packs, numbers_at;  // numbers_at: index of the row's numbers in the step's memory
 };
 struct OptimizerArguments {
   OptimizerRow rows[kOptimizerRows];
   double numbers[kOptimizerNumbers];  // learning rate, weight decay, momentum, smoothing, epsilon
-  const double* live;   // where these lie instead, and behind them at live_at those of each row; may be null
+  const double* live;   // where these lie instead, and after them, at numbers_at, those of each row; may be null
   double number;        // the factor of scale
   const float* factor;  // or where it lies; may be null
   float* not_finite;    // of scale; may be null

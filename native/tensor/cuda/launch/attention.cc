@@ -39,7 +39,7 @@ AttentionArguments arguments_of(DType dtype, const Attention& a) {
   x.limit = static_cast<uint32_t>(a.dropout * 4294967296.0);
   x.causal = a.causal;
   x.is_bool_mask = a.mask.dtype == DType::Bool;
-  x.is_vector =
+  x.use_packs =
       takes_packs(dtype, a.q) && takes_packs(dtype, a.k) && takes_packs(dtype, a.v) && takes_packs(dtype, a.out);
   return x;
 }
@@ -83,7 +83,7 @@ void attention_grad(const AttentionGrad& g) {
   x.grad_q = head_of(g.grad_q);
   x.grad_k = head_of(g.grad_k);
   x.grad_v = head_of(g.grad_v);
-  for (const HeadRows& rows : {g.grad_out, g.grad_q, g.grad_k, g.grad_v}) x.is_vector &= takes_packs(dtype, rows);
+  for (const HeadRows& rows : {g.grad_out, g.grad_q, g.grad_k, g.grad_v}) x.use_packs &= takes_packs(dtype, rows);
   const size_t heads = a.batch * a.heads, bytes = dtype == DType::Float64 ? sizeof(double) : sizeof(float);
   Device& device = current_device();
   x.dots = device.allocate(heads * a.queries * bytes);

@@ -45,13 +45,13 @@ void map_dense(int op, DType compute, const Walk& walk) {
   x.count = static_cast<int64_t>(walk.shape[0]);
   x.op = op;
   x.operands = walk.operands;
-  x.is_vector = 1;
+  x.use_packs = 1;
   for (int i = 0; i < walk.operands; i++) {
     const Operand& operand = walk.operand[i];
     const bool is_one = i > 0 && (operand.is_number || operand.strides[0] == 0);
     x.operand[i] = {data_of(operand), number_of(operand), static_cast<int32_t>(operand.dtype), is_one ? 0 : 1};
     const size_t pack = std::min<size_t>(16, 4 * byte_size(operand.dtype));
-    if (!is_one && reinterpret_cast<uintptr_t>(operand.data) % pack != 0) x.is_vector = 0;
+    if (!is_one && reinterpret_cast<uintptr_t>(operand.data) % pack != 0) x.use_packs = 0;
   }
   launch_over((walk.shape[0] + 3) / 4,
               by_type(compute, KernelId::map_dense_float, KernelId::map_dense_double, KernelId::map_dense_long), x);

@@ -80,7 +80,7 @@ void norm(const Norm& n) {
                      n.eps,
                      0,
                      0};
-  x.is_vector = n.cols % 4 == 0 && takes_packs(n.dtype, {n.out, n.sum, n.a, n.addend, n.gamma, n.beta});
+  x.use_packs = n.cols % 4 == 0 && takes_packs(n.dtype, {n.out, n.sum, n.a, n.addend, n.gamma, n.beta});
   const Layout layout = layout_of(n.rows, n.cols);
   current_device().launch(norm_kernel(n.dtype, layout.kind), layout.grid, layout.threads, x);
 }
@@ -99,7 +99,7 @@ void norm_grad(const NormGrad& n) {
   x.rows = static_cast<int64_t>(n.rows);
   x.cols = static_cast<int64_t>(n.cols);
   x.accumulate = n.accumulate;
-  x.is_vector = n.cols % 4 == 0 && takes_packs(n.dtype, {n.grad_in, n.grad_out, n.a, n.gamma});
+  x.use_packs = n.cols % 4 == 0 && takes_packs(n.dtype, {n.grad_in, n.grad_out, n.a, n.gamma});
   if (n.grad_in && n.rows > 0) {
     const Layout layout = layout_of(n.rows, n.cols);
     current_device().launch(norm_grad_kernel(n.dtype, layout.kind), layout.grid, layout.threads, x);

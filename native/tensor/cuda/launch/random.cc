@@ -20,7 +20,7 @@ void random(const Random& given) {
   RandomArguments x = arguments_of(given.out, given.count, given.stream);
   x.low = given.low;
   x.high = given.high;
-  x.is_vector = takes_packs(DType::Float32, {given.out});
+  x.use_packs = takes_packs(DType::Float32, {given.out});
   const size_t blocks = given.kind == RandomKind::Bits ? (given.count + 1) / 2 : (given.count + 3) / 4;
   switch (given.kind) {
     case RandomKind::Uniform: return launch_over(blocks, KernelId::random_uniform, x);
@@ -36,7 +36,7 @@ void dropout(const Dropout& given) {
   x.a = given.a;
   x.scale = 1 / (1 - given.p);
   x.limit = static_cast<uint32_t>(given.p * 4294967296.0);
-  x.is_vector = takes_packs(given.dtype, {given.out, given.a});
+  x.use_packs = takes_packs(given.dtype, {given.out, given.a});
   launch_over((given.count + 3) / 4, by_stored(given.dtype, RINGWISE_STORED(dropout)), x);
 }
 

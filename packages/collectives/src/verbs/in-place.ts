@@ -1,4 +1,4 @@
-// A verb that works in place on a list of buffers: small buffers are packed into one operation.
+// Runs all-reduce, reduce or broadcast on a list of buffers, in place.
 import type { AllReduce, Broadcast, Reduce } from '../backend.ts';
 import type { Admission } from '../group/admission.ts';
 import type { BufferView } from '../group/buffer.ts';
@@ -6,7 +6,12 @@ import type { Call } from '../group/steps.ts';
 import { bundled } from './bundle.ts';
 import { viewsOf } from './list.ts';
 
-/** Starts one operation for each bundle of `buffers`; `operationOf` makes it. */
+/**
+ * Packs small `buffers` of one dtype into bundles and starts one operation for each bundle or large buffer.
+ * `operationOf` makes the operation from its buffer, its sequence number in the group and a digest of the packed
+ * lengths, which the ranks compare. `access` says whether the operation reads and writes the buffers on this rank.
+ * The returned call ends when all operations have ended.
+ */
 export function inPlace<O extends AllReduce | Reduce | Broadcast>(
   group: Admission,
   verb: O['verb'],
@@ -15,6 +20,7 @@ export function inPlace<O extends AllReduce | Reduce | Broadcast>(
   operationOf: (buffer: BufferView, seq: number, packing: number) => O,
 ): Call<void> {
   const views = viewsOf(buffers, verb);
+  // One role, so each operation has exactly one buffer.
   return bundled(group, verb, views, [{ views, blocks: 1, ...access }], ([buffer], seq, packing) =>
     operationOf(buffer as BufferView, seq, packing),
   );

@@ -4,7 +4,7 @@
 import { checkArrayLike, checkInteger, checkLength } from '../check.ts';
 import { checkedOptions, optionNames } from '../options.ts';
 import { EpochSampler } from './epoch-sampler.ts';
-import { identity, Mt19937, shuffle } from './random.ts';
+import { identityPermutation, Mt19937, shuffle } from './random.ts';
 
 export interface BlockRandomSamplerOptions {
   /** Number of ranks that share the data set. Default 1. */
@@ -52,10 +52,10 @@ export class BlockRandomSampler extends EpochSampler {
   protected override order(seed: number): Int32Array {
     const random = new Mt19937(seed);
     const starts = this.#starts;
-    const samples = identity(starts.at(-1)!);
+    const samples = identityPermutation(starts.at(-1)!);
     const order = new Int32Array(samples.length);
     let at = 0;
-    for (const block of shuffle(identity(starts.length - 1), random)) {
+    for (const block of shuffle(identityPermutation(starts.length - 1), random)) {
       const inside = shuffle(samples.subarray(starts[block]!, starts[block + 1]!), random);
       order.set(inside, at);
       at += inside.length;

@@ -5,7 +5,7 @@
 import { checkInteger, checkLength } from '../check.ts';
 import { checkedOptions, checkFlag, optionNames } from '../options.ts';
 import { EpochSampler } from './epoch-sampler.ts';
-import { identity, randperm } from './random.ts';
+import { identityPermutation, randperm } from './random.ts';
 
 export interface DistributedSamplerOptions {
   /** Number of ranks that share the data set. */
@@ -44,6 +44,6 @@ export class DistributedSampler extends EpochSampler {
   }
 
   protected override order(seed: number): Int32Array {
-    return this.#isShuffled ? randperm(this.#count, seed) : identity(this.#count);
+    return this.#isShuffled ? randperm(this.#count, seed) : identityPermutation(this.#count);
   }
 }

@@ -10,7 +10,7 @@ import { checkArrayLike, checkInteger, checkLength } from '../check.ts';
 import { badState, outOfRange } from '../errors.ts';
 import { checkedOptions, optionNames } from '../options.ts';
 import { EpochSampler } from './epoch-sampler.ts';
-import { identity, Mt19937, shuffle } from './random.ts';
+import { identityPermutation, Mt19937, shuffle } from './random.ts';
 import type { SamplerState } from './sampler.ts';
 
 const groupsPerPool = 50;
@@ -77,7 +77,7 @@ export class LengthGroupedSampler extends EpochSampler {
     const random = new Mt19937(seed);
     const lengths = this.#lengths;
     const size = this.#groupSize;
-    const samples = shuffle(identity(lengths.length), random);
+    const samples = shuffle(identityPermutation(lengths.length), random);
     const groups = Math.floor(samples.length / size);
     // Samples that do not fill a group belong to no pool and stay at the end.
     const pools = Math.ceil(groups / groupsPerPool);
@@ -86,7 +86,7 @@ export class LengthGroupedSampler extends EpochSampler {
       samples.subarray(startOf(pool), startOf(pool + 1)).sort((a, b) => lengths[b]! - lengths[a]!);
     }
     const order = samples.slice();
-    for (const [to, from] of shuffle(identity(groups), random).entries()) {
+    for (const [to, from] of shuffle(identityPermutation(groups), random).entries()) {
       order.set(samples.subarray(from * size, (from + 1) * size), to * size);
     }
     return order;

@@ -1,5 +1,5 @@
-// MT19937, seeded and drawn as in PyTorch, so that a seed gives the same permutation.
-// Matsumoto & Nishimura, "Mersenne Twister", 1998; seeding as in init_genrand of their 2002 version.
+// MT19937 with the seeding of PyTorch's generator for the CPU, so that a seed gives the same permutation as
+// torch.randperm. Matsumoto & Nishimura, "Mersenne Twister", 1998; seeding as in init_genrand of their 2002 version.
 
 import { outOfRange } from '../errors.ts';
 
@@ -30,7 +30,7 @@ export class Mt19937 {
     return (y ^ (y >>> 18)) >>> 0;
   }
 
-  /** Returns a number uniform in [0, 1) with 53 random bits. */
+  /** Returns a number uniform in [0, 1) with 53 random bits from two draws. `torch.rand` draws other numbers. */
   float64(): number {
     const high = this.uint32() >>> 5;
     const low = this.uint32() >>> 6;
@@ -47,21 +47,25 @@ export class Mt19937 {
   }
 }
 
-// From this length on PyTorch draws 64 bits per element, and its order differs from the one computed here.
+// From this length on, PyTorch draws 64 bits per element and computes another permutation.
 const permutationLimit = Math.floor((2 ** 32 - 1) / 20);
 
-/** Returns `torch.randperm(length, generator=torch.Generator().manual_seed(seed))`, bit for bit. */
+/**
+ * Returns the elements of `torch.randperm(length, generator=torch.Generator().manual_seed(seed))`. Throws if `length`
+ * is not an integer from 0 to 214,748,363.
+ */
 export function randperm(length: number, seed: number): Int32Array {
   if (!Number.isInteger(length) || length < 0 || length >= permutationLimit) {
     throw outOfRange('randperm: length', `an integer from 0 to ${permutationLimit - 1}`, length);
   }
-  return shuffle(identity(length), new Mt19937(seed));
+  return shuffle(identityPermutation(length), new Mt19937(seed));
 }
 
 /** Shuffles `order` in place and returns it. */
 export function shuffle(order: Int32Array, random: Mt19937): Int32Array {
   for (let i = 0; i < order.length - 1; i++) {
-    // Both operands are uint32, because V8 otherwise divides as float64, at half the speed.
+    // The remainder is slightly biased, as in PyTorch. Both operands are uint32, because V8 otherwise divides as
+    // float64, at half the speed.
     const j = i + (random.uint32() % ((order.length - i) >>> 0));
     const picked = order[j]!;
     order[j] = order[i]!;
@@ -71,7 +75,7 @@ export function shuffle(order: Int32Array, random: Mt19937): Int32Array {
 }
 
 /** Returns 0, 1, …, length − 1. */
-export function identity(length: number): Int32Array {
+export function identityPermutation(length: number): Int32Array {
   const order = new Int32Array(length);
   for (let i = 0; i < length; i++) order[i] = i;
   return order;

@@ -5,7 +5,7 @@ import { checkArrayLike, checkInteger, checkLength } from '../check.ts';
 import { nothingThere, outOfRange } from '../errors.ts';
 import { checkedOptions, checkFlag, optionNames } from '../options.ts';
 import { EpochSampler } from './epoch-sampler.ts';
-import { identity, Mt19937, randperm } from './random.ts';
+import { identityPermutation, Mt19937, randperm } from './random.ts';
 
 /** Yields 0, 1, …, length − 1, in every epoch. */
 export class SequentialSampler extends EpochSampler {
@@ -18,7 +18,7 @@ export class SequentialSampler extends EpochSampler {
   }
 
   protected override order(): Int32Array {
-    return identity(this.#count);
+    return identityPermutation(this.#count);
   }
 }
 
@@ -132,6 +132,6 @@ function drawWithReplacement(weights: ArrayLike<number>, count: number, random: 
 // are chosen, and their order is the order of drawing.
 function drawWithoutReplacement(weights: ArrayLike<number>, count: number, random: Mt19937): Int32Array {
   const keys = Float64Array.from(weights, (weight) => -Math.log(1 - random.float64()) / weight);
-  const candidates = identity(keys.length).filter((i) => weights[i]! > 0);
+  const candidates = identityPermutation(keys.length).filter((i) => weights[i]! > 0);
   return candidates.sort((a, b) => keys[a]! - keys[b]!).slice(0, count);
 }

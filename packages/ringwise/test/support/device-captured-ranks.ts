@@ -1,5 +1,5 @@
-// Functions that the ranks of device-captured.test.ts run: steps that `compile` captures on the test device, with NCCL
-// collectives in them.
+// Functions that the ranks of device-captured.test.ts run. Most of them let `compile` capture, on the rank's test
+// device, a training step or a step of NCCL collectives.
 import { createRequire } from 'node:module';
 import { type BufferLike, type CollectiveError, type Group, init } from '@ringwise/collectives';
 import { assertInSync, type DdpOptions, type DistributedDataParallel, ddp, wireHook } from '@ringwise/ddp';
@@ -33,10 +33,11 @@ import { AdamW } from '@ringwise/tensor/optim';
 import { deviceMemoryAddon, testDeviceOf, useTestDevice } from '@ringwise/testing';
 
 const steps = 8;
-const [features, classes, share] = [20, 4, 4];
-const [time, width, vocab] = [6, 8, 9];
+const [features, classes, samplesPerRank] = [20, 4, 4];
+const samplesApart = 30; // between the first samples of two steps
+const [sequenceLength, width, vocab] = [6, 8, 9];
 
-const shared = (tensor: Tensor): BufferLike => tensor as unknown as BufferLike;
+const bufferOf = (tensor: Tensor): BufferLike => tensor as unknown as BufferLike;
 
 async function begin(rank: number, backend = 'nccl', timeoutMs = 20_000): Promise<[Group, DeviceName]> {
   useTestDevice();
@@ -45,15 +46,17 @@ async function begin(rank: number, backend = 'nccl', timeoutMs = 20_000): Promis
 
 class Gpt extends Module {
   readonly tokens = new Embedding(vocab, width);
-  readonly places = new Embedding(time, width);
+  readonly positions = new Embedding(sequenceLength, width);
   readonly block = new TransformerBlock(width, 2, { causal: true });
   readonly norm = new LayerNorm(width);
   /** Created once, in a warm-up: a captured step cannot contain a tensor whose values the host makes. */
-  #time: Tensor | null = null;
+  #positionIndices: Tensor | null = null;
 
   forward(x: Tensor): Tensor {
-    this.#time ??= keep(arange(0, time, 1, { dtype: 'int64', device: x.device }));
-    const hidden = this.block.forward(this.tokens.forward(x).add(this.places.forward(this.#time)));
+    this.#positionIndices ??= keep(arange(0, sequenceLength, 1, { dtype: 'int64', device: x.device }));
+    const hidden = this.block.forward(
+      this.tokens.forward(x).add(this.positions.forward(this.#positionIndices)),
+    );
     return matmul(this.norm.forward(hidden), this.tokens.weight.t()).reshape([-1, vocab]);
   }
 }
@@ -78,7 +81,7 @@ const tasks = {
     label: (from: number, count: number) =>
       fromHost(Int32Array.from({ length: count }, (_, i) => (from + i) % classes)),
   },
-  // DDP sends its running statistics with each step.
+  // DDP broadcasts the running statistics of BatchNorm1d with each step.
   normed: {
     make: () =>
       new Sequential(new Linear(features, 24), new BatchNorm1d(24), new ReLU(), new Linear(24, classes)),
@@ -87,21 +90,21 @@ const tasks = {
   },
   gpt: {
     make: () => new Gpt(),
-    input: (from: number, count: number) => fromHost(tokens(from, count, 0), [count, time]),
+    input: (from: number, count: number) => fromHost(tokens(from, count, 0), [count, sequenceLength]),
     label: (from: number, count: number) => fromHost(tokens(from, count, 1)),
   },
 } as const;
 export type Task = keyof typeof tasks;
 
 const tokens = (from: number, count: number, shift: number): Int32Array =>
-  Int32Array.from({ length: count * time }, (_, i) => {
-    const t = (i % time) + shift;
-    return ((from + Math.floor(i / time)) * 5 + t * t + (t >> 1)) % vocab;
+  Int32Array.from({ length: count * sequenceLength }, (_, i) => {
+    const t = (i % sequenceLength) + shift;
+    return ((from + Math.floor(i / sequenceLength)) * 5 + t * t + (t >> 1)) % vocab;
   });
 
 type Net = Module & { forward: (x: Tensor) => Tensor };
 
-function made(task: Task, seed: number, device: DeviceName): Net {
+function makeNet(task: Task, seed: number, device: DeviceName): Net {
   manualSeed(seed);
   return tasks[task].make().to(device) as Net;
 }
@@ -125,14 +128,17 @@ function stepOf(model: DistributedDataParallel<Net>, optimizer: AdamW): (x: Tens
   };
 }
 
-/** Trains the task on `size` ranks' data in this process on the CPU. */
+/** Trains on the CPU in this process, with the batches of all `size` ranks together. Returns parameters and buffers. */
 export function alone(task: Task, size: number): Float32Array {
-  const net = made(task, 0, 'cpu');
+  const net = makeNet(task, 0, 'cpu');
   const optimizer = optimizerOf(net);
   for (let step = 0; step < steps; step++) {
     optimizer.zeroGrad();
     scope(() => {
-      const [x, y] = [tasks[task].input(30 * step, size * share), tasks[task].label(30 * step, size * share)];
+      const [x, y] = [
+        tasks[task].input(samplesApart * step, size * samplesPerRank),
+        tasks[task].label(samplesApart * step, size * samplesPerRank),
+      ];
       crossEntropy(net.forward(x), y).backward();
     });
     optimizer.step();
@@ -140,11 +146,14 @@ export function alone(task: Task, size: number): Float32Array {
   return stateOf(net);
 }
 
-/** Trains the task eagerly, then captured. Returns states and this rank's losses, which it reads in some steps only. */
+/**
+ * Trains the task with an eager step, then anew with a captured one. Returns, for both, parameters and buffers and this
+ * rank's loss of every third step, and what the flight recorder notes of the captured steps.
+ */
 export async function train(rank: number, task: Task, options: Partial<DdpOptions> = {}) {
   const [group, device] = await begin(rank);
   const run = async (isCaptured: boolean) => {
-    const net = made(task, rank, device);
+    const net = makeNet(task, rank, device);
     using model = await ddp(net, { group, bucketBytes: 1024, ...options });
     const optimizer = optimizerOf(net);
     const plain = stepOf(model, optimizer);
@@ -152,18 +161,18 @@ export async function train(rank: number, task: Task, options: Partial<DdpOption
     const losses: number[] = [];
     for (let i = 0; i < steps; i++) {
       scope(() => {
-        const from = 30 * i + rank * share;
+        const from = samplesApart * i + rank * samplesPerRank;
         const loss = step(
-          tasks[task].input(from, share).to(device),
-          tasks[task].label(from, share).to(device),
+          tasks[task].input(from, samplesPerRank).to(device),
+          tasks[task].label(from, samplesPerRank).to(device),
         );
         if (i % 3 === 2) losses.push(loss.item());
       });
-      // Collectives between two runs of the step take their place in the sequence of the group's calls.
+      // An eager collective between two runs must keep its position among the collectives of the step.
       if (i === 4) await assertInSync(net, group);
     }
     const isReplayed = isCaptured && (step as CompiledStep<[Tensor, Tensor], Tensor>).isCaptured;
-    return { state: stateOf(net), losses, isReplayed, statistics: model.statistics()?.step ?? -1 };
+    return { state: stateOf(net), losses, isReplayed, statisticsStep: model.statistics()?.step ?? -1 };
   };
   const eager = await run(false);
   const captured = await run(true);
@@ -173,24 +182,29 @@ export async function train(rank: number, task: Task, options: Partial<DdpOption
   return { eager, captured, runs };
 }
 
-/** Captures a step with collectives of all kinds. Returns the results of its runs, which must equal eager results. */
+/**
+ * Captures a step with an all-reduce, a broadcast, an all-gather and a reduce-scatter. The input of run i is that of
+ * the first run times i + 1. Returns the results of each run divided by i + 1: all runs, eager or captured, must return
+ * the same.
+ */
 export async function verbs(rank: number) {
   const [group, device] = await begin(rank);
   const size = group.size;
   const body = (x: Tensor) => {
     const sum = x.mul(1);
-    group.allReduceSync(shared(sum));
+    group.allReduceSync(bufferOf(sum));
     const largest = x.mul(2);
-    const late = group.allReduce(shared(largest), { op: 'max' }); // no rank waits for it
+    const late = group.allReduce(bufferOf(largest), { op: 'max' }); // not waited for by the stream
     const first = x.mul(3);
-    group.broadcast(shared(first), { root: 1 }).fence();
+    group.broadcast(bufferOf(first), { root: 1 }).fence();
     const all = zeros([size * x.count], { device });
-    group.allGather(shared(x), shared(all)).fence();
+    group.allGather(bufferOf(x), bufferOf(all)).fence();
     const [a, b] = [x.mul(5), x.mul(7)];
-    group.allReduce([shared(a), shared(b)], { op: 'avg' }).fence();
+    group.allReduce([bufferOf(a), bufferOf(b)], { op: 'avg' }).fence();
     const part = zeros([x.count / size], { device });
-    group.reduceScatter(shared(sum), shared(part)).fence();
-    const after = sum.add(first); // runs beside the operation that no rank waits for
+    group.reduceScatter(bufferOf(sum), bufferOf(part)).fence();
+    const after = sum.add(first); // may run at the same time as the all-reduce without a fence
+    // A captured step may return a promise beside its tensors.
     return { sum, largest, first, all, a, b, part, after, late: late.done };
   };
   const step = compile(body);
@@ -198,10 +212,10 @@ export async function verbs(rank: number) {
   for (let i = 0; i < 5; i++) {
     scope(() => {
       const x = ones([4], { device }).mul((rank + 1) * (i + 1));
-      const { late: _, ...made } = step(x);
+      const { late: _, ...tensors } = step(x);
       group.barrierSync();
       seen.push(
-        Object.values(made).flatMap((tensor) => Array.from(tensor.dataSync() as Float32Array, Number)),
+        Object.values(tensors).flatMap((tensor) => Array.from(tensor.dataSync() as Float32Array, Number)),
       );
     });
   }
@@ -209,7 +223,10 @@ export async function verbs(rank: number) {
   return seen.map((values, i) => values.map((value) => value / (i + 1)));
 }
 
-/** Reduces many buffers in one call, eager and then captured. Returns NCCL's groups of calls, and the results. */
+/**
+ * Reduces three buffers with one call, in an eager run and then captured. Returns how many ncclGroupStart() …
+ * ncclGroupEnd() pairs each execution of the body used, and one element of each result.
+ */
 export async function lists(rank: number) {
   const [group, device] = await begin(rank);
   const { batches } = createRequire(import.meta.url)(deviceMemoryAddon) as { batches: () => number };
@@ -218,7 +235,7 @@ export async function lists(rank: number) {
     (x: Tensor) => {
       const list = [1, 10, 100].map((factor) => x.mul(factor));
       const before = batches();
-      group.allReduce(list.map(shared)).fence();
+      group.allReduce(list.map(bufferOf)).fence();
       counts.push(batches() - before);
       return list;
     },
@@ -235,15 +252,18 @@ export async function lists(rank: number) {
   return { counts, seen };
 }
 
-/** Captures collectives of one rank, which leave its memory alone, then one that copies, which fails with `text`. */
+/**
+ * Captures an all-reduce and a broadcast in place in a group of one rank, where they have nothing to do. Then captures
+ * an all-gather, which would have to copy. Returns its error as `text`.
+ */
 export async function single(rank: number) {
   const [group, device] = await begin(rank, 'auto');
   const step = compile(
     (x: Tensor) => {
-      const made = x.mul(2);
-      group.allReduceSync([shared(x), shared(made)], { op: 'avg' });
-      group.broadcast(shared(made)).fence();
-      return made.add(1);
+      const doubled = x.mul(2);
+      group.allReduceSync([bufferOf(x), bufferOf(doubled)], { op: 'avg' });
+      group.broadcast(bufferOf(doubled)).fence();
+      return doubled.add(1);
     },
     { device, warmUps: 1 },
   );
@@ -255,12 +275,12 @@ export async function single(rank: number) {
   const copying = compile(
     () => {
       const [part, whole] = [ones([2], { device }), zeros([2], { device })];
-      group.allGather(shared(part), shared(whole)).fence();
+      group.allGather(bufferOf(part), bufferOf(whole)).fence();
     },
     { device, warmUps: 1 },
   );
   copying();
-  const text = await told(group, copying);
+  const text = await errorTextOf(group, copying);
   return {
     backend: group.backend,
     seen,
@@ -270,7 +290,7 @@ export async function single(rank: number) {
 }
 
 /** Runs `run` and returns its error as text, or 'nothing'. Closes the group. */
-async function told(group: Group, run: () => unknown): Promise<string> {
+async function errorTextOf(group: Group, run: () => unknown): Promise<string> {
   try {
     await run();
     return 'nothing';
@@ -282,40 +302,49 @@ async function told(group: Group, run: () => unknown): Promise<string> {
   }
 }
 
-/** Returns a step that reduces 20 elements. In its second call, which is captured, rank 1 does as `when` says. */
-function reducing(group: Group, device: DeviceName, when: 'same' | 'longer' | 'twice' = 'same') {
-  const isOdd = group.rank === 1;
+/**
+ * Returns a function that all-reduces 20 elements, and its compiled step. From the second execution on (the first that
+ * is captured), rank 1 does as `rank1` says: reduces 24 elements ('longer'), or reduces twice.
+ */
+function reducing(group: Group, device: DeviceName, rank1: 'same' | 'longer' | 'twice' = 'same') {
   const short = ones([20], { device });
   const long = ones([24], { device });
   let calls = 0;
   const body = () => {
-    const isOther = isOdd && calls++ > 0;
-    group.allReduce(shared(isOther && when === 'longer' ? long : short), { op: 'avg' }).fence();
-    if (isOther && when === 'twice') group.allReduce(shared(short), { op: 'avg' }).fence();
+    const deviates = group.rank === 1 && calls++ > 0;
+    group.allReduce(bufferOf(deviates && rank1 === 'longer' ? long : short), { op: 'avg' }).fence();
+    if (deviates && rank1 === 'twice') group.allReduce(bufferOf(short), { op: 'avg' }).fence();
   };
   return { body, step: compile(body, { device, warmUps: 1 }) };
 }
 
-/** Lets rank 1 capture or run something else. Both ranks go on until they get an error, or to the end if they agree. */
+/**
+ * Lets rank 1 capture or run other steps than rank 0, as `how` says. Both ranks go on until they get an error; with
+ * 'same' they run all steps.
+ */
 export async function disagree(rank: number, how: 'same' | 'longer' | 'twice' | 'eager' | 'other step') {
   const [group, device] = await begin(rank);
-  const isOther = rank === 1 && (how === 'eager' || how === 'other step');
-  const { body, step } = reducing(group, device, isOther ? 'same' : (how as 'same'));
+  const runsOther = rank === 1 && (how === 'eager' || how === 'other step');
+  const { body, step } = reducing(group, device, how === 'eager' || how === 'other step' ? 'same' : how);
   const { step: second } = reducing(group, device);
-  return told(group, async () => {
+  return errorTextOf(group, async () => {
     for (let i = 0; i < 3; i++) {
       step();
       second();
     }
-    if (isOther) (how === 'eager' ? body : second)();
+    if (runsOther) (how === 'eager' ? body : second)();
     else step();
     for (let i = 0; i < 100; i++) step();
     await group.barrier();
   });
 }
 
-/** Runs steps while rank 1 pauses for 15 s. Returns the error that a rank gets, and after how long it gets it. */
-export async function lateRank(rank: number, port: number, timeoutMs: number, isAwaited: boolean) {
+/**
+ * Lets rank 1 pause for 15 s. Then both ranks run steps until one fails: rank 0 at once, rank 1 after its pause.
+ * Returns this rank's error, the time from its first such step until its group is closed, and a sum that it reads after
+ * that.
+ */
+export async function lateRank(rank: number, port: number, timeoutMs: number, yieldsToEventLoop: boolean) {
   const [group, device] = await begin(rank, 'nccl', timeoutMs);
   const { step } = reducing(group, device);
   const sum = ones([3], { device });
@@ -325,10 +354,10 @@ export async function lateRank(rank: number, port: number, timeoutMs: number, is
   await control.add('ready', 1);
   if (rank === 1) await new Promise((resolve) => setTimeout(resolve, 15_000));
   const beganAtMs = Date.now();
-  const text = await told(group, async () => {
+  const text = await errorTextOf(group, async () => {
     for (;;) {
       step();
-      if (isAwaited) await new Promise((resolve) => setTimeout(resolve, 1));
+      if (yieldsToEventLoop) await new Promise((resolve) => setTimeout(resolve, 1));
       else sum.add(1).sum().item(); // blocks until the device has run the step
     }
   });
@@ -337,7 +366,10 @@ export async function lateRank(rank: number, port: number, timeoutMs: number, is
   return { text, tookMs: endedAtMs - beganAtMs, endedAtMs, sum: sum.sum().item() };
 }
 
-/** Captures steps that cannot be captured. Returns the error of each by name. */
+/**
+ * Captures steps that compile() must refuse, and two that it accepts: 'works', and 'closed', whose group is closed
+ * before the last run. Returns the error of each by its name, 'nothing' where there was none.
+ */
 export async function refused(rank: number) {
   const answers: Record<string, string> = {};
   const attempt = async (
@@ -346,13 +378,14 @@ export async function refused(rank: number) {
     backend = 'nccl',
   ): Promise<void> => {
     const [group, device] = await begin(rank, backend);
-    answers[name] = await told(group, () => run(group, device));
+    answers[name] = await errorTextOf(group, () => run(group, device));
   };
   const capturedWith = (name: string, body: (group: Group, device: DeviceName) => void, backend = 'nccl') =>
     attempt(
       name,
       (group, device) => {
         let calls = 0;
+        // The warm-up does nothing, so that `body` runs only while the step is captured.
         const step = compile(() => void (calls++ > 0 && body(group, device)), { device, warmUps: 1 });
         step();
         step();
@@ -363,22 +396,22 @@ export async function refused(rank: number) {
   await capturedWith('barrier', (group) => group.barrier().fence());
   await capturedWith('object', (group) => group.broadcastObject({ a: 1 }).fence());
   await capturedWith('message', (group, device) =>
-    group.send(shared(ones([4], { device })), (rank + 1) % 2).fence(),
+    group.send(bufferOf(ones([4], { device })), (rank + 1) % 2).fence(),
   );
   await capturedWith(
     'host backend',
-    (group, device) => group.allReduceSync(shared(ones([4], { device }))),
+    (group, device) => group.allReduceSync(bufferOf(ones([4], { device }))),
     'host',
   );
 
   const trained = (
     name: string,
     options: Partial<DdpOptions>,
-    call: (run: () => void, model: DistributedDataParallel<Net>) => unknown = (run) => run(),
+    call: (run: () => void, model: DistributedDataParallel<Net>, i: number) => unknown = (run) => run(),
     weight?: number,
   ) =>
     attempt(name, async (group, device) => {
-      const net = made('mlp', 0, device);
+      const net = makeNet('mlp', 0, device);
       using model = await ddp(net, { group, ...options });
       const optimizer = optimizerOf(net);
       const step = compile((x: Tensor, y: Tensor) => {
@@ -389,19 +422,21 @@ export async function refused(rank: number) {
         optimizer.step();
       });
       const run = () => {
-        const [x, y] = [tasks.mlp.input(rank * share, share), tasks.mlp.label(rank * share, share)];
+        const [x, y] = [
+          tasks.mlp.input(rank * samplesPerRank, samplesPerRank),
+          tasks.mlp.label(rank * samplesPerRank, samplesPerRank),
+        ];
         scope(() => step(x.to(device), y.to(device)));
       };
-      for (let i = 0; i < 4; i++) await call(run, model);
+      for (let i = 0; i < 4; i++) await call(run, model, i);
     });
   await trained('skip', { unused: 'skip' });
   await trained('hook', { hook: wireHook('bfloat16') });
   await trained('weights', {}, undefined, 2);
   await trained('join', {}, (run, model) => model.join(run));
-  let calls = 0;
-  await trained('noSync', {}, (run, model) => (calls++ === 3 ? model.noSync(run) : run()));
-  await trained('closed model', {}, (run, model) => {
-    if (calls++ === 7) model.close();
+  await trained('noSync', {}, (run, model, i) => (i === 3 ? model.noSync(run) : run()));
+  await trained('closed model', {}, (run, model, i) => {
+    if (i === 3) model.close();
     run();
   });
   await trained('works', { unused: 'zero', rebuild: true, staticGraph: true });
@@ -414,7 +449,7 @@ export async function refused(rank: number) {
   return answers;
 }
 
-/** Leaves the process with a captured step and an open group. */
+/** Returns without closing the group, so that the process exits while a captured step and the group exist. */
 export async function leave(rank: number): Promise<number> {
   const [group, device] = await begin(rank);
   const { step } = reducing(group, device);

@@ -6,9 +6,9 @@ import { networkInterfaces } from 'node:os';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { canMakeNamespaces, type Hosts, makeHosts } from '../../src/index.ts';
+import { type Hosts, makeHosts, whyNoNamespaces } from '../../src/index.ts';
 
-const reason = canMakeNamespaces();
+const reason = whyNoNamespaces();
 const node = (script: string) => [process.execPath, '-e', script];
 
 function namespaces(): string[] {

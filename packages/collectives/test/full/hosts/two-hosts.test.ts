@@ -7,14 +7,14 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
-import { canMakeNamespaces, type Host, type Hosts, makeHosts } from '@ringwise/testing';
+import { type Host, type Hosts, makeHosts, whyNoNamespaces } from '@ringwise/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { callNames } from '../../support/calls.ts';
 import { allReduceByInt8 } from '../../support/int8-reference.ts';
 
 const program = fileURLToPath(new URL('../../support/two-hosts-ranks.ts', import.meta.url));
 const typescript = createRequire(import.meta.url).resolve('tsx');
-const reason = canMakeNamespaces();
+const reason = whyNoNamespaces();
 
 interface Failed {
   readonly code: string;

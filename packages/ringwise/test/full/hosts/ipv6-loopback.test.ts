@@ -3,13 +3,13 @@ import { execFileSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { text } from 'node:stream/consumers';
 import { fileURLToPath } from 'node:url';
-import { canMakeNamespaces, type Hosts, makeHosts } from '@ringwise/testing';
+import { type Hosts, makeHosts, whyNoNamespaces } from '@ringwise/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 
 const command = fileURLToPath(new URL('../../../bin/ringwise.js', import.meta.url));
 const program = fileURLToPath(new URL('../../fixtures/hosts/sum-of-ranks.ts', import.meta.url));
 const typescript = createRequire(import.meta.url).resolve('tsx');
-const reason = canMakeNamespaces();
+const reason = whyNoNamespaces();
 
 describe.skipIf(reason !== null)(
   `a host without IPv4${reason === null ? '' : ` (skipped: ${reason})`}`,

@@ -8,13 +8,13 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { loadSafetensors } from '@ringwise/tensor/safetensors';
-import { canMakeNamespaces, type Hosts, makeHosts } from '@ringwise/testing';
+import { type Hosts, makeHosts, whyNoNamespaces } from '@ringwise/testing';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 
 const command = fileURLToPath(new URL('../../../bin/ringwise.js', import.meta.url));
 const elastic = fileURLToPath(new URL('../../../../../examples/elastic.ts', import.meta.url));
 const mnist = fileURLToPath(new URL('../../fixtures/hosts/mnist-rank.ts', import.meta.url));
-const reason = canMakeNamespaces();
+const reason = whyNoNamespaces();
 
 interface Launcher {
   readonly child: ChildProcess;

@@ -80,7 +80,7 @@ export class SafetensorsFile {
     if (entry) return entry;
     throw badSafetensors(
       this.path,
-      `has no tensor ${quoted(String(name))}; there are ${this.#entries.size} others`,
+      `has no tensor ${quoted(String(name))}; the file has ${this.#entries.size} others`,
     );
   }
 
@@ -127,7 +127,7 @@ export class SafetensorsFile {
       const shape = `[${entry.shape.join(', ')}]`;
       throw badSafetensors(
         this.path,
-        `indices ${String(start)} to ${String(end)} do not lie in tensor ${quoted(name)} of shape ${shape}`,
+        `rows ${String(start)} to ${String(end)} (end excluded) are not a range of tensor ${quoted(name)} of shape ${shape}`,
       );
     }
     const rowBytes = countOf(rest) * storedTypes[entry.type].bytes;

@@ -1,21 +1,22 @@
-// Options of the losses of classes.
+// Options of the classification losses: nllLoss and crossEntropy.
 import { integer, tensorOrNull } from '../../checks/value-checks.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { type LossOptions, lossChecks } from '../reduce/reduction.ts';
 
 export interface ClassLossOptions extends LossOptions {
   /**
-   * Weights of the classes [classes]. With 'mean', the sum of losses is divided by the sum of the weights of the
-   * labels. Default 1.
+   * One weight for each class, of shape [classes]; the loss of an element is multiplied by the weight of its label.
+   * With reduction 'mean', the sum of the losses is divided by the sum of these weights. By default all weights are 1.
    */
   readonly weight?: Tensor;
-  /** Rows with this label are left out. Default −100. */
+  /** Elements with this label have loss and gradient 0, and 'mean' does not count them. Default −100. */
   readonly ignoreIndex?: number;
 }
 
 export interface CrossEntropyOptions extends ClassLossOptions {
-  /** The share of each label that is spread evenly over all classes. Default 0. */
+  /** The fraction of each label's probability that is spread evenly over all classes, 0 to 1. Default 0. */
   readonly labelSmoothing?: number;
 }
 
+/** Checks the options that both losses have. */
 export const classLossChecks = { ...lossChecks, weight: tensorOrNull, ignoreIndex: integer };

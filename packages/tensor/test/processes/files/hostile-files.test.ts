@@ -328,9 +328,9 @@ describe('arguments of a newcomer', () => {
     expect(await problem(() => file.read(undefined as never))).toContain('has no tensor "undefined"');
     expect(await problem(() => file.read(Symbol('a') as never))).toContain('has no tensor "Symbol(a)"');
     expect(await problem(() => file.readSlice('a', Symbol('a') as never, 1))).toContain(
-      'do not lie in tensor "a"',
+      'are not a range of tensor "a"',
     );
-    expect(await problem(() => file.readSlice('a', 0.5, 1))).toContain('do not lie in tensor "a"');
+    expect(await problem(() => file.readSlice('a', 0.5, 1))).toContain('are not a range of tensor "a"');
     await expect(file.read('a', { device: 5 as never })).rejects.toMatchObject({ name: 'TensorError' });
     await file.close();
     const closed = await file.read('a').catch((reason: unknown) => reason);

@@ -22,12 +22,13 @@ const at = (name: string): string => join(folder, name);
 const tensors = (): Record<string, Tensor> => ({
   a: arange(12).reshape([4, 3]),
   b: arange(5).to('int64'),
+  // In brackets, the name is an ordinary property and sets no prototype.
   ['__proto__']: ones([2]).to('bfloat16'),
   scalar: ones([]),
 });
 
 describe('openSafetensors', () => {
-  test('tells what there is, and reads one tensor or some of its rows', async () => {
+  test('lists metadata and tensors, and reads one tensor or a range of its rows', async () => {
     await saveSafetensors(at('m.safetensors'), tensors(), { step: '7' });
     const file = await openSafetensors(at('m.safetensors'));
     expect(file.metadata).toEqual({ step: '7' });
@@ -47,10 +48,10 @@ describe('openSafetensors', () => {
     await file.close();
   });
 
-  test('reads a part of a file whose rest is gone', async () => {
+  test('reads a tensor that lies before the end of a truncated file', async () => {
     await saveSafetensors(at('m.safetensors'), { a: arange(1000), b: arange(1000) });
     const file = await openSafetensors(at('m.safetensors'));
-    truncateSync(at('m.safetensors'), readFileSync(at('m.safetensors')).length - 4000);
+    truncateSync(at('m.safetensors'), readFileSync(at('m.safetensors')).length - 4000); // all of b
     expect((await file.readSlice('a', 998, 1000)).toArray()).toEqual([998, 999]);
     const { tensors: count } = memory();
     await expect(file.read('b')).rejects.toMatchObject({ code: 'ERR_TENSOR_SAFETENSORS' });
@@ -58,27 +59,28 @@ describe('openSafetensors', () => {
     await file.close();
   });
 
-  test('refuses rows and names that are not there', async () => {
+  test('refuses ranges of rows that are none, and unknown names', async () => {
     await saveSafetensors(at('m.safetensors'), tensors());
     const file = await openSafetensors(at('m.safetensors'));
     for (const [start, end] of [
-      [-1, 2],
-      [3, 5],
-      [2, 1],
-      [0.5, 1],
-    ] as const) // outside, turned, between
+      [-1, 2], // before the first row
+      [3, 5], // past the last row
+      [2, 1], // the end before the start
+      [0.5, 1], // not an integer
+    ] as const)
       await expect(file.readSlice('a', start, end)).rejects.toThrow(
-        `indices ${start} to ${end} do not lie in tensor "a" of shape [4, 3]`,
+        `rows ${start} to ${end} (end excluded) are not a range of tensor "a" of shape [4, 3]`,
       );
     await expect(file.readSlice('scalar', 0, 0)).rejects.toMatchObject({ code: 'ERR_TENSOR_SAFETENSORS' });
-    await expect(file.read('c')).rejects.toThrow('has no tensor "c"; there are 4 others');
+    await expect(file.read('c')).rejects.toThrow('has no tensor "c"; the file has 4 others');
     await file.close();
     await expect(openSafetensors(folder)).rejects.toMatchObject({ code: 'ERR_TENSOR_SAFETENSORS' });
   });
 });
 
 describe('sharded checkpoints', () => {
-  test('come back whole and in part; files hold no more than they may', async () => {
+  test('load fully and partly; a file exceeds maxShardBytes only if it holds a single larger tensor', async () => {
+    // Bytes of the tensors: 48 (more than fit, so alone), 40 + 4, 4.
     const want = tensors();
     const index = await saveShardedSafetensors(at('model'), want, { maxShardBytes: 45 });
     expect(readdirSync(at('model')).sort()).toEqual([
@@ -94,6 +96,7 @@ describe('sharded checkpoints', () => {
     const got = await loadShardedSafetensors(index);
     expect(Object.keys(got).length).toBe(4);
     for (const [name, tensor] of Object.entries(want)) {
+      // `got[name]` would return the prototype for '__proto__'.
       const back = Object.getOwnPropertyDescriptor(got, name)!.value as Tensor;
       expect([back.dtype, back.toArray()]).toEqual([tensor.dtype, tensor.toArray()]);
     }
@@ -105,20 +108,24 @@ describe('sharded checkpoints', () => {
     expect(memory().tensors).toBe(count);
   });
 
-  test('without tensors there is one empty file', async () => {
+  test('saving no tensors writes one file without tensors', async () => {
     const index = await saveShardedSafetensors(at('empty'), {});
     expect(await loadShardedSafetensors(index)).toEqual({});
     expect(await loadSafetensors(at('empty/model-00001-of-00001.safetensors'))).toEqual({});
   });
 
   test.each([
-    ['no JSON', '{', 'could not be read'],
-    ['no map', '{"weight_map": 3}', 'has no object weight_map'],
-    ['null', 'null', 'has no object weight_map'],
-    ['a path outside', '{"weight_map": {"a": "../x.safetensors"}}', 'expected a file beside the index'],
-    ['a parent', '{"weight_map": {"a": ".."}}', 'expected a file beside the index'],
-    ['no name', '{"weight_map": {"a": 1}}', 'expected a file beside the index'],
-  ])('an index with %s is a sentence', async (_, text, problem) => {
+    ['malformed JSON', '{', 'could not be read'],
+    ['a weight_map that is no object', '{"weight_map": 3}', 'has no object weight_map'],
+    ['null in place of an object', 'null', 'has no object weight_map'],
+    [
+      'a path outside the folder',
+      '{"weight_map": {"a": "../x.safetensors"}}',
+      'expected a file beside the index',
+    ],
+    ['the parent folder as a file name', '{"weight_map": {"a": ".."}}', 'expected a file beside the index'],
+    ['a number as a file name', '{"weight_map": {"a": 1}}', 'expected a file beside the index'],
+  ])('an index is refused with a sentence: %s', async (_, text, problem) => {
     writeFileSync(at('i.json'), text);
     await expect(loadShardedSafetensors(at('i.json'))).rejects.toMatchObject({
       code: 'ERR_TENSOR_SAFETENSORS',
@@ -129,7 +136,7 @@ describe('sharded checkpoints', () => {
 
 const python = process.env.RINGWISE_PYTHON || 'python3';
 const hasLibrary = spawnSync(python, ['-c', 'import safetensors.numpy']).status === 0;
-test.skipIf(!hasLibrary)('files are those of the Python library', async () => {
+test.skipIf(!hasLibrary)('the Python library reads our files and we read its files', async () => {
   await saveSafetensors(at('m.safetensors'), { a: arange(6).reshape([2, 3]) });
   const program = `
 from safetensors.numpy import load_file, save_file
@@ -139,5 +146,5 @@ save_file({'b': a['a'] + 1}, 'n.safetensors')`;
   expect((await loadSafetensors(at('n.safetensors'))).b!.toArray()).toEqual([
     [1, 2, 3],
     [4, 5, 6],
-  ]); // plus 1
+  ]); // Python added 1
 });

@@ -1,5 +1,6 @@
-// Reads the table "Differences from PyTorch" of docs/tensor.md: op, case, PyTorch, here, why. A difference is accepted
-// if a row names its op, its kind, and only words that hold for the case.
+// Reads the table "Differences from PyTorch" of docs/tensor.md, whose columns are op, case, PyTorch, here and why. The
+// second column has the form `word, word: kind` or `kind`. A difference is accepted if a row names its op and its kind,
+// and all words of that row hold for the case.
 import { readFileSync } from 'node:fs';
 import { holds } from '../../../src/core/dtype.ts';
 import type { Case, Input, Step } from './case.ts';
@@ -12,8 +13,8 @@ export interface Row {
   readonly kind: Kind;
 }
 
-/** Returns the shape that the case sees through the views of an input. */
-function seen({ shape, views }: Input): number[] {
+/** Returns the shape of an input after its views, which are applied in order. */
+function viewedShape({ shape, views }: Input): number[] {
   let own = [...shape];
   for (const [name, ...args] of views) {
     if (name === 'expand') own = [...(args[0] as number[])];
@@ -42,19 +43,22 @@ const calls =
   (wanted: (step: Step) => boolean) =>
   ({ steps }: Case): boolean =>
     steps.some(wanted);
-const whole: readonly string[] = ['int32', 'int64', 'uint8'];
+const integerTypes: readonly string[] = ['int32', 'int64', 'uint8'];
 const ofType = (...types: readonly string[]) => has(({ dtype }) => types.includes(dtype));
 
-/** The words that the second column may have, beside dtypes and tags. Each tells whether it holds for a case. */
+/**
+ * The words that the second column may have besides tags, each with a predicate that tells whether it holds for a case.
+ */
 const words: Readonly<Record<string, (one: Case) => boolean>> = {
-  integers: ofType(...whole),
+  integers: ofType(...integerTypes),
   halves: ofType('float16', 'bfloat16'),
   'mixed dtypes': ({ inputs }) => new Set(inputs.map(({ dtype }) => dtype)).size > 1,
-  empty: has((input) => seen(input).includes(0)),
-  '0-dim': has((input) => seen(input).length === 0),
+  empty: has((input) => viewedShape(input).includes(0)),
+  '0-dim': has((input) => viewedShape(input).length === 0),
   'NaN input': hasValue('nan'),
   'infinite input': hasValue('inf', '-inf'),
   'number that does not fit': hasMisfit,
+  // A call with an empty list of dimensions.
   'no dims': calls(({ args }) => args.some((arg) => Array.isArray(arg) && arg.length === 0)),
   ...Object.fromEntries(
     ['float32', 'float64', 'float16', 'bfloat16', 'int32', 'int64', 'uint8', 'bool'].map((dtype) => [
@@ -65,43 +69,46 @@ const words: Readonly<Record<string, (one: Case) => boolean>> = {
 };
 
 /**
- * Tells whether an integer argument (a number or a tensor without dimensions) is out of the range of the dtype of an
- * integer tensor.
+ * Tells whether some integer argument (a number, or an integer input without dimensions) does not fit in the dtype of
+ * some integer input. Dimensions count as numbers, too.
  */
 function hasMisfit({ inputs, steps }: Case): boolean {
-  const integers = inputs.filter(({ dtype }) => whole.includes(dtype));
+  const integers = inputs.filter(({ dtype }) => integerTypes.includes(dtype));
   const numbers = steps.flatMap(({ args }) => args.filter((arg) => Number.isInteger(arg))) as number[];
   if (integers.some(({ dtype }) => numbers.some((number) => !holds(dtype, number)))) return true;
   return integers.some(
     (input) =>
-      seen(input).length === 0 &&
+      viewedShape(input).length === 0 &&
       integers.some(({ dtype }) => input.values.some((value) => !holds(dtype, BigInt(value)))),
   );
 }
 
 const isKind = (text: string): text is Kind => (kinds as readonly string[]).includes(text);
 
+/** Parses a line of the table. Throws if it has no op, an unknown kind or an unknown word. */
 function rowOf(line: string, tags: ReadonlySet<string>): Row {
-  const [ops = '', found = ''] = line
+  const [ops = '', second = ''] = line
     .split('|')
     .slice(1)
     .map((cell) => cell.trim());
-  const colon = found.lastIndexOf(':');
-  const kind = found.slice(colon + 1).trim();
-  const named =
+  const colon = second.lastIndexOf(':');
+  const kind = second.slice(colon + 1).trim();
+  const wordsOfRow =
     colon < 0
       ? []
-      : found
+      : second
           .slice(0, colon)
           .split(',')
           .map((word) => word.trim());
-  const own = [...ops.matchAll(/`([^`]+)`/g)].map(([, op]) => op!);
-  if (own.length === 0) throw new Error(`docs/tensor.md: no op in backticks in "${line}"`);
+  const opNames = [...ops.matchAll(/`([^`]+)`/g)].map(([, op]) => op!);
+  if (opNames.length === 0) throw new Error(`docs/tensor.md: no op in backticks in "${line}"`);
   if (!isKind(kind)) throw new Error(`docs/tensor.md: '${kind}' is none of ${kinds.join(', ')} in "${line}"`);
-  const unknown = named.find((word) => !(word in words) && !tags.has(word));
+  const unknown = wordsOfRow.find((word) => !(word in words) && !tags.has(word));
   if (unknown !== undefined)
-    throw new Error(`docs/tensor.md: no case has the word '${unknown}' in "${line}"`);
-  return { line, ops: own, words: named, kind };
+    throw new Error(
+      `docs/tensor.md: '${unknown}' is neither a known word nor the tag of a case in "${line}"`,
+    );
+  return { line, ops: opNames, words: wordsOfRow, kind };
 }
 
 /** Reads the rows of the table. `tags` are the tags of all cases. */
@@ -114,9 +121,12 @@ export function readTable(tags: ReadonlySet<string>): Row[] {
     .map((line) => rowOf(line, tags));
 }
 
-/** Returns the row that accepts a difference, if any. No row accepts a difference in an expression. */
+/**
+ * Returns the first row that accepts a difference, if any. The name of a case starts with its op and a colon; that of
+ * an expression starts with no op of the table, so its differences are never accepted.
+ */
 export function rowFor(rows: readonly Row[], one: Case, kind: Kind): Row | undefined {
   const op = one.name.split(':')[0]!;
-  const holds = (word: string): boolean => (word in words ? words[word]!(one) : one.tags.includes(word));
-  return rows.find((row) => row.ops.includes(op) && row.kind === kind && row.words.every(holds));
+  const appliesTo = (word: string): boolean => (word in words ? words[word]!(one) : one.tags.includes(word));
+  return rows.find((row) => row.ops.includes(op) && row.kind === kind && row.words.every(appliesTo));
 }

@@ -1,4 +1,5 @@
-// Cases of losses, as functions and as modules of nn.
+// Cases of losses and of cosine similarity, as functions and as modules of nn. A few draw invalid arguments, for which
+// both libraries must throw.
 import type { Arg, Ref } from '../case.ts';
 import { allTypes, type Draft, floats, nothing, type TensorSpec } from '../draft.ts';
 import type { Domain } from '../values.ts';
@@ -7,21 +8,22 @@ import type { Makers } from './index.ts';
 type Options = Record<string, Arg>;
 
 /** The arguments of a loss: two tensors or three, then options. */
-type Drawn = readonly [args: readonly Ref[], options: Options];
+type DrawnArguments = readonly [args: readonly Ref[], options: Options];
 
-const given = (options: Options): Arg => (Object.keys(options).length > 0 ? options : nothing);
+const optionsOrNothing = (options: Options): Arg => (Object.keys(options).length > 0 ? options : nothing);
 
 function reduction(d: Draft, others: readonly string[] = []): Options {
   const way = d.draws.pick(['', 'mean', 'sum', 'none', ...others]);
   return way === '' ? {} : { reduction: d.draws.chance(0.02) ? 'max' : way };
 }
 
-/** Draws two shapes, which are equal in most cases. */
+/** Draws two shapes: in most cases equal, else the second broadcasts to the first. */
 function shapes(d: Draft, least = 0): [number[], number[]] {
   const shape = d.shape(least, 3);
   return [shape, d.draws.chance(0.85) ? shape : d.narrower(shape)];
 }
 
+/** Draws two tensors, in most cases of one dtype and shape. Also returns the shape of the first. */
 function pairOf(d: Draft, first: Domain, second: Domain, least = 0): [Ref, Ref, number[]] {
   const dtype = d.floatType();
   const other = d.beside(dtype, allTypes);
@@ -31,28 +33,30 @@ function pairOf(d: Draft, first: Domain, second: Domain, least = 0): [Ref, Ref, 
 
 const distance =
   (option: string) =>
-  (d: Draft): Drawn => {
+  (d: Draft): DrawnArguments => {
     const [a, b] = pairOf(d, 'any', d.draws.pick(['coarse', 'any'] as const));
     const own = option !== '' && d.draws.chance(0.6) ? { [option]: d.draws.pick([0.5, 1, 2, 0, -1]) } : {};
     return [[a, b], { ...reduction(d), ...own }];
   };
 
 function weightFor(d: Draft, shape: readonly number[], spec: TensorSpec = {}): Ref {
-  const own = d.tensor(shape, { domain: 'positive', grad: d.draws.chance(0.15), ...spec });
+  const weight = d.tensor(shape, { domain: 'positive', grad: d.draws.chance(0.15), ...spec });
+  // The last input is the weight.
   if (d.inputs.at(-1)!.grad) d.tags.add('gradient of a weight');
-  return own;
+  return weight;
 }
 
-function bce(d: Draft): Drawn {
-  const isRight = d.draws.chance(0.9);
-  const [p, y, shape] = pairOf(d, isRight ? 'share' : 'coarse', 'share');
+function bce(d: Draft): DrawnArguments {
+  // bce() refuses values outside 0 … 1.
+  const isInRange = d.draws.chance(0.9);
+  const [p, y, shape] = pairOf(d, isInRange ? 'share' : 'coarse', 'share');
   return [
     [p, y],
     { ...reduction(d), ...(d.draws.chance(0.3) ? { weight: weightFor(d, d.narrower(shape)) } : {}) },
   ];
 }
 
-function bceWithLogits(d: Draft): Drawn {
+function bceWithLogits(d: Draft): DrawnArguments {
   const [x, y, shape] = pairOf(d, 'any', 'share');
   const weight = d.draws.chance(0.3) ? { weight: weightFor(d, d.narrower(shape)) } : {};
   return [
@@ -65,27 +69,30 @@ function bceWithLogits(d: Draft): Drawn {
   ];
 }
 
-function klDiv(d: Draft): Drawn {
-  const isLog = d.draws.chance(0.4);
-  const [p, y] = pairOf(d, 'finite', isLog ? 'finite' : 'share');
-  return [[p, y], { ...reduction(d, ['batchmean']), ...(isLog ? { logTarget: true } : {}) }];
+function klDiv(d: Draft): DrawnArguments {
+  const isLogTarget = d.draws.chance(0.4);
+  const [p, y] = pairOf(d, 'finite', isLogTarget ? 'finite' : 'share');
+  return [[p, y], { ...reduction(d, ['batchmean']), ...(isLogTarget ? { logTarget: true } : {}) }];
 }
 
-/** Makes cases with scores [rows, classes, …] or [classes], and labels or probabilities. */
+/**
+ * Returns a function that draws the arguments of `op`: scores [batch, classes, …] or [classes], with labels or, for
+ * crossEntropy, class probabilities.
+ */
 function classes(op: 'nllLoss' | 'crossEntropy') {
-  return (d: Draft): Drawn => {
+  return (d: Draft): DrawnArguments => {
     const { draws } = d;
     const dtype = d.floatType();
     const labelType = d.beside('int64', ['int32', 'uint8', 'float32']);
-    const count = draws.int(1, 4);
-    const isOne = draws.chance(0.1);
+    const classCount = draws.int(1, 4);
+    const isUnbatched = draws.chance(0.1);
     const rest = draws.chance(0.3) ? [d.size()] : [];
-    const lead = isOne ? [] : [d.size()];
-    const shape = isOne ? [count] : [...lead, count, ...rest];
+    const batch = isUnbatched ? [] : [d.size()];
+    const shape = isUnbatched ? [classCount] : [...batch, classCount, ...rest];
     const scores = d.tensor(shape, { dtype });
     const own: Options = reduction(d);
     if (draws.chance(0.3))
-      own.weight = weightFor(d, [count + Number(draws.chance(0.04))], {
+      own.weight = weightFor(d, [classCount + Number(draws.chance(0.04))], {
         dtype: draws.chance(0.85) ? dtype : 'float32',
       });
     if (op === 'crossEntropy' && draws.chance(0.35)) own.labelSmoothing = draws.pick([0, 0.1, 0.5, 1, 1.5]);
@@ -94,11 +101,11 @@ function classes(op: 'nllLoss' | 'crossEntropy') {
       const target = draws.chance(0.9) ? dtype : draws.pick(floats);
       return [[scores, d.tensor(shape, { dtype: target, domain: 'share' })], own];
     }
-    const isOdd = draws.chance(0.04);
-    if (isOne && rest[0] === 1 && !isOdd) d.tags.add('label of shape [1]');
-    const labels = d.tensor([...(isOne ? [] : lead), ...rest, ...(isOdd ? [2] : [])], {
+    const hasExtraDim = draws.chance(0.04);
+    if (isUnbatched && rest[0] === 1 && !hasExtraDim) d.tags.add('label of shape [1]');
+    const labels = d.tensor([...batch, ...rest, ...(hasExtraDim ? [2] : [])], {
       dtype: labelType,
-      domain: draws.chance(0.05) ? [-1, count] : [0, count - 1],
+      domain: draws.chance(0.05) ? [-1, classCount] : [0, classCount - 1],
     });
     return [[scores, labels], own];
   };
@@ -120,7 +127,7 @@ function cosineSimilarity(d: Draft): void {
   );
 }
 
-function cosineEmbedding(d: Draft): Drawn {
+function cosineEmbedding(d: Draft): DrawnArguments {
   const { draws } = d;
   const dtype = d.floatType();
   const [rows, width] = [d.size(), d.size()];
@@ -138,8 +145,15 @@ function cosineEmbedding(d: Draft): Drawn {
   ];
 }
 
-const drawn: Readonly<
-  Record<string, readonly [module: string, draw: (d: Draft) => Drawn, count?: number, isUnsteady?: boolean]>
+/**
+ * For each loss: its module, the function that draws its arguments, the number of cases, and whether rounding is
+ * amplified.
+ */
+const lossTable: Readonly<
+  Record<
+    string,
+    readonly [module: string, draw: (d: Draft) => DrawnArguments, count?: number, isUnsteady?: boolean]
+  >
 > = {
   mseLoss: ['MSELoss', distance('')],
   l1Loss: ['L1Loss', distance('')],
@@ -154,12 +168,12 @@ const drawn: Readonly<
 };
 
 const functions: Makers = Object.fromEntries(
-  Object.entries(drawn).map(([op, [, draw, count = 10, isUnsteady = false]]) => [
+  Object.entries(lossTable).map(([op, [, draw, count = 10, isUnsteady = false]]) => [
     op,
     {
       draw: (d: Draft) => {
         const [args, options] = draw(d);
-        d.call(op, ...args, given(options));
+        d.call(op, ...args, optionsOrNothing(options));
       },
       count,
       isUnsteady,
@@ -168,12 +182,12 @@ const functions: Makers = Object.fromEntries(
 );
 
 const asModules: Makers = Object.fromEntries(
-  Object.values(drawn).map(([name, draw, , isUnsteady = false]) => [
+  Object.values(lossTable).map(([name, draw, , isUnsteady = false]) => [
     `nn.${name}`,
     {
       draw: (d: Draft) => {
         const [args, options] = draw(d);
-        d.callModule(name, [given(options)], {}, args);
+        d.callModule(name, [optionsOrNothing(options)], {}, args);
       },
       count: 5,
       isUnsteady,

@@ -1,20 +1,22 @@
-// Cases of views: other shapes and parts of the same elements.
+// Cases of views (reshape, narrow, at, …) and of functions that rearrange, join, copy or convert elements (flip, cat,
+// to, …). A few draw invalid arguments, for which both libraries must throw.
 import type { Arg } from '../case.ts';
 import { countOf, type Draft, nothing } from '../draft.ts';
 import type { Makers } from './index.ts';
 
-const any = (d: Draft, shape = d.shape()): { shape: number[]; x: Arg } => ({
+const anyTensor = (d: Draft, shape = d.shape()): { shape: number[]; x: Arg } => ({
   shape,
   x: d.tensor(shape, { dtype: d.anyType() }),
 });
 
-/** Draws sizes with the same product as `shape`; some have a −1, and a few are wrong. */
+/** Draws a list of sizes with the same product as `shape`. Some lists have a −1, and a few are invalid. */
 function otherSizes(d: Draft, shape: readonly number[]): number[] {
   const { draws } = d;
   let left = countOf(shape);
   const sizes: number[] = [];
   if (left === 0) sizes.push(...draws.shuffled(shape));
   else {
+    // Takes out factors in random order; the last size is what remains.
     for (const factor of draws.shuffled([2, 3, 4, 1, 2])) {
       if (left % factor !== 0 || draws.chance(0.3)) continue;
       sizes.push(factor);
@@ -28,13 +30,13 @@ function otherSizes(d: Draft, shape: readonly number[]): number[] {
 }
 
 function squeeze(d: Draft): void {
-  const { shape, x } = any(d);
+  const { shape, x } = anyTensor(d);
   d.call('squeeze', x, d.draws.chance(0.3) ? nothing : d.dim(shape.length));
 }
 
 function expand(d: Draft): void {
   const shape = d.shape(0, 4);
-  const { x } = any(d, d.narrower(shape));
+  const { x } = anyTensor(d, d.narrower(shape));
   d.call(
     'expand',
     x,
@@ -43,7 +45,7 @@ function expand(d: Draft): void {
 }
 
 function narrow(d: Draft): void {
-  const { shape, x } = any(d);
+  const { shape, x } = anyTensor(d);
   const dim = d.dim(shape.length);
   const size = shape.at(dim) ?? 1;
   const start = d.draws.int(0, size);
@@ -52,7 +54,7 @@ function narrow(d: Draft): void {
 }
 
 function select(d: Draft): void {
-  const { shape, x } = any(d);
+  const { shape, x } = anyTensor(d);
   const dim = d.dim(shape.length);
   const size = shape.at(dim) ?? 1;
   d.call('select', x, dim, d.draws.int(-size, size - Number(!d.draws.chance(0.08))));
@@ -60,29 +62,29 @@ function select(d: Draft): void {
 
 function at(d: Draft): void {
   const { draws } = d;
-  const { shape, x } = any(d);
-  const end = (size: number): Arg => draws.pick<Arg>([null, draws.int(-size - 1, size + 1)]);
+  const { shape, x } = anyTensor(d);
+  const bound = (size: number): Arg => draws.pick<Arg>([null, draws.int(-size - 1, size + 1)]);
+  // A list is [start, end?, step?]. One element alone is the start, as in Python's x[2:], not the end, as in slice(2).
   const indices: Arg[] = shape
     .slice(0, draws.int(0, shape.length))
     .map((size) =>
       draws.pick<() => Arg>([
         () => draws.int(-size, size - Number(!draws.chance(0.08))),
         () => ':',
-        () => [end(size)],
-        () => [end(size), end(size)],
-        () => [end(size), end(size), draws.int(1, 3)],
+        () => [bound(size)],
+        () => [bound(size), bound(size)],
+        () => [bound(size), bound(size), draws.int(1, 3)],
       ])(),
     );
   if (draws.chance(0.25)) indices.splice(draws.int(0, indices.length), 0, '...');
   if (draws.chance(0.2)) indices.splice(draws.int(0, indices.length), 0, null);
   if (draws.chance(0.04)) indices.push(0, 0);
-  // In Python, the 2 of x[2:] is the start, that of slice(2) the end. So both sides take [start, end, step].
   d.call('at', x, ...indices);
 }
 
 function split(d: Draft): void {
   const { draws } = d;
-  const { shape, x } = any(d, d.shape(1));
+  const { shape, x } = anyTensor(d, d.shape(1));
   const dim = d.dim(shape.length);
   const size = shape.at(dim) ?? 1;
   const first = draws.int(0, size);
@@ -98,20 +100,20 @@ function split(d: Draft): void {
 
 function roll(d: Draft): void {
   const { draws } = d;
-  const { shape, x } = any(d);
+  const { shape, x } = anyTensor(d);
   if (draws.chance(0.25)) d.call('roll', x, draws.int(-5, 5));
   else if (draws.chance(0.6) || shape.length < 2) d.call('roll', x, draws.int(-5, 5), d.dim(shape.length));
   else d.call('roll', x, [draws.int(-5, 5), draws.int(-5, 5)], [d.dim(shape.length), d.dim(shape.length)]);
 }
 
 function flip(d: Draft): void {
-  const { shape, x } = any(d);
+  const { shape, x } = anyTensor(d);
   const dims = d.dims(shape.length);
-  d.call('flip', x, dims === nothing ? 0 : dims);
+  d.call('flip', x, dims === nothing ? 0 : dims); // flip() has no default
 }
 
 function repeat(d: Draft): void {
-  const { shape, x } = any(d, d.shape(0, 3));
+  const { shape, x } = anyTensor(d, d.shape(0, 3));
   const extra = d.draws.chance(0.3) ? 1 : 0;
   const counts = Array.from({ length: shape.length + extra }, () => d.draws.pick([0, 1, 1, 2, 3]));
   if (d.draws.chance(0.06)) counts.pop();
@@ -119,21 +121,21 @@ function repeat(d: Draft): void {
 }
 
 function unflatten(d: Draft): void {
-  const { shape, x } = any(d, d.shape(1, 3));
+  const { shape, x } = anyTensor(d, d.shape(1, 3));
   const dim = d.dim(shape.length);
   d.call('unflatten', x, dim, otherSizes(d, [shape.at(dim) ?? 1]));
 }
 
-/** Draws tensors that fit side by side along `dim`, often of two dtypes. */
-function beside(d: Draft, op: 'cat' | 'stack'): void {
+/** Calls `op` with up to three tensors, which in most cases fit together; each may have a dtype of its own. */
+function join(d: Draft, op: 'cat' | 'stack'): void {
   const { draws } = d;
   const shape = d.shape(draws.chance(0.06) ? 0 : 1, 3);
   const dim = d.dim(shape.length + Number(op === 'stack'));
   const dtype = d.anyType();
   const list = Array.from({ length: draws.int(draws.chance(0.05) ? 0 : 1, 3) }, () => {
     const own = [...shape];
-    const at = dim < 0 ? dim + shape.length : dim;
-    if (op === 'cat' && at in own) own[at] = d.size();
+    const joined = dim < 0 ? dim + shape.length : dim; // for cat
+    if (op === 'cat' && joined in own) own[joined] = d.size();
     if (own.length > 0 && draws.chance(0.04)) own[draws.int(0, own.length - 1)] = 5;
     return d.tensor(own, { dtype: draws.chance(0.7) ? dtype : d.anyType() });
   });
@@ -142,6 +144,7 @@ function beside(d: Draft, op: 'cat' | 'stack'): void {
 }
 
 function to(d: Draft): void {
+  // NaN and infinities have no value in integer dtypes that is defined.
   const x = d.tensor(d.shape(), { dtype: d.anyType(), domain: 'finite' });
   d.call(
     'to',
@@ -150,38 +153,38 @@ function to(d: Draft): void {
   );
 }
 
-const plain = (op: string) => ({ draw: (d: Draft): void => d.call(op, any(d).x) });
+const plain = (op: string) => ({ draw: (d: Draft): void => d.call(op, anyTensor(d).x) });
 
 export const views: Makers = {
   reshape: {
     draw: (d) => {
-      const { shape, x } = any(d);
+      const { shape, x } = anyTensor(d);
       d.call('reshape', x, otherSizes(d, shape));
     },
   },
   view: {
     draw: (d) => {
-      const { shape, x } = any(d);
+      const { shape, x } = anyTensor(d);
       d.call('view', x, otherSizes(d, shape));
     },
     count: 14,
   },
   flatten: {
     draw: (d) => {
-      const { shape, x } = any(d);
+      const { shape, x } = anyTensor(d);
       d.call('flatten', x, d.dim(shape.length), d.draws.chance(0.7) ? -1 : d.dim(shape.length));
     },
   },
   squeeze: { draw: squeeze },
   unsqueeze: {
     draw: (d) => {
-      const { shape, x } = any(d);
+      const { shape, x } = anyTensor(d);
       d.call('unsqueeze', x, d.dim(shape.length + 1));
     },
   },
   permute: {
     draw: (d) => {
-      const { shape, x } = any(d);
+      const { shape, x } = anyTensor(d);
       const order = d.draws
         .shuffled(shape.map((_, i) => i))
         .map((i) => (d.draws.chance(0.3) ? i - shape.length : i));
@@ -190,11 +193,11 @@ export const views: Makers = {
   },
   transpose: {
     draw: (d) => {
-      const { shape, x } = any(d);
+      const { shape, x } = anyTensor(d);
       d.call('transpose', x, d.dim(shape.length), d.dim(shape.length));
     },
   },
-  t: { draw: (d) => d.call('t', any(d, d.shape(0, d.draws.chance(0.1) ? 3 : 2)).x) },
+  t: { draw: (d) => d.call('t', anyTensor(d, d.shape(0, d.draws.chance(0.1) ? 3 : 2)).x) },
   expand: { draw: expand },
   narrow: { draw: narrow },
   select: { draw: select },
@@ -202,13 +205,13 @@ export const views: Makers = {
   split: { draw: split },
   chunk: {
     draw: (d) => {
-      const { shape, x } = any(d, d.shape(1));
+      const { shape, x } = anyTensor(d, d.shape(1));
       d.call('chunk', x, d.draws.int(d.draws.chance(0.1) ? 0 : 1, 4), d.dim(shape.length));
     },
   },
   unbind: {
     draw: (d) => {
-      const { shape, x } = any(d);
+      const { shape, x } = anyTensor(d);
       d.call('unbind', x, d.dim(shape.length));
     },
   },
@@ -216,8 +219,8 @@ export const views: Makers = {
   flip: { draw: flip },
   roll: { draw: roll },
   repeat: { draw: repeat },
-  cat: { draw: (d) => beside(d, 'cat'), count: 14 },
-  stack: { draw: (d) => beside(d, 'stack') },
+  cat: { draw: (d) => join(d, 'cat'), count: 14 },
+  stack: { draw: (d) => join(d, 'stack') },
   clone: plain('clone'),
   contiguous: plain('contiguous'),
   detach: plain('detach'),
