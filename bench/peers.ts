@@ -16,8 +16,8 @@ npx tsx bench/peers.ts --hosts 2 [options]  two hosts: network namespaces, needs
   --ranks N,M     numbers of ranks (2)
   --min BYTES     smallest and largest size; sizes grow by factors of 4 (4)
   --max BYTES     (268435456)
-  --repeats R     rounds (3); the table has medians over them, of the median call; with --hosts 2 of the mean for
-                  the verbs in which a rank only sends: broadcast, gather
+  --repeats R     rounds (3). Each round gives its median call, and the table the median of the rounds. With --hosts 2
+                  a round of broadcast or gather gives its mean call instead, because some ranks only send
   --seconds S     per size and round (0.2)
   --only A,B      some contenders, such as c,js,openmpi (all that are installed; the others are named)
   --link A,B      with --hosts 2: ${links.join(', ')} (all)
@@ -123,13 +123,14 @@ async function compare(verb: string, ranks: number, contenders: readonly Contend
   return all;
 }
 
-/** Divides the sizes into pieces of some seconds each: small sizes together, medium ones together, large ones alone. */
+/** Divides the sizes into pieces of some seconds each: those up to each bound together, larger ones alone. */
 function pieces(min: number, max: number): { readonly min: number; readonly max: number }[] {
   const bounds = [1 << 10, 64 << 10, 4 << 20];
   const result: { min: number; max: number }[] = [];
   for (let bytes = min; bytes <= max; bytes *= 4) {
     const last = result.at(-1);
-    if (last && bounds.some((bound) => last.min <= bound && bytes <= bound)) last.max = bytes;
+    const bound = bounds.find((each) => bytes <= each);
+    if (last && bound !== undefined && bounds.find((each) => last.min <= each) === bound) last.max = bytes;
     else result.push({ min: bytes, max: bytes });
   }
   return result;

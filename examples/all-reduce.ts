@@ -1,14 +1,15 @@
-// Every rank contributes one number, and all ranks get the sum. Then the ranks print in order, with a barrier between.
+// Every rank contributes one number, and all ranks get the sum. Then the ranks print in turn, with a
+// barrier after each.
 //
 //   npx ringwise run --standalone --nproc-per-node 4 examples/all-reduce.ts
 //
-// Claim: the sum of 1 … n arrives on every rank of n. Without a launcher the program also runs, with n = 1.
+// With n ranks, rank r contributes r + 1, and every rank checks that it got 1 + 2 + … + n. Without a launcher, n is 1.
 import { init } from '@ringwise/collectives';
 
 await using group = await init();
 
 const x = new Float32Array([group.rank + 1]);
-await group.allReduce(x, { op: 'sum' });
+await group.allReduce(x, { op: 'sum' }); // in place
 
 for (let rank = 0; rank < group.size; rank++) {
   if (rank === group.rank) console.log(`rank ${rank} of ${group.size} has ${x[0]}`);

@@ -3,8 +3,8 @@
 
 /**
  * Returns the circles of a graph, given as a map from each file to the files that it imports. A circle is a
- * list of files in which each file imports the next, and the last imports the first. For a set of files that
- * import each other, returns one circle: the shortest through the set's first file.
+ * list of files in which each file imports the next, and the last imports the first. Does not return all circles:
+ * for each file, in the order of the map, that no earlier circle contains, the shortest circle through it.
  */
 export function circlesIn(imports) {
   const circles = [];
@@ -22,10 +22,10 @@ export function circlesIn(imports) {
 /** Returns the shortest circle through a file, found by breadth-first search; null if there is none. */
 function shortestCircle(imports, start) {
   const before = new Map();
-  let edge = [start];
-  while (edge.length > 0) {
+  let frontier = [start];
+  while (frontier.length > 0) {
     const next = [];
-    for (const file of edge) {
+    for (const file of frontier) {
       for (const target of imports.get(file) ?? []) {
         if (target === start) return wayTo(file, before);
         if (before.has(target)) continue;
@@ -33,7 +33,7 @@ function shortestCircle(imports, start) {
         next.push(target);
       }
     }
-    edge = next;
+    frontier = next;
   }
   return null;
 }

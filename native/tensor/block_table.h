@@ -37,12 +37,13 @@ class BlockTable {
   size_t bytes() const { return bytes_; }
 
  private:
-  // The upper bits of a handle count how often its slot was used, so that a stale handle is noticed.
+  // A handle is the generation of its slot above the slot's index. A new generation begins whenever the slot is used
+  // again, so a stale handle is noticed until its slot has been used 2,047 more times.
   static constexpr int kSlotBits = 20;
   static constexpr uint32_t kSlotMask = (1u << kSlotBits) - 1;
   struct Slot {
     int32_t handle = 0;  // 0 while free, which no block has
-    uint32_t uses = 0;
+    uint32_t generation = 0;
     Block block;
   };
   std::vector<Slot> slots_;

@@ -3,9 +3,9 @@
 // and #run take a call through its files: state.ts refuses it if the group was closed or has failed, its verb
 // (verbs/) turns the arguments into operations, which admission.ts admits, and runner.ts runs them.
 //
-// An argument error is reported before anything is sent, so it does not harm the group: the Sync form throws
-// it, the plain form returns a Work that rejects with it. Every other error makes all later calls on the
-// group fail.
+// An error that is found before anything is sent (a wrong argument, a form that the backend does not have) does not
+// harm the group: the Sync form throws it, the plain form returns a Work that rejects with it. An error of an operation
+// that has started makes all later calls on the group fail. If a subgroup cannot be made, the group itself goes on.
 
 import type { Backend, Supports } from '../backend.ts';
 import type { NarrowFloat } from '../backends/arithmetic/narrow-floats.ts';
@@ -297,7 +297,8 @@ export class Group {
     this.#run('monitoredBarrier', (group) => monitoredBarrier(group, options));
   }
 
-  // The object forms accept any value that structured clone accepts, up to 1 GiB. Every rank gets a copy.
+  // The object forms accept any value that structured clone accepts, up to 1 GiB. What a rank gets is
+  // always a copy, also of its own value.
 
   /** Gives every rank a copy of the root's `value`. The `value` of other ranks is ignored. Collective. */
   broadcastObject<T>(value: T | undefined, options: RootOptions = none): Work<T> {

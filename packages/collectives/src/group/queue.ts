@@ -40,12 +40,15 @@ export class CallQueue {
   startReady(): void {
     if (this.#isStarting) return;
     this.#isStarting = true;
-    for (let head = this.#queue[0]; head !== undefined; head = this.#queue[0]) {
-      if (!head.isStarted) head.start();
-      if (!head.isAllStarted) break;
-      this.#queue.shift();
+    try {
+      for (let head = this.#queue[0]; head !== undefined; head = this.#queue[0]) {
+        if (!head.isStarted) head.start();
+        if (!head.isAllStarted) break;
+        this.#queue.shift();
+      }
+    } finally {
+      this.#isStarting = false;
     }
-    this.#isStarting = false;
   }
 
   /** Removes a call that has ended. */

@@ -103,7 +103,8 @@ export class Runner {
   }
 
   readonly #starter: Omit<Starter, 'begin'> = {
-    together: (begin) => (this.#backend.together === undefined ? begin() : this.#backend.together(begin)),
+    together: (startAll) =>
+      this.#backend.together === undefined ? startAll() : this.#backend.together(startAll),
     failed: (error) =>
       CollectiveError.is(error) && harmless.has(error.code) ? error : this.#state.fail(error),
     allStarted: () => this.#queue.startReady(),
@@ -179,8 +180,8 @@ export class Runner {
 }
 
 /**
- * Codes that do not poison the group: errors in this rank's arguments, or in data that all ranks exchanged
- * successfully.
+ * Codes that do not fail the group when the steps of a call throw them: errors in this rank's arguments, or in data
+ * that all ranks exchanged successfully. An error of an operation always fails it.
  */
 const harmless: ReadonlySet<CollectiveCode> = new Set(['ERR_COLL_INVALID', 'ERR_COLL_UNSUPPORTED']);
 

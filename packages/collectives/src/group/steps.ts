@@ -12,69 +12,74 @@ export type Sources = readonly (number | undefined)[];
 export interface LastStep<T> {
   readonly operations: readonly Operation[];
   /**
-   * Called when all operations have succeeded. Returns the value of the call. If it throws a CollectiveError,
-   * the call fails.
+   * Called when all operations have succeeded. Returns the value of the call. If it throws, the call fails with the
+   * error that Starter.failed makes of it.
    */
   readonly finish: (sources: Sources) => T;
   /**
-   * True if `finish` neither touches the results of collectives nor returns a value. Fencing the operations
-   * then fences the call.
+   * True if `finish` neither reads nor writes the operations' buffers and returns no value. Then the call is complete
+   * on the device's stream as soon as its operations are fenced (see Running.fence).
    */
   readonly isFenceable?: boolean;
 }
 export interface EarlierStep<T> {
   readonly operations: readonly Operation[];
   /**
-   * Called when all operations have succeeded. Returns the next step. If it throws a CollectiveError, the
-   * call fails.
+   * Called when all operations have succeeded. Returns the next step. If it throws, the call fails with the error that
+   * Starter.failed makes of it.
    */
   readonly more: (sources: Sources) => Steps<T>;
 }
 export type Steps<T> = LastStep<T> | EarlierStep<T>;
 
-/** A single operation's value is the sender's rank for a recv, otherwise undefined. */
+/** A call of a single operation has the sender's rank as its value for a recv, otherwise undefined. */
 export type Call<T> = Operation | Steps<T>;
 
 export function isOperation<T>(call: Call<T>): call is Operation {
   return 'verb' in call;
 }
 
-/** Returns the same steps with their final value mapped by `map`. */
+/** Returns the steps with their final value mapped by `map`. They cannot be fenced, because `map` runs on the host. */
 export function mapSteps<A, B>(steps: Steps<A>, map: (value: A) => B): Steps<B> {
   const { operations } = steps;
   if ('finish' in steps) return { operations, finish: (sources) => map(steps.finish(sources)) };
   return { operations, more: (sources) => mapSteps(steps.more(sources), map) };
 }
 
-/** Returns whether the verb is a send or a recv, which are not ordered with collectives. */
+/** Returns whether the verb is a send or a recv. These are not ordered with collectives. */
 export function isMessage(verb: Verb): boolean {
   return verb === 'send' || verb === 'recv';
 }
 
 /** The functions of a group that a Progress calls. */
 export interface Starter {
+  /** Starts an operation of the call `name`. May call `settle` before it returns. */
   readonly begin: (operation: Operation, name: string, settle: Settle) => Running | null;
-  /** Calls `begin`, which starts the operations of a step, so that the backend may batch them. */
-  readonly together: (begin: () => void) => void;
-  /** Converts an exception of `finish` or `more` into the error of the call. */
+  /** Calls `startAll`, which starts all operations of a step. The backend may batch them. */
+  readonly together: (startAll: () => void) => void;
+  /** Converts an exception of `finish`, of `more` or of the start of a later step into the error of the call. */
   readonly failed: (error: unknown) => CollectiveError;
-  /** Called once when all operations have been started or will never be. Not called from inside start(). */
+  /**
+   * Called when a later step has started the last operations of the call, or when they will never be started. May be
+   * called twice, and while start() runs if operations settle at once. After start(), ask isAllStarted.
+   */
   readonly allStarted: () => void;
 }
 
-/** A running call of several steps. */
+/** Runs the steps of a call: starts each when the operations of the step before have ended. */
 export class Progress<T> {
   readonly #name: string;
   readonly #starter: Starter;
   readonly #end: Finish<T>;
   #steps: Steps<T>;
   #isStarted = false;
-  /** True if the caller awaits the call, or if this rank must see the end of a step to start the next one. */
+  /** True if the caller awaits the call, or if the call began with several steps: the end of one starts the next. */
   #needsProgress: boolean;
   #hasEnded = false;
   /** Running operations of the current step, by index; null for those that have ended. */
   #running: (Running | null)[] = [];
   #sources: (number | undefined)[] = [];
+  /** Operations of the current step that have not ended. */
   #left = 0;
   #error: CollectiveError | undefined;
 
@@ -103,7 +108,7 @@ export class Progress<T> {
     this.#running = [];
     this.#sources = [];
     if (operations.length === 0) this.#goOn();
-    if (operations.length > 1) this.#starter.together(() => this.#begin(operations));
+    else if (operations.length > 1) this.#starter.together(() => this.#begin(operations));
     else this.#begin(operations);
     if (this.#needsProgress) this.requestProgress();
   }
@@ -118,30 +123,32 @@ export class Progress<T> {
         this.#error ??= error;
         if (--this.#left === 0) this.#goOn();
       });
+      // If the operation settled before begin() returned, #running may be that of the next step already.
       if (!ended) this.#running[index] = running;
     }
   }
 
-  /** See Running. */
+  /** Makes the running operations, and those of later steps, progress without wait(). */
   requestProgress(): void {
     this.#needsProgress = true;
     for (const running of this.#running) running?.requestProgress?.();
   }
 
-  /** Blocks until one more operation of the current step has ended. */
+  /** Blocks the thread until one more operation of the current step has ended. */
   wait(): void {
     this.#running.find((running) => running !== null)?.wait();
   }
 
   /**
-   * Fences all running operations of the last step and returns true. Returns false if steps or work on the
-   * CPU remain; the caller must then use wait().
+   * Makes the device's stream wait for the running operations, without blocking the thread, and returns true if that
+   * completes the call. Returns false if an operation cannot be fenced or has failed, if steps remain, or if `finish`
+   * must run on the CPU first; the caller must then use wait(). Requires start().
    */
   fence(): boolean {
     const canFence = 'finish' in this.#steps && this.#steps.isFenceable === true;
     if (!canFence || this.#running.some((running) => running !== null && running.fence === undefined))
       return false;
-    // A fence may settle other operations, too.
+    // A fence may settle other operations, too, and so set their entries to null.
     for (const index of this.#running.keys()) this.#running[index]?.fence?.();
     return this.#error === undefined; // after an error the call still waits for its other operations
   }

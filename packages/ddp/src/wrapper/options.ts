@@ -30,8 +30,9 @@ export interface DdpOptions extends Partial<PlanLimits> {
    */
   readonly rebuild?: boolean;
   /**
-   * Promises that every backward reports each gradient as often as the first one. The first backward does not
-   * overlap with communication; then a gradient may be reported several times in a backward. Default false.
+   * Promises that every backward reports each gradient as often as the first one did. With this, a gradient may be
+   * reported several times in a backward; the first backward, which counts the reports, does not overlap with
+   * communication. Default false.
    */
   readonly staticGraph?: boolean;
   /**

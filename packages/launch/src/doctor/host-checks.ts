@@ -10,7 +10,7 @@ import { thisMachine } from '../agent/machine.ts';
 import { diesWithParent } from '../agent/parent-death.ts';
 import { defaultPorts } from '../cli/meeting-args.ts';
 import { type Finding, note, ok, wrong } from './finding.ts';
-import { strangeVariables } from './known-variables.ts';
+import { unknownVariables } from './known-variables.ts';
 
 /** The oldest supported version of Node.js, as in `engines` of all packages. */
 const oldest = [20, 19] as const;
@@ -74,10 +74,10 @@ function ranksFinding(env: NodeJS.ProcessEnv): Finding {
 
 /** Reports variables that would be silently ignored. */
 function* variablesFinding(env: NodeJS.ProcessEnv): Generator<Finding> {
-  const strange = strangeVariables(env).map(
-    ({ name, meant }) => `${name} is not known${meant ? `; did you mean ${meant}?` : ''}`,
+  const unknown = unknownVariables(env).map(
+    ({ name, suggestion }) => `${name} is not known${suggestion ? `; did you mean ${suggestion}?` : ''}`,
   );
-  if (strange.length > 0) yield note('variables', strange.join('\n'));
+  if (unknown.length > 0) yield note('variables', unknown.join('\n'));
 }
 
 export function limitsFinding(printed: string): Finding {

@@ -1,10 +1,10 @@
-// Finds environment variables with our prefixes that no package reads and that are therefore probably
-// misspelled.
+// Lists the environment variables that ringwise knows, and finds those that start with RINGWISE_ or PET_ (torchrun's
+// prefix) but are not known: they are probably misspelled.
 
 import { flags, flagsToCome, variableOf } from '../cli/flags.ts';
 import { nearest } from '../nearest.ts';
 
-/** Variables that ringwise's packages, their addons, builds and tests read. */
+/** Variables that ringwise's packages, addons, builds and tests read, besides those of flags and of algorithms. */
 export const ringwiseVariables: readonly string[] = [
   'RINGWISE_BACKEND',
   'RINGWISE_CPU',
@@ -35,25 +35,28 @@ export const ringwiseVariables: readonly string[] = [
   'RINGWISE_TIMEOUT_MS',
   'RINGWISE_TUNING',
 ];
-/** Prefix of one variable per verb. */
-const algorithms = 'RINGWISE_ALGO_';
+/** Prefix of the variables that choose the algorithm of a verb, such as RINGWISE_ALGO_ALLREDUCE. */
+const algorithmPrefix = 'RINGWISE_ALGO_';
 
-export interface StrangeVariable {
+export interface UnknownVariable {
   readonly name: string;
-  readonly meant: string | undefined;
+  /** The most similar known name, if one is similar enough. */
+  readonly suggestion: string | undefined;
 }
 
 /**
- * Returns the variables that start with RINGWISE_ or PET_ and are not known, each with the most similar known
- * one.
+ * Returns the variables that start with RINGWISE_ or PET_ and are not known. Every name with the prefix of algorithms
+ * counts as known.
  */
-export function strangeVariables(env: NodeJS.ProcessEnv): StrangeVariable[] {
+export function unknownVariables(env: NodeJS.ProcessEnv): UnknownVariable[] {
   const known = [
     ...ringwiseVariables,
     ...flags.map(({ name }) => variableOf(name)),
-    ...flagsToCome.map(variableOf),
+    ...flagsToCome.map(variableOf), // flags of torchrun that ringwise does not have yet
   ];
   return Object.keys(env)
-    .filter((name) => /^(RINGWISE|PET)_/.test(name) && !name.startsWith(algorithms) && !known.includes(name))
-    .map((name) => ({ name, meant: nearest(name, known) }));
+    .filter(
+      (name) => /^(RINGWISE|PET)_/.test(name) && !name.startsWith(algorithmPrefix) && !known.includes(name),
+    )
+    .map((name) => ({ name, suggestion: nearest(name, known) }));
 }

@@ -1,4 +1,5 @@
-// Tests runs that stop in the middle of an epoch and continue from a snapshot, also with other numbers of ranks.
+// Tests that a run which stops in the middle of an epoch resumes from its snapshot, on the same or another number of
+// ranks.
 import { copyFile, mkdtemp, readdir, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -45,11 +46,12 @@ const dataset = new ArrayDataset({
 const toTensor = ({ data, shape }: SnapshotTensor) => fromHost(data as Float32Array, [...shape]);
 
 /**
- * Trains `steps` steps, or until the last epoch ends, and saves a snapshot. Returns the samples that this rank saw in
- * each epoch, and the parameters.
+ * Resumes from the snapshot in `file` if there is one, trains at most `steps` further steps, and saves a snapshot to
+ * `file`. Collective. `batch` is the number of samples of all ranks together. Returns the ids of the samples that this
+ * rank saw in each epoch, and the final parameters.
  */
 async function train(group: Group, batch: number, file: string, steps = Infinity) {
-  manualSeed(group.rank);
+  manualSeed(group.rank); // other parameters on each rank: ddp() broadcasts those of rank 0
   const net = new Sequential(new Linear(width, 8), new ReLU(), new Linear(8, 3));
   const optimizer = new AdamW(net.parameters(), { lr: 0.01, eps: 1e-4 });
   const sampler = new DistributedSampler(samples, { replicas: group.size, rank: group.rank, seed: 4 });
@@ -69,6 +71,7 @@ async function train(group: Group, batch: number, file: string, steps = Infinity
     sampler.setEpoch(epoch);
     for await (const { x, y, id } of loader) {
       seen[epoch]!.push(...id.data);
+      // With random learning rates, the result is right only if the generator's state is restored, too.
       random.uniform(factor);
       optimizer.lr = 0.01 * factor[0]!;
       optimizer.zeroGrad();
@@ -79,8 +82,10 @@ async function train(group: Group, batch: number, file: string, steps = Infinity
     }
   }
   const state = {
-    ...{ model: net.stateDict(), optimizer: optimizer.stateDict() },
-    ...{ loader: loader.state(), random: random.state() },
+    model: net.stateDict(),
+    optimizer: optimizer.stateDict(),
+    loader: loader.state(),
+    random: random.state(),
   };
   await saveSnapshot(file, state, group);
   const parameters = net.parameters().flatMap((parameter) => [...(parameter.dataSync() as Float32Array)]);
@@ -94,9 +99,9 @@ async function onRanks(size: number, batch: number, file: string, steps?: number
   return ranks;
 }
 
-it('sees every sample of every epoch once, and ends as a run that never stopped, over three world sizes', async () => {
+it('stopped twice and resumed on another number of ranks, sees every sample once per epoch and ends like an undisturbed run', async () => {
   const batch = 12;
-  const [whole] = await onRanks(1, batch, join(folder, 'never'));
+  const [whole] = await onRanks(1, batch, join(folder, 'uninterrupted'));
   const file = join(folder, 'stopped');
   // An epoch has 5 steps. The run stops 3 steps into the first epoch, then 2 into the second, then trains to the end.
   const parts = [
@@ -129,7 +134,7 @@ const run = async (size: number, file: string, steps?: number) =>
   );
 
 it('goes on bit for bit on two ranks, each with its own dropout', async () => {
-  const whole = await run(2, join(folder, 'never'));
+  const whole = await run(2, join(folder, 'uninterrupted'));
   const file = join(folder, 'stopped');
   await run(2, file, 4); // stops in the middle of the first epoch
   await run(2, file, 3); // stops in the middle of the second epoch
@@ -137,10 +142,11 @@ it('goes on bit for bit on two ranks, each with its own dropout', async () => {
   expect(resumed).toEqual(whole);
   expect(resumed[1]!.bits).toEqual(resumed[0]!.bits);
   expect(resumed[1]!.rng).not.toEqual(resumed[0]!.rng);
-  expect((await readdir(folder)).sort()).toEqual(['never', 'stopped']);
+  // No temporary file is left.
+  expect((await readdir(folder)).sort()).toEqual(['stopped', 'uninterrupted']);
 });
 
-it("goes on with other numbers of ranks, whose dropout is no rank's again, the same each time", async () => {
+it('resumes on three ranks, each with dropout of its own; resuming twice gives the same result', async () => {
   const file = join(folder, 'stopped');
   await run(2, file, 4);
   const copies = await Promise.all(
@@ -153,10 +159,11 @@ it("goes on with other numbers of ranks, whose dropout is no rank's again, the s
   const [first, second] = [await run(3, copies[0]!), await run(3, copies[1]!)];
   expect(second).toEqual(first);
   expect(new Set(first.map(({ rng }) => rng.seed)).size).toBe(3);
+  // Ranks 0 and 1 keep the seeds that snapshot-ranks.ts gave them, rank 2 gets a new one.
   expect(first.slice(0, 2).map(({ rng }) => rng.seed)).toEqual([7, 8]);
 });
 
-it('says what is wrong where rank 0 alone saves', async () => {
+it('rejects on every rank, and writes no file, if only rank 0 saves', async () => {
   const ranks = await withRanks(2, module, 'saveOnRankZero', { args: [join(folder, 'alone')] });
   for (const { error } of ranks) {
     expect(error).toMatchObject({ code: 'ERR_DDP_SNAPSHOT' });
