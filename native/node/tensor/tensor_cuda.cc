@@ -41,11 +41,13 @@ Napi::Value cuda_info(const Napi::CallbackInfo& info) {
       return is_there ? Napi::Value(Napi::String::New(env, value)) : env.Null();
     };
     auto result = Napi::Object::New(env);
-    const int version = cuda.driver_version;
+    const auto version = [&](int known) {
+      return text(known > 0, std::to_string(known / 1000) + "." + std::to_string(known % 1000 / 10));
+    };
     result.Set("compiled", cuda.is_compiled);
+    result.Set("kernelsVersion", version(cuda.kernels_version));
     result.Set("driver", text(!cuda.driver.empty(), cuda.driver));
-    result.Set("driverVersion",
-               text(version > 0, std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10)));
+    result.Set("driverVersion", version(cuda.driver_version));
     result.Set("devices", devices);
     result.Set("reason", cuda.reason);
     return result.As<Napi::Value>();

@@ -38,13 +38,18 @@ export function cudaFinding(
   visible: string | undefined,
 ): Finding {
   const name = 'cuda';
-  const { compiled, driver, driverVersion, devices, reason } = info;
+  const { compiled, kernelsVersion, driver, driverVersion, devices, reason } = info;
   if (devices.length > 0) {
     const list = devices.map(
       (each, i) =>
         `${i}: ${each.name}, ${(each.memoryBytes / 2 ** 30).toFixed(0)} GiB, ${each.computeCapability}`,
     );
-    return { name, state: 'ok', text: [`driver ${driver}, CUDA ${driverVersion}`, ...list].join('\n') };
+    const text = [`driver ${driver}, CUDA ${driverVersion}; kernels of CUDA ${kernelsVersion}`, ...list].join(
+      '\n',
+    );
+    if (majorOf(kernelsVersion) <= majorOf(driverVersion)) return { name, state: 'ok', text };
+    const fix = `Install a driver that knows CUDA ${kernelsVersion} (580 or newer for CUDA 13), or build the kernels with the toolkit of CUDA ${driverVersion}.`;
+    return { name, state: 'wrong', text: `${text}\nthe driver cannot load kernels of a newer CUDA`, fix };
   }
   const isHidden = visible !== undefined && !visible.split(',').some((id) => /^(?!-1$)\S/.test(id.trim()));
   if (!hasDevices || isHidden) return { name, state: 'note', text: `no GPUs: ${reason}` };
@@ -52,7 +57,7 @@ export function cudaFinding(
     ? 'Install an addon with CUDA kernels, or build it with the CUDA toolkit on the PATH.'
     : driver === null
       ? "Install the driver's libcuda, or give it to the container: --gpus all, NVIDIA_DRIVER_CAPABILITIES=compute,utility."
-      : 'See nvidia-smi: the driver must be at least as new as the CUDA above, and the devices be permitted here.';
+      : `See nvidia-smi: the driver must know CUDA ${kernelsVersion} (580 or newer for CUDA 13), and this process be permitted to use the devices.`;
   return {
     name,
     state: 'wrong',
@@ -60,6 +65,8 @@ export function cudaFinding(
     fix,
   };
 }
+
+const majorOf = (version: string | null): number => Number.parseInt(version ?? '0', 10);
 
 /** Own kernels compute what a missing library would. */
 export function librariesFinding(libraries: readonly CudaLibrary[]): Finding {

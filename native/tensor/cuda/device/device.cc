@@ -30,7 +30,7 @@ std::string what_loads(int status) {
     return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
   };
   return "cuda: the kernels were compiled by CUDA " + text(kernels) + ", and the driver knows CUDA " + text(known) +
-         "; update the driver, or build with an nvcc that is no newer";
+         "; install a newer driver (580 or later for CUDA 13), or build with an nvcc that is no newer";
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ DeviceInfo device_info(const Driver& d, int index) {
 
 Info info() {
   const Driver& d = driver();
-  Info result{has_kernels(), d.library.path(), d.version, {}, d.reason};
+  Info result{has_kernels(), version_of_images(), d.library.path(), d.version, {}, d.reason};
   try {
     for (int i = 0; i < d.device_count; i++) result.devices.push_back(device_info(d, i));
   } catch (const CudaError& error) {

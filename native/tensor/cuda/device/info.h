@@ -16,6 +16,7 @@ struct DeviceInfo {
 
 struct Info {
   bool is_compiled;                 // this build has kernels
+  int kernels_version;              // version of CUDA that compiled the kernels, like driver_version; 0 without kernels
   std::string driver;               // path of the driver; empty if it was not found
   int driver_version;               // latest CUDA version that the driver supports; 13000 is 13.0; 0 without a driver
   std::vector<DeviceInfo> devices;  // empty if no device can be used

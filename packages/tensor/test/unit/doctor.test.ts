@@ -4,6 +4,7 @@ import { cudaFinding, librariesFinding } from '../../src/doctor.ts';
 
 const none = {
   compiled: true,
+  kernelsVersion: '13.0',
   driver: null,
   driverVersion: null,
   devices: [],
@@ -22,8 +23,27 @@ it('lists the devices', () => {
   expect(cudaFinding(found, true, undefined)).toEqual({
     name: 'cuda',
     state: 'ok',
-    text: 'driver /lib/libcuda.so.1, CUDA 13.0\n0: H200, 139 GiB, 9.0',
+    text: 'driver /lib/libcuda.so.1, CUDA 13.0; kernels of CUDA 13.0\n0: H200, 139 GiB, 9.0',
   });
+});
+
+it('names the driver that the kernels need, where it knows only an older CUDA', () => {
+  const found = {
+    ...none,
+    driver: '/lib/libcuda.so.1',
+    driverVersion: '12.8',
+    devices: [device],
+    reason: '',
+  };
+  expect(cudaFinding(found, true, undefined)).toEqual({
+    name: 'cuda',
+    state: 'wrong',
+    text: expect.stringMatching(
+      /^driver .*, CUDA 12\.8; kernels of CUDA 13\.0\n[^]*cannot load kernels of a newer CUDA$/,
+    ),
+    fix: expect.stringContaining('Install a driver that knows CUDA 13.0 (580 or newer for CUDA 13)'),
+  });
+  expect(cudaFinding({ ...found, kernelsVersion: '12.9' }, true, undefined).state).toBe('ok');
 });
 
 it.each(['', '-1', ' '])(

@@ -27,6 +27,11 @@ export interface CudaLibrary {
 export interface CudaInfo {
   /** Whether the addon was built with CUDA kernels. */
   readonly compiled: boolean;
+  /**
+   * The CUDA whose compiler made the kernels, for example '13.0'; null without kernels. A driver that only knows an
+   * older CUDA cannot load them.
+   */
+  readonly kernelsVersion: string | null;
   /** Path of the driver (libcuda); null if it was not found. */
   readonly driver: string | null;
   /** The newest CUDA that the driver knows, for example '13.0'. */

@@ -9,6 +9,6 @@ const isSoftware = process.env.RINGWISE_LIBCUDA?.endsWith('libsoftware_cuda.so')
 
 test.skipIf(cudaDevice === null || !isSoftware)('kernels that do not load say which versions meet', () => {
   expect(() => ones([3], { device: 'cuda' })).toThrow(
-    /^cuda: the kernels were compiled by CUDA 1\d\.\d, and the driver knows CUDA 11\.8; update the driver, or build with an nvcc that is no newer: /,
+    /^cuda: the kernels were compiled by CUDA 1\d\.\d, and the driver knows CUDA 11\.8; install a newer driver \(580 or later for CUDA 13\), or build with an nvcc that is no newer: /,
   );
 });
