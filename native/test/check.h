@@ -2,8 +2,10 @@
 // run_all() in main.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <functional>
 #include <sstream>
@@ -41,6 +43,13 @@ std::string differ(const char* expression, const A& a, const B& b) {
   std::ostringstream text;
   text << expression << ": " << a << " against " << b;
   return text.str();
+}
+
+/// Returns the number of rounds of a test with random inputs: `usual`, or RINGWISE_ROUNDS if that is less. Tools that
+/// watch every access to memory make a round hundreds of times slower.
+inline int rounds(int usual) {
+  const char* most = std::getenv("RINGWISE_ROUNDS");
+  return most ? std::min(usual, std::max(1, std::atoi(most))) : usual;
 }
 
 /// Runs every test of the program. Returns the exit status: 0 if all passed, else 1.

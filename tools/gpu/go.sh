@@ -1,19 +1,23 @@
 #!/usr/bin/env bash
 # Runs the tests and timings on the machine on which the archive of pack.mjs was unpacked. Writes log files, results.json
-# and results.md into the folder RESULTS. Runs the parts that are named, or all. Each part ends within its limit, so that
-# `tensor timings`, `collectives` and `captured mixed` are calls of less than ten minutes.
-#   bash ringwise-gpu/tools/gpu/go.sh RESULTS [tensor] [collectives] [captured] [mixed] [timings]
-# tensor       the CUDA kernels compared with those of the CPU, the tests of CUDA tensors, compute-sanitizer
+# and results.md into the folder RESULTS. Runs the parts that are named, or all, in the order below: the first ten minutes
+# tell the most. Each part ends within its limit, so that `smoke`, `timings tensor`, `collectives`, `captured mixed` and
+# `sanitizer` are calls of less than ten minutes.
+#   bash ringwise-gpu/tools/gpu/go.sh RESULTS [smoke] [timings] [tensor] [collectives] [captured] [mixed] [sanitizer]
+# smoke        the ten most important facts, a line each with a limit of its own: versions, kernels, libraries, captured
+#              launches, NCCL, a killed rank, DDP, deadlines, a full device
+# timings      our timings, and those of the same workloads in PyTorch if it is installed
+# tensor       the tests of CUDA tensors, and the kernel contract
 # collectives  the host backend and DDP with CUDA tensors; NCCL, all ranks on one GPU: contract suite, killed ranks
 # captured     NCCL inside captured steps: DDP, verbs, ranks that record different steps, killed and late ranks
 # mixed        examples/mixed-nccl: PyTorch, if installed with CUDA, and Node in one NCCL communicator on one GPU
-# timings      our timings, and those of the same workloads in PyTorch if it is installed
+# sanitizer    the C++ tests of the kernels under the tools of compute-sanitizer, with few rounds
 # Without a GPU all tests run on the software device, and the timed workloads run once, at small sizes, without figures.
 set -uo pipefail
-usage="usage: go.sh RESULTS [tensor] [collectives] [captured] [mixed] [timings]"
+usage="usage: go.sh RESULTS [smoke] [timings] [tensor] [collectives] [captured] [mixed] [sanitizer]"
 results=$(mkdir -p "${1:?$usage}" && cd "$1" && pwd)
 shift
-[ $# -gt 0 ] || set -- tensor collectives captured mixed timings
+[ $# -gt 0 ] || set -- smoke timings tensor collectives captured mixed sanitizer
 root=$(cd "$(dirname "$0")/../.." && pwd)
 export PATH=$root/bin:$PATH NO_COLOR=1 FORCE_COLOR=0
 cd "$root" || exit 1
@@ -44,6 +48,36 @@ tests() {
     --testTimeout=120000 --reporter=verbose --reporter=json --outputFile.json="$results/tests-$name.json") 2>&1 | tee "$results/tests-$name.log" || status=1
 }
 
+# fact SECONDS NAME COMMAND…: runs a command, and prints whether it succeeded, how long it took, and its last line.
+fact() {
+  local most=$1 name=$2 from=$SECONDS output status_of word
+  shift 2
+  output=$(within "$most" "$@" 2>> "$results/smoke-errors.log")
+  status_of=$?
+  case $status_of in
+    0) word=good ;;
+    124 | 137) word="did not end" ;;
+    *) word=FAILED ;;
+  esac
+  [ $status_of -eq 0 ] || status=1
+  echo "$word: $name ($((SECONDS - from)) s): $(tail -n 1 <<< "$output")" | tee -a "$results/smoke.log"
+}
+
+smoke() {
+  begin smoke 580
+  : > "$results/smoke.log"
+  : > "$results/smoke-errors.log"
+  local small=() name
+  [ "$devices" -gt 0 ] || small=(--small)
+  fact 20 versions node tools/gpu/device.mjs --line
+  for name in tensor_cuda_test tensor_cuda_nn_test tensor_cuda_library_test; do
+    fact 90 "$name" "native/build/test/$name"
+  done
+  for name in launches nccl full training queued; do
+    fact 120 "$name" node --import ./packages/testing/loader/register.mjs tools/gpu/smoke/facts.mjs "$name" "${small[@]}"
+  done
+}
+
 tensor() {
   begin tensor 330
   : > "$results/cpp.log"
@@ -52,16 +86,22 @@ tensor() {
     (echo "$program" && within 90 "$program") 2>&1 | tee -a "$results/cpp.log" || status=1
   done
   tests 200 tensor packages/tensor test/isolated test/processes/device test/full/devices
-  # Look for accesses outside of memory, races and missed barriers in our kernels, with the vendor's tool if it is there.
+}
+
+# Looks for accesses outside of memory, reads of memory that was never written, races and missed barriers in our kernels,
+# with the vendor's tool if it is there. Under racecheck a round takes hundreds of times as long: a few rounds reach every
+# kernel.
+sanitizer() {
+  begin sanitizer 580
   : > "$results/sanitizer.log"
-  local sanitizer tool program
-  sanitizer=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
-  [ "$devices" -gt 0 ] && [ -x "$sanitizer" ] || return 0
-  for tool in memcheck racecheck synccheck; do
-    for program in native/build/test/tensor_cuda{,_nn}_test; do
-      [ -x "$program" ] || continue
+  local command tool program
+  command=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
+  if [ "$devices" -eq 0 ] || [ ! -x "$command" ]; then echo "no compute-sanitizer, or no GPU" | tee "$results/sanitizer.log"; return 0; fi
+  for tool in memcheck initcheck synccheck racecheck; do
+    for program in tensor_cuda_test tensor_cuda_nn_test; do
       echo "$tool $program"
-      within 120 "$sanitizer" --tool "$tool" --error-exitcode 9 "$program" || { echo "$tool: exit $?"; status=1; }
+      RINGWISE_ROUNDS=$([ "$tool" = racecheck ] && echo 60 || echo 200) \
+        within 120 "$command" --tool "$tool" --error-exitcode 9 "native/build/test/$program" || { echo "$tool $program: exit $?"; status=1; }
     done
   done > "$results/sanitizer.log" 2>&1
   cat "$results/sanitizer.log"
@@ -97,7 +137,7 @@ timings() {
 
 for part in "$@"; do
   case $part in
-    tensor | collectives | captured | mixed | timings) "$part" ;;
+    smoke | timings | tensor | collectives | captured | mixed | sanitizer) "$part" ;;
     *) echo "go.sh: there is no part '$part'. $usage" && exit 2 ;;
   esac
 done

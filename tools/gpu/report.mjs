@@ -29,6 +29,9 @@ for (const [, passed, failed] of programs) {
   cpp.passed += Number(passed);
   cpp.failed += Number(failed);
 }
+/** The lines of the part `smoke`. */
+const smokeLog = join(folder, 'smoke.log');
+const smoke = existsSync(smokeLog) ? readFileSync(smokeLog, 'utf8').trim().split('\n') : [];
 const device = info.devices[0]?.name ?? 'none (software device)';
 const date = new Date().toISOString().slice(0, 10);
 const rows = ours.map((row) => {
@@ -62,7 +65,7 @@ const gates = [
   });
 writeFileSync(
   join(folder, 'results.json'),
-  `${JSON.stringify({ date, device, info, tests, cpp, gates, rows }, null, 2)}\n`,
+  `${JSON.stringify({ date, device, info, smoke, tests, cpp, gates, rows }, null, 2)}\n`,
 );
 
 const figure = (value, digits = 1) => (value === null ? '' : value.toFixed(digits));
@@ -76,6 +79,7 @@ const version = ({ name, version }) => `${name} ${version || 'missing'}`;
 const text = [
   `${date}, ${device}; ${info.libraries.map(version).join(', ')}.`,
   '',
+  ...(smoke.length > 0 ? [...smoke.map((line) => `- ${line}`), ''] : []),
   '| tests | |',
   '| --- | --- |',
   ...tests.map((group) => `| ${group.name} | ${countOf(group)} |`),

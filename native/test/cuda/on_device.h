@@ -12,13 +12,18 @@
 
 namespace ringwise::test {
 
+/// Returns whether the tests run on a GPU, not on the software device.
+inline bool is_on_gpu() {
+  const char* gpu = std::getenv("RINGWISE_TEST_GPU");
+  return gpu && std::strcmp(gpu, "1") == 0;
+}
+
 /// Runs all tests, or prints why it skips them if there is no device. Returns the exit status. RINGWISE_LIBCUDA may
 /// name a software device other than that of this build. `with_libraries`: the software device also stands in for
 /// cuBLASLt and cuDNN.
 inline int run_on_device([[maybe_unused]] bool with_libraries = false) {
 #ifdef RINGWISE_SOFTWARE_CUDA
-  const char* gpu = std::getenv("RINGWISE_TEST_GPU");
-  if (!gpu || std::strcmp(gpu, "1") != 0) {
+  if (!is_on_gpu()) {
     setenv("RINGWISE_LIBCUDA", RINGWISE_SOFTWARE_CUDA, 0);
     for (const char* library : {"RINGWISE_LIBCUBLASLT", "RINGWISE_LIBCUDNN"}) {
       if (with_libraries) setenv(library, std::getenv("RINGWISE_LIBCUDA"), 1);

@@ -100,7 +100,7 @@ TEST("attention and its gradients: all widths, masks, strides; causal; dropout")
   const auto attend = [](const Attention& a) { return gpu::kernels().attention(a), true; };
   const auto attend_back = [](const AttentionGrad& g) { return gpu::kernels().attention_grad(g), true; };
   for (const DType dtype : kFloats) {
-    for (int round = 0; round < 10; round++) {
+    for (int round = 0; round < rounds(10); round++) {
       Attention sizes{};
       sizes.batch = 1 + below(2);
       sizes.heads = 1 + below(2);
@@ -159,21 +159,21 @@ TEST("a stream whose position lies on the device") {
 
 TEST("convolution with all kinds of windows, by the own kernels") {
   const Kernels& device = gpu::kernels();
-  check_convolutions(
-      60, [&](gpu::Convolution kind, DType dtype, void* x, void* weight, void* y, const ConvSizes& s, bool accumulate) {
-        if (kind == gpu::Convolution::Forward)
-          device.conv2d({s, dtype, y, x, weight});
-        else if (kind == gpu::Convolution::GradInput)
-          device.conv2d_grad_input({s, dtype, x, y, weight, accumulate});
-        else
-          device.conv2d_grad_weight({s, dtype, weight, y, x, accumulate});
-        return true;
-      });
+  check_convolutions(rounds(60), [&](gpu::Convolution kind, DType dtype, void* x, void* weight, void* y,
+                                     const ConvSizes& s, bool accumulate) {
+    if (kind == gpu::Convolution::Forward)
+      device.conv2d({s, dtype, y, x, weight});
+    else if (kind == gpu::Convolution::GradInput)
+      device.conv2d_grad_input({s, dtype, x, y, weight, accumulate});
+    else
+      device.conv2d_grad_weight({s, dtype, weight, y, x, accumulate});
+    return true;
+  });
 }
 
 TEST("pooling and sums by channel, with all kinds of windows") {
   const Kernels& device = gpu::kernels();
-  for (int round = 0; round < 40; round++) {
+  for (int round = 0; round < rounds(40); round++) {
     const DType dtype = round % 2 ? DType::Float32 : DType::Float64;
     const ConvSizes s = random_convolution();
     const Window& w = s.window;

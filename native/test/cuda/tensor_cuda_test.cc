@@ -75,7 +75,7 @@ bool is_float(DType dtype) { return dtype == DType::Float32 || dtype == DType::F
 
 TEST("map gives what the CPU gives, for every operation, any dtypes and layouts") {
   const Kernels& device = gpu::kernels();
-  for (int round = 0; round < 3000; round++) {
+  for (int round = 0; round < rounds(3000); round++) {
     const auto op = static_cast<MapOp>(round % static_cast<int>(MapOp::Count));
     const DType compute = kTypes[below(3) ? below(2) : below(8)];
     // Integer powers become larger than a double represents exactly.
@@ -111,7 +111,7 @@ TEST("map gives what the CPU gives, for every operation, any dtypes and layouts"
 
 TEST("copy converts between all dtypes and layouts as the CPU does") {
   const Kernels& device = gpu::kernels();
-  for (int round = 0; round < 1500; round++) {
+  for (int round = 0; round < rounds(1500); round++) {
     Walks walks(2);
     const View out = view_of(kTypes[round % 8], walks.on_host.rank, walks.on_host.shape, false);
     const View in = view_of(kTypes[round / 8 % 8], walks.on_host.rank, walks.on_host.shape, true);
@@ -125,7 +125,7 @@ TEST("copy converts between all dtypes and layouts as the CPU does") {
 
 TEST("reductions over any dimensions, short and cut into chunks") {
   const Kernels& device = gpu::kernels();
-  for (int round = 0; round < 1500; round++) {
+  for (int round = 0; round < rounds(1500); round++) {
     Walks walks(2);
     Walk& shape = walks.on_host;
     const DType from = kTypes[below(8)];
@@ -168,7 +168,7 @@ TEST("reductions over any dimensions, short and cut into chunks") {
 }
 
 TEST("matrix products, transposed, strided and in batches, by the own kernel") {
-  check_products(60, [](const Walk& walk, const MatmulSizes& sizes) {
+  check_products(rounds(60), [](const Walk& walk, const MatmulSizes& sizes) {
     gpu::kernels().matmul({sizes, walk});
     return true;
   });
@@ -231,7 +231,7 @@ TEST("rows: softmax, its gradient, likelihoods, sorting, running sums, triangles
 
 TEST("lookups and sums into places, in the same order as on the CPU") {
   const Kernels& device = gpu::kernels();
-  for (int round = 0; round < 200; round++) {
+  for (int round = 0; round < rounds(200); round++) {
     const DType dtype = kTypes[round % 8];
     const LookupSizes x{1 + below(3), 1 + below(20), 1 + below(9), 1 + below(9), round % 3 == 0};
     const size_t shorter = x.outer * x.count * x.inner, longer = x.outer * x.size * x.inner;
@@ -249,7 +249,7 @@ TEST("lookups and sums into places, in the same order as on the CPU") {
 
 TEST("optimiser steps, norms and scaling of many tensors, at every alignment") {
   const Kernels& device = gpu::kernels();
-  for (int round = 0; round < 24; round++) {
+  for (int round = 0; round < rounds(24); round++) {
     OptimizerRule rule;
     rule.kind = static_cast<OptimizerKind>(round % 4);
     rule.lr = 0.1;

@@ -51,6 +51,7 @@ describe('tools/gpu/report.mjs', () => {
       'tests-captured.json': { ...tests, numFailedTests: 0, testResults: [] },
       'tests-captured.log': '',
       'cpp.log': log,
+      'smoke.log': 'good: versions (1 s): A GPU\nFAILED: full (9 s): no error\n',
       'ringwise.json': [
         { name: 'add', us: 50, unit: 'TB/s', rate: 3.25 },
         { name: 'MLP 784-512-512-10 step, batch 32, eager', us: 100, unit: '', rate: null },
@@ -61,6 +62,7 @@ describe('tools/gpu/report.mjs', () => {
     expect(printed).toContain('| tensor | 600 passed, 1 failed, 2 skipped |\n');
     expect(printed).toContain('| nccl | did not end: see tests-nccl.log |\n');
     expect(printed).toContain('| captured | 600 passed, 0 failed, 2 skipped |\n');
+    expect(printed).toContain('- good: versions (1 s): A GPU\n- FAILED: full (9 s): no error\n\n| tests');
     expect(printed).toContain('| in C++ | 13 passed, 1 failed |\n');
     expect(printed).toContain('- failed (tensor): kernels mul\n');
     expect(printed).toContain('| MLP eager, over PyTorch eager | >= 2.5 | 2.20 |\n');
