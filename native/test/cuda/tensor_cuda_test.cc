@@ -1,6 +1,7 @@
 // Compares CUDA kernels with those of the CPU, with random layouts, dtypes and sizes: elementwise operations,
 // reductions, products, rows, lookups and optimisers. Also tests that kernels report wrong indices, and copies between
 // host and device.
+#include <array>
 #include <limits>
 
 #include "test/cuda/tensor_cuda_products.h"
@@ -106,6 +107,43 @@ TEST("map gives what the CPU gives, for every operation, any dtypes and layouts"
     // The vector functions of the CPU and the functions of the device differ in the last digit.
     views[0].twin->compare(10 * tolerance_of(to),
                            "map " + std::to_string(static_cast<int>(op)) + " of " + name_of(compute));
+  }
+}
+
+TEST("map in packs: rows with gaps, rows and columns that are broadcast, and numbers, in the types of floats") {
+  const Kernels& device = gpu::kernels();
+  for (int round = 0; round < rounds(400); round++) {
+    const DType dtype = std::array{DType::Float32, DType::Float16, DType::BFloat16, DType::Float64}[round % 4];
+    const auto op = std::array{MapOp::Add, MapOp::GeluGrad, MapOp::MulAdd, MapOp::Neg, MapOp::Where}[round % 5];
+    const int operands = op >= MapOp::Where ? 4 : op >= MapOp::Add ? 3 : 2;
+    const size_t planes = 1 + below(3), rows = 1 + below(5), cols = 4 * (1 + below(20)), gap = 8 * below(2);
+    Walks walks(operands);
+    for (Walk* walk : {&walks.on_host, &walks.on_device}) {
+      walk->rank = 3;
+      walk->shape[0] = planes, walk->shape[1] = rows, walk->shape[2] = cols;
+    }
+    double number = 0.75;
+    std::vector<std::unique_ptr<Twin>> twins;
+    for (int i = 0; i < operands; i++) {
+      twins.push_back(std::make_unique<Twin>(dtype, planes * rows * (cols + gap)));
+      const auto step = static_cast<ptrdiff_t>(cols + gap);
+      const size_t kind = i == 0 ? 0 : below(5);  // dense, the same row, the same column, one element, a number
+      const ptrdiff_t strides[] = {kind == 0 || kind == 2 ? step * static_cast<ptrdiff_t>(rows) : 0,
+                                   kind == 0 || kind == 2 ? step : 0, kind <= 1 ? 1 : 0};
+      for (const bool is_host : {true, false}) {
+        Operand& operand = (is_host ? walks.on_host : walks.on_device).operand[i];
+        operand.dtype = kind == 4 ? DType::Float64 : dtype;
+        operand.is_number = kind == 4;
+        operand.data = kind == 4 ? reinterpret_cast<char*>(&number)
+                       : is_host ? twins.back()->host<char>()
+                                 : twins.back()->device<char>();
+        for (int d = 0; d < 3; d++) operand.strides[d] = kind == 4 ? 0 : strides[d];
+      }
+    }
+    const DType compute = is_half(dtype) ? DType::Float32 : dtype;
+    cpu.map({op, compute, walks.on_host});
+    device.map({op, compute, walks.on_device});
+    twins[0]->compare(10 * tolerance_of(dtype), "map in packs of " + std::string(name_of(dtype)));
   }
 }
 

@@ -24,6 +24,7 @@ inline bool has_kernels() { return image_of(Image::Map) != nullptr; }
 // Every kernel: its symbol, and the image that has it.
 // clang-format off
 #define RINGWISE_CUDA_KERNELS(X)                                                                                    \
+  X(map_packs_float, Map) X(map_packs_half, Map) X(map_packs_bfloat, Map)                                           \
   X(map_dense_float, Map) X(map_dense_double, Map) X(map_dense_long, Map)                                           \
   X(map_strided_float, Map) X(map_strided_double, Map) X(map_strided_long, Map)                                     \
   X(reduce_sum_float, Reduce) X(reduce_sum_double, Reduce) X(reduce_sum_long, Reduce)                               \

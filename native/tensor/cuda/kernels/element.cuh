@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <stdint.h>
+#include <string.h>
 
 #include <limits>
 #include <type_traits>
@@ -114,6 +115,28 @@ __device__ inline void store(int dtype, void* data, int64_t offset, T value) {
   });
 }
 
+/// The bits of an element of any dtype, as they are in memory.
+__device__ inline uint64_t load_bits(int bytes, const void* data, int64_t offset) {
+  const char* from = static_cast<const char*>(data) + offset;
+  switch (bytes) {
+    case 1: return *reinterpret_cast<const uint8_t*>(from);
+    case 2: return *reinterpret_cast<const uint16_t*>(from);
+    case 4: return *reinterpret_cast<const uint32_t*>(from);
+    default: return *reinterpret_cast<const uint64_t*>(from);
+  }
+}
+template <class T>
+__device__ inline T value_of_bits(int dtype, uint64_t bits) {
+  T result{};
+  with_type(dtype, [&](auto type) {
+    using E = decltype(type);
+    E element;
+    memcpy(&element, &bits, sizeof element);  // little-endian: the low bytes
+    result = read_as<T>(element);
+  });
+  return result;
+}
+
 /// Four elements that are moved by one instruction (two, of 8 bytes each).
 template <class E>
 struct alignas(sizeof(E) >= 4 ? 16 : 4 * sizeof(E)) Pack {
@@ -159,6 +182,22 @@ template <class Body>
 __device__ inline void for_each_of_grid(int64_t count, Body body) {
   const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) body(i);
+}
+
+/// Divides a number below 2^31.
+__device__ inline uint32_t divided(uint32_t n, const Divisor& by) {
+  return (static_cast<uint32_t>(static_cast<uint64_t>(n) * by.magic >> 32) + n) >> by.shift;
+}
+
+/// Splits a linear index below 2^31, last dimension first, and calls body(dimension, index along it). No division.
+template <class Body>
+__device__ inline void for_each_dimension(uint32_t linear, int rank, const Divisor* shape, Body body) {
+  for (int d = rank - 1; d > 0; d--) {
+    const uint32_t quotient = divided(linear, shape[d]);
+    body(d, static_cast<int64_t>(linear - quotient * shape[d].value));
+    linear = quotient;
+  }
+  body(0, static_cast<int64_t>(linear));
 }
 
 /// Splits a linear index, last dimension first, and calls body(dimension, index along it). Indices below 2^31 are

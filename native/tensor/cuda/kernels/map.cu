@@ -1,5 +1,6 @@
-// Elementwise operations, copies and conversions. Memory bandwidth limits the speed, so dense operands are moved four
-// elements at a time; operands of other strides one by one.
+// Elementwise operations, copies and conversions. Memory bandwidth limits the speed, so a thread moves 16 bytes of each
+// operand at a time where all have one dtype and lie in rows (map_packs), four elements where they are dense
+// (map_dense), and starts the loads of two elements together where they have other strides (map_strided).
 #include "tensor/cuda/kernels/functions.cuh"
 
 namespace ringwise::tensor::cuda {
@@ -32,30 +33,110 @@ __device__ void map_dense(const MapDenseArguments& x) {
   });
 }
 
-template <class T>
-__device__ void map_strided(const MapStridedArguments& x) {
-  for_each_of_grid(x.count, [&](int64_t i) {
-    int64_t offset[4] = {};
-    for_each_dimension(i, x.rank, x.shape, [&](int d, int64_t index) {
+/// As many elements as one instruction moves.
+template <class E>
+struct alignas(16) Wide {
+  static constexpr int kCount = 16 / sizeof(E);
+  E at[kCount];
+};
+
+/// Computes in float with operands that all have the dtype of the result: the common case, without a branch for a dtype
+/// between a load and the next.
+template <class E>
+__device__ void map_packs(const MapPacksArguments& x) {
+  constexpr int kCount = Wide<E>::kCount;
+  float values[3][kCount], result[kCount] = {};
 #pragma unroll
-      for (int k = 0; k < 4; k++) {
-        if (k < x.operands) offset[k] += index * x.operand[k].strides[d];
+  for (int i = 0; i < 3; i++) {
+    for (int k = 0; k < kCount; k++) values[i][k] = static_cast<float>(x.operand[i + 1].number);
+  }
+  for_each_of_grid(x.count, [&](int64_t pack) {
+    int64_t offset[4] = {};
+    for_each_dimension(static_cast<uint32_t>(pack), x.rank, x.shape, [&](int d, int64_t index) {
+#pragma unroll
+      for (int i = 0; i < 4; i++) {
+        if (i < x.operands) offset[i] += index * x.operand[i].strides[d];
       }
     });
-    T values[3] = {};
+    // All loads begin before the first value is used.
+    Wide<E> packs[3];
 #pragma unroll
-    for (int k = 0; k < 3; k++) {
-      const StridedOperand& operand = x.operand[k + 1];
-      if (k + 1 < x.operands) {
-        values[k] = operand.data ? load<T>(operand.dtype, operand.data, offset[k + 1]) : read_as<T>(operand.number);
-      }
+    for (int i = 0; i < 3; i++) {
+      const PackOperand& operand = x.operand[i + 1];
+      if (i + 1 >= x.operands || !operand.data) continue;
+      const char* from = static_cast<const char*>(operand.data) + offset[i + 1];
+      if (operand.is_dense)
+        packs[i] = *reinterpret_cast<const Wide<E>*>(from);
+      else
+        packs[i].at[0] = *reinterpret_cast<const E*>(from);
     }
-    T result{};
-    apply<T, 1>(x.op, &result, values, values + 1, values + 2);
-    store(x.operand[0].dtype, x.operand[0].data, offset[0], result);
+#pragma unroll
+    for (int i = 0; i < 3; i++) {
+      const PackOperand& operand = x.operand[i + 1];
+      if (i + 1 >= x.operands || !operand.data) continue;
+#pragma unroll
+      for (int k = 0; k < kCount; k++) values[i][k] = read_as<float>(packs[i].at[operand.is_dense ? k : 0]);
+    }
+    apply<float, kCount>(x.op, result, values[0], values[1], values[2]);
+    Wide<E> out;
+#pragma unroll
+    for (int k = 0; k < kCount; k++) out.at[k] = write_as<E>(result[k]);
+    *reinterpret_cast<Wide<E>*>(static_cast<char*>(x.operand[0].data) + offset[0]) = out;
   });
 }
 
+/// Computes two elements at a time, a grid apart, so that the loads of both are under way together.
+template <class T>
+__device__ void map_strided(const MapStridedArguments& x) {
+  constexpr int kAtOnce = 2;
+  T values[3][kAtOnce], result[kAtOnce] = {};
+#pragma unroll
+  for (int i = 0; i < 3; i++) {
+    for (int k = 0; k < kAtOnce; k++) values[i][k] = read_as<T>(x.operand[i + 1].number);
+  }
+  const int64_t step = static_cast<int64_t>(gridDim.x) * blockDim.x;
+  const int64_t first = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
+  for (int64_t begin = first; begin < x.count; begin += kAtOnce * step) {
+    int64_t offset[kAtOnce][4] = {};
+    uint64_t bits[3][kAtOnce] = {};
+#pragma unroll
+    for (int k = 0; k < kAtOnce; k++) {
+      const int64_t at = begin + k * step;
+      if (at >= x.count) continue;
+      const auto add = [&](int d, int64_t index) {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+          if (i < x.operands) offset[k][i] += index * x.operand[i].strides[d];
+        }
+      };
+      if (x.has_divisors)
+        for_each_dimension(static_cast<uint32_t>(at), x.rank, x.divisors, add);
+      else
+        for_each_dimension(at, x.rank, x.shape, add);
+#pragma unroll
+      for (int i = 0; i < 3; i++) {
+        const StridedOperand& operand = x.operand[i + 1];
+        if (i + 1 < x.operands && operand.data) bits[i][k] = load_bits(operand.bytes, operand.data, offset[k][i + 1]);
+      }
+    }
+#pragma unroll
+    for (int i = 0; i < 3; i++) {
+      const StridedOperand& operand = x.operand[i + 1];
+      if (i + 1 >= x.operands || !operand.data) continue;
+#pragma unroll
+      for (int k = 0; k < kAtOnce; k++) values[i][k] = value_of_bits<T>(operand.dtype, bits[i][k]);
+    }
+    apply<T, kAtOnce>(x.op, result, values[0], values[1], values[2]);
+#pragma unroll
+    for (int k = 0; k < kAtOnce; k++) {
+      if (begin + k * step < x.count) store(x.operand[0].dtype, x.operand[0].data, offset[k][0], result[k]);
+    }
+  }
+}
+
+RINGWISE_KERNEL(map_packs_float, MapPacksArguments) { map_packs<float>(arguments); }
+RINGWISE_KERNEL(map_packs_half, MapPacksArguments) { map_packs<Half>(arguments); }
+RINGWISE_KERNEL(map_packs_bfloat, MapPacksArguments) { map_packs<BFloat>(arguments); }
 RINGWISE_KERNEL(map_dense_float, MapDenseArguments) { map_dense<float>(arguments); }
 RINGWISE_KERNEL(map_dense_double, MapDenseArguments) { map_dense<double>(arguments); }
 RINGWISE_KERNEL(map_dense_long, MapDenseArguments) { map_dense<int64_t>(arguments); }

@@ -28,17 +28,38 @@ struct MapDenseArguments {
   int32_t use_packs;  // whether all data begins where four elements can be moved at once
 };
 
-struct StridedOperand {
-  void* data;
+/// Divides indices below 2^31 by one multiplication: n / value = (high 32 bits of n * magic + n) >> shift.
+/// Granlund and Montgomery, "Division by Invariant Integers using Multiplication", 1994.
+struct Divisor {
+  uint32_t value, magic, shift;
+};
+
+/// An operand whose elements have the dtype of the result: dense along the last dimension, or one element for all of it.
+struct PackOperand {
+  void* data;  // null: `number`
   double number;
-  int32_t dtype, unused;
+  int64_t strides[kDims];  // bytes; along the last dimension of a whole pack
+  int32_t is_dense, unused;
+};
+struct MapPacksArguments {
+  PackOperand operand[4];
+  Divisor shape[kDims];  // of packs along the last dimension, of elements along the others
+  int64_t count;         // packs
+  int32_t op, operands, rank, unused;
+};
+
+struct StridedOperand {
+  void* data;  // null: `number`
+  double number;
+  int32_t dtype, bytes;  // `bytes` of an element
   int64_t strides[kDims];
 };
 struct MapStridedArguments {
   StridedOperand operand[4];
   int64_t shape[kDims];
+  Divisor divisors[kDims];  // of the shape, if has_divisors
   int64_t count;
-  int32_t op, operands, rank, unused;
+  int32_t op, operands, rank, has_divisors;
 };
 
 struct ReduceArguments {
