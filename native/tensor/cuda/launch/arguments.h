@@ -34,7 +34,8 @@ struct Divisor {
   uint32_t value, magic, shift;
 };
 
-/// An operand whose elements have the dtype of the result: dense along the last dimension, or one element for all of it.
+/// An operand whose elements have the dtype of the result: dense along the last dimension, or one element for all of
+/// it.
 struct PackOperand {
   void* data;  // null: `number`
   double number;
