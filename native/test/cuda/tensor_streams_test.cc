@@ -208,6 +208,39 @@ TEST("a step keeps shareable memory that its owner has let go, until the step an
   CHECK_EQ(device().reserved(), before);
 }
 
+TEST("memory that runs out while a step is captured is an error, and captured work keeps the memory that it names") {
+  constexpr size_t kLarge = size_t{200} << 18, kTooLarge = size_t{400} << 18;  // elements of 200 and 400 MiB
+  device().empty_caches();
+  gpu::CapturedStep step(device());
+  step.begin();
+  {
+    const Block between = floats(kLarge);
+    add(between, between, 1);
+  }
+  const size_t reserved = device().reserved();
+  bool has_failed = false;
+  try {
+    floats(kTooLarge);
+  } catch (const gpu::OutOfMemory&) {
+    has_failed = true;
+  }
+  CHECK(has_failed);
+  CHECK_EQ(device().reserved(), reserved);
+  step.end();
+  step.memory()->empty_cache();
+  CHECK_EQ(device().reserved(), reserved);
+  step.rewind();
+  step.launch();
+  device().synchronize();
+  gpu::CapturedStep failed(device());
+  failed.begin();
+  floats(kLarge / 2);
+  failed.abort();
+  const size_t before = device().reserved();
+  failed.memory()->empty_cache();
+  CHECK(device().reserved() < before);
+}
+
 TEST("what fails while a step is recorded leaves the thread as it was") {
   gpu::CapturedStep step(device());
   const Block x = floats();

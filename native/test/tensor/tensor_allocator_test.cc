@@ -118,6 +118,29 @@ TEST("gives back its cache before it reports that memory is short, in a sentence
   CHECK(allocator.free(allocator.allocate(30 * kMiB, 0)));
 }
 
+TEST("keeps its segments on demand, and reports that memory is short instead") {
+  const auto source = std::make_shared<PlainMemory>(64 * kMiB);
+  CachingAllocator allocator(source);
+  void* data = allocator.allocate(40 * kMiB, 0);
+  CHECK(allocator.free(data));
+  allocator.keep_segments(true);
+  allocator.empty_cache();
+  std::string message;
+  try {
+    allocator.allocate(60 * kMiB, 0);
+  } catch (const tensor::cuda::OutOfMemory& error) {
+    message = error.what();
+  }
+  CHECK_EQ(message,
+           "memory: not enough on plain; asked for 60.0 MiB, 0.0 MiB are live, 40.0 MiB cached, 24.0 MiB free. A step "
+           "is being captured, so its cached memory cannot be freed. Call emptyCache() before the capture, or use "
+           "smaller batches.");
+  CHECK(allocator.allocate(40 * kMiB, 0) == data);
+  CHECK(allocator.free(data));
+  allocator.keep_segments(false);
+  CHECK(allocator.free(allocator.allocate(60 * kMiB, 0)));
+}
+
 TEST("takes a smaller segment where a roomy one does not fit") {
   const auto source = std::make_shared<PlainMemory>(4 * kMiB);
   CachingAllocator allocator(source);

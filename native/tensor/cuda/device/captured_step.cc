@@ -36,6 +36,7 @@ void CapturedStep::begin() {
   Activity& now = activity_on(device_.index());
   now.stream = {stream_, 0};
   now.is_capturing = true;
+  memory_->keep_segments(true);
   next_ = 0;
   numbers_.clear();
 }
@@ -43,7 +44,9 @@ void CapturedStep::begin() {
 Graph CapturedStep::stop() {
   leave();
   Graph graph = nullptr;
-  check(driver().cuStreamEndCapture(stream_, &graph), "cuStreamEndCapture");
+  const int status = driver().cuStreamEndCapture(stream_, &graph);
+  if (status != kSuccess) memory_->keep_segments(false);
+  check(status, "cuStreamEndCapture");
   return graph;
 }
 
@@ -51,6 +54,7 @@ void CapturedStep::end() {
   const Graph graph = stop();
   const int status = driver().cuGraphInstantiateWithFlags(&graph_, graph, 0);
   driver().cuGraphDestroy(graph);
+  if (status != kSuccess) memory_->keep_segments(false);
   check(status, "cuGraphInstantiate");
 }
 
@@ -59,6 +63,7 @@ void CapturedStep::abort() {
   Graph graph = nullptr;
   // Fails if the error has invalidated the graph.
   if (driver().cuStreamEndCapture(stream_, &graph) == kSuccess && graph) driver().cuGraphDestroy(graph);
+  memory_->keep_segments(false);
 }
 
 size_t CapturedStep::put(const double* values, size_t count) {

@@ -126,6 +126,7 @@ CachingAllocator::Piece* CachingAllocator::merge(Pool& pool, Piece* piece) {
 }
 
 void CachingAllocator::release_cached() {
+  if (keeps_segments_) return;
   for (Pool* pool : {&small_, &large_}) {
     for (auto at = pool->free.begin(); at != pool->free.end();) {
       Piece* piece = *at;
@@ -148,6 +149,11 @@ void CachingAllocator::empty_cache() {
   release_cached();
 }
 
+void CachingAllocator::keep_segments(bool are_kept) {
+  const std::lock_guard lock(mutex_);
+  keeps_segments_ = are_kept;
+}
+
 AllocatorUse CachingAllocator::use() const {
   const std::lock_guard lock(mutex_);
   return use_;
@@ -156,8 +162,10 @@ AllocatorUse CachingAllocator::use() const {
 void CachingAllocator::out_of_memory(size_t bytes) {
   throw OutOfMemory("memory: not enough on " + source_->name() + "; asked for " + megabytes(bytes) + ", " +
                     megabytes(use_.live) + " are live, " + megabytes(use_.cached) + " cached, " +
-                    megabytes(source_->free_bytes()) +
-                    " free. Use smaller batches, or dispose of tensors that are no longer needed.");
+                    megabytes(source_->free_bytes()) + " free. " +
+                    (keeps_segments_ ? "A step is being captured, so its cached memory cannot be freed. Call "
+                                       "emptyCache() before the capture, or use smaller batches."
+                                     : "Use smaller batches, or dispose of tensors that are no longer needed."));
 }
 
 }  // namespace ringwise::tensor::cuda

@@ -54,13 +54,17 @@ class CachingAllocator {
   CachingAllocator& operator=(const CachingAllocator&) = delete;
 
   /// Allocates a piece, also for 0 bytes. `stream` is any number that identifies an order of execution. If the source
-  /// has not enough memory, returns cached segments to it and tries again; throws OutOfMemory if that fails too.
+  /// has not enough memory, returns cached segments to it and tries again, unless it keeps its segments; throws
+  /// OutOfMemory if there is still not enough.
   void* allocate(size_t bytes, uint64_t stream);
   /// Frees a piece. Returns false if `data` is not a piece in use.
   bool free(void* data);
 
-  /// Returns the segments without pieces in use to the source. No running work may use them.
+  /// Returns the segments without pieces in use to the source. No running work may use them. Does nothing while
+  /// segments are kept.
   void empty_cache();
+  /// While `are_kept`, no segment returns to the source: captured work names addresses in pieces that are free again.
+  void keep_segments(bool are_kept);
   AllocatorUse use() const;
 
  private:
@@ -101,6 +105,7 @@ class CachingAllocator {
   };
   std::unordered_map<void*, Used> used_;
   std::set<void*> segments_;
+  bool keeps_segments_ = false;
   AllocatorUse use_;
 };
 
