@@ -1,5 +1,7 @@
 #include "base/cuda/cuda_driver.h"
 
+#include <cstdlib>
+
 namespace ringwise::cuda {
 
 namespace {
@@ -33,6 +35,9 @@ Driver load() {
     d.reason = d.library.path() + " has no " + missing + "; CUDA 12.0 (driver 525) or newer is needed";
     return d;
   }
+  // Streams share this many hardware queues (8 by default), in which work waits for work of unrelated streams. A
+  // process has more than 8 streams: of tensors, two of each group, and those of NCCL. 32 is the maximum.
+  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
   int status = d.cuInit(0);
   if (status == kSuccess) status = d.cuDriverGetVersion(&d.version);
   if (status == kSuccess) status = d.cuDeviceGetCount(&d.device_count);

@@ -128,7 +128,8 @@ struct Driver {
   std::string reason;  // why there are no devices; empty if there are some
 };
 
-/// Returns the driver, and loads and initialises it at the first call. Any thread; never throws.
+/// Returns the driver, and loads and initialises it at the first call, which sets the environment variable
+/// CUDA_DEVICE_MAX_CONNECTIONS if it is not set. Any thread; never throws.
 const Driver& driver();
 
 /// An error that the driver has returned; `status` is its CUresult.

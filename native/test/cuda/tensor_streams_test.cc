@@ -78,6 +78,11 @@ float first(const Block& block) {
 
 }  // namespace
 
+TEST("the driver is initialised with a hardware queue for each of 32 streams") {
+  const auto* connections = static_cast<const int*>(gpu::driver().library.symbol("softwareCudaConnections"));
+  if (connections) CHECK_EQ(*connections, 32);
+}
+
 TEST("memory comes back at once on its own stream, and after an event where another stream works with it") {
   const uint32_t side = device().make_stream();
   Block own = floats(), shared = floats(), out = floats();
@@ -256,4 +261,7 @@ TEST("what fails while a step is recorded leaves the thread as it was") {
   CHECK_EQ(first(x), 3.0f);
 }
 
-int main() { return test::run_on_device(); }
+int main() {
+  unsetenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  return test::run_on_device();
+}

@@ -136,7 +136,16 @@ void ringwise::software_gpu::return_bytes(int device, size_t bytes) {
   used[device] -= bytes;
 }
 
-EXPORT cuInit(unsigned) { return kSuccess; }
+/// For tests: CUDA_DEVICE_MAX_CONNECTIONS when the driver was initialised, which is when the real one reads it.
+extern "C" {
+__attribute__((visibility("default"))) int softwareCudaConnections = 0;
+}
+
+EXPORT cuInit(unsigned) {
+  const char* const connections = std::getenv("CUDA_DEVICE_MAX_CONNECTIONS");
+  softwareCudaConnections = connections ? std::atoi(connections) : 8;
+  return kSuccess;
+}
 /// Tells our addon, by its presence, that this library contains the kernels (see no_images.cc).
 extern "C" __attribute__((visibility("default"))) const int ringwise_software_kernels = kOwnVersion;
 

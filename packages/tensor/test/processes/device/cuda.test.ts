@@ -306,6 +306,22 @@ describe('the driver', () => {
     );
   };
 
+  test.runIf(cudaDevice !== null)(
+    'streams get 32 hardware queues, or as many as the environment says',
+    () => {
+      const name = 'CUDA_DEVICE_MAX_CONNECTIONS';
+      const script = `require(${JSON.stringify(addon)}).cudaInfo(); process.stdout.write(process.env.${name})`;
+      const queues = (chosen: string | undefined): string =>
+        execFileSync(process.execPath, ['-e', script], {
+          env: { ...process.env, [name]: chosen },
+          encoding: 'utf8',
+          timeout: 30_000,
+        });
+      expect(queues(undefined)).toBe('32');
+      expect(queues('4')).toBe('4');
+    },
+  );
+
   // A build without images has kernels only for the software device.
   test.skipIf(!infoWith('/nonexistent/libcuda.so.1').compiled)(
     'one that is not there, is no library, or is another library: no devices, and the reason names the path',
