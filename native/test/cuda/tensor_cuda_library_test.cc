@@ -1,5 +1,6 @@
 // Tests the kernels that NVIDIA's libraries compute: with the replacements of the libraries on the software device,
 // with the installed libraries on a GPU.
+#include "tensor/cuda/device/captured_step.h"
 #include "tensor/cuda/libraries/cublas_lt.h"
 #include "test/cuda/tensor_cuda_attention.h"
 #include "test/cuda/tensor_cuda_convolutions.h"
@@ -106,6 +107,73 @@ TEST("attention is right in shapes that some versions of cuDNN refuse, inside of
   }
   if (refused > 0) std::printf("cuDNN refused %d of 48 calls; our kernels computed them\n", refused);
   if (!is_on_gpu()) CHECK_EQ(refused, 0);  // the replacement of cuDNN computes them all
+}
+
+namespace {
+
+/// A convolution of `width` floats by one weight, by cuDNN.
+struct Line {
+  Twin x{DType::Float32, 2000}, weight{DType::Float32, 1}, y{DType::Float32, 2000};
+
+  bool convolve(size_t width) {
+    Window w{};
+    w.height = w.out_height = w.kernel_height = w.kernel_width = 1;
+    w.stride_y = w.stride_x = w.dilation_y = w.dilation_x = 1;
+    w.width = w.out_width = width;
+    return gpu::convolve_by_library(gpu::Convolution::Forward, DType::Float32, x.device(), weight.device(), y.device(),
+                                    {1, 1, 1, 1, w}, false);
+  }
+  /// Compares the first `width` results, when the device has computed them.
+  void compare(size_t width) {
+    std::vector<float> got(width);
+    gpu::current_device().download(got.data(), y.device(), width * sizeof(float));
+    for (size_t i = 0; i < width; i++) CHECK_EQ(got[i], x.host<float>()[i] * *weight.host<float>());
+  }
+};
+
+/// Returns a function by which tests control the replacement of cuDNN; null with the real one.
+template <class Number>
+auto control(const char* name) {
+  return reinterpret_cast<int (*)(Number)>(gpu::cudnn().library.symbol(name));
+}
+
+constexpr size_t kMorePlansThanFit = 1100;
+
+}  // namespace
+
+TEST("plans that leave the cache live until their work has run, and as long as a step that has captured it") {
+  Line first, captured, others;
+  gpu::CapturedStep step(gpu::current_device());
+  CHECK(first.convolve(1500));
+  step.begin();
+  CHECK(captured.convolve(1501));
+  step.end();
+  for (size_t width = 1; width <= kMorePlansThanFit; width++) CHECK(others.convolve(width));
+  step.launch();
+  first.compare(1500);
+  others.compare(kMorePlansThanFit);
+  captured.compare(1501);
+  step.launch();
+  gpu::current_device().synchronize();
+}
+
+TEST("a plan that fails, or that needs too large a workspace, is left to our own kernels") {
+  const auto fail = control<int>("softwareCudnnFail");
+  const auto set_workspace = control<int64_t>("softwareCudnnWorkspace");
+  if (!fail) return;
+  Line line;
+  CHECK(line.convolve(1600));
+  fail(1);
+  CHECK(!line.convolve(1600));
+  CHECK(!line.convolve(1600));
+  set_workspace(int64_t{2} << 30);
+  CHECK(!line.convolve(1601));
+  set_workspace(int64_t{600} << 20);  // more than the device has
+  CHECK(!line.convolve(1602));
+  set_workspace(4096);
+  CHECK(!line.convolve(1601));
+  CHECK(line.convolve(1603));
+  line.compare(1603);
 }
 
 int main() { return run_on_device(true); }

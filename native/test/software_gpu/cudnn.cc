@@ -1,9 +1,11 @@
 // Stands in for cuDNN on the CPU (RINGWISE_LIBCUDNN): the functions of tensor/cuda/libraries/cudnn.h. Descriptors keep
 // the attributes that are set, and cudnn_graph.cc interprets the graph of a plan. The first engine that is proposed
-// declares that its results differ from run to run, and fails.
+// declares that its results differ from run to run, and fails. Work fails if its plan has been destroyed before it
+// runs.
 #include "test/software_gpu/cudnn.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <exception>
 #include <map>
@@ -18,8 +20,10 @@ namespace {
 using namespace ringwise::software_gpu;
 namespace dnn = ringwise::tensor::cuda::dnn;
 
-constexpr int kSuccess = 0, kBadParameter = 2000, kNotSupported = 3000, kFailed = 5000;
+constexpr int kSuccess = 0, kLaunchFailed = 719, kBadParameter = 2000, kNotSupported = 3000, kFailed = 5000;
 constexpr int64_t kProposals = 2, kWorkspaceBytes = 4096;
+std::atomic<int64_t> told_workspace = kWorkspaceBytes;
+std::atomic<int> failures = 0;
 
 struct Handle {
   SoftwareStream* stream = nullptr;
@@ -61,6 +65,7 @@ EXPORT cudnnCreate(Handle** handle) { return *handle = new Handle, kSuccess; }
 EXPORT cudnnSetStream(Handle* handle, SoftwareStream* stream) { return handle->stream = stream, kSuccess; }
 EXPORT cudnnBackendCreateDescriptor(int kind, DnnDescriptor** made) {
   *made = new DnnDescriptor;
+  (*made)->life = std::make_shared<char>();
   return (*made)->kind = kind, kSuccess;
 }
 EXPORT cudnnBackendDestroyDescriptor(DnnDescriptor* object) { return delete object, kSuccess; }
@@ -112,7 +117,7 @@ EXPORT cudnnBackendGetAttribute(const DnnDescriptor* object, int attribute, int,
       *count = object->proposal == 0 ? 1 : 0;
       if (*count == 1 && most > 0) *static_cast<int*>(into) = dnn::NUMERICAL_NOTE_NONDETERMINISTIC;
       return kSuccess;
-    case dnn::ATTR_EXECUTION_PLAN_WORKSPACE_SIZE: return get_ints({kWorkspaceBytes}, most, count, into);
+    case dnn::ATTR_EXECUTION_PLAN_WORKSPACE_SIZE: return get_ints({told_workspace}, most, count, into);
     default: return kBadParameter;
   }
 }
@@ -123,6 +128,7 @@ EXPORT cudnnBackendExecute(Handle* handle, const DnnDescriptor* plan, const DnnD
   const auto pointers = pack->list<void*>(dnn::ATTR_VARIANT_PACK_DATA_POINTERS);
   void* workspace = pack->value<void*>(dnn::ATTR_VARIANT_PACK_WORKSPACE);
   if (configuration.proposal == 0 || ids.size() != pointers.size() || !workspace) return kFailed;
+  if (failures > 0) return failures--, kFailed;
   std::map<int64_t, void*> bindings;
   for (size_t i = 0; i < ids.size(); i++) bindings[ids[i]] = pointers[i];
   // Numbers in host memory are read now. The bindings must be exactly the tensors of the graph.
@@ -136,10 +142,16 @@ EXPORT cudnnBackendExecute(Handle* handle, const DnnDescriptor* plan, const DnnD
   if (bindings.size() != expected.size() || !std::all_of(bindings.begin(), bindings.end(), is_expected))
     return kBadParameter;
   return submit(handle->stream, [graph = configuration.object(dnn::ATTR_ENGINEHEUR_OPERATION_GRAPH), bindings, numbers,
-                                 workspace]() mutable {
+                                 workspace, life = std::weak_ptr<void>(plan->life)]() mutable {
+    if (life.expired()) return kLaunchFailed;
     std::memset(workspace, 0xff, kWorkspaceBytes);
     for (auto& [id, number] : numbers) bindings[id] = &number;
     run(graph, bindings);
     return kSuccess;
   });
 }
+
+/// For tests: sets the workspace that later plans ask for, at least kWorkspaceBytes.
+EXPORT softwareCudnnWorkspace(int64_t bytes) { return told_workspace = bytes, kSuccess; }
+/// For tests: makes this many executions fail.
+EXPORT softwareCudnnFail(int count) { return failures = count, kSuccess; }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <vector>
 
 #include "tensor/cuda/libraries/cudnn.h"
@@ -11,6 +12,7 @@ namespace ringwise::software_gpu {
 
 struct DnnDescriptor {
   int kind = 0;
+  std::shared_ptr<void> life;  // ends with the descriptor; copies that are attributes of others share it
   bool is_finished = false;
   int proposal = 0;  // index of an engine configuration among the proposals
   std::map<int, std::vector<char>> values;

@@ -19,6 +19,7 @@ CapturedStep::CapturedStep(Device& device)
 CapturedStep::~CapturedStep() {
   // Running graphs end first: the driver keeps them, and waits for them before it frees memory.
   drop();
+  for (const auto& used : others_) device_.retire(used, streams_);
   driver().cuStreamDestroy_v2(stream_);
   memory_->free(live_);
 }
@@ -82,7 +83,8 @@ void CapturedStep::drop() {
 void CapturedStep::launch() {
   if (!graph_) throw std::runtime_error("compile: what was captured has been dropped.");
   const WorkStream on = device_.work_stream();
-  for (const auto& [_, piece] : held_) static_cast<Piece*>(piece.get())->used_on(on.number);
+  for (const auto& [_, piece] : held_) piece->used_on(on.number);
+  streams_ |= 1u << on.number;
   device_.start_upload(live_, numbers_.data(), next_ * sizeof(double));
   check(driver().cuGraphLaunch(graph_, on.handle), "cuGraphLaunch");
 }

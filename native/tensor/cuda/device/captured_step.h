@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <memory>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "tensor/cuda/device/device.h"
@@ -45,7 +46,9 @@ class CapturedStep {
 
   const std::shared_ptr<CachingAllocator>& memory() const { return memory_; }
   /// Keeps memory alive as long as the step.
-  void hold(const std::shared_ptr<void>& piece) { held_.emplace(piece.get(), piece); }
+  void hold(const std::shared_ptr<Piece>& piece) { held_.emplace(piece.get(), piece); }
+  /// Keeps something else that the captured work uses alive, until the step and its runs have ended.
+  void hold_other(const std::shared_ptr<void>& used) { others_.insert(used); }
 
  private:
   static constexpr size_t kMostNumbers = 32768;  // a run can change at most this many
@@ -53,14 +56,16 @@ class CapturedStep {
   Graph stop();
 
   Device& device_;
-  std::shared_ptr<CachingAllocator> memory_;               // only for this step
-  std::unordered_map<void*, std::shared_ptr<void>> held_;  // kept alive with the step, by address
-  double* live_ = nullptr;                                 // in device memory; kMostNumbers numbers of the current run
-  std::vector<double> numbers_;                            // on the host; the numbers of the next run
-  size_t next_ = 0;                                        // the next free place in numbers_
-  Stream stream_ = nullptr;                                // only captured; no work ever runs on it
-  GraphExec graph_ = nullptr;                              // null before end() and after drop()
-  Activity before_;                                        // what the thread did before enter(); leave() restores it
+  std::shared_ptr<CachingAllocator> memory_;                // only for this step
+  std::unordered_map<void*, std::shared_ptr<Piece>> held_;  // kept alive with the step, by address
+  std::unordered_set<std::shared_ptr<void>> others_;        // kept alive with the step and its runs
+  uint32_t streams_ = 0;                                    // bit set of the streams on which it has run
+  double* live_ = nullptr;                                  // in device memory; kMostNumbers numbers of the current run
+  std::vector<double> numbers_;                             // on the host; the numbers of the next run
+  size_t next_ = 0;                                         // the next free place in numbers_
+  Stream stream_ = nullptr;                                 // only captured; no work ever runs on it
+  GraphExec graph_ = nullptr;                               // null before end() and after drop()
+  Activity before_;                                         // what the thread did before enter(); leave() restores it
 };
 
 /// Returns the step that the calling thread is capturing; null if there is none.

@@ -453,7 +453,7 @@ void touch(const Block& block) {
   if (!now.is_capturing)
     piece->used_on(now.stream.number);
   else if (piece->from() != now.step->memory().get())
-    now.step->hold(block.keeper);
+    now.step->hold(std::static_pointer_cast<Piece>(block.keeper));
 }
 
 }  // namespace ringwise::tensor::cuda

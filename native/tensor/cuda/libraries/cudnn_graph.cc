@@ -3,6 +3,8 @@
 #include <array>
 #include <string>
 
+#include "tensor/cuda/memory/caching_allocator.h"
+
 namespace ringwise::tensor::cuda {
 
 namespace {
@@ -229,7 +231,9 @@ DnnPlan DnnGraph::plan(DnnHandle handle, const DnnObject* device, DnnExactness e
         if (handle) plan.set_values(dnn::ATTR_EXECUTION_PLAN_HANDLE, dnn::TYPE_HANDLE, 1, &handle);
         if (device) plan.set_object(dnn::ATTR_EXECUTION_PLAN_DEVICEPROP, *device);
         plan.finish();
-        return DnnPlan(std::move(plan));
+        DnnPlan made(std::move(plan));
+        if (made.workspace_bytes() <= kMostWorkspace) return made;
+        last = "cuDNN: the plans need more than " + megabytes(kMostWorkspace) + " of workspace.";
       } catch (const DnnRefusal& refusal) {
         last = refusal.what();
       }

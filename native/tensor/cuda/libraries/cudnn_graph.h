@@ -58,12 +58,12 @@ struct DnnExactness {
   bool tensor_cores;  // for float32, tensor cores round factors to TF32
 };
 
-/// An executable plan of a graph. Must be used by one thread at a time.
+/// An executable plan of a graph. Must be run by one thread at a time.
 class DnnPlan {
  public:
   size_t workspace_bytes() const { return workspace_bytes_; }
   /// Runs the plan. `bindings` has the memory of each tensor that is not virtual: on the device, or on the host for
-  /// tensors by value. Throws std::runtime_error.
+  /// tensors by value. Throws DnnRefusal. The plan must exist until the device has run it.
   void run(DnnHandle handle, Stream stream, const std::vector<std::pair<int64_t, void*>>& bindings,
            void* workspace) const;
 
@@ -95,11 +95,14 @@ class DnnGraph {
   /// Adds y as a view of x with another shape.
   void reshape(const DnnTensor& y, const DnnTensor& x);
 
-  /// Returns the best plan whose results are bitwise equal in every run. One of `handle` and `device` (the properties
-  /// of a device, which need not be in this machine) must not be null.
+  /// Returns the best plan whose results are bitwise equal in every run and whose workspace is not too large. One of
+  /// `handle` and `device` (the properties of a device, which need not be in this machine) must not be null.
   DnnPlan plan(DnnHandle handle, const DnnObject* device, DnnExactness exactness) const;
 
  private:
+  /// Most bytes of a plan's workspace. Larger ones, which some engines of convolutions ask for, would displace tensors.
+  static constexpr size_t kMostWorkspace = size_t{1} << 30;
+
   /// Returns the descriptor that all operations on this tensor share.
   const DnnObject& tensor(const DnnTensor& x);
 

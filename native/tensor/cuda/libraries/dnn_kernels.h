@@ -1,5 +1,5 @@
 // The kernels that cuDNN computes, with plans that are cached by shape. Each function returns false if the library is
-// missing or has no plan; it has started nothing then, and the caller uses our own kernels.
+// missing, has no plan or fails. The caller then uses our own kernels, which overwrite any result of the library.
 #pragma once
 
 #include "tensor/cuda/libraries/cudnn_graph.h"

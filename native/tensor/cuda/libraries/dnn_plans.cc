@@ -1,6 +1,9 @@
 #include "tensor/cuda/libraries/dnn_plans.h"
 
 #include <bit>
+#include <utility>
+
+#include "tensor/cuda/device/captured_step.h"
 
 namespace ringwise::tensor::cuda {
 
@@ -15,17 +18,49 @@ DnnPlans* DnnPlans::of(Device& device) {
   return plans.handle_ ? &plans : nullptr;
 }
 
-void DnnPlans::run(Device& device, const DnnPlan& plan, const std::vector<std::pair<int64_t, void*>>& bindings) {
-  const size_t bytes = plan.workspace_bytes();
-  // Freed right after the launch: the next owner on this stream runs after the plan.
-  void* workspace = bytes > 0 ? device.allocate(bytes) : nullptr;
-  try {
-    plan.run(handle_, device.stream(), bindings, workspace);
-  } catch (...) {
+/// Adds a plan, which may be null, to a cache that does not have its key. Makes room for it.
+DnnPlans::Entry& DnnPlans::add(Device& device, const Key& key, std::shared_ptr<DnnPlan> plan) {
+  if (plans_.size() == kMostPlans) {
+    const auto oldest = plans_.find(by_use_.back());
+    retire(device, oldest->second);
+    plans_.erase(oldest);
+    by_use_.pop_back();
+  }
+  by_use_.push_front(key);
+  return plans_.emplace(key, Entry{std::move(plan), 0, by_use_.begin()}).first->second;
+}
+
+/// Drops the plan of an entry. It is destroyed after the work that it has started.
+void DnnPlans::retire(Device& device, Entry& entry) {
+  if (entry.plan) device.retire(std::move(entry.plan), entry.streams);
+}
+
+bool DnnPlans::run(Device& device, Entry& entry, const Bindings& bindings) {
+  if (!entry.plan) return false;
+  void* workspace = nullptr;
+  const auto free_workspace = [&] {
+    // Freed right after the launch: the next owner on this stream runs after the plan.
     if (workspace) device.free(workspace);
+  };
+  try {
+    if (const size_t bytes = entry.plan->workspace_bytes(); bytes > 0) workspace = device.allocate(bytes);
+    if (CapturedStep* step = step_being_captured(device.index()))
+      step->hold_other(entry.plan);
+    else
+      entry.streams |= 1u << device.work_stream().number;
+    entry.plan->run(handle_, device.stream(), bindings, workspace);
+  } catch (const OutOfMemory&) {
+    return false;
+  } catch (const DnnRefusal&) {
+    free_workspace();
+    retire(device, entry);
+    return false;
+  } catch (...) {
+    free_workspace();
     throw;
   }
-  if (workspace) device.free(workspace);
+  free_workspace();
+  return true;
 }
 
 int dnn_type(DType dtype) {
