@@ -2,9 +2,11 @@
 // RINGWISE_TEST_GPU=1.
 #pragma once
 
+#include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <thread>
 
 #include "tensor/cuda/device/device.h"
 #include "tensor/cuda/device/info.h"
@@ -17,6 +19,26 @@ inline bool is_on_gpu() {
   const char* gpu = std::getenv("RINGWISE_TEST_GPU");
   return gpu && std::strcmp(gpu, "1") == 0;
 }
+
+/// Blocks a stream of the device from its construction until its destruction: a callback does not return.
+class Blocked {
+ public:
+  explicit Blocked(tensor::cuda::Stream stream) { tensor::cuda::Device::call_back(stream, &Blocked::wait, this); }
+  ~Blocked() {
+    is_free_ = true;
+    while (!has_ended_) std::this_thread::yield();
+  }
+  Blocked(const Blocked&) = delete;
+  Blocked& operator=(const Blocked&) = delete;
+
+ private:
+  static void wait(tensor::cuda::Stream, int, void* data) {
+    auto* self = static_cast<Blocked*>(data);
+    while (!self->is_free_) std::this_thread::yield();
+    self->has_ended_ = true;
+  }
+  std::atomic<bool> is_free_ = false, has_ended_ = false;
+};
 
 /// Runs all tests, or prints why it skips them if there is no device. Returns the exit status. RINGWISE_LIBCUDA may
 /// name a software device other than that of this build. `with_libraries`: the software device also stands in for

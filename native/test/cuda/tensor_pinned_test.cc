@@ -3,6 +3,8 @@
 
 #include <cstring>
 #include <memory>
+#include <thread>
+#include <vector>
 
 #include "test/check.h"
 #include "test/cuda/on_device.h"
@@ -85,6 +87,27 @@ TEST("memory that is let go while a copy is under way has no new owner before th
   const Pinned third(device(), kBytes);
   CHECK(third.data() == where);
   CHECK(has_pattern(third.data(), kBytes));
+  device().free(there);
+}
+
+TEST("uploads of a host that runs ahead use no more than a fixed amount of pinned memory, and arrive") {
+  constexpr size_t kBatch = size_t{38} << 20;
+  std::vector<char> batch(kBatch);
+  void* const there = device().allocate(kBatch);
+  const size_t before = device().pinned().use().live;
+  auto blocked = std::make_unique<test::Blocked>(device().stream());
+  std::thread unblocks([&] {
+    while (device().pinned().use().live - before < 6 * kBatch) std::this_thread::yield();
+    blocked.reset();
+  });
+  for (int i = 0; i < 10; i++) {
+    batch[0] = batch[kBatch - 1] = static_cast<char>(i);
+    device().start_upload(there, batch.data(), kBatch);
+  }
+  unblocks.join();
+  CHECK(device().pinned().use().peak <= before + gpu::Device::kMostUploads);
+  device().download(batch.data(), there, kBatch);
+  CHECK_EQ(batch[0] + batch[kBatch - 1], 18);
   device().free(there);
 }
 

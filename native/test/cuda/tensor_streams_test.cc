@@ -108,6 +108,33 @@ TEST("memory comes back at once on its own stream, and after an event where anot
   CHECK_EQ(device().memory().use().pieces, held + others.size() - 1);
 }
 
+TEST("an allocation asks each stream for its oldest event, however many it has not passed") {
+  constexpr int kRounds = 300;
+  const auto* asked = static_cast<const std::atomic<int>*>(gpu::driver().library.symbol("softwareCudaQueries"));
+  const uint32_t side = device().make_stream(), other = device().make_stream();
+  const Block out = floats();
+  device().synchronize();
+  floats();
+  const size_t pieces = device().memory().use().pieces;
+  {
+    const test::Blocked blocked(device().stream_of(side).handle);
+    const int before = asked ? asked->load() : 0;
+    for (int round = 0; round < kRounds; round++) {
+      const Block shared = floats();
+      for (const uint32_t stream : {side, other}) {
+        work_on(stream);
+        gpu::touch(shared);
+      }
+      work_on(0);
+    }
+    if (asked) CHECK(*asked - before <= 4 * kRounds);  // of `other`, those that have been passed as well
+    CHECK_EQ(device().memory().use().pieces, pieces + kRounds);
+  }
+  device().synchronize();
+  for (int i = 0; i < 3; i++) floats();
+  CHECK_EQ(device().memory().use().pieces, pieces);
+}
+
 TEST(
     "borrowed memory is used after what its owner's stream was given, which then comes after all that was done with "
     "it") {

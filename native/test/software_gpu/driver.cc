@@ -9,6 +9,7 @@
 // when work runs.
 #include <dlfcn.h>
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -289,7 +290,11 @@ EXPORT cuEventRecord(SoftwareEvent* event, SoftwareStream* stream) {
   return is_of(stream, event->device) ? record(event, stream) : static_cast<int>(kInvalidHandle);
 }
 EXPORT cuEventSynchronize(SoftwareEvent* event) { return synchronize(event); }
-EXPORT cuEventQuery(SoftwareEvent* event) { return query(event); }
+/// For tests: how often cuEventQuery has been called.
+extern "C" {
+__attribute__((visibility("default"))) std::atomic<int> softwareCudaQueries = 0;
+}
+EXPORT cuEventQuery(SoftwareEvent* event) { return softwareCudaQueries++, query(event); }
 EXPORT cuEventElapsedTime(float* milliseconds, SoftwareEvent* from, SoftwareEvent* to) {
   if (!from->has_time || !to->has_time || !from->stream || !to->stream) return kInvalidHandle;
   if (!is_reached(from) || !is_reached(to)) return kNotReady;

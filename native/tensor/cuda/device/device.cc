@@ -198,13 +198,13 @@ void Device::free(void* data) {
 
 void Device::retire(std::shared_ptr<void> memory, uint32_t streams) {
   const std::lock_guard lock(retired_mutex_);
-  retired_.push_back({std::move(memory), streams, {}});
+  retired_.push_back({std::move(memory), streams});
   has_retired_ = true;
 }
 
-void Device::retire(std::shared_ptr<void> memory, Event mark) {
+void Device::retire(std::shared_ptr<void> memory, Event mark, uint32_t stream) {
   const std::lock_guard lock(retired_mutex_);
-  retired_.push_back({std::move(memory), 0, {mark}});
+  batches_[stream].push_back({mark, {std::move(memory)}});
   has_retired_ = true;
 }
 
@@ -252,38 +252,41 @@ void Device::empty_caches() {
   pinned_->empty_cache();
 }
 
-/// Returns whether no stream uses the memory any more. Throws on errors of the driver; the memory then stays retired.
-bool Device::is_over(Retired& each) {
-  for (; each.streams != 0; each.streams &= each.streams - 1) {
-    const Stream stream = streams_[static_cast<size_t>(std::countr_zero(each.streams))];
-    const Event event = take_event();
-    each.events.push_back(event);
-    check(driver().cuEventRecord(event, stream), "cuEventRecord");
-  }
-  for (; !each.events.empty(); each.events.pop_back()) {
-    const int status = driver().cuEventQuery(each.events.back());
-    if (status == kNotReady) return false;
-    check(status, "cuEventQuery");
-    spare_events_.push_back(each.events.back());
-  }
-  return true;
-}
-
 void Device::reclaim_when_allowed() {
   if (has_retired_.load(std::memory_order_relaxed) && !activities[index_].is_capturing) reclaim();
 }
 
-/// Frees retired memory that is no longer used. The calling thread must have entered the device.
+/// Frees retired memory that is no longer used. Records one event on each stream that uses memory retired since the
+/// last call, and asks each stream for its oldest events only. The calling thread must have entered the device. Throws
+/// errors of the driver; memory then stays retired.
 void Device::reclaim() {
-  std::vector<Retired> over;  // destroyed without the lock, because the driver may be slow
+  std::vector<Batch> over;  // these two are destroyed without the lock, because the driver may be slow
+  std::vector<Retired> marked;
   const std::lock_guard lock(retired_mutex_);
-  for (size_t i = retired_.size(); i-- > 0;) {
-    if (!is_over(retired_[i])) continue;
-    std::swap(retired_[i], retired_.back());
-    over.push_back(std::move(retired_.back()));
-    retired_.pop_back();
+  uint32_t streams = 0;
+  for (const Retired& each : retired_) streams |= each.streams;
+  for (; streams != 0; streams &= streams - 1) {
+    const auto number = static_cast<size_t>(std::countr_zero(streams));
+    Batch batch{take_event(), {}};
+    check(driver().cuEventRecord(batch.passed, streams_[number]), "cuEventRecord");
+    for (const Retired& each : retired_) {
+      if (each.streams & 1u << number) batch.memory.push_back(each.memory);
+    }
+    batches_[number].push_back(std::move(batch));
   }
-  has_retired_ = !retired_.empty();
+  marked.swap(retired_);
+  bool are_waiting = false;
+  for (std::deque<Batch>& batches : batches_) {
+    for (; !batches.empty(); batches.pop_front()) {
+      const int status = driver().cuEventQuery(batches.front().passed);
+      if (status == kNotReady) break;
+      check(status, "cuEventQuery");
+      spare_events_.push_back(batches.front().passed);
+      over.push_back(std::move(batches.front()));
+    }
+    are_waiting = are_waiting || !batches.empty();
+  }
+  has_retired_ = are_waiting;
 }
 
 Kernel Device::kernel_of(KernelId id) {
@@ -341,16 +344,28 @@ void Device::upload(void* to, const void* from, size_t bytes) {
   }
 }
 
+/// Frees the memory of uploads that have ended, and waits for the oldest while the next one does not fit beside them.
+void Device::await_uploads(size_t next_bytes) {
+  for (; !uploads_.empty(); uploads_.pop_front()) {
+    const Upload& oldest = uploads_.front();
+    if (upload_bytes_ + next_bytes > kMostUploads)
+      check(driver().cuEventSynchronize(oldest.done), "cuEventSynchronize");
+    if (!is_passed(oldest.done)) return;
+    upload_bytes_ -= oldest.bytes;
+  }
+}
+
 void Device::start_upload(void* to, const void* from, size_t bytes) {
   if (bytes == 0) return;
+  const std::lock_guard lock(upload_mutex_);
+  await_uploads(bytes);
   const auto pinned = pinned_memory();
-  const std::shared_ptr<void> staged(pinned->allocate(bytes, 0), [pinned](void* data) { pinned->free(data); });
+  std::shared_ptr<void> staged(pinned->allocate(bytes, 0), [pinned](void* data) { pinned->free(data); });
   std::memcpy(staged.get(), from, bytes);
-  const WorkStream own = work_stream();
-  const int status = driver().cuMemcpyHtoDAsync_v2(address(to), staged.get(), bytes, own.handle);
-  // Retired instead of freed: the host writes to reused memory at once, not in the order of a stream.
-  retire(staged, 1u << own.number);
-  check(status, "cuMemcpyHtoDAsync");
+  check(driver().cuMemcpyHtoDAsync_v2(address(to), staged.get(), bytes, stream()), "cuMemcpyHtoDAsync");
+  // Kept until the copy has ended: the host writes to reused memory at once, not in the order of a stream.
+  uploads_.push_back({mark(), std::move(staged), bytes});
+  upload_bytes_ += bytes;
 }
 
 void Device::download(void* to, const void* from, size_t bytes) {

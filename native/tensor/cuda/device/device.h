@@ -7,6 +7,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -83,8 +84,8 @@ class Device {
   const std::shared_ptr<CachingAllocator>& allocator();
   /// Releases memory once all work that these streams (a bit set) have now has ended. Never calls the driver.
   void retire(std::shared_ptr<void> memory, uint32_t streams);
-  /// Releases memory once `mark` has been passed. Takes ownership of the mark.
-  void retire(std::shared_ptr<void> memory, Event mark);
+  /// Releases memory once its stream has passed `mark`. Takes ownership of the mark.
+  void retire(std::shared_ptr<void> memory, Event mark, uint32_t stream);
   /// Records an event on the calling thread's stream. The caller owns it until is_passed() or retire() takes it.
   Event mark();
   /// Makes later work of `after` wait for all work that `before` has now.
@@ -104,8 +105,10 @@ class Device {
   /// Copies to the device. `from` may be changed as soon as this returns. Waits for earlier uploads if more than 4 MiB
   /// are in flight.
   void upload(void* to, const void* from, size_t bytes);
-  /// Copies to the device like upload(), but through as much pinned memory as needed, and never waits.
+  /// Copies to the device like upload(), but through as much pinned memory as needed. Waits for the oldest of these
+  /// copies while more than kMostUploads bytes would be in flight.
   void start_upload(void* to, const void* from, size_t bytes);
+  static constexpr size_t kMostUploads = size_t{256} << 20;
   /// Copies to the host, and waits for the copy and all earlier work of the stream. Throws the faults that kernels have
   /// noted (check_fault).
   void download(void* to, const void* from, size_t bytes);
@@ -137,12 +140,21 @@ class Device {
   struct Retired {
     std::shared_ptr<void> memory;
     uint32_t streams;
-    std::vector<Event> events;  // one per stream, recorded once the driver may be called
+  };
+  /// Memory that is released once a stream has passed an event. Memory of several streams is in a batch of each.
+  struct Batch {
+    Event passed;
+    std::vector<std::shared_ptr<void>> memory;
+  };
+  struct Upload {
+    Event done;
+    std::shared_ptr<void> staged;
+    size_t bytes;
   };
 
   explicit Device(int index);
-  bool is_over(Retired& each);
   void reclaim();
+  void await_uploads(size_t next_bytes);
   void reclaim_when_allowed();
   Event take_event();
   void launch(KernelId kernel, Grid grid, int threads, const void* arguments, size_t bytes);
@@ -167,8 +179,13 @@ class Device {
 
   std::mutex retired_mutex_;
   std::atomic<bool> has_retired_ = false;
-  std::vector<Retired> retired_;
+  std::vector<Retired> retired_;                             // since the last reclaim()
+  std::array<std::deque<Batch>, kMostStreams + 1> batches_;  // by stream, oldest first
   std::vector<Event> spare_events_;
+
+  std::mutex upload_mutex_;     // guards uploads_ and upload_bytes_
+  std::deque<Upload> uploads_;  // copies of start_upload that may be running, oldest first
+  size_t upload_bytes_ = 0;     // sum over uploads_
 
   std::mutex load_mutex_;
   Library libraries_[static_cast<int>(Image::Count)] = {};

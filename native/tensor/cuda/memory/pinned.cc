@@ -10,13 +10,13 @@ Pinned::Pinned(Device& device, size_t bytes)
 Pinned::~Pinned() {
   // The deleter frees the memory when the last device has released its reference.
   const std::shared_ptr<void> last(data_, [from = std::move(from_)](void* data) { from->free(data); });
-  for (const Copy& copy : copies_) copy.device->retire(last, copy.end);
+  for (const Copy& copy : copies_) copy.device->retire(last, copy.end, copy.stream);
 }
 
 void Pinned::note(Device& device, int status, const char* what) {
   check(status, what);
   if (copies_.size() >= 8) is_idle();  // drops copies that have ended
-  copies_.push_back({&device, device.mark()});
+  copies_.push_back({&device, device.mark(), device.work_stream().number});
 }
 
 void Pinned::start_upload(Device& device, void* to, size_t offset, size_t bytes) {

@@ -33,6 +33,7 @@ class Pinned {
   struct Copy {
     Device* device;
     Event end;
+    uint32_t stream;
   };
   void note(Device& device, int status, const char* what);
 
