@@ -41,13 +41,15 @@ bool holds(napi_typedarray_type type, DType dtype) {
 class TensorAddon final : public Napi::Addon<TensorAddon> {
  public:
   TensorAddon(Napi::Env env, Napi::Object exports) {
-    DefineAddon(exports,
-                {InstanceMethod<&TensorAddon::padding>("padding"), InstanceMethod<&TensorAddon::adopt>("adopt"),
-                 InstanceMethod<&TensorAddon::buffer_at>("bufferAt"), InstanceMethod<&TensorAddon::borrow>("borrow"),
-                 InstanceMethod<&TensorAddon::address>("address"), InstanceMethod<&TensorAddon::free>("free"),
-                 InstanceMethod<&TensorAddon::memory>("memory"), InstanceMethod<&TensorAddon::use_cpu>("useCpu"),
-                 InstanceMethod<&TensorAddon::num_threads>("numThreads"),
-                 InstanceMethod<&TensorAddon::set_num_threads>("setNumThreads")});
+    DefineAddon(
+        exports,
+        {InstanceMethod<&TensorAddon::padding>("padding"), InstanceMethod<&TensorAddon::adopt>("adopt"),
+         InstanceMethod<&TensorAddon::buffer_at>("bufferAt"), InstanceMethod<&TensorAddon::borrow>("borrow"),
+         InstanceMethod<&TensorAddon::address>("address"), InstanceMethod<&TensorAddon::free>("free"),
+         InstanceMethod<&TensorAddon::memory>("memory"),
+         InstanceMethod<&TensorAddon::adjust_external>("adjustExternalMemory"),
+         InstanceMethod<&TensorAddon::use_cpu>("useCpu"), InstanceMethod<&TensorAddon::num_threads>("numThreads"),
+         InstanceMethod<&TensorAddon::set_num_threads>("setNumThreads")});
     const auto scratch = Napi::Float64Array::New(env, kScratchCount);
     state_.scratch = scratch.Data();
     state_.scratch_owner = Napi::Persistent(scratch.As<Napi::Object>());
@@ -145,6 +147,12 @@ class TensorAddon final : public Napi::Addon<TensorAddon> {
   /// () → threads that share a kernel
   Napi::Value num_threads(const Napi::CallbackInfo& info) {
     return Napi::Number::New(info.Env(), tensor::thread_count());
+  }
+
+  /// (bytes), which may be negative
+  Napi::Value adjust_external(const Napi::CallbackInfo& info) {
+    Napi::MemoryManagement::AdjustExternalMemory(info.Env(), info[0].As<Napi::Number>().Int64Value());
+    return info.Env().Undefined();
   }
 
   /// (threads), for the whole process

@@ -217,6 +217,27 @@ export const outOfHostMemory = (dtype: DType, count: number, cause: unknown): Te
     cause,
   );
 
+/** Memory of tensors that have the same dtype and number of elements. */
+export interface HeldMemory {
+  readonly dtype: DType;
+  readonly count: number;
+  readonly tensors: number;
+  readonly bytes: number;
+  /** Source location that made one of them, if that was recorded. */
+  readonly place: string | null;
+}
+
+export const outOfDeviceMemory = ({ message, cause }: Error, largest: readonly HeldMemory[]): TensorError => {
+  const texts = largest.map(({ dtype, count, tensors, bytes, place }) => {
+    const made = place === null ? '' : `, one made ${place}`;
+    return `${tensors} of ${count} elements of ${dtype} (${(bytes / 2 ** 20).toFixed(1)} MiB${made})`;
+  });
+  const list = texts.length === 0 ? '' : ` The largest tensors there: ${texts.join(', ')}.`;
+  const isTraced = largest.some(({ place }) => place !== null);
+  const advice = list === '' || isTraced ? '' : ' RINGWISE_TENSOR_DEBUG=1 shows where they were made.';
+  return new TensorError('ERR_TENSOR_MEMORY', message + list + advice, cause);
+};
+
 export const notATensor = (op: string, got: unknown): TensorError =>
   argument(
     `${op}: expected a tensor or a number, got ${got === null ? 'null' : Array.isArray(got) ? 'an array' : typeof got}.`,

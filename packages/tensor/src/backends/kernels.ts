@@ -108,7 +108,7 @@ type Shape = readonly number[];
 export interface MemoryFunctions {
   readonly alloc: (dtype: DType, count: number, device?: Device) => Memory;
   readonly adopt: (dtype: DType, array: HostArray) => Memory;
-  readonly free: (memory: Memory) => void;
+  readonly free: (memory: Pick<Memory, 'handle'>) => void;
   /** Returns the address of the memory, in the address space of its device. */
   readonly address: (memory: Memory) => bigint;
   /** Memory of another library; `free` ends the loan. */

@@ -6,8 +6,8 @@
 // sample that has been collected, but whose callback has not run, is such memory. Memory that a program still
 // holds, such as a model or a data set, is never counted.
 import { setImmediate } from 'node:timers';
-import { inspect } from 'node:util';
 import { callersPlace } from './leaks.ts';
+import { Survivor, taken } from './survivors.ts';
 
 /** Growth since the last turn at which sampling begins. */
 const sampleFrom = { count: 512, bytes: 2 ** 22 };
@@ -23,24 +23,19 @@ const leastLost = 4;
 
 /** A storage, while it is in use. */
 interface Sampled {
-  readonly memory: object;
+  readonly claim: object;
   readonly bytes: number;
 }
 
-/** The place where a storage was made. Inspecting a weak map marks the samples whose storages still exist. */
-class Sample {
+/** The place where a storage was made. */
+class Sample extends Survivor {
   readonly place: string;
   readonly bytes: number;
-  isThere = false;
 
   constructor(place: string, bytes: number) {
+    super();
     this.place = place;
     this.bytes = bytes;
-  }
-
-  [inspect.custom](): string {
-    this.isThere = true;
-    return '';
   }
 }
 
@@ -55,7 +50,7 @@ export class Growth {
   #base: { readonly count: number; readonly bytes: number } | null = null;
   #births = 0;
   #taken = 0;
-  /** Samples by the memory of their storages, until it is released. */
+  /** Samples by the claims of their storages, until these are released. */
   readonly #samples = new Map<object, Sample>();
   /** Samples whose storages have not been collected. */
   #living = new WeakMap<Sampled, Sample>();
@@ -73,7 +68,7 @@ export class Growth {
       setImmediate(() => this.#turn(count, bytes)).unref();
       return;
     }
-    const lost = this.#lost();
+    const lost = taken(this.#living, this.#samples.values());
     if (lost.length >= leastLost && 2 * lost.length >= this.#samples.size) {
       this.#end();
       report(count - base.count, bytes - base.bytes, placeOf(lost));
@@ -92,13 +87,13 @@ export class Growth {
     if (this.#births++ % stride !== 0 && storage.bytes < largeBytes) return;
     if (this.#taken++ >= mostSamples) return;
     const sample = new Sample(callersPlace(), storage.bytes);
-    this.#samples.set(storage.memory, sample);
+    this.#samples.set(storage.claim, sample);
     this.#living.set(storage, sample);
   }
 
-  /** Notes memory that is no longer in use. */
-  ended(memory: object): void {
-    if (this.#base !== null) this.#samples.delete(memory);
+  /** Notes a storage that is no longer in use. */
+  ended(claim: object): void {
+    if (this.#base !== null) this.#samples.delete(claim);
   }
 
   #lookAt(count: number, bytes: number): void {
@@ -118,14 +113,6 @@ export class Growth {
     this.#base = null;
     this.#samples.clear();
     this.#living = new WeakMap();
-  }
-
-  /** Returns the samples whose storages have been collected. */
-  #lost(): Sample[] {
-    const samples = [...this.#samples.values()];
-    for (const sample of samples) sample.isThere = false;
-    inspect(this.#living, { showHidden: true, depth: 0, maxArrayLength: null, customInspect: true });
-    return samples.filter(({ isThere }) => !isThere);
   }
 
   #end(): void {

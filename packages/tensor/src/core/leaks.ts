@@ -1,6 +1,5 @@
 // Records where memory in use was made. Off by default, because a stack for each tensor costs microseconds;
 // RINGWISE_TENSOR_DEBUG=1 or trackLeaks() enables it.
-import type { Memory } from '../backends/operands.ts';
 import { codeFolder } from '../package-files.ts';
 
 interface Birth {
@@ -9,7 +8,7 @@ interface Birth {
 }
 
 /** Null: nothing is recorded. Undefined: the environment has not been read yet. */
-let births: Map<Memory, Birth> | null | undefined;
+let births: Map<object, Birth> | null | undefined;
 
 const inPackage = `${codeFolder}/`;
 const mostFrames = 30;
@@ -30,17 +29,20 @@ function callersStack(): string {
     .join('\n');
 }
 
-/** Internal: records memory that has come into use. */
-export function noteBirth(memory: Memory, bytes: number): void {
+/** Internal: records memory that has come into use, by the claim on it. */
+export function noteBirth(claim: object, bytes: number): void {
   if (births === null) return;
   if (births === undefined) births = process.env.RINGWISE_TENSOR_DEBUG === '1' ? new Map() : null;
-  births?.set(memory, { bytes, stack: callersStack() });
+  births?.set(claim, { bytes, stack: callersStack() });
 }
 
 /** Internal: forgets memory that is no longer in use. */
-export function noteEnd(memory: Memory): void {
-  births?.delete(memory);
+export function noteEnd(claim: object): void {
+  births?.delete(claim);
 }
+
+/** Internal: returns the source location that made memory; null if it was not recorded. */
+export const placeOf = (claim: object): string | null => births?.get(claim)?.stack.split('\n', 1)[0] ?? null;
 
 /** Starts recording where memory is made, or forgets all records. Memory that is already in use is not reported. */
 export function trackLeaks(isOn = true): void {

@@ -8,7 +8,8 @@ import { deviceControl, kernels } from '../backends/index.ts';
 import type { Memory, Strided } from '../backends/operands.ts';
 import { capturing } from '../device/capture.ts';
 import { cudaIndex, type Device, deviceOf } from '../device/device.ts';
-import { otherDeviceInStep, outOfHostMemory } from '../errors.ts';
+import { otherDeviceInStep, outOfDeviceMemory, outOfHostMemory } from '../errors.ts';
+import { type Claim, DeviceMemory } from './device-memory.ts';
 import { type DType, dtypeInfo, dtypes, bytesOf as elementBytes, type HostArray } from './dtype.ts';
 import { Growth } from './growth.ts';
 import { noteBirth, noteEnd } from './leaks.ts';
@@ -28,6 +29,8 @@ class Pool {
   /** Number of allocations by the kernel set. */
   allocations = 0;
   readonly growth = new Growth();
+  /** Null for the host, whose memory the garbage collector counts by itself. */
+  readonly onDevice: DeviceMemory | null;
   /** Free lists by size. Empty lists stay, because storages in use refer to them. */
   readonly #freeLists = bySize();
   /** Free lists of pinned memory, which copies may still use. */
@@ -35,6 +38,7 @@ class Pool {
 
   constructor(device: Device) {
     this.device = device;
+    this.onDevice = device === 'cpu' ? null : new DeviceMemory(device);
   }
 
   freeListOf(dtype: DType, count: number, isPinned = false): Storage[] {
@@ -51,7 +55,8 @@ class Pool {
     this.liveCount++;
     this.liveBytes += bytes;
     if (this.liveBytes > this.peakBytes) this.peakBytes = this.liveBytes;
-    const { growth } = this;
+    const { growth, onDevice } = this;
+    if (onDevice !== null && this.liveBytes >= onDevice.tellAt) onDevice.tell(this.liveBytes);
     if (this.liveCount >= growth.atCount || this.liveBytes >= growth.atBytes)
       growth.look(this.liveCount, this.liveBytes);
   }
@@ -64,7 +69,7 @@ class Pool {
   empty(): void {
     for (const lists of [...Object.values(this.#freeLists), ...Object.values(this.#pinnedLists)]) {
       for (const list of lists.values()) {
-        for (const storage of list) destroy(storage);
+        for (const storage of list) destroy(storage, this);
         list.length = 0;
       }
     }
@@ -85,16 +90,18 @@ function poolOf(device: Device): Pool {
   return pool;
 }
 
-const bytesOf = (memory: Memory): number => memory.count * elementBytes(memory.dtype);
+const collected = new FinalizationRegistry<Claim>((claim) => freeLost(claim));
 
-// Refers to the memory and not to the storage, which it would keep alive for ever.
-const collected = new FinalizationRegistry<Memory>((memory) => {
-  const pool = poolOf(memory.device);
-  pool.countDead(bytesOf(memory));
-  pool.growth.ended(memory);
-  noteEnd(memory);
-  kernels().free(memory);
-});
+/** Frees memory that was collected without being released, unless that has been done. */
+function freeLost(claim: Claim): void {
+  const pool = poolOf(claim.device);
+  if (pool.onDevice?.delete(claim) === false) return;
+  pool.countDead(claim.bytes);
+  pool.growth.ended(claim);
+  noteEnd(claim);
+  kernels().free(claim);
+  pool.onDevice?.tell(pool.liveBytes);
+}
 
 export class Storage {
   readonly memory: Memory;
@@ -105,6 +112,8 @@ export class Storage {
   /** Number of tensors and tape entries that hold this memory. At 0 it may be reused at once. */
   refs = 1;
   readonly bytes: number;
+  /** Identifies the memory where nothing may keep it alive. */
+  readonly claim: Claim;
   readonly #pool: Pool;
   /** The list to which it returns; null for adopted memory, which is never reused. */
   readonly #freeList: Storage[] | null;
@@ -113,9 +122,12 @@ export class Storage {
     this.memory = memory;
     this.#pool = pool;
     this.dense = { memory, offset: 0, strides: null };
-    this.bytes = bytesOf(memory);
+    const { dtype, count, device, handle } = memory;
+    this.bytes = count * elementBytes(dtype);
+    this.claim = { dtype, count, bytes: this.bytes, device, handle };
     this.#freeList = freeList;
-    collected.register(this, memory, this);
+    collected.register(this, this.claim, this);
+    pool.onDevice?.add(memory, this.claim);
   }
 
   retain(): this {
@@ -128,10 +140,10 @@ export class Storage {
     const { bytes } = this;
     const pool = this.#pool;
     pool.countDead(bytes);
-    pool.growth.ended(this.memory);
-    noteEnd(this.memory);
+    pool.growth.ended(this.claim);
+    noteEnd(this.claim);
     if (this.#freeList === null || pool.isDirect) {
-      destroy(this);
+      destroy(this, pool);
       return;
     }
     if (pool.cachedBytes + bytes > pool.peakBytes) pool.empty();
@@ -140,9 +152,10 @@ export class Storage {
   }
 }
 
-function destroy(storage: Storage): void {
+function destroy(storage: Storage, pool: Pool): void {
   collected.unregister(storage);
-  kernels().free(storage.memory);
+  pool.onDevice?.delete(storage.claim);
+  kernels().free(storage.claim);
 }
 
 function taken(dtype: DType, count: number, device: Device): Memory {
@@ -154,15 +167,37 @@ function taken(dtype: DType, count: number, device: Device): Memory {
   }
 }
 
-/** Allocates memory. If a device has not enough, frees its cached memory and tries again. */
+/** Allocates memory. If a device has not enough, makes room for it. */
 function take(alloc: typeof taken, dtype: DType, count: number, device: Device): Memory {
   try {
     return alloc(dtype, count, device);
   } catch (error) {
-    if ((error as { code?: string }).code !== 'ERR_TENSOR_MEMORY' || capturing() !== null) throw error;
-    emptyCache();
-    return alloc(dtype, count, device);
+    const { onDevice } = poolOf(device);
+    if (onDevice === null || !isShortage(error) || capturing() !== null) throw error;
+    return takeFromFull(onDevice, () => alloc(dtype, count, device));
   }
+}
+
+const isShortage = (error: unknown): error is Error =>
+  (error as { code?: string }).code === 'ERR_TENSOR_MEMORY';
+
+/** Allocates after freeing cached memory; if that is too little, after freeing memory that the program has lost. */
+function takeFromFull(onDevice: DeviceMemory, alloc: () => Memory): Memory {
+  const freeCached = emptyCache;
+  const freeAllLost = (): void => {
+    for (const claim of onDevice.lost()) freeLost(claim);
+  };
+  let shortage: Error | undefined;
+  for (const makeRoom of [freeCached, freeAllLost]) {
+    makeRoom();
+    try {
+      return alloc();
+    } catch (error) {
+      if (!isShortage(error)) throw error;
+      shortage = error;
+    }
+  }
+  throw outOfDeviceMemory(shortage!, onDevice.largest());
 }
 
 function checkCaptured(device: Device): void {
@@ -220,7 +255,7 @@ function born(storage: Storage, pool: Pool): Storage {
 function used(storage: Storage, pool: Pool): Storage {
   pool.countLive(storage.bytes);
   pool.growth.born(storage);
-  noteBirth(storage.memory, storage.bytes);
+  noteBirth(storage.claim, storage.bytes);
   return storage;
 }
 

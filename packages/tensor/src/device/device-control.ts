@@ -56,6 +56,9 @@ export interface DeviceControl {
   /** Sets whether products of float32 may round their factors to TF32, with 10 bits of fraction. */
   readonly allowTf32: (isAllowed: boolean) => void;
   readonly memoryUse: (device: number) => DeviceMemoryUse;
+  readonly totalBytes: (device: number) => number;
+  /** Makes the garbage collector count bytes that JavaScript objects hold elsewhere. Negative: they hold fewer. */
+  readonly countForCollector: (bytes: number) => void;
   /**
    * Allocates pinned host memory, which devices access directly. It returns to a cache when it is
    * garbage-collected.

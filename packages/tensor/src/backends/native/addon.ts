@@ -80,6 +80,8 @@ export interface NativeAddon extends DeclaredKernels {
   readonly free: (handle: number) => void;
   /** Returns the number and the size of the arrays that are adopted and not yet freed. */
   readonly memory: () => { handles: number; bytes: number };
+  /** Adds to the bytes outside of the heap that the garbage collector counts. */
+  readonly adjustExternalMemory: (bytes: number) => void;
   /** Takes the kernels of this level (0 baseline, 1 avx2, 2 avx512) or of the best below; returns their name. */
   readonly useCpu: (cap: number) => string;
   /** Threads that share a kernel; the setting is one for the whole process. */

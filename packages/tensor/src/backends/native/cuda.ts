@@ -122,6 +122,8 @@ export function cudaControl(addon: NativeAddon): DeviceControl {
       const { reserved, pinned } = onDevice(() => addon.cudaMemory(device));
       return { reservedBytes: reserved, pinnedBytes: pinned };
     },
+    totalBytes: (device) => addon.cudaInfo().devices[device]!.memoryBytes,
+    countForCollector: (bytes) => addon.adjustExternalMemory(bytes),
     pin: (bytes) => {
       refuseWhileCapturing('new pinned memory');
       const [buffer, token] = newPinned(addon, Math.max(bytes, 1));

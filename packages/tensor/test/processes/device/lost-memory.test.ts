@@ -1,0 +1,56 @@
+// Tests device memory that a program loses without dispose(), on the software device or a GPU.
+import { setImmediate } from 'node:timers/promises';
+import { afterEach, describe, expect, test } from 'vitest';
+import { empty, type Tensor } from '../../../src/core/tensor.ts';
+import { emptyCache, memory, ones, trackLeaks } from '../../../src/index.ts';
+import { cudaDevice } from '../../support/cuda-device.ts';
+
+/** A tensor of a 32nd of the device. Its elements are not initialised. */
+const large = (): Tensor => empty('float32', [cudaDevice!.memoryBytes / 128], 'cuda:0');
+
+describe.skipIf(cudaDevice === null)('device memory that a program loses', () => {
+  afterEach(() => {
+    trackLeaks(false);
+    emptyCache();
+  });
+
+  test('is found when the device is full, without a turn of the event loop', () => {
+    const kept = ones([1000], { device: 'cuda' });
+    let sum = kept;
+    for (let i = 0; i < 100; i++) {
+      large();
+      sum = sum.add(ones([1000], { device: 'cuda' }).neg()).add(2);
+    }
+    expect(sum.at(999).item()).toBe(101);
+    expect(kept.at(0).item()).toBe(1);
+    expect(memory('cuda').allocations).toBeGreaterThan(100);
+  });
+
+  test('is counted by the garbage collector, so that it runs before the device is full', async () => {
+    emptyCache();
+    let most = 0;
+    for (let i = 0; i < 100; i++) {
+      large();
+      most = Math.max(most, memory('cuda').bytes);
+      await setImmediate();
+    }
+    expect(most).toBeLessThan(cudaDevice!.memoryBytes * 0.95);
+  });
+
+  test('is not there if tensors are in use: the error lists the largest', () => {
+    const half = Array.from({ length: 16 }, large);
+    const fill = (): Tensor[] => Array.from({ length: 32 }, large);
+    const elements = cudaDevice!.memoryBytes / 128;
+    expect(fill).toThrow(
+      new RegExp(
+        `asked for .* The largest tensors there: \\d+ of ${elements} elements of float32 \\([\\d.]+ MiB\\)\\. RINGWISE_TENSOR_DEBUG=1 shows`,
+      ),
+    );
+    trackLeaks();
+    const traced = (function keepsTensors() {
+      return Array.from({ length: 8 }, large);
+    })();
+    expect(fill).toThrow(/elements of float32 \([\d.]+ MiB, one made at .*\)\.$/);
+    for (const tensor of [...half, ...traced]) tensor.dispose();
+  });
+});
