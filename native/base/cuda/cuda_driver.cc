@@ -21,6 +21,7 @@ const char* bind(Driver& d) {
   if (!d.library.bind(#name, d.name)) return #name;
   RINGWISE_DRIVER_FUNCTIONS(RINGWISE_BIND)
 #undef RINGWISE_BIND
+  d.library.bind("cuFuncLoad", d.cuFuncLoad);
   return nullptr;
 }
 

@@ -19,6 +19,7 @@ using Graph = struct GraphTag*;
 using GraphExec = struct GraphExecTag*;
 using Library = struct LibraryTag*;
 using Kernel = struct KernelTag*;
+using Function = struct FunctionTag*;   // a kernel in a context
 using Allocation = unsigned long long;  // device memory, which has no address until it is mapped
 using StreamCallback = void (*)(Stream, int, void*);
 
@@ -97,6 +98,7 @@ struct MemoryAccess {
   X(cuStreamAddCallback, (Stream, StreamCallback, void*, unsigned))                                           \
   X(cuLibraryLoadData, (Library*, const void*, int*, void**, unsigned, int*, void**, unsigned))               \
   X(cuLibraryGetKernel, (Kernel*, Library, const char*))                                                      \
+  X(cuKernelGetFunction, (Function*, Kernel))                                                                 \
   X(cuLaunchKernel, (Kernel, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, Stream,    \
                      void**, void**))
 // clang-format on
@@ -121,6 +123,7 @@ struct Driver {
 #define RINGWISE_DECLARE(name, arguments) int(*name) arguments = nullptr;
   RINGWISE_DRIVER_FUNCTIONS(RINGWISE_DECLARE)
 #undef RINGWISE_DECLARE
+  int (*cuFuncLoad)(Function) = nullptr;  // since CUDA 12.4; null in older drivers
 
   SharedLibrary library;
   int version = 0;  // latest CUDA version that the driver supports; 13000 is 13.0

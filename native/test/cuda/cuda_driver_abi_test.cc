@@ -22,6 +22,10 @@ using ringwise::cuda::Driver;
   static_assert(Same<decltype(Driver::name), decltype(&::name)>::value, #name " is not declared as in cuda.h");
 RINGWISE_DRIVER_FUNCTIONS(COMPARE)
 
+#if CUDA_VERSION >= 12040  // older headers lack it
+static_assert(Same<decltype(Driver::cuFuncLoad), decltype(&::cuFuncLoad)>::value);
+#endif
+
 namespace cuda = ringwise::cuda;
 static_assert(sizeof(cuda::DevicePointer) == sizeof(CUdeviceptr));
 static_assert(cuda::kSuccess == CUDA_SUCCESS && cuda::kOutOfMemory == CUDA_ERROR_OUT_OF_MEMORY);

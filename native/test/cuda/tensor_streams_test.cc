@@ -83,6 +83,15 @@ TEST("the driver is initialised with a hardware queue for each of 32 streams") {
   if (connections) CHECK_EQ(*connections, 32);
 }
 
+TEST("all kernels are loaded when the device is opened, and none later") {
+  const auto* loads = static_cast<const std::atomic<int>*>(gpu::driver().library.symbol("softwareCudaLoads"));
+  const int at_open = loads ? loads->load() : 0;
+  if (loads) CHECK_EQ(at_open, static_cast<int>(gpu::KernelId::Count));
+  const Block out = floats();
+  add(out, out, 1);
+  if (loads) CHECK_EQ(loads->load(), at_open);
+}
+
 TEST("memory comes back at once on its own stream, and after an event where another stream works with it") {
   const uint32_t side = device().make_stream();
   Block own = floats(), shared = floats(), out = floats();

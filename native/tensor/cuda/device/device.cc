@@ -97,6 +97,7 @@ Device::Device(int index) : index_(index), name_(name_of_device(index)) {
   check(d.cuDeviceGetAttribute(&multiprocessors_, kAttributeMultiprocessors, device), "cuDeviceGetAttribute");
   check(d.cuDevicePrimaryCtxRetain(&context_, device), "cuDevicePrimaryCtxRetain");
   check(d.cuCtxSetCurrent(context_), "cuCtxSetCurrent");
+  load_kernels();
   Stream main = nullptr;
   check(d.cuStreamCreate(&main, kStreamNonBlocking), "cuStreamCreate");
   streams_[0] = main;
@@ -289,7 +290,9 @@ void Device::reclaim() {
   has_retired_ = are_waiting;
 }
 
-Kernel Device::kernel_of(KernelId id) {
+/// Loads all kernels, also into the context, which the driver would otherwise do when a kernel is first launched.
+/// Loading may wait for all work of the device, so it must not happen beside a collective that waits for other ranks.
+void Device::load_kernels() {
   static constexpr struct {
     const char* name;
     Image image;
@@ -298,25 +301,26 @@ Kernel Device::kernel_of(KernelId id) {
       RINGWISE_CUDA_KERNELS(RINGWISE_ROW)
 #undef RINGWISE_ROW
   };
-  std::atomic<Kernel>& kernel = kernels_[static_cast<int>(id)];
-  if (Kernel found = kernel.load(std::memory_order_acquire)) return found;
-  const std::lock_guard lock(load_mutex_);
-  const auto& [name, image] = kKernels[static_cast<int>(id)];
-  Library& library = libraries_[static_cast<int>(image)];
-  if (!library) {
-    const int status = driver().cuLibraryLoadData(&library, image_of(image), nullptr, nullptr, 0, nullptr, nullptr, 0);
-    check(status, what_loads(status).c_str());
+  const Driver& d = driver();
+  std::array<Library, static_cast<size_t>(Image::Count)> libraries = {};
+  for (size_t id = 0; id < kernels_.size(); id++) {
+    const auto& [name, image] = kKernels[id];
+    Library& library = libraries[static_cast<size_t>(image)];
+    if (!library) {
+      const int status = d.cuLibraryLoadData(&library, image_of(image), nullptr, nullptr, 0, nullptr, nullptr, 0);
+      check(status, what_loads(status).c_str());
+    }
+    Function function = nullptr;
+    check(d.cuLibraryGetKernel(&kernels_[id], library, name), name);
+    check(d.cuKernelGetFunction(&function, kernels_[id]), name);
+    if (d.cuFuncLoad) check(d.cuFuncLoad(function), name);
   }
-  Kernel found = nullptr;
-  check(driver().cuLibraryGetKernel(&found, library, name), name);
-  kernel.store(found, std::memory_order_release);
-  return found;
 }
 
 void Device::launch(KernelId id, Grid grid, int threads, const void* arguments, size_t bytes) {
   void* parameters[] = {kLaunchPointer, const_cast<void*>(arguments), kLaunchSize, &bytes, kLaunchEnd};
-  check(driver().cuLaunchKernel(kernel_of(id), grid.x, grid.y, grid.z, static_cast<unsigned>(threads), 1, 1, 0,
-                                stream(), nullptr, parameters),
+  check(driver().cuLaunchKernel(kernels_[static_cast<size_t>(id)], grid.x, grid.y, grid.z,
+                                static_cast<unsigned>(threads), 1, 1, 0, stream(), nullptr, parameters),
         "cuLaunchKernel");
 }
 

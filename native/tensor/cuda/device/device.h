@@ -158,7 +158,7 @@ class Device {
   void reclaim_when_allowed();
   Event take_event();
   void launch(KernelId kernel, Grid grid, int threads, const void* arguments, size_t bytes);
-  Kernel kernel_of(KernelId id);
+  void load_kernels();
   Slot& next_slot();
 
   static constexpr size_t kChunk = size_t{1} << 20;
@@ -187,9 +187,7 @@ class Device {
   std::deque<Upload> uploads_;  // copies of start_upload that may be running, oldest first
   size_t upload_bytes_ = 0;     // sum over uploads_
 
-  std::mutex load_mutex_;
-  Library libraries_[static_cast<int>(Image::Count)] = {};
-  std::atomic<Kernel> kernels_[static_cast<int>(KernelId::Count)] = {};
+  std::array<Kernel, static_cast<size_t>(KernelId::Count)> kernels_ = {};
 
   std::mutex copy_mutex_;  // guards slots_ and next_; slots are used in turn
   Slot slots_[kSlots];
