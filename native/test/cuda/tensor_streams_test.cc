@@ -249,6 +249,42 @@ TEST("a step keeps shareable memory that its owner has let go, until the step an
   CHECK_EQ(device().reserved(), before);
 }
 
+TEST("a step is destroyed while it runs, and its memory is freed when it has ended") {
+  device().empty_caches();
+  const size_t before = device().reserved();
+  auto step = std::make_unique<gpu::CapturedStep>(device());
+  step->begin();
+  {
+    const Block between = floats(size_t{10} << 18);
+    add(between, between, 1);
+  }
+  step->end();
+  const size_t with_step = device().reserved();
+  {
+    const test::Blocked blocked(device().stream());
+    step->launch();
+    step.reset();
+    for (int i = 0; i < 3; i++) floats();
+    CHECK(device().reserved() >= with_step);
+  }
+  device().empty_caches();
+  CHECK_EQ(device().reserved(), before);
+}
+
+TEST("an allocation on a full device waits for memory that another stream still uses") {
+  constexpr size_t kMost = size_t{300} << 18;  // elements of 300 MiB
+  device().empty_caches();
+  const uint32_t side = device().make_stream();
+  {
+    const Block shared = floats(kMost);
+    work_on(side);
+    gpu::touch(shared);
+    work_on(0);
+  }
+  const Block other = floats(kMost);
+  CHECK(other.data);
+}
+
 TEST("memory that runs out while a step is captured is an error, and captured work keeps the memory that it names") {
   constexpr size_t kLarge = size_t{200} << 18, kTooLarge = size_t{400} << 18;  // elements of 200 and 400 MiB
   device().empty_caches();
@@ -269,6 +305,7 @@ TEST("memory that runs out while a step is captured is an error, and captured wo
   CHECK_EQ(device().reserved(), reserved);
   step.end();
   step.memory()->empty_cache();
+  device().settle();
   CHECK_EQ(device().reserved(), reserved);
   step.rewind();
   step.launch();
@@ -279,6 +316,7 @@ TEST("memory that runs out while a step is captured is an error, and captured wo
   failed.abort();
   const size_t before = device().reserved();
   failed.memory()->empty_cache();
+  device().settle();
   CHECK(device().reserved() < before);
 }
 

@@ -17,7 +17,7 @@ CapturedStep::CapturedStep(Device& device)
 }
 
 CapturedStep::~CapturedStep() {
-  // Running graphs end first: the driver keeps them, and waits for them before it frees memory.
+  // The driver keeps running graphs until they have ended, and so does the device the memory.
   drop();
   for (const auto& used : others_) device_.retire(used, streams_);
   driver().cuStreamDestroy_v2(stream_);

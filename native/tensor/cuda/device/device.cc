@@ -39,7 +39,7 @@ Activity& activity_on(int device) { return activities[device]; }
 
 class Device::DeviceMemory final : public MemorySource {
  public:
-  explicit DeviceMemory(std::string name) : name_(std::move(name)) {}
+  explicit DeviceMemory(Device& device) : device_(device) {}
   void* get(size_t bytes) override {
     DevicePointer data = 0;
     const int status = driver().cuMemAlloc_v2(&data, bytes);
@@ -50,14 +50,11 @@ class Device::DeviceMemory final : public MemorySource {
     held_ += bytes;
     return reinterpret_cast<void*>(data);
   }
-  // cuMemFree waits for the device, so running work does not lose its memory.
+  // cuMemFree may wait for all work of the device, so the calling thread leaves it to reclaim() or settle().
   void put(void* segment) override {
-    driver().cuMemFree_v2(address(segment));
-    const std::lock_guard lock(mutex_);
-    const auto found = sizes_.find(segment);
-    held_ -= found->second;
-    sizes_.erase(found);
+    device_.retire(std::shared_ptr<void>(segment, [this](void* passed) { free(passed); }), device_.all_streams());
   }
+  void settle() override { device_.settle(); }
   size_t held() {
     const std::lock_guard lock(mutex_);
     return held_;
@@ -67,10 +64,18 @@ class Device::DeviceMemory final : public MemorySource {
     driver().cuMemGetInfo_v2(&free, &total);
     return free;
   }
-  std::string name() const override { return name_; }
+  std::string name() const override { return device_.name(); }
 
  private:
-  std::string name_;
+  void free(void* segment) {
+    driver().cuMemFree_v2(address(segment));
+    const std::lock_guard lock(mutex_);
+    const auto found = sizes_.find(segment);
+    held_ -= found->second;
+    sizes_.erase(found);
+  }
+
+  Device& device_;
   std::mutex mutex_;
   std::unordered_map<void*, size_t> sizes_;
   size_t held_ = 0;
@@ -105,7 +110,7 @@ Device::Device(int index) : index_(index), name_(name_of_device(index)) {
   check(d.cuMemHostAlloc(&fault, sizeof *fault_, kHostPortable | kHostMapped), "cuMemHostAlloc");
   fault_ = static_cast<int32_t*>(fault);
   *fault_ = 0;
-  device_source_ = std::make_shared<DeviceMemory>(name_);
+  device_source_ = std::make_shared<DeviceMemory>(*this);
   pinned_source_ = std::make_shared<PinnedMemory>();
   memory_ = std::make_shared<CachingAllocator>(device_source_);
   shareable_ = std::make_unique<ShareableMemory>(device, name_);
@@ -251,6 +256,28 @@ void Device::empty_caches() {
   reclaim();
   memory_->empty_cache();
   pinned_->empty_cache();
+  settle();
+}
+
+void Device::settle() {
+  reclaim();  // records the events
+  for (const std::deque<Batch>& batches : batches_) {
+    Event last = nullptr;
+    {
+      const std::lock_guard lock(retired_mutex_);
+      if (!batches.empty()) last = batches.back().passed;
+    }
+    if (last) check(driver().cuEventSynchronize(last), "cuEventSynchronize");
+  }
+  reclaim();
+}
+
+uint32_t Device::all_streams() const {
+  uint32_t streams = 0;
+  for (size_t number = 0; number < streams_.size(); number++) {
+    if (streams_[number].load()) streams |= 1u << number;
+  }
+  return streams;
 }
 
 void Device::reclaim_when_allowed() {

@@ -92,8 +92,10 @@ class Device {
   void order(Stream before, Stream after);
   /// Returns whether all work before the mark has ended; if so, frees the mark.
   bool is_passed(Event mark);
-  /// Returns free memory to the driver. No work may be running.
+  /// Returns free memory to the driver. Waits for work that uses it.
   void empty_caches();
+  /// Waits for all work that uses retired memory, and releases this memory.
+  void settle();
 
   /// Launches a kernel with one block of arguments. Returns at once.
   template <class Arguments>
@@ -154,6 +156,7 @@ class Device {
 
   explicit Device(int index);
   void reclaim();
+  uint32_t all_streams() const;
   void await_uploads(size_t next_bytes);
   void reclaim_when_allowed();
   Event take_event();

@@ -33,13 +33,22 @@ CachingAllocator::~CachingAllocator() {
 }
 
 void* CachingAllocator::allocate(size_t bytes, uint64_t stream) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   if (bytes > SIZE_MAX / 2) out_of_memory(bytes);
   bytes = round_up(std::max<size_t>(bytes, 1), kGranule);
   if (bytes > kSmall) bytes = round_up(bytes, kStep);
   Pool& pool = pool_of(bytes);
   Piece* piece = find(pool, bytes, stream);
-  if (!piece) piece = segment(pool, bytes, stream);
+  if (!piece) piece = segment(pool, bytes, stream, keeps_segments_);
+  if (!piece && !keeps_segments_) {
+    release_cached();
+    lock.unlock();
+    source_->settle();
+    lock.lock();
+    piece = find(pool, bytes, stream);
+    if (!piece) piece = segment(pool, bytes, stream, true);
+  }
+  if (!piece) out_of_memory(bytes);
   split(pool, piece, bytes);
   used_.emplace(piece->data, Used{piece, &pool});
   piece->is_free = false;
@@ -74,20 +83,17 @@ CachingAllocator::Piece* CachingAllocator::find(Pool& pool, size_t bytes, uint64
   return piece;
 }
 
-/// Gets a new segment from the source and returns it as one piece.
-CachingAllocator::Piece* CachingAllocator::segment(Pool& pool, size_t bytes, uint64_t stream) {
+/// Gets a new segment from the source and returns it as one piece. If it `may_be_tight`, it need not have room for more
+/// pieces. Returns null if the source has not enough memory.
+CachingAllocator::Piece* CachingAllocator::segment(Pool& pool, size_t bytes, uint64_t stream, bool may_be_tight) {
   const size_t whole = &pool == &small_ ? kStep : bytes <= kLargeSegment / 2 ? kLargeSegment : bytes;
   size_t got = whole;
   void* data = source_->get(whole);
-  if (!data) {
-    release_cached();
-    data = source_->get(whole);
-  }
-  if (!data && whole != bytes && &pool == &large_) {
+  if (!data && may_be_tight && whole != bytes && &pool == &large_) {
     got = bytes;
     data = source_->get(bytes);
   }
-  if (!data) out_of_memory(bytes);
+  if (!data) return nullptr;
   segments_.insert(data);
   use_.segments++;
   use_.cached += got;

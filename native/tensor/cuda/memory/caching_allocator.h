@@ -23,7 +23,10 @@ class MemorySource {
   virtual ~MemorySource() = default;
   /// Returns memory that is aligned to at least 512 bytes, or null if there is not enough.
   virtual void* get(size_t bytes) = 0;
+  /// Takes a segment back. May free it later, when work that uses it has ended.
   virtual void put(void* segment) = 0;
+  /// Waits until all segments that put() has taken are free. May call free() of allocators.
+  virtual void settle() {}
   /// Returns the bytes that the source could still allocate, for error messages.
   virtual size_t free_bytes() = 0;
   /// Returns a name such as "cuda:0", for error messages.
@@ -54,8 +57,8 @@ class CachingAllocator {
   CachingAllocator& operator=(const CachingAllocator&) = delete;
 
   /// Allocates a piece, also for 0 bytes. `stream` is any number that identifies an order of execution. If the source
-  /// has not enough memory, returns cached segments to it and tries again, unless it keeps its segments; throws
-  /// OutOfMemory if there is still not enough.
+  /// has not enough memory, returns cached segments to it, waits for memory that becomes free and tries again, unless
+  /// it keeps its segments; throws OutOfMemory if there is still not enough.
   void* allocate(size_t bytes, uint64_t stream);
   /// Frees a piece. Returns false if `data` is not a piece in use.
   bool free(void* data);
@@ -87,7 +90,7 @@ class CachingAllocator {
 
   Pool& pool_of(size_t bytes) { return bytes <= kSmall ? small_ : large_; }
   Piece* find(Pool& pool, size_t bytes, uint64_t stream);
-  Piece* segment(Pool& pool, size_t bytes, uint64_t stream);
+  Piece* segment(Pool& pool, size_t bytes, uint64_t stream, bool may_be_tight);
   void split(Pool& pool, Piece* piece, size_t bytes);
   Piece* merge(Pool& pool, Piece* piece);
   void release_cached();
