@@ -4,7 +4,20 @@
 
 namespace ringwise::tensor::cuda {
 
-enum class Image : int { Map, Reduce, Softmax, Order, Matmul, Optimizer, Layers, Norm, Random, Attention, Count };
+enum class Image : int {
+  Map,
+  Reduce,
+  Softmax,
+  Order,
+  Matmul,
+  Optimizer,
+  Layers,
+  Norm,
+  Random,
+  Attention,
+  Scan,
+  Count
+};
 
 /// Returns null when this build has no kernels. The software device of the tests ignores what it gets.
 const void* image_of(Image image);
@@ -38,7 +51,8 @@ inline bool has_kernels() { return image_of(Image::Map) != nullptr; }
   X(nll_float, Softmax) X(nll_double, Softmax) X(nll_grad_float, Softmax) X(nll_grad_double, Softmax)               \
   X(cross_entropy_float, Softmax) X(cross_entropy_double, Softmax)                                                  \
   X(cross_entropy_grad_float, Softmax) X(cross_entropy_grad_double, Softmax)                                        \
-  X(lookup, Order) X(scatter_add, Order) X(cumsum, Order) X(sort, Order) X(triangle, Order)                         \
+  X(lookup, Order) X(scatter_add, Order) X(sort, Order) X(triangle, Order)                                          \
+  X(cumsum_float, Scan) X(cumsum_double, Scan) X(cumsum_long, Scan)                                                 \
   RINGWISE_CUDA_BY_STORED(X, matmul, Matmul)                                                                        \
   X(optimize_float, Optimizer) X(optimize_double, Optimizer)                                                        \
   X(squares_float, Optimizer) X(squares_double, Optimizer) X(root_of_sum, Optimizer)                                \

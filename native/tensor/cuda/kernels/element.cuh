@@ -97,6 +97,24 @@ __device__ inline void with_type(int dtype, Use use) {
   }
 }
 
+/// Calls use(element of this dtype), for the dtypes that are computed in C: float, double or int64_t.
+template <class C, class Use>
+__device__ inline void with_type_of(int dtype, Use use) {
+  const auto type = static_cast<DType>(dtype);
+  if constexpr (std::is_same_v<C, double>) {
+    use(double{});
+  } else if constexpr (std::is_same_v<C, float>) {
+    if (type == DType::Float32) return use(float{});
+    if (type == DType::Float16) return use(Half{});
+    use(BFloat{});
+  } else {
+    if (type == DType::Int64) return use(int64_t{});
+    if (type == DType::Int32) return use(int32_t{});
+    if (type == DType::UInt8) return use(uint8_t{});
+    use(Bool{});
+  }
+}
+
 /// Returns the element `offset` bytes behind `data`.
 template <class T>
 __device__ inline T load(int dtype, const void* data, int64_t offset) {

@@ -1,4 +1,4 @@
-// Lookups by index, sums into indexed elements, running sums, sorting, triangles.
+// Lookups by index, sums into indexed elements, sorting, triangles.
 #include "tensor/cuda/kernels/functions.cuh"
 
 namespace ringwise::tensor::cuda {
@@ -57,28 +57,6 @@ RINGWISE_KERNEL(scatter_add, LookupArguments) {
         });
       });
     }
-  });
-}
-
-/// Totals are double; those of integers wrap around.
-RINGWISE_KERNEL(cumsum, Cumsum) {
-  const Cumsum& x = arguments;
-  const auto size = static_cast<int64_t>(x.size), inner = static_cast<int64_t>(x.inner);
-  for_each_of_grid(static_cast<int64_t>(x.outer) * inner, [&](int64_t column) {
-    const int64_t o = column / inner;
-    const int64_t begin = o * size * inner + (column - o * inner);
-    with_type(static_cast<int>(x.dtype), [&](auto type) {
-      using E = decltype(type);
-      with_compute(static_cast<int>(x.dtype), [&](auto compute) {
-        using C = decltype(compute);
-        std::conditional_t<std::is_same_v<C, int64_t>, uint64_t, double> total = 0;
-        for (int64_t s = 0; s < size; s++) {
-          const int64_t at = begin + (x.reverse ? size - 1 - s : s) * inner;
-          total += static_cast<decltype(total)>(read_as<C>(static_cast<const E*>(x.a)[at]));
-          static_cast<E*>(x.out)[at] = write_as<E>(static_cast<C>(total));
-        }
-      });
-    });
   });
 }
 

@@ -115,6 +115,18 @@ struct LookupArguments {
   int32_t slices, unused;  // threads that share the targets of a column
 };
 
+/// Running sums of the columns of [outer, size, inner]. A block has 2^lane_bits columns and a chunk of `size`.
+constexpr int kScanTile = 2048;  // elements that a block handles at a time
+struct ScanArguments {
+  void* out;  // null: the kernel writes only `totals`
+  const void* a;
+  void* totals;  // of each chunk, [outer, chunks, inner]; those of this chunk and all before it where there is `out`
+  int64_t columns, size, inner;
+  int64_t chunk;  // positions of a chunk; blockIdx.y says which
+  int64_t chunks;
+  int32_t dtype, lane_bits, reverse, unused;
+};
+
 struct MatmulArguments {
   void* c;
   const void *a, *b;

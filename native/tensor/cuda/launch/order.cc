@@ -1,4 +1,4 @@
-// Lookups, sums into indices, running sums, sorting, triangles: the host's side of kernels/order.cu.
+// Lookups, sums into indices, sorting, triangles: the host's side of kernels/order.cu.
 #include <algorithm>
 
 #include "tensor/cuda/launch/kernels.h"
@@ -38,8 +38,6 @@ void scatter_add(const ScatterAdd& x) {
   arguments.slices = static_cast<int32_t>(std::clamp<size_t>(threads / columns, 1, std::clamp<size_t>(x.size, 1, 64)));
   launch_over(columns * static_cast<size_t>(arguments.slices), KernelId::scatter_add, arguments);
 }
-
-void cumsum(const Cumsum& x) { launch_over(x.outer * x.inner, KernelId::cumsum, x); }
 
 void sort(const Sort& x) {
   if (x.count == 0) return;
