@@ -16,6 +16,18 @@ void expect_cumsum(DType dtype, size_t outer, size_t size, size_t inner, bool re
                       std::to_string(size) + ", " + std::to_string(inner) + "]");
 }
 
+void expect_sorted(Twin& a, size_t rows, size_t count, bool descending) {
+  const size_t cols = a.count() / rows;
+  Twin values(a.dtype(), rows * count), indices(DType::Int64, rows * count);
+  cpu.sort({a.dtype(), values.host(), indices.host<int64_t>(), a.host(), rows, count, cols, descending});
+  gpu::kernels().sort(
+      {a.dtype(), values.device(), indices.device<int64_t>(), a.device(), rows, count, cols, descending});
+  const std::string what = "sort of " + std::string(name_of(a.dtype())) + " [" + std::to_string(rows) + ", " +
+                           std::to_string(cols) + "], the first " + std::to_string(count);
+  values.compare(0, what);
+  indices.compare(0, what + ": indices");
+}
+
 }  // namespace
 
 TEST("cumsum of rows, columns and slices, around the sizes of tiles and chunks") {
@@ -63,6 +75,45 @@ TEST("cumsum gives the same bits every time") {
   one.upload();
   two.compare(0, "the second cumsum");
   CHECK(std::memcmp(one.host(), two.host(), kSize * sizeof(float)) == 0);
+}
+
+TEST("sort around the sizes of tiles, whole or only the first elements, stable") {
+  // Tiles have 2048 elements; shorter rows share one.
+  for (const size_t cols : {1, 7, 8, 9, 1023, 1024, 1025, 2047, 2048, 2049, 4096, 4097, 6145, 16385, 20000}) {
+    for (const DType dtype : kTypes) {
+      Twin a(dtype, cols), rows(dtype, 3 * cols);
+      for (const size_t count : {size_t{1}, cols / 3, size_t{2049}, cols}) {
+        if (count == 0 || count > cols) continue;
+        expect_sorted(a, 1, count, below(2));
+        expect_sorted(rows, 3, count, below(2));
+      }
+    }
+  }
+  for (int round = 0; round < 200; round++) {
+    const size_t rows = 1 + below(300), cols = 1 + below(60);
+    Twin a(kTypes[below(8)], rows * cols);
+    expect_sorted(a, rows, 1 + below(cols), below(2));
+  }
+}
+
+TEST("sort takes NaN as the largest, -0 as 0, and orders the extremes of each type") {
+  for (const DType dtype : kTypes) {
+    Twin a(dtype, 5000);
+    const bool is_float = dtype == DType::Float32 || dtype == DType::Float64 || is_half(dtype);
+    const double least = dtype == DType::Int32 ? INT32_MIN : dtype == DType::Int64 ? -0x1p63 : 0;
+    const double largest = dtype == DType::Int32 ? INT32_MAX : dtype == DType::Int64 ? 0x1.fffffffffffffp62 : 255;
+    for (size_t i = 0; i < a.count(); i += 1 + below(40)) {
+      const double floats[] = {NAN, -NAN, INFINITY, -INFINITY, 0.0, -0.0, 1e-40, -1e-40, 60000, -60000};
+      const double integers[] = {least, largest, 0, 1};
+      set(dtype, a.host(), i, is_float ? floats[below(10)] : integers[below(4)]);
+    }
+    a.upload();
+    for (const size_t count : {size_t{40}, a.count()}) {
+      expect_sorted(a, 1, count, false);
+      expect_sorted(a, 1, count, true);
+      expect_sorted(a, 100, std::min<size_t>(count, 50), true);
+    }
+  }
 }
 
 int main() { return test::run_on_device(); }

@@ -1,4 +1,4 @@
-// Lookups by index, sums into indexed elements, sorting, triangles.
+// Lookups by index, sums into indexed elements, triangles.
 #include "tensor/cuda/kernels/functions.cuh"
 
 namespace ringwise::tensor::cuda {
@@ -57,39 +57,6 @@ RINGWISE_KERNEL(scatter_add, LookupArguments) {
         });
       });
     }
-  });
-}
-
-/// Returns whether x comes before y: by value, NaN being the largest, then by position.
-template <class T>
-__device__ inline bool is_before(T x, int64_t x_at, T y, int64_t y_at, bool descending) {
-  const bool is_less = y != y ? x == x : x < y;
-  const bool is_more = x != x ? y == y : x > y;
-  return is_less == is_more ? x_at < y_at : is_less != descending;
-}
-
-/// A thread counts the elements before its own, and writes the element to that position. The work is quadratic in the
-/// length of a row, but all elements are sorted at once.
-RINGWISE_KERNEL(sort, Sort) {
-  const Sort& x = arguments;
-  const auto cols = static_cast<int64_t>(x.cols), count = static_cast<int64_t>(x.count);
-  for_each_of_grid(static_cast<int64_t>(x.rows) * cols, [&](int64_t i) {
-    const int64_t row = i / cols, at = i - row * cols;
-    with_type(static_cast<int>(x.dtype), [&](auto type) {
-      using E = decltype(type);
-      const E* a = static_cast<const E*>(x.a) + row * cols;
-      with_compute(static_cast<int>(x.dtype), [&](auto compute) {
-        using C = decltype(compute);
-        const C own = read_as<C>(a[at]);
-        int64_t position = 0;
-        for (int64_t c = 0; c < cols && position < count; c++) {
-          if (is_before(read_as<C>(a[c]), c, own, at, x.descending)) position++;
-        }
-        if (position >= count) return;
-        static_cast<E*>(x.values)[row * count + position] = a[at];
-        x.indices[row * count + position] = at;
-      });
-    });
   });
 }
 

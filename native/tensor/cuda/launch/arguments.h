@@ -127,6 +127,23 @@ struct ScanArguments {
   int32_t dtype, lane_bits, reverse, unused;
 };
 
+/// One launch that sorts the rows of [rows, cols], or merges sorted runs of them. A row is `runs` runs of `length`
+/// elements, of which the first `stride` entries are kept; `to_…` describes the result.
+constexpr int kSortTile = 2048;  // entries that a block handles at a time
+struct SortArguments {
+  const void* a;     // [rows / inner, cols, inner]
+  const void* from;  // entries, of a merge
+  void* to;          // entries; unused where there are values
+  void* values;      // of the last launch of a sort
+  int64_t* indices;
+  int32_t* fault;
+  int64_t rows, cols, inner;
+  int64_t limit;  // above 0: `a` holds indices, which have to be below it
+  int64_t length, runs, stride, to_runs, to_stride;
+  int64_t tiles;  // that the grid shares
+  int32_t dtype, descending, slot_bits, unused;
+};
+
 struct MatmulArguments {
   void* c;
   const void *a, *b;

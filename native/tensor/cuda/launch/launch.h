@@ -1,5 +1,5 @@
 // Launches kernels whose threads work independently: as many blocks as the work needs, up to the number that keeps the
-// device busy; beyond that each thread takes several elements.
+// device busy; beyond that each thread takes several elements. Also memory for the launches of one call.
 #pragma once
 
 #include <algorithm>
@@ -34,6 +34,20 @@ template <class Arguments>
 void launch_over(size_t count, KernelId kernel, const Arguments& arguments) {
   if (count > 0) current_device().launch(kernel, grid_for(count), kThreads, arguments);
 }
+
+/// Owns memory of the current device for the launches of one call. The next owner of the memory uses it later on the
+/// same stream.
+class Scratch {
+ public:
+  explicit Scratch(size_t bytes) : data_(current_device().allocate(bytes)) {}
+  ~Scratch() { current_device().free(data_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  void* data() const { return data_; }
+
+ private:
+  void* data_;
+};
 
 /// Returns one of four kernels, by the stored dtype.
 inline KernelId by_stored(DType dtype, KernelId of_float, KernelId of_double, KernelId of_half, KernelId of_bfloat) {

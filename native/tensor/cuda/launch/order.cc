@@ -1,4 +1,4 @@
-// Lookups, sums into indices, sorting, triangles: the host's side of kernels/order.cu.
+// Lookups, sums into indices, triangles: the host's side of kernels/order.cu.
 #include <algorithm>
 
 #include "tensor/cuda/launch/kernels.h"
@@ -37,11 +37,6 @@ void scatter_add(const ScatterAdd& x) {
   const size_t threads = static_cast<size_t>(current_device().multiprocessors()) * 1024;
   arguments.slices = static_cast<int32_t>(std::clamp<size_t>(threads / columns, 1, std::clamp<size_t>(x.size, 1, 64)));
   launch_over(columns * static_cast<size_t>(arguments.slices), KernelId::scatter_add, arguments);
-}
-
-void sort(const Sort& x) {
-  if (x.count == 0) return;
-  launch_over(x.rows * x.cols, KernelId::sort, x);
 }
 
 void triangle(const Triangle& x) { launch_over(x.batch * x.rows * x.cols, KernelId::triangle, x); }

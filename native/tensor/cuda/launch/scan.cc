@@ -6,7 +6,6 @@
 
 #include "tensor/cuda/launch/kernels.h"
 #include "tensor/cuda/launch/launch.h"
-#include "tensor/cuda/launch/scratch.h"
 
 namespace ringwise::tensor::cuda {
 
