@@ -1,5 +1,9 @@
 // Compares running sums, sorting and sums by index with those of the CPU, with sizes around those at which the kernels
 // change their layout: tiles, chunks and runs.
+#include <limits>
+#include <stdexcept>
+#include <vector>
+
 #include "test/cuda/tensor_cuda_twin.h"
 
 using namespace ringwise;
@@ -14,6 +18,23 @@ void expect_cumsum(DType dtype, size_t outer, size_t size, size_t inner, bool re
   gpu::kernels().cumsum({dtype, sums.device(), a.device(), outer, size, inner, reverse});
   sums.compare(0, "cumsum of " + std::string(name_of(dtype)) + " [" + std::to_string(outer) + ", " +
                       std::to_string(size) + ", " + std::to_string(inner) + "]");
+}
+
+/// Sums small integers, which are exact in every dtype and any order. `hot` is the share of the indices that are equal.
+void expect_scatter(DType dtype, const LookupSizes& x, double hot) {
+  const size_t shorter = x.outer * x.count * x.inner, longer = x.outer * x.size * x.inner;
+  Twin from(dtype, shorter), into(dtype, longer), index(DType::Int64, x.per_element ? shorter : x.count);
+  for (size_t i = 0; i < shorter; i++) set(dtype, from.host(), i, static_cast<double>(below(3)) - 1);
+  for (size_t i = 0; i < longer; i++) set(dtype, into.host(), i, static_cast<double>(below(9)) - 4);
+  for (size_t i = 0; i < index.count(); i++) {
+    const bool is_hot = static_cast<double>(below(1000)) < 1000 * hot;
+    index.host<int64_t>()[i] = static_cast<int64_t>(is_hot ? x.size / 2 : below(x.size));
+  }
+  for (Twin* twin : {&from, &into, &index}) twin->upload();
+  cpu.scatter_add({x, dtype, into.host(), from.host(), index.host<int64_t>()});
+  gpu::kernels().scatter_add({x, dtype, into.device(), from.device(), index.device<int64_t>()});
+  into.compare(0, "scatter_add of " + std::string(name_of(dtype)) + " [" + std::to_string(x.outer) + ", " +
+                      std::to_string(x.count) + ", " + std::to_string(x.inner) + "] into " + std::to_string(x.size));
 }
 
 void expect_sorted(Twin& a, size_t rows, size_t count, bool descending) {
@@ -114,6 +135,68 @@ TEST("sort takes NaN as the largest, -0 as 0, and orders the extremes of each ty
       expect_sorted(a, 100, std::min<size_t>(count, 50), true);
     }
   }
+}
+
+TEST("sums by index, of runs inside pieces and over several, one index for a slice or one for each element") {
+  // Threads sum pieces of 16 entries or more; 8 indices or fewer are added in order.
+  for (const bool per_element : {false, true}) {
+    for (const size_t count : {1, 8, 9, 15, 16, 17, 31, 32, 33, 100, 255, 300, 2048, 2049, 5000}) {
+      for (const double hot : {0.0, 0.5, 1.0}) {
+        const DType dtype = kTypes[below(8)];
+        expect_scatter(dtype, {1, count, 1 + below(9), 1 + below(9), per_element}, hot);
+        expect_scatter(dtype, {1 + below(3), count, 1 + below(500), 1 + below(3), per_element}, hot);
+      }
+    }
+    for (const DType dtype : kTypes) expect_scatter(dtype, {2, 700, 11, 3, per_element}, 0.4);
+    expect_scatter(DType::Float32, {1 << 17, 20, 3, 1, per_element}, 0.3);  // as many columns as make one piece
+  }
+}
+
+TEST("an index outside is reported, and the others are added") {
+  gpu::Device& device = gpu::current_device();
+  for (const size_t count : {5, 100}) {
+    for (const int64_t bad : {int64_t{-1}, int64_t{4}, std::numeric_limits<int64_t>::max()}) {
+      const LookupSizes x{1, count, 4, 2, false};
+      Twin from(DType::Float32, count * 2), into(DType::Float32, 8), index(DType::Int64, count);
+      for (size_t i = 0; i < count; i++) index.host<int64_t>()[i] = static_cast<int64_t>(below(4));
+      index.host<int64_t>()[count / 2] = bad;
+      index.upload();
+      gpu::kernels().scatter_add({x, DType::Float32, into.device(), from.device(), index.device<int64_t>()});
+      bool is_reported = false;
+      try {
+        device.synchronize();
+      } catch (const std::out_of_range&) {
+        is_reported = true;
+      }
+      CHECK(is_reported);
+      // The CPU adds a zero instead.
+      index.host<int64_t>()[count / 2] = 0;
+      from.host<float>()[count / 2 * 2] = from.host<float>()[count / 2 * 2 + 1] = 0;
+      cpu.scatter_add({x, DType::Float32, into.host(), from.host(), index.host<int64_t>()});
+      into.compare(1e-6, "scatter_add");
+    }
+  }
+}
+
+TEST("a sum by index has the same bits every time, and close to those of the CPU") {
+  const LookupSizes x{1, 3000, 7, 5, false};
+  Twin from(DType::Float32, x.count * x.inner), index(DType::Int64, x.count);
+  for (size_t i = 0; i < from.count(); i++) from.host<float>()[i] = std::sin(static_cast<float>(i));
+  for (size_t i = 0; i < x.count; i++) index.host<int64_t>()[i] = static_cast<int64_t>(below(7));
+  from.upload();
+  index.upload();
+  std::vector<float> results[2];
+  for (std::vector<float>& result : results) {
+    Twin into(DType::Float32, x.size * x.inner);
+    std::fill_n(into.host<float>(), into.count(), 0.0f);
+    into.upload();
+    gpu::kernels().scatter_add({x, DType::Float32, into.device(), from.device(), index.device<int64_t>()});
+    result.resize(into.count());
+    gpu::current_device().download(result.data(), into.device(), into.count() * sizeof(float));
+    cpu.scatter_add({x, DType::Float32, into.host(), from.host(), index.host<int64_t>()});
+    into.compare(1e-5, "scatter_add");
+  }
+  CHECK(results[0] == results[1]);
 }
 
 int main() { return test::run_on_device(); }

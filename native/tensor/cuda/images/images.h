@@ -52,7 +52,7 @@ inline bool has_kernels() { return image_of(Image::Map) != nullptr; }
   X(nll_float, Softmax) X(nll_double, Softmax) X(nll_grad_float, Softmax) X(nll_grad_double, Softmax)               \
   X(cross_entropy_float, Softmax) X(cross_entropy_double, Softmax)                                                  \
   X(cross_entropy_grad_float, Softmax) X(cross_entropy_grad_double, Softmax)                                        \
-  X(lookup, Order) X(scatter_add, Order) X(triangle, Order)                                                         \
+  X(lookup, Order) X(scatter_add, Order) X(scatter_sum, Order) X(scatter_join, Order) X(triangle, Order)            \
   X(sort_tiles_narrow, Sort) X(sort_tiles_wide, Sort) X(sort_merge_narrow, Sort) X(sort_merge_wide, Sort)           \
   X(cumsum_float, Scan) X(cumsum_double, Scan) X(cumsum_long, Scan)                                                 \
   RINGWISE_CUDA_BY_STORED(X, matmul, Matmul)                                                                        \

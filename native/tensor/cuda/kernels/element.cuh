@@ -97,6 +97,12 @@ __device__ inline void with_type(int dtype, Use use) {
   }
 }
 
+/// The type in which elements are computed.
+template <class E>
+using Computing =
+    std::conditional_t<std::is_same_v<E, double>, double,
+                       std::conditional_t<std::is_integral_v<E> || std::is_same_v<E, Bool>, int64_t, float>>;
+
 /// Calls use(element of this dtype), for the dtypes that are computed in C: float, double or int64_t.
 template <class C, class Use>
 __device__ inline void with_type_of(int dtype, Use use) {

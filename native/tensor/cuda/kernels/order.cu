@@ -3,18 +3,6 @@
 
 namespace ringwise::tensor::cuda {
 
-/// Calls use(value of the computing type of a dtype).
-template <class Use>
-__device__ inline void with_compute(int dtype, Use use) {
-  switch (static_cast<DType>(dtype)) {
-    case DType::Float64: return use(double{});
-    case DType::Float32:
-    case DType::Float16:
-    case DType::BFloat16: return use(float{});
-    default: return use(int64_t{});
-  }
-}
-
 __device__ inline bool is_inside(const LookupArguments& x, int64_t index) {
   if (index >= 0 && index < x.size) return true;
   *x.fault = kLookupFault;
@@ -35,29 +23,137 @@ RINGWISE_KERNEL(lookup, LookupArguments) {
   });
 }
 
-/// Each thread reads one column [outer, ·, inner] in order and adds the elements for its share of the targets. So no
-/// two threads write the same element, and sums are the same every time.
+/// Adds a value in the type in which its dtype is computed.
+template <class E, class C>
+__device__ inline void add_to(E& total, C value) {
+  total = write_as<E>(static_cast<C>(wrap(read_as<C>(total)) + wrap(value)));
+}
+
+/// Sums of few indices: each thread reads one column [outer, ·, inner] in order.
 RINGWISE_KERNEL(scatter_add, LookupArguments) {
   const LookupArguments& x = arguments;
-  for_each_of_grid(x.outer * x.inner * x.slices, [&](int64_t thread) {
-    const int64_t share = thread / x.inner, i = thread - share * x.inner;
-    const int64_t o = share / x.slices, slice = share - o * x.slices;
+  for_each_of_grid(x.outer * x.inner, [&](int64_t column) {
+    const int64_t o = column / x.inner, i = column - o * x.inner;
     for (int64_t j = 0; j < x.count; j++) {
       const int64_t from = (o * x.count + j) * x.inner + i;
       const int64_t index = x.index[x.per_element ? from : j];
-      if (!is_inside(x, index) || index % x.slices != slice) continue;
-      const int64_t to = (o * x.size + index) * x.inner + i;
+      if (!is_inside(x, index)) continue;
       with_type(x.dtype, [&](auto type) {
         using E = decltype(type);
-        E& total = static_cast<E*>(x.out)[to];
-        const E value = static_cast<const E*>(x.a)[from];
-        with_compute(x.dtype, [&](auto compute) {
-          using C = decltype(compute);
-          total = write_as<E>(static_cast<C>(wrap(read_as<C>(total)) + wrap(read_as<C>(value))));
-        });
+        E& total = static_cast<E*>(x.out)[(o * x.size + index) * x.inner + i];
+        add_to(total, read_as<Computing<E>>(static_cast<const E*>(x.a)[from]));
       });
     }
   });
+}
+
+/// The sorted entries of a column: the key is the index, the position that of the element which is added.
+struct SortedIndices {
+  const uint64_t* words;
+  int64_t size;
+  bool is_narrow;
+
+  __device__ SortedIndices(const ScatterArguments& x, int64_t column) : size(x.lookup.size), is_narrow(x.is_narrow) {
+    const int64_t list = x.lookup.per_element ? column * x.lookup.count : 0;
+    words = static_cast<const uint64_t*>(x.entries) + (is_narrow ? list : 2 * list);
+  }
+  /// Returns the index, or `size` for those outside, which come last.
+  __device__ int64_t index(int64_t at) const {
+    const uint64_t key = is_narrow ? words[at] >> 32 : words[2 * at];
+    return key < static_cast<uint64_t>(size) ? static_cast<int64_t>(key) : size;
+  }
+  __device__ int64_t position(int64_t at) const {
+    return static_cast<int64_t>(is_narrow ? words[at] & 0xffffffffu : words[2 * at + 1]);
+  }
+};
+
+constexpr int kBatch = 8;  // elements that a thread loads before it adds them
+
+/// Sums runs of equal indices. A thread reads a piece of the entries of a column. It adds the sums of runs that lie
+/// inside the piece to their targets, and keeps the others: first that of a run which began in an earlier piece, then
+/// that of a run which begins here and ends in a later one.
+template <class E, class C>
+__device__ void sum_pieces(const ScatterArguments& x) {
+  const LookupArguments& own = x.lookup;
+  const int64_t columns = own.outer * own.inner;
+  for_each_of_grid(x.pieces * columns, [&](int64_t thread) {
+    const int64_t piece = thread / columns, column = thread - piece * columns;
+    const int64_t o = column / own.inner, i = column - o * own.inner;
+    const SortedIndices entries(x, column);
+    const int64_t begin = piece * x.piece, end = begin + x.piece < own.count ? begin + x.piece : own.count;
+    const E* const a = static_cast<const E*>(own.a) + o * own.count * own.inner + i;
+    E* const out = static_cast<E*>(own.out) + o * own.size * own.inner + i;
+    C* const kept = static_cast<C*>(x.partial) + piece * 2 * columns + column;
+    int64_t current = entries.index(begin);
+    bool is_continued = begin > 0 && entries.index(begin - 1) == current;
+    auto total = wrap(C(0));
+    const auto end_run = [&](bool continues) {
+      if (current == own.size) return;
+      if (is_continued)
+        kept[0] = static_cast<C>(total);
+      else if (continues)
+        kept[columns] = static_cast<C>(total);
+      else
+        add_to(out[current * own.inner], static_cast<C>(total));
+    };
+    for (int64_t at = begin; at < end; at += kBatch) {
+      int64_t index[kBatch];
+      C value[kBatch];
+#pragma unroll
+      for (int k = 0; k < kBatch; k++) {
+        index[k] = at + k < end ? entries.index(at + k) : own.size;
+        value[k] = index[k] < own.size ? read_as<C>(a[entries.position(at + k) * own.inner]) : C(0);
+      }
+#pragma unroll
+      for (int k = 0; k < kBatch; k++) {
+        if (at + k < end && index[k] != current) {
+          end_run(false);
+          is_continued = false;
+          current = index[k];
+          total = 0;
+        }
+        total += wrap(value[k]);
+      }
+    }
+    end_run(end < own.count && entries.index(end) == current);
+  });
+}
+
+/// Adds up the sums of the runs that begin in a piece and end in a later one.
+template <class E, class C>
+__device__ void join_pieces(const ScatterArguments& x) {
+  const LookupArguments& own = x.lookup;
+  const int64_t columns = own.outer * own.inner;
+  for_each_of_grid((x.pieces - 1) * columns, [&](int64_t thread) {
+    const int64_t piece = thread / columns, column = thread - piece * columns;
+    const SortedIndices entries(x, column);
+    const int64_t begin = piece * x.piece, end = begin + x.piece, index = entries.index(end - 1);
+    if (index == own.size || entries.index(end) != index || (begin > 0 && entries.index(begin - 1) == index)) return;
+    int64_t last = piece + 1;  // the last piece that begins with this index
+    for (int64_t high = x.pieces - 1; last < high;) {
+      const int64_t middle = (last + high + 1) / 2;
+      if (entries.index(middle * x.piece) == index)
+        last = middle;
+      else
+        high = middle - 1;
+    }
+    const C* const kept = static_cast<const C*>(x.partial) + column;
+    auto total = wrap(kept[(2 * piece + 1) * columns]);
+#pragma unroll 8
+    for (int64_t next = piece + 1; next <= last; next++) total += wrap(kept[2 * next * columns]);
+    const int64_t o = column / own.inner, i = column - o * own.inner;
+    add_to(static_cast<E*>(own.out)[(o * own.size + index) * own.inner + i], static_cast<C>(total));
+  });
+}
+
+RINGWISE_KERNEL(scatter_sum, ScatterArguments) {
+  with_type(arguments.lookup.dtype,
+            [&](auto type) { sum_pieces<decltype(type), Computing<decltype(type)>>(arguments); });
+}
+
+RINGWISE_KERNEL(scatter_join, ScatterArguments) {
+  with_type(arguments.lookup.dtype,
+            [&](auto type) { join_pieces<decltype(type), Computing<decltype(type)>>(arguments); });
 }
 
 template <class E>

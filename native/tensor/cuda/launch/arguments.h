@@ -112,7 +112,15 @@ struct LookupArguments {
   int32_t* fault;
   int64_t outer, count, size, inner;
   int32_t dtype, per_element;
-  int32_t slices, unused;  // threads that share the targets of a column
+};
+/// Sums by index over sorted entries (kernels/sort.cu), which a thread reads `piece` at a time. There is one list of
+/// `count` entries, or one for each column if there is an index for each element.
+struct ScatterArguments {
+  LookupArguments lookup;
+  const void* entries;
+  void* partial;  // [pieces, 2, outer · inner], 8 bytes each; unused with one piece
+  int64_t piece, pieces;
+  int32_t is_narrow, unused;
 };
 
 /// Running sums of the columns of [outer, size, inner]. A block has 2^lane_bits columns and a chunk of `size`.

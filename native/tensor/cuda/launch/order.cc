@@ -1,8 +1,10 @@
 // Lookups, sums into indices, triangles: the host's side of kernels/order.cu.
 #include <algorithm>
+#include <cmath>
 
 #include "tensor/cuda/launch/kernels.h"
 #include "tensor/cuda/launch/launch.h"
+#include "tensor/cuda/launch/sort.h"
 
 namespace ringwise::tensor::cuda {
 
@@ -20,9 +22,15 @@ LookupArguments lookup_arguments(const X& x) {
           static_cast<int64_t>(x.size),
           static_cast<int64_t>(x.inner),
           static_cast<int32_t>(x.dtype),
-          x.per_element,
-          1,
-          0};
+          x.per_element};
+}
+
+/// Returns the entries that one thread sums. It does not depend on the device, so sums have the same bits on each.
+int64_t piece_of(int64_t count, int64_t columns) {
+  constexpr int64_t kLeast = 16, kManyColumns = 1 << 17;
+  if (columns >= kManyColumns) return count;
+  // The sum of n equal indices takes a piece, and n / piece sums, one after another.
+  return std::max(kLeast, static_cast<int64_t>(std::sqrt(static_cast<double>(count))));
 }
 
 }  // namespace
@@ -30,13 +38,36 @@ LookupArguments lookup_arguments(const X& x) {
 void lookup(const Lookup& x) { launch_over(x.outer * x.count * x.inner, KernelId::lookup, lookup_arguments(x)); }
 
 void scatter_add(const ScatterAdd& x) {
-  const size_t columns = x.outer * x.inner;
+  constexpr int64_t kFew = 8;  // indices that threads add in order
+  const LookupArguments lookup = lookup_arguments(x);
+  const int64_t columns = lookup.outer * lookup.inner;
   if (columns == 0 || x.count == 0) return;
-  LookupArguments arguments = lookup_arguments(x);
-  // Enough shares to keep the device busy. A thread of each share reads all indices.
-  const size_t threads = static_cast<size_t>(current_device().multiprocessors()) * 1024;
-  arguments.slices = static_cast<int32_t>(std::clamp<size_t>(threads / columns, 1, std::clamp<size_t>(x.size, 1, 64)));
-  launch_over(columns * static_cast<size_t>(arguments.slices), KernelId::scatter_add, arguments);
+  if (lookup.count <= kFew || lookup.size == 0)
+    return launch_over(static_cast<size_t>(columns), KernelId::scatter_add, lookup);
+  const bool is_narrow = x.size <= UINT32_MAX && x.count <= UINT32_MAX;
+  const int64_t lists = x.per_element ? columns : 1;
+  const Scratch entries(static_cast<size_t>(lists * lookup.count) * entry_bytes(is_narrow));
+  SortArguments order{};
+  order.a = x.index;
+  order.to = entries.data();
+  order.fault = lookup.fault;
+  order.rows = lists;
+  order.cols = lookup.count;
+  order.inner = x.per_element ? lookup.inner : 1;
+  order.limit = lookup.size;
+  order.dtype = static_cast<int32_t>(DType::Int64);
+  sort_rows(order, lookup.count, is_narrow);
+  ScatterArguments sums{};
+  sums.lookup = lookup;
+  sums.entries = entries.data();
+  sums.is_narrow = is_narrow;
+  sums.piece = piece_of(lookup.count, columns);
+  sums.pieces = (lookup.count + sums.piece - 1) / sums.piece;
+  const auto threads = static_cast<size_t>(sums.pieces * columns);
+  const Scratch partial(sums.pieces > 1 ? 2 * threads * sizeof(double) : 1);
+  sums.partial = partial.data();
+  launch_over(threads, KernelId::scatter_sum, sums);
+  launch_over(threads - static_cast<size_t>(columns), KernelId::scatter_join, sums);
 }
 
 void triangle(const Triangle& x) { launch_over(x.batch * x.rows * x.cols, KernelId::triangle, x); }

@@ -11,8 +11,9 @@ namespace ringwise::tensor::cuda {
 /// Returns the bytes of an entry (kernels/sort.cu): a narrow one has a key and a position below 2^32.
 inline size_t entry_bytes(bool is_narrow) { return is_narrow ? 8 : 16; }
 
-/// Sorts rows. Writes the first `count` elements of each row to `values`, and their positions to `indices`; or, if
-/// `values` is null, their entries to `to`. The caller sets these, a, rows, cols, inner, dtype, and descending or limit.
+/// Sorts rows. Writes the first `count` elements of each row to `values`, and their positions to `indices`; or their
+/// entries to `to`, if `values` is null. The caller sets these, a, rows, cols, inner, dtype, and descending or limit
+/// (with fault).
 void sort_rows(SortArguments x, int64_t count, bool is_narrow);
 
 }  // namespace ringwise::tensor::cuda
