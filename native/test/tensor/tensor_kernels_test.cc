@@ -259,7 +259,7 @@ TEST("losses pick the label's column in both integer types") {
   const std::vector<int64_t> wide{2, 0, 3};
   for (const auto* k : all_levels()) {
     std::vector<float> losses(3), grad(12, 7.0f);
-    k->nll({DType::Float32, losses.data(), a.data(), DType::Int32, narrow.data(), 3, 4});
+    k->nll({DType::Float32, a.data(), losses.data(), DType::Int32, narrow.data(), 3, 4});
     CHECK((losses == std::vector<float>{-a[2], -a[4], -a[11]}));
     k->nll_grad({DType::Float32, grad.data(), losses.data(), DType::Int64, wide.data(), 3, 4});
     for (size_t i = 0; i < 12; i++) CHECK_EQ(grad[i], i == 2 ? a[2] : i == 4 ? a[4] : i == 11 ? a[11] : 0.0f);

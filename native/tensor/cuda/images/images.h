@@ -47,11 +47,9 @@ inline bool has_kernels() { return image_of(Image::Map) != nullptr; }
   X(reduce_min_float, Reduce) X(reduce_min_double, Reduce) X(reduce_min_long, Reduce)                               \
   X(arg_max_float, Reduce) X(arg_max_double, Reduce) X(arg_max_long, Reduce)                                        \
   X(arg_min_float, Reduce) X(arg_min_double, Reduce) X(arg_min_long, Reduce)                                        \
-  X(log_softmax_float, Softmax) X(log_softmax_double, Softmax)                                                      \
-  X(log_softmax_grad_float, Softmax) X(log_softmax_grad_double, Softmax)                                            \
-  X(nll_float, Softmax) X(nll_double, Softmax) X(nll_grad_float, Softmax) X(nll_grad_double, Softmax)               \
-  X(cross_entropy_float, Softmax) X(cross_entropy_double, Softmax)                                                  \
-  X(cross_entropy_grad_float, Softmax) X(cross_entropy_grad_double, Softmax)                                        \
+  RINGWISE_CUDA_BY_STORED(X, log_softmax, Softmax) RINGWISE_CUDA_BY_STORED(X, log_softmax_grad, Softmax)            \
+  RINGWISE_CUDA_BY_STORED(X, nll, Softmax) RINGWISE_CUDA_BY_STORED(X, nll_grad, Softmax)                            \
+  RINGWISE_CUDA_BY_STORED(X, cross_entropy, Softmax) RINGWISE_CUDA_BY_STORED(X, cross_entropy_grad, Softmax)        \
   X(lookup, Order) X(scatter_add, Order) X(scatter_sum, Order) X(scatter_join, Order) X(triangle, Order)            \
   X(sort_tiles_narrow, Sort) X(sort_tiles_wide, Sort) X(sort_merge_narrow, Sort) X(sort_merge_wide, Sort)           \
   X(cumsum_float, Scan) X(cumsum_double, Scan) X(cumsum_long, Scan)                                                 \

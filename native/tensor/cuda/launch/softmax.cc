@@ -46,31 +46,29 @@ CrossEntropyArguments cross_entropy_arguments(const LabelledScores& x) {
 }  // namespace
 
 void log_softmax(const LogSoftmax& x) {
-  softmax_rows(x.dtype == DType::Float64 ? KernelId::log_softmax_double : KernelId::log_softmax_float,
+  softmax_rows(by_stored(x.dtype, RINGWISE_STORED(log_softmax)),
                SoftmaxArguments{x.out, x.a, nullptr, static_cast<int64_t>(x.rows), static_cast<int64_t>(x.cols)});
 }
 
 void log_softmax_grad(const LogSoftmaxGrad& x) {
   softmax_rows(
-      x.dtype == DType::Float64 ? KernelId::log_softmax_grad_double : KernelId::log_softmax_grad_float,
+      by_stored(x.dtype, RINGWISE_STORED(log_softmax_grad)),
       SoftmaxArguments{x.grad_in, x.grad_out, x.out, static_cast<int64_t>(x.rows), static_cast<int64_t>(x.cols)});
 }
 
 void nll(const Nll& x) {
-  launch_over(x.rows, x.dtype == DType::Float64 ? KernelId::nll_double : KernelId::nll_float,
-              nll_arguments(x.losses, x.log_probs, x));
+  launch_over(x.rows, by_stored(x.dtype, RINGWISE_STORED(nll)), nll_arguments(x.losses, x.log_probs, x));
 }
 
 void nll_grad(const NllGrad& x) {
-  launch_over(x.rows * x.cols, x.dtype == DType::Float64 ? KernelId::nll_grad_double : KernelId::nll_grad_float,
-              nll_arguments(x.grad_in, x.grad_losses, x));
+  softmax_rows(by_stored(x.dtype, RINGWISE_STORED(nll_grad)), nll_arguments(x.grad_in, x.grad_losses, x));
 }
 
 void cross_entropy(const CrossEntropy& x) {
   CrossEntropyArguments arguments = cross_entropy_arguments(x);
   arguments.out = x.losses;
   arguments.counts = x.counts;
-  softmax_rows(x.dtype == DType::Float64 ? KernelId::cross_entropy_double : KernelId::cross_entropy_float, arguments);
+  softmax_rows(by_stored(x.dtype, RINGWISE_STORED(cross_entropy)), arguments);
 }
 
 void cross_entropy_grad(const CrossEntropyGrad& x) {
@@ -80,8 +78,7 @@ void cross_entropy_grad(const CrossEntropyGrad& x) {
   arguments.divisor = x.divisor;
   arguments.number = x.divisor_number;
   arguments.is_per_row = x.is_per_row;
-  softmax_rows(x.dtype == DType::Float64 ? KernelId::cross_entropy_grad_double : KernelId::cross_entropy_grad_float,
-               arguments);
+  softmax_rows(by_stored(x.dtype, RINGWISE_STORED(cross_entropy_grad)), arguments);
 }
 
 }  // namespace ringwise::tensor::cuda

@@ -95,14 +95,15 @@ const bins = input('3 outHeight+outWidth', 'int64');
 /**
  * Scores with labels. Rows with the label `ignoreIndex` have loss, count and gradient 0; `smoothing` is the share of
  * each label that is spread evenly over all classes; `weight` has a number for each class, null stands for 1. `kept` is
- * written by the forward and read by the gradient: the largest score of a row, and log Σ exp(score − largest).
+ * written by the forward and read by the gradient: the largest score of a row, and log Σ exp(score − largest). Only
+ * scores and their gradients are float16 or bfloat16.
  */
 const labelledScores = part(
   {
     scores: input('rows cols'),
     labels: input('rows', 'label'),
-    weight: optionalInput('cols'),
-    kept: output('rows 2'),
+    weight: optionalInput('cols', 'row'),
+    kept: output('rows 2', 'row'),
   },
   { attributes: { ignoreIndex: 'integer', smoothing: 'number' } },
 );
@@ -158,39 +159,39 @@ export const walkKernels = {
 /** Kernels over dense operands. */
 export const denseKernels = {
   /** Row by row. */
-  logSoftmax: kernel('float', { out: output('rows cols'), a: input('rows cols') }),
+  logSoftmax: kernel('stored', { out: output('rows cols'), a: input('rows cols') }),
   /** gradIn = gradOut − softmax · Σ gradOut, with `out` the forward's log-softmax. */
-  logSoftmaxGrad: kernel('float', {
+  logSoftmaxGrad: kernel('stored', {
     gradIn: output('rows cols'),
     gradOut: input('rows cols'),
     out: input('rows cols'),
   }),
   /** losses[r] = −logProbs[r, labels[r]]. The op has checked the labels. */
-  nll: kernel('float', {
-    losses: output('rows'),
+  nll: kernel('stored', {
     logProbs: input('rows cols'),
+    losses: output('rows', 'row'),
     labels: input('rows', 'label'),
   }),
   /** gradIn[r, c] = −gradLosses[r] where c is the label, else 0. */
-  nllGrad: kernel('float', {
+  nllGrad: kernel('stored', {
     gradIn: output('rows cols'),
-    gradLosses: input('rows'),
+    gradLosses: input('rows', 'row'),
     labels: input('rows', 'label'),
   }),
   /** losses[r] = −Σ over classes of target · weight · log softmax(scores), the target being the smoothed label, and
    *  counts[r], unless it is null, the weight of the label. */
   crossEntropy: kernel(
-    'float',
-    { losses: output('rows'), counts: optionalOutput('rows') },
+    'stored',
+    { losses: output('rows', 'row'), counts: optionalOutput('rows', 'row') },
     { base: labelledScores },
   ),
   /** Writes the gradient of the scores, given that of the losses ÷ divisor: one for each row, or one for all. */
   crossEntropyGrad: kernel(
-    'float',
+    'stored',
     {
       gradScores: output('rows cols'),
-      grad: input('isPerRow ? rows : 1'),
-      divisor: inputOrNumber('1'),
+      grad: input('isPerRow ? rows : 1', 'row'),
+      divisor: inputOrNumber('1', 'row'),
     },
     { base: labelledScores, attributes: { isPerRow: 'flag' } },
   ),

@@ -29,3 +29,17 @@ export function recast<T>(
   for (const [i, operand] of converted.entries()) if (operand !== operands[i]) operand!.dispose();
   return out;
 }
+
+/** Returns whether kernels read this tensor in 16 bits and compute in float32: autocast needs no copy in float32. */
+export const isReadAsFloat32 = (a: Tensor): boolean => isHalf(a.dtype) && a.device !== 'cpu';
+
+/**
+ * Returns the result of a kernel that computes in float32, whose operand had `dtype`: in float32 under autocast, else
+ * in that dtype. Owns `out`.
+ */
+export function inDtypeOf(dtype: DType, out: Tensor): Tensor {
+  if (out.dtype === dtype || autocastDtype() !== null) return out;
+  const result = to(out, dtype);
+  out.dispose();
+  return result;
+}

@@ -6,7 +6,7 @@ import { scope } from '../../core/context.ts';
 import { checkedDim } from '../../core/shape.ts';
 import { empty, type Tensor } from '../../core/tensor.ts';
 import { recast } from '../elementwise/autocast.ts';
-import { contiguous, inFloat32, needsFloat32, requireFloat } from '../elementwise/convert.ts';
+import { contiguous, inFloat32, needsFloat32OnCpu, requireFloat } from '../elementwise/convert.ts';
 import { exp } from '../elementwise/unary.ts';
 import { reshape, transpose } from '../shape/views.ts';
 
@@ -19,7 +19,7 @@ export function logSoftmax(a: Tensor, dim = -1, extra?: unknown): Tensor {
   requireFloat('logSoftmax', a);
   if (a.rank === 0) return scope(() => reshape(logSoftmax(reshape(a, [1]), dim), []));
   const at = checkedDim('logSoftmax', dim, a.rank);
-  if (needsFloat32(a)) return inFloat32(a, (wide) => logSoftmax(wide, at));
+  if (needsFloat32OnCpu(a)) return inFloat32(a, (wide) => logSoftmax(wide, at));
   if (at !== a.rank - 1) return alongLast(a, at);
   const cols = a.shape[at]!;
   const rows = cols === 0 ? 0 : a.count / cols;

@@ -5,15 +5,15 @@ import type { AttributesFor, OperandsFor } from '../../backends/kernels.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { share } from '../../checks/value-checks.ts';
 import { scope } from '../../core/context.ts';
-import { isFloat } from '../../core/dtype.ts';
+import { isFloat, isHalf } from '../../core/dtype.ts';
 import { withStrides } from '../../core/layout.ts';
 import { sameShape } from '../../core/shape.ts';
 import { allocate, type Storage } from '../../core/storage.ts';
 import { created, empty, type Tensor } from '../../core/tensor.ts';
 import { denseStorage } from '../../core/tensor-grad.ts';
 import { weightGradient } from '../../errors.ts';
-import { recast } from '../elementwise/autocast.ts';
-import { contiguous, inFloat32, needsFloat32, requireTensor, to } from '../elementwise/convert.ts';
+import { inDtypeOf, isReadAsFloat32, recast } from '../elementwise/autocast.ts';
+import { contiguous, inFloat32, needsFloat32OnCpu, requireTensor, to } from '../elementwise/convert.ts';
 import { jointDevice } from '../joint-device.ts';
 import type { Reduction } from '../reduce/reduction.ts';
 import { flatten, permute, reshape } from '../shape/views.ts';
@@ -34,27 +34,29 @@ export const crossEntropyOptions = optionChecks<CrossEntropyOptions>({
  */
 export function crossEntropy(logits: Tensor, labels: Tensor, options: CrossEntropyOptions = {}): Tensor {
   checkOptions('crossEntropy', options, crossEntropyOptions);
-  const raised = recast('float32', [logits], (wide) => crossEntropy(wide!, labels, options));
-  if (raised) return raised;
   const op = 'crossEntropy';
   requireTensor(op, logits);
   requireTensor(op, labels);
+  const isSoft = isFloat(labels.dtype) && sameShape(labels.shape, logits.shape);
+  if (isSoft || !isReadAsFloat32(logits)) {
+    const raised = recast('float32', [logits], (wide) => crossEntropy(wide!, labels, options));
+    if (raised) return raised;
+  }
   const reduction = options.reduction ?? 'mean';
   if (logits.rank === 1)
     return ofOneRow(op, logits, labels, (row, label) => crossEntropy(row, label, options));
   if (labels.dtype === 'uint8') return scope(() => crossEntropy(logits, to(labels, 'int64'), options));
-  if (isFloat(labels.dtype) && sameShape(labels.shape, logits.shape))
-    return softCrossEntropy(logits, labels, reduction, options);
+  if (isSoft) return softCrossEntropy(logits, labels, reduction, options);
   checkLabels(op, logits, labels);
   const { weight } = options;
   checkWeight(op, weight, logits.shape[1]!);
   if (weight && weight.target !== null && isRecording(weight)) throw weightGradient(op);
-  if (needsFloat32(logits)) return inFloat32(logits, (wide) => crossEntropy(wide, labels, options));
-  if (logits.rank === 2) return ofRows(logits, labels, reduction, options);
+  if (needsFloat32OnCpu(logits)) return inFloat32(logits, (wide) => crossEntropy(wide, labels, options));
+  if (logits.rank === 2) return inDtypeOf(logits.dtype, ofRows(logits, labels, reduction, options));
   return scope(() => {
     const classesLast = permute(logits, [0, ...logits.shape.slice(2).map((_, d) => d + 2), 1]);
     const rows = reshape(classesLast, [labels.count, logits.shape[1]!]);
-    const loss = ofRows(rows, flatten(labels), reduction, options);
+    const loss = inDtypeOf(logits.dtype, ofRows(rows, flatten(labels), reduction, options));
     return reduction === 'none' ? reshape(loss, labels.shape) : loss;
   });
 }
@@ -76,7 +78,7 @@ function ofRows(
     classes.release();
     throw error;
   }
-  const { dtype } = logits;
+  const dtype = isHalf(logits.dtype) ? 'float32' : logits.dtype; // of all but the scores
   const scores = contiguous(logits);
   const typed = weight && to(weight, dtype);
   const weights = typed ? denseStorage(typed) : null;

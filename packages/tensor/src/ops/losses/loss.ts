@@ -5,7 +5,7 @@ import { kernels } from '../../backends/index.ts';
 import type { Strided } from '../../backends/operands.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { scope } from '../../core/context.ts';
-import { type DType, isFloat } from '../../core/dtype.ts';
+import { type DType, isFloat, isHalf } from '../../core/dtype.ts';
 import { withStrides } from '../../core/layout.ts';
 import { sameShape } from '../../core/shape.ts';
 import { allocate, type Storage } from '../../core/storage.ts';
@@ -13,11 +13,11 @@ import { created, empty, type Tensor } from '../../core/tensor.ts';
 import { denseStorage } from '../../core/tensor-grad.ts';
 import type { Device } from '../../device/device.ts';
 import { badLabelDtype, badLabels } from '../../errors.ts';
-import { recast } from '../elementwise/autocast.ts';
+import { inDtypeOf, recast } from '../elementwise/autocast.ts';
 import {
   contiguous,
   inFloat32,
-  needsFloat32,
+  needsFloat32OnCpu,
   requireFloat,
   requireTensor,
   to,
@@ -67,6 +67,7 @@ interface Counted {
 
 /** Holds dense labels of scores [rows, classes] and computes the losses of the rows. */
 class Rows {
+  /** The dtype of losses and counts: float32 for scores in 16 bits. */
   readonly #dtype: DType;
   readonly #device: Device;
   readonly #reduction: Reduction;
@@ -78,7 +79,7 @@ class Rows {
   readonly #counted: Counted | null;
 
   constructor(op: string, scores: Tensor, labels: Tensor, reduction: Reduction, ignored: number) {
-    this.#dtype = scores.dtype;
+    this.#dtype = isHalf(scores.dtype) ? 'float32' : scores.dtype;
     this.#device = jointDevice(op, scores, labels);
     this.#reduction = reduction;
     [this.count, this.classes] = scores.shape as [number, number];
@@ -134,7 +135,7 @@ class Rows {
   loss(logProbs: Strided): Tensor {
     const counted = this.#counted;
     const losses = this.#perRow();
-    kernels().nll({ losses: losses.dense, logProbs, labels: this.#labels.dense }, this.#sizes);
+    kernels().nll({ logProbs, losses: losses.dense, labels: this.#labels.dense }, this.#sizes);
     if (counted !== null)
       kernels().map('where', this.#dtype, [this.count], losses.dense, counted.rows.dense, losses.dense, 0);
     if (this.#reduction === 'none') return created(losses, [this.count]);
@@ -184,7 +185,7 @@ export function nllLoss(logProbs: Tensor, labels: Tensor, options: ClassLossOpti
   if (labels.dtype === 'uint8') return scope(() => nllLoss(logProbs, to(labels, 'int64'), options));
   checkLabels(op, logProbs, labels);
   if (!isPlain(logProbs, options)) return weightedNll(logProbs, labels, reduction, options);
-  if (needsFloat32(logProbs)) return inFloat32(logProbs, (wide) => nllLoss(wide, labels, options));
+  if (needsFloat32OnCpu(logProbs)) return inFloat32(logProbs, (wide) => nllLoss(wide, labels, options));
   const { ignoreIndex = defaultIgnoreIndex } = options;
   const rows = new Rows(op, logProbs, labels, reduction, ignoreIndex);
   const dense = contiguous(logProbs);
@@ -199,5 +200,5 @@ export function nllLoss(logProbs: Tensor, labels: Tensor, options: ClassLossOpti
   }
   if (dense !== logProbs) dense.dispose();
   rows.done();
-  return out;
+  return inDtypeOf(logProbs.dtype, out);
 }

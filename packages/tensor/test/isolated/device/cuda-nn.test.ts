@@ -3,6 +3,7 @@ import { describe, expect, test } from 'vitest';
 import {
   adaptiveAvgPool2d,
   arange,
+  autocast,
   bernoulli,
   conv2d,
   crossEntropy,
@@ -12,10 +13,13 @@ import {
   dropout,
   einsum,
   layerNorm,
+  logSoftmax,
   manualSeed,
   matmul,
+  memory,
   mseLoss,
   multinomial,
+  nllLoss,
   norm,
   oneHot,
   rand,
@@ -27,6 +31,7 @@ import {
   type Shape,
   scaledDotProductAttention,
   scope,
+  softmax,
   type Tensor,
   tensor,
 } from '../../../src/index.ts';
@@ -158,6 +163,65 @@ describe.skipIf(cudaDevice === null)(`networks on CUDA (${cudaDevice?.name ?? 'n
       }
     },
   );
+
+  test.each(['float16', 'bfloat16'] as DType[])(
+    'log-softmax, likelihoods and cross entropy of %s give the values and gradients of the CPU',
+    (dtype) => {
+      const tolerance = dtype === 'float16' ? 4e-3 : 3e-2;
+      const shape: Shape = [300, 9];
+      const weights = tensor(Float32Array.from({ length: 9 }, (_, i) => 1 + (i % 3))).to(dtype);
+      const ops: Record<string, (x: Tensor, labels: Tensor) => Tensor> = {
+        logSoftmax: (x) => logSoftmax(x, 0),
+        softmax: (x) => softmax(x),
+        nllLoss: (x, labels) => nllLoss(x, labels),
+        'nllLoss, ignored': (x, labels) => nllLoss(x, labels, { ignoreIndex: 3, reduction: 'none' }),
+        crossEntropy: (x, labels) => crossEntropy(x, labels),
+        smoothed: (x, labels) =>
+          crossEntropy(x, labels, { labelSmoothing: 0.2, weight: weights.to(x.device) }),
+        'of rank 3': (x, labels) =>
+          crossEntropy(x.reshape([10, 30, 9]).transpose(1, 2), labels.reshape([10, 30]), {
+            reduction: 'none',
+          }),
+        soft: (x) => crossEntropy(x, softmax(x.detach().neg())),
+      };
+      for (const [name, op] of Object.entries(ops)) {
+        for (const isMixed of [false, true]) {
+          const [near, far] = (['cpu', 'cuda'] as const).map((device) => {
+            manualSeed(9);
+            const x = randn(shape).to(dtype).to(device).detach();
+            x.requiresGrad = true;
+            const labels = randint(0, 9, [300], { device });
+            const out = isMixed
+              ? autocast({ dtype: dtype as 'float16' }, () => op(x, labels))
+              : op(x, labels);
+            const value = out.detach().clone();
+            out.mul(randn(out.shape).to(out.dtype).to(device)).sum().backward();
+            return [value, x.grad!];
+          });
+          for (const [i, want] of near!.entries()) {
+            expect(far![i]!.dtype, `${name}, ${isMixed}`).toBe(want.dtype);
+            expectNear(far![i]!, want, tolerance);
+          }
+        }
+      }
+    },
+  );
+
+  test('cross entropy of bfloat16 logits makes no copy of them in float32', () => {
+    const [rows, classes] = [64, 20_001];
+    const labels = randint(0, classes, [rows], { device: 'cuda' });
+    for (const isMixed of [false, true]) {
+      const logits = randn([rows, classes], { device: 'cuda' }).to('bfloat16').detach();
+      logits.requiresGrad = true;
+      const before = memory('cuda').bytes;
+      const loss = isMixed ? autocast({}, () => crossEntropy(logits, labels)) : crossEntropy(logits, labels);
+      expect(loss.dtype).toBe(isMixed ? 'float32' : 'bfloat16');
+      expect(memory('cuda').bytes - before).toBeLessThan(rows * 64);
+      loss.backward();
+      // The gradient alone.
+      expect(memory('cuda').bytes - before).toBeLessThan(rows * classes * 2 + rows * 64);
+    }
+  });
 
   test('batch normalisation moves its running statistics there, and normalises by them', () => {
     const [near, far] = (['cpu', 'cuda'] as const).map((device) => {
