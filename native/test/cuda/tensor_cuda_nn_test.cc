@@ -76,6 +76,21 @@ void check_norm(DType dtype, size_t rows, size_t cols) {
   grad_beta.compare(loose, "norm_grad's beta");
 }
 
+/// Sets the bins of adaptive pooling: boxes of nearly equal sizes that cover the plane.
+void set_bins(Twin& bins, const Window& w) {
+  int64_t* to = bins.host<int64_t>();
+  const auto add = [&](size_t size, size_t outs) {
+    for (size_t o = 0; o < outs; o++) {
+      const auto begin = static_cast<int64_t>(o * size / outs);
+      const auto end = static_cast<int64_t>(((o + 1) * size + outs - 1) / outs);
+      for (const int64_t value : {begin, end, end - begin}) *to++ = value;
+    }
+  };
+  add(w.height, w.out_height);
+  add(w.width, w.out_width);
+  bins.upload();
+}
+
 }  // namespace
 
 TEST("normalisation and its gradients: rows of a warp, of a block, and longer; with and without packs of four") {
@@ -174,16 +189,27 @@ TEST("convolution with all kinds of windows, by the own kernels") {
 TEST("pooling and sums by channel, with all kinds of windows") {
   const Kernels& device = gpu::kernels();
   for (int round = 0; round < rounds(40); round++) {
-    const DType dtype = round % 2 ? DType::Float32 : DType::Float64;
     const ConvSizes s = random_convolution();
     const Window& w = s.window;
-    const size_t planes = s.batch * s.out_channels;
-    Twin out(dtype, planes * w.out_height * w.out_width), places(DType::Int64, out.count()),
-        from(dtype, planes * w.height * w.width);
-    cpu.max_pool({dtype, out.host(), places.host<int64_t>(), from.host(), planes, w});
-    device.max_pool({dtype, out.device(), places.device<int64_t>(), from.device(), planes, w});
-    out.compare(0, "max_pool");
-    places.compare(0, "max_pool's positions");
+    const size_t planes = s.batch * s.out_channels, outs = planes * w.out_height * w.out_width;
+    for (const DType stored : kFloats) {
+      Wide out(stored, outs), from(stored, planes * w.height * w.width);
+      Twin places(DType::Int64, outs);
+      cpu.max_pool({computing(stored), out.host(), places.host<int64_t>(), from.host(), planes, w});
+      device.max_pool({stored, out.device(), places.device<int64_t>(), from.device(), planes, w});
+      out.compare(0, "max_pool");
+      places.compare(0, "max_pool's positions");
+      Twin bins(DType::Int64, 3 * (w.out_height + w.out_width));
+      set_bins(bins, w);
+      const PoolSizes boxes{planes, w.height, w.width, w.out_height, w.out_width};
+      cpu.avg_pool({boxes, computing(stored), out.host(), from.host(), bins.host<int64_t>()});
+      device.avg_pool({boxes, stored, out.device(), from.device(), bins.device<int64_t>()});
+      out.compare(20 * tolerance_of(stored), "avg_pool");
+      cpu.avg_pool_grad({boxes, computing(stored), from.host(), out.host(), bins.host<int64_t>()});
+      device.avg_pool_grad({boxes, stored, from.device(), out.device(), bins.device<int64_t>()});
+      from.compare(20 * tolerance_of(stored), "avg_pool_grad");
+    }
+    const DType dtype = round % 2 ? DType::Float32 : DType::Float64;
     const double tolerance = 20 * tolerance_of(dtype);
     const size_t outer = 1 + below(4), channels = 1 + below(5), inner = 1 + below(300);
     Twin a(dtype, outer * channels * inner), grad(dtype, a.count()), mean(dtype, channels), sums(dtype, 2 * channels);

@@ -59,8 +59,8 @@ inline bool has_kernels() { return image_of(Image::Map) != nullptr; }
   X(scale_float, Optimizer) X(scale_double, Optimizer)                                                              \
   RINGWISE_CUDA_BY_STORED(X, conv2d, Layers) RINGWISE_CUDA_BY_STORED(X, conv2d_grad_input, Layers)                  \
   RINGWISE_CUDA_BY_STORED(X, conv2d_grad_weight, Layers)                                                            \
-  X(max_pool_float, Layers) X(max_pool_double, Layers) X(avg_pool_float, Layers) X(avg_pool_double, Layers)         \
-  X(avg_pool_grad_float, Layers) X(avg_pool_grad_double, Layers)                                                    \
+  RINGWISE_CUDA_BY_STORED(X, max_pool, Layers) RINGWISE_CUDA_BY_STORED(X, avg_pool, Layers)                         \
+  RINGWISE_CUDA_BY_STORED(X, avg_pool_grad, Layers)                                                                 \
   X(channel_moments_float, Layers) X(channel_moments_double, Layers)                                                \
   X(channel_grad_sums_float, Layers) X(channel_grad_sums_double, Layers)                                            \
   RINGWISE_CUDA_BY_STORED(X, norm_warp, Norm) RINGWISE_CUDA_BY_STORED(X, norm_block, Norm)                          \

@@ -99,23 +99,24 @@ __device__ void conv2d_grad_weight(const ConvArguments& c) {
 }
 
 /// One thread per window; of equal elements the first counts, and NaN is the largest.
-template <class T>
+template <class E, class T>
 __device__ void max_pool(const PoolArguments& p) {
   const WindowArguments& w = p.window;
   const int64_t area = w.out_height * w.out_width;
   for_each_of_grid(p.planes * area, [&](int64_t i) {
     const int64_t plane = i / area, at = i - plane * area;
-    const T* a = static_cast<const T*>(p.a) + plane * w.height * w.width;
+    const E* a = static_cast<const E*>(p.a) + plane * w.height * w.width;
     T best = -std::numeric_limits<T>::infinity();
     int64_t found = -1, first = -1;
     for_each_tap(w, at / w.out_width, at % w.out_width, [&](int64_t pixel, int64_t) {
       if (first < 0) first = pixel;
-      if ((a[pixel] > best) | (a[pixel] != a[pixel])) {
-        best = a[pixel];
+      const T value = read_as<T>(a[pixel]);
+      if ((value > best) | (value != value)) {
+        best = value;
         found = pixel;
       }
     });
-    static_cast<T*>(p.out)[i] = best;
+    static_cast<E*>(p.out)[i] = write_as<E>(best);
     p.positions[i] = found >= 0 ? found : first >= 0 ? first : 0;
   });
 }
@@ -124,7 +125,7 @@ struct Bin {
   int64_t begin, end, divisor;
 };
 
-template <class T>
+template <class E>
 __device__ void avg_pool(const PoolArguments& p) {
   const WindowArguments& w = p.window;
   const Bin *rows = reinterpret_cast<const Bin*>(p.bins), *cols = rows + w.out_height;
@@ -132,33 +133,33 @@ __device__ void avg_pool(const PoolArguments& p) {
   for_each_of_grid(p.planes * area, [&](int64_t i) {
     const int64_t plane = i / area, at = i - plane * area;
     const Bin ys = rows[at / w.out_width], xs = cols[at % w.out_width];
-    const T* a = static_cast<const T*>(p.a) + plane * w.height * w.width;
+    const E* a = static_cast<const E*>(p.a) + plane * w.height * w.width;
     double sum = 0;
     for (int64_t y = ys.begin; y < ys.end; y++) {
-      for (int64_t x = xs.begin; x < xs.end; x++) sum += static_cast<double>(a[y * w.width + x]);
+      for (int64_t x = xs.begin; x < xs.end; x++) sum += read_as<double>(a[y * w.width + x]);
     }
-    static_cast<T*>(p.out)[i] = static_cast<T>(sum / static_cast<double>(ys.divisor * xs.divisor));
+    static_cast<E*>(p.out)[i] = write_as<E>(sum / static_cast<double>(ys.divisor * xs.divisor));
   });
 }
 
 /// One thread per element of the input, which looks for the boxes that cover it.
-template <class T>
+template <class E, class T>
 __device__ void avg_pool_grad(const PoolArguments& p) {
   const WindowArguments& w = p.window;
   const Bin *rows = reinterpret_cast<const Bin*>(p.bins), *cols = rows + w.out_height;
   const int64_t plane_size = w.height * w.width, area = w.out_height * w.out_width;
   for_each_of_grid(p.planes * plane_size, [&](int64_t i) {
     const int64_t plane = i / plane_size, at = i - plane * plane_size, y = at / w.width, x = at - y * w.width;
-    const T* grad = static_cast<const T*>(p.a) + plane * area;
+    const E* grad = static_cast<const E*>(p.a) + plane * area;
     T sum = 0;
     for (int64_t oy = 0; oy < w.out_height; oy++) {
       if (y < rows[oy].begin || y >= rows[oy].end) continue;
       for (int64_t ox = 0; ox < w.out_width; ox++) {
         if (x < cols[ox].begin || x >= cols[ox].end) continue;
-        sum += grad[oy * w.out_width + ox] / static_cast<T>(rows[oy].divisor * cols[ox].divisor);
+        sum += read_as<T>(grad[oy * w.out_width + ox]) / static_cast<T>(rows[oy].divisor * cols[ox].divisor);
       }
     }
-    static_cast<T*>(p.out)[i] = sum;
+    static_cast<E*>(p.out)[i] = write_as<E>(sum);
   });
 }
 
@@ -208,17 +209,19 @@ __device__ void channel_grad_sums(const ChannelArguments& c) {
   RINGWISE_KERNEL(conv2d_##suffix, ConvArguments) { conv2d<E, T>(arguments); }                       \
   RINGWISE_KERNEL(conv2d_grad_input_##suffix, ConvArguments) { conv2d_grad_input<E, T>(arguments); } \
   RINGWISE_BLOCK_KERNEL(conv2d_grad_weight_##suffix, ConvArguments) { conv2d_grad_weight<E, T>(arguments); }
+#define POOLS(suffix, E, T)                                                        \
+  RINGWISE_KERNEL(max_pool_##suffix, PoolArguments) { max_pool<E, T>(arguments); } \
+  RINGWISE_KERNEL(avg_pool_##suffix, PoolArguments) { avg_pool<E>(arguments); }    \
+  RINGWISE_KERNEL(avg_pool_grad_##suffix, PoolArguments) { avg_pool_grad<E, T>(arguments); }
 CONVOLUTIONS(float, float, float)
 CONVOLUTIONS(double, double, double)
 CONVOLUTIONS(half, Half, float)
 CONVOLUTIONS(bfloat, BFloat, float)
+POOLS(float, float, float)
+POOLS(double, double, double)
+POOLS(half, Half, float)
+POOLS(bfloat, BFloat, float)
 
-RINGWISE_KERNEL(max_pool_float, PoolArguments) { max_pool<float>(arguments); }
-RINGWISE_KERNEL(max_pool_double, PoolArguments) { max_pool<double>(arguments); }
-RINGWISE_KERNEL(avg_pool_float, PoolArguments) { avg_pool<float>(arguments); }
-RINGWISE_KERNEL(avg_pool_double, PoolArguments) { avg_pool<double>(arguments); }
-RINGWISE_KERNEL(avg_pool_grad_float, PoolArguments) { avg_pool_grad<float>(arguments); }
-RINGWISE_KERNEL(avg_pool_grad_double, PoolArguments) { avg_pool_grad<double>(arguments); }
 RINGWISE_BLOCK_KERNEL(channel_moments_float, ChannelArguments) { channel_moments<float>(arguments); }
 RINGWISE_BLOCK_KERNEL(channel_moments_double, ChannelArguments) { channel_moments<double>(arguments); }
 RINGWISE_BLOCK_KERNEL(channel_grad_sums_float, ChannelArguments) { channel_grad_sums<float>(arguments); }

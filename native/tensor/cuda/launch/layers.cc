@@ -86,17 +86,16 @@ void max_pool(const MaxPool& given) {
   x.planes = wide(given.planes);
   x.window = window_of(given.window);
   launch_over(given.planes * given.window.out_height * given.window.out_width,
-              by_width(given.dtype, KernelId::max_pool_float, KernelId::max_pool_double), x);
+              by_stored(given.dtype, RINGWISE_STORED(max_pool)), x);
 }
 
 void avg_pool(const AvgPool& s) {
-  launch_over(s.planes * s.out_height * s.out_width,
-              by_width(s.dtype, KernelId::avg_pool_float, KernelId::avg_pool_double), boxes_of(s.out, s.a, s.bins, s));
+  launch_over(s.planes * s.out_height * s.out_width, by_stored(s.dtype, RINGWISE_STORED(avg_pool)),
+              boxes_of(s.out, s.a, s.bins, s));
 }
 
 void avg_pool_grad(const AvgPoolGrad& s) {
-  launch_over(s.planes * s.height * s.width,
-              by_width(s.dtype, KernelId::avg_pool_grad_float, KernelId::avg_pool_grad_double),
+  launch_over(s.planes * s.height * s.width, by_stored(s.dtype, RINGWISE_STORED(avg_pool_grad)),
               boxes_of(s.grad_in, s.grad, s.bins, s));
 }
 

@@ -268,7 +268,7 @@ export const denseKernels = {
   /** The largest element under each window, and its position in the plane: the first, NaN being the largest and the
    *  last NaN taken. Padding is never taken; a window over nothing gives −∞ and position 0. */
   maxPool: kernel(
-    'float',
+    'stored',
     {
       out: output('planes window.outHeight window.outWidth'),
       positions: output('planes window.outHeight window.outWidth', 'int64'),
@@ -278,12 +278,12 @@ export const denseKernels = {
   ),
   /** Means over boxes: a box is divided by the product of its two divisors. */
   avgPool: kernel(
-    'float',
+    'stored',
     { out: output('planes outHeight outWidth'), a: input('planes height width'), bins },
     { base: poolSizes, isChecked: true },
   ),
   avgPoolGrad: kernel(
-    'float',
+    'stored',
     { gradIn: output('planes height width'), grad: input('planes outHeight outWidth'), bins },
     { base: poolSizes, isChecked: true },
   ),

@@ -10,7 +10,7 @@ import { allocate, type Storage } from '../../core/storage.ts';
 import { empty, type Tensor } from '../../core/tensor.ts';
 import type { Device } from '../../device/device.ts';
 import { badOption, badPlanes, shown, windowTooLarge } from '../../errors.ts';
-import { contiguous, inFloat32, needsFloat32, requireFloat } from '../elementwise/convert.ts';
+import { contiguous, inFloat32, needsFloat32OnCpu, requireFloat } from '../elementwise/convert.ts';
 import { type Pair, pairOf, windowOf } from './window.ts';
 
 export interface PoolOptions {
@@ -93,7 +93,7 @@ export function maxPool2d(x: Tensor, kernelSize: Pair, options: MaxPoolOptions =
     const { kernelHeight, kernelWidth, dilationY, dilationX, height, width } = window;
     throw windowTooLarge('maxPool2d', [kernelHeight, kernelWidth], [dilationY, dilationX], [height, width]);
   }
-  if (needsFloat32(x)) return inFloat32(x, (wide) => maxPool2d(wide, kernelSize, options));
+  if (needsFloat32OnCpu(x)) return inFloat32(x, (wide) => maxPool2d(wide, kernelSize, options));
   const front = x.shape.slice(0, -2);
   const planes = countOf(front);
   const dense = contiguous(x);
@@ -141,7 +141,7 @@ function stored(bins: readonly Bin[], device: Device): Storage {
 
 /** Computes means over the boxes that `rows` and `cols` span. */
 function averaged(op: string, x: Tensor, rows: readonly Bin[], cols: readonly Bin[]): Tensor {
-  if (needsFloat32(x)) return inFloat32(x, (wide) => averaged(op, wide, rows, cols));
+  if (needsFloat32OnCpu(x)) return inFloat32(x, (wide) => averaged(op, wide, rows, cols));
   const front = x.shape.slice(0, -2);
   const [height, width] = x.shape.slice(-2) as [number, number];
   const [outHeight, outWidth] = [rows.length, cols.length];

@@ -4,6 +4,7 @@ import {
   adaptiveAvgPool2d,
   arange,
   autocast,
+  avgPool2d,
   bernoulli,
   conv2d,
   crossEntropy,
@@ -16,6 +17,7 @@ import {
   logSoftmax,
   manualSeed,
   matmul,
+  maxPool2d,
   memory,
   mseLoss,
   multinomial,
@@ -132,7 +134,7 @@ describe.skipIf(cudaDevice === null)(`networks on CUDA (${cudaDevice?.name ?? 'n
   });
 
   test.each(['float32', 'float64', 'float16', 'bfloat16'] as DType[])(
-    'norms, attention and dropout of %s give the values and gradients of the CPU',
+    'norms, attention, dropout and pooling of %s give the values and gradients of the CPU',
     (dtype) => {
       const tolerance = { float32: 1e-5, float64: 1e-11, float16: 4e-3, bfloat16: 3e-2 }[dtype as 'float32'];
       const ops: Record<string, (x: Tensor, device: Device) => Tensor> = {
@@ -143,6 +145,8 @@ describe.skipIf(cudaDevice === null)(`networks on CUDA (${cudaDevice?.name ?? 'n
         masked: (x, device) =>
           scaledDotProductAttention(x, x, x, { mask: arange(0, 36, 1, { device }).reshape([6, 6]).lt(31) }),
         dropout: (x) => dropout(x, 0.25),
+        maxPool2d: (x) => maxPool2d(x, 3, { stride: 1, padding: 1 }),
+        avgPool2d: (x) => avgPool2d(x, 3, { stride: 1, padding: 1 }),
       };
       for (const [name, op] of Object.entries(ops)) {
         const run = (device: Device): Tensor[] => {
