@@ -72,6 +72,39 @@ bool needs_float(MapOp op) {
 }
 bool is_float(DType dtype) { return dtype == DType::Float32 || dtype == DType::Float64 || is_half(dtype); }
 
+/// Compares a reduction over the dimensions that are not `kept`. op: a ReduceOp, or one of the numbers below. The input
+/// is set in both walks; the output is dense.
+constexpr int kArgMin = 5, kArgMax = 6;
+void check_reduction(int op, Walks& walks, DType from, const bool* kept) {
+  const bool is_arg = op >= kArgMin;
+  const auto reduce_op = static_cast<ReduceOp>(is_arg ? 0 : op);
+  const bool is_sum = reduce_op == ReduceOp::Sum || reduce_op == ReduceOp::Mean;
+  const DType to = is_arg || (reduce_op == ReduceOp::Sum && !is_float(from)) ? DType::Int64
+                   : is_sum && !is_float(from)                               ? DType::Float32
+                                                                             : from;
+  ptrdiff_t strides[kMaxRank] = {};
+  size_t count = 1;
+  for (int dim = walks.on_host.rank - 1; dim >= 0; dim--) {
+    if (!kept[dim]) continue;
+    strides[dim] = static_cast<ptrdiff_t>(count);
+    count *= walks.on_host.shape[dim];
+  }
+  Twin out(to, count);
+  for (Walk* walk : {&walks.on_host, &walks.on_device}) {
+    walk->operand[0].dtype = to;
+    walk->operand[0].data = walk == &walks.on_host ? out.host<char>() : out.device<char>();
+    std::copy_n(strides, kMaxRank, walk->operand[0].strides);
+  }
+  if (is_arg) {
+    cpu.arg_reduce({op == kArgMax, walks.on_host});
+    gpu::kernels().arg_reduce({op == kArgMax, walks.on_device});
+  } else {
+    cpu.reduce({reduce_op, walks.on_host});
+    gpu::kernels().reduce({reduce_op, walks.on_device});
+  }
+  out.compare(30 * tolerance_of(to), "reduce " + std::to_string(op) + " of " + name_of(from));
+}
+
 }  // namespace
 
 TEST("map gives what the CPU gives, for every operation, any dtypes and layouts") {
@@ -162,46 +195,78 @@ TEST("copy converts between all dtypes and layouts as the CPU does") {
 }
 
 TEST("reductions over any dimensions, short and cut into chunks") {
-  const Kernels& device = gpu::kernels();
   for (int round = 0; round < rounds(1500); round++) {
     Walks walks(2);
     Walk& shape = walks.on_host;
     const DType from = kTypes[below(8)];
-    const bool is_arg = round % 6 == 5;
-    const auto op = static_cast<ReduceOp>(round % 6 % 5);
-    bool is_empty = false;
-    for (int dim = 0; dim < shape.rank; dim++) is_empty |= shape.shape[dim] == 0;
-    if (is_empty && is_arg) continue;
+    const int op = round % 7;
+    bool is_empty = false, kept[kMaxRank];
+    for (int dim = 0; dim < shape.rank; dim++) {
+      is_empty |= shape.shape[dim] == 0;
+      kept[dim] = below(2);
+    }
+    if (is_empty && op >= kArgMin) continue;
     if (shape.rank == 1 && below(2)) shape.shape[0] = walks.on_device.shape[0] = 5000 + below(20000);
-    if (op == ReduceOp::Prod && (!is_float(from) || is_half(from))) continue;
-    // The output is dense over the dimensions that are kept.
-    ptrdiff_t strides[kMaxRank] = {};
-    size_t kept = 1;
-    for (int dim = shape.rank - 1; dim >= 0; dim--) {
-      if (below(2)) continue;
-      strides[dim] = static_cast<ptrdiff_t>(kept);
-      kept *= shape.shape[dim];
-    }
-    const bool is_sum = op == ReduceOp::Sum || op == ReduceOp::Mean;
-    const DType to = is_arg || (op == ReduceOp::Sum && !is_float(from)) ? DType::Int64
-                     : is_sum && !is_float(from)                        ? DType::Float32
-                                                                        : from;
+    if (static_cast<ReduceOp>(op) == ReduceOp::Prod && (!is_float(from) || is_half(from))) continue;
     const View in = view_of(from, shape.rank, shape.shape, true);
-    Twin out(to, kept);
     walks.set_operand(1, in);
-    for (Walk* walk : {&walks.on_host, &walks.on_device}) {
-      walk->operand[0].dtype = to;
-      walk->operand[0].data = walk == &shape ? out.host<char>() : out.device<char>();
-      std::copy_n(strides, kMaxRank, walk->operand[0].strides);
+    check_reduction(op, walks, from, kept);
+  }
+}
+
+TEST("reductions of rows and columns in packs, with tails, gaps between rows and an unaligned begin") {
+  // [outer, rows, cols] elements; rows are `gap` elements apart, and the first begins at element `begin`.
+  struct Shape {
+    size_t outer, rows, cols, gap, begin;
+  };
+  constexpr Shape kShapes[] = {{1, 1, 30011, 0, 0},  {1, 1, 9999, 0, 1}, {1, 300, 64, 0, 0}, {1, 5, 8192, 0, 0},
+                               {1, 7, 1001, 7, 0},   {1, 9, 770, 0, 0},  {1, 500, 48, 0, 0}, {1, 500, 48, 16, 16},
+                               {1, 1500, 20, 12, 0}, {1, 800, 33, 0, 0}, {3, 40, 64, 0, 0},  {3, 40, 36, 28, 0},
+                               {12, 4, 512, 0, 0},   {1, 6000, 8, 8, 0}, {1, 4, 6, 0, 0},    {1, 3, 4096, 0, 0}};
+  for (const Shape& shape : kShapes) {
+    const size_t pitch = shape.cols + shape.gap, sizes[] = {shape.outer, shape.rows, shape.cols},
+                 steps[] = {shape.rows * pitch, pitch, 1};
+    for (const DType from : kTypes) {
+      Twin in(from, shape.begin + shape.outer * shape.rows * pitch);
+      for (int round = 0; round < 8; round += shape.outer == 1 ? 2 : 1) {
+        Walks walks(2);
+        bool kept[3];
+        for (int dim = 0; dim < 3; dim++) kept[dim] = round >> dim & 1;
+        for (Walk* walk : {&walks.on_host, &walks.on_device}) {
+          walk->rank = 3;
+          std::copy_n(sizes, 3, walk->shape);
+          std::copy_n(steps, 3, walk->operand[1].strides);
+          walk->operand[1].dtype = from;
+          walk->operand[1].data =
+              (walk == &walks.on_host ? in.host<char>() : in.device<char>()) + shape.begin * byte_size(from);
+        }
+        for (int op = 0; op <= kArgMax; op++) {
+          if (static_cast<ReduceOp>(op) != ReduceOp::Prod) check_reduction(op, walks, from, kept);
+        }
+      }
     }
-    if (is_arg) {
-      cpu.arg_reduce({round % 2, walks.on_host});
-      device.arg_reduce({round % 2, walks.on_device});
-    } else {
-      cpu.reduce({op, walks.on_host});
-      device.reduce({op, walks.on_device});
+  }
+}
+
+TEST("a reduction finds the first NaN, in whichever pack it lies") {
+  for (const DType from : {DType::Float32, DType::Float64, DType::Float16, DType::BFloat16}) {
+    for (const size_t at : {0, 3, 777, 4095, 4098}) {
+      Twin in(from, 4099);
+      set(from, in.host(), at, NAN);
+      set(from, in.host(), 4097, NAN);
+      in.upload();
+      Walks walks(2);
+      for (Walk* walk : {&walks.on_host, &walks.on_device}) {
+        walk->rank = 1;
+        walk->shape[0] = in.count();
+        walk->operand[1].strides[0] = 1;
+        walk->operand[1].dtype = from;
+        walk->operand[1].data = walk == &walks.on_host ? in.host<char>() : in.device<char>();
+      }
+      const bool kept[] = {false};
+      for (const int op : {static_cast<int>(ReduceOp::Max), static_cast<int>(ReduceOp::Min), kArgMin, kArgMax})
+        check_reduction(op, walks, from, kept);
     }
-    out.compare(30 * tolerance_of(to), "reduce " + std::to_string(round % 6) + " of " + name_of(from));
   }
 }
 

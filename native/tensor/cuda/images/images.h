@@ -43,10 +43,8 @@ inline bool has_kernels() { return image_of(Image::Map) != nullptr; }
   X(map_strided_float, Map) X(map_strided_double, Map) X(map_strided_long, Map)                                     \
   X(reduce_sum_float, Reduce) X(reduce_sum_double, Reduce) X(reduce_sum_long, Reduce)                               \
   X(reduce_prod_float, Reduce) X(reduce_prod_double, Reduce) X(reduce_prod_long, Reduce)                            \
-  X(reduce_max_float, Reduce) X(reduce_max_double, Reduce) X(reduce_max_long, Reduce)                               \
-  X(reduce_min_float, Reduce) X(reduce_min_double, Reduce) X(reduce_min_long, Reduce)                               \
-  X(arg_max_float, Reduce) X(arg_max_double, Reduce) X(arg_max_long, Reduce)                                        \
-  X(arg_min_float, Reduce) X(arg_min_double, Reduce) X(arg_min_long, Reduce)                                        \
+  X(reduce_most_float, Reduce) X(reduce_most_double, Reduce) X(reduce_most_long, Reduce)                            \
+  X(arg_most_float, Reduce) X(arg_most_double, Reduce) X(arg_most_long, Reduce)                                     \
   RINGWISE_CUDA_BY_STORED(X, log_softmax, Softmax) RINGWISE_CUDA_BY_STORED(X, log_softmax_grad, Softmax)            \
   RINGWISE_CUDA_BY_STORED(X, nll, Softmax) RINGWISE_CUDA_BY_STORED(X, nll_grad, Softmax)                            \
   RINGWISE_CUDA_BY_STORED(X, cross_entropy, Softmax) RINGWISE_CUDA_BY_STORED(X, cross_entropy_grad, Softmax)        \

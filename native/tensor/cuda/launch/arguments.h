@@ -63,19 +63,41 @@ struct MapStridedArguments {
   int32_t op, operands, rank, has_divisors;
 };
 
+/// The number of loads that a thread of a reduction has in flight: of packs, and of single elements. `bytes`: size of
+/// the type in which it computes.
+constexpr int kPacksInFlight = 4;
+constexpr int elements_in_flight(int bytes) { return 32 / bytes; }
+/// Returns the number of elements that a thread of a reduction loads at once: 16 bytes. In columns each of them has a
+/// total of its own; the totals of a thread take 64 bytes at most.
+constexpr int reduced_pack(int element_bytes, int total_bytes, bool is_column) {
+  const int pack = 16 / element_bytes, totals = 64 / total_bytes;
+  return is_column && totals < pack ? totals : pack;
+}
+/// A dimension over which elements are reduced. For an index n below 2^63, n / size is
+/// (n · factor / 2^64 + n) >> shift.
+struct ReducedDimension {
+  uint64_t size, factor;
+  int64_t in, shift;
+};
+/// A reduction counts in units: a unit is a pack, or one element. In rows (is_column = 0) a pack has neighbouring
+/// elements that are reduced to one output. In columns it has one element of each of several neighbouring outputs.
 struct ReduceArguments {
   const void* in;
   void* out;
   int32_t in_dtype, out_dtype;
   int32_t kept_rank, reduced_rank;
-  int64_t kept_shape[kDims], kept_in[kDims], kept_out[kDims];
-  int64_t reduced_shape[kDims], reduced_in[kDims];
-  int64_t kept_count, reduced_count;
-  int64_t chunk;         // elements that one block reduces; blockIdx.y says which
-  int64_t chunk_stride;  // from the result of one chunk to that of the next
-  int64_t divisor;       // of means
-  int32_t lanes;         // outputs that a block works on; a power of two up to kThreads
-  int32_t has_divisor;
+  int64_t kept_shape[kDims], kept_in[kDims], kept_out[kDims];  // in columns the last dimension counts packs
+  ReducedDimension reduced[kDims];                             // in rows the last dimension counts packs
+  int64_t kept_count, reduced_count;                           // units
+  int64_t chunk;                                               // units that one block reduces; blockIdx.y says which
+  int64_t chunk_stride;                                        // from the result of one chunk to that of the next
+  int64_t divisor;                                             // of means
+  int64_t pack_out;  // from the result of one element of a pack of outputs to that of the next
+  int32_t tail;      // elements after the last whole pack of a row; 0 unless reduced_rank is 1
+  int32_t lanes;     // packs of outputs, or outputs, that a block works on; a power of two up to kThreads
+  int32_t pack;      // outputs that a thread works on: 1 in rows, and without packs
+  int32_t is_column, use_packs, has_divisor;
+  int32_t is_min, unused;  // is_min: extremes are minima
 };
 
 struct SoftmaxArguments {

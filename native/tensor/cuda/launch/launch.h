@@ -24,6 +24,20 @@ inline int block_threads(size_t work) {
   return static_cast<int>(std::clamp<size_t>(std::bit_ceil(std::min<size_t>(work, kThreads)), 32, kThreads));
 }
 
+/// Memory of the current device for kernels that are launched during its lifetime. Its next owner runs later on the
+/// same stream.
+class Scratch {
+ public:
+  explicit Scratch(size_t bytes) : data_(current_device().allocate(bytes)) {}
+  ~Scratch() { current_device().free(data_); }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
+  void* data() const { return data_; }
+
+ private:
+  void* data_;
+};
+
 inline Grid grid_for(size_t count) {
   const size_t blocks = (count + kThreads - 1) / kThreads,
                most = static_cast<size_t>(current_device().multiprocessors()) * 32;

@@ -20,105 +20,207 @@ constexpr KernelId kReductions[][3] = {
     {KernelId::reduce_sum_float, KernelId::reduce_sum_double, KernelId::reduce_sum_long},
     {KernelId::reduce_sum_float, KernelId::reduce_sum_double, KernelId::reduce_sum_long},  // means
     {KernelId::reduce_prod_float, KernelId::reduce_prod_double, KernelId::reduce_prod_long},
-    {KernelId::reduce_max_float, KernelId::reduce_max_double, KernelId::reduce_max_long},
-    {KernelId::reduce_min_float, KernelId::reduce_min_double, KernelId::reduce_min_long},
+    {KernelId::reduce_most_float, KernelId::reduce_most_double, KernelId::reduce_most_long},  // maxima
+    {KernelId::reduce_most_float, KernelId::reduce_most_double, KernelId::reduce_most_long},  // minima
 };
-constexpr KernelId kArgReductions[][3] = {
-    {KernelId::arg_min_float, KernelId::arg_min_double, KernelId::arg_min_long},
-    {KernelId::arg_max_float, KernelId::arg_max_double, KernelId::arg_max_long},
-};
+constexpr KernelId kArgReductions[] = {KernelId::arg_most_float, KernelId::arg_most_double, KernelId::arg_most_long};
 
 int column_of(DType compute) {
   if (compute == DType::Float64) return 1;
   return compute == DType::Float32 || is_half(compute) ? 0 : 2;
 }
 
-/// Returns the arguments of a reduction. Dimensions along which the output moves are kept, the others are reduced.
-ReduceArguments arguments_of(const Walk& simple) {
-  ReduceArguments x{};
-  x.in = simple.operand[1].data;
-  x.out = simple.operand[0].data;
-  x.in_dtype = static_cast<int32_t>(simple.operand[1].dtype);
-  x.out_dtype = static_cast<int32_t>(simple.operand[0].dtype);
-  x.kept_count = x.reduced_count = 1;
-  for (int d = 0; d < simple.rank; d++) {
-    const auto size = static_cast<int64_t>(simple.shape[d]);
-    if (simple.operand[0].strides[d] != 0) {
-      x.kept_shape[x.kept_rank] = size;
-      x.kept_in[x.kept_rank] = simple.operand[1].strides[d];
-      x.kept_out[x.kept_rank++] = simple.operand[0].strides[d];
-      x.kept_count *= size;
-    } else {
-      x.reduced_shape[x.reduced_rank] = size;
-      x.reduced_in[x.reduced_rank++] = simple.operand[1].strides[d];
-      x.reduced_count *= size;
-    }
+/// Dimensions and the strides of input and output, in bytes. Reduced dimensions have the output stride 0.
+struct Dimension {
+  int64_t size, in, out;
+};
+struct Dimensions {
+  int rank = 0;
+  Dimension at[kDims];
+
+  void add(const Dimension& dimension) { at[rank++] = dimension; }
+  const Dimension& last() const { return at[rank - 1]; }
+  int64_t count() const {
+    int64_t count = 1;
+    for (int d = 0; d < rank; d++) count *= at[d].size;
+    return count;
   }
-  x.chunk = x.reduced_count;
-  // Neighbouring threads read along the denser dimension; the other threads of a block share the reduced elements.
-  const bool is_column = x.kept_rank > 0 && x.reduced_rank > 0 && x.kept_count > 1 &&
-                         std::abs(x.kept_in[x.kept_rank - 1]) < std::abs(x.reduced_in[x.reduced_rank - 1]);
-  const auto ceil = [](int64_t count) {
-    return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::clamp<int64_t>(count, 1, kThreads))));
-  };
-  const int lanes = std::max(kThreads / ceil(x.reduced_count), is_column ? 32 : 1);
-  x.lanes = std::min(lanes, ceil(x.kept_count));
+  /// Sorts the dimensions so that the input is read in the order of its memory, and merges them where they allow it. A
+  /// dimension along which the input does not move comes first.
+  void sort() {
+    const auto distance = [](const Dimension& x) { return x.in == 0 ? INT64_MAX : std::abs(x.in); };
+    std::sort(at, at + rank, [&](const Dimension& a, const Dimension& b) { return distance(a) > distance(b); });
+    int merged = 0;
+    for (int d = 0; d < rank; d++) {
+      const bool extends =
+          merged > 0 && at[merged - 1].in == at[d].in * at[d].size && at[merged - 1].out == at[d].out * at[d].size;
+      if (extends)
+        at[merged - 1] = {at[merged - 1].size * at[d].size, at[d].in, at[d].out};
+      else
+        at[merged++] = at[d];
+    }
+    rank = merged;
+  }
+};
+
+struct Reduction {
+  const void* in;
+  void* out;
+  DType in_dtype, out_dtype;
+  Dimensions kept, reduced;
+};
+
+/// Takes a walk apart: dimensions along which the output moves are kept, the others are reduced. `keeps_order`: indices
+/// of reduced elements count in the order of the walk.
+Reduction reduction_of(const Walk& simple, bool keeps_order) {
+  const Operand &out = simple.operand[0], &in = simple.operand[1];
+  Reduction r{in.data, out.data, in.dtype, out.dtype, {}, {}};
+  for (int d = 0; d < simple.rank; d++) {
+    (out.strides[d] != 0 ? r.kept : r.reduced)
+        .add({static_cast<int64_t>(simple.shape[d]), in.strides[d], out.strides[d]});
+  }
+  r.kept.sort();
+  if (!keeps_order) r.reduced.sort();
+  return r;
+}
+
+/// Returns whether the kernels that compute in this column's type load this dtype in packs.
+bool has_packs(int column, DType dtype) {
+  if (column == 0) return dtype == DType::Float32 || is_half(dtype);
+  return column == 1 ? dtype == DType::Float64 : dtype == DType::Int64 || dtype == DType::Int32;
+}
+
+/// Returns whether memory is dense and aligned, so that `pack` elements along the last dimension of kept (is_column) or
+/// reduced dimensions can be loaded at once. Only one row may have a tail that is no whole pack.
+bool takes_packs(const Reduction& r, bool is_column, int64_t pack) {
+  const Dimensions &along = is_column ? r.kept : r.reduced, &others = is_column ? r.reduced : r.kept;
+  const auto element = static_cast<int64_t>(byte_size(r.in_dtype)), bytes = pack * element;
+  const bool may_have_tail = !is_column && along.rank == 1;
+  if (along.rank == 0 || along.last().in != element || along.last().size < pack) return false;
+  if (along.last().size % pack != 0 && !may_have_tail) return false;
+  if (reinterpret_cast<uintptr_t>(r.in) % static_cast<uintptr_t>(bytes) != 0) return false;
+  const auto is_aligned = [&](const Dimension& x) { return x.in % bytes == 0; };
+  return std::all_of(along.at, along.at + along.rank - 1, is_aligned) &&
+         std::all_of(others.at, others.at + others.rank, is_aligned);
+}
+
+ReducedDimension reduced_dimension(const Dimension& x) {
+  const auto size = static_cast<uint64_t>(x.size);
+  if (size == 0) return {0, 0, x.in, 0};  // never divided by
+  const int shift = std::bit_width(size - 1);
+  __extension__ using Wide = unsigned __int128;
+  const Wide rest = (Wide{1} << shift) - size;
+  return {size, static_cast<uint64_t>((rest << 64) / size + 1), x.in, shift};
+}
+
+int power_of_two(int64_t count, int64_t most = kThreads) {
+  return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::clamp<int64_t>(count, 1, most))));
+}
+
+/// Returns the loads that a thread has in flight.
+int in_flight(const ReduceArguments& x, int column) {
+  return x.use_packs ? kPacksInFlight : elements_in_flight(column == 0 ? sizeof(float) : sizeof(double));
+}
+
+/// Returns the number of outputs or packs of outputs that a block works on. Each thread should have as many units as it
+/// loads at once, threads that read neighbouring memory should read 128 bytes, and few outputs should have many blocks.
+int lanes_of(const ReduceArguments& x, int in_flight) {
+  const int neighbours = x.use_packs ? 8 : 32;
+  const int units = power_of_two(x.reduced_count), outputs = power_of_two(x.kept_count);
+  const int64_t few = 2 * static_cast<int64_t>(current_device().multiprocessors());
+  const int wanted_ways = power_of_two((x.reduced_count + in_flight - 1) / in_flight);
+  int lanes = kThreads / (x.is_column ? std::min(wanted_ways, 8) : std::max(wanted_ways, std::min(neighbours, units)));
+  lanes = std::min(lanes, outputs);
+  const int least = x.is_column ? std::min(neighbours, outputs) : 1;
+  while (lanes > least && kThreads / lanes < units && x.kept_count < few * lanes) lanes /= 2;
+  return lanes;
+}
+
+ReduceArguments arguments_of(const Reduction& r, int column, int total_bytes) {
+  ReduceArguments x{};
+  const auto element = static_cast<int64_t>(byte_size(r.in_dtype));
+  x.in = r.in;
+  x.out = r.out;
+  x.in_dtype = static_cast<int32_t>(r.in_dtype);
+  x.out_dtype = static_cast<int32_t>(r.out_dtype);
+  x.is_column =
+      r.kept.count() > 1 && (r.reduced.rank == 0 || std::abs(r.kept.last().in) < std::abs(r.reduced.last().in));
+  const int64_t pack = reduced_pack(static_cast<int>(element), total_bytes, x.is_column);
+  Dimensions kept = r.kept, reduced = r.reduced;
+  Dimensions& along = x.is_column ? kept : reduced;
+  x.use_packs = has_packs(column, r.in_dtype) && takes_packs(r, x.is_column, pack);
+  x.pack = x.use_packs && x.is_column ? static_cast<int32_t>(pack) : 1;
+  if (x.use_packs) {
+    Dimension& packed = along.at[along.rank - 1];
+    x.pack_out = packed.out;
+    x.tail = static_cast<int32_t>(packed.size % pack);
+    packed = {packed.size / pack, packed.in * pack, packed.out * pack};
+  }
+  x.kept_rank = kept.rank;
+  for (int d = 0; d < kept.rank; d++) {
+    x.kept_shape[d] = kept.at[d].size;
+    x.kept_in[d] = kept.at[d].in;
+    x.kept_out[d] = kept.at[d].out;
+  }
+  x.reduced_rank = reduced.rank;
+  for (int d = 0; d < reduced.rank; d++) x.reduced[d] = reduced_dimension(reduced.at[d]);
+  x.kept_count = kept.count();
+  x.reduced_count = x.chunk = reduced.count();
+  x.lanes = lanes_of(x, in_flight(x, column));
   return x;
 }
 
+int64_t blocks_of(const ReduceArguments& x) { return (x.kept_count + x.lanes - 1) / x.lanes; }
+
 void launch(KernelId kernel, const ReduceArguments& x, int64_t chunks = 1) {
   if (x.kept_count == 0) return;
-  const int64_t blocks = (x.kept_count + x.lanes - 1) / x.lanes;
+  const int64_t blocks = blocks_of(x);
   if (blocks > INT32_MAX) throw std::invalid_argument("reduce: the result has too many elements for one launch.");
   current_device().launch(kernel, {static_cast<unsigned>(blocks), static_cast<unsigned>(chunks)}, kThreads, x);
 }
 
-/// Returns the number of chunks of a reduction that gives the whole device work.
-int64_t chunks_for(const ReduceArguments& x) {
-  constexpr int64_t kLeastPerThread = 16, kMostChunks = 1024;
-  const int64_t blocks = std::max<int64_t>((x.kept_count + x.lanes - 1) / x.lanes, 1);
-  const int64_t wanted = 4 * static_cast<int64_t>(current_device().multiprocessors()) / blocks;
-  const int64_t possible = x.reduced_count / (kThreads / x.lanes * kLeastPerThread);
+/// Returns the number of chunks of a reduction that gives each multiprocessor eight blocks, and each thread two batches
+/// of loads at least.
+int64_t chunks_for(const ReduceArguments& x, int column) {
+  constexpr int64_t kMostChunks = 1024;
+  const int64_t wanted =
+      8 * static_cast<int64_t>(current_device().multiprocessors()) / std::max<int64_t>(blocks_of(x), 1);
+  const int64_t possible = x.reduced_count / (kThreads / x.lanes * in_flight(x, column) * 2);
   return std::clamp<int64_t>(std::min(wanted, possible), 1, kMostChunks);
 }
 
-/// Computes the totals of all chunks, [kept, chunks], then reduces these.
-void reduce_in_chunks(ReduceOp op, DType compute, const ReduceArguments& x, int64_t chunks) {
+/// Returns the type of the totals that a kernel joins (Total of kernels/reduce.cu).
+DType total_of(ReduceOp op, int column) {
   const bool is_extreme = op == ReduceOp::Max || op == ReduceOp::Min;
-  const bool is_long = column_of(compute) == 2;
-  const DType total = is_long      ? DType::Int64
-                      : is_extreme ? (compute == DType::Float64 ? compute : DType::Float32)
-                                   : DType::Float64;
-  const auto bytes = static_cast<int64_t>(byte_size(total));
-  ReduceArguments first = x;
-  first.has_divisor = 0;
-  first.chunk = (x.reduced_count + chunks - 1) / chunks;
-  chunks = (x.reduced_count + first.chunk - 1) / first.chunk;
-  void* partial = current_device().allocate(static_cast<size_t>(x.kept_count * chunks * bytes));
-  first.out = partial;
-  first.out_dtype = static_cast<int32_t>(total);
-  first.chunk_stride = bytes;
-  int64_t stride = chunks * bytes;
-  for (int d = first.kept_rank - 1; d >= 0; d--) {
-    first.kept_out[d] = stride;
-    stride *= first.kept_shape[d];
+  if (column == 2) return DType::Int64;
+  return is_extreme && column == 0 ? DType::Float32 : DType::Float64;
+}
+
+/// Computes the totals of all chunks, [chunks, kept], then reduces these.
+void reduce_in_chunks(ReduceOp op, int column, const Reduction& whole, int64_t chunks, int64_t divisor) {
+  const DType total = total_of(op, column);
+  const int bytes = static_cast<int>(byte_size(total));
+  Reduction parts = whole, rest = whole;
+  int64_t stride = bytes;
+  for (int d = whole.kept.rank - 1; d >= 0; d--) {
+    parts.kept.at[d].out = rest.kept.at[d].in = stride;
+    stride *= whole.kept.at[d].size;
   }
-  ReduceArguments second = x;
-  second.in = partial;
-  second.in_dtype = first.out_dtype;
-  std::copy_n(first.kept_out, kDims, second.kept_in);
-  second.reduced_rank = 1;
-  second.reduced_shape[0] = second.reduced_count = second.chunk = chunks;
-  second.reduced_in[0] = bytes;
-  second.lanes = 1;
-  try {
-    launch(kReductions[static_cast<int>(op)][column_of(compute)], first, chunks);
-    launch(kReductions[static_cast<int>(op)][column_of(total)], second);
-  } catch (...) {
-    current_device().free(partial);
-    throw;
-  }
-  current_device().free(partial);
+  const int64_t units = arguments_of(whole, column, bytes).reduced_count, chunk = (units + chunks - 1) / chunks;
+  chunks = (units + chunk - 1) / chunk;
+  rest.reduced = {};
+  rest.reduced.add({chunks, stride, 0});
+  const Scratch partial(static_cast<size_t>(stride * chunks));
+  rest.in = parts.out = partial.data();
+  rest.in_dtype = parts.out_dtype = total;
+  ReduceArguments first = arguments_of(parts, column, bytes), second = arguments_of(rest, column_of(total), bytes);
+  first.chunk = chunk;
+  first.chunk_stride = stride;
+  first.is_min = second.is_min = op == ReduceOp::Min;
+  second.has_divisor = op == ReduceOp::Mean;
+  second.divisor = divisor;
+  launch(kReductions[static_cast<int>(op)][column], first, chunks);
+  launch(kReductions[static_cast<int>(op)][column_of(total)], second);
 }
 
 }  // namespace
@@ -127,20 +229,27 @@ void reduce(const Reduce& given) {
   const auto& [op, walk] = given;
   const bool is_extreme = op == ReduceOp::Max || op == ReduceOp::Min;
   const DType in = walk.operand[1].dtype, compute = is_extreme ? in : converting_type(walk.operand[0].dtype, in);
-  ReduceArguments x = arguments_of(simplified(walk));
-  x.has_divisor = op == ReduceOp::Mean;
-  x.divisor = x.reduced_count;
+  const int column = column_of(compute);
+  const Reduction whole = reduction_of(simplified(walk), false);
+  ReduceArguments x = arguments_of(whole, column, static_cast<int>(byte_size(total_of(op, column))));
   if (x.kept_count == 0) return;
-  const int64_t chunks = chunks_for(x);
+  x.is_min = op == ReduceOp::Min;
+  x.has_divisor = op == ReduceOp::Mean;
+  x.divisor = whole.reduced.count();
+  const int64_t chunks = chunks_for(x, column);
   if (chunks > 1)
-    reduce_in_chunks(op, compute, x, chunks);
+    reduce_in_chunks(op, column, whole, chunks, x.divisor);
   else
-    launch(kReductions[static_cast<int>(op)][column_of(compute)], x);
+    launch(kReductions[static_cast<int>(op)][column], x);
 }
 
-void arg_reduce(const ArgReduce& x) {
-  const auto& [is_max, walk] = x;
-  launch(kArgReductions[is_max][column_of(walk.operand[1].dtype)], arguments_of(simplified(walk)));
+void arg_reduce(const ArgReduce& given) {
+  const auto& [is_max, walk] = given;
+  const int column = column_of(walk.operand[1].dtype);
+  constexpr int kFoundBytes = 16;  // of Found in kernels/reduce.cu
+  ReduceArguments x = arguments_of(reduction_of(simplified(walk), true), column, kFoundBytes);
+  x.is_min = !is_max;
+  launch(kArgReductions[column], x);
 }
 
 }  // namespace ringwise::tensor::cuda
