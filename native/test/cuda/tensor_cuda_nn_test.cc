@@ -93,13 +93,16 @@ void set_bins(Twin& bins, const Window& w) {
 
 }  // namespace
 
-TEST("normalisation and its gradients: rows of a warp, of a block, and longer; with and without packs of four") {
+TEST("normalisation and its gradients: rows of a warp, of a block, and longer; few and many; with and without packs") {
   for (const DType dtype : kFloats) {
     for (const auto& [rows, cols] : std::initializer_list<std::pair<size_t, size_t>>{{1, 1},
                                                                                      {7, 3},
                                                                                      {33, 64},
                                                                                      {9, 129},
                                                                                      {300, 20},
+                                                                                     {1000, 8},
+                                                                                     {130, 257},
+                                                                                     {400, 768},
                                                                                      {5, 768},
                                                                                      {3, 1024},
                                                                                      {3, 1025},

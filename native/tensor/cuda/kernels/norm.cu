@@ -2,9 +2,9 @@
 // are long, has a row. Its threads keep the row in registers, so each operand is read once from memory. Mean and
 // variance take two passes over the registers.
 //
-// Sums over rows, the gradients of gamma and beta, are a kernel of their own: a block has 32 neighbouring columns and a
-// chunk of the rows, and a second launch adds the chunks in order.
-#include "tensor/cuda/kernels/element.cuh"
+// Sums over rows, the gradients of gamma and beta, are a kernel of their own: a block has neighbouring columns and a
+// chunk of the rows, and a second launch adds the chunks in a fixed order.
+#include "tensor/cuda/kernels/team.cuh"
 
 namespace ringwise::tensor::cuda {
 
@@ -147,55 +147,95 @@ __device__ void norm_grad(const RowNormGradArguments& x) {
   });
 }
 
-/// Sums grad_out * y and grad_out over the rows of chunk blockIdx.y, for 32 columns. Writes to `partial`, or to the
-/// results if there is one chunk.
-template <class E, class T>
-__device__ void norm_grad_columns(const RowNormGradArguments& x) {
-  __shared__ T shared[2][kThreads];
-  const int thread = static_cast<int>(threadIdx.x), lane = thread % kWarp, way = thread / kWarp;
-  constexpr int kWays = kThreads / kWarp;
-  const int64_t col = static_cast<int64_t>(blockIdx.x) * kWarp + lane;
-  const int64_t begin = static_cast<int64_t>(blockIdx.y) * x.chunk;
-  const int64_t end = begin + x.chunk < x.rows ? begin + x.chunk : x.rows;
-  T products = 0, sums = 0;
-  for (int64_t r = begin + way; r < end && col < x.cols; r += kWays) {
-    const T g = read_as<T>(static_cast<const E*>(x.grad_out)[r * x.cols + col]);
-    const T mean = x.mean ? static_cast<const T*>(x.mean)[r] : T(0);
-    sums += g;
-    if (x.grad_gamma)
-      products +=
-          g * ((read_as<T>(static_cast<const E*>(x.a)[r * x.cols + col]) - mean) * static_cast<const T*>(x.rstd)[r]);
-  }
-  shared[0][thread] = products;
-  shared[1][thread] = sums;
+/// Adds two totals per column over the threads of a block, and calls write(column, products, sums) for each column.
+/// `totals` are the products of kPack neighbouring columns, then their sums.
+template <int kPack, class T, class Write>
+__device__ inline void add_columns(const Team& team, int64_t cols, T* totals, T* shared, Write write) {
+  const auto add = [](T a, T b) { return a + b; };
+  join_in_warp<2 * kPack>(team, totals, shared, add);
   __syncthreads();
-  if (way != 0 || col >= x.cols) return;
-  for (int w = 1; w < kWays; w++) {
-    products += shared[0][w * kWarp + lane];
-    sums += shared[1][w * kWarp + lane];
+  for (int i = static_cast<int>(threadIdx.x); i < team.lanes * kPack; i += kThreads) {
+    const int lane = i / kPack, k = i % kPack, at = lane * 2 * kPack + k;
+    const int64_t col = (static_cast<int64_t>(blockIdx.x) * team.lanes + lane) * kPack + k;
+    if (col < cols)
+      write(col, joined(team, shared, 2 * kPack, at, add), joined(team, shared, 2 * kPack, at + kPack, add));
   }
-  if (x.chunks > 1) {
-    T* to = static_cast<T*>(x.partial) + static_cast<int64_t>(blockIdx.y) * 2 * x.cols;
-    to[col] = products;
-    to[x.cols + col] = sums;
-    return;
-  }
-  if (x.grad_gamma) static_cast<E*>(x.grad_gamma)[col] = write_as<E>(products);
-  if (x.grad_beta) static_cast<E*>(x.grad_beta)[col] = write_as<E>(sums);
 }
 
-/// One thread per column.
+template <class E, class T>
+__device__ inline void write_columns(const RowNormGradArguments& x, int64_t col, T product, T sum) {
+  if (x.grad_gamma) static_cast<E*>(x.grad_gamma)[col] = write_as<E>(product);
+  if (x.grad_beta) static_cast<E*>(x.grad_beta)[col] = write_as<E>(sum);
+}
+
+/// Sums grad_out * y and grad_out over the rows of chunk blockIdx.y, for packs of kPack columns. A thread loads kRows
+/// rows before it uses the first. Writes to `partial`, or to the results if there is one chunk.
+template <class E, class T, int kPack, int kRows>
+__device__ inline void sum_columns(const RowNormGradArguments& x, T* shared) {
+  const Team team(x.lanes, true);
+  const int64_t col = (static_cast<int64_t>(blockIdx.x) * team.lanes + team.lane) * kPack;
+  const int64_t begin = static_cast<int64_t>(blockIdx.y) * x.chunk;
+  const int64_t end = col >= x.cols ? 0 : begin + x.chunk < x.rows ? begin + x.chunk : x.rows;
+  const E *grad = static_cast<const E*>(x.grad_out) + col, *a = static_cast<const E*>(x.a) + col;
+  const T *means = static_cast<const T*>(x.mean), *rstds = static_cast<const T*>(x.rstd);
+  T totals[2 * kPack] = {};
+  for (int64_t r = begin + team.way; r < end; r += kRows * team.ways) {
+    Elements<E, kPack> grads[kRows], values[kRows];
+    T mean[kRows], rstd[kRows];
+#pragma unroll
+    for (int u = 0; u < kRows; u++) {
+      const int64_t row = r + u * team.ways < end ? r + u * team.ways : r;
+      grads[u] = load_elements<E, kPack>(grad + row * x.cols);
+      mean[u] = rstd[u] = 0;
+      if (!x.grad_gamma) continue;
+      values[u] = load_elements<E, kPack>(a + row * x.cols);
+      if (means) mean[u] = means[row];
+      rstd[u] = rstds[row];
+    }
+#pragma unroll
+    for (int u = 0; u < kRows; u++) {
+      if (r + u * team.ways >= end) continue;
+#pragma unroll
+      for (int k = 0; k < kPack; k++) {
+        const T g = read_as<T>(grads[u].at[k]);
+        if (x.grad_gamma) totals[k] += g * ((read_as<T>(values[u].at[k]) - mean[u]) * rstd[u]);
+        totals[kPack + k] += g;
+      }
+    }
+  }
+  T* to = static_cast<T*>(x.partial) + static_cast<int64_t>(blockIdx.y) * 2 * x.cols;
+  add_columns<kPack>(team, x.cols, totals, shared, [&](int64_t col, T product, T sum) {
+    if (x.chunks == 1) return write_columns<E>(x, col, product, sum);
+    to[col] = product;
+    to[x.cols + col] = sum;
+  });
+}
+
+template <class E, class T>
+__device__ void norm_grad_columns(const RowNormGradArguments& x) {
+  constexpr int kPack = 16 / sizeof(E);
+  __shared__ T shared[2 * kPack * kThreads];
+  if (x.use_column_packs)
+    sum_columns<E, T, kPack, 2>(x, shared);
+  else
+    sum_columns<E, T, 1, 4>(x, shared);
+}
+
+/// Adds the chunks of each column.
 template <class E, class T>
 __device__ void norm_grad_chunks(const RowNormGradArguments& x) {
-  for_each_of_grid(x.cols, [&](int64_t col) {
-    T products = 0, sums = 0;
-    for (int64_t c = 0; c < x.chunks; c++) {
-      products += static_cast<const T*>(x.partial)[2 * c * x.cols + col];
-      sums += static_cast<const T*>(x.partial)[(2 * c + 1) * x.cols + col];
-    }
-    if (x.grad_gamma) static_cast<E*>(x.grad_gamma)[col] = write_as<E>(products);
-    if (x.grad_beta) static_cast<E*>(x.grad_beta)[col] = write_as<E>(sums);
-  });
+  __shared__ T shared[2 * kThreads];
+  const Team team(kWarp, true);
+  const int64_t col = static_cast<int64_t>(blockIdx.x) * kWarp + team.lane;
+  const T* from = static_cast<const T*>(x.partial) + col;
+  T totals[2] = {};
+#pragma unroll 4
+  for (int64_t c = team.way; c < x.chunks && col < x.cols; c += team.ways) {
+    totals[0] += from[2 * c * x.cols];
+    totals[1] += from[(2 * c + 1) * x.cols];
+  }
+  add_columns<1>(team, x.cols, totals, shared,
+                 [&](int64_t col, T product, T sum) { write_columns<E>(x, col, product, sum); });
 }
 
 #define RINGWISE_NORMS(name, E, T)                                                                                 \
@@ -206,7 +246,7 @@ __device__ void norm_grad_chunks(const RowNormGradArguments& x) {
   RINGWISE_BLOCK_KERNEL(norm_grad_block_##name, RowNormGradArguments) { norm_grad<E, T, false, true>(arguments); } \
   RINGWISE_BLOCK_KERNEL(norm_grad_long_##name, RowNormGradArguments) { norm_grad<E, T, false, false>(arguments); } \
   RINGWISE_BLOCK_KERNEL(norm_grad_columns_##name, RowNormGradArguments) { norm_grad_columns<E, T>(arguments); }    \
-  RINGWISE_KERNEL(norm_grad_chunks_##name, RowNormGradArguments) { norm_grad_chunks<E, T>(arguments); }
+  RINGWISE_BLOCK_KERNEL(norm_grad_chunks_##name, RowNormGradArguments) { norm_grad_chunks<E, T>(arguments); }
 RINGWISE_NORMS(float, float, float)
 RINGWISE_NORMS(double, double, double)
 RINGWISE_NORMS(half, Half, float)

@@ -241,7 +241,9 @@ struct RowNormGradArguments {
   void* partial;  // [chunks, 2, cols], where rows are cut into chunks
   int64_t rows, cols;
   int64_t chunk;  // rows of a chunk
-  int32_t chunks, accumulate, use_packs, unused;
+  int32_t chunks, accumulate, use_packs;
+  int32_t use_column_packs;  // sums over rows: whether 16 bytes of a row can be loaded at once
+  int32_t lanes, unused;     // packs of columns that a block works on; a power of two up to kThreads
 };
 
 /// Equal tensor::HeadRows and tensor::AttentionMask; steps in elements.
