@@ -40,6 +40,10 @@ class Blocked {
   std::atomic<bool> is_free_ = false, has_ended_ = false;
 };
 
+/// Returns whether the device runs work only when the host waits for it: the software device without its asynchronous
+/// mode. Then tests can check that work has not ended yet.
+inline bool runs_late() { return tensor::cuda::info().devices[0].name == "software GPU"; }
+
 /// Runs all tests, or prints why it skips them if there is no device. Returns the exit status. RINGWISE_LIBCUDA may
 /// name a software device other than that of this build. `with_libraries`: the software device also stands in for
 /// cuBLASLt and cuDNN.

@@ -5,11 +5,15 @@
 // refuses what the real driver is known to refuse: calls without a context, streams and events of another context,
 // capturing the default stream, and so on.
 //
-// It fills memory with ones before it hands it out, so that floats are NaN and indices are out of range. streams.h says
-// when work runs.
+// It fills memory with ones before it hands it out, so that floats are NaN and indices are out of range. In
+// asynchronous mode, freed memory becomes inaccessible and its addresses are not used again: an access ends the
+// process. streams.h says when work runs.
 #include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <atomic>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -18,6 +22,7 @@
 #include <utility>
 #include <vector>
 
+#include "test/software_gpu/asynchronous.h"
 #include "test/software_gpu/blocks.h"
 #include "test/software_gpu/streams.h"
 #include "test/software_gpu/virtual_memory.h"
@@ -42,7 +47,8 @@ enum Status {
   kAlreadyRegistered = 712,
   kNotRegistered = 713,
   kLaunchFailed = 719,
-  kNotPermitted = 800
+  kNotPermitted = 800,
+  kCapturedEvent = 907
 };
 constexpr int kDevices = 2, kOwnVersion = 13000;
 constexpr size_t kDeviceBytes = size_t{512} << 20, kAlignment = 512;
@@ -54,6 +60,7 @@ struct Allocation {
 };
 std::map<unsigned long long, Allocation> memory;
 size_t used[kDevices];
+std::map<void*, size_t> pinned;            // host memory of the driver: size in bytes, by address
 std::map<const char*, size_t> registered;  // host memory: size in bytes, by address
 thread_local int current = -1;
 
@@ -117,14 +124,41 @@ void* own_symbol(const std::string& name) {
   return dlsym(self, name.c_str());
 }
 
-void* aligned(size_t bytes) {
-  void* data = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+/// Rounds up to pages.
+size_t paged(size_t bytes) {
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  return (bytes + page - 1) / page * page;
+}
+
+/// Allocates memory for the device, or pinned memory of the host.
+void* allocate(size_t bytes) {
+  void* data = nullptr;
+  if (is_asynchronous()) {
+    data = mmap(nullptr, paged(bytes), PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (data == MAP_FAILED) return nullptr;
+  } else {
+    data = std::aligned_alloc(kAlignment, (bytes + kAlignment - 1) / kAlignment * kAlignment);
+  }
   if (data) std::memset(data, 0xff, bytes);
   return data;
 }
 
+/// Frees what allocate() has returned; in asynchronous mode, keeps the addresses inaccessible until the process ends.
+void release(void* data, size_t bytes) {
+  if (!is_asynchronous()) return std::free(data);
+  mmap(data, paged(bytes), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
+/// Begins a call that the driver may answer by waiting for the device. Returns a status other than success if no
+/// context is current, or if a capture forbids the call.
+int begin_unsafe() {
+  pass_time();
+  return current < 0 ? static_cast<int>(kNoContext) : refuse_unsafe();
+}
+
 }  // namespace
 
+int ringwise::software_gpu::current_device() { return current; }
 bool ringwise::software_gpu::is_device(int device) { return device >= 0 && device < kDevices; }
 bool ringwise::software_gpu::take_bytes(int device, size_t bytes) {
   const std::lock_guard lock(mutex);
@@ -157,7 +191,7 @@ EXPORT cuDeviceGet(int* device, int index) {
   return *device = index, kSuccess;
 }
 EXPORT cuDeviceGetName(char* name, int bytes, int) {
-  std::strncpy(name, "software GPU", static_cast<size_t>(bytes));
+  std::snprintf(name, static_cast<size_t>(bytes), "%s", device_name().c_str());
   return kSuccess;
 }
 EXPORT cuDeviceTotalMem_v2(size_t* bytes, int) { return *bytes = kDeviceBytes, kSuccess; }
@@ -168,12 +202,25 @@ EXPORT cuDeviceGetAttribute(int* value, int attribute, int) {
 }
 EXPORT cuGetErrorName(int status, const char** name) {
   static const std::map<int, const char*> names = {
-      {kInvalidValue, "CUDA_ERROR_INVALID_VALUE"},   {kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
-      {kInvalidDevice, "CUDA_ERROR_INVALID_DEVICE"}, {kNoContext, "CUDA_ERROR_INVALID_CONTEXT"},
-      {kNotFound, "CUDA_ERROR_NOT_FOUND"},           {kIllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS"},
-      {kLaunchFailed, "CUDA_ERROR_LAUNCH_FAILED"},   {kNotPermitted, "CUDA_ERROR_NOT_PERMITTED"},
-      {kInvalidImage, "CUDA_ERROR_INVALID_IMAGE"},   {kInvalidHandle, "CUDA_ERROR_INVALID_HANDLE"},
+      {kInvalidValue, "CUDA_ERROR_INVALID_VALUE"},
+      {kOutOfMemory, "CUDA_ERROR_OUT_OF_MEMORY"},
+      {kInvalidDevice, "CUDA_ERROR_INVALID_DEVICE"},
+      {kNoContext, "CUDA_ERROR_INVALID_CONTEXT"},
+      {kNotFound, "CUDA_ERROR_NOT_FOUND"},
+      {kIllegalAddress, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+      {kLaunchFailed, "CUDA_ERROR_LAUNCH_FAILED"},
+      {kNotPermitted, "CUDA_ERROR_NOT_PERMITTED"},
+      {kInvalidImage, "CUDA_ERROR_INVALID_IMAGE"},
+      {kInvalidHandle, "CUDA_ERROR_INVALID_HANDLE"},
+      {900, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED"},
+      {901, "CUDA_ERROR_STREAM_CAPTURE_INVALIDATED"},
+      {902, "CUDA_ERROR_STREAM_CAPTURE_MERGE"},
+      {903, "CUDA_ERROR_STREAM_CAPTURE_UNMATCHED"},
+      {904, "CUDA_ERROR_STREAM_CAPTURE_UNJOINED"},
+      {905, "CUDA_ERROR_STREAM_CAPTURE_ISOLATION"},
       {906, "CUDA_ERROR_STREAM_CAPTURE_IMPLICIT"},
+      {kCapturedEvent, "CUDA_ERROR_CAPTURED_EVENT"},
+      {908, "CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD"},
   };
   const auto found = names.find(status);
   if (found == names.end()) return kInvalidValue;
@@ -202,11 +249,11 @@ EXPORT cuMemGetInfo_v2(size_t* free, size_t* total) {
   return kSuccess;
 }
 EXPORT cuMemAlloc_v2(unsigned long long* address, size_t bytes) {
-  if (current < 0) return kNoContext;
+  if (const int status = begin_unsafe()) return status;
   if (bytes == 0) return kInvalidValue;
   const std::lock_guard lock(mutex);
   if (bytes > kDeviceBytes - used[current]) return kOutOfMemory;
-  void* data = aligned(bytes);
+  void* data = allocate(bytes);
   if (!data) return kOutOfMemory;
   used[current] += bytes;
   *address = reinterpret_cast<unsigned long long>(data);
@@ -214,28 +261,35 @@ EXPORT cuMemAlloc_v2(unsigned long long* address, size_t bytes) {
   return kSuccess;
 }
 EXPORT cuMemFree_v2(unsigned long long address) {
-  if (current < 0) return kNoContext;
+  if (const int status = begin_unsafe()) return status;
   synchronize_all();
   const std::lock_guard lock(mutex);
   const auto found = memory.find(address);
   if (found == memory.end()) return kInvalidValue;
   given_back(reinterpret_cast<void*>(address), found->second.bytes);
   used[found->second.device] -= found->second.bytes;
-  std::free(reinterpret_cast<void*>(address));
+  release(reinterpret_cast<void*>(address), found->second.bytes);
   memory.erase(found);
   return kSuccess;
 }
 EXPORT cuMemHostAlloc(void** data, size_t bytes, unsigned) {
-  if (current < 0) return kNoContext;
-  return bytes > 0 && (*data = aligned(bytes)) ? kSuccess : kOutOfMemory;
+  if (const int status = begin_unsafe()) return status;
+  if (bytes == 0 || !(*data = allocate(bytes))) return kOutOfMemory;
+  const std::lock_guard lock(mutex);
+  return pinned[*data] = bytes, kSuccess;
 }
 EXPORT cuMemFreeHost(void* data) {
-  if (current < 0) return kNoContext;
-  return synchronize_all(), std::free(data), kSuccess;
+  if (const int status = begin_unsafe()) return status;
+  synchronize_all();
+  const std::lock_guard lock(mutex);
+  const auto found = pinned.find(data);
+  if (found == pinned.end()) return kInvalidValue;
+  release(data, found->second);
+  return pinned.erase(found), kSuccess;
 }
 
 EXPORT cuMemHostRegister_v2(void* data, size_t bytes, unsigned) {
-  if (current < 0) return kNoContext;
+  if (const int status = begin_unsafe()) return status;
   if (!data || bytes == 0) return kInvalidValue;
   const std::lock_guard lock(mutex);
   const auto* const begin = static_cast<const char*>(data);
@@ -245,7 +299,7 @@ EXPORT cuMemHostRegister_v2(void* data, size_t bytes, unsigned) {
   return registered[begin] = bytes, kSuccess;
 }
 EXPORT cuMemHostUnregister(void* data) {
-  if (current < 0) return kNoContext;
+  if (const int status = begin_unsafe()) return status;
   synchronize_all();
   const std::lock_guard lock(mutex);
   return registered.erase(static_cast<const char*>(data)) > 0 ? kSuccess : kNotRegistered;
@@ -268,9 +322,9 @@ EXPORT cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size
   });
 }
 
-EXPORT cuStreamCreate(SoftwareStream** stream, unsigned) {
+EXPORT cuStreamCreate(SoftwareStream** stream, unsigned flags) {
   if (current < 0) return kNoContext;
-  return *stream = create_stream(current), kSuccess;
+  return *stream = create_stream(current, (flags & 1) == 0), kSuccess;
 }
 EXPORT cuStreamDestroy_v2(SoftwareStream* stream) {
   if (!stream) return kInvalidHandle;
@@ -297,25 +351,30 @@ __attribute__((visibility("default"))) std::atomic<int> softwareCudaQueries = 0;
 EXPORT cuEventQuery(SoftwareEvent* event) { return softwareCudaQueries++, query(event); }
 EXPORT cuEventElapsedTime(float* milliseconds, SoftwareEvent* from, SoftwareEvent* to) {
   if (!from->has_time || !to->has_time || !from->stream || !to->stream) return kInvalidHandle;
+  if (from->capture || to->capture) return kCapturedEvent;
   if (!is_reached(from) || !is_reached(to)) return kNotReady;
-  return *milliseconds = static_cast<float>(to->time_ms - from->time_ms), kSuccess;
+  return *milliseconds = static_cast<float>(*to->time_ms - *from->time_ms), kSuccess;
 }
 EXPORT cuStreamAddCallback(SoftwareStream* stream, void (*function)(SoftwareStream*, int, void*), void* data,
                            unsigned) {
   return current < 0 ? static_cast<int>(kNoContext) : call(stream, function, data);
 }
 
-EXPORT cuStreamBeginCapture_v2(SoftwareStream* stream, int) { return begin_capture(stream); }
+EXPORT cuStreamBeginCapture_v2(SoftwareStream* stream, int mode) {
+  if (mode < 0 || mode > 2) return kInvalidValue;
+  return begin_capture(stream, static_cast<CaptureMode>(mode));
+}
 EXPORT cuStreamEndCapture(SoftwareStream* stream, Graph** graph) { return end_capture(stream, graph); }
 EXPORT cuGraphInstantiateWithFlags(ExecutableGraph** executable, Graph* graph, unsigned long long) {
   return *executable = instantiate(*graph), kSuccess;
 }
 EXPORT cuGraphDestroy(Graph* graph) { return delete graph, kSuccess; }
-EXPORT cuGraphLaunch(const ExecutableGraph* executable, SoftwareStream* stream) { return launch(*executable, stream); }
+EXPORT cuGraphLaunch(ExecutableGraph* executable, SoftwareStream* stream) { return launch(*executable, stream); }
 EXPORT cuGraphExecDestroy(ExecutableGraph* executable) { return delete executable, kSuccess; }
 
 EXPORT cuLibraryLoadData(void** library, const void* image, int*, void**, unsigned, int*, void**, unsigned) {
   if (version_told() < kOwnVersion) return kInvalidImage;
+  if (const int status = refuse_unsafe()) return status;
   return *library = const_cast<void*>(image), kSuccess;
 }
 EXPORT cuLibraryGetKernel(void** kernel, void*, const char* name) {
@@ -357,3 +416,6 @@ EXPORT cuLaunchKernel(void* kernel, unsigned x, unsigned y, unsigned z, unsigned
 
 /// For tests: makes the device fail all work that it has not begun yet, and all later work.
 EXPORT softwareCudaBreak() { return break_device(kIllegalAddress), kSuccess; }
+
+/// For tests of the asynchronous mode: chooses it and its seed. Call it before anything allocates memory.
+EXPORT softwareCudaSeed(unsigned long long seed) { return choose_seed(seed), kSuccess; }
