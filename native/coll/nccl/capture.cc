@@ -129,10 +129,13 @@ std::shared_ptr<const coll::Failure> NcclGroup::begin_run(cuda::Stream stream) {
   const cuda::Entered entered(context_);
   Lock lock(mutex_);
   wait_until(lock, [this] { return failure_ || (is_connected_ && !suspicion_ && queue_.empty()); });
-  if (!failure_ && !running_.empty()) {
+  if (failure_) return failure_;
+  if (!running_.empty()) {
     cuda::check(driver().cuStreamWaitEvent(stream, running_.back().done, 0), "cuStreamWaitEvent");
   }
-  return failure_;
+  if (run_ready_ == nullptr) run_ready_ = take_event();
+  record_event(run_ready_, stream);
+  return nullptr;
 }
 
 uint64_t NcclGroup::end_run(coll::Op op, cuda::Stream stream) {
@@ -141,13 +144,12 @@ uint64_t NcclGroup::end_run(coll::Op op, cuda::Stream stream) {
   {
     const std::lock_guard lock(mutex_);
     id = op.id = next_id_++;
-    op.deadline_ns = now_ns() + op.timeout_ns + kGrace;
     if (failure_) {
       end(id, failure_);
     } else {
       const cuda::Event done = take_event();
       record_event(done, stream);
-      running_.push_back({op, stream, nullptr, done, 0});
+      running_.push_back({op, stream, std::exchange(run_ready_, nullptr), done, 0});
       cuda::check(driver().cuStreamWaitEvent(stream_, done, 0), "cuStreamWaitEvent");
     }
   }

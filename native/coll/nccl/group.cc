@@ -65,6 +65,7 @@ void NcclGroup::free_all() {
   for (auto* entries : {&queue_, &running_}) {
     for (const Entry& entry : *entries) spare_.insert(spare_.end(), {entry.ready, entry.done});
   }
+  spare_.push_back(run_ready_);
   for (const cuda::Event event : spare_) {
     if (event != nullptr) driver().cuEventDestroy_v2(event);
   }
@@ -102,7 +103,6 @@ uint64_t NcclGroup::start(coll::Op op, cuda::Stream caller) {
   {
     const std::lock_guard lock(mutex_);
     id = op.id = next_id_++;
-    op.deadline_ns = now_ns() + op.timeout_ns + kGrace;
     if (failure_) {
       end(id, failure_);
     } else {
@@ -145,8 +145,7 @@ void NcclGroup::release() {
 uint64_t NcclGroup::register_buffer(void* data, size_t bytes) {
   const std::lock_guard lock(mutex_);
   const uint64_t id = next_id_++;
-  const bool can = library().ncclCommRegister != nullptr && library().ncclCommDeregister != nullptr;
-  if (can && !failure_ && bytes > 0) registrations_.add(id, data, bytes);
+  if (!failure_ && bytes > 0) registrations_.add(id, data, bytes);
   return id;
 }
 

@@ -8,8 +8,10 @@
 // NCCL has no deadlines, does not tell which rank is missing, and hangs when a rank dies. The host group of the same
 // ranks fills these gaps: JavaScript runs a small host collective beside each NCCL operation (backends/nccl.ts), and a
 // failure of the host group ends this group. The lane is the watchdog: it looks for such a failure, for NCCL's
-// asynchronous errors and for passed deadlines. It reads NCCL's last error text and then aborts the communicator, which
-// frees the device. Pending operations end only after the abort, because kernels may use their memory until then.
+// asynchronous errors and for passed deadlines. The clock of an operation starts when the device has passed all work
+// before it, so a device that is behind its host makes no operation late. When it finds a failure, the lane reads
+// NCCL's last error text and then aborts the communicator, which frees the device. Pending operations end only after
+// the abort, because kernels may use their memory until then.
 //
 // Operations on a stream that is being captured become part of the graph (capture.cc). They have no end of their own;
 // each run of the graph has one and is watched like an operation. When NCCL aborts a communicator, it waits until the
@@ -70,8 +72,7 @@ class NcclGroup {
   void hold();
   void release();
   /// Registers memory with NCCL for operations that are started from now on; returns an id. All ranks must do so at the
-  /// same place in their sequence of operations. Does nothing if the library lacks registration or the group has
-  /// failed.
+  /// same place in their sequence of operations. Does nothing if the group has failed.
   uint64_t register_buffer(void* data, size_t bytes);
   /// Undoes a registration; the caller starts no more operations on the memory. Ends like an operation with the
   /// returned id; after that the memory may be freed.
@@ -92,10 +93,10 @@ class NcclGroup {
   /// Drops a captured operation because the program has given up the capture.
   void forget(uint64_t id);
   /// Orders the next work of `stream`, a graph with captured operations, after all operations so far. Returns why the
-  /// group has failed, or null.
+  /// group has failed, or null. If it returns null, end_run() follows, or another begin_run() if the launch has failed.
   std::shared_ptr<const coll::Failure> begin_run(cuda::Stream stream);
   /// Watches a run of a graph that the caller has just launched on `stream`. The returned id ends when the graph has
-  /// run, or fails at the deadline of `op`. All later operations run after the graph.
+  /// run, or fails if the run takes longer than the timeout of `op`. All later operations run after the graph.
   uint64_t end_run(coll::Op op, cuda::Stream stream);
 
   /// Blocks until `id` has ended. `take_ended` still returns its `Ended` afterwards.
@@ -111,9 +112,9 @@ class NcclGroup {
 
  private:
   struct Entry {
-    coll::Op op;
+    coll::Op op;  // its deadline_ns is 0 until start_clock() sets it
     cuda::Stream caller;
-    cuda::Event ready;  // recorded on the caller's stream at the call
+    cuda::Event ready;  // recorded on the caller's stream at the call, or before the launch of a graph
     cuda::Event done;
     uint64_t together;  // number of the hold() that it belongs to; 0 for none
   };
@@ -136,6 +137,7 @@ class NcclGroup {
   void settle_launched();
   bool settle_deregistered();
   void watch();
+  void start_clock();
   void suspect(const std::string& what);
   void give_up(coll::Failure failure);
   void end_all(Lock& lock);
@@ -179,6 +181,7 @@ class NcclGroup {
   std::vector<cuda::Event> spare_;          // events for reuse
   std::vector<Captured> deferred_;          // to be captured, not given to NCCL yet
   std::vector<Captured> open_;              // captured, not joined yet
+  cuda::Event run_ready_ = nullptr;         // `ready` of the run that begin_run() has prepared
   bool has_captured_ = false;               // graphs may contain operations of comm_
   std::vector<Ended> ended_;                // not taken yet
   bool has_news_ = false;                   // notify_ is due

@@ -4,6 +4,10 @@ namespace ringwise::nccl {
 
 namespace {
 
+// Up to 2.26, the thread that NCCL starts for calls of a communicator that does not block uses the job list of the
+// calling thread, so two groups on one thread corrupt it. 2.27 gives each group of calls a list of its own.
+constexpr int kOldest = 22700;
+
 /// Binds the functions. Returns the name of the first required one that the library lacks, or null.
 const char* bind(Library& n) {
 #define RINGWISE_BIND(name, arguments) \
@@ -25,9 +29,9 @@ Library load() {
     return n;
   }
   const char* const missing = bind(n);
-  if (!missing && n.ncclGetVersion(&n.version) == kSuccess && n.version >= 21800) return n;
+  if (!missing && n.ncclGetVersion(&n.version) == kSuccess && n.version >= kOldest) return n;
   n.reason = n.file.path() + (missing ? std::string(" has no ") + missing : " is version " + version_text(n.version)) +
-             "; NCCL 2.18 or newer is needed";
+             "; expected NCCL 2.27 or newer, because older versions mix up the groups of a thread";
   return n;
 }
 
@@ -40,9 +44,9 @@ const Library& library() {
 
 bool reduces_float8() {
   // Devices before compute capability 9.0 have no kernels for them: NCCL refuses the call as an invalid argument.
-  constexpr int kFirstVersion = 22403, kFirstMajor = 9;
+  constexpr int kFirstMajor = 9;
   const cuda::Driver& driver = cuda::driver();
-  if (driver.device_count == 0 || library().version < kFirstVersion) return false;
+  if (driver.device_count == 0) return false;
   for (int device = 0; device < driver.device_count; ++device) {
     int major = 0;
     if (driver.cuDeviceGetAttribute(&major, cuda::kAttributeMajor, device) != cuda::kSuccess || major < kFirstMajor)

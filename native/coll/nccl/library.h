@@ -1,4 +1,4 @@
-// Loads NVIDIA's NCCL (libnccl.so.2, version 2.18 or newer) on first use. The declarations are our own, as in
+// Loads NVIDIA's NCCL (libnccl.so.2, version 2.27 or newer) on first use. The declarations are our own, as in
 // base/cuda/cuda_driver.h; test/nccl/nccl_abi_test.cc compares them with nccl.h.
 #pragma once
 
@@ -19,8 +19,8 @@ struct UniqueId {
   char bytes[128];
 };
 
-/// ncclConfig_t of NCCL 2.18, with the field that later versions put into its padding. Newer versions append fields;
-/// the library sees from size and version that those are not set.
+/// The first fields of ncclConfig_t. Newer versions append fields; the library sees from size and version that those
+/// are not set.
 struct Config {
   size_t size = sizeof(Config);
   unsigned magic = 0xcafebeef;
@@ -51,14 +51,14 @@ struct Config {
   X(ncclGroupStart, ())                                                                              \
   X(ncclGroupEnd, ())                                                                                \
   X(ncclRedOpCreatePreMulSum, (int*, void*, int, int, Comm))                                         \
-  X(ncclRedOpDestroy, (int, Comm))
+  X(ncclRedOpDestroy, (int, Comm))                                                                   \
+  X(ncclCommRegister, (Comm, void*, size_t, void**))                                                 \
+  X(ncclCommDeregister, (Comm, void*))
 // clang-format on
 
-// Functions since 2.19 (registration) and 2.28 (the others); null if the library is older.
+// Functions since 2.28; null if the library is older.
 // clang-format off
 #define RINGWISE_NCCL_NEWER_FUNCTIONS(X)                                              \
-  X(ncclCommRegister, (Comm, void*, size_t, void**))                                  \
-  X(ncclCommDeregister, (Comm, void*))                                                \
   X(ncclAlltoAll, (const void*, void*, size_t, int, Comm, cuda::Stream))              \
   X(ncclGather, (const void*, void*, size_t, int, int, Comm, cuda::Stream))           \
   X(ncclScatter, (const void*, void*, size_t, int, int, Comm, cuda::Stream))

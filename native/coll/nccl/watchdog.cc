@@ -90,10 +90,10 @@ bool NcclGroup::poll() {
       cuda::check(status, "cuEventQuery");
       const Entry entry = running_.front();
       running_.pop_front();
-      if (entry.ready != nullptr) spare_.push_back(entry.ready);
-      spare_.push_back(entry.done);
+      spare_.insert(spare_.end(), {entry.ready, entry.done});
       end(entry.op.id, nullptr);
     }
+    start_clock();
     moved = settle_deregistered();
   } catch (const Failure& failure) {
     give_up(failure);
@@ -120,18 +120,36 @@ void NcclGroup::watch() {
       throw Failure(FailureCode::Timeout, rank_, {}, "NCCL has not connected the ranks in time");
     }
   }
-  // Every operation has its own deadline; a later operation may have an earlier deadline.
   const auto check_deadlines = [this, now](const auto& of) {
     for (const auto& each : of) {
-      if (now <= each.op.deadline_ns) continue;
+      if (each.op.deadline_ns == 0 || now <= each.op.deadline_ns) continue;
       const auto within = std::to_string(each.op.timeout_ns / kMillisecond);
       throw Failure(FailureCode::Timeout, rank_, {},
-                    "all ranks have called it, but NCCL has not finished it within " + within + " ms");
+                    "all ranks have called it, but NCCL has not finished it within " + within +
+                        " ms of the end of the earlier work on this device");
     }
   };
   check_deadlines(running_);
   check_deadlines(queue_);
   check_deadlines(deferred_);
+}
+
+/// Starts the clock of the oldest operation once the device has passed all work before it. Operations of one NCCL group
+/// run together, so their common clock is that of the first and starts when all of them are ready. An operation that
+/// NCCL has not taken yet has a clock too, because NCCL may wait for other ranks then.
+void NcclGroup::start_clock() {
+  auto& entries = running_.empty() ? queue_ : running_;
+  if (entries.empty() || entries.front().op.deadline_ns != 0) return;
+  Entry& first = entries.front();
+  for (const Entry& entry : entries) {
+    const bool runs_with_first =
+        entry.op.id == first.op.id || (first.together != 0 && entry.together == first.together);
+    if (!runs_with_first) break;
+    const int status = driver().cuEventQuery(entry.ready);
+    if (status == cuda::kNotReady) return;
+    cuda::check(status, "cuEventQuery");
+  }
+  first.op.deadline_ns = now_ns() + first.op.timeout_ns + kGrace;
 }
 
 /// Hands the queued operations to NCCL, until NCCL is busy or an operation is held.

@@ -34,9 +34,7 @@ static_assert(nccl::kInt8 == ncclInt8 && nccl::kUint8 == ncclUint8 && nccl::kInt
               nccl::kUint32 == ncclUint32);
 static_assert(nccl::kInt64 == ncclInt64 && nccl::kUint64 == ncclUint64 && nccl::kFloat16 == ncclFloat16);
 static_assert(nccl::kFloat32 == ncclFloat32 && nccl::kFloat64 == ncclFloat64 && nccl::kBfloat16 == ncclBfloat16);
-#if NCCL_VERSION_CODE >= NCCL_VERSION(2, 24, 3)
 static_assert(nccl::kFloat8e4m3 == ncclFloat8e4m3 && nccl::kFloat8e5m2 == ncclFloat8e5m2);
-#endif
 static_assert(nccl::kSum == ncclSum && nccl::kProd == ncclProd && nccl::kMax == ncclMax && nccl::kMin == ncclMin &&
               nccl::kAvg == ncclAvg);
 static_assert(nccl::kScalarOfHost == ncclScalarHostImmediate);

@@ -299,19 +299,6 @@ TEST("memory is registered between the operations before and after, and let go w
   check_new_pair();
 }
 
-TEST("without the functions of NCCL 2.19 nothing is registered, and everything works") {
-  auto& library = const_cast<nccl::Library&>(nccl::library());
-  const auto known = std::exchange(library.ncclCommRegister, nullptr);
-  Pair pair;
-  Floats a(0, 1), b(1, 2);
-  const uint64_t registered = pair.zero.group.register_buffer(a.data(), kCount * sizeof(float));
-  const uint64_t first = pair.zero.group.start(a.all_reduce(), nullptr),
-                 second = pair.one.group.start(b.all_reduce(), nullptr);
-  CHECK(pair.zero.end_of(first) == nullptr && pair.one.end_of(second) == nullptr);
-  CHECK(pair.zero.end_of(pair.zero.group.deregister_buffer(registered)) == nullptr);
-  library.ncclCommRegister = known;
-}
-
 TEST("a rank that does not come is late at the deadline, after the host group had its chance to name it") {
   {
     Pair pair;
@@ -328,22 +315,58 @@ TEST("a rank that does not come is late at the deadline, after the host group ha
   check_new_pair();
 }
 
-TEST("a short deadline counts behind a long one, on the stream and before") {
+TEST("the clock of an operation starts when those before it have ended, whether they are on the stream or not") {
   for (const bool is_stalled : {false, true}) {
     Pair pair;
     Floats a(0, 1), b(0, 1);
     extra<int(int)>("softwareNcclStall")(is_stalled);
     const int64_t begin = now_ns();
-    const uint64_t patient = pair.zero.group.start(a.all_reduce(), nullptr);
-    const auto failure =
-        pair.zero.end_of(pair.zero.group.start(b.all_reduce(ReduceOp::Sum, 200 * kMillisecond), nullptr));
+    const uint64_t first = pair.zero.group.start(a.all_reduce(ReduceOp::Sum, 600 * kMillisecond), nullptr);
+    const uint64_t second = pair.zero.group.start(b.all_reduce(ReduceOp::Sum, 50 * kMillisecond), nullptr);
+    const auto failure = pair.zero.end_of(second);
     extra<int(int)>("softwareNcclStall")(0);
     CHECK(failure != nullptr && failure->code == FailureCode::Timeout &&
-          failure->text.find("within 200 ms") != std::string::npos);
-    CHECK(pair.zero.end_of(patient) == failure);
-    CHECK(since_ms(begin) < 10'000);
+          failure->text.find("within 600 ms") != std::string::npos);
+    CHECK(pair.zero.end_of(first) == failure);
+    CHECK(since_ms(begin) >= 1100);
   }
   check_new_pair();
+}
+
+/// Makes the default stream busy for a time: its later work waits.
+void keep_busy(int ms) {
+  const auto sleep = [](cuda::Stream, int, void* data) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(reinterpret_cast<intptr_t>(data)));
+  };
+  cuda::check(cuda::driver().cuStreamAddCallback(nullptr, sleep, reinterpret_cast<void*>(static_cast<intptr_t>(ms)), 0),
+              "cuStreamAddCallback");
+}
+
+TEST("work that is queued on the device before an operation, or before a list of them, does not make it late") {
+  Pair pair;
+  Floats a(0, 1), b(1, 2), c(0, 5), d(1, 5);
+  constexpr int64_t kShort = 100 * kMillisecond;
+  const int64_t begin = now_ns();
+  keep_busy(1500);  // longer than the timeout and the grace together
+  std::vector<uint64_t> ids[2];
+  for (const int rank : {0, 1}) {
+    NcclGroup& group = (rank == 0 ? pair.zero : pair.one).group;
+    Floats &first = rank == 0 ? a : b, &second = rank == 0 ? c : d;
+    ids[rank].push_back(group.start(first.all_reduce(ReduceOp::Sum, kShort), nullptr));
+    group.hold();
+    ids[rank].push_back(group.start(first.all_reduce(ReduceOp::Avg, kShort), nullptr));
+    ids[rank].push_back(group.start(second.all_reduce(ReduceOp::Sum, kShort), nullptr));
+    group.release();
+  }
+  for (const uint64_t id : ids[0]) CHECK(pair.zero.end_of(id) == nullptr);
+  for (const uint64_t id : ids[1]) CHECK(pair.one.end_of(id) == nullptr);
+  CHECK(a.are(3) && b.are(3) && c.are(10) && d.are(10));
+  CHECK(since_ms(begin) >= 1500);
+  // A rank that is missing is late after the queued work, not before its end.
+  keep_busy(1000);
+  const auto failure = pair.zero.end_of(pair.zero.group.start(a.all_reduce(ReduceOp::Sum, kShort), nullptr));
+  CHECK(failure != nullptr && failure->code == FailureCode::Timeout);
+  CHECK(since_ms(begin) >= 1500 + 1000 + 600);
 }
 
 TEST("an error of NCCL's is the cause only where the host group does not know better within the grace") {

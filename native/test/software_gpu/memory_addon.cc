@@ -1,10 +1,12 @@
 // device_memory.node gives tests in JavaScript memory of CUDA devices. `reserve`, `write` and `read` work on any
 // device. The software device is the CPU, so `allocate` can return its memory as an ArrayBuffer; a test must wait for
-// the device before it accesses that memory. Also exports counters and faults of the software libnccl, and
-// `breakDevice`.
+// the device before it accesses that memory. `keepBusy` works on any device, too.
+// Also exports counters and faults of the software libnccl, and `breakDevice`.
 #include <napi.h>
 
+#include <chrono>
 #include <cstdint>
+#include <thread>
 
 #include "base/cuda/cuda_driver.h"
 #include "coll/nccl/library.h"
@@ -76,6 +78,16 @@ Napi::Value address_of(const Napi::CallbackInfo& info) {
   return Napi::BigInt::New(info.Env(), reinterpret_cast<uint64_t>(info[0].As<Napi::ArrayBuffer>().Data()));
 }
 
+/// (device, ms): makes the device's default stream busy for a time, so that its later work waits.
+void keep_busy(const Napi::CallbackInfo& info) {
+  enter(info[0].ToNumber().Int32Value());
+  const auto sleep = [](ringwise::cuda::Stream, int, void* ms) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(reinterpret_cast<intptr_t>(ms)));
+  };
+  void* const ms = reinterpret_cast<void*>(static_cast<intptr_t>(info[1].ToNumber().Int64Value()));
+  check(driver().cuStreamAddCallback(nullptr, sleep, ms, 0), "cuStreamAddCallback");
+}
+
 /// (): makes the software device fail all later work.
 Napi::Value break_device(const Napi::CallbackInfo& info) {
   reinterpret_cast<int (*)()>(driver().library.symbol("softwareCudaBreak"))();
@@ -122,6 +134,7 @@ Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   exports.Set("read", Napi::Function::New<read>(env, "read"));
   exports.Set("allocate", Napi::Function::New<allocate>(env, "allocate"));
   exports.Set("addressOf", Napi::Function::New<address_of>(env, "addressOf"));
+  exports.Set("keepBusy", Napi::Function::New<keep_busy>(env, "keepBusy"));
   exports.Set("breakDevice", Napi::Function::New<break_device>(env, "breakDevice"));
   exports.Set("registrations", Napi::Function::New<registrations>(env, "registrations"));
   exports.Set("shareable", Napi::Function::New<shareable>(env, "shareable"));

@@ -158,6 +158,12 @@ export function systemFailure(verb: string, seq: number | null, detail: string):
   return { code: 'ERR_COLL_SYSTEM', verb, seq, peers: [], what: detail };
 }
 
+/** Failure if libnccl is missing or too old. `reason` is what the native addon says about it. */
+export function unusableNccl(verb: string, seq: number | null, reason: string): Failure {
+  const next = 'Install NCCL 2.27 or newer, or set RINGWISE_LIBNCCL to its libnccl.so.2.';
+  return { ...systemFailure(verb, seq, reason), next };
+}
+
 /**
  * Failure of a call on a group that failed before. Has the first error's code and peers, and that error as
  * its cause.

@@ -1,8 +1,9 @@
 // This package's part of `ringwise doctor`, in a module that the launcher loads by name. It checks the native
 // addon, how init() reads the environment, shared memory, and an exchange between two ranks.
 import { kindsOfMpi } from '../backends/mpi.ts';
+import type { NativeNccl } from '../backends/native.ts';
 import { findNative, loadNative, loadNativeMpi } from '../backends/native.ts';
-import { CollectiveError } from '../errors.ts';
+import { CollectiveError, unusableNccl } from '../errors.ts';
 import type { Env } from '../init/env.ts';
 import { planInit } from '../init/plan.ts';
 import { builtFile } from '../package-files.ts';
@@ -23,6 +24,8 @@ export interface Tools {
   ) => Promise<unknown[]>;
 }
 
+type About = ReturnType<NativeNccl['about']>;
+
 /** Results of the two ranks' measurement. */
 export interface Exchange {
   readonly backend: string;
@@ -41,7 +44,7 @@ export async function* examine({ spawn }: Tools): AsyncGenerator<Finding> {
   const addon = addonFinding();
   yield addon;
   if (addon.state !== 'ok') return;
-  yield ncclFinding();
+  yield ncclFinding(loadNative().nccl.about());
   if (process.env.RINGWISE_BACKEND === 'mpi') yield mpiFinding(process.env);
   yield await exchangeFinding(spawn);
 }
@@ -83,13 +86,11 @@ function addonFinding(): Finding {
 }
 
 /** Reports the NCCL library for CUDA memory. A host without devices needs none. */
-function ncclFinding(): Finding {
+export function ncclFinding({ devices, driver, library, version, reason }: About): Finding {
   const name = 'nccl';
-  const { devices, driver, library, version, reason } = loadNative().nccl.about();
   if (driver) return { name, state: 'note', text: `not looked for: ${driver}` };
   if (!reason) return { name, state: 'ok', text: `${version} (${library}) for ${devices} devices` };
-  const fix = 'Install NCCL 2.18 or newer, or set RINGWISE_LIBNCCL to its libnccl.so.2.';
-  return { name, state: 'wrong', text: reason, fix };
+  return { name, state: 'wrong', text: reason, fix: unusableNccl(name, null, reason).next ?? '' };
 }
 
 /**

@@ -15,6 +15,7 @@ interface Addon {
   readonly reserve: (device: number, bytes: number) => bigint;
   readonly write: (device: number, address: bigint, bytes: Uint8Array) => void;
   readonly read: (device: number, address: bigint, bytes: Uint8Array) => void;
+  readonly keepBusy: (device: number, ms: number) => void;
   readonly batches: () => number;
   readonly registrations: () => readonly [number, number];
   readonly breakNccl: () => void;
@@ -27,6 +28,9 @@ export function useDevice(): void {
   useTestDevice();
   addon = createRequire(import.meta.url)(deviceMemoryAddon) as Addon;
 }
+
+/** Makes a device's default stream, on which the memory of these tests is ordered, busy for a time. */
+export const keepBusy = (device: number, ms: number): void => addon!.keepBusy(testDeviceOf(device), ms);
 
 /** Returns how many groups of calls this process has made on the software NCCL. */
 export const batches = (): number => addon!.batches();

@@ -7,6 +7,7 @@ import {
   batches,
   breakNccl,
   carrying,
+  keepBusy,
   onDevice,
   registrations,
   stallNccl,
@@ -134,6 +135,28 @@ export async function registered(rank: number): Promise<unknown> {
   await group.close();
   takeBackToo();
   return { counts: [...counts, ...registrations()], sums: all.map((memory) => floats(memory)[0]) };
+}
+
+/**
+ * Reduces on a device that is busy with earlier work for longer than the timeout. If `isMissing`, rank 1 does not make
+ * these calls. Returns the error of the first call, the time until it came, and the sum.
+ */
+export async function behindQueuedWork(rank: number, isMissing: boolean): Promise<unknown> {
+  useDevice();
+  const world = await init({ backend: 'nccl' });
+  const group = (await world.split(0, rank, { timeoutMs: 3_000 }))!;
+  const memory = onDevice(new Float32Array(5).fill(rank + 1), rank % 2);
+  await group.allReduce(carrying(memory)); // 3
+  await world.barrier();
+  keepBusy(rank % 2, 6_000);
+  const beganAtMs = Date.now();
+  const calls = isMissing && rank === 1 ? [] : [1, 2].map(() => group.allReduce(carrying(memory))); // 6, 12
+  const [first] = await Promise.allSettled(calls);
+  const tookMs = Date.now() - beganAtMs;
+  const error = first?.status === 'rejected' ? (first.reason as CollectiveError) : undefined;
+  await world.barrier();
+  await world.close();
+  return { code: error?.code, peers: error?.peers, sum: floats(memory), tookMs };
 }
 
 /** Starts to count the operations of this process's host groups. The result returns the count. */
@@ -336,10 +359,9 @@ export async function ofVersion(_rank: number, version: number): Promise<string>
   return refusal();
 }
 
-/** Tells whether a group reduces float8 if NCCL reports this version and its devices this compute capability. */
-export function reducesFloat8(_rank: number, version: number, major: number): boolean {
+/** Tells whether a group reduces float8 if its devices report this compute capability. */
+export function reducesFloat8(_rank: number, major: number): boolean {
   useDevice();
-  process.env.SOFTWARE_NCCL_VERSION = `${version}`;
   process.env.RINGWISE_SOFTWARE_CUDA_MAJOR = `${major}`;
   return isReducibleByNccl('sum', 'float8_e4m3fn');
 }

@@ -19,6 +19,11 @@ const failures: Record<string, Failure> = {
     { rank: 0, signature: 'allReduce sum 4096 × float32' },
   ),
   aborted: errors.aborted(1, 'loss is NaN'),
+  unusableNccl: errors.unusableNccl(
+    'init',
+    null,
+    'libnccl.so.2 is version 2.26.6; expected NCCL 2.27 or newer',
+  ),
   systemFailure: errors.systemFailure('allReduce', 4, 'mmap: cannot allocate memory'),
   hostFailure: errors.hostFailure('ERR_COLL_SYSTEM', 'barrier', 3, {
     peers: [1],
@@ -139,6 +144,7 @@ describe('errors', () => {
       allReduce: lost rank 2 (tcp 10.0.0.7:40112: connection reset) (group "dp", rank 0 of 8, seq 9). See what that rank printed last; if it ended well, it made fewer calls than the others.
       allReduce: rank 3 called allReduce sum 4096 × float16 but rank 0 called allReduce sum 4096 × float32 (group "dp", rank 0 of 8, seq 117). All ranks must make the same calls in the same order.
       abort: rank 1 aborted the group: loss is NaN (group "dp", rank 0 of 8).
+      init: libnccl.so.2 is version 2.26.6; expected NCCL 2.27 or newer (group "dp", rank 0 of 8). Install NCCL 2.27 or newer, or set RINGWISE_LIBNCCL to its libnccl.so.2.
       allReduce: mmap: cannot allocate memory (group "dp", rank 0 of 8, seq 4).
       barrier: epoll failed on rank 1 (group "dp", rank 0 of 8, seq 3).
       allReduce: the CUDA device reported cuMemcpyDtoHAsync: an illegal address (group "dp", rank 0 of 8, seq 4).

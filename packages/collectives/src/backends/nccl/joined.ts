@@ -5,7 +5,13 @@
 import { MemoryStore, type Store } from '@ringwise/store';
 import type { Verb } from '../../all-verbs.ts';
 import type { Backend, Operation, Running, Settle } from '../../backend.ts';
-import { CollectiveError, deviceNotSupported, type Failure, systemFailure } from '../../errors.ts';
+import {
+  CollectiveError,
+  deviceNotSupported,
+  type Failure,
+  systemFailure,
+  unusableNccl,
+} from '../../errors.ts';
 import { allocHost } from '../../group/buffer.ts';
 import { memoryOf } from '../../group/operation-memory.ts';
 import { hostBackend } from '../host.ts';
@@ -30,7 +36,8 @@ export async function joinedBackend(joining: Joining): Promise<Backend> {
   const { nccl } = loadNative();
   const fail = (failure: Failure) => new CollectiveError(failure, { group, rank, size });
   const { driver, reason } = nccl.about();
-  if (driver || reason) throw fail(systemFailure('joinNccl', null, driver || reason));
+  if (driver) throw fail(systemFailure('joinNccl', null, driver));
+  if (reason) throw fail(unusableNccl('joinNccl', null, reason));
   const id = rank === 0 ? nccl.makeId() : await store.get(key, { timeoutMs });
   if (rank === 0) await store.set(key, id);
   if (id.length !== 128)

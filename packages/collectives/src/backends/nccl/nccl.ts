@@ -8,7 +8,13 @@
 import { allVerbs } from '../../all-verbs.ts';
 import type { Backend, Broadcast, Operation, Running, Settle, StepCaptures } from '../../backend.ts';
 import { byteSize, type DType } from '../../dtype.ts';
-import { CollectiveError, deviceNotSupported, systemFailure, verbNotSupported } from '../../errors.ts';
+import {
+  CollectiveError,
+  deviceNotSupported,
+  systemFailure,
+  unusableNccl,
+  verbNotSupported,
+} from '../../errors.ts';
 import { allocHost, type BufferView, elementsOf } from '../../group/buffer.ts';
 import { memoryOf } from '../../group/operation-memory.ts';
 import { signatureOf } from '../../group/signature.ts';
@@ -38,11 +44,11 @@ interface Registered {
   id: number | null;
 }
 
-/** Throws ERR_COLL_SYSTEM where there is no device or no libnccl. */
+/** Throws ERR_COLL_SYSTEM if there is no device, or no libnccl that can be used. */
 export function requireNccl(): void {
   const { driver, reason } = loadNative().nccl.about();
-  const missing = driver || reason;
-  if (missing) throw new CollectiveError(systemFailure('init', null, missing), null);
+  if (driver) throw new CollectiveError(systemFailure('init', null, driver), null);
+  if (reason) throw new CollectiveError(unusableNccl('init', null, reason), null);
 }
 
 /** Makes the nccl backend. NCCL connects at the first operation on device memory. */
@@ -62,7 +68,7 @@ export const autoBackend: BackendFactory = async (context) => {
 
 /**
  * Returns whether this process's NCCL reduces `dtype` by `op`. NCCL has no bitwise operations and no 16-bit
- * integers; it has 8-bit floats from version 2.24 on devices of compute capability 9.0 or higher. For bools,
+ * integers; it has 8-bit floats on devices of compute capability 9.0 or higher. For bools,
  * which are 0 or 1, band is computed as the minimum and bor as the maximum.
  */
 export function isReducibleByNccl(op: ReduceOp, dtype: DType): boolean {
@@ -267,7 +273,7 @@ class Nccl implements Backend {
   #open(device: number, { verb, seq, timeoutMs }: Operation): void {
     const { nccl } = loadNative();
     const { reason } = nccl.about();
-    if (reason) throw this.#error(systemFailure(verb, seq, reason));
+    if (reason) throw this.#error(unusableNccl(verb, seq, reason));
     const lane = this.#lane;
     const native = new nccl.NcclGroup(
       this.rank,

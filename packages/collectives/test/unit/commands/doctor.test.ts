@@ -1,6 +1,6 @@
 // Tests this package's part of `ringwise doctor`. packages/ringwise, which has the launcher, tests the command itself.
 import { describe, expect, it } from 'vitest';
-import { launcherFinding, mpiFinding } from '../../../src/commands/doctor.ts';
+import { launcherFinding, mpiFinding, ncclFinding } from '../../../src/commands/doctor.ts';
 
 describe('what init() would see', () => {
   it.each([
@@ -29,6 +29,35 @@ describe('what init() would see', () => {
     expect(launcherFinding({ RANK: '2', WORLD_SIZE: '2' }).fix).toBe(
       'Put the variables of the launcher right, or unset them.',
     );
+  });
+});
+
+describe('NCCL', () => {
+  const usable = {
+    ...{ devices: 2, driver: '', library: '/lib/libnccl.so.2', version: '2.28.9' },
+    ...{ reducesFloat8: true, reason: '' },
+  };
+
+  it('is named with its version', () => {
+    expect(ncclFinding(usable)).toEqual({
+      name: 'nccl',
+      state: 'ok',
+      text: '2.28.9 (/lib/libnccl.so.2) for 2 devices',
+    });
+  });
+
+  it('is wrong if it is too old for several groups', () => {
+    const reason = '/lib/libnccl.so.2 is version 2.26.6; expected NCCL 2.27 or newer';
+    expect(ncclFinding({ ...usable, version: '2.26.6', reason })).toMatchObject({
+      state: 'wrong',
+      text: reason,
+      fix: expect.stringContaining('Install NCCL 2.27 or newer'),
+    });
+  });
+
+  it('is not needed without a device', () => {
+    const driver = 'libcuda.so.1 was not found';
+    expect(ncclFinding({ ...usable, devices: 0, driver }).state).toBe('note');
   });
 });
 
