@@ -49,20 +49,6 @@ void launch_over(size_t count, KernelId kernel, const Arguments& arguments) {
   if (count > 0) current_device().launch(kernel, grid_for(count), kThreads, arguments);
 }
 
-/// Owns memory of the current device for the launches of one call. The next owner of the memory uses it later on the
-/// same stream.
-class Scratch {
- public:
-  explicit Scratch(size_t bytes) : data_(current_device().allocate(bytes)) {}
-  ~Scratch() { current_device().free(data_); }
-  Scratch(const Scratch&) = delete;
-  Scratch& operator=(const Scratch&) = delete;
-  void* data() const { return data_; }
-
- private:
-  void* data_;
-};
-
 /// Returns one of four kernels, by the stored dtype.
 inline KernelId by_stored(DType dtype, KernelId of_float, KernelId of_double, KernelId of_half, KernelId of_bfloat) {
   switch (dtype) {
