@@ -178,11 +178,22 @@ function take(alloc: typeof taken, dtype: DType, count: number, device: Device):
   }
 }
 
+/** Calls `make`, which takes memory of a device for itself. If there is not enough, makes room and calls it again. */
+export function makeWithRoom<T>(device: Device, make: () => T): T {
+  try {
+    return make();
+  } catch (error) {
+    const { onDevice } = poolOf(device);
+    if (onDevice === null || !isShortage(error) || capturing() !== null) throw error;
+    return takeFromFull(onDevice, make);
+  }
+}
+
 const isShortage = (error: unknown): error is Error =>
   (error as { code?: string }).code === 'ERR_TENSOR_MEMORY';
 
 /** Allocates after freeing cached memory; if that is too little, after freeing memory that the program has lost. */
-function takeFromFull(onDevice: DeviceMemory, alloc: () => Memory): Memory {
+function takeFromFull<T>(onDevice: DeviceMemory, alloc: () => T): T {
   const freeCached = emptyCache;
   const freeAllLost = (): void => {
     for (const claim of onDevice.lost()) freeLost(claim);

@@ -13,7 +13,7 @@ import { checkOptions, optionChecks } from '../checks/options.ts';
 import { aFunction, anything, atLeastOne, checkValue } from '../checks/value-checks.ts';
 import { collectTensors, keep, scope } from '../core/context.ts';
 import { sameShape } from '../core/shape.ts';
-import { useDirectly } from '../core/storage.ts';
+import { makeWithRoom, useDirectly } from '../core/storage.ts';
 import { empty, Tensor } from '../core/tensor.ts';
 import { streamOf } from '../core/tensor-core.ts';
 import { copyInto } from '../core/transfer.ts';
@@ -105,7 +105,7 @@ class Step<Inputs extends readonly Tensor[], Result> {
   #load(given: Inputs, device: Device): void {
     if (this.#handle === null) {
       useDirectly(device);
-      this.#handle = deviceControl().makeStep(cudaIndex(device));
+      this.#handle = makeWithRoom(device, () => deviceControl().makeStep(cudaIndex(device)));
       this.inputs = given.map(({ dtype, shape }) => keep(empty(dtype, shape, device)));
     }
     if (given.length !== this.inputs.length) throw otherInputCount(given.length, this.inputs.length);

@@ -2,7 +2,7 @@
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
 import { empty, type Tensor } from '../../../src/core/tensor.ts';
-import { emptyCache, memory, ones, trackLeaks } from '../../../src/index.ts';
+import { compile, emptyCache, memory, ones, trackLeaks } from '../../../src/index.ts';
 import { cudaDevice } from '../../support/cuda-device.ts';
 
 /** A tensor of a 32nd of the device. Its elements are not initialised. */
@@ -52,5 +52,21 @@ describe.skipIf(cudaDevice === null)('device memory that a program loses', () =>
     })();
     expect(fill).toThrow(/elements of float32 \([\d.]+ MiB, one made at .*\)\.$/);
     for (const tensor of [...half, ...traced]) tensor.dispose();
+  });
+
+  test('is not needed by a step: a step on a device that was full takes what the device has cached', () => {
+    const held: Tensor[] = [];
+    expect(() => {
+      for (;;) held.push(large());
+    }).toThrow(/not enough/);
+    for (const tensor of held) tensor.dispose();
+    using step = compile((x: Tensor) => x.add(1), { device: 'cuda', warmUps: 1 });
+    for (let i = 0; i < 3; i++)
+      expect(
+        step(ones([4], { device: 'cuda' }).mul(i))
+          .at(3)
+          .item(),
+      ).toBe(i + 1);
+    expect(step.isCaptured).toBe(true);
   });
 });
