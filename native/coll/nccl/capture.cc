@@ -22,6 +22,8 @@ namespace {
 
 /// Longest wait for the end of a communicator if there is no event that tells that the device has passed its work.
 constexpr int64_t kPatience = 200 * kMillisecond;
+/// Longest wait of a group that is destroyed for threads that end its communicators.
+constexpr int64_t kLeaving = 1000 * kMillisecond;
 
 /// Makes an event that is captured into a graph once. It is not one of `spare_`, because those are queried, and a query
 /// of a captured event spoils the graph.
@@ -173,11 +175,12 @@ void NcclGroup::let_go(Comm comm, int (*by)(Comm), const std::vector<cuda::Event
     return;
   }
   const auto is_over = std::make_shared<std::atomic<bool>>(false);
-  std::thread([comm, by, is_over, context = context_] {
+  std::thread ending([comm, by, is_over, context = context_] {
     driver().cuCtxSetCurrent(context);
     by(comm);
     *is_over = true;
-  }).detach();
+  });
+  leaving_.push_back({std::move(ending), is_over});
   const auto is_passed = [&] {
     return !pending.empty() && std::all_of(pending.begin(), pending.end(), [](cuda::Event event) {
       return driver().cuEventQuery(event) != cuda::kNotReady;
@@ -187,6 +190,19 @@ void NcclGroup::let_go(Comm comm, int (*by)(Comm), const std::vector<cuda::Event
   while (!*is_over && !is_passed() && (!pending.empty() || now_ns() < deadline)) {
     if (stop_ && now_ns() >= deadline) return;
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
+/// Waits for the threads of let_go, at most for kLeaving: a process should not end while one is inside of NCCL, whose
+/// memory would be destroyed under it. Those that wait for graphs which still exist go on by themselves.
+void NcclGroup::join_leaving() {
+  const int64_t deadline = now_ns() + kLeaving;
+  for (Leaving& each : leaving_) {
+    while (!*each.is_over && now_ns() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    if (*each.is_over)
+      each.thread.join();
+    else
+      each.thread.detach();
   }
 }
 

@@ -55,6 +55,7 @@ NcclGroup::~NcclGroup() {
     free_all();
   } catch (const std::exception&) {  // the driver is unloaded already, which has freed everything
   }
+  join_leaving();
 }
 
 void NcclGroup::free_all() {

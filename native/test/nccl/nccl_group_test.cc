@@ -630,6 +630,22 @@ TEST("a run that a rank does not come to is late, and everything ends although t
   check_new_pair();
 }
 
+TEST("a group that is destroyed waits until NCCL has left a communicator that was part of a graph") {
+  const int before = extra<int()>("softwareNcclAborts")();  // of graphs that earlier tests have never destroyed
+  {
+    Pair pair;
+    Floats a(0, 1);
+    {
+      Recorder graph(0);
+      pair.zero.group.join(pair.zero.group.capture(a.all_reduce(), graph.stream));
+      CHECK_EQ(graph.end(), cuda::kSuccess);
+    }
+    extra<int(int)>("softwareNcclAbortTakes")(400);
+  }
+  extra<int(int)>("softwareNcclAbortTakes")(0);
+  CHECK(extra<int()>("softwareNcclAborts")() <= before);
+}
+
 int main() {
   setenv("RINGWISE_LIBCUDA", RINGWISE_SOFTWARE_NCCL, 1);
   setenv("RINGWISE_LIBNCCL", RINGWISE_SOFTWARE_NCCL, 1);

@@ -128,7 +128,7 @@ std::vector<Handle*>& all_handles() {
   return all;
 }
 std::atomic<int> batches_so_far{0}, exchanges_so_far{0}, abort_takes_ms{0}, registered_so_far{0}, registered_now{0},
-    shareable_so_far{0};
+    aborts_now{0}, shareable_so_far{0};
 std::atomic<bool> is_stalled{false};
 
 /// A transfer between this rank and another.
@@ -488,6 +488,7 @@ EXPORT ncclCommFinalize(void* comm) {
   return kSuccess;
 }
 EXPORT ncclCommAbort(void* comm) {
+  aborts_now++;
   std::this_thread::sleep_for(std::chrono::milliseconds(abort_takes_ms));
   {
     Software& here = **static_cast<Handle*>(comm);
@@ -495,7 +496,8 @@ EXPORT ncclCommAbort(void* comm) {
     const std::lock_guard lock(here.of_registered);
     registered_now -= static_cast<int>(std::exchange(here.registered, {}).size());
   }
-  return end(**static_cast<Handle*>(comm)), kSuccess;
+  end(**static_cast<Handle*>(comm));
+  return aborts_now--, kSuccess;
 }
 EXPORT ncclCommRegister(void* comm, void* data, size_t size, void** registration) {
   Software& here = **static_cast<Handle*>(comm);
@@ -636,6 +638,8 @@ EXPORT softwareNcclExchanges() { return exchanges_so_far; }
 EXPORT softwareNcclBatches() { return batches_so_far; }
 /// Sets how long an abort takes, in milliseconds.
 EXPORT softwareNcclAbortTakes(int milliseconds) { return abort_takes_ms = milliseconds; }
+/// Returns the number of aborts that have not returned.
+EXPORT softwareNcclAborts() { return aborts_now; }
 /// Sets whether communicators stay busy with all later calls.
 EXPORT softwareNcclStall(int stalls) { return is_stalled = stalls != 0; }
 /// Returns the number of registrations in this process so far, and sets `now` to the number of those that still exist.
