@@ -68,11 +68,14 @@ class Device::DeviceMemory final : public MemorySource {
 
  private:
   void free(void* segment) {
+    {
+      // First, because the driver may at once give another thread the same address.
+      const std::lock_guard lock(mutex_);
+      const auto found = sizes_.find(segment);
+      held_ -= found->second;
+      sizes_.erase(found);
+    }
     driver().cuMemFree_v2(address(segment));
-    const std::lock_guard lock(mutex_);
-    const auto found = sizes_.find(segment);
-    held_ -= found->second;
-    sizes_.erase(found);
   }
 
   Device& device_;
