@@ -68,8 +68,8 @@ export interface DeviceControl {
   /** Returns whether no copy of startWrite or startRead still uses this pinned memory. */
   readonly isIdle: (pinned: ArrayBufferLike) => boolean;
   /**
-   * Writes like `write`, but does not wait for earlier writes. It returns before pinned memory has been read,
-   * so do not change such memory until isIdle.
+   * Writes like `write`, but waits for earlier writes only if 256 MiB are in flight. It returns before pinned
+   * memory has been read, so do not change such memory until isIdle.
    */
   readonly startWrite: (memory: Memory, offset: number, array: ArrayBufferView) => void;
   /** Starts to copy the elements from `offset` on to an array in pinned memory, in stream order. */

@@ -106,7 +106,7 @@ export interface NativeAddon extends DeclaredKernels {
     stream: bigint | null,
     release: (() => void) | null,
   ) => number;
-  /** Returns when the array may be changed. `isDetached`: without waiting for uploads before it. */
+  /** Returns when the array may be changed. `isDetached`: waits for earlier uploads only if 256 MiB are in flight. */
   readonly cudaUpload: (handle: number, offset: number, array: HostArray, isDetached: boolean) => void;
   /** Pinned memory, and the token that copies name it by. Either keeps it. */
   readonly cudaPin: (bytes: number) => [ArrayBuffer, object];
