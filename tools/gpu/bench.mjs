@@ -7,6 +7,7 @@ import {
   conv2d,
   crossEntropy,
   dropout,
+  indexSelect,
   layerNorm,
   matmul,
   noGrad,
@@ -150,11 +151,29 @@ for (const dtype of ['float32', 'bfloat16']) {
     backward(layer.forward(x), grad, [x, ...layer.parameters()]),
   );
   const [tokens, classes] = size([8192, 50304], [4, 64]);
-  const logits = leaf('float32', tokens, classes);
   const labels = randint(0, classes, [tokens], { device });
-  time('crossEntropy 8192 x 50304 float32, both ways', 3, 'TB/s', 12 * tokens * classes, () =>
-    backward(crossEntropy(logits, labels), undefined, [logits]),
+  for (const [dtype, bytes] of [
+    ['float32', 4],
+    ['bfloat16', 2],
+  ]) {
+    const logits = leaf(dtype, tokens, classes);
+    time(`crossEntropy 8192 x 50304 ${dtype}, both ways`, 3, 'TB/s', 3 * bytes * tokens * classes, () =>
+      backward(crossEntropy(logits, labels), undefined, [logits]),
+    );
+  }
+  const table = leaf('float32', classes, width);
+  const rowGrads = random(tokens, width);
+  time('embedding 8192 of 50304 x 768 float32, both ways', 3, '', 0, () =>
+    backward(indexSelect(table, 0, labels), rowGrads, [table]),
   );
+  noGrad(() => {
+    const scores = random(size(64, 2), classes);
+    time('cumsum 64 x 50304 float32', 10, 'TB/s', 8 * scores.count, () => scores.cumsum(1));
+    time('topk 50 of 64 x 50304 float32', 10, '', 0, () => scores.topk(50));
+    const long = random(size(10_000_000, 100));
+    time('cumsum 10M float32', 10, 'TB/s', 8 * long.count, () => long.cumsum(0));
+    time('sort 10M float32', 3, '', 0, () => long.sort());
+  });
   const block = new TransformerBlock(width, heads, { causal: true }).to(device);
   const hidden = leaf('float32', size(8, 1), seq, width);
   const ones = random(size(8, 1), seq, width);

@@ -95,9 +95,20 @@ layer = nn.BatchNorm2d(64).to(device)
 x, grad = leaf(torch.float32, 128, 64, 28, 28), torch.randn(128, 64, 28, 28, device=device)
 timed("batchNorm 128 x 64 x 28 x 28, both ways", 10, "TB/s", 4 * 8 * x.numel(),
       lambda: backward(layer(x), grad, (x, *layer.parameters())))
-logits, labels = leaf(torch.float32, 8192, 50304), torch.randint(0, 50304, (8192,), device=device)
-timed("crossEntropy 8192 x 50304 float32, both ways", 3, "TB/s", 12 * 8192 * 50304,
-      lambda: backward(F.cross_entropy(logits, labels), None, (logits,)))
+labels = torch.randint(0, 50304, (8192,), device=device)
+for name, dtype, size in (("float32", torch.float32, 4), ("bfloat16", torch.bfloat16, 2)):
+    logits = leaf(dtype, 8192, 50304)
+    timed(f"crossEntropy 8192 x 50304 {name}, both ways", 3, "TB/s", 3 * size * 8192 * 50304,
+          lambda: backward(F.cross_entropy(logits, labels), None, (logits,)))
+table, row_grads = leaf(torch.float32, 50304, 768), torch.randn(8192, 768, device=device)
+timed("embedding 8192 of 50304 x 768 float32, both ways", 3, "", 0,
+      lambda: backward(F.embedding(labels, table), row_grads, (table,)))
+with torch.no_grad():
+    scores, long = torch.randn(64, 50304, device=device), torch.randn(10_000_000, device=device)
+    timed("cumsum 64 x 50304 float32", 10, "TB/s", 8 * scores.numel(), lambda: scores.cumsum(1))
+    timed("topk 50 of 64 x 50304 float32", 10, "", 0, lambda: scores.topk(50))
+    timed("cumsum 10M float32", 10, "TB/s", 8 * long.numel(), lambda: long.cumsum(0))
+    timed("sort 10M float32", 3, "", 0, lambda: long.sort(stable=True))
 
 
 class Block(nn.Module):
