@@ -42,7 +42,7 @@ export {
   type TypedArray,
   type TypedBuffer,
 } from './group/buffer.ts';
-export { captureNow, type StepCapture } from './group/captured.ts';
+export { captureNow, outsideCapture, type StepCapture } from './group/captured.ts';
 export { type Allocated, Group } from './group/group.ts';
 export type { Connected, SubgroupRequest, Subgroups, Survivors } from './group/members/membership.ts';
 export { shapeOf, signatureOf } from './group/signature.ts';

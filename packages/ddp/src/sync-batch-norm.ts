@@ -1,20 +1,24 @@
-// Batch normalization over the batches of all ranks. The layer computes means and sums of its own batch and
-// passes them to its `sync` to be exchanged; this file knows nothing else about layers. A separate group
-// keeps these exchanges, which happen in the middle of forward and backward, out of the order of the buckets.
-import { asBuffer, type BufferCarrier, bufferSymbol, elementsOf, type Group } from '@ringwise/collectives';
+// Batch normalization over the batches of all ranks. The layer computes moments and sums of its own batch and passes
+// them to its `sync` to be exchanged; this file knows nothing else about layers.
+//
+// Exchanges on a device use the group of ddp(): its buckets and these exchanges then are operations of one NCCL
+// communicator, in one order. Kernels of two communicators on one device wait for each other if the ranks start them
+// in different orders. Exchanges in host memory cannot block each other, so a subgroup keeps them out of the order of
+// the buckets.
+import { asBuffer, type BufferCarrier, type Group, outsideCapture } from '@ringwise/collectives';
 import { checkGroup } from './check.ts';
 import { cannotBlock, notModules } from './errors.ts';
 
 /** The exchanges that a batch normalization needs in training; see BatchNormSync of @ringwise/tensor. */
 export interface BatchNormExchange {
+  /** Number of ranks. */
+  readonly size: number;
   /**
-   * Replaces a rank's moments by those of all ranks together. The buffer has length [2 · channels + 1], in
-   * host memory: means, sums of squared deviations, number of elements per channel.
+   * Fills `all`, [ranks, length], with the `own` of every rank; both are on the layer's device. The last element of
+   * `own` is `count`. Returns the sum of the counts of all ranks; blocks until it is known.
    */
-  readonly moments: (own: BufferCarrier) => void;
-  /**
-   * Replaces the buffer by its sum over all ranks. It has length [2 · channels] and is on the layer's device.
-   */
+  readonly gather: (own: BufferCarrier, all: BufferCarrier, count: number) => number;
+  /** Replaces the buffer, which is on the layer's device, by its sum over all ranks. */
   readonly gradSums: (own: BufferCarrier) => void;
 }
 
@@ -27,10 +31,20 @@ export interface ModuleTree {
   readonly modules: () => Iterable<object>;
 }
 
+type HostGroup = Pick<Group, 'size' | 'allGatherSync' | 'allReduceSync'>;
+type DeviceGroup = Pick<Group, 'allGather' | 'allReduce'>;
+
+/** Groups in which batch norms exchange memory of a device in the middle of forward and backward. */
+const used = new WeakSet<object>();
+
+/** Returns whether batch norms exchange memory of a device in `group`. */
+export const hasExchanges = (group: Group): boolean => used.has(group);
+
 /**
  * Makes every batch normalization of `model` use the batches of all ranks, which may be empty or of different
- * sizes. Resolves with the number of such layers. Collective: makes a subgroup of all ranks, which closes
- * with `group`. Forward and backward block in it, so the group must be able to block.
+ * sizes. Resolves with the number of such layers. `group` is the group of ddp(). Collective: makes a subgroup
+ * of all ranks, which closes with `group`. Forward and backward block in it, so the group must be able to
+ * block.
  */
 export async function convertSyncBatchNorm(model: ModuleTree, group: Group): Promise<number> {
   if (typeof model?.modules !== 'function') throw notModules();
@@ -38,53 +52,45 @@ export async function convertSyncBatchNorm(model: ModuleTree, group: Group): Pro
   const layers = [...model.modules()].filter((layer): layer is NormLayer => 'sync' in layer);
   if (group.size === 1 || layers.length === 0) return layers.length;
   if (!group.supports.sync) throw cannotBlock(group.backend);
-  const own = (await group.split(0, group.rank, { name: `${group.name} batch norm` }))!;
-  for (const layer of layers) layer.sync = exchangeOver(own);
+  const inHostMemory = (await group.split(0, group.rank, { name: `${group.name} batch norm` }))!;
+  for (const layer of layers) layer.sync = exchangeOver(inHostMemory, group);
+  used.add(group);
   return layers.length;
 }
 
-/** Returns the exchange of a layer, which uses blocking operations of `group`. */
-export function exchangeOver(
-  group: Pick<Group, 'size' | 'allGatherSync' | 'allReduceSync' | 'allReduce'>,
-): BatchNormExchange {
+/** Returns the exchange of one layer: in host memory over `host`, whose calls block, and on a device over `device`. */
+export function exchangeOver(host: HostGroup, device: DeviceGroup): BatchNormExchange {
   return {
-    moments: (own) => {
-      const mine = floatsOf(own);
-      const all = new Float64Array(mine.length * group.size);
-      group.allGatherSync(Float64Array.from(mine), all);
-      mine.set(joined(all, group.size));
+    size: host.size,
+    gather: (own, all, count) => {
+      if (!isNear(own)) {
+        device.allGather(own, all).fence(); // the stream waits instead of this thread
+        return sumOf(count, host);
+      }
+      const gathered = floatsOf(all);
+      host.allGatherSync(floatsOf(own), gathered);
+      const length = gathered.length / host.size;
+      let total = 0;
+      for (let i = length - 1; i < gathered.length; i += length) total += gathered[i]!;
+      return total;
     },
-    // For device memory the stream waits instead of this thread.
-    gradSums: (own) => (isNear(own) ? group.allReduceSync(own) : group.allReduce(own).fence()),
+    gradSums: (own) => {
+      if (isNear(own)) host.allReduceSync(own);
+      else device.allReduce(own).fence();
+    },
   };
 }
 
-/** Combines the moments of several batches: the parallel algorithm of Chan, Golub and LeVeque, 1979. */
-function joined(all: Float64Array, ranks: number): Float64Array {
-  const length = all.length / ranks;
-  const channels = (length - 1) / 2;
-  const out = new Float64Array(length);
-  const countOf = (rank: number) => all[rank * length + 2 * channels]!;
-  let total = 0;
-  for (let rank = 0; rank < ranks; rank++) total += countOf(rank);
-  out[2 * channels] = total;
-  const live = Array.from({ length: ranks }, (_, rank) => rank).filter((rank) => countOf(rank) > 0);
-  for (let c = 0; c < channels; c++) {
-    let mean = 0;
-    for (const rank of live) mean += (countOf(rank) / total) * all[rank * length + c]!;
-    let squares = 0;
-    for (const rank of live) {
-      const distance = all[rank * length + c]! - mean;
-      squares += all[rank * length + channels + c]! + countOf(rank) * distance * distance;
-    }
-    out[c] = mean;
-    out[channels + c] = squares;
-  }
-  return out;
+/**
+ * Adds up the counts of all ranks over host memory, so that no rank waits for its device. A captured step has fixed
+ * shapes on all ranks, so the sum at the time of the capture is that of every launch.
+ */
+function sumOf(count: number, host: HostGroup): number {
+  const sum = Float64Array.of(count);
+  outsideCapture(() => host.allReduceSync(sum));
+  return sum[0]!;
 }
 
 const isNear = (own: BufferCarrier): boolean => asBuffer(own).host !== null;
 
-function floatsOf(own: BufferCarrier): Float32Array | Float64Array {
-  return elementsOf(own[bufferSymbol]()) as Float32Array | Float64Array;
-}
+const floatsOf = (own: BufferCarrier) => asBuffer(own).host as Float32Array | Float64Array;

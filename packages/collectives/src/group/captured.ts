@@ -45,6 +45,20 @@ const slot = slots[captureSymbol];
 export const captureNow = (): StepCapture | null => slot.now;
 
 /**
+ * Runs `once` as if no step was being captured: its operations run now, and no launch of the step repeats them. For
+ * exchanges whose result is a constant of the step. All ranks that capture the step must call it.
+ */
+export function outsideCapture<T>(once: () => T): T {
+  const { now } = slot;
+  slot.now = null;
+  try {
+    return once();
+  } finally {
+    slot.now = now;
+  }
+}
+
+/**
  * Returns why an operation cannot be part of the step that is being captured, or null if it can or if there is
  * no capture.
  */

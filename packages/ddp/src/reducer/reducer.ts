@@ -2,11 +2,11 @@
 //
 //   idle ── first ready() ──▶ backward ── all ready, or end of backward ──▶ reducing ── all averaged ──▶ idle
 //
-// A full bucket is launched from inside backward, which continues meanwhile. Every rank starts the same
-// operations in the same order: the participation exchange (with weights or join()), the buckets by index
-// even if a later one is full first, and at the end of backward the exchange of used parameters, the rest of
-// the hooks, state buffers, the new layout. A group of one has no buckets, because its gradients are averages
-// already; it reports mistakes as any other group does.
+// A full bucket is launched from inside backward, which continues meanwhile (launchesAtEnd() tells when not). Every
+// rank starts the same operations in the same order: the participation exchange (with weights or join()), the
+// buckets by index even if a later one is full first, and at the end of backward the exchange of used
+// parameters, the rest of the hooks, state buffers, the new layout. A group of one has no buckets, because its
+// gradients are averages already; it reports mistakes as any other group does.
 import { captureNow, type Group } from '@ringwise/collectives';
 import { checkBoolean, checkFunction, checkOneOf, checkOptions, checkString } from '../check.ts';
 import {
@@ -22,6 +22,7 @@ import {
   unusedParams,
 } from '../errors.ts';
 import { Timeline } from '../statistics/timeline.ts';
+import { hasExchanges } from '../sync-batch-norm.ts';
 import type { StateBuffer } from '../wrapper/grad-param.ts';
 import { Bucket, type BucketParam } from './bucket.ts';
 import { type CommHook, checkHook, plainHook } from './hook.ts';
@@ -134,6 +135,7 @@ export class Reducer {
       if (this.#hookCounts && !this.#hookCounts.isLast(index)) return;
       if (this.#isReady[index]) throw readyTwice(this.#params[index]!.name, this.#group.rank);
       this.#collect(index);
+      if (this.#launchesAtEnd()) return;
       if (this.#readyCount === this.#params.length) this.#phase = 'reducing';
       this.#launchFull();
     });
@@ -300,12 +302,25 @@ export class Reducer {
     this.#phase = 'backward';
     this.#backward = backward;
     this.timeline.begin(this.#plan);
-    if (this.#isJoining || this.#weight !== null) {
-      this.#participation = new Participation(this.#group, this.#weight ?? 1);
-    }
+    if (!this.#launchesAtEnd()) this.#participate();
     this.#hookCounts?.begin();
     if (this.#hookCounts?.isKnown)
       for (const index of this.#hookCounts.positions(false)) this.#collect(index);
+  }
+
+  #participate(): void {
+    if (!this.#isJoining && this.#weight === null) return;
+    this.#participation = new Participation(this.#group, this.#weight ?? 1);
+  }
+
+  /**
+   * Returns whether nothing is launched before the end of backward. Batch norms exchange device memory in the same
+   * group during backward. Where ranks may use different parameters, buckets become full at different places between
+   * these exchanges, but all ranks must make the calls of a group in the same order.
+   */
+  #launchesAtEnd(): boolean {
+    if (this.#unused === 'error' || !hasExchanges(this.#group)) return false;
+    return this.#plan.some(({ device }) => device.kind !== 'cpu');
   }
 
   /**
@@ -363,6 +378,7 @@ export class Reducer {
       }
       this.#hookCounts?.end();
       this.#contributeUnused();
+      if (this.#launchesAtEnd()) this.#participate();
       this.#phase = 'reducing';
       this.#launchFull();
     });

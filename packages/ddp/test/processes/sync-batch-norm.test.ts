@@ -23,13 +23,19 @@ describe('trains as one process on the joined batch, running statistics included
 });
 
 it('leaves an empty batch out', async () => {
-  // Two batches of 3 have the means 0 and 4 and deviations with a square sum of 6 each. Together: 2, and 12 + 6 · 2².
-  const ranks = values<number[][]>(await withRanks(3, fixture, 'exchange'));
-  for (const rank of ranks)
-    expect(rank).toEqual([
-      [2, 36, 6],
-      [3, 3],
-    ]);
+  // The batches 0, 6 and 2, 8 have the mean 4 and squared distances of 16 + 4 + 4 + 16 = 40.
+  const ranks = values<number[][]>(await withRanks(3, fixture, 'withEmptyBatch'));
+  for (const [rank, [out, mean, variance]] of ranks.entries()) {
+    expect(out).toHaveLength(rank === 1 ? 0 : 2);
+    for (const [i, value] of out!.entries()) expect(value).toBeCloseTo((rank + 6 * i - 4) / Math.sqrt(10), 6);
+    expect(mean).toEqual([4]);
+    expect(variance![0]).toBeCloseTo(40 / 3, 5);
+  }
+});
+
+it('exchanges counts, moments and sums of gradients', async () => {
+  for (const rank of values<number[][]>(await withRanks(3, fixture, 'exchange')))
+    expect(rank).toEqual([[9], [0, 6, 3, 2, 6, 3, 4, 6, 3], [3, 3]]);
 });
 
 it('needs a group that may block, and a model with layers', async () => {

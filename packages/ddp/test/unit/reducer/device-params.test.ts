@@ -1,5 +1,5 @@
 // Tests the members that parameters on a device must have, and the errors if they lack them. The tests need no
-// device; packages/ringwise/test/processes/device/device-ddp.test.ts uses one.
+// device; packages/ringwise/test/full/devices/device-ddp.test.ts uses one.
 import { type BufferView, loopbackGroups } from '@ringwise/collectives';
 import { afterEach, expect, it } from 'vitest';
 import { inSync, planBuckets, Reducer } from '../../../src/index.ts';

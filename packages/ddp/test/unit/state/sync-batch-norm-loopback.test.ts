@@ -1,7 +1,7 @@
 // Tests batch norm over more ranks than a host has cores, in one thread. Batch norm blocks, so the ranks share one
 // stack: a rank that must wait for the others in forward or backward runs the next rank inside its own call.
 // Gradients use loopback as always.
-import { type BufferCarrier, bufferSymbol, elementsOf, loopbackGroups } from '@ringwise/collectives';
+import { asBuffer, type BufferLike, loopbackGroups } from '@ringwise/collectives';
 import { scope, type Tensor } from '@ringwise/tensor';
 import { BatchNorm2d } from '@ringwise/tensor/nn';
 import { SGD } from '@ringwise/tensor/optim';
@@ -30,22 +30,19 @@ class Stack {
   }
 }
 
-const floatsOf = (own: BufferCarrier) => elementsOf(own[bufferSymbol]()) as Float32Array;
+const floatsOf = (own: unknown) => asBuffer(own as BufferLike).host as Float32Array | Float64Array;
 
 /** Returns the blocking calls that the exchange makes, for ranks on one stack. */
 const blocking = (stack: Stack, size: number) => ({
   size,
   allGatherSync: (own: unknown, all: unknown) => {
-    const told = stack.meet(own as Float64Array);
-    for (const [rank, each] of told.entries()) (all as Float64Array).set(each, rank * each.length);
+    const told = stack.meet(Float64Array.from(floatsOf(own)));
+    for (const [rank, each] of told.entries()) floatsOf(all).set(each, rank * each.length);
   },
   allReduceSync: (own: unknown) => {
-    const floats = floatsOf(own as BufferCarrier);
+    const floats = floatsOf(own);
     const told = stack.meet(Float64Array.from(floats));
     for (let i = 0; i < floats.length; i++) floats[i] = told.reduce((sum, each) => sum + each[i]!, 0);
-  },
-  allReduce: (): never => {
-    throw new Error('for memory of a device');
   },
 });
 
@@ -55,7 +52,10 @@ async function train(counts: readonly number[]): Promise<Float32Array[]> {
   const nets = groups.map(({ rank }) => makeCnn(rank));
   for (const net of nets) {
     for (const layer of net.modules()) {
-      if (layer instanceof BatchNorm2d) layer.sync = exchangeOver(blocking(stack, counts.length));
+      if (layer instanceof BatchNorm2d) {
+        const onDevice = groups[0]!; // not used: the layers are on the CPU
+        layer.sync = exchangeOver(blocking(stack, counts.length), onDevice);
+      }
     }
   }
   const models = await Promise.all(groups.map((group, rank) => ddp(nets[rank]!, { group, bucketBytes: 64 })));

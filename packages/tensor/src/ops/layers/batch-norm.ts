@@ -6,6 +6,7 @@ import { kernels } from '../../backends/index.ts';
 import type { Strided } from '../../backends/operands.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { anything, finite, flag, nonNegative, tensorOrNull } from '../../checks/value-checks.ts';
+import { noGrad, scope } from '../../core/context.ts';
 import type { DType } from '../../core/dtype.ts';
 import { withStrides } from '../../core/layout.ts';
 import { countOf, type Shape } from '../../core/shape.ts';
@@ -13,17 +14,24 @@ import { allocate, type Storage } from '../../core/storage.ts';
 import { empty, Tensor } from '../../core/tensor.ts';
 import { copyInto } from '../../core/transfer.ts';
 import { badChannels, needsRank, noRunningStatistics, oneValuePerChannel } from '../../errors.ts';
+import { add, div, mul, sub } from '../elementwise/binary.ts';
 import { contiguous, inFloat32, needsFloat32, requireFloat, requireOperand } from '../elementwise/convert.ts';
+import { square } from '../elementwise/unary.ts';
 import { jointDevice } from '../joint-device.ts';
+import { sum } from '../reduce/reduce.ts';
+import { narrow } from '../shape/views.ts';
 
-/** Joins the batches of many processes. All processes call both functions, in the same order. */
+/** Joins the batches of many processes. All processes call both functions in the same order. */
 export interface BatchNormSync {
+  /** Number of processes. */
+  readonly size: number;
   /**
-   * Forward: `own` is [2 · channels + 1], the means of this process, its sums of squared distances from them,
-   * and the number of elements per channel (0 for an empty batch). It is overwritten with those of all
-   * processes together. It lies in host memory, because the number of elements has to be known there.
+   * Forward: `own` is [2 · channels + 1], on the device of x: the means of this process, its sums of squared distances
+   * from them, and `count`, its number of elements per channel. An empty batch has zeros. `all` is
+   * [size, 2 · channels + 1] and is overwritten with those of each process. Returns the sum of all counts, which the
+   * host needs.
    */
-  readonly moments: (own: Tensor) => void;
+  readonly gather: (own: Tensor, all: Tensor, count: number) => number;
   /**
    * Backward: `own` is [2 · channels], Σ g and Σ g · (x − mean), on the device of x. Overwritten with the sums over all
    * processes.
@@ -98,20 +106,17 @@ interface Statistics {
 function batchStatistics(x: Tensor, e: Extent, eps: number, sync: BatchNormSync | null): Statistics {
   const { dtype, device } = x;
   const { channels } = e;
+  const own = e.outer * e.inner;
   const sums = allocate(dtype, 2 * channels + 1, device);
-  const total = part(sums.dense, 2 * channels);
-  let count = e.outer * e.inner;
-  if (count === 0 && sync === null) return ofNothing(sums, channels);
-  kernels().channelMoments({ out: sums.dense, a: x.strided }, { outer: e.outer, channels, inner: e.inner });
+  if (own === 0 && sync === null) return ofNothing(sums, channels);
+  let count = own;
+  if (own === 0) kernels().copy([2 * channels + 1], sums.dense, 0);
+  else
+    kernels().channelMoments({ out: sums.dense, a: x.strided }, { outer: e.outer, channels, inner: e.inner });
   if (sync) {
-    kernels().copy([1], total, count);
-    exchanged(sums, (own) => {
-      const near = own.to('cpu');
-      sync.moments(near);
-      count = near.at(2 * channels).item();
-      if (near === own) return;
-      copyInto(own.strided, own.shape, near.strided);
-      near.dispose();
+    kernels().copy([1], part(sums.dense, 2 * channels), own);
+    exchanged(sums, (tensor) => {
+      count = joinMoments(tensor, own, sync);
     });
   }
   if (count <= 1) {
@@ -123,6 +128,29 @@ function batchStatistics(x: Tensor, e: Extent, eps: number, sync: BatchNormSync 
   kernels().map('mulAdd', dtype, [channels], inverse.dense, squares, 1 / count, eps);
   kernels().map('rsqrt', dtype, [channels], inverse.dense, inverse.dense);
   return { sums, inverse, count };
+}
+
+/**
+ * Replaces the moments of this process by those of all processes: the parallel algorithm of Chan, Golub and LeVeque,
+ * 1979. `own` is as in BatchNormSync.gather(), and keeps its own count at the end. Returns the count of all processes.
+ */
+function joinMoments(own: Tensor, ownCount: number, sync: BatchNormSync): number {
+  const channels = (own.count - 1) / 2;
+  const all = empty(own.dtype, [sync.size, own.count], own.device);
+  const count = sync.gather(own, all, ownCount);
+  noGrad(() =>
+    scope(() => {
+      const counts = narrow(all, 1, 2 * channels, 1);
+      const means = narrow(all, 1, 0, channels);
+      const mean = sum(mul(means, div(counts, count)), 0);
+      const distance = square(sub(means, mean));
+      const squares = sum(add(narrow(all, 1, channels, channels), mul(distance, counts)), 0);
+      copyInto(own.strided, mean.shape, mean.strided);
+      copyInto(part(own.strided, channels), mean.shape, squares.strided);
+    }),
+  );
+  all.dispose();
+  return count;
 }
 
 /** Returns the statistics of a batch without elements; no gradient passes them. Takes over the reference of `sums`. */

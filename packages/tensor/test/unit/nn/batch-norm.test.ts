@@ -71,8 +71,11 @@ describe('batchNorm', () => {
     const sent = (at: Tensor, g: Tensor): { moments: number[]; gradSums: (sync: number[]) => number[] } => {
       let moments: number[] = [];
       const note: BatchNormSync = {
-        moments: (own) => {
+        size: 1,
+        gather: (own, all, count) => {
           moments = own.toArray() as number[];
+          all.copy_(own);
+          return count;
         },
         gradSums: () => {},
       };
@@ -97,15 +100,13 @@ describe('batchNorm', () => {
       weights[i]!.requiresGrad = true;
       let whole: number[] = [];
       const sync: BatchNormSync = {
-        moments: (mine) => {
+        size: 3, // the third batch is empty
+        gather: (mine, all, count) => {
           const [a, b] = [mine.toArray() as number[], other.moments];
           const [n, m] = [a[6]!, b[6]!];
-          const means = [0, 1, 2].map((c) => (a[c]! * n + b[c]! * m) / (n + m));
-          const squares = [3, 4, 5].map(
-            (c) => a[c]! + b[c]! + ((a[c - 3]! - b[c - 3]!) ** 2 * n * m) / (n + m),
-          );
-          whole = [...means, ...squares, n + m];
-          mine.copy_(doubles(whole));
+          whole = [0, 1, 2].map((c) => (a[c]! * n + b[c]! * m) / (n + m));
+          all.copy_(doubles([...a, ...b, 0, 0, 0, 0, 0, 0, 0]).reshape([3, 7]));
+          return count + m;
         },
         gradSums: (mine) => void mine.add_(doubles(other.gradSums(whole))),
       };
