@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/cuda/cuda_context.h"
 #include "base/time/clock.h"
 #include "test/check.h"
 
@@ -333,13 +334,19 @@ TEST("the clock of an operation starts when those before it have ended, whether 
   check_new_pair();
 }
 
-/// Makes the default stream busy for a time: its later work waits.
+/// Makes the default streams of both devices busy for a time: their later work waits.
 void keep_busy(int ms) {
   const auto sleep = [](cuda::Stream, int, void* data) {
     std::this_thread::sleep_for(std::chrono::milliseconds(reinterpret_cast<intptr_t>(data)));
   };
-  cuda::check(cuda::driver().cuStreamAddCallback(nullptr, sleep, reinterpret_cast<void*>(static_cast<intptr_t>(ms)), 0),
-              "cuStreamAddCallback");
+  for (const int device : {0, 1}) {
+    cuda::Context context = nullptr;
+    cuda::check(cuda::driver().cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
+    const cuda::Entered entered(context);
+    cuda::check(
+        cuda::driver().cuStreamAddCallback(nullptr, sleep, reinterpret_cast<void*>(static_cast<intptr_t>(ms)), 0),
+        "cuStreamAddCallback");
+  }
 }
 
 TEST("work that is queued on the device before an operation, or before a list of them, does not make it late") {
