@@ -189,7 +189,7 @@ TEST("convolution with all kinds of windows, by the own kernels") {
   });
 }
 
-TEST("pooling and sums by channel, with all kinds of windows") {
+TEST("pooling with all kinds of windows") {
   const Kernels& device = gpu::kernels();
   for (int round = 0; round < rounds(40); round++) {
     const ConvSizes s = random_convolution();
@@ -212,16 +212,37 @@ TEST("pooling and sums by channel, with all kinds of windows") {
       device.avg_pool_grad({boxes, stored, from.device(), out.device(), bins.device<int64_t>()});
       from.compare(20 * tolerance_of(stored), "avg_pool_grad");
     }
-    const DType dtype = round % 2 ? DType::Float32 : DType::Float64;
-    const double tolerance = 20 * tolerance_of(dtype);
-    const size_t outer = 1 + below(4), channels = 1 + below(5), inner = 1 + below(300);
-    Twin a(dtype, outer * channels * inner), grad(dtype, a.count()), mean(dtype, channels), sums(dtype, 2 * channels);
-    cpu.channel_moments({dtype, sums.host(), a.host(), channels, outer, inner});
-    device.channel_moments({dtype, sums.device(), a.device(), channels, outer, inner});
-    sums.compare(tolerance, "channel_moments");
-    cpu.channel_grad_sums({dtype, sums.host(), grad.host(), a.host(), mean.host(), channels, outer, inner});
-    device.channel_grad_sums({dtype, sums.device(), grad.device(), a.device(), mean.device(), channels, outer, inner});
-    sums.compare(tolerance, "channel_grad_sums");
+  }
+}
+
+TEST("sums by channel: rows and columns, in packs and not, cut into chunks, far from zero, with an infinite element") {
+  struct Sizes {
+    size_t outer, channels, inner;
+  };
+  constexpr Sizes kSizes[] = {{1, 1, 1},    {3, 5, 300},  {4, 3, 49},    {64, 24, 1},  {64, 23, 1}, {3, 6, 196},
+                              {2, 2, 4000}, {200, 3, 49}, {1, 2, 30000}, {3000, 8, 1}, {0, 3, 4},   {700, 4, 8}};
+  const Kernels& device = gpu::kernels();
+  for (const auto& [outer, channels, inner] : kSizes) {
+    for (const DType dtype : {DType::Float32, DType::Float64}) {
+      for (const double shift : {0.0, 3000.0, 1e6, std::numeric_limits<double>::infinity()}) {
+        const std::string what = " of " + std::to_string(outer) + " · " + std::to_string(channels) + " · " +
+                                 std::to_string(inner) + " shifted by " + std::to_string(shift);
+        const double tolerance = 20 * tolerance_of(dtype);
+        Twin a(dtype, outer * channels * inner), grad(dtype, a.count()), mean(dtype, channels),
+            sums(dtype, 2 * channels);
+        // Large numbers are added to one element alone, from which the device may take distances.
+        const size_t shifted = shift > 3000 ? std::min<size_t>(a.count(), 1) : a.count();
+        for (size_t i = 0; i < shifted; i++) set(dtype, a.host(), i, value_at(dtype, a.host(), i) + shift);
+        a.upload();
+        cpu.channel_moments({dtype, sums.host(), a.host(), channels, outer, inner});
+        device.channel_moments({dtype, sums.device(), a.device(), channels, outer, inner});
+        sums.compare(tolerance, "channel_moments" + what);
+        cpu.channel_grad_sums({dtype, sums.host(), grad.host(), a.host(), mean.host(), channels, outer, inner});
+        device.channel_grad_sums(
+            {dtype, sums.device(), grad.device(), a.device(), mean.device(), channels, outer, inner});
+        sums.compare(tolerance, "channel_grad_sums" + what);
+      }
+    }
   }
 }
 

@@ -12,6 +12,7 @@ enum class Image : int {
   Matmul,
   Optimizer,
   Layers,
+  Channels,
   Norm,
   Random,
   Attention,
@@ -59,8 +60,9 @@ inline bool has_kernels() { return image_of(Image::Map) != nullptr; }
   RINGWISE_CUDA_BY_STORED(X, conv2d_grad_weight, Layers)                                                            \
   RINGWISE_CUDA_BY_STORED(X, max_pool, Layers) RINGWISE_CUDA_BY_STORED(X, avg_pool, Layers)                         \
   RINGWISE_CUDA_BY_STORED(X, avg_pool_grad, Layers)                                                                 \
-  X(channel_moments_float, Layers) X(channel_moments_double, Layers)                                                \
-  X(channel_grad_sums_float, Layers) X(channel_grad_sums_double, Layers)                                            \
+  X(channel_moments_float, Channels) X(channel_moments_double, Channels)                                            \
+  X(channel_grad_sums_float, Channels) X(channel_grad_sums_double, Channels)                                        \
+  X(channel_chunks_float, Channels) X(channel_chunks_double, Channels)                                              \
   RINGWISE_CUDA_BY_STORED(X, norm_warp, Norm) RINGWISE_CUDA_BY_STORED(X, norm_block, Norm)                          \
   RINGWISE_CUDA_BY_STORED(X, norm_long, Norm) RINGWISE_CUDA_BY_STORED(X, norm_grad_warp, Norm)                      \
   RINGWISE_CUDA_BY_STORED(X, norm_grad_block, Norm) RINGWISE_CUDA_BY_STORED(X, norm_grad_long, Norm)                \

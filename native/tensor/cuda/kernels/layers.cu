@@ -1,5 +1,5 @@
-// Convolution, pooling and sums by channel, with one thread or block per element. Supports all shapes, and serves where
-// no vendor library is installed. Elements of a window outside of its plane count as 0.
+// Convolution and pooling, with one thread or block per element. Supports all shapes, and serves where no vendor
+// library is installed. Elements of a window outside of its plane count as 0.
 #include "tensor/cuda/kernels/functions.cuh"
 
 namespace ringwise::tensor::cuda {
@@ -163,48 +163,6 @@ __device__ void avg_pool_grad(const PoolArguments& p) {
   });
 }
 
-/// Returns the sum of term(offset) over all elements of the block's channel to all threads.
-template <class Term>
-__device__ inline double channel_total(const ChannelArguments& c, double* shared, Term term) {
-  double sum = 0;
-  for (int64_t i = threadIdx.x; i < c.outer * c.inner; i += blockDim.x) {
-    const int64_t o = i / c.inner;
-    sum += term((o * c.channels + blockIdx.x) * c.inner + (i - o * c.inner));
-  }
-  return over_block(sum, shared, [](double a, double b) { return a + b; });
-}
-
-/// One block per channel.
-template <class T>
-__device__ void channel_moments(const ChannelArguments& c) {
-  __shared__ double shared[kThreads];
-  const T* a = static_cast<const T*>(c.a);
-  const int64_t count = c.outer * c.inner;
-  const double total = channel_total(c, shared, [&](int64_t i) { return static_cast<double>(a[i]); });
-  const T mean = static_cast<T>(total) / static_cast<T>(count > 0 ? count : 1);
-  const double squares = channel_total(c, shared, [&](int64_t i) {
-    const double distance = static_cast<double>(a[i] - mean);
-    return distance * distance;
-  });
-  if (threadIdx.x != 0) return;
-  static_cast<T*>(c.out)[blockIdx.x] = mean;
-  static_cast<T*>(c.out)[c.channels + blockIdx.x] = static_cast<T>(squares);
-}
-
-/// One block per channel. b: the gradient.
-template <class T>
-__device__ void channel_grad_sums(const ChannelArguments& c) {
-  __shared__ double shared[kThreads];
-  const T *a = static_cast<const T*>(c.a), *grad = static_cast<const T*>(c.b);
-  const T mean = static_cast<const T*>(c.mean)[blockIdx.x];
-  const double grads = channel_total(c, shared, [&](int64_t i) { return static_cast<double>(grad[i]); });
-  const double products = channel_total(
-      c, shared, [&](int64_t i) { return static_cast<double>(grad[i]) * static_cast<double>(a[i] - mean); });
-  if (threadIdx.x != 0) return;
-  static_cast<T*>(c.out)[blockIdx.x] = static_cast<T>(grads);
-  static_cast<T*>(c.out)[c.channels + blockIdx.x] = static_cast<T>(products);
-}
-
 #define CONVOLUTIONS(suffix, E, T)                                                                   \
   RINGWISE_KERNEL(conv2d_##suffix, ConvArguments) { conv2d<E, T>(arguments); }                       \
   RINGWISE_KERNEL(conv2d_grad_input_##suffix, ConvArguments) { conv2d_grad_input<E, T>(arguments); } \
@@ -221,10 +179,5 @@ POOLS(float, float, float)
 POOLS(double, double, double)
 POOLS(half, Half, float)
 POOLS(bfloat, BFloat, float)
-
-RINGWISE_BLOCK_KERNEL(channel_moments_float, ChannelArguments) { channel_moments<float>(arguments); }
-RINGWISE_BLOCK_KERNEL(channel_moments_double, ChannelArguments) { channel_moments<double>(arguments); }
-RINGWISE_BLOCK_KERNEL(channel_grad_sums_float, ChannelArguments) { channel_grad_sums<float>(arguments); }
-RINGWISE_BLOCK_KERNEL(channel_grad_sums_double, ChannelArguments) { channel_grad_sums<double>(arguments); }
 
 }  // namespace ringwise::tensor::cuda

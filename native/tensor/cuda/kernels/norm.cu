@@ -147,21 +147,6 @@ __device__ void norm_grad(const RowNormGradArguments& x) {
   });
 }
 
-/// Adds two totals per column over the threads of a block, and calls write(column, products, sums) for each column.
-/// `totals` are the products of kPack neighbouring columns, then their sums.
-template <int kPack, class T, class Write>
-__device__ inline void add_columns(const Team& team, int64_t cols, T* totals, T* shared, Write write) {
-  const auto add = [](T a, T b) { return a + b; };
-  join_in_warp<2 * kPack>(team, totals, shared, add);
-  __syncthreads();
-  for (int i = static_cast<int>(threadIdx.x); i < team.lanes * kPack; i += kThreads) {
-    const int lane = i / kPack, k = i % kPack, at = lane * 2 * kPack + k;
-    const int64_t col = (static_cast<int64_t>(blockIdx.x) * team.lanes + lane) * kPack + k;
-    if (col < cols)
-      write(col, joined(team, shared, 2 * kPack, at, add), joined(team, shared, 2 * kPack, at + kPack, add));
-  }
-}
-
 template <class E, class T>
 __device__ inline void write_columns(const RowNormGradArguments& x, int64_t col, T product, T sum) {
   if (x.grad_gamma) static_cast<E*>(x.grad_gamma)[col] = write_as<E>(product);
@@ -204,7 +189,7 @@ __device__ inline void sum_columns(const RowNormGradArguments& x, T* shared) {
     }
   }
   T* to = static_cast<T*>(x.partial) + static_cast<int64_t>(blockIdx.y) * 2 * x.cols;
-  add_columns<kPack>(team, x.cols, totals, shared, [&](int64_t col, T product, T sum) {
+  add_pairs<kPack>(team, x.cols, totals, shared, [&](int64_t col, T product, T sum) {
     if (x.chunks == 1) return write_columns<E>(x, col, product, sum);
     to[col] = product;
     to[x.cols + col] = sum;
@@ -221,21 +206,11 @@ __device__ void norm_grad_columns(const RowNormGradArguments& x) {
     sum_columns<E, T, 1, 4>(x, shared);
 }
 
-/// Adds the chunks of each column.
 template <class E, class T>
 __device__ void norm_grad_chunks(const RowNormGradArguments& x) {
   __shared__ T shared[2 * kThreads];
-  const Team team(kWarp, true);
-  const int64_t col = static_cast<int64_t>(blockIdx.x) * kWarp + team.lane;
-  const T* from = static_cast<const T*>(x.partial) + col;
-  T totals[2] = {};
-#pragma unroll 4
-  for (int64_t c = team.way; c < x.chunks && col < x.cols; c += team.ways) {
-    totals[0] += from[2 * c * x.cols];
-    totals[1] += from[(2 * c + 1) * x.cols];
-  }
-  add_columns<1>(team, x.cols, totals, shared,
-                 [&](int64_t col, T product, T sum) { write_columns<E>(x, col, product, sum); });
+  add_chunks(static_cast<const T*>(x.partial), x.chunks, x.cols, shared,
+             [&](int64_t col, T product, T sum) { write_columns<E>(x, col, product, sum); });
 }
 
 #define RINGWISE_NORMS(name, E, T)                                                                                 \

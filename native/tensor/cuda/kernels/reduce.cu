@@ -8,8 +8,6 @@
 
 namespace ringwise::tensor::cuda {
 
-__extension__ using Wide = unsigned __int128;
-
 template <class T>
 using SumOf = std::conditional_t<std::is_same_v<T, int64_t>, uint64_t, double>;
 
@@ -106,25 +104,6 @@ __device__ inline void with_packed_type(int dtype, Use use) {
   }
 }
 
-/// Returns bits 64 … 127 of the product.
-__device__ inline uint64_t high_product(uint64_t a, uint64_t b) {
-  return static_cast<uint64_t>((static_cast<Wide>(a) * b) >> 64);
-}
-
-/// Returns the offset of unit `j` of the reduced units, in bytes.
-__device__ inline int64_t reduced_offset(const ReduceArguments& x, int64_t j) {
-  auto rest = static_cast<uint64_t>(j);
-  int64_t offset = 0;
-#pragma unroll 1
-  for (int d = x.reduced_rank - 1; d > 0; d--) {
-    const ReducedDimension& dimension = x.reduced[d];
-    const uint64_t quotient = (high_product(rest, dimension.factor) + rest) >> dimension.shift;
-    offset += static_cast<int64_t>(rest - quotient * dimension.size) * dimension.in;
-    rest = quotient;
-  }
-  return offset + static_cast<int64_t>(rest) * x.reduced[0].in;
-}
-
 /// What a thread reads: units first, first + step, … below `end`, at these offsets from `from`.
 struct Share {
   const char* from;
@@ -133,7 +112,7 @@ struct Share {
 
   /// Returns where unit j + u · step lies, or unit j if that is not before `end`.
   __device__ const char* place(const ReduceArguments& x, int64_t j, int u) const {
-    return from + reduced_offset(x, j + u * step < end ? j + u * step : j);
+    return from + reduced_offset(x.reduced, x.reduced_rank, j + u * step < end ? j + u * step : j);
   }
 };
 

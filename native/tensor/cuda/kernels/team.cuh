@@ -26,6 +26,23 @@ __device__ inline Elements<E, N> load_elements(const void* from) {
   }
 }
 
+__extension__ using Wide = unsigned __int128;
+
+/// Returns the offset of unit `j` of the reduced dimensions, in bytes.
+__device__ inline int64_t reduced_offset(const ReducedDimension* dimensions, int rank, int64_t j) {
+  auto rest = static_cast<uint64_t>(j);
+  int64_t offset = 0;
+#pragma unroll 1
+  for (int d = rank - 1; d > 0; d--) {
+    const ReducedDimension& dimension = dimensions[d];
+    const auto high = static_cast<uint64_t>((static_cast<Wide>(rest) * dimension.factor) >> 64);
+    const uint64_t quotient = (high + rest) >> dimension.shift;
+    offset += static_cast<int64_t>(rest - quotient * dimension.size) * dimension.in;
+    rest = quotient;
+  }
+  return offset + static_cast<int64_t>(rest) * dimensions[0].in;
+}
+
 /// A block of kThreads has `lanes` outputs, or packs of outputs; `ways` threads share each. Neighbouring threads have
 /// neighbouring outputs (is_column), or neighbouring ways. Both numbers are powers of two.
 struct Team {
@@ -68,6 +85,36 @@ __device__ inline Total joined(const Team& team, const Total* shared, int totals
   const int parts = team.ways / team.in_warp;
   for (int part = 1; part < parts; part++) total = join(total, shared[part * team.lanes * totals + i]);
   return total;
+}
+
+/// Adds two totals per output over the threads of a block: `totals` are the first ones of kPack neighbouring outputs,
+/// then their second ones. Calls write(output, first, second) for each output below `count`.
+template <int kPack, class T, class Write>
+__device__ inline void add_pairs(const Team& team, int64_t count, T* totals, T* shared, Write write) {
+  const auto add = [](T a, T b) { return a + b; };
+  join_in_warp<2 * kPack>(team, totals, shared, add);
+  __syncthreads();
+  for (int i = static_cast<int>(threadIdx.x); i < team.lanes * kPack; i += kThreads) {
+    const int lane = i / kPack, k = i % kPack, at = lane * 2 * kPack + k;
+    const int64_t output = (static_cast<int64_t>(blockIdx.x) * team.lanes + lane) * kPack + k;
+    if (output < count)
+      write(output, joined(team, shared, 2 * kPack, at, add), joined(team, shared, 2 * kPack, at + kPack, add));
+  }
+}
+
+/// Adds the chunks of pairs of totals, [chunks, 2, count], kWarp outputs per block, and calls write as above. `shared`
+/// has room for 2 · kThreads.
+template <class T, class Write>
+__device__ inline void add_chunks(const T* partial, int64_t chunks, int64_t count, T* shared, Write write) {
+  const Team team(kWarp, true);
+  const int64_t output = static_cast<int64_t>(blockIdx.x) * kWarp + team.lane;
+  T totals[2] = {};
+#pragma unroll 4
+  for (int64_t c = team.way; c < chunks && output < count; c += team.ways) {
+    totals[0] += partial[2 * c * count + output];
+    totals[1] += partial[(2 * c + 1) * count + output];
+  }
+  add_pairs<1>(team, count, totals, shared, write);
 }
 
 }  // namespace ringwise::tensor::cuda

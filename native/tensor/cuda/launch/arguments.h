@@ -210,10 +210,18 @@ struct PoolArguments {
   int64_t planes;
   WindowArguments window;
 };
+/// Sums by channel, counted in units as in ReduceArguments: packs of 16 bytes, or elements.
 struct ChannelArguments {
   void* out;
-  const void *a, *b, *mean;
-  int64_t outer, channels, inner;
+  const void *a, *b, *mean;  // b: the gradient; null for moments
+  double* partial;           // [chunks, 2, channels]; null if there is one chunk
+  int64_t channels, inner;
+  int64_t count;         // elements of a channel
+  int64_t units, chunk;  // of a channel, and of a chunk
+  int64_t chunks;
+  ReducedDimension reduced[2];
+  int32_t reduced_rank, lanes;
+  int32_t is_column, use_packs;
 };
 
 struct RandomArguments {

@@ -1,5 +1,6 @@
 // Launches kernels whose threads work independently: as many blocks as the work needs, up to the number that keeps the
-// device busy; beyond that each thread takes several elements. Also memory for the launches of one call.
+// device busy; beyond that each thread takes several elements. Plans kernels whose threads share outputs. Also memory
+// for the launches of one call.
 #pragma once
 
 #include <algorithm>
@@ -47,6 +48,54 @@ inline Grid grid_for(size_t count) {
 template <class Arguments>
 void launch_over(size_t count, KernelId kernel, const Arguments& arguments) {
   if (count > 0) current_device().launch(kernel, grid_for(count), kThreads, arguments);
+}
+
+/// Work of a kernel whose blocks share outputs (kernels/team.cuh): the outputs, and the units that are reduced to each.
+/// Both count packs or elements.
+struct TeamWork {
+  int64_t outputs, units;
+  bool is_column, use_packs;
+  int in_flight;  // loads of a thread
+
+  /// Returns the number of outputs that a block works on. Each thread should have as many units as it loads at once.
+  /// Threads that read neighbouring memory should read 128 bytes, and few outputs should have many blocks.
+  int lanes() const {
+    const int neighbours = use_packs ? 8 : 32, most_ways = power_of_two(units), most_lanes = power_of_two(outputs);
+    const int64_t few = 2 * static_cast<int64_t>(current_device().multiprocessors());
+    const int wanted = power_of_two((units + in_flight - 1) / in_flight);
+    const int ways = is_column ? std::min(wanted, 8) : std::max(wanted, std::min(neighbours, most_ways));
+    int lanes = std::min(kThreads / ways, most_lanes);
+    const int least = is_column ? std::min(neighbours, most_lanes) : 1;
+    while (lanes > least && kThreads / lanes < most_ways && outputs < few * lanes) lanes /= 2;
+    return lanes;
+  }
+
+  int64_t blocks() const { return (outputs + lanes() - 1) / lanes(); }
+
+  /// Returns the number of chunks of units that gives each multiprocessor eight blocks, and each thread two batches of
+  /// loads at least.
+  int64_t chunks() const {
+    constexpr int64_t kMostChunks = 1024;
+    const int64_t wanted =
+        8 * static_cast<int64_t>(current_device().multiprocessors()) / std::max<int64_t>(blocks(), 1);
+    const int64_t possible = units / (kThreads / lanes() * in_flight * 2);
+    return std::clamp<int64_t>(std::min(wanted, possible), 1, kMostChunks);
+  }
+
+ private:
+  static int power_of_two(int64_t count) {
+    return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::clamp<int64_t>(count, 1, kThreads))));
+  }
+};
+
+/// Returns a dimension with the reciprocal of its size.
+inline ReducedDimension reduced_dimension(int64_t size, int64_t stride) {
+  if (size == 0) return {0, 0, stride, 0};  // never divided by
+  const auto divisor = static_cast<uint64_t>(size);
+  const int shift = std::bit_width(divisor - 1);
+  __extension__ using Wide = unsigned __int128;
+  const Wide rest = (Wide{1} << shift) - divisor;
+  return {divisor, static_cast<uint64_t>((rest << 64) / divisor + 1), stride, shift};
 }
 
 /// Returns one of four kernels, by the stored dtype.

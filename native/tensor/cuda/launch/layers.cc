@@ -1,4 +1,4 @@
-// Convolution, pooling and sums by channel: cuDNN, or the host's side of kernels/layers.cu.
+// Convolution, pooling and sums by channel: cuDNN, or the host's side of kernels/layers.cu and kernels/channels.cu.
 #include <stdexcept>
 
 #include "tensor/cuda/launch/kernels.h"
@@ -47,6 +47,49 @@ PoolArguments boxes_of(void* out, const void* a, const int64_t* bins, const Pool
   x.window.out_height = wide(s.out_height);
   x.window.out_width = wide(s.out_width);
   return x;
+}
+
+template <class Sizes>
+ChannelArguments channels_of(void* out, const void* a, const void* grad, const void* mean, const Sizes& s) {
+  ChannelArguments x{};
+  x.out = out;
+  x.a = a;
+  x.b = grad;
+  x.mean = mean;
+  x.channels = wide(s.channels);
+  x.inner = wide(s.inner);
+  x.count = wide(s.outer * s.inner);
+  return x;
+}
+
+/// Sums by channel. Neighbouring threads have neighbouring elements of a channel, or neighbouring channels if these lie
+/// side by side (inner = 1).
+void sum_channels(KernelId kernel, DType dtype, size_t outer, ChannelArguments x) {
+  if (x.channels == 0) return;
+  Device& device = current_device();
+  const auto element = wide(byte_size(dtype));
+  const auto is_aligned = [](const void* data) { return reinterpret_cast<uintptr_t>(data) % 16 == 0; };
+  x.is_column = x.inner == 1;
+  const int64_t pack = 16 / element, dense = x.is_column ? x.channels : x.inner;
+  x.use_packs = dense % pack == 0 && is_aligned(x.a) && is_aligned(x.b);
+  const int64_t per_unit = x.use_packs ? pack : 1, row = x.channels * x.inner * element;
+  x.reduced[x.reduced_rank++] = reduced_dimension(wide(outer), row);
+  if (!x.is_column) x.reduced[x.reduced_rank++] = reduced_dimension(x.inner / per_unit, per_unit * element);
+  x.units = x.is_column ? x.count : x.count / per_unit;
+  const int in_flight = (x.use_packs ? 4 : 8) / (x.b ? 2 : 1);  // as in kernels/channels.cu
+  const TeamWork work{x.is_column ? x.channels / per_unit : x.channels, x.units, x.is_column != 0, x.use_packs != 0,
+                      in_flight};
+  const int64_t chunks = work.chunks();
+  x.lanes = work.lanes();
+  x.chunk = std::max<int64_t>((x.units + chunks - 1) / chunks, 1);
+  x.chunks = std::max<int64_t>((x.units + x.chunk - 1) / x.chunk, 1);
+  const Grid grid{static_cast<unsigned>(work.blocks()), static_cast<unsigned>(x.chunks)};
+  if (x.chunks == 1) return device.launch(kernel, grid, kThreads, x);
+  const Scratch partial(static_cast<size_t>(x.chunks * 2 * x.channels) * sizeof(double));
+  x.partial = static_cast<double*>(partial.data());
+  device.launch(kernel, grid, kThreads, x);
+  device.launch(by_width(dtype, KernelId::channel_chunks_float, KernelId::channel_chunks_double),
+                {static_cast<unsigned>((x.channels + 31) / 32)}, kThreads, x);
 }
 
 }  // namespace
@@ -100,15 +143,13 @@ void avg_pool_grad(const AvgPoolGrad& s) {
 }
 
 void channel_moments(const ChannelMoments& x) {
-  launch_blocks(x.channels, x.outer * x.inner,
-                by_width(x.dtype, KernelId::channel_moments_float, KernelId::channel_moments_double),
-                ChannelArguments{x.out, x.a, nullptr, nullptr, wide(x.outer), wide(x.channels), wide(x.inner)});
+  sum_channels(by_width(x.dtype, KernelId::channel_moments_float, KernelId::channel_moments_double), x.dtype, x.outer,
+               channels_of(x.out, x.a, nullptr, nullptr, x));
 }
 
 void channel_grad_sums(const ChannelGradSums& x) {
-  launch_blocks(x.channels, x.outer * x.inner,
-                by_width(x.dtype, KernelId::channel_grad_sums_float, KernelId::channel_grad_sums_double),
-                ChannelArguments{x.out, x.a, x.grad, x.mean, wide(x.outer), wide(x.channels), wide(x.inner)});
+  sum_channels(by_width(x.dtype, KernelId::channel_grad_sums_float, KernelId::channel_grad_sums_double), x.dtype,
+               x.outer, channels_of(x.out, x.a, x.grad, x.mean, x));
 }
 
 }  // namespace ringwise::tensor::cuda

@@ -39,25 +39,20 @@ KernelId norm_grad_kernel(DType dtype, int kind) {
                    : by_stored(dtype, RINGWISE_STORED(norm_grad_long));
 }
 
-/// Computes the gradients of gamma and beta: sums over rows. Each multiprocessor gets eight blocks, if each thread of a
-/// block has four rows at least.
+/// Computes the gradients of gamma and beta: sums over rows.
 void norm_grad_columns(DType dtype, RowNormGradArguments x) {
-  constexpr int64_t kLeastRows = 4, kMostChunks = 1024, kMostLanes = 32;
   Device& device = current_device();
   const int64_t pack = 16 / static_cast<int64_t>(byte_size(dtype));
   const auto is_aligned = [](const void* data) { return reinterpret_cast<uintptr_t>(data) % 16 == 0; };
   x.use_column_packs = x.cols % pack == 0 && is_aligned(x.grad_out) && is_aligned(x.a);
-  const int64_t packs = x.use_column_packs ? x.cols / pack : x.cols;
-  const int64_t lanes = static_cast<int64_t>(std::bit_ceil(static_cast<uint64_t>(std::min(packs, kMostLanes))));
-  const int64_t tiles = (packs + lanes - 1) / lanes;
-  const int64_t wanted = 8 * static_cast<int64_t>(device.multiprocessors()) / tiles;
-  const int64_t possible = x.rows / (kThreads / lanes * kLeastRows);
-  const int64_t chunks = std::clamp<int64_t>(std::min(wanted, possible), 1, kMostChunks);
-  x.lanes = static_cast<int32_t>(lanes);
+  const TeamWork work{x.use_column_packs ? x.cols / pack : x.cols, x.rows, true, x.use_column_packs != 0,
+                      x.use_column_packs ? 2 : 4};
+  const int64_t chunks = work.chunks();
+  x.lanes = work.lanes();
   x.chunk = std::max<int64_t>((x.rows + chunks - 1) / chunks, 1);
   x.chunks = static_cast<int32_t>(std::max<int64_t>((x.rows + x.chunk - 1) / x.chunk, 1));
   const KernelId kernel = by_stored(dtype, RINGWISE_STORED(norm_grad_columns));
-  const Grid grid{static_cast<unsigned>(tiles), static_cast<unsigned>(x.chunks)};
+  const Grid grid{static_cast<unsigned>(work.blocks()), static_cast<unsigned>(x.chunks)};
   if (x.chunks == 1) return device.launch(kernel, grid, kThreads, x);
   const size_t bytes = dtype == DType::Float64 ? sizeof(double) : sizeof(float);
   const Scratch partial(static_cast<size_t>(x.chunks * 2 * x.cols) * bytes);

@@ -104,36 +104,10 @@ bool takes_packs(const Reduction& r, bool is_column, int64_t pack) {
          std::all_of(others.at, others.at + others.rank, is_aligned);
 }
 
-ReducedDimension reduced_dimension(const Dimension& x) {
-  const auto size = static_cast<uint64_t>(x.size);
-  if (size == 0) return {0, 0, x.in, 0};  // never divided by
-  const int shift = std::bit_width(size - 1);
-  __extension__ using Wide = unsigned __int128;
-  const Wide rest = (Wide{1} << shift) - size;
-  return {size, static_cast<uint64_t>((rest << 64) / size + 1), x.in, shift};
-}
-
-int power_of_two(int64_t count, int64_t most = kThreads) {
-  return static_cast<int>(std::bit_ceil(static_cast<uint64_t>(std::clamp<int64_t>(count, 1, most))));
-}
-
-/// Returns the loads that a thread has in flight.
-int in_flight(const ReduceArguments& x, int column) {
-  return x.use_packs ? kPacksInFlight : elements_in_flight(column == 0 ? sizeof(float) : sizeof(double));
-}
-
-/// Returns the number of outputs or packs of outputs that a block works on. Each thread should have as many units as it
-/// loads at once, threads that read neighbouring memory should read 128 bytes, and few outputs should have many blocks.
-int lanes_of(const ReduceArguments& x, int in_flight) {
-  const int neighbours = x.use_packs ? 8 : 32;
-  const int units = power_of_two(x.reduced_count), outputs = power_of_two(x.kept_count);
-  const int64_t few = 2 * static_cast<int64_t>(current_device().multiprocessors());
-  const int wanted_ways = power_of_two((x.reduced_count + in_flight - 1) / in_flight);
-  int lanes = kThreads / (x.is_column ? std::min(wanted_ways, 8) : std::max(wanted_ways, std::min(neighbours, units)));
-  lanes = std::min(lanes, outputs);
-  const int least = x.is_column ? std::min(neighbours, outputs) : 1;
-  while (lanes > least && kThreads / lanes < units && x.kept_count < few * lanes) lanes /= 2;
-  return lanes;
+/// `column`: of kReductions.
+TeamWork work_of(const ReduceArguments& x, int column) {
+  const int elements = elements_in_flight(column == 0 ? sizeof(float) : sizeof(double));
+  return {x.kept_count, x.reduced_count, x.is_column != 0, x.use_packs != 0, x.use_packs ? kPacksInFlight : elements};
 }
 
 ReduceArguments arguments_of(const Reduction& r, int column, int total_bytes) {
@@ -163,30 +137,18 @@ ReduceArguments arguments_of(const Reduction& r, int column, int total_bytes) {
     x.kept_out[d] = kept.at[d].out;
   }
   x.reduced_rank = reduced.rank;
-  for (int d = 0; d < reduced.rank; d++) x.reduced[d] = reduced_dimension(reduced.at[d]);
+  for (int d = 0; d < reduced.rank; d++) x.reduced[d] = reduced_dimension(reduced.at[d].size, reduced.at[d].in);
   x.kept_count = kept.count();
   x.reduced_count = x.chunk = reduced.count();
-  x.lanes = lanes_of(x, in_flight(x, column));
+  x.lanes = work_of(x, column).lanes();
   return x;
 }
 
-int64_t blocks_of(const ReduceArguments& x) { return (x.kept_count + x.lanes - 1) / x.lanes; }
-
 void launch(KernelId kernel, const ReduceArguments& x, int64_t chunks = 1) {
   if (x.kept_count == 0) return;
-  const int64_t blocks = blocks_of(x);
+  const int64_t blocks = (x.kept_count + x.lanes - 1) / x.lanes;
   if (blocks > INT32_MAX) throw std::invalid_argument("reduce: the result has too many elements for one launch.");
   current_device().launch(kernel, {static_cast<unsigned>(blocks), static_cast<unsigned>(chunks)}, kThreads, x);
-}
-
-/// Returns the number of chunks of a reduction that gives each multiprocessor eight blocks, and each thread two batches
-/// of loads at least.
-int64_t chunks_for(const ReduceArguments& x, int column) {
-  constexpr int64_t kMostChunks = 1024;
-  const int64_t wanted =
-      8 * static_cast<int64_t>(current_device().multiprocessors()) / std::max<int64_t>(blocks_of(x), 1);
-  const int64_t possible = x.reduced_count / (kThreads / x.lanes * in_flight(x, column) * 2);
-  return std::clamp<int64_t>(std::min(wanted, possible), 1, kMostChunks);
 }
 
 /// Returns the type of the totals that a kernel joins (Total of kernels/reduce.cu).
@@ -236,7 +198,7 @@ void reduce(const Reduce& given) {
   x.is_min = op == ReduceOp::Min;
   x.has_divisor = op == ReduceOp::Mean;
   x.divisor = whole.reduced.count();
-  const int64_t chunks = chunks_for(x, column);
+  const int64_t chunks = work_of(x, column).chunks();
   if (chunks > 1)
     reduce_in_chunks(op, column, whole, chunks, x.divisor);
   else
