@@ -145,6 +145,41 @@ TEST("two ranks reduce on their devices: started before they are connected, awai
   CHECK(a.are(3) && b.are(3));
 }
 
+TEST("an operation comes after earlier work of its caller's stream, and before later work once it is fenced") {
+  Pair pair;
+  Floats from_a(0, 1), a(0, 0), to_a(0, 0), from_b(1, 2), b(1, 0), to_b(1, 0);
+  const auto enter = [](int device) {
+    cuda::Context context = nullptr;
+    cuda::check(cuda::driver().cuDevicePrimaryCtxRetain(&context, device), "cuDevicePrimaryCtxRetain");
+    cuda::check(cuda::driver().cuCtxSetCurrent(context), "cuCtxSetCurrent");
+  };
+  const auto copy = [](Floats& to, Floats& from, cuda::Stream stream) {
+    const auto address = [](Floats& floats) { return reinterpret_cast<cuda::DevicePointer>(floats.data()); };
+    cuda::check(cuda::driver().cuMemcpyDtoDAsync_v2(address(to), address(from), kCount * sizeof(float), stream),
+                "cuMemcpyDtoDAsync");
+  };
+  cuda::Stream streams[2] = {};
+  uint64_t ids[2] = {};
+  for (const int rank : {0, 1}) {
+    enter(rank);
+    cuda::check(cuda::driver().cuStreamCreate(&streams[rank], cuda::kStreamNonBlocking), "cuStreamCreate");
+    copy(rank == 0 ? a : b, rank == 0 ? from_a : from_b, streams[rank]);
+    ids[rank] = (rank == 0 ? pair.zero : pair.one).group.start((rank == 0 ? a : b).all_reduce(), streams[rank]);
+  }
+  for (const int rank : {0, 1}) {
+    (rank == 0 ? pair.zero : pair.one).group.fence(ids[rank]);
+    enter(rank);
+    copy(rank == 0 ? to_a : to_b, rank == 0 ? a : b, streams[rank]);
+  }
+  // The streams wait for each other's ranks, so each is waited for on a thread of its own.
+  std::thread other([&] { CHECK_EQ(cuda::driver().cuStreamSynchronize(streams[1]), cuda::kSuccess); });
+  CHECK_EQ(cuda::driver().cuStreamSynchronize(streams[0]), cuda::kSuccess);
+  other.join();
+  CHECK(to_a.are(3) && to_b.are(3));
+  CHECK(pair.zero.end_of(ids[0]) == nullptr && pair.one.end_of(ids[1]) == nullptr);
+  for (cuda::Stream stream : streams) cuda::driver().cuStreamDestroy_v2(stream);
+}
+
 /// Gathers, scatters and exchanges between two ranks, in even parts and in parts whose sizes are given. `calls_of_even`
 /// is the expected number of calls of NCCL's own functions for even parts.
 void check_exchanges(int calls_of_even) {

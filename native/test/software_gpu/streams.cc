@@ -248,7 +248,7 @@ int record(SoftwareEvent* event, SoftwareStream* stream) {
   const std::lock_guard lock(mutex);
   stream = of(stream);
   event->capture = stream->capture;
-  event->was_asked = false;
+  event->patience = is_asynchronous() ? below(5) : 1;
   if (stream->capture) {
     event->lane = stream->lane;
     event->known = stream->capture->known[stream->lane];
@@ -304,7 +304,7 @@ int query(SoftwareEvent* event) {
   if (const int status = refuse_unsafe()) return status;
   pass_time();
   if (!event->stream || event->stream->executed >= event->position) return kSuccess;
-  if (is_asynchronous() ? !one_in(4) : !std::exchange(event->was_asked, true)) return kNotReady;
+  if (event->patience > 0) return event->patience--, kNotReady;
   const int status = run(event->stream, event->position);
   return status == kAgain ? kNotReady : status;
 }

@@ -83,7 +83,7 @@ struct SoftwareEvent {
   size_t lane = 0;
   std::vector<size_t> known;        // numbers of nodes that precede it, by stream
   std::shared_ptr<double> time_ms;  // of the last record
-  bool was_asked = false;
+  uint32_t patience = 0;            // number of queries that will find it not ready although it could be
 };
 
 /// Returns the device whose context is current on this thread, or -1.
