@@ -73,7 +73,9 @@ export async function serveCommands<Command extends unknown[]>(
 ): Promise<void> {
   const control = await TcpStore.connect({ host: '127.0.0.1', port });
   for (let n = 0; ; n++) {
-    const command = deserialize(await control.get(`command/${n}`)) as Command | null;
+    // The limit of startRanks ends a process earlier. A pool may be idle for long while the others run.
+    const next = await control.get(`command/${n}`, { timeoutMs: 3_600_000 });
+    const command = deserialize(next) as Command | null;
     if (command === null) break;
     await control.set(`answer/${n}/${rank}`, serialize(await answer(control, ...command)));
   }
