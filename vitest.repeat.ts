@@ -1,5 +1,6 @@
 // A vitest reporter that prints, after a run, the command that repeats each failed test. The command has the
-// seed that the test's error names (RINGWISE_SEED=…), or the seed that this run was given.
+// seed that the test's error names (RINGWISE_SEED=…), or the seed that this run was given, and the mode of the software
+// device.
 import { relative } from 'node:path';
 import type { Reporter, TestCase, TestModule, TestSuite } from 'vitest/node';
 import { root } from './vitest.base.ts';
@@ -28,7 +29,14 @@ export function commandFor(
   test?: string,
   messages: readonly string[] = [],
 ): string {
-  const words = [seedOf(messages), 'npx vitest run --project', project, file];
+  const mode = process.env.RINGWISE_SOFTWARE_GPU;
+  const words = [
+    mode && `RINGWISE_SOFTWARE_GPU=${mode}`,
+    seedOf(messages),
+    'npx vitest run --project',
+    project,
+    file,
+  ];
   if (test !== undefined) words.push('-t', quoted(`^${asPattern(test)}$`));
   return words.filter(Boolean).join(' ');
 }

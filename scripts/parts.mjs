@@ -10,7 +10,8 @@ export const parts = {
   quick: 'what `npm test` runs after the build: checks, and the tests in test/unit, isolated and processes',
   backends:
     'the contracts on every backend and CPU level, 10,000 random programs, ranks killed in every verb',
-  devices: 'NCCL, device memory and CUDA kernels, on the software device or a GPU (RINGWISE_TEST_GPU=1)',
+  devices:
+    'NCCL, device memory and CUDA kernels, on a GPU (RINGWISE_TEST_GPU=1) or the software device, there also asynchronously',
   examples: 'every program of examples/',
   hosts: 'jobs over several hosts, which are network namespaces here',
   launchers: 'jobs under mpirun, torchrun and Slurm',
@@ -33,6 +34,24 @@ export function testedFolders(root) {
   return [...packages, 'examples', 'native', 'scripts'].filter((folder) =>
     existsSync(join(root, folder, 'test')),
   );
+}
+
+/**
+ * Returns what vitest runs of a part once more, in asynchronous mode of the software device; or null. The variable
+ * chooses another seed. The two contracts of the collectives on devices are left out because they take minutes.
+ */
+export function asynchronousOf(name) {
+  if (name !== 'devices' || process.env.RINGWISE_TEST_GPU === '1') return null;
+  return {
+    env: { RINGWISE_SOFTWARE_GPU: process.env.RINGWISE_SOFTWARE_GPU || 'async:1' },
+    projects: ['*-full', 'tensor-isolated', 'tensor-processes'],
+    filters: [
+      ...['asynchronous', 'cuda-kernels', 'device-captured', 'device-ddp'].map(
+        (name) => `full/devices/${name}`,
+      ),
+      ...['test/isolated/device/', 'test/processes/device/'],
+    ],
+  };
 }
 
 /** Returns the paths in folders test/full that belong to no part. Tests there would never run. */

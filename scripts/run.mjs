@@ -9,8 +9,14 @@ const limitMs = 45 * 60_000;
 
 /** Runs a command to its end. Resolves with its exit code, or 1 if a signal or the time limit ended it. */
 export function run(command, ...args) {
+  return runWith({}, command, ...args);
+}
+
+/** The same, with variables added to the environment. */
+function runWith(env, command, ...args) {
   return new Promise((resolve) => {
-    const child = spawn(command, args, { cwd: root, stdio: 'inherit', timeout: limitMs });
+    const options = { cwd: root, stdio: 'inherit', timeout: limitMs, env: { ...process.env, ...env } };
+    const child = spawn(command, args, options);
     child.once('error', (error) => {
       console.error(`${command}: ${error.message}`);
       resolve(1);
@@ -24,6 +30,11 @@ export function run(command, ...args) {
  * without, on all.
  */
 export function vitest(projects, ...filter) {
+  return vitestWith({}, projects, ...filter);
+}
+
+/** The same, with variables added to the environment. */
+export function vitestWith(env, projects, ...filter) {
   const chosen = projects.flatMap((project) => ['--project', project]);
-  return run(process.execPath, 'node_modules/vitest/vitest.mjs', 'run', ...chosen, ...filter);
+  return runWith(env, process.execPath, 'node_modules/vitest/vitest.mjs', 'run', ...chosen, ...filter);
 }

@@ -1,7 +1,7 @@
 // `npm run test:all`: builds and runs all tests, part after part. --help lists the parts and options.
 import { parseArgs } from 'node:util';
-import { parts, selectionOf, strays } from './parts.mjs';
-import { root, run, vitest } from './run.mjs';
+import { asynchronousOf, parts, selectionOf, strays } from './parts.mjs';
+import { root, run, vitest, vitestWith } from './run.mjs';
 
 const names = Object.keys(parts);
 const help = `Usage: npm run test:all -- [--part NAME]... [--except NAME]...
@@ -40,7 +40,11 @@ const chosen = names.filter(
 async function runPart(name) {
   const { projects, filters } = selectionOf(name);
   const checked = name === 'quick' ? await run('npm', 'run', '-s', 'check') : 0;
-  return checked || (await vitest(projects, ...filters));
+  const code = checked || (await vitest(projects, ...filters));
+  const again = asynchronousOf(name);
+  if (again === null) return code;
+  console.log(`\n== ${name}, with RINGWISE_SOFTWARE_GPU=${again.env.RINGWISE_SOFTWARE_GPU}`);
+  return (await vitestWith(again.env, again.projects, ...again.filters)) || code;
 }
 
 for (const step of ['setup', 'build', 'build:tests']) {

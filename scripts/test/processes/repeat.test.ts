@@ -20,14 +20,15 @@ describe('a (b)', () => {
   it('passes', () => {});
 });`;
 
-it('is printed for each test that fails, with the seed that its error names', () => {
+it('is printed for each test that fails, with the seed that its error names and the mode of the software device', () => {
   mkdirSync(join(root, 'node_modules/.cache'), { recursive: true });
   const folder = mkdtempSync(join(root, 'node_modules/.cache/repeat-'));
   onTestFinished(() => rmSync(folder, { recursive: true }));
   writeFileSync(join(folder, 'vitest.config.ts'), config);
   writeFileSync(join(folder, 'x.test.ts'), tests);
   const vitest = join(root, 'node_modules/vitest/vitest.mjs');
-  const { VITEST: _, ...env } = process.env;
+  const { VITEST: _, ...own } = process.env;
+  const env = { ...own, RINGWISE_SOFTWARE_GPU: 'async:7' };
   const runIn = (...args: string[]) =>
     spawnSync(process.execPath, [vitest, 'run', ...args], {
       cwd: folder,
@@ -39,7 +40,7 @@ it('is printed for each test that fails, with the seed that its error names', ()
   const file = join(folder, 'x.test.ts').slice(root.length);
   const commands = stderr.split('\n').filter((line) => line.startsWith('To repeat: '));
   expect(commands).toEqual([
-    `To repeat: RINGWISE_SEED=42 npx vitest run --project p ${file} -t '^a \\(b\\) isn'\\''t \\$1$'`,
+    `To repeat: RINGWISE_SOFTWARE_GPU=async:7 RINGWISE_SEED=42 npx vitest run --project p ${file} -t '^a \\(b\\) isn'\\''t \\$1$'`,
   ]);
   expect(status).toBe(1);
 });

@@ -28,6 +28,7 @@ export const ringwiseVariables: readonly string[] = [
   'RINGWISE_SECRET',
   'RINGWISE_SECRET_FILE',
   'RINGWISE_SEED',
+  'RINGWISE_SOFTWARE_GPU',
   'RINGWISE_TENSOR_DEBUG',
   'RINGWISE_TESTS',
   'RINGWISE_TEST_DATA',
