@@ -98,7 +98,7 @@ sanitizer() {
   command=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
   if [ "$devices" -eq 0 ] || [ ! -x "$command" ]; then echo "no compute-sanitizer, or no GPU" | tee "$results/sanitizer.log"; return 0; fi
   for tool in memcheck initcheck synccheck racecheck; do
-    for program in tensor_cuda_test tensor_cuda_nn_test; do
+    for program in tensor_cuda_test tensor_cuda_nn_test tensor_cuda_order_test; do
       echo "$tool $program"
       RINGWISE_ROUNDS=$([ "$tool" = racecheck ] && echo 60 || echo 200) \
         within 120 "$command" --tool "$tool" --error-exitcode 9 "native/build/test/$program" || { echo "$tool $program: exit $?"; status=1; }

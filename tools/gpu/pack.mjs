@@ -59,6 +59,7 @@ const store = storeOf([join(root, 'node_modules/vitest'), join(root, 'node_modul
 const cppTests = [
   'tensor_cuda_test',
   'tensor_cuda_nn_test',
+  'tensor_cuda_order_test',
   'tensor_cuda_library_test',
   'tensor_cuda_shareable_test',
 ].map((name) => `native/build/test/${name}`);

@@ -58,13 +58,12 @@ TEST("cumsum of rows, columns and slices, around the sizes of tiles and chunks")
                                    {1, 40961, 1},  {2, 20000, 1}, {1, 511, 32},  {1, 513, 32},  {1, 3000, 33},
                                    {2, 4000, 2},   {3, 1500, 5},  {5, 3, 300},   {2, 1, 257},   {1, 9000, 3},
                                    {1, 100000, 1}, {0, 5, 4},     {5, 0, 4},     {5, 4, 0}};
-  for (const auto& [outer, size, inner] : kShapes) {
-    for (const DType dtype : kTypes) {
-      expect_cumsum(dtype, outer, size, inner, false);
-      expect_cumsum(dtype, outer, size, inner, true);
-    }
+  constexpr int kCount = sizeof kShapes / sizeof *kShapes;
+  for (int round = 0; round < rounds(16 * kCount); round++) {
+    const auto& [outer, size, inner] = kShapes[round % kCount];
+    expect_cumsum(kTypes[(round / kCount + round) % 8], outer, size, inner, round / kCount / 8);
   }
-  for (int round = 0; round < 300; round++) {
+  for (int round = 0; round < rounds(300); round++) {
     const bool is_long = below(4) == 0;
     expect_cumsum(kTypes[below(8)], 1 + below(4), 1 + below(is_long ? 5000 : 40), 1 + below(is_long ? 4 : 70),
                   below(2));
@@ -100,17 +99,15 @@ TEST("cumsum gives the same bits every time") {
 
 TEST("sort around the sizes of tiles, whole or only the first elements, stable") {
   // Tiles have 2048 elements; shorter rows share one.
-  for (const size_t cols : {1, 7, 8, 9, 1023, 1024, 1025, 2047, 2048, 2049, 4096, 4097, 6145, 16385, 20000}) {
-    for (const DType dtype : kTypes) {
-      Twin a(dtype, cols), rows(dtype, 3 * cols);
-      for (const size_t count : {size_t{1}, cols / 3, size_t{2049}, cols}) {
-        if (count == 0 || count > cols) continue;
-        expect_sorted(a, 1, count, below(2));
-        expect_sorted(rows, 3, count, below(2));
-      }
-    }
+  constexpr size_t kCols[] = {1, 7, 8, 9, 1023, 1024, 1025, 2047, 2048, 2049, 4096, 4097, 6145, 16385, 20000};
+  constexpr int kCount = sizeof kCols / sizeof *kCols;
+  for (int round = 0; round < rounds(64 * kCount); round++) {
+    const size_t cols = kCols[round % kCount], rows = round % 2 ? 3 : 1;
+    const size_t counts[] = {1, std::max<size_t>(1, cols / 3), std::min<size_t>(2049, cols), cols};
+    Twin a(kTypes[(round / kCount + round) % 8], rows * cols);
+    expect_sorted(a, rows, counts[below(4)], below(2));
   }
-  for (int round = 0; round < 200; round++) {
+  for (int round = 0; round < rounds(200); round++) {
     const size_t rows = 1 + below(300), cols = 1 + below(60);
     Twin a(kTypes[below(8)], rows * cols);
     expect_sorted(a, rows, 1 + below(cols), below(2));
@@ -139,17 +136,16 @@ TEST("sort takes NaN as the largest, -0 as 0, and orders the extremes of each ty
 
 TEST("sums by index, of runs inside pieces and over several, one index for a slice or one for each element") {
   // Threads sum pieces of 16 entries or more; 8 indices or fewer are added in order.
-  for (const bool per_element : {false, true}) {
-    for (const size_t count : {1, 8, 9, 15, 16, 17, 31, 32, 33, 100, 255, 300, 2048, 2049, 5000}) {
-      for (const double hot : {0.0, 0.5, 1.0}) {
-        const DType dtype = kTypes[below(8)];
-        expect_scatter(dtype, {1, count, 1 + below(9), 1 + below(9), per_element}, hot);
-        expect_scatter(dtype, {1 + below(3), count, 1 + below(500), 1 + below(3), per_element}, hot);
-      }
-    }
-    for (const DType dtype : kTypes) expect_scatter(dtype, {2, 700, 11, 3, per_element}, 0.4);
-    expect_scatter(DType::Float32, {1 << 17, 20, 3, 1, per_element}, 0.3);  // as many columns as make one piece
+  constexpr size_t kCounts[] = {1, 8, 9, 15, 16, 17, 31, 32, 33, 100, 255, 300, 2048, 2049, 5000};
+  constexpr int kCount = sizeof kCounts / sizeof *kCounts;
+  for (int round = 0; round < rounds(12 * kCount); round++) {
+    const size_t count = kCounts[round % kCount];
+    const bool per_element = round % 2, is_wide = below(2);
+    const LookupSizes sizes{1 + below(3), count, 1 + below(is_wide ? 500 : 9), 1 + below(is_wide ? 3 : 9), per_element};
+    expect_scatter(kTypes[(round / kCount + round) % 8], sizes, 0.5 * static_cast<double>(below(3)));
   }
+  // As many columns as make one piece.
+  for (const bool per_element : {false, true}) expect_scatter(DType::Float32, {1 << 17, 20, 3, 1, per_element}, 0.3);
 }
 
 TEST("an index outside is reported, and the others are added") {
