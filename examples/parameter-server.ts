@@ -13,7 +13,7 @@ const line = [2, -1]; // y = 2 + (-1) · x
 const rounds = 200;
 const learningRate = 0.2;
 
-/** Returns the gradient of the mean squared error at `w`, on a batch that only this worker and round have. */
+/** Returns the gradient of the mean squared error at `w`, on the batch of this worker and round. */
 function gradient(w: Float32Array, worker: number, round: number): Float32Array {
   const sums = new Float32Array(2);
   const batch = 16;

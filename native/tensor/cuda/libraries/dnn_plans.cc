@@ -50,6 +50,7 @@ bool DnnPlans::run(Device& device, Entry& entry, const Bindings& bindings) {
       entry.streams |= 1u << device.work_stream().number;
     entry.plan->run(handle_, device.stream(), bindings, workspace);
   } catch (const OutOfMemory&) {
+    free_workspace();
     return false;
   } catch (const DnnRefusal&) {
     free_workspace();

@@ -122,7 +122,7 @@ describe('npy', () => {
       code: 'ERR_TENSOR_NPY',
       message: `npy: ${at('a.npy')}: element 1 is 18446744073709551615, and int64 holds at most 9223372036854775807.`,
     });
-    expect(memory().tensors).toBe(count);
+    expect(memory().tensors).toBeLessThanOrEqual(count); // less if the collector has run
   });
 
   test.each([

@@ -55,7 +55,7 @@ describe('openSafetensors', () => {
     expect((await file.readSlice('a', 998, 1000)).toArray()).toEqual([998, 999]);
     const { tensors: count } = memory();
     await expect(file.read('b')).rejects.toMatchObject({ code: 'ERR_TENSOR_SAFETENSORS' });
-    expect(memory().tensors).toBe(count);
+    expect(memory().tensors).toBeLessThanOrEqual(count); // less if the collector has run
     await file.close();
   });
 
@@ -105,7 +105,7 @@ describe('sharded checkpoints', () => {
     const { tensors: count } = memory();
     await expect(loadShardedSafetensors(index)).rejects.toThrow('could not be opened');
     await expect(loadShardedSafetensors(index, ['a', 'x'])).rejects.toThrow('names no tensor "x"');
-    expect(memory().tensors).toBe(count);
+    expect(memory().tensors).toBeLessThanOrEqual(count); // less if the collector has run
   });
 
   test('saving no tensors writes one file without tensors', async () => {

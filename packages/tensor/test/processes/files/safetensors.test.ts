@@ -191,7 +191,7 @@ describe('types that tensors have not', () => {
     expect(message).toContain(
       'tensor "a": element 1 is 9223372036854775808, and int64 holds at most 9223372036854775807',
     );
-    expect(memory().tensors).toBe(count);
+    expect(memory().tensors).toBeLessThanOrEqual(count); // less if the collector has run
     const short = { a: { dtype: 'I16', shape: [2], data_offsets: [0, 8] } };
     expect((await failure(loadSafetensors(await handmade(short, 8)))).message).toContain(
       'tensor "a" with I16 [2] needs 4 bytes, but data_offsets hold 8',

@@ -87,6 +87,7 @@ function clamp(d: Draft): void {
       return number;
     }
     const own = d.narrower(shape);
+    // narrower() may widen a size of 1 to 5, which shape() never draws: then the bound is larger than x.
     if (own.includes(5)) d.tags.add('larger bound');
     return d.tensor(own, { dtype: draws.chance(0.8) ? dtype : draws.pick(allTypes) });
   };
