@@ -1,5 +1,6 @@
-// Compiles the programs that are measured, into bench/build. If a library of a peer is not installed, its programs are
-// left out and the package to install is named; that is no error.
+// Compiles the programs that are measured: those of this folder into bench/build, ours into native/build-bench. A
+// program that does not compile is left out, and the first error is named with the packages that it needs; that is no
+// error.
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -12,7 +13,7 @@ export const launcher = `${root}packages/ringwise/bin/ringwise.js`;
 /** The script that every rank of `ringwise bench` runs. */
 export const benchRank = `${root}packages/collectives/dist/bench-rank.js`;
 
-/** A program's path, or the reason why there is none, with what to install. */
+/** A program's path, or the reason why there is none, with what to install where that may help. */
 export type Program = { readonly path: string } | { readonly missing: string };
 
 const fast = ['-O3', '-march=native', '-w'];
@@ -48,7 +49,7 @@ export async function build(name: keyof typeof recipes): Promise<Program> {
   } catch (error) {
     const { code, stderr } = error as NodeJS.ErrnoException & { stderr?: string };
     const why = code === 'ENOENT' ? `no ${compiler}` : firstError(stderr ?? '');
-    return { missing: `apt-get install ${packages} (${why})` };
+    return { missing: `${why}; it needs: apt-get install ${packages}` };
   }
 }
 

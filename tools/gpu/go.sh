@@ -115,7 +115,7 @@ collectives() {
 
 captured() {
   begin captured 280
-  tests 280 captured packages/ringwise device-captured
+  tests 280 captured packages/ringwise device-captured device-sync-batch-norm
 }
 
 mixed() {

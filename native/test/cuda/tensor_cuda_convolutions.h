@@ -32,7 +32,8 @@ void check_convolutions(int rounds, Convolve convolve) {
     Wide x(dtype, images * s.in_channels * w.height * w.width),
         y(dtype, images * s.out_channels * w.out_height * w.out_width);
     Wide weight(dtype, s.groups * s.out_channels * s.in_channels * w.kernel_height * w.kernel_width, 0.1);
-    // Results rounded to halves may differ by one unit of the largest addend, which may be many units of a small sum.
+    // Halves: a result may differ by one unit of the largest addend, which may be several units of a small sum. Wider
+    // types: the order of the additions differs, so the bound grows with their number.
     const double tolerance = (is_half(dtype) ? 8 : 20) * tolerance_of(dtype);
     const bool accumulate = below(2);
     cpu.conv2d({s, computed, y.host(), x.host(), weight.host()});

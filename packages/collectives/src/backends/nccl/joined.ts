@@ -28,7 +28,10 @@ interface Joining {
   readonly group: string;
 }
 
-/** The verbs for which other programs also make a single NCCL call. */
+/**
+ * The other ranks may run other programs, and all ranks must make the same NCCL calls. So there are only the verbs that
+ * are a single NCCL call here and there.
+ */
 const verbs: readonly Verb[] = ['allReduce', 'reduce', 'broadcast', 'allGather', 'reduceScatter'];
 
 export async function joinedBackend(joining: Joining): Promise<Backend> {

@@ -68,7 +68,8 @@ describe.skipIf(cudaDevice === null)(`pinned memory of ${cudaDevice?.name}`, () 
       expect(there.max().item()).toBe(i);
       there.dispose();
     }
-    // Two buffers are enough: one is written while the copy reads the other.
+    // item() waits for the copy, so a buffer is free again in the next round, or, if the driver tells late, in the one
+    // after.
     expect(memory().allocations - before.allocations).toBeLessThanOrEqual(2);
     expect(memory().bytes).toBe(before.bytes);
   });
@@ -98,11 +99,12 @@ describe.skipIf(cudaDevice === null)(`pinned memory of ${cudaDevice?.name}`, () 
     expect(fromHost(Float32Array.of(1)).isPinned).toBe(false);
   });
 
-  test('what cannot be pinned is a sentence', () => {
+  test('a tensor of the device is not pinned, and the error says what to do', () => {
     expect(() => ones([1], { device }).pinMemory()).toThrow(
       "pinMemory: expected a tensor in host memory, got one on cuda:0. Use .to('cpu').",
     );
     expect(codeOf(() => ones([1], { device, pinMemory: true }))).toBe('ERR_TENSOR_DEVICE');
+    // The failed calls have left nothing that these would free or wait for.
     emptyCache();
     synchronize(device);
   });
