@@ -273,6 +273,7 @@ TEST("a capture refuses calls that may wait, of all threads, of its own or none"
                     })
                .second,
            kSuccess);
+  check(driver().cuEventDestroy_v2(mark), "cuEventDestroy");
 }
 
 TEST("a capture refuses the default stream where that waits for it, and a thread that has not begun it") {
@@ -300,6 +301,7 @@ TEST("an event of a capture cannot be queried") {
   Graph graph = nullptr;
   CHECK_EQ(driver().cuStreamEndCapture(on, &graph), kCaptureInvalidated);
   CHECK_EQ(driver().cuEventQuery(mark), kCapturedEvent);
+  check(driver().cuEventDestroy_v2(mark), "cuEventDestroy");
 }
 
 int main() {

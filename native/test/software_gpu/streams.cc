@@ -178,7 +178,13 @@ void pass_time() {
     if (one_in(16)) stream->pace = random_pace();
     for (size_t steps = steps_at(stream->pace); steps > 0 && !stream->queue.empty() && step(stream);) --steps;
   }
-  std::erase_if(all, [](const SoftwareStream* each) { return each->is_destroyed && each->queue.empty(); });
+  // Destroyed streams leave the list but are never freed, because events may still refer to them.
+  static auto& destroyed = *new std::vector<SoftwareStream*>;
+  std::erase_if(all, [](SoftwareStream* each) {
+    const bool has_ended = each->is_destroyed && each->queue.empty();
+    if (has_ended) destroyed.push_back(each);
+    return has_ended;
+  });
 }
 
 int refuse_unsafe() {
