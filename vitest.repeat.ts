@@ -1,6 +1,6 @@
 // A vitest reporter that prints, after a run, the command that repeats each failed test. The command has the
-// seed that the test's error names (RINGWISE_SEED=…), or the seed that this run was given, and the mode of the software
-// device.
+// seed that the test's error names (RINGWISE_SEED=…), or else the seed that this run was given, and
+// RINGWISE_SOFTWARE_GPU if it is set. It has no other variables, also not RINGWISE_TEST_GPU.
 import { relative } from 'node:path';
 import type { Reporter, TestCase, TestModule, TestSuite } from 'vitest/node';
 import { root } from './vitest.base.ts';

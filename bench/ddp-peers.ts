@@ -16,7 +16,7 @@
 //                       steps come first in every second round
 //   exposed             share of a step in which the program waits for communication
 //   steps               overPeer and overAlone from medians of steps, which other programs on the machine disturb less
-//   ok                  whether all losses agree within 1e-3; if not, the exit code is 1
+//   ok                  whether every tenth loss of the warm-up agrees within 1e-3; if not, the exit code is 1
 import { execFileSync, spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

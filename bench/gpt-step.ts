@@ -2,6 +2,7 @@
 // batch 8, 65 characters, AdamW.
 //
 //   npx tsx bench/gpt-step.ts [--steps 100] [--batch 8] [--time 128] [--layers 4] [--width 128] [--heads 4]
+//     [--vocab 65]
 //
 // Prints one JSON line: the median step and its parts in microseconds, and tokens per second. The text repeats a short
 // pattern, so the loss must fall; if it does not, the line says ok: false and the exit code is 1.

@@ -50,7 +50,7 @@ export async function ofAllRanks(group: Group, own: Float64Array): Promise<numbe
   ]);
 }
 
-/** Tells whether no rank holds more than before. Ignores the resident size, which includes free space of the heap. */
+/** Tells whether no rank holds more than before, beyond noise. Ignores the resident size, which has free heap space. */
 export function nothingLeft(before: readonly number[][], after: readonly number[][]): boolean {
   return after.every(([, ...held], rank) =>
     held.every((value, i) => value - before[rank]![i + 1]! < ([heapNoiseBytes, nativeNoiseBytes][i] ?? 1)),

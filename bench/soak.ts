@@ -19,7 +19,7 @@ const large = Number(values.large);
 
 /**
  * Runs ten small operations per round, half of them synchronous and half of them asynchronous and at once, on
- * kept and on new buffers. Returns the number of wrong results.
+ * kept and on new buffers. Returns how many of the two checks in each round failed.
  */
 async function smallOperations(group: Group, rounds: number): Promise<number> {
   const { rank, size } = group;

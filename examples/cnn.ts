@@ -1,7 +1,7 @@
 // Trains a small convolutional network on digits, with batch norm, and saves it so that PyTorch can open it.
 //
 //   npx ringwise run examples/cnn.ts                 10,000 generated digits
-//   npx ringwise run examples/cnn.ts --data DIR      t10k files of MNIST, or in MNIST's format
+//   npx ringwise run examples/cnn.ts --data DIR      MNIST's t10k files, or others in that format
 //
 // Claim: after two epochs on 8,000 digits, the network classifies at least 95 of 100 held-out digits correctly. A
 // second network that loads the saved file, with the running statistics of batch norm, has exactly the same accuracy.

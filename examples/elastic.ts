@@ -5,6 +5,7 @@
 //   npx ringwise run --nnodes 2 --nproc-per-node 2 --rdzv-id 100 --rdzv-backend c10d \
 //       --rdzv-endpoint $MASTER_ADDR:29400 --max-restarts 3 examples/elastic.ts      the same command on both hosts
 //
+// On two hosts, set RINGWISE_SECRET to the same text on both, and --snapshot to a file that both hosts share.
 // To see a restart, kill a rank while it trains. Claim: the loss falls. If the job restarts with as many ranks as
 // before, the final loss is the same as without the kill.
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -27,8 +28,8 @@ const { values: args } = parseArgs({
 const epochs = Number(args.epochs);
 
 /**
- * Loads the snapshot into `net` on rank 0 and returns the first epoch to train, 0 if there is no snapshot. The other
- * ranks get rank 0's weights later, from ddp().
+ * Loads the snapshot into `net` on rank 0 and returns the first epoch to train, 0 if there is no snapshot or it cannot
+ * be read. The other ranks get rank 0's weights later, from ddp().
  */
 async function resume(net: Module, group: Group): Promise<number> {
   const start = new Int32Array(1);

@@ -1,7 +1,7 @@
 // Trains a digit classifier in many processes. mnist.ts is the same program in one process: compare the two.
 //
-//   npx ringwise run --nproc-per-node 2 examples/mnist-ddp.ts                 10,000 generated digits
-//   npx ringwise run --nproc-per-node 2 examples/mnist-ddp.ts --data DIR      t10k files of MNIST, or in MNIST's format
+//   npx ringwise run --nproc-per-node 2 examples/mnist-ddp.ts              10,000 generated digits
+//   npx ringwise run --nproc-per-node 2 examples/mnist-ddp.ts --data DIR   MNIST's t10k files, or others in that format
 //
 // Claim: the trained network classifies at least 9 of 10 held-out digits correctly.
 import { parseArgs } from 'node:util';

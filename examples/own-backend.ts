@@ -41,7 +41,7 @@ export const viaRank0: rw.BackendFactory = async ({ rank, size, store, group }) 
   return { ...(reference[rank] as rw.Backend), name: 'via-rank-0', start, abort, close };
 };
 
-/** Serves every rank, also rank 0, through its own socket. Returns their folder, which only this user may enter. */
+/** Serves each rank, also rank 0, through its own socket. Returns the sockets' folder, open to this user only. */
 async function serve(ranks: readonly rw.Backend[]): Promise<string> {
   const folder = await mkdtemp(`${tmpdir()}/via-rank-0-`);
   for (const own of ranks) {

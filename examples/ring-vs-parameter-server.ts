@@ -4,7 +4,7 @@
 //
 //   npx ringwise run --standalone --nproc-per-node 4 examples/ring-vs-parameter-server.ts
 //
-// Claim: the busiest rank sends and receives exactly as many bytes as the two formulas say, for 2 … N ranks.
+// Claim: the busiest rank sends and receives exactly as many bytes as the two formulas say, for 2 … N ranks, N up to 8.
 import { type Group, init } from '@ringwise/collectives';
 
 const count = 420_000; // elements; divisible by 2, 3, 4, 5, 6, 7 and 8

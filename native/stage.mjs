@@ -1,12 +1,12 @@
 // Copies the build outputs into the npm packages of this platform, where both source checkouts and installed
-// packages look for them. Each JavaScript package with native code has one such package, for its addon and
-// for all else that is built from the same code.
+// packages look for them: one package for tensor, one for collectives (its addon, the C library and its
+// header), and one for the MPI addons of collectives.
 import { copyFileSync, existsSync, rmSync } from 'node:fs';
 
 const platform = `${process.platform}-${process.arch}`;
 const release = new URL('./build/Release/', import.meta.url);
 
-/** Returns the folder of the npm package that holds the compiled part of a package. */
+/** Returns the folder of this platform's npm package of that family, as a URL. */
 function folderOf(family) {
   const folder = new URL(`./npm/${family}-${platform}/`, import.meta.url);
   if (!existsSync(folder)) throw new Error(`native: there is no package ${family}-${platform} in native/npm`);
@@ -18,7 +18,8 @@ for (const built of ['coll.node', 'libringwise.so'])
   copyFileSync(new URL(built, release), new URL(built, collectives));
 copyFileSync(new URL('./coll/include/ringwise.h', import.meta.url), new URL('ringwise.h', collectives));
 copyFileSync(new URL('tensor.node', release), new URL('tensor.node', folderOf('tensor')));
-// An MPI addon exists only if this machine has that MPI. Remove the addon of an earlier build in any case.
+// An MPI addon is built only if this machine has that MPI. If it is not in the build folder, a copy that was staged
+// earlier is removed.
 for (const built of ['mpi-openmpi.node', 'mpi-mpich.node']) {
   const staged = new URL(built, folderOf('collectives-mpi'));
   rmSync(staged, { force: true });

@@ -1,4 +1,5 @@
-// Finds the folders whose tests a change of some files can break.
+// Finds the folders whose tests a change of some files can break. Does not find tests in scripts/ that read the files
+// of a package, such as copies.test.ts.
 import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { testedFolders } from './parts.mjs';

@@ -106,7 +106,7 @@ function checkPackage(root, name, violations) {
   }
 }
 
-/** Tells whether a file of a package must be free of circular imports: all sources, but not tests. */
+/** Tells whether a file of a package must be free of circular imports: all TypeScript files outside of its tests. */
 const isSource = (inner) => /\.ts$/.test(inner) && !inner.startsWith('test');
 
 function checkCircles(root, name, violations) {

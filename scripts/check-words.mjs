@@ -1,4 +1,5 @@
-// Checks comments: at most 120 columns, and no word that a standard term has replaced (ARCHITECTURE.md has the glossary).
+// Checks that comments have at most 120 columns, and that no line, of code or text, has a word that a standard term has
+// replaced (ARCHITECTURE.md has the glossary).
 import { existsSync, readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { sources } from './sources.mjs';

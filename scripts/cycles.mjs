@@ -2,9 +2,9 @@
 // understood all at once.
 
 /**
- * Returns the circles of a graph, given as a map from each file to the files that it imports. A circle is a
- * list of files in which each file imports the next, and the last imports the first. Does not return all circles:
- * for each file, in the order of the map, that no earlier circle contains, the shortest circle through it.
+ * Returns circles of a graph, given as a map from each file to the files that it imports. A circle is a list of files
+ * in which each file imports the next, and the last imports the first. Goes through the files in the order of the map,
+ * and returns the shortest circle through each file that is in no circle found before. So not all circles are returned.
  */
 export function circlesIn(imports) {
   const circles = [];

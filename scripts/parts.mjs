@@ -37,8 +37,9 @@ export function testedFolders(root) {
 }
 
 /**
- * Returns what vitest runs of a part once more, in asynchronous mode of the software device; or null. The variable
- * chooses another seed. The two contracts of the collectives on devices are left out because they take minutes.
+ * Returns what vitest runs of a part once more, in asynchronous mode of the software device; null if it runs nothing.
+ * RINGWISE_SOFTWARE_GPU=async:SEED chooses another seed. Leaves out the two contracts of the collectives on devices,
+ * which take minutes, and device-sync-batch-norm.
  */
 export function asynchronousOf(name) {
   if (name !== 'devices' || process.env.RINGWISE_TEST_GPU === '1') return null;

@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 
 export const root = fileURLToPath(new URL('..', import.meta.url));
 
-/** Longest time that one command may take. */
+/** Longest time in ms that one command may take. */
 const limitMs = 45 * 60_000;
 
 /** Runs a command to its end. Resolves with its exit code, or 1 if a signal or the time limit ended it. */
@@ -12,7 +12,7 @@ export function run(command, ...args) {
   return runWith({}, command, ...args);
 }
 
-/** The same, with variables added to the environment. */
+/** Does what run() does, with variables added to the environment. */
 function runWith(env, command, ...args) {
   return new Promise((resolve) => {
     const options = { cwd: root, stdio: 'inherit', timeout: limitMs, env: { ...process.env, ...env } };
@@ -26,14 +26,14 @@ function runWith(env, command, ...args) {
 }
 
 /**
- * Runs vitest on the projects that match, and there on the files whose paths contain one of `filter`;
- * without, on all.
+ * Runs vitest on `projects`, names that may have wildcards. If there are filters, runs only the test files whose paths
+ * contain one of them. Resolves with the exit code.
  */
 export function vitest(projects, ...filter) {
   return vitestWith({}, projects, ...filter);
 }
 
-/** The same, with variables added to the environment. */
+/** Does what vitest() does, with variables added to the environment. */
 export function vitestWith(env, projects, ...filter) {
   const chosen = projects.flatMap((project) => ['--project', project]);
   return runWith(env, process.execPath, 'node_modules/vitest/vitest.mjs', 'run', ...chosen, ...filter);

@@ -1,8 +1,8 @@
 import { execFileSync } from 'node:child_process';
 
 /**
- * Lists the files of the repository that match one of the git patterns: tracked ones, and new ones that git
- * does not ignore.
+ * Lists the files below the current folder that match one of the git patterns: tracked ones, also if they have been
+ * removed from the disk, and new ones that git does not ignore.
  */
 export function sources(...patterns) {
   const listed = execFileSync(

@@ -1,5 +1,6 @@
-// `npm run test:changed`: runs the quick tests of all packages that the change in this checkout touches. The change is
-// what is not committed, and what was committed since the checkout left the main branch (origin/main, or main).
+// `npm run test:changed`: runs the quick tests of all packages that the change in this checkout touches, and of the
+// packages that use them. The change is what is not committed, and what was committed since the checkout left the main
+// branch (origin/main, or main).
 import { execFileSync } from 'node:child_process';
 import { basename } from 'node:path';
 import { affectedFolders } from './affected.mjs';

@@ -1,6 +1,5 @@
-// Writes a fingerprint of everything outside the repository that decides what the native build produces:
-// compiler, CMake, nvcc, device, MPI. The build cache hashes the file, so that the addons are rebuilt when
-// nvcc is installed later.
+// Writes a fingerprint of what the native build finds outside the repository: compiler, CMake, nvcc, device, MPI and
+// RINGWISE_CUDA. The build cache hashes the file, so that the addons are rebuilt when nvcc is installed later.
 import { spawnSync } from 'node:child_process';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 

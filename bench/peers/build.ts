@@ -1,6 +1,5 @@
 // Compiles the programs that are measured: those of this folder into bench/build, ours into native/build-bench. A
-// program that does not compile is left out, and the first error is named with the packages that it needs; that is no
-// error.
+// program that does not compile is left out, with the compiler's first error and the packages to install as the reason.
 import { execFile } from 'node:child_process';
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -35,7 +34,7 @@ const recipes = {
   },
 } as const;
 
-/** Compiles the program of that name, if it is not newer than its sources. */
+/** Compiles the program of that name unless it is newer than its sources. */
 export async function build(name: keyof typeof recipes): Promise<Program> {
   const { compiler, source, flags, packages } = recipes[name];
   const path = `${folder}build/${name}`;

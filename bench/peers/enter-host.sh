@@ -1,7 +1,7 @@
 #!/bin/sh
-# The launch agent of Open MPI for hosts that are network namespaces. Gets an address and a command, as ssh does, and runs
-# the command in the namespace of that address, with the namespace's name as host name. RINGWISE_HOSTS maps addresses to
-# namespaces: "address=namespace …".
+# The launch agent of Open MPI for hosts that are network namespaces. Gets an address and a command, as ssh does, and
+# runs the command in the namespace of that address, with the namespace's name as host name. RINGWISE_HOSTS maps
+# addresses to namespaces: "address=namespace …".
 while [ $# -gt 0 ]; do case "$1" in -*) shift ;; *) break ;; esac; done
 address=$1
 shift

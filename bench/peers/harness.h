@@ -4,7 +4,8 @@
 //
 // A buffer consists of parts of `count` floats each. `bytes` is what nccl-tests calls size: the larger of input and
 // output on the root. The time of a call is that of its slowest rank; p50_us is the median over the calls, mean_us the
-// total time divided by the number of calls. Calls below 10 us are timed in batches.
+// total time divided by the number of calls. Calls below 10 us are timed in batches: p50_us is then the median over the
+// batches of their mean call.
 #pragma once
 #include <stdint.h>
 #include <stdio.h>
@@ -55,7 +56,8 @@ static inline size_t out_parts(const struct bench* b, int rank) {
 static inline int next_rank(const struct bench* b) { return (b->rank + 1) % b->ranks; }
 static inline int previous_rank(const struct bench* b) { return (b->rank + b->ranks - 1) % b->ranks; }
 
-// Return element i of rank r's input to a reduction, and of message `id`. Values are small integers, so sums are exact.
+// term() returns element i of rank r's input to a reduction, message() element i of message `id`. Values are small
+// integers, so sums are exact.
 static inline float term(size_t r, size_t i) { return (float)((i * 5 + r * 3) % 7); }
 static inline float message(size_t id, size_t i) { return (float)((i * 5 + id * 37) % 101); }
 static inline float sum_of_terms(const struct bench* b, size_t i) {

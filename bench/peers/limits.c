@@ -29,7 +29,7 @@ struct counter {
   _Alignas(128) _Atomic uint64_t value;
 };
 struct shared {
-  // Each pair has one counter per rank, the number n of an operation or chunk.
+  // Each pair has one counter per rank: the largest number n of an operation or chunk of which the comment is true.
   struct counter ready[2];    // the rank's input of n is in its slot
   struct counter reduced[2];  // the sum of the rank's half of n is in its slot
   struct counter taken[2];    // the rank has read the other rank's slot of n

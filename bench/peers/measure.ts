@@ -1,4 +1,4 @@
-// Runs one command to its end while the machine is otherwise idle, and parses the results that it prints.
+// Waits up to a minute until the machine is idle, runs one command to its end, and parses the results that it prints.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';

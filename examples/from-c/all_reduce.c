@@ -24,8 +24,9 @@ struct job {
   const char* folder;
 };
 
-/* Exchanges blobs between the ranks through files in the job's folder, each named after its rank. Writes this rank's
- * blob `mine`, waits for the others', and stores all blobs in rank order in `all`. Returns 0 on success. */
+/* Exchanges blobs of `bytes` bytes between the ranks through files in the job's folder, each named after its rank.
+ * Writes this rank's blob `mine`, waits for those of the others, and stores all blobs in rank order in `all`. Returns 0
+ * on success. */
 static int by_directory(void* user, const void* mine, size_t bytes, void* all) {
   const struct job* job = user;
   char path[4096], finished[4096];

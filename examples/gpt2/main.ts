@@ -4,8 +4,9 @@
 //   npx ringwise run --nproc-per-node 2 examples/gpt2/main.ts --ddp --train … --val … --out DIR
 //   … --layers 2 --heads 2 --width 64 --context 32 --vocab 256 --batch 4 --steps 50         a small model
 //
-// If DIR has a checkpoint, the run continues from it. --accumulate is the number of batches per step, of all ranks
-// together. Claim: the loss on val.bin is lower at the end of the run than at its start.
+// If DIR has a checkpoint, the run continues from it. --accumulate is the number of batches per step of all ranks
+// together; each rank takes its share, rounded down, at least one batch. Claim: the loss on val.bin is lower at the end
+// of the run than at its start.
 import { parseArgs } from 'node:util';
 import { init } from '@ringwise/collectives';
 import { TokenFile } from '@ringwise/data/tokens';
@@ -53,6 +54,7 @@ const schedule = new WarmupCosineLR(optimizer, { warmupSteps: number('warmup'), 
 const draws = generator(10 + rank);
 const run = { model, optimizer, generator: draws };
 const first = await loadCheckpoint(args.out, run);
+// The checkpoint has neither the position of the schedule nor the generators of ranks other than 0.
 for (let step = 0; step < first; step++) schedule.step();
 if (rank > 0) draws.manualSeed(10 + rank + 1000 * first);
 const wrapped = group ? await ddp(model, { group }) : null;

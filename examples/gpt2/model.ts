@@ -65,7 +65,7 @@ function initialise(name: string, parameter: Tensor, layers: number): void {
   parameter.copy_(randn(parameter.shape).mul(isResidual ? 0.02 / Math.sqrt(2 * layers) : 0.02));
 }
 
-/** Splits parameters into matrices and embeddings, which have `weightDecay`, and biases and normalisations without. */
+/** Splits parameters into matrices and embeddings, with weight decay, and biases and normalisations, without it. */
 export const decayGroups = (parameters: readonly Tensor[], weightDecay: number) => [
   { params: parameters.filter(({ rank }) => rank >= 2), weightDecay },
   { params: parameters.filter(({ rank }) => rank < 2), weightDecay: 0 },

@@ -1,6 +1,6 @@
 // 8-bit floats as bit patterns: float8_e4m3fn (4 bits of exponent, 3 of fraction; no infinity) and float8_e5m2 (5 and
 // 2). They follow the OCP specification "8-bit floating point" in its saturating mode, like CUDA's conversions: values
-// that are too large, including infinities, become the largest number. Rounds to nearest even.
+// that are too large, including infinities, become the largest number. Conversions round to nearest even.
 #pragma once
 
 #include <algorithm>

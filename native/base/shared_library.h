@@ -34,7 +34,7 @@ class SharedLibrary {
   /// Opens the libraries that match the patterns, relative to the folder of the library that defines `symbol_of`. Other
   /// libraries ask for them by bare names, which the loader would not find. Ignores files that do not load.
   void open_beside(const char* symbol_of, const std::vector<std::string>& patterns) const;
-  /// Returns the path of the open library; empty if none is open.
+  /// Returns the path of the open library, or only its name if the loader found it by that; empty if none is open.
   const std::string& path() const { return path_; }
   /// Returns every path that did not load, with the reason, in the order in which they were tried.
   const std::vector<std::string>& tried() const { return tried_; }

@@ -16,7 +16,7 @@ class TextLine {
   }
   TextLine& operator<<(uint64_t value) { return number(value, 10); }
   TextLine& hex(uint64_t value) { return (*this << "0x").number(value, 16); }
-  /// Writes the text and a line break in one call.
+  /// Writes the text and a line break, by one write() unless the kernel takes only a part. Gives up at an error.
   void write_to(int fd) {
     text_[size_++] = '\n';
     for (size_t sent = 0; sent < size_;) {

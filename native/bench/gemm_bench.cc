@@ -1,9 +1,11 @@
-// GFLOP/s of the matrix product on one core, at every instruction set or at one, beside libraries that have sgemm_ (a
-// BLAS, or PyTorch's libtorch_cpu.so, which has MKL's). All run in turns, the fastest turn counts, and each product is
-// compared with the libraries'. The ratio is that to the fastest of them, above 1 where ours is faster.
+// GFLOP/s of the matrix product, at every instruction set or at one, beside libraries that have sgemm_ (a BLAS, or
+// PyTorch's libtorch_cpu.so, which has MKL's). All run in turns, and the fastest turn counts. `ratio` is the time of
+// the fastest library over ours, above 1 where ours is faster. `apart` is the largest difference of an element from the
+// product of the last library.
 //
-//   c++ -std=c++20 -O3 -I native native/bench/gemm_bench.cc native/tensor/*.cc native/tensor/cpu/*.cc -ldl -o gemm
-//   OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 OMP_NUM_THREADS=1 ./gemm all|avx512|avx2|baseline [libopenblas.so.0 ...]
+//   cmake -S native -B build -DRINGWISE_TESTS=ON -DRINGWISE_CUDA=OFF && cmake --build build --target gemm_bench
+//   export OPENBLAS_NUM_THREADS=1 MKL_NUM_THREADS=1 OMP_NUM_THREADS=1   for the speed of one core
+//   build/bench/gemm_bench all|avx512|avx2|baseline [libopenblas.so.0 ...]
 #include <dlfcn.h>
 
 #include <algorithm>
@@ -58,12 +60,13 @@ constexpr Shape kShapes[] = {
     {"one row", 1, 512, 784, false, true},
 };
 
-// Fortran's: column-major, everything by address. Column-major C = A B is row-major Cᵀ = Bᵀ Aᵀ.
+// The Fortran interface: matrices are column-major, and all arguments are addresses. Column-major C = A B is row-major
+// Cᵀ = Bᵀ Aᵀ.
 using Sgemm = void (*)(const char* trans_a, const char* trans_b, const int* m, const int* n, const int* k,
                        const float* alpha, const float* a, const int* lda, const float* b, const int* ldb,
                        const float* beta, float* c, const int* ldc);
 
-/// Aligned as tensors are.
+/// A matrix of small integers, aligned as tensors are.
 struct Matrix {
   explicit Matrix(int rows, int cols)
       : count(static_cast<size_t>(rows) * cols),

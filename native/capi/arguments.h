@@ -1,4 +1,4 @@
-// Checks the arguments of verbs. All functions throw Refused.
+// Checks the arguments of verbs. A check that fails throws Refused.
 #pragma once
 
 #include <cstddef>

@@ -21,7 +21,7 @@ constexpr uint32_t kMagic = 0x43475752;  // "RWGC"
 constexpr uint32_t kVersion = 1;
 
 /// Returns an id that is equal for two processes exactly if they can connect through unix sockets and shared memory: it
-/// identifies the boot of the machine and the network namespace.
+/// identifies the boot of the machine and the network namespace. Without /proc, returns the host name instead.
 std::string host_id() {
   std::string boot;
   std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
@@ -72,7 +72,7 @@ std::vector<coll::PeerAddress> peers_of(int rank, std::vector<Card>& cards) {
   const bool one_host = std::all_of(cards.begin(), cards.end(), on_first);
   std::vector<coll::PeerAddress> peers;
   for (const Card& card : cards) {
-    // all ranks throw this, so none waits
+    // all ranks see the same cards and throw this, so none waits for the others
     if (!one_host && is_loopback(card.host)) throw unreachable(card.rank, card.host);
     if (card.rank == rank) continue;
     peers.push_back({.rank = card.rank,

@@ -20,7 +20,7 @@ struct Card {
   coll::Proof token;  // random; this rank sends it to every peer that it connects with
   char host_id[68];   // this and the next two are 0-terminated
   char unix_name[64];
-  char host[68];  // numeric IP address
+  char host[68];  // numeric IP address at which the rank listens
 };
 static_assert(sizeof(Card) == 252);
 

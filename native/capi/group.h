@@ -1,8 +1,9 @@
 // The group of the C ABI: wraps a coll::HostGroup, which has one owner thread, for callers on any thread, and finds the
 // results of operations by their ids.
 //
-// Threads. Every call holds `calls_` for as long as it blocks. So the HostGroup has one owner at a time, and no call
-// takes the result for which another call waits. Only abort(), error() and failed_ranks() do not hold it.
+// Threads. Every call holds `calls_` for as long as it runs. So the HostGroup has one owner at a time, and no call
+// takes the result for which another call waits. Only abort(), error() and failed_ranks() do not hold it, and test()
+// returns RINGWISE_PENDING if another call holds it.
 #pragma once
 
 #include <atomic>
@@ -23,9 +24,9 @@ namespace ringwise::capi {
 struct Call {
   const char* function = "";  // name for error texts; a literal
   coll::Op op = {};
-  std::vector<size_t> counts = {};  // memory of op.counts, like the next of op.recv_counts; empty if they are null
-  std::vector<size_t> recv_counts = {};
-  int32_t* source = nullptr;  // owned by the caller; receives the sender, for a receive
+  std::vector<size_t> counts = {};       // the memory to which op.counts points; empty if that is null
+  std::vector<size_t> recv_counts = {};  // the same for op.recv_counts
+  int32_t* source = nullptr;             // for a receive, where to store the sender, or null; owned by the caller
 };
 
 }  // namespace ringwise::capi
@@ -38,7 +39,7 @@ struct ringwise_group {
   /// Connects to the other ranks; returns a status. Throws Refused and std::system_error. Call it once, before all
   /// other functions; `listen_host` must not be null.
   int meet(const ringwise_options& options, const char* function);
-  /// Makes every later call fail, after meet() has failed.
+  /// Makes every later verb fail. For a group whose meet() has failed.
   void give_up() { native_.reset(); }
 
   int rank() const { return rank_; }
@@ -92,7 +93,7 @@ struct ringwise_group {
   bool closed_ = false;             // calls_
   uint64_t collectives_ = 0;        // calls_; number of collectives called
   std::vector<uint64_t> sent_;      // calls_; number of sends by receiver
-  std::vector<uint64_t> received_;  // calls_; number of receives by sender, the last one for any sender
+  std::vector<uint64_t> received_;  // calls_; number of receives by sender; the last entry is for any sender
   Table started_;                   // calls_
   // calls_; memory from alloc(); outlives native_, which may be using it
   std::map<void*, std::shared_ptr<void>> blocks_;
@@ -102,5 +103,5 @@ struct ringwise_group {
   std::string error_;              // error_mutex_
   std::vector<int> failed_ranks_;  // error_mutex_
 
-  std::unique_ptr<ringwise::coll::HostGroup> native_;  // null until connected, and if that failed
+  std::unique_ptr<ringwise::coll::HostGroup> native_;  // null before meet(), and after it has failed
 };

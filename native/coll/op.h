@@ -9,7 +9,8 @@
 
 namespace ringwise::coll {
 
-/// The numbers of Verb and ReduceOp are part of the wire format and equal the order of the lists in backends/host.ts.
+/// The numbers of Verb, ReduceOp and Wire are part of the wire format and equal the order of the lists in
+/// packages/collectives/src: all-verbs.ts, reduce-ops.ts, backends/native-lane.ts.
 enum class Verb : uint8_t {
   AllReduce,
   Broadcast,
@@ -45,7 +46,7 @@ struct Op {
   ReduceOp reduce = ReduceOp::Sum;
   Wire wire = Wire::Full;
   int root = 0;        // broadcast, reduce, gather, scatter: the root; send, recv: the peer, -1 for any sender
-  int tag = 0;         // send, recv: the tag; a collective on many buffers packed into one: a digest of their lengths
+  int tag = 0;         // send, recv: the tag; collectives: their `packing` (packages/collectives/src/backend.ts)
   uint64_t label = 0;  // collectives: number of the label (see labels.h), 0 for none
   uint64_t seq = 0;    // collectives: position in the group; send and recv: position in the pair's direction
   uint64_t count =
@@ -58,7 +59,7 @@ struct Op {
   const size_t* counts = nullptr;       // by rank, elements of uneven parts; allToAll: of those that this rank sends
   const size_t* recv_counts = nullptr;  // by rank, allToAll with counts: elements that this rank receives
   int64_t timeout_ns = 0;
-  int64_t deadline_ns = 0;  // set when the operation is handed to the group
+  int64_t deadline_ns = 0;  // on the monotonic clock; 0 until the group starts the operation's clock
   uint64_t id = 0;
   uint32_t record = 0;  // index of its slot in the flight recorder; 0 for none
 

@@ -1,6 +1,7 @@
-// Generates node/tensor/declared_calls.h: one function per kernel, which JavaScript calls through the addon.
-// The function reads the attributes, then the operands, and checks that the memory of each operand has the
-// extent that the declaration gives.
+// Generates node/tensor/declared_calls.h: one function, which JavaScript calls through the addon, for each
+// kernel whose operands are declared. (tensor_optimizer.cc has those over lists of tensors.) The function
+// reads the attributes, then the operands, and checks that the memory of each operand has the extent that the
+// declaration gives.
 import { slotsOf } from '../../packages/tensor/src/backends/declarations/declare.ts';
 import { countOf, dimensionsOf, nameIn, pascal, snake } from './names.mjs';
 

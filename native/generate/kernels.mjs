@@ -34,6 +34,7 @@ function operandMembers(name, { form, dtype, isOutput, extent }) {
 const baseNameOf = (base, { parts, denseKernels }) =>
   base.kind === 'dense' ? pascal(nameIn(denseKernels, base, 'a base')) : nameIn(parts, base, 'a base');
 
+/** Returns the entries of `members` that are not in `base`. */
 const own = (members, base) => Object.entries(members).filter(([name]) => !(base && name in base));
 
 function partStruct(name, part, declared) {

@@ -9,15 +9,15 @@
 
 namespace ringwise::mpi {
 
-/// Returns the MPI datatype for reductions of `dtype`. MPI has none for float16 and bfloat16: returns MPI_FLOAT, and
-/// the caller converts the elements.
+/// Returns the MPI datatype for reductions of `dtype`. MPI has none for floats of 16 and 8 bits: returns MPI_FLOAT for
+/// them, and the caller converts the elements.
 MPI_Datatype type_of(DType dtype);
 
 /// Returns an MPI datatype of the same size, for calls that only copy elements.
 MPI_Datatype copy_type_of(DType dtype);
 
-/// Returns the largest number of elements that we pass to one MPI call: 1 GiB. MPI's counts are ints, and a broadcast
-/// of more than 2^31 bytes fails in MPICH 4.0.
+/// Returns the largest number of elements of a vector that we pass to one MPI call: 1 GiB of this dtype. MPI's counts
+/// are ints, and a broadcast of more than 2^31 bytes fails in MPICH 4.0.
 inline size_t max_count(DType dtype) { return (size_t{1} << 30) / byte_size(dtype); }
 
 /// Returns the MPI operation for a reduction; the caller does not free it. It is MPI's own if that has our semantics.

@@ -1,7 +1,7 @@
-// Calls a JavaScript function from threads that we do not own and cannot join, such as those of the CUDA driver. The
-// environment may have ended by then (process.exit, a terminated worker, a script that did not wait), and Node frees a
-// thread-safe function together with its environment, even if a thread still holds it. So a Bell is told of the end
-// first, and refuses later calls of ring().
+// Lets threads that we do not own and cannot join, such as those of the CUDA driver, have a function called on the
+// JavaScript thread. The environment may have ended by then (process.exit in a worker, a terminated worker, a script
+// that did not wait), and Node frees a thread-safe function together with its environment, even if a thread still holds
+// it. So a Bell is told of the end first, and refuses later calls of ring().
 #pragma once
 
 #include <napi.h>

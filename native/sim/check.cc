@@ -11,7 +11,7 @@ namespace {
 
 using coll::Verb;
 
-constexpr size_t kLinkBytes = 1024;
+constexpr size_t kLinkBytes = 1024;  // that one direction of a link holds; small, so that messages move in pieces
 constexpr int kRoot = 0;
 
 /// Returns element i of the contribution of `rank`.

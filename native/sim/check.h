@@ -8,8 +8,8 @@
 namespace ringwise::sim {
 
 /// Runs `verb` with parts of `count` elements (allReduce, broadcast, reduce: a buffer of `count` elements) and compares
-/// every output with the expected values. Returns a description of the first error, or "". Needs memory for size²
-/// links.
+/// every output with the expected values; for reduce and gather, only that of the root. Returns a description of the
+/// first error, or "". Needs memory for size² pointers to links.
 std::string check(coll::Verb verb, const coll::Algorithm& algorithm, const coll::Hosts& hosts, size_t count);
 
 }  // namespace ringwise::sim

@@ -12,7 +12,8 @@ namespace {
 
 using coll::Verb;
 
-// Equal to the constants in the algorithms' files.
+// In bytes. Equal to the constants in the algorithms' files: all_reduce_ring.cc, all_reduce_tree.cc,
+// broadcast_chain.cc.
 constexpr size_t kRingSegment = 128 * 1024;
 constexpr size_t kTreeSegment = 64 * 1024;
 constexpr size_t kChainChunk = 128 * 1024;
@@ -30,9 +31,9 @@ struct Case {
   /// Returns how long a message occupies a port. message() adds the latency: the time until its end arrives.
   Time port(size_t bytes) const { return cost.occupies((bytes + coll::kAlign - 1) / coll::kAlign * coll::kAlign); }
   Time message(size_t bytes) const { return latency() + port(bytes); }
-  /// Returns the time for the inputs and results of paired ranks if n is no power of two. They are on the longest path
-  /// only if data of one pair reaches another pair through all rounds, that is, if more than half of the numbers are
-  /// paired. Otherwise there is no closed form.
+  /// Returns the time to send the inputs and results of paired ranks, if n is no power of two. They are on the longest
+  /// path only if data of one pair reaches another pair through all rounds, that is, if more than half of the members
+  /// of these rounds stand for a pair (see coll/algo/doubling.h). Otherwise there is no closed form.
   std::optional<Time> pairing() const {
     if (is_power()) return 0;
     const int power = 1 << rounds();
@@ -59,7 +60,7 @@ Result halving_doubling(const Case& c) {
   return time;
 }
 
-/// Returns the time of full trees and a single segment.
+/// Returns the time of a binary tree, if the tree is full and the buffer is one segment.
 Result binary_tree(const Case& c) {
   const int levels = std::bit_width(static_cast<unsigned>(c.n)) - 1;
   if (!std::has_single_bit(static_cast<unsigned>(c.n + 1)) || c.S > kTreeSegment) return {};

@@ -53,18 +53,18 @@ struct Rank {
   Time step_end = 0;     // end of its last step
   bool owns_port;        // no other rank uses its port to the network
   bool sending = false;  // its newest message has not reached the first shared port
-  int early = 0;         // number of messages for it in early_
+  int early = 0;         // number of messages for it in Simulation::early_
 };
 
 /// A message whose receiver does not wait for it yet.
 struct Early {
-  Time there;
+  Time there;  // when its end has arrived
   size_t bytes;
 };
 
-/// Only shared ports must handle messages in the order of time; all other times are computed at once, even if they are
-/// in the future. At most one message of each rank is pending at the first shared port on its way, and its next message
-/// is announced when this one arrives there. So few events are pending.
+/// The run of an operation. Only shared ports must handle messages in the order of time; all other times are computed
+/// at once, even if they are in the future. At most one message of each rank is pending before the first shared port on
+/// its way, and the rank's next message is announced when this one arrives there. So few events are pending.
 class Simulation {
  public:
   Simulation(const coll::Op& op, const coll::Algorithm& algorithm, const coll::Hosts& hosts, const NetworkCosts& costs,

@@ -17,8 +17,8 @@ struct Outcome {
   Network::Traffic inside_hosts;
 };
 
-/// Simulates `op`, which all ranks call. Throws std::logic_error if a plan is wrong: ranks wait for each other, or
-/// messages do not match.
+/// Simulates `op`, which all ranks call at time 0. With `handshakes`, ranks first exchange signatures, as real groups
+/// do. Throws std::logic_error if a plan is wrong: ranks wait for each other, or messages do not match.
 Outcome simulate(const coll::Op& op, const coll::Algorithm& algorithm, const coll::Hosts& hosts,
                  const NetworkCosts& costs, bool handshakes);
 

@@ -1,5 +1,5 @@
-// The operands of the attention kernels that have strides. Rows are dense and lie `row` elements apart, so heads are
-// read and written inside of packed projections.
+// The operands of the attention kernels that have strides. A row is dense, and rows lie `row` elements apart, so that
+// heads can be read and written inside of packed projections.
 #pragma once
 
 #include <cstddef>
@@ -8,13 +8,14 @@
 
 namespace ringwise::tensor {
 
-/// [batch, heads, rows, width]; steps in elements.
+/// A tensor [batch, heads, rows, width]. `batch`, `head` and `row` are strides in elements.
 struct HeadRows {
   char* data = nullptr;
   ptrdiff_t batch = 0, head = 0, row = 0;
 };
 
-/// [batch, heads, queries, keys]. Bool: false keeps a key from a query. The computing type: added to the scores.
+/// A mask [batch, heads, queries, keys], with strides in elements. In a mask of bool, false hides a key from a query.
+/// Any other mask has the dtype of the queries and is added to the scores.
 struct AttentionMask {
   const char* data = nullptr;  // null: no mask
   DType dtype = DType::Bool;

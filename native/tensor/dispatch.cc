@@ -1,3 +1,4 @@
+// Chooses the table of CPU kernels by instruction set.
 #include <algorithm>
 
 #include "tensor/cpu/levels.h"

@@ -1,5 +1,5 @@
-// What an optimiser step is, for every kernel set: a rule with its numbers, and a list of tensors that it is applied
-// to.
+// The arguments of the kernels over many tensors: an optimiser step (a rule with its numbers, and the tensors to which
+// it is applied), the norm of all tensors together, and scaling.
 #pragma once
 
 #include <cstddef>
@@ -9,7 +9,7 @@
 
 namespace ringwise::tensor {
 
-/// Which numbers a kind reads is said by its rule in packages/tensor/src/backends/kernels.ts.
+/// The rules in packages/tensor/src/backends/kernels.ts say which numbers each kind reads.
 struct OptimizerRule {
   OptimizerKind kind = OptimizerKind::Sgd;
   double lr = 0, weight_decay = 0;
@@ -22,7 +22,7 @@ struct OptimizerRule {
 
 constexpr size_t kOptimizerStates = 3;
 
-/// One parameter, dense: float32 or float64, as is everything that belongs to it.
+/// A parameter with its gradient and states, all dense, of `count` elements and of one dtype: float32 or float64.
 struct OptimizerTensor {
   DType dtype;
   size_t count;
@@ -41,20 +41,20 @@ struct Optimize {
   size_t count;
 };
 
-/// The root of the sum of the squares of all elements of all `param`, summed in double.
+/// Computes the root of the sum of the squares of all elements of all `param`, summed in double.
 struct TotalNorm {
   const OptimizerTensor* tensors;
   size_t count;
   float* norm;  // where the result goes; on the device of the tensors
 };
 
-/// Multiplies every `param`.
+/// Multiplies every `param` by one number.
 struct Scale {
   const OptimizerTensor* tensors;
   size_t count;
-  const float* factor;  // on the device of the tensors; null: `number`
+  const float* factor;  // the number, on the device of the tensors; null: `number`
   double number;
-  float* not_finite;  // becomes 1 if any element was not finite; null: not wanted
+  float* not_finite;  // becomes 1 if any element was not finite, else stays as it is; null: not wanted
 };
 
 }  // namespace ringwise::tensor

@@ -9,8 +9,8 @@ namespace ringwise::tensor {
 struct Stream {
   uint64_t seed = 0;
   uint64_t offset = 0;  // blocks of four words
-  // Set while a step is captured (CUDA alone): device memory with the seed and the offset at which this run of the step
-  // begins. `seed` is not used then, and `offset` counts from there.
+  // Set while a step is captured (CUDA alone): two numbers in device memory, the seed, and the offset at which this run
+  // of the step begins. `seed` is not used then, and `offset` counts from that offset.
   const double* live = nullptr;
 };
 

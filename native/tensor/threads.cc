@@ -20,14 +20,15 @@ struct Job {
   void* context;
   size_t parts;
   std::atomic<size_t> next{0};
-  int helpers = 0;                     // threads that are at it, besides the caller; guarded by the pool's mutex
-  std::exception_ptr error = nullptr;  // the first; guarded by the pool's mutex
+  int helpers = 0;                     // threads that compute parts, besides the caller; guarded by the pool's mutex
+  std::exception_ptr error = nullptr;  // the first one; guarded by the pool's mutex
 
   bool has_parts() const { return next.load(std::memory_order_relaxed) < parts; }
 };
 
 class Pool {
  public:
+  /// Computes a job on up to `threads` threads. Returns false, without computing, while another caller's job runs.
   bool run(Job& job, int threads) {
     const std::unique_lock turn(turn_, std::try_to_lock);
     if (!turn) return false;
@@ -64,7 +65,7 @@ class Pool {
     try {
       while (static_cast<int>(threads_.size()) < helpers) threads_.emplace_back([this] { help(); });
     } catch (const std::system_error&) {
-      // No more threads to be had: those that there are, and the caller, do the work.
+      // The system allows no more threads: the existing ones and the caller do the work.
     }
   }
 
@@ -105,14 +106,15 @@ class Pool {
   std::vector<std::thread> threads_;
 };
 
-// Never destroyed: at the end of the process its threads may still sleep in it.
+// Never destroyed: at the end of the process, threads may still wait on its condition variables.
 Pool& pool() {
   static Pool& instance = *new Pool;
   return instance;
 }
 
+// Returns the number in `text`, at most kMostThreads; 0 if there is none above 0.
 int positive(const char* text) {
-  const long value = text == nullptr ? 0 : std::strtol(text, nullptr, 10);  // of a list "4,2" the first
+  const long value = text == nullptr ? 0 : std::strtol(text, nullptr, 10);  // the first number of a list such as "4,2"
   return static_cast<int>(std::clamp(value, 0L, static_cast<long>(kMostThreads)));
 }
 

@@ -1,6 +1,6 @@
-// A strided walk: one shape and, for each operand, the location of its elements. Operand 0 is written, the others are
-// read. Everything that a kernel does with strides it does through this: broadcasting is a stride of 0, a reduction is
-// an output whose stride is 0, a scalar is a float64 whose strides are all 0.
+// A strided walk: one shape and, for each operand, the location of its elements. Kernels whose operands may have any
+// strides take one. There, operand 0 is written and the others are read; broadcasting is a stride of 0, a reduced
+// dimension is one along which the output's stride is 0, and a number is a float64 whose strides are all 0.
 #pragma once
 
 #include <cstddef>
@@ -28,11 +28,12 @@ struct Walk {
   Operand operand[kMaxOperands];
 };
 
-/// Drops dimensions of size 1, merges neighbours that lie one behind the other in every operand, and turns strides into
-/// bytes. The result has one dimension at least, and one of size 0 if there is nothing to do.
+/// Returns the walk without dimensions of size 1, with neighbouring dimensions merged where every operand allows it,
+/// and with strides in bytes. The result has at least one dimension, and one of size 0 if the walk has no elements.
 Walk simplified(const Walk& walk);
 
-/// Calls row(data) for every index of all dimensions but the last; data[i] is where operand i's row begins.
+/// Calls row(data) for every index of all dimensions but the last; data[i] is where operand i's row begins. Strides are
+/// bytes.
 template <class Row>
 inline void for_each_row(const Walk& walk, Row row) {
   for (int d = 0; d < walk.rank; d++) {
@@ -56,8 +57,8 @@ inline void for_each_row(const Walk& walk, Row row) {
   }
 }
 
-/// Calls body(part) with parts of a walk that together are all of it, on several threads. Operands that are written
-/// must move along every dimension, so that parts write to different elements. `grain`: elements that are worth a
+/// Cuts a walk into parts and calls body(part) for each, on several threads. Strides are bytes. Operand 0 must move
+/// along every dimension longer than 1, so that parts write to different elements. `grain`: elements that are worth a
 /// thread.
 template <class Body>
 inline void for_each_part_of(const Walk& walk, size_t grain, Body body) {

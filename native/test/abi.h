@@ -1,6 +1,6 @@
 // Compares our declarations of functions with those of a vendor: `Same<A, B>::value` tells whether two types of
 // function pointers have the same calling interface. Pointers may have any target type; all other types must agree in
-// size and kind.
+// size, alignment and kind (class, floating-point or other).
 #pragma once
 
 #include <type_traits>

@@ -22,8 +22,9 @@ import { AdamW } from '../../packages/tensor/dist/optim/index.js';
 import { device, isSmall, medianOf, microseconds, mlp, rows, size } from './bench-common.mjs';
 
 /**
- * Adds a row with the microseconds per call: the median of 20 batches of `calls`, waiting for the device
- * after each.
+ * Adds a row with the microseconds per call: the median of 20 batches of `calls`, waiting for the device after each
+ * batch. `work` is what one call does, in bytes or floating-point operations; `rate` is `work` per second in `unit`,
+ * TB/s or TFLOP/s. With an empty `unit` the row has no rate.
  */
 function time(name, calls, unit, work, fn) {
   const batch = () => {

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Runs the tests and timings on the machine on which the archive of pack.mjs was unpacked. Writes log files, results.json
-# and results.md into the folder RESULTS. Runs the parts that are named, or all, in the order below: the first ten minutes
-# tell the most. Each part ends within its limit, so that `smoke`, `timings tensor`, `collectives`, `captured mixed` and
-# `sanitizer` are calls of less than ten minutes.
+# and results.md into the folder RESULTS. Runs the parts that are named, in the order given; without names all parts, in
+# the order below, in which the first ten minutes tell the most. Each part ends within its limit, so that `smoke`,
+# `timings tensor`, `collectives`, `captured mixed` and `sanitizer` are calls of less than ten minutes.
 #   bash ringwise-gpu/tools/gpu/go.sh RESULTS [smoke] [timings] [tensor] [collectives] [captured] [mixed] [sanitizer]
-# smoke        the ten most important facts, a line each with a limit of its own: versions, kernels, libraries, captured
-#              launches, NCCL, a killed rank, DDP, deadlines, a full device
+# smoke        the nine most important facts, a line each with a limit of its own: versions; three C++ programs
+#              (kernels, layers, libraries); captured launches; NCCL and a killed rank; a full device; DDP; deadlines
 # timings      our timings, and those of the same workloads in PyTorch if it is installed
 # tensor       the tests of CUDA tensors, and the kernel contract
 # collectives  the host backend and DDP with CUDA tensors; NCCL, all ranks on one GPU: contract suite, killed ranks
@@ -88,9 +88,9 @@ tensor() {
   tests 200 tensor packages/tensor test/isolated test/processes/device test/full/devices
 }
 
-# Looks for accesses outside of memory, reads of memory that was never written, races and missed barriers in our kernels,
-# with the vendor's tool if it is there. Under racecheck a round takes hundreds of times as long: a few rounds reach every
-# kernel.
+# Looks for accesses outside of memory, reads of memory that was never written, races and missed barriers in our
+# kernels, with the vendor's tool if it is there. Under racecheck a round takes hundreds of times as long, so it runs
+# fewer rounds, still enough to reach every kernel.
 sanitizer() {
   begin sanitizer 580
   : > "$results/sanitizer.log"

@@ -29,8 +29,9 @@ const run = (command, args) =>
   execFileSync(command, args, { cwd: root, encoding: 'utf8', maxBuffer: 1 << 26 });
 
 /**
- * Returns all packages in pnpm's store (node_modules/.pnpm) that the packages in `folders` depend on,
- * themselves too.
+ * Returns the folders in pnpm's store (node_modules/.pnpm) of the packages in `folders` and of all packages that they
+ * depend on, as paths from the root. In the store a package lies in NAME@VERSION/node_modules/NAME, beside links to its
+ * dependencies. The paths are those of NAME@VERSION/node_modules, so that the links are packed too.
  */
 function storeOf(folders) {
   const found = new Set();

@@ -1,4 +1,4 @@
-// Writes results.json and results.md from the files that go.sh left in a folder, and prints the latter.
+// Writes results.json and results.md from the files that go.sh left in a folder, and prints results.md.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
@@ -10,7 +10,7 @@ const read = (name) => {
 const info = read('device.json');
 const ours = [...(read('ringwise.json') ?? []), ...(read('ringwise-ddp.json') ?? [])];
 const theirs = read('torch.json') ?? [];
-/** Results by group of test files. A group that was ended by its limit has left only a log. */
+/** Results of each call of tests() in go.sh. A call that was ended by its time limit has left only a log. */
 const tests = ['tensor', 'ddp', 'nccl', 'captured', 'mixed'].flatMap((name) => {
   if (!existsSync(join(folder, `tests-${name}.log`))) return [];
   const report = read(`tests-${name}.json`);
@@ -38,7 +38,7 @@ const rows = ours.map((row) => {
   const torch = theirs.find(({ name }) => name === row.name) ?? null;
   return { ...row, torchUs: torch?.us ?? null, ratio: torch ? torch.us / row.us : null };
 });
-/** Names of the rows that have goals: for a ratio of our time and PyTorch's, or for our time alone. */
+/** Names of the rows that have goals. */
 const [eager, captured] = ['eager', 'captured'].map((how) => `MLP 784-512-512-10 step, batch 32, ${how}`);
 const enqueued = 'allReduce of 16 float32 by one rank, until it is on the stream';
 const us = (from, name) => from.find((row) => row.name === name)?.us ?? Number.NaN;

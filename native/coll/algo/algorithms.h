@@ -1,5 +1,6 @@
-// The planning functions of all algorithms. Each algorithm has its own file, which names its source and its costs per
-// rank, for n ranks and a buffer of S bytes. Every function adds the sends and steps of `rank` to an empty schedule.
+// The planning functions of all algorithms. Each algorithm has its own file, which gives its costs per rank, for n
+// ranks and a buffer of S bytes, and its source if it was published. The functions add the sends and steps of one rank
+// to a schedule.
 #pragma once
 
 #include "coll/plan/schedule.h"

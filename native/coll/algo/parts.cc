@@ -50,7 +50,7 @@ void reduce_to_owners(const Op& op, const Parts& inputs, Piece target, const Tea
   const Piece mine = inputs.of(team.index);
   if (team.size == 1) return schedule.work(target.wide && !mine.wide ? Local::Widen : Local::Copy, target, mine);
   Piece between = target.region == Region::Output && team.size > 2 ? scratch_sums(op, mine.count, schedule) : target;
-  target.wide = between.wide = mine.wide;  // messages and sums have the same element type
+  target.wide = between.wide = mine.wide;  // `wide` is about the messages; the sums always are accumulators
   Piece sum = mine;
   for (int k = 1; k < team.size; ++k) {
     const Piece next = k + 1 < team.size ? between : target;

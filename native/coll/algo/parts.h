@@ -13,16 +13,16 @@ class Parts {
  public:
   /// Returns parts of `count` elements per rank, or of counts[rank] elements if `counts` is not null.
   static Parts per_rank(Region region, DType dtype, int size, size_t count, const size_t* counts);
-  /// Cuts `whole` into parts that begin at multiples of 64 bytes, so that no two ranks write the same cache line. The
-  /// last parts may be shorter or empty, and parts from index `size` on are empty. The cuts depend only on size, count
-  /// and dtype.
+  /// Cuts `whole` into parts that begin at multiples of 64 bytes, counted from its beginning, so that no two ranks
+  /// write the same cache line of an aligned buffer. The last parts may be shorter or empty, and parts from index
+  /// `size` on are empty. The cuts depend only on size, count and dtype.
   static Parts cut(Piece whole, DType dtype, int size);
 
   Piece of(int rank) const { return range(rank, rank + 1); }
   /// Returns the parts of ranks [begin, end), which are contiguous, as one piece.
   Piece range(int begin, int end) const;
 
-  /// Returns the same parts in another piece, whose first part is part `first`.
+  /// Returns the same parts at another place: `to` begins with part `first`.
   Parts moved(Piece to, int first = 0) const;
 
  private:

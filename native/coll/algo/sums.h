@@ -2,8 +2,8 @@
 // result. "Sum" stands for any reduction.
 //
 // Partial sums of narrow floats (halves and float8) are float32, also in messages, so that every algorithm rounds a
-// result only once. Messages with sums of several ranks are longer for that: twice as long for halves. All other types
-// are summed in their own type.
+// result only once; premulSum rounds the scaled inputs too. Messages with sums of several ranks are longer for that:
+// twice as long for halves, four times for float8. All other types are summed in their own type.
 #pragma once
 
 #include "coll/plan/schedule.h"
@@ -23,8 +23,8 @@ Piece scratch_sums(const Op& op, size_t count, Schedule& schedule);
 /// Returns the memory in which to complete the sums for `output`: the output itself, or scratch for narrow floats.
 Piece accumulator_for(const Op& op, Piece output, Schedule& schedule);
 
-/// Turns complete sums into the result: rounds narrow floats, divides for avg, and copies to `output` if needed. The
-/// work waits for the first `after` sends.
+/// Plans the work that turns complete sums into the result: it rounds narrow floats, divides for avg, and copies to
+/// `output` if needed. The work waits for the first `after` sends.
 void finish(const Op& op, Piece output, Piece sums, Schedule& schedule, size_t after);
 
 /// Returns up to `count` elements of a piece, from element `begin` on.

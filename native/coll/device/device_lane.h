@@ -37,9 +37,11 @@ class DeviceLane {
 
   /// Orders later copies into the slot after the earlier copies from it.
   void begin(size_t slot);
+  /// down() copies from the device to the slot, up() from the slot to the device. `offset` is in bytes from the slot's
+  /// beginning.
   void down(size_t slot, size_t offset, cuda::DevicePointer from, size_t bytes);
-  /// Calls `landed(…, data)` on a thread of the driver once all copies down() so far have reached the slot, or the
-  /// device has failed, which await_landing() tells. Does not call it if land() throws.
+  /// Calls `landed(…, data)` on a thread of the driver once all copies down() so far have reached the slot or the
+  /// device has failed; await_landing() then throws if it has failed. Does not call it if land() throws.
   void land(size_t slot, cuda::StreamCallback landed, void* data);
   /// Blocks until the copies that were given before `land` have reached the slot.
   void await_landing(size_t slot);

@@ -1,4 +1,4 @@
-// What the lane of a group, which is its progress thread, and the threads that work in its place tell each other. Any
+// The signals between the lane of a group, which is its progress thread, and the threads that work in its place. Any
 // thread may use every member.
 #pragma once
 
@@ -16,7 +16,7 @@ struct LaneSignals {
   void wake_lane() {
     if (sleeps.exchange(false)) ring();
   }
-  /// Ends the next sleep of the lane, whether it sleeps or not.
+  /// Ends the present sleep of the lane or, if it is awake, its next one.
   void ring();
   /// Takes back what `ring` left, so that the next sleep is not cut short.
   void silence();

@@ -14,9 +14,10 @@ struct Running {
   Execution over_links;
   BoardExecution* on_board = nullptr;  // null for an operation over links
   bool active = false;
-  bool inline_run = false;  // started by a blocking call, which asks the engine for the result instead of an `Ended`
+  bool inline_run = false;  // run by a blocking call, which gets the result from inline_result(), not as an `Ended`
 
-  /// Tells the other ranks that the operation has begun here, without moving much data.
+  /// Tells the other ranks that the operation has begun here. On the board, this moves no more data than belongs to the
+  /// post; over links, it moves what the links take at once.
   void announce(Links& links) {
     if (on_board != nullptr)
       on_board->announce();

@@ -1,5 +1,5 @@
-// The failure of an operation, which is reported to every rank of the group. The engine throws it, and its holder
-// catches it in one place.
+// The failure of an operation, which is reported to every rank of the group. Functions inside the engine throw it;
+// ProgressEngine catches it and hands it to the failure protocol.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // Writes the flight recorder of a group as JSON to a file: when the group fails, and when the process gets SIGUSR2,
 // even while its JavaScript hangs. The handler of SIGUSR2 is installed only while there is a FlightDump, and calls the
-// handler that was installed before. A separate thread writes the file, because a signal handler must not.
+// handler that was installed before. On the signal, a separate thread writes the file, because a handler must not.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace ringwise::coll {
 
-/// Returns a JSON array of the objects that packages/collectives/src/flight/recorder.ts defines.
+/// Returns a JSON array of FlightEntry objects, which packages/collectives/src/flight/entry.ts defines.
 std::string to_json(const std::vector<FlightEntry>& entries);
 
 class FlightDump {

@@ -1,6 +1,6 @@
 // The flight recorder: a ring of fixed size with the last operations of one rank and their states. Always on.
 //
-// Threads. The owner's thread enters operations, one at a time. The thread that holds the engine marks when they start
+// Threads. The owner's thread enters operations, one at a time. The thread that owns the engine marks when they start
 // and end. Any thread may read without blocking the others, so the record can be read while the program hangs. An
 // operation that has not ended keeps its slot; new operations skip it.
 #pragma once
@@ -52,14 +52,15 @@ class FlightRecorder {
 
   // Owner's thread.
 
-  /// Enters an operation that is called now. Returns the index of its slot, or 0, which means none everywhere, if the
-  /// ring is full of operations that have not ended. With an algorithm, the operation also counts as started.
+  /// Enters an operation that is called now. Returns the index of its slot, or 0 if all slots have operations that have
+  /// not ended; every function takes 0 for an operation without a slot. With an algorithm, the operation also counts as
+  /// started.
   uint32_t enter(const Op& op, const char* algorithm = nullptr);
   /// Records the source location of the call. For an operation that has ended, call it before the next one is entered.
   void locate(uint32_t index, const std::string& site);
   bool is_located(uint32_t index) const { return index == 0 || at(index).site.load(std::memory_order_relaxed) != 0; }
 
-  // The thread that holds the engine.
+  // The thread that owns the engine.
 
   void start(uint32_t index, const char* algorithm) {
     if (index == 0) return;
@@ -145,7 +146,7 @@ class FlightRecorder {
 
 /// Returns a name such as "allReduce #4821".
 std::string name_of(const FlightEntry& entry);
-/// Returns details such as "max of 128 × float32 from rank 0, train.ts:57"; empty if the operation has none.
+/// Returns details such as "max of 128 × float32 to rank 0, train.ts:57"; empty if the operation has none.
 std::string details_of(const FlightEntry& entry);
 /// Returns the state's name, such as "done".
 const char* name_of(FlightEntry::State state);

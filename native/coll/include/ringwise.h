@@ -10,8 +10,8 @@
  *
  * Status. RINGWISE_OK is 0. Negative: only this call failed; it started nothing, and the group still works. Positive:
  * the group has failed, or is closed, for good. All ranks are told of a failure, and every pending and later call on
- * each of them returns the same status. The death of a rank is noticed within a second. ringwise_error returns the
- * text.
+ * each of them returns the same status. The death of a process is noticed within a second, that of a host or its
+ * network within some 15 seconds. ringwise_error returns the text.
  *
  * Threads. Any thread may call any function, but ringwise_group_destroy must be the last call on its group. Calls on
  * one group run one after another, and so do their operations: a blocking call delays the calls of other threads,
@@ -101,8 +101,8 @@ enum ringwise_reduce_op {
 };
 
 /* The form in which an all-reduce sends values between hosts: unchanged; rounded to bfloat16, half of the bytes; or
- * rounded to int8 in blocks of 32 values that share a power of two as their scale, a quarter of the bytes. A block with
- * a NaN or an infinity arrives as 32 NaN. Since 1.1. */
+ * rounded to int8 in blocks of 32 values that share a power of two as their scale, a quarter of the bytes. A block of
+ * int8 with a NaN, an infinity or a magnitude of at least 127.5 · 2^121 arrives as 32 NaN. Since 1.1. */
 enum ringwise_wire { RINGWISE_WIRE_FULL = 0, RINGWISE_WIRE_BFLOAT16 = 1, RINGWISE_WIRE_INT8 = 2 };
 
 /* Receives from the rank that sends first. */
@@ -125,8 +125,9 @@ typedef struct ringwise_options {
   int32_t rank;       /* 0 to size - 1 */
   int32_t size;       /* at least 1 */
   int64_t timeout_ms; /* of the creation, and of every operation from its call; 0 means 300000 */
-  /* Numeric IP address at which ranks of other hosts reach this one. NULL: 127.0.0.1, for ranks of one host. Ranks of
-   * one host find each other whatever it says: they have the same kernel and the same network namespace. */
+  /* Numeric IP address at which ranks of other hosts reach this one; 0.0.0.0 and :: are refused. NULL: 127.0.0.1, for
+   * ranks of one host. Ranks of one host find each other whatever it says: they have the same kernel and the same
+   * network namespace. */
   const char* listen_host;
   ringwise_exchange exchange;
   void* user; /* passed to exchange */
@@ -137,10 +138,10 @@ typedef struct ringwise_options {
  * the call. */
 int ringwise_group_create(const ringwise_options* options, ringwise_group** group);
 
-/* Waits until all pending operations have ended, then says goodbye to the other ranks. Not collective: ranks that still
- * need this one later get an error that it has closed the group. Later calls return RINGWISE_CLOSED. Returns
- * RINGWISE_MISMATCH if ranks disagreed, for example about a root, and no earlier call of this rank reported it: a rank
- * that only sends does not wait for the others' signatures. */
+/* Waits until all pending operations have ended, then says goodbye to the other ranks. Not collective: an operation of
+ * another rank that needs this one afterwards fails, with an error that this rank has closed the group. Later calls
+ * return RINGWISE_CLOSED. Returns RINGWISE_MISMATCH if ranks disagreed, for example about a root, and no earlier call
+ * of this rank reported it: a rank that only sends does not wait for the others' signatures. */
 int ringwise_group_close(ringwise_group* group);
 
 /* Fails all pending and later operations, on all ranks, with RINGWISE_ABORTED and `reason` in the text. Does not block;
@@ -153,11 +154,11 @@ int ringwise_group_abort(ringwise_group* group, const char* reason);
 void ringwise_group_destroy(ringwise_group* group);
 
 /* Copies the error text of the last failed call on the group, on any thread, as UTF-8, cut to `capacity` bytes with the
- * final 0. Returns the length in bytes without the 0; 0 if no call has failed. */
+ * final 0. Returns the length of the whole text in bytes, without the 0; 0 if no call has failed. */
 size_t ringwise_error(const ringwise_group* group, char* text, size_t capacity);
 
 /* Copies the ranks that the group's failure is about (lost, late, disagreeing, or the one that aborted), at most
- * `capacity`. Returns their number, 0 if no call has returned a failure yet. */
+ * `capacity`. Returns the number of all of them, 0 if no call has returned a failure yet. */
 size_t ringwise_failed_ranks(const ringwise_group* group, int32_t* ranks, size_t capacity);
 
 /* Returns the status of the operation, or RINGWISE_PENDING while it has not ended. The status can be read once. Does
@@ -168,7 +169,8 @@ int ringwise_test(ringwise_group* group, ringwise_operation operation);
 int ringwise_wait(ringwise_group* group, ringwise_operation operation);
 
 /* Sets *memory to zeroed memory for buffers of this group, aligned to 4096 bytes. If all ranks are on one host, they
- * access it in place, without copies; otherwise it is ordinary memory. It is freed with the group at the latest. */
+ * access large buffers in it in place, without copies. Otherwise, or where a rank may not map that much address space,
+ * it is ordinary memory. It is freed with the group at the latest. */
 int ringwise_alloc(ringwise_group* group, size_t bytes, void** memory);
 
 /* Frees memory of ringwise_alloc, which no operation may be using. NULL is allowed. */
@@ -221,7 +223,7 @@ int ringwise_reduce_scatter(ringwise_group* group, const void* input, void* outp
 
 /* All-to-all: part r of `input` is sent to rank r and becomes the part of its `output` that belongs to this rank. Even
  * parts have `count` elements each, and both arrays are NULL. With uneven parts, this rank sends send_counts[r]
- * elements to rank r and receives recv_counts[r] from it, which must be the number that rank sends; `count` is 0. */
+ * elements to rank r and receives recv_counts[r] from it, which must be the number that rank r sends; `count` is 0. */
 int ringwise_all_to_all(ringwise_group* group, const void* input, void* output, size_t count, const size_t* send_counts,
                         const size_t* recv_counts, int dtype, ringwise_operation* operation);
 

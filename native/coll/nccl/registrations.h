@@ -1,6 +1,6 @@
-// Memory that is registered with NCCL, which NCCL may then access without intermediate copies. Either all ranks pass
-// registered memory to an NCCL call, or none. So a registration must take effect at the same place in the sequence of
-// operations on every rank: it is done when the next operation is handed to NCCL, and undone after all earlier
+// Memory that is registered with NCCL, which NCCL may then access without intermediate copies. Either all ranks must
+// pass registered memory to an NCCL call, or none. So a registration must take effect at the same place in the sequence
+// of operations on every rank: it is done when the next operation is handed to NCCL, and undone after all earlier
 // operations have ended and before a later one is handed over.
 #pragma once
 

@@ -1,9 +1,9 @@
 // Sends and receives of one rank. They have their own links, so they never wait for collectives or delay them.
 //
-// A message goes to the first posted receive with its tag that is from its sender or from any rank. Of several messages
-// that match, a receive takes the one that was sent first, or for any rank the one that arrived first. A message
-// without a posted receive stays in the link, where it needs no memory and flow control stops the sender. It is moved
-// to memory only when a posted receive matches a later message of the same link.
+// A message goes to the first posted receive with its tag that names its sender or any rank. Of several messages that
+// match, a receive takes the one that was sent first, or for any rank the one that arrived first. A message without a
+// posted receive stays in the link, where it needs no memory and flow control stops the sender. It is moved to memory
+// only while a posted receive waits for another message, which may come behind it on the same link.
 //
 // Used only by the thread that owns the engine. The caller owns the buffers of an operation and keeps them alive until
 // it has ended.
@@ -36,7 +36,8 @@ class PointToPoint {
   /// Takes the links by rank, null at this one. `on_end` is called from `post` and `advance`, once per operation.
   PointToPoint(int rank, Links links, OnEnd on_end);
 
-  /// Starts a send or a receive, which may end at once. Throws Failure when it disagrees with its counterpart.
+  /// Starts a send or a receive. A receive may end at once; throws Failure when it disagrees with the message that has
+  /// arrived for it.
   void post(const Op& op, bool inline_run);
 
   /// Moves the data that can move now; returns true if any did. Throws Failure when a receive disagrees with its

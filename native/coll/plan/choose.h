@@ -1,6 +1,6 @@
-// Chooses the algorithm for an operation over links, by verb, bytes, ranks and hosts, with the rules of tuning.h. The
-// environment variable RINGWISE_ALGO_<VERB>, such as RINGWISE_ALGO_ALLREDUCE=ring, overrides the rules. All ranks must
-// have the same variables and rules; the comparison of signatures finds differences.
+// Chooses the algorithm for an operation over links, by verb, type, bytes, ranks and hosts, with the rules of tuning.h.
+// The environment variable RINGWISE_ALGO_<VERB>, such as RINGWISE_ALGO_ALLREDUCE=ring, overrides the rules. All ranks
+// must have the same variables and rules; the comparison of signatures finds differences.
 #pragma once
 
 #include <array>
@@ -38,6 +38,7 @@ class Choices {
   /// Reads RINGWISE_ALGO_<VERB> and RINGWISE_TUNING. Throws std::invalid_argument with a sentence.
   static Choices from_environment();
 
+  /// Returns whether the user has named an algorithm for the verb.
   bool has(Verb verb) const { return forced_[static_cast<int>(verb)] != nullptr; }
   const Tuning& tuning() const { return tuning_; }
   /// Returns the user's algorithm for `op` if it fits, otherwise the best by the topology's rules. Between hosts, an

@@ -50,7 +50,7 @@ struct Step {
   Piece source;
   Piece residual;       // for Pack; empty for none
   size_t after = 0;     // number of sends that must have ended before it starts
-  bool trails = false;  // the send after those reads the same memory: stay behind it, byte by byte
+  bool trails = false;  // the next send after those may read the memory that this step writes: stay behind it
 };
 
 struct Schedule {
@@ -72,7 +72,7 @@ struct Schedule {
   void send(int to, Piece piece, size_t after);
   /// Adds an incoming message, after the earlier steps and the first `after` sends. `source` is for Append and Prepend.
   void receive(int from, Piece piece, Take take, size_t after, Piece source = {});
-  /// Reserves aligned scratch; returns its offset.
+  /// Reserves scratch, aligned to 64 bytes; returns its offset.
   size_t scratch(size_t bytes);
   /// Sends handshakes to the ranks that get a message, and waits for those of the ranks that send one. That is enough
   /// if the output is written only after data from every rank has arrived, directly or through others, because then all

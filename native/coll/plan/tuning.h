@@ -1,11 +1,12 @@
-// The tuning rules, which tell the best algorithm for an operation. The first rule that matches counts. The built-in
-// rules (tuning_table.h) were measured or, for many ranks, follow from simulated costs. Rules in the file that
-// RINGWISE_TUNING names take precedence. `ringwise bench <verb> --tune` measures and prints rules. A rule is a line:
+// The tuning rules, which tell the best algorithm for an operation. The first rule counts that matches and whose
+// algorithm can run the operation. The built-in rules (tuning_table.h) were measured or, for many ranks, follow from
+// simulated costs. Rules in the file that RINGWISE_TUNING names take precedence. `ringwise bench <verb> --tune`
+// measures and prints rules. A rule is a line:
 //
 //   verb       type  layout  ranks  bytes  algorithm
 //   allReduce  *     flat    2      512K   recursive-doubling
 //
-// type: `half` (float16, bfloat16, float8: sums of several ranks travel twice as long), `full`, or `*`. layout: `hosts`
+// type: `half` (float16, bfloat16, float8: sums of several ranks travel as float32), `full`, or `*`. layout: `hosts`
 // if there are several hosts and one of them has several ranks, else `flat`; or `*`. ranks: 2, 5-8, 33-, or `*`. bytes:
 // the largest message size that the rule covers, such as 4, 64K, 16M or 1G, or `*`. The message size is that of the
 // buffer or, if every rank has a part, of the mean part.
@@ -24,7 +25,7 @@ struct Algorithm;
 /// The properties of an operation by which its algorithm is looked up.
 struct Case {
   Verb verb;
-  bool half;
+  bool half;   // whether the type is `half`
   bool hosts;  // whether the layout is `hosts`
   int ranks;
   size_t bytes;

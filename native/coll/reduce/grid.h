@@ -1,7 +1,7 @@
-// Kernels for reproducible sums: each addend is rounded to an integer multiple of a step that its element determines,
-// and the sum of these integers is rounded once. packages/collectives/src/reproducible/ explains the method and its
-// limits and has a plain implementation. For float32, float64, float16 and bfloat16. All instruction sets give the same
-// bits.
+// Kernels for reproducible sums: each addend is rounded to an integer multiple of a step, which depends on the largest
+// exponent of its element on all ranks, and the sum of these integers is rounded once.
+// packages/collectives/src/reproducible/ explains the method and its limits and has a plain implementation. For
+// float32, float64, float16 and bfloat16. All instruction sets give the same bits.
 #pragma once
 
 #include <cstddef>

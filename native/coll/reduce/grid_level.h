@@ -6,6 +6,8 @@
 
 namespace ringwise::coll::RINGWISE_LEVEL {
 
+// The formats. Upper words count steps of 2^(e - kUpperBits) for an element with the exponent e (without kBias), lower
+// words steps that are finer by 2^kLowerBits. kSpecial is the exponent of infinities and NaN.
 struct Narrow {  // float32, and halves widened to it
   using Value = float;
   using Bits = uint32_t;
@@ -63,6 +65,7 @@ bool has(const E* exponents, E exponent, size_t count) {
   return found != 0;
 }
 
+/// Raises the exponents to those of `input`. Subnormal numbers have exponent 1, only zeros have 0.
 template <class F>
 void raise(const typename F::Value* input, typename F::Exponent* exponents, size_t count) {
   using Bits = typename F::Bits;
@@ -110,6 +113,7 @@ void add(const typename F::Value* input, const typename F::Exponent* exponents, 
     for (size_t i = 0; i < count; ++i) add_one(i);
   }
   if (!has<typename F::Exponent>(exponents, 0, count)) return;
+  // All addends of such an element are zeros. Its word counts the negative ones, because a sum of only −0 is −0.
   for (size_t i = 0; i < count; ++i) {
     const Bits sign = std::bit_cast<Bits>(input[i]) >> (8 * sizeof(Bits) - 1);
     if (exponents[i] == 0) upper[i] += static_cast<int64_t>(sign);
@@ -180,7 +184,7 @@ inline float round_to_odd(double value) {
   return is_exact ? nearest : std::bit_cast<float>(bits | 1u);
 }
 
-/// Calls f(T{}, F{}) with the element type of `dtype` and its format.
+/// Calls call(T{}, F{}) with the element type of `dtype` and its format.
 template <class Call>
 void with_format(DType dtype, Call&& call) {
   with_type(dtype, [&]<class T>(T value) {
@@ -191,7 +195,7 @@ void with_format(DType dtype, Call&& call) {
   });
 }
 
-/// Calls f(start, values, count) with blocks of `input`, as floats or doubles.
+/// Calls call(start, values, count) with blocks of `input`, as floats or doubles.
 template <class T, class Call>
 void each_block(const std::byte* input, size_t count, Call&& call) {
   const auto* elements = reinterpret_cast<const T*>(input);

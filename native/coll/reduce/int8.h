@@ -1,7 +1,8 @@
 // Compresses float32 to int8: blocks of 32 elements share a power of two as their scale, as in MXINT8 ("OCP
 // Microscaling Formats (MX) Specification", version 1.0, 2023). The scale is the smallest with which the largest
 // element of the block rounds to at most 127 steps (that format's own rule would cut it off), at least 2^-126. So:
-// - an element is rounded to the nearest step, ties to even, and a step is at most 1/63.75 of the largest element;
+// - an element is rounded to the nearest step, ties to even, and a step above 2^-126 is at most 1/63.75 of the largest
+//   element;
 // - steps times scale, and the loss of the rounding, are exact in float32, so all instruction sets give the same bits;
 // - a block with NaN, infinity or a magnitude of at least 127.5 · 2^121 becomes 32 NaN: its scale is 255, infinity.
 #pragma once

@@ -87,7 +87,7 @@ struct Xor {
   }
 };
 
-/// Calls `f` with the operation. The group refuses operations that a type does not have earlier.
+/// Calls `f` with the operation. The group has refused operations that the type does not have.
 template <class T, class F>
 void with_operation(ReduceOp op, F&& f) {
   switch (op) {

@@ -16,6 +16,7 @@ namespace ringwise::coll {
 /// Returns the wire's name, such as "int8".
 const char* name_of(Wire wire);
 
+/// Returns the length of `count` packed values in words.
 size_t packed_words(Wire wire, size_t count);
 
 /// Packs the rounded values, or values + residual if `residual` is not null.

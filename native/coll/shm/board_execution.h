@@ -1,7 +1,7 @@
 // Carries out one collective of the ranks of one host over the board, in small portions: advance() does the work that
 // is possible now and never waits.
 //
-// Every rank posts its call and waits for the posts of the ranks whose data it reads; data moves when the posts agree.
+// Every rank posts its call. A rank that writes output waits for the posts of all ranks and moves data if they agree.
 // Data that fits a post or a slot is complete when the post appears, so a small operation waits only once for every
 // peer. Longer data is copied in chunks, two at a time (see Board). Buffers in arenas are read in place. Every element
 // is either reduced by one rank for all ranks, or by all ranks in the order of the ranks, so the results are equal bit
@@ -20,7 +20,7 @@
 
 namespace ringwise::coll {
 
-/// The objects that the ranks of a host share. They use the rank numbers of the group.
+/// The objects through which the ranks of a host work together. They use the rank numbers of the group.
 struct BoardContext {
   Board board;
   std::shared_ptr<Arena> arena;  // this rank's; null where there is none

@@ -10,7 +10,8 @@ namespace {
 
 constexpr size_t kLine = 64;
 
-// Up to this size every rank reduces the whole array itself (one-shot): one wait instead of two.
+// Up to this size (bytes), every rank that gets results reduces them from all data itself (one-shot): one wait instead
+// of two.
 constexpr size_t kOneShotBytes = 16 * 1024;
 
 // From this size on, a copy into a slot costs more than waiting until the other ranks have read the arena.
@@ -77,8 +78,8 @@ void BoardExecution::cut(std::vector<Part>& parts, size_t count, const size_t* c
   }
 }
 
-/// Cuts `count` elements in all into parts_. Parts begin at multiples of a cache line, so that no two ranks write to
-/// the same line.
+/// Cuts `count` elements into parts_, one part per rank. Parts begin at multiples of a cache line, so that no two ranks
+/// write to the same line of an aligned buffer.
 void BoardExecution::cut_evenly(size_t count) {
   const size_t bytes = count * element_;
   const size_t part = (bytes / static_cast<size_t>(size_) + kLine - 1) / kLine * kLine;
@@ -111,7 +112,8 @@ Where BoardExecution::choose_where() const {
   const size_t most = most_offered();
   if (method_ == Method::Move && most <= post_stride()) return Where::Post;
   const bool premultiplied = op_.reduce == ReduceOp::PremulSum && method_ != Method::Move;
-  // A rank of a one-shot overwrites its buffer while others may still read it, except when all buffers are in arenas.
+  // A rank may leave a one-shot while others still read its data, so the data must not stay in its buffer. Only an
+  // allReduce may offer its arena: it works in place if all ranks do so, and copies otherwise (late_one_shot).
   const bool readable = op_.verb == Verb::AllReduce || method_ != Method::OneShot;
   const bool known = op_.verb != Verb::AllToAll || op_.counts == nullptr;  // receivers know where their part begins
   if (most >= kArenaFromBytes && context_.arena && !premultiplied && readable && known) {

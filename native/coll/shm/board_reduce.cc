@@ -1,7 +1,7 @@
-// Reductions on the board. One-shot: every rank reads all data and reduces it itself. Two-shot: every rank reduces one
-// part for all ranks, then takes the other parts (Rabenseifner, "Optimization of Collective Reduction Operations",
-// 2004, over shared memory). In place: like two-shot, but the buffers lie in arenas, so every part is read, reduced and
-// written in the buffers themselves, in one pass over the memory.
+// Reductions on the board. One-shot: every rank that gets results reduces them itself from all data. Two-shot: every
+// rank reduces one part for all ranks, then takes the other parts (Rabenseifner, "Optimization of Collective Reduction
+// Operations", 2004, over shared memory). In place: like two-shot, but the buffers lie in arenas, so every part is
+// read, reduced and written in the buffers themselves, in one pass over the memory.
 #include <algorithm>
 #include <cstring>
 

@@ -1,6 +1,6 @@
-// The segment: shared memory of the ranks of one host, with a sleeping word per rank and two rings per ordered pair. It
-// is an anonymous memory file that ranks pass as a file descriptor, so it has no name in the file system, and the
-// kernel frees it when the last process that uses it ends.
+// The segment: shared memory of the ranks of one host, with a sleeping word per rank, an alarm, and two rings per
+// ordered pair. It is an anonymous memory file that ranks pass as a file descriptor, so it has no name in the file
+// system, and the kernel frees it when the last process that uses it ends.
 #pragma once
 
 #include <atomic>
@@ -31,6 +31,7 @@ class Segment {
   size_t capacity(Channel channel) const;
   /// Returns the ring from rank `from` to rank `to`; both are indices among the ranks of this host.
   ShmRing* ring(Channel channel, int from, int to) const;
+  /// Returns the word that is not zero while the rank with this index sleeps (see ShmLink).
   std::atomic<uint32_t>* sleeping(int index) const;
   /// Returns a word that is not zero once a rank of this host knows that the group has failed. The root cause itself
   /// may arrive later, over the control connections.

@@ -4,8 +4,8 @@
 // of a host creates the shared memory of that host and passes it to the others. If all ranks are on one host, every
 // rank also passes its arena to the others.
 //
-// A connecting rank first proves that it knows the secret of the pair: 32
-// bytes that both sides derive from the job secret and both ranks' nonces. Nothing else is parsed before that.
+// Before anything else, both ranks of a connection prove themselves by 32 bytes that the caller has given them: hashes
+// with the job secret (backends/host.ts), or random tokens (capi/card.h).
 #pragma once
 
 #include <array>
@@ -65,8 +65,8 @@ struct Connections {
   std::vector<int> local_ranks;  // ascending, this rank included
   std::vector<int> hosts;        // the lowest rank on the host of every rank
   Segment segment;               // empty if this rank is alone on its host
-  Board board;                   // like the arenas, empty unless all ranks are on one host
-  std::shared_ptr<Arena> arena;  // this rank's; also null if the process may not map that much address space
+  Board board;                   // like the arenas, empty unless all ranks are on one host, and not too many for it
+  std::shared_ptr<Arena> arena;  // this rank's; also null if a rank may not map that much address space
   PeerArenas arenas{0};
 };
 

@@ -16,7 +16,8 @@ class Link {
  public:
   virtual ~Link() = default;
 
-  /// Sends as many of the bytes as there is room for; returns their number.
+  /// Sends the first of the bytes, as there is room; returns the number sent, which may be 0. One call may send less
+  /// than there is room for.
   virtual size_t send(const std::byte* data, size_t bytes) = 0;
 
   /// Sends the parts, at most kParts, one after another; returns the number of bytes sent. Links with expensive calls
@@ -43,8 +44,9 @@ class Link {
   /// Drops bytes that peek returned.
   virtual void consume(size_t bytes) = 0;
 
-  /// Returns whether no more bytes will arrive. Call it only when the peer is known to be gone and the last calls moved
-  /// nothing. Bytes that are still unread then are the beginning of a message that was cut off.
+  /// Returns whether no more bytes will arrive. Call it only when the last calls moved nothing and, for a link in
+  /// shared memory, the peer is known to be gone. Bytes that are still unread then are the beginning of a message that
+  /// was cut off.
   virtual bool ended() const = 0;
 };
 

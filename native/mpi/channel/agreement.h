@@ -1,6 +1,6 @@
 // Compares the signatures of all ranks before any of them touches a buffer. Rank r compares its signature with that of
 // rank r - 1, then r - 2, r - 4, …, and stops at the first difference. A message from r - 2^k confirms that the 2^k
-// ranks up to that one have made the same call, so after log2(size) rounds a rank knows that all ranks agree. This is
+// ranks up to that one have made the same call, so after ⌈log2(size)⌉ rounds a rank knows that all ranks agree. This is
 // the dissemination barrier (Hensgen, Finkel, Manber: Two algorithms for barrier synchronization, 1988), with
 // signatures in its messages.
 #pragma once

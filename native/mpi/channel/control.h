@@ -1,5 +1,6 @@
 // Control messages (notices) between the ranks of an MPI group: goodbyes, failures, and questions about progress. The
-// lane of every rank receives them, even while its program computes. Used only by the thread that holds the engine.
+// lane of every rank receives them, even while its program computes. Used by one thread at a time: the one that holds
+// the engine, or after the goodbye the one that frees retired channels (channel.h).
 #pragma once
 
 #include <array>
@@ -25,7 +26,7 @@ struct Heard {
   Notice notice;
   int from;
   uint64_t number;
-  uint64_t messages;      // for Left
+  uint64_t messages;      // for Left; 0 otherwise
   coll::Failure failure;  // for Report and RootCause
 };
 

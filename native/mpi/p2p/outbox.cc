@@ -7,8 +7,8 @@
 namespace ringwise::mpi {
 
 Outbox::~Outbox() {
-  // A short text inside its string object would move with it while MPI reads it; send() makes sure that it is on the
-  // heap.
+  // MPI may still read the bytes of these messages. They do not move with the string, because send() has put them on
+  // the heap.
   for (Message& message : messages_) leave_to_mpi(message.request, std::move(message.bytes));
 }
 

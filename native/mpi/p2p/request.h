@@ -1,4 +1,4 @@
-// Owns an active MPI receive or collective.
+// Owns an active MPI request: a send, a receive or a collective.
 #pragma once
 
 #include <mpi.h>
@@ -9,7 +9,8 @@
 
 namespace ringwise::mpi {
 
-/// Cancels a receive that has not ended when it goes out of scope. A collective must have ended, or be `abandon`ed.
+/// Cancels a receive that has not ended when it goes out of scope. A send or a collective must have ended by then, or
+/// be `abandon`ed.
 class Request {
  public:
   Request() = default;

@@ -1,4 +1,4 @@
-#define NODE_ADDON_API_CPP_EXCEPTIONS_ALL
+#define NODE_ADDON_API_CPP_EXCEPTIONS_ALL  // converts std::exception to JavaScript errors too
 #include "node/coll/coll_grid.h"
 
 #include "coll/reduce/grid.h"

@@ -10,11 +10,11 @@
 
 namespace ringwise::node {
 
-/// Takes a HostGroup object. Returns a function that tells why its group has failed, or null; any thread may call that
-/// function as long as the object exists.
+/// Takes a HostGroup object. Returns a function that returns why its group has failed, or null. Any thread may call
+/// that function until destroy() of the object.
 using CauseOf = std::function<std::shared_ptr<const coll::Failure>()> (*)(const Napi::Object& host_group);
 
-/// { NcclGroup, makeId, info }
+/// Returns a new object { NcclGroup, makeId, about }. `cause_of` must be the same in all calls.
 Napi::Object define_nccl(Napi::Env env, CauseOf cause_of);
 
 }  // namespace ringwise::node

@@ -17,7 +17,8 @@ inline void check(const Call&, const tensor::ArgReduce& x) {
   if (x.walk.operand[0].dtype != DType::Int64) refuse("argReduce: the output is not int64.");
 }
 
-/// Converts the strides of the walk to bytes and adds a dimension of size 1, as kernels of products expect.
+/// Checks the sizes of a product. Also converts the strides of the walk to bytes and adds a dimension of size 1, as the
+/// kernels expect.
 inline void check(const Call& call, tensor::Matmul& x) {
   if (x.m == 0 || x.n == 0 || x.k == 0 || x.walk.rank == tensor::kMaxRank) refuse("matmul: bad sizes.");
   tensor::Walk& walk = x.walk;

@@ -7,8 +7,9 @@
 
 namespace ringwise::node {
 
-/// Adds the functions to `exports`; `state` lives as long as the environment.
+/// Adds all these functions to `exports`; `state` must live as long as the environment.
 void define_cuda(Napi::Env env, Napi::Object exports, TensorState* state);
+/// Add a part of them; define_cuda() calls these.
 void define_pinned(Napi::Env env, Napi::Object exports, TensorState* state);
 void define_streams(Napi::Env env, Napi::Object exports, TensorState* state);
 void define_steps(Napi::Env env, Napi::Object exports, TensorState* state);

@@ -1,4 +1,5 @@
-// Shared by the functions of devices: turns exceptions into JavaScript errors with codes.
+// Shared by the functions of devices: turns exceptions into JavaScript errors with codes, and calls back on the
+// JavaScript thread when a stream has reached a point.
 #pragma once
 
 #include <napi.h>
@@ -37,6 +38,7 @@ Napi::Value guarded(const Napi::CallbackInfo& info, Body body) {
 
 inline int32_t integer(const Napi::CallbackInfo& info, size_t i) { return info[i].As<Napi::Number>().Int32Value(); }
 
+/// Returns the device, and makes its context current on this thread.
 inline tensor::cuda::Device& entered(int index) {
   tensor::cuda::Device& device = tensor::cuda::Device::get(index);
   device.enter();
@@ -63,7 +65,7 @@ inline void settle(const Napi::Promise::Deferred& deferred, tensor::cuda::Device
 template <class Settle>
 class Ring {
  public:
-  /// Keeps `memory` until the stream has reached the point, also if the environment has ended by then.
+  /// Keeps `memory` until the stream has reached the point, even if the environment ends before that.
   Ring(Napi::Env env, Settle settle, std::shared_ptr<void> memory = nullptr)
       : settle_(std::move(settle)), memory_(std::move(memory)) {
     bell_ = Bell::make(env, nullptr, &Ring::rung, [this] { settle_.reset(); });
@@ -93,7 +95,7 @@ class Ring {
 
   std::optional<Settle> settle_;  // JavaScript thread; empty once its environment has ended
   std::shared_ptr<void> memory_;  // released by the thread that deletes this object
-  int status_ = 0;                // written before it rings
+  int status_ = 0;                // written by the driver's thread before it rings
   std::shared_ptr<Bell> bell_;
 };
 

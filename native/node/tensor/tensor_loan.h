@@ -1,4 +1,4 @@
-// Memory that another library lends. Its owner is kept alive until nothing works with the memory, and is notified then.
+// Memory that another library lends. Its owner is kept alive as long as the loan, at whose end a function is called.
 #pragma once
 
 #include <napi.h>

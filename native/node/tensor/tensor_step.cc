@@ -1,4 +1,4 @@
-// Captured steps for JavaScript (tensor/cuda/device/captured_step.h): objects of their device.
+// Captured steps for JavaScript (tensor/cuda/device/captured_step.h). A step is an object; it belongs to one device.
 #include <memory>
 #include <vector>
 
@@ -62,7 +62,7 @@ Napi::Value stream(const Napi::CallbackInfo& info) {
   });
 }
 
-/// (step, numbers) → where they lie
+/// (step, numbers) → the position of the first one
 Napi::Value put(const Napi::CallbackInfo& info) {
   return guarded(info, [&] {
     const auto numbers = info[1].As<Napi::Float64Array>();
@@ -71,8 +71,8 @@ Napi::Value put(const Napi::CallbackInfo& info) {
   });
 }
 
-/// (step, steps of each tensor, lr, weight decay, momentum, smoothing, epsilon): what optimize() puts while it is
-/// captured.
+/// (step, steps of each tensor, lr, weight decay, momentum, smoothing, epsilon): puts the same numbers that optimize()
+/// puts while it is captured.
 Napi::Value put_optimizer(const Napi::CallbackInfo& info) {
   return guarded(info, [&] {
     const auto steps = info[1].As<Napi::Float64Array>();

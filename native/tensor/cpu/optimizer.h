@@ -1,5 +1,6 @@
-// Optimiser steps, in the order of operations of torch.optim. Every array is read and written once. Each rule has one
-// implementation, for vectors of float and for single doubles. Included only by families/.
+// Optimiser steps, in the order of operations of torch.optim, and the norm and scaling of many tensors. A step reads
+// and writes every array once. Each rule has one implementation, for vectors of float and for single doubles. Included
+// only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 inline Vec root(Vec v) { return sqrt_vec(v); }
@@ -7,7 +8,7 @@ inline double root(double v) { return __builtin_sqrt(v); }
 inline Vec larger(Vec a, Vec b) { return max_vec(a, b); }
 inline double larger(double a, double b) { return a > b || a != a ? a : b; }
 
-/// Applies a rule to arrays of T, computing in values of type V.
+/// Visits arrays of T in values of type V, in which rules compute.
 template <class T>
 struct Elements;
 
@@ -35,6 +36,7 @@ struct Elements<double> {
   }
 };
 
+/// The arrays of a tensor, with their type.
 template <class T>
 struct Arrays {
   explicit Arrays(const OptimizerTensor& t)
@@ -209,7 +211,7 @@ void total_norm(const TotalNorm& x) {
   *x.norm = static_cast<float>(__builtin_sqrt(sum));
 }
 
-/// Multiplies by `factor`. Returns whether all values were finite: 0 × NaN and 0 × ∞ are not 0.
+/// Multiplies by `factor`. Returns whether all values were finite before: 0 × NaN and 0 × ∞ are not 0.
 template <class T>
 bool scale_tensor(const OptimizerTensor& t, double factor) {
   using E = Elements<T>;

@@ -40,7 +40,7 @@ inline void random_words(uint32_t* out, const Stream& stream, uint64_t begin, si
   }
 }
 
-// Calls body(i, words, n) for groups of elements i … i + n of `count`; `words` has at least n words.
+// Calls body(i, words, n) for groups of words [i, i + n) of `count`. `words` always has kPhiloxWords words.
 template <class Body>
 inline void for_each_random(const Stream& stream, size_t count, Body body) {
   alignas(64) uint32_t words[kPhiloxWords];
@@ -50,7 +50,7 @@ inline void for_each_random(const Stream& stream, size_t count, Body body) {
   }
 }
 
-// Returns the limit of words: an element whose word is below it is dropped.
+// Returns the limit for words of dropout with probability p: an element whose word is below it is dropped.
 inline uint32_t drop_limit(double p) { return static_cast<uint32_t>(p * 4294967296.0); }
 
 }  // namespace ringwise::tensor::RINGWISE_LEVEL

@@ -97,7 +97,7 @@ RINGWISE_INLINE inline void unrolled(Body body) {
       RINGWISE_INLINE { (body(std::integral_constant<int, I>{}), ...); }(std::make_integer_sequence<int, N>{});
 }
 
-// Access memory with the same code: FullVec a whole vector, PartialVec the rest of an array.
+// FullVec and PartialVec let the same code access a whole vector, or the `count` floats at the end of an array.
 struct FullVec {
   static Vec load(const float* p) { return RINGWISE_LEVEL::load(p); }
   static void store(float* p, Vec v) { RINGWISE_LEVEL::store(p, v); }
@@ -108,8 +108,8 @@ struct PartialVec {
   void store(float* p, Vec v) const { store_partial(p, v, count); }
 };
 
-// Calls body(i, io) for each vector of [0, count): io loads and stores whole vectors, and a part of the last
-// one. So an element's result does not depend on its position in the array.
+// Calls body(i, io) for each vector of [0, count): io loads and stores whole vectors, and only the rest of the array
+// for the last one. So an element's result does not depend on its position in the array.
 template <class Body>
 RINGWISE_INLINE inline void for_each_vec(size_t count, Body body) {
   size_t i = 0;

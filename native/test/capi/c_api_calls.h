@@ -9,6 +9,7 @@
 /* Returns the element that rank `rank` contributes at `index`. */
 static inline float input_at(int rank, size_t index) { return (float)((index * 7 + (size_t)rank * 5) % 13); }
 
+/* Returns the elements of rank `rank` from index `first` on, in memory that the caller frees. */
 static inline float* input_of(int rank, size_t first, size_t count) {
   float* data = malloc((count + 1) * sizeof *data);
   if (data == NULL) abort();

@@ -1,5 +1,5 @@
-/* Runs the ranks of a group as processes, for the tests of the C ABI. The parent carries the blobs between the ranks.
- * An alarm ends the parent and every rank that hangs. */
+/* Runs the ranks of a group as processes, for the tests of the C ABI. The parent exchanges the blobs that the
+ * ranks pass to their exchange callbacks. Alarms end every rank that hangs, and the parent. */
 #ifndef RINGWISE_TEST_C_API_RANKS_H
 #define RINGWISE_TEST_C_API_RANKS_H
 

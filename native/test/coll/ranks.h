@@ -27,7 +27,8 @@ struct Rank {
     return failure ? failure->text : "";
   }
 
-  /// Waits until a started operation has ended. Returns its failure, or null if it ended well.
+  /// Waits until a started operation has ended. Returns its failure, or null if it ended well. Drops the outcomes of
+  /// other operations that have ended.
   std::shared_ptr<const coll::Failure> finish(uint64_t id) {
     group->wait(id);
     std::vector<coll::Ended> ended;
@@ -51,6 +52,7 @@ inline std::string without_times(std::string text) {
   return text;
 }
 
+/// Returns the proof by which rank `to` recognises a connection of rank `from`.
 inline coll::Proof proof(int from, int to) {
   coll::Proof bytes{};
   bytes[0] = static_cast<uint8_t>(from + 1);
@@ -59,7 +61,8 @@ inline coll::Proof proof(int from, int to) {
 }
 
 /// Connects `size` ranks and calls `body` for each on a thread of its own. `host_of(rank)` places the ranks on
-/// pretended hosts; ranks on different hosts communicate by TCP over loopback.
+/// pretended hosts; ranks on different hosts communicate by TCP over loopback. If a rank cannot connect, the exception
+/// ends the process.
 inline void with_ranks(int size, const std::function<int(int)>& host_of, const std::function<void(Rank&)>& body) {
   std::vector<Rank> ranks(size);
   for (int r = 0; r < size; ++r) ranks[r] = {r, size, std::make_unique<HostGroup>(r, size, "127.0.0.1", [] {})};

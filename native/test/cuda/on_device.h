@@ -1,4 +1,4 @@
-// The main function of tests that need a CUDA device: the software device of software_gpu/, or a GPU with
+// The main function and helpers of tests that need a CUDA device: the software device of software_gpu/, or a GPU with
 // RINGWISE_TEST_GPU=1.
 #pragma once
 

@@ -52,7 +52,8 @@ void expect_sorted(Twin& a, size_t rows, size_t count, bool descending) {
 }  // namespace
 
 TEST("cumsum of rows, columns and slices, around the sizes of tiles and chunks") {
-  // A tile has 2048 elements. Rows longer than 8 tiles are cut into chunks on a device with two multiprocessors.
+  // A tile has 2048 elements. On a device with two multiprocessors, a single row of 8 or more tiles, of which the last
+  // may be short, is cut into chunks.
   constexpr size_t kShapes[][3] = {{1, 1, 1},      {1, 2047, 1},  {1, 2048, 1},  {1, 2049, 1},  {3, 600, 1},
                                    {700, 5, 1},    {9, 1025, 1},  {1, 16383, 1}, {1, 16384, 1}, {1, 16385, 1},
                                    {1, 40961, 1},  {2, 20000, 1}, {1, 511, 32},  {1, 513, 32},  {1, 3000, 33},
@@ -144,7 +145,7 @@ TEST("sums by index, of runs inside pieces and over several, one index for a sli
     const LookupSizes sizes{1 + below(3), count, 1 + below(is_wide ? 500 : 9), 1 + below(is_wide ? 3 : 9), per_element};
     expect_scatter(kTypes[(round / kCount + round) % 8], sizes, 0.5 * static_cast<double>(below(3)));
   }
-  // As many columns as make one piece.
+  // With so many columns, one piece has all entries of a column.
   for (const bool per_element : {false, true}) expect_scatter(DType::Float32, {1 << 17, 20, 3, 1, per_element}, 0.3);
 }
 

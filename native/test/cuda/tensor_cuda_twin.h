@@ -1,6 +1,7 @@
 // Operands for the tests of CUDA kernels, which run kernels on the device and on the CPU on equal operands. Each
-// operand is an allocation of exactly its size, so that a sanitizer (or compute-sanitizer on a GPU) notices every
-// access beyond its ends. The device is the software device of software_gpu/, or a GPU with RINGWISE_TEST_GPU=1.
+// operand is an allocation of its own, so that a sanitizer (or compute-sanitizer on a GPU) notices accesses beyond its
+// ends. But the software device rounds sizes up to 512 bytes, and host memory has one byte more. The device is the
+// software device of software_gpu/, or a GPU with RINGWISE_TEST_GPU=1.
 #pragma once
 
 #include <algorithm>
@@ -75,7 +76,8 @@ class Twin {
   }
   void upload() { gpu::current_device().upload(device(), host_.data(), count_ * byte_size(dtype_)); }
 
-  /// Compares the device's elements with the host's, with a tolerance relative to their magnitude.
+  /// Compares the device's elements with the host's. The tolerance is relative to their magnitude, and absolute below
+  /// magnitude 1.
   void compare(double tolerance, const std::string& what) {
     std::vector<char> got(host_.size());
     gpu::current_device().download(got.data(), device(), count_ * byte_size(dtype_));

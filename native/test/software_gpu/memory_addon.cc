@@ -38,8 +38,8 @@ Napi::Value reserve(const Napi::CallbackInfo& info) {
   return Napi::BigInt::New(info.Env(), static_cast<uint64_t>(allocated(info)));
 }
 
-/// (device, address, bytes): copies to or from a Uint8Array on a separate stream, so that the copy does not wait for
-/// other work. Blocks until it has ended.
+/// (device, address, bytes): copies between the device and the Uint8Array `bytes` on a separate stream, so that the
+/// copy does not wait for other work. Blocks until it has ended.
 template <class Copy>
 void transfer(const Napi::CallbackInfo& info, const Copy& copy) {
   enter(info[0].ToNumber().Int32Value());
@@ -111,7 +111,7 @@ Napi::Value registrations(const Napi::CallbackInfo& info) {
   return both;
 }
 
-/// (): returns the number of these registrations whose memory NVLink can use.
+/// (): returns the number of registrations so far whose memory NVLink can use.
 Napi::Value shareable(const Napi::CallbackInfo& info) {
   const auto count = reinterpret_cast<int (*)()>(ringwise::nccl::library().file.symbol("softwareNcclShareable"));
   return Napi::Number::New(info.Env(), count());

@@ -1,8 +1,9 @@
 // Virtual memory management of the software device: allocations are files without names, addresses are reserved and
-// mapped by the operating system. Like in the driver, sizes and addresses are multiples of the granularity, memory is
-// inaccessible before access is set, and only a whole mapping can be unmapped, before its addresses are freed. It is
-// stricter where the driver guarantees nothing: unmapping does not wait, and work that still uses the memory crashes.
-// Fabric handles are offered and then refused, as by a driver whose user may not open a channel for them.
+// mapped by the operating system. Like in the driver, sizes and addresses of memory are multiples of the granularity,
+// memory is inaccessible before access is set, and only a whole mapping can be unmapped, before its addresses are
+// freed. It is stricter where the driver guarantees nothing: unmapping does not wait, and work that still uses the
+// memory crashes. Fabric handles are offered and then refused, as by a driver whose user may not open a channel for
+// them.
 #include "test/software_gpu/virtual_memory.h"
 
 #include <sys/mman.h>

@@ -12,9 +12,11 @@ bool is_mapped(unsigned long long address, size_t bytes);
 /// recommended granularity.
 bool is_shareable(const void* data, size_t bytes);
 
-/// Allocates bytes of a device, or frees them. Returns false if the device has not enough.
+/// Counts bytes of a device as used. Returns false, and counts nothing, if the device does not have enough.
 bool take_bytes(int device, size_t bytes);
+/// Counts bytes of a device as no longer used.
 void return_bytes(int device, size_t bytes);
+/// Returns whether there is a device of this number.
 bool is_device(int device);
 
 }  // namespace ringwise::software_gpu

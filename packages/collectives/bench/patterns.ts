@@ -80,7 +80,8 @@ function patternOf(dtype: DType, part: Part, { rank, size, op }: Contents): Patt
   }
 }
 
-// A prime, so that messages whose ids differ by less than this differ in every element.
+// A prime, so that messages whose ids differ by less than this differ in every element (in most, if the dtype has 8-bit
+// floats, which round the values).
 const period = 101;
 
 function bytesOf({ buffer, byteOffset, byteLength }: Elements): Uint8Array {

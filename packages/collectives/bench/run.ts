@@ -10,7 +10,7 @@ import { type Contents, countWrong, fill, overwrite } from './patterns.ts';
 import { partCounts } from './sizes.ts';
 import { type BenchCall, partsOf, root } from './verbs.ts';
 
-// A byte that no pattern contains, so that elements that a call did not write are detected.
+// No pattern has an element of these bytes, so elements that a call did not write are detected.
 const notInAnyPart = 0x7b;
 
 /** Result for one size. */
@@ -25,7 +25,7 @@ export interface Row extends Timing {
   readonly algorithm: string | null;
 }
 
-/** Returns whether the Sync form is measured. */
+/** Tells whether the Sync form is measured. */
 export function isSync({ form }: BenchOptions, group: Group): boolean {
   return form === 'auto' ? group.supports.sync : form === 'sync';
 }

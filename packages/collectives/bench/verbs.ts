@@ -189,8 +189,8 @@ export const benchVerbs: readonly BenchVerb[] = [
 ];
 
 /**
- * The number of elements of the whole vector is a multiple of this; 0 for a verb without data. Computed at
- * the root, which has the most parts.
+ * Returns the number of parts of the whole vector, which are equally long; 0 for a verb without data. Counts them
+ * at the root, which has the most.
  */
 export function partsOf(verb: BenchVerb, size: number): number {
   const at = { rank: root, size };

@@ -88,13 +88,13 @@ export function reducedPattern(op: ReduceOp, dtype: DType, size: number): Patter
 const guards = 3;
 
 /**
- * `count` elements inside a larger buffer, at an odd byte offset, so that writes outside of them are
- * detected.
+ * `count` elements inside a larger buffer, three elements from its start, so that their address is not aligned
+ * for vectors and writes outside of them are detected.
  */
 export interface Guarded {
   readonly like: BufferLike;
   readonly elements: ArrayOf<DType>;
-  /** Returns whether the memory before and after the elements is unchanged. */
+  /** Tells whether the memory before and after the elements is unchanged. */
   readonly isIntact: () => boolean;
 }
 

@@ -1,6 +1,6 @@
-// Element types. Not every supported version of Node.js has typed arrays for float16 and bfloat16, so their
-// values are passed as { data: Uint16Array, dtype }, and 8-bit floats as { data: Uint8Array, dtype }. A bool
-// is one byte, 0 or 1.
+// Element types. JavaScript has no typed arrays for bfloat16 and 8-bit floats, and for float16 only in new
+// versions. So float16 and bfloat16 are passed as { data: Uint16Array, dtype } and 8-bit floats as
+// { data: Uint8Array, dtype }; a Float16Array is accepted, too. A bool is one byte, 0 or 1.
 
 export const dtypes = [
   'float32',

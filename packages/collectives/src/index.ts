@@ -1,3 +1,4 @@
+// The public API of @ringwise/collectives.
 export type { Verb } from './all-verbs.ts';
 export type { Backend, Operation, Running, Settle, Supports, Wire } from './backend.ts';
 export { bytesWritten } from './backends/arithmetic/execute.ts';

@@ -1,5 +1,5 @@
-// Synchronous data sets must not have the cost of promises, so most functions may return a value or a
-// promise.
+// Synchronous data sets must not have the cost of promises, so the functions that load samples and batches return
+// either a value or a promise.
 
 export type MaybePromise<T> = T | Promise<T>;
 

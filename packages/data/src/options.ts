@@ -4,8 +4,8 @@ import { outOfRange, unknownOptions } from './errors.ts';
 import { unknownOption } from './option-names.ts';
 
 /**
- * Names of our options in other libraries. Names that differ only in spelling are recognized without an
- * entry.
+ * Our options by their names in other libraries. Names that differ from ours only in case, _ or - are recognized
+ * without an entry.
  */
 const foreignNames: Readonly<Record<string, string>> = {
   collate_fn: 'collate',
@@ -22,14 +22,14 @@ const foreignNames: Readonly<Record<string, string>> = {
   worldSize: 'replicas',
 };
 
-/** Advice for options that do not exist here. */
+/** Advice for options of other libraries that do not exist here, and for those that belong elsewhere. */
 const hints: Readonly<Record<string, string>> = {
   initWorker: "Export it from the data set's module.",
   multiprocessing_context: 'Workers are threads.',
   worker_init_fn: "Export initWorker from the data set's module.",
 };
 
-/** Returns all names of an options interface. */
+/** Returns all names of an options interface; the type makes sure that none is missing. */
 export const optionNames = <O>(names: { readonly [Name in keyof O]-?: true }): readonly string[] =>
   Object.keys(names);
 

@@ -1,5 +1,5 @@
-// Checks of arguments, made before anything is sent. Each function throws ERR_DDP_INVALID with a sentence
-// that begins with `verb`.
+// Checks of arguments, made before anything is sent. Each check throws ERR_DDP_INVALID with a sentence that
+// begins with its first argument.
 import type { Group } from '@ringwise/collectives';
 import { badOptions, invalidArgument } from './errors.ts';
 import { unknownOption } from './option-names.ts';
@@ -33,7 +33,7 @@ export function checkGroup(verb: string, group: unknown): void {
   throw invalidArgument(`${verb}: group`, 'a group, as init() gives one', shown(group));
 }
 
-/** Throws unless `value` is a number above 0 or Infinity. */
+/** Throws unless `value` is a number above 0. Infinity is allowed. */
 export function checkPositive(what: string, value: unknown, expected = 'a positive number'): void {
   if (!(typeof value === 'number' && value > 0)) throw invalidArgument(what, expected, shown(value));
 }

@@ -1,8 +1,8 @@
 import { endianness } from 'node:os';
 
 /**
- * Swaps elements of `width` bytes in place between this machine's byte order and `order`. It is its own
- * inverse.
+ * Converts elements of `width` bytes in place between this machine's byte order and `order`, in either direction.
+ * Elements of one byte stay as they are.
  */
 export function swapTo(elements: Buffer, width: number, order: 'LE' | 'BE'): void {
   if (endianness() === order) return;

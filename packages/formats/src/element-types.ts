@@ -1,4 +1,4 @@
-// Types of elements as files store them. They have one name in all formats; each format has codes of its own.
+// The element types of files. A type has one name in all formats; each format has its own code for it.
 
 /** Bytes of one element. */
 export const elementBytes = {
@@ -25,16 +25,16 @@ export const elementBytes = {
 
 export type ElementType = keyof typeof elementBytes;
 
-/** The headers that a reader accepts. It refuses all others. */
+/** Which headers a reader accepts; it refuses all others. */
 export interface Accepted {
-  /** Error messages list them in this order. Types that the format has no code for are left out. */
+  /** In the order in which error messages list them. Types for which the format has no code are ignored. */
   readonly types: readonly ElementType[];
-  /** Default: any number. */
+  /** Maximum number of dimensions. Default: no limit. */
   readonly maxDims?: number;
-  /** The first dimension counts samples, so there must be one. Default false. */
+  /** Whether at least one dimension is required, because the first one counts samples. Default false. */
   readonly needsRows?: boolean;
 }
 
-/** Returns the number of elements of `shape`, which may be beyond the exact integers; 1 for []. */
+/** Returns the number of elements of `shape`, 1 for []. The result is rounded if it is above 2^53. */
 export const countOf = (shape: readonly number[]): number =>
   shape.reduce((product, size) => product * size, 1);

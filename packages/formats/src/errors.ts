@@ -1,14 +1,15 @@
-// How this package tells what is wrong with a file. It knows neither the path nor the reader: the caller makes its own
-// error of these.
+// Errors about the content of a file. They name neither the path nor the reader: the caller puts their message into an
+// error of its own.
 
-/** A fault of a file. The message is the end of a sentence about the file, such as "it is truncated". */
+/** A fault in a file. The message is the end of a sentence about the file, such as "it is truncated". */
 export class FormatError extends Error {
   override readonly name: string = 'FormatError';
 }
 
 /**
- * A fault of a header, which is told in two ways: by the message, and by what was expected and what the file has.
- * The message is short and safe to print; the other two may be as long as the header, and hold control characters.
+ * A fault in a header. It is described twice: by the message, and by `expected` and `got`. The message is short, and
+ * control characters of the file are escaped in it. The other two may be as long as the header and contain control
+ * characters.
  */
 export class HeaderError extends FormatError {
   readonly expected: string;

@@ -1,9 +1,11 @@
-// float16 (IEEE 754 binary16) and bfloat16 as bit patterns, to and from numbers, rounded to nearest even.
+// Converts numbers to and from the bits of float16 (IEEE 754 binary16) and bfloat16. A number is first rounded to
+// float32 and then to 16 bits, both times to nearest even. So the result is the nearest one for float32 values; for
+// other numbers it may be off by one unit in the last place.
 
 const floats = new Float32Array(1);
 const words = new Uint32Array(floats.buffer);
 
-/** The bits of `value` as float32. */
+/** Returns the bits of `value`, rounded to float32. */
 function bitsOf(value: number): number {
   floats[0] = value;
   return words[0]!;
@@ -36,8 +38,9 @@ export function toFloat16(value: number): number {
   const bits = bitsOf(value);
   const sign = (bits >>> 16) & 0x8000;
   const size = bits & 0x7fffffff;
-  if (size >= 0x477ff000) return sign | 0x7c00; // rounds beyond 65504
-  // Subnormal results: the addition rounds.
+  if (size >= 0x477ff000) return sign | 0x7c00; // 65520 and above round to Infinity
+  // Subnormal results. From 0.5 on, float32 values are 2^-24 apart, as subnormal float16 values are, so bitsOf()
+  // rounds the sum to one of these.
   if (size < 0x38800000) return sign | (bitsOf(fromBits(size) + 0.5) - 0x3f000000);
   const rounded = size + 0xfff + ((size >>> 13) & 1);
   return sign | ((rounded - 0x38000000) >>> 13);

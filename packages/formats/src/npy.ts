@@ -1,17 +1,17 @@
-// The header of a .npy file: a magic string, a version, its own length, and a Python dictionary with dtype, order and
-// shape. It comes from outside: nothing in it is believed before it has been checked.
+// The header of a .npy file: a magic string, a version, the length of the dictionary, and a Python dictionary with
+// dtype, order and shape. The file is untrusted: nothing in it is used before it has been checked.
 // https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 import { type Accepted, countOf, type ElementType, elementBytes } from './element-types.ts';
 import { HeaderError } from './errors.ts';
 import { excerpt } from './text.ts';
 
 const magic = Buffer.from('\x93NUMPY', 'latin1');
-/** Limit for the dictionary. NumPy writes far less; longer ones are nothing that can be read. */
+/** Maximum length of the dictionary. NumPy writes far less for all types that can be read. */
 const maxTextBytes = 100_000;
-/** Bytes of a file that are enough for npyHeaderEnd. */
+/** Number of bytes at the start of a file that npyHeaderEnd() needs. */
 export const npyStartBytes = 12;
 
-/** NumPy's kind and size. It has none for bfloat16 and floats of 8 bits. */
+/** NumPy's code of each type: its kind and its bytes. NumPy has no code for bfloat16 and floats of 8 bits. */
 const npyCodes = {
   float32: 'f4',
   float64: 'f8',
@@ -41,8 +41,8 @@ export interface NpyHeader {
 }
 
 /**
- * Returns where the header ends, from the first 12 bytes of a file, or all of a shorter one. `fileBytes` is the
- * length of the file. Throws HeaderError.
+ * Returns the offset at which the header ends. `start` is the first 12 bytes of the file, or all of a shorter file, and
+ * `fileBytes` the length of the file. Throws HeaderError if this is no .npy file or the header is too long.
  */
 export function npyHeaderEnd(start: Buffer, fileBytes: number): number {
   const problem = 'it does not begin as a .npy file does';
@@ -66,19 +66,20 @@ export function npyHeaderEnd(start: Buffer, fileBytes: number): number {
   );
 }
 
-/** The dictionary, and what a reader takes. */
+/** The parsed dictionary, and the types that the reader accepts. */
 interface Dictionary {
   readonly text: string;
-  /** Values by name, as Python wrote them. */
+  /** Values by name, as text in Python's notation. */
   readonly members: ReadonlyMap<string, string>;
+  /** Accepted types by NumPy's code. */
   readonly codes: ReadonlyMap<string, NpyType>;
 }
 
-/** Returns the error for a dictionary that does not say what is needed. */
+/** Returns the error for a dictionary without a readable shape or an accepted type. */
 const unreadable = ({ codes, text }: Omit<Dictionary, 'members'>, problem: string): HeaderError =>
   new HeaderError(problem, `a shape and one of the types ${[...codes.keys()].join(', ')}`, text);
 
-/** Parses the members of the dictionary. Tuples are not nested in the types that can be read. */
+/** Parses the members of the dictionary. Nested tuples are refused: only types that cannot be read have them. */
 function parseDictionary(text: string, codes: Dictionary['codes']): Dictionary {
   if (!text.startsWith('{') || !text.endsWith('}'))
     throw unreadable({ codes, text }, `the header is not a dictionary: ${excerpt(text)}`);
@@ -151,8 +152,8 @@ function parseShape(
 }
 
 /**
- * Parses a header. `header` is the file up to npyHeaderEnd; `fileBytes`, the length of the file, must be what header
- * and elements take. Throws HeaderError.
+ * Parses a header. `header` is the file up to npyHeaderEnd(). Throws HeaderError, also if `fileBytes`, the length of
+ * the file, is not the length of header and elements together.
  */
 export function parseNpyHeader(
   header: Buffer,
@@ -179,7 +180,10 @@ export function parseNpyHeader(
   return { type, shape, isFortran, isBigEndian, dataStart };
 }
 
-/** Returns a header of version 1 for row-major elements, padded so that they begin at a multiple of 64 bytes. */
+/**
+ * Returns a header of version 1 for row-major, little-endian elements, padded so that they begin at a multiple of 64
+ * bytes.
+ */
 export function encodeNpyHeader(type: NpyType, shape: readonly number[]): Buffer {
   const order = elementBytes[type] === 1 ? '|' : '<';
   const tuple = shape.length === 1 ? `(${shape[0]},)` : `(${shape.join(', ')})`;

@@ -1,9 +1,9 @@
 import type { FileHandle } from 'node:fs/promises';
 
-/** One read of the system takes less than 2 GiB. */
+/** Bytes of one read; the system does not allow 2 GiB or more. */
 const maxReadBytes = 2 ** 30;
 
-/** Fills `into` from byte `position` of a file on. Returns whether the file has that many bytes. */
+/** Fills `into` from byte `position` of a file on. Resolves with false if the file ends before `into` is full. */
 export async function readFully(file: FileHandle, into: Uint8Array, position: number): Promise<boolean> {
   for (let done = 0; done < into.length; ) {
     const length = Math.min(into.length - done, maxReadBytes);

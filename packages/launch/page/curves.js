@@ -4,7 +4,7 @@ import { numberText } from './ranks.js';
 
 const height = 200;
 const throughput = 'samples/s';
-/** These come first. */
+/** Names of the charts that come first, in this order. */
 const order = ['loss', throughput];
 
 export class Curves {

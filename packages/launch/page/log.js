@@ -1,4 +1,4 @@
-// The last lines of the ranks, of all or of one. The view follows new lines while it is scrolled to its end.
+// Shows the last lines of output, of all ranks or of one. The view follows new lines while it is scrolled to its end.
 
 const keptOfRank = 200;
 const keptOfAll = 1_000;

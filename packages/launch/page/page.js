@@ -1,5 +1,5 @@
-// The live page: takes the launcher's messages (server-sent events) and hands each part to what draws it. Everything
-// that a program has written is set as text, never as markup.
+// The live page: receives the launcher's messages (server-sent events) and passes each part to the code that draws
+// it. Texts of a program are set as text, never as markup.
 
 import { Curves } from './curves.js';
 import { Log } from './log.js';

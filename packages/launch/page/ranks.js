@@ -1,4 +1,4 @@
-// The table of ranks, and how numbers are written.
+// The table of ranks, and the format of numbers.
 
 const columns = [
   ['rank', (r) => r.rank, 'number'],
@@ -13,7 +13,7 @@ const columns = [
   ['pid', (r) => r.pid, 'number wide'],
 ];
 
-/** Ranks send reports in batches, so that one which is behind is marked only if it has been silent for a while. */
+/** Ranks send reports in batches, so a rank that is behind is marked only if it has been silent for so long. */
 const lateMs = 1_000;
 
 export function drawRanks(head, body, ranks) {
@@ -56,7 +56,7 @@ export function byteText(bytes) {
   return `${bytes >= 100 ? Math.round(bytes) : Number(bytes.toPrecision(3))} ${units[unit]}`;
 }
 
-/** 75,000 ms is 1:15. */
+/** Formats a duration: 75,000 ms is 1:15. */
 export function durationText(ms) {
   const seconds = Math.floor(ms / 1000);
   const two = (value) => `${value}`.padStart(2, '0');

@@ -1,5 +1,5 @@
-// What each rank did when, over its last steps: one row per rank. A step is what lies between two reports; where the
-// program passed the statistics of its step, backward, the wait for gradients, and the buckets under way are in it.
+// Draws the last steps of the ranks over time, one row per rank. A step is the time between two reports. If the
+// program reports the statistics of its steps, the row also has backward, the wait for gradients, and the buckets.
 
 const rowHeight = 26;
 const barHeight = 14;
@@ -70,7 +70,10 @@ export class Timeline {
       : 'For backward and communication, report ddp: model.statistics() as well.';
   }
 
-  /** The last steps that all ranks have reported; a rank that is silent does not hold up the others. Null without any. */
+  /**
+   * Returns the time of the last steps that all ranks have reported; null if there are none. Ranks that have been
+   * silent for `patienceMs` do not count, unless all have.
+   */
   #window() {
     const stepsOf = ({ rank }) => (this.#spans.get(rank) ?? []).filter(({ stepMs }) => stepMs !== null);
     const live = this.#ranks.filter(({ silentMs }) => silentMs !== null && silentMs < patienceMs);

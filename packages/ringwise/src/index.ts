@@ -1,3 +1,4 @@
+// Exports each package of the project under its own name.
 export * as collectives from '@ringwise/collectives';
 export * as data from '@ringwise/data';
 export * as ddp from '@ringwise/ddp';

@@ -3,7 +3,7 @@
 import { badArgument, badOptions } from './errors.ts';
 import { unknownOption } from './option-names.ts';
 
-/** Names of these options in torch's stores and Node's sockets. */
+/** The stores' options by their names in torch's stores and Node's sockets. */
 const renamed = { host_name: 'host', hostname: 'host', address: 'host', timeout: 'timeoutMs' };
 
 /** Options of the calls that wait. */
@@ -15,6 +15,7 @@ export function checkNames(verb: string, options: unknown, known: readonly strin
   if (problem !== null) throw badOptions(verb, problem);
 }
 
+/** Returns `timeoutMs`, or throws ERR_STORE_ARGUMENT. Infinity is allowed. */
 export function checkTimeout(verb: string, timeoutMs: number): number {
   if (typeof timeoutMs === 'number' && timeoutMs >= 0) return timeoutMs;
   throw badArgument(verb, 'timeoutMs to be a number of milliseconds >= 0', timeoutMs);

@@ -4,8 +4,8 @@ import { anyOf } from './server/signals.ts';
 import type { Store, WaitOptions } from './store.ts';
 
 /**
- * A view of a store in which key `k` stands for `prefix/k`, as in torch's PrefixStore. numKeys() counts the
- * keys of the whole store. close() ends only the view; the maker of the store closes the store.
+ * A view of a store in which key `k` stands for `prefix/k`, as in torch's PrefixStore. Errors name keys with their
+ * prefix, and numKeys() counts the keys of the whole store. close() ends only the view, not the store.
  */
 export class PrefixStore implements Store {
   readonly timeoutMs: number;

@@ -1,4 +1,4 @@
-// This package's part of `ringwise doctor`: the module that the launcher looks for.
+// This package's part of `ringwise doctor`, which imports it as @ringwise/tensor/doctor.
 import { existsSync, readdirSync } from 'node:fs';
 import { type CudaInfo, type CudaLibrary, findAddon } from './backends/native/addon.ts';
 import { cudaInfoOf } from './backends/native/cuda.ts';
@@ -12,9 +12,10 @@ export interface Finding {
   readonly fix?: string;
 }
 
-/** The levels that useCpu() names. */
+/** The highest level of useCpu(): the addon then takes the best kernels that this CPU can run. */
 const bestLevel = 2;
 
+/** Yields what it finds about the addon, the GPUs and the vendor's libraries. */
 export async function* examine(): AsyncGenerator<Finding> {
   const name = 'tensor.node';
   try {
@@ -68,7 +69,7 @@ export function cudaFinding(
 
 const majorOf = (version: string | null): number => Number.parseInt(version ?? '0', 10);
 
-/** Own kernels compute what a missing library would. */
+/** Reports the vendor's libraries. A missing one is only a note, because this package's kernels compute instead. */
 export function librariesFinding(libraries: readonly CudaLibrary[]): Finding {
   const lines = libraries.map(({ name, path, version, reason }) =>
     reason === '' ? `${name} ${version}: ${path}` : `${name}: ${reason}; own kernels are used`,
@@ -77,6 +78,7 @@ export function librariesFinding(libraries: readonly CudaLibrary[]): Finding {
   return { name: 'cuda libraries', state: isComplete ? 'ok' : 'note', text: lines.join('\n') };
 }
 
+/** Returns whether the system seems to have NVIDIA GPUs. */
 function hasDeviceFiles(): boolean {
   return existsSync('/dev') && readdirSync('/dev').some((file) => /^nvidia\d+$/.test(file));
 }

@@ -1,4 +1,5 @@
-// Makes the environment of a rank. It must show the rank's own launcher only, neither the test runner nor an outer job.
+// Makes the environment of a rank. It must show the rank's own launcher only, neither the test runner nor a torchrun
+// job that started the test runner. Variables of other launchers, such as Slurm's, are inherited.
 
 const foreign =
   /^(VITEST|VITE_|TORCHELASTIC_|PET_|NODE_OPTIONS$|NODE_CHANNEL_|NODE_UNIQUE_ID$|NODE_ENV$|RINGWISE_SECRET$)/;
@@ -12,7 +13,10 @@ export interface Job {
   readonly secret: string | undefined;
 }
 
-/** Returns the variables that torchrun and `ringwise run` set on one host. `extra` overrides them. */
+/**
+ * Returns this process's environment, without the variables of the test runner and of an outer torchrun, and with those
+ * that torchrun and `ringwise run` set on one host. `extra` overrides all.
+ */
 export function rankEnvironment(
   rank: number,
   job: Job,

@@ -1,6 +1,6 @@
-// Inputs whose reductions are exact in every order, so that tests compare with ===, as nccl-tests' verifiable inputs
-// do. Values are 0 and small powers of two, with signs where the type has them: sums over 64 ranks fit every type,
-// products stay powers of two. int8 holds only -1, 0 and 1, since 64 times 2 would overflow.
+// Makes inputs whose reductions are exact in every order, so that tests can compare with ===. (nccl-tests does the same
+// for its checks.) Values are 0 and small powers of two, with signs where the type has them: sums over 64 ranks fit
+// every type, products stay powers of two. int8 holds only -1, 0 and 1, since 64 times 2 would overflow.
 
 import { bfloat16Bits, bfloat16Value, float16Bits, float16Value } from './half.ts';
 

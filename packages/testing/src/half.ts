@@ -1,6 +1,6 @@
 // Converts numbers to the bits of 16-bit floats, for which Node 20 has no arrays.
 
-/** Returns the bits of a float16. Exact for zero and normal numbers of float16, the only ones that the tests store. */
+/** Returns the bits of a float16. Throws a RangeError unless `value` is zero or exactly a normal number of float16. */
 export function float16Bits(value: number): number {
   if (value === 0) return 0;
   const sign = value < 0 ? 0x8000 : 0;
@@ -24,7 +24,7 @@ export function float16Value(bits: number): number {
 
 const scratch = new DataView(new ArrayBuffer(4));
 
-/** Returns the bits of a bfloat16, which are the upper half of a float32. */
+/** Returns the bits of a bfloat16, the upper half of a float32. Throws a RangeError if `value` is not exactly one. */
 export function bfloat16Bits(value: number): number {
   scratch.setFloat32(0, value);
   if (scratch.getUint16(2) !== 0 || scratch.getFloat32(0) !== value) {

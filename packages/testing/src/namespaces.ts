@@ -1,6 +1,6 @@
-// Several hosts on one machine: network namespaces with addresses of their own, joined by a bridge in one more
-// namespace. Interfaces are created inside the namespaces, so the machine's own network never sees them. Linux, root
-// and the `ip` command only.
+// Makes several hosts on one machine: network namespaces with addresses of their own, joined by a bridge in one more
+// namespace. Interfaces are created inside the namespaces, so the machine's own network never sees them. Needs Linux,
+// root and the `ip` command.
 //
 // Namespaces outlive the process that made them. Their names carry its pid, and a process that makes new ones first
 // removes those of processes that are gone, with everything that still runs in them.
@@ -107,7 +107,7 @@ function removeLeftovers(): void {
   removeAll(existing().filter((name) => mine.test(name) && !isAlive(Number(mine.exec(name)?.[1]))));
 }
 
-/** Removes those of the namespaces that exist; what still runs in them is killed. */
+/** Kills what still runs in those of the namespaces that exist, and removes them. */
 function removeAll(names: readonly string[]): void {
   const present = new Set(existing());
   for (const name of names) {

@@ -1,4 +1,5 @@
-// Real processes that stay for many commands. A test puts commands into a store, and every rank answers each.
+// Keeps rank processes running for many commands. A test puts commands into a store, and every rank answers each of
+// them.
 import { deserialize, serialize } from 'node:v8';
 import { type Store, type StoreServer, serveStore, TcpStore } from '@ringwise/store';
 

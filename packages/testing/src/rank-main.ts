@@ -15,6 +15,7 @@ export type RankReport =
   | { readonly kind: 'error'; readonly error: RankError };
 
 // A rank whose parent has ended ends too. A thread watches for that, since the main thread may be stuck in native code.
+// It does not notice a parent that ended before the thread started.
 const watchParent = `
   const parent = process.ppid;
   setInterval(() => { if (process.ppid !== parent) process.kill(process.pid, 'SIGKILL'); }, 250);

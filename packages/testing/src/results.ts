@@ -1,3 +1,5 @@
+// What startRanks() reports of each rank's process.
+
 /** An error that has passed between processes: its text, stack and own enumerable fields. */
 export interface RankError {
   readonly name: string;
@@ -12,8 +14,9 @@ export interface RankResult {
   readonly rank: number;
   readonly pid: number;
   /**
-   * ok: the function returned and the process ended by itself with exit code 0. error: the function threw.
-   * exited: the process ended without an answer, or badly after it. timed-out: it was killed at the time limit.
+   * ok: the function returned and the process ended by itself with exit code 0. error: the function threw. exited: the
+   * process ended before the function settled, or not with exit code 0 after it returned. timed-out: the process was
+   * killed at the time limit.
    */
   readonly status: 'ok' | 'error' | 'exited' | 'timed-out';
   /** The value that the function returned, by structured clone. Present if it returned, whatever the status. */

@@ -33,7 +33,7 @@ export interface RunningRanks {
 /** Module that lets a rank import TypeScript. */
 const loader = new URL('../loader/register.mjs', import.meta.url).href;
 
-// Longer output of a rank keeps its end.
+// Of longer output of a rank, only the end is kept.
 const maxOutputChars = 1 << 20;
 
 /**
@@ -126,7 +126,7 @@ class Rank {
         this.#stderr += String(error);
         if (this.#child.pid === undefined) resolve(this.#outcome(null, null));
       });
-      // What the rank has started must not outlive it, and may hold its output open.
+      // Kill the processes that the rank has started: they must not outlive it, and may hold its output open.
       this.#child.on('exit', () => this.#killGroup());
       this.#child.on('close', (exitCode, signal) => resolve(this.#outcome(exitCode, signal)));
     });

@@ -1,5 +1,5 @@
-// Checks that the copies of small files are equal that several packages have, so as not to import each other for so
-// little.
+// Checks that the copies of a file are equal. Several packages have a copy of the same small file because they must not
+// import each other for it.
 import { readFileSync } from 'node:fs';
 import { expect, it } from 'vitest';
 

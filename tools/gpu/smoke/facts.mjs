@@ -1,7 +1,6 @@
 // Checks one of the facts that matter most about CUDA on this machine, on the GPU or the software device:
 //   node --import ./packages/testing/loader/register.mjs tools/gpu/smoke/facts.mjs NAME [--small]
-// It prints what was measured, in one line. The exit status is 1 if the fact is not good.
-// --small: sizes for the software device.
+// Prints what was measured, in one line. The exit code is 1 if the check fails. --small: sizes for the software device.
 import { performance } from 'node:perf_hooks';
 import { useTestDevice, values } from '@ringwise/testing';
 
@@ -74,7 +73,10 @@ async function nccl() {
   };
 }
 
-/** Trains with DDP and SyncBatchNorm on two ranks, eagerly and captured, and compares the results. */
+/**
+ * Trains with DDP and SyncBatchNorm on two ranks, eagerly and captured. Compares the eager results of the ranks, and on
+ * rank 0 the eager with the captured ones.
+ */
 const training = (options) => async () => {
   const steps = isSmall ? 20 : 500;
   const started = await startRanks(2, ranks, 'train', { args: [steps, options], timeoutMs: 110_000 });
@@ -123,6 +125,7 @@ const facts = {
   launches,
   nccl,
   training: training({}),
+  // The work that is queued before the first step takes longer than the deadline. The deadline must not count it.
   queued: training({ timeoutMs: 3000, queuedMs: isSmall ? 300 : 10_000 }),
   full,
 };

@@ -14,8 +14,8 @@ const { BatchNorm1d, Linear, ReLU, Sequential } = await import('@ringwise/tensor
 const { SGD } = await import('@ringwise/tensor/optim');
 
 /**
- * Reduces `count` floats over and over. The parent kills rank 1. Returns the first sum, the time per all-reduce, and
- * the error that ends the loop with the time of it.
+ * Reduces `count` floats over and over until the parent kills rank 1. Returns the sum of the first all-reduce, the time
+ * per all-reduce in µs, and code, message and time of the error that ends the loop.
  */
 export async function reduceUntilKilled(rank, port, count) {
   const device = `cuda:${testDeviceOf(rank)}`;

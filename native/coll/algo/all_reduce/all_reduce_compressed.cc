@@ -3,8 +3,8 @@
 // sent, and the owner uses the rounded sum too, so all ranks get the same bits; avg divides after that.
 //
 // A residual keeps what rounding loses at this rank: for parts of other owners the loss of the values that this rank
-// sends, for its own part the loss of the sum. (Tang et al., "DoubleSqueeze", 2019.) So all results and residuals
-// together add up to all values.
+// sends, for its own part the loss of the sum. (Tang et al., "DoubleSqueeze", 2019.) So the sum that all ranks get plus
+// the new residuals of all ranks equals the values plus the old residuals of all ranks.
 //
 // Parts travel in chunks, so that rounding and summing overlap with the transfer. Both ends order the messages of a
 // pair by phase (values, then sums) and chunk. Latency of 2 messages; S·(n−1)/n bytes for S bytes of float32 as

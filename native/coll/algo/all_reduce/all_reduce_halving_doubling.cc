@@ -30,6 +30,7 @@ void reduce_by_halving(const Op& op, Parts sums, Piece accumulator, const Doubli
     const Range keep = range.half(upper), give = range.half(!upper);
     const Piece mine = sums.range(keep.begin, keep.end), theirs = sums.range(give.begin, give.end);
     const bool last = round + 1 == doubling.rounds();
+    // The first round moves the sums to scratch, the last one to the accumulator; the others add in place.
     if (round == 0 || last) sums = sums.moved(last ? accumulator : scratch_sums(op, mine.count, schedule), keep.begin);
     const size_t sends_before = schedule.sends.size();
     schedule.send(doubling.partner(round), theirs, schedule.steps.size());

@@ -4,8 +4,8 @@
 // results among its ranks. So a host's network link carries every part once, not once per rank, and all ranks share the
 // work. (As in BlueConnect: Cho et al., "BlueConnect: Decomposing all-reduce for deep learning on heterogeneous network
 // hierarchy", 2019.) For hosts with p ranks, each rank sends 2·S·(p−1)/p bytes inside its host. Between hosts it sends
-// what the columns' algorithm needs for a buffer of S/p bytes; for two hosts that is S/p. Halves travel between hosts
-// as float32.
+// what the columns' algorithm needs for a buffer of S/p bytes; for two hosts that is S/p. Narrow floats (halves and
+// float8) travel between hosts as float32.
 #include "coll/algo/algorithms.h"
 #include "coll/algo/parts.h"
 #include "coll/algo/sums.h"

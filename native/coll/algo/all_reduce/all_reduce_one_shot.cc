@@ -1,6 +1,6 @@
 // One-shot all-reduce for small buffers of few ranks: every rank sends its input to all others. All ranks reduce the
-// inputs in the same order (member 0 first), so they get the same bits, and halves are rounded once. Latency of a
-// single message; n−1 messages, (n−1)·S bytes.
+// inputs in the same order (member 0 first), so they get the same bits, and narrow floats are rounded once. Latency of
+// a single message; n−1 messages, (n−1)·S bytes.
 #include "coll/algo/algorithms.h"
 #include "coll/algo/sums.h"
 

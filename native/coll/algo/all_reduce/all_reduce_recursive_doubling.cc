@@ -2,8 +2,8 @@
 // 2005): in round k, members whose numbers differ in bit k exchange their sums, so that after log2 n rounds all have
 // the complete sum. Both partners use the sum of the lower members as the left operand, so both get the same bits. If n
 // is no power of two, members are paired first (see doubling.h): an even one gives its input to its odd neighbour and
-// gets the result back. log2 n steps of S bytes, and 2 more if n is no power of two. The best algorithm for small
-// buffers, and often for two ranks (see tuning_table.h).
+// gets the result back. ⌊log2 n⌋ steps of S bytes, and 2 more if n is no power of two. For small buffers of many ranks,
+// and for most sizes on two ranks (see tuning_table.h).
 #include "coll/algo/algorithms.h"
 #include "coll/algo/doubling.h"
 #include "coll/algo/sums.h"

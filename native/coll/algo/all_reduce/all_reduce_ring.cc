@@ -1,8 +1,8 @@
 // Ring all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009).
 // The buffer is cut into one part per member. The sum of part c starts at member c and travels around the circle, and
 // every member adds its own values. After n−1 steps the sum is complete at member c−1, and travels around once more as
-// the result. Every rank exchanges data only with its two neighbours, so no two pairs of neighbouring hosts share a
-// network link.
+// the result. Every rank sends only to the next one and receives only from the one before, so with one rank per host
+// each direction of a host's network link carries the data of a single pair.
 //
 // Parts travel in segments: while the last segment of a part arrives, this rank already passes on the first. With m
 // segments of time t and latency a, the time is (2(n−1)−1)·max(m·t, a+t) + m·t + a. So the latency counts only once if

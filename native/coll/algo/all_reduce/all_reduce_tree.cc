@@ -1,7 +1,7 @@
 // Binary tree: sums travel up to member 0 and results travel down again, in pipelined segments (pipelined trees: Chan,
 // Heimlich, Purkayastha, van de Geijn, "Collective communication: theory, practice, and experience", 2007). Member v
-// has the children 2v+1 and 2v+2. Every rank exchanges data with at most three others; 2(n−1) messages per segment in
-// all. 2·⌈log2 n⌉ levels of two messages each; up to 3·S bytes in and out.
+// has the children 2v+1 and 2v+2. Every rank exchanges data with at most three others; all ranks together send 2(n−1)
+// messages per segment. 2·⌊log2 n⌋ levels of two messages each; up to 3·S bytes in and out.
 #include "coll/algo/algorithms.h"
 #include "coll/algo/sums.h"
 
@@ -26,7 +26,7 @@ void tree_all_reduce(const Op& op, Piece sums, Piece output, const Team& team, S
   };
 
   sums = widened(op, sums, schedule);
-  // Only complete sums may be written to the output: those with the last child's sums at the tree's root.
+  // Only complete sums may be written to the output. Only the root has them, once it has added its last child's sums.
   const Piece between = child_count + (parent < 0 ? 0 : 1) > 1 ? scratch_sums(op, sums.count, schedule) : Piece{};
   const Piece complete = parent < 0 ? accumulator_for(op, output, schedule) : between;
   for (size_t begin = 0; begin < sums.count; begin += elements) {
@@ -44,6 +44,7 @@ void tree_all_reduce(const Op& op, Piece sums, Piece output, const Team& team, S
     }
   }
   if (parent < 0) return;
+  // The output may be the input, so a segment of the result waits until that segment of the sums has been sent up.
   size_t sent_up = schedule.sends.size() - (sums.count + elements - 1) / elements;
   for (size_t begin = 0; begin < sums.count; begin += elements) {
     schedule.receive(parent, segment(output, begin), Take::Store, ++sent_up);

@@ -1,6 +1,6 @@
 // Rabenseifner's decomposition of all-reduce ("Optimization of Collective Reduction Operations", ICCS 2004): a
-// reduce-scatter, then an all-gather, both by direct exchange instead of recursive halving and doubling. Halves travel
-// as halves and are rounded once. Latency of 2 messages; 2(n−1) messages, 2·S·(n−1)/n bytes.
+// reduce-scatter, then an all-gather, both by direct exchange instead of recursive halving and doubling. Narrow
+// floats travel as they are and are rounded once. Latency of 2 messages; 2(n−1) messages, 2·S·(n−1)/n bytes.
 #include "coll/algo/algorithms.h"
 #include "coll/algo/parts.h"
 #include "coll/algo/sums.h"

@@ -13,8 +13,8 @@ void bruck_all_to_all(const Op& op, int rank, int size, Schedule& schedule) {
   const auto parts = [&](size_t base, int first, int count) {
     return Piece{Region::Scratch, base + first * bytes, count * op.count};
   };
-  // Parts by distance: at first the parts for r, r+1, …, which are replaced by the parts that arrived over that
-  // distance.
+  // Parts by distance from their sender to their receiver: at first this rank's parts for r, r+1, …. In the end, the
+  // part at each distance is the one for this rank from the rank that far before it.
   const size_t turned = schedule.scratch(size * bytes);
   const size_t outgoing = schedule.scratch(size * bytes), incoming = schedule.scratch(size * bytes);
 

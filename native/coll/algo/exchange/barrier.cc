@@ -1,3 +1,4 @@
+// Plans that consist of handshakes: the barrier, and the handshakes of other algorithms.
 #include "coll/algo/algorithms.h"
 
 namespace ringwise::coll {

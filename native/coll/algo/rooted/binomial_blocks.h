@@ -26,7 +26,7 @@ class BinomialBlocks {
   int child(int bit) const { return real(v_ + bit); }
 
   /// Calls f(piece) for each message of the block of the child at `bit` (this rank's own block for bit 0). `parts` is
-  /// the root's buffer; `staged` is the offset of the scratch in which another rank keeps its block, in the order of v.
+  /// the root's buffer. Every other rank keeps its block in scratch at offset `staged`, in the order of v.
   template <class F>
   void each_message(int bit, const Parts& parts, size_t staged, size_t element, F&& f) const {
     const int begin = v_ + bit;

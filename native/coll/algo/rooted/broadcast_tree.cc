@@ -1,6 +1,6 @@
 // Binomial tree (see Thakur, Rabenseifner, Gropp, "Optimization of Collective Communication Operations in MPICH",
 // 2005). With ranks counted from the root, rank v gets the buffer from v without its lowest set bit, and passes it
-// to v + 2^j for every j below that bit, the largest first. ⌈log2 n⌉ steps, S bytes in, up to ⌈log2 n⌉·S out.
+// to v + 2^j for every 2^j below that bit, the largest first. ⌈log2 n⌉ steps, S bytes in, up to ⌈log2 n⌉·S out.
 #include "coll/algo/algorithms.h"
 
 namespace ringwise::coll {
@@ -12,8 +12,7 @@ void tree_broadcast(const Op& op, int rank, int size, Schedule& schedule) {
   // Ranks that name different roots plan different trees, in which some pairs exchange no message. So all ranks
   // exchange handshakes.
   handshake_all(rank, size, schedule);
-  int bit = 1;
-  // the lowest set bit of v; for the root the first power of two ≥ size
+  int bit = 1;  // becomes the lowest set bit of v; for the root the first power of two ≥ size
   while (bit < size && (v & bit) == 0) bit <<= 1;
   const Piece input{Region::Input, 0, op.count};
   const Piece output{Region::Output, 0, op.count};

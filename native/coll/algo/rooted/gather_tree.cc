@@ -1,5 +1,5 @@
 // Binomial tree towards the root (see binomial_blocks.h), for many small parts: a rank collects its block and sends it
-// on as one message. ⌈log2 n⌉ steps, S·(n−1)/n bytes at the root for a result of S, up to S/2 elsewhere.
+// on as a whole. ⌈log2 n⌉ steps, S·(n−1)/n bytes at the root for a result of S, up to S/2 elsewhere.
 #include "coll/algo/algorithms.h"
 #include "coll/algo/rooted/binomial_blocks.h"
 

@@ -1,7 +1,7 @@
 // Binomial tree towards the root (Thakur, Rabenseifner, Gropp 2005). With ranks counted from the root, rank v adds the
 // sums of v+1, v+2, v+4, … below its lowest set bit, in this order, then sends its sum to v without that bit. So the
-// order of additions depends only on n and the root. Sums of several ranks travel as float32 if the type is a half.
-// ⌈log2 n⌉ steps, S bytes out, up to ⌈log2 n⌉·S in.
+// order of additions depends only on n and the root. Sums of several ranks travel as float32 if the type is a
+// narrow float. ⌈log2 n⌉ steps, S bytes out, up to ⌈log2 n⌉·S in.
 #include "coll/algo/algorithms.h"
 #include "coll/algo/sums.h"
 #include "coll/reduce/reduce.h"

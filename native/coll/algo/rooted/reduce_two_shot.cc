@@ -1,6 +1,6 @@
 // Two-shot reduce for large buffers (Rabenseifner, ICCS 2004): a reduce-scatter, so that all ranks share the additions,
-// then every rank sends its part to the root. 2(n−1) steps at the root, n elsewhere; S·(n−1)/n bytes, twice that at the
-// root.
+// then every rank sends its part to the root. 2(n−1) steps at the root, which receives 2·S·(n−1)/n bytes; n steps and S
+// bytes out elsewhere.
 #include "coll/algo/algorithms.h"
 #include "coll/algo/parts.h"
 #include "coll/algo/sums.h"

@@ -1,5 +1,6 @@
-// Binomial tree from the root (see binomial_blocks.h), for many small parts: a rank receives its block as one message
-// and sends halves of it on. ⌈log2 n⌉ steps, S·(n−1)/n bytes at the root for an input of S, up to S/2 elsewhere.
+// Binomial tree from the root (see binomial_blocks.h), for many small parts: a rank receives its whole block, keeps its
+// own part and sends each child its block. ⌈log2 n⌉ steps, S·(n−1)/n bytes at the root for an input of S, up to S/2
+// elsewhere.
 #include "coll/algo/algorithms.h"
 #include "coll/algo/rooted/binomial_blocks.h"
 

@@ -2,7 +2,8 @@
 // by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
-// use(function, gradient): gradient(g, saved), with the result of relu saved and the argument of the others.
+// Calls use(function, gradient). gradient(g, saved) is g times the slope; `saved` is the result of relu, or the
+// argument of the other activations.
 template <class Use>
 inline void with_activation(Activation activation, Use use) {
   switch (activation) {

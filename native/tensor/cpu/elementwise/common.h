@@ -1,7 +1,8 @@
 // Helpers that kernels of several families use. Included only by the files of families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
-// Elements in steps of a register for floats, one by one for the other types (the compiler makes vectors of them).
+// Calls body(i, io) for the elements [0, count): a register at a time for floats, one at a time for the other types
+// (the compiler makes vectors of them).
 template <class T, class Body>
 RINGWISE_INLINE inline void for_each_element(size_t count, Body body) {
   if constexpr (std::is_same_v<T, float>) {
@@ -15,7 +16,7 @@ RINGWISE_INLINE inline void for_each_element(size_t count, Body body) {
   }
 }
 
-// Integers do their arithmetic unsigned, so that it wraps around.
+// wrap() makes integers unsigned, so that their arithmetic wraps around; unwrap() makes them signed again.
 template <class T>
 inline auto wrap(T x) {
   if constexpr (std::is_same_v<T, int64_t>)
@@ -28,7 +29,8 @@ inline T unwrap(U x) {
   return static_cast<T>(x);
 }
 
-// Every integer fits into what computes for either side: float64 counts to 2^53, and what is larger is rounded once.
+// Returns the computing type of a conversion. Between an integer and a float it is a float, to which integers beyond
+// 2^53 (float64) or 2^24 (float32) are rounded.
 inline DType converting_type(DType to, DType from) {
   const bool is_wide = to == DType::Float64 || from == DType::Float64;
   const auto is_integer = [](DType dtype) { return dtype >= DType::Int8; };

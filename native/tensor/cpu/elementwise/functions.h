@@ -1,8 +1,8 @@
-// Functions of one element under one name for every computing type: Vec (floats, a register at a time), double and
-// int64_t. Included only by families/.
+// Functions of one element, under one name for every computing type that has them: Vec (floats, a register at a time),
+// double and int64_t. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
-// `value` in the type of the first argument.
+// Returns `value` in the type of the first argument.
 inline Vec like(Vec, double value) { return splat(static_cast<float>(value)); }
 template <class T>
 inline T like(T, double value) {
@@ -31,7 +31,7 @@ inline int64_t abs_of(int64_t x) { return x < 0 ? static_cast<int64_t>(0 - stati
 inline int64_t max_of(int64_t a, int64_t b) { return a > b ? a : b; }
 inline int64_t min_of(int64_t a, int64_t b) { return a < b ? a : b; }
 
-// Lane by lane, for what is rarely used.
+// Applies f to one lane after another, for functions that are rarely used.
 template <class F>
 inline Vec by_lane(Vec x, F f) {
   for (int i = 0; i < kLanes; i++) x[i] = f(x[i]);
@@ -47,7 +47,7 @@ inline Vec pow_of(Vec x, Vec y) {
 }
 inline double pow_of(double x, double y) { return std::pow(x, y); }
 
-// By repeated squaring, wrapping around. A negative exponent leaves 1, -1 or 0.
+// Computes a power by repeated squaring, which wraps around. A negative exponent gives 1, -1 or 0.
 inline int64_t pow_of(int64_t x, int64_t y) {
   if (y < 0) return x == 1 ? 1 : x == -1 ? (y % 2 ? -1 : 1) : 0;
   uint64_t result = 1, power = static_cast<uint64_t>(x);
@@ -61,7 +61,7 @@ template <class T>
 inline T sigmoid_of(T x) {
   return like(x, 1) / (like(x, 1) + exp_of(-x));
 }
-// x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2, with (1 + tanh(u)) / 2 = sigmoid(2u).
+// gelu by a tanh is x · gate, with gate = (1 + tanh(u)) / 2 = sigmoid(2u) and u = √(2/π) (x + 0.044715 x³).
 template <class T>
 inline T gelu_tanh_gate(T x) {
   return sigmoid_of(like(x, 1.5957691216057308) * x * (like(x, 1) + like(x, 0.044715) * x * x));

@@ -27,7 +27,7 @@ constexpr TileFunction<T> ternary(Op) {
   };
 }
 
-// Defined for floating point alone.
+// Returns the function of an operation that is defined for floats alone; null for other operations.
 template <class T>
 TileFunction<T> float_function(MapOp op) {
   switch (op) {
@@ -61,6 +61,7 @@ TileFunction<T> float_function(MapOp op) {
   }
 }
 
+// Returns the function of an operation that is defined for all computing types; null for other operations.
 template <class T>
 TileFunction<T> any_function(MapOp op) {
   constexpr auto one_if = [](auto x, auto condition) { return condition ? like(x, 1) : like(x, 0); };
@@ -93,7 +94,7 @@ TileFunction<T> any_function(MapOp op) {
     case MapOp::Where: return ternary<T>([](auto c, auto x, auto y) { return c != like(c, 0) ? x : y; });
     case MapOp::MulAdd:
       return ternary<T>([](auto x, auto y, auto z) { return unwrap<decltype(x)>(wrap(x) * wrap(y) + wrap(z)); });
-    // A NaN passes through either bound.
+    // The result is NaN if x or a bound is.
     case MapOp::Clamp: return ternary<T>([](auto x, auto low, auto high) { return min_of(max_of(x, low), high); });
     case MapOp::InRange:
       return ternary<T>([](auto x, auto low, auto high) { return OneIf{}(x, (x >= low) & (x <= high)); });
@@ -108,6 +109,7 @@ TileFunction<T> function_of(MapOp op) {
   return any;
 }
 
+// Computes a simplified walk. Operands that are dense and of type T are used in place, others pass through a buffer.
 template <class T>
 void map_tiles(TileFunction<T> function, const Walk& walk) {
   const int inner = walk.rank - 1;
@@ -117,7 +119,7 @@ void map_tiles(TileFunction<T> function, const Walk& walk) {
   const ptrdiff_t out_stride = out.strides[inner];
   const bool is_direct = out.dtype == dtype_of<T>() && out_stride == sizeof(T);
   const WriteTile<T> write = writer<T>(out.dtype);
-  // Operands that are not there read as the last one, which costs nothing where it is dense.
+  // The readers of absent operands are made for the last operand, and never used.
   const Operand& second = walk.operands > 2 ? walk.operand[2] : last;
   const Operand& third = walk.operands > 3 ? walk.operand[3] : last;
   RowReader<T> a(walk.operand[1], walk.operand[1].strides[inner]), b(second, second.strides[inner]),
@@ -137,7 +139,8 @@ void map_tiles(TileFunction<T> function, const Walk& walk) {
   });
 }
 
-// Whether every operand is one run of elements of the computing type, so that nothing has to be moved or converted.
+// Tells whether every operand is one run of elements of the computing type, so that nothing has to be moved or
+// converted. Strides are elements here.
 template <class T>
 bool is_one_run(const Walk& walk) {
   if (walk.rank != 1) return false;
@@ -162,7 +165,7 @@ void map(const Map& x) {
   with_compute(x.compute, [&](auto type) {
     using T = decltype(type);
     const TileFunction<T> function = function_of<T>(x.op);
-    if (!function) return;  // the ops ask for nothing that is not defined
+    if (!function) return;  // not defined for this type; the ops do not ask for it
     if (is_one_run<T>(walk))
       map_run<T>(function, walk);
     else

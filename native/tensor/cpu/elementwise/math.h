@@ -4,7 +4,7 @@
 // library's do. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
-// Horner's scheme, highest coefficient first.
+// Evaluates a polynomial by Horner's scheme; the highest coefficient comes first.
 template <class... Rest>
 RINGWISE_INLINE inline Vec polynomial(Vec x, float first, Rest... rest) {
   Vec sum = splat(first);
@@ -12,12 +12,12 @@ RINGWISE_INLINE inline Vec polynomial(Vec x, float first, Rest... rest) {
   return sum;
 }
 
-// 2^n for n in [-126, 127].
+// Returns 2^n, for n in [-126, 127].
 inline Vec power_of_two(IntVec n) { return from_bits((n + splat_int(127)) << 23); }
 
 inline Vec exp_vec(Vec x) {
-  // Below -104 the result is 0, and is not computed: steps through subnormal numbers cost the processor 150 cycles
-  // each. Above 89 it is infinite. Comparisons with NaN are false, so NaN passes.
+  // Below -104 the result is 0 without computing: each operation on subnormal numbers costs the processor some 150
+  // cycles. Above 89 it is infinite. Comparisons with NaN are false, so NaN passes.
   const IntVec is_zero = x < splat(-104.0f);
   x = is_zero ? Vec{} : x;
   x = x > splat(89.0f) ? splat(89.0f) : x;
@@ -29,7 +29,7 @@ inline Vec exp_vec(Vec x) {
   const Vec tail = polynomial(r, 1.9875691500e-4f, 1.3981999507e-3f, 8.3334519073e-3f, 4.1665795894e-2f,
                               1.6666665459e-1f, 5.0000001201e-1f);
   const Vec value = tail * r * r + r + splat(1.0f);
-  // 2^n in two factors, so that subnormal results are reached step by step.
+  // Multiplies by 2^n in two factors: 2^n alone may be subnormal or infinite, which power_of_two() cannot make.
   const IntVec whole = bits(shifted) - bits(magic), half = whole >> 1;
   return is_zero ? Vec{} : value * power_of_two(half) * power_of_two(whole - half);
 }
@@ -60,7 +60,7 @@ inline Vec log_vec(Vec x) {
 inline Vec tanh_vec(Vec x) {
   const IntVec sign = bits(x) & splat_int(INT32_MIN);
   const Vec size = from_bits(bits(x) & splat_int(INT32_MAX));
-  // Near 0 a polynomial; elsewhere 1 - 2 / (e^2x + 1), which would cancel there.
+  // Elsewhere 1 - 2 / (e^2x + 1); near 0 its terms cancel, so a polynomial is used.
   const Vec square = x * x;
   const Vec tail = polynomial(square, -5.70498872745e-3f, 2.06390887954e-2f, -5.37397155531e-2f, 1.33314422036e-1f,
                               -3.33332819422e-1f);
@@ -76,7 +76,7 @@ inline Vec erf_vec(Vec x) {
   const Vec near =
       x * polynomial(square, 7.853861353153693e-5f, -8.010193625184903e-4f, 5.188327685732524e-3f,
                      -2.685381193529856e-2f, 1.128358514861418e-1f, -3.761262582423300e-1f, 1.128379165726710f);
-  // Beyond 1, 1 - erfc; beyond 4 that is 1 in float32.
+  // Beyond 1 it is 1 - erfc, which beyond 4 is 1 in float32.
   const Vec within = size > splat(4.0f) ? splat(4.0f) : size < splat(1.0f) ? splat(1.0f) : size;
   const Vec q = splat(1.0f) / within;
   const Vec y = q * q;
@@ -87,7 +87,7 @@ inline Vec erf_vec(Vec x) {
       polynomial(y, -1.047766399936249e+1f, 1.297719955372516e+1f, -7.495518717768503f, 2.921019019210786f,
                  -1.015265279202700f, 4.218463358204948e-1f, -2.820767439740514e-1f, 5.641895067754075e-1f);
   const Vec far = splat(1.0f) - exp_vec(-within * within) * q * (within < splat(2.0f) ? low : high);
-  // NaN is neither: the polynomial passes it on.
+  // The comparison is false for NaN, and the polynomial passes NaN on.
   return size >= splat(1.0f) ? from_bits(bits(far) | sign) : near;
 }
 

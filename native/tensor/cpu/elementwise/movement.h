@@ -21,7 +21,7 @@ void move_rows(const Walk& walk) {
   });
 }
 
-// Whether the two innermost dimensions of 4-byte elements are a transpose into dense rows.
+// Tells whether the elements have 4 bytes, and the two innermost dimensions are a transpose into dense rows.
 inline bool is_transpose(const Walk& walk) {
   if (walk.rank < 2 || byte_size(walk.operand[0].dtype) != sizeof(float)) return false;
   const ptrdiff_t* to = walk.operand[0].strides + walk.rank - 2;
@@ -30,7 +30,7 @@ inline bool is_transpose(const Walk& walk) {
   return to[1] == kFloat && to[0] > 0 && from[0] == kFloat && from[1] > 0;
 }
 
-// Bits are only moved, so 4-byte integers may pass as floats.
+// Copies transposed matrices. Bits are only moved, so 4-byte integers may pass as floats.
 inline void move_transposed(const Walk& walk) {
   const int outer = walk.rank - 2;
   Walk matrices = walk;  // each row of this walk is a matrix
@@ -44,6 +44,7 @@ inline void move_transposed(const Walk& walk) {
   });
 }
 
+// Copies between operands of one dtype.
 inline void move(const Walk& walk) {
   if (is_transpose(walk)) return move_transposed(walk);
   switch (byte_size(walk.operand[0].dtype)) {
@@ -54,6 +55,7 @@ inline void move(const Walk& walk) {
   }
 }
 
+// Copies between two dtypes through the computing type T.
 template <class T>
 void convert_rows(const Walk& walk) {
   const int inner = walk.rank - 1;

@@ -1,5 +1,5 @@
-// Moves up to kTile elements of any dtype and stride into a buffer of a computing type, and back: the one place where
-// dtypes are converted. Included only by families/.
+// Moves up to kTile elements of any dtype and stride into a buffer of a computing type, and back. All conversions of
+// dtypes on the CPU are here. Strides are bytes. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 constexpr size_t kTile = 512;       // elements: four buffers stay in the L1 cache
@@ -10,6 +10,7 @@ struct Bool {
   uint8_t value;
 };
 
+// Calls use(value of the element type of a dtype).
 template <class Use>
 inline auto with_type(DType dtype, Use use) {
   switch (dtype) {
@@ -24,7 +25,7 @@ inline auto with_type(DType dtype, Use use) {
   }
 }
 
-// The computing type of a dtype.
+// Calls use(value of the computing type of a dtype).
 template <class Use>
 inline auto with_compute(DType dtype, Use use) {
   switch (dtype) {
@@ -46,14 +47,14 @@ constexpr DType dtype_of() {
     return DType::Float32;
 }
 
-// Towards zero; what does not fit, and NaN, becomes the least value, as the x86 instructions have it.
+// Rounds towards zero. NaN and values that do not fit become the least value, as with the x86 instructions.
 template <class To, class From>
 inline To truncated(From value) {
   constexpr From kLimit = -static_cast<From>(std::numeric_limits<To>::min());
   return value >= -kLimit && value < kLimit ? static_cast<To>(value) : std::numeric_limits<To>::min();
 }
 
-// From memory to a computing type.
+// Converts an element in memory to a computing type.
 template <class To, class From>
 inline To read_as(From value) {
   if constexpr (std::is_same_v<From, Half> || std::is_same_v<From, BFloat>)
@@ -66,7 +67,7 @@ inline To read_as(From value) {
     return static_cast<To>(value);
 }
 
-// From a computing type to memory. Integers wrap around.
+// Converts a value of a computing type to an element in memory. Integers wrap around.
 template <class To, class From>
 inline To write_as(From value) {
   if constexpr (std::is_same_v<To, Half>)
@@ -84,7 +85,8 @@ inline To write_as(From value) {
 }
 
 #if RINGWISE_VECTOR_BYTES >= 32
-// float16 in groups of a register, by the processor's own conversion. Returns how many were done.
+// Convert float16 in groups, by the processor's own instruction. Return the number of elements in whole groups, which
+// are converted; the caller converts the rest.
 inline size_t read_halves(float* out, const Half* from, size_t count) {
   size_t i = 0;
 #if RINGWISE_VECTOR_BYTES == 64
@@ -109,7 +111,7 @@ inline size_t write_halves(Half* out, const float* from, size_t count) {
 }
 #endif
 
-// out[i] = the element at data + i * stride.
+// Reads out[i] from data + i * stride.
 template <class T, class From>
 void read_tile(T* out, const char* data, ptrdiff_t stride, size_t count) {
   if (stride == sizeof(From)) {
@@ -126,6 +128,7 @@ void read_tile(T* out, const char* data, ptrdiff_t stride, size_t count) {
   }
 }
 
+// Writes values[i] to data + i * stride.
 template <class T, class To>
 void write_tile(char* data, ptrdiff_t stride, const T* values, size_t count) {
   if (stride == sizeof(To)) {
@@ -163,7 +166,7 @@ class RowReader {
         is_direct_(operand.dtype == dtype_of<T>() && stride == sizeof(T)),
         read_(reader<T>(operand.dtype)) {}
 
-  // Elements [begin, begin + count) of the row at `data`.
+  // Returns elements [begin, begin + count) of the row at `data`, valid until the next call. At most kTile elements.
   const T* tile(const char* data, size_t begin, size_t count) {
     const char* at = data + static_cast<ptrdiff_t>(begin) * stride_;
     if (is_direct_) return reinterpret_cast<const T*>(at);

@@ -1,9 +1,9 @@
-// A square of kLanes × kLanes floats, transposed in registers: unpack pairs, then pairs of pairs, then whole 128-bit
-// quarters. Included only by families/.
+// Transposes a square of kLanes × kLanes floats in registers: unpacks pairs, then pairs of pairs, then groups of 128
+// bits, which are called quarters at every vector width. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
-// Index of output lane `i` when the 128-bit quarters of a and b are interleaved in units of `unit` floats,
-// starting with unit `high` (0 or 1) of each quarter's lower or upper half.
+// Returns the lane of a (or kLanes + the lane of b) that becomes output lane `i` when the lower halves of each quarter
+// of a and b (the upper halves if `high`) are interleaved in units of `unit` floats.
 constexpr int unpack_index(int i, int unit, bool high) {
   const int quarter = i / 4 * 4, within = i % 4;
   const int from_b = within / unit % 2, position = within / (2 * unit) * unit + within % unit;
@@ -15,7 +15,8 @@ inline Vec unpack(Vec a, Vec b, std::index_sequence<I...>) {
   return __builtin_shufflevector(a, b, unpack_index(static_cast<int>(I), kUnit, kHigh)...);
 }
 
-// Index of output lane `i` when every second quarter of a, starting with number `odd`, is followed by those of b.
+// Returns the lane of a (or kLanes + the lane of b) that becomes output lane `i` when the even quarters of a (the odd
+// ones if `odd`) are followed by those of b.
 constexpr int quarter_index(int i, bool odd) {
   constexpr int kHalf = kLanes / 8 > 0 ? kLanes / 8 : 1;  // quarters taken from each
   const int quarter = i / 4;
@@ -40,7 +41,7 @@ inline void transpose(Vec (&row)[kLanes]) {
     row[g + 2] = unpack<2, false>(high01, high23, lanes);
     row[g + 3] = unpack<2, true>(high01, high23, lanes);
   }
-  // Now row 4g + j holds, in quarter q, column 4q + j of rows 4g … 4g + 3: transpose the matrix of quarters.
+  // Now row g + j holds, in quarter q, column 4q + j of rows g … g + 3: transpose the matrix of quarters.
   if constexpr (kLanes == 8) {
     for (int j = 0; j < 4; j++) {
       const Vec a = row[j], b = row[4 + j];
@@ -60,8 +61,8 @@ inline void transpose(Vec (&row)[kLanes]) {
   }
 }
 
-// out[r, c] = a[r + c * step], the transpose of rows that lie `step` apart, in squares that stay in registers. Strips
-// of a cache line's width are done together, so that a line is fetched once.
+// Writes out[r * out_step + c] = a[r + c * step], in squares that stay in registers. Works through strips of a cache
+// line's width, so that a line is fetched once.
 inline void transpose_floats(float* out, size_t out_step, const float* a, size_t rows, size_t cols, size_t step) {
   constexpr size_t kLineFloats = 16;
   for (size_t strip = 0; strip < rows; strip += kLineFloats) {

@@ -1,4 +1,4 @@
-// What the kernels use of the libraries, included before a file is switched to another instruction set.
+// The library headers that the kernels need. They are included before a file switches to another instruction set.
 #pragma once
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Reductions, lookups, and kernels that visit the elements of a dimension in order (cumulative sums, sorting).
-// The source files that the build makes of level.cc.in include this file.
+// Reductions, lookups, cumulative sums, sorting, and triangles of matrices. Included by the source files that the build
+// makes of level.cc.in.
 // clang-format off: each header uses the ones before it
 #include "tensor/cpu/simd.h"
 #include "tensor/cpu/elementwise/transpose.h"

@@ -1,4 +1,4 @@
-// The table of one instruction set, whose kernels the other families define.
+// The table of the kernels of one instruction set. The source files of the other families define these kernels.
 #include "tensor/cpu/levels.h"
 
 namespace ringwise::tensor::RINGWISE_LEVEL {

@@ -5,10 +5,10 @@ namespace ringwise::tensor::RINGWISE_LEVEL {
 
 constexpr int kDotRows = kLanes == 16 ? 4 : 3;  // kDotRows × kDotCols accumulators
 constexpr int kDotCols = 4;
-constexpr size_t kThinRows = 4;   // most rows of A …
-constexpr size_t kThinCols = 32;  // … or of B for which this beats packing
+constexpr size_t kThinRows = 4;   // most rows of A for which this beats packing, with any B
+constexpr size_t kThinCols = 32;  // most rows of B for which it does, with any A
 
-// Writes the sums over the lanes of four vectors.
+// Writes the sum over the lanes of each of four vectors.
 inline void sum_lanes_of_four(const Vec* v, float* sums) {
   constexpr auto lanes = std::make_index_sequence<kLanes>{};
   const Vec ab = unpack<1, false>(v[0], v[1], lanes) + unpack<1, true>(v[0], v[1], lanes);
@@ -67,7 +67,7 @@ inline void multiply_dots_alone(float* c, size_t c_step, const float* a, const f
 
 // Shares the operand that is not thin among threads.
 inline void multiply_dots(float* c, const float* a, const float* b, size_t m, size_t n, size_t k, bool accumulate) {
-  constexpr size_t kGrainElements = 1 << 18;  // of the longer operand, which is read once
+  constexpr size_t kGrainElements = 1 << 18;  // elements of the longer operand that are worth another thread
   const size_t grain = kGrainElements / k + 1;
   if (m > n) {
     parallel_for(m, grain, [&](size_t begin, size_t end) {

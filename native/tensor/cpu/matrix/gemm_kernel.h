@@ -13,7 +13,7 @@ constexpr int kTileRows = 4;  // 8 of 16
 #endif
 constexpr int kTileVecs = 2;
 constexpr int kTileCols = kTileVecs * kLanes;
-constexpr size_t kShortLoop = 96;  // in which fetching ahead costs more than it saves
+constexpr size_t kShortLoop = 96;  // most steps of k for which prefetching C costs more than it saves
 constexpr int kPrefetchSteps = 8;  // rows of B fetched ahead, from L2 into L1
 
 // The operands of a tile kernel. Element (r, p) of A is a[r * a_row + p * a_step], one of the two steps being 1;
@@ -30,7 +30,7 @@ struct Tile {
   bool accumulate;
 };
 
-// kUnitRow: a_row is 1, else a_step is. So constant offsets reach either a whole column of A or the next columns.
+// kUnitRow: a_row is 1; else a_step is 1.
 template <int R, int V, bool kUnitRow>
 void tile_kernel(const Tile& t) {
   constexpr int kNear = 3;  // rows that one pointer reaches: an address is a pointer plus 0, 1 or 2 times the step

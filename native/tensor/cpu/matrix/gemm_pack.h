@@ -16,8 +16,9 @@ struct Piece {
 // A whole vector may be stored where fewer floats belong if the floats behind them are written later. Buffers end with
 // this many floats of slack.
 constexpr size_t kPackSlack = kLanes;
-constexpr size_t kPiecesAtOnce = 16;  // whose elements lie in one row of memory, and are read together
+constexpr size_t kPiecesAtOnce = 16;  // pieces that are packed together, because one row of memory has elements of all
 
+// Copies `cols` floats, and fills the rest of `width` with zeros.
 inline void pack_row(float* out, size_t width, const float* a, size_t cols) {
   size_t j = 0;
   for (; j + kLanes <= cols; j += kLanes) store(out + j, load(a + j));
@@ -74,7 +75,8 @@ inline void pack_columns(float* out, size_t width, const float* a, size_t step, 
   }
 }
 
-// The working space of one thread. Grows to the largest product; freed when the thread ends.
+// Working space of one thread. Grows to the largest size that was asked for; freed when the thread ends. reserve() does
+// not keep the content.
 template <class T = float>
 class PackBuffer {
  public:

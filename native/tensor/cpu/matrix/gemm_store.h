@@ -10,7 +10,7 @@ struct Finish {
   Activation activation = Activation::None;
 };
 
-// Runs the last step for rows of a part of C that begins `at` floats behind `c`, in column `col`.
+// Runs the last step for a part of C that begins `at` floats behind `c`, in column `col`. Rows lie `step` floats apart.
 inline void finish_rows(const Finish& f, float* c, size_t at, size_t step, size_t col, size_t rows, size_t cols) {
   if (f.out == nullptr) return;
   with_activation(f.activation, [&](auto function, auto) RINGWISE_INLINE {
@@ -37,7 +37,7 @@ inline void write_part(float* c, size_t step, const float* tile, size_t rows, si
   }
 }
 
-// Adds or writes `tile` to c[col * step + row].
+// Does the same with the transpose of `tile`: element (row, col) belongs to c[col * step + row].
 inline void write_turned(float* c, size_t step, const float* tile, size_t rows, size_t cols, bool accumulate) {
   for (size_t r = 0; r < rows; r += kLanes) {
     const size_t high = std::min<size_t>(rows - r, kLanes);

@@ -24,9 +24,9 @@ void linear(const Linear& x) {
                     {out, static_cast<const float*>(x.bias), x.activation});
 }
 
-constexpr size_t kSumRows = 64;  // rows whose sum is taken before it is added to that of the others
+constexpr size_t kSumRows = 64;  // rows that are summed before their sum is added to the total
 
-// Computes columns [begin, begin + cols), at most kTile of them.
+// Computes columns [begin, begin + cols) of both gradients, at most kTile of them.
 template <class T, class Gradient>
 inline void linear_grad_columns(const LinearGrad& x, size_t begin, size_t cols, Gradient gradient) {
   alignas(64) T total[kTile], sum[kTile];

@@ -1,8 +1,8 @@
 // Products of batches of matrices. Included only by the files of families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
-// Computes one product for each index of the walk, whose strides are bytes. Threads share the batch if it has enough
-// products for all of them, else each product.
+// Computes one product for each index of the walk, whose strides are bytes and whose last dimension has size 1. Threads
+// share the batch if one product is too small to be shared, else each product in turn.
 void matmul(const Matmul& x) {
   const size_t products = x.m * x.n * x.k;
   const size_t grain = products < kGrainProducts ? kGrainProducts / std::max<size_t>(products, 1)

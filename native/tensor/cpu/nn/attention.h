@@ -12,7 +12,7 @@ namespace ringwise::tensor::RINGWISE_LEVEL {
 constexpr size_t kQueries = kTileCols;
 constexpr size_t kKeys = 128;
 
-// One head; steps in floats.
+// Where the memory of one head begins.
 struct Head {
   const float* q;
   const float* k;
@@ -20,7 +20,7 @@ struct Head {
   float* out;
   float* lse;
   const char* mask;     // null: none
-  uint64_t first_word;  // of the stream, for dropout
+  uint64_t first_word;  // word of the stream for query 0 and key 0, for dropout
 };
 
 inline float* rows_of(const HeadRows& rows, size_t b, size_t h) {
@@ -56,10 +56,10 @@ inline void multiply_lanes(float* c, const float* a, size_t a_row, size_t a_step
   }
 }
 
-// A part of the matrix of scores, [keys, lanes].
+// A part of the matrix of scores, stored as [keys, kQueries].
 struct Block {
-  size_t query, queries;  // of kQueries lanes, as many are in use
-  size_t key, keys;
+  size_t query, queries;  // the first one, and the number of lanes in use
+  size_t key, keys;       // the first one, and their number
 };
 
 // Returns the numbers of the queries of a vector: first + l in lane l.
@@ -74,6 +74,7 @@ inline void hide(float* scores, const Attention& x, const Head& head, const Bloc
   constexpr float kNever = -std::numeric_limits<float>::infinity();
   if (x.causal && block.key + block.keys > block.query + 1) {
     for (size_t j = 0; j < block.keys; j++) {
+      // The lanes of queries before the key: these do not see it.
       const int32_t behind =
           static_cast<int32_t>(static_cast<ptrdiff_t>(block.key + j) - static_cast<ptrdiff_t>(block.query));
       if (behind <= 0) continue;
@@ -157,7 +158,7 @@ inline void renormalise(float* scores, size_t keys, float* sums, size_t width, R
   }
 }
 
-// Returns the number of keys that some query of a block sees.
+// Returns the number of keys, from the first one on, that causality lets the queries of a block see.
 inline size_t keys_seen(const Attention& x, size_t query, size_t queries) {
   return x.causal ? std::min(x.keys, query + queries) : x.keys;
 }
@@ -182,7 +183,7 @@ inline void finish(const Attention& x, const Head& head, float* sums, size_t que
   write_turned(head.out + query * step, step, sums, x.value_width, queries, false);
 }
 
-// Computes the block of queries that begins with query i.
+// Computes the results of the block of queries that begins with query i.
 inline void attend(const Attention& x, const Head& head, size_t i, float* space) {
   float* queries = space;
   float* sums = queries + x.width * kQueries;

@@ -18,7 +18,7 @@ struct QueryAt {
   size_t b, h, i;
 };
 
-// Computes the scores of one query against the keys that it may see, and returns the number of these keys.
+// Computes the scores of one query for the keys that causality lets it see, and returns the number of these keys.
 inline size_t score_row(double* scores, const Attention& x, const QueryAt& at) {
   const size_t seen = keys_seen(x, at.i, 1);
   const double* q = doubles_of(x.q, at.b, at.h, at.i);

@@ -47,8 +47,8 @@ struct Gathered {
   }
 };
 
-// Planes with zeros around them: (top, left) of each is the plane's first element. Elements that do not fit are left
-// out.
+// A plane with zeros around it, [rows, cols]. The plane's first element is at (top, left); elements of the plane that
+// do not fit are left out.
 struct Padding {
   size_t rows, cols, top, left;
 };
@@ -65,7 +65,7 @@ inline void for_each_inside_row(const Padding& p, size_t height, size_t width, R
   for (size_t y = 0; y < height && p.top + y < p.rows; y++) row(y, count);
 }
 
-// Copies planes as [channels, step, rows, columns of a part]: columns that lie `step` apart become neighbours.
+// Copies planes, padded, as [channels, step, rows, columns of a part]: columns that lie `step` apart become neighbours.
 inline void pad_planes(float* out, const float* planes, size_t channels, size_t height, size_t width, const Padding& p,
                        size_t step = 1) {
   const size_t cols = (p.cols + step - 1) / step, part = p.rows * cols;
@@ -86,7 +86,7 @@ inline void pad_planes(float* out, const float* planes, size_t channels, size_t 
   }
 }
 
-// Copies planes as [rows, cols, channels].
+// Copies planes, padded, as [rows, cols, channels].
 inline void pad_channels_last(float* out, const float* planes, size_t channels, size_t height, size_t width,
                               const Padding& p) {
   std::memset(out, 0, channels * p.rows * p.cols * sizeof(float));
@@ -119,7 +119,7 @@ inline ConvSpace& conv_space() {
   return space;
 }
 
-// Returns the number of units of `products` multiplications that are worth a thread.
+// Returns the number of units, of `products` multiplications each, that are worth a thread.
 inline size_t conv_grain(size_t products) { return kGrainProducts / (products + 1) + 1; }
 
 inline size_t taps_of(const ConvSizes& s) { return s.in_channels * s.window.kernel_height * s.window.kernel_width; }
@@ -195,8 +195,9 @@ void conv2d_grad_weight_floats(float* grad_weight, const float* grad, const floa
   }
 }
 
-// One axis of one phase of the input's gradient: pixels phase, phase + stride, … are reached through the taps
-// first, first + step, … of the kernel, and pixel i by tap t from position i + shift(t) of the output.
+// One axis of one phase of the input's gradient. Pixels phase, phase + stride, … are reached through the taps first,
+// first + step, … of the kernel. Through tap t, position i + (phase + pad - t · dilation) / stride of the output
+// reaches the i-th of these pixels; the number added to i is the shift of the tap.
 struct PhaseAxis {
   size_t phase, pixels;
   size_t first, step, taps;
@@ -293,7 +294,7 @@ inline void grad_input_phase(float* grad_x, const float* grad, const float* weig
 void conv2d_grad_input_floats(float* grad_x, const float* grad, const float* weight, const ConvSizes& s,
                               bool accumulate) {
   const Window& w = s.window;
-  // Returns the number of positions before the first one of the output that windows reach.
+  // Returns the number of positions before the first one of the output to which taps shift.
   const auto margin_of = [](size_t kernel, size_t dilation, size_t pad, size_t stride) {
     const size_t reach = (kernel - 1) * dilation;
     return reach > pad ? (reach - pad) / stride : 0;
@@ -314,7 +315,7 @@ void conv2d_grad_input_floats(float* grad_x, const float* grad, const float* wei
   }
 }
 
-// Returns the positions of a window at which its element at `tap` lies inside the plane.
+// Returns the positions of a window at which its element `tap` rows (or columns) from its begin lies inside the plane.
 inline Range inside(size_t size, size_t out_size, size_t stride, size_t tap, size_t pad) {
   const size_t begin = tap >= pad ? 0 : (pad - tap + stride - 1) / stride;
   const size_t end = size + pad > tap ? std::min(out_size, (size + pad - tap - 1) / stride + 1) : 0;

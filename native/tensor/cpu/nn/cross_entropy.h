@@ -1,8 +1,8 @@
-// Cross entropy of scores and labels: softmax, likelihood and what counts in one visit to each row, and its gradient in
+// Cross entropy of scores and labels: the losses and weights of all rows in one visit to each row, and the gradient in
 // another. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
-// What the kernels of rows share, by type.
+// The operands and numbers that the row kernels share, by type.
 template <class T>
 struct ScoreRows {
   const LabelledScores& x;

@@ -1,6 +1,6 @@
 // Layer and root-mean-square normalisation of rows (Ba, Kiros, Hinton: "Layer Normalization", 2016; Zhang, Sennrich:
-// "Root Mean Square Layer Normalization", 2019). A row is read again from the L1 cache, not from memory. Included only
-// by families/.
+// "Root Mean Square Layer Normalization", 2019). A row is read several times, from the L1 cache if it fits there.
+// Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 // Add the lanes in the order of their halves; float64 has one lane.
@@ -9,11 +9,11 @@ inline float lane_sum(Vec v) {
 }
 inline double lane_sum(double x) { return x; }
 
-// Does what for_each_vec does, for either computing type.
 struct OneDouble {
   static double load(const double* p) { return *p; }
   static void store(double* p, double value) { *p = value; }
 };
+// Do what for_each_vec does, for either computing type.
 template <class Body>
 RINGWISE_INLINE inline void for_each_unit(float, size_t count, Body body) {
   for_each_vec(count, body);

@@ -1,7 +1,7 @@
 // Pooling over planes: the largest element under a window, and means over boxes. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
-// The elements of an axis under a window at position o: begin, begin + step, … below end.
+// The elements of an axis under a window at position o: begin, begin + dilation, … below end.
 struct Taps {
   ptrdiff_t begin, end;
   Taps(size_t o, size_t size, size_t kernel, size_t stride, size_t dilation, size_t pad)
@@ -23,7 +23,8 @@ inline void take_larger(T* best, int64_t* positions, const T* from, size_t first
   }
 }
 
-// Works row by row, so that the windows of a row do not wait for each other.
+// Compares one element of all windows of a row of the output, then the next one, so that successive comparisons do not
+// depend on each other.
 template <class T>
 void max_pool_planes(T* out, int64_t* positions, const T* a, size_t planes, const Window& w) {
   for (size_t row = 0; row < planes * w.out_height; row++, out += w.out_width, positions += w.out_width) {
@@ -57,7 +58,7 @@ struct Bin {
   int64_t begin, end, divisor;
 };
 
-// Calls box(plane, output element, rows, columns) for every element of the output.
+// Calls box(offset of its plane, output element, rows, columns) for every element of the output.
 template <class Box>
 inline void for_each_box(const int64_t* bins, const PoolSizes& s, Box box) {
   const Bin* rows = reinterpret_cast<const Bin*>(bins);

@@ -4,7 +4,7 @@ namespace ringwise::tensor::RINGWISE_LEVEL {
 
 constexpr double kTwoToMinus24 = 1.0 / (1 << 24);
 
-// Draws from [low, high): 24 random bits each.
+// Draws from [low, high), with 24 random bits each. Rounding to float32 may give `high` itself.
 inline void fill_uniform(float* out, size_t count, const Stream& stream, double low, double high) {
   const double scale = (high - low) * kTwoToMinus24;
   for_each_random(stream, count, [&](size_t at, const uint32_t* words, size_t n) {

@@ -25,7 +25,7 @@ inline double exp_sum(const double* a, size_t cols, double largest) {
 
 inline float log_of(float x) { return log_vec(splat(x))[0]; }
 
-// out = scale · softmax(a), with kept = {largest score, log Σ exp(a - largest)}.
+// Write scale · softmax(a), with kept = {largest score, log Σ exp(a - largest)}.
 inline void write_probabilities(float* out, const float* a, size_t cols, const float* kept, float scale) {
   const Vec shift = splat(kept[0]), norm = splat(kept[1]), factor = splat(scale);
   for_each_vec(cols, [&](size_t c, auto io)
@@ -71,7 +71,8 @@ void nll_grad_rows(T* grad_in, const T* grad_losses, const Label* labels, size_t
   for (size_t r = 0; r < rows; r++) grad_in[r * cols + static_cast<size_t>(labels[r])] = -grad_losses[r];
 }
 
-// Calls body(first row, rows) on threads that share the rows. An element costs a few additions.
+// Calls body(first row, rows) on threads that share the rows. An element costs more than in elementwise operations, so
+// fewer elements are worth a thread.
 template <class Body>
 inline void for_row_blocks(size_t rows, size_t cols, Body body) {
   const size_t grain = kGrain / 4 / std::max<size_t>(cols, 1);

@@ -1,8 +1,8 @@
 // Lookups by index, and sums into indexed elements. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
-// Calls body(result, source, count) for every run of elements that one index names: offsets into [outer, count, inner]
-// and into [outer, size, inner], and the length of the run.
+// Calls body(short, long, count) for every run of elements that one index names: its offsets into [outer, count, inner]
+// and into [outer, size, inner], and its length.
 template <class Body>
 inline void for_each_lookup(const int64_t* index, const LookupSizes& sizes, Body body) {
   for (size_t o = 0; o < sizes.outer; o++) {

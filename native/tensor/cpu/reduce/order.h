@@ -1,7 +1,7 @@
 // Running sums, sorting, and triangles of matrices. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
-// Totals are float64 (uint64 for integers) and are written in the dtype of the input.
+// Computes running sums. Totals are float64 (uint64 for integers) and are written in the dtype of the input.
 void cumsum(const Cumsum& x) {
   const size_t outer = x.outer, size = x.size, inner = x.inner;
   const DType dtype = x.dtype;
@@ -68,7 +68,7 @@ void triangle(const Triangle& x) {
   char* to = static_cast<char*>(x.out);
   const char* from = static_cast<const char*>(x.a);
   for (size_t row = 0; row < x.batch * rows; row++, to += cols * bytes, from += cols * bytes) {
-    // Columns before `edge` are on or below the diagonal (before it, for the upper triangle).
+    // Columns before `edge` are on or below the diagonal; for the upper triangle, strictly below it.
     const int64_t edge = static_cast<int64_t>(row % rows) + x.diagonal + (x.upper ? 0 : 1);
     const size_t below = edge < 0 ? 0 : std::min(static_cast<size_t>(edge), cols);
     const size_t begin = x.upper ? below : 0, end = x.upper ? cols : below;

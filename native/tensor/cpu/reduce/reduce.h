@@ -1,8 +1,8 @@
 // Reductions over any dimensions of any strides. Included only by families/.
 //
 // The dimensions that are kept are those along which the output moves. Either the innermost reduced dimension is read
-// in runs, each combined into one number, or the innermost kept dimension is read in rows, combined elementwise: what
-// lies densest in memory decides. Float sums and products are taken in float64 (runs of float32 in short blocks first),
+// in runs, each combined into one number, or the innermost kept dimension is read in rows, combined elementwise: the
+// denser one of both in memory. Float sums and products are taken in float64 (sums of float32 in short blocks first),
 // so that long ones keep their digits; the order depends on shape and strides alone.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
@@ -58,11 +58,13 @@ inline void for_each_kept(const Walk& kept, Body body) {
   });
 }
 
+// Returns the result of a total over `count` elements.
 template <class T, class Op>
 inline T finished(typename Op::Total total, size_t count, bool is_mean) {
   return static_cast<T>(is_mean ? total / static_cast<typename Op::Total>(count) : total);
 }
 
+// Computes each output from runs of the innermost reduced dimension.
 template <class T, class Op>
 void reduce_runs(const ReduceWalks& walks, bool is_mean) {
   const int inner = walks.reduced.rank - 1;
@@ -84,7 +86,7 @@ void reduce_runs(const ReduceWalks& walks, bool is_mean) {
   });
 }
 
-// Totals of one row of outputs. Rows of the input arrive one by one; float sums of a few rows are added up in float32.
+// Computes rows of outputs from rows of the input, one after another. Adds up to kSumBlock rows of float32 in float32.
 template <class T, class Op>
 void reduce_rows(const ReduceWalks& walks, bool is_mean) {
   constexpr bool kInBlocks = std::is_same_v<Op, Sum<float>>;
@@ -143,7 +145,7 @@ void reduce_with(const Walk& walk, bool is_mean = false) {
   });
 }
 
-// Sums of integers are taken in the output's type: a mean is a float.
+// Sums, means and products are taken in the computing type of a conversion to the output: means of integers are floats.
 void reduce(const Reduce& x) {
   const auto& [op, walk] = x;
   const DType in = walk.operand[1].dtype;

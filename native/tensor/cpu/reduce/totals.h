@@ -1,7 +1,7 @@
-// What reductions gather: sums, products and extremes of runs. Included only by the files of families/.
+// The totals of reductions: sums, products and extremes of runs. Included only by the files of families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
-constexpr size_t kSumBlock = 8;  // vectors that are added in float32
+constexpr size_t kSumBlock = 8;  // vectors, or rows of a reduction, that are added up in float32
 
 // Float64 totals of every lane of a Vec.
 class WideSum {
@@ -42,6 +42,7 @@ inline double sum_run(const float* a, size_t count) {
   return total.total();
 }
 
+// Returns the largest element of a run; NaN if it has one.
 inline float max_run(const float* a, size_t count) {
   constexpr float kLeast = -std::numeric_limits<float>::infinity();
   Vec best = splat(kLeast);

@@ -19,8 +19,8 @@ std::atomic<int> opened_last = -1;
 
 DevicePointer address(const void* data) { return reinterpret_cast<DevicePointer>(data); }
 
-/// Returns the context of an error in cuLibraryLoadData. A driver loads only images of compilers that are not newer
-/// than itself.
+/// Returns the words that begin the text of an error of cuLibraryLoadData. A driver loads only images of compilers that
+/// are not newer than itself.
 std::string what_loads(int status) {
   const int kernels = version_of_images(), known = driver().version;
   const bool is_unknown =
@@ -50,7 +50,7 @@ class Device::DeviceMemory final : public MemorySource {
     held_ += bytes;
     return reinterpret_cast<void*>(data);
   }
-  // cuMemFree may wait for all work of the device, so the calling thread leaves it to reclaim() or settle().
+  // cuMemFree may wait for all work of the device, so memory is freed later, by reclaim() or settle().
   void put(void* segment) override {
     device_.retire(std::shared_ptr<void>(segment, [this](void* passed) { free(passed); }), device_.all_streams());
   }
@@ -69,7 +69,7 @@ class Device::DeviceMemory final : public MemorySource {
  private:
   void free(void* segment) {
     {
-      // First, because the driver may at once give another thread the same address.
+      // Before the driver frees it, because the driver may at once give another thread the same address.
       const std::lock_guard lock(mutex_);
       const auto found = sizes_.find(segment);
       held_ -= found->second;
@@ -241,7 +241,7 @@ void Device::order(Stream before, Stream after) {
   const Event event = take_event();
   int status = driver().cuEventRecord(event, before);
   if (status == kSuccess) status = driver().cuStreamWaitEvent(after, event, 0);
-  // may be reused at once: the wait refers to the point that the event has recorded now
+  // The event may be reused at once: the wait refers to the point that the event has recorded now.
   spare_events_.push_back(event);
   check(status, "cuStreamWaitEvent");
 }
@@ -405,7 +405,7 @@ void Device::start_upload(void* to, const void* from, size_t bytes) {
 void Device::download(void* to, const void* from, size_t bytes) {
   const std::lock_guard lock(copy_mutex_);
   Slot* waiting[kSlots];
-  // All slots but one hold running copies while the host copies the oldest one out.
+  // Up to three slots hold running copies. The host waits for the oldest one and copies it out.
   size_t started = 0, done = 0;
   const size_t chunks = (bytes + kChunk - 1) / kChunk;
   const auto part = [&](size_t chunk) { return std::min(bytes - chunk * kChunk, kChunk); };

@@ -41,6 +41,7 @@ struct Activity {
   bool is_capturing = false;     // work becomes part of the step and does not run
 };
 constexpr int kMostDevices = 64;
+/// Returns the calling thread's own, on a device.
 Activity& activity_on(int device);
 
 class Device {
@@ -58,10 +59,11 @@ class Device {
   int index() const { return index_; }
   const std::string& name() const { return name_; }
   int multiprocessors() const { return multiprocessors_; }
-  /// Return the current stream of the calling thread.
+  /// Return the calling thread's current stream on this device.
   WorkStream work_stream() const;
   Stream stream() const { return work_stream().handle; }
-  /// Makes a stream whose work runs concurrently with that of others. Returns its number.
+  /// Makes a stream whose work runs concurrently with that of others; after kMostStreams calls, shares an earlier one.
+  /// Returns its number.
   uint32_t make_stream();
   WorkStream stream_of(uint32_t number);
   CachingAllocator& memory() { return *memory_; }
@@ -84,7 +86,7 @@ class Device {
   const std::shared_ptr<CachingAllocator>& allocator();
   /// Releases memory once all work that these streams (a bit set) have now has ended. Never calls the driver.
   void retire(std::shared_ptr<void> memory, uint32_t streams);
-  /// Releases memory once its stream has passed `mark`. Takes ownership of the mark.
+  /// Releases memory once `stream` has passed `mark`, which was recorded on it. Takes ownership of the mark.
   void retire(std::shared_ptr<void> memory, Event mark, uint32_t stream);
   /// Records an event on the calling thread's stream. The caller owns it until is_passed() or retire() takes it.
   Event mark();
@@ -97,15 +99,15 @@ class Device {
   /// Waits for all work that uses retired memory, and releases this memory.
   void settle();
 
-  /// Launches a kernel with one block of arguments. Returns at once.
+  /// Launches a kernel on the calling thread's stream, with its arguments as one struct. Returns at once.
   template <class Arguments>
   void launch(KernelId kernel, Grid grid, int threads, const Arguments& arguments) {
     static_assert(std::is_trivially_copyable_v<Arguments> && sizeof(Arguments) <= 4096);
     launch(kernel, grid, threads, &arguments, sizeof arguments);
   }
 
-  /// Copies to the device. `from` may be changed as soon as this returns. Waits for earlier uploads if more than 4 MiB
-  /// are in flight.
+  /// Copies to the device. `from` may be changed as soon as this returns. Waits for earlier copies where more than
+  /// 4 MiB would be in flight.
   void upload(void* to, const void* from, size_t bytes);
   /// Copies to the device like upload(), but through as much pinned memory as needed. Waits for the oldest of these
   /// copies while more than kMostUploads bytes would be in flight.
@@ -114,12 +116,13 @@ class Device {
   /// Copies to the host, and waits for the copy and all earlier work of the stream. Throws the faults that kernels have
   /// noted (check_fault).
   void download(void* to, const void* from, size_t bytes);
-  /// Starts a copy to pinned memory.
+  /// Starts a copy to pinned memory, which must stay as it is until the stream has reached this point.
   void start_download(void* pinned, const void* from, size_t bytes);
   /// Makes a thread of the driver call `done` once the stream has reached this point; `done` must not call CUDA. If the
   /// device fails, `done` gets the error status. (The function of cuLaunchHostFunc is not called then, so a waiting
   /// caller would hang.)
   static void call_back(Stream stream, StreamCallback done, void* data);
+  /// Starts a copy within the device.
   void copy(void* to, const void* from, size_t bytes);
   /// Blocks until all streams have ended their work.
   void synchronize();
@@ -132,6 +135,7 @@ class Device {
   void check_fault();
 
  private:
+  /// kChunk bytes of pinned memory, and the event after the last copy that used them.
   struct Slot {
     char* data = nullptr;
     Event event = nullptr;

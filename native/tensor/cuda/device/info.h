@@ -15,7 +15,7 @@ struct DeviceInfo {
 };
 
 struct Info {
-  bool is_compiled;                 // this build has kernels
+  bool is_compiled;                 // there are kernels to run (has_kernels)
   int kernels_version;              // version of CUDA that compiled the kernels, like driver_version; 0 without kernels
   std::string driver;               // path of the driver; empty if it was not found
   int driver_version;               // latest CUDA version that the driver supports; 13000 is 13.0; 0 without a driver

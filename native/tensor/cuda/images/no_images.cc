@@ -5,8 +5,8 @@ namespace ringwise::tensor::cuda {
 
 namespace {
 
-/// Returns null, unless the driver is the software device of the tests: that has the kernels itself, and tells by this
-/// symbol which CUDA it stands for (native/test/software_gpu/driver.cc).
+/// Returns null, unless the driver is the software device of the tests, which has the kernels itself. Its symbol holds
+/// the version of CUDA for which it stands (native/test/software_gpu/driver.cc).
 const int* kernels_of_driver() {
   static const auto* version = static_cast<const int*>(driver().library.symbol("ringwise_software_kernels"));
   return version;

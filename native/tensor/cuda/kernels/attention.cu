@@ -4,13 +4,14 @@
 //
 // In the forward kernel, a block has a tile of queries and iterates over the keys. Two backward kernels compute the
 // probabilities again from log Σ exp: one iterates over keys for a tile of queries, the other over queries for a tile
-// of keys. So each result has one writer, and each sum the same order every time. blockIdx.y is the part of a head's
-// columns that a block writes; heads wider than a tile compute their scores once for each part.
+// of keys. So each result has one writer, and each sum the same order every time. A block writes one tile of a head's
+// columns, number blockIdx.y; for heads wider than a tile, the scores are computed once for each of these tiles.
 #include "tensor/cuda/kernels/attention.cuh"
 
 namespace ringwise::tensor::cuda {
 
-/// The head and the tile of a block. With a causal mask, the last tiles of queries, which have most work, come first.
+/// The head and the tile of a block. The last tiles come first if `is_last_first`: with a causal mask, the last queries
+/// have most work.
 struct TilePosition {
   int64_t b, h, head, tile;
 };
@@ -32,11 +33,12 @@ __device__ inline T score_of(const AttentionArguments& x, const TilePosition& at
   return score + read_as<T>(static_cast<const E*>(x.mask.data)[offset]);
 }
 
-/// Returns the probabilities of a query for keys key … key + 3 after dropout.
+/// Factors of dropout for four neighbouring keys: 0 for a probability that is dropped, else 1 / (1 - dropout).
 template <class T>
 struct Factors {
   T at[4];
 };
+/// Returns the factors of a query for keys key … key + 3.
 template <class T>
 __device__ inline Factors<T> factors_of(const AttentionArguments& x, const Position& stream, const TilePosition& at,
                                         int64_t query, int64_t key) {
@@ -47,13 +49,15 @@ __device__ inline Factors<T> factors_of(const AttentionArguments& x, const Posit
   return factors;
 }
 
-/// Returns log Σ exp of a query, or Σ grad_out · out. Behind the last query it is ∞, so that exp(score - ∞) adds 0.
+/// Returns the number of a query in `values` (lse or dots), or `outside` behind the last query. There, an lse of ∞
+/// makes exp(score - lse) 0.
 template <class T>
 __device__ inline T of_query(const void* values, const AttentionArguments& x, const TilePosition& at, int64_t query,
                              T outside) {
   return query < x.queries ? static_cast<const T*>(values)[at.head * x.queries + query] : outside;
 }
 
+/// Computes the results and lse of a tile of queries.
 template <class E, class T>
 __device__ void attention(const AttentionArguments& x) {
   __shared__ Tiles<T> tiles;

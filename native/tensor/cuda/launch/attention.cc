@@ -44,7 +44,7 @@ AttentionArguments arguments_of(DType dtype, const Attention& a) {
   return x;
 }
 
-/// Launches a block for each tile of `rows` in every head, and for each part of `cols` columns.
+/// Launches a block for each tile of `rows` in every head, and for each tile of `cols` columns.
 void launch_tiles(KernelId kernel, DType dtype, AttentionArguments& x, size_t heads, size_t rows, size_t cols) {
   const size_t tile = tile_of(dtype), tiles = (rows + tile - 1) / tile,
                parts = std::max<size_t>((cols + tile - 1) / tile, 1);
@@ -55,6 +55,7 @@ void launch_tiles(KernelId kernel, DType dtype, AttentionArguments& x, size_t he
   current_device().launch(kernel, {static_cast<unsigned>(heads * tiles), static_cast<unsigned>(parts)}, kThreads, x);
 }
 
+/// Launches a warp for each query. Sets x.tiles to the number of heads.
 void launch_dots(DType dtype, AttentionArguments& x, size_t heads) {
   constexpr size_t kWarps = kThreads / 32;
   const size_t blocks = (heads * static_cast<size_t>(x.queries) + kWarps - 1) / kWarps;

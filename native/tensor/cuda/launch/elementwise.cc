@@ -29,7 +29,7 @@ double number_of(const Operand& operand) {
 }
 void* data_of(const Operand& operand) { return operand.is_number ? nullptr : operand.data; }
 
-/// Returns whether every operand of a simplified walk is dense or one element.
+/// Returns whether every operand of a simplified walk is dense, or one element or a number for all (not the output).
 bool is_dense(const Walk& walk) {
   if (walk.rank != 1) return false;
   for (int i = 0; i < walk.operands; i++) {
@@ -65,8 +65,8 @@ Divisor divisor_of(size_t size) {
   return {value, static_cast<uint32_t>(magic), shift};
 }
 
-/// Returns whether a simplified walk can be computed in packs of 16 bytes: in float, with operands that all have the
-/// dtype of the result and are dense along the last dimension, or constant.
+/// Returns whether a simplified walk can be computed in packs of 16 bytes: in float, with operands that are numbers, or
+/// have the dtype of the result and are dense and aligned, or constant, along the last dimension.
 bool takes_wide_packs(DType compute, const Walk& walk) {
   const Operand& out = walk.operand[0];
   const int last = walk.rank - 1;

@@ -1,6 +1,6 @@
-// The kernels of CUDA: the same functions as those of a CPU (tensor/kernels.h), over device memory. They fill a block
-// of arguments, start a kernel on the stream of the thread's device and return at once; errors of the driver are
-// thrown.
+// The kernels of CUDA: the same functions as those of a CPU (tensor/kernels.h), over device memory. They fill a struct
+// of arguments, start one or more kernels on the calling thread's stream, and return before these have run. They throw
+// errors of the driver.
 #pragma once
 
 #include "tensor/kernels.h"
@@ -11,7 +11,7 @@ namespace ringwise::tensor::cuda {
 RINGWISE_EACH_KERNEL(RINGWISE_DECLARE)
 #undef RINGWISE_DECLARE
 
-/// Returns the table of these functions. The caller of one of them has entered a device (device.h).
+/// Returns the table of these functions. A thread must have entered a device (Device::enter) before it calls one.
 const Kernels& kernels();
 
 }  // namespace ringwise::tensor::cuda

@@ -21,6 +21,7 @@ void random(const Random& given) {
   x.low = given.low;
   x.high = given.high;
   x.use_packs = takes_packs(DType::Float32, {given.out});
+  // Blocks of four random words, each of which one thread computes.
   const size_t blocks = given.kind == RandomKind::Bits ? (given.count + 1) / 2 : (given.count + 3) / 4;
   switch (given.kind) {
     case RandomKind::Uniform: return launch_over(blocks, KernelId::random_uniform, x);

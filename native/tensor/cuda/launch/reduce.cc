@@ -15,7 +15,7 @@ namespace ringwise::tensor::cuda {
 
 namespace {
 
-// Rows: operations; columns: what computes.
+// A row for each ReduceOp, a column for each computing type.
 constexpr KernelId kReductions[][3] = {
     {KernelId::reduce_sum_float, KernelId::reduce_sum_double, KernelId::reduce_sum_long},
     {KernelId::reduce_sum_float, KernelId::reduce_sum_double, KernelId::reduce_sum_long},  // means
@@ -25,12 +25,13 @@ constexpr KernelId kReductions[][3] = {
 };
 constexpr KernelId kArgReductions[] = {KernelId::arg_most_float, KernelId::arg_most_double, KernelId::arg_most_long};
 
+/// Returns the column of kReductions and kArgReductions for a computing type.
 int column_of(DType compute) {
   if (compute == DType::Float64) return 1;
   return compute == DType::Float32 || is_half(compute) ? 0 : 2;
 }
 
-/// Dimensions and the strides of input and output, in bytes. Reduced dimensions have the output stride 0.
+/// A dimension and the strides of input and output, in bytes. Reduced dimensions have the output stride 0.
 struct Dimension {
   int64_t size, in, out;
 };
@@ -104,12 +105,13 @@ bool takes_packs(const Reduction& r, bool is_column, int64_t pack) {
          std::all_of(others.at, others.at + others.rank, is_aligned);
 }
 
-/// `column`: of kReductions.
+/// Returns the work of a launch. `column`: of kReductions.
 TeamWork work_of(const ReduceArguments& x, int column) {
   const int elements = elements_in_flight(column == 0 ? sizeof(float) : sizeof(double));
   return {x.kept_count, x.reduced_count, x.is_column != 0, x.use_packs != 0, x.use_packs ? kPacksInFlight : elements};
 }
 
+/// Lays a reduction out, in one chunk. `total_bytes`: size of a total of the kernel.
 ReduceArguments arguments_of(const Reduction& r, int column, int total_bytes) {
   ReduceArguments x{};
   const auto element = static_cast<int64_t>(byte_size(r.in_dtype));

@@ -66,7 +66,7 @@ struct Plan {
   LtLayout first = nullptr, second = nullptr, result = nullptr;
   LtChoice choice{};
   bool is_usable = false;
-  mutable std::mutex mutex;  // guards `product`, which contains the addresses of the epilogue
+  mutable std::mutex mutex;  // guards `product` if it has an epilogue, whose addresses it contains
 
   Plan() = default;
   Plan(const Plan&) = delete;
@@ -193,7 +193,7 @@ int64_t alignment(const Operand& operand, int rank) {
   return int64_t{1} << std::countr_zero(bits);
 }
 
-/// Returns the key of a product. `walk` iterates over the products; its innermost dimension is one batch.
+/// Returns the key of a product. `walk` iterates over the products; those along its innermost dimension are one batch.
 Key key_of(const Walk& walk, const MatmulSizes& x) {
   const DType dtype = walk.operand[0].dtype;
   const auto bytes = static_cast<ptrdiff_t>(byte_size(dtype));
@@ -288,7 +288,7 @@ bool multiply_by_library(const Walk& walk, const MatmulSizes& sizes) {
 bool linear_by_library(const Linear& x) {
   const DType dtype = x.dtype;
   const int32_t epilogue = epilogue_of(x);
-  // The library stores the input of gelu in rows whose length is a multiple of 8.
+  // The library stores the input of gelu only in rows whose length is a multiple of 8.
   if (epilogue == 0 || x.rows == 0 || x.outs == 0 || x.ins == 0 || (x.before && x.outs % 8 != 0)) return false;
   if (dtype == DType::Float64 || !is_aligned(x.bias) || !is_aligned(x.before) || !cublas_lt().reason.empty())
     return false;

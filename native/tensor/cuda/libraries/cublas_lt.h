@@ -1,5 +1,5 @@
 // Matrix products by NVIDIA's cuBLASLt (libcublasLt), which is loaded on first use. If it is missing or does not
-// support a product, the kernel of kernels/matmul.cu computes it. The declarations are our own, as in driver.h;
+// support a product, our own kernel (matmul.cu) computes it. The declarations are our own, as in cuda_driver.h;
 // test/cuda/tensor_cublas_abi_test.cc compares them with cublasLt.h.
 #pragma once
 
@@ -55,14 +55,14 @@ constexpr int kLtReal32 = 0, kLtReal64 = 1, kLtReal16 = 2, kLtBfloat16 = 14;
 constexpr int kLtCompute32 = 68, kLtComputeTf32 = 77, kLtCompute64 = 70;
 constexpr int kLtTransposeA = 3, kLtTransposeB = 4;                        // attributes of a product
 constexpr int kLtEpilogue = 7, kLtBias = 8, kLtAux = 11, kLtAuxStep = 12;  // attributes of a product
-constexpr int32_t kLtAddsBias = 4, kLtRelu = 2, kLtGelu = 32,
-                  // epilogues, combined by |; gelu is the tanh form
-    kLtKeepsInput = 128;
+// epilogues, combined by |; gelu is the tanh form
+constexpr int32_t kLtAddsBias = 4, kLtRelu = 2, kLtGelu = 32, kLtKeepsInput = 128;
 constexpr int kLtBatchCount = 5, kLtBatchStride = 6;  // attributes of a layout
-// attributes of a preference; B, C and D follow A
+// attributes of a preference; the alignments of B, C and D follow that of A
 constexpr int kLtMostWorkspace = 1, kLtReductions = 3, kLtAlignmentA = 5;
 constexpr uint32_t kLtReduceInComputeType = 2;  // a value of kLtReductions
 
+/// The functions of the library.
 struct CublasLt {
 #define RINGWISE_DECLARE(name, arguments) int(*name) arguments = nullptr;
   RINGWISE_CUBLASLT_FUNCTIONS(RINGWISE_DECLARE)
@@ -82,11 +82,12 @@ void allow_tf32(bool allowed);
 bool allows_tf32();
 
 /// Computes Kernels::matmul for the walk's matrices, whose strides are bytes. Returns false, and starts nothing, if the
-/// library does not support it.
+/// library is missing or does not support it. Throws std::runtime_error if the library fails.
 bool multiply_by_library(const Walk& walk, const MatmulSizes& sizes);
 
 /// Computes Kernels::linear, with bias and activation as the epilogue of the product. Returns false, and starts
-/// nothing, if the library does not support it.
+/// nothing, if the library is missing or does not support it, or if neither is needed. Throws std::runtime_error if the
+/// library fails.
 bool linear_by_library(const Linear& x);
 
 }  // namespace ringwise::tensor::cuda

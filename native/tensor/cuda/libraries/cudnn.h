@@ -1,6 +1,6 @@
 // Loads cuDNN (libcudnn), NVIDIA's library for convolutions and attention, on first use. Only its graph API is used: it
-// makes plans from descriptors of tensors and operations (cudnn_graph.h). The declarations are our own, as in driver.h;
-// test/cuda/tensor_cudnn_abi_test.cc compares them with NVIDIA's cudnn_graph.h.
+// makes plans from descriptors of tensors and operations (cudnn_graph.h). The declarations are our own, as in
+// cuda_driver.h; test/cuda/tensor_cudnn_abi_test.cc compares them with NVIDIA's cudnn_graph.h.
 #pragma once
 
 #include <cstddef>
@@ -91,6 +91,7 @@ RINGWISE_CUDNN_NUMBERS(RINGWISE_NUMBER)
 #undef RINGWISE_NUMBER
 }  // namespace dnn
 
+/// The functions of the library.
 struct Cudnn {
 #define RINGWISE_DECLARE(name, arguments) int(*name) arguments = nullptr;
   RINGWISE_CUDNN_FUNCTIONS(RINGWISE_DECLARE)

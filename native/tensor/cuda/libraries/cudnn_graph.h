@@ -12,6 +12,7 @@
 
 namespace ringwise::tensor::cuda {
 
+/// A function of cuDNN reported an error, or no engine satisfies the caller.
 struct DnnRefusal : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -36,6 +37,7 @@ class DnnObject {
   }
   /// Returns the number of values of an attribute, and writes up to `most` of them.
   int64_t get(int attribute, int type, int64_t most, void* values) const;
+  /// Finalizes the descriptor, after which attributes can be read, and others can refer to it.
   void finish();
   DnnDescriptor get() const { return descriptor_; }
 
@@ -75,6 +77,7 @@ class DnnPlan {
 };
 
 enum class Convolution { Forward, GradInput, GradWeight };
+/// The window of a convolution. `before` and `after` are paddings.
 struct DnnWindow {
   int compute;  // dnn::DATA_…
   std::vector<int64_t> strides, dilations, before, after;

@@ -1,3 +1,4 @@
+// Convolutions by cuDNN.
 #include <algorithm>
 
 #include "tensor/cuda/launch/kernels.h"
@@ -24,7 +25,7 @@ DnnTensor planes(int64_t id, DType dtype, size_t images, size_t channels, size_t
           alignment};
 }
 
-/// Returns the padding after the end that the last window needs; 0 if the last rows are never read.
+/// Returns the padding after the end that the last window needs; 0 if it ends inside.
 int64_t behind(size_t out, size_t stride, size_t kernel, size_t dilation, size_t before, size_t size) {
   return std::max<int64_t>(0, wide((out - 1) * stride + (kernel - 1) * dilation + 1) - wide(size + before));
 }
@@ -52,6 +53,7 @@ size_t result_count(Convolution kind, const ConvSizes& s) {
   }
 }
 
+/// Starts to[i] += from[i].
 void add(DType dtype, void* to, void* from, size_t count) {
   Walk walk;
   walk.rank = 1;

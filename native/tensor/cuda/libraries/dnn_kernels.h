@@ -15,10 +15,11 @@ bool convolve_by_library(Convolution kind, DType dtype, void* x, void* weight, v
 /// Returns the graph of a convolution; the ids of its tensors are 1 (x), 2 (weight) and 3 (y).
 DnnGraph convolution_graph(Convolution kind, DType dtype, const ConvSizes& sizes, const int64_t (&alignments)[3]);
 
-/// Compute Kernels::attention and its gradient.
+/// Compute Kernels::attention and Kernels::attention_grad.
 bool attend_by_library(const Attention& attention);
 bool attend_back_by_library(const AttentionGrad& grad);
 
+/// Return the graphs of attention and of its gradient. The numbers of their tensors are in dnn_attention.cc.
 DnnGraph attention_graph(const Attention& attention);
 DnnGraph attention_grad_graph(const AttentionGrad& grad);
 

@@ -21,8 +21,9 @@ class DnnPlans {
   /// Returns the plans of a device; null if cuDNN cannot be used.
   static DnnPlans* of(Device& device);
 
-  /// Runs the plan for `key`, whose graph `make` returns at the first use. Returns false if the caller must compute the
-  /// result itself: cuDNN has no plan, or has failed to run it, now or earlier, or memory is short for its workspace.
+  /// Starts the plan for `key`, whose graph `make` returns at the first use. Returns false if the caller must compute
+  /// the result itself: cuDNN has no plan, or has failed to run it, now or earlier, or memory is short for its
+  /// workspace.
   template <class Make>
   bool run(Device& device, const Key& key, DnnExactness exactness, Make make, const Bindings& bindings) {
     const std::lock_guard lock(mutex_);  // also guards the handle

@@ -36,7 +36,7 @@ class MemorySource {
 struct AllocatorUse {
   size_t live = 0;      // bytes in use, rounded up to the sizes of pieces
   size_t peak = 0;      // maximum of `live` so far
-  size_t cached = 0;    // bytes of segments that are not in use
+  size_t cached = 0;    // bytes of segments that no piece in use has
   size_t pieces = 0;    // number of pieces in use
   size_t segments = 0;  // number of segments from the source
 };
@@ -57,8 +57,8 @@ class CachingAllocator {
   CachingAllocator& operator=(const CachingAllocator&) = delete;
 
   /// Allocates a piece, also for 0 bytes. `stream` is any number that identifies an order of execution. If the source
-  /// has not enough memory, returns cached segments to it, waits for memory that becomes free and tries again, unless
-  /// it keeps its segments; throws OutOfMemory if there is still not enough.
+  /// has not enough memory, returns cached segments to it, waits until these are free, and tries again, unless segments
+  /// are kept (keep_segments). Throws OutOfMemory if there is still not enough.
   void* allocate(size_t bytes, uint64_t stream);
   /// Frees a piece. Returns false if `data` is not a piece in use.
   bool free(void* data);

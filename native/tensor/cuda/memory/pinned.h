@@ -1,5 +1,5 @@
-// Pinned host memory, which a device accesses directly, so that copies need no intermediate memory and the host does
-// not wait. The owner may destroy it during copies; it returns to the cache after they have ended.
+// Pinned host memory, which devices access directly, so that copies need no intermediate memory and the host does not
+// wait. The owner may destroy a Pinned during copies; its memory returns to the cache after they have ended.
 #pragma once
 
 #include <cstddef>
@@ -26,7 +26,7 @@ class Pinned {
   /// Start a copy on the current stream of a device that the calling thread has entered.
   void start_upload(Device& to_device, void* to, size_t offset, size_t bytes);
   void start_download(Device& from_device, size_t offset, const void* from, size_t bytes);
-  /// Returns whether all copies have ended.
+  /// Returns whether all copies have ended. May make another device the current one of the calling thread.
   bool is_idle();
 
  private:
@@ -35,6 +35,7 @@ class Pinned {
     Event end;
     uint32_t stream;
   };
+  /// Remembers a copy that was just started with this status.
   void note(Device& device, int status, const char* what);
 
   std::shared_ptr<CachingAllocator> from_;

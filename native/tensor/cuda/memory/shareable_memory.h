@@ -29,7 +29,7 @@ class ShareableMemory {
   size_t held() const { return held_; }
 
   /// Smallest size of a piece in bytes. NCCL sends smaller messages mostly by low-latency protocols, which use its own
-  /// buffers even if memory is registered, and a piece takes at least 2 MiB, which would be mostly padding.
+  /// buffers even if memory is registered; and a piece takes at least 2 MiB, most of which would be padding.
   static constexpr size_t kLeast = size_t{1} << 20;
 
  private:

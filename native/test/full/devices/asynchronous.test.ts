@@ -1,4 +1,4 @@
-// Runs the C++ programs that use the software device in its asynchronous mode, where RINGWISE_SOFTWARE_GPU chooses it.
+// Runs the C++ programs that use the software device in its asynchronous mode, if RINGWISE_SOFTWARE_GPU chooses it.
 // Without it, these programs run among the other unit tests.
 import { it } from 'vitest';
 import { run } from '../../support/build.ts';

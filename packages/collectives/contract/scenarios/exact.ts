@@ -1,5 +1,5 @@
-// Scenarios with known answers: every verb, dtype and op, and many counts, on memory with odd offsets and
-// guards.
+// Scenarios with known answers: every collective with data, dtype and op, and many counts, on memory that
+// begins three elements into a larger buffer, whose other elements must not change.
 
 import { type DType, dtypes } from '../../src/dtype.ts';
 import type { Group } from '../../src/group/group.ts';

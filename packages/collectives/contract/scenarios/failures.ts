@@ -45,7 +45,7 @@ export interface Failed {
   readonly isUntouched: boolean;
 }
 
-/** The last rank makes another call than the other ranks. */
+/** Makes the last rank call something else than the other ranks, or with other arguments. */
 export async function mismatch(group: Group, kind: MismatchKind): Promise<Failed> {
   const isOdd = group.rank === group.size - 1;
   const buffer = new Float32Array(5000).fill(group.rank + 1);
@@ -139,7 +139,7 @@ function disagree(
   }
 }
 
-/** Rank 0 aborts while the others wait for it. */
+/** Makes rank 0 abort while the others wait for it. */
 export async function abortByRank0(group: Group): Promise<Failed> {
   const buffer = new Float32Array(100).fill(1);
   const error = await errorOf(() => {
@@ -151,7 +151,7 @@ export async function abortByRank0(group: Group): Promise<Failed> {
 }
 
 /**
- * The last rank comes to a barrier long after its deadline on the other ranks. `timeoutMs` is that deadline.
+ * Makes the last rank come to a barrier long after its deadline on the other ranks. `timeoutMs` is that deadline.
  */
 export async function lateRank(group: Group, timeoutMs: number, mode: Mode): Promise<Failed> {
   await group.barrier();
@@ -163,7 +163,7 @@ export async function lateRank(group: Group, timeoutMs: number, mode: Mode): Pro
   return { error, later, isUntouched: true };
 }
 
-/** All ranks but 0 and 1 come to a monitoredBarrier long after its deadline. */
+/** Makes all ranks but 0 and 1 come to a monitoredBarrier long after its deadline. */
 export async function manyLate(group: Group, timeoutMs: number, mode: Mode): Promise<Failed> {
   await group.barrier();
   const error = await errorOf(async () => {
@@ -174,7 +174,7 @@ export async function manyLate(group: Group, timeoutMs: number, mode: Mode): Pro
   return { error, later, isUntouched: true };
 }
 
-/** The last rank closes the group while the others wait for it. */
+/** Makes the last rank close the group while the others wait for it. */
 export async function earlyClose(group: Group): Promise<PlainError | null> {
   if (group.rank === group.size - 1) {
     await group.close();
@@ -186,14 +186,17 @@ export async function earlyClose(group: Group): Promise<PlainError | null> {
 export interface Closed {
   /** Errors of the pending operations. */
   readonly errors: readonly PlainError[];
+  /** Whether all results are right. */
   readonly isRight: boolean;
+  /** Whether all operations had ended when close() did. */
   readonly areDone: boolean;
+  /** Errors of a call after close(), in its plain and its Sync form. */
   readonly later: PlainError | null;
   readonly laterSync: PlainError | null;
 }
 
 /**
- * All ranks close while operations are pending. These succeed, later calls fail, and closing twice is
+ * Makes all ranks close while operations are pending. These succeed, later calls fail, and closing twice is
  * allowed.
  */
 export async function closePending(group: Group): Promise<Closed> {

@@ -4,7 +4,7 @@ import type { Group } from '../../src/group/group.ts';
 import { anySource } from '../../src/options/options.ts';
 import { expect, newReport, type Report } from '../report.ts';
 
-/** Calls of several kinds appear in the record, in call order, with their final states. */
+/** Checks that calls of several kinds appear in the record, in call order, with their final states. */
 export async function keepsRecord(group: Group): Promise<Report> {
   const report = newReport();
   const { rank, size } = group;
@@ -56,7 +56,7 @@ function expectInOrder(report: Report, entry: FlightEntry): void {
 }
 
 /**
- * All ranks but the last wait in a call when the last one aborts the group. Returns the call's state before
+ * Makes all ranks but the last wait in a call when the last one aborts the group. Returns the call's state before
  * and after.
  */
 export async function recordsFailure(group: Group): Promise<string[]> {

@@ -6,8 +6,8 @@ import { invoke, type Mode } from '../invoke.ts';
 import { expect, expectPattern, newReport, type Report } from '../report.ts';
 
 /**
- * Each rank sends to the next rank and receives from the one before, all messages at once. With Sync calls
- * one rank after the other sends around the ring, because a Sync send may wait for its receiver.
+ * Sends from each rank to the next one, all messages at once. With Sync calls one rank after the other sends, because
+ * a Sync send may wait for its receiver.
  */
 export async function exactMessages(group: Group, mode: Mode): Promise<Report> {
   const report = newReport();
@@ -75,7 +75,7 @@ export async function taggedMessages(group: Group): Promise<Report> {
   return report;
 }
 
-/** Every rank sends to rank 0, which receives from any rank. */
+/** Sends from every other rank to rank 0, which receives from any rank. */
 export async function fromAnySource(group: Group, mode: Mode): Promise<Report> {
   const report = newReport();
   const { rank, size } = group;
@@ -122,7 +122,7 @@ export async function batches(group: Group, mode: Mode): Promise<Report> {
   return report;
 }
 
-/** A receive may be pending while collectives run, because it is not ordered with them. */
+/** Runs collectives while a receive is pending, which is not ordered with them. */
 export async function messagesBesideCollectives(group: Group): Promise<Report> {
   const report = newReport();
   const { rank, size } = group;

@@ -45,7 +45,7 @@ export async function objectForms(group: Group, mode: Mode): Promise<Report> {
   return report;
 }
 
-/** A call after an object form runs after all of it, although its second step starts later. */
+/** Checks that a call after an object form runs after all of its steps, although the later ones start late. */
 export async function objectsInOrder(group: Group): Promise<Report> {
   const report = newReport();
   const { rank, size } = group;
@@ -80,7 +80,7 @@ export async function objectsInOrder(group: Group): Promise<Report> {
   return report;
 }
 
-/** Object forms that are pending when a Sync call or a fence follows. */
+/** Makes Sync calls and fences while object forms are pending. */
 export async function objectsBeforeSync(group: Group): Promise<Report> {
   const report = newReport();
   const { rank, size } = group;

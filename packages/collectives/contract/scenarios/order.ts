@@ -9,7 +9,7 @@ import { firstWrong, guarded, inputPattern, randomFloats, reducedPattern } from 
 import type { Mode } from '../invoke.ts';
 import type { Report } from '../report.ts';
 
-/** Starts a hundred operations of mixed verbs and lengths without awaiting any; all end in call order. */
+/** Starts a hundred operations of mixed verbs and lengths without awaiting any. All must end in call order. */
 export async function manyPending(group: Group): Promise<Report> {
   const report: Report = { checks: 0, faults: [] };
   const { rank, size } = group;
@@ -64,7 +64,7 @@ function startOne(group: Group, kind: number, count: number): [Work, () => strin
   }
 }
 
-/** A Sync call runs after all operations that were started before it; a fence waits for its own operation. */
+/** Checks that a Sync call runs after all operations before it, and that a fence waits for its own operation. */
 export async function syncAfterAsync(group: Group): Promise<Report> {
   const report: Report = { checks: 0, faults: [] };
   const expect = (holds: boolean, fault: string) => {
@@ -128,7 +128,7 @@ export async function digests(group: Group, mode: Mode): Promise<string[]> {
   return found;
 }
 
-/** Memory from alloc() is zeroed, has the right type and works in collectives. */
+/** Checks that memory from alloc() is zeroed, has the right type and works in collectives. */
 export async function allocated(group: Group): Promise<Report> {
   const report: Report = { checks: 0, faults: [] };
   for (const dtype of dtypes) {
@@ -149,7 +149,7 @@ export async function allocated(group: Group): Promise<Report> {
   return report;
 }
 
-/** min and max give NaN if any rank has NaN. Returns the number of NaN elements, of 20. */
+/** Reduces 20 elements, each NaN on one rank, by min and max. Returns how many results are NaN: all must be. */
 export async function nanWins(group: Group): Promise<Record<string, number>> {
   const found: Record<string, number> = {};
   for (const dtype of floats) {

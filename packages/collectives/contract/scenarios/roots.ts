@@ -25,8 +25,8 @@ export type Follower = 'close' | 'barrier' | 'the same call' | 'message';
 
 export interface RootsDiffer {
   /**
-   * Errors of the earlier calls, of the call itself, of the one after it, and of close(), in this order; null
-   * for none.
+   * Errors of the earlier calls, of the call itself, of the one after it (left out if that is close()), and of
+   * close(), in this order; null for none.
    */
   readonly errors: readonly (PlainError | null)[];
   /** Whether this rank's memory is unchanged where only other ranks' data could have changed it. */

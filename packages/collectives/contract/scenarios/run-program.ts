@@ -29,7 +29,7 @@ interface Memory {
 
 /**
  * Runs the programs with the seeds from `first` on. Returns a text for each: eight hexadecimal digits for
- * each step. A rank's texts are the same on all backends.
+ * each step, or dashes if this rank is not in the step's group. A rank's texts are the same on all backends.
  */
 export async function randomPrograms(group: Group, first: number, programs: number): Promise<string[]> {
   const groups = await makeGroups(group);
@@ -219,7 +219,7 @@ function filled(dtype: DType, count: number, op: ReduceOp | null, data: (n: numb
   return { like: isPlain(dtype) ? elements : { data: elements, dtype }, elements };
 }
 
-/** No zeros, because the sign of a zero may depend on the order. */
+/** Returns the values to draw from: no zeros, because the sign of a zero may depend on the order. */
 function floatsFor(op: ReduceOp | null, dtype: DType): readonly number[] {
   if (op === 'prod') return [1, -1, 2, -2];
   if (dtype.startsWith('float8')) return [-4, -2, 2, 4]; // multiples of these also fit into 2 bits of fraction

@@ -73,7 +73,7 @@ export interface SubgroupFailure {
   readonly inParent: PlainError | null;
 }
 
-/** The last rank of a subgroup makes another call than the other ranks. The parent must still work. */
+/** Makes rank 0 of a subgroup, the last rank of its parent, call something else. The parent must still work. */
 export async function subgroupFails(group: Group): Promise<SubgroupFailure> {
   const part = (await group.split(0, -group.rank)) as Group;
   const inSubgroup = await errorOf(() =>
@@ -83,7 +83,7 @@ export async function subgroupFails(group: Group): Promise<SubgroupFailure> {
   return { inSubgroup, name: part.name, inParent };
 }
 
-/** The last rank names other members than the other ranks. */
+/** Makes the last rank name other members than the other ranks. */
 export async function subgroupMismatch(group: Group): Promise<PlainError | null> {
   const others = group.rank === group.size - 1 ? [0] : [1, 0];
   return await errorOf(() => group.subgroup(others));

@@ -57,7 +57,7 @@ async function checkFeedback(group: Group, mode: Mode, count: number, report: Re
     const values = Float32Array.from({ length: count }, () => random() ** 3);
     for (let i = 0; i < count; i++) given[i]! += values[i]!;
     await invoke(group, mode, 'allReduce', values, { op: 'avg', wire: 'int8', residual });
-    for (let i = 0; i < count; i++) rest[i]! -= values[i]!; // every rank's: so `size` averages in all
+    for (let i = 0; i < count; i++) rest[i]! -= values[i]!; // over all ranks: `size` averages, the sum
   }
   for (let i = 0; i < count; i++) rest[i]! += given[i]! - residual[i]!;
   await invoke(group, mode, 'allReduce', rest);

@@ -2,7 +2,7 @@
 import type { Store } from '@ringwise/store';
 import type { Backend } from '../backend.ts';
 
-/** Argument of a backend factory. Equal on all ranks, except rank, localRank and localSize. */
+/** Argument of a backend factory on one rank. */
 export interface BackendContext {
   /**
    * Store for the exchange of addresses (see exchange()). Its keys are visible only to this backend of this
@@ -14,7 +14,10 @@ export interface BackendContext {
   /** Rank among the ranks of this host, and the number of ranks on this host. */
   readonly localRank: number;
   readonly localSize: number;
-  /** Host name or address of the store's host. The backend uses the network interface that routes to it. */
+  /**
+   * Host name or address of the store's host, or rank 0's host name if the store has no address. Between hosts,
+   * the backend uses the network interface that routes to it.
+   */
   readonly masterHost: string;
   /** Name of the group, for error messages. */
   readonly group: string;

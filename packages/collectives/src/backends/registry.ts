@@ -8,7 +8,8 @@ import type { BackendFactory } from './context.ts';
 import { loadNative } from './native.ts';
 
 /**
- * Loads a backend's factory. Throws what this process lacks for it, before the process waits for other ranks.
+ * Loads a backend's factory. Rejects with an error that says what this process lacks for it, before the process
+ * waits for other ranks.
  */
 type Load = () => Promise<BackendFactory>;
 
@@ -45,8 +46,8 @@ const loadAuto: Load = async () => {
 const registered = new Map<string, BackendFactory>();
 
 /**
- * Registers a backend for init({ backend: name }). Every rank must register it. Throws ERR_COLL_INVALID if
- * the name is taken.
+ * Registers a backend for init({ backend: name }). Every rank must register it. Throws ERR_COLL_INVALID for
+ * wrong arguments and if the name is taken.
  */
 export function registerBackend(name: string, factory: BackendFactory): void {
   const refuse = (option: string, expected: string, got: unknown) =>
@@ -61,7 +62,7 @@ export function registerBackend(name: string, factory: BackendFactory): void {
 
 /**
  * Resolves with the factory of the named backend. Rejects with ERR_COLL_INIT if there is none or it cannot be
- * loaded.
+ * loaded, and with ERR_COLL_SYSTEM if 'nccl' finds no device or no NCCL that it can use.
  */
 export async function findBackend(name: string): Promise<BackendFactory> {
   const factory = registered.get(name);

@@ -1,4 +1,4 @@
-// Program of the two ranks of `ringwise doctor`: a large and a small allReduce, timed and checked.
+// Program of the two ranks of `ringwise doctor`: times a large and a small allReduce, and checks the large one.
 import { measure } from '../../bench/measure.ts';
 import type { Group } from '../group/group.ts';
 import { init } from '../init/init.ts';

@@ -1,5 +1,6 @@
-// This package's part of `ringwise doctor`, in a module that the launcher loads by name. It checks the native
-// addon, how init() reads the environment, shared memory, and an exchange between two ranks.
+// This package's part of `ringwise doctor`, in a module that the launcher loads by name. It reports how init()
+// reads the environment and how much memory is available, and checks the native addon, NCCL, the mpi backend if
+// it is chosen, and an exchange between two ranks.
 import { kindsOfMpi } from '../backends/mpi.ts';
 import type { NativeNccl } from '../backends/native.ts';
 import { findNative, loadNative, loadNativeMpi } from '../backends/native.ts';
@@ -26,12 +27,15 @@ export interface Tools {
 
 type About = ReturnType<NativeNccl['about']>;
 
-/** Results of the two ranks' measurement. */
+/** One rank's results of the exchange. */
 export interface Exchange {
   readonly backend: string;
+  /** Length of the large buffer, and its bytes per time in GB/s (10^9 bytes per second). */
   readonly largeBytes: number;
   readonly largeGBs: number;
+  /** Time of a 4-byte allReduce in microseconds. */
   readonly smallUs: number;
+  /** Number of wrong elements in the large result. */
   readonly wrong: number;
 }
 

@@ -1,4 +1,4 @@
-// Keeps this rank's latest operations on a group and their results, for backends without a flight record of
+// Keeps this rank's latest operations on a group and their outcomes, for backends without a flight record of
 // their own. The native recorder, which can be read while JavaScript hangs, is
 // native/coll/flight/flight_recorder.h.
 

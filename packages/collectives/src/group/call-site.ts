@@ -92,7 +92,7 @@ function pathOf(name: string): string {
   return name.startsWith('file:') ? fileURLToPath(name) : name;
 }
 
-/** The folder that contains our packages side by side: a scope of node_modules, or the repository. */
+/** The folder that contains our packages side by side: a scope of node_modules, or `packages` of the repository. */
 const scope = dirname(dirname(codeFolder)) + sep;
 
 /** Returns whether `file` belongs to one of our packages and is not one of its tests. */

@@ -1,4 +1,4 @@
-// Tells which memory an operation reads and writes.
+// Tells which memory an operation uses.
 
 import type { Operation } from '../backend.ts';
 import type { BufferView } from './buffer.ts';

@@ -49,9 +49,9 @@ function forEachPiece(
 }
 
 /**
- * Returns which buffers share an operation, as lists of indices: small buffers of one dtype together, every
- * other buffer alone. `parts` are the buffers that one rank contributes or receives. Their lengths are the
- * same on all ranks, so all ranks get the same result.
+ * Returns which buffers share an operation, as lists of indices: small buffers of one dtype in host memory
+ * together, every other buffer alone. `parts` are the buffers that one rank contributes or receives. Ranks with
+ * the same lengths, dtypes and kinds of memory get the same result.
  */
 export function bundlesOf(parts: readonly BufferView[]): readonly (readonly number[])[] {
   const bundles: number[][] = [];

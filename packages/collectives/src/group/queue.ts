@@ -1,5 +1,5 @@
-// The order among calls of several operations. Such a call starts the operations of its next step when those
-// of the last have ended. Collectives that the program calls in the meantime could be started between two
+// The order among calls of several operations. Such a call starts the operations of a step when those of the step
+// before have ended. Collectives that the program calls in the meantime could be started between two
 // steps, at different points on different ranks. They therefore wait in a queue until every operation of the
 // earlier call has been started. Messages never wait.
 import type { Progress } from './steps.ts';
@@ -67,7 +67,7 @@ export class CallQueue {
     while (!call.hasEnded) (call.isStarted ? call : this.#queue[0])?.wait();
   }
 
-  /** Fences the operations of the call if that fences the call; else blocks until the call has ended. */
+  /** Fences the operations of the call if that completes it on the device; else blocks until it has ended. */
   fence(call: Waiting): void {
     while (!call.isStarted && !call.hasEnded) this.#queue[0]?.wait();
     if (!call.fence()) this.waitFor(call);

@@ -10,7 +10,8 @@ import { arrivedLate, ranksMissing, rankTwice, settingsDiffer } from './errors.t
  * Exchanges one small payload between all ranks. Resolves with all payloads in rank order. Collective. Works
  * once per store prefix: wrap the store in another PrefixStore for a second exchange. The keys are deleted
  * when all ranks have their payloads. Rejects with ERR_COLL_INIT if ranks are missing at the first rank's
- * deadline (naming them), if a rank arrives twice, or if the other ranks gave up before this rank came.
+ * deadline (naming them), if a rank arrives twice, if another rank cannot take part, or if the other ranks gave up
+ * before this rank came; and with the store's errors.
  */
 export async function exchange(
   store: Store,
@@ -45,8 +46,8 @@ export type Met =
   | { readonly failure: Failure; readonly present: number };
 
 /**
- * Takes part in a rendezvous. Rejects only with the store's errors, and if another rank has this rank's
- * number.
+ * Takes part in a rendezvous. Rejects only with the store's errors, and if another process has arrived as this
+ * rank.
  */
 export async function meet(meeting: Meeting, payload: Uint8Array): Promise<Met> {
   const { store, rank, size, timeoutMs } = meeting;

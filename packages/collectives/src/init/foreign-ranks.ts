@@ -1,4 +1,4 @@
-// Detects ranks that have joined a job's store with another library than ringwise.
+// Detects ranks that have joined a job's store with PyTorch instead of ringwise.
 import type { Store } from '@ringwise/store';
 import { CollectiveError, type Site } from '../errors.ts';
 import { ranksOnGloo } from './errors.ts';

@@ -18,8 +18,7 @@ import type { StoreLocation } from './plan.ts';
 export interface OpenStore {
   readonly store: Store;
   /**
-   * True if a rank of the job serves the store, which must stay open until the other ranks have read what
-   * they need.
+   * True if a rank of the job serves the store, so it must stay open until the other ranks have left it.
    */
   readonly isHosted: boolean;
   /** Set only if this rank should serve the store but the address is in use: the error of that attempt. */
@@ -117,7 +116,8 @@ async function host(location: Tcp, timeoutMs: number): Promise<OpenStore> {
 }
 
 async function serve({ host, port, secret }: Tcp): Promise<StoreServer> {
-  // A host's own name often resolves to loopback (127.0.1.1), where other hosts cannot connect.
+  // A host's own name often resolves to loopback (127.0.1.1), where other hosts cannot connect. So a store with a
+  // secret listens on all interfaces.
   const all = host.includes(':') ? '::' : '0.0.0.0';
   try {
     return await serveStoreInWorker(

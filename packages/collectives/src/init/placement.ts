@@ -22,6 +22,7 @@ export interface Seat {
   readonly devices: string;
 }
 
+/** Returns the placement of `rank`. `seats` are the seats of all ranks, in rank order. */
 export function placementOf(rank: number, seats: readonly Seat[]): Placement {
   const hosts = hostsOf(seats.map(({ host }) => host));
   const neighbours = hosts.find((ranks) => ranks.includes(rank))!;

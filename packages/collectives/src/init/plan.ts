@@ -41,7 +41,7 @@ export interface Plan {
    * launcher.
    */
   readonly via: Via | null;
-  /** Null if the launcher does not give them; the ranks of a host are then numbered in rank order. */
+  /** Null unless the launcher gives them. Without local ranks, the ranks of a host are numbered in rank order. */
   readonly localRank: number | null;
   readonly localSize: number | null;
   readonly backend: string;
@@ -68,7 +68,8 @@ export function planInit(options: InitOptions, env: Env): Plan {
 }
 
 /**
- * Like planInit(), but returns the fault of a rank that knows the store, so that it can tell the other ranks.
+ * Like planInit(), but if rank and size do not fit and the store is known, returns that fault beside the plan, so
+ * that this rank can tell the other ranks.
  */
 export function draftInit(
   options: InitOptions,

@@ -24,6 +24,7 @@ export interface Gathering {
   /** Part of the store that only this group uses. */
   readonly store: Store;
   readonly placement: Placement;
+  /** Host name or address of the store's host, or rank 0's host name if the store has no address. */
   readonly masterHost: string;
   /** Id of each rank's host, by rank. */
   readonly hosts: readonly string[];
@@ -137,11 +138,11 @@ export async function tellOthers(plan: Plan, failure: Failure): Promise<void> {
   }
 }
 
-// Identifies this process. Ranks that are threads or tasks of one process share it.
+// Identifies this thread of this process. All groups that the thread makes share it.
 let processKey: string | undefined;
 
 /**
- * Claims this rank for this process. If another process has claimed it, ends the rendezvous for all waiting
+ * Claims this rank for this thread. If another process or thread has claimed it, ends the rendezvous for all waiting
  * ranks and throws; this also detects keys of an earlier run.
  */
 async function claimRank(
@@ -166,8 +167,8 @@ async function claimRank(
 }
 
 /**
- * Counts this rank as done with the store. Rank 0 waits up to `waitMs` for the other ranks, so that none loses
- * the store while it is in use.
+ * Counts this rank as done with the store. Rank 0 waits up to `waitMs` until `present` ranks are done, so that none
+ * loses the store while it is in use.
  */
 async function sayGoodbye(store: Store, rank: number, present: number, waitMs: number): Promise<void> {
   const goodbye = async () => {

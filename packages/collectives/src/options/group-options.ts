@@ -7,6 +7,7 @@ import type { Placement } from '../init/placement.ts';
 export interface GroupOptions {
   /** Name for error messages. */
   readonly name: string;
+  /** Default deadline of operations in milliseconds. */
   readonly timeoutMs: number;
   /** This group's ranks as ranks of the outermost group. Default: 0, 1, 2, … */
   readonly ranks?: readonly number[];
@@ -14,8 +15,9 @@ export interface GroupOptions {
   readonly subgroups?: Subgroups;
   /** Agrees on the ranks that are left after a failure. Without it, shrink() is refused. */
   readonly survivors?: Survivors;
-  /** Called once, after the backend has left the group. */
+  /** Called once, after the backend has left the group or has failed to. */
   readonly onClose?: () => Promise<void>;
+  /** The launcher that gave this process its rank. Default: null, for none. */
   readonly via?: Via | null;
   /** Default: all ranks are on one host. */
   readonly placement?: Placement;

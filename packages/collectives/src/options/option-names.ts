@@ -1,9 +1,10 @@
-// Refuses option names that a call does not know. Otherwise a misspelled name would silently leave the
-// default in place.
+// Finds option names that a call does not know. Otherwise a misspelled name would silently leave the default in
+// place.
 
 /**
- * Describes the first own key of `options` that is not in `known`, or returns null. `options` may be
- * undefined. `renamed` maps names of other libraries to ours. Allocates nothing if all keys are known.
+ * Describes what is wrong with `options`: it is no object, or has an own key that is not in `known`; the first one is
+ * described. Returns null if nothing is wrong or `options` is undefined. `renamed` maps names of other libraries to
+ * ours. Allocates nothing if all keys are known.
  */
 export function unknownOption(
   options: unknown,
@@ -21,6 +22,7 @@ export function unknownOption(
   return null;
 }
 
+/** Returns the end of the sentence: the name that was probably meant, or all known names. */
 function suggestion(
   key: string,
   known: readonly string[],
@@ -41,7 +43,7 @@ function plain(name: string): string {
   return name.replace(/[_-]/g, '').toLowerCase();
 }
 
-/** Returns the Levenshtein distance: the number of letters to insert, delete or replace. */
+/** Returns the Levenshtein distance: the least number of letters to insert, delete or replace. */
 function editDistance(a: string, b: string): number {
   let row = Array.from({ length: b.length + 1 }, (_, j) => j);
   for (let i = 1; i <= a.length; i++) {

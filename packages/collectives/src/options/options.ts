@@ -30,15 +30,16 @@ export interface ReduceOptions extends CollectiveOptions {
   /** Factor for this rank's elements; for 'premulSum' only. */
   readonly factor?: number;
   /**
-   * Makes sums and averages of floats independent of the number of ranks, the algorithm and the splitting:
-   * always the same bits, for up to 2^20 addends. For allReduce, reduce and reduceScatter on one buffer.
-   * Sends about 2.25 × the bytes, in two operations. Default false.
+   * Makes sums and averages of floats independent of the number of ranks, the algorithm and the splitting: the
+   * same addends, up to 2^20, always give the same bits. For allReduce, reduce and reduceScatter on one buffer.
+   * Sends about 2.25 × the bytes (4.5 × for 16-bit floats), in two operations. Default false.
    */
   readonly reproducible?: boolean;
   /**
-   * This rank's addends, any number of buffers, for a reproducible reduction: the same addends on other ranks
-   * give the same bits. `buffer` then only receives the result, and the `input` of reduceScatter is null. avg
-   * divides by the number of all addends.
+   * This rank's addends, any number of buffers. Makes the reduction reproducible, even without `reproducible`:
+   * the same addends, distributed to the ranks in any way, give the same bits. The buffer of allReduce and reduce
+   * then only receives the result, and the `input` of reduceScatter is null. avg divides by the number of all
+   * addends.
    */
   readonly contributions?: readonly BufferLike[];
 }
@@ -46,7 +47,7 @@ export interface AllReduceOptions extends ReduceOptions {
   /**
    * Rounds what is sent between hosts, for sum and avg of float32: every rank's values (inside a host, their
    * sum) and the result. 'bfloat16' keeps 8 bits of precision and sends half the bytes. 'int8' rounds blocks
-   * of 32 elements, each element to 1/127 of the block's largest or better, and sends a quarter of the bytes.
+   * of 32 elements, each element by at most 1/127 of the block's largest, and sends about a quarter of the bytes.
    * Default 'full'. The same on all ranks.
    */
   readonly wire?: Wire;

@@ -29,6 +29,7 @@ export class GridSum {
     this.words = scratch.take(wordsOf(dtype, count) + blocks.length, 'int64');
   }
 
+  /** Computes the exponents of this rank's inputs. */
   raise(): void {
     const exponents = elementsOf(this.exponents) as Exponents;
     const kernels = gridKernels();

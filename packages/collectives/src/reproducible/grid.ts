@@ -32,7 +32,10 @@ export function wordsOf(dtype: DType, count: number): number {
   return dtype === 'float64' ? 2 * count : count;
 }
 
-/** The arithmetic of one rank. All views of one call have equal lengths and are in host memory. */
+/**
+ * The arithmetic of one rank, on host memory. `input`, `output` and `exponents` of one call have equal lengths;
+ * `words` has at least wordsOf() that length, of which the first ones are used.
+ */
 export interface GridKernels {
   /** Raises `exponents` to the exponents of `input`, element by element. */
   readonly raise: (dtype: SummableDType, input: ArrayOf<SummableDType>, exponents: Exponents) => void;

@@ -14,7 +14,7 @@ export function gridKernels(): GridKernels {
   return kernels;
 }
 
-/** Returns the native kernels, or null if there is no addon for this platform. */
+/** Returns the native kernels, or null if there is no addon that can be loaded. */
 export function nativeKernels(): GridKernels | null {
   try {
     const { grid } = loadNative();

@@ -1,6 +1,5 @@
-// The kernels of grid.ts in TypeScript. They read and write a word as two halves, because BigInt is slow. The
-// float64 arithmetic is exact except where a rounding is mentioned. Node.js runs only on little-endian
-// machines.
+// The kernels of grid.ts in TypeScript. They read and write a word as two halves, because BigInt is slow, and
+// assume a little-endian machine. The float64 arithmetic is exact except where a rounding is mentioned.
 
 import { fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from '../backends/arithmetic/narrow-floats.ts';
 import type { ArrayOf } from '../group/buffer.ts';
@@ -13,7 +12,10 @@ const shift = 1.5 * 2 ** 52;
 // count 2^20 of each.
 const [onePositive, oneNegative, oneNaN] = [1, 2 ** 21, 2 ** 42];
 
-/** `upperBits` and `lowerBits`: bits below the point of the only or upper word, and of the lower word. */
+/**
+ * The formats of the exponents and words. With e as the unbiased exponent, the only or upper word counts steps of
+ * 2^(e - upperBits). The lower word has `lowerBits` bits below these; 0 if there is no lower word.
+ */
 const narrow = { bias: 127, special: 255, upperBits: 42, lowerBits: 0 };
 const wide = { bias: 1023, special: 2047, upperBits: 41, lowerBits: 42 };
 

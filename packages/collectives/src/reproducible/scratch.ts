@@ -1,5 +1,5 @@
 // Scratch memory that a group's reproducible calls reuse, because new pages cost several times as much as the
-// arithmetic. Keeps the last returned view of each dtype.
+// arithmetic. Keeps the buffer that was given back last, for each dtype.
 import type { Backend } from '../backend.ts';
 import type { DType } from '../dtype.ts';
 import { type BufferView, elementsOf } from '../group/buffer.ts';

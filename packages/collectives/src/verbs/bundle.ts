@@ -1,6 +1,6 @@
 // Several buffers in one call. Small buffers of one dtype are packed into one operation, large buffers have
-// one each, and all operations are started together. Every rank gets the same operations, because they depend
-// only on lengths and dtypes.
+// one each, and all operations are started together. Which buffers are packed depends only on their lengths, dtypes
+// and kinds of memory, so all ranks must agree on these.
 import type { CollectiveOperation } from '../backend.ts';
 import { listLengthsDiffer } from '../errors.ts';
 import type { Admission } from '../group/admission.ts';
@@ -28,8 +28,8 @@ export type OperationOf = (
 ) => CollectiveOperation;
 
 /**
- * Returns the operations for many buffers. The lengths and dtypes of `parts` decide which buffers are packed
- * together. A role is null if this rank has no such buffers.
+ * Returns the operations for many buffers. The lengths, dtypes and kinds of memory of `parts` decide which buffers
+ * are packed together. A role is null if this rank has no such buffers.
  */
 export function bundled(
   group: Admission,

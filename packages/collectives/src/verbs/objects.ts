@@ -20,8 +20,8 @@ import type { CollectiveOptions, MessageOptions, Received, RootOptions, Source }
 import { maxTag, peerOf, tagOf } from './messages.ts';
 
 /**
- * Limit in bytes for one object, and for all objects that a rank receives in one call. Checked before memory
- * is allocated.
+ * Limit in bytes for all objects of one call together. A rank checks it before it allocates memory for objects that
+ * it receives.
  */
 export const maxObjectBytes = 2 ** 30;
 

@@ -1,3 +1,4 @@
+// Kills and stops a rank in the middle of a few calls; test/full/backends/faults.test.ts has the others.
 import { faultsDuring, quickCalls } from '../support/faults.ts';
 
 faultsDuring(quickCalls);

@@ -1,4 +1,5 @@
-// Makes one call of every verb, in both forms, on buffers so large that a test can interrupt the call.
+// Calls of the collectives, of a batch of messages and of one object form, each also in its Sync form. The buffers
+// are so large that a test can interrupt a call.
 import type { Group } from '../../src/index.ts';
 
 const count = 1 << 18;

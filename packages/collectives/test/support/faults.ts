@@ -10,6 +10,7 @@ const victim = 1;
 /** The calls that `npm test` interrupts: a reduction and messages. `npm run test:all` interrupts the others. */
 export const quickCalls: readonly CallName[] = ['allReduce', 'batch'];
 
+/** Declares tests that kill or stop a rank in the middle of each of these calls. */
 export function faultsDuring(names: readonly CallName[]): void {
   describe.each(names)('in the middle of %s', (name) => {
     const control = useControl();

@@ -1,4 +1,4 @@
-// The functions that the ranks of host.test.ts run, each in a process of its own.
+// The functions that the ranks of tests of the host backend run, each in a process of its own.
 import { TcpStore } from '@ringwise/store';
 import { CollectiveError, type InitOptions, init } from '../../src/index.ts';
 import { type CallName, calls } from './calls.ts';
@@ -46,7 +46,7 @@ export async function onlyTheBarrier(rank: number): Promise<string> {
   return 'passed';
 }
 
-/** Ends the process in the middle of an operation that can never end. */
+/** Ends the process of rank 0 in the middle of an operation that can never end; rank 1 waits for it. */
 export async function exitWhilePending(rank: number, code: number): Promise<void> {
   const group = await init();
   if (rank === 0) {
@@ -77,7 +77,10 @@ export async function severalGroups(rank: number): Promise<number[]> {
   return [x[0]!, y[0]!];
 }
 
-/** Works until some ranks are killed, then goes on with the rest. Returns their sum and the name of their group. */
+/**
+ * Works until some ranks are killed, then goes on with the rest; rank `late` only when the test tells it. Returns their
+ * group and their sum.
+ */
 export async function shrinkAfterLoss(rank: number, port: number, waitMs: number, late: number | null) {
   const group = await init();
   const control = await TcpStore.connect({ host: '127.0.0.1', port });
@@ -124,7 +127,10 @@ export async function placements(rank: number, launches: readonly Record<string,
   return found;
 }
 
-/** Joins with `env` on top of the test's variables; null removes one. Returns the error of init(), or null. */
+/**
+ * Joins with `variables[process_]` on top of the environment, where null removes a variable, and with
+ * `options[process_]`. Returns the error of init(), or null.
+ */
 export async function initWith(
   process_: number,
   variables: readonly Readonly<Record<string, string | null>>[],

@@ -1,5 +1,6 @@
 // Computes an all-reduce with wire 'int8' among ranks on hosts of their own, with the same bits as
-// native/coll/reduce/wire.h and native/coll/algo/all_reduce/all_reduce_compressed.cc. Only the additions round.
+// native/coll/reduce/wire.h and native/coll/algo/all_reduce/all_reduce_compressed.cc. Of the operations
+// here only roundBlock() and the additions round.
 const blockCount = 32;
 const float = new Float32Array(1);
 const bits = new Uint32Array(float.buffer);

@@ -1,5 +1,5 @@
-// Computes reproducible sums in integers of any size: by the definition at the top of src/reproducible/grid.ts, and the
-// exact sum.
+// Computes sums in integers of any size: the exact sum, and the reproducible sum by the definition at the top of
+// src/reproducible/grid.ts.
 import {
   fromBfloat16,
   fromFloat16,
@@ -65,7 +65,7 @@ export function nearest(value: bigint, dtype: SummableDType): { value: number; u
   return { value: Number(whole >> shift) * 2 ** half * 2 ** (power - point - half), ulp: 1n << shift };
 }
 
-/** Returns stepBits of a dtype: the steps of the grid are 2^(e - stepBits). */
+/** Returns stepBits of a dtype: the steps of the grid are 2^(e - stepBits); e is the exponent of the largest addend. */
 export function stepBits(dtype: SummableDType): number {
   return dtype === 'float64' ? 83 : 42;
 }

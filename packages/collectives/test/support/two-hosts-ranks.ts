@@ -29,7 +29,7 @@ function caller(group: Group, sync: boolean): Call {
 const small = (rank: number, index: number) => ((index * 7 + rank * 5) % 13) - 6;
 const arrays = [Float32Array, Float64Array, Int16Array] as const;
 
-/** Calls all verbs on inputs whose results are exact. Returns a line for each wrong result. */
+/** Calls collectives, send and recv on inputs whose results are exact. Returns a line for each wrong result. */
 async function verbs(group: Group, counts: number[], sync: boolean): Promise<string[]> {
   const { rank, size } = group;
   const call = caller(group, sync);
@@ -109,7 +109,7 @@ async function floats(group: Group, counts: number[]): Promise<string[]> {
     for (const dtype of ['float32', 'float64', 'bfloat16', 'float16'] as const) {
       const buffer = group.alloc(count, dtype);
       const data = 'data' in buffer ? buffer.data : buffer;
-      // Between 2^-6 and 2^6 in magnitude: bit patterns of the half types, values of the others.
+      // Values below 2^5 in magnitude; for the half types, bit patterns of values below 2.
       for (let i = 0; i < count; i++) {
         const value = (Math.random() - 0.5) * 2 ** Math.floor(Math.random() * 12 - 5);
         data[i] =
@@ -188,7 +188,7 @@ async function descent(group: Group, hasResidual: boolean): Promise<number> {
   return weights.slice(1).reduce((most, weight) => Math.max(most, Math.abs(weight - 1)), 0);
 }
 
-/** Makes rank 3 call another verb than the others. */
+/** Makes rank 3 reduce another number of elements than the others. */
 async function disagree(group: Group): Promise<void> {
   await group.allReduce(new Float32Array(group.rank === 3 ? 1001 : 1000));
 }

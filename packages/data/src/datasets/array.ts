@@ -1,3 +1,5 @@
+// A data set in memory, made of typed arrays.
+
 import { checkIndex } from '../check.ts';
 import { fieldShape, fieldSize, noFields, outOfRange } from '../errors.ts';
 import { allocateLike, elementCount, isTypedArray, type NdArray, type TypedArray } from '../typed-array.ts';
@@ -76,7 +78,7 @@ function checkField(name: string, field: Partial<ArrayField> | null | undefined)
   if (!isShape) throw outOfRange(`ArrayDataset: shape of "${name}"`, 'a list of integers ≥ 0', shape);
 }
 
-// Below this number of elements a plain loop is faster than `set`.
+// Below this number of elements per sample a plain loop is faster than `set`.
 const smallSample = 16;
 
 function gather<D extends TypedArray>(data: D, size: number, indices: Indices): D {

@@ -9,7 +9,7 @@ import type { Dataset, IterableDataset } from './dataset.ts';
 
 /** Exports of such a module. */
 export interface DatasetModule<S = unknown, A = never> {
-  /** Makes the data set. Called in each worker, and once in the thread that calls loadDataset(). */
+  /** Makes the data set. Called by loadDataset() in the calling thread, and once in each worker. */
   readonly default: (args: A) => MaybePromise<S>;
   /** Makes a batch, instead of `defaultCollate` or the data set's own `getBatch`. */
   readonly collate?: (samples: never[]) => unknown;
@@ -39,10 +39,7 @@ export async function loadDataset<
   return dataset as S;
 }
 
-/**
- * Imports the module with `load` and makes its data set. `info` is given in workers, which can import
- * whatever `load` can.
- */
+/** Imports the module with `load`, which differs between threads, and makes its data set. Only workers pass `info`. */
 export async function openModule(origin: Origin, load: (url: string) => Promise<unknown>, info?: WorkerInfo) {
   const module = exportsOf(await load(origin.url));
   if (typeof module.default !== 'function') throw badModule(origin.url, typeof module.default);
@@ -52,7 +49,7 @@ export async function openModule(origin: Origin, load: (url: string) => Promise<
   return { dataset, collate: module.collate };
 }
 
-/** Returns a module's exports. For CommonJS (such as compiled TypeScript), those of its default export. */
+/** Returns a module's exports. TypeScript compiled to CommonJS has them within the default export. */
 function exportsOf(module: unknown): Partial<DatasetModule> {
   const { default: own } = module as { readonly default?: unknown };
   const isWrapped =
@@ -60,6 +57,7 @@ function exportsOf(module: unknown): Partial<DatasetModule> {
   return (isWrapped ? own : module) as Partial<DatasetModule>;
 }
 
+/** Returns the origin of a data set that loadDataset() made, and its module's collate; else undefined. */
 export function originOf(dataset: object): (Origin & Pick<DatasetModule, 'collate'>) | undefined {
   return origins.get(dataset);
 }

@@ -1,4 +1,4 @@
-// The interfaces between data sets and loader, and two data sets that wrap others.
+// The interfaces of data sets, and two data sets that wrap another one.
 
 import { checkArrayLike } from '../check.ts';
 import { badIndex } from '../errors.ts';
@@ -16,14 +16,15 @@ export interface Dataset<T, B = Collated<T>> {
    */
   readonly get: (index: number) => MaybePromise<T>;
   /**
-   * Returns a batch of samples, if that is faster than single ones. A loader without its own collate calls
-   * this instead of `get`.
+   * Returns a batch of samples. Define it if that is faster than single samples. A loader without a collate function
+   * calls this instead of `get`.
    */
   readonly getBatch?: (indices: Indices) => MaybePromise<B>;
 }
 
 /**
- * Samples in the order of a stream. Each pass creates a new iterator. Ranks must shard the stream themselves.
+ * A stream of samples. Each pass creates a new iterator. With several ranks or workers, each iterator must yield only
+ * the samples of its own rank and worker: see shard().
  */
 export type IterableDataset<T> = Iterable<T> | AsyncIterable<T>;
 
@@ -56,7 +57,10 @@ export class Subset<T, B = Collated<T>> implements Dataset<T, B> {
   }
 }
 
-/** Returns a data set that passes each sample through `transform` when it is read. Nothing is cached. */
+/**
+ * Returns a data set that passes each sample through `transform` when it is read. Nothing is cached, and `getBatch` of
+ * `dataset` is not used.
+ */
 export function mapDataset<T, U>(
   dataset: Dataset<T, unknown>,
   transform: (sample: T, index: number) => MaybePromise<U>,

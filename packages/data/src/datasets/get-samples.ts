@@ -2,8 +2,8 @@ import { isPromise, type MaybePromise } from '../maybe-promise.ts';
 import type { Dataset, Indices } from './dataset.ts';
 
 /**
- * Calls `get` for every index, all at once. Rejects with the first error in index order, after all calls have
- * ended.
+ * Returns the samples of these indices. Calls `get` for all indices without waiting in between, until a call throws.
+ * Throws or rejects with the first error in index order, after all started calls have ended.
  */
 export function getSamples<T>(dataset: Dataset<T, unknown>, indices: Indices): MaybePromise<T[]> {
   const samples: MaybePromise<T>[] = [];

@@ -14,8 +14,8 @@ export interface NormalizeOptions {
 const names = optionNames<NormalizeOptions>({ scale: true, mean: true, std: true });
 
 /**
- * Returns (x · scale − mean) / std for every element, in new memory. Intended for image bytes, once before
- * training.
+ * Returns (x · scale − mean) / std for every element x, in new memory. Call it once before training, for example on
+ * the bytes of all images.
  */
 export function normalize(
   data: Exclude<TypedArray, BigInt64Array | BigUint64Array>,

@@ -64,7 +64,7 @@ function drawGlyph(canvas: Canvas, glyph: Glyph, random: Mt19937): void {
 }
 
 /**
- * Returns a function from glyph coordinates to pixels: bends by a wave in each direction, then applies a
+ * Returns a function that maps glyph coordinates to pixels. It bends with a sine wave in each direction, then applies a
  * random affine map.
  */
 function randomPlacement(size: number, random: Mt19937): (point: Point) => Point {
@@ -125,7 +125,7 @@ function drawDots({ ink, size }: Canvas, random: Mt19937): void {
   }
 }
 
-/** Converts ink to bytes, with one brightness for the whole image and noise for each pixel. */
+/** Converts ink to the bytes of `image`, with one brightness for the whole image and noise for each pixel. */
 function develop({ ink }: Canvas, image: Uint8Array, random: Mt19937): void {
   const brightness = between(random, 150, 255);
   const noise = between(random, 0, 40) / 255;

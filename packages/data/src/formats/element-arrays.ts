@@ -1,8 +1,8 @@
-// Typed arrays for the elements of files.
+// The typed arrays that hold the elements of files.
 import type { ElementType } from '@ringwise/formats';
 import type { TypedArray } from '../typed-array.ts';
 
-/** Makes an array over memory, for the types that have one. bool gives a Uint8Array. */
+/** By element type, a function that makes a typed array over memory. Types without a typed array have none. */
 export const elementArrays: Readonly<Partial<Record<ElementType, (memory: ArrayBuffer) => TypedArray>>> = {
   bool: (memory) => new Uint8Array(memory),
   uint8: (memory) => new Uint8Array(memory),
@@ -17,5 +17,5 @@ export const elementArrays: Readonly<Partial<Record<ElementType, (memory: ArrayB
   float64: (memory) => new Float64Array(memory),
 };
 
-/** Error messages list them in this order. */
+/** The types that have a typed array, in the order in which error messages list them. */
 export const arrayTypes = Object.keys(elementArrays) as readonly ElementType[];

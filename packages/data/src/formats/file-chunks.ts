@@ -1,4 +1,4 @@
-// Helpers for readers that read a file once to find where its records begin.
+// Helpers for readers that read a whole file, for example to find where its records begin.
 import type { OpenFile } from './open-file.ts';
 
 const chunkBytes = 256 * 1024;

@@ -1,11 +1,11 @@
-// A file that is read on request. Positional reads need memory only for the requested bytes, whatever the
-// file's size, and the system caches what is read often.
+// A file that is read on request. Reads at a position need memory only for the requested bytes, whatever the file's
+// size, and the system caches pages that are read often.
 import { closeSync, constants, fstatSync, openSync, readSync } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { checkPath } from '../check.ts';
 import { closedFile, fileShrank, fileSystem, notAFile } from '../errors.ts';
 
-/** Without O_NONBLOCK, opening a pipe would wait for a writer. Windows has neither. */
+/** Without O_NONBLOCK, opening a pipe would wait for a writer. Windows has no such pipes and no O_NONBLOCK. */
 const readFlags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
 
 /** Returns the bytes of `view`, without a copy. */
@@ -35,7 +35,7 @@ export class OpenFile {
     throw notAFile(path);
   }
 
-  /** Fills `target` from byte `position` on. Blocks. Throws ERR_DATA_FILE if the file ends before. */
+  /** Fills `target` from byte `position` on. Blocks. Throws ERR_DATA_FILE if the file is closed or ends before. */
   read(target: NodeJS.ArrayBufferView, position: number): void {
     if (this.#descriptor === null) throw closedFile(this.path);
     const bytes = bytesOf(target);
@@ -64,7 +64,10 @@ export class OpenFile {
   }
 }
 
-/** Opens a file that is read once from its beginning. Rejects as OpenFile throws. The caller closes it. */
+/**
+ * Opens a file for asynchronous reads. Rejects with ERR_DATA_FILE if it is not a regular file or cannot be opened. The
+ * caller closes it.
+ */
 export async function openRegular(path: string): Promise<FileHandle> {
   checkPath('open: path', path);
   const file = await open(path, readFlags).catch((cause: unknown) => {

@@ -7,8 +7,8 @@ import { isPromise, type MaybePromise } from '../maybe-promise.ts';
 import { defaultCollate } from './collate.ts';
 
 /**
- * Returns the data set if it has indices (an array counts as one), undefined for a stream. Throws for
- * anything else.
+ * Returns the data set if it has `get` and `length`, or is an array. Returns undefined for any other object, which may
+ * be a stream. Throws for a value that is no object.
  */
 export function asDataset<T, B>(source: Dataset<T, B> | IterableDataset<T>): Dataset<T, B> | undefined {
   if (Array.isArray(source)) return { length: source.length, get: (index) => source[index] as T };
@@ -16,6 +16,7 @@ export function asDataset<T, B>(source: Dataset<T, B> | IterableDataset<T>): Dat
   return 'get' in source && 'length' in source ? source : undefined;
 }
 
+/** Returns a function that loads the batch of given indices. */
 export function batchLoader<T, B>(
   dataset: Dataset<T, B>,
   collate: ((samples: T[]) => MaybePromise<B>) | undefined,

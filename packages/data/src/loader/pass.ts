@@ -1,5 +1,6 @@
-// One pass over a data set, batch by batch. `next` starts loading the next batch and may be called again
-// before that batch is ready. It returns a plain value if groups and `load` are synchronous.
+// One pass over a data set, batch by batch. A group is the indices, or the samples, that become one batch. `next` takes
+// the next group and starts loading its batch; it may be called again before that batch is ready. It returns a plain
+// value if both the groups and `load` are synchronous.
 
 import { isPromise, type MaybePromise } from '../maybe-promise.ts';
 
@@ -17,11 +18,11 @@ export interface Pass<B> {
    * loads that have not ended.
    */
   readonly takeReady?: () => number;
-  /** Closes the sequence of groups. Waits for pending `next` calls that still read from it. */
+  /** Closes the sequence of groups, after pending `next` calls that still read from it. */
   readonly close: () => MaybePromise<unknown>;
 }
 
-/** Loads a group, which becomes one batch: indices, or the samples themselves. */
+/** Makes the batch of a group. */
 type Load<G, B> = (group: G) => MaybePromise<B>;
 
 export function openPass<G extends { readonly length: number }, B>(

@@ -1,5 +1,5 @@
-// Prepares a batch for another thread: its memory is transferred without a copy. Memory that is part of a
-// larger buffer is copied first, because a transfer takes the whole buffer.
+// Prepares a batch for another thread: its memory is transferred without a copy, and this thread loses it. An array
+// that is part of a larger buffer is copied first, because a transfer takes the whole buffer.
 import { mapArrays } from '../datasets/map-arrays.ts';
 import type { TypedArray } from '../typed-array.ts';
 
@@ -18,7 +18,7 @@ function isWhole({ buffer, byteLength }: TypedArray): boolean {
   return buffer instanceof ArrayBuffer ? buffer.byteLength === byteLength : true;
 }
 
-/** Not value.slice(), because a Node.js Buffer's slice shares memory. */
+/** Copies an array. Does not call value.slice(), because a Node.js Buffer's slice shares memory. */
 function copyOf(value: TypedArray): TypedArray {
   const slice = Object.getPrototypeOf(Uint8Array).prototype.slice as (this: TypedArray) => TypedArray;
   return slice.call(

@@ -5,11 +5,11 @@ import { isPromise, type MaybePromise } from '../maybe-promise.ts';
 import type { Loaded, Pass } from './pass.ts';
 
 /**
- * Yields the batches of a pass. At most `ahead` loads are running or ready beyond the one that the consumer
- * requested last. If other threads load fast enough, further loads are requested only when half of these are
- * left, because requesting two at once costs hardly more than one. When the consumer leaves early, by break
- * or by an error, waits for the running loads (their results are dropped) and then closes the pass, so that
- * nothing reads the data set afterwards.
+ * Yields the batches of a pass. At most `ahead` loads are running or ready beyond the one that the consumer requested
+ * last. While other threads load fast enough, further loads are started only when at most half of `ahead` are left,
+ * because starting two at once costs hardly more than one. When the consumer leaves early, by break or by an error,
+ * waits for the running loads (their results are dropped) and then closes the pass, so that nothing reads the data set
+ * afterwards.
  */
 export async function* prefetched<B>(
   pass: Pass<B>,
@@ -18,6 +18,7 @@ export async function* prefetched<B>(
   const started: MaybePromise<Loaded<B> | undefined>[] = [];
   try {
     for (;;) {
+      // True if no started load has ended: the threads are slower than the consumer.
       const isBehind = (pass.takeReady?.() ?? started.length) >= started.length;
       if (isBehind || started.length <= Math.ceil(ahead / 2)) {
         while (started.length === 0 || (started.length <= ahead && isPromise(started[0]))) {

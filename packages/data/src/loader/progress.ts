@@ -1,5 +1,5 @@
-// A progress line on a terminal for a loop over a DataLoader. If the output is not a terminal (a file, a
-// pipe, a launcher that collects output), nothing is written and the loop has no extra cost.
+// A progress line on a terminal for a loop over a DataLoader. If the output is not a terminal (a file, a pipe, a
+// launcher that collects output), nothing is computed or written.
 
 import { DataError, outOfRange } from '../errors.ts';
 import { checkedOptions, optionNames } from '../options.ts';
@@ -24,7 +24,7 @@ const names = optionNames<ProgressOptions>({ label: true, stream: true });
 
 const refreshMs = 100;
 const barWidth = 20;
-const toLineStart = '\r\x1b[K'; // and clear it
+const toLineStart = '\r\x1b[K'; // moves to the start of the line and clears it
 
 /**
  * Yields the batches of one pass over `loader`. On a terminal, a line shows the number of batches, samples
@@ -92,6 +92,7 @@ function since(before: LoaderStatistics, now: LoaderStatistics): Since {
   };
 }
 
+/** Formats the line, without the label. `total` is null if the number of batches is not known. */
 export function progressLine(
   done: number,
   total: number | null,

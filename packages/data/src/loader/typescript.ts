@@ -1,13 +1,13 @@
-// Runs data sets written in TypeScript with tsx if Node.js cannot run them itself, as the launcher does for
-// ranks. Node.js strips types since 22.18 and supports `using`, which TypeScript has, since 24.
+// Runs data sets written in TypeScript with tsx if Node.js cannot run them itself, as the launcher does for ranks.
+// Node.js strips types from version 22.18 on; it supports `using`, which TypeScript also has, from version 24 on.
 import { createRequire } from 'node:module';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Script } from 'node:vm';
 import { noTypeScript } from '../errors.ts';
 
 /**
- * Returns the modules whose register() a worker must call, in order, before it can import `url`; none if
- * Node.js can import it.
+ * Returns the modules whose register() a worker must call, in order, before it can import `url`; none if Node.js can
+ * import it. Throws ERR_DATA_MODULE if tsx is needed and not installed.
  */
 export function registrarsFor(url: string): readonly string[] {
   // A program that runs under tsx may import TypeScript from any place.
@@ -21,8 +21,8 @@ export function registrarsFor(url: string): readonly string[] {
 }
 
 /**
- * Returns tsx's registrars, or null if it is not installed. Prefers the data set's own tsx, because its
- * version is the user's choice.
+ * Returns the modules of tsx that have a register() function, or null if tsx is not installed. Prefers the tsx that is
+ * installed for the data set, because its version is the user's choice.
  */
 function tsxFor(url: string): readonly string[] | null {
   for (const base of [url, import.meta.url]) {
@@ -43,9 +43,10 @@ export async function register(registrars: readonly string[]): Promise<void> {
   for (const registrar of registrars) ((await import(registrar)) as { register: () => void }).register();
 }
 
+/** Codes of the errors with which Node.js refuses TypeScript. */
 const refusals = ['ERR_UNKNOWN_FILE_EXTENSION', 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX'];
 
-/** Imports a module into a thread of the program, with tsx if necessary and possible. */
+/** Imports a module into the calling thread, with tsx if necessary. Rejects with ERR_DATA_MODULE if tsx is missing. */
 export async function importHere(url: string): Promise<unknown> {
   try {
     return await import(url);

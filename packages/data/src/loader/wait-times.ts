@@ -1,10 +1,10 @@
-/** Waiting and working times of loops over a DataLoader. */
+/** Waiting and working times of all loops over a DataLoader. A batch counts when the loop asks for the next one. */
 export interface LoaderStatistics {
   readonly batches: number;
   readonly samples: number;
-  /** Milliseconds that the loop waited for batches. */
+  /** Milliseconds that the loop waited for batches, in total. */
   readonly waitMs: number;
-  /** Milliseconds that the loop worked between batches. */
+  /** Milliseconds from the receipt of a batch until the loop asked for the next one, in total. */
   readonly workMs: number;
   readonly longestWaitMs: number;
 }

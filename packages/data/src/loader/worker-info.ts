@@ -5,11 +5,11 @@ export interface WorkerInfo {
   readonly id: number;
   /** Number of workers of the loader. */
   readonly count: number;
-  /** The loader's workerSeed + id: the same in every run, different in every worker. */
+  /** The loader's workerSeed + id: the same in every run, and different in each worker of a loader. */
   readonly seed: number;
 }
 
-/** Key of a worker's data, shared by all copies of this package. */
+/** Member of workerData that holds a worker's data. All copies of this package use this name. */
 export const workerKey = 'ringwise.data.worker';
 
 /** Returns the info of the calling thread, or null outside of a DataLoader's workers. */

@@ -18,7 +18,7 @@ export interface BatchSamplerOptions {
 
 const names = optionNames<BatchSamplerOptions>({ dropLast: true });
 
-/** Splits a sampler's indices into batches of `batchSize`. The last one may be shorter, or is dropped. */
+/** Splits a sampler's indices into batches of `batchSize`. The last one may be shorter; `dropLast` drops it then. */
 export class BatchSampler implements BatchSource, Resumable {
   readonly #sampler: Sampler;
   readonly #batchSize: number;
@@ -34,6 +34,7 @@ export class BatchSampler implements BatchSource, Resumable {
     this.#dropLast = dropLast;
   }
 
+  /** Number of batches of one whole pass. Throws ERR_DATA_LENGTH if the sampler has no length. */
   get length(): number {
     const { length } = this.#sampler;
     if (typeof length !== 'number') throw noLength('the sampler');

@@ -1,5 +1,5 @@
-// A random order that is cheap to read: blocks in random order, and the samples of each block in random
-// order. In a file that is read by blocks (Parquet row groups, shards), each block is read once per epoch.
+// A random order that is cheap to read: blocks in random order, and the samples of each block in random order. If a
+// data set is read by blocks, such as the row groups of a Parquet file, each rank reads each block once per epoch.
 
 import { checkArrayLike, checkInteger, checkLength } from '../check.ts';
 import { checkedOptions, optionNames } from '../options.ts';
@@ -25,9 +25,9 @@ const names = optionNames<BlockRandomSamplerOptions>({
 });
 
 /**
- * One rank's share of samples that are stored in consecutive blocks of these lengths. Ranks take the samples
- * of a block in turn, so all ranks read all blocks, and are in the same block at the same time. Call
- * `setEpoch(e)` before each epoch.
+ * Yields one rank's share of samples that are stored in consecutive blocks of these lengths. Ranks take the samples of
+ * a block in turn, so all ranks read all blocks, and are in the same block at the same step. Call `setEpoch(e)` before
+ * each epoch.
  */
 export class BlockRandomSampler extends EpochSampler {
   readonly #starts: Int32Array;

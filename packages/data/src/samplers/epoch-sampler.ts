@@ -1,6 +1,6 @@
-// Samplers whose order depends only on (seed, epoch), distributed over `replicas` ranks by stride.
+// The base class of samplers whose order is a function of seed and epoch, and is shared by `replicas` ranks in turn.
 //
-// Position p of an epoch is entry p of that order; beyond the end it wraps around (padding). Rank r of W
+// Position p of an epoch is entry p of that order; positions beyond the end start again at 0 (padding). Rank r of W
 // takes positions start + r, start + r + W, …. When every rank has taken k samples, the ranks together have
 // taken exactly the positions start … start + kW − 1. Therefore one global number, `consumed`, is a position
 // in an epoch for any W.
@@ -17,10 +17,11 @@ export interface EpochSamplerOptions {
   readonly advancesByItself: boolean;
   readonly replicas?: number;
   readonly rank?: number;
-  /** Whether the last `total % replicas` positions are dropped instead of padded. */
+  /** Whether the positions that do not give each rank one more sample are dropped instead of padded. Default false. */
   readonly dropLast?: boolean;
 }
 
+/** `total`, the constructor's first argument, is the number of samples of an epoch over all ranks. */
 export abstract class EpochSampler implements Sampler, Resumable {
   /** Number of samples of one whole epoch on this rank. */
   readonly length: number;
@@ -32,7 +33,7 @@ export abstract class EpochSampler implements Sampler, Resumable {
   #seed: number | null;
   #epoch = 0;
   #consumed = 0;
-  #isPassAhead = true; // setEpoch or load has said where the next pass begins
+  #isPassAhead = true; // whether #epoch and #consumed are where the next pass begins, rather than of the last pass
 
   protected constructor(total: number, options: EpochSamplerOptions) {
     const { seed, advancesByItself, replicas = 1, rank = 0, dropLast = false } = options;
@@ -47,10 +48,13 @@ export abstract class EpochSampler implements Sampler, Resumable {
     this.length = this.#share(total);
   }
 
-  /** Returns the whole epoch's order over all ranks: `total` indices. Depends only on `seed`. */
+  /**
+   * Returns the whole epoch's order over all ranks: `total` indices. Must be equal on all ranks for equal `seed`, which
+   * is the sampler's seed + epoch.
+   */
   protected abstract order(seed: number): Int32Array;
 
-  /** The epoch of the running pass, or of the next one before the first pass. */
+  /** Epoch of the last pass that has begun; of the next pass if there was none, or after setEpoch() or load(). */
   get epoch(): number {
     return this.#epoch;
   }
@@ -63,7 +67,7 @@ export abstract class EpochSampler implements Sampler, Resumable {
     this.#isPassAhead = true;
   }
 
-  /** Yields this rank's indices. The order is computed when the first index is requested. */
+  /** Yields this rank's indices. The pass begins, and its order is computed, when the first index is requested. */
   *[Symbol.iterator](): Generator<number, void, undefined> {
     if (!this.#isPassAhead && !this.#advancesByItself && this.#seed !== null) warnOfRepetition(this);
     if (!this.#isPassAhead) this.setEpoch(this.#epoch + (this.#advancesByItself ? 1 : 0));

@@ -1,4 +1,4 @@
-// Splits a sequence into lists of `batchSize`. The last one may be shorter, or is dropped.
+// Splits a sequence into lists of `batchSize` items. The last list may be shorter; `dropLast` drops it then.
 
 export function* inBatches<T>(
   items: Iterable<T>,
@@ -15,7 +15,7 @@ export function* inBatches<T>(
   if (batch.length > 0 && !dropLast) yield batch;
 }
 
-/** Reads only as far as requested: each pending `next` stands for one batch. */
+/** Does the same for an asynchronous sequence. Reads no more items than the requested batches need. */
 export async function* inBatchesAsync<T>(
   items: AsyncIterable<T>,
   batchSize: number,

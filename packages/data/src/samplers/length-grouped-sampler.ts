@@ -1,6 +1,6 @@
-// Batches of samples of similar length, so that padding them to the longest costs little. The order of an
-// epoch consists of groups, each of which becomes one step: one batch on every rank. So all ranks work
-// equally long on a step.
+// Batches of samples of similar length, so that padding them to the longest costs little. The order of an epoch
+// consists of groups. A group has the samples of one step: one batch on every rank. So all ranks work about equally
+// long on a step.
 //
 // The samples are shuffled and split into equal pools of at most 50 groups. Each pool is sorted by length and
 // split into groups, and the groups of all pools are shuffled. Because of the pools, the samples in a group
@@ -33,10 +33,10 @@ const names = optionNames<LengthGroupedSamplerOptions>({
 });
 
 /**
- * One rank's share of the samples with these `lengths` (kept, not copied), in batches of similar length. The
- * last batch of an epoch, if it is not full, has samples of any length. Call `setEpoch(e)` before each epoch.
- * A state is resumed with its own groups: with another number of ranks or batch size every sample still comes
- * once, but lengths in a batch are less similar until a new sampler is made.
+ * Yields one rank's share of the samples with these `lengths` (kept, not copied), in batches of similar length. The
+ * last batch of an epoch, if it is not full, has samples of any length. Call `setEpoch(e)` before each epoch. load()
+ * takes over the group size of the state: with another number of ranks or another batch size every sample still comes
+ * once, but lengths in a batch are less similar, also in later epochs of this sampler.
  */
 export class LengthGroupedSampler extends EpochSampler {
   readonly #lengths: ArrayLike<number>;

@@ -1,5 +1,5 @@
-// Samplers: the samples of a pass and their order. A sampler is any iterable of indices with a length, such
-// as an array.
+// Samplers decide which samples a pass has, and in which order. A sampler is any iterable of indices with a length,
+// such as an array.
 
 /** One pass over a sampler is one epoch. */
 export interface Sampler extends Iterable<number> {
@@ -21,6 +21,7 @@ export interface SamplerState {
 
 /** Methods that a sampler needs so that a DataLoader can save and resume. */
 export interface Resumable {
+  /** Counts `count` more samples of this rank as used. */
   readonly advance: (count: number) => void;
   readonly state: () => SamplerState;
   readonly load: (state: SamplerState) => void;

@@ -1,5 +1,5 @@
-// One rank's part of a stream and, within it, one worker's part. Ranks take samples in turn: rank r of W
-// takes r, r + W, …; a rank's workers take its samples in turn in the same way.
+// One rank's part of a stream and, within it, one worker's part. Ranks take samples in turn: rank r of W takes samples
+// r, r + W, …; a rank's workers take its samples in turn in the same way.
 
 import { checkInteger } from '../check.ts';
 import { outOfRange } from '../errors.ts';
@@ -59,7 +59,7 @@ class Turns<T> {
   readonly #rank: number;
   readonly #dropLast: boolean;
   readonly #worker = workerInfo() ?? { id: 0, count: 1 };
-  #position = 0; // in a round, in which each rank takes one
+  #position = 0; // in the round; a round has one sample for each rank
   #round = 0;
   #mine: T[] = []; // this round's sample, if this worker takes it
 
@@ -70,8 +70,8 @@ class Turns<T> {
   }
 
   /**
-   * Returns the samples to hand out after `sample`. A sample is handed out when its round is complete,
-   * because only then all ranks have one.
+   * Takes the next sample of the stream. Returns this worker's sample of a round, if it has one, when the round is
+   * complete, because only then all ranks have one; else nothing.
    */
   take(sample: T): T[] {
     if (this.#position === this.#rank && this.#round % this.#worker.count === this.#worker.id) {
@@ -84,7 +84,7 @@ class Turns<T> {
     return this.#handOut();
   }
 
-  /** Returns the sample of an incomplete last round. */
+  /** Returns this worker's sample of an incomplete last round, if it has one; nothing if `dropLast` is set. */
   rest(): T[] {
     return this.#dropLast ? [] : this.#handOut();
   }

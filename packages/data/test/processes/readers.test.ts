@@ -1,5 +1,5 @@
-// Tests the common behaviour of the readers that need optional packages. Uses the built package, because a worker of
-// Node 20 cannot run TypeScript, and copies it elsewhere, where the optional packages are missing.
+// Tests readers in worker threads, and without the optional packages that some of them need. Uses the built package,
+// because a worker of Node 20 cannot run TypeScript, and copies it elsewhere, where the optional packages are missing.
 import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';

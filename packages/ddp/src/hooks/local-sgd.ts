@@ -42,7 +42,10 @@ export interface PeriodicAveragerOptions {
   readonly warmupSteps?: number;
 }
 
-/** Averages a model's parameters over all ranks periodically. */
+/**
+ * Averages a model's parameters over all ranks periodically: in the first step after the warm-up, and then in
+ * every `period`-th step.
+ */
 export class PeriodicAverager {
   /** Number of calls of afterStep() so far. Save and restore it with the model. */
   step = 0;
@@ -68,7 +71,7 @@ export class PeriodicAverager {
   }
 
   /**
-   * Averages the parameters if a period is over. Call it after every optimizer step. Collective in the steps
+   * Averages the parameters if it is their turn. Call it after every optimizer step. Collective in the steps
    * that average. Resolves with whether it averaged.
    */
   async afterStep(): Promise<boolean> {

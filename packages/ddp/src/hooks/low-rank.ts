@@ -43,7 +43,7 @@ export function outer(p: Float32Array, q: Float32Array, out: Float32Array, n: nu
   }
 }
 
-// If subtracting the other columns shrinks a column by more than this factor, the rest is rounding noise.
+// If less than this fraction of a column remains when earlier columns are subtracted, it is rounding noise.
 const noise = 1e-6;
 
 /**

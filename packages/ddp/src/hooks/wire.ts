@@ -1,5 +1,4 @@
-// Sends fewer bytes between hosts, rounded in native code. Inside a host, gradients are added without
-// rounding.
+// Sends fewer bytes between hosts, rounded in native code. Inside a host, gradients are added with all their bits.
 import { asBuffer } from '@ringwise/collectives';
 import { checkOneOf } from '../check.ts';
 import { type CommHook, type GradBucket, plainHook } from '../reducer/hook.ts';

@@ -26,8 +26,8 @@ export async function averageGradients(grads: Iterable<BufferLike>, group: Group
   const views = [...grads].map((grad) => asBuffer(grad, 'averageGradients'));
   for (const { readOnly } of views) if (readOnly !== undefined) throw readOnlyGradient(readOnly);
   const limits = { bucketBytes: defaultBucketBytes, firstBucketBytes: defaultBucketBytes };
-  // Starts all of them before it awaits the first, so that packing a bucket overlaps with sending the one
-  // before.
+  // Starts all averages before it awaits the first, so that packing a bucket overlaps with sending the bucket
+  // before it.
   const started = planBuckets(views, limits).flatMap(({ dtype, count, slots }) => {
     const members = slots.map(({ param, offset }) => ({ grad: views[param]!, offset }));
     const canPack = members.length > 1 && members.every(({ grad }) => grad.host !== null);

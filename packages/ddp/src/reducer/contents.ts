@@ -56,7 +56,10 @@ class Gradient implements BucketGradient {
   }
 }
 
-/** Elements that may be inaccessible. Created once per bucket, because hooks access them in loops. */
+/**
+ * The elements of a view; get() throws for device memory. The array is made once, because hooks access it in
+ * loops.
+ */
 class Elements {
   readonly #array: TypedArray | null;
   readonly #device: string;

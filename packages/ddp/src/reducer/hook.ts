@@ -1,7 +1,8 @@
 // Communication hooks: what is done with a full bucket. A hook is a generator. It yields each operation that
-// it has started and is resumed when that operation has ended. Its first part runs inside backward, when the
-// bucket is full; the rest runs at the end of backward, one bucket after the other. So all ranks start the
-// same operations in the same order, and one hook works for groups that can block and groups that cannot.
+// it has started and is resumed when that operation has ended. Its first part runs when the bucket is
+// launched, usually inside backward; the rest runs at the end of backward, one bucket after the other. So all
+// ranks start the same operations in the same order, and one hook works for groups that can block and groups
+// that cannot.
 import type { BufferCarrier, Group, TypedArray, TypedBuffer, Work } from '@ringwise/collectives';
 import { shown } from '../check.ts';
 import { notAHook, notAWork } from '../errors.ts';
@@ -26,7 +27,7 @@ export interface GradBucket extends TypedBuffer, BufferCarrier {
   readonly isLast: boolean;
   /**
    * Name of the model and the bucket, such as "ddp bucket 3 of model 1". Pass it as the label of the
-   * operations of the average, so that a rank that averages another model at the same time is a mismatch.
+   * operations of the average, so that a rank that averages another model at the same time causes a mismatch.
    */
   readonly label: string;
   /** The whole memory, including gaps between gradients. Throws ERR_DDP_INVALID for device memory. */

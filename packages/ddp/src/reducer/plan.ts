@@ -1,4 +1,5 @@
-// The layout of the buckets: which gradient is in which bucket. It depends only on the list of parameters.
+// The layout of the buckets: which gradient is in which bucket. It depends only on the list of parameters, the
+// limits, and the order in which gradients are expected.
 //
 // Backward produces gradients roughly in reverse order of definition, so buckets are filled in that order,
 // and the first bucket is sent while backward computes the rest. The first bucket is small, so that
@@ -28,7 +29,7 @@ export interface PlanLimits {
 export interface Slot {
   /** Index into the list of parameters. */
   readonly param: number;
-  /** Elements from the start of the bucket; a multiple of 64 bytes. */
+  /** In elements from the start of the bucket; the slot begins at a multiple of 64 bytes. */
   readonly offset: number;
   readonly count: number;
 }

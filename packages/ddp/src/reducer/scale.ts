@@ -1,5 +1,4 @@
-// Multiplies or divides gradients of any dtype in place. 16-bit and 8-bit floats are computed in float64 and
-// rounded once.
+// Divides gradients in place. 16-bit and 8-bit floats are computed in float64 and rounded once.
 import { type BufferView, elementsOf, isNarrowFloat, narrowFloats } from '@ringwise/collectives';
 
 /** Divides every element by `divisor`. Float dtypes only. */

@@ -109,8 +109,8 @@ function headerOf(
 
 /**
  * Yields the pieces of a file up to the checksum, in order. Arrays are not copied; device memory is copied to
- * the host one tensor at a time. Throws before the first piece if something cannot be saved. `own` has the
- * values saved for each rank, by path.
+ * the host one tensor at a time. Throws before the first piece if something cannot be saved, and later only
+ * if the copy of a tensor fails. `own` has the values saved for each rank, by path.
  */
 export async function* encodeSnapshot(
   state: unknown,

@@ -1,5 +1,5 @@
-// The first exchange of a snapshot call: checks that all ranks have made the same call, and otherwise reports
-// it on all.
+// The first exchange of a snapshot call: checks that all ranks have made the same call; otherwise all ranks
+// throw an error that says so.
 import { createHash } from 'node:crypto';
 import { basename } from 'node:path';
 import { CollectiveError, type Group } from '@ringwise/collectives';
@@ -34,7 +34,7 @@ function bitsOf(text: string, length: number): Uint8Array<ArrayBuffer> {
   return bits;
 }
 
-/** Returns whether the error means that ranks did not come although they are alive. */
+/** Returns whether the error means that ranks did not make the call although they have not crashed. */
 function isAbsence(error: unknown): error is CollectiveError {
   if (!CollectiveError.is(error)) return false;
   const { code, what } = error;

@@ -1,5 +1,6 @@
-// State that differs between ranks: the position of a random generator, and of a loader in its epoch. A
-// snapshot saves it for every rank. Of all other state it saves rank 0's.
+// Own state is state that differs between ranks: the position of a random generator, the position of a loader
+// in its epoch, and values that a program has marked. A snapshot saves it for every rank; of all other state it
+// saves rank 0's.
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { type BufferCarrier, bufferSymbol } from '@ringwise/collectives';
@@ -38,7 +39,7 @@ interface StreamState {
 }
 
 /**
- * Returns the own state that `item` is, or null. States of generators and samplers are recognized by their
+ * Returns `item` as own state, or null if it is none. States of generators and samplers are recognized by their
  * members.
  */
 export function ownStateOf(item: object): OwnState | null {

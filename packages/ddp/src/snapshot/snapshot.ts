@@ -21,8 +21,8 @@ const window = 16 << 20;
  * samplers and loaders, and values in perRank(). Every rank passes its own. All other state is rank 0's and
  * is ignored on other ranks.
  *
- * Resolves when the snapshot is on disk. If it fails, it rejects on all ranks, and an earlier snapshot of
- * that name is unchanged.
+ * Resolves when the snapshot is on disk. If it fails, it rejects on all ranks, and the file of that name is
+ * still the earlier snapshot (or already the complete new one, if only flushing the folder failed).
  */
 export async function saveSnapshot(file: string, state: unknown, group: Group): Promise<void> {
   checkArguments('saveSnapshot', file, group);
@@ -49,7 +49,7 @@ function collected(state: unknown): OwnStates | string {
 export interface LoadSnapshotOptions {
   /**
    * Returns the replacement of a tensor, such as `({ data, shape }) => fromHost(data, shape).to('cuda')`.
-   * Called for one tensor after the other, as they arrive. Default: the object itself.
+   * Called for one tensor after the other, as they arrive. Default: returns the SnapshotTensor itself.
    */
   readonly tensor?: Revive;
 }
@@ -120,7 +120,10 @@ function windowsOf(extents: readonly Extent[]) {
   return windows;
 }
 
-/** Runs `work` on rank 0. Resolves with its result on rank 0, or rejects on all ranks if it failed. */
+/**
+ * Runs `work` on rank 0 and sends its outcome to all ranks: resolves with its result on every rank, or rejects
+ * on every rank. Collective.
+ */
 async function onRankZero<T>(verb: string, file: string, group: Group, work: () => Promise<T>): Promise<T> {
   let outcome: { readonly value: T } | { readonly error: string } | undefined;
   let cause: unknown;

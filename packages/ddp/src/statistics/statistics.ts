@@ -16,8 +16,8 @@ export interface BucketStatistics {
   readonly readyMs: number;
   readonly launchedMs: number;
   /**
-   * When its first operation began, in the same milliseconds, and its duration; null if the group's record no
-   * longer has it.
+   * When its first operation began, in the same milliseconds, and its duration; null if the group's flight
+   * recorder does not have the end of that operation (any more), or if a hook started none on the group.
    */
   readonly startedMs: number | null;
   readonly communicationMs: number | null;

@@ -1,5 +1,5 @@
-// Times of the last backwards on this rank: a few numbers per step, in a ring buffer. Statistics are derived
-// from them only on request (statistics.ts).
+// Times of the last backwards on this rank: two numbers per parameter and per bucket for each step, in a ring
+// buffer. Statistics are derived from them only on request (statistics.ts).
 
 import type { BucketPlan } from '../reducer/plan.ts';
 
@@ -14,8 +14,8 @@ export interface StepTimes {
   readonly arrivals: number[];
   readonly arrivalMs: number[];
   /**
-   * By bucket: when it was launched, and the sequence number of its first operation in the group, or -1 if
-   * there was none.
+   * By bucket: when it was launched, and the sequence number of its first operation, or -1 if there was none or it
+   * was one of another group.
    */
   readonly launchMs: number[];
   readonly seqs: number[];

@@ -80,7 +80,7 @@ function checkNames(entries: readonly Entry[]): void {
   }
 }
 
-/** Formats everything except parameters that ranks must agree on. */
+/** Formats what ranks must agree on besides the parameters: the options, and a hash of the bucket layout. */
 function settingsText(options: CheckedOptions, plan: readonly BucketPlan[]): string {
   const { bucketBytes, firstBucketBytes, unused, rebuild, staticGraph, broadcastBuffers, hook } = options;
   const flags = Object.entries({ rebuild, staticGraph, broadcastBuffers }).map(

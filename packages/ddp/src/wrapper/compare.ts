@@ -12,7 +12,9 @@ export interface Disagreement {
   /** The first position at which the lists differ. */
   readonly index: number;
   readonly name: string;
-  /** Each rank's entry at that position, in rank order. */
+  /**
+   * Each rank's entry at that position, or its entry of that name, in rank order.
+   */
   readonly values: readonly string[];
 }
 
@@ -55,8 +57,8 @@ function disagreementOf(lists: readonly (readonly Entry[])[]): Disagreement {
     const values = lists.map((list) => describe(list, list[index]));
     if (values.every((value) => value === values[0])) continue;
     const names = lists.map((list) => list[index]?.[0]).filter((name) => name !== undefined);
-    // If all ranks have a parameter of that name, at different positions, its details explain more than the
-    // entries at this position.
+    // If all ranks have an entry of one of these names, with different details, its details explain more than
+    // the entries at this position.
     const shared = names.find((name) => {
       const details = lists.map((list) => list.find(([other]) => other === name)?.[1]);
       return !details.includes(undefined) && details.some((detail) => detail !== details[0]);

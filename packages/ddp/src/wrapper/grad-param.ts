@@ -5,9 +5,9 @@ import type { BufferCarrier, BufferView } from '@ringwise/collectives';
 import { notParams } from '../errors.ts';
 
 /**
- * Memory for gradients that JavaScript cannot access, allocated by the engine that computes them. It is
- * passed to the group directly, so its view must name the stream that the engine uses at that moment.
- * Operations on it are ordered with the engine's other work on that stream.
+ * The memory of a bucket. If JavaScript cannot access it, the engine that computes the gradients allocates
+ * it. It is passed to the group directly, so its view must name the stream that the engine uses at that
+ * moment. Operations on it are ordered with the engine's other work on that stream.
  */
 export interface BucketMemory extends BufferCarrier {
   /** Returns elements `offset` to `offset + count` of this memory. */
@@ -42,9 +42,9 @@ export interface GradParam {
    */
   readonly onGradReady: (ready: (backward?: object) => void) => () => void;
   /**
-   * Moves the gradient into `bucket`, with its value, or with zeros if there is none. It lives there from
-   * then on, so nothing is copied. After it has been cleared, `grad` reads as zeros until the next backward.
-   * Optional.
+   * Moves the gradient into `bucket`, its part of a bucket's memory, with its value, or with zeros if there is
+   * none. It lives there from then on, so nothing is copied. After it has been cleared, `grad` reads as zeros
+   * until the next backward. Optional.
    */
   readonly bindGrad?: (bucket: BufferView) => void;
   /**

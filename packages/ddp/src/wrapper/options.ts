@@ -1,3 +1,4 @@
+// The options of ddp(), their defaults and checks.
 import type { Group } from '@ringwise/collectives';
 import {
   camelCase,

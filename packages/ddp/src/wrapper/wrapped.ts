@@ -1,6 +1,6 @@
-// Tracks which parameters have their gradients averaged, over all models of the process: two wrappers of one
+// Tracks which parameters have their gradients averaged, over all models of this thread: two wrappers of one
 // parameter would average its gradient at the same time, each in its own bucket. All copies of this package
-// share the table.
+// in the thread share the table.
 import { sameParamTwice, wrappedAlready } from '../errors.ts';
 import type { FrozenParam, GradParam } from './grad-param.ts';
 

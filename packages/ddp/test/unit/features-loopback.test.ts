@@ -1,5 +1,5 @@
-// Runs every feature on more ranks than a host has cores, in one process. All ranks must hold the same bits, and equal
-// one process on the joined batch except for rounding.
+// Runs every feature on 8 ranks, and some on 64, as async functions of one process. All ranks must hold the same bits,
+// and equal training without ddp on the joined batch except for rounding.
 import { expect, it } from 'vitest';
 import { alone, features, train } from '../fixtures/features.ts';
 import { largestDifference, onRanks, values } from '../support/ranks.ts';

@@ -76,7 +76,7 @@ export function zip(
   return Buffer.concat([...locals, ...directory, between, tail, comment]);
 }
 
-/** Returns the end records of an archive that is larger than 4 GiB. */
+/** Returns the Zip64 end record with these fields, and a locator that says that the record begins at `at`. */
 export function wideEnd(count: number, bytes: number, start: number, at = start + bytes): Buffer {
   const record = Buffer.alloc(56);
   record.write('PK\x06\x06', 'latin1');
@@ -92,6 +92,7 @@ export function wideEnd(count: number, bytes: number, start: number, at = start 
   return Buffer.concat([record, locator]);
 }
 
+/** Returns a Zip64 extra field, which holds the sizes of a member of 4 GiB or more. */
 export function wideExtra(...sizes: readonly number[]): Buffer {
   const extra = Buffer.alloc(4 + 8 * sizes.length);
   extra.writeUInt16LE(1, 0);

@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readZipDirectory, readZipMember } from '../../src/index.ts';
 
-/** Reads the bytes of all members by name. */
+/** Reads all members to the end. Returns the bytes of each by name, of each piece at most the first 10,000. */
 export async function readZip(path: string, maxBytes: number): Promise<Record<string, number[]>> {
   const file = await open(path);
   try {

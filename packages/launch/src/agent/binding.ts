@@ -1,6 +1,6 @@
 // --numa-binding: the processors that each rank of a host may use. A rank's home is the memory node of its
-// GPU. Without GPUs the ranks are distributed over the nodes in blocks, so that neighbouring ranks share a
-// node.
+// GPU. With fewer GPUs than ranks, and if that node is unknown, ranks are distributed over the nodes in blocks,
+// so that neighbouring ranks share a node.
 
 import { tooManyForCores } from '../errors.ts';
 import type { Processor } from './topology.ts';
@@ -67,6 +67,7 @@ function share(processors: readonly Processor[], { place, sharers }: Neighbours)
   return processors.filter(({ core }) => mine.includes(core));
 }
 
+/** Returns the number of cores; hyper-threads of one core count once. */
 export function coresOf(processors: readonly Processor[]): number {
   return distinct(processors.map(({ core }) => core)).length;
 }

@@ -27,8 +27,8 @@ export interface Rendezvous {
 export interface JobFacts {
   readonly role: string;
   /**
-   * Number of times that all ranks have been started again, for any reason. Each time they use other keys in
-   * the store.
+   * Number of times that all ranks have been started again, for any reason. init() puts it into its keys in
+   * the store, so that rounds do not mix.
    */
   readonly restartCount: number;
   readonly maxRestarts: number;

@@ -1,11 +1,13 @@
+// Counts the cores and GPUs of this host.
+
 import { readdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { unsupportedPlatform } from '../errors.ts';
 import type { Machine } from './plan.ts';
 
 /**
- * Returns the number of cores this process may use and of NVIDIA devices it can see. Throws on unsupported
- * platforms.
+ * Returns the number of cores that this process may use, and the number of NVIDIA devices that it can see.
+ * Throws ERR_LAUNCH_PLATFORM on Windows.
  */
 export function thisMachine(): Machine {
   if (process.platform === 'win32') throw unsupportedPlatform();

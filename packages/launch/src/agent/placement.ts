@@ -9,8 +9,8 @@ import type { RankPlace } from './plan.ts';
 import { formatList, gpuNodes, readTopology } from './topology.ts';
 
 /**
- * Returns what each local rank gets; empty if nothing was requested. Throws ERR_LAUNCH_ARGUMENT if it is not
- * possible.
+ * Returns the place of each local rank; an empty list if the options request nothing. Throws
+ * ERR_LAUNCH_ARGUMENT if the host cannot provide it.
  */
 export function placesOf(
   { binding, isLocalRankVirtual }: Pick<RunOptions, 'binding' | 'isLocalRankVirtual'>,
@@ -18,7 +18,7 @@ export function placesOf(
   gpus: number,
   env: NodeJS.ProcessEnv,
 ): RankPlace[] {
-  // On a host without GPUs the ranks compute on the CPU, so there is nothing to assign.
+  // On a host without GPUs the ranks compute on the CPU, so there may be any number of them.
   if (isLocalRankVirtual && gpus > 0 && gpus < nproc) throw tooManyForGpus(nproc, gpus, env);
   if (binding === null && !isLocalRankVirtual) return [];
   const bound = binding === null ? null : boundTo(binding, nproc, env);

@@ -11,15 +11,15 @@ export interface Machine {
   readonly gpus: number;
 }
 
-/** Variables and streams of a local rank, in addition to its share. */
+/** Variables and streams of one local rank, in addition to what all ranks get. */
 export interface RankExtras {
   readonly env?: Readonly<Record<string, string>>;
   readonly streams?: RankStreams;
 }
 
-/** Resources of the host for one rank; see placement.ts. */
+/** Processors and GPU of one rank; see placement.ts. */
 export interface RankPlace {
-  /** Command that binds the rank's program and starts it. */
+  /** Words to put before the rank's command to bind it to processors; may be empty. */
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
 }
@@ -67,8 +67,8 @@ export function rankCount(command: string, text: string, machine: Machine): numb
 }
 
 /**
- * Returns the ranks of one host. `extras` are variables and streams by local rank, `places` resources of the
- * host.
+ * Returns the ranks of one host. `extras` returns the variables and streams of a local rank; `places` has the
+ * places of the local ranks, or is empty.
  */
 export function planRanks(
   share: Share,

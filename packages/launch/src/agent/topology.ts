@@ -1,6 +1,6 @@
 // Reads the logical processors of a Linux host that this process may use, and what they share: a core, a
-// level 3 cache, a memory (NUMA) node, a socket. Uses /sys and /proc; if these lack a property, all
-// processors share one.
+// level 3 cache, a memory (NUMA) node, a socket. Uses /sys and /proc. If these do not tell, each processor is a
+// core of its own, a node has one cache, and the host has one node and one socket.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -45,8 +45,9 @@ function nodesOf(root: string): Map<number, number> {
 }
 
 /**
- * Returns the NUMA nodes of the NVIDIA devices in the order of their bus addresses; null if the kernel does
- * not know.
+ * Returns the NUMA nodes of the NVIDIA devices that ranks see, null for unknown ones: in the order of
+ * CUDA_VISIBLE_DEVICES, or of all bus addresses. Numbers in CUDA_VISIBLE_DEVICES are taken as indices in the
+ * order of bus addresses.
  */
 export function gpuNodes(env: NodeJS.ProcessEnv, root = '/'): (number | null)[] {
   const folder = 'proc/driver/nvidia/gpus';

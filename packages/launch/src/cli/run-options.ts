@@ -14,7 +14,10 @@ export interface MeetingOptions {
   /** Address of the store. Port 0 picks a free port, with one host only. */
   readonly host: string;
   readonly port: number;
-  /** c10d: whether this host keeps the store; null to decide by whether the address is its own. */
+  /**
+   * Whether this host keeps the store. Null: host 0 does (static), or the first that can listen on the address
+   * (c10d).
+   */
   readonly isHost: boolean | null;
   /** Name of this host in reports; undefined for its host name. */
   readonly localName: string | undefined;
@@ -32,7 +35,7 @@ export interface MeetingOptions {
 
 export type Stream = 'stdout' | 'stderr';
 
-/** Targets of the output of a host's ranks, besides the terminal. */
+/** Where the output of a host's ranks goes. */
 export interface OutputOptions {
   readonly logDir: string | undefined;
   /** Streams of a local rank that go only to a file (`redirects`), or to a file and the terminal (`tee`). */

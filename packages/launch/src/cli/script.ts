@@ -1,6 +1,6 @@
 // Decides how Node.js runs a user's file: .js as it is; .ts with Node's own type stripping if this version
 // has it and supports `using`, which TypeScript files may contain and Node before 24 lacks; otherwise with
-// tsx.
+// tsx, or, if tsx is not installed, with type stripping alone. .jsx and .tsx always need tsx.
 
 import { statSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -27,6 +27,10 @@ export function registrarsFor(verb: string, file: string): readonly string[] {
   return [cjs, loaderFor(verb, file, 'tsx/esm/api')!.replace(/\.cjs$/, '.mjs')];
 }
 
+/**
+ * Returns the URL of `module` of tsx; null if Node.js runs `file` by itself. Throws if the file does not exist or
+ * cannot be run.
+ */
 function loaderFor(verb: string, file: string, module: string): string | null {
   scriptExists(verb, file);
   const isJsx = /\.[jt]sx$/.test(file);

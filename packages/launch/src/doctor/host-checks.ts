@@ -53,7 +53,7 @@ export function nodeFinding({ node, modules, napi }: NodeJS.ProcessVersions): Fi
   return wrong('node', text, `Install Node ${oldest.join('.')} or newer.`);
 }
 
-/** Returns the version of glibc, for which the addons are built. */
+/** Returns ", glibc VERSION" on Linux, because the addons are built for glibc; an empty text elsewhere. */
 function libc(): string {
   if (process.platform !== 'linux') return '';
   // Without this the report looks up every network interface in DNS. Node's types lack the member.

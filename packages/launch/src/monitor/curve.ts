@@ -42,7 +42,7 @@ export class Curve {
     if (this.#x.length > maxPoints) this.#merge();
   }
 
-  /** Notes that the ranks have started again: their next points replace those of the same steps. */
+  /** Notes that the ranks have started again: the next point replaces all points from its step on. */
   resume(): void {
     this.#hasResumed = true;
   }
@@ -62,6 +62,7 @@ export class Curve {
     return { from, x: this.#x.slice(from), y };
   }
 
+  /** Returns the points from the first one on that has changed since the last call; null if none has. */
   takeChanges(): CurvePart | null {
     const from = this.#changedFrom;
     this.#changedFrom = this.#x.length;

@@ -1,5 +1,5 @@
-// Events about ranks while a job runs. They are JSON and are sent between launchers unchanged. A rank's
-// program writes its reports itself, so they are checked before use.
+// Events about ranks while a job runs. They are plain data, which launchers send to each other as JSON. A
+// rank's program writes its reports itself, so they are checked before use.
 
 /** One report of a rank, as the rank wrote it. */
 export interface SentReport {

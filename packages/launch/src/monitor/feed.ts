@@ -1,5 +1,4 @@
-// Messages for the live page: first the whole state, then changes in the same form. The page keeps no more
-// than this process does.
+// Messages for the live page: first the whole state, then changes in the same form.
 
 import type { CurvePart } from './curve.ts';
 import type { JobView, LogLine, StepSpan } from './job-view.ts';
@@ -28,7 +27,7 @@ export interface RankRow {
   readonly step: number | null;
   /** Number of steps behind the most advanced rank. */
   readonly behind: number | null;
-  /** Time since the rank's last report. */
+  /** Time since the rank's last report; null if it has not reported or does not run. */
   readonly silentMs: number | null;
   readonly memoryBytes: number | null;
   readonly samplesPerSecond: number | null;
@@ -60,6 +59,7 @@ export class Feed {
     view.onSpan = (span) => this.#newSpans.push(span);
   }
 
+  /** Returns the whole state, for a new reader. */
   whole(nowMs: number): Message {
     const ranks = [...this.#view.ranks.values()];
     return {

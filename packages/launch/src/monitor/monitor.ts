@@ -1,5 +1,5 @@
 // All monitoring of a job on one launcher: the status line and, on the launcher that keeps the store, the
-// live page and the report files. Other launchers forward what they see of their ranks.
+// live page and the report files. Other launchers forward the events of their ranks to that one.
 
 import type { LiveOptions } from '../cli/run-options.ts';
 import type { Outcome, StartOrder } from '../rendezvous/messages.ts';
@@ -105,7 +105,7 @@ interface Watching {
   readonly close: () => Promise<void>;
 }
 
-/** Opens the page and the files, on the host that has them. */
+/** Opens the page and the files on the host that keeps the store; on other hosts only fills the view. */
 async function watch(
   isHost: boolean,
   options: LiveOptions,

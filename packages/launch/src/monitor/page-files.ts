@@ -25,7 +25,7 @@ const names = [
   'uplot.css',
 ] as const;
 
-/** Returns the files by the last part of their URL; the page itself has the empty one. */
+/** Returns the files by the last part of their URL, which is empty for the page itself. */
 export function pageFiles(): ReadonlyMap<string, PageFile> {
   return new Map(
     names.map((name) => {

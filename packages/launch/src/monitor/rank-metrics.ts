@@ -1,7 +1,7 @@
 // The rank's end of the pipe that carries metrics to its launcher, as lines of JSON. Reports are buffered
 // briefly, so that a step of a millisecond does not need a system call of its own. Writing never blocks: data
-// that the pipe does not accept is kept, up to a limit, for the next attempt. None of this needs the event
-// loop, to which a program may never return.
+// that the pipe does not accept is kept, up to a limit, for the next attempt. A program that never returns to
+// the event loop sends its reports, too: with a later report, or at its exit.
 
 import { writeSync } from 'node:fs';
 import type { SentReport, SentTiming } from './events.ts';
@@ -13,7 +13,7 @@ export const METRICS_FD = 'RINGWISE_METRICS_FD';
 const gatherMs = 50;
 const maxKeptBytes = 1 << 20;
 const maxBuckets = 32;
-/** Time in milliseconds that a rank that ends waits for a launcher that does not read. */
+/** Time in milliseconds for which a rank that exits waits until its launcher has read the last reports. */
 const patienceMs = 2_000;
 
 /** Makes reportMetrics() write to this pipe from now on. */

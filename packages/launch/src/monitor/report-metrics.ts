@@ -5,11 +5,11 @@ interface BucketTiming {
   /** Milliseconds from the first gradient to the launch. */
   readonly launchedMs: number;
   /**
-   * Milliseconds from the first gradient until it ran, which may be later than its launch. Null or absent if
-   * unknown.
+   * Milliseconds from the first gradient to the start of the bucket's operation, which may be later than its
+   * launch. Null or absent if unknown.
    */
   readonly startedMs?: number | null;
-  /** Duration in milliseconds; null if unknown, in which case it is drawn to the end of the step. */
+  /** Duration in milliseconds; null if unknown: then the bucket is drawn to the end of the step. */
   readonly communicationMs: number | null;
 }
 

@@ -1,6 +1,6 @@
 // A line at the bottom of a terminal with the state of the job, below the output of the ranks. The cursor
-// stays at its beginning, so that the terminal's echo (^C) and a shell's prompt overwrite it. Not drawn if
-// the output is not a terminal.
+// stays at its beginning, so that the terminal's echo (^C) and a shell's prompt overwrite it. monitor.ts uses it
+// only if stderr is a terminal.
 
 import type { Write } from '../report/output.ts';
 import type { JobView } from './job-view.ts';

@@ -34,7 +34,7 @@ export interface UiSources {
 }
 
 const maxReaders = 32;
-/** Limit of connections that have not sent a request with the token. Beyond it, the oldest one is closed. */
+/** Limit of connections that have sent no request with the token yet. Beyond it, the oldest one is closed. */
 const maxPending = 64;
 /** Time limit of a request: from its first byte, or from accepting its connection, to its last byte. */
 const requestTimeoutMs = 10_000;

@@ -74,7 +74,7 @@ function checkEnv(verb: string, env: unknown): void {
   }
 }
 
-// Otherwise sending would fail after some ranks have started. Only threads can share memory.
+// Checked here because sending would fail only after some ranks have started. Only threads can share memory.
 function checkArgs(verb: string, args: readonly unknown[], threads: boolean): void {
   if (!Array.isArray(args)) throw badArgument(verb, 'args', 'an array, one argument each', args);
   try {

@@ -37,7 +37,7 @@ const ended = async (...commands: Command[]) => Promise.all(commands.map(({ exit
 const printed = (word: string, ...commands: Command[]) =>
   commands.flatMap(({ out }) => numbersAfter(word, out.stdout));
 
-/** Source of a rank that prints its pid, round, world size and rank. `waits` then lives until it is stopped. */
+/** Source of a rank that prints its pid, round, world size and rank. With `waits` it lives until it is stopped. */
 const sizes = `const { RANK, WORLD_SIZE, TORCHELASTIC_RESTART_COUNT: round } = process.env;
   console.log('pid ' + process.pid + ' round' + round + ' size ' + WORLD_SIZE + ' rank ' + RANK);`;
 const waits = `${sizes}\nsetInterval(() => {}, 1000);`;

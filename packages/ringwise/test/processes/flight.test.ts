@@ -78,6 +78,7 @@ describe('ranks that hang', () => {
           .sort(),
       ).toEqual([0, 1, 2]);
     }
+    // 7 collectives of 3 ranks with 2 arrows each; 1 arrow for the barrier that 2 ranks entered; 3 for the messages.
     expectArrows(events, 7 * 2 + 1 + 3);
   });
 

@@ -296,7 +296,10 @@ export function gptAlone(size: number): Float32Array {
   return stateOf(net);
 }
 
-/** Trains the GPT with AdamW on each rank, then with AdamW's state sharded over the ranks. Also returns its size. */
+/**
+ * Trains the GPT with AdamW on each rank, then with AdamW's state sharded over the ranks. Returns the parameters after
+ * both, and of the sharded state the devices and the size.
+ */
 export async function trainGpt(rank: number, backend: string) {
   const [group, device] = await begin(rank, backend);
   const train = async (isSharded: boolean) => {
@@ -328,6 +331,7 @@ export async function trainGpt(rank: number, backend: string) {
     devices: [...new Set(remembered.map((tensor) => tensor.device))],
     /** Fraction of AdamW's state for all parameters that this rank's shard holds. */
     remembered: remembered.reduce((sum, { count }) => sum + count, 0) / (2 * elements),
+    /** The same fraction of the consolidated state, which rank 0 has; null on other ranks. */
     consolidated: state && bytes / (8 * elements),
   };
 }

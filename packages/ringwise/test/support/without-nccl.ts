@@ -1,3 +1,4 @@
+// Tells device tests whether to skip NCCL.
 import { init } from '@ringwise/collectives';
 import { isTestGpu } from '@ringwise/testing';
 

@@ -1,5 +1,5 @@
-// The base class of all stores. It checks arguments and turns calls into operations; each store defines how
-// an operation is executed and how it waits.
+// The base class of MemoryStore, FileStore and TcpStore. It checks arguments and turns calls into operations; each
+// store defines how it executes an operation and how it waits.
 
 import { checkNames, checkTimeout, waitOptionNames } from '../check-options.ts';
 import { badArgument, outOfRange, tooLarge } from '../errors.ts';
@@ -15,7 +15,7 @@ export interface Wait {
   readonly verb: string;
   /** Keys as the caller named them, for messages. */
   readonly names: readonly string[];
-  /** The same keys as they are stored. */
+  /** The same keys in their stored form. */
   readonly keys: readonly string[];
   readonly timeoutMs: number;
   readonly signal: AbortSignal | undefined;
@@ -30,7 +30,7 @@ export abstract class StoreClient implements Store {
 
   /** Executes an operation that does not wait. Operations take effect in call order. */
   protected abstract send<T>(verb: string, operation: Operation<T>): Promise<T>;
-  /** Waits until the keys exist, then executes `then` while they do. */
+  /** Waits until the keys exist, then executes `then`. With TcpStore, a key may have been deleted in between. */
   protected abstract whenPresent<T>(wait: Wait, then: Operation<T>): Promise<T>;
   abstract close(): Promise<void>;
 
@@ -107,7 +107,10 @@ export abstract class StoreClient implements Store {
   }
 }
 
-/** Returns the stored form of a key. TCPStore puts a slash before every user key. */
+/**
+ * Returns the stored form of a key, with one character for each byte of UTF-8. TCPStore puts a slash before every key
+ * of a user.
+ */
 function wireKey(verb: string, key: string): string {
   if (typeof key !== 'string' || key === '') throw badArgument(verb, 'a key to be a non-empty string', key);
   const bytes = Buffer.from(`/${key}`);
@@ -133,7 +136,7 @@ function checkSize(verb: string, parts: readonly (string | Uint8Array)[]): void 
   if (bytes > maxRequestBytes) throw tooLarge(verb, 'all keys and values together', maxRequestBytes, bytes);
 }
 
-/** Returns a copy of the bytes, because the caller may change its array after the call. */
+/** Returns a value's bytes, as a copy, because the caller may change its array after the call. */
 function bytesOf(verb: string, value: Uint8Array | string): Uint8Array {
   if (typeof value !== 'string' && !(value instanceof Uint8Array)) {
     throw badArgument(verb, 'a value to be a Uint8Array or a string', value);

@@ -1,3 +1,5 @@
+// Time limits of promises.
+
 import { whenAborted } from './signals.ts';
 
 /** Result of limited() when the time is over. */
@@ -27,7 +29,7 @@ export function timerMs(timeoutMs: number): number {
   return Math.min(timeoutMs, 2 ** 31 - 1);
 }
 
-/** Promise.withResolvers, which Node 20 does not have. */
+/** Does what Promise.withResolvers() does, which Node 20 does not have. */
 export function withResolvers<T>(): {
   promise: Promise<T>;
   resolve: (value: T | PromiseLike<T>) => void;

@@ -1,5 +1,5 @@
-// The state of a store and the meaning of every request, without clients, deadlines or wire format. Memory,
-// file and TCP stores all use this class, so that they behave alike. All methods are synchronous and
+// The state of a store and the meaning of every request, without clients, deadlines or wire format. MemoryStore,
+// FileStore and the TCP server use this class, so that all stores behave alike. All methods are synchronous and
 // therefore atomic. Values that are passed in or returned are shared and must not be changed.
 
 import { notANumber, tooLarge } from '../errors.ts';
@@ -25,15 +25,17 @@ export class KeySpace {
   readonly #watches = new Map<string, Set<Watch>>(); // by each key that a watch still misses
   readonly #barriers = new Map<string, Set<BarrierEntry>>();
 
+  /** Number of keys that have a value. Queues do not count. */
   get size(): number {
     return this.#values.size;
   }
 
+  /** Returns the keys that have a value. */
   keys(): string[] {
     return [...this.#values.keys()];
   }
 
-  /** Returns whether a key exists. A queue exists while it is not empty. */
+  /** Returns whether `key` has a value or a queue that is not empty. */
   has(key: string): boolean {
     return this.#values.has(key) || this.#queues.has(key);
   }
@@ -104,8 +106,8 @@ export class KeySpace {
   }
 
   /**
-   * Calls `done` once all keys exist; at once if they do already. Returns a function that withdraws the
-   * watch.
+   * Calls `done` when all keys exist at the same time; at once if they do already. Returns a function that withdraws
+   * the watch.
    */
   watch(keys: readonly string[], done: () => void): () => void {
     const watch: Watch = { keys, done, missing: new Set(keys.filter((key) => !this.has(key))) };
@@ -120,8 +122,8 @@ export class KeySpace {
   }
 
   /**
-   * Counts one arrival under `key` and calls `done` once `world` have arrived. The count is never reset.
-   * Returns a function that withdraws the call.
+   * Counts one arrival under `key` and calls `done` once `world` have arrived. The count is never reset. Returns a
+   * function that withdraws `done`; the arrival still counts.
    */
   barrier(key: string, world: bigint, done: () => void): () => void {
     const arrived = this.add(key, 1n);
@@ -135,16 +137,19 @@ export class KeySpace {
     return () => remove(this.#barriers, key, entry);
   }
 
+  /** Makes a watch wait for the keys that it misses. */
   #park(watch: Watch): void {
     for (const key of watch.missing) insert(this.#watches, key, watch);
   }
 
+  /** Removes and returns the watches that wait for `key`. */
   #unparked(key: string): Iterable<Watch> {
     const watches = this.#watches.get(key) ?? [];
     this.#watches.delete(key);
     return watches;
   }
 
+  /** Tells a watch, which no longer waits for `key`, that the key exists. */
   #arrived(watch: Watch, key: string): void {
     watch.missing.delete(key);
     if (watch.missing.size > 0) return;

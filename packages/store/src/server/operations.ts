@@ -1,5 +1,5 @@
-// The operations of clients, defined once for all stores. `run` executes an operation on a key space in this
-// process (memory, file); `frame` and `reply` encode it for a connection.
+// The operations of clients, defined once for all stores. `run` executes an operation on a key space in this process
+// (MemoryStore, FileStore). `frame` encodes it as a request, for a connection or a file; `reply` parses the reply.
 
 import { malformed } from '../errors.ts';
 import type { Reading } from '../wire/byte-queue.ts';
@@ -126,7 +126,7 @@ export const numKeys: Operation<bigint> = {
   run: (space) => BigInt(space.size),
 };
 
-/** The operation after a wait that needs no values. Sends nothing over a connection. */
+/** Does nothing and sends nothing. It follows a wait that needs no values. */
 export const nothing: Operation<void> = {
   frame: () => Buffer.alloc(0),
   reply: function* () {},
@@ -135,7 +135,7 @@ export const nothing: Operation<void> = {
   run: () => {},
 };
 
-// Defined once instead of per call: V8 keeps a list of generator functions that it rarely cleans.
+// These generators are defined once instead of per call: V8 keeps a list of generator functions that it rarely cleans.
 
 export function* readEcho(): Reading<void> {
   const echo = yield pingNonce.length;

@@ -1,8 +1,8 @@
-// Connections that are not admitted yet. Each has a deadline from the moment it is accepted, and there are
-// never more than `limit`, so that connections from outside the job cannot exhaust the process's file
-// descriptors.
+// Connections that may stay only for a limited time, such as those that are not admitted yet. Each has a deadline from
+// the moment when it is added, and there are never more than `limit`, so that connections from outside the job cannot
+// exhaust the process's file descriptors.
 
-/** Callbacks for a connection that is not admitted. */
+/** Callbacks for a connection that must be closed. */
 export interface Refusal {
   /** Called when the connection's time is over. */
   readonly onTimeout: () => void;
@@ -13,7 +13,8 @@ export interface Refusal {
 export class PendingConnections {
   readonly #limit: number;
   readonly #timeoutMs: number;
-  readonly #timers = new Map<Refusal, NodeJS.Timeout>(); // the one that has made no progress for longest comes first
+  // The connection that has made no progress for the longest time comes first.
+  readonly #timers = new Map<Refusal, NodeJS.Timeout>();
 
   constructor(limit: number, timeoutMs: number) {
     this.#limit = limit;
@@ -45,7 +46,7 @@ export class PendingConnections {
     this.#timers.set(connection, timer);
   }
 
-  /** Removes a connection that has been admitted or has ended. */
+  /** Removes a connection, for example one that has been admitted or has ended. Calls no callback. */
   remove(connection: Refusal): void {
     clearTimeout(this.#timers.get(connection));
     this.#timers.delete(connection);

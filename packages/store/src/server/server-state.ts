@@ -5,16 +5,13 @@ import { KeySpace } from './key-space.ts';
 import { PendingConnections } from './pending-connections.ts';
 
 /**
- * Maximum number of pending connections. Ranks are admitted within milliseconds, so more ranks than this take
- * turns.
+ * Maximum number of connections that are not admitted yet. A job may have more ranks: they are admitted within
+ * milliseconds, and a rank that is turned away tries again.
  */
 export const maxPending = 256;
 /** Maximum number of rejected connections that are still open. */
 const maxLeaving = 64;
-/**
- * Time in milliseconds from acceptance to the end of authentication or, without a secret, of the first
- * request.
- */
+/** Time in milliseconds from acceptance to the end of the authentication or, without a secret, of the first request. */
 const admissionTimeoutMs = 10_000;
 /** Time in milliseconds that a rejected client has to read the answer. */
 const farewellTimeoutMs = 1_000;
@@ -23,13 +20,13 @@ export interface ServerState {
   readonly space: KeySpace;
   readonly secret: Secret | undefined;
   readonly onPlainClient: ((address: string) => void) | undefined;
+  /** Connections that are not admitted yet. */
   readonly pending: PendingConnections;
   /** Connections that were rejected and have not closed yet. */
   readonly leaving: PendingConnections;
-  /**
-   * Number of clients of torch 1.13 and 2.0, and of their silent connections that have passed the deadline.
-   */
+  /** Number of connected clients of torch 1.13 and 2.0. */
   oldClients: number;
+  /** Number of silent connections that were kept beyond the deadline, because such clients open one each. */
   oldWatches: number;
 }
 

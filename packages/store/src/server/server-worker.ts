@@ -1,4 +1,4 @@
-// The thread of serveStoreInWorker(). It ends when it is told to close.
+// The program of the thread of serveStoreInWorker(). The thread ends after any message to it.
 
 import { parentPort, workerData } from 'node:worker_threads';
 import { StoreError } from '../errors.ts';

@@ -58,7 +58,7 @@ class Session {
     this.#hold(this.#server.pending, this.#pending);
   }
 
-  /** Ends this connection if it is not admitted in time. */
+  /** Ends this connection if it is not admitted in time or loses its slot. */
   readonly #pending: Refusal = {
     onTimeout: () => {
       if (!this.#isOldWatch()) this.#socket.destroy();
@@ -91,6 +91,7 @@ class Session {
       pending.remove(this.#pending);
     }
     const kinds = yield* this.#numbering();
+    // A valid validate request admits the connection. Older clients send none, so their first request must be whole.
     if (kinds === requestKinds) pending.remove(this.#pending);
     for (;;) {
       const request = yield* readRequest(kinds);
@@ -100,8 +101,8 @@ class Session {
   }
 
   /**
-   * Detects the numbering of requests: clients since torch 2.1 begin with validate, older ones number
-   * requests differently.
+   * Detects the numbering of requests: clients since torch 2.1 begin with validate; older ones number requests
+   * differently. Puts the bytes of an older client back, because they belong to its first request.
    */
   *#numbering(): Reading<readonly RequestKind[]> {
     const first = Buffer.from(yield 1);
@@ -122,8 +123,8 @@ class Session {
   }
 
   /**
-   * Returns whether this is a silent watch connection of torch 1.13 or 2.0, which open one. Keeps one for
-   * each such client.
+   * Returns whether this may be the silent watch connection of a client of torch 1.13 or 2.0, and counts it. Each such
+   * client opens one, so at most one is kept for each.
    */
   #isOldWatch(): boolean {
     if (this.#hasSpoken || this.#server.oldWatches >= this.#server.oldClients) return false;
@@ -149,9 +150,10 @@ class Session {
     }
   }
 
+  /** Starts a wait and replies when it is over. */
   #wait(register: (done: () => void) => () => void): void {
     let isDone = false;
-    let withdraw: (() => void) | undefined; // still undefined if register() finds the wait over
+    let withdraw: (() => void) | undefined; // still undefined if register() calls back at once
     withdraw = register(() => {
       isDone = true;
       if (withdraw) this.#withdrawals.delete(withdraw);
@@ -166,7 +168,7 @@ class Session {
   }
 
   /**
-   * Rejects the client with `answer`. Keeps reading input meanwhile, because closing with unread input would
+   * Rejects the client with `answer`. Reads and drops its input meanwhile, because closing with unread input would
    * reset the connection and lose the answer.
    */
   #turnAway(answer: Buffer): void {

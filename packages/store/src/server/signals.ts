@@ -1,13 +1,11 @@
-// Listening to abort signals that outlive their listeners. AbortSignal.any() is not used: in Node 20 its
-// results live as long as their sources, so each call on a long-lived store, or with the same signal, would
-// leak memory.
+// Listens to abort signals that outlive their listeners. AbortSignal.any() is not used: in Node 20 its results live as
+// long as their sources, so each call on a long-lived store, or with the same signal, would leak memory.
 
 const listenersOf = new WeakMap<AbortSignal, Set<() => void>>();
 
 /**
- * Calls `listener` once the signal is aborted; at once if it is already. Returns a function that withdraws
- * the listener. The signal itself gets a single listener for any number of calls, so Node.js prints no leak
- * warning.
+ * Calls `listener` when the signal is aborted, or at once if it has been. Returns a function that withdraws the
+ * listener. The signal itself gets a single listener for any number of calls, so Node.js prints no leak warning.
  */
 export function whenAborted(signal: AbortSignal, listener: () => void): () => void {
   if (signal.aborted) {
@@ -33,7 +31,7 @@ function attach(signal: AbortSignal): Set<() => void> {
   return listeners;
 }
 
-/** Returns a signal that is aborted with the first of these signals, until release() is called. */
+/** Returns a signal that follows the first of these signals that is aborted. release() detaches it from them. */
 export function anyOf(signals: readonly (AbortSignal | undefined)[]): {
   readonly signal: AbortSignal;
   readonly release: () => void;

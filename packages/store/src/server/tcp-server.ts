@@ -18,7 +18,10 @@ export interface ServeStoreOptions {
   readonly host?: string;
   /** Port to listen on. Default: 0, which picks a free port; read it from the result. */
   readonly port?: number;
-  /** Secret that clients must prove. Use at least 16 random bytes. torch's own clients cannot prove one. */
+  /**
+   * Secret; clients must prove that they know it. Use at least 16 random bytes. torch's own clients cannot connect
+   * then.
+   */
   readonly secret?: Secret;
   /**
    * Called with the address of a client that speaks the protocol but is rejected because it offers no proof
@@ -36,7 +39,7 @@ export interface StoreServer {
 }
 
 const optionNames = ['host', 'port', 'secret', 'onPlainClient'];
-// All ranks connect at the same time. The kernel reduces this to its own limit.
+// Number of connections that wait to be accepted: all ranks connect at the same time. The kernel may reduce it.
 const backlog = 4096;
 
 /** Serves one new, empty store from this thread. Rejects with ERR_STORE_LISTEN if it cannot listen. */

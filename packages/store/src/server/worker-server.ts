@@ -1,5 +1,5 @@
-// Serves a store from a worker thread, so that a training loop that never yields does not block the other
-// ranks.
+// Serves a store from a worker thread, so that a training loop that never yields to the event loop does not block the
+// other ranks.
 
 import { Worker } from 'node:worker_threads';
 import { checkNames } from '../check-options.ts';
@@ -7,15 +7,12 @@ import { StoreError, type StoreErrorCode, workerFailed } from '../errors.ts';
 import { withResolvers } from './deadline.ts';
 import type { ServeStoreOptions, StoreServer } from './tcp-server.ts';
 
-/** Message of the worker: its address when it listens, or the error. */
+/** Message of the worker: the store's address when it listens, or the error. */
 export type WorkerReport =
   | { readonly host: string; readonly port: number }
   | { readonly code: StoreErrorCode; readonly message: string };
 
-/**
- * Like serveStore(), but serves from a new thread. The thread does not keep the process alive and ends with
- * it.
- */
+/** Serves a store as serveStore() does, but from a new thread. The thread does not keep the process alive. */
 export async function serveStoreInWorker(
   options: Omit<ServeStoreOptions, 'onPlainClient'> = {},
 ): Promise<StoreServer> {

@@ -6,10 +6,10 @@
 //   client → server   HMAC-SHA256(secret, "… client" + c + s)
 //   server → client   hello, HMAC-SHA256(secret, "… server" + c + s)      or: denied, or busy; end of connection
 //
-// The label contains the role, so a proof cannot be sent back to its maker. The client proves first, so a
-// program without the secret gets nothing to test guesses on. No TCPStore request starts with the byte f7. A
-// server without a secret therefore ends the connection at the hello, and a server with one recognizes a
-// plain client by its first byte.
+// The label contains the role, so a proof cannot be sent back to its maker. The client proves first, so a client
+// without the secret gets nothing to test guesses on. A false server does get the client's proof, so the secret must be
+// random. No TCPStore request starts with the byte f7. A server without a secret therefore ends the connection at the
+// hello, and a server with one recognizes a plain client, which is one without a secret, by its first byte.
 
 import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { badArgument, malformed, secretDiffers, secretNeeded, secretUnknown, serverBusy } from '../errors.ts';
@@ -19,10 +19,7 @@ import { pingNonce, typeByte } from './wire.ts';
 export type Secret = string | Uint8Array;
 /** The server's answer to a client that cannot prove the secret. */
 export const denied = Buffer.from('\xf7rwdeny1', 'latin1');
-/**
- * The server's answer, at any step of the authentication, if too many connections are being authenticated:
- * try again.
- */
+/** The server's answer, at any step of the authentication, if too many connections are: the client tries again. */
 export const busy = Buffer.from('\xf7rwbusy1', 'latin1');
 const hello = Buffer.from('\xf7rwauth1', 'latin1');
 const nonceBytes = 32;
@@ -42,7 +39,7 @@ function proofOf(
 }
 
 /**
- * The server's side of the authentication. Returns 'plain' if the client begins like one without a secret.
+ * Authenticates a client, as the server. Returns 'plain' if the client begins like one without a secret.
  */
 export function* admit(
   secret: Secret,
@@ -60,7 +57,7 @@ export function* admit(
   return 'admitted';
 }
 
-/** The client's side of the authentication. `request` sends bytes and parses the reply. */
+/** Authenticates with a server, as the client. `request` sends bytes and parses the reply. */
 export async function introduce(
   secret: Secret,
   where: string,
@@ -84,7 +81,7 @@ function* readAfterHello(where: string, bytes: number): Reading<Buffer> {
   return Buffer.from(yield bytes);
 }
 
-/** Parses the echo of a client's first ping. A server with a secret sends a denial instead. */
+/** Parses the echo of a client's first ping. A server with a secret sends `denied` or `busy` instead. */
 export function* readFirstEcho(where: string): Reading<void> {
   const echo = yield pingNonce.length;
   if (denied.subarray(0, echo.length).equals(echo)) throw secretNeeded(where);

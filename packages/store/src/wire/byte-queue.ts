@@ -26,7 +26,7 @@ export class ByteQueue {
     this.#length += bytes.length;
   }
 
-  /** Removes and returns `count` bytes, which must be available. */
+  /** Removes and returns `count` bytes, which must be in the queue. The result may share memory with a chunk. */
   take(count: number): Buffer {
     this.#length -= count;
     const first = this.#chunks[0];

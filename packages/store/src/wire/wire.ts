@@ -9,10 +9,7 @@ import type { Reading } from './byte-queue.ts';
 export const maxKeyBytes = 8 * 1024;
 export const maxValueBytes = 8 * 1024 * 1024;
 export const maxKeysPerRequest = 128 * 1024;
-/**
- * Limit for all keys and values of one request together, which a server must hold until the request is
- * complete.
- */
+/** Maximum size of all keys and values of one request together. The server holds them until the request is complete. */
 export const maxRequestBytes = 64 * 1024 * 1024;
 
 /** Names of the requests, indexed by their type byte, since torch 2.1. */
@@ -40,7 +37,7 @@ export const requestKinds = [
 
 export type RequestKind = (typeof requestKinds)[number] | 'watchKey';
 
-/** The same for torch 1.13 and 2.0, which had no validate. */
+/** Names of the requests of torch 1.13 and 2.0, indexed by their type byte. These versions had no validate. */
 export const oldRequestKinds = [
   'set',
   'compareSet',
@@ -57,25 +54,31 @@ export const oldRequestKinds = [
   'cancelWait',
 ] as const satisfies readonly RequestKind[];
 
+/** Returns the type byte of a request in the current numbering. */
 export function typeByte(kind: (typeof requestKinds)[number]): Buffer {
   return Buffer.of(requestKinds.indexOf(kind));
 }
 
+/** Reply to a wait or a barrier that is over. */
 export const stopWaiting = Buffer.of(0);
+/** Reply to cancelWait. */
 export const waitCancelled = Buffer.of(1);
 export const validateMagic = Buffer.from('cef7853c', 'hex');
 
-// With this nonce a torch 1.13 server reads a key of impossible length and resets the connection at once.
-// With a small one it would try to allocate tens of gigabytes.
+// A torch 1.13 server takes validate for set, and the magic, the ping and its nonce for the length of a key. With this
+// nonce the length is impossible, and the server resets the connection at once. With a small nonce it would try to
+// allocate tens of gigabytes.
 export const pingNonce = Buffer.from('ffffffff', 'hex');
 export const pingRequest = Buffer.concat([typeByte('ping'), pingNonce]);
 
+/** Encodes a 64-bit integer; a negative one in two's complement. */
 export function u64(value: number | bigint): Buffer {
   const bytes = Buffer.allocUnsafe(8);
   bytes.writeBigInt64LE(BigInt(value));
   return bytes;
 }
 
+/** Encodes bytes, preceded by their length. */
 export function bytesArgument(value: Uint8Array): Buffer {
   return Buffer.concat([u64(value.byteLength), value]);
 }
@@ -102,7 +105,7 @@ function* readLength(what: string, limit: number): Reading<number> {
   return Number(length);
 }
 
-/** Parses a key. `room` is the number of bytes that the request may still have. */
+/** Parses a key. `room` is the number of bytes that keys and values of the request may still have. */
 export function* readKey(room = maxKeyBytes): Reading<string> {
   return (yield yield* readLength('key length', Math.min(room, maxKeyBytes))).toString('latin1');
 }

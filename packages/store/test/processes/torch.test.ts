@@ -1,5 +1,5 @@
-// Tests our store against PyTorch's TCPStore, as client and as server. RINGWISE_PYTHON (default python3) must have
-// torch; otherwise the tests are skipped.
+// Tests our store against PyTorch's TCPStore, as client and as server, with the first of RINGWISE_PYTHON, python3 and
+// /usr/bin/python3 that has torch. If none has, the tests are skipped.
 
 import { type ChildProcess, execFile, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';

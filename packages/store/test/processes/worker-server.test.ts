@@ -1,4 +1,5 @@
-// Uses the built package, because the worker's entry in the sources is TypeScript, which Node 20 cannot run.
+// Tests the store's server in a worker thread. Uses the built package, because the worker's entry in the sources is
+// TypeScript, which Node 20 cannot run.
 
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';

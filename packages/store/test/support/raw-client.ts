@@ -3,6 +3,7 @@
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
+/** Returns the bytes that `text` stands for. */
 export function bytesOf(text: string): Buffer {
   const hex = text.replace(/⟨(-?\d+)⟩/g, (_, n) => {
     const bytes = Buffer.alloc(8);
@@ -61,6 +62,7 @@ export class RawClient {
     return await this.take(Number.POSITIVE_INFINITY);
   }
 
+  /** Number of received bytes that no call has taken. */
   get untaken(): number {
     return this.#received.length;
   }

@@ -11,7 +11,7 @@ beforeEach(async () => {
 });
 afterEach(() => server.close());
 
-// [request, bytes sent, reply]; marked rows exist in torch 1.13 too, where types 1 to 7 are one lower.
+// [request, bytes sent, reply]; the rows marked 'old' exist in torch 1.13 too, where types 1 to 7 are one lower.
 const rows: readonly (readonly [name: string, sent: string, reply: string, isOld?: 'old'])[] = [
   ['validate', '00 cef7853c', ''],
   ['ping', '0d 04030201', '04030201'],

@@ -1,14 +1,14 @@
-// The contract between tensors and the code that computes. `reference` is slow, complete TypeScript and
-// defines what is right; `native` is C++. One suite (test/support/kernels-contract.ts) runs against both.
-// Kernels are declared in declarations/declarations.ts; this file adds memory, and the signatures of the
-// kernels that are not inferred from there: those that walk, because they run for every elementwise op and
-// their call has to cost least, and those of lists.
+// The contract between tensors and the code that computes. `reference` is slow, complete TypeScript and defines what is
+// right; `native` is C++. One suite (test/support/kernels-contract.ts) runs against both. Kernels are declared in
+// declarations/declarations.ts; this file adds memory, and the signatures of the kernels that are not inferred from
+// there: those that walk, because they run for every elementwise op and their call has to cost least, and those of
+// lists.
 //
-// A kernel sees memory, shapes and strides; it never allocates memory of tensors, never sees a Tensor and
-// never throws for sizes: ops check shapes before they call. There are few kernels: broadcasting is a stride
-// of 0, a slice is an offset, a transpose is an order of strides, and conversion between dtypes happens when
-// an element is read or written. So an elementwise op is one expression in a kernel set, for all dtypes and
-// all layouts.
+// A kernel sees memory, shapes and strides; it never allocates memory of tensors and never sees a Tensor. Ops check
+// shapes before they call: where the native binding refuses a size, this package has a bug. There are few kernels:
+// broadcasting is a stride of 0, a slice is an offset, a transpose is an order of strides, and conversion between
+// dtypes happens when an element is read or written. So an elementwise op is one expression in a kernel set, for all
+// dtypes and all layouts.
 
 import type { DType, HostArray } from '../core/dtype.ts';
 import type { Device } from '../device/device.ts';
@@ -28,7 +28,7 @@ export interface Loan {
   readonly address: bigint;
   /** An object that is kept alive until nothing works with the memory any more. */
   readonly owner: object;
-  /** Called when nothing works with the memory any more; must neither throw nor call kernels. */
+  /** Called once, when nothing works with the memory any more; must neither throw nor call kernels. */
   readonly release: (() => void) | null;
   /**
    * The CUstream of the owner's work: kernels here run after the work that this stream has now, and work that it gets
@@ -98,34 +98,41 @@ export interface OptimizerTensor {
   /** Up to three; null where the rule needs none. Zeros before the first step. */
   readonly states: readonly (Strided | null)[];
   readonly count: number;
-  /** 1 in the parameter's first step. */
+  /** The number of this step for the parameter, from 1; always 1 if the rule needs no states. */
   readonly steps: number;
 }
 
 type Shape = readonly number[];
 
-/** Memory. `alloc` does not clear. `adopt` wraps an array of the caller and keeps it alive until `free`. */
+/**
+ * Memory. The elements of memory from `alloc` are undefined until they are written. `adopt` wraps an array of the
+ * caller and keeps it alive until `free`.
+ */
 export interface MemoryFunctions {
   readonly alloc: (dtype: DType, count: number, device?: Device) => Memory;
   readonly adopt: (dtype: DType, array: HostArray) => Memory;
   readonly free: (memory: Pick<Memory, 'handle'>) => void;
   /** Returns the address of the memory, in the address space of its device. */
   readonly address: (memory: Memory) => bigint;
-  /** Memory of another library; `free` ends the loan. */
+  /** Wraps memory of another library; `free` ends the loan. */
   readonly borrow: (loan: Loan) => Memory;
   /** Copies an array of the memory's dtype to the elements from `offset`. */
   readonly write: (memory: Memory, offset: number, array: HostArray) => void;
-  /** Fills an array of the memory's dtype with the elements from `offset`, once they are computed. */
+  /**
+   * Fills an array of the memory's dtype with the elements from `offset`. Waits for all earlier work of the current
+   * stream.
+   */
   readonly read: (memory: Memory, offset: number, into: HostArray) => void;
-  /** Does what read does without blocking. The memory may be freed meanwhile. */
+  /** Does what `read` does, without blocking. The memory may be freed before the promise resolves. */
   readonly readAsync: (memory: Memory, offset: number, into: HostArray) => Promise<void>;
   /** Waits until everything that was started on the device has ended. */
   readonly synchronize: (device: Device) => void;
   /** Gives freed memory that is kept for reuse back to the device. */
   readonly trim: (device: Device) => void;
 
-  /** Threads that share a kernel, the caller included; for the whole process. Results do not depend on it. */
+  /** Returns the number of threads that share a kernel, the caller's included. Results do not depend on it. */
   readonly numThreads: () => number;
+  /** Sets it for the whole process. */
   readonly setNumThreads: (count: number) => void;
 }
 
@@ -143,16 +150,21 @@ export interface WalkKernels {
   ) => void;
   /** out = a. Floats become integers towards zero; anything but 0 becomes true. */
   readonly copy: (shape: Shape, out: Strided, a: Input) => void;
-  /** `shape` is a's. out is dense over the dimensions that are kept and has stride 0 along those that are reduced. Over
-   *  nothing a sum is 0, a product 1, a mean NaN, a maximum −∞ (integers: their least value). NaN propagates. */
+  /**
+   * `shape` is a's. out is dense over the dimensions that are kept and has stride 0 along those that are reduced. Over
+   * nothing a sum is 0, a product 1, a mean NaN, a maximum −∞ and a minimum ∞ (ops never reduce integers to the extreme
+   * of nothing). NaN propagates.
+   */
   readonly reduce: (op: ReduceOp, shape: Shape, out: Strided, a: Strided) => void;
-  /** Reduces into int64: the position, among the elements that are reduced, of the first extreme. NaN counts as
-   *  the most extreme. Nothing is reduced over size 0. */
+  /** Writes, in int64, the position of the first extreme among the elements that are reduced to one. NaN counts as
+   *  the most extreme. No dimension that is reduced has size 0. */
   readonly argReduce: (op: 'max' | 'min', shape: Shape, out: Strided, a: Strided) => void;
 
-  /** out[m, n] = op(A)[m, k] · op(B)[k, n] for each index of the batch `shape`; strides and offsets say where its
-   *  matrices begin. All float32 or all float64; on CUDA also float16 or bfloat16, summed in float32 and rounded once.
-   *  No size is 0; out is dense. */
+  /**
+   * out[m, n] = A[m, k] · B[k, n], with A and B transposed where `sizes` says so, for each index of the batch `shape`;
+   * strides and offsets say where its matrices begin. All float32 or all float64; on CUDA also float16 or bfloat16,
+   * summed in float32 and rounded once. No size is 0; out is dense.
+   */
   readonly matmul: (shape: Shape, out: Strided, a: Strided, b: Strided, sizes: MatmulSizes) => void;
 }
 
@@ -162,8 +174,10 @@ export interface ListKernels {
   readonly optimize: (rule: OptimizerRule, tensors: readonly OptimizerTensor[]) => void;
   /** out[0] (float32) = √Σ x² over all elements of all tensors. */
   readonly totalNorm: (out: Strided, tensors: readonly Strided[], counts: readonly number[]) => void;
-  /** Multiplies every tensor by a number or by the float32 in memory. Anything that is not finite sets found[0], a
-   *  float32, to 1. */
+  /**
+   * Multiplies every tensor by a number or by the float32 in memory. Sets found[0], a float32, to 1 if an element was
+   * not finite before, and leaves it alone otherwise.
+   */
   readonly scale: (
     tensors: readonly Strided[],
     counts: readonly number[],
@@ -178,6 +192,6 @@ export interface ListKernels {
  */
 export interface Kernels extends MemoryFunctions, WalkKernels, DenseKernels, ListKernels {
   readonly name: 'reference' | 'native';
-  /** The control of CUDA devices; null where there are none. */
+  /** The control of CUDA devices; null for the reference kernels. The native ones have it also without a device. */
   readonly cuda: DeviceControl | null;
 }

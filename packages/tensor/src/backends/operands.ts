@@ -34,11 +34,17 @@ export interface Stream {
   readonly seed: number;
   /** The first block of four words. */
   readonly offset: number;
-  /** In a captured step, the index of the seed and first block of a run, from which `offset` counts. */
+  /**
+   * Set in a captured step: the index, among the step's numbers, of the seed and the first block of the current run.
+   * These replace `seed`, and `offset` counts from that block.
+   */
   readonly live?: number;
 }
 
-/** The numbers that an optimiser step reads beside its tensors. */
+/**
+ * The numbers that an optimiser step reads beside its tensors. `momentum` is the first beta of adam and lion;
+ * `smoothing` is their second beta, the alpha of rmsprop and the dampening of sgd.
+ */
 export interface OptimizerNumbers {
   /** Number of steps of each tensor, this one included. */
   readonly steps: Float64Array;

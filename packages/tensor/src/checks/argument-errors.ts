@@ -1,5 +1,5 @@
-// Error messages about positional arguments of operations, in the form of errors.ts: numbers, dimensions,
-// indices and operands of a wrong type or out of range.
+// Errors for positional arguments of operations: numbers, dimensions, indices and operands of a wrong type or
+// out of range. Other errors are in errors.ts and op-errors.ts.
 import { type DType, dtypeInfo } from '../core/dtype.ts';
 import { TensorError } from '../errors.ts';
 
@@ -7,7 +7,7 @@ const argument = (message: string): TensorError => new TensorError('ERR_TENSOR_A
 const shapeError = (message: string): TensorError => new TensorError('ERR_TENSOR_SHAPE', message);
 const dtypeError = (message: string): TensorError => new TensorError('ERR_TENSOR_DTYPE', message);
 
-/** Describes a caller's value: "the string '1'", 'a tensor', 'NaN'. */
+/** Describes a value that the caller passed: "the string '1'", 'a tensor', 'NaN'. */
 export function kindOf(value: unknown): string {
   if (typeof value === 'string') return `the string '${value}'`;
   if (typeof value === 'bigint') return `the bigint ${value}n`;
@@ -18,7 +18,7 @@ export function kindOf(value: unknown): string {
   return 'dtype' in value && 'shape' in value ? 'a tensor' : 'an object';
 }
 
-// Kinds.
+// Values of a wrong type.
 
 export const notAnInteger = (op: string, name: string, value: unknown): TensorError =>
   argument(`${op}: expected ${name} to be an integer, got ${kindOf(value)}.`);

@@ -1,4 +1,4 @@
-// Messages of single operations, built like those of errors.ts.
+// Errors and warnings that only one operation, or one family of operations, has. Others are in errors.ts.
 import { TensorError } from '../errors.ts';
 
 type Shape = readonly number[];
@@ -36,7 +36,7 @@ export const badLossWeight = (what: string, weight: Shape, losses: Shape): Tenso
     `${what}: expected a shape that can be broadcast to ${show(losses)}, that of the losses, got ${show(weight)}.`,
   );
 
-/** A warning. */
+/** Returns the text of a warning. */
 export const lossBroadcast = (op: string, prediction: Shape, target: Shape, shape: Shape): string =>
   `${op}: the prediction ${show(prediction)} and the target ${show(target)} differ in shape, so each was broadcast to ${show(shape)}. ` +
   'If that is not meant, use reshape, squeeze or unsqueeze; if it is, expand. Later cases are not reported.';

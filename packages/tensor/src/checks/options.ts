@@ -12,8 +12,8 @@ export const optionChecks = <O>(checks: { readonly [Name in keyof O]-?: Check })
   new Map(Object.entries<Check>(checks));
 
 /**
- * Names of our options in other libraries. Names that differ only in spelling are recognized without an
- * entry.
+ * Our options by their names in other libraries. Names that differ only in case, `_` and `-` are recognized without
+ * an entry.
  */
 const foreignNames: Readonly<Record<string, string>> = {
   attn_mask: 'mask',
@@ -36,7 +36,7 @@ const foreignNames: Readonly<Record<string, string>> = {
 };
 
 /**
- * Throws ERR_TENSOR_ARGUMENT unless `options` is undefined, or an object whose names are all in `checks` and
+ * Throws ERR_TENSOR_ARGUMENT unless `options` is undefined, or an object whose own names are all in `checks` and
  * whose values fit. Undefined values count as absent.
  */
 export function checkOptions(op: string, options: unknown, checks: OptionChecks): void {
@@ -55,7 +55,7 @@ export function checkOptions(op: string, options: unknown, checks: OptionChecks)
   }
 }
 
-/** Advice for options of PyTorch that do not exist here, by their names without underscores. */
+/** Advice for options of PyTorch that do not exist here, by their names in lower case without underscores. */
 const hints: Readonly<Record<string, string>> = {
   alpha: 'Multiply the second operand before: a.add(b.mul(alpha)).',
   batchfirst: 'Tensors are [batch, time, width].',
@@ -68,6 +68,7 @@ const hints: Readonly<Record<string, string>> = {
   roundingmode: 'Use floor or trunc of the quotient.',
 };
 
+/** Returns the error for options that are no object, or have a name that is not in `checks`. */
 function wrongOptions(op: string, options: unknown, checks: OptionChecks): Error {
   if (isTensor(options)) return unknownOptions(op, 'options are a tensor; expected an object');
   const known = [...checks.keys()];

@@ -1,11 +1,11 @@
 // The context of the running code: the scope that owns new tensors, and whether operations are recorded on
 // the tape. It follows asynchronous functions across `await` (AsyncLocalStorage), so that overlapping tasks
-// do not affect each other. While no scope and no noGrad is active, nothing is looked up.
+// do not affect each other. While no scope, noGrad, autocast or the like is active, AsyncLocalStorage is not read.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { checkOptions, optionChecks } from '../checks/options.ts';
 import { aFunction, checkValue, flag, oneOf } from '../checks/value-checks.ts';
 
-/** A tensor, which a scope disposes at its end. */
+/** The part of a tensor that scopes use. */
 export interface Tracked {
   isKept: boolean;
   dispose(): void;
@@ -13,7 +13,7 @@ export interface Tracked {
 
 interface Scope {
   readonly parent: Scope | null;
-  /** Null once the scope has ended. A task that outlives the scope adds its tensors to the parent. */
+  /** Null once the scope has ended. A task that outlives it adds its tensors to the nearest outer one. */
   tensors: Tracked[] | null;
 }
 
@@ -22,7 +22,7 @@ interface Context {
   readonly gradEnabled: boolean;
   readonly detectsAnomaly: boolean;
   readonly autocast: AutocastDType | null;
-  /** Indices of the selected streams by device; null if none was selected. */
+  /** Numbers of the selected streams, by the index of their CUDA device; null if none was selected. */
   readonly streams: readonly number[] | null;
 }
 
@@ -39,8 +39,8 @@ const contexts = new AsyncLocalStorage<Context>();
 let activeContexts = 0;
 
 /**
- * The context of the synchronous code that is running; null in code that an await has resumed, which must
- * look it up.
+ * The context of the synchronous code that is running. Null in code that an await has resumed: there, the context is
+ * read from AsyncLocalStorage.
  */
 let entered: Context | null = null;
 
@@ -49,7 +49,7 @@ const current = (): Context => (activeContexts === 0 ? outside : (entered ?? con
 /** Returns whether operations are recorded on the tape. */
 export const isGradEnabled = (): boolean => current().gradEnabled;
 
-/** Returns whether operations are checked for NaN and infinities; see detectAnomaly(). */
+/** Returns whether recorded operations are checked for NaN and infinities; see detectAnomaly(). */
 export const isDetectingAnomaly = (): boolean => current().detectsAnomaly;
 
 /** Returns the dtype of matrix products under autocast, or null if autocast is off. */
@@ -61,7 +61,7 @@ function openScope(): Scope | null {
   return scope;
 }
 
-/** Adds a new tensor to the innermost open scope. */
+/** Adds a new tensor to the innermost open scope, if there is one. */
 export function track(tensor: Tracked): void {
   if (activeContexts !== 0) openScope()?.tensors?.push(tensor);
 }
@@ -106,8 +106,8 @@ function within<T>(context: Context, fn: () => T, end: (result: unknown) => void
 /**
  * Runs `fn` and disposes every tensor that was created inside, except those that it returns (also inside
  * arrays and plain objects) and those marked by `keep`. `fn` may be async: the scope then ends with its
- * promise. Scopes can be nested; a returned tensor belongs to the outer scope. Parameters, gradients and
- * optimizer state are never disposed.
+ * promise. Scopes can be nested; a returned tensor belongs to the outer scope. Parameters, their gradients
+ * and optimizer state are never disposed.
  */
 export function scope<T>(fn: () => T): T {
   checkValue('scope', fn, aFunction);
@@ -142,9 +142,9 @@ export function enableGrad<T>(fn: () => T): T {
 }
 
 /**
- * Runs `fn`, forward and backward. Throws ERR_TENSOR_ANOMALY for the first operation whose result has a NaN
- * or +∞, or whose gradient has a value that is not finite. The error names the operation and where it was
- * called. Slow: each result is read twice.
+ * Runs `fn`, which contains forward and backward. Throws ERR_TENSOR_ANOMALY for the first recorded operation whose
+ * result has a NaN or +∞, or which sends on a gradient that is not finite. The error names the operation and where it
+ * was called. Slow: each result and each gradient is read twice, and on a device the host waits for it.
  */
 export function detectAnomaly<T>(fn: () => T): T {
   checkValue('detectAnomaly', fn, aFunction);
@@ -152,7 +152,7 @@ export function detectAnomaly<T>(fn: () => T): T {
 }
 
 export interface AutocastOptions {
-  /** Type for the conversion. Default bfloat16. float16 needs a GradScaler. */
+  /** The dtype of 16 bits to convert to. Default bfloat16. float16 needs a GradScaler. */
   readonly dtype?: AutocastDType;
   /** False disables autocast inside another autocast. Default true. */
   readonly enabled?: boolean;
@@ -165,9 +165,9 @@ const autocastOptions = optionChecks<AutocastOptions>({
 
 /**
  * Runs `fn`, the forward pass, in mixed precision. Matrix products, linear layers, convolutions and attention
- * convert float32 to 16 bits; exp, log, pow, softmax, norms, sums and losses convert to float32; other
- * operations use the given types. Parameters and their gradients stay float32. Run backward and the optimizer
- * outside.
+ * convert float32 to 16 bits; exp, log, pow, rsqrt, softmax, layer and RMS norm, vector norms, sums, products and
+ * losses convert 16 bits to float32; other operations use the given dtypes. float64 and integers are not converted.
+ * Parameters and their gradients stay float32. Run backward and the optimizer outside.
  */
 export function autocast<T>(options: AutocastOptions, fn: () => T): T {
   checkOptions('autocast', options, autocastOptions);
@@ -183,7 +183,7 @@ export const withoutAutocast = <T>(fn: () => T): T => withSetting({ autocast: nu
 export const withStreams = <T>(streams: readonly number[], fn: () => T): T => withSetting({ streams }, fn);
 export const chosenStreams = (): readonly number[] | null => current().streams;
 
-/** Internal: returns a function that runs functions with the current autocast setting. */
+/** Internal: returns a function that runs other functions with the autocast setting of now. */
 export function keepingAutocast(): <T>(fn: () => T) => T {
   const setting = { autocast: autocastDtype() };
   return (fn) => withSetting(setting, fn);
@@ -198,7 +198,7 @@ export function keep<T extends Tracked>(tensor: T): T {
   return tensor;
 }
 
-/** Internal: adds everything that `value` holds, through arrays and plain objects, to `found`. */
+/** Internal: adds `value`, if it is an object, and all objects inside its arrays and plain objects to `found`. */
 export function collectTensors(value: unknown, found: Set<unknown>): void {
   if (typeof value !== 'object' || value === null || found.has(value)) return;
   found.add(value);

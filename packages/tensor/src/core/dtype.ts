@@ -54,11 +54,14 @@ export function holds(dtype: DType, value: number | bigint): boolean {
 }
 export const isHalf = (dtype: DType): boolean => dtype === 'float16' || dtype === 'bfloat16';
 
-/** Returns the dtype of an array for which none was given: float16 for a Uint16Array, uint8 for a Uint8Array. */
+/**
+ * Returns the dtype of an array for which none was given: float16 for a Uint16Array, uint8 for a Uint8Array. Undefined
+ * if no dtype has such arrays.
+ */
 export const dtypeOfArray = (array: unknown): DType | undefined =>
   dtypes.find((dtype) => array instanceof dtypeInfo[dtype].array);
 
-/** Each dtype can hold all earlier ones, except that float16 and bfloat16 need float32 together. */
+/** Order of promotion: of two dtypes the later one results, but float32 of float16 and bfloat16. */
 const order: readonly DType[] = [
   'bool',
   'uint8',
@@ -70,7 +73,7 @@ const order: readonly DType[] = [
   'float64',
 ];
 
-/** Returns the smallest dtype that both convert to. */
+/** Returns the dtype to which an operation converts both. */
 export function promoteTypes(a: DType, b: DType): DType {
   if (a === b) return a;
   if (isHalf(a) && isHalf(b)) return 'float32';

@@ -39,7 +39,7 @@ function converter(dtype: DType): (value: Value) => Value {
   return (value) => (typeof value === 'number' ? value : Number(BigInt.asIntN(32, value)));
 }
 
-/** Returns `value` rounded to a floating dtype, as comparisons with a number need it. */
+/** Returns `value` rounded to a floating dtype, as comparisons with a number need it; unchanged for integers. */
 export function rounded(dtype: DType, value: number): number {
   if (dtype === 'float32') return Math.fround(value);
   if (dtype === 'float16') return fromFloat16(toFloat16(value));

@@ -10,7 +10,7 @@ export interface Layout {
   readonly shape: Shape;
   /** Elements from one index to the next, by dimension. */
   readonly strides: readonly number[];
-  /** The first element. */
+  /** Index of the first element in the memory. */
   readonly offset: number;
 }
 
@@ -48,6 +48,7 @@ export const narrowed = (
   offset: offset + start * strides[dim]!,
 });
 
+/** Drops a dimension: only its first index remains. */
 export const without = ({ shape, strides, offset }: Layout, dim: number): Layout => ({
   shape: shape.toSpliced(dim, 1),
   strides: strides.toSpliced(dim, 1),

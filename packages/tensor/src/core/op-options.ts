@@ -2,6 +2,11 @@
 
 export type Dims = number | readonly number[];
 
+/**
+ * One entry of x.at(…): a position (negative ones count from the end), which drops the dimension; a range [start, end,
+ * step], where start and end may be null and step is at least 1; ':' for a whole dimension; '...' for as many whole
+ * dimensions as are left; null for a new dimension of size 1.
+ */
 export type Index = number | Range | ':' | '...' | null;
 export type Range = readonly [start: number | null, end?: number | null, step?: number];
 
@@ -11,7 +16,7 @@ export interface GeluOptions {
 }
 
 export interface VarianceOptions {
-  /** The number subtracted from the number of elements: 1 (default) for a sample, 0 for a whole population. */
+  /** The divisor is the number of elements minus this: 1 (default) for a sample, 0 for a whole population. */
   readonly correction?: number;
   readonly keepDim?: boolean;
 }
@@ -29,8 +34,8 @@ export interface ToOptions {
   /**
    * Whether to start a copy between host and device without waiting. Elements of pinned memory must not
    * change until the copy has ended; those of other host memory are read at once, into pinned memory of their
-   * size. A result on the CPU lies in pinned memory and may be read when the stream has reached the copy (see
-   * CudaEvent). Default false: a copy may wait for large copies before it.
+   * size. A result on the CPU lies in pinned memory and may be read when the copy has ended (see CudaEvent).
+   * Default false: a copy to the device may wait for large copies before it, one to the host waits for its end.
    */
   readonly nonBlocking?: boolean;
 }

@@ -49,7 +49,7 @@ export function stridesOf(shape: Shape): number[] {
   return strides;
 }
 
-/** Returns a shape that a caller gave, as a copy of its own. */
+/** Returns a copy of a caller's shape. Throws unless it is an array of at most `mostDims` integers ≥ 0. */
 export function checkedShape(op: string, shape: Shape): Shape {
   if (!Array.isArray(shape)) throw badShape(op, shape);
   for (const size of shape) if (!Number.isSafeInteger(size) || size < 0) throw badShape(op, shape);
@@ -78,7 +78,7 @@ export function broadcastShapes(op: string, a: Shape, b: Shape): Shape {
   return shape;
 }
 
-/** Returns strides that read elements of shape `from` in shape `to`. `strides` is null for dense elements. */
+/** Returns strides that broadcast elements of shape `from` to shape `to`. `strides` is null for dense elements. */
 export function broadcastStrides(from: Shape, strides: readonly number[] | null, to: Shape): number[] {
   const result = zeros(to.length);
   let stride = 1;
@@ -113,7 +113,7 @@ export function checkedDims(op: string, dims: number | readonly number[], rank: 
 
 /** Returns for each dimension whether `dims` names it; as in PyTorch, undefined and an empty array name all. */
 export function dimMask(op: string, dims: number | readonly number[] | undefined, rank: number): boolean[] {
-  // As in PyTorch, a tensor without dimensions is reduced over its only element.
+  // As in PyTorch, dimensions 0 and −1 of a tensor without dimensions name its only element.
   const isOne = rank === 0 && [dims].flat().every((dim) => dim === 0 || dim === -1);
   const named = dims === undefined ? [] : checkedDims(op, dims, isOne ? 1 : rank);
   const mask: boolean[] = [];

@@ -1,4 +1,4 @@
-// The state of the capture of a step (compile.ts), and the check that refuses work that would be missing in
+// The capture of a step (compile.ts) that is under way, and the check that refuses work that would be missing in
 // later runs, such as reads by the host and work of the CPU.
 
 import type { OptimizerNumbers, Stream } from '../backends/operands.ts';
@@ -11,9 +11,12 @@ export interface Capture {
   readonly device: Device;
   /** The part that other packages use. */
   readonly shared: StepCapture;
-  /** Returns a stream for random numbers whose position each run takes from the generator. */
+  /** Returns a stream of random numbers whose seed and position each run reads from the generator. */
   readonly draw: (generator: RandomSource) => Stream;
-  /** Registers the numbers that an optimiser step reads in each run. The caller calls the kernel right after. */
+  /**
+   * Registers a function that returns the numbers that an optimiser step reads in each run. The caller must call the
+   * optimiser's kernel next, because runs write these numbers in the order of the kernels.
+   */
   readonly optimizes: (numbers: () => OptimizerNumbers) => void;
 }
 

@@ -15,10 +15,13 @@ export interface DeviceMemoryUse {
 
 export interface DeviceControl {
   readonly makeStream: (device: number) => number;
-  /** Makes later work of this thread run on the stream. */
+  /** Makes later work of this JavaScript thread on the device run on the stream. */
   readonly useStream: (device: number, stream: number) => void;
+  /** Blocks until all work of the stream has ended. */
   readonly synchronizeStream: (device: number, stream: number) => void;
+  /** Resolves when all work that the stream has now has ended. */
   readonly streamDone: (device: number, stream: number) => Promise<void>;
+  /** Makes later work of the stream wait for the event. */
   readonly waitForEvent: (device: number, stream: number, event: object) => void;
   /** Returns the driver's handle of a stream. */
   readonly streamAddress: (device: number, stream: number) => bigint;
@@ -26,10 +29,13 @@ export interface DeviceControl {
   readonly makeEvent: (device: number) => object;
   readonly recordEvent: (event: object, stream: number) => void;
   readonly isReached: (event: object) => boolean;
+  /** Blocks until the event is reached. */
   readonly synchronizeEvent: (event: object) => void;
+  /** Returns the milliseconds between two events. Throws unless both have been reached. */
   readonly elapsedMs: (from: object, to: object) => number;
 
   readonly makeStep: (device: number) => object;
+  /** Destroys the step. Every later call with it throws. */
   readonly disposeStep: (step: object) => void;
   /** Between enterStep and leaveStep, this thread allocates from the step's memory. */
   readonly enterStep: (step: object) => void;
@@ -37,11 +43,18 @@ export interface DeviceControl {
   /** Between beginStep and endStep, the work of this thread is captured and does not run. */
   readonly beginStep: (step: object) => void;
   readonly endStep: (step: object) => void;
+  /** Ends a capture in place of endStep, and drops what was captured. */
   readonly abortStep: (step: object) => void;
-  /** Makes putNumbers and putOptimizer start again at the first place, for the next run. */
+  /**
+   * Makes putNumbers and putOptimizer start again at the first place, for the next run. Their calls must come in the
+   * order of the capture.
+   */
   readonly rewindStep: (step: object) => void;
+  /** Stores numbers that the next run reads. Returns the index of the first among all numbers of the step. */
   readonly putNumbers: (step: object, numbers: Float64Array) => number;
+  /** Stores the numbers that an optimiser's kernel reads in the next run. */
   readonly putOptimizer: (step: object, numbers: OptimizerNumbers) => void;
+  /** Starts a run on the current stream. */
   readonly launchStep: (step: object) => void;
   /** Destroys the captured graph on the device; the step cannot run any more. */
   readonly dropStep: (step: object) => void;
@@ -56,6 +69,7 @@ export interface DeviceControl {
   /** Sets whether products of float32 may round their factors to TF32, with 10 bits of fraction. */
   readonly allowTf32: (isAllowed: boolean) => void;
   readonly memoryUse: (device: number) => DeviceMemoryUse;
+  /** Returns the bytes of memory that the device has in all. */
   readonly totalBytes: (device: number) => number;
   /** Makes the garbage collector count bytes that JavaScript objects hold elsewhere. Negative: they hold fewer. */
   readonly countForCollector: (bytes: number) => void;
@@ -65,11 +79,11 @@ export interface DeviceControl {
    */
   readonly pin: (bytes: number) => ArrayBuffer;
   readonly isPinned: (buffer: ArrayBufferLike) => boolean;
-  /** Returns whether no copy of startWrite or startRead still uses this pinned memory. */
+  /** Returns whether no copy of startWrite or startRead still uses this memory. True for memory that is not pinned. */
   readonly isIdle: (pinned: ArrayBufferLike) => boolean;
   /**
-   * Writes like `write`, but waits for earlier writes only if 256 MiB are in flight. It returns before pinned
-   * memory has been read, so do not change such memory until isIdle.
+   * Writes like `Kernels.write`. Other memory than pinned memory may be changed at once: the call waits only while more
+   * than 256 MiB of such writes are in flight. Pinned memory must not be changed until isIdle.
    */
   readonly startWrite: (memory: Memory, offset: number, array: ArrayBufferView) => void;
   /** Starts to copy the elements from `offset` on to an array in pinned memory, in stream order. */

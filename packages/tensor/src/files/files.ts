@@ -5,9 +5,10 @@ import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import type { HostArray } from '../core/dtype.ts';
 
-/** The most bytes of one write: the system accepts less than 2 GiB. */
+/** The most bytes of one call of write: the system accepts less than 2 GiB. */
 const maxWriteBytes = 2 ** 30;
 
+/** Returns the memory of an array as bytes, not a copy. */
 export const bytesIn = (host: HostArray): Uint8Array =>
   new Uint8Array(host.buffer, host.byteOffset, host.byteLength);
 

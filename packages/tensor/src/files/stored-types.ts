@@ -1,13 +1,14 @@
-// Element types of files. Files have more types than tensors; the others are read into the narrowest dtype
-// that holds all of their values, except that floats of 8 bits become float32.
+// Element types of files. Files have more types than tensors; the others are read into the narrowest dtype that holds
+// all of their values, with two exceptions: floats of 8 bits become float32, and U64 becomes int64, which refuses
+// larger values.
 import type { FileHandle } from 'node:fs/promises';
 import { type ElementType, readFully } from '@ringwise/formats';
 import { bytesOf, type DType, type HostArray } from '../core/dtype.ts';
 import { bytesIn } from './files.ts';
 
 /**
- * Fills `into` with elements from the start of a buffer. `first` is the number of the first one, for error
- * messages.
+ * Fills `into` with the elements in `bytes`, which must begin at the start of its buffer. `first` is the position of
+ * the first one in the tensor, for error messages.
  */
 type Widen = (bytes: Uint8Array, into: HostArray, first: number) => void;
 
@@ -25,7 +26,7 @@ export class StoredProblem extends Error {}
 
 const asItIs = (dtype: DType): StoredType => ({ bytes: bytesOf(dtype), dtype, widen: null });
 
-/** Returns the two halves of each int64, low first, so that no BigInt is made. */
+/** Returns the two halves of each int64, the low one first (hosts are little-endian), so that no BigInt is made. */
 const halves = (into: HostArray): Int32Array => new Int32Array(into.buffer, into.byteOffset, into.length * 2);
 
 const toBool: Widen = (bytes, into) => {
@@ -66,7 +67,9 @@ const fromUint64: Widen = (bytes, into, first) => {
  */
 type Ending = 'ieee' | 'fn' | 'fnuz';
 
-/** Returns the values of all 256 bit patterns of sign, exponent and fraction. */
+/**
+ * Returns the values of all 256 bit patterns of a type with a sign, 7 − fractionBits bits of exponent and a fraction.
+ */
 function valuesOf(fractionBits: number, ending: Ending): Float32Array {
   const ones = 2 ** fractionBits;
   const bias = 2 ** (6 - fractionBits) - (ending === 'fnuz' ? 0 : 1);
@@ -83,7 +86,7 @@ function valuesOf(fractionBits: number, ending: Ending): Float32Array {
   });
 }
 
-/** Returns the values of the type that holds powers of two only, which is used for scales. */
+/** Returns the values of float8e8m0, which holds powers of two only and is used for scales. */
 const exponents = (): Float32Array =>
   Float32Array.from({ length: 256 }, (_, bits) => (bits === 255 ? NaN : 2 ** (bits - 127)));
 
@@ -121,13 +124,16 @@ export const storedTypes: Readonly<Record<ElementType, StoredType>> = {
   float8e8m0: float8(exponents),
 };
 
-/** Error messages list them in this order. */
+/** All types that can be read, in the order in which error messages list them. */
 export const storableTypes = Object.keys(storedTypes) as readonly ElementType[];
 
-/** Bytes of a file that are widened at a time; a multiple of every element. */
+/** Bytes of a file that are widened at a time; a multiple of the size of every element type. */
 const pieceBytes = 2 ** 20;
 
-/** Fills `into`, of the stored type's dtype, from `position` on. Returns whether the file has that many bytes. */
+/**
+ * Fills `into`, of the dtype to which the stored type belongs, with elements from byte `position` of the file on.
+ * `first` is the position of the first one in its tensor. Returns false if the file ends before.
+ */
 export async function readElements(
   file: FileHandle,
   { bytes: width, widen }: StoredType,

@@ -1,4 +1,5 @@
-// Gives distributed training access to a module's parameters, through structural types, without importing that package.
+// Gives distributed training (@ringwise/ddp) access to a module's parameters, through structural types, without
+// importing that package.
 import { onBackwardEnd, runningBackward } from '../autograd/backward.ts';
 import type { HostArray } from '../core/dtype.ts';
 import {
@@ -100,7 +101,7 @@ export function frozenParams(named: Iterable<[name: string, parameter: Tensor]>)
     .map(([name, parameter]) => new TensorFrozenParam(name, parameter));
 }
 
-/** Returns the memory of each buffer. */
+/** Returns a StateBuffer for each buffer. */
 export function stateBuffers(named: Iterable<[name: string, buffer: Tensor]>): StateBuffer[] {
   return Array.from(named, ([name, buffer]) => new TensorState(name, buffer));
 }

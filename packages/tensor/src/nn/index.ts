@@ -1,3 +1,4 @@
+// The exports of @ringwise/tensor/nn. The first import gives tensors their methods.
 import '../ops/methods.ts';
 
 export { type BufferOptions, buffer } from './buffer.ts';

@@ -1,3 +1,4 @@
+// The operations that the package exports, with their types of options.
 export type {
   Dims,
   GeluOptions,

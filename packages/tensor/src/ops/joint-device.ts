@@ -4,7 +4,7 @@ import type { Operand } from '../core/tensor.ts';
 import type { Device } from '../device/device.ts';
 import { differentDevices } from '../errors.ts';
 
-/** Returns the device of the tensors among the operands, of which there is at least one. Throws if they differ. */
+/** Returns the device of the tensors among the operands, 'cpu' if all are numbers. Throws if devices differ. */
 export function jointDevice(
   op: string,
   a: Operand,

@@ -8,15 +8,15 @@ import { type AllOptions, checkAll, type OptimizerParams } from './optimizer.ts'
 export interface AdamOptions {
   /** Default 1e-3. */
   readonly lr?: number;
-  /** Weights of the old mean and of the old mean square in each step. Default [0.9, 0.999]. */
+  /** Weights of the old mean and of the old mean square of gradients in each step. Default [0.9, 0.999]. */
   readonly betas?: readonly [number, number];
-  /** Default 1e-8. */
+  /** Added to the root by which it divides. Default 1e-8. */
   readonly eps?: number;
   /** Default 0; AdamW 0.01. */
   readonly weightDecay?: number;
   /** Whether to divide by the root of the largest mean square so far. Default false. */
   readonly amsgrad?: boolean;
-  /** Default false. */
+  /** Whether to step along the gradient instead of against it. Default false. */
   readonly maximize?: boolean;
 }
 

@@ -22,6 +22,7 @@ const limitCheck = { ...nonNegative, fits: (value: unknown) => typeof value === 
 
 const withGrad = (params: Iterable<Tensor>): Tensor[] => [...params].filter((param) => gradOf(param));
 
+/** Returns the norm of all gradients, as of one long vector: float32, without dimensions. */
 function normOf(params: readonly Tensor[], normType: number): Tensor {
   if (normType === 2) {
     const out = empty('float32', [], params[0]?.device);
@@ -42,8 +43,9 @@ function normOf(params: readonly Tensor[], normType: number): Tensor {
 }
 
 /**
- * Scales all gradients down by one factor so that their norm, as of one long vector, is at most `maxNorm`.
- * Returns the previous norm, a float32 tensor without dimensions.
+ * Multiplies all gradients by one factor, at most 1, so that their norm, as of one long vector, is at most `maxNorm`. A
+ * norm that is NaN or infinite makes gradients NaN or 0, unless `errorIfNonfinite` is set. Returns the previous norm, a
+ * float32 tensor without dimensions. All parameters must be on one device.
  */
 export function clipGradNorm(params: Iterable<Tensor>, maxNorm: number, options: ClipOptions = {}): Tensor {
   checkOptions('clipGradNorm', options, clipOptions);

@@ -1,3 +1,4 @@
+// The exports of @ringwise/tensor/optim. The first import gives tensors their methods.
 import '../ops/methods.ts';
 
 export { Adam, type AdamOptions, AdamW } from './adam.ts';

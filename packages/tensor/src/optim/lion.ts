@@ -14,7 +14,7 @@ export interface LionOptions {
   readonly betas?: readonly [number, number];
   /** Weights shrink by lr × weightDecay in each step. Default 0. */
   readonly weightDecay?: number;
-  /** Default false. */
+  /** Whether to step along the gradient instead of against it. Default false. */
   readonly maximize?: boolean;
 }
 

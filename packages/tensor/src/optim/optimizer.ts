@@ -16,13 +16,13 @@ export interface LrOptions {
   lr: number;
 }
 
-/** All options of an optimiser, which a program may change between steps. */
+/** The options of a group, all of them present. A program may change them between steps. */
 export type AllOptions<O> = { -readonly [Name in keyof O]-?: O[Name] };
 
 /** Parameters and their options. */
 export type ParamGroup<O> = O & {
   readonly params: readonly Tensor[];
-  /** The learning rate from which schedules compute; set by the first schedule. */
+  /** The learning rate from which schedules compute. The first schedule sets it. */
   initialLr?: number;
 };
 
@@ -62,7 +62,7 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
   readonly #known: OptionChecks;
   readonly #states = new Map<Tensor, ParamState>();
 
-  /** Makes the groups. `defaults` has every option, `options` those that the user chose. */
+  /** Makes the groups. `defaults` has every option of the optimiser, `options` those that the user chose. */
   constructor(params: OptimizerParams<O>, defaults: O, options: Partial<O> = {}) {
     this.#known = new Map(Object.keys(defaults).map((name) => [name, anything]));
     checkOptions(this.constructor.name, options, this.#known);
@@ -76,13 +76,13 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
   /** Throws ERR_TENSOR_ARGUMENT for invalid options. */
   protected abstract check(options: O): void;
 
-  /** Returns the names of the state tensors that a parameter has with these options. */
+  /** Returns the names of the state tensors that each parameter of a group with these options has. */
   protected abstract remembers(options: O): readonly string[];
 
   /** Changes every parameter that has a gradient. */
   abstract step(): void;
 
-  /** Adds parameters, for example ones that have been unfrozen. */
+  /** Adds a group of parameters, for example of ones that have been unfrozen. */
   addParamGroup(group: GroupOptions<O>): void {
     const { params, ...options } = group;
     checkOptions(`${this.constructor.name}: group`, options, this.#known);
@@ -134,8 +134,8 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
   }
 
   /**
-   * Returns the state that is needed to continue later: plain JSON, and tensors named "<state>.<position of
-   * the parameter>".
+   * Returns the state that is needed to continue later: plain JSON, and tensors named "<state>.<position of the
+   * parameter>". The tensors are the optimiser's own, which later steps change.
    */
   stateDict(): OptimizerState {
     const { params } = this;

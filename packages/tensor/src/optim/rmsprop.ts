@@ -9,7 +9,7 @@ export interface RMSpropOptions {
   readonly lr?: number;
   /** Weight of the old mean square in each step. Default 0.99. */
   readonly alpha?: number;
-  /** Default 1e-8. */
+  /** Added to the root by which it divides. Default 1e-8. */
   readonly eps?: number;
   /** Default 0. */
   readonly weightDecay?: number;
@@ -17,7 +17,7 @@ export interface RMSpropOptions {
   readonly momentum?: number;
   /** Whether to divide by the standard deviation of the gradient. Default false. */
   readonly centered?: boolean;
-  /** Default false. */
+  /** Whether to step along the gradient instead of against it. Default false. */
   readonly maximize?: boolean;
 }
 

@@ -12,11 +12,11 @@ export interface SGDOptions {
   readonly momentum?: number;
   /** Default 0. */
   readonly dampening?: number;
-  /** L2 penalty. Default 0. */
+  /** Weight of an L2 penalty, which is added to the gradient. Default 0. */
   readonly weightDecay?: number;
   /** Default false. Needs momentum and no dampening. */
   readonly nesterov?: boolean;
-  /** Default false. */
+  /** Whether to step along the gradient instead of against it. Default false. */
   readonly maximize?: boolean;
 }
 

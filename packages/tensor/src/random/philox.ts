@@ -1,5 +1,5 @@
 // Philox4x32-10 (Salmon, Moraes, Dror, Shaw: "Parallel Random Numbers: As Easy as 1, 2, 3", SC 2011): maps a
-// counter to four random words. The state of a stream is a position, so it can be read, set and skipped.
+// counter to four random words of 32 bits. The state of a stream is a position, so it can be read, set and skipped.
 
 const rounds = 10;
 const multiplier0 = 0xd2511f53;

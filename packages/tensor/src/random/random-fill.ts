@@ -6,7 +6,7 @@ import { philox4x32 } from './philox.ts';
 
 const unit = 2 ** -24;
 
-/** Calls body(i, words) for every fourth i below `count`, with the block for elements i … i + 3. */
+/** Calls body(i, words) for i = 0, 4, 8, … below `count`, with the four words for elements i … i + 3. */
 function forEachBlock(
   { seed, offset }: Stream,
   count: number,

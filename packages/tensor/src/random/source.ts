@@ -2,11 +2,11 @@
 
 export interface GeneratorState {
   readonly seed: number;
-  /** Number of blocks of four words used so far. */
+  /** Position in the stream: the number of blocks of four words before it. */
   readonly offset: number;
 }
 
-/** The interface of a generator for captured steps. Each run reads its position and advances it. */
+/** The interface through which captured steps use a generator. Each run reads its position and advances it. */
 export interface RandomSource {
   readonly state: () => GeneratorState;
   readonly setState: (state: GeneratorState) => void;

@@ -18,7 +18,7 @@ if (isGpu && info.devices.length === 0) throw new Error(`RINGWISE_TEST_GPU=1, bu
 /** The device 'cuda:0', or null. */
 export const cudaDevice: CudaDevice | null = info.devices[0] ?? null;
 
-/** Whether the device runs work only when the host waits for it, so that tests can check that work has not run yet. */
+/** Whether the device runs work only when the host waits for it. Tests can then check that work has not run yet. */
 export const runsLate = cudaDevice?.name === 'software GPU';
 
 if (cudaDevice === null) describe.skip(`CUDA: ${info.reason}`, () => test('skipped', () => {}));

@@ -1,5 +1,5 @@
-// The contract that every kernel set must pass. It compares each kernel with plain float64 arithmetic, which
-// kernels-oracle.ts implements again. The test file of a kernel set calls kernelsContract(name, load) and nothing else.
+// The contract that every kernel set must pass. It compares each kernel with a plain implementation in float64, in
+// kernels-oracle.ts or beside the cases (contract/). The test file of a kernel set calls kernelsContract().
 import { beforeAll, describe } from 'vitest';
 import type { Kernels } from '../../src/backends/kernels.ts';
 import type { Device } from '../../src/device/device.ts';

@@ -1,4 +1,4 @@
-// Inputs and tolerances of the contract suite, and each operation again in float64.
+// Inputs and tolerances of the contract suite, and plain implementations of operations in float64.
 import { expect } from 'vitest';
 import type { MapOp } from '../../src/backends/declarations/names.ts';
 import type { Memory } from '../../src/backends/operands.ts';
@@ -7,7 +7,9 @@ import { reader, writer } from '../../src/core/element.ts';
 
 export { dtypes } from '../../src/core/dtype.ts';
 export const floatTypes: DType[] = ['float32', 'float64', 'float16', 'bfloat16'];
+/** Counts of elements around the widths of vectors and blocks. */
 export const sizes = [0, 1, 2, 3, 7, 8, 9, 15, 17, 31, 33, 65, 200, 1000, 4099];
+/** Elements at the edges of float32. */
 export const special = [NaN, Infinity, -Infinity, 0, -0, 1, -1, 100, -100, 1e-38, 3e38];
 
 /** The rounding error that a result may have, relative to the largest of 1 and its size. */
@@ -44,7 +46,10 @@ export function numbers(memory: Pick<Memory, 'dtype' | 'host'>): number[] {
 export const stored = (dtype: DType, values: readonly number[]): number[] =>
   numbers({ dtype, host: hostOf(dtype, values) });
 
-/** Expects numbers within `tolerance` relative to max(1, |want|). NaN and infinities must be the same. */
+/**
+ * Expects numbers within `tolerance` relative to max(1, |want|). NaN and infinities must be the same. For every dtype,
+ * it also accepts a number that is `want` rounded to float32.
+ */
 export function expectClose(
   got: ArrayLike<number | bigint>,
   want: readonly number[],
@@ -121,7 +126,7 @@ export const binaries = {
   sigmoidGrad: (grad, out) => grad * out * (1 - out),
   tanhGrad: (grad, out) => grad * (1 - out ** 2),
 } satisfies Partial<Record<MapOp, (a: number, b: number) => number>>;
-/** Computes gradients that read the input by finite differences. Not for NaN, infinities and signed zeros. */
+/** Gradients that read the forward input, by central differences. They are not right for NaN, ±∞ and signed zeros. */
 export const slopes = {
   geluGrad: (grad, x) => grad * derivative(unaries.gelu, x),
   geluTanhGrad: (grad, x) => grad * derivative(unaries.geluTanh, x),
@@ -134,11 +139,12 @@ export const ternaries = {
   inRange: (x, low, high) => Number(x >= low && x <= high),
 } satisfies Partial<Record<MapOp, (a: number, b: number, c: number) => number>>;
 
+/** All combinations of transA, transB and accumulate. */
 export const flags = [false, true].flatMap((transA) =>
   [false, true].flatMap((transB) => [false, true].map((accumulate) => [transA, transB, accumulate] as const)),
 );
 
-/** Returns the elements at these sizes and strides, in order. */
+/** Returns the elements of a view with this shape, strides and offset, in row-major order. */
 export function gather<T>(
   host: ArrayLike<T>,
   shape: readonly number[],
@@ -177,6 +183,7 @@ export function logSoftmax64(row: readonly number[]): number[] {
 export const transposed = (values: readonly number[], rows: number, cols: number): number[] =>
   Array.from({ length: rows * cols }, (_, i) => values[(i % rows) * cols + Math.floor(i / rows)]!);
 
+/** Returns left [m, k] times right [k, n]. */
 export function product64(
   left: readonly number[],
   right: readonly number[],

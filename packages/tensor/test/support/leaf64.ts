@@ -8,6 +8,7 @@ export function leaf64(shape: Shape, seed = 1): Tensor {
   return leaf;
 }
 
+/** Compares the gradients of `fn` for float64 inputs with finite differences. Throws if they differ. */
 export const gradCheck64 = (fn: (...inputs: Tensor[]) => Tensor, inputs: readonly Tensor[]): void =>
   gradCheck(fn, inputs, { epsilon: 1e-5, tolerance: 1e-6 });
 

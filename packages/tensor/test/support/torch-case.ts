@@ -1,4 +1,4 @@
-// Small cases with the numbers of PyTorch 2.13 written beside them.
+// Checks small cases against numbers of PyTorch 2.13 that a test writes down.
 import { expect } from 'vitest';
 import type { NestedNumbers } from '../../src/core/tensor-core.ts';
 import { fromHost, type Tensor } from '../../src/index.ts';
@@ -6,7 +6,7 @@ import { fromHost, type Tensor } from '../../src/index.ts';
 const near = (value: NestedNumbers): unknown =>
   Array.isArray(value) ? value.map(near) : Number.isFinite(value) ? expect.closeTo(value, 5) : value;
 
-/** Returns a leaf with these values. */
+/** Returns a leaf with these values, which requires a gradient. */
 export function leafOf(values: Tensor): Tensor {
   const leaf = values.clone();
   leaf.requiresGrad = true;

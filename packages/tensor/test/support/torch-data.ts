@@ -3,7 +3,10 @@ import { expect } from 'vitest';
 import { type Shape, type Tensor, tensor } from '../../src/index.ts';
 import { expectClose } from './kernels-oracle.ts';
 
-/** Returns the inputs of the stored results: quarters from −1.25 to 1.25. */
+/**
+ * Returns an input of the stored results, which requires a gradient. Element i is ((i k mod 11) − 5) / 4, one of the
+ * quarters from −1.25 to 1.25.
+ */
 export function torchData(shape: Shape, k: number): Tensor {
   const count = shape.reduce((a, b) => a * b, 1);
   const values = Float64Array.from({ length: count }, (_, i) => (((i * k) % 11) - 5) / 4);
@@ -16,7 +19,7 @@ interface Stored {
   readonly grads: readonly (readonly number[])[];
 }
 
-/** Runs `op` on inputs of these shapes, with factors 7, 5 and 3, in float64. */
+/** Runs `op` in float64 on inputs of these shapes, with k = 7, 5 and 3, and compares the result and the gradients. */
 export function expectTorch(
   stored: Stored,
   shapes: readonly Shape[],

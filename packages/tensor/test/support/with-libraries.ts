@@ -6,8 +6,8 @@ import { fileURLToPath } from 'node:url';
 const isSoftware = process.env.RINGWISE_LIBCUDA?.endsWith('libsoftware_cuda.so') === true;
 
 /**
- * Defines check(name, inputs, run), which records the largest difference of CPU and CUDA, relative to the tolerance of
- * the dtype.
+ * Defines check(name, inputs, run), which records the largest difference between the results of CPU and CUDA, as a
+ * fraction of the tolerance of the dtype.
  */
 const prelude = `
   import * as rw from '../../src/index.ts';
@@ -21,7 +21,7 @@ const prelude = `
     const errors = near.flatMap((part, p) => part.map((x, i) => Math.abs(x - far[p][i]) / Math.max(1, Math.abs(x))));
     worst.push([inputs[0].dtype + ' ' + name, Math.max(...errors) / allowed[inputs[0].dtype]]);
   };
-  /** Gradients of leaves after two passes through the sum of squares. */
+  /** Returns the gradients of leaves, summed over two passes through the mean of squares. */
   const gradients = (leaves, run) => {
     for (const leaf of leaves) leaf.requiresGrad = true;
     for (let i = 0; i < 2; i++) run(...leaves).to('float32').square().mean().backward();
@@ -30,12 +30,15 @@ const prelude = `
 `;
 
 export interface LibraryReport {
-  /** Largest error of each check, relative to the tolerance of its dtype; below 1 if the check passed. */
+  /** Largest error of each check, as a fraction of the tolerance of its dtype; below 1 if the check passed. */
   readonly worst: readonly [name: string, error: number][];
   readonly libraries: readonly { readonly name: string; readonly version: string; readonly reason: string }[];
 }
 
-/** Runs `program` and returns its records. The variable names the library; undefined takes that of the device. */
+/**
+ * Runs `program` in a process and returns its report. The environment variable `variable` gets `library`; if that is
+ * undefined, the program uses the vendor's library, or ours on the software device.
+ */
 export function runWithLibrary(
   variable: string,
   library: string | undefined,

@@ -1,4 +1,4 @@
-// Runs every JavaScript block of docs/tensor.md.
+// Runs every JavaScript block of docs/tensor.md, and checks that every export that the page names as `t.…` exists.
 import assert from 'node:assert/strict';
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

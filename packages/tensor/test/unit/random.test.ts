@@ -1,3 +1,4 @@
+// Tests Philox, generators, and the distributions of random tensors.
 import { describe, expect, test } from 'vitest';
 import {
   bernoulli,

@@ -1,5 +1,5 @@
-// The text that describes a rank's call: one line for each operation. A rank announces a short text whole,
-// and a longer one as its length, a digest and its beginning. All announcements have the same length.
+// The text that describes a rank's call: one line for each operation. Ranks announce their texts to each other
+// as length, digest and beginning; a short text fits whole. All announcements have the same length.
 import type { AllGather } from '../../backend.ts';
 import { asBuffer } from '../../group/buffer.ts';
 

@@ -1,7 +1,7 @@
-// Compares one call among all ranks with a single gather on the host group, however many operations the call
-// starts. If ranks differ in texts that are too long to be announced whole, rank 0 and the first differing
-// rank send theirs to all, so that every rank can report the first difference. They use messages, which need
-// no sequence number among the collectives called meanwhile.
+// Compares one call among all ranks with a single allGather on the host group, however many operations the
+// call starts. If ranks differ in texts that are too long to be announced whole, rank 0 and the first rank that
+// differs send theirs to all, so that every rank can report the first difference. They use messages, which need
+// no sequence number among the collectives that are called in the meantime.
 import type { Backend, Operation, Running } from '../../backend.ts';
 import { CollectiveError, type Failure, mismatch } from '../../errors.ts';
 import { asBuffer } from '../../group/buffer.ts';

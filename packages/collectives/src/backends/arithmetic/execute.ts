@@ -11,8 +11,8 @@ type Elements = ArrayOf<DType>;
 type Of<V extends Verb> = readonly Extract<Operation, { verb: V }>[];
 
 /**
- * Executes one collective. `operations` are all ranks' parts in rank order; they may differ only in memory,
- * factor and counts.
+ * Executes one collective. `operations` are all ranks' parts in rank order. Their signatures are equal, and the
+ * counts of an allToAll fit each other; the caller has checked both.
  */
 export function execute(operations: readonly Operation[]): void {
   const first = operations[0] as Operation;
@@ -61,8 +61,8 @@ export function execute(operations: readonly Operation[]): void {
 }
 
 /**
- * Returns the host memory that an operation may write on this rank; empty for a send or a barrier. A backend
- * that runs operations elsewhere copies these bytes back.
+ * Returns the host memory that an operation may write on this rank, not counting a residual. Empty for a send,
+ * a barrier, and device memory. A backend that runs operations elsewhere copies these bytes back.
  */
 export function bytesWritten(operation: Operation): Uint8Array {
   let view: BufferView | null = null;

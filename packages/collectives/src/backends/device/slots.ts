@@ -9,7 +9,7 @@ export class Slots {
   readonly #memory: Uint8Array;
   readonly #native: NativeDeviceLane;
   #landed: ((pieces: number) => void) | null = null;
-  /** Ids for the copies down. Ids below `#first` belong to earlier calls, whose callbacks are ignored. */
+  /** The next id for copies down. Ids below `#first` belong to earlier calls, whose callbacks are ignored. */
   #id = 0;
   #first = 0;
 
@@ -41,15 +41,17 @@ export class Slots {
     return this.#memory.subarray(slot * this.bytes, (slot + 1) * this.bytes);
   }
 
+  /** Orders the copies from now on after all work that the CUstream has been given. */
   follow(stream: bigint): void {
     this.#native.follow(stream);
   }
 
+  /** Orders the later work of the CUstream after all copies up. */
   lead(stream: bigint): void {
     this.#native.lead(stream);
   }
 
-  /** Starts the copies of a piece to the slot, ordered after the copies from the slot of the piece before. */
+  /** Starts a piece's copies from the device to the slot. They run after earlier copies from the same slot. */
   down(slot: number, moves: readonly Move[]): void {
     this.#native.begin(slot);
     for (const { offset, address, bytes, isDown } of moves)
@@ -57,10 +59,12 @@ export class Slots {
     this.#native.land(slot, this.#id++);
   }
 
+  /** Blocks until the slot's copies down have finished. Throws if the device has failed. */
   awaitLanding(slot: number): void {
     this.#native.awaitLanding(slot);
   }
 
+  /** Starts a piece's copies from the slot to the device. */
   up(slot: number, moves: readonly Move[]): void {
     for (const { offset, address, bytes, isUp } of moves)
       if (isUp) this.#native.up(slot, offset, address, bytes);

@@ -1,3 +1,4 @@
+// Finds the members of a new group, for split() by color and key, for subgroup() from a list of ranks.
 import { badColor, badKey, badMembers, mismatch } from '../../errors.ts';
 import { shown } from '../../options/errors.ts';
 import { allGatherObject } from '../../verbs/objects.ts';

@@ -1,3 +1,4 @@
+// Kills and stops a rank in the middle of each call that test/processes/faults.test.ts leaves out.
 import { callNames } from '../../support/calls.ts';
 import { faultsDuring, quickCalls } from '../../support/faults.ts';
 

@@ -1,3 +1,4 @@
+// Runs 10,000 random programs; test/processes/random-programs.test.ts runs 200.
 import { randomProgramTests } from '../../support/random-programs.ts';
 
 randomProgramTests([

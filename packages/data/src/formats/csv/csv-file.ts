@@ -12,7 +12,7 @@ import { OpenFile } from '../open-file.ts';
 import { importPeer } from '../optional-package.ts';
 import { csvRecords, lineAt } from './csv-index.ts';
 
-/** The longest JavaScript string, and therefore the longest field. */
+/** Maximum size of a record. No field can be longer than a JavaScript string. */
 const mostRecordBytes = constants.MAX_STRING_LENGTH;
 
 const arrays = { float32: Float32Array, float64: Float64Array, int32: Int32Array } as const;
@@ -30,7 +30,7 @@ export type CsvBatch<C extends CsvColumns> = {
 
 export interface CsvOptions<C extends CsvColumns> {
   readonly columns: C;
-  /** Names of all columns of the file. Required if the first record does not contain them. */
+  /** Names of all columns of the file, if its first record does not contain them. The first record is then sample 0. */
   readonly header?: readonly string[];
   /** Separator of the fields. Default ','. */
   readonly delimiter?: string;
@@ -45,9 +45,9 @@ const optionNamesOfCsv = optionNames<CsvOptions<CsvColumns>>({
 type Parse = typeof import('csv-parse/sync').parse;
 
 /**
- * Record i after the header is sample i. Needs 8 bytes of memory per record. Fields may be quoted and contain
- * line ends. Reads synchronously. Throws ERR_DATA_FILE, with line and column, for a field that does not have
- * its column's type, and for a record with more or fewer fields than the header. Owns an open file until
+ * A CSV file whose record i after the header is sample i. Needs 8 bytes of memory per record. Fields may be quoted and
+ * contain line ends. `get` and `getBatch` read synchronously. They throw ERR_DATA_FILE, with the line, for a field that
+ * does not have its column's type, and for a record with more or fewer fields than the header. Owns an open file until
  * close().
  */
 export class CsvFile<C extends CsvColumns> implements Dataset<CsvSample<C>, CsvBatch<C>> {
@@ -60,7 +60,7 @@ export class CsvFile<C extends CsvColumns> implements Dataset<CsvSample<C>, CsvB
   readonly #delimiter: string;
   readonly #parse: Parse;
 
-  /** Opens a file and reads it once. Requires csv-parse (ERR_DATA_PEER). */
+  /** Opens a file and reads it once. Rejects with ERR_DATA_PEER if the package csv-parse is not installed. */
   static async open<const C extends CsvColumns>(path: string, options: CsvOptions<C>): Promise<CsvFile<C>> {
     checkPath('CsvFile: path', path);
     checkCsvOptions(checkedOptions('CsvFile', options, optionNamesOfCsv));
@@ -143,7 +143,8 @@ export class CsvFile<C extends CsvColumns> implements Dataset<CsvSample<C>, CsvB
       if (bytes > mostRecordBytes) throw this.#tooLong(index);
       const record = Buffer.allocUnsafe(bytes);
       this.#file.read(record.subarray(0, -1), this.#offsets[index]!);
-      record[record.length - 1] = 10; // the file's last record may have no line end; empty lines are skipped
+      // The file's last record may have no line end. The parser skips the empty lines that others get.
+      record[record.length - 1] = 10;
       return record;
     });
     try {

@@ -13,7 +13,7 @@ export function csvRecords(file: OpenFile): Float64Array {
   const offsets = new OffsetList();
   let at = 0;
   let isQuoted = false;
-  let isBetween = true; // records: at the beginning of one, or in an empty line
+  let isBetween = true; // whether the next byte begins a record or belongs to an empty line
   let begin = 0;
   for (const chunk of chunksOf(file)) {
     const first = at === 0 && chunk.length >= 3 && chunk.readUIntBE(0, 3) === 0xefbbbf ? 3 : 0; // byte order mark

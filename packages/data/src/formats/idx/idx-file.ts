@@ -1,5 +1,6 @@
-// Reads and writes IDX files, gzipped or not. The inflated size is limited by the header, and the header by
-// `maxBytes`. Memory grows with the bytes that are actually there, so a small file cannot exhaust the memory.
+// Reads and writes IDX files, gzipped or not. The header limits the inflated size, and `maxBytes` limits the size in
+// the header. Memory grows with the bytes that are there, not with those that a header claims; a gzipped file needs
+// about twice its inflated size.
 
 import { type FileHandle, writeFile } from 'node:fs/promises';
 import { pipeline } from 'node:stream';
@@ -30,9 +31,9 @@ export interface ReadIdxOptions {
 const names = optionNames<ReadIdxOptions>({ maxBytes: true });
 
 /**
- * Reads a whole IDX file; gzip is detected by its first bytes. Rejects with ERR_DATA_IDX for damaged files
- * and for files larger than `maxBytes` (inflated), and with ERR_DATA_FILE if `path` is not a regular file or
- * cannot be opened.
+ * Reads a whole IDX file; gzip is detected by the file's first bytes. Rejects with ERR_DATA_IDX for damaged files and
+ * for files larger than `maxBytes` (inflated), and with ERR_DATA_FILE if `path` is not a regular file or cannot be
+ * opened.
  */
 export async function readIdx(path: string, options?: ReadIdxOptions): Promise<NdArray<IdxArray>> {
   checkPath('readIdx: path', path);
@@ -56,8 +57,8 @@ export async function readIdx(path: string, options?: ReadIdxOptions): Promise<N
 }
 
 /**
- * Writes `data` in `shape`, gzipped if `path` ends with .gz. Rejects with ERR_DATA_IDX if IDX cannot
- * represent it.
+ * Writes an array, gzipped if `path` ends with .gz. Rejects with ERR_DATA_IDX if IDX cannot represent the array, and
+ * with ERR_DATA_FILE if the file cannot be written.
  */
 export async function writeIdx(path: string, array: NdArray<IdxArray>): Promise<void> {
   checkPath('writeIdx: path', path);

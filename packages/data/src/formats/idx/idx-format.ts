@@ -31,7 +31,9 @@ const types: readonly IdxType[] = [
   { code: 0x0e, name: 'Float64Array', bytes: 8, view: (memory) => new Float64Array(memory) },
 ];
 
+/** Our own limit; the format allows 255. */
 const mostDimensions = 16;
+/** Bytes of a header with that many dimensions. */
 export const longestHeader = 4 + 4 * mostDimensions;
 
 export interface IdxHeader {
@@ -59,7 +61,7 @@ export function parseHeader(start: Buffer, file: string, maxBytes: number): IdxH
   return { type, shape, bytes, totalBytes: Number(total) };
 }
 
-/** Decodes a file. `bytes` is the whole file, inflated. The result has its own memory. */
+/** Decodes a file. `bytes` is the whole file, inflated; `file` is its path for errors. The result is new memory. */
 export function decodeIdx(bytes: Buffer, file: string, maxBytes: number): NdArray<IdxArray> {
   const header = parseHeader(bytes, file, maxBytes);
   const { totalBytes } = header;
@@ -70,7 +72,10 @@ export function decodeIdx(bytes: Buffer, file: string, maxBytes: number): NdArra
   return decodeElements(header, elements);
 }
 
-/** Converts elements to a typed array. `elements` is a whole ArrayBuffer, which the result takes over. */
+/**
+ * Makes an array of big-endian elements. `elements` is a whole ArrayBuffer, which the result owns and in which the
+ * bytes are swapped.
+ */
 export function decodeElements({ type, shape }: IdxHeader, elements: Buffer): NdArray<IdxArray> {
   swapTo(elements, type.bytes, 'BE');
   return { data: type.view(elements.buffer as ArrayBuffer), shape };

@@ -25,8 +25,8 @@ const names = optionNames<LoadMnistOptions>({ split: true });
 
 /**
  * Reads train-images-idx3-ubyte and train-labels-idx1-ubyte (for 'test': t10k-…) from `folder`, each with or
- * without .gz and with '-' or '.' before 'idx'. Rejects with ERR_DATA_NOT_FOUND, which lists the names, or
- * ERR_DATA_IDX.
+ * without .gz and with '-' or '.' before 'idx'. Rejects with ERR_DATA_NOT_FOUND, which lists the names that were
+ * tried, or as readIdx() does.
  */
 export async function loadMnist(folder: string, options?: LoadMnistOptions): Promise<MnistSplit> {
   checkPath('loadMnist: folder', folder);

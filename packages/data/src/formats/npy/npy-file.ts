@@ -17,9 +17,9 @@ import { arrayTypes, elementArrays } from '../element-arrays.ts';
 import { OpenFile } from '../open-file.ts';
 
 /**
- * Row i of the array is sample i. The file's element type determines the typed array; bool gives a
- * Uint8Array. Throws ERR_DATA_FILE for float16, complex numbers, text, records and Fortran order.
- * Synchronous. Owns an open file until close().
+ * A .npy file whose row i is sample i. The file's element type determines the typed array; bool gives a Uint8Array. The
+ * constructor throws ERR_DATA_FILE for float16, complex numbers, text and records, and for Fortran order in more than
+ * one dimension. Synchronous. Owns an open file until close().
  */
 export class NpyFile<D extends TypedArray = TypedArray> implements Dataset<NdArray<D>, NdArray<D>> {
   readonly length: number;

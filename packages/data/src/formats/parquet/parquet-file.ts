@@ -1,5 +1,5 @@
-// A Parquet file as a data set. Rows are decoded one whole row group at a time, and a few decoded groups are
-// cached, so reading the file in order decodes each group once.
+// A Parquet file as a data set. Whole row groups are decoded, and a few decoded groups are cached, so reading the file
+// in order decodes each group once.
 
 import { checkIndex, checkInteger, checkPath } from '../../check.ts';
 import type { Dataset } from '../../datasets/dataset.ts';
@@ -10,11 +10,14 @@ import { importPeer } from '../optional-package.ts';
 import { boundedCompressors, checkFooter, checkGroups, checkPages, pathOf } from './parquet-limits.ts';
 
 export interface ParquetOptions {
-  /** Columns to read. Default: all. */
+  /** Names of the top-level columns to read. Default: all. */
   readonly columns?: readonly string[];
-  /** Number of decoded row groups kept in memory. Default 2. */
+  /** Maximum number of decoded row groups in the cache. Default 2. Groups that are being read need memory, too. */
   readonly cachedGroups?: number;
-  /** Maximum decoded size of one row group in bytes, in the columns that are read. Default 4 GiB. */
+  /**
+   * Maximum size of one row group in bytes, in the columns that are read. Counts their uncompressed bytes, at least 8
+   * for each value. Default 4 GiB.
+   */
   readonly maxGroupBytes?: number;
 }
 
@@ -25,15 +28,16 @@ type ReadOptions = Parameters<Hyparquet['parquetReadObjects']>[0];
 type Source = Pick<ReadOptions, 'file' | 'metadata' | 'compressors'>;
 
 /**
- * Row i is sample i, an object with one member per column. 64-bit integers are bigints, missing values are
- * null. Reading a row decodes its whole group unless that is cached: read in order, with a BlockRandomSampler
- * over `groupLengths`, or with `rows`. Throws ERR_DATA_FILE, with row group and column, if the file is
- * damaged. Owns an open file until close().
+ * A Parquet file whose row i is sample i, an object with one member per column. 64-bit integers are bigints, missing
+ * values are null. Reading a row decodes its whole group unless that is cached: read in order, with a
+ * BlockRandomSampler over `groupLengths`, or with `rows`. Reads reject with ERR_DATA_FILE, naming row group and column,
+ * if the file is damaged. Owns an open file until close().
  */
 export class ParquetFile<T = Record<string, unknown>> implements Dataset<T> {
   readonly length: number;
   /** Number of rows of each row group. */
   readonly groupLengths: readonly number[];
+  /** Names of the columns that are read. */
   readonly columns: readonly string[];
   readonly #file: OpenFile;
   readonly #source: Source;
@@ -45,8 +49,8 @@ export class ParquetFile<T = Record<string, unknown>> implements Dataset<T> {
   readonly #cache = new Map<number, Promise<T[]>>();
 
   /**
-   * Opens a file. Requires hyparquet (ERR_DATA_PEER), and hyparquet-compressors for compression other than
-   * snappy.
+   * Opens a file. Rejects with ERR_DATA_PEER if the package hyparquet is not installed. For compression other than
+   * snappy, hyparquet-compressors must be installed, too.
    */
   static async open<T = Record<string, unknown>>(
     path: string,
@@ -62,7 +66,7 @@ export class ParquetFile<T = Record<string, unknown>> implements Dataset<T> {
     const hyparquet = await importPeer('ParquetFile', 'hyparquet', () => import('hyparquet'));
     const compressors = await import('hyparquet-compressors').then(
       (module) => module.compressors,
-      () => ({ SNAPPY: snappy(hyparquet) }), // a file that needs another says so
+      () => ({ SNAPPY: snappy(hyparquet) }), // other codecs give an error when a group is read
     );
     const opened = new OpenFile(path);
     try {
@@ -158,6 +162,7 @@ export class ParquetFile<T = Record<string, unknown>> implements Dataset<T> {
     return rows;
   }
 
+  /** Checks the page headers of a row group, in the columns that are read. */
   #checkPages(group: number): void {
     const columns = new Set(this.columns);
     for (const { meta_data: chunk } of this.#source.metadata!.row_groups[group]!.columns) {
@@ -179,6 +184,7 @@ export class ParquetFile<T = Record<string, unknown>> implements Dataset<T> {
       return rows as T[];
     } catch (cause) {
       if (DataError.isInstance(cause) && cause.message.includes(this.#file.path)) throw cause;
+      // Reads each column alone, to name the first damaged one.
       let column = '';
       for (const name of this.columns) {
         const failed = await read([name]).then(
@@ -195,12 +201,13 @@ export class ParquetFile<T = Record<string, unknown>> implements Dataset<T> {
 
 type Tree = ReturnType<Hyparquet['parquetSchema']>;
 
+/** Yields the paths of all columns that hold values, in the form of pathOf(). */
 function* leavesOf({ children, path }: Tree): Generator<string> {
   if (children.length === 0) yield pathOf(path);
   for (const child of children) yield* leavesOf(child);
 }
 
-/** Returns the names of the columns, and of all columns that hold values (leaves). */
+/** Returns the names of the top-level columns, and the paths of all columns that hold values (leaves). */
 function columnsOf(
   hyparquet: Hyparquet,
   metadata: Source['metadata'] & object,
@@ -222,7 +229,7 @@ function columnsOf(
   throw badFile('ParquetFile', path, what, 'Write the file again, with other names.');
 }
 
-/** The snappy decompressor of hyparquet. */
+/** Makes a decompressor from hyparquet's own snappy. */
 const snappy =
   ({ snappyUncompress }: Hyparquet) =>
   (input: Uint8Array, outputLength: number): Uint8Array => {

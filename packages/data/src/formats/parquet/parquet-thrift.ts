@@ -1,14 +1,14 @@
-// Parses Thrift's compact protocol, which Parquet's footer and page headers use, without allocating.
-// Hyparquet allocates as many elements as a list claims, and lists may be nested, so the same bytes are
-// checked here first.
+// Parses Thrift's compact protocol, which Parquet's footer and page headers use. Hyparquet allocates as many elements
+// as a list claims, and lists may be nested, so the same bytes are checked here first. This parser keeps no lists and
+// no texts, so its memory is bounded by the bytes that are there.
 // https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 
 const mostDepth = 32;
 
-/** Fields of a struct by number: 32-bit integers, structs, and NaN for all other types. */
+/** Fields of a struct by number: integers of 16 and 32 bits, structs, and NaN for all other types. */
 export type ThriftFields = ReadonlyMap<number, number | ThriftFields>;
 
-/** Parses one struct from `at` on. Throws if it is incomplete or claims more than the bytes can hold. */
+/** Parses structs from `at` on. */
 export class ThriftReader {
   readonly #bytes: Uint8Array;
   /** Index of the next byte. */
@@ -19,6 +19,7 @@ export class ThriftReader {
     this.at = at;
   }
 
+  /** Parses one struct. Throws if it is incomplete or claims more than the bytes can hold. */
   struct(depth = 0): ThriftFields {
     if (depth > mostDepth) throw new Error(`structs more than ${mostDepth} deep`);
     const fields = new Map<number, number | ThriftFields>();
@@ -32,7 +33,7 @@ export class ThriftReader {
   }
 
   #value(type: number, depth: number): number | ThriftFields {
-    if (type === 1 || type === 2) return Number.NaN; // a boolean, which is its type
+    if (type === 1 || type === 2) return Number.NaN; // true or false: the type is the value
     if (type === 3) this.#skip(1);
     else if (type === 4 || type === 5) return this.#zigzag();
     else if (type === 6) while (this.#byte() & 0x80);
@@ -44,10 +45,7 @@ export class ThriftReader {
     return Number.NaN;
   }
 
-  /**
-   * Parses a list. An element takes at least one byte, so a complete list has at most as many elements as
-   * bytes.
-   */
+  /** Parses a list. An element takes at least one byte, so a list cannot have more elements than bytes are left. */
   #list(depth: number): void {
     if (depth > mostDepth) throw new Error(`lists more than ${mostDepth} deep`);
     const head = this.#byte();
@@ -74,7 +72,7 @@ export class ThriftReader {
     this.at += count;
   }
 
-  /** Parses a varint as hyparquet does, even if it is longer than any integer. */
+  /** Parses a varint as hyparquet does: one of more than 32 bits wraps around instead of being refused. */
   #varint(): number {
     let result = 0;
     for (let shift = 0; ; shift += 7) {

@@ -23,13 +23,14 @@ interface Column {
   /** Shape of one sample. */
   readonly shape: readonly number[];
   readonly rows: number;
-  /** Offset of its first byte in the file. */
+  /** Offset of the tensor's first byte in the file. */
   readonly offset: number;
 }
 
 /**
- * Row i of every tensor, by name, is sample i. BOOL gives a Uint8Array. Throws ERR_DATA_FILE for 16-bit
- * floats. Synchronous. Owns an open file until close().
+ * A safetensors file: sample i is row i of every tensor, by name. BOOL gives a Uint8Array. The constructor throws
+ * ERR_DATA_FILE for floats of 8 and 16 bits, and if the tensors differ in their numbers of rows. Synchronous. Owns an
+ * open file until close().
  */
 export class SafetensorsFile<F extends Record<string, NdArray> = Record<string, NdArray>>
   implements Dataset<F, F>

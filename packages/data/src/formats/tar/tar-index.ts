@@ -1,6 +1,6 @@
-// Finds the files in a tar archive. An archive is a sequence of 512-byte headers, each followed by its file,
-// which is padded to a multiple of 512. It ends with a block of zeros. Long names are stored in a separate
-// entry before the header: GNU's (L) or POSIX pax (x).
+// Finds the files in a tar archive. An archive is a sequence of 512-byte headers, each followed by its file, which is
+// padded to a multiple of 512. It ends with blocks of zeros. Names and sizes that do not fit into a header are in a
+// separate entry before it: of GNU (type L, names only) or of POSIX pax (type x).
 // https://www.gnu.org/software/tar/manual/html_node/Standard.html
 import { badFile } from '../../errors.ts';
 import type { OpenFile } from '../open-file.ts';
@@ -18,6 +18,7 @@ export interface TarEntry {
 /** Yields the regular files. Throws ERR_DATA_FILE if a header is damaged or the archive is truncated. */
 export function* tarEntries(file: OpenFile): Generator<TarEntry, void, undefined> {
   const header = Buffer.alloc(blockBytes);
+  // Name and size for the next header, from the separate entries before it.
   let ahead: { readonly name?: string; readonly size?: number } = {};
   for (let at = 0; ; ) {
     if (at + blockBytes > file.size) throw cutOff(file, at);
@@ -50,7 +51,7 @@ export function* tarEntries(file: OpenFile): Generator<TarEntry, void, undefined
 }
 
 function hasRightChecksum(header: Buffer): boolean {
-  let sum = 8 * 32; // its own field counts as spaces
+  let sum = 8 * 32; // the 8 bytes of the checksum itself count as spaces
   for (let i = 0; i < blockBytes; i++) if (i < 148 || i >= 156) sum += header[i]!;
   return sum === Number.parseInt(untilZero(header.subarray(148, 156)).trim(), 8);
 }
@@ -75,7 +76,7 @@ function untilZero(field: Buffer): string {
   return field.toString('utf8', 0, end < 0 ? field.length : end);
 }
 
-/** Parses records of the form `<length of the record> <key>=<value>\n`. */
+/** Parses pax records, which have the form `<length of the record> <key>=<value>\n`. */
 function paxOf(text: Buffer): { name?: string; size?: number } {
   const pax: { name?: string; size?: number } = {};
   for (let at = 0; at < text.length; ) {

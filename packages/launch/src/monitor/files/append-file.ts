@@ -1,4 +1,4 @@
-// A file to append to. Data is buffered and written in one piece, at the latest when the buffer is large.
+// A file to append to. Data is buffered and written in one piece, at the latest when 64 KiB are buffered.
 
 import { closeSync, writeSync } from 'node:fs';
 

@@ -21,8 +21,9 @@ it('50,000 operations leave no memory, file descriptors, threads or handles behi
   expect(exitCode).toBe(0);
 });
 
-// With 200 inits, a leak of 17 KB for each exceeds the noise. 100 subgroups are too few to show a leak of 1 KB for
-// each; the bench's default of 5,000 subgroups shows it.
+// With 200 inits, a leak exceeds the noise of holdings.ts if each init leaks 10.5 KB of heap or 84 KB outside of it;
+// with 100 subgroups twice as much. With the bench's default of 5,000, 0.4 KB of heap or 3.4 KB outside of it are
+// enough.
 it('200 inits and 100 subgroups leave nothing behind', async () => {
   const { exitCode, stdout } = await runJob(2, bench('soak-groups.ts'), [
     ...['--inits', '200'],

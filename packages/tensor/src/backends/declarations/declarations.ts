@@ -2,7 +2,8 @@
 // three times under its name: in backends/reference, in native/tensor/cpu (C++, `logSoftmax` is `log_softmax`) and in
 // native/tensor/cuda. The comments here are the specification of all three.
 //
-// `out` may be an input of `map` and `copy` where both have the same strides; otherwise no output overlaps an input.
+// `out` may be an input of `map` and `copy` if both have the same offset and strides. Otherwise no output overlaps an
+// input, except where a comment below says so.
 
 import {
   choice,
@@ -47,8 +48,8 @@ const window = group({
 });
 
 /**
- * Matrices are row-major; steps count elements from one stored row to the next. A is stored [k, m] when transA, B
- * [n, k] when transB. `accumulate` adds to the present content of the output.
+ * Matrices are row-major; aStep and bStep count elements from one stored row to the next. A is stored [k, m] when
+ * transA, B [n, k] when transB. `accumulate` adds to the present content of the output.
  */
 const matmulSizes = part(
   {},
@@ -66,7 +67,7 @@ const matmulSizes = part(
   },
 );
 
-/** Channels are those of one group. */
+/** inChannels and outChannels are those of one group. */
 const convSizes = part(
   {},
   { attributes: { batch: 'size', groups: 'size', inChannels: 'size', outChannels: 'size', window } },
@@ -75,21 +76,24 @@ const convX = 'batch groups inChannels window.height window.width';
 const convWeight = 'groups outChannels inChannels window.kernelHeight window.kernelWidth';
 const convOut = 'batch groups outChannels window.outHeight window.outWidth';
 
-/** A dense tensor as [outer, size, inner]; indices name positions along `size`, `count` of them. */
+/**
+ * A dense tensor as [outer, size, inner]. Indices are positions along `size`: `count` of them, the same for every outer
+ * and inner, or with `perElement` one for each element of [outer, count, inner].
+ */
 const lookupSizes = part(
   {},
   { attributes: { outer: 'size', count: 'size', size: 'size', inner: 'size', perElement: 'flag' } },
 );
 const short = 'outer count inner';
 const long = 'outer size inner';
-/** Positions inside [0, size). */
+/** Indices, each inside [0, size). */
 const positions = input('perElement ? outer count inner : count', 'int64');
 
 const poolSizes = part(
   {},
   { attributes: { planes: 'size', height: 'size', width: 'size', outHeight: 'size', outWidth: 'size' } },
 );
-/** Begin, end and divisor of each output row, then of each output column. */
+/** Begin, end (excluded) and divisor of each output row, then of each output column. */
 const bins = input('3 outHeight+outWidth', 'int64');
 
 /**
@@ -110,9 +114,9 @@ const labelledScores = part(
 
 /**
  * out = softmax(scale · q kᵀ + mask) v for each head. lse: log Σ exp(scores); ∞ where a query sees no key, and out is 0
- * there. causal: query i sees keys 0 … i. dropout: the probability, below 1, with which a probability is dropped; word
- * ((b·heads + h)·queries + i)·keys + j of the stream decides. A mask of bool hides keys where it is false; another one
- * is added to the scores.
+ * there. causal: query i sees keys 0 … i. dropout: the share, below 1, of the softmax's weights that are dropped; word
+ * ((b·heads + h)·queries + i)·keys + j of the stream decides for query i and key j. A mask of bool
+ * hides keys where it is false; another one is added to the scores.
  */
 const attention = kernel(
   'stored',
@@ -158,9 +162,9 @@ export const walkKernels = {
 
 /** Kernels over dense operands. */
 export const denseKernels = {
-  /** Row by row. */
+  /** Writes the log-softmax of each row. */
   logSoftmax: kernel('stored', { out: output('rows cols'), a: input('rows cols') }),
-  /** gradIn = gradOut − softmax · Σ gradOut, with `out` the forward's log-softmax. */
+  /** gradIn = gradOut − softmax · Σ gradOut for each row, with softmax = exp(out) and `out` the forward's result. */
   logSoftmaxGrad: kernel('stored', {
     gradIn: output('rows cols'),
     gradOut: input('rows cols'),
@@ -185,7 +189,10 @@ export const denseKernels = {
     { losses: output('rows', 'row'), counts: optionalOutput('rows', 'row') },
     { base: labelledScores },
   ),
-  /** Writes the gradient of the scores, given that of the losses ÷ divisor: one for each row, or one for all. */
+  /**
+   * Writes the gradient of the scores. That of the losses is grad ÷ divisor, with one `grad` for each row or one for
+   * all.
+   */
   crossEntropyGrad: kernel(
     'stored',
     {
@@ -196,13 +203,13 @@ export const denseKernels = {
     { base: labelledScores, attributes: { isPerRow: 'flag' } },
   ),
 
-  /** out[o, j, i] = a[o, index, i]. */
+  /** out[o, j, i] = a[o, index, i], where index is index[j] or index[o, j, i]. */
   lookup: kernel(
     'any',
     { out: output(short), a: input(long), index: positions },
     { base: lookupSizes, isChecked: true },
   ),
-  /** out[o, index, i] += a[o, j, i]. */
+  /** out[o, index, i] += a[o, j, i], with the same index as lookup. */
   scatterAdd: kernel(
     'any',
     { out: output(long), a: input(short), index: positions },
@@ -216,7 +223,7 @@ export const denseKernels = {
     { values: output('rows count'), indices: output('rows count', 'int64'), a: input('rows cols') },
     { attributes: { descending: 'flag' }, isChecked: true },
   ),
-  /** Zeros above the diagonal (0 the main one, 1 the one above it); below it when `upper`. */
+  /** Copies, with zeros above the diagonal (0 the main one, 1 the one above it), or below it when `upper`. */
   triangle: kernel(
     'any',
     { out: output('batch rows cols'), a: input('batch rows cols') },
@@ -265,8 +272,8 @@ export const denseKernels = {
     { gradWeight: output(convWeight), grad: input(convOut), x: input(convX) },
     { base: convSizes, attributes: { accumulate: 'flag' }, isChecked: true },
   ),
-  /** The largest element under each window, and its position in the plane: the first, NaN being the largest and the
-   *  last NaN taken. Padding is never taken; a window over nothing gives −∞ and position 0. */
+  /** Writes the largest element under each window, and its position in the plane: the first of equal ones. NaN is the
+   *  largest, and the last NaN is taken. Padding is never taken; a window over nothing gives −∞ and position 0. */
   maxPool: kernel(
     'stored',
     {
@@ -276,20 +283,21 @@ export const denseKernels = {
     },
     { attributes: { window }, isChecked: true },
   ),
-  /** Means over boxes: a box is divided by the product of its two divisors. */
+  /** Writes sums over boxes, each divided by the product of the box's two divisors. */
   avgPool: kernel(
     'stored',
     { out: output('planes outHeight outWidth'), a: input('planes height width'), bins },
     { base: poolSizes, isChecked: true },
   ),
+  /** Writes the gradient of `a`, given that of `out`. */
   avgPoolGrad: kernel(
     'stored',
     { gradIn: output('planes height width'), grad: input('planes outHeight outWidth'), bins },
     { base: poolSizes, isChecked: true },
   ),
-  /** The mean of each channel (0 of nothing), then the sum of squared distances from it. */
+  /** Writes the mean of each channel (0 of nothing), then the sum of squared distances from it. */
   channelMoments: kernel('float', { out: output('2 channels'), a: input('outer channels inner') }),
-  /** Σ grad of each channel, then Σ grad · (a − mean), with one mean per channel. */
+  /** Writes Σ grad of each channel, then Σ grad · (a − mean), with one mean per channel. */
   channelGradSums: kernel('float', {
     out: output('2 channels'),
     grad: input('outer channels inner'),
@@ -299,8 +307,8 @@ export const denseKernels = {
 
   /**
    * Normalises rows: out = (a − mean) · rstd · gamma + beta, with 1 and 0 for a gamma and beta that are null. With an
-   * addend, a + addend is normalised and written to `sum`. Without a mean it is the norm of the root mean square. On
-   * float16 and bfloat16, mean and rstd are float32.
+   * addend, a + addend is normalised and written to `sum`. Without a mean, rows are divided by their root mean square.
+   * rstd = 1 / √(variance + eps), or 1 / √(mean square + eps). On float16 and bfloat16, mean and rstd are float32.
    */
   norm: kernel(
     'stored',
@@ -316,7 +324,7 @@ export const denseKernels = {
     },
     { attributes: { eps: 'number' }, isChecked: true },
   ),
-  /** Gradients for those of gradIn, gradGamma and gradBeta that are not null; added to gradIn when `accumulate`. */
+  /** Writes those of gradIn, gradGamma and gradBeta that are not null; adds to gradIn when `accumulate`. */
   normGrad: kernel(
     'stored',
     {
@@ -344,7 +352,10 @@ export const denseKernels = {
     { base: attention, isChecked: true },
   ),
 
-  /** Fills memory from a stream; float32 or int64, as the kind has it. `low` and `high` are read by some kinds. */
+  /**
+   * Fills memory from a stream; float32 or int64, depending on the kind (names.ts). uniform and integers read `low` and
+   * `high`.
+   */
   random: kernel(
     'any',
     { out: output('count') },

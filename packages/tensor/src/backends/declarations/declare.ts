@@ -4,14 +4,14 @@
 // code of another folder, because the build reads these files alone.
 //
 // An extent is a string: the number of elements of an operand, as a product of sizes ("outer size inner"). A
-// factor is an attribute, a number, or a sum ("outHeight+outWidth"); "isPerRow ? rows : 1" chooses. Every
-// name in an extent that is not declared as an attribute is one: a size.
+// factor is an attribute, a number, or a sum ("outHeight+outWidth"); "isPerRow ? rows : 1" chooses. A name in
+// an extent that no declaration lists as an attribute becomes an attribute of kind 'size'.
 
 import type { Input, Stream, Strided } from '../operands.ts';
 
 /**
- * The dtype of an operand. main: that of the call, see `KernelDType`. row: float32 where the main dtype is a half, else
- * the main dtype. label: int32 or int64, as the memory has it.
+ * The dtype of an operand. main: the main dtype of the call, see `KernelDType`. row: float32 where the main dtype is a
+ * half, else the main dtype. label: int32 or int64, as the memory has it.
  */
 export type OperandDType = 'main' | 'row' | 'label' | 'int64';
 
@@ -113,11 +113,15 @@ export interface WalkKernel<A extends Attributes = Attributes> {
   readonly isChecked: boolean;
 }
 
-/** A kernel over a list of tensors; its struct is in native/tensor/optimizer.h, its binding in tensor_optimizer.cc. */
+/**
+ * A kernel over a list of tensors. Its C++ is not generated: the struct is in native/tensor/optimizer.h, the binding in
+ * native/node/tensor/tensor_optimizer.cc.
+ */
 export interface ListKernel {
   readonly kind: 'list';
 }
 
+/** The names in an extent, except those of a group's members, such as window.height. */
 type Words<E extends string> = E extends `${infer Flag} ? ${infer Yes} : ${infer No}`
   ? Words<Flag> | Words<Yes> | Words<No>
   : E extends `${infer First} ${infer Rest}`
@@ -144,6 +148,7 @@ export interface PartOptions<A extends Attributes, B extends Part | null> {
   readonly base?: B;
 }
 
+/** Returns what the type Words has: the names in an extent that are attributes of their own. */
 function wordsOf(extent: string): string[] {
   return extent.split(/[ ?:+]+/).filter((word) => /^[a-z]\w*$/i.test(word));
 }
@@ -227,7 +232,7 @@ export type AttributesOf<K> = K extends { readonly attributes: infer A extends A
 /** The function that a declaration of a kernel over dense operands stands for. */
 export type FunctionOf<K> = (operands: OperandsOf<K>, attributes: AttributesOf<K>) => void;
 
-/** An attribute as a call passes it: in the array of numbers at index `at`, counted from its first. */
+/** The place of an attribute among the numbers of a call: from index `at` on. */
 export interface Slot {
   readonly name: string;
   readonly attribute: Attribute;

@@ -1,11 +1,12 @@
 // The names that attributes of kernels choose from. native/generate makes C++ enumerations of the same order.
 
 /**
- * Elementwise operations. Comparisons and logic give 1 or 0, and sign(NaN) is 0; NaN propagates through all
- * others. xGrad(g, v) is the gradient of x's input, with g that of its output and v the output (relu,
- * sigmoid, tanh) or the input (gelu, silu). geluTanh is gelu with the distribution function approximated by a
- * tanh. where(c, a, b), mulAdd(a, b, c) = a·b + c, clamp(a, low, high), inRange(a, low, high). Integers wrap
- * around; the operations of `floatMapOps` are not defined on them.
+ * Elementwise operations. Comparisons, inRange and logic give 1 or 0, and sign(NaN) is 0. NaN propagates through the
+ * others, except that reluGrad(g, NaN) = g, pow is IEEE 754's (1 to any power and any number to the power 0 are 1), and
+ * where(c, a, b) reads only the chosen one of a and b. xGrad(g, v) is the gradient of x's input, with g that of its
+ * output and v the output (relu, sigmoid, tanh) or the input (gelu, silu). geluTanh is gelu with the distribution
+ * function approximated by a tanh. mulAdd(a, b, c) = a·b + c, clamp(a, low, high), inRange(a, low, high) with both ends
+ * included. Integers wrap around; the operations of `floatMapOps` are not defined on them.
  */
 export const mapOps = [
   ...([
@@ -30,6 +31,7 @@ export const mapOps = [
 ] as const;
 export type MapOp = (typeof mapOps)[number];
 
+/** The operations that are defined on floating dtypes only. */
 export const floatMapOps: ReadonlySet<MapOp> = new Set([
   ...([
     'exp',

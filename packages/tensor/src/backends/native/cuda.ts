@@ -18,7 +18,7 @@ export function onDevice<T>(call: () => T): T {
   }
 }
 
-/** Memory of a device under a handle. */
+/** Memory of a CUDA device. */
 export class CudaMemory implements Memory {
   readonly dtype: DType;
   readonly count: number;
@@ -57,7 +57,7 @@ export function borrowCuda(addon: NativeAddon, loan: Loan): Memory {
   return new CudaMemory(addon, dtype, count, device, handle);
 }
 
-/** Returns the devices that the addon finds. Libraries are loaded when the member `libraries` is read. */
+/** Returns the devices that the addon finds. Reading the member `libraries` loads the vendor's libraries. */
 export const cudaInfoOf = (addon: NativeAddon): CudaInfo => ({
   ...addon.cudaInfo(),
   get libraries() {
@@ -71,6 +71,7 @@ const on =
   (...given: Arguments): Result =>
     onDevice(() => call(...given));
 
+/** Allocates pinned memory. An error other than a lack of memory means that no CUDA device can pin any. */
 function newPinned(addon: NativeAddon, bytes: number): [ArrayBuffer, object] {
   try {
     return addon.cudaPin(bytes);
@@ -81,6 +82,7 @@ function newPinned(addon: NativeAddon, bytes: number): [ArrayBuffer, object] {
 }
 
 export function cudaControl(addon: NativeAddon): DeviceControl {
+  /** The token of each pinned buffer. */
   const pinned = new WeakMap<ArrayBufferLike, object>();
   return {
     makeStream: on(addon.cudaMakeStream),

@@ -1,6 +1,6 @@
 // Makes the calls of kernels over dense operands from their declarations. A call writes its operands and
-// numbers to the scratch array, where the binding reads them (native/node/tensor/tensor_call.h), and has no
-// arguments: an argument would cost more than a number there.
+// numbers to the scratch array, where the binding reads them (native/node/tensor/tensor_call.h). The call has no
+// arguments, because passing an argument costs more than writing a number there.
 import { denseKernels } from '../declarations/declarations.ts';
 import { type Kernel, type Slot, slotsOf } from '../declarations/declare.ts';
 import type { DenseKernels, DenseName } from '../kernels.ts';
@@ -31,7 +31,9 @@ function writeNumbers(scratch: Float64Array, slots: readonly Slot[], given: Give
   }
 }
 
-/** Returns a function that interprets a declaration: the definition of what `compiledWriter` writes. */
+/**
+ * Returns a function that writes a call by interpreting the declaration. Slow; it defines what `compiledWriter` does.
+ */
 export function interpretedWriter(scratch: Float64Array, declaration: Kernel): Write {
   const slots = slotsOf(declaration.attributes);
   const names = Object.keys(declaration.operands);
@@ -47,7 +49,7 @@ export function interpretedWriter(scratch: Float64Array, declaration: Kernel): W
   };
 }
 
-/** Writes an operand. Not a part of the compiled code, which would repeat it for each operand. */
+/** Writes an operand. The generated code calls this function, so that it does not repeat the code for each operand. */
 function setOperand(scratch: Float64Array, at: number, operand: Input | null): void {
   if (operand === null) scratch[at] = 0;
   else if (typeof operand === 'number') {
@@ -63,7 +65,7 @@ function setStrides(scratch: Float64Array, at: number, operand: Strided | null):
   if (operand !== null) for (let d = 0; d < 4; d++) scratch[at + d] = operand.strides![d]!;
 }
 
-/** Returns the statements that write slots of the object that the expression `from` is. */
+/** Returns the statements that write the slots. The expression `from` names the object that has their values. */
 function statementsOf(slots: readonly Slot[], from: string): string[] {
   return slots.flatMap(({ name, attribute, at, members }) => {
     const value = `${from}.${name}`;
@@ -78,8 +80,9 @@ function statementsOf(slots: readonly Slot[], from: string): string[] {
 }
 
 /**
- * Returns the same as a function of its own: it takes a third of the time, because the engine knows the shape of each
- * object that it reads. Throws EvalError where code must not be made from strings.
+ * Does what `interpretedWriter` does, with code that is generated for this declaration. That takes a third of the time,
+ * because V8 knows the shape of each object that such code reads. Throws EvalError where Node.js forbids to make code
+ * from strings.
  */
 export function compiledWriter(scratch: Float64Array, declaration: Kernel): Write {
   const operands = Object.keys(declaration.operands).flatMap((name, i) => [

@@ -1,5 +1,5 @@
-// Kernels that take many tensors. They travel as rows of one table, which grows and stays, so that a step of a hundred
-// parameters is one call.
+// Kernels that take many tensors in one call. The tensors are rows of one table, which grows when it must and is reused
+// by later calls.
 
 import type { Kernels, OptimizerRule, OptimizerTensor } from '../kernels.ts';
 import type { OptimizerNumbers, Strided } from '../operands.ts';
@@ -9,7 +9,7 @@ import type { Writer } from './writer.ts';
 /** Count, steps, and five pairs of a handle and an offset. */
 const rowSize = 12;
 
-/** Returns kind, momentum, smoothing, epsilon and variant of tensor/optimizer.h. */
+/** Returns kind, momentum, smoothing, epsilon and variant as native/tensor/optimizer.h defines them. */
 function numbersOf(rule: OptimizerRule): [number, number, number, number, boolean] {
   switch (rule.kind) {
     case 'sgd':
@@ -23,7 +23,7 @@ function numbersOf(rule: OptimizerRule): [number, number, number, number, boolea
   }
 }
 
-/** The numbers of a rule as a captured step keeps them. */
+/** Returns the numbers that each run of a captured step reads anew; the kind, the variant and maximize stay fixed. */
 export function optimizerNumbers(rule: OptimizerRule): Omit<OptimizerNumbers, 'steps'> {
   const [, momentum, smoothing, epsilon] = numbersOf(rule);
   return { lr: rule.lr, weightDecay: rule.weightDecay, momentum, smoothing, epsilon };
@@ -49,6 +49,7 @@ export function optimizerKernels(
     setOperand(at + 4, tensor.grad);
     for (let i = 0; i < 3; i++) setOperand(at + 6 + 2 * i, tensor.states[i]);
   };
+  /** Writes rows that have only a count and one tensor, in the place of the parameter. */
   const putAlone = (tensors: readonly Strided[], counts: readonly number[]): void => {
     reserve(tensors.length);
     for (const [i, tensor] of tensors.entries()) {

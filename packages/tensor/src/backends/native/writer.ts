@@ -24,7 +24,7 @@ export class Writer {
     }
   }
 
-  /** Writes number `i` of a call. */
+  /** Writes number `i` of a call: an attribute, not an operand. */
   number(i: number, value: number): void {
     this.#scratch[numbersAt + i] = value;
   }
@@ -45,6 +45,9 @@ export class Writer {
     }
   }
 
+  /**
+   * Writes operand i of the walk that shape() has started. The addon reads no strides of an operand that is a number.
+   */
   strided(i: number, operand: Input, shape: readonly number[], areDense: boolean): void {
     this.setOperand(i, operand);
     const scratch = this.#scratch;

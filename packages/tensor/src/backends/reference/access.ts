@@ -6,7 +6,7 @@ import type { Input, Memory, Strided } from '../operands.ts';
 
 export const isInteger = (dtype: DType): boolean => dtypeInfo[dtype].kind !== 'float';
 
-/** A reader whose values are of the type that computes for `dtype`. */
+/** Returns a reader whose values have the type that computes for `dtype`: number, or bigint for integers and bool. */
 export function readerAs(memory: Memory, dtype: DType): (index: number) => Value {
   const read = reader(memory);
   if (isInteger(memory.dtype) && memory.dtype !== 'int64' && isInteger(dtype)) return (i) => BigInt(read(i));
@@ -29,13 +29,17 @@ export function offsets(shape: readonly number[], { strides, offset }: Strided):
   return all;
 }
 
-/** A number as the type that computes for `dtype` has it: float16 and bfloat16 compute in float32. */
+/**
+ * Converts a number operand to the type that computes for `dtype`. Except for float64, floats are rounded to float32.
+ */
 function asComputed(value: number, dtype: DType): Value {
   if (isInteger(dtype)) return toBigint(value);
   return dtype === 'float64' ? value : Math.fround(value);
 }
 
-/** All elements of an input in the order of a dense [shape], as values of the type that computes for `dtype`. */
+/**
+ * Returns all elements of an input in the order of a dense [shape], as values of the type that computes for `dtype`.
+ */
 export function readAll(shape: readonly number[], input: Input, dtype: DType): Value[] {
   if (typeof input === 'number') {
     const count = shape.reduce((a, b) => a * b, 1);

@@ -5,11 +5,14 @@ import type { Strided } from '../operands.ts';
 
 type Floats = Float32Array | Float64Array;
 
-/** `count` elements of a dense operand. */
+/** Returns `count` elements of a dense operand. */
 const floats = ({ memory, offset }: Strided, count: number): Floats =>
   (memory.host as Floats).subarray(offset, offset + count);
 
-/** Calls tap(output position, input position in the plane) for all that lies under the window, row by row. */
+/**
+ * Calls tap(position in the output's plane, in the input's plane, in the window) for every position of the window and
+ * every element under it, row by row. Leaves out padding.
+ */
 function forEachTap(w: Window, tap: (out: number, inside: number, kernel: number) => void): void {
   for (let out = 0; out < w.outHeight * w.outWidth; out++) {
     const top = Math.floor(out / w.outWidth) * w.strideY - w.padTop;
@@ -22,7 +25,7 @@ function forEachTap(w: Window, tap: (out: number, inside: number, kernel: number
   }
 }
 
-/** Calls product(element of x, of the weight, of the output) for every product that a convolution is made of. */
+/** Calls product(index in x, in the weight, in the output) for every product that a convolution adds up. */
 function forEachProduct(
   { batch, groups, inChannels, outChannels, window }: ConvSizes,
   product: (x: number, weight: number, out: number) => void,
@@ -42,6 +45,7 @@ function forEachProduct(
   }
 }
 
+/** Returns the numbers of elements of x, of the weight and of the output. */
 function counts({ batch, groups, inChannels, outChannels, window }: ConvSizes): [number, number, number] {
   const weights = groups * outChannels * inChannels * window.kernelHeight * window.kernelWidth;
   const images = batch * groups;
@@ -52,7 +56,9 @@ function counts({ batch, groups, inChannels, outChannels, window }: ConvSizes): 
   ];
 }
 
-/** Sums in float64 that are rounded once. */
+/**
+ * Calls `sum` with totals in float64, which start as 0 or as `out`, and stores them in `out`: they are rounded once.
+ */
 function summed(out: Floats, accumulate: boolean, sum: (totals: Float64Array) => void): void {
   const totals = accumulate ? Float64Array.from(out) : new Float64Array(out.length);
   sum(totals);
@@ -109,7 +115,7 @@ export const maxPool: DenseKernels['maxPool'] = ({ out, positions, a }, { planes
   }
 };
 
-/** Calls cell(output element, input element, divisor) for every element of every box. */
+/** Calls cell(index in the output, in the input, divisor) for every element of every box. */
 function forEachCell(
   bins: Strided,
   { planes, height, width, outHeight, outWidth }: PoolSizes,

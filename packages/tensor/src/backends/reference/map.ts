@@ -7,7 +7,9 @@ import { isInteger, offsets, readAll } from './access.ts';
 
 const { abs, cos, exp, sin, sqrt } = Math;
 
-/** The error function by its series, and far out by the continued fraction of its complement. */
+/**
+ * Returns the error function of x: by its series, and from |x| = 2.5 on by the continued fraction of its complement.
+ */
 export function erf(x: number): number {
   const size = abs(x);
   if (Number.isNaN(x)) return NaN;
@@ -28,8 +30,8 @@ export function erf(x: number): number {
 
 const sigmoid = (x: number): number => 1 / (1 + exp(-x));
 const cdf = (x: number): number => 0.5 * (1 + erf(x / Math.SQRT2));
-/** (1 + tanh(u)) / 2 of gelu's approximation, and the slope of u. */
 const root = sqrt(2 / Math.PI);
+// For gelu's approximation with u = root · (x + 0.044715 x³): (1 + tanh(u)) / 2, and the derivative of u.
 const tanhGate = (x: number): number => (1 + Math.tanh(root * (x + 0.044715 * x ** 3))) / 2;
 const tanhSlope = (x: number): number => root * (1 + 3 * 0.044715 * x * x);
 const density = (x: number): number => exp((-x * x) / 2) / sqrt(2 * Math.PI);
@@ -40,7 +42,7 @@ function roundToEven(x: number): number {
   return floor % 2 === 0 ? floor : floor + 1;
 }
 
-/** IEEE 754's pow, which JavaScript's is but for 1 to any power and −1 to an infinite one. */
+/** Returns IEEE 754's pow. It differs from JavaScript's in 1 to any power and −1 to an infinite one, which are 1. */
 const pow = (x: number, y: number): number =>
   x === 1 || (x === -1 && Math.abs(y) === Infinity) ? 1 : x ** y;
 
@@ -101,6 +103,7 @@ const largest = (a: bigint, b: bigint): bigint => (a > b ? a : b);
 const smallest = (a: bigint, b: bigint): bigint => (a < b ? a : b);
 const bit = (condition: boolean): bigint => (condition ? 1n : 0n);
 
+/** Returns x to the power y, modulo 2^64. A negative power of any number but 1 and −1 is 0. */
 function integerPow(x: bigint, y: bigint): bigint {
   if (y < 0n) return x === 1n ? 1n : x === -1n ? (y % 2n === 0n ? 1n : -1n) : 0n;
   let result = 1n;

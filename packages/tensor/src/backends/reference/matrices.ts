@@ -1,4 +1,4 @@
-// Matrix products and the softmax family.
+// Matrix products, log-softmax and the negative log likelihood.
 import type { DenseKernels, MatmulSizes } from '../kernels.ts';
 import type { Strided } from '../operands.ts';
 import { offsets } from './access.ts';
@@ -32,7 +32,7 @@ export function matmul(
   }
 }
 
-/** Row `row` of a dense operand. */
+/** Returns row `row` of a dense operand. */
 const rowOf = ({ memory, offset }: Strided, row: number, cols: number): Floats =>
   (memory.host as Floats).subarray(offset + row * cols, offset + (row + 1) * cols);
 

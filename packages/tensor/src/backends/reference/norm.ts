@@ -1,4 +1,4 @@
-// Layer and root-mean-square normalisation, row by row.
+// Normalisation of rows by mean and variance, or by the root mean square, and its gradients.
 import type { DenseKernels } from '../kernels.ts';
 import type { Strided } from '../operands.ts';
 

@@ -4,7 +4,7 @@ import type { Input, Strided } from '../operands.ts';
 
 type Floats = Float32Array | Float64Array;
 
-/** One element's value after the step, given its gradient; states are changed. */
+/** Returns the value of element i after the step, given its gradient. Changes its states. */
 type Step = (value: number, grad: number, i: number) => number;
 
 const floatsOf = ({ memory, offset }: Strided, count: number): Floats =>

@@ -1,11 +1,11 @@
-// What goes by positions: lookups by index, running sums, sorting, triangles.
+// Kernels that depend on positions: lookups by index, sums by index, running sums, sorting, triangles.
 import { type DType, isFloat } from '../../core/dtype.ts';
 import { reader, type Value, writer } from '../../core/element.ts';
 import type { DenseKernels, LookupSizes } from '../kernels.ts';
 import type { Strided } from '../operands.ts';
 import { readerAs } from './access.ts';
 
-/** Calls body(position in [outer, count, inner], position in [outer, size, inner]) for every element. */
+/** Calls body(position in [outer, count, inner], position in [outer, size, inner]) for every element of the former. */
 function forEachLookup(
   index: Strided,
   { outer, count, size, inner, perElement }: LookupSizes,
@@ -27,6 +27,7 @@ export const lookup: DenseKernels['lookup'] = ({ out, a, index }, sizes) => {
   forEachLookup(index, sizes, (short, long) => write(out.offset + short, read(a.offset + long)));
 };
 
+/** Returns the dtype in which sums of `dtype` are computed. */
 const computing = (dtype: DType): DType => (isFloat(dtype) ? 'float64' : 'int64');
 
 export const scatterAdd: DenseKernels['scatterAdd'] = ({ out, a, index }, sizes) => {
@@ -56,7 +57,7 @@ export const cumsum: DenseKernels['cumsum'] = ({ out, a }, { outer, size, inner,
   }
 };
 
-/** Ascending, NaN last. */
+/** Compares for an ascending order with NaN last. */
 function compare(a: Value, b: Value): number {
   if (Number.isNaN(a) || Number.isNaN(b)) return Number(Number.isNaN(a)) - Number(Number.isNaN(b));
   return a < b ? -1 : a > b ? 1 : 0;

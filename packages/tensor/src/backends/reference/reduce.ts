@@ -1,4 +1,4 @@
-// Reductions: every element of the input is taken by the element of the output that its index leads to.
+// Reductions: the strides of the output say which elements of the input go into each element of the output.
 
 import { type Value, writer } from '../../core/element.ts';
 import type { ReduceOp } from '../declarations/names.ts';
@@ -7,7 +7,7 @@ import { isInteger, offsets, readAll } from './access.ts';
 
 type Shape = readonly number[];
 
-/** The input's elements by where their output lies, in the order in which the input is walked. */
+/** Groups the input's elements by the index in memory of their output. Inside a group they keep row-major order. */
 function grouped(shape: Shape, out: Strided, a: Strided, isWide: boolean): Map<number, Value[]> {
   const groups = new Map<number, Value[]>();
   // Outputs of nothing have a group too.
@@ -18,6 +18,7 @@ function grouped(shape: Shape, out: Strided, a: Strided, isWide: boolean): Map<n
   return groups;
 }
 
+/** Tells whether `value` replaces `best`: it is more extreme, or the first NaN. */
 const isBetter = (op: 'max' | 'min', value: Value, best: Value): boolean => {
   if (Number.isNaN(best)) return false;
   return Number.isNaN(value) || (op === 'max' ? value > best : value < best);
@@ -34,13 +35,13 @@ function extreme(op: 'max' | 'min', values: readonly Value[], isIntegers: boolea
   return values.reduce((best, value) => (isBetter(op, value, best) ? value : best), values[0] ?? nothing);
 }
 
-/** Both are numbers or both bigints. */
+/** Returns the product or the sum. `a` and `b` are both numbers or both bigints. */
 const combined = (isProduct: boolean, a: Value, b: Value): Value =>
   isProduct ? (a as number) * (b as number) : (a as number) + (b as number);
 
 export function reduce(op: ReduceOp, shape: Shape, out: Strided, a: Strided): void {
   const isTotal = op !== 'max' && op !== 'min';
-  // Sums of integers are bigints unless the output is a float.
+  // Sums and products of integers are bigints unless the output is a float.
   const isWide = isTotal && !isInteger(out.memory.dtype);
   const isBig = !isWide && isInteger(a.memory.dtype);
   const write = writer(out.memory);

@@ -44,13 +44,14 @@ async function about<T>(path: string, doing: string, body: () => Promise<T>): Pr
   }
 }
 
+/** Returns the header and the elements of a .npy file; the latter in the tensor's own memory if it is dense there. */
 function pieces(tensor: Tensor): Uint8Array[] {
   const { dtype, shape } = tensor;
   check(dtype !== 'bfloat16', "NumPy has no bfloat16; use .to('float32'), or safetensors, which keeps it");
   return [encodeNpyHeader(dtype, shape), bytesIn(tensor.dataSync())];
 }
 
-/** Writes one tensor, as a whole or not at all. It must not change until the promise settles. */
+/** Writes one tensor, as a whole or not at all. It must neither change nor be disposed until the promise settles. */
 export async function saveNpy(path: string, tensor: Tensor): Promise<void> {
   checkValue('saveNpy: path', path, aPath);
   checkValue('saveNpy: tensor', tensor, aTensor);
@@ -64,7 +65,10 @@ export interface NpzOptions {
 
 const npzOptions = optionChecks<NpzOptions>({ compress: flag });
 
-/** Writes tensors by name, as a whole or not at all. They must not change until the promise settles. */
+/**
+ * Writes tensors by name to one file, as a whole or not at all. They must neither change nor be disposed until the
+ * promise settles.
+ */
 export async function saveNpz(
   path: string,
   tensors: Readonly<Record<string, Tensor>>,
@@ -82,7 +86,10 @@ export async function saveNpz(
   });
 }
 
-/** Makes a tensor of the shape and dtype of a header, filled by `fill`, in row-major order. */
+/**
+ * Makes a tensor of the shape and dtype of a header, in row-major order. `fill` reads the file's elements, in the
+ * file's type, order and byte order, which are then converted.
+ */
 async function filled(header: NpyHeader, fill: (bytes: Uint8Array) => Promise<void>): Promise<Tensor> {
   const { shape, isFortran, isBigEndian } = header;
   const type = storedTypes[header.type];
@@ -117,7 +124,7 @@ async function withFile<T>(path: string, read: (file: FileHandle) => Promise<T>)
 }
 
 /**
- * Reads an array into memory of its own, in row-major order. It belongs to the scope that is open, or to the
+ * Reads an array into memory of its own, in row-major order. The tensor belongs to the scope that is open, or to the
  * caller.
  */
 export async function loadNpy(path: string): Promise<Tensor> {
@@ -137,20 +144,20 @@ export async function loadNpy(path: string): Promise<Tensor> {
 
 export interface LoadNpzOptions {
   /**
-   * The most bytes of all arrays together, unpacked, in the file's types and in memory. Default: 8 times the
-   * file, and at least 4 GiB, which suffices for every archive without compression.
+   * The most bytes of all arrays together. Checked twice: unpacked in the file's types, and in the dtypes of the
+   * tensors. Default: 8 times the file, and at least 4 GiB, which suffices for every archive without compression.
    */
   readonly maxBytes?: number;
 }
 
 const loadNpzOptions = optionChecks<LoadNpzOptions>({ maxBytes: atLeastOne });
 const defaultBytes = 2 ** 32;
-/** No type becomes more than 4 times as wide in memory; the other factor is for compression. */
+/** No type becomes more than 4 times as wide in memory; the other factor of 2 is for compression. */
 const defaultRatio = 8;
 
 /**
- * Reads an array from the pieces of its file. Memory is allocated after the header has been checked against
- * `bytes`, the length of the file, and by `approve`.
+ * Reads an array from the unpacked pieces of a member of the archive. Memory is allocated after the header has been
+ * checked against `bytes`, the member's unpacked length, and by `approve`.
  */
 async function fromPieces(
   { name, bytes }: ZipMember,

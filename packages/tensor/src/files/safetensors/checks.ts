@@ -1,4 +1,4 @@
-// Checks that reading and writing of safetensors and NumPy files share.
+// Checks of arguments, and the opening of files, for safetensors and NumPy files.
 import { constants } from 'node:fs';
 import { type FileHandle, open } from 'node:fs/promises';
 import { type Check, isTensor } from '../../checks/value-checks.ts';
@@ -18,9 +18,9 @@ export const tensorsByName: Check = {
     Object.values(value).every(isTensor),
 };
 
-/** Opens a regular file. Throws for a folder, a pipe or a device, which may never end. */
+/** Opens a regular file for reading. Throws for a folder, and for a pipe or a device, which may never end. */
 export async function openRegular(path: string): Promise<FileHandle> {
-  // Without O_NONBLOCK, opening a pipe waits for a writer. Windows has neither.
+  // Without O_NONBLOCK, opening a pipe waits for a writer. Windows has neither such pipes nor the flag.
   const file = await open(path, constants.O_RDONLY | (constants.O_NONBLOCK ?? 0));
   try {
     const stat = await file.stat();

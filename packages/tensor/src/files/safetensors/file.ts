@@ -1,4 +1,4 @@
-// An open safetensors file, from which single tensors are read.
+// An open safetensors file, from which a program reads single tensors.
 import type { FileHandle } from 'node:fs/promises';
 import {
   HeaderError,
@@ -49,7 +49,7 @@ interface Header {
   /** The tensors, in the order of the file. */
   readonly entries: readonly Entry[];
   readonly metadata: Readonly<Record<string, string>>;
-  /** Bytes. */
+  /** Position in the file at which the data begin, in bytes. */
   readonly dataStart: number;
 }
 
@@ -61,7 +61,6 @@ export class SafetensorsFile {
   readonly tensors: ReadonlyMap<string, TensorInfo>;
   readonly #entries: ReadonlyMap<string, Entry>;
   readonly #file: FileHandle;
-  /** Bytes. */
   readonly #dataStart: number;
   readonly #upload = new Upload();
 
@@ -84,6 +83,7 @@ export class SafetensorsFile {
     );
   }
 
+  /** Reads elements from byte `begin` of the data on into a new tensor of this shape. */
   async #load(
     { name, dtype, type: elementType }: Entry,
     shape: Shape,
@@ -144,7 +144,7 @@ export class SafetensorsFile {
   }
 }
 
-/** Opens a file and reads its header. Close it when its tensors have been read. */
+/** Opens a file and reads its header. The caller closes it when its tensors have been read. */
 export async function openSafetensors(path: string): Promise<SafetensorsFile> {
   checkValue('openSafetensors: path', path, aPath);
   let file: FileHandle;

@@ -1,3 +1,4 @@
+// The exports of @ringwise/tensor/safetensors. The first import gives tensors their methods.
 import '../../ops/methods.ts';
 
 export { type LoadOptions, openSafetensors, type SafetensorsFile, type TensorInfo } from './file.ts';

@@ -1,5 +1,5 @@
-// A checkpoint in several files: an index names, for each tensor, the file beside it that holds it, as Hugging Face's
-// libraries write them.
+// A checkpoint in several files, as Hugging Face's libraries write them. An index file names the file of each tensor,
+// which lies in the same folder.
 import { mkdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { maxSafetensorsHeaderBytes as maxIndexBytes, parseJson, quoted } from '@ringwise/formats';
@@ -14,7 +14,7 @@ import { type LoadOptions, loadOptions } from './file.ts';
 import { collected, saveSafetensors, withFile } from './whole.ts';
 
 const indexName = 'model.safetensors.index.json';
-/** The most nested levels of the index, whose members are names and files, and additions of other libraries. */
+/** The most nested levels of an index. Ours has two; other libraries may add members. */
 const mostDepth = 8;
 
 const someNames: Check = {
@@ -51,9 +51,9 @@ function shardsOf(tensors: Readonly<Record<string, Tensor>>, maxBytes: number): 
 }
 
 /**
- * Writes tensors to files model-00001-of-0000N.safetensors in `folder`, and last their index, whose path it
- * returns. Each file is replaced as a whole. Tensors must neither change nor be disposed until the promise
- * settles.
+ * Writes tensors to files model-00001-of-0000N.safetensors in `folder`, and last their index, whose path it returns.
+ * Each file is replaced as a whole, but not all files at once: after a crash, a folder that had a checkpoint of as many
+ * files may have old and new ones. Tensors must neither change nor be disposed until the promise settles.
  */
 export async function saveShardedSafetensors(
   folder: string,
@@ -125,8 +125,8 @@ async function readIndex(path: string): Promise<Map<string, string[]>> {
 }
 
 /**
- * Reads the tensors that an index names, all or those in `names`, into memory of their own. Of each file,
- * reads only these tensors. They belong to the open scope, or to the caller.
+ * Reads the tensors that an index names, all or those in `names`, into memory of their own. The tensors belong to the
+ * open scope, or to the caller. Opens only files that have some of them.
  */
 export async function loadShardedSafetensors(
   indexPath: string,

@@ -17,7 +17,10 @@ const textsByName = {
     Object.values(value).every((text) => typeof text === 'string'),
 };
 
-/** Writes tensors to `path`, as a whole or not at all. Tensors must not change until the promise settles. */
+/**
+ * Writes tensors to `path`, as a whole or not at all. Tensors must neither change nor be disposed until the promise
+ * settles.
+ */
 export async function saveSafetensors(
   path: string,
   tensors: Readonly<Record<string, Tensor>>,
@@ -33,7 +36,7 @@ export async function saveSafetensors(
   }
   if (metadata !== undefined) checkValue('saveSafetensors: metadata', metadata, textsByName);
   const entries = planSafetensors(tensors);
-  // Read before the first await, so that a disposed tensor is refused now and the others stay alive.
+  // Taken before the first await: a tensor that is disposed already is refused now, and the collector keeps the arrays.
   const contents = entries.map(({ name }) => bytesIn(tensors[name]!.dataSync()));
   try {
     await replaceFile(path, [encodeSafetensorsHeader(entries, metadata), ...contents]);
@@ -42,7 +45,7 @@ export async function saveSafetensors(
   }
 }
 
-/** Runs `read`, which fills a map with tensors; disposes them when it fails. */
+/** Runs `read`, which fills a map with tensors. Returns them by name; disposes of them if `read` fails. */
 export async function collected(
   read: (tensors: Map<string, Tensor>) => Promise<void>,
 ): Promise<Record<string, Tensor>> {

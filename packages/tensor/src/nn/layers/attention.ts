@@ -1,6 +1,6 @@
-// Multi-head attention with its projections. Names and initial values of parameters are those of PyTorch's
-// MultiheadAttention, so its state dicts can be loaded. Tensors are [batch, time, width], which PyTorch calls
-// batch_first.
+// Multi-head attention with its projections. In state dicts, names of parameters are those of PyTorch's
+// MultiheadAttention, so its state dicts can be loaded; initial values are PyTorch's, too. Tensors are [batch, time,
+// width], which PyTorch calls batch_first.
 
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { atLeastOne, checkValue, flag, tensorOrNull } from '../../checks/value-checks.ts';
@@ -15,7 +15,7 @@ import { Linear } from './linear.ts';
 export interface MultiHeadAttentionOptions {
   /** Whether the projections have a bias. Default true. */
   readonly bias?: boolean;
-  /** Probability with which a weight is dropped while training. Default 0. */
+  /** Probability, below 1, with which an attention weight is dropped while training. Default 0. */
   readonly dropout?: number;
   /** Whether query i attends only to keys 0 … i. Default false. */
   readonly causal?: boolean;
@@ -65,8 +65,8 @@ export class MultiHeadAttention extends Module {
   }
 
   /**
-   * Computes attention with queries from `input` [batch, time, width] and keys and values from `memory`, by
-   * default the input itself.
+   * Computes attention with queries from `input` [batch, time, width] and keys and values from `memory` [batch, keys,
+   * width], by default the input itself. For the mask see AttentionOptions.
    */
   forward(input: Tensor, memory: Tensor = input, options: Pick<AttentionOptions, 'mask'> = {}): Tensor {
     checkOptions('MultiHeadAttention.forward', options, forwardOptions);
@@ -82,6 +82,7 @@ export class MultiHeadAttention extends Module {
     return this.outProj.forward(attended);
   }
 
+  /** Computes attention of `input` to other keys and values. */
   #across(input: Tensor, memory: Tensor, options: AttentionOptions): Tensor {
     const { width, heads } = this;
     /**

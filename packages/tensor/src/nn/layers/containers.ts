@@ -8,8 +8,8 @@ import { Linear } from './linear.ts';
 import { ReLU } from './stateless.ts';
 
 /**
- * Returns the activation of a layer that a Linear before it can compute in its kernel. Modules with hooks
- * have their own forward and are excluded.
+ * Returns the activation that a layer computes, if a Linear before it can compute it in its own kernel. Layers with
+ * hooks have a forward of their own and are excluded.
  */
 function activationOf(layer: Layer | undefined): LinearOptions['activation'] {
   if (layer instanceof ReLU && layer.forward === ReLU.prototype.forward) return 'relu';

@@ -12,9 +12,9 @@ import { Module } from '../module.ts';
 const conv2dOptions: OptionChecks = new Map([...convOptions, ['bias', flag]]);
 
 /**
- * Maps x [batch, in, height, width] to [batch, out, …]. weight [out, in / groups, kernel height, kernel
- * width] and bias [out] start uniform in ±1/√(in / groups · kernel height · kernel width), which is PyTorch's
- * default.
+ * Maps x [batch, in, height, width] to [batch, out, …]; the batch may be absent. weight [out, in / groups, kernel
+ * height, kernel width] and bias [out] start uniform in ±1/√(in / groups · kernel height · kernel width), which is
+ * PyTorch's default.
  */
 export class Conv2d extends Module {
   readonly weight: Tensor;

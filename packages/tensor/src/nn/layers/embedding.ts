@@ -9,7 +9,7 @@ import { normalParameter } from '../init.ts';
 import { Module } from '../module.ts';
 
 export interface EmbeddingOptions {
-  /** Row that starts as 0 and gets no gradient. */
+  /** Row of the table that starts as 0 and gets no gradient. Default: none. */
   readonly paddingIdx?: number;
 }
 
@@ -42,7 +42,7 @@ export class Embedding extends Module {
   forward(index: Tensor): Tensor {
     const rows = embedding(index, this.weight);
     if (this.paddingIdx === null) return rows;
-    // Padding passes its values on, but gets no gradient.
+    // Padding has the values of its row, but gives this row no gradient.
     const isToken = ne(index, this.paddingIdx);
     const mask = unsqueeze(isToken, -1);
     const values = rows.detach();

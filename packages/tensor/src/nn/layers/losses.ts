@@ -1,4 +1,5 @@
-// Losses as modules. Weights are buffers, so that they are saved and converted with the module.
+// Losses as modules. A weight is a buffer of its module: it is the tensor that the caller passed, and is saved, loaded
+// and converted with the module.
 
 import { checkOptions, type OptionChecks, optionChecks } from '../../checks/options.ts';
 import { integer, nonNegative } from '../../checks/value-checks.ts';
@@ -162,9 +163,9 @@ export class CosineEmbeddingLoss extends Loss<CosineEmbeddingOptions> {
 }
 
 export interface CosineSimilarityOptions {
-  /** Default 1. */
+  /** Dimension of the vectors. Default 1. */
   readonly dim?: number;
-  /** Lower limit of the lengths by which it divides. Default 1e-8. */
+  /** Lower limit of the vector lengths by which it divides. Default 1e-8. */
   readonly eps?: number;
 }
 

@@ -9,7 +9,7 @@ import { addLayerNorm, layerNorm, rmsNorm } from '../../ops/index.ts';
 import { constantParameter } from '../init.ts';
 import { Module } from '../module.ts';
 
-/** Returns the sizes of the normalised dimensions; throws if there are none or one of them is 0. */
+/** Returns the sizes of the normalised dimensions. Throws if there are none or one of them is 0. */
 function shapeOf(layer: string, shape: number | Shape): Shape {
   const own = checkedShape(layer, typeof shape === 'number' ? [shape] : shape);
   if (own.length === 0 || own.includes(0)) throw badOption(`${layer}: shape`, 'sizes ≥ 1', shown(own));
@@ -21,7 +21,7 @@ export interface LayerNormLayerOptions {
   readonly eps?: number;
   /** Whether there is a weight. Default true. */
   readonly affine?: boolean;
-  /** Whether there is a bias beside the weight. Default true. */
+  /** Whether there is a bias beside the weight; none without a weight. Default true. */
   readonly bias?: boolean;
 }
 

@@ -17,7 +17,7 @@ import {
 import type { Pair } from '../../ops/layers/window.ts';
 import { Module } from '../module.ts';
 
-/** Returns the largest element of each window. */
+/** Computes the largest element of each window. */
 export class MaxPool2d extends Module {
   readonly kernelSize: Pair;
   readonly options: MaxPoolOptions;
@@ -35,7 +35,7 @@ export class MaxPool2d extends Module {
   }
 }
 
-/** Returns the mean of each window. */
+/** Computes the mean of each window. */
 export class AvgPool2d extends Module {
   readonly kernelSize: Pair;
   readonly options: AvgPoolOptions;
@@ -53,7 +53,7 @@ export class AvgPool2d extends Module {
   }
 }
 
-/** Returns the means of `outputSize` boxes, for inputs of any size; null keeps the input's size. */
+/** Computes the means of `outputSize` boxes, for inputs of any size; a size of null is the input's. */
 export class AdaptiveAvgPool2d extends Module {
   readonly outputSize: OutputSize;
 

@@ -1,4 +1,4 @@
-// Layers without parameters.
+// Layers without parameters: ReLU and Flatten. activations.ts has others.
 
 import { checkValue, integer } from '../../checks/value-checks.ts';
 import type { Tensor } from '../../core/tensor.ts';

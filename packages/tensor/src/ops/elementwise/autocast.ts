@@ -9,8 +9,9 @@ import { to } from './convert.ts';
 type Operands = readonly (Tensor | null)[];
 
 /**
- * Runs `op` on operands in the dtype that autocast wants ('low': its own), and with autocast off, as they
- * need no further conversion. Returns null when autocast is off; float64 and integers are not converted.
+ * Runs `op` on converted operands: 'low' converts to the 16-bit dtype of autocast, 'float32' to float32. `op` runs with
+ * autocast off, as its operands need no further conversion. float64 and integers are not converted. Returns null if
+ * autocast is off.
  */
 export function recast<T>(
   kind: 'low' | 'float32',
@@ -34,8 +35,8 @@ export function recast<T>(
 export const isReadAsFloat32 = (a: Tensor): boolean => isHalf(a.dtype) && a.device !== 'cpu';
 
 /**
- * Returns the result of a kernel that computes in float32, whose operand had `dtype`: in float32 under autocast, else
- * in that dtype. Owns `out`.
+ * Converts `out`, the float32 result of a kernel whose operand had `dtype`, to that dtype, and disposes `out`. Under
+ * autocast, returns `out` as it is.
  */
 export function inDtypeOf(dtype: DType, out: Tensor): Tensor {
   if (out.dtype === dtype || autocastDtype() !== null) return out;

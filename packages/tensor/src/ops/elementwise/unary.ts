@@ -107,7 +107,7 @@ const notOfBools: Partial<Record<MapOp, string>> = {
 /** Functions that leave integers as they are. */
 const rounding: ReadonlySet<MapOp> = new Set(['floor', 'ceil', 'round', 'trunc']);
 
-/** Returns the dtype of the result for integers and bool. Functions that only floats have compute in float32. */
+/** Returns the dtype of the result for integers and bool: float32 for exp and the like. Throws if there is none. */
 function integerResult(op: keyof typeof rules, dtype: DType): DType {
   if (onlyOfFloats.has(op)) throw needsFloat(op === 'geluTanh' ? 'gelu' : op, dtype);
   const instead = notOfBools[op];
@@ -157,7 +157,7 @@ const plain =
     return unary(op, a);
   };
 
-/** Does what plain does, for a function whose result may exceed the range of float16. */
+/** Does what plain does, but under autocast in float32. */
 const raised =
   (op: keyof typeof rules): Unary =>
   (a: Tensor, extra?: unknown): Tensor => {

@@ -22,7 +22,7 @@ export interface WindowOptions {
   readonly dilation: readonly [number, number];
   /** Padding in front, and in total, by dimension. */
   readonly padding: readonly { readonly before: number; readonly total: number }[];
-  /** Includes windows that lie partly outside. Each begins inside, or in the padding in front. */
+  /** Whether to include windows that reach beyond the end. Each begins inside, or in the padding in front. */
   readonly ceilMode: boolean;
 }
 

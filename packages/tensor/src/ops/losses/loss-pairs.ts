@@ -22,7 +22,7 @@ import { expand, flatten } from '../shape/views.ts';
 
 type Check = (op: string, prediction: Tensor, target: Tensor) => void;
 
-/** Checks operands and options, and reduces the losses that `losses` returns. */
+/** Checks the operands, and reduces the losses that `losses` returns. */
 function pairLoss(
   op: string,
   prediction: Tensor,
@@ -63,7 +63,10 @@ function equalShapes(op: string, prediction: Tensor, target: Tensor): void {
 
 const warned = new Set<string>();
 
-/** Warns when shapes are broadcast, as PyTorch does: a forgotten dimension has the same effect. */
+/**
+ * Warns, once for each loss function, when shapes are broadcast, as PyTorch does: a forgotten dimension has the same
+ * effect. Throws if they cannot be broadcast.
+ */
 function stretchedShapes(op: string, prediction: Tensor, target: Tensor): void {
   if (sameShape(prediction.shape, target.shape)) return;
   const shape = broadcastShapes(op, prediction.shape, target.shape);
@@ -109,7 +112,7 @@ export interface HuberLossOptions extends LossOptions {
 
 export const huberLossOptions = optionChecks<HuberLossOptions>({ ...lossChecks, delta: positive });
 
-/** Makes Huber losses, whose gradient is written out: that of the formula is NaN for infinite differences. */
+/** Makes a Huber loss. Its gradient is written out, because that of the formula is NaN for infinite differences. */
 const huberOf = (name: string, delta: number): ((prediction: Tensor, target: Tensor) => Tensor) =>
   customFunction<[Tensor, Tensor]>({
     name,
@@ -188,6 +191,7 @@ const binaryEntropy = customFunction<[Tensor, Tensor]>({
   },
 });
 
+/** Throws unless `weight` can be broadcast to the shape of the losses. */
 function checkStretch(what: string, weight: Tensor, losses: Tensor): void {
   if (!sameShape(broadcastShapes(what, losses.shape, weight.shape), losses.shape))
     throw badLossWeight(what, weight.shape, losses.shape);
@@ -271,7 +275,7 @@ const logButOfZero = (t: Tensor): Tensor => log(where(eq(t, 0), 1, t));
 
 export interface KLDivOptions {
   /**
-   * 'batchmean' divides by the first size, which gives the divergence by its definition. Default 'mean', over
+   * 'batchmean' divides the sum by the first size, which gives the divergence by its definition. Default 'mean', over
    * elements, as in PyTorch.
    */
   readonly reduction?: LossOptions['reduction'] | 'batchmean';

@@ -1,4 +1,5 @@
-// Losses of classes with weights or ignored rows, composed of other operations. The results are PyTorch's.
+// Losses of classes that are composed of other operations: nllLoss with weights or more than two dimensions, and cross
+// entropy against probabilities. The results are PyTorch's.
 import { scope } from '../../core/context.ts';
 import { sameShape } from '../../core/shape.ts';
 import type { Tensor } from '../../core/tensor.ts';

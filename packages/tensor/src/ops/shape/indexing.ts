@@ -8,12 +8,6 @@ import { badOption, shown, tooManyIndices } from '../../errors.ts';
 import { requireTensor } from '../elementwise/convert.ts';
 import { checkedIndex, part } from './views.ts';
 
-/**
- * One entry of x.at(…): a position (negative ones count from the end), which drops the dimension; a range [start, end,
- * step], where start and end may be null and step is at least 1; ':' for a whole dimension; '...' for as many whole
- * dimensions as are left; null for a new dimension of size 1.
- */
-
 const takesDim = (index: Index): boolean => index !== '...' && index !== null;
 
 function clamped(value: number | null | undefined, otherwise: number, size: number): number {
@@ -30,6 +24,7 @@ function checkIndex(index: Index): void {
   if (index.length < 1 || index.length > 3 || !index.every(isPosition)) throw badIndexRange(index);
 }
 
+/** Returns the layout after one index, which refers to dimension `dim`. */
 function applied(layout: Layout, dim: number, index: Index): Layout {
   if (typeof index === 'number') return selected(layout, dim, checkedIndex('at', layout.shape, dim, index));
   if (index === null) return inserted(layout, dim);

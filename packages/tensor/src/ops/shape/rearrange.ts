@@ -12,6 +12,7 @@ import { clone, requireTensor } from '../elementwise/convert.ts';
 import { cat } from './join.ts';
 import { expand, flatten, narrow, reordered, reshape, select } from './views.ts';
 
+/** Returns the layout with dimension `dim` in reverse order. */
 const turnedAround = ({ shape, strides, offset }: Layout, dim: number): Layout => ({
   shape,
   strides: strides.with(dim, -strides[dim]!),
@@ -52,7 +53,7 @@ function rolled(a: Tensor, shift: number, dim: number): Tensor {
 
 /**
  * Repeats the tensor `counts[d]` times along dimension d; more counts than dimensions add dimensions in
- * front. Copies.
+ * front. Returns a copy.
  */
 export function repeat(a: Tensor, counts: Shape): Tensor {
   requireTensor('repeat', a);

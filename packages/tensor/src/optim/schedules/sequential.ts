@@ -8,7 +8,7 @@ import { type AnyOptimizer, Schedule } from './schedule.ts';
 
 export interface SequentialLROptions {
   readonly schedules: readonly Schedule[];
-  /** The steps at which the second and later schedules begin; each begins with its own step 0. */
+  /** The numbers of steps after which the second and later schedules begin, rising; each begins at its own step 0. */
   readonly milestones: readonly number[];
 }
 
@@ -21,7 +21,7 @@ const sequentialOptions = optionChecks<SequentialLROptions>({
   milestones: milestonesCheck,
 });
 
-/** Runs schedules one after another. Call step() of this schedule only, not of its parts. */
+/** Runs schedules of one optimiser one after another. Call step() of this schedule only, not of its parts. */
 export class SequentialLR extends Schedule {
   readonly #schedules: readonly Schedule[];
   readonly #milestones: readonly number[];

@@ -1,3 +1,4 @@
+// Runs the kernel contract on a CUDA device.
 import { vi } from 'vitest';
 import { loadNativeKernels } from '../../../src/backends/native/native.ts';
 import { cudaDevice } from '../../support/cuda-device.ts';

@@ -4,7 +4,7 @@ import type { DType, Shape } from '../../../src/index.ts';
 /** An argument. Tensors and values that JSON lacks are references. */
 export type Arg = null | number | string | boolean | Ref | readonly Arg[] | { readonly [name: string]: Arg };
 
-/** Value number n of the case (the inputs, then the first result of each step), or a number that JSON lacks. */
+/** Value number n of the case (the inputs, then the first result of each step), or a value that JSON lacks. */
 export interface Ref {
   readonly $: number | 'undefined' | 'nan' | 'inf' | '-inf' | '-0';
 }
@@ -30,9 +30,11 @@ export interface Step {
   readonly args: readonly Arg[];
   /** Whether the step changes input 0, which then is a result of the case. */
   readonly inPlace?: boolean;
-  /** Arguments of a module's constructor; the next fields are its state by name, and its mode. */
+  /** For a module: the arguments of its constructor. */
   readonly new?: readonly Arg[];
+  /** For a module: its parameters and buffers, by PyTorch's names. */
   readonly state?: Readonly<Record<string, Ref>>;
+  /** For a module: whether it is in training mode. */
   readonly training?: boolean;
 }
 
@@ -46,8 +48,8 @@ export interface Case {
   /** Words for the case that the table of differences may name. */
   readonly tags: readonly string[];
   /**
-   * Set if rounding errors may grow in the case. The oracle then changes the inputs by this share and reports how
-   * far the results moved.
+   * Set if rounding errors may grow in the case. The oracle then changes the inputs by this share of their size, and
+   * reports how far results and gradients moved.
    */
   readonly unsteady?: number;
 }
@@ -70,6 +72,6 @@ export interface Answer {
   readonly gradRaises?: string;
   /** The gradient of each input that requires one. */
   readonly grads: readonly (Value | null)[];
-  /** How far the results moved when the inputs were changed; 0 if `unsteady` is not set. */
+  /** How far results and gradients moved when the inputs were changed; 0 if `unsteady` is not set. */
   readonly error: number;
 }

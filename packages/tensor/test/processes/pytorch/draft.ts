@@ -1,5 +1,4 @@
 // Draws the inputs of a case: dtypes, shapes, values and the views through which an op sees them.
-
 import * as t from '../../../src/index.ts';
 import { type DType, type Shape, Tensor } from '../../../src/index.ts';
 import type { Arg, Case, Input, Ref, Step, View } from './case.ts';
@@ -12,6 +11,7 @@ export const allTypes: readonly DType[] = [...floats, ...whole];
 export const isFloat = (dtype: DType): boolean => (floats as readonly DType[]).includes(dtype);
 export const isHalf = (dtype: DType): boolean => dtype === 'float16' || dtype === 'bfloat16';
 
+/** An argument that is left out. */
 export const nothing: Ref = { $: 'undefined' };
 export const countOf = (shape: Shape): number => shape.reduce((a, b) => a * b, 1);
 
@@ -47,8 +47,8 @@ export class Draft {
   }
 
   /**
-   * Draws a float dtype; sometimes one that the op must refuse. PyTorch does not check the dtype if it has nothing to
-   * compute, so no size is 0 then. Draw it before shapes.
+   * Draws a float dtype, or sometimes an integer dtype or bool, which the op must refuse. PyTorch does not check dtypes
+   * if it has nothing to compute, so no size that is drawn after such a dtype is 0: draw dtypes before shapes.
    */
   floatType(): DType {
     if (this.index < floats.length) return floats[this.index]!;
@@ -59,7 +59,7 @@ export class Draft {
     return this.draws.chance(0.65) ? 'float32' : this.draws.pick(floats);
   }
 
-  /** Returns `dtype`, or sometimes one of `others`, which the op may have to refuse. Draw it before shapes. */
+  /** Returns `dtype`, or sometimes one of `others`, which the op may have to refuse. Draw it before shapes, too. */
   beside(dtype: DType, others: readonly DType[], share = 0.06): DType {
     if (!this.draws.chance(share)) return dtype;
     this.#hasNothingEmpty = true;
@@ -109,6 +109,7 @@ export class Draft {
     return some;
   }
 
+  /** Adds an input whose values and views are drawn. `shape` is that of the input after its views. */
   tensor(shape: Shape, spec: TensorSpec = {}): Ref {
     const { draws } = this;
     const dtype = spec.dtype ?? 'float32';
@@ -184,7 +185,7 @@ export class Draft {
     return ways[this.index] ?? this.draws.pick(ways);
   }
 
-  /** Calls `op` as a function of the package, or as a method of its first argument if Tensor has that. */
+  /** Records a call of `op`: as a function of the package, or as a method of its first argument if Tensor has it. */
   call(op: string, ...args: readonly Arg[]): void {
     const [self] = args;
     const isTensor = typeof self === 'object' && self !== null && '$' in self && typeof self.$ === 'number';
@@ -194,12 +195,12 @@ export class Draft {
     this.steps.push({ op, via: this.#way(ways), args: trimmed(args) });
   }
 
-  /** Calls an operation that changes its first argument, which is input 0. */
+  /** Records a call of an operation that changes its first argument, which is input 0. */
   callInPlace(op: string, ...args: readonly Arg[]): void {
     this.steps.push({ op, via: this.#way(['function', 'method']), args, inPlace: true });
   }
 
-  /** Builds a module of nn with a state, and calls it. */
+  /** Records that a module of nn is built, gets a state, and is called. */
   callModule(
     op: string,
     own: readonly Arg[],

@@ -1,5 +1,5 @@
-// A stream of random choices that depends only on a text, on every machine: FNV-1a of the text seeds Marsaglia's
-// xorshift128.
+// Makes a stream of random choices that a text determines, the same on every machine: FNV-1a of the text seeds
+// Marsaglia's xorshift128.
 
 export class Draws {
   readonly #state = new Uint32Array(4);

@@ -25,7 +25,7 @@ const isWanted = ({ name }: Case): boolean =>
   wantedCase === '' || name === wantedCase || name.split(':')[0] === wantedCase;
 const cases = [...all.values()].flat().filter(isWanted);
 
-/** Loads the package again with a kernel set. Resolves with null if the addon is missing. */
+/** Loads the package again with a kernel set. Resolves with null if that set does not load. */
 async function load(kernels: 'native' | 'reference'): Promise<Package | null> {
   vi.stubEnv('RINGWISE_KERNELS', kernels);
   vi.resetModules();

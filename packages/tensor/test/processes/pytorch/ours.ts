@@ -49,7 +49,7 @@ class Run {
     this.#case = one;
   }
 
-  /** Runs the steps. The results are those of the last step; in-place steps add the first input and its views. */
+  /** Runs the steps. The results are those of the last step; an in-place step adds the whole leaf of input 0. */
   execute(): void {
     const { t } = this.#package;
     for (const { dtype, shape, values, grad } of this.#case.inputs) {
@@ -127,7 +127,10 @@ class Run {
     for (const tensor of this.#kept) tensor.dispose();
   }
 
-  /** Returns the gradient of each input that requires one. Weights the sum of all results as oracle.py does. */
+  /**
+   * Returns the gradients of a weighted sum of all results, for each input that requires one. The weights are those of
+   * oracle.py. Some cases use grad(), the others backward().
+   */
   gradients(): (Tensor | null)[] {
     const { t } = this.#package;
     const wanted = this.#case.inputs.flatMap(({ grad }, i) => (grad ? [this.#leaves[i]!] : []));

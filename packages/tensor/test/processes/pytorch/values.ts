@@ -1,11 +1,13 @@
-// Draws numbers for inputs by domain. Each is exact in the dtype that it is drawn for.
+// Draws numbers for inputs by domain. Except for those of a range [low, high], each is exact in its dtype.
 import type { DType } from '../../../src/index.ts';
 import type { Draws } from './draws.ts';
 
 /**
- * 'any': a mix of the next three. 'real': within ±3, no two alike. 'coarse': multiples of ½ within ±2, often
- * alike, often 0. 'special': with NaN, infinities and ±0. 'positive': 0.1 … 3. 'share': 0 … 1, both included.
- * 'distinct': no two alike in any dtype.
+ * The numbers that inputs may have. For floats, 'real': within ±3; 'coarse': multiples of ½ within ±2, often alike,
+ * often 0; 'special': real, with NaN, infinities and ±0; 'any': one of these three; 'finite': real or coarse;
+ * 'positive': 0.125 … 3; 'share': 0 … 1, both included. For integers, 'positive' is 1 … 6, 'share' is 0 or 1, and the
+ * others are mostly small numbers. 'distinct': integers of which no two are alike, except for bool. [low, high]:
+ * integers in that range, for every dtype. Bool is 0 or 1 otherwise.
  */
 export type Domain =
   | 'any'

@@ -1,3 +1,4 @@
+// Contract of cross entropy with class labels, and of its gradient.
 import { describe, expect, test } from 'vitest';
 import type { DType } from '../../../src/core/dtype.ts';
 import { expectClose, logSoftmax64, noise, tolerances } from '../kernels-oracle.ts';
@@ -14,7 +15,7 @@ const shapes: [rows: number, cols: number][] = [
 ];
 const ignoreIndex = -7;
 
-/** Returns the targets of a row: the smoothed label times the weights of the classes. */
+/** Returns the targets of a row: the smoothed label times the weights of the classes. A label below 0 is ignored. */
 const targets = (label: number, weight: readonly number[], smoothing: number): number[] =>
   weight.map((w, c) => (label < 0 ? 0 : w * (smoothing / weight.length + (c === label ? 1 - smoothing : 0))));
 

@@ -1,3 +1,4 @@
+// Contract of layer and RMS normalisation, with and without an addition before, and of their gradients.
 import { describe, test } from 'vitest';
 import type { DType } from '../../../src/core/dtype.ts';
 import { expectClose, noise, rowsOf, tolerances } from '../kernels-oracle.ts';
@@ -14,6 +15,7 @@ const shapes: [rows: number, cols: number][] = [
 ];
 const average = (values: readonly number[]): number => values.reduce((a, b) => a + b, 0) / values.length;
 
+/** The statistics of a row. */
 interface Row {
   readonly mean: number;
   readonly rstd: number;
@@ -26,6 +28,7 @@ function statistics(row: readonly number[], hasMean: boolean, eps: number): Row 
 
 export function normContract(bench: Workbench): void {
   describe('norm', () => {
+    // hasMean: layer norm, else RMS norm. isPlain: without addend, gamma and beta.
     const cases = (['float32', 'float64'] as DType[]).flatMap((dtype) =>
       [true, false].flatMap((hasMean) => [true, false].map((isPlain) => [dtype, hasMean, isPlain] as const)),
     );

@@ -1,4 +1,5 @@
-// Tests kernels over many tensors: optimiser steps against torch.optim's formulas, in float64 for each element.
+// Contract of kernels over many tensors: optimiser steps, by torch.optim's formulas (Lion: by its paper's) in float64
+// for each element; the norm of all gradients; scaling.
 import { describe, expect, test } from 'vitest';
 import type { OptimizerRule } from '../../../src/backends/kernels.ts';
 import type { DType } from '../../../src/core/dtype.ts';
@@ -10,7 +11,7 @@ interface Cell {
   states: [number, number, number];
 }
 
-/** Returns one element after one step. `has` names the states of the optimiser. */
+/** Returns one element after one step. `has` tells which of the three states the optimiser keeps. */
 function stepped(
   rule: OptimizerRule,
   has: readonly boolean[],

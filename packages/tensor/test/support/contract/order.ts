@@ -1,3 +1,4 @@
+// Contract of lookups by index, cumulative sums, sorting and triangles of matrices.
 import { describe, expect, test } from 'vitest';
 import { isFloat } from '../../../src/core/dtype.ts';
 import {

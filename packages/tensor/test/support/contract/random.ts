@@ -1,3 +1,4 @@
+// Contract of random numbers and dropout, from the definition of the random stream.
 import { describe, expect, test } from 'vitest';
 import type { Stream } from '../../../src/backends/operands.ts';
 import type { DType } from '../../../src/core/dtype.ts';
@@ -5,7 +6,7 @@ import { philox4x32 } from '../../../src/random/philox.ts';
 import { noise } from '../kernels-oracle.ts';
 import { valuesOf, type Workbench } from './workbench.ts';
 
-/** Returns word w of a stream, by the definition of the stream. */
+/** Returns word w of a stream: a block of Philox has four words, and the stream begins at block `offset`. */
 export function wordAt({ seed, offset }: Stream, w: number): number {
   const block = BigInt(offset) + BigInt(Math.floor(w / 4));
   const counter = Uint32Array.of(Number(block & 0xffffffffn), Number(block >> 32n), 0, 0);

@@ -1,3 +1,4 @@
+// Tests registerHook, retainGrad and grad().
 import { describe, expect, test } from 'vitest';
 import { grad, memory, mul, onBackwardEnd, ones, scope, type Tensor, tensor } from '../../../src/index.ts';
 import { codeOf } from '../../support/code-of.ts';

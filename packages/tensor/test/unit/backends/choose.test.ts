@@ -1,3 +1,4 @@
+// Tests where, maskedFill and clamp.
 import { describe, expect, test } from 'vitest';
 import { clamp, maskedFill, tensor, where } from '../../../src/index.ts';
 import { codeOf } from '../../support/code-of.ts';

@@ -27,6 +27,7 @@ import { referenceKernels } from '../../../src/backends/reference/index.ts';
 const root = fileURLToPath(new URL('../../../../../', import.meta.url));
 const names = [...Object.keys(walkKernels), ...Object.keys(denseKernels), ...Object.keys(listKernels)];
 
+/** Members of a kernel set that are not declared. */
 const others = [
   ...['name', 'cuda', 'alloc', 'adopt', 'free', 'address', 'borrow', 'write', 'read', 'readAsync'],
   ...['synchronize', 'trim', 'numThreads', 'setNumThreads'],
@@ -83,7 +84,7 @@ describe('declared kernels', () => {
     expect(at(slotsOf(denseKernels.random.attributes)).at(-1)).toEqual(['high', 6]);
   });
 
-  // The size of the scratch array, which tensor_state.h and native/writer.ts set.
+  // The limits are kMostDenseOperands and kMostNumbers of native/node/tensor/tensor_state.h.
   test('have no more operands and numbers than a call can pass', () => {
     for (const { operands, attributes } of Object.values(denseKernels)) {
       expect(Object.keys(operands).length).toBeLessThanOrEqual(12);

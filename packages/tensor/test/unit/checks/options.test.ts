@@ -1,5 +1,5 @@
-// Everything that takes options refuses unknown names and values of the wrong kind. The test finds the functions with
-// options in the sources, so a new one cannot be forgotten.
+// Everything that takes options refuses unknown names, and options that are not an object; option-values.test.ts tests
+// values. The test finds the functions with options in the sources, so a new one cannot be forgotten.
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -145,12 +145,12 @@ const calls: Readonly<Record<string, Call>> = {
   loadShardedSafetensors: (o) => safetensors.loadShardedSafetensors(at('x.json'), [], o),
 };
 
-/** Wraps a value that is not an object, because its spread would be no options at all. */
+/** Wraps options that are not an object, because spread into another object they would vanish. */
 function checkedSpread(options: object): object {
   return typeof options === 'object' && options !== null && !Array.isArray(options) ? options : { options };
 }
 
-/** Public classes that the modules do not export as values, by their names in the sources. */
+/** Public names, by names in the sources, of classes that have another name there or are exported only as a type. */
 const publicNames: Readonly<Record<string, string>> = {
   GradTensor: 'Tensor',
   SafetensorsFile: 'SafetensorsFile',
@@ -179,7 +179,7 @@ function takersIn(source: ts.SourceFile): string[] {
           add(name.getText(), initializer);
       }
     }
-    // The methods of this interface are those of the class.
+    // This interface declares the methods of Tensor.
     if (ts.isInterfaceDeclaration(statement) && statement.name.text === 'TensorMethods') {
       for (const member of statement.members)
         if (ts.isMethodSignature(member)) add(`Tensor.${member.name.getText()}`, member);

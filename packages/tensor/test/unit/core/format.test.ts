@@ -1,8 +1,9 @@
+// Tests how tensors are printed.
 import { inspect } from 'node:util';
 import { expect, test } from 'vitest';
 import { arange, tensor, zeros } from '../../../src/index.ts';
 
-// The expected texts are PyTorch's, with its suffixes in camelCase.
+// Numbers are laid out as by PyTorch. The suffixes are our own: shape=, dtype=, requiresGrad= and gradFn=.
 test.each([
   [tensor(3), 'tensor(3.)'],
   [tensor(0.5), 'tensor(0.5000)'],

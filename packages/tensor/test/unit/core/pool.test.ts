@@ -1,3 +1,4 @@
+// Tests pooling: maxPool2d, avgPool2d and adaptiveAvgPool2d.
 import { describe, expect, test } from 'vitest';
 import {
   adaptiveAvgPool2d,

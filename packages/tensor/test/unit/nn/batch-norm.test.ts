@@ -1,3 +1,4 @@
+// Tests batchNorm, also of a batch that is split over processes.
 import { describe, expect, test } from 'vitest';
 import {
   type BatchNormSync,

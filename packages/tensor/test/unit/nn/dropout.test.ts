@@ -1,3 +1,4 @@
+// Tests dropout.
 import { describe, expect, test } from 'vitest';
 import { dropout, generator, manualSeed, ones, randn, tensor } from '../../../src/index.ts';
 import { codeOf } from '../../support/code-of.ts';

@@ -1,3 +1,4 @@
+// Tests the initialisers of nn.init.
 import { describe, expect, test } from 'vitest';
 import { generator, memory, type Tensor, zeros } from '../../../src/index.ts';
 import { init, Linear } from '../../../src/nn/index.ts';
@@ -44,7 +45,8 @@ describe('init', () => {
     const t = init.truncNormal_(zeros([200, 200]), { ...options(), mean: 1, std: 2, low: -1, high: 2 });
     const { least, most } = statistics(t);
     expect([least >= -1, most <= 2]).toEqual([true, true]);
-    // Of N(1, 2) cut to [−1, 2], the share (Φ(0) − Φ(−1)) / (Φ(½) − Φ(−1)) is below 1.
+    // A normal number of mean 1 and deviation 2, cut to [−1, 2], is below 1 with the probability
+    // (Φ(0) − Φ(−1)) / (Φ(½) − Φ(−1)).
     const values = [...(t.dataSync() as Float32Array)];
     expect(values.filter((x) => x < 1).length / values.length).toBeCloseTo(0.3413 / 0.5328, 2);
     const wide = statistics(init.truncNormal_(zeros([200, 200]), { ...options(), low: -50, high: 50 }));

@@ -1,3 +1,4 @@
+// Tests layers for images: convolution, pooling and batch normalisation.
 import { describe, expect, test } from 'vitest';
 import { manualSeed, memory, noGrad, ones, randn, scope, type Tensor, zeros } from '../../../src/index.ts';
 import {

@@ -1,5 +1,5 @@
-// Layers of transformers against PyTorch: parameters and inputs are sine waves, the numbers below are what PyTorch 1.13
-// gave for them (the first eight elements, then the sum of all absolute values).
+// Compares layers of transformers with PyTorch: parameters and inputs are sine waves, and the numbers below are what
+// PyTorch 1.13 gave for them (the first eight elements, then the sum of all absolute values).
 import { describe, expect, test } from 'vitest';
 import {
   elu,
@@ -36,6 +36,7 @@ import {
 } from '../../../src/nn/index.ts';
 import { codeOf } from '../../support/code-of.ts';
 
+/** Returns a tensor whose element i is sin(i × step). */
 function wave(shape: Shape, step: number): Tensor {
   const count = shape.reduce((a, b) => a * b, 1);
   return tensor(
@@ -44,7 +45,7 @@ function wave(shape: Shape, step: number): Tensor {
   );
 }
 
-/** Sets the i-th parameter to half of wave i. */
+/** Sets parameter i to half of the wave of step 0.7 + 0.1 i. */
 function setParameters(parameters: readonly Tensor[]): void {
   for (const [i, parameter] of parameters.entries())
     noGrad(() => parameter.copy_(wave(parameter.shape, 0.7 + 0.1 * i).mul(0.5)));

@@ -1,3 +1,4 @@
+// Tests operations of two tensors, or of a tensor and a number, and the dtype in which they meet.
 import { describe, expect, test } from 'vitest';
 import {
   add,

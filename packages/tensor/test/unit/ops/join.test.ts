@@ -1,3 +1,4 @@
+// Tests cat, stack, split and chunk.
 import { describe, expect, test } from 'vitest';
 import { arange, cat, chunk, ones, split, stack, tensor, zeros } from '../../../src/index.ts';
 import { codeOf } from '../../support/code-of.ts';

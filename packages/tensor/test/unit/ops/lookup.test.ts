@@ -1,3 +1,4 @@
+// Tests indexSelect, embedding, gather, scatterAdd and oneHot.
 import { describe, expect, test } from 'vitest';
 import { arange, embedding, oneHot, tensor, zeros } from '../../../src/index.ts';
 import { codeOf } from '../../support/code-of.ts';

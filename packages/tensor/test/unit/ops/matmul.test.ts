@@ -1,3 +1,4 @@
+// Tests matmul and linear.
 import { describe, expect, test } from 'vitest';
 import {
   arange,

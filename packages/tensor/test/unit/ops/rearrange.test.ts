@@ -1,3 +1,4 @@
+// Tests flip, roll, repeat, unbind, unflatten, norm, varMean, einsum, some activations, linspace and eye.
 import { describe, expect, test } from 'vitest';
 import {
   add,
@@ -24,7 +25,9 @@ import { codeOf } from '../../support/code-of.ts';
 import { gradCheck64, gradientsOf, leaf64 } from '../../support/leaf64.ts';
 import { expectCase, leafOf } from '../../support/torch-case.ts';
 
+/** Returns a tensor that counts from 0. */
 const table = (shape: Shape): Tensor => arange(shape.reduce((x, y) => x * y, 1)).reshape(shape);
+/** Checks the gradient of `fn` with weights for the elements of the result. */
 const check = (fn: (x: Tensor) => Tensor, shape: Shape = [2, 3, 4]): void =>
   gradCheck64(
     (x) => {

@@ -1,4 +1,5 @@
-// Cases that make tensors from numbers, promote dtypes, and make random tensors, of which only the kind is compared.
+// Cases of functions that make tensors, initialise them, promote dtypes or draw random numbers. Random numbers are
+// compared only by dtype and shape, except for draws whose result is certain.
 import type { Arg } from '../case.ts';
 import { allTypes, type Draft, floats, nothing } from '../draft.ts';
 import type { Makers } from './index.ts';

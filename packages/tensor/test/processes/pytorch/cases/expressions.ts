@@ -27,6 +27,7 @@ const calm = [
 class Chain {
   readonly #d: Draft;
   readonly #known: Known[] = [];
+  /** The number of the next result; the inputs are values 0 to 2. */
   #results: number;
   readonly #dtype: 'float32' | 'float64';
 
@@ -70,6 +71,7 @@ class Chain {
     return this.#d.draws.pick(fits);
   }
 
+  /** Applies a random op, or two or three that belong together, to `x`. */
   grow(x: Known): Known {
     const { draws } = this.#d;
     const { ref, shape } = x;

@@ -30,6 +30,7 @@ const twice = (op: string): readonly ((d: Draft) => void)[] => [
 
 const same = (count: number, value: number): number[] => new Array<number>(count).fill(value);
 
+/** Returns cases of variance, std or varMean. */
 const spread = (op: string) => [
   ...twice(op),
   one(op, (d) => [f32(d, same(6, 0.5), [2, 3]), 1]),

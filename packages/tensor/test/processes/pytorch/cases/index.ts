@@ -18,7 +18,7 @@ import { views } from './views.ts';
 export interface Maker {
   /** Draws the inputs and the call of one case. */
   readonly draw: (draft: Draft) => void;
-  /** Number of cases in a run. Default 10. */
+  /** Number of drawn cases in a run. Default 10. */
   readonly count?: number;
   /** Whether rounding errors may grow; the oracle then reports how far. Default false. */
   readonly isUnsteady?: boolean;
@@ -41,7 +41,7 @@ const makers: Makers = {
 
 export const ops: readonly string[] = Object.keys(makers);
 
-/** The relative change of the first input that stands for a few roundings, by its dtype. */
+/** The relative change of float inputs that stands for a few roundings, by the dtype of the first input. */
 const rounding: Readonly<Record<string, number>> = {
   float64: 2 ** -45,
   float32: 2 ** -21,

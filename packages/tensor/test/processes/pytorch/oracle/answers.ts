@@ -1,5 +1,5 @@
-// Gets PyTorch's answers: from oracle.py if a Python with PyTorch is there (RINGWISE_PYTHON, default python3),
-// otherwise the stored ones.
+// Asks oracle.py for PyTorch's answers (RINGWISE_PYTHON, default python3), and decodes answers. stored.ts has the
+// answers for machines without PyTorch.
 import { spawn } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import type { Answer, Case, Result } from '../case.ts';

@@ -1,4 +1,4 @@
-// The cases of training.py's OPTIMIZERS and SCHEDULES, by the same names and in the same order.
+// The optimisers and schedules of training.py's OPTIMIZERS and SCHEDULES, by the same names and in the same order.
 import { scope, type Tensor, tensor } from '../../../../src/index.ts';
 import * as o from '../../../../src/optim/index.ts';
 import { wave } from './wave.ts';
