@@ -1,7 +1,9 @@
-// Checks of JSON texts that JSON.parse does not make: it silently keeps the last of two members of the same
-// name, and accepts any depth, although every bracket costs far more memory than one byte.
+// Parses JSON with two checks that JSON.parse does not make. JSON.parse silently keeps the last of two members of the
+// same name, and accepts any depth, although every bracket costs far more memory than one byte.
 
-/** A fault of a text, as the end of a sentence. */
+import { quoted } from './text.ts';
+
+/** A fault in a text. The message is the end of a sentence about the text. */
 export class JsonProblem extends Error {}
 
 const quote = 0x22;
@@ -28,16 +30,17 @@ function pastSpace(text: string, at: number): number {
 }
 
 /**
- * Parses a text. Throws JsonProblem if it is nested deeper than `mostDepth`, or an object has a name twice.
+ * Parses a text. Throws JsonProblem if objects and lists are nested more than `mostDepth` deep or an object has a name
+ * twice, and SyntaxError if the text is not JSON.
  */
 export function parseJson(text: string, mostDepth: number): unknown {
   checkMembers(text, mostDepth);
   return JSON.parse(text);
 }
 
-/** Checks members and depth. Accepts invalid JSON, because JSON.parse reports that better. */
+/** Checks members and depth. Leaves the report of most invalid JSON to JSON.parse, which tells the position. */
 function checkMembers(text: string, mostDepth: number): void {
-  /** Names so far, for each open object and list. */
+  /** Names seen so far in each open object; an empty set for each open list. */
   const open: Set<string>[] = [];
   for (let at = 0; at < text.length; at++) {
     const char = text.charCodeAt(at);
@@ -50,7 +53,7 @@ function checkMembers(text: string, mostDepth: number): void {
     if (text[pastSpace(text, end + 1)] === ':') {
       const name = JSON.parse(text.slice(at, end + 1)) as string; // "a" and "\u0061" are one name
       const names = open.at(-1);
-      if (names?.has(name)) throw new JsonProblem(`it has ${JSON.stringify(name.slice(0, 80))} twice`);
+      if (names?.has(name)) throw new JsonProblem(`it has ${quoted(name)} twice`);
       names?.add(name);
     }
     at = end;

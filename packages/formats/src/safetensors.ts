@@ -1,7 +1,7 @@
 // The header of a safetensors file: a JSON object of name → { dtype, shape, data_offsets }, padded with spaces to
 // 8 bytes and preceded by its length as u64, little endian. Offsets count from the end of the header; together the
-// tensors cover the rest of the file without gaps or overlaps. A header comes from outside: nothing in it is
-// believed before it has been checked.
+// tensors cover the rest of the file without gaps or overlaps. The file is untrusted: nothing in it is used before it
+// has been checked.
 // https://github.com/huggingface/safetensors#format
 import { type Accepted, countOf, type ElementType, elementBytes } from './element-types.ts';
 import { HeaderError } from './errors.ts';
@@ -10,10 +10,10 @@ import { excerpt, quoted } from './text.ts';
 
 /** Longest header in bytes: the format's own limit. */
 export const maxSafetensorsHeaderBytes = 100_000_000;
-/** Bytes of a file that are enough for safetensorsHeaderBytes. */
+/** Number of bytes at the start of a file that safetensorsHeaderBytes() needs. */
 export const safetensorsStartBytes = 8;
 const metadataKey = '__metadata__';
-/** Two are needed, and what others add to an entry may be an object. */
+/** Maximum nesting of the header. The format needs three levels; what other writers add may be nested deeper. */
 const mostDepth = 8;
 
 const codes: Readonly<Record<ElementType, string>> = {
@@ -44,13 +44,17 @@ export interface SafetensorsEntry {
   /** The format's word for the type, such as 'F32'. */
   readonly code: string;
   readonly shape: readonly number[];
-  /** Bytes from the end of the header. */
+  /** Offset of the first byte, from the end of the header. */
   readonly begin: number;
+  /** Offset behind the last byte, from the end of the header. */
   readonly end: number;
 }
 
 export interface SafetensorsHeader {
-  /** In the order of the header. They may overlap until safetensorsInOrder has checked them. */
+  /**
+   * In the order of the header, except that names such as "0" and "12" come first. They may overlap until
+   * safetensorsInOrder() has checked them.
+   */
   readonly entries: readonly SafetensorsEntry[];
   readonly metadata: Readonly<Record<string, string>>;
   /** Offset of the first element in the file. */
@@ -69,8 +73,8 @@ const asJson = (value: unknown): string => JSON.stringify(value) ?? 'undefined';
 const shown = (value: unknown): string => excerpt(asJson(value));
 
 /**
- * Returns the length of the header that follows, from the first 8 bytes of a file, or all of a shorter one.
- * `fileBytes` is the length of the file. Throws HeaderError.
+ * Returns the length of the header, without the 8 bytes before it. `start` is the first 8 bytes of the file, or all of
+ * a shorter file, and `fileBytes` the length of the file. Throws HeaderError if the file cannot hold such a header.
  */
 export function safetensorsHeaderBytes(start: Buffer, fileBytes: number): number {
   if (start.length < safetensorsStartBytes) {
@@ -104,7 +108,7 @@ function parseText(header: Buffer): Record<string, unknown> {
     throw noJson(
       error instanceof JsonProblem
         ? `the header cannot be right: ${message}`
-        : `the header is not JSON (${message})`,
+        : `the header is not JSON (${excerpt(message)})`,
       error,
     );
   }
@@ -134,7 +138,7 @@ function parseType(name: string, value: unknown, byCode: Limits['byCode']): Elem
   const known = [...byCode.keys()].join(', ');
   const expected = `a type of ${known} for "${name}"`;
   if (!isObject(value))
-    throw new HeaderError(`tensor ${quoted(name)} is not described by an object`, expected, 'undefined');
+    throw new HeaderError(`tensor ${quoted(name)} is not described by an object`, expected, asJson(value));
   const problem = `tensor ${quoted(name)} has dtype ${shown(code)}; supported are ${known}`;
   throw new HeaderError(problem, expected, typeof code === 'string' ? code : asJson(code));
 }
@@ -186,8 +190,9 @@ function parseEntry(name: string, value: unknown, limits: Limits): SafetensorsEn
 }
 
 /**
- * Parses a header. `header` is what follows the first 8 bytes of the file; `fileBytes` is the length of the file.
- * Each tensor lies inside the file; whether they cover it, safetensorsInOrder tells. Throws HeaderError.
+ * Parses a header. `header` is without the 8 bytes before it; `fileBytes` is the length of the file.
+ * Throws HeaderError, also if a tensor lies outside the file. safetensorsInOrder() checks that the tensors cover the
+ * file.
  */
 export function parseSafetensorsHeader(
   header: Buffer,
@@ -238,7 +243,10 @@ interface Planned {
   readonly shape: readonly number[];
 }
 
-/** Returns where tensors are to lie: wider types first, so that every tensor is aligned; then by name. */
+/**
+ * Returns the entries of the tensors of a new file, in the order in which they must be written: wider types first, so
+ * that every tensor is aligned, and by name within a type's width.
+ */
 export function planSafetensors(tensors: Readonly<Record<string, Planned>>): SafetensorsEntry[] {
   let offset = 0;
   return Object.entries(tensors)
@@ -250,7 +258,10 @@ export function planSafetensors(tensors: Readonly<Record<string, Planned>>): Saf
     });
 }
 
-/** Returns the length and the header, ready to be written. */
+/**
+ * Returns the start of a new file: the header's length and the header. `entries` come from planSafetensors(); none may
+ * be named "__metadata__". The elements that follow must be little-endian.
+ */
 export function encodeSafetensorsHeader(
   entries: readonly SafetensorsEntry[],
   metadata?: Readonly<Record<string, string>>,

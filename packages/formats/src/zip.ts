@@ -1,12 +1,12 @@
-// Zip archives as far as .npz needs them: members stored or deflated, no encryption; larger than 4 GiB
-// (Zip64) when they are read, not when they are written. The directory at the end says what there is; it
-// comes from outside and is checked before memory is taken.
+// Zip archives as far as .npz needs them: members are stored or deflated, and not encrypted. Archives of more than
+// 4 GiB (Zip64) are read, but not written. The directory at the end of the file lists the members. It is untrusted, so
+// it is checked before memory is allocated for what it claims.
 // https://pkware.cachefly.net/webdocs/casestudies/APPNOTE.TXT
 import type { FileHandle } from 'node:fs/promises';
 import { pipeline, Readable } from 'node:stream';
 import { promisify } from 'node:util';
 import { crc32, createInflateRaw, deflateRaw } from 'node:zlib';
-import { check } from './errors.ts';
+import { check, FormatError } from './errors.ts';
 import { readFully } from './read-fully.ts';
 import { quoted } from './text.ts';
 
@@ -21,35 +21,41 @@ const endBytes = 22;
 const wideLocatorBytes = 20;
 const wideEndBytes = 56;
 const maxCommentBytes = 0xffff;
-/** Deflate makes at most this many bytes of one. */
+/** Maximum number of bytes that one byte of deflated data can expand to. */
 const maxRatio = 1032;
 const stored = 0;
 const deflated = 8;
 const flagUtf8 = 0x800;
-/** One read of packed bytes. */
+/** Bytes of a member that are read or inflated at once. */
 const pieceBytes = 2 ** 20;
-/** From here on sizes take another form (Zip64). */
+/** Stands for a size or offset that is stored in 64 bits elsewhere (Zip64); smaller ones are stored as they are. */
 const limit = 0xffffffff;
+/** Type of the extra field that has the 64-bit sizes and offset of a member. */
 const wideExtra = 1;
 
 export interface ZipMember {
   readonly name: string;
+  /** 0 if the member is stored, 8 if it is deflated. */
   readonly method: number;
+  /** CRC-32 of the unpacked bytes. */
   readonly crc: number;
+  /** Size in the archive. */
   readonly packedBytes: number;
+  /** Unpacked size. */
   readonly bytes: number;
-  /** Offset of its packed bytes. */
+  /** Offset of its packed bytes in the archive. */
   readonly start: number;
 }
 
 /** The directory's entry of a member. */
 interface Listed extends Omit<ZipMember, 'start'> {
-  /** The bytes in the file. */
+  /** The name as bytes, which may be no UTF-8. */
   readonly rawName: Buffer;
   /** Offset of its local header. */
   readonly offset: number;
 }
 
+/** Reads `bytes` bytes from `position` on. `what` names them in the error for a file that ends before. */
 async function part(file: FileHandle, position: number, bytes: number, what: string): Promise<Buffer> {
   const buffer = Buffer.alloc(bytes);
   check(await readFully(file, buffer, position), `it ends inside ${what}`);
@@ -58,7 +64,7 @@ async function part(file: FileHandle, position: number, bytes: number, what: str
 
 const wide = (bytes: Buffer, at: number): number => Number(bytes.readBigUInt64LE(at));
 
-/** Sizes of a member: those that are 2³² − 1 stand as 64 bits, in this order, in an extra field. */
+/** Returns the sizes of a member. Each that is 2³² − 1 is replaced from its extra field, which has them in order. */
 function widened(name: string, extra: Buffer, sizes: readonly number[]): number[] {
   if (!sizes.includes(limit)) return [...sizes];
   for (let at = 0; at + 4 <= extra.length; at += 4 + extra.readUInt16LE(at + 2)) {
@@ -75,6 +81,7 @@ function widened(name: string, extra: Buffer, sizes: readonly number[]): number[
   return [...sizes];
 }
 
+/** Parses the directory's entry at index `at`. `next` is the index of the entry after it. */
 function parseListed(directory: Buffer, at: number, fileBytes: number): { listed: Listed; next: number } {
   const isHere = at + centralBytes <= directory.length && directory.readUInt32LE(at) === centralSignature;
   check(isHere, 'its directory is damaged');
@@ -101,7 +108,10 @@ function parseListed(directory: Buffer, at: number, fileBytes: number): { listed
   return { listed: { rawName, name, method, crc, packedBytes, bytes, offset }, next };
 }
 
-/** A member with the place of its bytes, which its local header tells. `end`: where the directory begins. */
+/**
+ * Resolves with the member and the offset of its bytes, which depends on the length of its local header. `end` is the
+ * offset of the directory.
+ */
 async function located(
   file: FileHandle,
   { offset, rawName, ...listed }: Listed,
@@ -120,7 +130,7 @@ async function located(
   return { ...listed, start };
 }
 
-/** Members must not share bytes: a small file could else be unpacked any number of times. */
+/** Checks that no members share bytes. Otherwise the bytes of a small file could be unpacked any number of times. */
 function checkApart(members: readonly (readonly [offset: number, member: ZipMember])[]): void {
   let covered = 0;
   let before = '';
@@ -132,18 +142,20 @@ function checkApart(members: readonly (readonly [offset: number, member: ZipMemb
 }
 
 interface Directory {
+  /** Offset in the file. */
   readonly start: number;
   readonly bytes: number;
-  /** The entries of its members. */
+  /** Number of members. */
   readonly count: number;
 }
 
-/** Returns the location of the directory, from the record at the file's end. */
+/** Resolves with the location of the directory, from the end record, which is at the file's end. */
 async function findDirectory(file: FileHandle, size: number): Promise<Directory> {
   const tailBytes = Math.min(size, endBytes + maxCommentBytes);
   const tail = await part(file, size - tailBytes, tailBytes, 'its directory');
   let at = tail.length - endBytes;
-  // A comment, which may have anything in it, fills the rest.
+  // Only the archive's comment follows the end record. It may contain any bytes, also the signature, so its length is
+  // compared as well.
   const isEnd = (): boolean =>
     tail.readUInt32LE(at) === endSignature && at + endBytes + tail.readUInt16LE(at + 20) === tail.length;
   while (at >= 0 && !isEnd()) at--;
@@ -161,7 +173,10 @@ async function findDirectory(file: FileHandle, size: number): Promise<Directory>
   return found;
 }
 
-/** Returns the record of large archives, or null if there is none. `endAt` is the offset of the ordinary end record. */
+/**
+ * Resolves with the location of the directory from the Zip64 end record, whose offset is `end`, or null if there is
+ * none. `endAt` is the offset of the ordinary end record.
+ */
 async function findWide(file: FileHandle, endAt: number): Promise<(Directory & { end: number }) | null> {
   if (endAt < wideLocatorBytes) return null;
   const locator = await part(file, endAt - wideLocatorBytes, wideLocatorBytes, 'its directory');
@@ -174,8 +189,8 @@ async function findWide(file: FileHandle, endAt: number): Promise<(Directory & {
 }
 
 /**
- * Reads what is in an archive of `size` bytes. Throws FormatError; also where its members, unpacked, would take more
- * than `maxBytes` together.
+ * Resolves with the members of an archive of `size` bytes. Rejects with FormatError if the archive is damaged, or if
+ * its members together claim more than `maxBytes` unpacked bytes.
  */
 export async function readZipDirectory(
   file: FileHandle,
@@ -202,7 +217,7 @@ export async function readZipDirectory(
   return members.map(([, member]) => member);
 }
 
-/** Throws FormatError if arrays that take `bytes` together are more than the caller allows. */
+/** Throws FormatError if `bytes`, the size of all arrays of an archive, is more than `maxBytes`. */
 export function checkZipBytes(bytes: number, maxBytes: number): void {
   check(
     bytes <= maxBytes,
@@ -218,22 +233,31 @@ async function* packedPieces(
     yield await part(file, start + done, Math.min(pieceBytes, packedBytes - done), quoted(name));
 }
 
-/** In pieces of at most `bytes`, as the many small arrays of an archive need no large ones. */
-function inflated(packed: AsyncGenerator<Buffer>, bytes: number): AsyncIterable<Buffer> {
+/**
+ * Inflates a member. The buffers of small members are small, because an archive may have many of them. Throws
+ * FormatError if zlib refuses the packed bytes.
+ */
+async function* inflated(packed: AsyncGenerator<Buffer>, { name, bytes }: ZipMember): AsyncGenerator<Buffer> {
   const inflate = createInflateRaw({ chunkSize: Math.min(pieceBytes, Math.max(64, bytes)) });
-  // The loop over what comes out gets the errors of all.
+  // Errors of `packed` also destroy `inflate`, and the loop over `inflate` throws them.
   pipeline(Readable.from(packed), inflate, () => {});
-  return inflate;
+  try {
+    yield* inflate;
+  } catch (error) {
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (!code?.startsWith('Z_')) throw error;
+    throw new FormatError(`${quoted(name)} is damaged: it cannot be inflated (${message})`, { cause: error });
+  }
 }
 
 /**
- * Unpacks one member, piece by piece, never to more bytes than it claims. Its checksum is compared at the end. Throws
- * FormatError.
+ * Unpacks one member, piece by piece, never to more bytes than it claims. Its checksum is compared only after the last
+ * piece. Throws FormatError if the member is damaged.
  */
 export async function* readZipMember(file: FileHandle, member: ZipMember): AsyncGenerator<Buffer> {
   const { name, method, crc, bytes } = member;
   const packed = packedPieces(file, member);
-  const pieces = method === stored ? packed : inflated(packed, bytes);
+  const pieces = method === stored ? packed : inflated(packed, member);
   let done = 0;
   let sum = 0;
   for await (const piece of pieces) {
@@ -249,13 +273,15 @@ export async function* readZipMember(file: FileHandle, member: ZipMember): Async
   check(sum === crc, `${quoted(name)} is damaged: its checksum (CRC-32) differs`);
 }
 
-/** A member that is to be written, its bytes in pieces. */
+const tooLarge = 'the archive would be larger than 4 GiB; use safetensors';
+
+/** A member to be written. Its bytes are the pieces, one after the other. */
 export interface ZipContent {
   readonly name: string;
   readonly pieces: readonly Uint8Array[];
 }
 
-/** The fields that local header and directory have in common, from the version on. */
+/** Returns the fields that the local header and the directory have in common, from the version on. */
 function fields(name: Buffer, method: number, crc: number, packedBytes: number, bytes: number): Buffer {
   const common = Buffer.alloc(26);
   common.writeUInt16LE(20, 0);
@@ -275,25 +301,30 @@ function signature(value: number): Buffer {
   return bytes;
 }
 
-/** Makes an archive, piece by piece. Equal contents give equal archives. */
+/**
+ * Resolves with an archive, as pieces to be written one after the other. With one version of zlib, equal contents give
+ * equal archives. Rejects with FormatError for a name that is too long and an archive that is too large.
+ */
 export async function encodeZip(contents: readonly ZipContent[], compress: boolean): Promise<Uint8Array[]> {
   const archive: Uint8Array[] = [];
   const directory: Uint8Array[] = [];
   let offset = 0;
   for (const { name, pieces } of contents) {
     const bytes = pieces.reduce((sum, piece) => sum + piece.length, 0);
+    const label = Buffer.from(name);
+    check(label.length <= 0xffff, `the name "${name.slice(0, 40)}…" is too long`);
+    const start = offset + localBytes + label.length;
+    check(bytes < limit && start + (compress ? 0 : bytes) < limit, tooLarge);
     const crc = pieces.reduce((sum, piece) => crc32(piece, sum), 0);
     const packed = compress ? [await promisify(deflateRaw)(Buffer.concat(pieces))] : pieces;
     const packedBytes = packed.reduce((sum, piece) => sum + piece.length, 0);
-    const label = Buffer.from(name);
-    check(label.length <= 0xffff, `the name "${name.slice(0, 40)}…" is too long`);
-    check(offset + packedBytes + bytes < limit, 'the archive would be larger than 4 GiB; use safetensors');
+    check(start + packedBytes < limit, tooLarge);
     const common = fields(label, compress ? deflated : stored, crc, packedBytes, bytes);
     const position = Buffer.alloc(14);
     position.writeUInt32LE(offset, 10);
     directory.push(signature(centralSignature), Buffer.from([20, 0]), common, position, label);
     archive.push(signature(localSignature), common, label, ...packed);
-    offset += localBytes + label.length + packedBytes;
+    offset = start + packedBytes;
   }
   const end = Buffer.alloc(endBytes);
   end.writeUInt32LE(endSignature);

@@ -1,5 +1,5 @@
-// Every error of this package, with all messages. A message has the form "<verb>: <what happened>; <expected
-// and got> (<where>). <next step>".
+// Makes all errors of this package. A message has the form "<verb>: <what happened>; <expected and got> (<where>).
+// <next step>".
 
 const mark = Symbol.for('ringwise.StoreError');
 
@@ -21,7 +21,7 @@ export type StoreErrorCode =
 export class StoreError extends Error {
   override readonly name = 'StoreError';
   readonly code: StoreErrorCode;
-  /** For ERR_STORE_TIMEOUT: the keys that were still missing. */
+  /** For ERR_STORE_TIMEOUT: the keys that were missing, or all keys of the wait if the server did not answer. */
   declare readonly keys?: readonly string[];
 
   constructor(
@@ -98,6 +98,7 @@ export const closed = (where: string) =>
     `store: this client was closed (${where}). Calls must end before close().`,
   );
 
+/** `cause` is the socket's error, or a text. */
 export const lost = (where: string, cause: unknown) =>
   new StoreError(
     'ERR_STORE_LOST',
@@ -176,7 +177,7 @@ export const secretUnknown = (where: string, cause?: unknown) =>
 export const openToAll = (host: string) =>
   new StoreError(
     'ERR_STORE_LISTEN',
-    `serveStore: refuses to listen on ${host} without a secret, because whoever reaches the port could steer the job. ` +
+    `serveStore: refuses to listen on ${host} without a secret, because any program that reaches the port could control the job. ` +
       'Pass a secret, or listen on 127.0.0.1.',
   );
 
@@ -202,11 +203,37 @@ export const workerFailed = (cause: unknown) =>
     { cause },
   );
 
-export const staleDirectory = (directory: string, expected: string, found: string, createdAt: string) =>
-  new StoreError(
+interface StoreHeader {
+  readonly format: string;
+  readonly runId: string;
+  readonly createdAt: string;
+}
+
+export const staleDirectory = (directory: string, expected: StoreHeader, found: Partial<StoreHeader>) => {
+  const isOfStore = found.format === expected.format;
+  const problem = isOfStore
+    ? 'the directory belongs to another run'
+    : 'the directory has another header.json';
+  const sides = isOfStore
+    ? `expected run ${shown(expected.runId)}, got ${shown(found.runId)} created ${found.createdAt}`
+    : `expected the format ${shown(expected.format)}, got ${shown(found.format)}`;
+  return new StoreError(
     'ERR_STORE_STALE',
-    `open: the directory belongs to another run; expected run ${shown(expected)}, got ${shown(found)} ` +
-      `created ${createdAt} (file ${directory}). Remove the directory or choose another.`,
+    `open: ${problem}; ${sides} (file ${directory}). Remove the directory or choose another.`,
+  );
+};
+
+export const fileSystemSilent = (
+  verb: string,
+  directory: string,
+  timeoutMs: number,
+  keys: readonly string[] = [],
+) =>
+  new StoreError(
+    'ERR_STORE_TIMEOUT',
+    `${verb}: the file system did not answer within ${timeoutMs} ms (file ${directory})` +
+      `${keys.length > 0 ? `; keys: ${listed(keys)}` : ''}. Its server may be down or the network cut.`,
+    { keys },
   );
 
 export const fileFailed = (directory: string, cause: unknown) =>

@@ -1,5 +1,5 @@
-// The contract of store.ts as tests. The test file of a store, also of one outside this package, is one call
-// of storeContract() with a factory.
+// The contract of store.ts as tests. The test file of a store, also of one outside this package, calls storeContract()
+// with a factory.
 
 import assert from 'node:assert/strict';
 import type { StoreErrorCode } from './errors.ts';
@@ -11,7 +11,7 @@ export interface TestRunner {
   readonly it: (name: string, body: () => Promise<void>) => unknown;
 }
 
-/** One empty store. */
+/** A store that is empty at first. */
 export interface StoreFixture {
   /** Returns a new client of the store; the suite closes it. */
   readonly connect: () => Promise<Store>;
@@ -192,7 +192,7 @@ const waitCases: Record<string, (connect: Connect) => Promise<void>> = {
     }
     assert.equal(await store.add('n', 1), 1);
   },
-  'every mutation wakes who waits for its key': async (connect) => {
+  'every mutation wakes the calls that wait for its key': async (connect) => {
     const [a, b] = [await connect(), await connect()];
     const values = a.multiGet(['set', 'add', 'append', 'swap', 'many']);
     await b.set('set', '1');
@@ -280,7 +280,7 @@ const orderCases: Record<string, (connect: Connect) => Promise<void>> = {
     assert.equal(text(results[3]), 'end');
     assert.deepEqual(results.slice(4), [true, true, false]);
   },
-  'what one client has set another sees at once': async (connect) => {
+  'a value that one client has set is at once visible to another': async (connect) => {
     const [a, b] = [await connect(), await connect()];
     for (let turn = 0; turn < 20; turn++) {
       await a.set('turn', String(turn));
@@ -302,7 +302,7 @@ const argumentCases: Record<string, (connect: Connect) => Promise<void>> = {
     await assertRejects(store.get('k', { timeoutMs: Number.NaN }), 'ERR_STORE_ARGUMENT');
     assert.equal(await store.check(['k']), false);
   },
-  'refuses what no server would take: long keys and huge values': async (connect) => {
+  'refuses long keys and huge values, which no server would accept': async (connect) => {
     const store = await connect();
     await assertRejects(store.set('k'.repeat(8192), 'v'), 'ERR_STORE_ARGUMENT');
     await assertRejects(store.set('k', new Uint8Array(8 * 2 ** 20 + 1)), 'ERR_STORE_ARGUMENT');

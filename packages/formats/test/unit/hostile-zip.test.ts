@@ -95,7 +95,12 @@ describe('an archive that lies', () => {
       );
   });
 
-  test('less bytes than claimed, more than claimed, and more than packed ones can become', async () => {
+  test('bytes that cannot be inflated are damage', async () => {
+    const damaged = { ...deflated('a.npy', small), packed: Buffer.alloc(small.length, 0xff) };
+    expect(await refused(zip([damaged]))).toContain('"a.npy" is damaged: it cannot be inflated (invalid');
+  });
+
+  test('fewer bytes than claimed, more than claimed, and more than the packed bytes can become', async () => {
     const less = { ...deflated('a.npy', Buffer.alloc(1000)), bytes: 2000 };
     expect(await refused(zip([less]))).toContain('it unpacks to 1000 bytes, and claims 2000');
     const stored = { name: 'a.npy', content: small, bytes: 10_000 };
@@ -117,7 +122,7 @@ describe('an archive that lies', () => {
     expect(await refused(bytes, 2 ** 33)).not.toContain('maxBytes');
   });
 
-  test('Zip64 is read where it is claimed, and checked as all is', async () => {
+  test('Zip64 fields are read if they are there, and checked like all others', async () => {
     const content = small;
     const wide = { ...{ name: 'a.npy', content }, bytes: 0xffffffff, packedBytes: 0xffffffff };
     const extra = wideExtra(content.length, content.length);

@@ -30,6 +30,20 @@ describe('zip archives', () => {
     expect(bytes.equals(want)).toBe(true);
   });
 
+  it('may have up to 4 GiB, and are refused beyond', async () => {
+    const mebibyte = new Uint8Array(2 ** 20); // the same memory many times, so that the test needs little of it
+    const content = (mebibytes: number) => [{ name: 'a', pieces: Array(mebibytes).fill(mebibyte) }];
+    const archive = await encodeZip(content(2049), false);
+    const directory = Buffer.concat(archive.slice(-6));
+    expect(directory.readUInt32LE(0)).toBe(0x02014b50);
+    expect([directory.readUInt32LE(20), directory.readUInt32LE(24)]).toEqual([
+      2049 * 2 ** 20,
+      2049 * 2 ** 20,
+    ]);
+    for (const contents of [content(4096), [...content(1), ...content(4095)]])
+      await expect(encodeZip(contents, false)).rejects.toThrow('larger than 4 GiB; use safetensors');
+  });
+
   it('are refused with a name that is too long', async () => {
     const long = { name: 'x'.repeat(2 ** 16), pieces: [] };
     await expect(encodeZip([long], false)).rejects.toThrow(FormatError);

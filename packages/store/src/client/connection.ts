@@ -50,12 +50,12 @@ export class Connection {
     return new Connection(socket, where);
   }
 
-  /** Aborted when the connection has ended; the reason is the error. */
+  /** Signal that is aborted when the connection ends; its reason is the error. */
   get ended(): AbortSignal {
     return this.#ended.signal;
   }
 
-  /** Sends bytes. Resolves with the result of parsing the reply with `reply`. */
+  /** Sends bytes and parses the reply with `reply`. Resolves with the result. Has no deadline of its own. */
   request<T>(bytes: Uint8Array, reply: Reading<T>): Promise<T> {
     if (this.ended.aborted) return Promise.reject(this.ended.reason);
     const { promise, resolve, reject } = withResolvers<T>();
@@ -72,14 +72,14 @@ export class Connection {
     return promise;
   }
 
-  /** Calls `listener` once the connection has ended; at once if it has ended already. */
+  /** Calls `listener` when the connection ends, or at once if it has ended. */
   whenEnded(listener: () => void): void {
     whenAborted(this.ended, listener);
   }
 
   /**
-   * Asks the server to reply when all keys exist. `done` resolves with true when they do, or false if
-   * cancel() came first.
+   * Asks the server to reply when all keys exist. `done` resolves with true when they do, or with false after cancel().
+   * Do not send other requests on this connection before `done` has settled.
    */
   wait(keys: readonly string[]): { readonly done: Promise<boolean>; readonly cancel: () => void } {
     const state = { isAnswered: false, isCancelled: false };
@@ -92,6 +92,7 @@ export class Connection {
     return { done: this.request(frame, readWaitReply(state)), cancel };
   }
 
+  /** Closes the connection; all pending and later requests reject with `error`. */
   end(error: Error): void {
     if (this.ended.aborted) return;
     this.#ended.abort(error);
@@ -105,13 +106,14 @@ export class Connection {
     this.#settle();
   }
 
+  /** Settles the pending requests whose replies have arrived. */
   #settle(): void {
     try {
       for (const pending of this.#pending) {
         if (!pending.advance()) return;
         this.#pending.delete(pending);
       }
-      if (this.#queue.length > 0) throw malformed('reply nobody asked for', `${this.#queue.length} bytes`);
+      if (this.#queue.length > 0) throw malformed('reply without a request', `${this.#queue.length} bytes`);
       this.#socket.unref();
     } catch (error) {
       this.end(error as Error);
@@ -120,8 +122,8 @@ export class Connection {
 }
 
 /**
- * Parses the reply to a wait: 0. A cancelled wait is answered with 1, possibly after a 0 that was already
- * sent.
+ * Parses the reply to a wait, which is 0. The reply to a cancelled wait is 1, or 0 and 1 if the server had sent the 0
+ * before it read the cancellation. Returns whether there was a 0.
  */
 function* readWaitReply(state: { isAnswered: boolean; isCancelled: boolean }): Reading<boolean> {
   const first = yield* readByte();

@@ -24,13 +24,16 @@ export interface Address {
 
 const firstPauseMs = 20;
 const longestPauseMs = 1_000;
-// A proxy hangs up for a while if its target is still starting. A server of another protocol hangs up every
-// time.
+// A proxy accepts connections and hangs up while its target is still starting. A server of another protocol does so
+// every time. dial() assumes the latter after this many hang-ups, at its deadline or after this time, in which the
+// process that hosts the store starts even on a busy machine.
 const hangUpsUntilRefusal = 8;
+const leastStartMs = 20_000;
 
 /**
- * Resolves with a connection. Rejects with ERR_STORE_CONNECT or ERR_STORE_BUSY at the deadline, and
- * immediately with ERR_STORE_AUTH, ERR_STORE_PROTOCOL, or the signal's reason.
+ * Resolves with a connection. Rejects with ERR_STORE_CONNECT or ERR_STORE_BUSY at the deadline. Rejects earlier with a
+ * signal's reason, and with ERR_STORE_AUTH or ERR_STORE_PROTOCOL: at once if the server answers wrongly, and after
+ * 20 s, or at the deadline, if it hangs up each time.
  */
 export async function dial(
   address: Address,
@@ -41,6 +44,7 @@ export async function dial(
   const deadline = new AbortController();
   const timer = setTimeout(() => deadline.abort(), timerMs(timeoutMs));
   const { signal, release } = anyOf([deadline.signal, ...signals]);
+  const beganMs = performance.now();
   let hangUps = 0;
   let last: unknown = 'no answer';
   let busy: StoreError | undefined;
@@ -51,8 +55,9 @@ export async function dial(
       } catch (error) {
         for (const each of signals) each?.throwIfAborted();
         if (deadline.signal.aborted) {
-          throw busy
-            ? stillBusy(where, timeoutMs, attempt, busy)
+          if (busy) throw stillBusy(where, timeoutMs, attempt, busy);
+          throw hangUps >= hangUpsUntilRefusal
+            ? hungUp(address, where, last)
             : notConnected(where, timeoutMs, attempt, last);
         }
         if (isFinal(error)) throw error;
@@ -60,8 +65,8 @@ export async function dial(
         if (isCode(error, 'ERR_STORE_BUSY')) busy = error;
         // The connection was established and then closed by the other side. A busy server may close it
         // without a reply.
-        if (isCode(error, 'ERR_STORE_LOST') && !busy && ++hangUps === hangUpsUntilRefusal) {
-          throw address.secret === undefined ? notAStore(where, error) : secretUnknown(where, error);
+        if (isCode(error, 'ERR_STORE_LOST') && !busy && ++hangUps >= hangUpsUntilRefusal) {
+          if (performance.now() - beganMs >= leastStartMs) throw hungUp(address, where, error);
         }
         const pauseMs = Math.min(firstPauseMs * 2 ** (attempt - 1), longestPauseMs);
         await sleep(pauseMs * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => {});
@@ -73,9 +78,15 @@ export async function dial(
   }
 }
 
+/** Returns an address in the form that error messages use. */
 export function whereIs(address: { readonly host: string; readonly port: number }): string {
   const host = address.host.includes(':') ? `[${address.host}]` : address.host;
   return `tcp ${host}:${address.port}`;
+}
+
+/** Makes the error for a server that hangs up each time. */
+function hungUp({ secret }: Address, where: string, last: unknown): StoreError {
+  return secret === undefined ? notAStore(where, last) : secretUnknown(where, last);
 }
 
 async function attemptOnce(address: Address, where: string, signal: AbortSignal): Promise<Connection> {
@@ -98,6 +109,7 @@ async function attemptOnce(address: Address, where: string, signal: AbortSignal)
   }
 }
 
+/** Returns whether another attempt would fail in the same way. */
 function isFinal(error: unknown): boolean {
   return StoreError.isInstance(error) && !isCode(error, 'ERR_STORE_LOST') && !isCode(error, 'ERR_STORE_BUSY');
 }

@@ -1,6 +1,5 @@
-// Client of a store server, ringwise's or torch's (2.4 and newer). Calls that do not wait share one pipelined
-// connection. A call that waits gets a connection of its own: replies come in order, so it would block all
-// later ones.
+// Client of a store server, ringwise's or torch's (2.4 and newer). Calls share one pipelined connection. A call that
+// has to wait for keys gets another connection meanwhile: replies come in order, so it would block all later calls.
 
 import { checkHost, checkNames, checkPort, checkTimeout } from '../check-options.ts';
 import { closed, missingKeys, unanswered } from '../errors.ts';
@@ -25,11 +24,10 @@ export interface TcpStoreOptions {
 }
 
 const optionNames = ['host', 'port', 'timeoutMs', 'secret', 'signal'];
-// More simultaneous waits than this use polling, so that a client cannot exhaust the server's file
-// descriptors.
+// Number of waits that get a connection. Others poll, so that a client cannot exhaust the server's file descriptors.
 const maxWaitConnections = 8;
 const pollMs = 20;
-// Time in milliseconds that the server has at a deadline to reply which keys are missing.
+// Minimum time in milliseconds that the server has for a reply when a deadline is near or over.
 const lastQuestionMs = 1_000;
 
 export class TcpStore extends StoreClient {
@@ -60,7 +58,8 @@ export class TcpStore extends StoreClient {
     const address = { host, port, secret };
     const main = await dial(address, timeoutMs, [signal]);
     const store = new TcpStore(address, main, timeoutMs);
-    // torch's server counts its clients in this key, which its wait_for_workers reads.
+    // torch's clients count themselves in this key. A torch process that hosts the store may wait for that number
+    // (wait_for_workers).
     try {
       await store.send('connect', operation.add('init/', 1n));
     } catch (error) {
@@ -77,17 +76,18 @@ export class TcpStore extends StoreClient {
   /** Waits until the keys exist, then executes `then`. A key that is deleted in between reads as no bytes. */
   protected async whenPresent<T>(wait: Wait, then: Operation<T>): Promise<T> {
     const endMs = performance.now() + wait.timeoutMs;
-    const patienceMs = Math.max(wait.timeoutMs, lastQuestionMs);
-    if (!(await this.#ask(wait.verb, operation.check(wait.keys), patienceMs, wait))) {
+    const patienceMs = () => Math.max(Math.round(leftMs(endMs)), lastQuestionMs);
+    if (!(await this.#ask(wait.verb, operation.check(wait.keys), patienceMs(), wait))) {
       await this.#arrival(wait, endMs);
     }
-    return await this.#ask(wait.verb, then, patienceMs, wait);
+    return await this.#ask(wait.verb, then, patienceMs(), wait);
   }
 
   async close(): Promise<void> {
     this.#main.end(closed(this.#where));
   }
 
+  /** Sends an operation and resolves with its result. Rejects if the server does not answer within `timeoutMs`. */
   async #ask<T>(verb: string, { frame, reply, isSilent }: Operation<T>, timeoutMs: number, wait?: Wait) {
     const bytes = isSilent ? Buffer.concat([frame(), pingRequest]) : frame();
     const result = await limited(this.#main.request(bytes, reply()), timeoutMs, [wait?.signal]);
@@ -95,6 +95,7 @@ export class TcpStore extends StoreClient {
     return result;
   }
 
+  /** Resolves when the keys exist. Rejects with ERR_STORE_TIMEOUT, naming the missing keys, at `endMs`. */
   async #arrival(wait: Wait, endMs: number): Promise<void> {
     const signals = [wait.signal, this.#main.ended];
     const connection = await this.#takeConnection(endMs, signals);
@@ -104,8 +105,8 @@ export class TcpStore extends StoreClient {
       if ((await limited(arrival.done, leftMs(endMs), signals)) === expired) await this.#throwIfMissing(wait);
     } finally {
       arrival.cancel();
-      // The connection is free again when the server has confirmed the cancellation. If it ended instead, it
-      // is discarded elsewhere.
+      // The connection is free again when the server has answered the wait or its cancellation. A connection that has
+      // ended is removed by the listener of #takeConnection().
       arrival.done.then(
         () => this.#idle.push(connection),
         () => {},
@@ -136,6 +137,7 @@ export class TcpStore extends StoreClient {
     }
   }
 
+  /** Does the same as #arrival() without a connection of its own. */
   async #poll(wait: Wait, endMs: number): Promise<void> {
     const never = new Promise(() => {});
     while (leftMs(endMs) > 0) {

@@ -1,7 +1,7 @@
-// A log in a directory. Several processes, also on several hosts, append to it without locks. Record n is the
-// file n. It is written under a temporary name and published with link(), which succeeds for exactly one
-// process and exposes only complete files. A process that dies in between leaves a temporary file, which does
-// not affect the others.
+// A log in a directory. Several processes, also on several hosts, append to it without locks. Record n is the file n.
+// A process writes it under a temporary name and publishes it with link(), which succeeds for exactly one process and
+// exposes only complete files. A process that dies in between leaves a temporary file, which does not affect the
+// others.
 
 import { randomUUID } from 'node:crypto';
 import { access, link, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
@@ -38,12 +38,12 @@ export class FileLog {
     await log.#publish(JSON.stringify(ours), (temporary) => log.#claim(temporary, log.#header));
     const found = await log.#readHeader();
     if (found.format !== format || (runId !== undefined && found.runId !== runId)) {
-      throw staleDirectory(directory, ours.runId, found.runId, found.createdAt);
+      throw staleDirectory(directory, ours, found);
     }
     return log;
   }
 
-  /** Returns the next record, or undefined if there is none yet. */
+  /** Resolves with the next record, or undefined if there is none yet. */
   async read(): Promise<Buffer | undefined> {
     try {
       const record = await readFile(this.#record);
@@ -59,7 +59,8 @@ export class FileLog {
   }
 
   /**
-   * Appends a record. Calls `catchUp` first, which must read all records that others have appended before.
+   * Appends a record. Before each attempt it calls `catchUp`, which must read all records that others have appended.
+   * The record counts as read.
    */
   async append(record: Buffer, catchUp: () => Promise<void>): Promise<void> {
     await this.#publish(record, async (temporary) => {
@@ -69,19 +70,22 @@ export class FileLog {
     });
   }
 
+  /** Path of the next record. */
   get #record(): string {
     return join(this.#directory, String(this.#next).padStart(9, '0'));
   }
 
-  async #readHeader(): Promise<Header> {
+  /** Resolves with the header, whose members are undefined if another program has written the file. */
+  async #readHeader(): Promise<Partial<Header>> {
     try {
-      return JSON.parse(await readFile(this.#header, 'utf8'));
+      return Object(JSON.parse(await readFile(this.#header, 'utf8')));
     } catch (error) {
       throw fileFailed(this.#directory, error);
     }
   }
 
-  async #publish(content: Buffer | string, link: (temporary: string) => Promise<unknown>): Promise<void> {
+  /** Writes a temporary file and calls `publish`, which gives it its final name. Then removes the temporary name. */
+  async #publish(content: Buffer | string, publish: (temporary: string) => Promise<unknown>): Promise<void> {
     const temporary = join(this.#directory, `${randomUUID()}.tmp`);
     try {
       await writeFile(temporary, content, { flag: 'wx' }).catch((error) => {
@@ -89,7 +93,7 @@ export class FileLog {
           ? directoryGone(this.#directory, error)
           : fileFailed(this.#directory, error);
       });
-      await link(temporary);
+      await publish(temporary);
     } finally {
       await rm(temporary, { force: true });
     }
@@ -101,8 +105,8 @@ export class FileLog {
       await link(temporary, path);
       return true;
     } catch (error) {
-      // If the reply of a file server to a successful link() is lost, the repeated link() may fail with
-      // EEXIST.
+      // If a file server's reply to a successful link() is lost, the system repeats the link(), which may fail with
+      // EEXIST. The file then has two names.
       if (isCode(error, 'EEXIST')) return (await stat(temporary)).nlink > 1;
       throw fileFailed(this.#directory, error);
     }

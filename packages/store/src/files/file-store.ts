@@ -5,7 +5,8 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { checkNames, checkTimeout } from '../check-options.ts';
 import { StoreClient, type Wait } from '../client/store-client.ts';
-import { badArgument, malformed, StoreError } from '../errors.ts';
+import { badArgument, fileSystemSilent, malformed, StoreError } from '../errors.ts';
+import { expired, limited } from '../server/deadline.ts';
 import { KeySpace } from '../server/key-space.ts';
 import type { Operation } from '../server/operations.ts';
 import { SpaceWaits } from '../server/space-waits.ts';
@@ -15,6 +16,9 @@ import { requestKinds } from '../wire/wire.ts';
 import { FileLog } from './file-log.ts';
 
 const pollMs = 10;
+// Minimum time in milliseconds that the file system has for the first look of a wait, so that a wait with a short
+// deadline finds keys that are there.
+const firstLookMs = 1_000;
 
 export interface FileStoreOptions {
   /** Default deadline of waiting calls in milliseconds. Default: 300,000. */
@@ -25,20 +29,23 @@ export interface FileStoreOptions {
 
 export class FileStore extends StoreClient {
   readonly #log: FileLog;
+  readonly #directory: string;
   readonly #space = new KeySpace();
   readonly #waits: SpaceWaits;
-  #tail: Promise<unknown> = Promise.resolve(); // of the calls, which touch the log one after the other
+  #tail: Promise<unknown> = Promise.resolve(); // settles after the last call; calls use the log one after the other
   #isPolling = false;
 
   private constructor(log: FileLog, directory: string, timeoutMs: number | undefined) {
     super(timeoutMs);
     this.#log = log;
+    this.#directory = directory;
     this.#waits = new SpaceWaits(this.#space, `file ${directory}`);
   }
 
   /**
-   * Joins the store in `directory`, which is created if absent. The file system must support hard links. The
-   * directory is never removed: remove it after the run, or pass a `runId`.
+   * Joins the store in `directory`, which is created if absent. The file system must support hard links. The store
+   * never removes the directory: remove it after the run. With a `runId`, the directory of another run is refused
+   * (ERR_STORE_STALE); without one, its keys are read.
    */
   static async open(directory: string, options: FileStoreOptions = {}): Promise<FileStore> {
     if (typeof directory !== 'string' || directory === '')
@@ -51,26 +58,39 @@ export class FileStore extends StoreClient {
     return new FileStore(await FileLog.open(directory, runId), directory, timeoutMs);
   }
 
-  protected async send<T>(_verb: string, operation: Operation<T>): Promise<T> {
-    return await this.#inTurn(async () => {
+  protected async send<T>(verb: string, operation: Operation<T>): Promise<T> {
+    const call = this.#inTurn(async () => {
       if (operation.isRead) await this.#catchUp();
       else await this.#log.append(operation.frame(), () => this.#catchUp());
       return operation.run(this.#space);
     });
+    const result = await limited(call, this.timeoutMs, []);
+    if (result === expired) throw fileSystemSilent(verb, this.#directory, this.timeoutMs);
+    return result;
   }
 
   protected async whenPresent<T>(wait: Wait, then: Operation<T>): Promise<T> {
-    await this.#inTurn(() => this.#catchUp());
-    const result = this.#waits.run(wait, then);
+    const { verb, names, timeoutMs, signal } = wait;
+    const endMs = performance.now() + timeoutMs;
+    const lookMs = Math.max(timeoutMs, firstLookMs);
+    const look = await limited(
+      this.#inTurn(() => this.#catchUp()),
+      lookMs,
+      [signal],
+    );
+    if (look === expired) throw fileSystemSilent(verb, this.#directory, lookMs, names);
+    const result = this.#waits.run(wait, then, Math.max(0, endMs - performance.now()));
     void this.#poll();
     return await result;
   }
 
+  /** Ends the client. Waits for calls under way, at most `timeoutMs`. */
   async close(): Promise<void> {
     this.#waits.end();
-    await this.#tail;
+    await limited(this.#tail, this.timeoutMs, []);
   }
 
+  /** Runs `call` after all earlier calls. */
   async #inTurn<T>(call: () => Promise<T>): Promise<T> {
     this.#waits.throwIfEnded();
     const result = this.#tail.then(() => {
@@ -81,6 +101,7 @@ export class FileStore extends StoreClient {
     return await result;
   }
 
+  /** Reads new records as long as waits are pending. */
   async #poll(): Promise<void> {
     if (this.#isPolling) return;
     this.#isPolling = true;
@@ -95,6 +116,7 @@ export class FileStore extends StoreClient {
     this.#isPolling = false;
   }
 
+  /** Replays all records that are not in the key space yet. */
   async #catchUp(): Promise<void> {
     for (let record = await this.#log.read(); record; record = await this.#log.read()) {
       this.#replay(record);

@@ -1,4 +1,4 @@
-// Waits on a key space in this process.
+// The waits of one client on a key space in this process.
 
 import type { Wait } from '../client/store-client.ts';
 import { closed, missingKeys } from '../errors.ts';
@@ -26,21 +26,21 @@ export class SpaceWaits {
     this.#ended.signal.throwIfAborted();
   }
 
-  /** Rejects pending and later waits with `error`. Only the first call has an effect. */
+  /** Rejects pending and later waits with `error`. Only the first call of end() has an effect. */
   end(error: Error = closed(this.#where)): void {
     this.#ended.abort(error);
   }
 
   /**
-   * Waits for the keys. Executes `then` at the moment when the last key arrives, so that no key can be
-   * deleted in between.
+   * Waits for the keys, at most `leftMs`: the caller may have used a part of the wait's time. Executes `then` at the
+   * moment when the last key arrives, so that no key can be deleted in between.
    */
-  async run<T>(wait: Wait, then: Operation<T>): Promise<T> {
+  async run<T>(wait: Wait, then: Operation<T>, leftMs = wait.timeoutMs): Promise<T> {
     const present = withResolvers<T>();
     const withdraw = this.#space.watch(wait.keys, () => present.resolve(then.run(this.#space)));
     this.#count++;
     try {
-      const result = await limited(present.promise, wait.timeoutMs, [wait.signal, this.#ended.signal]);
+      const result = await limited(present.promise, leftMs, [wait.signal, this.#ended.signal]);
       if (result !== expired) return result;
       const missing = wait.names.filter((_, index) => !this.#space.has(wait.keys[index]!));
       throw missingKeys(wait.verb, this.#where, wait.timeoutMs, missing, wait.names.length);

@@ -1,4 +1,4 @@
-// The server's side of the wire format: parses requests and encodes replies. readRequest() lists the
+// The server's side of the wire format: parses requests, executes them and encodes replies. readRequest() lists the
 // arguments of each request.
 
 import { malformed } from '../errors.ts';
@@ -21,7 +21,7 @@ import {
 } from './wire.ts';
 
 /** Requests that the server answers at once from the key space. */
-export type PlainRequest =
+export type ImmediateRequest =
   | { kind: 'set' | 'append' | 'queuePush'; key: string; value: Uint8Array }
   | { kind: 'compareSet'; key: string; expected: Uint8Array; desired: Uint8Array }
   | { kind: 'get' | 'delete' | 'queuePop' | 'queueLength'; key: string }
@@ -30,8 +30,7 @@ export type PlainRequest =
   | { kind: 'multiSet'; entries: [string, Uint8Array][] }
   | { kind: 'numKeys' | 'listKeys' }
   | { kind: 'ping'; nonce: Buffer }
-  // torch 1.13 registers watches on a second connection, which may stay idle. A repeated validation has no
-  // effect.
+  // These two have no effect: torch 1.13 registers watches on a second connection, and clients may validate again.
   | { kind: 'watchKey'; key: string }
   | { kind: 'validate' };
 
@@ -41,9 +40,9 @@ export type WaitingRequest =
   | { kind: 'barrier'; key: string; world: bigint }
   | { kind: 'cancelWait' };
 
-export type Request = PlainRequest | WaitingRequest;
+export type Request = ImmediateRequest | WaitingRequest;
 
-/** Parses one request with the numbering of `kinds`. Throws on an unknown type byte or a bad length. */
+/** Parses one request; `kinds` are the names of the type bytes. Throws on an unknown type byte or a bad length. */
 export function* readRequest(kinds: readonly RequestKind[]): Reading<Request> {
   const type = yield* readByte();
   const kind = kinds[type];
@@ -99,10 +98,10 @@ function* readEntries(): Reading<[string, Uint8Array][]> {
 }
 
 /**
- * Executes a request. Returns the reply as pieces to send in order. Throws if the protocol has no reply for
- * the error.
+ * Executes a request. Returns the reply as pieces to send in order. Throws StoreError if the request fails, because the
+ * protocol has no reply for errors.
  */
-export function answer(space: KeySpace, request: PlainRequest): Uint8Array[] {
+export function answer(space: KeySpace, request: ImmediateRequest): Uint8Array[] {
   switch (request.kind) {
     case 'set':
       space.set(request.key, request.value);

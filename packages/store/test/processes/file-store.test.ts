@@ -1,6 +1,6 @@
-import { type ChildProcess, fork } from 'node:child_process';
+import { type ChildProcess, execFileSync, fork } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtemp, readdir, rm, writeFile } from 'node:fs/promises';
+import { mkdtemp, open, readdir, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -62,6 +62,35 @@ describe('FileStore', () => {
       message: expect.stringMatching(/expected run "tuesday", got "monday" created 20.*Remove the directory/),
     });
     await (await FileStore.open(directory, { runId: 'monday' })).close();
+  });
+
+  it('keeps its deadlines and signals while the file system does not answer', async () => {
+    const store = await FileStore.open(directory, { timeoutMs: 1_000 });
+    // Opening a pipe that no process writes blocks, as a file server that does not answer does.
+    const record = join(directory, '000000001');
+    execFileSync('mkfifo', [record]);
+    const stop = new AbortController();
+    const silent = { code: 'ERR_STORE_TIMEOUT', message: expect.stringContaining('the file system did not') };
+    const calls = [
+      expect(store.get('k')).rejects.toMatchObject({ ...silent, keys: ['k'] }),
+      expect(store.wait(['k'], { signal: stop.signal })).rejects.toThrow('stop'),
+      expect(store.set('k', 'v')).rejects.toMatchObject(silent),
+      expect(store.add('n', 1)).rejects.toMatchObject(silent),
+    ];
+    stop.abort(new Error('stop'));
+    await Promise.all(calls);
+    await store.close();
+    await (await open(record, 'w')).close();
+  });
+
+  it('refuses a directory whose header is of another program', async () => {
+    for (const text of ['null', '5', '{"format":"other"}']) {
+      await writeFile(join(directory, 'header.json'), text);
+      await expect(FileStore.open(directory)).rejects.toMatchObject({
+        code: 'ERR_STORE_STALE',
+        message: expect.stringMatching(/another header\.json; expected the format "ringwise-store-1", got /),
+      });
+    }
   });
 
   it('ends its waits when the directory is removed', async () => {

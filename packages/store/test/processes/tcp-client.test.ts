@@ -96,9 +96,27 @@ describe('connect', () => {
     });
   });
 
-  it('gives up on a server that always hangs up, long before the deadline', async () => {
+  it('retries while a proxy hangs up because its target is still starting', async () => {
+    const server = await serveStore();
+    cleanups.push(server.close);
+    let hangUps = 0;
+    const proxy = await script((socket) => {
+      if (hangUps < 9) {
+        hangUps++;
+        socket.once('data', () => socket.destroy());
+        return;
+      }
+      const onward = connect(server);
+      onward.on('error', () => socket.destroy());
+      socket.pipe(onward).pipe(socket);
+    });
+    expect(await (await connected(proxy)).add('n', 1)).toBe(1);
+    expect(hangUps).toBe(9);
+  });
+
+  it('says at its deadline that a server which always hangs up is no store', async () => {
     const rude = await script((socket) => socket.once('data', () => socket.destroy()));
-    await expect(connected(rude)).rejects.toMatchObject({ code: 'ERR_STORE_PROTOCOL' });
+    await expect(connected(rude, 5_000)).rejects.toMatchObject({ code: 'ERR_STORE_PROTOCOL' });
   });
 
   it('refuses a server that speaks another protocol', async () => {
@@ -129,6 +147,20 @@ describe('connect', () => {
 });
 
 describe('a wait over TCP', () => {
+  it('leaves its last question only the rest of its time', async () => {
+    const address = await script((socket) =>
+      validate(socket, (request, reply) => {
+        if (request[0] === 5) setTimeout(() => reply('00'), 1_500); // and never answers the get
+      }),
+    );
+    const store = await connected(address);
+    await expect(store.get('k', { timeoutMs: 2_400 })).rejects.toMatchObject({
+      code: 'ERR_STORE_TIMEOUT',
+      message: expect.stringContaining('did not answer within 1000 ms'),
+      keys: ['k'],
+    });
+  });
+
   it('discards a reply that was under way when it was cancelled, and goes on with the connection', async () => {
     const waits: Socket[] = [];
     let cancels = 0;

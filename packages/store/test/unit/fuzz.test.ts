@@ -19,7 +19,7 @@ it.each(modes)('takes 10,000 frames of any kind and goes on serving (%s)', async
   expect(fuzzer.sessions).toBeGreaterThan(10_000 / 40);
 });
 
-it('sends the same frames for the same seed', () => {
+it('sends as many frames in as many sessions for the same seed', () => {
   const [one, two] = [new Fuzzer(7), new Fuzzer(7)];
   for (const fuzzer of [one, two]) while (fuzzer.frames < 500) fuzzer.session('new');
   expect(one.sessions).toBe(two.sessions);
