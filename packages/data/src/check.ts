@@ -13,17 +13,17 @@ export function checkInteger(
   throw outOfRange(what, `an integer ${range}`, value);
 }
 
-/** Checks that `list` is an array or a typed array. */
+/** Checks that `list` is an array, a typed array or another object with an integer `length`. */
 export function checkArrayLike(what: string, list: unknown): void {
   const length: unknown = (list as { readonly length?: unknown } | null | undefined)?.length;
   if (typeof list === 'object' && Number.isSafeInteger(length)) return;
   throw outOfRange(what, 'an array', list);
 }
 
-/** Checks a length for a sampler: an index is an int32, and an empty data set is reported as a mistake. */
-export function checkLength(sampler: string, length: number): void {
+/** Checks the number of samples for a sampler: indices are int32, and an empty data set is reported as a mistake. */
+export function checkLength(sampler: string, length: number, most = 2 ** 31 - 1): void {
   if (length === 0) throw emptyDataset(sampler);
-  checkInteger(`${sampler}: length`, length, 1, 2 ** 31 - 1);
+  checkInteger(`${sampler}: length`, length, 1, most);
 }
 
 export function checkIndex(dataset: string, index: number, length: number): void {
@@ -35,8 +35,8 @@ export function checkPath(what: string, path: unknown): void {
 }
 
 /**
- * Checks the number of rows that a file claims. Rows without bytes cost a file nothing, so it must not claim
- * more of them than a sampler has memory for.
+ * Checks that a file claims at most as many rows as it has bytes. Otherwise a tiny file could claim any number of rows
+ * of zero bytes, and a sampler allocates memory for each row.
  */
 export function checkRows(
   reader: string,

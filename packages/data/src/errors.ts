@@ -1,5 +1,5 @@
-// Every error message of the package. Errors that a caller's data set, sampler or collate throws are passed
-// on unchanged.
+// Makes all errors of the package. Errors that a caller's data set, sampler or collate throws are passed on unchanged;
+// those of a worker thread are the cause of an ERR_DATA_WORKER.
 
 export type DataErrorCode =
   | 'ERR_DATA_ARGUMENT'
@@ -300,7 +300,8 @@ export function workerFailed(id: number, cause: unknown): DataError {
 export function workerEnded(id: number, exitCode: number): DataError {
   return new DataError(
     'ERR_DATA_WORKER',
-    `DataLoader: worker ${id} ended with exit code ${exitCode} before its batch was ready. The data set, or what it imports, called process.exit().`,
+    `DataLoader: worker ${id} ended with exit code ${exitCode} before its batch was ready. ` +
+      'The loader was closed during a pass, or the data set or a module that it imports called process.exit().',
   );
 }
 

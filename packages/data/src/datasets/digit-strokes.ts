@@ -6,12 +6,12 @@ export type Point = readonly [x: number, y: number];
 export type Stroke = readonly Point[];
 export type Glyph = readonly Stroke[];
 
-/** Returns part of an ellipse between two angles in degrees; 0 points right, 90 down. */
-function arc(x: number, y: number, width: number, height: number, from: number, to: number): Point[] {
+/** Returns part of an ellipse around (x, y) between two angles in degrees; 0 points right, 90 down. */
+function arc(x: number, y: number, radiusX: number, radiusY: number, from: number, to: number): Point[] {
   const steps = Math.ceil(Math.abs(to - from) / 24);
   return Array.from({ length: steps + 1 }, (_, i) => {
     const angle = ((from + ((to - from) * i) / steps) * Math.PI) / 180;
-    return [x + width * Math.cos(angle), y + height * Math.sin(angle)] as const;
+    return [x + radiusX * Math.cos(angle), y + radiusY * Math.sin(angle)] as const;
   });
 }
 

@@ -30,8 +30,9 @@ export type Collated<T> = T extends number
 /**
  * Combines samples into a batch. Numbers become a Float32Array, bigints a BigInt64Array, booleans a
  * Uint8Array of 0 and 1; strings stay a list. Typed arrays and `{ data, shape }` of equal type and shape are
- * stacked (copied), with the batch as the first dimension. Arrays and plain objects are collated entry by
- * entry. Throws if samples differ.
+ * stacked (copied), with the batch as the first dimension. Arrays and plain objects are collated entry by entry. Throws
+ * ERR_DATA_COLLATE if samples differ in type, shape or members, or have a value of another type or a bigint beyond
+ * int64.
  *
  * All numbers become Float32Array, whole or not, so that the type never depends on the values. Whole numbers
  * are exact up to 2^24. Keep class labels in a typed array to get an integer type.
@@ -48,7 +49,7 @@ function collate(samples: readonly unknown[], path: string): unknown {
 
   const shape = [samples.length];
   if (typeof first === 'number') return { data: Float32Array.from(samples as number[]), shape };
-  if (typeof first === 'bigint') return { data: BigInt64Array.from(samples as bigint[]), shape };
+  if (typeof first === 'bigint') return { data: int64s(samples as bigint[], path), shape };
   if (typeof first === 'boolean') return { data: Uint8Array.from(samples as boolean[], Number), shape };
   if (typeof first === 'string') return [...samples];
   if (isTypedArray(first)) return stack(samples as TypedArray[], [first.length]);
@@ -76,6 +77,12 @@ function collate(samples: readonly unknown[], path: string): unknown {
   throw notCollatable(path, describe(first));
 }
 
+function int64s(values: readonly bigint[], path: string): BigInt64Array {
+  const wrong = values.find((value) => BigInt.asIntN(64, value) !== value);
+  if (wrong !== undefined) throw notCollatable(path, 'a bigint beyond the range of int64');
+  return BigInt64Array.from(values);
+}
+
 function stack(arrays: readonly TypedArray[], shape: readonly number[]): NdArray {
   const size = arrays[0]!.length;
   const data = allocateLike(arrays[0]!, arrays.length * size);
@@ -94,8 +101,8 @@ function stackNdArrays(samples: readonly NdArray[], path: string): NdArray {
 }
 
 function isAlike(a: unknown, b: unknown): boolean {
-  if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null)
-    return typeof a === typeof b;
+  if (a === null || b === null) return a === b;
+  if (typeof a !== 'object' || typeof b !== 'object') return typeof a === typeof b;
   if (isTypedArray(a)) return isTypedArray(b) && typeName(a) === typeName(b) && a.length === b.length;
   if (isNdArray(a))
     return isNdArray(b) && typeName(a.data) === typeName(b.data) && hasEqualItems(a.shape, b.shape);

@@ -13,7 +13,7 @@ import {
   type CollateOption,
   checkedLoaderOptions,
   type DataLoaderOptions,
-  mapBatches,
+  indexedBatches,
   streamBatching,
   workerOptions,
 } from './loader-options.ts';
@@ -23,9 +23,9 @@ import { type LoaderStatistics, WaitTimes } from './wait-times.ts';
 import { WorkerPool } from './worker-pool.ts';
 
 /**
- * Iterates over the batches of a data set. Each `for await` is one pass, and yields to the event loop at
- * least every 50 ms. If data set and collate are synchronous, a plain `for…of` works, too, which never yields
- * to it. Run one pass at a time: all passes share one sampler and its position in the epoch.
+ * Iterates over the batches of a data set. Each `for await` is one pass; before a batch, it yields to the event loop if
+ * it has not done so for 50 ms. If data set and collate are synchronous, a plain `for…of` works, too, which never
+ * yields to it. Run one pass at a time: all passes share one sampler and its position in the epoch.
  */
 export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterable<B> {
   readonly #open: () => Pass<B>;
@@ -34,7 +34,7 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterabl
   readonly #waits = new WaitTimes();
   #pool: WorkerPool | null = null;
 
-  /** Arrays are accepted as map-style data sets. */
+  /** Takes a data set, an array of samples, or a stream. */
   constructor(
     source: Dataset<T, unknown> | IterableDataset<T>,
     options: DataLoaderOptions & CollateOption<T, B>,
@@ -49,14 +49,14 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterabl
     const { numWorkers } = workerOptions(options);
     this.#prefetch = prefetch * Math.max(numWorkers, 1);
     const dataset = asDataset(source);
-    if (dataset) this.#batches = mapBatches(dataset.length, options);
+    if (dataset) this.#batches = indexedBatches(dataset.length, options);
     const open = numWorkers > 0 ? this.#workerOpener(source, options) : this.#opener(source, options);
     const { pinMemory } = options;
     const pinned = (batch: B) => mapArrays(batch, pinMemory!) as B;
     this.#open = pinMemory ? () => mappedPass(open(), pinned) : open;
   }
 
-  /** Number of batches of one whole pass. Throws ERR_DATA_LENGTH if the data set is a stream. */
+  /** Number of batches of one whole pass. Throws ERR_DATA_LENGTH if the data set or the sampler has no length. */
   get length(): number {
     if (!this.#batches) throw noLength('an iterable data set');
     const { length } = this.#batches;
@@ -100,20 +100,21 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterabl
       }
     } finally {
       const closed = pass.close();
-      if (isPromise(closed)) closed.catch(() => {}); // only where ERR_DATA_ASYNC is on its way
+      if (isPromise(closed)) closed.catch(() => {}); // an asynchronous pass: ERR_DATA_ASYNC is being thrown
     }
   }
 
   /**
-   * Returns the position in the epoch after the last batch handed out, for all ranks, as plain JSON. Batches
-   * loaded ahead do not count.
+   * Returns the position in the epoch after the last batch that the loop received, for all ranks, as plain JSON.
+   * Batches loaded ahead do not count. Throws ERR_DATA_STATE if there is no sampler that has a position.
    */
   state(): SamplerState {
     return this.#resumable().state();
   }
 
   /**
-   * Makes the next pass continue the state's epoch. Number of ranks and batch size may differ from before.
+   * Makes the next pass continue the state's epoch. Number of ranks and batch size may differ from before. Throws
+   * ERR_DATA_STATE if the state does not fit.
    */
   load(state: SamplerState): void {
     this.#resumable().load(state);
@@ -125,8 +126,8 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterabl
   }
 
   /**
-   * Ends the workers, to free their memory. Otherwise not needed: they do not keep the process alive.
-   * Idempotent.
+   * Ends the workers, to free their memory. Otherwise not needed: idle workers do not keep the process alive. A later
+   * pass starts new ones. Idempotent.
    */
   async close(): Promise<void> {
     const pool = this.#pool;
@@ -157,6 +158,7 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterabl
     const { url, args } = origin;
     const stream = this.#batches ? null : streamBatching(options);
     return () => {
+      if (this.#pool?.hasFailed) void this.close(); // otherwise this pass would only repeat the old error
       this.#pool ??= new WorkerPool({ url, args }, checked);
       const pool = this.#pool;
       const pass = stream
@@ -166,8 +168,11 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterabl
       return {
         ...pass,
         close: async () => {
-          await pass.close();
-          await this.close();
+          try {
+            await pass.close();
+          } finally {
+            await this.close();
+          }
         },
       };
     };

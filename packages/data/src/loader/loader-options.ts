@@ -14,32 +14,32 @@ export interface DataLoaderOptions {
   readonly batchSize?: number;
   /** Drop the last batch if it is not full. Default false. */
   readonly dropLast?: boolean;
-  /** Use a new order in every pass. Default false. For several ranks use a DistributedSampler instead. */
+  /** Use a new random order in every pass. Default false. For several ranks use a DistributedSampler instead. */
   readonly shuffle?: boolean;
   /** Seed for `shuffle`. Default 0: every run uses the same orders. */
   readonly seed?: number;
   /** Order of the samples. Excludes `shuffle` and `seed`. */
   readonly sampler?: Sampler;
-  /** Samples of each batch. Excludes all of the above. */
+  /** Indices of each batch. Excludes all options above. */
   readonly batchSampler?: BatchSource;
-  /** Number of batches that an asynchronous data set loads ahead. Default 2. */
+  /** Number of batches that an asynchronous data set, or each worker, loads ahead. Default 2. */
   readonly prefetch?: number;
   /**
-   * Number of threads that load and collate batches. The data set must come from loadDataset(). Each thread
-   * has its own copy of it, and loads up to `prefetch` batches ahead. Default 0: this thread loads.
+   * Number of threads (workers) that load and collate batches. The data set must come from loadDataset(), and each
+   * thread makes its own copy of it. Default 0: the calling thread loads.
    */
   readonly numWorkers?: number;
   /** Whether workers are kept after a pass. Default true; starting one takes about 50 ms. */
   readonly persistentWorkers?: boolean;
   /**
    * Copies an array into memory that a device can read directly, for example pinArray of @ringwise/tensor.
-   * Applied to each typed array of a batch, on this thread, when the batch is loaded, that is up to
-   * `prefetch` batches ahead of the loop.
+   * Applied to each typed array of a batch, on the calling thread, as soon as the batch is loaded, before the loop
+   * receives it.
    */
   readonly pinMemory?: <A extends TypedArray>(array: A) => A;
-  /** Base of the workers' seeds: worker i has this + i in workerInfo(). Default 0. */
+  /** Base of the workers' seeds: `seed` in the workerInfo() of worker i is this + i. Default 0. */
   readonly workerSeed?: number;
-  /** Milliseconds to wait for a worker's batch before it is an error. Default 120,000. */
+  /** Milliseconds from the request for a worker's batch until ERR_DATA_TIMEOUT. Default 120,000. */
   readonly timeoutMs?: number;
 }
 
@@ -54,7 +54,7 @@ const names = optionNames<DataLoaderOptions & CollateOption<unknown, unknown>>({
   ...{ timeoutMs: true, collate: true },
 });
 
-/** Checks names and types of the options. Combinations are checked later. */
+/** Checks names and types of the options. Workers' numbers and combinations of options are checked later. */
 export function checkedLoaderOptions<O extends DataLoaderOptions & { readonly collate?: unknown }>(
   given: O | undefined,
 ): O {
@@ -72,7 +72,8 @@ export function checkedLoaderOptions<O extends DataLoaderOptions & { readonly co
   return options;
 }
 
-export function mapBatches(length: number, options: DataLoaderOptions): BatchSource {
+/** Returns the batches of a data set with `length` samples. Throws for options that exclude each other. */
+export function indexedBatches(length: number, options: DataLoaderOptions): BatchSource {
   const { batchSize = 1, dropLast = false, shuffle = false, seed = 0, sampler, batchSampler } = options;
   if (batchSampler) {
     refuse(
@@ -90,6 +91,7 @@ export function mapBatches(length: number, options: DataLoaderOptions): BatchSou
   return new BatchSampler(order, batchSize, { dropLast });
 }
 
+/** Returns how a stream is split into batches. Throws for options that a stream excludes. */
 export function streamBatching(options: DataLoaderOptions): { batchSize: number; dropLast: boolean } {
   const { batchSize = 1, dropLast = false } = options;
   const why = 'An iterable data set decides its own order.';
@@ -97,6 +99,7 @@ export function streamBatching(options: DataLoaderOptions): { batchSize: number;
   return { batchSize, dropLast };
 }
 
+/** Returns the options of workers, checked and with defaults. */
 export function workerOptions(options: DataLoaderOptions & { readonly collate?: unknown }) {
   const { numWorkers = 0, persistentWorkers = true, workerSeed = 0, timeoutMs = 120_000 } = options;
   checkInteger('DataLoader: numWorkers', numWorkers, 0, 1024);
@@ -108,6 +111,7 @@ export function workerOptions(options: DataLoaderOptions & { readonly collate?: 
   return { numWorkers, persistentWorkers, workerSeed, timeoutMs };
 }
 
+/** Throws if options in `excluded` are set together with `given`. A flag that is false counts as not set. */
 function refuse(
   options: DataLoaderOptions,
   given: string,

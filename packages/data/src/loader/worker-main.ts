@@ -1,5 +1,5 @@
-// A DataLoader's worker thread: makes the data set, then handles tasks in order, several at a time if the
-// data set is asynchronous.
+// The program of a DataLoader's worker thread. It makes the data set, then starts tasks in the order of their arrival;
+// several run at a time if the data set is asynchronous.
 
 import { type MessagePort, workerData } from 'node:worker_threads';
 import type { Dataset, IterableDataset } from '../datasets/dataset.ts';
@@ -15,7 +15,7 @@ import type { Answer, StreamBatching, Task } from './worker-thread.ts';
 
 interface Start {
   readonly origin: Origin;
-  /** See registrarsFor(). */
+  /** Modules that enable this thread to import TypeScript: see registrarsFor(). */
   readonly registrars: readonly string[];
   readonly info: WorkerInfo;
   readonly port: MessagePort;
@@ -27,7 +27,7 @@ type Source = Dataset<unknown, unknown> | IterableDataset<unknown>;
 const { origin, registrars, info, port } = (workerData as Record<typeof workerKey, Start>)[workerKey];
 const post = (answer: Answer, moved: ArrayBuffer[] = []) => port.postMessage(answer, moved);
 
-// Tasks may arrive before the data set is ready.
+// Tasks may arrive before the data set is ready, so each awaits this promise.
 const opened = openModule(origin, load, info).then(({ dataset, collate }) => {
   return { source: dataset as Source, collate: collate as Collate | undefined };
 });
@@ -38,6 +38,7 @@ async function load(url: string): Promise<unknown> {
   return await import(url);
 }
 
+// The samples of each batch of the stream's current pass; null between passes.
 let groups: AsyncGenerator<unknown[]> | Generator<unknown[]> | null = null;
 
 async function nextGroup(source: Source, { batchSize, dropLast, restart }: StreamBatching) {
@@ -51,8 +52,19 @@ async function nextGroup(source: Source, { batchSize, dropLast, restart }: Strea
   return step.done ? null : step.value;
 }
 
+/** Ends a pass that the loop left early, so that `finally` blocks of the stream run and close its files. */
+async function closeStream(): Promise<void> {
+  const left = groups;
+  groups = null;
+  await left?.return(undefined);
+}
+
 async function run(task: Task): Promise<{ readonly batch: unknown; readonly count: number } | null> {
   const { source, collate } = await opened;
+  if ('close' in task) {
+    await closeStream();
+    return null;
+  }
   if ('indices' in task) {
     const batch = await batchLoader(asDataset(source)!, collate)(task.indices);
     return { batch, count: task.indices.length };
@@ -73,7 +85,7 @@ async function answer(task: Task): Promise<void> {
     try {
       post({ id, error });
     } catch {
-      post({ id, error: new Error(String(error)) }); // it does not survive structured clone
+      post({ id, error: new Error(String(error)) }); // `error` cannot be cloned for another thread
     }
   }
 }

@@ -1,5 +1,5 @@
-// The workers of a loader. Batches are assigned to them in turn. The consumer (prefetch.ts) requests batches
-// in order and receives them in order, and requests no more than it may hold, which is the backpressure.
+// The workers of a loader. Batches are assigned to them in turn. The consumer (prefetch.ts) requests and receives
+// batches in order. It requests only as many as it may hold, so workers cannot get further ahead.
 import type { Indices } from '../datasets/dataset.ts';
 import type { Origin } from '../datasets/dataset-module.ts';
 import type { Loaded, Pass } from './pass.ts';
@@ -45,9 +45,20 @@ export class WorkerPool {
       }
       return undefined;
     };
-    return { next, takeReady: this.takeReady, close: () => {} };
+    // A thread that has failed has no stream to close, and its error was reported at its batch.
+    const close = async (): Promise<void> => {
+      const left = open.filter(({ thread, hasBegun }) => hasBegun && !thread.hasFailed);
+      await Promise.all(left.map(({ thread }) => thread.ask({ close: true })));
+    };
+    return { next, takeReady: this.takeReady, close };
   }
 
+  /** Whether a thread has ended or timed out. */
+  get hasFailed(): boolean {
+    return this.#threads.some((thread) => thread.hasFailed);
+  }
+
+  /** Settles the tasks that workers have answered. Returns the number of tasks that are left. */
   readonly takeReady = (): number => {
     let underWay = 0;
     for (const thread of this.#threads) {

@@ -1,4 +1,4 @@
-// The loader's side of one worker thread: sends tasks, receives answers, and detects its end. Keeps the
+// The loader's side of one worker thread. It sends tasks, receives answers, detects the thread's end, and keeps the
 // process alive only while a task is pending.
 //
 // After a step of some milliseconds little of this code is in the CPU caches, so each line costs ten times what a
@@ -12,6 +12,9 @@ import type { Loaded } from './pass.ts';
 import { registrarsFor } from './typescript.ts';
 import { type WorkerInfo, workerKey } from './worker-info.ts';
 
+/** Node fires a timer of more milliseconds at once. */
+const longestTimerMs = 2 ** 31 - 1;
+
 export interface StreamBatching {
   readonly batchSize: number;
   readonly dropLast: boolean;
@@ -19,14 +22,14 @@ export interface StreamBatching {
   readonly restart: boolean;
 }
 
-export type Task = { readonly id: number } & (
+/** What a thread is asked for: a batch of samples, the next batch of its stream, or to close the stream's pass. */
+export type Request =
   | { readonly indices: Int32Array }
   | { readonly stream: StreamBatching }
-);
-/** A task without its number. */
-export type Request = { readonly indices: Int32Array } | { readonly stream: StreamBatching };
+  | { readonly close: true };
+export type Task = { readonly id: number } & Request;
 
-/** `loaded` is null at the end of a stream. */
+/** `loaded` is null at the end of a stream and after it was closed. */
 export type Answer = { readonly id: number } & (
   | { readonly loaded: Loaded<unknown> | null }
   | { readonly error: unknown }
@@ -77,6 +80,10 @@ export class WorkerThread {
     });
   }
 
+  /**
+   * Sends a task. Resolves with its batch, or null at the end of a stream and after `close`. Rejects if the task fails
+   * or times out, or if the thread has ended or timed out before.
+   */
   ask(request: Request): Promise<Loaded<unknown> | null> {
     if (this.#failure) return Promise.reject(this.#failure);
     const id = this.#nextId++;
@@ -88,6 +95,12 @@ export class WorkerThread {
     });
   }
 
+  /** Whether the thread has ended or timed out. All its tasks then reject with the same error. */
+  get hasFailed(): boolean {
+    return this.#failure !== null;
+  }
+
+  /** Number of tasks without an answer. */
   get underWay(): number {
     return this.#waiting.size;
   }
@@ -116,15 +129,15 @@ export class WorkerThread {
   }
 
   #watchFor(ms: number): NodeJS.Timeout {
-    return setTimeout(() => this.#check(), ms).unref();
+    return setTimeout(() => this.#check(), Math.min(ms, longestTimerMs)).unref();
   }
 
-  /** Fails if the oldest task has waited too long, otherwise sets the timer for when it will have. */
+  /** Fails all tasks if the oldest one has timed out; otherwise sets the timer for the time when it would. */
   #check(): void {
-    this.takeAnswers(); // a step that kept this thread may have been longer than the timeout
+    this.takeAnswers(); // answers may have been waiting while a long step blocked this thread
     this.#watch = null;
     const [oldest] = this.#waiting.values();
-    if (oldest === undefined) return; // the next task sets the timer again
+    if (oldest === undefined) return; // ask() sets the timer again
     const leftMs = oldest.askedMs + this.#timeoutMs - performance.now();
     if (leftMs > 0) {
       this.#watch = this.#watchFor(leftMs);

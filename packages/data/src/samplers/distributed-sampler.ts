@@ -1,16 +1,18 @@
-// Computes the same indices as PyTorch's DistributedSampler. The order of an epoch is torch.randperm seeded
-// with seed + epoch, equal on all ranks. It is padded with its own beginning (or cut) to a multiple of
-// `replicas`, and rank r takes every replicas-th entry, starting with r.
+// Computes the same indices as PyTorch's DistributedSampler. The order of an epoch is torch.randperm seeded with
+// seed + epoch, equal on all ranks. It is padded with its own beginning, or cut if `dropLast` is set, to a multiple of
+// `replicas`, and rank r takes every replicas-th entry, starting with entry r.
 
 import { checkInteger, checkLength } from '../check.ts';
 import { checkedOptions, checkFlag, optionNames } from '../options.ts';
 import { EpochSampler } from './epoch-sampler.ts';
-import { identityPermutation, randperm } from './random.ts';
+import { identityPermutation, longestPermutation, randperm } from './random.ts';
 
 export interface DistributedSamplerOptions {
   /** Number of ranks that share the data set. */
   readonly replicas: number;
+  /** This rank. */
   readonly rank: number;
+  /** Whether each epoch has a random order. Default true. */
   readonly shuffle?: boolean;
   /** Seed of the order; must be equal on all ranks. */
   readonly seed?: number;
@@ -23,9 +25,9 @@ const names = optionNames<DistributedSamplerOptions>({
 });
 
 /**
- * One rank's share of a data set of `length` samples. All ranks have shares of equal length, so they stay in
- * step. Call `setEpoch(e)` before each epoch; otherwise two passes have the same order. Not collective:
- * nothing is sent, because all ranks compute the same order.
+ * Yields one rank's share of a data set of `length` samples. All ranks have shares of equal length, so they run equally
+ * many steps. Call `setEpoch(e)` before each epoch; otherwise all passes have the same order. Not collective: nothing
+ * is sent, because all ranks compute the same order.
  */
 export class DistributedSampler extends EpochSampler {
   readonly #count: number;
@@ -35,7 +37,7 @@ export class DistributedSampler extends EpochSampler {
     const given = checkedOptions('DistributedSampler', options, names);
     const { replicas, rank, shuffle = true, seed = 0, dropLast = false } = given;
     checkFlag('DistributedSampler: shuffle', shuffle);
-    checkLength('DistributedSampler', length);
+    checkLength('DistributedSampler', length, shuffle ? longestPermutation : undefined);
     checkInteger('DistributedSampler: replicas', replicas, 1);
     checkInteger('DistributedSampler: rank', rank, 0, replicas - 1);
     super(length, { seed: shuffle ? seed : null, advancesByItself: false, replicas, rank, dropLast });

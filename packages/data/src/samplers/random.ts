@@ -20,7 +20,7 @@ export class Mt19937 {
     }
   }
 
-  /** Returns a number uniform in [0, 2^32). */
+  /** Returns an integer uniform in [0, 2^32). */
   uint32(): number {
     if (this.#next === stateWords) this.#twist();
     let y = this.#state[this.#next++]!;
@@ -47,16 +47,16 @@ export class Mt19937 {
   }
 }
 
-// From this length on, PyTorch draws 64 bits per element and computes another permutation.
-const permutationLimit = Math.floor((2 ** 32 - 1) / 20);
+/** Longest permutation. For longer ones PyTorch draws 64 bits per element and computes another permutation. */
+export const longestPermutation = Math.floor((2 ** 32 - 1) / 20) - 1;
 
 /**
  * Returns the elements of `torch.randperm(length, generator=torch.Generator().manual_seed(seed))`. Throws if `length`
  * is not an integer from 0 to 214,748,363.
  */
 export function randperm(length: number, seed: number): Int32Array {
-  if (!Number.isInteger(length) || length < 0 || length >= permutationLimit) {
-    throw outOfRange('randperm: length', `an integer from 0 to ${permutationLimit - 1}`, length);
+  if (!Number.isInteger(length) || length < 0 || length > longestPermutation) {
+    throw outOfRange('randperm: length', `an integer from 0 to ${longestPermutation}`, length);
   }
   return shuffle(identityPermutation(length), new Mt19937(seed));
 }

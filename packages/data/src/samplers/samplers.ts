@@ -1,13 +1,13 @@
-// Samplers for a single process. The shuffling ones use the next epoch in every pass, and pass k of a seed
-// has the same order in every run.
+// Samplers for a single process. Each pass of a shuffling one is the next epoch, with a new order; with the same seed,
+// pass k has the same order in every run.
 
 import { checkArrayLike, checkInteger, checkLength } from '../check.ts';
 import { nothingThere, outOfRange } from '../errors.ts';
 import { checkedOptions, checkFlag, optionNames } from '../options.ts';
 import { EpochSampler } from './epoch-sampler.ts';
-import { identityPermutation, Mt19937, randperm } from './random.ts';
+import { identityPermutation, longestPermutation, Mt19937, randperm } from './random.ts';
 
-/** Yields 0, 1, …, length − 1, in every epoch. */
+/** Yields 0, 1, …, length − 1 in every pass. */
 export class SequentialSampler extends EpochSampler {
   readonly #count: number;
 
@@ -35,7 +35,7 @@ export class RandomSampler extends EpochSampler {
 
   constructor(length: number, options?: SeedOption) {
     const { seed = 0 } = checkedOptions('RandomSampler', options, seedNames);
-    checkLength('RandomSampler', length);
+    checkLength('RandomSampler', length, longestPermutation);
     super(length, { seed, advancesByItself: true });
     this.#count = length;
   }
@@ -52,7 +52,7 @@ export class SubsetRandomSampler extends EpochSampler {
   constructor(indices: ArrayLike<number>, options?: SeedOption) {
     const { seed = 0 } = checkedOptions('SubsetRandomSampler', options, seedNames);
     checkArrayLike('SubsetRandomSampler: indices', indices);
-    checkLength('SubsetRandomSampler', indices.length);
+    checkLength('SubsetRandomSampler', indices.length, longestPermutation);
     super(indices.length, { seed, advancesByItself: true });
     this.#indices = indices;
   }
@@ -65,14 +65,15 @@ export class SubsetRandomSampler extends EpochSampler {
 export interface WeightedRandomSamplerOptions {
   /** Whether an index may come more than once in an epoch. Default true. */
   readonly replacement?: boolean;
+  /** Seed of the orders. Default 0: every run uses the same orders. */
   readonly seed?: number;
 }
 
 const weightedNames = optionNames<WeightedRandomSamplerOptions>({ replacement: true, seed: true });
 
 /**
- * Yields `count` indices per epoch, drawn with probability proportional to `weights` (kept, not copied; any
- * sum).
+ * Yields `count` indices per epoch, drawn with probability proportional to `weights` (kept, not copied), whose sum need
+ * not be 1. torch's WeightedRandomSampler draws other indices.
  */
 export class WeightedRandomSampler extends EpochSampler {
   readonly #weights: ArrayLike<number>;
@@ -112,7 +113,7 @@ function countPositive(weights: ArrayLike<number>): number {
 }
 
 function drawWithReplacement(weights: ArrayLike<number>, count: number, random: Mt19937): Int32Array {
-  const upTo = new Float64Array(weights.length); // sum of the weights 0 … i
+  const upTo = new Float64Array(weights.length); // upTo[i] is the sum of weights 0 … i
   let sum = 0;
   for (let i = 0; i < weights.length; i++) upTo[i] = sum += weights[i]!;
   return new Int32Array(count).map(() => {

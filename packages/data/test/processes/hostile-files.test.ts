@@ -32,7 +32,7 @@ function write(name: string, bytes: Uint8Array | string): string {
   return path;
 }
 
-/** Returns the message of a refusal and checks that it took less than 32 MiB of memory. */
+/** Returns the message of a refusal. Checks that it took less than 32 MiB of array buffers and 64 MiB of heap. */
 async function refusal(read: () => unknown, code = 'ERR_DATA_FILE'): Promise<string> {
   const { arrayBuffers } = process.memoryUsage();
   const heap = process.memoryUsage().heapUsed;
@@ -115,7 +115,7 @@ describe('safetensors', () => {
     );
   });
 
-  it('what is no object, no text, or deeper than any header', async () => {
+  it('a header that is no object, metadata that is no text, and nesting deeper than any header has', async () => {
     for (const text of ['null', '5', '[]', '"a"'])
       expect(await refused(text)).toContain('a header that is an object');
     for (const metadata of ['5', '["a"]', '{"a":1}', '{"a":null}'])
@@ -183,7 +183,7 @@ describe('tar', () => {
     expect(await refusal(samples)).toContain('a sample is too large; expected at most 1048576 bytes');
   });
 
-  it('a size in a header of its own that is none', async () => {
+  it('a size in a pax header that is no size', async () => {
     for (const size of ['-1', 'NaN', '1e99', '9007199254740993']) {
       const record = `size=${size}\n`;
       const pax = entry('pax', `${record.length + 3} ${record}`, 'x');
@@ -212,7 +212,7 @@ describe('idx', () => {
     );
   });
 
-  it('a file of gzip that is a hole behind its first bytes', async () => {
+  it('reads a gzip file that ends with a hole', async () => {
     const path = write('hole.idx.gz', gzipSync(Buffer.from([0, 0, 8, 1, 0, 0, 0, 1, 7])));
     truncateSync(path, 2 ** 33);
     expect((await readIdx(path)).shape).toEqual([1]); // gzip allows zeros at the end
@@ -229,7 +229,7 @@ describe('images', () => {
     expect(pictures.length).toBe(4);
     for (const index of [0, 1, 3])
       expect(await refusal(() => pictures.get(index))).toContain('expected a regular file');
-    expect(await refusal(() => pictures.get(2))).toContain('a picture is too large');
+    expect(await refusal(() => pictures.get(2))).toContain('an image file is too large');
   });
 
   it('a file that is no picture, with the extension of one', async () => {
@@ -286,11 +286,9 @@ describe('parquet', () => {
   }
 
   it('lists of a footer that claim more elements than it has bytes, also within lists', async () => {
-    const million = [0xff, 0xff, 0xff, 0x0f]; // 2²⁵ − 1
-    const nested = Array.from({ length: 12 }, () => [0xf9, ...million]).flat();
-    expect(await refused(footer(0x29, 0xfc, ...million, 0))).toContain(
-      'a list of 33554431 elements in 1 bytes',
-    );
+    const many = [0xff, 0xff, 0xff, 0x0f]; // 2²⁵ − 1
+    const nested = Array.from({ length: 12 }, () => [0xf9, ...many]).flat();
+    expect(await refused(footer(0x29, 0xfc, ...many, 0))).toContain('a list of 33554431 elements in 1 bytes');
     expect(await refused(footer(0x29, ...nested))).toContain('a list of 33554431 elements');
     const deep = Array.from({ length: 100_000 }, () => 0x1c);
     expect(await refused(footer(...deep))).toContain('structs more than 32 deep');
@@ -299,7 +297,7 @@ describe('parquet', () => {
     );
   });
 
-  it('a footer that is none', async () => {
+  it('a footer that is damaged or missing', async () => {
     expect(await refused(write('a.parquet', ''))).toContain('a file of 0 bytes');
     expect(await refused(write('a.parquet', 'PAR1PAR2'))).toContain('another end than PAR1');
     expect(await refused(footer())).toContain('bytes that end early');
@@ -378,7 +376,7 @@ describe('parquet', () => {
     );
   });
 
-  it('numbers of a page header that are no integers are none', () => {
+  it('numbers of a page header that are no integers read as NaN', () => {
     const double = Buffer.alloc(8);
     double.writeDoubleLE(1e9);
     const fields = new ThriftReader(Buffer.from([0x17, ...double, 0x15, 0x0a, 0x16, 0x0a, 0x11, 0])).struct();
@@ -391,7 +389,7 @@ describe('parquet', () => {
   });
 });
 
-describe('every damaged byte is a sentence or changes nothing', () => {
+describe('every damaged byte gives a DataError or changes nothing', () => {
   const outcome = async (read: () => unknown): Promise<void> => {
     try {
       await read();
@@ -449,7 +447,7 @@ describe('every damaged byte is a sentence or changes nothing', () => {
   }, 60_000);
 });
 
-describe('arguments of a newcomer', () => {
+describe('mistakes of a first use', () => {
   const no = undefined as never;
   const calls: Readonly<Record<string, [call: () => unknown, message: string]>> = {
     'new NpyFile()': [() => new NpyFile(no), 'open: path: expected a path, as a string, got undefined.'],
@@ -512,7 +510,7 @@ describe('arguments of a newcomer', () => {
     'ImageFolder.open(folder)': [() => ImageFolder.open('a', no), 'ImageFolder: height: expected an integer'],
   };
 
-  it.each(Object.entries(calls))('%s is a sentence', async (_, [call, message]) => {
+  it.each(Object.entries(calls))('%s is refused with a sentence', async (_, [call, message]) => {
     expect(await refusal(call, 'ERR_DATA_ARGUMENT')).toContain(message);
   });
 
@@ -531,7 +529,7 @@ describe('arguments of a newcomer', () => {
     ImageFolder: (path) => ImageFolder.open(path, { height: 1, width: 1 }),
   };
 
-  it.each(Object.entries(readers))('a missing file is a sentence of %s', async (_, read) => {
+  it.each(Object.entries(readers))('%s refuses a missing file with a sentence', async (_, read) => {
     const path = join(folder, 'no/such/file');
     const message = await refusal(() => read(path));
     expect(message).toContain('ENOENT');

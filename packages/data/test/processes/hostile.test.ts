@@ -86,7 +86,7 @@ describe('sizes that are not true', () => {
     ['end early', { x: tensor('U8', [4], 0, 4) }, 8, 'the end of the last tensor'],
     ['have more elements than can be', { x: tensor('U8', [2 ** 52, 2 ** 52], 0, 8) }, 8, 'a range of 2.02'],
     ['have the type of a method', { x: tensor('toString', [4], 0, 4) }, 4, 'for "x", got toString'],
-    ['have no object', { x: 5 }, 4, 'for "x", got undefined'],
+    ['have no object', { x: 5 }, 4, 'for "x", got 5'],
   ])('tensors of safetensors that %s', async (_, header, bytes, what) => {
     expect(await refusal(() => new SafetensorsFile(safetensors(header, bytes)))).toContain(what);
   });
@@ -121,7 +121,7 @@ describe('sizes that are not true', () => {
     expect(await refusal(() => last(tarSamples([path])))).toContain(what);
   });
 
-  it('files of one sample that are larger together', async () => {
+  it('files of one sample that are together larger than a sample may be', async () => {
     const files = [1, 2, 3].flatMap((i) => [tarHeader(`a.${i}`, 512), Buffer.alloc(512, `${i}`)]);
     const path = write('many.tar', Buffer.concat([...files, Buffer.alloc(1024)]));
     expect(await refusal(() => last(tarSamples([path], { maxSampleBytes: 3000 })))).toContain('got 3081');
@@ -179,7 +179,7 @@ describe('sizes that are not true', () => {
     expect(await refusal(() => file.get(0))).toContain('one that claims 8000');
   });
 
-  it('a picture with more pixels than any', async () => {
+  it('a picture with more pixels than the decoder takes', async () => {
     mkdirSync(join(folder, 'pictures/one'), { recursive: true });
     const header = Buffer.from('89504e470d0a1a0a0000000d494844520000ea600000ea600802000000', 'hex'); // 60,000 × 60,000
     const crc = Buffer.alloc(4);
@@ -190,7 +190,7 @@ describe('sizes that are not true', () => {
   });
 });
 
-describe('what is no regular file', () => {
+describe('a path that is no regular file', () => {
   const readers: Readonly<Record<string, (path: string) => unknown>> = {
     npy: (path) => new NpyFile(path),
     safetensors: (path) => new SafetensorsFile(path),

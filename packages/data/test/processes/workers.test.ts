@@ -1,6 +1,6 @@
 // Tests worker threads. Uses the built package, because a worker of Node 20 cannot run TypeScript.
 import { execFile } from 'node:child_process';
-import { cp, mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -117,6 +117,36 @@ it.each([false, true])('shares a stream out over ranks and their workers, dropLa
   expect(parts.map((part) => part.length)).toEqual(dropLast ? [7, 7, 7] : [8, 8, 7]);
 });
 
+it.each([false, true])(
+  'closes the streams of workers when the loop leaves early, async %s',
+  async (isAsync) => {
+    const folder = await mkdtemp(join(tmpdir(), 'ringwise-workers-'));
+    try {
+      const path = join(folder, 'passes');
+      const stream = await loadDataset<Iterable<number>>(fixture('closing-stream'), { path, isAsync });
+      await using loader = new DataLoader(stream, { numWorkers: 2 });
+      for (const _ of [1, 2]) {
+        await writeFile(path, '');
+        for await (const _batch of loader) break;
+        const events = (await readFile(path, 'utf8')).trim().split('\n').sort();
+        expect(events).toEqual(['begun', 'begun', 'closed', 'closed']);
+      }
+    } finally {
+      await rm(folder, { recursive: true });
+    }
+  },
+);
+
+it('sets no timer for a deadline beyond the longest timer', async () => {
+  const warnings: Error[] = [];
+  const note = (warning: Error) => warnings.push(warning);
+  process.on('warning', note);
+  await using loader = new DataLoader(await squares(4), { numWorkers: 1, timeoutMs: 2 ** 31 });
+  expect(await collect(loader)).toHaveLength(4);
+  process.off('warning', note);
+  expect(warnings).toEqual([]);
+});
+
 it('ends its workers after each pass with persistentWorkers: false', async () => {
   const loader = new DataLoader(await squares(4), { numWorkers: 2, persistentWorkers: false });
   expect(await collect(loader)).toHaveLength(4);
@@ -145,6 +175,20 @@ describe('an error', () => {
       code: 'ERR_DATA_WORKER',
       message: expect.stringContaining('worker 0 ended with exit code 3'),
     });
+  });
+
+  it('is a worker that ends, and the next pass has new workers', async () => {
+    // Without prefetching, the worker's first batch has arrived before it ends at its second one.
+    const options = { batchSize: 2, numWorkers: 2, prefetch: 0 };
+    await using loader = new DataLoader(await squares(20, 'exit'), options);
+    for (const _ of [1, 2]) {
+      let batches = 0;
+      const failing = (async () => {
+        for await (const _batch of loader) batches++;
+      })();
+      await expect(failing).rejects.toMatchObject({ code: 'ERR_DATA_WORKER' });
+      expect(batches).toBe(2);
+    }
   });
 
   it('is a worker that does not answer in time', async () => {

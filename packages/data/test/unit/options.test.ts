@@ -69,7 +69,7 @@ function takersIn(source: ts.SourceFile): string[] {
 
 /** Functions that get options from another function of the package, which has checked them. */
 const internal = new Set([
-  'mapBatches',
+  'indexedBatches',
   'streamBatching',
   'workerOptions',
   'checkedLoaderOptions',
@@ -103,7 +103,7 @@ test('everything that takes options is in the table', () => {
 });
 
 describe('refuses', () => {
-  test.each(Object.keys(calls))('unknown options and what are no options: %s', async (name) => {
+  test.each(Object.keys(calls))('unknown options and values that are no options: %s', async (name) => {
     const unknown = await failureOf(() => calls[name]!({ __nope: 1 } as never));
     expect(unknown).toMatchObject({
       code: 'ERR_DATA_ARGUMENT',
@@ -135,7 +135,7 @@ describe('refuses', () => {
     ['generator', "expected 'seed'"],
     ['timeout', "expected 'timeoutMs'"],
     ['worker_init_fn', "Export initWorker from the data set's module."],
-  ])('%s of PyTorch', (name, sentence) => {
+  ])('%s, a name of PyTorch or a misspelt one', (name, sentence) => {
     expect(() => loader({ [name]: 1 })).toThrow(`DataLoader: unknown option '${name}'; `);
     expect(() => loader({ [name]: 1 })).toThrow(sentence);
   });
@@ -194,7 +194,7 @@ describe('refuses', () => {
     [
       'a data set',
       () => new data.DistributedSampler(numbers as never, { replicas: 2, rank: 0 }),
-      'DistributedSampler: length: expected an integer from 1 to 2147483647, got an array of 3.',
+      'DistributedSampler: length: expected an integer from 1 to 214748363, got an array of 3.',
     ],
     ['replicas as text', () => data.shard(numbers, { replicas: '2', rank: 0 } as never), "got '2'"],
     [

@@ -1,7 +1,7 @@
-// A folder with one subfolder of images per class, like torchvision's ImageFolder. Images are decoded on
-// libuv's threads, all images of a batch in parallel.
+// A folder with one subfolder of images per class, like torchvision's ImageFolder. The images of a batch are decoded in
+// parallel on libuv's threads.
 
-import { readdirSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { checkIndex, checkInteger, checkPath } from '../../check.ts';
 import type { Dataset, Indices } from '../../datasets/dataset.ts';
@@ -11,7 +11,7 @@ import type { NdArray } from '../../typed-array.ts';
 import { openRegular } from '../open-file.ts';
 import { importPeer } from '../optional-package.ts';
 
-/** Maximum number of pixels of an image; decoded, this is 1 GB. */
+/** Maximum number of pixels of an image; decoded with four channels, this is 1 GiB. */
 const mostPixels = 2 ** 28;
 /** Maximum size of an image file; an image with the maximum number of pixels needs no larger one. */
 const mostFileBytes = 2 ** 30;
@@ -44,8 +44,9 @@ export interface ImageBatch {
 type Sharp = typeof import('sharp')['default'];
 
 /**
- * The images of a folder with one subfolder per class. Classes, and therefore labels, are in the order of
- * their names. Throws ERR_DATA_FILE, naming the file, for an image that is damaged or truncated.
+ * The images of a folder with one subfolder per class, also those in folders within it. Classes, and therefore labels,
+ * are in the order of their names. A link to a folder is a class; a link within a class is not followed. `get` and
+ * `getBatch` reject with ERR_DATA_FILE, naming the file, for an image that is damaged or truncated.
  */
 export class ImageFolder implements Dataset<ImageSample, ImageBatch> {
   readonly length: number;
@@ -57,7 +58,7 @@ export class ImageFolder implements Dataset<ImageSample, ImageBatch> {
   readonly #sharp: Sharp;
   readonly #options: Required<ImageFolderOptions>;
 
-  /** Opens a folder; reads only names. Requires sharp (ERR_DATA_PEER). */
+  /** Opens a folder; reads only names. Rejects with ERR_DATA_PEER if the package sharp is not installed. */
   static async open(folder: string, options: ImageFolderOptions): Promise<ImageFolder> {
     checkPath('ImageFolder: folder', folder);
     const { height, width, channels = 3 } = checkedOptions('ImageFolder', options, names);
@@ -71,9 +72,8 @@ export class ImageFolder implements Dataset<ImageSample, ImageBatch> {
   private constructor(folder: string, sharp: Sharp, options: Required<ImageFolderOptions>) {
     this.#sharp = sharp;
     this.#options = options;
-    this.classes = listed(folder, () => readdirSync(folder, { withFileTypes: true }))
-      .filter((entry) => entry.isDirectory())
-      .map(({ name }) => name)
+    this.classes = listed(folder, () => readdirSync(folder))
+      .filter((name) => statSync(join(folder, name), { throwIfNoEntry: false })?.isDirectory())
       .sort();
     const files = this.classes.map((name) => imagesIn(join(folder, name)));
     this.paths = files.flat();
@@ -113,7 +113,7 @@ export class ImageFolder implements Dataset<ImageSample, ImageBatch> {
     };
   }
 
-  /** Decodes an image into `target`, channel by channel. */
+  /** Decodes an image into `target`: all pixels of the first channel, then those of the next. */
   async #decode(index: number, target: Uint8Array): Promise<void> {
     checkIndex('ImageFolder', index, this.length);
     const { channels, height, width } = this.#options;
@@ -152,7 +152,7 @@ async function bytesOf(path: string): Promise<Buffer> {
   try {
     const { size } = await file.stat();
     if (size <= mostFileBytes) return await file.readFile();
-    const what = ['a picture is too large', `at most ${mostFileBytes} bytes`, `${size}`] as const;
+    const what = ['an image file is too large', `at most ${mostFileBytes} bytes`, `${size}`] as const;
     throw badFile('ImageFolder', path, what, 'Is it another kind of file?');
   } finally {
     await file.close();

@@ -1,6 +1,5 @@
-// Files with one JSON value per line, read as a stream or by index. Lines end only at \n (a \r before it is
-// whitespace in JSON). JSON allows U+2028 within strings, where node:readline would end a line, so it would
-// split values.
+// Files with one JSON value per line, read as a stream or by index. Lines end only at \n; a \r before it is whitespace
+// in JSON. node:readline is not used: it would also end a line at U+2028, which JSON allows within strings.
 import { constants } from 'node:buffer';
 import { checkIndex, checkPath } from '../../check.ts';
 import type { Dataset } from '../../datasets/dataset.ts';
@@ -9,12 +8,13 @@ import { chunksOf, OffsetList } from '../file-chunks.ts';
 import { OpenFile } from '../open-file.ts';
 
 const newline = 10;
-/** The longest JavaScript string. */
+/** Maximum size of a line; a line cannot be longer than a JavaScript string. */
 const mostLineBytes = constants.MAX_STRING_LENGTH;
 
 /**
- * Returns the values of a file. Each pass reads the file from the beginning, 256 KiB at a time, and closes it
- * at the end. Synchronous.
+ * Returns the values of a file. Each pass opens the file, reads it from the beginning, 256 KiB at a time, and closes it
+ * at the end. Synchronous. Throws ERR_DATA_FILE, naming the line, for a line that is not valid JSON, such as an empty
+ * one.
  */
 export function jsonLines<T = unknown>(path: string): Iterable<T> {
   checkPath('jsonLines: path', path);
@@ -32,7 +32,7 @@ export function jsonLines<T = unknown>(path: string): Iterable<T> {
 }
 
 /**
- * Line i of the file is sample i. The constructor reads the file once and keeps 8 bytes per line.
+ * A file whose line i, counted from 0, is sample i. The constructor reads the file once and keeps 8 bytes per line.
  * Synchronous. Owns an open file until close().
  */
 export class JsonLinesFile<T = unknown> implements Dataset<T> {
@@ -76,15 +76,17 @@ const tooLong = (path: string, line: number) =>
 
 function parse<T>(line: Buffer, path: string, number: number): T {
   try {
-    return JSON.parse(line.toString('utf8')) as T;
+    const text = line.toString('utf8');
+    // Editors of Windows put a byte order mark before the first line.
+    return JSON.parse(number === 1 && text.startsWith('\ufeff') ? text.slice(1) : text) as T;
   } catch (cause) {
     throw badJson(path, number, cause);
   }
 }
 
 /**
- * Yields the lines. A line that continues in another chunk is read again when its end is known, so that no
- * line is buffered before its length is known.
+ * Yields the lines, without their \n. A line that continues in another chunk is read again from the file when its end
+ * is known, so that nothing is kept of a line that may be too long.
  */
 function* linesOf(file: OpenFile): Generator<Buffer, void, undefined> {
   let begin = 0; // of the line

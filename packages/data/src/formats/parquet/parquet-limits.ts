@@ -1,5 +1,6 @@
-// Limits what a Parquet file can make a reader allocate. The sizes in the footer (row groups) and in the page
-// headers (decoded pages) are untrusted, so they are checked before anything is decoded.
+// Limits what a Parquet file can make a reader allocate. The sizes in the footer (row groups) and in the page headers
+// (decoded pages) are untrusted, so they are checked before anything is decoded. The lengths of the runs within a page
+// are not checked.
 import type { ColumnMetaData, Compressors, FileMetaData, RowGroup } from 'hyparquet';
 import { badFile } from '../../errors.ts';
 import type { OpenFile } from '../open-file.ts';
@@ -9,29 +10,27 @@ import { type ThriftFields, ThriftReader } from './parquet-thrift.ts';
 const mostRatio: Readonly<Record<string, number>> = { SNAPPY: 22, GZIP: 1032, LZ4: 256, LZ4_RAW: 256 };
 /** Minimum memory of a decoded value in bytes. */
 const valueBytes = 8;
-/** Bytes of the magic at either end, and of the footer's length. */
+/** Bytes of the magic, and of the footer's length before it. */
 const wordBytes = 4;
-/** Limit for the footer; tables with ten thousand columns are below it. */
+/** Maximum size of the footer; tables with ten thousand columns stay below it. */
 const mostFooterBytes = 2 ** 27;
-/** Bytes that are read for a page header, initially and at most. */
+/** Bytes that are read for a page header: first, and if it is longer than these. */
 const headerBytes = 2 ** 14;
 const mostHeaderBytes = 2 ** 24;
 
 export interface ParquetLimits {
   readonly path: string;
   readonly fileBytes: number;
-  /** Maximum decoded size of one row group in bytes. */
+  /** See ParquetOptions. */
   readonly maxGroupBytes: number;
   /** Paths of the schema's columns that hold values, including nested ones, in the form of pathOf(). */
   readonly leaves: ReadonlySet<string>;
 }
 
+/** Returns a column's path: its names from the top level down, joined by dots. */
 export const pathOf = (names: readonly string[]): string => names.join('.');
 
-/**
- * Throws ERR_DATA_FILE if there is no footer, or if a list in it claims more elements than its bytes can
- * hold.
- */
+/** Throws ERR_DATA_FILE if there is no footer, or if it is damaged or has a list that claims more than it can hold. */
 export function checkFooter(file: OpenFile): void {
   const { path, size } = file;
   const tail = Buffer.alloc(2 * wordBytes);
@@ -50,15 +49,15 @@ export function checkFooter(file: OpenFile): void {
   }
 }
 
-/** Returns the byte range of a column's pages. */
+/** Returns the byte range of a column's pages in one row group. */
 export function rangeOf(column: ColumnMetaData): { readonly start: bigint; readonly end: bigint } {
   const start = column.dictionary_page_offset || column.data_page_offset;
   return { start, end: start + column.total_compressed_size };
 }
 
 /**
- * Throws ERR_DATA_FILE for row groups that are outside of the file, overlap, or are larger than allowed in
- * these columns.
+ * Throws ERR_DATA_FILE if, in these columns, row groups lie outside of the file, overlap or are too large, or if a row
+ * group has columns that the schema does not have.
  */
 export function checkGroups(
   { row_groups: groups }: FileMetaData,
@@ -128,8 +127,8 @@ function checkApart(
 }
 
 /**
- * Checks the page headers of a column. Throws ERR_DATA_FILE if pages claim more values than the footer gives
- * the column, because memory is allocated for the claimed number.
+ * Checks the page headers of a column in one row group. Throws ERR_DATA_FILE if one is damaged or if the pages claim
+ * more values than the footer gives the column, because hyparquet allocates memory for the claimed number.
  */
 export function checkPages(file: OpenFile, column: ColumnMetaData, where: string): void {
   const { start, end: endOfPages } = rangeOf(column);
@@ -159,12 +158,15 @@ interface PageHeader {
   readonly isData: boolean;
   readonly values: number;
   readonly nulls: number;
+  /** Size in the file, without the header. */
   readonly packedBytes: number;
+  /** Uncompressed size. */
   readonly plainBytes: number;
   /** Offset of the page's end in the file. */
   readonly end: number;
 }
 
+/** Parses the page header at offset `at`. Reads more bytes if the first ones do not hold all of it. */
 function pageAt(file: OpenFile, at: number, end: number): PageHeader {
   for (let length = headerBytes; ; length = mostHeaderBytes) {
     const bytes = Buffer.alloc(Math.min(length, end - at));
@@ -179,7 +181,8 @@ function pageAt(file: OpenFile, at: number, end: number): PageHeader {
 }
 
 /**
- * For each page type: the field of its header, and the number of leading fields that the header must have.
+ * For each page type (0 data, 2 dictionary, 3 data of version 2): the number of the field that holds its own header,
+ * and how many leading fields that header must have.
  */
 const headers: Readonly<Record<number, readonly [field: number, needed: number]>> = {
   0: [5, 4],
@@ -198,17 +201,17 @@ function pageOf(fields: ThriftFields, at: number, reader: ThriftReader): PageHea
   const packedBytes = integer(fields, 3);
   const levels = levelBytes.reduce((sum, bytes) => sum + bytes, 0);
   if (levels > packedBytes) throw new Error(`levels of ${levels} bytes in a page of ${packedBytes}`);
-  const isNew = field === 8;
-  if (isNew && rows > values) throw new Error(`${rows} rows of ${values} values`);
+  const isVersion2 = field === 8;
+  if (isVersion2 && rows > values) throw new Error(`${rows} rows of ${values} values`);
   return {
     isData: field !== 7,
     values,
-    nulls: isNew ? second : 0,
+    nulls: isVersion2 ? second : 0,
     ...{ packedBytes, plainBytes: integer(fields, 2), end: at + reader.at + packedBytes },
   };
 }
 
-/** Returns a required integer field. */
+/** Returns an integer field. Throws if it is missing or negative. */
 function integer(fields: ThriftFields, id: number): number {
   const value = fields.get(id);
   if (typeof value === 'number' && value >= 0) return value;
@@ -216,8 +219,8 @@ function integer(fields: ThriftFields, id: number): number {
 }
 
 /**
- * Returns decompressors that refuse pages that claim a larger size than they can have, or than a row group
- * may have.
+ * Returns decompressors that refuse a page if it claims to be larger than its compressed bytes can become, or than a
+ * row group may be.
  */
 export function boundedCompressors(given: Compressors, { path, maxGroupBytes }: ParquetLimits): Compressors {
   const entries = Object.entries(given).map(([codec, decompress]) => {

@@ -3,7 +3,7 @@ import { checkIndex } from '../../check.ts';
 import type { Dataset } from '../../datasets/dataset.ts';
 import { OpenFile } from '../open-file.ts';
 import { type TarEntry, tarEntries } from './tar-index.ts';
-import { checkNew, splitName, type TarSample } from './tar-sample.ts';
+import { addExtension, splitName, type TarSample } from './tar-sample.ts';
 
 export type { TarSample } from './tar-sample.ts';
 
@@ -13,9 +13,8 @@ interface Group {
 }
 
 /**
- * The samples of an uncompressed tar archive; adjacent files with the same key form one sample. The
- * constructor reads the headers, `get` reads the files of its sample. Synchronous. Owns an open file until
- * close().
+ * The samples of an uncompressed tar archive; adjacent files with the same key form one sample. The constructor reads
+ * the headers, `get` reads the files of its sample. Synchronous. Owns an open file until close().
  */
 export class TarFile implements Dataset<TarSample> {
   readonly length: number;
@@ -66,7 +65,7 @@ function groupsOf(path: string, all: Iterable<TarEntry>): Group[] {
       groups.push(group);
       extensions.clear();
     }
-    checkNew('TarFile', `${path}, byte ${entry.offset}`, entry.name, extension, extensions);
+    addExtension('TarFile', `${path}, byte ${entry.offset}`, entry.name, extension, extensions);
     group.entries.push({ ...entry, extension });
   }
   return groups;

@@ -1,7 +1,8 @@
+// A sample of a tar archive, and the rule by which files belong to one.
 import { badFile } from '../../errors.ts';
 
 /**
- * A sample: files of a tar shard whose paths are equal up to the first dot of the file name, as in
+ * A sample: adjacent files of a tar archive whose paths are equal up to the first dot of the file name, as in
  * WebDataset.
  */
 export interface TarSample {
@@ -15,16 +16,17 @@ export interface TarSample {
   readonly files: Readonly<Record<string, Uint8Array>>;
 }
 
+/** Splits a file's path at the first dot of the file name. Without a dot, the extension is empty. */
 export function splitName(name: string): { readonly key: string; readonly extension: string } {
   const dot = name.indexOf('.', name.lastIndexOf('/') + 1);
   return dot < 0 ? { key: name, extension: '' } : { key: name.slice(0, dot), extension: name.slice(dot + 1) };
 }
 
 /**
- * Adds a file's extension to those of its sample. Throws ERR_DATA_FILE if the sample has it already, because
- * one file would hide the other.
+ * Adds `extension` to `known`, the extensions of its sample. Throws ERR_DATA_FILE if the sample has it already, because
+ * one file would hide the other. `where` and `name`, the file's place and name, are for the error.
  */
-export function checkNew(
+export function addExtension(
   reader: string,
   where: string,
   name: string,

@@ -1,4 +1,4 @@
-// Tar archives as a stream: from the network or compressed, so that random access is not possible.
+// Tar archives as a stream, for those without random access: compressed ones, and ones from the network.
 
 import { PassThrough, pipeline } from 'node:stream';
 import { createGunzip } from 'node:zlib';
@@ -7,18 +7,18 @@ import { badFile, DataError, outOfRange } from '../../errors.ts';
 import { checkedOptions, checkIterable, optionNames } from '../../options.ts';
 import { openRegular } from '../open-file.ts';
 import { importPeer } from '../optional-package.ts';
-import { checkNew, splitName, type TarSample } from './tar-sample.ts';
+import { addExtension, splitName, type TarSample } from './tar-sample.ts';
 
-/** A path, or a function that opens a stream of an archive's bytes, with a name for error messages. */
+/**
+ * A path, or a function that opens a stream of an archive's bytes. `name` is for error messages; if it ends with gz,
+ * the bytes are decompressed.
+ */
 export type TarSource =
   | string
   | { readonly name: string; readonly open: () => NodeJS.ReadableStream | Promise<NodeJS.ReadableStream> };
 
 export interface TarSamplesOptions {
-  /**
-   * Maximum size of one sample in bytes: its files, each with its name and a header of 512 bytes. Default 1
-   * GiB.
-   */
+  /** Maximum size of one sample in bytes: its files, each with its name and a header of 512 bytes. Default 1 GiB. */
   readonly maxSampleBytes?: number;
 }
 
@@ -30,8 +30,8 @@ const headerBytes = 512;
 /**
  * Returns the samples of these archives, one archive after the other. Archives whose name ends with gz are
  * decompressed. `sources` is iterated again in each pass: with `shard(paths, { replicas, rank })` each rank
- * and worker opens only its own archives, and their numbers of samples may differ. Requires tar-stream
- * (ERR_DATA_PEER). Throws ERR_DATA_FILE, naming the archive, if one is damaged or truncated.
+ * and worker opens only its own archives, and their numbers of samples may differ. A pass throws ERR_DATA_PEER if the
+ * package tar-stream is not installed, and ERR_DATA_FILE, naming the archive, if one is damaged or truncated.
  */
 export function tarSamples(
   sources: Iterable<TarSource>,
@@ -55,7 +55,7 @@ async function* samplesOf(
 ): AsyncGenerator<TarSample, void, undefined> {
   const { name, bytes } = await opened(source);
   const unpacked = name.endsWith('gz') ? createGunzip() : new PassThrough();
-  // Errors of the stream also end `archive`, and the loop below reports them.
+  // Errors of `bytes` and `unpacked` also end `archive`, and the loop below reports them.
   pipeline(bytes, unpacked, archive, () => {});
   let sample: { key: string; files: [extension: string, bytes: Uint8Array][] } | null = null;
   const extensions = new Set<string>();
@@ -77,7 +77,7 @@ async function* samplesOf(
         sampleBytes = 0;
         extensions.clear();
       }
-      checkNew('tarSamples', name, last, extension, extensions);
+      addExtension('tarSamples', name, last, extension, extensions);
       sampleBytes += headerBytes + last.length + (entry.header.size ?? 0);
       if (sampleBytes > maxSampleBytes) throw tooLarge(`${name}, at ${last}`, maxSampleBytes, sampleBytes);
       const chunks: Buffer[] = [];

@@ -1,10 +1,9 @@
-// A file of tokens: consecutive unsigned integers in little endian without a header, as nanoGPT's prepare.py
-// writes it.
+// A file of tokens: consecutive little-endian unsigned integers without a header, as nanoGPT's prepare.py writes it.
 
 import { swapTo } from '@ringwise/formats';
 import { checkIndex, checkInteger } from '../../check.ts';
 import type { Dataset, Indices } from '../../datasets/dataset.ts';
-import { badTokenBytes, fewTokens, outOfRange } from '../../errors.ts';
+import { badFile, badTokenBytes, fewTokens, outOfRange } from '../../errors.ts';
 import { checkedOptions, optionNames } from '../../options.ts';
 import type { NdArray } from '../../typed-array.ts';
 import { bytesOf, OpenFile } from '../open-file.ts';
@@ -13,11 +12,11 @@ export interface TokenFileOptions {
   /** Number of tokens in a sample. */
   readonly block: number;
   /**
-   * Number of tokens from the start of a sample to the start of the next. Default `block`: each token is
-   * predicted once per epoch.
+   * Number of tokens from the start of a sample to the start of the next. Default `block`: no token is predicted
+   * twice in an epoch.
    */
   readonly stride?: number;
-  /** Type of a token. Default 'uint16'. */
+  /** Type of a token. Default 'uint16'. Tokens must be below 2^31, because batches are Int32Arrays. */
   readonly dtype?: 'uint16' | 'uint32';
 }
 
@@ -30,8 +29,9 @@ export interface TokenWindows {
 }
 
 /**
- * Windows of `block` + 1 tokens, read on request: memory use does not depend on the size of the file. Sample
- * i begins at token i · `stride`. Synchronous. Owns an open file until close().
+ * A file as windows of `block` + 1 tokens, read on request: memory use does not depend on the size of the file. Sample
+ * i begins at token i · `stride`; tokens at the end that fill no window are left out. Synchronous. Owns an open file
+ * until close().
  */
 export class TokenFile implements Dataset<TokenWindows, TokenWindows> {
   readonly length: number;
@@ -56,20 +56,20 @@ export class TokenFile implements Dataset<TokenWindows, TokenWindows> {
       this.close();
       throw size % width === 0 ? fewTokens(path, block, this.tokenCount) : badTokenBytes(path, width, size);
     }
-    // Reached only if the file has a whole window, so this is at most the size of the file.
+    // The file has at least one whole window here, so a large `block` cannot make this larger than the file.
     this.#window = dtype === 'uint16' ? new Uint16Array(block + 1) : new Uint32Array(block + 1);
     this.length = Math.floor((this.tokenCount - block - 1) / stride) + 1;
     this.#block = block;
     this.#stride = stride;
   }
 
-  /** Returns `x` and `y` of shape [block], in new memory. */
+  /** Returns `x` and `y` of shape [block], in new memory. Throws ERR_DATA_FILE for a token from 2^31 on. */
   get(index: number): TokenWindows {
     const { x, y } = this.getBatch([index]);
     return { x: { data: x.data, shape: [this.#block] }, y: { data: y.data, shape: [this.#block] } };
   }
 
-  /** Returns `x` and `y` of shape [indices.length, block], in new memory. */
+  /** Returns `x` and `y` of shape [indices.length, block], in new memory. Throws as get() does. */
   getBatch(indices: Indices): TokenWindows {
     const block = this.#block;
     const window = this.#window;
@@ -79,10 +79,20 @@ export class TokenFile implements Dataset<TokenWindows, TokenWindows> {
       checkIndex('TokenFile', indices[row]!, this.length);
       this.#file.read(window, indices[row]! * this.#stride * window.BYTES_PER_ELEMENT);
       swapTo(bytesOf(window), window.BYTES_PER_ELEMENT, 'LE');
+      if (window instanceof Uint32Array) this.#checkTokens(window, indices[row]! * this.#stride);
       x.set(window.subarray(0, block), row * block);
       y.set(window.subarray(1), row * block);
     }
     return { x: { data: x, shape }, y: { data: y, shape: [...shape] } };
+  }
+
+  /** Checks that tokens fit into an int32. `begin` is the position of the first one in the file. */
+  #checkTokens(tokens: Uint32Array, begin: number): void {
+    for (let i = 0; i < tokens.length; i++) {
+      if (tokens[i]! < 2 ** 31) continue;
+      const what = [`token ${begin + i} is too large`, 'tokens below 2^31', `${tokens[i]}`] as const;
+      throw badFile('TokenFile', this.#file.path, what, 'Is the dtype another one?');
+    }
   }
 
   /** Closes the file. Idempotent. */

@@ -46,7 +46,7 @@ describe('shard', () => {
     expect((await collect(loader)).map(({ data }) => [...data])).toEqual([[1, 3], [5]]);
   });
 
-  it('reads no further than it is asked', () => {
+  it('reads no further than the end of the round of the sample that is asked for', () => {
     let read = 0;
     const endless = {
       *[Symbol.iterator]() {

@@ -76,7 +76,7 @@ describe('readIdx and writeIdx', () => {
 });
 
 describe('readIdx refuses', () => {
-  it('what is no IDX file', async () => {
+  it('a file that is no IDX file', async () => {
     expect(await refusal(Buffer.from('PNG?'))).toContain('not an IDX file; expected it to begin with 0000');
     expect(await refusal(Buffer.of(0, 0, 0x0a, 1, 0, 0, 0, 0))).toContain('got 00000a01');
     expect(await refusal(Buffer.of(0, 1, 8, 1, 0, 0, 0, 0))).toContain('got 00010801');
@@ -114,7 +114,7 @@ describe('readIdx refuses', () => {
     expect(error.cause).toBeInstanceOf(Error);
   });
 
-  it('more dimensions than anybody uses', async () => {
+  it('more than 16 dimensions', async () => {
     expect(await refusal(header(8, ...new Array<number>(17).fill(1)))).toContain(
       'too many dimensions; expected at most 16, got 17',
     );

@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import sharp from 'sharp';
@@ -47,6 +47,20 @@ describe('ImageFolder', () => {
     expect([...images.labels]).toEqual([0, 0, 0, 1]);
   });
 
+  it('follows links to folders of images', async () => {
+    const links = mkdtempSync(join(tmpdir(), 'links-'));
+    try {
+      mkdirSync(join(links, 'own'));
+      symlinkSync(join(folder, 'b'), join(links, 'linked'));
+      symlinkSync(join(folder, 'gone'), join(links, 'dangling'));
+      const images = await ImageFolder.open(links, { height: 2, width: 2 });
+      expect(images.classes).toEqual(['linked', 'own']);
+      expect(images.paths).toEqual([join(links, 'linked/red.png')]);
+    } finally {
+      rmSync(links, { recursive: true });
+    }
+  });
+
   it('decodes into planes of bytes, with an alpha channel or not', async () => {
     const images = await ImageFolder.open(folder, { height: 2, width: 2 });
     const samples = await Promise.all([0, 1, 2, 3].map((i) => images.get(i)));
@@ -86,7 +100,7 @@ describe('ImageFolder', () => {
     }
   });
 
-  it('names the image that is cut off or none, alone and in a batch', async () => {
+  it('names a file that is cut off or is no image, alone and in a batch', async () => {
     const broken = mkdtempSync(join(tmpdir(), 'broken-'));
     try {
       mkdirSync(join(broken, 'x'));

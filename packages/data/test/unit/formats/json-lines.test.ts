@@ -25,6 +25,7 @@ describe('JSON lines', () => {
     ['the last line not ended', '1\n2', [1, 2]],
     ['Windows line ends', '{"a":1}\r\n2\r\n', [{ a: 1 }, 2]],
     ['line separators within strings, and text beyond ASCII', '"a\u2028b"\n"ä€😀"\n', ['a\u2028b', 'ä€😀']],
+    ['a byte order mark', '\ufeff1\n"\ufeff"\n', [1, '\ufeff']],
     ['nothing in it', '', []],
   ])('are read from a file with %s, streamed and by number', (_, content, values) => {
     expect(both(content)).toEqual([values, values]);

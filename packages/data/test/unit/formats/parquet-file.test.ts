@@ -105,7 +105,7 @@ describe('ParquetFile', () => {
     expect(await read.get(17)).toEqual({ id: 17 });
   });
 
-  it('names file, row group and column of what is damaged', async () => {
+  it('names file, row group and column of damaged data', async () => {
     const damaged = join(folder, 'damaged.parquet');
     writeRows(damaged, 'UNCOMPRESSED');
     const bytes = readFileSync(damaged);

@@ -65,7 +65,7 @@ describe('SafetensorsFile', () => {
     ['a negative size', { x: tensor('U8', [-2], 0, 2) }, 'a shape of at least one dimension'],
     ['a range beyond the file', { x: tensor('U8', [99], 0, 99) }, 'bytes with "x" in them'],
     ['no tensor', { __metadata__: {} }, 'at least one tensor, got none'],
-    ['something else in the header', { x: null }, 'for "x", got undefined'],
+    ['something else in the header', { x: null }, 'for "x", got null'],
     ['no JSON in the header', '{"x"', 'a header of JSON'],
   ])('refuses %s', (_, header, what) => {
     const file = write(header, new Uint8Array(8));

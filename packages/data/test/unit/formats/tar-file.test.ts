@@ -181,7 +181,7 @@ describe('tarSamples', () => {
     ]);
   });
 
-  it('names the archive, and where in it, that is cut off, damaged or not there', async () => {
+  it('names an archive that is cut off, damaged or missing, and the place in it', async () => {
     const whole = await shardOf(0, 4);
     const cut = write('half.tar', whole.subarray(0, 2100));
     const gz = write('half.tar.gz', gzipSync(whole).subarray(0, 100));

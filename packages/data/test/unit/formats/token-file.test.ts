@@ -49,6 +49,15 @@ describe('TokenFile', () => {
     writeFileSync(wide, Uint32Array.of(100_000, 2 ** 31 - 1, 5));
     using file = new TokenFile(wide, { block: 2, dtype: 'uint32' });
     expect([...file.get(0).x.data, ...file.get(0).y.data]).toEqual([100_000, 2 ** 31 - 1, 2 ** 31 - 1, 5]);
+    writeFileSync(wide, Uint32Array.of(1, 2, 3, 4, 2 ** 31));
+    using large = new TokenFile(wide, { block: 2, dtype: 'uint32' });
+    expect([...large.get(0).y.data]).toEqual([2, 3]);
+    expect(() => large.get(1)).toThrow(
+      expect.objectContaining({
+        code: 'ERR_DATA_FILE',
+        message: `TokenFile: token 4 is too large; expected tokens below 2^31, got ${2 ** 31} (${wide}). Is the dtype another one?`,
+      }),
+    );
   });
 
   it('refuses a file that is too short or of another type, an index outside, and reads after close', () => {
@@ -70,7 +79,7 @@ describe('TokenFile', () => {
     expect(() => file.get(0)).toThrow('the file was closed');
   });
 
-  it('tells of a file that becomes shorter', () => {
+  it('reports a file that has become shorter', () => {
     const shrinking = join(folder, 'shrinking.bin');
     writeFileSync(shrinking, new Uint16Array(9));
     using file = new TokenFile(shrinking, { block: 8 });

@@ -64,6 +64,12 @@ describe('defaultCollate', () => {
       [{ a: null }, { a: 1 }],
       'sample.a differs between samples 0 and 1 of the batch; expected null, got a number',
     ],
+    [
+      [{ a: { b: 1 } }, { a: null }],
+      'sample.a differs between samples 0 and 1 of the batch; expected an object with b, got null',
+    ],
+    [[1n, 2n ** 63n], 'sample cannot become part of a batch'],
+    [[{ a: -(2n ** 63n) - 1n }], 'got a bigint beyond the range of int64'],
     [[new Date(0)], 'got a Date'],
     [[undefined], 'got undefined'],
     [[{ data: Uint8Array.of(1, 2, 3), shape: [2] }], '3 elements with the shape [2]'],

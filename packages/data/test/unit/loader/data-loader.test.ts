@@ -116,7 +116,7 @@ describe('DataLoader over a map-style data set', () => {
 });
 
 describe('DataLoader over an iterable data set', () => {
-  it('batches what comes, synchronous or not', async () => {
+  it('makes batches of a synchronous or asynchronous stream', async () => {
     expect([...new DataLoader(new Set([1, 2, 3]), { batchSize: 2, ...asList })]).toEqual([[1, 2], [3]]);
     expect(await collect(new DataLoader(new Set([1, 2, 3]), { batchSize: 2, ...asList }))).toEqual([
       [1, 2],
@@ -169,7 +169,7 @@ describe('options that exclude each other', () => {
     expect(() => new DataLoader(numbers(4), options)).toThrow(message);
   });
 
-  it('allows what is switched off', () => {
+  it('allows options that are switched off', () => {
     expect(new DataLoader(numbers(4), { sampler, shuffle: false }).length).toBe(4);
     expect(new DataLoader(numbers(4), { batchSampler, dropLast: false }).length).toBe(1);
   });
@@ -183,7 +183,7 @@ describe('options that exclude each other', () => {
     expect(() => new DataLoader(streamOf(1), options)).toThrow(message);
   });
 
-  it('refuses what is no data set, and a shuffle of nothing', () => {
+  it('refuses an argument that is no data set, and a shuffle of an empty one', () => {
     expect(() => new DataLoader({} as Iterable<number>)).toThrow('the first argument is no data set');
     expect(() => new DataLoader(numbers(0), { shuffle: true })).toThrow('Is the data set empty?');
     expect([...new DataLoader(numbers(0))]).toEqual([]);

@@ -209,7 +209,7 @@ describe('prefetch', () => {
   });
 });
 
-describe('a loop over what is synchronous', () => {
+describe('a loop over a synchronous stream', () => {
   function* forever(): Generator<number> {
     for (;;) yield 1;
   }
@@ -219,20 +219,20 @@ describe('a loop over what is synchronous', () => {
     setTimeout(() => {
       hasFired = true;
     }, 1);
-    const isLate = performance.now() + 20_000;
+    const endMs = performance.now() + 20_000;
     for await (const _ of new DataLoader({ [Symbol.iterator]: forever })) {
-      if (hasFired || performance.now() > isLate) break;
+      if (hasFired || performance.now() > endMs) break;
     }
     expect(hasFired).toBe(true);
   });
 
-  it('lets the callbacks of the collector run', async () => {
+  it('lets callbacks of the garbage collector run', async () => {
     let collected = 0;
     const registry = new FinalizationRegistry(() => collected++);
-    const isLate = performance.now() + 20_000;
+    const endMs = performance.now() + 20_000;
     for await (const batch of new DataLoader({ [Symbol.iterator]: forever })) {
       registry.register(batch, null);
-      if (collected > 0 || performance.now() > isLate) break;
+      if (collected > 0 || performance.now() > endMs) break;
     }
     expect(collected).toBeGreaterThan(0);
   });

@@ -107,7 +107,7 @@ describe('LengthGroupedSampler', () => {
     expect([...new BatchSampler(sampler, 8)].map((batch) => batch.sort(ascending))).toEqual([[0, 1, 2]]);
   });
 
-  it('refuses what makes no sampler, and the state of another kind', () => {
+  it('refuses wrong arguments, and the state of another kind of sampler', () => {
     const make = (given: number[], batchSize = 2) => new LengthGroupedSampler(given, { batchSize });
     expect(() => make([])).toThrow('LengthGroupedSampler: nothing to sample from');
     expect(() => make([1], 0)).toThrow(

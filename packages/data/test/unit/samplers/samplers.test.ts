@@ -1,6 +1,7 @@
 import { describe, expect, it } from 'vitest';
 import {
   BatchSampler,
+  DistributedSampler,
   RandomSampler,
   randperm,
   SequentialSampler,
@@ -25,6 +26,13 @@ describe('RandomSampler', () => {
     expect(sampler.epoch).toBe(1);
     sampler.setEpoch(0);
     expect([...sampler]).toEqual([...randperm(20, 5)]);
+  });
+
+  it('refuses a length for which PyTorch computes another permutation', () => {
+    const got = 'length: expected an integer from 1 to 214748363, got 300000000';
+    expect(() => new RandomSampler(3e8)).toThrow(got);
+    expect(() => new DistributedSampler(3e8, { replicas: 2, rank: 0 })).toThrow(got);
+    expect(new DistributedSampler(3e8, { replicas: 2, rank: 0, shuffle: false }).length).toBe(1.5e8);
   });
 
   it('refuses an empty data set', () => {
