@@ -28,7 +28,7 @@ interface Details {
 export class LaunchError extends Error {
   override readonly name = 'LaunchError';
   readonly code: LaunchErrorCode;
-  /** The rank that failed first; null if no single rank is the cause. */
+  /** The rank with the root cause; null if no single rank is the cause. */
   readonly rank: number | null;
   /** Exit code of that rank; null if a signal ended it. */
   readonly exitCode: number | null;
@@ -76,7 +76,7 @@ export const missingValue = (flag: string, value: string) =>
 export const unexpectedValue = (flag: string, value: string) =>
   new LaunchError('ERR_LAUNCH_ARGUMENT', `ringwise run: ${flag} takes no value, got ${inspect(value)}.`);
 
-export const notYet = (what: string) =>
+export const unsupportedFlag = (what: string) =>
   new LaunchError('ERR_LAUNCH_ARGUMENT', `ringwise: this version does not have ${what} yet.`);
 
 export const noModules = (flag: string) =>
@@ -101,7 +101,7 @@ export const noScript = () =>
 export const noGpu = (command: string) =>
   new LaunchError(
     'ERR_LAUNCH_ARGUMENT',
-    `${command}: --nproc-per-node gpu found no /dev/nvidia<N>; expected at least one GPU. ` +
+    `${command}: --nproc-per-node gpu found no GPU (CUDA_VISIBLE_DEVICES, else /dev/nvidia<N>); expected at least one. ` +
       'Give a number, or use auto to fall back to the CPU cores.',
   );
 
@@ -132,7 +132,9 @@ export const noBinding = (why: string) =>
 export const scriptNotFound = (verb: string, file: string) =>
   new LaunchError(
     'ERR_LAUNCH_SCRIPT',
-    `${verb}: no file ${file}; expected a .js, .mjs, .cjs or .ts file. Nothing was started.`,
+    `${verb}: no file ${file}; expected one in JavaScript (.js, .mjs, .cjs, .jsx)` +
+      `${verb === 'spawn' ? ' or' : ','} TypeScript (.ts, .mts, .cts, .tsx)${verb === 'spawn' ? '' : ' or Python (.py)'}. ` +
+      'Nothing was started.',
   );
 
 export const programNotFound = (verb: string, name: string) =>
@@ -146,6 +148,14 @@ export const noLogDir = (flag: string) =>
   new LaunchError(
     'ERR_LAUNCH_ARGUMENT',
     `ringwise run: ${flag} writes files; expected --log-dir DIR, which says where.`,
+  );
+
+export const noTemporaryFolder = (parent: string, cause: unknown) =>
+  new LaunchError(
+    'ERR_LAUNCH_ARGUMENT',
+    `ringwise run: could not create a folder for the error files of the ranks in ${parent}: ${(cause as Error).message}. ` +
+      'Set TMPDIR to a folder where it may write, or give --log-dir.',
+    { cause },
   );
 
 export const noSecret = (host: string) =>

@@ -16,10 +16,10 @@ export interface SettleTimes {
   /**
    * After a secondary failure, in milliseconds: the rank with the root cause has yet to report it or to end.
    */
-  readonly echoMs: number;
+  readonly secondaryMs: number;
 }
 
-export const settleTimes: SettleTimes = { causeMs: 1_000, echoMs: 2_000 };
+export const settleTimes: SettleTimes = { causeMs: 1_000, secondaryMs: 2_000 };
 
 export interface WatchOptions {
   /**
@@ -36,8 +36,6 @@ export type JobOptions = RankOptions & WatchOptions;
 export interface JobResult {
   /** Outcome of each rank, by rank. */
   readonly outcomes: readonly RankOutcome[];
-  /** The signal of the first interrupt(), if it came before any failure. */
-  readonly interruptedBy: NodeJS.Signals | null;
   readonly startedNs: bigint;
 }
 
@@ -58,6 +56,7 @@ export interface Job {
   readonly interrupt: (signal: NodeJS.Signals) => void;
 }
 
+/** Starts the ranks of this host as processes. Rejects with ERR_LAUNCH_NO_SHELL if there is no shell. */
 export async function startJob(specs: readonly RankSpec[], options: JobOptions): Promise<Job> {
   const lifeLine = await openLifeLine();
   const job = watchRanks(
@@ -74,15 +73,15 @@ export function watchRanks(
   { onFailure, shutdownTimeoutMs }: WatchOptions,
 ): Job {
   const startedNs = process.hrtime.bigint();
-  let hasFailed = false;
   let isStopping = false;
-  let interruptedBy: NodeJS.Signals | null = null;
+  let haveEnded = false;
   let timer: NodeJS.Timeout | undefined;
   let deadlineMs = Number.POSITIVE_INFINITY;
 
   const ranks = start(settle);
 
   function stop(signal: NodeJS.Signals): void {
+    if (haveEnded) return; // a timer would keep the process alive
     isStopping = true;
     clearTimeout(timer);
     for (const rank of ranks) rank.stop(signal);
@@ -94,10 +93,9 @@ export function watchRanks(
   }
 
   function settle(isSecondary: boolean): void {
-    hasFailed = true;
     onFailure?.(isSecondary);
-    const inMs = isSecondary ? settleTimes.echoMs : settleTimes.causeMs;
-    if (isStopping || performance.now() + inMs >= deadlineMs) return;
+    const inMs = isSecondary ? settleTimes.secondaryMs : settleTimes.causeMs;
+    if (haveEnded || isStopping || performance.now() + inMs >= deadlineMs) return;
     deadlineMs = performance.now() + inMs;
     clearTimeout(timer);
     timer = setTimeout(stop, inMs, 'SIGTERM');
@@ -105,8 +103,9 @@ export function watchRanks(
 
   async function watch(): Promise<JobResult> {
     const outcomes = await Promise.all(ranks.map((rank) => rank.outcome));
+    haveEnded = true;
     clearTimeout(timer);
-    return { outcomes, interruptedBy, startedNs };
+    return { outcomes, startedNs };
   }
 
   return {
@@ -117,7 +116,6 @@ export function watchRanks(
     },
     interrupt: (signal) => {
       if (isStopping) return kill();
-      if (!hasFailed) interruptedBy = signal;
       stop(signal);
     },
   };

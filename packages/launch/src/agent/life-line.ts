@@ -56,24 +56,32 @@ export async function openLifeLine(temporary = ''): Promise<LifeLine> {
   const [command] = await Promise.all([diesWithParent(), started]);
   replaceWhenDead();
 
+  /** Starts another shell when this one has ended, or could not be started. */
   function replaceWhenDead(): void {
     const startedMs = performance.now();
     const replace = () => {
       if (isClosed) return;
-      shell = startShell(temporary);
-      shell.on('error', () => {});
+      try {
+        shell = startShell(temporary);
+      } catch {
+        // Most failures to start are events, but spawn throws if there is no memory for a process.
+        setTimeout(replace, restartMs).unref();
+        return;
+      }
       for (const pid of groups) tell(`add ${pid}`);
       replaceWhenDead();
     };
-    shell.once('exit', () => {
+    const dead = () => {
       const sinceMs = performance.now() - startedMs;
       if (sinceMs >= restartMs) replace();
       else setTimeout(replace, restartMs - sinceMs).unref();
-    });
+    };
+    // Each shell emits one of the two.
+    shell.once('exit', dead).once('error', dead);
   }
 
   function tell(line: string): void {
-    (shell.stdio[3] as Socket | undefined)?.write(`${line}\n`);
+    lineTo(shell)?.write(`${line}\n`);
   }
 
   return {
@@ -88,7 +96,7 @@ export async function openLifeLine(temporary = ''): Promise<LifeLine> {
     },
     close: () => {
       isClosed = true;
-      (shell.stdio[3] as Socket | undefined)?.end();
+      lineTo(shell)?.end();
     },
   };
 }
@@ -101,9 +109,14 @@ function startShell(temporary: string): ChildProcess {
     // Not stdin: bash reads the user's start-up files if stdin is a socket, which Node's pipes are.
     stdio: ['ignore', 'ignore', 'ignore', 'pipe'],
   });
-  const line = shell.stdio[3] as Socket | undefined;
+  const line = lineTo(shell);
   line?.on('error', () => {}); // the shell is gone
   line?.unref();
   shell.unref();
   return shell;
+}
+
+/** Returns the end of the pipe; undefined if there were no file descriptors left for one. */
+function lineTo(shell: ChildProcess): Socket | undefined {
+  return (shell.stdio as ChildProcess['stdio'] | undefined)?.[3] as Socket | undefined;
 }

@@ -4,7 +4,6 @@
 
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { closeSync, openSync } from 'node:fs';
 import { hostname } from 'node:os';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -13,7 +12,9 @@ import type { Observe } from '../monitor/events.ts';
 import { METRICS_FD } from '../monitor/rank-metrics.ts';
 import { readReports } from '../monitor/read-reports.ts';
 import { readErrorFile } from '../report/error-file.ts';
+import { failureOf } from '../report/failure.ts';
 import { isSecondary, LAST_WORDS_FD, parseLastWords, reportError } from '../report/last-words.ts';
+import { LogFile } from '../report/log-file.ts';
 import { RankOutput, type RankStreams, type Write } from '../report/output.ts';
 import type { LastWords } from '../report/words.ts';
 import type { LifeLine } from './life-line.ts';
@@ -35,6 +36,8 @@ const wakeMs = 1_000;
 export interface RankOptions {
   /** Receives the prefixed lines; without it the rank writes to this process's stdout and stderr directly. */
   readonly write?: Write;
+  /** Prints a warning for the user. */
+  readonly warn?: (text: string) => void;
   /** Name of this host in reports. Default: its host name. */
   readonly host?: string;
   /** Receives the rank's output, metrics and end. Only with it, the rank can report metrics. */
@@ -65,7 +68,10 @@ export interface RankProcess {
   readonly pid: number | undefined;
   /** Never rejects. */
   readonly outcome: Promise<RankOutcome>;
-  /** Signals the whole process group; an end after that is no failure. Does nothing once the rank has ended. */
+  /**
+   * Signals the whole process group. An end after that is a failure only if the rank reported its error
+   * before. Does nothing once the rank has ended.
+   */
   readonly stop: (signal: NodeJS.Signals) => void;
 }
 
@@ -166,7 +172,7 @@ function readWords(child: ChildProcess): Words {
 async function follow(
   spec: RankSpec,
   child: ChildProcess,
-  { write, observe, host = hostname() }: RankOptions,
+  { write, observe, warn = () => {}, host = hostname() }: RankOptions,
   words: Words,
   stoppedNs: () => bigint | null,
 ): Promise<RankOutcome> {
@@ -175,7 +181,7 @@ async function follow(
     ? new RankOutput(rank, write, (text) => observe?.({ kind: 'line', rank, text }))
     : null;
   if (observe) readReports(child.stdio[metricsFd] as Readable, rank, observe);
-  const closeFiles = output ? copyStreams(output, child, streams) : () => {};
+  const closeFiles = output ? copyStreams(output, child, streams, warn) : () => {};
   const closed = once(child, 'close');
   const disconnected = child.connected ? once(child, 'disconnect') : null;
   const [exitCode, signal] = (await once(child, 'exit')) as [number | null, NodeJS.Signals | null];
@@ -186,32 +192,35 @@ async function follow(
   for (const stream of child.stdio) stream?.destroy();
   closeFiles();
 
-  const lastWords = parseLastWords(words.text()) ?? readErrorFile(spec.env.TORCHELASTIC_ERROR_FILE, endedNs);
-  const sinceNs = lastWords?.timeNs ?? endedNs;
-  const stopNs = stoppedNs();
-  const failed = exitCode !== 0 && (stopNs === null || sinceNs < stopNs);
-  const failedNs = failed ? sinceNs : null;
-  observe?.({ kind: 'ended', rank, exitCode, signal, hasFailed: failed });
+  const said = parseLastWords(words.text()) ?? readErrorFile(spec.env.TORCHELASTIC_ERROR_FILE, endedNs);
+  const end = { exitCode, signal, endedNs, stoppedNs: stoppedNs(), lastWords: said };
+  const { failedNs, lastWords } = failureOf(end);
+  observe?.({ kind: 'ended', rank, exitCode, signal, hasFailed: failedNs !== null });
   const logFile = streams?.stderr.file ?? streams?.stdout.file ?? null;
   const tail = output?.tail ?? [];
   return { rank, host, pid: child.pid, exitCode, signal, failedNs, lastWords, tail, logFile };
 }
 
 /** Copies the rank's output to its files and to `output`. Returns a function that closes the files. */
-function copyStreams(output: RankOutput, child: ChildProcess, streams: RankStreams | undefined): () => void {
-  const files: number[] = [];
+function copyStreams(
+  output: RankOutput,
+  child: ChildProcess,
+  streams: RankStreams | undefined,
+  warn: (text: string) => void,
+): () => void {
+  const files: LogFile[] = [];
   for (const name of ['stdout', 'stderr'] as const) {
-    const { file = null, isShown = true } = streams?.[name] ?? {};
-    const fd = file === null ? null : openSync(file, 'a');
-    if (fd !== null) files.push(fd);
-    output.copy(child[name]!, name, fd, isShown);
+    const { file: path = null, isShown = true } = streams?.[name] ?? {};
+    const file = path === null ? null : new LogFile(path, warn);
+    if (file !== null) files.push(file);
+    output.copy(child[name]!, name, file, isShown);
   }
   return () => {
-    for (const fd of files) closeSync(fd);
+    for (const file of files) file.close();
   };
 }
 
-/** Resolves when the pipes of an ended rank have been read for drainMs without new data. */
+/** Resolves when the pipes of an ended rank have been read for drainMs without being held up by the terminal. */
 async function idle(output: RankOutput | null): Promise<void> {
   do {
     await delay(drainMs, undefined, { ref: false });

@@ -1,6 +1,5 @@
-// Parses argv into options. All words before the first one that is not a flag belong to ringwise; that word
-// and all later ones belong to the script. A flag on the command line takes precedence over its PET_
-// variable.
+// Parses argv into options. Flags and their values come first; the first other word is the script, and all
+// later words belong to the script. A flag on the command line takes precedence over its PET_ variable.
 
 import { constants } from 'node:os';
 import { parseArgs } from 'node:util';
@@ -8,7 +7,7 @@ import { loopbackAddress } from '@ringwise/store';
 import { type BindingKind, bindingKinds } from '../agent/binding.ts';
 import * as errors from '../errors.ts';
 import { nearest } from '../nearest.ts';
-import { flags, flagsToCome, variableOf } from './flags.ts';
+import { flags, unsupportedFlags, variableOf } from './flags.ts';
 import { meetingOf } from './meeting-args.ts';
 import { defaultSignals, type LiveOptions, type OutputOptions, type RunOptions } from './run-options.ts';
 import { streamsOf } from './std-streams.ts';
@@ -52,8 +51,9 @@ function fromVariables(env: NodeJS.ProcessEnv): Map<string, string> {
     const value = env[variableOf(name)];
     if (value !== undefined) values.set(name, value);
   }
-  for (const name of flagsToCome) {
-    if (env[variableOf(name)] !== undefined) throw errors.notYet(`--${name} (set by ${variableOf(name)})`);
+  for (const name of unsupportedFlags) {
+    if (env[variableOf(name)] !== undefined)
+      throw errors.unsupportedFlag(`--${name} (set by ${variableOf(name)})`);
   }
   return values;
 }
@@ -63,7 +63,7 @@ function checkedValue(name: string, rawName: string, value: string | undefined):
   const flag = flags.find((f) => f.name === name);
   if (!flag) {
     if (name === 'module' || rawName === '-m') throw errors.noModules(rawName);
-    if (flagsToCome.includes(name)) throw errors.notYet(rawName);
+    if (unsupportedFlags.includes(name)) throw errors.unsupportedFlag(rawName);
     const meant = nearest(name, [...flags.map((f) => f.name), 'help']);
     throw errors.unknownWord('ringwise run', 'flag', rawName, meant && `--${meant}`);
   }

@@ -28,7 +28,11 @@ async function main(): Promise<number> {
       return 0;
     case 'bench':
     case 'flight':
-      return await (await import('./companion.ts')).runCompanion(command, '@ringwise/collectives', argv);
+      return await (await import('./package-command.ts')).runPackageCommand(
+        command,
+        '@ringwise/collectives',
+        argv,
+      );
     case 'doctor':
       return await (await import('../doctor/doctor.ts')).doctor(argv);
     case undefined:
@@ -45,8 +49,8 @@ async function main(): Promise<number> {
 }
 
 /**
- * Prints errors that the user can fix and returns their exit code: 2 for wrong arguments, else 1. Other
- * errors are bugs.
+ * Prints the message of a LaunchError, which the user can act on, and returns its exit code: 2 for wrong
+ * arguments and missing scripts, else 1. Throws any other error, which is a bug.
  */
 function explained(error: unknown): number {
   if (!LaunchError.isInstance(error)) throw error;

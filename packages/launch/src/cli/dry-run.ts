@@ -2,6 +2,7 @@
 
 import { firstStart } from '../agent/env.ts';
 import { type Machine, planRanks, type RankPlace } from '../agent/plan.ts';
+import { describeMeeting } from '../rendezvous/rendezvous.ts';
 import type { Program } from './program.ts';
 import type { RunOptions } from './run-options.ts';
 
@@ -9,14 +10,14 @@ import type { RunOptions } from './run-options.ts';
  * Describes the first round with the maximum number of hosts, assuming that each has as many ranks as this
  * one.
  */
-export function describePlan(
+export async function describePlan(
   { meeting, runId, role, maxRestarts }: RunOptions,
   nproc: number,
   program: Program,
   machine: Machine,
   places: readonly RankPlace[],
-): string {
-  const { nodeRank, maxNodes, host, port } = meeting;
+): Promise<string> {
+  const { nodeRank, maxNodes } = meeting;
   const share = {
     nproc,
     firstRank: nodeRank * nproc,
@@ -24,12 +25,8 @@ export function describePlan(
     groupRank: nodeRank,
     groupWorldSize: maxNodes,
   };
-  const rendezvous = {
-    runId: runId ?? (maxNodes === 1 ? '(random)' : 'none'),
-    masterAddr: host,
-    masterPort: port,
-    secret: program.isPython && maxNodes === 1 ? '' : '(secret)',
-  };
+  const isPython = program.isPython === true;
+  const rendezvous = await describeMeeting(meeting, { runId, isPython }, program.env);
   const facts = { ...firstStart, role, maxRestarts };
   const specs = planRanks(share, program, rendezvous, machine, facts, undefined, places);
   return specs

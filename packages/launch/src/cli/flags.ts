@@ -1,4 +1,5 @@
-// The flags of `ringwise run`: torchrun's names, meanings and defaults. Each can also be set as PET_<NAME>.
+// The flags of `ringwise run`: torchrun's, and --dry-run, --ui, --metrics and --tensorboard. docs/launch.md lists
+// what differs from torchrun. Each can also be set as the variable PET_<NAME>.
 
 export interface Flag {
   readonly name: string;
@@ -37,8 +38,8 @@ export const flagGroups: readonly FlagGroup[] = [
         name: 'virtual-local-rank',
         help: 'each rank gets LOCAL_RANK 0 and, in CUDA_VISIBLE_DEVICES, only its own GPU; refused with fewer GPUs than ranks',
       },
-      { name: 'role', value: 'NAME', help: 'what ROLE_NAME tells the ranks [default]' },
-      { name: 'dry-run', help: 'start nothing; print what each process would get' },
+      { name: 'role', value: 'NAME', help: 'value of the variable ROLE_NAME [default]' },
+      { name: 'dry-run', help: 'start nothing; print the command and variables of each process' },
     ],
   },
   {
@@ -87,7 +88,7 @@ export const flagGroups: readonly FlagGroup[] = [
       {
         name: 'monitor-interval',
         value: 'SECONDS',
-        help: 'accepted for torchrun; the end of a rank is seen at once',
+        help: 'accepted as in torchrun, without effect: the end of a rank is noticed at once',
       },
       {
         name: 'shutdown-timeout',
@@ -146,7 +147,7 @@ export const flagGroups: readonly FlagGroup[] = [
 export const flags: readonly Flag[] = flagGroups.flatMap((group) => group.flags);
 
 /** Flags of torchrun that this version lacks. Listed so that the error does not suggest a misspelling. */
-export const flagsToCome: readonly string[] = [
+export const unsupportedFlags: readonly string[] = [
   'start-method',
   'module',
   'run-path',

@@ -22,8 +22,8 @@ const lineOf = ({ name, short, value, isValueOptional, help }: Flag) => {
 export const runHelp = `ringwise run [flags] script [arguments]
 
 Starts N processes ("ranks") of a .js, .ts or .py script. Each learns from variables such as RANK and WORLD_SIZE which
-one it is. When one fails, the others are stopped and the first cause is reported. What follows the script belongs to
-the script.
+one it is. When one fails, the others are stopped and the root cause is reported. Words after the script are its
+arguments.
 
   ringwise run --nproc-per-node 2 train.ts --lr 0.1                       two ranks on this host
   ringwise run --nnodes 2 --nproc-per-node 2 --node-rank R \\
@@ -39,6 +39,6 @@ ${flagGroups.map(({ title, flags }) => `${title}\n${flags.map(lineOf).join('\n')
   -h, --help
 
 Dashes or underscores; each flag also as a variable: --nproc-per-node 2 is PET_NPROC_PER_NODE=2.
-Flags for node itself: NODE_OPTIONS. Exit code: 0, that of the rank that failed first (128 + number for a
-signal), or 2 if nothing was started because of a wrong argument.
+Flags for node itself: NODE_OPTIONS. Exit code: 0, that of the rank with the root cause (128 + number for a
+signal), 2 if nothing was started because of a wrong argument, or 1 for other errors of the launcher.
 `;

@@ -1,5 +1,4 @@
-// `ringwise run`: takes arguments and returns an exit code. Only this file and cli.ts write to the terminal.
-// Other commands use its function runScript().
+// `ringwise run`: takes arguments and returns an exit code. Other commands use its function runScript().
 
 import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
@@ -12,7 +11,7 @@ import { coordinate } from '../rendezvous/coordinate.ts';
 import type { Member, Outcome, StartOrder } from '../rendezvous/messages.ts';
 import { plainClient } from '../rendezvous/outcomes.ts';
 import { type Meeting, openMeeting } from '../rendezvous/rendezvous.ts';
-import { type Part, type Partaking, takePart } from '../rendezvous/take-part.ts';
+import { type Participant, type ParticipantOptions, takePart } from '../rendezvous/take-part.ts';
 import { type LogFiles, openLogFiles } from '../report/log-files.ts';
 import type { Write } from '../report/output.ts';
 import { parseRun } from './args.ts';
@@ -32,8 +31,8 @@ export async function run(argv: readonly string[]): Promise<number> {
   return await runScript('ringwise run', options, terminal());
 }
 
-/** State of one launcher, from the first check to the end of the job. */
-interface Work {
+/** Facts about one launcher that stay the same in all rounds of its job. */
+interface Setup {
   readonly options: RunOptions;
   readonly machine: Machine;
   readonly program: Program;
@@ -60,7 +59,7 @@ export async function runScript(command: string, options: RunOptions, write?: Wr
     nodeRank: where.backend === 'static' && where.maxNodes > 1 ? where.nodeRank : null,
   };
   if (options.isDryRun) {
-    process.stdout.write(describePlan(options, nproc, program, machine, places));
+    process.stdout.write(await describePlan(options, nproc, program, machine, places));
     return 0;
   }
   let logs: LogFiles | undefined;
@@ -77,8 +76,8 @@ export async function runScript(command: string, options: RunOptions, write?: Wr
   try {
     logs = await openLogFiles(options.output, nproc, meeting.runId, program.isNode);
     monitor = await openMonitor(options.live, meeting, [script, ...scriptArgs].join(' '), write);
-    const work = { options, machine, program, member, places, monitor };
-    const outcome = await takeWholePart(work, meeting, logs);
+    const setup = { options, machine, program, member, places, monitor };
+    const outcome = await takePartInJob(setup, meeting, logs);
     monitor.finish(outcome);
     explain(outcome, meeting.isHost || outcome.blamed === member.id, monitor.say);
     return outcome.exitCode;
@@ -89,8 +88,8 @@ export async function runScript(command: string, options: RunOptions, write?: Wr
   }
 }
 
-async function takeWholePart(work: Work, meeting: Meeting, logs: LogFiles): Promise<Outcome> {
-  const { member, options, monitor } = work;
+async function takePartInJob(setup: Setup, meeting: Meeting, logs: LogFiles): Promise<Outcome> {
+  const { member, options, monitor } = setup;
   const { store, where, isHost } = meeting;
   const { maxNodes, keepAliveMs: everyMs, keepAliveAttempts: attempts } = options.meeting;
   const keepAlive = maxNodes > 1 ? { everyMs, attempts } : null;
@@ -98,20 +97,20 @@ async function takeWholePart(work: Work, meeting: Meeting, logs: LogFiles): Prom
   const coordination =
     isHost &&
     coordinate(store, { ...options.meeting, self: member.id, maxRestarts, settle: settleTimes }, keepAlive);
-  const start: Part['start'] = (order, onFailure, clockOffsetNs) => {
+  const start: ParticipantOptions['start'] = (order, onFailure, clockOffsetNs) => {
     monitor.startRound(order, clockOffsetNs);
-    return startRound(work, meeting, logs, order, onFailure);
+    return startRound(setup, meeting, logs, order, onFailure);
   };
   const { say } = monitor;
-  const part = takePart({ member, store, where, keepAlive: isHost ? null : keepAlive, say, start });
-  passOnSignals(part, options.signals);
-  const outcome = await part.outcome;
+  const participant = takePart({ member, store, where, keepAlive: isHost ? null : keepAlive, say, start });
+  passOnSignals(participant, options.signals);
+  const outcome = await participant.outcome;
   if (coordination) await coordination.close();
   return outcome;
 }
 
 async function startRound(
-  { options, machine, program, member, places, monitor }: Work,
+  { options, machine, program, member, places, monitor }: Setup,
   meeting: Meeting,
   logs: LogFiles,
   order: StartOrder,
@@ -124,32 +123,32 @@ async function startRound(
   }
   const share = { nproc: member.nproc, firstRank, worldSize, groupRank, groupWorldSize };
   const facts = { role: options.role, restartCount: round, maxRestarts: options.maxRestarts };
-  const extras = (local: number) => logs.forRank(round, local);
+  const extras = (local: number) => logs.forRank(round, local, monitor.say);
   const specs = planRanks(share, program, await meeting.forRound(round), machine, facts, extras, places);
   const { shutdownTimeoutMs } = options;
-  const { write, observe } = monitor;
-  const looks = { ...(write && { write }), ...(observe && { observe }) };
+  const { write, observe, say: warn } = monitor;
+  const looks = { ...(write && { write }), ...(observe && { observe }), warn };
   return await startJob(specs, { shutdownTimeoutMs, host: member.host, onFailure, ...looks });
 }
 
-// A rank prints into a pipe and would not use colours. Enables them if this process prints to a terminal.
+// A rank prints into a pipe and so would not use colours. Enables them if this process prints to a terminal.
 function rankColors(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const isDecided = env.FORCE_COLOR !== undefined || env.NO_COLOR !== undefined;
   return process.stdout.isTTY && !isDecided ? { ...env, FORCE_COLOR: '1' } : env;
 }
 
-function passOnSignals(part: Partaking, signals: readonly NodeJS.Signals[]): void {
-  for (const signal of signals) process.on(signal, () => part.interrupt(signal));
+function passOnSignals(participant: Participant, signals: readonly NodeJS.Signals[]): void {
+  for (const signal of signals) process.on(signal, () => participant.interrupt(signal));
   // The reader of the output is gone, as in `ringwise run … | head`.
   for (const stream of [process.stdout, process.stderr]) {
-    stream.once('error', () => part.interrupt('SIGTERM'));
+    stream.once('error', () => participant.interrupt('SIGTERM'));
     stream.on('error', () => {});
   }
 }
 
 /**
- * Prints the whole report on the host of the failure and on host 0, and only its first line on the other
- * hosts.
+ * Prints the whole report on the host of the failure and on the host that keeps the store, and only its first
+ * line on the other hosts.
  */
 function explain({ text }: Outcome, isWhole: boolean, say: Monitor['say']): void {
   if (text === null) return;

@@ -1,7 +1,7 @@
 // `ringwise doctor`: runs the launcher's own checks, then those of installed packages. None is required: a
 // package that is missing is a line of the report.
 
-import { loadCompanion } from '../cli/companion.ts';
+import { loadPackageModule } from '../cli/package-command.ts';
 import { unknownWord } from '../errors.ts';
 import { nearest } from '../nearest.ts';
 import { type SpawnOptions, spawn } from '../spawn/spawn.ts';
@@ -64,7 +64,7 @@ async function* examineAll(): AsyncGenerator<Finding> {
   yield* examineHost(process.env);
   for (const [name, brings] of Object.entries(packages)) {
     try {
-      const part = await loadCompanion<Examiner>('doctor', name);
+      const part = await loadPackageModule<Examiner>('doctor', name);
       if (part) yield* part.examine({ spawn });
       else yield note(name, `not installed here, or too old; it brings ${brings}: npm install ${name}`);
     } catch (error) {

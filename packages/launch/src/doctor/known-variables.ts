@@ -1,7 +1,7 @@
 // Lists the environment variables that ringwise knows, and finds those that start with RINGWISE_ or PET_ (torchrun's
 // prefix) but are not known: they are probably misspelled.
 
-import { flags, flagsToCome, variableOf } from '../cli/flags.ts';
+import { flags, unsupportedFlags, variableOf } from '../cli/flags.ts';
 import { nearest } from '../nearest.ts';
 
 /** Variables that ringwise's packages, addons, builds and tests read, besides those of flags and of algorithms. */
@@ -53,7 +53,7 @@ export function unknownVariables(env: NodeJS.ProcessEnv): UnknownVariable[] {
   const known = [
     ...ringwiseVariables,
     ...flags.map(({ name }) => variableOf(name)),
-    ...flagsToCome.map(variableOf), // flags of torchrun that ringwise does not have yet
+    ...unsupportedFlags.map(variableOf), // flags of torchrun that ringwise does not have yet
   ];
   return Object.keys(env)
     .filter(

@@ -2,16 +2,20 @@
 // store. If the store is slow, events that do not fit into the next batch are dropped, output lines first.
 
 import { setTimeout as delay } from 'node:timers/promises';
+import { stripVTControlCharacters } from 'node:util';
 import type { Store } from '@ringwise/store';
 import { inbox, Outbox } from '../rendezvous/mailbox.ts';
+import { within } from '../within.ts';
 import { type Observe, parseEvents, type RankEvent } from './events.ts';
+import { maxShownLine } from './job-view.ts';
 
 const box = 'launch/events';
 const everyMs = 500;
-/** Time in milliseconds that a job that has ended waits for forwarded events. */
+/** Time in milliseconds that a job that has ended waits for events to be forwarded. */
 const patienceMs = 1_000;
 const maxLines = 500;
-const maxEvents = 5_000;
+/** Most characters of a batch as JSON. A store takes 8 MiB, and a character has at most 3 bytes there. */
+const maxLength = 2 << 20;
 
 export interface Forwarding {
   readonly observe: Observe;
@@ -20,10 +24,12 @@ export interface Forwarding {
   readonly close: () => Promise<void>;
 }
 
+/** Begins to forward. close() sends the events that are left and waits briefly until the store has them. */
 export function forward(store: Store): Forwarding {
   const outbox = new Outbox(store);
   let events: RankEvent[] = [];
   let lines = 0;
+  let length = 0;
   let sending: Promise<void> | null = null;
 
   async function send(): Promise<void> {
@@ -31,6 +37,7 @@ export function forward(store: Store): Forwarding {
     const batch = events;
     events = [];
     lines = 0;
+    length = 0;
     await outbox.post(box, batch);
   }
 
@@ -44,17 +51,29 @@ export function forward(store: Store): Forwarding {
   const forwarding: Forwarding = {
     clockOffsetMs: 0,
     observe: (event) => {
-      const isOften = event.kind === 'line' || event.kind === 'report' || event.kind === 'memory';
-      if ((isOften && events.length >= maxEvents) || (event.kind === 'line' && lines >= maxLines)) return;
-      if (event.kind === 'line') lines++;
-      events.push(event.kind === 'report' ? shifted(event, forwarding.clockOffsetMs) : event);
+      const isLine = event.kind === 'line';
+      const sent = isLine
+        ? shown(event)
+        : event.kind === 'report'
+          ? shifted(event, forwarding.clockOffsetMs)
+          : event;
+      const isOften = isLine || event.kind === 'report' || event.kind === 'memory';
+      const more = JSON.stringify(sent).length + 1;
+      if ((isOften && length + more > maxLength) || (isLine && lines >= maxLines)) return;
+      if (isLine) lines++;
+      length += more;
+      events.push(sent);
       // Flushed at once, because the job may end soon.
       if (event.kind === 'ended') flush();
     },
     close: async () => {
       clearInterval(timer);
-      await sending;
-      await send();
+      const rest = async () => {
+        await sending;
+        await send();
+      };
+      // A store that does not answer would take its own deadline, which is minutes.
+      await within(patienceMs, rest());
     },
   };
   return forwarding;
@@ -65,7 +84,7 @@ export interface Collecting {
   readonly close: () => Promise<void>;
 }
 
-/** Passes the events that other launchers forward to `observe`. */
+/** Calls `observe` with every event that another launcher forwards. */
 export function collect(store: Store, observe: Observe): Collecting {
   const ending = new AbortController();
   let taken = 0;
@@ -75,7 +94,7 @@ export function collect(store: Store, observe: Observe): Collecting {
       taken++;
     }
   }
-  // Ends when it is told to, or when the store is lost, which also ends the job.
+  // Reading ends at the abort, or when the store is lost, which also ends the job.
   const reading = read().catch(() => {});
   return {
     close: async () => {
@@ -85,6 +104,10 @@ export function collect(store: Store, observe: Observe): Collecting {
       await reading;
     },
   };
+}
+
+function shown(event: Extract<RankEvent, { kind: 'line' }>): RankEvent {
+  return { ...event, text: stripVTControlCharacters(event.text).slice(0, maxShownLine) };
 }
 
 function shifted(event: Extract<RankEvent, { kind: 'report' }>, offsetMs: number): RankEvent {

@@ -36,9 +36,11 @@ export interface RankView {
   ending: string;
   /** Number of times that it has been started again. */
   restarts: number;
+  /** Step and time of the last report in this round; null before the first. */
   step: number | null;
   reportedMs: number | null;
   memoryBytes: number | null;
+  /** Total of the reported samples, over all rounds. */
   samples: number;
   meter: Meter;
   /** Latest reported values by name. */
@@ -50,7 +52,8 @@ export interface RankView {
 const maxCurves = 16;
 const keptLines = 200;
 const keptSpans = 100;
-const maxShownLine = 1_000;
+/** Most characters of a line that are kept. */
+export const maxShownLine = 1_000;
 export const throughputCurve = 'samples/s';
 
 export class JobView {

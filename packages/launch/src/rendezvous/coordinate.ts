@@ -17,7 +17,7 @@ export interface KeepAlive {
 }
 
 export interface Coordination {
-  /** Waits briefly until all launchers have learned how the job ended. */
+  /** Waits until all launchers have read how the job ended, but at most `goodbyeMs`. */
   readonly close: () => Promise<void>;
 }
 
@@ -75,10 +75,13 @@ export function coordinate(
   };
 }
 
-/** Time in milliseconds that the store stays open for launchers that have not read how the job ended. */
-const goodbyeMs = 2_000;
+/**
+ * Time in milliseconds that the store stays open for launchers that have not read how the job ended, and that they
+ * take to tell that they have.
+ */
+export const goodbyeMs = 2_000;
 
-/** Returns the clock of process.hrtime in milliseconds, which times of rank failures are compared with. */
+/** Returns the clock of process.hrtime in milliseconds. The times of rank failures are on the same clock. */
 function clockMs(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }

@@ -8,8 +8,8 @@
 import type { SettleTimes } from '../agent/agent.ts';
 import type { RankOutcome } from '../agent/rank-process.ts';
 import { isSecondary } from '../report/last-words.ts';
-import { exitCodeOf, exitCodeOfSignal, failureReport, rootCause } from '../report/report.ts';
-import { fromSent, type Member, type Order, type Outcome, type Report } from './messages.ts';
+import { exitCodeOf, failureReport, rootCause } from '../report/report.ts';
+import { fromSent, type Member, type Order, type Outcome, type Report, stoppedBy } from './messages.ts';
 import * as words from './outcomes.ts';
 
 export interface CoordinatorOptions {
@@ -25,7 +25,7 @@ export interface CoordinatorOptions {
 
 interface Host {
   readonly member: Member;
-  /** State of the host's ranks in the current round. */
+  /** State of the host's ranks in the current round; 'idle' if it has no part in one. */
   state: 'idle' | 'running' | 'ended';
   outcomes: readonly RankOutcome[];
   firstRank: number;
@@ -67,10 +67,11 @@ export class Coordinator {
     return [...this.#hosts.keys()];
   }
 
-  /** The time at which tick() has something to do. */
+  /** The time at which tick() must be called; Infinity if none. */
   get deadlineMs(): number {
     if (this.#phase !== 'gathering') return this.#deadlineMs;
-    return this.#lastCallMs === null ? this.#deadlineMs : Math.min(this.#lastCallMs, this.#deadlineMs);
+    // With enough hosts, only the wait for more can end; the job's deadline may have passed by then.
+    return this.#lastCallMs ?? this.#deadlineMs;
   }
 
   handle(report: Report, nowMs: number): void {
@@ -143,8 +144,8 @@ export class Coordinator {
   }
 
   /**
-   * Starts a round if possible: with the maximum number of hosts or, in later rounds and after the wait for
-   * more hosts, with at least the minimum.
+   * Starts a round if there are enough hosts: the maximum number, or at least the minimum if this is a later
+   * round or the wait for more hosts is over.
    */
   #tryStart(nowMs: number): void {
     const { self, minNodes, maxNodes, lastCallMs } = this.#options;
@@ -200,10 +201,10 @@ export class Coordinator {
   }
 
   /** Notes that a rank has failed. The other ranks get a moment to report their own failures. */
-  #settle(isEcho: boolean, nowMs: number): void {
+  #settle(isSecondaryFailure: boolean, nowMs: number): void {
     if (this.#phase !== 'running') return;
-    const { echoMs, causeMs } = this.#options.settle;
-    this.#deadlineMs = Math.min(this.#deadlineMs, nowMs + (isEcho ? echoMs : causeMs));
+    const { secondaryMs, causeMs } = this.#options.settle;
+    this.#deadlineMs = Math.min(this.#deadlineMs, nowMs + (isSecondaryFailure ? secondaryMs : causeMs));
   }
 
   #stop(nowMs: number): void {
@@ -238,7 +239,7 @@ export class Coordinator {
       host.state = 'idle';
       if (!host.leaving) continue;
       this.#hosts.delete(host.member.id);
-      this.#send(host.member.id, finish(stoppedBy(host)));
+      this.#send(host.member.id, finish(leaves(host)));
     }
     if (outcome) this.#restarts++;
     const count = `restart ${this.#restarts} of ${this.#options.maxRestarts}`;
@@ -254,8 +255,8 @@ export class Coordinator {
   }
 
   /**
-   * Returns the reason for a host: the whole text on the host of the failure and on host 0, its first line on
-   * others.
+   * Returns the reason for a restart as a host gets it: the whole text on the host of the failure and on the
+   * host that keeps the store, its first line on others.
    */
   #whyFor(id: string): string | null {
     if (!this.#why) return null;
@@ -286,13 +287,13 @@ export class Coordinator {
       };
     }
     if (gone) return failed(words.hostLost(gone.member.host, ranksOf(gone)), gone.member.id);
-    return leaver ? stoppedBy(leaver) : null;
+    return leaver ? leaves(leaver) : null;
   }
 
   #leave(host: Host): void {
     this.#hosts.delete(host.member.id);
-    this.#send(host.member.id, finish(stoppedBy(host)));
-    if (host.member.id === this.#options.self) this.#finish(stoppedBy(host));
+    this.#send(host.member.id, finish(leaves(host)));
+    if (host.member.id === this.#options.self) this.#finish(leaves(host));
   }
 
   #finish(outcome: Outcome): void {
@@ -306,9 +307,7 @@ const failed = (text: string, blamed: string | null = null): Outcome => ({ exitC
 
 const finish = (outcome: Outcome): Order => ({ kind: 'finish', outcome });
 
-function stoppedBy({ leaving, member }: Host): Outcome {
-  return { exitCode: exitCodeOfSignal(leaving!), text: `stopped by ${leaving}.`, blamed: member.id };
-}
+const leaves = ({ leaving, member }: Host): Outcome => stoppedBy(leaving!, member.id);
 
 function ranksOf({ firstRank, member }: Host): string {
   const last = firstRank + member.nproc - 1;

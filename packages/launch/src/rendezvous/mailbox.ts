@@ -21,21 +21,25 @@ export class Outbox {
     this.#store = store;
   }
 
-  /** Resolves when the message is stored. Never rejects: readers report a lost store. */
+  /**
+   * Resolves when the message is stored, or the store is lost, which its readers report. Rejects only if the message
+   * is larger than a store takes: whoever waits for it would wait forever.
+   */
   readonly post = (box: string, message: unknown): Promise<void> => {
-    this.#sent = this.#sent.then(async () => {
+    const text = JSON.stringify(message);
+    const posted = this.#sent.then(async () => {
       try {
-        const text = JSON.stringify(message);
         for (;;) {
           const number = await this.#store.add(`${box}/posted`, 1);
           const stored = await this.#store.compareSet(`${box}/${number}`, '', text);
           if (Buffer.from(stored).toString() !== givenUp) return;
         }
-      } catch {
-        // The store is lost, which its readers report.
+      } catch (error) {
+        if (!StoreError.isInstance(error) || error.code === 'ERR_STORE_ARGUMENT') throw error;
       }
     });
-    return this.#sent;
+    this.#sent = posted.catch(() => {});
+    return posted;
   };
 }
 
@@ -81,8 +85,8 @@ async function take(store: Store, box: string, number: number, signal: AbortSign
 }
 
 /**
- * Rejects if the signal is aborted first. Calls that do not wait have no deadline, and an unreachable store
- * never answers.
+ * Rejects if the signal is aborted first. Calls that do not wait take no signal, and against an unreachable store
+ * they last until the store's own deadline, which is minutes.
  */
 async function unlessAborted<T>(answer: Promise<T>, signal: AbortSignal): Promise<T> {
   let abort = () => {};

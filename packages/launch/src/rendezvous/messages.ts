@@ -3,8 +3,9 @@
 
 import { constants } from 'node:os';
 import type { RankOutcome } from '../agent/rank-process.ts';
-import { isReportedError } from '../report/last-words.ts';
-import type { LastWords } from '../report/words.ts';
+import { isReportedError, isSecondary, maxTextLength } from '../report/last-words.ts';
+import { exitCodeOfSignal, rootCause } from '../report/report.ts';
+import { isDecimal, type LastWords } from '../report/words.ts';
 
 export interface Member {
   /** Unique per launcher. */
@@ -69,14 +70,60 @@ export interface Outcome {
   readonly blamed: string | null;
 }
 
+/** The outcome for a launcher `id` that its user has stopped. */
+export function stoppedBy(signal: NodeJS.Signals, id: string): Outcome {
+  return { exitCode: exitCodeOfSignal(signal), text: `stopped by ${signal}.`, blamed: id };
+}
+
 export type SentOutcome = Omit<RankOutcome, 'failedNs' | 'lastWords'> & {
   readonly failedNs: string | null;
   readonly lastWords: { readonly timeNs: string; readonly error: LastWords['error'] } | null;
 };
 
-/** Most lines of a rank's last output that are sent, and most characters of each. */
+/** How many of a rank's last lines of output are sent at most, and how many characters of each. */
 const sentLines = 10;
 const sentLineLength = 2_048;
+
+/** Most characters of a report as JSON. A store takes 8 MiB, and a character has at most 3 bytes there. */
+const maxReportLength = 2 << 20;
+/** Most characters of a text in a report that would be too long otherwise. */
+const shortLength = 200;
+
+/**
+ * Reports the end of a launcher's ranks. `offsetNs` is the coordinator's clock minus this host's. If many ranks
+ * have long errors, only the host's root cause is reported with its stack and output.
+ */
+export function endedReport(
+  id: string,
+  round: number,
+  outcomes: readonly RankOutcome[],
+  offsetNs: bigint,
+): Report {
+  const whole = outcomes.map((outcome) => toSent(outcome, offsetNs));
+  const report: Report = { kind: 'ended', id, round, outcomes: whole };
+  if (JSON.stringify(report).length <= maxReportLength) return report;
+  const root = outcomes.indexOf(rootCause(outcomes) ?? outcomes[0]!);
+  return { ...report, outcomes: whole.map((sent, i) => shortened(sent, i === root)) };
+}
+
+/** Leaves out what the decision about the root cause does not need. */
+function shortened(sent: SentOutcome, isRoot: boolean): SentOutcome {
+  const { lastWords } = sent;
+  const tail = isRoot ? sent.tail : [];
+  if (lastWords === null) return { ...sent, tail };
+  const { timeNs, error } = lastWords;
+  const { code } = error.fields;
+  const fields = {
+    ...(typeof code === 'string' && { code: code.slice(0, shortLength) }),
+    ...(isSecondary(error) && { secondary: true }),
+    ...(error.fields.native === true && { native: true }),
+  };
+  const most = isRoot ? maxTextLength : shortLength;
+  const name = error.name.slice(0, shortLength);
+  const message = error.message.slice(0, most);
+  const stack = isRoot ? error.stack.slice(0, most) : '';
+  return { ...sent, tail, lastWords: { timeNs, error: { name, message, stack, fields, cause: null } } };
+}
 
 /** Converts an outcome for sending. `offsetNs` is the coordinator's clock minus this host's. */
 export function toSent(outcome: RankOutcome, offsetNs: bigint): SentOutcome {
@@ -169,7 +216,6 @@ function isOutcome({ rank, host, pid, exitCode, signal, failedNs, lastWords, tai
 const isObject = (value: unknown): value is Sent =>
   typeof value === 'object' && value !== null && !Array.isArray(value);
 const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
-const isDecimal = (value: unknown) => typeof value === 'string' && /^-?\d{1,19}$/.test(value);
 const isSignal = (value: unknown) => typeof value === 'string' && Object.hasOwn(constants.signals, value);
 const isTextOrNull = (value: unknown) => value === null || typeof value === 'string';
 

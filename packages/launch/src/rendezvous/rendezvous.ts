@@ -35,7 +35,7 @@ export interface HostSettings {
 /** Called with the address of a client that was rejected because it offered no proof of the secret. */
 export type OnPlainClient = (address: string) => void;
 
-/** Serves the store of a new job on this host only. Port 0 picks a free port. */
+/** Serves the store of a new job that has only this launcher. Port 0 picks a free port. */
 export async function hostRendezvous(
   masterAddr: string,
   port: number,
@@ -52,7 +52,7 @@ export interface Meeting extends HostedRendezvous {
   /** Store for messages between the launchers. */
   readonly store: Store;
   readonly isHost: boolean;
-  /** Address for messages. */
+  /** Address of the store, to be shown to users. */
   readonly where: string;
   /**
    * Returns the rendezvous for the ranks of a round. Call it only when no rank of an earlier round is left.
@@ -60,7 +60,7 @@ export interface Meeting extends HostedRendezvous {
   readonly forRound: (round: number) => Promise<Rendezvous>;
 }
 
-/** Facts about the job that opens or joins a store. */
+/** Facts about the job whose store is opened or joined. */
 export interface MeetingFacts {
   /** Undefined to generate one. */
   readonly runId: string | undefined;
@@ -90,10 +90,7 @@ async function meetAlone(
   { runId, isPython, onPlainClient }: MeetingFacts,
   env: NodeJS.ProcessEnv,
 ): Promise<Meeting> {
-  // An empty secret is intended for ranks that cannot prove one. The store then accepts only loopback
-  // connections.
-  const isOpen = isPython || env.RINGWISE_SECRET === '';
-  const masterAddr = isOpen && !isLoopback(await addressOf(host)) ? loopbackAddress() : host;
+  const { isOpen, masterAddr } = await aloneAt(host, isPython, env);
   const secret = isOpen ? '' : undefined;
   const first = await hostRendezvous(masterAddr, port, { runId, secret, onPlainClient });
   let hosted = first;
@@ -114,6 +111,41 @@ async function meetAlone(
       await hosted.close();
     },
   };
+}
+
+/**
+ * Returns the address of the store of a single launcher, and whether it is open: an empty secret is intended for ranks
+ * that cannot prove one. An open store accepts only loopback connections.
+ */
+async function aloneAt(
+  host: string,
+  isPython: boolean,
+  env: NodeJS.ProcessEnv,
+): Promise<{ readonly isOpen: boolean; readonly masterAddr: string }> {
+  const isOpen = isPython || env.RINGWISE_SECRET === '';
+  return { isOpen, masterAddr: isOpen && !isLoopback(await addressOf(host)) ? loopbackAddress() : host };
+}
+
+/**
+ * Returns the rendezvous that openMeeting() would make, without opening anything. The secret and a random run id are
+ * words in parentheses. Throws as openMeeting() does if a secret is missing.
+ */
+export async function describeMeeting(
+  { maxNodes, host, port }: MeetingOptions,
+  { runId, isPython }: Pick<MeetingFacts, 'runId' | 'isPython'>,
+  env: NodeJS.ProcessEnv,
+): Promise<Rendezvous> {
+  if (maxNodes > 1) {
+    const needsSecret = (await sharedSecret(host, env)) !== '';
+    return {
+      runId: runId ?? 'none',
+      masterAddr: host,
+      masterPort: port,
+      secret: needsSecret ? '(secret)' : '',
+    };
+  }
+  const { isOpen, masterAddr } = await aloneAt(host, isPython, env);
+  return { runId: runId ?? '(random)', masterAddr, masterPort: port, secret: isOpen ? '' : '(secret)' };
 }
 
 async function meetOthers(options: MeetingOptions, facts: MeetingFacts, secret: string): Promise<Meeting> {
@@ -142,6 +174,7 @@ async function meetOthers(options: MeetingOptions, facts: MeetingFacts, secret: 
   }
 }
 
+/** Stores the run id, which launchers that join compare with theirs. */
 async function claim(store: Store, runId: string): Promise<Uint8Array> {
   await store.set(jobKey, runId);
   return Buffer.from(runId);
@@ -185,7 +218,10 @@ function serve(
   return serveStore({ host, port, ...(secret && { secret }), ...(onPlainClient && { onPlainClient }) });
 }
 
-/** Returns RINGWISE_SECRET, or the content of RINGWISE_SECRET_FILE. Launchers on one host need none. */
+/**
+ * Returns RINGWISE_SECRET, or the content of RINGWISE_SECRET_FILE. Returns an empty text if there is none and the
+ * launchers meet on loopback; throws ERR_LAUNCH_ARGUMENT if they meet elsewhere.
+ */
 async function sharedSecret(host: string, env: NodeJS.ProcessEnv): Promise<string> {
   if (env.RINGWISE_SECRET) return env.RINGWISE_SECRET;
   const file = env.RINGWISE_SECRET_FILE;

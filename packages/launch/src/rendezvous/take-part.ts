@@ -4,24 +4,26 @@
 import { type Store, StoreError } from '@ringwise/store';
 import type { Job } from '../agent/agent.ts';
 import { storeLost } from '../errors.ts';
+import { within } from '../within.ts';
 import { clockOffset, type Sample } from './clock-offset.ts';
-import { boxOf, coordinatorBox, type KeepAlive, pulseOf } from './coordinate.ts';
+import { boxOf, coordinatorBox, goodbyeMs, type KeepAlive, pulseOf } from './coordinate.ts';
 import { inbox, Outbox } from './mailbox.ts';
 import {
+  endedReport,
   type Member,
   type Order,
   type Outcome,
   parseOrder,
   type Report,
   type StartOrder,
-  toSent,
+  stoppedBy,
 } from './messages.ts';
 
-export interface Part {
+export interface ParticipantOptions {
   readonly member: Member;
   /** Connection to the store, used only by this launcher. */
   readonly store: Store;
-  /** Address of the store, for messages. */
+  /** Address of the store, to be shown to users. */
   readonly where: string;
   /** Null for the launcher that keeps the store: it shares the store's clock and ends with it. */
   readonly keepAlive: KeepAlive | null;
@@ -38,10 +40,10 @@ export interface Part {
   ) => Promise<Job>;
 }
 
-export interface Partaking {
+export interface Participant {
   /**
-   * Resolves with how the job ended. Rejects with ERR_LAUNCH_STORE if the store is lost; the ranks have been
-   * stopped by then.
+   * Resolves with how the job ended. Rejects with ERR_LAUNCH_STORE if the store is lost, and with the error of
+   * `start` if it rejects; the ranks have been stopped by then.
    */
   readonly outcome: Promise<Outcome>;
   /** Stops this launcher for the user: gracefully the first time, immediately the second time. */
@@ -50,26 +52,30 @@ export interface Partaking {
 
 const clockSamples = 5;
 
-export function takePart(part: Part): Partaking {
-  const { member, store, keepAlive } = part;
+export function takePart(options: ParticipantOptions): Participant {
+  const { member, store, keepAlive } = options;
   const { id } = member;
   const outbox = new Outbox(store);
   const tell = (report: Report) => void outbox.post(coordinatorBox, report);
   const lost = new AbortController();
   let job: Job | undefined;
+  let hasJoined = false;
   let stopping: NodeJS.Signals | null = null;
 
   async function follow(): Promise<Outcome> {
     const orders = inbox(store, boxOf(id), parseOrder, lost.signal);
     const offsetNs = keepAlive ? await measureClock(tell, id, orders) : 0n;
+    // The coordinator knows nothing of this launcher yet, so it needs no word of the stop.
+    if (stopping) return stoppedBy(stopping, id);
+    hasJoined = true;
     tell({ kind: 'join', member });
     for (;;) {
       const { value: order } = await orders.next();
       if (order.kind === 'start') await startRound(order, offsetNs);
-      else if (order.kind === 'wait') part.say(order.text);
+      else if (order.kind === 'wait') options.say(order.text);
       else if (order.kind === 'stop') job?.stop('SIGTERM');
       else if (order.kind === 'finish') {
-        await outbox.post(coordinatorBox, { kind: 'bye', id } satisfies Report);
+        await within(goodbyeMs, outbox.post(coordinatorBox, { kind: 'bye', id } satisfies Report));
         job?.stop('SIGTERM');
         await job?.done;
         return order.outcome;
@@ -80,11 +86,9 @@ export function takePart(part: Part): Partaking {
   async function startRound(order: StartOrder, offsetNs: bigint): Promise<void> {
     const { round } = order;
     const onFailure = (isSecondary: boolean) => tell({ kind: 'failing', id, round, isSecondary });
-    job = await part.start(order, onFailure, offsetNs);
+    job = await options.start(order, onFailure, offsetNs);
     if (stopping) job.interrupt(stopping);
-    void job.done.then(({ outcomes }) =>
-      tell({ kind: 'ended', id, round, outcomes: outcomes.map((each) => toSent(each, offsetNs)) }),
-    );
+    void job.done.then(({ outcomes }) => tell(endedReport(id, round, outcomes, offsetNs)));
   }
 
   async function run(): Promise<Outcome> {
@@ -95,7 +99,7 @@ export function takePart(part: Part): Partaking {
       job?.stop('SIGTERM');
       await job?.done;
       if (!lost.signal.aborted && !StoreError.isInstance(cause)) throw cause;
-      throw storeLost(part.where, cause);
+      throw storeLost(options.where, cause);
     } finally {
       clearInterval(pulse ?? undefined);
     }
@@ -104,14 +108,17 @@ export function takePart(part: Part): Partaking {
   return {
     outcome: run(),
     interrupt: (signal) => {
-      if (!stopping) tell({ kind: 'leaving', id, signal });
+      if (!stopping && hasJoined) tell({ kind: 'leaving', id, signal });
       stopping ??= signal;
       job?.interrupt(signal);
     },
   };
 }
 
-/** Asks for the coordinator's time a few times. No other message arrives before this launcher has joined. */
+/**
+ * Asks for the coordinator's time a few times. Before this launcher has joined, no other message is expected, and
+ * any other is dropped.
+ */
 async function measureClock(
   tell: (report: Report) => void,
   id: string,
@@ -129,7 +136,8 @@ async function measureClock(
 }
 
 /**
- * Sends keep-alive signals. The store is lost if it does not answer for as long as it would wait for ours.
+ * Sends keep-alive signals. Calls `onLost` when the store has left as many of them unanswered as the coordinator
+ * may miss of a launcher before it counts as lost.
  */
 function beat(
   store: Store,

@@ -2,7 +2,7 @@
 // native/base/crash_words.cc, lines about the last calls of the process's groups, and the native stack. The
 // result is an error that is named after the signal.
 
-import type { LastWords } from './words.ts';
+import { isDecimal, type LastWords } from './words.ts';
 
 /**
  * Shared symbol under which a rank's process stores the descriptor for crash reports. A native addon that
@@ -31,6 +31,7 @@ export function parseCrash(text: string): LastWords | null {
   if (first < 0) return null;
   try {
     const crash = JSON.parse(lines[first]!) as Crash;
+    if (typeof crash.crash !== 'string' || !isDecimal(crash.timeNs)) return null;
     const rest = lines.slice(first + 1, first + 1 + maxLines);
     const calls = rest.filter((line) => line.startsWith('last call '));
     const frames = rest.filter((line) => !line.startsWith('last call ')).map(readable);

@@ -3,7 +3,7 @@
 // {"message": {"message": "ValueError: …", "extraInfo": {"py_callstack": "…", "timestamp": "<Unix seconds>"}}}
 
 import { readFileSync, writeFileSync } from 'node:fs';
-import { reportError } from './last-words.ts';
+import { maxFieldLength, maxTextLength, reportError } from './last-words.ts';
 import type { LastWords } from './words.ts';
 
 /** The environment variable that names the error file of a rank. */
@@ -21,24 +21,34 @@ export function writeErrorFile(file: string, error: unknown): void {
 }
 
 /**
- * Reads the error of a rank that has ended; returns null if there is no readable file. Uses the time
- * `endedNs`, because the time in the file is too coarse.
+ * Reads the error of a rank that has ended; returns null if there is no readable file. The error gets the time
+ * `endedNs`, because the time in the file is in whole seconds.
  */
 export function readErrorFile(file: string | undefined, endedNs: bigint): LastWords | null {
   if (file === undefined) return null;
   try {
-    const { message } = JSON.parse(readFileSync(file, 'utf8')) as { message: unknown };
-    const { message: text, extraInfo } = (typeof message === 'string' ? { message } : message) as {
-      message: string;
-      extraInfo?: { py_callstack?: string };
-    };
+    const { message } = JSON.parse(readFileSync(file, 'utf8')) as { message?: unknown };
+    if (message === undefined || message === null) return null;
+    const { message: said = message, extraInfo } = message as { message?: unknown; extraInfo?: unknown };
+    const text = textOf(said);
     const [, name = 'Error', rest = text] = /^([A-Za-z_][\w.]*): (.*)$/s.exec(text) ?? [];
-    const error = { name, message: rest, stack: `${extraInfo?.py_callstack ?? ''}`, fields: {}, cause: null };
+    // Python lists the frame of the error last.
+    const stack = textOf((extraInfo as { py_callstack?: unknown } | undefined)?.py_callstack ?? '');
+    const error = {
+      name: name.slice(0, maxFieldLength),
+      message: rest.slice(0, maxTextLength),
+      stack: stack.slice(-maxTextLength),
+      fields: {},
+      cause: null,
+    };
     return { timeNs: endedNs, error };
   } catch {
     return null;
   }
 }
+
+/** Returns a text as it is, and JSON for any other value, because programs may write anything into the file. */
+const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
 
 let isRecording = false;
 

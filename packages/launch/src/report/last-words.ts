@@ -1,10 +1,11 @@
-// Last words: the error that ends a rank, sent as one line of JSON on a pipe from the launcher. rank.ts
-// writes it and rank-process.ts reads it. Writing it never changes how the process ends.
+// Last words: the error that ends a rank, which the rank writes as one line of JSON to a pipe of the launcher
+// (installed by rank.ts, read by rank-process.ts). Writing it never changes how the process ends. An uncaught
+// error that the program then handles is written, too.
 
 import { writeSync } from 'node:fs';
 import { inspect } from 'node:util';
 import { parseCrash } from './crash-words.ts';
-import type { LastWords, ReportedError } from './words.ts';
+import { isDecimal, type LastWords, type ReportedError } from './words.ts';
 
 /**
  * The environment variable with the pipe's descriptor. The rank removes it at once, so that its child
@@ -12,15 +13,18 @@ import type { LastWords, ReportedError } from './words.ts';
  */
 export const LAST_WORDS_FD = 'RINGWISE_LAST_WORDS_FD';
 
-const maxTextLength = 16_384;
-const maxFieldLength = 2_048;
+/** Most characters of a reported error's message, and of its stack. */
+export const maxTextLength = 16_384;
+/** Most characters of a reported error's name, and of one of its fields as JSON. */
+export const maxFieldLength = 2_048;
 const maxCauses = 4;
 
-/** Makes this process report on the pipe `fd` the uncaught error that is about to end it. */
+/** Makes this process write every uncaught error to the pipe `fd`, before handlers of the program see it. */
 export function installLastWords(fd: number): void {
   process.on('uncaughtExceptionMonitor', (error) => {
     try {
-      const words = { timeNs: `${process.hrtime.bigint()}`, error: reportError(error) };
+      const timeNs = `${process.hrtime.bigint()}`;
+      const words = { timeNs, error: reportError(error), hasHandler: hasErrorHandler() };
       writeSync(fd, `${JSON.stringify(words)}\n`);
     } catch {
       // The launcher has ended, or reading the error throws. The exit code still tells the failure.
@@ -28,6 +32,12 @@ export function installLastWords(fd: number): void {
   });
 }
 
+/** Returns whether the program handles uncaught errors, so that they do not end the process. */
+export function hasErrorHandler(): boolean {
+  return process.listenerCount('uncaughtException') > 0 || process.hasUncaughtExceptionCaptureCallback();
+}
+
+/** Converts an error to data that JSON can hold, with limits on the lengths of texts and on nested causes. */
 export function reportError(error: unknown, depth = 0): ReportedError {
   if (!(error instanceof Error)) {
     return {
@@ -65,8 +75,8 @@ function fits(value: unknown): boolean {
 }
 
 /**
- * Returns the last complete message on the pipe, or the crash if there is one. Returns null without a
- * message, or if other code has written to the pipe.
+ * Returns the native crash in the text of the pipe if there is one, otherwise the error in its last complete line;
+ * null if that line is missing or is no error, because other code has written to the pipe.
  */
 export function parseLastWords(text: string): LastWords | null {
   const crash = parseCrash(text);
@@ -74,8 +84,9 @@ export function parseLastWords(text: string): LastWords | null {
   const line = text.split('\n').at(-2);
   if (!line) return null;
   try {
-    const { timeNs, error } = JSON.parse(line) as { timeNs: string; error: unknown };
-    return isReportedError(error) ? { timeNs: BigInt(timeNs), error } : null;
+    const { timeNs, error, hasHandler } = JSON.parse(line) as Record<string, unknown>;
+    if (!isDecimal(timeNs) || !isReportedError(error)) return null;
+    return { timeNs: BigInt(timeNs), error, hasHandler: hasHandler === true };
   } catch {
     return null;
   }

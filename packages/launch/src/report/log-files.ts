@@ -7,13 +7,16 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { openLifeLine } from '../agent/life-line.ts';
 import type { OutputOptions, Stream } from '../cli/run-options.ts';
-import { noLogDir } from '../errors.ts';
+import { badArgument, noLogDir, noTemporaryFolder } from '../errors.ts';
 import { ERROR_FILE } from './error-file.ts';
 import type { RankStreams } from './output.ts';
 
 export interface LogFiles {
-  /** Creates the folder of a local rank for the given round. Returns the rank's files. */
-  readonly forRank: (round: number, localRank: number) => RankFiles;
+  /**
+   * Creates the folder of a local rank for the given round. Returns the rank's files. If the folder cannot be created,
+   * such as on a full disk, prints a warning and returns no files, so that the output is shown.
+   */
+  readonly forRank: (round: number, localRank: number, warn: (text: string) => void) => RankFiles;
   /** Removes temporary folders. */
   readonly close: () => void;
 }
@@ -40,9 +43,14 @@ export async function openLogFiles(
   const root = isNeeded ? makeRoot(logDir, runId) : null;
   const temporary = root !== null && logDir === undefined ? await temporaryFolder(root) : null;
   return {
-    forRank: (round, localRank) => {
+    forRank: (round, localRank, warn) => {
       const folder = root && join(root, `attempt_${round}`, `${localRank}`);
-      if (folder) mkdirSync(folder, { recursive: true });
+      try {
+        if (folder) mkdirSync(folder, { recursive: true });
+      } catch (error) {
+        warn(`${folder}: ${(error as Error).message}; no files of this rank are written.`);
+        return {};
+      }
       return {
         ...(folder && { env: { [ERROR_FILE]: join(folder, 'error.json') } }),
         streams: streamsFor(options, localRank, folder),
@@ -71,8 +79,13 @@ async function temporaryFolder(folder: string): Promise<{ readonly remove: () =>
 
 function makeRoot(logDir: string | undefined, runId: string): string {
   const parent = logDir === undefined ? tmpdir() : resolve(logDir);
-  mkdirSync(parent, { recursive: true });
-  return mkdtempSync(join(parent, `${runId.replaceAll('/', '_')}_`));
+  try {
+    mkdirSync(parent, { recursive: true });
+    return mkdtempSync(join(parent, `${runId.replaceAll('/', '_')}_`));
+  } catch (cause) {
+    if (logDir === undefined) throw noTemporaryFolder(parent, cause);
+    throw badArgument('ringwise run', '--log-dir', 'a folder where it may write', logDir, cause);
+  }
 }
 
 function streamsFor(options: OutputOptions, localRank: number, folder: string | null): RankStreams {

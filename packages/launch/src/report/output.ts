@@ -1,10 +1,10 @@
 // Prints the ranks' output on one terminal. Every line gets its rank's prefix and is written whole, so that
-// lines of several ranks never mix. A line without an end is kept until the rest of it arrives or the stream
-// ends. A rank's output is read no faster than the terminal accepts it.
+// lines of several ranks never mix. A line without an end is kept until the rest of it arrives, it becomes too
+// long, or the stream ends. A rank's output is read no faster than the terminal accepts it.
 
-import { writeSync } from 'node:fs';
 import type { Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
+import type { LogFile } from './log-file.ts';
 
 /** Writes whole lines. If it returns a promise, the caller must wait for it before it writes more. */
 export type Write = (stream: 'stdout' | 'stderr', text: string) => Promise<void> | null;
@@ -20,7 +20,7 @@ export interface StreamTarget {
 
 const tailLines = 50;
 /**
- * Maximum length of a line in characters. Longer lines are cut, so that a line that never ends cannot fill
+ * Maximum length of a line in characters. Longer lines are split, so that a line that never ends cannot fill
  * the memory.
  */
 const maxLineLength = 1 << 20;
@@ -41,12 +41,12 @@ export class RankOutput {
     this.#write = write;
   }
 
-  /** Copies a stream to the terminal and to the file `fd`, which stays open. */
-  copy(source: Readable, stream: 'stdout' | 'stderr', fd: number | null = null, isShown = true): void {
+  /** Copies a stream to the terminal and to the file, which stays open. */
+  copy(source: Readable, stream: 'stdout' | 'stderr', file: LogFile | null = null, isShown = true): void {
     let partial = '';
     const decoder = new StringDecoder('utf8');
     source.on('data', (chunk: Buffer) => {
-      if (fd !== null) writeSync(fd, chunk);
+      file?.write(chunk);
       const lines = (partial + decoder.write(chunk)).split('\n');
       partial = lines.pop()!;
       if (partial.length > maxLineLength) {

@@ -1,6 +1,6 @@
 // Finds the root cause of a failed job and formats the report. The root cause is the first failure that is
-// not secondary. Failure times are those of the host's monotonic clock, read in the rank when it caught the
-// error, or else here when the rank ended.
+// not secondary. Failure times are read when the rank had an uncaught error, or else when the launcher saw it
+// end; all are on the monotonic clock of one host (toSent() of messages.ts converts those of other hosts).
 
 import { constants } from 'node:os';
 import { isAbsolute, relative } from 'node:path';
@@ -9,13 +9,15 @@ import type { RankOutcome } from '../agent/rank-process.ts';
 import { isSecondary } from './last-words.ts';
 import type { ReportedError } from './words.ts';
 
-/** Lines of output that a report shows if there are no last words. The whole output has been on the terminal. */
+/** Most lines of output that a report shows, if there are no last words or the rank crashed in native code. */
 const reportedLines = 10;
 /** Advice for errors whose messages give none, by error code. */
 const remedies: Readonly<Record<string, string>> = {
   ERR_REQUIRE_ASYNC_MODULE:
     'Top-level await needs an ES module: name the script .mts, or put "type": "module" into its package.json.',
 };
+/** Most characters of the error of a rank that is not the root cause. */
+const otherLength = 300;
 /** Most frames of a native stack that a report shows. */
 const reportedFrames = 12;
 
@@ -49,7 +51,8 @@ export function failureReport(
       `${stopped.length ? `; ${ranksOf(stopped)} ${stopped.length > 1 ? 'were' : 'was'} stopped` : ''}.`,
   ];
   if (root.lastWords) lines.push(...errorLines(root.lastWords.error));
-  if (root.signal === 'SIGKILL') {
+  // If the rank had reported an error before, the launcher may have sent it when the rank did not end.
+  if (root.signal === 'SIGKILL' && !root.lastWords) {
     lines.push('  The launcher did not send it; the kernel does when memory runs out (see dmesg).');
   }
   if (root.pid) lines.push(`  pid ${root.pid} on ${root.host}`);
@@ -119,11 +122,17 @@ function grouped(others: readonly RankOutcome[]): Map<string, RankOutcome[]> {
     const wasStopped = outcome.failedNs === null && outcome.exitCode !== 0;
     if (!error && wasStopped) continue;
     const said = error
-      ? `reported ${error.fields.code ?? `${error.name}: ${error.message}`}`
+      ? `reported ${error.fields.code ?? firstLine(`${error.name}: ${error.message}`)}`
       : `ended with ${ending(outcome)}`;
     groups.set(said, [...(groups.get(said) ?? []), outcome]);
   }
   return groups;
+}
+
+/** Returns the beginning of a text: ranks may be many, and each may have an error of its own. */
+function firstLine(text: string): string {
+  const [line] = text.split('\n', 1);
+  return line!.length < text.length || line!.length > otherLength ? `${line!.slice(0, otherLength)} …` : text;
 }
 
 function ranksOf(outcomes: readonly RankOutcome[]): string {

@@ -1,9 +1,11 @@
 // The error that ended a rank, in the form that is sent to the launcher.
 
 export interface LastWords {
-  /** When the error was caught: process.hrtime.bigint(), the same clock for all processes of a host. */
+  /** When the rank had the error: process.hrtime.bigint(), the same clock for all processes of a host. */
   readonly timeNs: bigint;
   readonly error: ReportedError;
+  /** Whether the program has a handler for uncaught errors, so that the rank may have survived this one. */
+  readonly hasHandler?: boolean;
 }
 
 /** An error as text. */
@@ -17,4 +19,9 @@ export interface ReportedError {
    */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly cause: ReportedError | null;
+}
+
+/** Checks whether a value from another process is a time in nanoseconds, as decimal text. */
+export function isDecimal(value: unknown): value is string {
+  return typeof value === 'string' && /^-?\d{1,19}$/.test(value);
 }

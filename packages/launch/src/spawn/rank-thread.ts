@@ -7,6 +7,7 @@ import { Worker } from 'node:worker_threads';
 import type { RankSpec } from '../agent/plan.ts';
 import { neverStarted, type RankOutcome, type RankProcess } from '../agent/rank-process.ts';
 import { builtFile } from '../package-files.ts';
+import { failureOf } from '../report/failure.ts';
 import { isSecondary, reportError } from '../report/last-words.ts';
 import type { LastWords } from '../report/words.ts';
 import type { Call, Reply } from './call.ts';
@@ -45,12 +46,12 @@ export function startThread(
   const outcome = new Promise<RankOutcome>((resolve) => {
     worker.on('exit', (exitCode) => {
       const endedNs = process.hrtime.bigint();
-      const sinceNs = lastWords?.timeNs ?? endedNs;
-      const failed = exitCode !== 0 && (stoppedNs === null || sinceNs < stoppedNs);
+      const signal = null;
       if (exitCode !== 0 && stoppedNs === null) {
         onFailure(lastWords !== null && isSecondary(lastWords.error));
       }
-      const ended = { exitCode, signal: null, failedNs: failed ? sinceNs : null, lastWords };
+      const failure = failureOf({ exitCode, signal, endedNs, stoppedNs, lastWords });
+      const ended = { exitCode, signal, ...failure };
       resolve({ rank, host: hostname(), pid: process.pid, ...ended, tail: [], logFile: null });
     });
   });

@@ -1,5 +1,6 @@
 // spawn() runs a function on the ranks of a job, without the command. Arguments and results are sent by
-// structured clone over a message channel; an error is sent through the error pipe, as under `ringwise run`.
+// structured clone over a message channel. A process sends its error through the pipe of last words, as under
+// `ringwise run`, and a thread as a message.
 
 import { fileURLToPath } from 'node:url';
 import { loopbackAddress } from '@ringwise/store';
@@ -13,6 +14,7 @@ import { builtFile } from '../package-files.ts';
 import { hostRendezvous } from '../rendezvous/rendezvous.ts';
 import { reviveError } from '../report/last-words.ts';
 import { failureReport, rootCause } from '../report/report.ts';
+import { within } from '../within.ts';
 import type { Call, Reply } from './call.ts';
 import { startThread } from './rank-thread.ts';
 import {
@@ -35,8 +37,9 @@ export interface StartedRanks<Result> {
   /** Process ids by rank. Threads have this process's id. Undefined for a rank that could not be started. */
   readonly pids: readonly (number | undefined)[];
   /**
-   * Waits for all ranks. Resolves with their results by rank, or rejects as spawn() does. With `timeoutMs`,
-   * resolves with null if they have not ended by then; the ranks continue.
+   * Waits for all ranks. Resolves with their results by rank, or rejects as spawn() does. The result of a rank
+   * that stop() ended is undefined. With `timeoutMs`, resolves with null if they have not ended by then; the
+   * ranks continue.
    */
   readonly join: {
     (): Promise<Result[]>;
@@ -141,19 +144,6 @@ function handle<Result>(job: Job, results: Result[], close: () => Promise<void>)
     job.interrupt(signal);
   };
   return { pids: job.pids, join, stop };
-}
-
-/** Resolves with null if `promise` takes longer than `timeoutMs`. */
-async function within<T>(timeoutMs: number, promise: Promise<T>): Promise<T | null> {
-  let timer: NodeJS.Timeout | undefined;
-  const over = new Promise<null>((resolve) => {
-    timer = setTimeout(resolve, timeoutMs, null);
-  });
-  try {
-    return await Promise.race([promise, over]);
-  } finally {
-    clearTimeout(timer);
-  }
 }
 
 function throwIfFailed(result: JobResult): void {

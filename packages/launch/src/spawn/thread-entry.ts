@@ -5,7 +5,7 @@
 import type { EventEmitter } from 'node:events';
 import { parentPort, workerData } from 'node:worker_threads';
 import { flushOutput } from '../cli/terminal.ts';
-import { reportError } from '../report/last-words.ts';
+import { hasErrorHandler, reportError } from '../report/last-words.ts';
 import type { LastWords } from '../report/words.ts';
 import { type Call, makeCall, type Reply } from './call.ts';
 
@@ -20,9 +20,10 @@ export type ThreadMessage = Reply | { readonly lastWords: LastWords };
 const post = (message: ThreadMessage) => parentPort!.postMessage(message);
 
 process.setSourceMapsEnabled(true);
-process.on('uncaughtExceptionMonitor', (error) =>
-  post({ lastWords: { timeNs: process.hrtime.bigint(), error: reportError(error) } }),
-);
+process.on('uncaughtExceptionMonitor', (error) => {
+  const timeNs = process.hrtime.bigint();
+  post({ lastWords: { timeNs, error: reportError(error), hasHandler: hasErrorHandler() } });
+});
 
 const { call, registrars } = workerData as ThreadCall;
 try {

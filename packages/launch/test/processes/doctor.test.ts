@@ -93,7 +93,7 @@ describe('ringwise doctor', () => {
     expect(status).toBe(1);
   });
 
-  it('has the parts of installed packages, which may start ranks', async () => {
+  it('runs the checks of installed packages, which may start ranks', async () => {
     install(
       '@ringwise/collectives',
       `export async function* examine({ spawn }) {
@@ -107,7 +107,7 @@ describe('ringwise doctor', () => {
     expect(exitCode).toBe(0);
   });
 
-  it('survives a part that fails', async () => {
+  it('goes on when the checks of a package fail', async () => {
     install('@ringwise/tensor', `export async function* examine() { throw new Error('no such symbol'); }`);
     const { exitCode, ok, found } = await examined();
     expect(found('@ringwise/tensor')).toMatchObject({

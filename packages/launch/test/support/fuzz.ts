@@ -71,7 +71,7 @@ export function fuzzCoordinator(seed: number, count: number): number {
 }
 
 function newCoordinator(): Coordinator {
-  const times = { joinTimeoutMs: 1e9, lastCallMs: 0, settle: { causeMs: 0, echoMs: 0 } };
+  const times = { joinTimeoutMs: 1e9, lastCallMs: 0, settle: { causeMs: 0, secondaryMs: 0 } };
   const nodes = { self: 'a', minNodes: 1, maxNodes: 3, maxRestarts: 2 };
   return new Coordinator({ ...nodes, ...times }, 0, () => {});
 }

@@ -12,7 +12,7 @@ const defaults: CoordinatorOptions = {
   joinTimeoutMs: 60_000,
   lastCallMs: 1_000,
   maxRestarts: 1,
-  settle: { causeMs: 500, echoMs: 2_000 },
+  settle: { causeMs: 500, secondaryMs: 2_000 },
 };
 
 let nowMs: number;
@@ -72,6 +72,18 @@ const ended = (id: string, round: number, ...outcomes: SentOutcome[]) =>
   coordinator.handle({ kind: 'ended', id, round, outcomes }, nowMs);
 
 describe('hosts gather', () => {
+  it('until the last call is over, if that is later than the deadline of joining', () => {
+    make({ joinTimeoutMs: 500, lastCallMs: 2_000 });
+    for (const id of ['a', 'b']) join(id);
+    const callMs = nowMs + 2_000;
+    expect(coordinator.deadlineMs).toBe(callMs);
+    wait(1_000);
+    expect(coordinator.deadlineMs).toBe(callMs);
+    expect(starts()).toEqual([]);
+    wait(1_000);
+    expect(starts()).toEqual(['a:0:0/2#0', 'b:1:1/2#0']);
+  });
+
   it('until there are as many as there may be', () => {
     for (const id of ['b', 'a', 'c']) join(id, 2);
     expect(starts()).toEqual([]);
@@ -154,7 +166,7 @@ describe('a job', () => {
     ]);
   });
 
-  it('waits longer while all that fails is the echo of something else', () => {
+  it('waits longer while all failures are secondary', () => {
     coordinator.handle({ kind: 'failing', id: 'b', round: 1, isSecondary: true }, nowMs);
     wait(1_000);
     expect(sent()).toEqual([]);
@@ -163,7 +175,7 @@ describe('a job', () => {
     expect(sent().map(([, { kind }]) => kind)).toEqual(['stop', 'stop']);
   });
 
-  it('blames no rank for what followed from a stop', () => {
+  it('blames no rank for a failure that followed from a stop', () => {
     join('c');
     ended('a', 1, outcome(0, nowMs + 5), outcome(1, nowMs + 5));
     ended('b', 1, outcome(2));

@@ -4,7 +4,9 @@ import { MemoryStore } from '@ringwise/store';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { coordinate, coordinatorBox } from '../../src/rendezvous/coordinate.ts';
 import { inbox, Outbox } from '../../src/rendezvous/mailbox.ts';
-import { parseOrder, parseReport } from '../../src/rendezvous/messages.ts';
+import { endedReport, fromSent, parseOrder, parseReport } from '../../src/rendezvous/messages.ts';
+import { parseLastWords, reportError } from '../../src/report/last-words.ts';
+import { failureReport, rootCause } from '../../src/report/report.ts';
 import { fuzzCoordinator } from '../support/fuzz.ts';
 
 let store: MemoryStore;
@@ -17,8 +19,8 @@ it('the coordinator takes 50,000 messages of any kind in any order', () => {
   expect(fuzzCoordinator(20261121, 50_000)).toBeGreaterThan(100);
 });
 
-it('what is no message is left out, and the next is answered', async () => {
-  const times = { joinTimeoutMs: 60_000, lastCallMs: 0, settle: { causeMs: 500, echoMs: 2_000 } };
+it('malformed messages are left out, and the next one is answered', async () => {
+  const times = { joinTimeoutMs: 60_000, lastCallMs: 0, settle: { causeMs: 500, secondaryMs: 2_000 } };
   const nodes = { self: 'a', minNodes: 2, maxNodes: 2, maxRestarts: 0 };
   const coordination = coordinate(store, { ...nodes, ...times }, null);
   const outbox = new Outbox(store);
@@ -105,4 +107,52 @@ it('reports are taken as launchers send them', () => {
   };
   expect(parseReport(JSON.stringify(ended))).toEqual(ended);
   expect(parseReport('{"kind":"leaving","id":"a","signal":"SIGNOT"}')).toBe(null);
+});
+
+it('a report of many ranks with long errors fits into a store, and keeps the whole root cause', async () => {
+  const cause = Object.assign(new Error('lost rank 7'), { code: 'ERR_COLL_PEER_LOST', secondary: true });
+  const outcomes = Array.from({ length: 400 }, (_, rank) => {
+    const error = new Error(`${rank} ${'x'.repeat(20_000)}`, rank === 7 ? {} : { cause });
+    const failedNs = BigInt(1_000 - rank);
+    const lastWords = { timeNs: failedNs, error: reportError(error) };
+    const ended = { exitCode: 1, signal: null, failedNs, lastWords, tail: ['x'], logFile: null };
+    return { rank, host: 'h', pid: 1, ...ended };
+  });
+  const report = endedReport('a', 0, outcomes, 5n);
+  await new Outbox(store).post('box', report);
+  const read = inbox(store, 'box', parseReport, AbortSignal.timeout(20_000));
+  const got = (await read.next()).value;
+  if (got.kind !== 'ended') throw new Error('another report');
+  const restored = got.outcomes.map(fromSent);
+  expect(restored.map(({ failedNs }) => failedNs)).toEqual(outcomes.map(({ failedNs }) => failedNs! + 5n));
+  expect(restored[399]!.lastWords!.error.message).toMatch(/^399 x+$/);
+  const root = rootCause(restored)!;
+  expect(root).toMatchObject({ rank: 7, tail: ['x'] });
+  expect(root.lastWords!.error).toMatchObject({
+    message: outcomes[7]!.lastWords.error.message,
+    stack: expect.stringContaining('Error: 7'),
+  });
+  const text = failureReport(restored, 0n, root);
+  expect(text.length).toBeLessThan(400 * 400 + 20_000);
+});
+
+it('a message that is larger than a store takes is refused, and the next is posted', async () => {
+  const outbox = new Outbox(store);
+  const tooLarge = outbox.post('box', 'x'.repeat(9 << 20));
+  const next = outbox.post('box', 'next');
+  await expect(tooLarge).rejects.toMatchObject({ code: 'ERR_STORE_ARGUMENT' });
+  await next;
+  const read = inbox(store, 'box', (text) => text, AbortSignal.timeout(25_000));
+  expect((await read.next()).value).toBe('"next"');
+});
+
+it('what others write to the pipe of last words is no error that the coordinator would not take', () => {
+  const error = reportError(new Error('x'));
+  for (const timeNs of [5, null, '', '0x10', '9'.repeat(30)]) {
+    expect(parseLastWords(`${JSON.stringify({ timeNs, error })}\n`)).toBe(null);
+    expect(parseLastWords(`${JSON.stringify({ crash: 'SIGSEGV', timeNs, thread: 'node', tid: 7 })}\n`)).toBe(
+      null,
+    );
+  }
+  expect(parseLastWords('{"crash":5,"timeNs":"5","thread":"node","tid":7}\n')).toBe(null);
 });

@@ -61,7 +61,7 @@ describe('a curve', () => {
   });
 });
 
-it('a ring keeps what came last', () => {
+it('a ring keeps its last items', () => {
   const ring = new Ring<number>(3);
   expect(ring.items).toEqual([]);
   for (let i = 0; i < 5; i++) ring.push(i);
@@ -87,7 +87,7 @@ describe('parseReport', () => {
     expect(parseReport(line)).toEqual({ clockMs: 5, step: 3, values: { loss: 'NaN', lr: 0.1 } });
   });
 
-  it('leaves out what is no report, and what is too much', () => {
+  it('leaves out malformed reports, and values beyond the limits', () => {
     expect(parseReport('')).toBe(null);
     expect(parseReport('null')).toBe(null);
     expect(parseReport('{"step":"3","values":{}}')).toBe(null);

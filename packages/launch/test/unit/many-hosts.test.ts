@@ -18,7 +18,7 @@ async function connect(port: number): Promise<TcpStore> {
   return store;
 }
 
-it('meet, get their ranks, and learn that all is well', { timeout: 120_000 }, async () => {
+it('the launchers meet, get their ranks, and end together', { timeout: 120_000 }, async () => {
   const server = await serveStore();
   closers.push(server.close);
   const keepAlive = { everyMs: 1_000, attempts: 60 };
@@ -26,7 +26,7 @@ it('meet, get their ranks, and learn that all is well', { timeout: 120_000 }, as
   const options = { self: 'host 0', minNodes: hosts, maxNodes: hosts, joinTimeoutMs: 60_000 };
   const coordination = coordinate(
     own,
-    { ...options, lastCallMs: 0, maxRestarts: 0, settle: { causeMs: 500, echoMs: 2_000 } },
+    { ...options, lastCallMs: 0, maxRestarts: 0, settle: { causeMs: 500, secondaryMs: 2_000 } },
     keepAlive,
   );
   const started: StartOrder[] = [];
@@ -40,7 +40,7 @@ it('meet, get their ranks, and learn that all is well', { timeout: 120_000 }, as
       say: () => {},
       start: async (order) => {
         started.push(order);
-        const done = Promise.resolve({ outcomes: [], interruptedBy: null, startedNs: 0n });
+        const done = Promise.resolve({ outcomes: [], startedNs: 0n });
         return { pids: [], done, stop: () => {}, interrupt: () => {} };
       },
     });

@@ -28,7 +28,7 @@ describe('rankCount', () => {
   });
 
   it('refuses gpu without one', () => {
-    expect(() => rankCount('ringwise bench', 'gpu', machine)).toThrow(/^ringwise bench: .*at least one GPU/);
+    expect(() => rankCount('ringwise bench', 'gpu', machine)).toThrow(/^ringwise bench: .*found no GPU/);
   });
 });
 

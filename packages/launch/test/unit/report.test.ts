@@ -97,6 +97,13 @@ describe('failureReport', () => {
     );
   });
 
+  it('does not say who killed a rank that had reported its error before', () => {
+    const root = thrown(0, 1n, new Error('mine'), { exitCode: null, signal: 'SIGKILL' });
+    expect(reportOf(root, root)).toMatch(
+      /^rank 0 of 1 failed \(SIGKILL\) after 0\.0 s\.\n {2}Error: mine\n {2}pid/,
+    );
+  });
+
   it('says what to do about top-level await in a script that is no module', () => {
     const error = Object.assign(new Error('Transform failed'), { code: 'ERR_REQUIRE_ASYNC_MODULE' });
     const root = thrown(0, 1n, error);
@@ -105,7 +112,7 @@ describe('failureReport', () => {
     );
   });
 
-  it('tells how other ranks failed that said nothing', () => {
+  it('tells how ranks failed that reported no error', () => {
     const root = outcome(0, { exitCode: 3, failedNs: 1n });
     const other = outcome(1, { exitCode: 4, failedNs: 2n });
     expect(reportOf(root, root, other)).toContain('  rank 1 ended with exit code 4');

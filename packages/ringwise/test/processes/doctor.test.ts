@@ -39,7 +39,7 @@ it('finds the addons and measures two ranks', () => {
   expect(found('cuda')!.text).not.toBe('');
 });
 
-it('ends with 1 where init() would fail', () => {
+it('has exit code 1 if init() would fail', () => {
   const { status, ok, found } = doctor(command, { RANK: '0', WORLD_SIZE: '2' });
   expect({ status, ok }).toEqual({ status: 1, ok: false });
   expect(found('init()')).toMatchObject({ state: 'wrong', fix: expect.stringContaining('Set MASTER_ADDR') });

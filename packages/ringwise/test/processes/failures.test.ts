@@ -48,7 +48,7 @@ describe('a rank that does not make a call', () => {
     expect(exitCode).toBe(1);
   });
 
-  it('hears from the others what it has missed, and where it is instead', async () => {
+  it('is named with the call in which it waits instead, also by itself', async () => {
     const { exitCode, stderr } = await runJob(3, 'elsewhere.ts');
     const what =
       '(recv|allReduce): rank 2 never entered allReduce #1 \\(128 × float32, elsewhere.ts:1[23]\\) within 1000 ms; it has been in ' +
@@ -57,7 +57,7 @@ describe('a rank that does not make a call', () => {
     expect(exitCode).toBe(1);
   });
 
-  it('and does not react at all, is told apart', async () => {
+  it('is reported as not reacting at all if it is stopped', async () => {
     const job = startJob(3, 'stopped.ts');
     const pids = await numbersFrom(job, 'pid', 3);
     try {
@@ -133,7 +133,7 @@ it('a rank that crashes in native code tells where, and its last call; a fault o
   expect(exitCode).toBe(128 + 6);
 });
 
-it('a rank that leaves too early is seen in the report, although it ended well', async () => {
+it('a rank that leaves too early is in the report, although its exit code is 0', async () => {
   const { exitCode, stderr } = await runJob(2, 'leaves-early.ts');
   expect(stderr).toMatch(/^ringwise: rank 1 of 2 failed \(exit code 1\)/m);
   expect(stderr).toContain('\n  CollectiveError: barrier: lost rank 0 (');

@@ -28,7 +28,7 @@ const program = `
   }
   console.log(JSON.stringify({ most, warnings }));`;
 
-test('holds a part of the tensors that it made', async () => {
+test('holds only a part of the tensors that it made', async () => {
   const { stdout } = await promisify(execFile)(process.execPath, ['--input-type=module', '-e', program], {
     cwd: import.meta.dirname,
     timeout: 100_000,

@@ -1,5 +1,6 @@
-// Functions that the ranks of device-collectives.test.ts run: the contract suite of the collectives, with each array as
-// a tensor in the memory of a CUDA device from the call until it has ended.
+// Functions that the ranks of device-collectives.test.ts run. serveOnDevice() runs the contract suite of the
+// collectives, with each array as a tensor in the memory of a CUDA device from the call until it has ended; the others
+// run one case.
 import { createRequire } from 'node:module';
 import {
   type BufferLike,
@@ -118,7 +119,7 @@ function handled<T>(work: Work<T>, all: readonly Lent[]): Work<T> {
   });
 }
 
-/** Wraps a group so that single buffers of calls lie on the device. Lists stay and are packed in host memory. */
+/** Wraps a group so that single buffers of calls lie on the device. Calls with lists stay in host memory. */
 export function onDevice(group: Group): Group {
   return new Proxy(group, {
     get: (target, name) => {
@@ -137,7 +138,8 @@ export function onDevice(group: Group): Group {
         const options = given.at(-1) as { readonly reproducible?: boolean; readonly residual?: unknown };
         if (options?.reproducible) return call(...given);
         const all: Lent[] = [];
-        const lent = given.map((each) => (Array.isArray(each) ? each : lend(each, all)));
+        // Input and output must be on one device.
+        const lent = given.some(Array.isArray) ? given : given.map((each) => lend(each, all));
         const result = call(...lent);
         if (String(name) === verb) return handled(result as Work<unknown>, all);
         giveBack(all);
@@ -226,15 +228,15 @@ export async function oneRank(): Promise<unknown> {
   const count = 1_500_001;
   const x = ones([count], { device: 'cuda' }).mul(6);
   group.allReduce(x as unknown as BufferLike, { op: 'avg' }).fence();
-  const host = ones([count]);
   void group.allReduce(x as unknown as BufferLike, { op: 'premulSum', factor: 0.5 });
   const y = zeros([count], { device: 'cuda' });
   const gathered = group.allGather(x as unknown as BufferLike, y as unknown as BufferLike);
-  const back = group.allGather(y as unknown as BufferLike, host as unknown as BufferLike);
+  const z = zeros([count], { device: 'cuda' });
+  const again = group.allGather(y as unknown as BufferLike, z as unknown as BufferLike);
   const wasDone = gathered.done;
-  back.fence();
+  again.fence();
   y.add_(1);
-  return [group.backend, wasDone, host.min().item(), host.max().item(), y.min().item(), y.max().item()];
+  return [group.backend, wasDone, z.min().item(), z.max().item(), y.min().item(), y.max().item()];
 }
 
 /** Sends messages between device memory of one rank and host memory of the other. */
@@ -255,8 +257,23 @@ export async function messages(rank: number, count: number): Promise<unknown> {
   return [near[0], near.at(-1)];
 }
 
-/** Lets rank 1 find no device where its buffer is said to lie. Returns the error's message. */
-export async function noDevice(rank: number): Promise<unknown> {
+/**
+ * Reduces one tensor after the other, of the lengths of this rank. Returns the code and the text of the first error,
+ * and the values of the tensors.
+ */
+export async function reducedInTurn(rank: number, lengths: readonly (readonly number[])[]): Promise<unknown> {
+  useTestDevice();
+  const group = await init({ backend: 'host', timeoutMs: 20_000 });
+  const all = lengths[rank]!.map((length) => ones([length], { device: 'cuda' }));
+  const ends = await Promise.allSettled(all.map((x) => group.allReduce(x as unknown as BufferLike)));
+  const failed = ends.find((end) => end.status === 'rejected');
+  const { code, message } = (failed?.reason ?? {}) as Partial<CollectiveError>;
+  await group.close().catch(() => {});
+  return { code, message, values: all.map((x) => [x.min().item(), x.max().item()]) };
+}
+
+/** Lets rank 1 find no device where its buffer is said to lie. Returns the code and the text of the error. */
+export async function noDevice(rank: number, verb: 'allReduce' | 'message'): Promise<unknown> {
   useTestDevice();
   if (rank === 1) process.env.RINGWISE_LIBCUDA = '/nowhere/libcuda.so.1';
   const group = await init({ backend: 'host' });
@@ -268,9 +285,13 @@ export async function noDevice(rank: number): Promise<unknown> {
     handle: { address: 512n, owner: {} },
   } as const;
   const buffer = rank === 0 ? ones([8], { device: 'cuda' }) : { [bufferSymbol]: () => view };
-  const told = await group
-    .allReduce(buffer as unknown as BufferLike)
-    .catch((error: CollectiveError) => error.message);
+  const like = buffer as unknown as BufferLike;
+  const call = () =>
+    verb === 'allReduce' ? group.allReduce(like) : rank === 0 ? group.recv(like, 1) : group.send(like, 0);
+  const told = await call().then(
+    () => 'passed',
+    ({ code, what, peers, secondary }: CollectiveError) => ({ code, what, peers, secondary }),
+  );
   await group.close().catch(() => {});
   return told;
 }
@@ -294,7 +315,7 @@ export async function lost(rank: number): Promise<unknown> {
   }
 }
 
-/** Makes the device of rank 1 fail. Returns the error's message. */
+/** Makes the device of rank 1 fail. Returns the code and the text of the error. */
 export async function failing(rank: number): Promise<unknown> {
   useTestDevice();
   const group = await init({ backend: 'host' });
@@ -307,7 +328,7 @@ export async function failing(rank: number): Promise<unknown> {
   const told = await group
     .allReduce(x as unknown as BufferLike)
     .then(() => 'passed')
-    .catch((error: CollectiveError) => error.message);
+    .catch(({ code, what, peers, secondary }: CollectiveError) => ({ code, what, peers, secondary }));
   await group.close().catch(() => {});
   return told;
 }

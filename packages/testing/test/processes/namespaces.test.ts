@@ -64,7 +64,7 @@ describe.skipIf(reason !== null)(
       expect(await firstOutput(child)).toBe(`${child.pid} yes`);
     });
 
-    it('go with everything that runs on them', async () => {
+    it('are removed with everything that runs on them', async () => {
       const script = `const { spawn } = require('node:child_process');
       const child = spawn(process.execPath, ['-e', 'setInterval(() => {}, 1000)'], { detached: true });
       console.log(child.pid);
@@ -77,7 +77,7 @@ describe.skipIf(reason !== null)(
       expect(namespaces().filter((name) => name.includes(`-${process.pid}-`))).toEqual([]);
     });
 
-    it('are removed by the next who makes some, when their maker was killed', async () => {
+    it('are removed by the next makeHosts() if the process that made them was killed', async () => {
       const typescript = createRequire(import.meta.url).resolve('tsx');
       const maker = fork(fileURLToPath(new URL('../fixtures/hosts.ts', import.meta.url)), [], {
         execArgv: ['--import', typescript],

@@ -142,7 +142,7 @@ it('reports a missing export and a value that cannot be sent', async () => {
   expect(bad!.error!.name).toBe('DataCloneError');
 });
 
-it('ends stuck ranks when the parent is killed', async () => {
+it('ends ranks when the parent is killed', async () => {
   const parent = fork(new URL('../fixtures/parent.mjs', import.meta.url), [ranks.href]);
   parents.push(parent);
   const [pids] = (await once(parent, 'message')) as [number[]];

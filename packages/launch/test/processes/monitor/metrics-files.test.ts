@@ -102,6 +102,17 @@ describe('the file of JSON lines', () => {
   });
 });
 
+it('keeps the columns of a report whose numbers have their names', () => {
+  const path = join(folder, 'metrics.jsonl');
+  const sink = jsonLinesSink(path);
+  sink.add(report(3, { rank: 7, time: 8, loss: 0.5 }));
+  sink.close();
+  expect(JSON.parse(readFileSync(path, 'utf8'))).toEqual({
+    ...{ time: 1_700_000_000.5, rank: 0, restarts: 1, step: 3 },
+    ...{ reported_rank: 7, reported_time: 8, loss: 0.5 },
+  });
+});
+
 describe("TensorBoard's event files", () => {
   it('hold a version, then one checked record for each number, in a folder per rank', () => {
     const sink = tensorboardSink(folder);

@@ -90,7 +90,7 @@ describe('reportMetrics', () => {
     expect(linesOf(metrics)).toMatchObject([{ rank: 0, step: 3, loss: 0.5 }]);
   });
 
-  it('places a bucket where it began and to its end, or where it was launched and to the end of the step if that is not known', async () => {
+  it('draws a bucket from its start for its duration; if unknown, from its launch and to the end of the step', async () => {
     const file = program(
       'buckets.mjs',
       `const buckets = [

@@ -154,7 +154,7 @@ describe('the live page', () => {
     }
   });
 
-  it('survives what is not HTTP', async () => {
+  it('goes on after bytes that are not HTTP', async () => {
     const socket = connect(port, '127.0.0.1');
     socket.on('error', () => {});
     const closed = new Promise((resolve) => socket.once('close', resolve));
@@ -164,7 +164,7 @@ describe('the live page', () => {
     expect(await statusOf(`/${token}/`)).toBe(200);
   });
 
-  it('has Prometheus text for who has the token', async () => {
+  it('has Prometheus text for clients with the token', async () => {
     const { headers, body } = await ask(`/${token}/metrics`);
     expect(headers['content-type']).toBe('text/plain; version=0.0.4');
     expect(body).toContain('ringwise_world_size 1\n');

@@ -124,7 +124,7 @@ describe('--virtual-local-rank', () => {
     ]);
   });
 
-  it('is refused where there are fewer GPUs than ranks, and needs none at all', () => {
+  it('is refused if there are fewer GPUs than ranks, but accepted without any', () => {
     const places = (nproc: number, gpus: number, env: NodeJS.ProcessEnv) =>
       placesOf({ binding: null, isLocalRankVirtual: true }, nproc, gpus, env);
     expect(() => places(3, 2, { CUDA_VISIBLE_DEVICES: '5,7' })).toThrow(

@@ -1,5 +1,5 @@
 import { readFileSync } from 'node:fs';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { finished, isGone, numbersAfter, ringwise, script, until } from '../../support/command.ts';
 
 /** Keeps a rank alive until it is stopped. */
@@ -86,6 +86,38 @@ it('blames the rank that failed on its own, though a peer reported first', async
   expect(exitCode).toBe(9);
 });
 
+it('blames no rank for an error that it survived long before', async () => {
+  // Rank 0 survives an error; its clock makes that 10 s ago. Then rank 1 fails by itself.
+  const file = script(
+    'survives.mjs',
+    `import { existsSync, writeFileSync } from 'node:fs';
+     const sign = import.meta.filename + '.survived';
+     if (process.env.RANK === '0') {
+       const { bigint } = process.hrtime;
+       process.hrtime.bigint = () => bigint() - 10_000_000_000n;
+       process.on('uncaughtException', () => writeFileSync(sign, ''));
+       setTimeout(() => { throw new RangeError('survived'); });
+     } else setInterval(() => { if (existsSync(sign)) process.exit(9); }, 5);
+     ${waits}`,
+  );
+  const { exitCode, stderr } = await finished(['run', '--nproc-per-node', '2', file]);
+  expect(stderr).toContain('ringwise: rank 1 of 2 failed (exit code 9)');
+  expect(exitCode).toBe(9);
+});
+
+it('blames a rank for the error that its handler ended it for', async () => {
+  const file = script(
+    'handles.mjs',
+    `process.on('uncaughtException', () => setTimeout(() => process.exit(5), 50));
+     if (process.env.RANK === '0') setTimeout(() => { throw new RangeError('handled'); });
+     ${waits}`,
+  );
+  const { exitCode, stderr } = await finished(['run', '--nproc-per-node', '2', file]);
+  expect(stderr).toContain('ringwise: rank 0 of 2 failed (exit code 5)');
+  expect(stderr).toContain('RangeError: handled');
+  expect(exitCode).toBe(5);
+});
+
 it('kills ranks that ignore SIGTERM after the shutdown timeout', async () => {
   const file = script(
     'stubborn.mjs',
@@ -166,4 +198,35 @@ it('ends although a process that left the group holds the output', async () => {
   expect(isGone(pid!)).toBe(false);
   process.kill(pid!, 'SIGKILL');
   expect(child.exitCode).toBe(4);
+});
+
+describe('an error file that is not in the usual form', () => {
+  it.each([
+    ['an object as its message', `'{"message": {"foo": 1}}'`, 'Error: {"foo":1}'],
+    ['a number as its message', `'{"message": 5}'`, 'Error: 5'],
+    ['an object inside its message', `'{"message": {"message": [1]}}'`, 'Error: [1]'],
+    ['no message', `'{"error": "x"}'`, null],
+  ])('with %s ends the job as any other', async (_, text, shown) => {
+    const file = script('odd.sh', `echo ${text} > "$TORCHELASTIC_ERROR_FILE"; exit 3`);
+    const { child, out } = ringwise(['run', '--no-python', '/bin/sh', file]);
+    await until('the command has ended', () => child.exitCode !== null);
+    expect(child.exitCode).toBe(3);
+    expect(out.stderr).toContain('ringwise: rank 0 of 1 failed (exit code 3)');
+    if (shown) expect(out.stderr).toContain(`\n  ${shown}\n`);
+  });
+
+  it('with 9 MiB of text ends the job with the beginning of the text, and the end of the stack', async () => {
+    const file = script(
+      'long.mjs',
+      `import { writeFileSync } from 'node:fs';
+       const extraInfo = { py_callstack: 'y'.repeat(1 << 20) + '\\n  File "/elsewhere/train.py", line 12, in main' };
+       const message = { message: 'ValueError: ' + 'x'.repeat(9 << 20), extraInfo };
+       writeFileSync(process.env.TORCHELASTIC_ERROR_FILE, JSON.stringify({ message }));
+       process.exit(3);`,
+    );
+    const { child, out } = ringwise(['run', '--no-python', process.execPath, file]);
+    await until('the command has ended', () => child.exitCode !== null);
+    expect(child.exitCode).toBe(3);
+    expect(out.stderr).toMatch(/\n {2}ValueError: x{16384} {3}\/elsewhere\/train\.py:12\n/);
+  });
 });

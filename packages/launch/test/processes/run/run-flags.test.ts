@@ -44,6 +44,69 @@ describe('logs', () => {
     expect(readFileSync(join(folderOf(logDir, 0, 0), 'stdout.log'), 'utf8')).toBe('out 0\n');
   });
 
+  it('that cannot be written are dropped with one warning each, and the job goes on', async () => {
+    // In its first attempt, the rank lays out the files of the next: a full disk, and a folder in place of a file.
+    const file = script(
+      'full.mjs',
+      `import { mkdirSync, symlinkSync } from 'node:fs';
+       import { dirname, join } from 'node:path';
+       const { TORCHELASTIC_ERROR_FILE, TORCHELASTIC_RESTART_COUNT: attempt } = process.env;
+       const next = join(dirname(TORCHELASTIC_ERROR_FILE), '..', '..', 'attempt_1', '0');
+       if (attempt === '0') {
+         mkdirSync(join(next, 'stderr.log'), { recursive: true });
+         symlinkSync('/dev/full', join(next, 'stdout.log'));
+         process.exit(3);
+       }
+       for (let i = 0; i < 3; i++) {
+         console.log('step', i);
+         console.error('lost', i);
+         await new Promise((resolve) => setTimeout(resolve, 50));
+       }`,
+    );
+    const logDir = join(dirname(file), 'logs');
+    const flags = ['--max-restarts', '1', '--log-dir', logDir, '--tee', '3'];
+    const { exitCode, stdout, stderr } = await finished(['run', ...flags, file]);
+    expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: '[0] step 0\n[0] step 1\n[0] step 2\n' });
+    const warnings = stderr.split('\n').filter((line) => line.includes('no more is written there'));
+    expect(warnings.sort()).toEqual([
+      expect.stringMatching(
+        /^ringwise: .*attempt_1\/0\/stderr\.log: EISDIR: .*; no more is written there\.$/,
+      ),
+      expect.stringMatching(
+        /^ringwise: .*attempt_1\/0\/stdout\.log: ENOSPC: .*; no more is written there\.$/,
+      ),
+    ]);
+  });
+
+  it('whose folder cannot be created are shown instead, and the job goes on', async () => {
+    const file = script(
+      'blocked.mjs',
+      `import { writeFileSync } from 'node:fs';
+       import { dirname, join } from 'node:path';
+       const { TORCHELASTIC_ERROR_FILE, TORCHELASTIC_RESTART_COUNT: attempt } = process.env;
+       if (attempt === '0') {
+         writeFileSync(join(dirname(TORCHELASTIC_ERROR_FILE), '..', '..', 'attempt_1'), '');
+         process.exit(3);
+       }
+       console.log('here');`,
+    );
+    const logDir = join(dirname(file), 'logs');
+    const { exitCode, stdout, stderr } = await finished([
+      'run',
+      ...['--max-restarts', '1', '--log-dir', logDir, '--redirects', '3', file],
+    ]);
+    expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: '[0] here\n' });
+    expect(stderr).toMatch(/ringwise: .*attempt_1\/0: ENOTDIR: .*; no files of this rank are written\.\n/);
+  });
+
+  it('in a folder that cannot be created are refused', async () => {
+    const { exitCode, stderr } = await finished(['run', '--log-dir', '/dev/null/logs', lines()]);
+    expect(exitCode).toBe(2);
+    expect(stderr).toBe(
+      "ringwise run: --log-dir expects a folder where it may write, got '/dev/null/logs'.\n",
+    );
+  });
+
   it('a folder of its own for each attempt; the report names the file', async () => {
     const file = script(
       'fails.mjs',
@@ -60,7 +123,7 @@ describe('logs', () => {
     }
   });
 
-  it('say where without --log-dir', async () => {
+  it('are refused without --log-dir', async () => {
     const { exitCode, stderr } = await finished(['run', '--tee', '3', lines()]);
     expect(stderr).toBe('ringwise run: --tee writes files; expected --log-dir DIR, which says where.\n');
     expect(exitCode).toBe(2);
@@ -223,5 +286,34 @@ describe('--dry-run', () => {
     expect(stdout).toContain('\n  MASTER_ADDR=gpu-a\n  MASTER_PORT=29500\n');
     expect(stdout).not.toContain('hush');
     expect(stdout).not.toContain('started');
+  });
+
+  it.each([
+    [
+      'of a Python script, whose store is open and on loopback',
+      'never.py',
+      ['--master-addr', '0.0.0.0'],
+      {},
+      '',
+    ],
+    ['with an empty secret', 'never.mjs', ['--master-addr', '0.0.0.0'], { RINGWISE_SECRET: '' }, ''],
+    ['of hosts that meet on loopback without a secret', 'never.mjs', ['--nnodes', '2'], {}, ''],
+    ['on one host', 'never.mjs', [], {}, '(secret)'],
+  ])('shows the address and the secret %s', async (_, name, flags, env, secret) => {
+    const { stdout } = await finished(['run', '--dry-run', ...flags, script(name, '')], env);
+    expect(stdout).toContain('\n  MASTER_ADDR=127.0.0.1\n');
+    expect(/\n {2}RINGWISE_SECRET=(.*)\n/.exec(stdout)?.[1] ?? '').toBe(secret);
+  });
+
+  it('says that hosts need a secret', async () => {
+    const flags = ['--nnodes', '2', '--master-addr', '192.0.2.1'];
+    const { exitCode, stdout, stderr } = await finished([
+      'run',
+      '--dry-run',
+      ...flags,
+      script('never.mjs', ''),
+    ]);
+    expect({ exitCode, stdout }).toEqual({ exitCode: 2, stdout: '' });
+    expect(stderr).toContain('needs a secret; expected RINGWISE_SECRET');
   });
 });

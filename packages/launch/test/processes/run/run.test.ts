@@ -141,7 +141,8 @@ fail(step);
     const missing = join(script('x.mjs', ''), '..', 'missing.mjs');
     const { exitCode, stderr } = await finished(['run', 'missing.mjs']);
     expect(stderr).toBe(
-      `ringwise run: no file ${missing}; expected a .js, .mjs, .cjs or .ts file. Nothing was started.\n`,
+      `ringwise run: no file ${missing}; expected one in JavaScript (.js, .mjs, .cjs, .jsx), ` +
+        'TypeScript (.ts, .mts, .cts, .tsx) or Python (.py). Nothing was started.\n',
     );
     expect(exitCode).toBe(2);
   });

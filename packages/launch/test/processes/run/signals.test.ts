@@ -50,7 +50,7 @@ describe('a signal to the command', () => {
     expect(pids.every(isGone)).toBe(true);
   });
 
-  it('is not needed when nobody reads the output any more', async () => {
+  it('is not needed when the output is no longer read: the ranks end', async () => {
     const { command, pids } = await started(`setInterval(() => console.log('step'), 5);`);
     command.child.stdout!.destroy();
     await until('the command has ended', () => command.child.exitCode !== null, 5000);
@@ -62,6 +62,18 @@ describe('a signal to the command', () => {
 /** Source that keeps the main thread of rank 1 busy forever. */
 const busy = `import { writeSync } from 'node:fs';
   if (process.env.RANK === '1') { writeSync(1, 'pid ' + process.pid + '\\n'); for (;;); }`;
+
+const hasPrlimit = spawnSync('prlimit', ['--version']).status === 0;
+
+/** Returns whether a process has ended and its parent has noticed. */
+function isReaped(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return false;
+  } catch {
+    return true;
+  }
+}
 
 /** Returns the pids of the shells that end the ranks if the command is killed. */
 function watchdogsOf(command: Command): number[] {
@@ -87,6 +99,23 @@ describe('when the shell that watches the command is killed', () => {
     process.kill(command.pid, 'SIGKILL');
     await until('the tree is gone', () => pids.every(isGone), 1000);
   });
+
+  it.skipIf(!hasPrlimit)(
+    'another one takes its place as soon as there are file descriptors for it',
+    async () => {
+      const { command, pids } = await started('', 2);
+      const limit = (files: string) =>
+        spawnSync('prlimit', ['--pid', `${command.pid}`, `--nofile=${files}:`]);
+      const before = watchdogsOf(command);
+      limit('3');
+      process.kill(before[0]!, 'SIGKILL');
+      await until('the command has seen it', () => isReaped(before[0]!));
+      limit('1000');
+      await until('there is another', () => watchdogsOf(command).length === 1);
+      process.kill(command.pid, 'SIGKILL');
+      await until('the tree is gone', () => pids.every(isGone), 1000);
+    },
+  );
 
   const elsewhere = { PATH: '/nowhere' }; // without setpriv, as on macOS
   it.each([

@@ -3,7 +3,7 @@
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { LaunchError, spawn, startProcesses } from '../../../src/index.ts';
-import { finished, script, until } from '../../support/command.ts';
+import { finished, ringwise, script, until } from '../../support/command.ts';
 
 const worker = (source: string, name = 'worker.mjs') => pathToFileURL(script(name, source));
 
@@ -72,7 +72,7 @@ describe('threads as ranks', () => {
     expect((error.cause as Error).cause).toMatchObject({ name: 'TypeError', message: 'inner' });
   });
 
-  it('fail by what nobody caught, by an exit code, and for want of memory', async () => {
+  it('fail by an uncaught error, an exit code, a missing function, and a result that cannot be cloned', async () => {
     const uncaught = worker(
       `export default async () => { setTimeout(() => { throw new Error('late'); }, 10); ${endless} };`,
       'uncaught.mjs',
@@ -93,6 +93,24 @@ describe('threads as ranks', () => {
     expect((await failure(spawn(uncloneable, { nprocs: 1, threads: true }))).cause).toMatchObject({
       message: expect.stringContaining('could not be cloned'),
     });
+  });
+
+  it('are not blamed for an error that they survived long before', async () => {
+    // Rank 0 survives an error; its clock makes that 10 s ago. Then rank 1 fails by itself.
+    const url = worker(
+      `export default async (rank, survived) => {
+         if (rank === 0) {
+           const { bigint } = process.hrtime;
+           process.hrtime.bigint = () => bigint() - 10_000_000_000n;
+           process.on('uncaughtException', () => Atomics.store(survived, 0, 1));
+           setTimeout(() => { throw new RangeError('survived'); });
+         } else setInterval(() => { if (Atomics.load(survived, 0)) throw new TypeError('own'); }, 5);
+         ${endless}
+       };`,
+    );
+    const args = [new Int32Array(new SharedArrayBuffer(4))];
+    const error = await failure(spawn(url, { nprocs: 2, args, threads: true }));
+    expect(error).toMatchObject({ rank: 1, cause: { message: 'own' } });
   });
 
   it('are stopped when their time is over', async () => {
@@ -143,5 +161,22 @@ describe('startProcesses', () => {
     const ranks = await startProcesses<number>(url, { nprocs: 2 });
     expect(await ranks.join(20_000)).toEqual([0, 10]);
     expect(await ranks.join()).toEqual([0, 10]);
+  });
+
+  it('lets the process end when ranks are stopped that have ended', async () => {
+    const file = script(
+      'stops.mjs',
+      `import { isMainThread } from 'node:worker_threads';
+       import { startProcesses } from '${new URL('../../../dist/index.js', import.meta.url)}';
+       export default () => {};
+       if (isMainThread) {
+         const ranks = await startProcesses(new URL(import.meta.url), { nprocs: 1, threads: true });
+         await ranks.join();
+         ranks.stop();
+       }`,
+    );
+    const { child } = ringwise(['run', file]);
+    await until('the command has ended', () => child.exitCode !== null, 15_000);
+    expect(child.exitCode).toBe(0);
   });
 });

@@ -1,6 +1,6 @@
 // Tests collectives inside steps that `compile` captures, on the test device. DDP must train as it does step by step,
-// ranks that capture or run different steps must fail with an error, and a rank that does not come must not block the
-// others beyond the deadline.
+// ranks that capture or run different steps must fail with an error, and a rank that is killed or late must not block
+// the others beyond the deadline.
 import { type StoreServer, serveStore, TcpStore } from '@ringwise/store';
 import { hasTestDevice, isTestGpu, startRanks, values, withRanks } from '@ringwise/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
@@ -45,7 +45,7 @@ describe.skipIf(!hasTestDevice)(
       },
     );
 
-    it('verbs do what they do without, awaited or not', async () => {
+    it('verbs give the same results in a captured step as in an eager one, fenced or not', async () => {
       const each = [3, 4, 6, 1, 2, 7.5, 10.5].flatMap((value) => [value, value, value, value]);
       const expected = [...each, 6, 6, 9, 9, 9, 9];
       for (const seen of await run<number[][]>(2, 'verbs')) expect(seen).toEqual(Array(5).fill(expected));
@@ -56,7 +56,7 @@ describe.skipIf(!hasTestDevice)(
       for (const one of await run(2, 'lists')) expect(one).toEqual({ counts: [1, 1], seen });
     });
 
-    it('of one rank, what leaves its memory alone is part of a step, and what copies is refused', async () => {
+    it('of one rank: those that leave its memory alone are part of a step, those that copy are refused', async () => {
       const run = 'done: captured step 0: 2 allReduce, 1 broadcast';
       expect(values(await withRanks(1, module, 'single'))).toEqual([
         {
@@ -90,7 +90,7 @@ describe.skipIf(!hasTestDevice)(
       expect(await run(2, 'disagree', 'same')).toEqual(['nothing', 'nothing']);
     });
 
-    it('what no run would repeat is refused', { timeout: 120_000 }, async () => {
+    it('calls that no run of the step would repeat are refused', { timeout: 120_000 }, async () => {
       const place = "expected a collective on memory of that step's device, by the nccl backend";
       const sentences: Record<string, string> = {
         'host memory': `ERR_COLL_UNSUPPORTED allReduce: it cannot be part of a step that is being captured: its memory is on the host; ${place}`,
@@ -118,11 +118,11 @@ describe.skipIf(!hasTestDevice)(
       }
     });
 
-    it('a process may end with a captured step in its hands', async () => {
+    it('a process may end while a captured step and its group exist', async () => {
       expect(await run(2, 'leave')).toEqual([0, 1]);
     });
 
-    describe('when a rank does not come', () => {
+    describe('when a rank is killed or late', () => {
       let server: StoreServer;
       let control: TcpStore;
       beforeEach(async () => {
@@ -150,7 +150,7 @@ describe.skipIf(!hasTestDevice)(
       }
 
       it.each([true, false])(
-        'a killed one is named by the run that waits for it, and the device goes on (the rank yields to its event loop: %s)',
+        'a killed rank is named by the run that waits for it, and the device still works (the rank yields to its event loop: %s)',
         async (yieldsToEventLoop) => {
           const started = await start(20_000, yieldsToEventLoop);
           const killedAtMs = Date.now();
@@ -167,7 +167,7 @@ describe.skipIf(!hasTestDevice)(
       // The time limit includes NCCL's connecting of the ranks, which takes longer on a GPU.
       const deadlineMs = isTestGpu ? 5_000 : 1_000;
       it.each([true, false])(
-        'a late one is named at the deadline (the rank yields to its event loop: %s)',
+        'a late rank is named at the deadline (the rank yields to its event loop: %s)',
         async (yieldsToEventLoop) => {
           const started = await start(deadlineMs, yieldsToEventLoop);
           await new Promise((resolve) => setTimeout(resolve, deadlineMs + 3_000));

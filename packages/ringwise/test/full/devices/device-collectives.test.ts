@@ -29,7 +29,7 @@ const onHostOnly = {
   tests: ['sums floats reproducibly', 'sums floats reproducibly, Sync'],
 };
 const recordedLate = {
-  reason: 'what waits for its device is recorded when the host backend gets it',
+  reason: 'an operation that waits for its device is recorded only when the host backend receives it',
   tests: ['records what has not ended, and what failed'],
 };
 
@@ -48,7 +48,7 @@ describe.skipIf(!hasTestDevice)('collectives on memory of a device', () => {
   }
 
   it.each(manySizes.slice(0, 3))(
-    'come after the work before them and before the work after them, in pieces, at %i ranks',
+    'run after earlier work of the device and before later work, in pieces, at %i ranks',
     async (size) => {
       // The values of all ranks are summed and halved three times; then 1 is added.
       const sum = (size * (size + 1)) / 2;
@@ -90,20 +90,53 @@ describe.skipIf(!hasTestDevice)('collectives on memory of a device', () => {
     ]);
   });
 
-  it('a rank without the device tells all ranks', async () => {
-    const told = values<string>(await withRanks(2, module, 'noDevice'));
-    for (const message of told) expect(message).toMatch(/^allReduce: .*there is no such device; .*nowhere/);
+  // A piece of an allReduce of float32 has this many elements.
+  const step = Math.floor((2 ** 21 - 256) / 8);
+
+  it.each([
+    ['in their last piece', [[2 * step + 100], [2 * step + 101]]],
+    ['by a whole piece', [[2 * step], [3 * step]]],
+    ['where the pieces of one are the calls of the other', [[2 * step, 100], [2 * step + 100]]],
+    ['where one has a single piece', [[step, 100], [step + 100]]],
+  ])('lengths that differ %s are told before memory is touched', async (_, lengths) => {
+    const ranks = await withRanks(2, module, 'reducedInTurn', { args: [lengths] });
+    for (const [rank, told] of values(ranks).entries()) {
+      const own = lengths[rank]![0]!;
+      expect(told).toEqual({
+        code: 'ERR_COLL_MISMATCH',
+        message: expect.stringContaining(
+          own > step ? `This rank called allReduce sum ${own} × float32` : 'rank 0 called allReduce',
+        ),
+        values: lengths[rank]!.map(() => [1, 1]),
+      });
+    }
+  });
+
+  /** What both ranks report if the device of rank 1 is the cause. */
+  const failedOnOne = (text: RegExp) =>
+    [true, false].map((secondary) => ({
+      code: 'ERR_COLL_SYSTEM',
+      what: expect.stringMatching(text),
+      peers: [1],
+      secondary,
+    }));
+
+  it.each(['allReduce', 'message'])('a rank without the device tells all ranks (%s)', async (verb) => {
+    expect(values(await withRanks(2, module, 'noDevice', { args: [verb] }))).toEqual(
+      failedOnOne(/^the CUDA device of rank 1 reported .*there is no such device; .*nowhere/),
+    );
   });
 
   it.skipIf(isTestGpu)(
-    'a device that fails tells all ranks, and none gets what has not come down',
+    'the failure of a device is told to all ranks, and none gets data that were not copied to the host',
     async () => {
-      const told = values<string>(await withRanks(2, module, 'failing'));
-      for (const message of told) expect(message).toMatch(/^allReduce: .*CUDA_ERROR_ILLEGAL_ADDRESS/);
+      expect(values(await withRanks(2, module, 'failing'))).toEqual(
+        failedOnOne(/^the CUDA device of rank 1 reported .*CUDA_ERROR_ILLEGAL_ADDRESS/),
+      );
     },
   );
 
-  it('a lost rank is told of the operation, by its number', async () => {
+  it('the error about a lost rank has the number of the operation', async () => {
     const [first] = await withRanks(2, module, 'lost');
     expect(first!.value).toEqual([
       'ERR_COLL_PEER_LOST',

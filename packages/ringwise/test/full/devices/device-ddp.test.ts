@@ -140,7 +140,7 @@ describe.skipIf(!hasTestDevice)(`ddp on a device${hasTestDevice ? '' : ' (skippe
       }
     });
 
-    it('what computes in JavaScript is told why not, as is the host backend in a captured step', async () => {
+    it('a hook in JavaScript is refused with a reason, as is a captured step on the host backend', async () => {
       const sentences = {
         hook: /ERR_DDP_INVALID hook: the bucket is in cuda:\d memory/,
         compile:
@@ -172,7 +172,7 @@ describe.skipIf(!hasTestDevice)(`ddp on a device${hasTestDevice ? '' : ' (skippe
         await server.close();
       });
 
-      it('the other is told its name by the step that it is in, and its device goes on', async () => {
+      it('the step of the other rank names it, and the device of the other rank still works', async () => {
         const started = await startRanks(2, module, 'trainUntilKilled', { args: [backend, server.port] });
         await expect
           .poll(() => control.add('ready', 0), { timeout: 20_000, interval: 5 })

@@ -12,7 +12,7 @@ let tools: string;
 let project: string;
 
 beforeEach(() => {
-  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'ringwise-companion-')));
+  const folder = realpathSync(mkdtempSync(join(tmpdir(), 'ringwise-package-command-')));
   tools = join(folder, 'tools');
   project = join(folder, 'project');
   const installed = join(tools, 'node_modules/@ringwise/launch');

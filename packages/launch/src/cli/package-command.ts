@@ -1,6 +1,6 @@
 // Commands that other packages provide: `ringwise bench` is the module @ringwise/collectives/bench. A package
-// is looked up when its command is called, so that this package depends on none of them. The command is
-// passed the launcher's functions; both sides declare the types themselves.
+// is looked up when its command is called, so that this package depends on none of them. The command gets the
+// launcher's functions as an argument; both sides declare the types themselves.
 
 import { realpathSync } from 'node:fs';
 import { createRequire } from 'node:module';
@@ -20,7 +20,7 @@ export interface Launcher {
 }
 
 /** Exports of a command's module. */
-interface Companion {
+interface PackageCommand {
   readonly command: (argv: readonly string[], launcher: Launcher) => Promise<number>;
 }
 
@@ -28,15 +28,15 @@ interface Companion {
  * Runs `ringwise <name>` and resolves with its exit code. Rejects with ERR_LAUNCH_NOT_INSTALLED without the
  * package.
  */
-export async function runCompanion(
+export async function runPackageCommand(
   name: string,
   packageName: string,
   argv: readonly string[],
 ): Promise<number> {
   const title = `ringwise ${name}`;
-  const companion = await loadCompanion<Companion>(name, packageName);
-  if (companion === null) throw notInstalled(title, packageName);
-  return await companion.command(argv, {
+  const found = await loadPackageModule<PackageCommand>(name, packageName);
+  if (found === null) throw notInstalled(title, packageName);
+  return await found.command(argv, {
     runRanks: (nprocPerNode, script, scriptArgs) =>
       runScript(title, {
         script,
@@ -59,7 +59,7 @@ export async function runCompanion(
 }
 
 /** Resolves with the module `name` of a package, or null if it is not installed or has no such module. */
-export async function loadCompanion<Module>(name: string, packageName: string): Promise<Module | null> {
+export async function loadPackageModule<Module>(name: string, packageName: string): Promise<Module | null> {
   const file = find(`${packageName}/${name}`);
   return file === null ? null : ((await import(pathToFileURL(file).href)) as Module);
 }
