@@ -9,6 +9,7 @@
 
 #include <atomic>
 #include <cerrno>
+#include <ctime>
 #include <iterator>
 
 #include "base/text_line.h"
@@ -34,14 +35,14 @@ Crash crashes[] = {{SIGSEGV, "SIGSEGV", {}},
                    {SIGFPE, "SIGFPE", {}},
                    {SIGABRT, "SIGABRT", {}}};
 
-constexpr unsigned kStackSeconds = 2;
+constexpr unsigned kUnwindSeconds = 2;     // most time for the unwinder
 constexpr size_t kStackBytes = 256 << 10;  // the unwinder needs some KiB, the kernel's signal frame up to 12 KiB
 
 std::atomic_flag is_installed;
 int words_fd = -1;
 CrashWitness crash_witness = nullptr;
-std::atomic<long> speaker{0};  // id of the thread that reports its crash; 0 while there is none
-std::atomic<int> ending{0};    // the signal of that crash
+std::atomic<long> reporter{0};  // id of the thread that reports its crash; 0 while there is none
+std::atomic<int> ending{0};     // the signal of that crash
 
 long thread_id() { return syscall(SYS_gettid); }
 
@@ -109,7 +110,11 @@ void write_stack(const void* context) {
   struct sigaction hang{};
   hang.sa_handler = on_hang;
   sigaction(SIGALRM, &hang, nullptr);
-  alarm(kStackSeconds);
+  sigset_t alarms;
+  sigemptyset(&alarms);
+  sigaddset(&alarms, SIGALRM);
+  pthread_sigmask(SIG_UNBLOCK, &alarms, nullptr);  // all threads of the program may block it
+  alarm(kUnwindSeconds);
   void* frames[64];
   const int count = backtrace(frames, std::size(frames));
   int first = 0;  // the first frames are the handler and its trampoline
@@ -128,14 +133,17 @@ void on_crash(int signal, siginfo_t* info, void* context) {
     errno = error;
     return;
   }
-  long nobody = 0;
-  if (speaker.compare_exchange_strong(nobody, thread_id())) {
+  long first = 0;  // the thread that reports already; 0 if there is none
+  if (reporter.compare_exchange_strong(first, thread_id())) {
     ending = signal;
     write_words(*crash, *info);
     if (crash_witness != nullptr) crash_witness(words_fd);
     write_stack(context);
-  } else if (nobody != thread_id()) {
-    sleep(2 * kStackSeconds);  // the thread that crashed first ends the process
+  } else if (first != thread_id()) {
+    // The thread that crashed first ends the process. Other signals interrupt the sleep.
+    timespec left{2 * kUnwindSeconds, 0};
+    while (nanosleep(&left, &left) != 0 && errno == EINTR) {
+    }
   }
   set_default(signal);
   // A fault happens again after the return. A signal that was sent must be raised again; it is blocked until the

@@ -9,6 +9,13 @@ namespace ringwise {
 
 namespace {
 
+// What NVIDIA calls this platform in the folders of its packages.
+#if defined(__aarch64__)
+constexpr const char* kTarget = "sbsa-linux";
+#else
+constexpr const char* kTarget = "x86_64-linux";
+#endif
+
 std::string variable(const char* name) {
   const char* value = std::getenv(name);
   return value ? value : "";
@@ -22,7 +29,7 @@ std::vector<std::string> matching(const std::string& pattern) {
   return paths;
 }
 
-/// Folders that are searched before the loader's own (`first`) and after them (`last`).
+/// Folders that are searched before those of the dynamic loader (`first`) and after them (`last`).
 struct Folders {
   std::vector<std::string> first, last;
 };
@@ -43,7 +50,7 @@ Folders folders_of(const LibraryLocations& locations) {
   if (const std::string path = variable("VIRTUAL_ENV"); !path.empty()) add_environment(folders.first, path);
   if (const std::string path = variable("CONDA_PREFIX"); !path.empty()) {
     add_environment(folders.first, path);
-    folders.first.insert(folders.first.end(), {path + "/lib", path + "/targets/x86_64-linux/lib"});
+    folders.first.insert(folders.first.end(), {path + "/lib", path + "/targets/" + kTarget + "/lib"});
   }
   for (const char* name : {"CUDA_HOME", "CUDA_PATH"}) {
     if (const std::string path = variable(name); !path.empty()) folders.last.push_back(path + "/lib64");

@@ -6,12 +6,12 @@ namespace ringwise::capi {
 
 namespace {
 
-// By ringwise_reduce_op.
+// Indexed by ringwise_reduce_op.
 constexpr const char* kReduceOps[coll::kReduceOpCount] = {"RINGWISE_SUM", "RINGWISE_AVG",  "RINGWISE_PROD",
                                                           "RINGWISE_MIN", "RINGWISE_MAX",  "RINGWISE_BAND",
                                                           "RINGWISE_BOR", "RINGWISE_BXOR", "RINGWISE_PREMUL_SUM"};
 
-// By ringwise_wire.
+// Indexed by ringwise_wire.
 constexpr const char* kWires[coll::kWireCount] = {"RINGWISE_WIRE_FULL", "RINGWISE_WIRE_BFLOAT16", "RINGWISE_WIRE_INT8"};
 
 Refused invalid(std::string text) { return {RINGWISE_INVALID, std::move(text)}; }
@@ -36,13 +36,17 @@ Refused bad_timeout(int64_t got) {
 Refused bad_listen_host(const char* got) {
   return invalid(std::string("listen_host is not a numeric IP address: \"") + got + "\"");
 }
+Refused wildcard_listen_host(const char* got) {
+  return invalid(std::string("listen_host names no address at which other ranks reach this one: \"") + got +
+                 "\"; expected an address of its network");
+}
 Refused no_exchange() { return invalid("there is no exchange callback; expected one where size is above 1"); }
 Refused exchange_failed(int returned) {
   return exchange("the exchange callback failed; expected 0, got " + str(returned));
 }
 Refused blob_unreadable(int rank) {
-  return exchange("what the exchange callback delivered as rank " + str(rank) +
-                  "'s blob is none of this version of ringwise, or of a machine with another byte order");
+  return exchange("the exchange callback delivered bytes for rank " + str(rank) +
+                  " that are not a blob of this version of ringwise, or come from a machine with another byte order");
 }
 Refused blob_of_other_rank(int index, int rank, int size, int expected_size) {
   return exchange("the exchange callback delivered the blob of rank " + str(rank) + " of " + str(size) + " at index " +
@@ -51,7 +55,7 @@ Refused blob_of_other_rank(int index, int rank, int size, int expected_size) {
 Refused unreachable(int rank, const std::string& host) {
   return invalid(
       "rank " + str(rank) + " listens on " + host +
-      ", which only its own host reaches, but the group has several; expected listen_host to be an address of "
+      ", which only its own host reaches, but the group has several hosts; expected listen_host to be an address of "
       "its network");
 }
 Refused bad_dtype(int got) {
@@ -90,6 +94,9 @@ Refused too_large(size_t count) { return invalid("no memory holds that many elem
 Refused own_count(int rank, size_t expected, size_t got) {
   return invalid("count is not this rank's in counts; expected counts[" + str(rank) + "] = " + str(expected) +
                  ", got " + str(got));
+}
+Refused count_beside_counts(size_t got) {
+  return invalid("count must be 0 beside send_counts and recv_counts; got " + str(got));
 }
 Refused one_of_two_counts() { return invalid("one of send_counts and recv_counts is NULL; expected both or neither"); }
 Refused unknown_operation(uint64_t operation) {

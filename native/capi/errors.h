@@ -1,5 +1,5 @@
-// The errors of single calls of the C ABI. A Refused is thrown inside the library and becomes a negative status in
-// guarded().
+// The errors that the C ABI itself finds. They are thrown as a Refused inside the library; guarded() returns its
+// status, which is negative except for closed().
 #pragma once
 
 #include <cstddef>
@@ -21,6 +21,7 @@ Refused bad_rank_or_size(int rank, int size);
 Refused bad_options_size(size_t expected, size_t got);
 Refused bad_timeout(int64_t got);
 Refused bad_listen_host(const char* got);
+Refused wildcard_listen_host(const char* got);
 Refused no_exchange();
 Refused exchange_failed(int returned);
 Refused blob_unreadable(int rank);
@@ -39,6 +40,7 @@ Refused null_memory(const char* name);
 Refused overlapping(const char* name, const char* other);
 Refused too_large(size_t count);
 Refused own_count(int rank, size_t expected, size_t got);
+Refused count_beside_counts(size_t got);
 Refused one_of_two_counts();
 Refused unknown_operation(uint64_t operation);
 Refused foreign_memory();

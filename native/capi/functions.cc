@@ -1,5 +1,6 @@
 // Implements the functions of ringwise.h that are not verbs.
 #include <netdb.h>
+#include <netinet/in.h>
 
 #include <cstring>
 #include <new>
@@ -14,13 +15,24 @@ namespace {
 constexpr int64_t kDefaultTimeoutMs = 300'000;
 constexpr int64_t kMaxTimeoutMs = 2'147'483'647;
 
+/// Returns whether a socket that is bound to `address` listens on all addresses of its host.
+bool is_wildcard(const sockaddr* address) {
+  if (address->sa_family == AF_INET)
+    return reinterpret_cast<const sockaddr_in*>(address)->sin_addr.s_addr == INADDR_ANY;
+  const in6_addr& six = reinterpret_cast<const sockaddr_in6*>(address)->sin6_addr;
+  const in6_addr mapped{{{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 0, 0, 0, 0}}};  // ::ffff:0.0.0.0
+  return IN6_IS_ADDR_UNSPECIFIED(&six) || std::memcmp(&six, &mapped, sizeof six) == 0;
+}
+
 void check_listen_host(const char* host) {
   addrinfo hints{};
   hints.ai_flags = AI_NUMERICHOST;
   addrinfo* found = nullptr;
   const bool fits = std::strlen(host) < sizeof Card::host;
   if (!fits || getaddrinfo(host, nullptr, &hints, &found) != 0) throw bad_listen_host(host);
+  const bool is_wild = is_wildcard(found->ai_addr);
   freeaddrinfo(found);
+  if (is_wild) throw wildcard_listen_host(host);
 }
 
 ringwise_options checked_options(const ringwise_options& given) {

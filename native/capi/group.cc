@@ -54,13 +54,13 @@ int ringwise_group::meet(const ringwise_options& options, const char* function) 
   return finish(track({.function = function}, connect));
 }
 
-/// After an abort, waits until the other ranks have been told the reason.
+/// After an abort, first waits until the other ranks have been told the reason.
 ringwise_group::~ringwise_group() {
   if (native_ == nullptr || !aborted_ || closed_) return;
   try {
     Call after_abort;
     after_abort.op.timeout_ns = timeout_ns_;
-    // fails once all ranks are told
+    // ends with the abort as its failure once all ranks are told
     finish(track(std::move(after_abort), [&](const Op& op) { return native_->start(op); }));
   } catch (...) {  // no memory: the other ranks see this rank as lost
   }
@@ -173,7 +173,8 @@ int ringwise_group::close(const char* function) {
 int ringwise_group::abort(const char* reason) {
   if (native_ == nullptr) throw ringwise::capi::never_created();
   aborted_ = true;
-  native_->abort("rank " + std::to_string(rank_) + " aborted the group: " + reason);
+  const std::string text = "rank " + std::to_string(rank_) + " aborted the group: " + reason;
+  native_->abort({ringwise::coll::FailureCode::Aborted, rank_, {rank_}, text});
   return RINGWISE_OK;
 }
 

@@ -78,7 +78,8 @@ void set_reduction(Op& op, int reduce, double factor) {
   if (op.reduce == ReduceOp::PremulSum) op.factor = factor;
 }
 
-/// The call of a verb between this rank's part, `count` elements, and the parts of all ranks, `total` elements.
+/// The call of a verb that has this rank's part on one side (`count` elements) and the parts of all ranks on the other
+/// (`total` elements).
 struct Parted {
   Call call;
   size_t total;
@@ -196,7 +197,8 @@ int ringwise_all_to_all(ringwise_group* group, const void* input, void* output, 
                         const size_t* recv_counts, int dtype, ringwise_operation* operation) {
   return verb(group, __func__, operation, [&] {
     if ((send_counts == nullptr) != (recv_counts == nullptr)) throw one_of_two_counts();
-    Call call = call_of(Verb::AllToAll, checked_dtype(dtype), send_counts == nullptr ? count : 0);
+    if (send_counts != nullptr && count != 0) throw count_beside_counts(count);
+    Call call = call_of(Verb::AllToAll, checked_dtype(dtype), count);
     call.counts = copied_counts(send_counts, group->size());
     call.recv_counts = copied_counts(recv_counts, group->size());
     if (send_counts != nullptr) call.op.counts = call.counts.data();

@@ -6,6 +6,7 @@
 
 #include "base/pause.h"
 #include "base/time/clock.h"
+#include "mpi/channel/communicator.h"
 #include "mpi/library.h"
 
 namespace ringwise::mpi {
@@ -19,11 +20,11 @@ namespace {
 constexpr int kSpins = 100;    // polls of a waiting thread before it yields
 constexpr int kYields = 2000;  // polls before it sleeps
 constexpr auto kBackoff = std::chrono::microseconds(50);
-// Intervals at which an idle lane polls for notices: at first after activity, and later. The second is long because a
-// program may have many groups.
+// Intervals at which an idle lane polls for notices: the first one for kSoon polls after activity, then the second one,
+// which is long because a program may have many groups.
 constexpr auto kListening = std::chrono::milliseconds(2);
 constexpr auto kListeningLater = std::chrono::milliseconds(20);
-constexpr int kSoon = 100;  // polls at the first interval
+constexpr int kSoon = 100;
 
 // A yield that takes this long gave the core to a computing thread for a scheduler slice. On an oversubscribed core
 // every yield would take that long; a thread that sleeps instead is scheduled again soon.
@@ -60,14 +61,13 @@ MpiGroup::~MpiGroup() {
   if (has_left_) retire(std::move(channel_));
 }
 
-uint64_t MpiGroup::connect(std::vector<int> members, int tag) {
-  members_ = std::move(members);
-  tag_ = tag;
+uint64_t MpiGroup::connect(std::vector<int> members, int tag, int64_t timeout_ns) {
   const uint64_t id = requests_.reserve();
-  lane_ = std::thread([this, id] {
+  lane_ = std::thread([this, id, members = std::move(members), tag, timeout_ns] {
     try {
+      const MPI_Comm comm = make_communicator(members, tag, rank_, timeout_ns, stop_);
       const std::lock_guard engine(engine_);
-      channel_ = std::make_unique<Channel>(members_, tag_, rank_,
+      channel_ = std::make_unique<Channel>(comm, rank_, size_,
                                            [this](const coll::Op& op, int source) { end(op.id, nullptr, source); });
     } catch (const Failure& failure) {
       end(id, std::make_shared<const Failure>(failure));
@@ -93,7 +93,7 @@ void MpiGroup::lane_main() {
       is_idle = true;
       looks = 0;
     }
-    // A rank that has left another group may wait until this rank has received its last messages.
+    // Another rank that has left an earlier group may wait until this rank has received its last messages.
     if (is_idle || idle_rounds % kSpins == kSpins - 1) tend_retired();
     if (stop_) return;
     if (!is_idle)
@@ -103,7 +103,8 @@ void MpiGroup::lane_main() {
   }
 }
 
-/// Leaves a group that is destroyed without close(), mostly because its process ends.
+/// Leaves a group that is destroyed without close(), mostly because its process ends. If operations are pending, tells
+/// the other ranks that this rank is lost.
 void MpiGroup::leave_at_last() {
   const bool is_interrupted = is_busy() || requests_.has_operations();
   try {
@@ -119,7 +120,7 @@ void MpiGroup::leave_at_last() {
   } catch (const Failure&) {
     // MPI itself has failed, so the other ranks cannot be told.
   }
-  if (!has_left_) give_up_order();
+  if (!has_left_) forbid_finalize();
 }
 
 /// Says goodbye if the owner has closed the group and no operation is pending; returns true if it did.

@@ -1,5 +1,5 @@
-// The mpi backend of one rank. Collectives run one after another: all ranks agree about one (agreement.h), then MPI's
-// function of that name moves the data (transfer.h). Sends and receives run beside them (mailbox.h). One rank decides
+// The mpi backend of one rank. Collectives run one after another: all ranks agree on one (agreement.h), then MPI's
+// function for the verb moves the data (transfer.h). Sends and receives run beside them (mailbox.h). One rank decides
 // the root cause of a failure: the arbiter, the lowest rank that has not left. The others report failures to it, and it
 // tells all ranks the root cause.
 //
@@ -37,13 +37,14 @@ class MpiGroup {
  public:
   MpiGroup(int rank, int size, std::function<void()> notify);
   /// Ends the lane; pending operations never end. A group that has not been closed says goodbye now, so that the other
-  /// ranks need not wait for their deadlines.
+  /// ranks need not wait for their deadlines. Waits at most about a second for the other members of connect().
   ~MpiGroup();
 
-  /// Starts the lane, which makes a communicator; the lane blocks until all members have called connect(). `members`
-  /// are the group's ranks in MPI_COMM_WORLD; `tag` distinguishes groups that are made at the same time. Ends like an
-  /// operation with the returned id. Call it once.
-  uint64_t connect(std::vector<int> members, int tag);
+  /// Starts the lane, which makes a communicator once all members have called connect(). `members` are the group's
+  /// ranks in MPI_COMM_WORLD; `tag` distinguishes groups that are made at the same time. Ends like an operation with
+  /// the returned id, with a Timeout if the other members do not call it within `timeout_ns`. Call it once; call run()
+  /// and wait() only after it has ended.
+  uint64_t connect(std::vector<int> members, int tag, int64_t timeout_ns);
 
   /// Queues an operation; returns its id. Never blocks.
   uint64_t start(coll::Op op);
@@ -53,8 +54,8 @@ class MpiGroup {
   void wait(uint64_t id);
   /// Moves out the operations that have ended since the last call, in order of ending.
   void take_ended(std::vector<Ended>& ended) { requests_.take_ended(ended); }
-  /// Fails all pending operations on all ranks, with `text` as the reason.
-  void abort(const std::string& text) { requests_.abort(text); }
+  /// Fails all pending and later operations on all ranks with `failure`.
+  void abort(coll::Failure failure) { requests_.abort(std::move(failure)); }
   /// Says goodbye once all pending operations have ended, then ends the lane. Ends like an operation with the returned
   /// id.
   uint64_t close() { return requests_.close(); }
@@ -66,11 +67,11 @@ class MpiGroup {
     coll::Op op;
     Agreement agreement;
     std::optional<Transfer> transfer;
-    // allToAll: elements that this rank sends to each rank, and that each rank announces to send to this one. After the
-    // comparison, `contentment` lets all ranks confirm that their counts agree.
+    // allToAll: elements that this rank sends to each rank, and that each rank announces to send to this one. When
+    // `comparison` has exchanged them, `confirmation` lets all ranks confirm that their counts agree.
     std::vector<uint64_t> sent, announced;
-    std::optional<Agreement> contentment;
-    Request comparison;  // last member: MPI uses those before it
+    std::optional<Agreement> confirmation;
+    Request comparison;  // last member: destroyed before `sent` and `announced`, which MPI uses
   };
 
   void lane_main();
@@ -102,8 +103,6 @@ class MpiGroup {
   const int rank_;
   const int size_;
   coll::RequestQueue requests_;
-  std::vector<int> members_;  // written before the lane starts
-  int tag_ = 0;               // written before the lane starts
 
   std::mutex engine_;
   std::unique_ptr<Channel> channel_;  // engine; null until connected
@@ -121,7 +120,7 @@ class MpiGroup {
     int64_t deadline_ns;
   };
   std::optional<Participation> participation_;   // engine
-  std::shared_ptr<const coll::Failure> poison_;  // engine
+  std::shared_ptr<const coll::Failure> poison_;  // engine; the root cause, once the group has failed
   bool has_left_ = false;                        // engine; this rank has said goodbye without a failure
 
   std::atomic<bool> stop_{false};

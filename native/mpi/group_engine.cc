@@ -15,9 +15,9 @@ using coll::Verb;
 
 namespace {
 
-// wait for the root cause, including the arbiter's participation query
+// Most time that a rank waits for the root cause, the arbiter's participation query included.
 constexpr int64_t kRootCausePatience = 2000 * kMillisecond;
-constexpr int64_t kParticipationPatience = 500 * kMillisecond;
+constexpr int64_t kParticipationPatience = 500 * kMillisecond;  // most time of that query
 
 /// Returns text such as "rank 2" or "ranks 2, 5".
 std::string rank_list(const std::vector<int>& ranks) {
@@ -26,6 +26,7 @@ std::string rank_list(const std::vector<int>& ranks) {
   return text;
 }
 
+/// Returns the failure of needing a rank that has said goodbye: it has closed the group, or destroyed it while idle.
 Failure lost(int rank, int peer) {
   return {FailureCode::PeerLost, rank, {peer}, "lost rank " + std::to_string(peer) + " (it has closed the group)"};
 }
@@ -64,7 +65,7 @@ bool MpiGroup::take_requests() {
   if (!requests_.has_news()) return false;
   requests_.see();
   const std::deque<coll::Op> requests = requests_.take_all();
-  const std::optional<std::string> abort_text = requests_.take_abort();
+  const std::optional<Failure> aborted = requests_.take_abort();
   for (const coll::Op& op : requests) {
     if (!op.is_point_to_point()) {
       called_ = op.seq + 1;
@@ -75,9 +76,7 @@ bool MpiGroup::take_requests() {
       channel_->mailbox->post(op);
     }
   }
-  if (abort_text && !poison_ && !reported_)
-    report(
-        {FailureCode::Aborted, rank_, {rank_}, "rank " + std::to_string(rank_) + " aborted the group: " + *abort_text});
+  if (aborted) report(*aborted);
   return !requests.empty();
 }
 
@@ -144,7 +143,7 @@ bool MpiGroup::compare_parts() {
                         running.comparison.slot()),
           "MPI_Ialltoall");
   }
-  if (!running.contentment) {
+  if (!running.confirmation) {
     if (!running.comparison.test()) return false;
     const coll::Signature own = coll::signature_of(op, rank_, size_);
     for (int peer = 0; peer < size_; ++peer) {
@@ -153,12 +152,12 @@ bool MpiGroup::compare_parts() {
       theirs.count = running.announced[static_cast<size_t>(peer)];
       if (mine.count != theirs.count) throw coll::disagreement(rank_, mine, peer, theirs);
     }
-    // A rank that disagrees throws before this second agreement, so the other ranks wait in it until they get the root
-    // cause.
-    running.contentment.emplace(own, channel_->comm, rank_, size_, channel_->outbox);
+    // A rank that disagrees throws before this second agreement, so the other ranks cannot complete it: they wait until
+    // they get the root cause.
+    running.confirmation.emplace(own, channel_->comm, rank_, size_, channel_->outbox);
   }
-  running.contentment->advance();
-  return running.contentment->done();
+  running.confirmation->advance();
+  return running.confirmation->done();
 }
 
 /// Reports a failure if a pending operation needs a rank that has left without it. Called when nothing moves any more.
@@ -206,7 +205,8 @@ int MpiGroup::arbiter() const {
   return rank_;
 }
 
-/// Reports a failure that this rank has noticed to the arbiter. Operations stop until the root cause arrives.
+/// Reports a failure that this rank has noticed to the arbiter. This rank's operations stop until the root cause
+/// arrives. `seq_plus_1` is 1 + the seq of a collective that is late, otherwise 0.
 void MpiGroup::report(Failure failure, uint64_t seq_plus_1) {
   if (poison_ || reported_) return;
   failure.origin = failure.origin < 0 ? rank_ : failure.origin;
@@ -218,8 +218,8 @@ void MpiGroup::report(Failure failure, uint64_t seq_plus_1) {
     channel_->control->tell(arbiter(), Notice::Report, seq_plus_1, &failure);
 }
 
-/// Runs on the arbiter: announces the first reported failure as the root cause. If it is a timeout, first asks which
-/// ranks have called the collective.
+/// Runs on the arbiter: announces the first reported failure as the root cause. If it is the timeout of a collective,
+/// first asks which ranks have called that.
 void MpiGroup::decide(const Failure& failure, uint64_t seq_plus_1) {
   if (seq_plus_1 == 0) return announce_root_cause(failure);
   participation_ =
@@ -235,6 +235,8 @@ void MpiGroup::decide(const Failure& failure, uint64_t seq_plus_1) {
   }
 }
 
+/// Announces the root cause once all ranks have answered the query, or its time is over. Names the ranks that have not
+/// answered or not called the collective.
 void MpiGroup::end_participation_query(int64_t now) {
   const auto& called = participation_->called;
   const bool have_all_answered =
@@ -285,8 +287,8 @@ void MpiGroup::end_everything() {
   for (const auto& [op, is_moving] : channel_->mailbox->clear()) end(op.id, poison_, -1, is_moving);
 }
 
-/// Drops the running collective. Returns true if MPI may go on using its memory; the objects that MPI refers to are
-/// then never freed.
+/// Drops the running collective. Returns true if MPI may go on using the operation's memory. Objects of ours that MPI
+/// may go on using are never freed.
 bool MpiGroup::let_go_of_running() {
   if (!running_) return false;
   const bool is_lent = running_->transfer.has_value();

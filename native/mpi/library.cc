@@ -19,8 +19,8 @@ struct Message {
 };
 
 std::mutex mutex;
-std::optional<World> started;  // under mutex
-bool in_order = true;          // under mutex
+std::optional<World> started;     // under mutex
+bool is_finalize_allowed = true;  // under mutex
 // Returns the messages of leave_to_mpi(). Access under `mutex`. Never destroyed, because MPI may use them until the
 // process ends.
 std::list<Message>& kept() {
@@ -36,9 +36,9 @@ std::string version() {
   return whole.substr(0, whole.find('\n'));
 }
 
-/// Returns whether all requests of leave_to_mpi() end within 10 s. Their groups have failed, but the requests still end
-/// if all ranks have taken part in them.
-bool ends_by_itself() {
+/// Returns whether all requests of leave_to_mpi() end within 10 s. Even if its group has failed, a request still ends
+/// if the other ranks have taken part in it.
+bool kept_requests_end() {
   const int64_t deadline = now_ns() + 10'000 * kMillisecond;
   for (Message& message : kept()) {
     for (int done = 0; done == 0;) {
@@ -78,7 +78,7 @@ const World& world() {
   }
   if (threads < MPI_THREAD_MULTIPLE) {
     throw coll::Failure(coll::FailureCode::System, -1, {},
-                        version() + " was built without support for several threads, MPI_THREAD_MULTIPLE");
+                        version() + " does not support several threads (MPI_THREAD_MULTIPLE) in this process");
   }
   World found{0, 1, version()};
   check(MPI_Comm_rank(MPI_COMM_WORLD, &found.rank), "MPI_Comm_rank");
@@ -92,21 +92,21 @@ void leave_to_mpi(MPI_Request request, std::string bytes) {
   kept().push_back({request, std::move(bytes)});
 }
 
-void give_up_order() {
+void forbid_finalize() {
   const std::lock_guard lock(mutex);
-  in_order = false;
+  is_finalize_allowed = false;
 }
 
-bool is_in_order() {
+bool can_finalize() {
   const std::lock_guard lock(mutex);
-  return started && in_order;
+  return started && is_finalize_allowed;
 }
 
 void finish() {
   const std::lock_guard lock(mutex);
   int has_ended = 0;
   MPI_Finalized(&has_ended);
-  if (started && in_order && !has_ended && ends_by_itself()) MPI_Finalize();
+  if (started && is_finalize_allowed && !has_ended && kept_requests_end()) MPI_Finalize();
 }
 
 }  // namespace ringwise::mpi

@@ -73,6 +73,7 @@ void divide(DType dtype, std::byte* memory, size_t count, int size) {
     divide<float>(memory, count, size);
 }
 
+/// Returns where each part begins: the sum of the lengths before it.
 std::vector<int> places_of(const std::vector<int>& lengths) {
   std::vector<int> displacements(lengths.size());
   std::exclusive_scan(lengths.begin(), lengths.end(), displacements.begin(), 0);
@@ -118,16 +119,21 @@ void Transfer::begin_vector() {
   begin_piece();
 }
 
+/// Returns the number of elements of the current piece of a vector.
+size_t Transfer::piece() const {
+  return std::min(max_count(op_.verb == Verb::Broadcast ? op_.dtype : reduced_), op_.count - moved_);
+}
+
 void Transfer::begin_piece() {
-  const int count = static_cast<int>(std::min(max_count(op_.dtype), op_.count - begun_));
+  const int count = static_cast<int>(piece());
   if (op_.verb == Verb::Broadcast) {
-    std::byte* const memory = vector_ + begun_ * byte_size(op_.dtype);
+    std::byte* const memory = vector_ + moved_ * byte_size(op_.dtype);
     check(MPI_Ibcast(memory, count, copy_type_of(op_.dtype), op_.root, comm_, request_.slot()), "MPI_Ibcast");
     return;
   }
   const MPI_Datatype type = type_of(reduced_);
   const MPI_Op reduce = op_of(op_.reduce, reduced_);
-  std::byte* const memory = vector_ + begun_ * byte_size(reduced_);
+  std::byte* const memory = vector_ + moved_ * byte_size(reduced_);
   if (op_.verb == Verb::AllReduce) {
     check(MPI_Iallreduce(MPI_IN_PLACE, memory, count, type, reduce, comm_, request_.slot()), "MPI_Iallreduce");
     return;
@@ -209,8 +215,8 @@ void Transfer::begin_reduce_scatter() {
 
 bool Transfer::advance() {
   if (done_ || !request_.test()) return false;
-  if (in_pieces_) begun_ += std::min(max_count(op_.dtype), op_.count - begun_);
-  if (in_pieces_ && begun_ < op_.count)
+  if (in_pieces_) moved_ += piece();
+  if (in_pieces_ && moved_ < op_.count)
     begin_piece();
   else
     finish();

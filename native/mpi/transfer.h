@@ -1,4 +1,4 @@
-// Runs one collective through the MPI function of the same name, after all ranks have agreed about it.
+// Runs one collective through the MPI function for its verb, after all ranks have agreed on it.
 #pragma once
 
 #include <cstddef>
@@ -19,11 +19,13 @@ class Transfer {
   /// Polls MPI. Returns true if the operation, or a piece of it, has ended.
   bool advance();
   bool done() const { return done_; }
+  /// Gives up the operation. The caller must then never destroy this object, because MPI goes on using it.
   void abandon() { request_.abandon(); }
 
  private:
   void begin_vector();
   void begin_piece();
+  size_t piece() const;
   void begin_parts();
   void begin_reduce_scatter();
   const std::byte* addends(size_t count);
@@ -36,10 +38,10 @@ class Transfer {
   bool done_ = false;
   DType reduced_ = DType::UInt8;  // dtype of the addends: float32 for narrow floats, else the operation's
   bool in_pieces_ = false;        // a vector is moved in several calls, because MPI's counts are ints
-  size_t begun_ = 0;              // elements of a vector that have been given to MPI, without the current piece
-  std::byte* vector_ = nullptr;   // the memory of allReduce, reduce and broadcast, or copy_
+  size_t moved_ = 0;              // elements of a vector that MPI has moved, without the current piece
+  std::byte* vector_ = nullptr;   // what MPI works on in allReduce, reduce and broadcast: the buffer or copy_
   std::byte* result_ = nullptr;   // result of a reduction; null on ranks that have none
-  std::vector<std::byte> copy_;   // copy of the addends, if MPI cannot read or write the input
+  std::vector<std::byte> copy_;   // copy of the addends, if they differ from the input: narrow floats, premulSum
   std::vector<float> sums_;       // results of reduceScatter for narrow floats
   std::vector<int> lengths_;      // this and the next three by rank; MPI reads them until the operation ends
   std::vector<int> places_;

@@ -1,6 +1,6 @@
-// The common part of the native backends' addons: a JavaScript object around a group with a lane. The numbers of an
-// operation are passed in a shared array, its memory as arguments. The ends of operations are reported through one
-// callback. See NativeLane in packages/collectives/src/backends/native.ts for the typed surface.
+// The common part of the native backends' addons: a JavaScript object around a group with a lane (progress thread). The
+// numbers of an operation are passed in a shared array, its memory as arguments. The ends of operations are reported
+// through one callback. See NativeLane in packages/collectives/src/backends/native.ts for the typed surface.
 #pragma once
 
 #define NODE_ADDON_API_CPP_EXCEPTIONS_ALL  // converts std::exception, such as bad_alloc, to JavaScript errors too
@@ -20,7 +20,7 @@
 
 namespace ringwise::node {
 
-/// Indices of an operation's numbers in the array: NativeField of packages/collectives/src/backends/native.ts.
+/// Indices of an operation's numbers in the array. Equal to NativeField of packages/collectives/src/backends/native.ts.
 enum Field : size_t {
   kVerb,
   kDType,
@@ -56,8 +56,8 @@ inline napi_value to_js(Napi::Env env, const std::shared_ptr<const coll::Failure
   return object;
 }
 
-/// `Self` derives from this class and creates `group_`. `Group` has start, wait, take_ended, abort and close like
-/// HostGroup, and calls notify() on its lane.
+/// `Self` derives from this class and creates `group_`. `Group` has wait, take_ended, abort and close like HostGroup,
+/// and calls notify() on the thread that ends an operation.
 template <class Self, class Group, class Ended>
 class LaneObject : public Napi::ObjectWrap<Self> {
  protected:
@@ -76,7 +76,7 @@ class LaneObject : public Napi::ObjectWrap<Self> {
       throw Napi::Error::New(env, "napi_create_threadsafe_function failed");
     }
     napi_unref_threadsafe_function(env, notify_);
-    // The environment may end while operations are pending, by process.exit or when a worker is terminated.
+    // The environment may end while operations are pending: a worker calls process.exit() or is terminated.
     napi_add_env_cleanup_hook(env, &LaneObject::on_environment_end, this);
   }
 
@@ -85,14 +85,15 @@ class LaneObject : public Napi::ObjectWrap<Self> {
     end_lane();
   }
 
-  // Runs on the lane, so it must not use Napi except the thread-safe function. One wake-up reports all operations that
-  // have ended by the time it runs.
+  // Runs on the lane or on the JavaScript thread, so it must not use Napi except the thread-safe function. One wake-up
+  // reports all operations that have ended by the time it runs.
   void notify() {
     if (!notified_.exchange(true)) napi_call_threadsafe_function(notify_, nullptr, napi_tsfn_nonblocking);
   }
 
-  /// Counts an operation whose end `settle` will report. The event loop stays alive until then.
-  Napi::Value expect(Napi::Env env, uint64_t id) {
+  /// Returns the id of an operation whose end `settle` will report, and counts it. The event loop stays alive until
+  /// then.
+  Napi::Value pending_id(Napi::Env env, uint64_t id) {
     if (pending_++ == 0) napi_ref_threadsafe_function(env, notify_);
     return Napi::Number::New(env, static_cast<double>(id));
   }
@@ -102,8 +103,8 @@ class LaneObject : public Napi::ObjectWrap<Self> {
     return *group_;
   }
 
-  /// Returns the memory of an argument: a typed array, or a number, which is an address in device memory. Null for
-  /// null.
+  /// Returns the memory of an argument: a typed array, or a number, which is an address in device memory. Returns null
+  /// for anything else.
   static std::byte* memory(const Napi::CallbackInfo& info, size_t index) {
     void* data = nullptr;
     if (napi_get_typedarray_info(info.Env(), info[index], nullptr, nullptr, &data, nullptr, nullptr) == napi_ok)
@@ -147,11 +148,20 @@ class LaneObject : public Napi::ObjectWrap<Self> {
     return Napi::Number::New(info.Env(), static_cast<double>(coll::label_of(info[0].ToString().Utf8Value())));
   }
 
-  /// Keeps the counts of a started operation until it is settled, because the operation refers to them. Moving a vector
-  /// does not move its elements.
+  /// Does what pending_id() does, and keeps the counts of the started operation until it is settled, because the
+  /// operation refers to them. Moving a vector does not move its elements.
   Napi::Value started(Napi::Env env, uint64_t id, Counts counts) {
     if (!counts.counts.empty()) counts_.emplace(id, std::move(counts));
-    return expect(env, id);
+    return pending_id(env, id);
+  }
+
+  /// Returns the failure of an operation, with `isLent` if the transport may go on using its memory; on success null,
+  /// or the sender's rank for a receive.
+  static Napi::Value outcome_of(Napi::Env env, const Ended& ended) {
+    if (!ended.failure && ended.source >= 0) return Napi::Number::New(env, ended.source);
+    const Napi::Value failure(env, to_js(env, ended.failure));
+    if (ended.is_lent) failure.As<Napi::Object>().Set("isLent", true);
+    return failure;
   }
 
   /// (id): blocks until the operation has ended, then settles all operations that have ended.
@@ -160,10 +170,18 @@ class LaneObject : public Napi::ObjectWrap<Self> {
     settle_ended(info.Env());
   }
 
-  void abort(const Napi::CallbackInfo& info) { group(info.Env()).abort(info[0].ToString().Utf8Value()); }
+  /// (code, peers, text)
+  void abort(const Napi::CallbackInfo& info) {
+    const auto list = info[1].As<Napi::Array>();
+    std::vector<int> peers;
+    for (uint32_t i = 0; i < list.Length(); ++i) peers.push_back(list.Get(i).ToNumber().Int32Value());
+    const auto code = static_cast<coll::FailureCode>(info[0].ToNumber().Int32Value());
+    group(info.Env()).abort({code, -1, std::move(peers), info[2].ToString().Utf8Value()});
+  }
 
-  Napi::Value close(const Napi::CallbackInfo& info) { return expect(info.Env(), group(info.Env()).close()); }
+  Napi::Value close(const Napi::CallbackInfo& info) { return pending_id(info.Env(), group(info.Env()).close()); }
 
+  /// Ends the lane. Pending operations are never settled.
   void destroy(const Napi::CallbackInfo& info) {
     if (pending_ > 0) napi_unref_threadsafe_function(info.Env(), notify_);
     pending_ = 0;
@@ -171,6 +189,7 @@ class LaneObject : public Napi::ObjectWrap<Self> {
     settle_.Reset();  // the closure refers to this object, so keeping it would leak both
   }
 
+  /// Calls `settle` for all operations that have ended.
   void settle_ended(Napi::Env env) {
     if (!group_) return;
     Napi::HandleScope scope(env);
@@ -188,7 +207,7 @@ class LaneObject : public Napi::ObjectWrap<Self> {
     }
   }
 
-  std::unique_ptr<Group> group_;  // JavaScript thread; its lane calls notify until it is destroyed
+  std::unique_ptr<Group> group_;  // JavaScript thread; calls notify() until it is destroyed
 
  private:
   static void on_environment_end(void* self) { static_cast<LaneObject*>(self)->end_lane(); }
@@ -203,7 +222,12 @@ class LaneObject : public Napi::ObjectWrap<Self> {
     if (env == nullptr) return;  // the environment is ending
     auto* self = static_cast<LaneObject*>(context);
     self->notified_ = false;
-    self->settle_ended(Napi::Env(env));
+    try {
+      self->settle_ended(Napi::Env(env));
+    } catch (const Napi::Error& error) {
+      // The environment has begun to end, and refuses all calls into JavaScript, this one too; or `settle` has thrown.
+      napi_fatal_exception(env, error.Value());
+    }
   }
 
   static void read_counts(const Napi::CallbackInfo& info, size_t index, std::vector<size_t>& counts) {
@@ -215,7 +239,7 @@ class LaneObject : public Napi::ObjectWrap<Self> {
   Napi::ObjectReference call_memory_;            // keeps the memory of call_ alive
   const double* call_ = nullptr;                 // JavaScript thread; the next operation, by NativeField
   Napi::FunctionReference settle_;               // JavaScript thread; empty once destroyed
-  napi_threadsafe_function notify_ = nullptr;    // called by the lane; released after the lane has ended
+  napi_threadsafe_function notify_ = nullptr;    // called by notify(); released after the lane has ended
   std::atomic<bool> notified_{false};            // both threads
   int pending_ = 0;                              // JavaScript thread; operations not settled yet
   std::vector<Ended> ended_;                     // JavaScript thread; reused, so that it does not allocate

@@ -1,6 +1,6 @@
-// The program simulate. For each verb, algorithm, number of ranks and size it prints two JSON lines: one when the case
-// begins, and one with the result. bench/simulate.ts documents the options, makes the table and plots, and checks that
-// numeric options are numbers.
+// The program simulate. For each number of ranks, size and algorithm of one verb it prints two JSON lines: one when the
+// case begins, and one with the result; or only one, if the case is skipped. bench/simulate.ts runs it and makes the
+// table and plots. bench/simulate/options.ts documents the options, and checks that numeric options are numbers.
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
@@ -21,12 +21,13 @@ namespace {
 using namespace ringwise;
 using coll::Verb;
 
-/// Most memory of all buffers in a check with real data, in bytes.
+/// In a check with real data, a rank's buffer has at most this many bytes divided by the number of ranks, but may
+/// always have 64 bytes for each rank.
 constexpr size_t kCheckBytes = 1 << 20;
 
-/// Fewest messages per pair of ranks. Direct exchange among many ranks needs a connection per pair and has fewer
-/// messages on each, so no real network would run it.
-constexpr double kMessagesPerPair = 10;
+/// The limit on pairs of ranks that exchange messages is the limit on messages, divided by this. A direct exchange
+/// among many ranks has a few messages on each of very many connections, so no real network would run it.
+constexpr double kPairLimitDivisor = 10;
 
 /// The options, `--name value`, with their defaults.
 std::map<std::string, std::string> options = {
@@ -118,7 +119,8 @@ void check_data(Verb verb, const coll::Algorithm& algorithm, const coll::Hosts& 
   if (!wrong.empty()) throw std::logic_error(std::string(algorithm.name) + ": " + wrong);
 }
 
-/// The number of messages, and of pairs of ranks that exchange them, estimated as if all ranks had as many as rank n/2.
+/// The number of messages, and of ordered pairs of ranks that exchange them, estimated as if all ranks sent as many as
+/// rank n/2.
 struct Traffic {
   double messages;
   double pairs;
@@ -149,7 +151,7 @@ void run(Verb verb, const coll::Algorithm& algorithm, const coll::Hosts& hosts, 
   }
   const auto [messages, pairs] = expected_traffic(op, algorithm, middle, handshakes);
   const double most = number("max-messages");
-  if (messages > most || pairs > most / kMessagesPerPair) {
+  if (messages > most || pairs > most / kPairLimitDivisor) {
     std::printf("%s,\"skipped\":\"%.3g M messages, %.0f peers per rank\"}\n", row.c_str(), messages / 1e6,
                 pairs / ranks);
     return;

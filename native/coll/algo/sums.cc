@@ -29,9 +29,9 @@ Piece accumulator_for(const Op& op, Piece output, Schedule& schedule) {
 }
 
 void finish(const Op& op, Piece output, Piece sums, Schedule& schedule, size_t after) {
-  const bool moved = sums.region == output.region && sums.offset == output.offset;
+  const bool is_there = sums.region == output.region && sums.offset == output.offset;
   if (sums.wide || op.reduce == ReduceOp::Avg) return schedule.work(Local::Narrow, output, sums, after);
-  if (!moved) schedule.work(Local::Copy, output, sums, after);
+  if (!is_there) schedule.work(Local::Copy, output, sums, after);
 }
 
 Piece slice(const Op& op, Piece piece, size_t begin, size_t count) {

@@ -27,7 +27,7 @@ bool leave_core(int core) {
 
 }  // namespace
 
-void CoreSharing::part(const Board& board, int rank) {
+void CoreSharing::leave_shared_core(const Board& board, int rank) {
   if (++yields_ % kYieldsPerLook != 0) return;
   const int core = sched_getcpu() + 1;
   board.member(rank).core = core;
@@ -39,7 +39,7 @@ void CoreSharing::part(const Board& board, int rank) {
   }
 }
 
-void CoreSharing::part_from_others(int64_t yielded_ns) {
+void CoreSharing::leave_slow_core(int64_t yielded_ns) {
   const int64_t now = now_ns();
   if (now - yielded_ns < kSharedCoreNs) {
     long_yields_ = 0;

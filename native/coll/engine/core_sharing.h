@@ -11,13 +11,13 @@ namespace ringwise::coll {
 
 class CoreSharing {
  public:
-  /// Publishes this rank's core on the board and moves this thread away if a lower rank uses the same core. For ranks
-  /// that share a board; call it before a yield.
-  void part(const Board& board, int rank);
+  /// Publishes this rank's core on the board and moves this thread to another core if a lower rank uses the same one.
+  /// For ranks that share a board. Call it before each yield; it acts at every 16th call.
+  void leave_shared_core(const Board& board, int rank);
   /// Moves this thread to another core after several long yields in a row. For ranks without a board, such as
   /// containers on one machine, which notice each other only because yields take long. Call it after a yield that began
   /// at `yielded_ns`.
-  void part_from_others(int64_t yielded_ns);
+  void leave_slow_core(int64_t yielded_ns);
 
  private:
   unsigned yields_ = 0;  // so far

@@ -148,9 +148,10 @@ bool Execution::pull(const Step& step, Link& link) {
     pulled_ += bytes.size();
     link.consume(bytes.size());
   }
-  if (before == 0 && pulled_ > 0 && payload - pulled_ >= kTimedBytes) {
-    pull_begin_ns_ = now_ns();
-    pull_begin_ = pulled_;
+  if (before == 0 && pulled_ > 0) {
+    const bool is_timed = pulled_ + kTimedBytes <= payload;
+    pull_begin_ns_ = is_timed ? now_ns() : 0;
+    pull_begin_ = is_timed ? pulled_ : 0;
   }
   return pulled_ != before;
 }
@@ -159,7 +160,7 @@ int64_t Execution::rest_ns() const {
   if (step_ == schedule_.steps.size() || pulled_ == 0) return 0;
   const Step& step = schedule_.steps[step_];
   const size_t bytes = step.piece.count * width(step.piece);
-  if (bytes < pull_begin_ + kTimedBytes || pulled_ <= pull_begin_ || pulled_ >= bytes) return 0;
+  if (pull_begin_ == 0 || pulled_ <= pull_begin_ || pulled_ >= bytes) return 0;
   const int64_t so_far_ns = now_ns() - pull_begin_ns_, came = static_cast<int64_t>(pulled_ - pull_begin_);
   return so_far_ns * kFastBytes < came * 1'000 ? 0 : so_far_ns * static_cast<int64_t>(bytes - pulled_) / came;
 }

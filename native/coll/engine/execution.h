@@ -26,7 +26,7 @@ class Execution {
  public:
   /// Plans `op` with `algorithm`. The object is reused, so a steady loop allocates nothing here. With `may_run_ahead`,
   /// the operation may end before the peers have begun it if this rank only sends small messages, and this rank may
-  /// defer its handshakes if it only receives. The object must then be used with the same links from there on.
+  /// defer its handshakes if it only receives small ones. All later calls must then use the same links.
   void begin(const Op& op, const Topology& topology, const Algorithm& algorithm, bool may_run_ahead = false);
 
   /// Moves the data that can move now; returns true if any did. Throws Failure when ranks disagree.
@@ -37,8 +37,8 @@ class Execution {
   bool runs_ahead() const { return runs_ahead_; }
   /// Sends the deferred handshakes that the links have room for. Those of the running operation go with the next
   /// `advance`.
-  void speak_up(Links& links);
-  /// Returns the handshakes of ended operations that this rank has not sent yet.
+  void send_deferred(Links& links);
+  /// Returns the handshakes, of this operation and earlier ones, that this rank has deferred and not sent yet.
   const DeferredHandshakes& deferred() const { return deferred_; }
   /// Returns the handshakes that peers have yet to send, for this operation and earlier ones.
   PendingHandshakes& pending() { return pending_; }
@@ -48,8 +48,8 @@ class Execution {
   /// Returns the algorithm's name, a string literal.
   const char* algorithm() const { return algorithm_; }
 
-  /// Estimates how long the rest of the incoming message will take, from the rate so far. Returns 0 if no message is
-  /// arriving, or if the rate is above a few Gbit/s.
+  /// Estimates how long the rest of the incoming message will take, from the rate so far. Returns 0 if no long message
+  /// is arriving, or if the rate is above a few Gbit/s.
   int64_t rest_ns() const;
 
   /// Sets `ranks` to the ranks whose action this one waits for, each once.
@@ -63,7 +63,7 @@ class Execution {
   bool run_ahead(Links& links);
   Signature handshake_for(int peer) const;
   void answer_handshake(int peer, bool is_ahead, Link& link);
-  void say_held(int peer, Link& link);
+  void send_deferred_to(int peer, Link& link);
   bool heard_all() const { return heard_count_ == schedule_.handshake_sources.size(); }
   bool run_send(Links& links);
   bool run_step(Links& links);
@@ -100,8 +100,8 @@ class Execution {
   size_t pushed_ = 0;  // bytes of the current send, padding included
   size_t step_ = 0;
   size_t pulled_ = 0;          // bytes of the current step's message, padding included
-  int64_t pull_begin_ns_ = 0;  // when the first of these bytes arrived
-  size_t pull_begin_ = 0;      // how many bytes arrived then
+  int64_t pull_begin_ns_ = 0;  // when the first bytes of the current message arrived, if it is long
+  size_t pull_begin_ = 0;      // how many bytes arrived then; 0 if it is not long
 };
 
 }  // namespace ringwise::coll

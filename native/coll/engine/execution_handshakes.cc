@@ -98,21 +98,21 @@ bool Execution::receive_handshakes(Links& links) {
 void Execution::answer_handshake(int peer, bool is_ahead, Link& link) {
   if (std::erase(late_, peer) == 0) return;
   if (!is_ahead || deferred_.is_full(peer)) return schedule_.handshake_targets.push_back(peer);
-  deferred_.hold(peer, handshake_for(peer));
-  if (deferred_.is_full(peer)) say_held(peer, link);
+  deferred_.defer(peer, handshake_for(peer));
+  if (deferred_.is_full(peer)) send_deferred_to(peer, link);
 }
 
-void Execution::speak_up(Links& links) {
+void Execution::send_deferred(Links& links) {
   schedule_.handshake_targets.insert(schedule_.handshake_targets.end(), late_.begin(), late_.end());
   late_.clear();
   for (int peer = 0; deferred_.any() && peer < size_; ++peer) {
-    if (links[peer]) say_held(peer, *links[peer]);
+    if (links[peer]) send_deferred_to(peer, *links[peer]);
   }
 }
 
 /// Sends the deferred handshakes for `peer` that the link has room for. Drops them when the link fails: the next
 /// operation that needs the peer reports its loss.
-void Execution::say_held(int peer, Link& link) {
+void Execution::send_deferred_to(int peer, Link& link) {
   try {
     deferred_.send(peer, link);
   } catch (const Failure&) {

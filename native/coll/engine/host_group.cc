@@ -14,13 +14,13 @@ namespace ringwise::coll {
 
 namespace {
 
-// While another thread drives the engine, the lane wakes at these intervals.
+// The lane wakes at these intervals: while another thread drives the engine, and while nothing is left to do.
 constexpr int kDrivenMs = 5;
 constexpr int64_t kAwayNs = 1'000 * kMillisecond;
 
-// Looking up the source locations of calls takes 1/kSiteShare of the time, averaged over kSiteAverageNs, so that all
-// calls of a short burst are located. A lookup counts for at most kMaxSiteNs: a slow one, which had to read files,
-// does not delay the next ones.
+// Looking up the source locations of calls takes at most 1/kSiteShare of the time, averaged over kSiteAverageNs, so
+// that all calls of a short burst are located. A lookup counts for at most kMaxSiteNs, so that a slow one, which had to
+// read files, does not delay the next ones for long.
 constexpr int64_t kSiteShare = 100;
 constexpr int64_t kSiteAverageNs = 250 * kMillisecond;
 constexpr int64_t kMaxSiteNs = 100'000;
@@ -96,7 +96,7 @@ uint64_t HostGroup::start(Op op, Progress progress) {
 }
 
 /// Begins the queued operations on the calling thread. Returns false if another thread owns the engine, the group is
-/// not connected, or one failed.
+/// not connected, or an operation failed.
 bool HostGroup::nudge() {
   const std::unique_lock owner(owner_, std::try_to_lock);
   return owner.owns_lock() && engine_.is_connected() && engine_.nudge();
@@ -113,7 +113,7 @@ std::shared_ptr<const Failure> HostGroup::run(Op op, int* source) {
   if (!requests_.has_news()) {
     std::unique_lock owner(owner_, std::try_to_lock);
     if (owner.owns_lock() && engine_.is_connected() && !engine_.has_work()) {
-      if (failures_.cause()) return told();
+      if (failures_.cause()) return reported();
       engine_.expect_inline();
       op.deadline_ns = 0;  // the clock starts when the operation has to wait
       int64_t ended = 0;
@@ -132,7 +132,7 @@ std::shared_ptr<const Failure> HostGroup::run(Op op, int* source) {
       locate_if_due(op.record, flight_.clock().now());
       const auto [is_done, sender] = engine_.inline_result();
       if (source != nullptr) *source = sender;
-      return is_done ? nullptr : told();
+      return is_done ? nullptr : reported();
     }
   }
   enqueue(op);
@@ -147,8 +147,9 @@ std::shared_ptr<const Failure> HostGroup::run(Op op, int* source) {
   return std::move(ended.failure);
 }
 
-std::shared_ptr<const Failure> HostGroup::told() {
-  failures_.tell();
+/// Returns the root cause, with which an operation has ended.
+std::shared_ptr<const Failure> HostGroup::reported() {
+  failures_.note_reported();
   return failures_.cause();
 }
 
@@ -182,8 +183,9 @@ void HostGroup::drive(std::unique_lock<std::mutex>& owner, Driver driver, const 
   if (left_over) signals_.wake_lane();
 }
 
-void HostGroup::abort(const std::string& text) {
-  requests_.abort(text);
+void HostGroup::abort(Failure failure) {
+  failure.origin = rank_;
+  requests_.abort(std::move(failure));
   signals_.wake_lane();
 }
 
@@ -214,7 +216,7 @@ void HostGroup::lane_main() {
       const std::lock_guard owner(owner_);
       if (engine_.is_connected()) failures_.poll();
       engine_.pump(Driver::Lane);
-      left_over = engine_.speak_up() || engine_.is_busy();
+      left_over = engine_.send_deferred() || engine_.is_busy();
       if (!left_over) signals_.progress_requested = false;
       if (leave()) return;
     }
@@ -249,7 +251,7 @@ bool HostGroup::leave() {
   const uint64_t id = requests_.take_closing();
   engine_.leave();
   // Closing reports only a mismatch that no operation has reported yet: this rank's own operations have ended well.
-  engine_.end(id, failures_.untold_mismatch());
+  engine_.end(id, failures_.unreported_mismatch());
   return true;
 }
 

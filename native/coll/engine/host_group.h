@@ -2,9 +2,9 @@
 // lane, or by the calling thread when the lane has nothing to do. This class has the threads, and decides which of them
 // works; what they do is in RequestQueue (order), ProgressEngine (operations) and FailureProtocol (root causes).
 //
-// Threads. The owner's thread calls every public function. The engine and the failure protocol belong to the thread
-// that holds the mutex `owner_`: the lane, or the owner's thread inside `start`, `run` and `wait`. Nothing here depends
-// on Node; `notify` is called on the thread that ends an operation, mostly the lane.
+// Threads. The owner's thread calls the public functions, except where they say otherwise. The engine and the failure
+// protocol belong to the thread that holds the mutex `owner_`: the lane, or the owner's thread inside `start`, `run`
+// and `wait`. Nothing here depends on Node; `notify` is called on the thread that ends an operation, mostly the lane.
 #pragma once
 
 #include <functional>
@@ -45,8 +45,8 @@ class HostGroup final {
   void dump_flight_to(std::string path, std::string head) { dump_.emplace(flight_, std::move(path), std::move(head)); }
 
   /// Sets the function that returns the source location of the owner's current call. It is called on the owner's
-  /// thread, inside `start` and `run`: when `run` waits for long, and otherwise so seldom that it takes at most a
-  /// twentieth of the time.
+  /// thread, inside `start` and `run`: when `run` waits for long, and otherwise so seldom that calls of up to 0.1 ms
+  /// take at most a hundredth of the time.
   void locate_calls_by(std::function<std::string()> where);
 
   /// Returns the memory for buffers on which the ranks of this host work in place; null if there is none. Call it on
@@ -66,7 +66,7 @@ class HostGroup final {
   /// Makes the lane work on the started operations at full speed, for callers that wait for them without `wait`.
   void request_progress();
 
-  /// Blocks until the operation has ended, which mostly runs on the calling thread; returns null on success. For a
+  /// Runs an operation, mostly on the calling thread, and blocks until it has ended; returns null on success. For a
   /// receive, `source` is set to the sender.
   std::shared_ptr<const Failure> run(Op op, int* source = nullptr);
 
@@ -76,8 +76,8 @@ class HostGroup final {
   /// Moves out the operations that have ended since the last call, in order of ending.
   void take_ended(std::vector<Ended>& ended) { requests_.take_ended(ended); }
 
-  /// Fails all pending operations on all ranks, with `text` as the reason.
-  void abort(const std::string& text);
+  /// Fails all pending and later operations on all ranks with `failure`.
+  void abort(Failure failure);
 
   /// Returns why collectives of all ranks cannot go on, or null if they can: the root cause once the group has failed,
   /// or the loss of a rank whose connection ended without a goodbye. Such a loss fails no operation until one needs
@@ -98,7 +98,7 @@ class HostGroup final {
   void enqueue(Op& op);
   bool nudge();
   void drive(std::unique_lock<std::mutex>& owner, Driver driver, const Op* op = nullptr);
-  std::shared_ptr<const Failure> told();
+  std::shared_ptr<const Failure> reported();
   void locate(uint32_t record);
   /// Records the source location of the call if that is due; `now` is in ticks of the recorder's clock.
   void locate_if_due(uint32_t record, int64_t now) {
@@ -109,7 +109,7 @@ class HostGroup final {
   Listener listener_;  // open until all peers have connected; its descriptors belong to the lane
   FlightRecorder flight_;
   const LastCalls last_calls_;
-  std::optional<FlightDump> dump_;  // not written to once the lane runs
+  std::optional<FlightDump> dump_;  // set before the lane starts, if at all
 
   std::function<std::string()> where_;  // owner's thread; may be empty
   int64_t next_site_;                   // owner's thread; when `where_` may be called again, by the recorder's clock
@@ -118,7 +118,7 @@ class HostGroup final {
 
   LaneSignals signals_;
   RequestQueue requests_;
-  std::mutex owner_;          // of the next two
+  std::mutex owner_;          // its holder owns the next two
   FailureProtocol failures_;  // owner_
   ProgressEngine engine_;     // owner_
   std::thread lane_;          // last member, so that nothing the lane uses is destroyed before it

@@ -16,13 +16,13 @@ namespace {
 
 constexpr int kTightSpins = 20;  // rounds without a pause instruction, which takes as long as a peer's answer
 
-// The thread that starts an operation of at most this size also advances it; it only announces larger ones.
+// The thread that starts an operation of at most this many bytes also advances it; it only announces larger ones.
 constexpr size_t kNudgeBytes = 64 * 1024;
 
-// kLookUpNs: how often a rank that only sends polls its control connections. kSpeakUpNs: how long a rank that only
+// kPollNs: how often a rank that only sends polls its control connections. kDeferNs: how long a rank that only
 // receives defers its handshakes.
-constexpr int64_t kLookUpNs = 1 * kMillisecond;
-constexpr int64_t kSpeakUpNs = 1 * kMillisecond;
+constexpr int64_t kPollNs = 1 * kMillisecond;
+constexpr int64_t kDeferNs = 1 * kMillisecond;
 
 }  // namespace
 
@@ -112,7 +112,7 @@ Work ProgressEngine::work() const {
 }
 
 void ProgressEngine::end(uint64_t id, std::shared_ptr<const Failure> failure, int source) {
-  if (failure) failures_.tell();
+  if (failure) failures_.note_reported();
   if (id == driven_id_) driven_id_ = 0;
   requests_.end({id, std::move(failure), source});
 }
@@ -126,11 +126,8 @@ bool ProgressEngine::nudge() {
       advance_all();
       admit();
     }
-  } catch (const Failure& failure) {
-    failures_.report(failure);
-    return false;
-  } catch (const std::exception& error) {
-    failures_.report({FailureCode::System, rank_, {rank_}, error.what()});
+  } catch (...) {
+    report_caught();
     return false;
   }
   if ((is_busy() || requests_.has_news()) && !signals_.timer_set.exchange(true)) control_->set_timer(kDriftNs);
@@ -152,10 +149,21 @@ bool ProgressEngine::run_on_board(Op& op, int64_t& ended) {
       }
       if (i > kTightSpins) pause_cpu();
     }
-  } catch (const Failure& failure) {
-    failures_.report(failure);
+  } catch (...) {
+    report_caught();
   }
   return false;
+}
+
+/// Reports the exception that is being handled, which ends all operations.
+void ProgressEngine::report_caught() {
+  try {
+    throw;
+  } catch (const Failure& failure) {
+    failures_.report(failures_.reason_of(failure, running_.active ? &running_.signature() : nullptr));
+  } catch (const std::exception& error) {
+    failures_.report({FailureCode::System, rank_, {rank_}, error.what()});
+  }
 }
 
 void ProgressEngine::pump(Driver driver, const Op* op) {
@@ -180,10 +188,8 @@ void ProgressEngine::pump(Driver driver, const Op* op) {
       } else {
         idle(idle_state, driver);
       }
-    } catch (const Failure& failure) {
-      failures_.report(failures_.reason_of(failure, running_.active ? &running_.signature() : nullptr));
-    } catch (const std::exception& error) {
-      failures_.report({FailureCode::System, rank_, {rank_}, error.what()});
+    } catch (...) {
+      report_caught();
     }
   }
 }
@@ -194,7 +200,7 @@ bool ProgressEngine::admit() {
   bool moved = false;
   requests_.see();
   look_again_ = false;
-  if (const auto text = requests_.take_abort()) throw Failure(FailureCode::Aborted, rank_, {rank_}, *text);
+  if (const auto failure = requests_.take_abort()) throw Failure(*failure);
   while (const auto op = requests_.pop(!running_.active)) {
     moved = true;
     begin(*op, false);
@@ -256,8 +262,8 @@ void ProgressEngine::finish_collective() {
     end(running_.op().id, nullptr);
   }
   if (running_.on_board != nullptr) return;
-  if (running_.over_links.runs_ahead()) look_up();
-  if (running_.over_links.deferred().any() && !signals_.timer_set.exchange(true)) control_->set_timer(kSpeakUpNs);
+  if (running_.over_links.runs_ahead()) poll_while_sending();
+  if (running_.over_links.deferred().any() && !signals_.timer_set.exchange(true)) control_->set_timer(kDeferNs);
 }
 
 void ProgressEngine::finish_p2p(const PointToPoint::Pending& pending) {
@@ -271,12 +277,12 @@ void ProgressEngine::finish_p2p(const PointToPoint::Pending& pending) {
   }
 }
 
-/// Polls the control connections and compares pending handshakes, at most once per kLookUpNs. A rank that only sends
+/// Polls the control connections and compares pending handshakes, at most once per kPollNs. A rank that only sends
 /// never waits, so it would not notice lost peers or disagreements otherwise.
-void ProgressEngine::look_up() {
+void ProgressEngine::poll_while_sending() {
   const int64_t now = now_ns();
-  if (now - looked_up_ns_ < kLookUpNs) return;
-  looked_up_ns_ = now;
+  if (now - polled_ns_ < kPollNs) return;
+  polled_ns_ = now;
   failures_.poll();
   compare_late();
 }
@@ -295,9 +301,9 @@ void ProgressEngine::compare_late() {
   }
 }
 
-bool ProgressEngine::speak_up() {
+bool ProgressEngine::send_deferred() {
   if (failures_.cause()) return false;
-  running_.over_links.speak_up(links_);
+  running_.over_links.send_deferred(links_);
   return running_.over_links.deferred().any();
 }
 
@@ -322,8 +328,8 @@ void ProgressEngine::settle() {
     try {
       compare_late();
       find_owing(owing);
-    } catch (const Failure& failure) {
-      failures_.report(failures_.reason_of(failure, running_.active ? &running_.signature() : nullptr));
+    } catch (...) {
+      report_caught();
     }
     failures_.resolve();
     if (failures_.cause() || owing.empty() || now_ns() >= deadline_ns) return;

@@ -28,14 +28,15 @@ enum class Driver { Lane, Waiter, Caller };
 
 class ProgressEngine {
  public:
-  /// All outlive this object. `on_long_wait` is called when a driver other than the lane has waited for long.
+  /// The arguments that are references outlive this object. `on_long_wait` is called when a driver other than the lane
+  /// has waited for long.
   ProgressEngine(int rank, int size, RequestQueue& requests, FlightRecorder& flight, FailureProtocol& failures,
                  LaneSignals& signals, std::function<void()> on_long_wait);
 
-  /// Takes the connections to all ranks. Throws Failure if the environment chooses an unknown algorithm.
+  /// Takes the connections to all ranks. Throws std::system_error.
   void connect(Connections connections, Choices choices);
   bool is_connected() const { return control_ != nullptr; }
-  /// Says goodbye to the peers and lets go of all links. Blocks until what they have sent is read.
+  /// Says goodbye to the peers, discards the messages that have arrived, and lets go of all links.
   void leave();
 
   /// Returns the memory for buffers on which the ranks of this host work in place; null if there is none.
@@ -56,8 +57,8 @@ class ProgressEngine {
   /// failed. Sets the lane's timer, so that the lane advances them later if no thread waits for them before.
   bool nudge();
   /// Runs a collective on the board without clock or queue, for ranks that call it at about the same time. Returns true
-  /// if it has ended, with the time in ticks of the flight recorder's clock; otherwise `pump` continues it if it is
-  /// active, or begins it. The operation's record is set if the flight recorder knows of it.
+  /// if it has ended, and sets `ended` to the time in ticks of the flight recorder's clock; otherwise `pump` continues
+  /// it if it is active, or begins it. The operation's record is set once the flight recorder has it.
   bool run_on_board(Op& op, int64_t& ended);
   /// Prepares for an operation of a blocking call, which ends by `inline_result` instead of an `Ended`.
   void expect_inline() { inline_done_ = false, inline_source_ = -1; }
@@ -72,7 +73,7 @@ class ProgressEngine {
   void wait_for(uint64_t id) { driven_id_ = id; }
 
   /// Sends the deferred handshakes that the links have room for. Returns true if some are left.
-  bool speak_up();
+  bool send_deferred();
   /// Waits for the pending posts and handshakes of operations in which this rank only sent, until their deadline. Once
   /// the group is closed, a disagreement could not be reported any more. Also, a socket that is closed over unread
   /// bytes cuts off the last data that it sent.
@@ -102,7 +103,8 @@ class ProgressEngine {
   bool advance_all();
   void finish_collective();
   void finish_p2p(const PointToPoint::Pending& pending);
-  void look_up();
+  void report_caught();
+  void poll_while_sending();
   void compare_late();
   void find_owing(std::vector<int>& ranks);
 
@@ -142,7 +144,7 @@ class ProgressEngine {
   int inline_source_ = -1;       // the sender, of a receive that a blocking call ran itself
   uint64_t driven_id_ = 0;       // the operation that a Waiter drives, 0 when it has ended
   bool look_again_ = false;      // a collective has ended, so the next queued one may begin
-  int64_t looked_up_ns_ = 0;     // when look_up last polled the control connections
+  int64_t polled_ns_ = 0;        // when poll_while_sending last polled the control connections
   bool oversubscribed_ = false;  // written, like the next member, by `connect`
   bool has_core_each_ = false;   // this host has at least as many cores as ranks
 };

@@ -19,8 +19,8 @@ namespace {
 // longer, which saves a wake-up that may cost a scheduler tick.
 constexpr int kBusyYields = 4;
 constexpr int kWaitingYields = 2000;
-// Limits how long the engine yields: on an oversubscribed machine each yield lasts a scheduler slice of every other
-// thread, and the engine does not notice a lost rank meanwhile.
+// Limits how long the engine yields: with more busy threads than cores, each yield lasts a scheduler slice of every
+// other thread, and the engine does not notice a lost rank meanwhile.
 constexpr int64_t kAwakeNs = 10 * kMillisecond;
 // The same limit for links to other hosts: data that has not arrived by then will take longer, and the kernel may need
 // the core to deliver it.
@@ -52,14 +52,14 @@ void ProgressEngine::idle(Idle& idle, Driver driver) {
   }
   const int yields = driver == Driver::Lane ? kBusyYields : kWaitingYields;
   if (idle.rounds <= spins + yields && now - idle.since_ns < (board_ ? kAwakeNs : kAwakeForLinksNs)) {
-    if (board_ && has_core_each_) sharing_.part(board_context_.board, rank_);
+    if (board_ && has_core_each_) sharing_.leave_shared_core(board_context_.board, rank_);
     sched_yield();
-    if (!board_) sharing_.part_from_others(now);
+    if (!board_) sharing_.leave_slow_core(now);
     return;
   }
   failures_.poll();
   if (failures_.has_conflict()) return;
-  speak_up();
+  send_deferred();
   compare_late();
   // Data that a rank sent before it left or died still counts, so try once more after the poll.
   if (advance_all() || !is_busy()) return;
@@ -131,7 +131,8 @@ void ProgressEngine::check(const Op& op, const Signature& signature, const std::
   const auto lost = [&](int peer) {
     const bool is_here = failures_.diagnosis().is_here(peer);
     if (!is_here && op.verb == Verb::Send) return true;
-    const bool is_local = hosts_->host_of(peer) == hosts_->host_of(rank_);  // shared memory ends with its rank
+    // Through shared memory, nothing more arrives once the rank is gone.
+    const bool is_local = hosts_->host_of(peer) == hosts_->host_of(rank_);
     const bool has_ended = op.is_point_to_point() ? p2p_->ended(peer) : links_[peer]->ended();
     return failures_.diagnosis().is_lost(peer, is_local ? !is_here : has_ended, idle.since_ns, now,
                                          idle.next_question_ns);

@@ -21,10 +21,10 @@ void RequestQueue::push(Op& op) {
   news_.notify_one();
 }
 
-void RequestQueue::abort(std::string text) {
+void RequestQueue::abort(Failure failure) {
   {
     const std::lock_guard lock(mutex_);
-    abort_text_ = std::move(text);
+    abort_ = std::move(failure);
     has_news_ = true;
   }
   news_.notify_one();
@@ -55,9 +55,9 @@ void RequestQueue::wake() {
   news_.notify_one();
 }
 
-std::optional<std::string> RequestQueue::take_abort() {
+std::optional<Failure> RequestQueue::take_abort() {
   const std::lock_guard lock(mutex_);
-  return std::exchange(abort_text_, std::nullopt);
+  return std::exchange(abort_, std::nullopt);
 }
 
 std::optional<Op> RequestQueue::pop(bool collectives) {
@@ -91,7 +91,7 @@ bool RequestQueue::has_operations() const {
 
 bool RequestQueue::may_leave() const {
   const std::lock_guard lock(mutex_);
-  return closing_id_ != 0 && collectives_.empty() && messages_.empty() && !abort_text_;
+  return closing_id_ != 0 && collectives_.empty() && messages_.empty() && !abort_;
 }
 
 uint64_t RequestQueue::take_closing() {

@@ -13,7 +13,6 @@
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "coll/failure/failure.h"
@@ -21,7 +20,7 @@
 
 namespace ringwise::coll {
 
-/// The outcome of an operation. `failure` is null on success; otherwise the root cause, the same for the whole group.
+/// The outcome of an operation. `failure` is null on success; otherwise it is why the group has failed.
 struct Ended {
   uint64_t id;
   std::shared_ptr<const Failure> failure;
@@ -40,8 +39,8 @@ class RequestQueue {
   uint64_t reserve();
   /// Queues an operation and gives it its id.
   void push(Op& op);
-  /// Asks the engine to fail everything, with this reason.
-  void abort(std::string text);
+  /// Asks the engine to fail everything with this failure.
+  void abort(Failure failure);
   /// Asks the engine to leave the group when nothing is pending. Returns the id that ends then.
   uint64_t close();
 
@@ -57,8 +56,8 @@ class RequestQueue {
   /// Ends a wait_for_news() that is running, and the next one.
   void wake();
 
-  /// Removes and returns the reason of an abort, if one was requested.
-  std::optional<std::string> take_abort();
+  /// Removes and returns the failure of an abort, if one was requested.
+  std::optional<Failure> take_abort();
   /// Removes and returns the oldest send or receive or, if there is none and `collectives` is set, the oldest
   /// collective.
   std::optional<Op> pop(bool collectives);
@@ -81,7 +80,7 @@ class RequestQueue {
   bool has_ended(uint64_t id) const;
   /// Blocks until the operation has ended.
   void wait_until_ended(uint64_t id);
-  /// Removes and returns an operation that has ended.
+  /// Removes and returns the outcome of an operation, which must have ended.
   Ended take(uint64_t id);
   /// Moves out everything that has ended, in order of ending.
   void take_ended(std::vector<Ended>& ended);
@@ -96,7 +95,7 @@ class RequestQueue {
   std::condition_variable one_ended_;
   std::deque<Op> collectives_;
   std::deque<Op> messages_;  // sends and receives, which do not wait for collectives
-  std::optional<std::string> abort_text_;
+  std::optional<Failure> abort_;
   uint64_t closing_id_ = 0;  // not zero from close() until take_closing()
   uint64_t next_id_ = 1;
   bool is_woken_ = false;

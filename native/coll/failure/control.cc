@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <numeric>
 #include <optional>
 #include <system_error>
 
@@ -118,31 +119,59 @@ Control::Control(std::vector<Fd> connections, const std::vector<int>& data, int 
   for (const int fd : data) watch(all_poll_.get(), fd, EPOLLIN | EPOLLOUT | EPOLLET, -1);
 }
 
-void Control::send(int peer, Kind kind, const void* payload, size_t bytes) {
-  if (!peers_[peer].fd) return;
-  char frame[sizeof(FrameHeader) + kMaxPayload];
-  const FrameHeader header{static_cast<uint16_t>(kind), static_cast<uint16_t>(bytes)};
-  std::memcpy(frame, &header, sizeof header);
-  if (bytes > 0) std::memcpy(frame + sizeof header, payload, bytes);
-  const char* at = frame;
-  size_t left = sizeof header + bytes;
-  // Frames are rare and small compared with the socket's buffer. If it is full nevertheless, a doorbell is not needed,
-  // because unread bytes wake the peer; for other frames a short wait keeps them whole.
-  for (int tries = 0; left > 0 && tries < 100; ++tries) {
-    const ssize_t sent = ::send(peers_[peer].fd.get(), at, left, MSG_NOSIGNAL | MSG_DONTWAIT);
-    if (sent > 0) {
-      at += sent;
-      left -= static_cast<size_t>(sent);
-    } else if (errno == EAGAIN || errno == EINTR) {
-      if (kind == Kind::Doorbell && at == frame) return;
-      pollfd fd{peers_[peer].fd.get(), POLLOUT, 0};
-      ::poll(&fd, 1, 10);
-    } else {
-      return;  // a broken connection is reported by its reading side
-    }
+/// Gives the socket of a peer what it takes of `frame`, from `sent` on. Returns true if nothing is left to send: the
+/// frame is complete, or the connection is broken, which its reading side reports.
+bool Control::push(int peer, std::span<const char> frame, size_t& sent) {
+  while (sent < frame.size()) {
+    const ssize_t taken =
+        ::send(peers_[peer].fd.get(), frame.data() + sent, frame.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (taken > 0)
+      sent += static_cast<size_t>(taken);
+    else if (errno == EAGAIN)
+      return false;
+    else if (errno != EINTR)
+      return true;
   }
-  // The peer has not read for a second. A partly sent frame cannot be completed between later frames.
-  if (left > 0 && at != frame) ::shutdown(peers_[peer].fd.get(), SHUT_RDWR);
+  return true;
+}
+
+void Control::send(std::span<const int> peers, Kind kind, const void* payload, size_t bytes) {
+  char memory[sizeof(FrameHeader) + kMaxPayload];
+  const FrameHeader header{static_cast<uint16_t>(kind), static_cast<uint16_t>(bytes)};
+  std::memcpy(memory, &header, sizeof header);
+  if (bytes > 0) std::memcpy(memory + sizeof header, payload, bytes);
+  const std::span<const char> frame(memory, sizeof header + bytes);
+  struct Unsent {
+    int peer;
+    size_t sent;
+  };
+  std::vector<Unsent> unsent;
+  for (const int peer : peers) {
+    size_t sent = 0;
+    if (!peers_[peer].fd || push(peer, frame, sent)) continue;
+    // Unread bytes wake the peer, so a doorbell is not needed.
+    if (kind != Kind::Doorbell || sent > 0) unsent.push_back({peer, sent});
+  }
+  // Frames are rare and small compared with a socket's buffer. If some are full nevertheless, this rank waits for all
+  // of them together, at most a second.
+  std::vector<pollfd> fds;
+  for (int tries = 0; !unsent.empty() && tries < 100; ++tries) {
+    fds.clear();
+    for (const Unsent& each : unsent) fds.push_back({peers_[each.peer].fd.get(), POLLOUT, 0});
+    ::poll(fds.data(), fds.size(), 10);
+    std::erase_if(unsent, [&](Unsent& each) { return push(each.peer, frame, each.sent); });
+  }
+  // These peers have not read for a second, and the frame is lost. No frame can follow a part of one. A peer that is
+  // not told the root cause must notice at least that this rank is gone.
+  for (const Unsent& each : unsent) {
+    if (each.sent > 0 || kind == Kind::Poison) ::shutdown(peers_[each.peer].fd.get(), SHUT_RDWR);
+  }
+}
+
+void Control::send_to_all(Kind kind, const void* payload, size_t bytes) {
+  std::vector<int> all(peers_.size());
+  std::iota(all.begin(), all.end(), 0);
+  send(all, kind, payload, bytes);
 }
 
 void Control::ring(int peer) { send(peer, Kind::Doorbell, nullptr, 0); }
@@ -154,8 +183,7 @@ void Control::report(int peer, const Failure& failure) {
 
 void Control::poison(const Failure& failure) {
   const std::string payload = encode(failure);
-  for (size_t peer = 0; peer < peers_.size(); ++peer)
-    send(static_cast<int>(peer), Kind::Poison, payload.data(), payload.size());
+  send_to_all(Kind::Poison, payload.data(), payload.size());
 }
 
 void Control::ask(int peer, const Signature& signature) { send(peer, Kind::Question, &signature, sizeof signature); }
@@ -172,9 +200,7 @@ void Control::answer_label(int peer, uint64_t label) {
   send(peer, Kind::Label, payload.data(), payload.size());
 }
 
-void Control::say_goodbye() {
-  for (size_t peer = 0; peer < peers_.size(); ++peer) send(static_cast<int>(peer), Kind::Goodbye, nullptr, 0);
-}
+void Control::say_goodbye() { send_to_all(Kind::Goodbye, nullptr, 0); }
 
 void Control::drop(int peer) {
   if (!peers_[peer].fd) return;

@@ -5,6 +5,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -57,11 +58,12 @@ class Control final : public ShmLink::Doorbell {
 
   /// Handles what has arrived, without waiting.
   void poll(ControlEvents& events);
-  /// Sleeps until something happens on a control or data connection, `wake` is written, or the time is over.
+  /// Sleeps until something happens on a control or data connection, `wake` is written, the timer ends, or the time is
+  /// over; a second at most.
   void wait(int64_t timeout_ns);
-  /// Sleeps like `wait`, but also until the timer and not for data connections; for an idle lane. Any thread.
+  /// Sleeps like `wait`, but not for data connections, and without its limit; for an idle lane. Any thread.
   void wait_idle(int64_t timeout_ns);
-  /// Ends wait_idle in `ns` nanoseconds, less than a second. Any thread.
+  /// Makes the timer end in `ns` nanoseconds, less than a second. Any thread.
   void set_timer(int64_t ns);
 
  private:
@@ -71,7 +73,10 @@ class Control final : public ShmLink::Doorbell {
   };
   enum class Kind : uint16_t { Doorbell, Report, Poison, Goodbye, Question, Activity, LabelQuestion, Label };
 
-  void send(int peer, Kind kind, const void* payload, size_t bytes);
+  void send(int peer, Kind kind, const void* payload, size_t bytes) { send({&peer, 1}, kind, payload, bytes); }
+  void send(std::span<const int> peers, Kind kind, const void* payload, size_t bytes);
+  void send_to_all(Kind kind, const void* payload, size_t bytes);
+  bool push(int peer, std::span<const char> frame, size_t& sent);
   void read(int peer, ControlEvents& events);
   void dispatch(int peer, Kind kind, const char* payload, size_t bytes, ControlEvents& events);
   void drop(int peer);

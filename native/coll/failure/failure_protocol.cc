@@ -25,8 +25,8 @@ void FailureProtocol::connect(Control& control, std::atomic<uint32_t>* alarm) {
   alarm_ = alarm;
 }
 
-std::shared_ptr<const Failure> FailureProtocol::untold_mismatch() const {
-  return cause_ && !is_told_ && cause_->code == FailureCode::Mismatch ? cause_ : nullptr;
+std::shared_ptr<const Failure> FailureProtocol::unreported_mismatch() const {
+  return cause_ && !is_reported_ && cause_->code == FailureCode::Mismatch ? cause_ : nullptr;
 }
 
 std::shared_ptr<const Failure> FailureProtocol::known() const {
@@ -120,7 +120,14 @@ void FailureProtocol::on_poison(int, Failure failure) { fail(std::move(failure))
 void FailureProtocol::on_left(int peer) { diagnosis_.left(peer); }
 
 void FailureProtocol::on_dead(int peer, const char* reason) {
-  if (!diagnosis_.died(peer, reason)) return;
+  if (diagnosis_.died(peer, reason)) note_loss(peer);
+}
+
+void FailureProtocol::on_garbage(int peer) {
+  if (diagnosis_.distrusted(peer, "it sent something that is no ringwise frame")) note_loss(peer);
+}
+
+void FailureProtocol::note_loss(int peer) {
   {
     const std::lock_guard lock(mutex_);
     if (!loss_) {
@@ -129,10 +136,6 @@ void FailureProtocol::on_dead(int peer, const char* reason) {
     }
   }
   if (report_) report(*report_);  // the lost rank may have been the lowest one, which was to decide
-}
-
-void FailureProtocol::on_garbage(int peer) {
-  if (diagnosis_.distrusted(peer, "it sent something that is no ringwise frame") && report_) report(*report_);
 }
 
 /// Answers the question of a waiting rank, which names its operation. If this rank ran a different operation with the

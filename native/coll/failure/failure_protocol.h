@@ -1,10 +1,10 @@
 // How the ranks of a group agree on one root cause of a failure, and what they know of lost ranks.
 //
 // Several ranks may notice a failure at once, with different symptoms. Each reports what it noticed to the lowest live
-// rank, which takes the first report as the root cause and announces it to all. If that rank does not answer in time,
-// or is the lost one, the reporting rank decides. The root cause never changes again; every operation of the group ends
-// with it from then on. A rank that closes the group says goodbye; a connection that ends without a goodbye is a loss,
-// which fails no operation until one needs that rank.
+// rank, which takes the first report as the root cause and announces it to all. If that rank dies, the next one
+// decides; if it does not answer in time, the reporting rank does. The root cause never changes again; every operation
+// of the group ends with it from then on. A rank that closes the group says goodbye; a connection that ends without a
+// goodbye is a loss, which fails no operation until one needs that rank.
 //
 // Threads. Only the thread that owns the engine uses this object, except where a function says otherwise.
 #pragma once
@@ -35,6 +35,7 @@ class FailureProtocol final : private ControlEvents {
     std::function<void(const Failure&)> decided;
     /// Ends all operations with `cause()`; called whenever some may be left.
     std::function<void()> end_all;
+    /// Returns what this rank works on.
     std::function<Work()> work;
   };
 
@@ -53,11 +54,12 @@ class FailureProtocol final : private ControlEvents {
   /// Returns the root cause; null while there is none.
   const std::shared_ptr<const Failure>& cause() const { return cause_; }
   /// Notes that an operation has ended with the root cause. Any thread.
-  void tell() { is_told_ = true; }
+  void note_reported() { is_reported_ = true; }
   /// Returns the root cause if it is a mismatch with which no operation has ended; null otherwise.
-  std::shared_ptr<const Failure> untold_mismatch() const;
-  /// Returns why collectives of all ranks cannot go on, or null if they can: the root cause, or the loss of a rank,
-  /// which is told a moment later, because operations that need nothing more from it may still end well. Any thread.
+  std::shared_ptr<const Failure> unreported_mismatch() const;
+  /// Returns why collectives of all ranks cannot go on, or null if they can: the root cause, or the loss of a rank. A
+  /// loss is returned only a moment after it, because operations that need nothing more from that rank may still end
+  /// well. Any thread.
   std::shared_ptr<const Failure> known() const;
 
   /// Handles the frames that have come, without waiting.
@@ -88,6 +90,7 @@ class FailureProtocol final : private ControlEvents {
   void on_activity(int peer, const Activity& activity) override;
   void on_label_question(int peer, uint64_t label) override;
 
+  void note_loss(int peer);
   Failure with_labels(Failure failure);
   void decide(Failure failure);
   void await_cause();
@@ -101,12 +104,13 @@ class FailureProtocol final : private ControlEvents {
   std::optional<Failure> report_;    // a failure noticed here, before the root cause is decided
   std::optional<Failure> conflict_;  // a disagreement found through a question, not reported yet
   int64_t cause_deadline_ns_ = 0;
-  std::atomic<bool> is_told_{false};
+  std::atomic<bool> is_reported_{false};
 
   mutable std::mutex mutex_;
   std::shared_ptr<const Failure> cause_;  // written once, by the engine's thread under mutex_
-  std::shared_ptr<const Failure> loss_;   // mutex_; the loss of the first rank that ended without a goodbye
-  int64_t lost_ns_ = 0;                   // mutex_; when loss_ was noticed
+  std::shared_ptr<const Failure>
+      loss_;             // mutex_; the loss of the first rank that ended without a goodbye or sent garbage
+  int64_t lost_ns_ = 0;  // mutex_; when loss_ was noticed
 };
 
 }  // namespace ringwise::coll

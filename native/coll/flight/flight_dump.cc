@@ -75,6 +75,9 @@ std::string to_json(const FlightEntry& entry) {
 /// The eventfd that the signal handler writes to; -1 while there is no Writer.
 std::atomic<int> signalled{-1};
 struct sigaction before;
+/// Set while a thread calls the handler that was installed before. That one may call ours again: a library that chains
+/// to our handler stays installed when we leave, and is the earlier one when we come back.
+std::atomic_flag is_passing_on;
 
 void on_signal(int number, siginfo_t* info, void* context) {
   const int error = errno;
@@ -83,13 +86,15 @@ void on_signal(int number, siginfo_t* info, void* context) {
   if (event >= 0 && ::write(event, &one, sizeof one) < 0) { /* full: the thread has been woken already */
   }
   errno = error;
+  if (is_passing_on.test_and_set()) return;
   if ((before.sa_flags & SA_SIGINFO) != 0)
     before.sa_sigaction(number, info, context);
   else if (before.sa_handler != SIG_DFL && before.sa_handler != SIG_IGN)
     before.sa_handler(number);
+  is_passing_on.clear();
 }
 
-/// Writes the records of all groups of this process when it gets SIGUSR2. Exists while there are FlightDumps.
+/// Writes all FlightDumps of this process when it gets SIGUSR2. Exists while there are any.
 class Writer {
  public:
   Writer() : event_(eventfd(0, EFD_CLOEXEC)) {

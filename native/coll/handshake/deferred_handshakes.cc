@@ -2,7 +2,7 @@
 
 namespace ringwise::coll {
 
-void DeferredHandshakes::hold(int peer, const Signature& handshake) {
+void DeferredHandshakes::defer(int peer, const Signature& handshake) {
   Peer& state = peers_[peer];
   if (state.handshakes.empty()) state.handshakes.resize(kPerPeer);
   if (state.count == 0) ++holding_;

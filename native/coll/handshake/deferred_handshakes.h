@@ -26,15 +26,15 @@ class DeferredHandshakes {
   bool any() const { return holding_ > 0; }
   bool is_full(int peer) const { return peers_[peer].count == kPerPeer; }
   /// Defers a handshake to `peer`. The peer's list must not be full.
-  void hold(int peer, const Signature& handshake);
-  /// Sends the deferred handshakes of `peer`; returns true if none is left. Throws Failure when the link fails.
+  void defer(int peer, const Signature& handshake);
+  /// Sends the deferred handshakes to `peer`; returns true if none is left. Throws Failure when the link fails.
   bool send(int peer, Link& link);
-  /// Drops the deferred handshakes of `peer`.
+  /// Drops the deferred handshakes to `peer`.
   void forget(int peer);
 
  private:
   struct Peer {
-    std::vector<Signature> handshakes;  // empty, or kPerPeer entries after the first hold()
+    std::vector<Signature> handshakes;  // empty, or kPerPeer entries after the first defer()
     size_t count = 0;
     size_t sent = 0;  // bytes of them that the link has taken
   };

@@ -142,7 +142,7 @@ std::string describe(const Signature& s, int rank) {
     if (s.tag != 0) add(" with tag ", s.tag);
     return text;
   }
-  if (s.tag != 0) text.append(" as list ").append(hex(static_cast<uint32_t>(s.tag)));
+  if (s.tag != 0) text.append(" with digest ").append(hex(static_cast<uint32_t>(s.tag)));
   if (s.label != 0) text.append(" ").append(describe_label(s.label));
   add(" (seq ", s.seq);
   return text.append(")");

@@ -22,6 +22,9 @@ namespace {
 
 /// Longest wait for the end of a communicator if there is no event that tells that the device has passed its work.
 constexpr int64_t kPatience = 200 * kMillisecond;
+/// Longest wait until the device has passed the work of a communicator that has been aborted. Other work before it may
+/// never end.
+constexpr int64_t kPassing = 5000 * kMillisecond;
 /// Longest wait of a group that is destroyed for threads that end its communicators.
 constexpr int64_t kLeaving = 1000 * kMillisecond;
 
@@ -168,11 +171,12 @@ std::vector<cuda::Event> NcclGroup::ends_of_running() const {
 /// Ends a communicator with the NCCL function `by`. NCCL stops its kernels at once. If graphs contain operations of the
 /// communicator, `by` then waits until their owner has destroyed the graphs, which may take long and may need this
 /// thread. So a separate thread calls `by`, and this thread waits only until the device has passed the `pending`
-/// events: after that, no kernel uses the memory of operations.
-void NcclGroup::let_go(Comm comm, int (*by)(Comm), const std::vector<cuda::Event>& pending) {
+/// events: after that, no kernel uses the memory of operations. Returns false if the device has not passed them within
+/// kPassing, or before the destructor stops waiting.
+bool NcclGroup::let_go(Comm comm, int (*by)(Comm), const std::vector<cuda::Event>& pending) {
   if (!has_captured_) {
     by(comm);
-    return;
+    return true;
   }
   const auto is_over = std::make_shared<std::atomic<bool>>(false);
   std::thread ending([comm, by, is_over, context = context_] {
@@ -186,11 +190,13 @@ void NcclGroup::let_go(Comm comm, int (*by)(Comm), const std::vector<cuda::Event
       return driver().cuEventQuery(event) != cuda::kNotReady;
     });
   };
-  const int64_t deadline = now_ns() + kPatience;
-  while (!*is_over && !is_passed() && (!pending.empty() || now_ns() < deadline)) {
-    if (stop_ && now_ns() >= deadline) return;
+  const int64_t begin = now_ns();
+  while (!*is_over && !is_passed()) {
+    const int64_t patience = pending.empty() || stop_ ? kPatience : kPassing;
+    if (now_ns() >= begin + patience) return pending.empty();
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+  return true;
 }
 
 /// Waits for the threads of let_go, at most for kLeaving: a process should not end while one is inside of NCCL, whose

@@ -219,13 +219,9 @@ void NcclGroup::take_ended(std::vector<Ended>& ended) {
   std::swap(ended, ended_);
 }
 
-void NcclGroup::fail(Failure failure) {
+void NcclGroup::abort(Failure failure) {
   const std::lock_guard lock(mutex_);
   give_up(std::move(failure));
-}
-
-void NcclGroup::abort(const std::string& text) {
-  fail({FailureCode::Aborted, rank_, {rank_}, "rank " + std::to_string(rank_) + " aborted the group: " + text});
 }
 
 uint64_t NcclGroup::close() {
@@ -250,8 +246,8 @@ void NcclGroup::record_event(cuda::Event event, cuda::Stream stream) {
   cuda::check(driver().cuEventRecord(event, stream), "cuEventRecord");
 }
 
-void NcclGroup::end(uint64_t id, std::shared_ptr<const Failure> failure) {
-  ended_.push_back({id, std::move(failure)});
+void NcclGroup::end(uint64_t id, std::shared_ptr<const Failure> failure, bool is_lent) {
+  ended_.push_back({id, std::move(failure), -1, is_lent});
   has_news_ = true;
 }
 

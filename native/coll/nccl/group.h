@@ -6,8 +6,8 @@
 // launched once it has finished.
 //
 // NCCL has no deadlines, does not tell which rank is missing, and hangs when a rank dies. The host group of the same
-// ranks fills these gaps: JavaScript runs a small host collective beside each NCCL operation (backends/nccl.ts), and a
-// failure of the host group ends this group. The lane is the watchdog: it looks for such a failure, for NCCL's
+// ranks fills these gaps: JavaScript runs a small host collective beside each NCCL operation (backends/nccl/nccl.ts),
+// and a failure of the host group ends this group. The lane is the watchdog: it looks for such a failure, for NCCL's
 // asynchronous errors and for passed deadlines. The clock of an operation starts when the device has passed all work
 // before it, so a device that is behind its host makes no operation late. When it finds a failure, the lane reads
 // NCCL's last error text and then aborts the communicator, which frees the device. Pending operations end only after
@@ -15,7 +15,8 @@
 //
 // Operations on a stream that is being captured become part of the graph (capture.cc). They have no end of their own;
 // each run of the graph has one and is watched like an operation. When NCCL aborts a communicator, it waits until the
-// owner of such graphs has destroyed them; the lane does not wait for that.
+// owner of such graphs has destroyed them; the lane does not wait for that. It waits a few seconds until the device has
+// passed the operations, and then ends them as lent.
 //
 // Threads. The owner's thread calls every public function; the lane is this class's own. All state is under `mutex_`.
 // The lane releases the mutex to make, leave and abort a communicator, which may take long, so that the owner never
@@ -105,8 +106,7 @@ class NcclGroup {
   void request_progress();
   void take_ended(std::vector<Ended>& ended);
   /// Fails all pending and later operations on this rank. The lane ends the pending ones.
-  void fail(coll::Failure failure);
-  void abort(const std::string& text);
+  void abort(coll::Failure failure);
   /// Leaves the group once all pending operations have ended. Ends like an operation with the returned id.
   uint64_t close();
 
@@ -143,7 +143,7 @@ class NcclGroup {
   void end_all(Lock& lock);
   bool leave(Lock& lock);
   void finalize(Comm comm);
-  void let_go(Comm comm, int (*by)(Comm), const std::vector<cuda::Event>& pending);
+  bool let_go(Comm comm, int (*by)(Comm), const std::vector<cuda::Event>& pending);
   void join_leaving();
   void free_all();
   std::vector<cuda::Event> ends_of_running() const;
@@ -152,11 +152,13 @@ class NcclGroup {
   cuda::Event drop_captured(uint64_t id);
   cuda::Event take_event();
   void record_event(cuda::Event event, cuda::Stream stream);
-  void end(uint64_t id, std::shared_ptr<const coll::Failure> failure);
+  void end(uint64_t id, std::shared_ptr<const coll::Failure> failure, bool is_lent = false);
   bool has_ended(uint64_t id) const;
   bool is_launched(uint64_t id) const;
   void wait_until(Lock& lock, const std::function<bool()>& is_reached);
-  coll::Failure system(const std::string& what) const { return {coll::FailureCode::System, rank_, {}, what}; }
+  coll::Failure system(const std::string& what) const {
+    return {coll::FailureCode::System, rank_, {rank_}, "rank " + std::to_string(rank_) + ": " + what};
+  }
 
   const int rank_;
   const int size_;
@@ -164,7 +166,7 @@ class NcclGroup {
   const std::function<void()> notify_;
   cuda::Context context_ = nullptr;
   cuda::Stream stream_ = nullptr;          // owned
-  cuda::Stream capture_stream_ = nullptr;  // takes its place in captures; nothing ever runs on it
+  cuda::Stream capture_stream_ = nullptr;  // takes the place of stream_ in captures; nothing ever runs on it
 
   std::mutex mutex_;
   std::condition_variable wake_lane_;
@@ -194,7 +196,7 @@ class NcclGroup {
   uint64_t closing_id_ = 0;
   bool progress_requested_ = false;
   std::atomic<bool> stop_{false};
-  /// A thread that is inside of NCCL to end a communicator whose operations graphs contain.
+  /// A thread that is inside of NCCL to end a communicator. Graphs contain operations of that communicator.
   struct Leaving {
     std::thread thread;
     std::shared_ptr<std::atomic<bool>> is_over;

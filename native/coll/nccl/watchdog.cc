@@ -1,6 +1,6 @@
 // The watchdog of NcclGroup, run by the lane or by a waiting thread in its place: hands operations to NCCL, finds those
-// that have ended, and notices failures. All functions hold the group's mutex, except where they say that they release
-// it.
+// that have ended, and notices failures. lane_main() takes the group's mutex; the other functions run under it, except
+// where they say otherwise.
 #include <chrono>
 #include <stdexcept>
 #include <utility>
@@ -220,23 +220,26 @@ void NcclGroup::give_up(Failure failure) {
   wake_lane_.notify_one();
 }
 
-/// Aborts the communicator, which stops its kernels and frees the device. Then ends all operations with the failure.
-/// Releases the mutex during the abort, which may take long.
+/// Aborts the communicator, which stops its kernels and frees the device. Then ends all operations with the failure,
+/// those that the device may still run as lent. Releases the mutex during the abort, which may take long.
 void NcclGroup::end_all(Lock& lock) {
+  bool is_passed = true;
   if (const Comm comm = std::exchange(comm_, nullptr)) {
     const std::vector<cuda::Event> pending = ends_of_running();
     lock.unlock();
-    let_go(comm, library().ncclCommAbort, pending);
+    is_passed = let_go(comm, library().ncclCommAbort, pending);
     lock.lock();
   }
   has_ended_all_ = true;
+  size_t given = is_passed ? 0 : running_.size() + launching_;  // operations that NCCL has, oldest first
   launching_ = 0;
   unique_id_.reset();
   if (connecting_id_ != 0) end(std::exchange(connecting_id_, 0), failure_);
   for (const uint64_t id : registrations_.forget()) end(id, nullptr);
   for (auto* entries : {&running_, &queue_}) {
     for (const Entry& entry : *entries) {
-      end(entry.op.id, failure_);
+      end(entry.op.id, failure_, given > 0);
+      given -= given > 0 ? 1 : 0;
       if (entry.ready != nullptr) spare_.push_back(entry.ready);
       if (entry.done != nullptr) spare_.push_back(entry.done);
     }

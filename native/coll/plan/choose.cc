@@ -33,7 +33,8 @@ void host_by_host(const Op& op, const Topology& topology, Schedule& schedule) {
   schedule.handshake_partners();
 }
 
-bool has_hosts(const Op& op, const Topology& topology) { return topology.hosts->count() > 1 && op.count > 0; }
+/// Returns whether the operation moves data between several hosts.
+bool spans_hosts(const Op& op, const Topology& topology) { return topology.hosts->count() > 1 && op.count > 0; }
 
 template <void (*plan)(const Op&, int, int, Schedule&)>
 void by_rank(const Op& op, const Topology& topology, Schedule& schedule) {
@@ -61,7 +62,7 @@ constexpr Algorithm kAllReduce[] = {
     {"halving-doubling", among_everyone<halving_doubling_all_reduce>, halving_doubling_all_reduce},
     {"ring", among_everyone<ring_all_reduce>, ring_all_reduce},
     {"tree", among_everyone<tree_all_reduce>, tree_all_reduce},
-    {"hierarchical", host_by_host, nullptr, has_hosts},
+    {"hierarchical", host_by_host, nullptr, spans_hosts},
 };
 constexpr Algorithm kBroadcast[] = {{"tree", by_rank<tree_broadcast>}, {"chain", by_rank<chain_broadcast>}};
 constexpr Algorithm kAllGather[] = {{"direct", by_rank<direct_all_gather>}, {"bruck", by_rank<bruck_all_gather>}};
@@ -88,7 +89,8 @@ consteval const Algorithm* named(const Algorithm (&list)[N], std::string_view na
   throw "no such algorithm";
 }
 
-/// Returns the message size that the tuning rules use, in bytes: the whole buffer, or the mean part.
+/// Returns the message size that the tuning rules use, in bytes: the whole buffer, or the mean part. For an allToAll
+/// with uneven parts, of which each rank knows only its own, the size is 0; just one algorithm fits it.
 size_t bytes_of(const Op& op, int size) {
   if (op.counts == nullptr || op.verb == Verb::AllToAll) return op.count * byte_size(op.dtype);
   return std::accumulate(op.counts, op.counts + size, size_t{0}) * byte_size(op.dtype) / static_cast<size_t>(size);
@@ -134,7 +136,7 @@ Choices Choices::from_environment() {
 }
 
 const Algorithm& Choices::choose(const Op& op, const Topology& topology) const {
-  if (op.wire != Wire::Full && has_hosts(op, topology)) return *named(kAllReduce, "hierarchical");
+  if (op.wire != Wire::Full && spans_hosts(op, topology)) return *named(kAllReduce, "hierarchical");
   const Algorithm* forced = forced_[static_cast<int>(op.verb)];
   const auto fits = [&](const Algorithm& algorithm) { return algorithm.fits(op, topology); };
   if (forced != nullptr && fits(*forced)) return *forced;

@@ -138,10 +138,11 @@ Tuning Tuning::from_environment() {
   const char* path = std::getenv("RINGWISE_TUNING");
   if (path == nullptr || *path == '\0') return built_in();
   std::ifstream file(path);
-  std::stringstream text;
-  text << file.rdbuf();
-  if (!file) throw std::invalid_argument("RINGWISE_TUNING: \"" + std::string(path) + "\" cannot be read");
-  return parse(text.str(), "RINGWISE_TUNING: " + std::string(path));
+  std::string text;
+  for (std::string line; std::getline(file, line);) text += line + '\n';
+  if (!file.is_open() || file.bad())  // a folder can be opened, but not read
+    throw std::invalid_argument("RINGWISE_TUNING: \"" + std::string(path) + "\" cannot be read");
+  return parse(text, "RINGWISE_TUNING: " + std::string(path));
 }
 
 }  // namespace ringwise::coll

@@ -16,8 +16,8 @@ inline constexpr char kTuningTable[] = R"(
 allReduce    *     hosts   2-4    2K     one-shot
 allReduce    *     hosts   *      *      hierarchical
 
-# Two ranks: one exchange of everything is as many bytes as two of halves, and half the latency. But between sizes where
-# latency counts and those that fit no cache anyway, a rank that only sums half of them is the faster one.
+# Two ranks: one exchange of the whole buffer sends as many bytes as two exchanges of its halves, with half the latency.
+# But where latency no longer counts and the buffer still fits a cache, it is faster if each rank sums only one half.
 allReduce    half  flat    2      2K     recursive-doubling
 allReduce    half  flat    2      16K    one-shot
 allReduce    half  flat    2      *      two-shot
@@ -48,7 +48,8 @@ allReduce    *     flat    513-1023 3800K  halving-doubling
 allReduce    *     flat    1024-    *      halving-doubling
 allReduce    *     flat    *        *      two-shot
 
-# A chain fills n-1 hops before the last rank has anything: 160 KiB·(n-2) / (⌈log2 n⌉-1).
+# A chain needs n-1 hops until the last rank has its first chunk, so a tree is faster up to about
+# 160 KiB·(n-2) / (⌈log2 n⌉-1).
 broadcast    *     *       3      160K   tree
 broadcast    *     *       4-5    320K   tree
 broadcast    *     *       6-8    400K   tree
@@ -58,7 +59,7 @@ broadcast    *     *       33-128 2M     tree
 broadcast    *     *       129-   8M     tree
 broadcast    *     *       3-     *      chain
 
-# From here on bytes count more than steps.
+# Above these sizes, bytes count more than steps.
 reduce       *     *       3-100   65535  tree
 reduce       *     *       101-512 192K   tree
 reduce       *     *       513-    640K   tree

@@ -48,7 +48,7 @@ std::byte* Arena::allocate(size_t bytes) {
       std::find_if(free_.begin(), free_.end(), [&](const auto& range) { return range.second >= wanted; });
   if (found == free_.end()) throw std::system_error(ENOMEM, std::generic_category(), "allocating shared memory");
   const size_t offset = found->first;
-  const int error = posix_fallocate(file_.get(), static_cast<off_t>(offset), static_cast<off_t>(wanted));
+  const int error = reserve_pages(file_, offset, wanted);
   if (error != 0) throw std::system_error(error, std::generic_category(), "allocating shared memory");
   const size_t left = found->second - wanted;
   free_.erase(found);

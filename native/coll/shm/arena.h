@@ -7,6 +7,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "base/fd.h"
@@ -50,7 +51,10 @@ class PeerArenas {
  public:
   explicit PeerArenas(int ranks) : memory_(ranks) {}
   PeerArenas(PeerArenas&&) = default;
-  PeerArenas& operator=(PeerArenas&&) = default;
+  PeerArenas& operator=(PeerArenas&& other) noexcept {
+    std::swap(memory_, other.memory_);
+    return *this;
+  }
   ~PeerArenas();
 
   /// Maps the arena of the rank with this index. Throws std::system_error.

@@ -38,7 +38,7 @@ struct Post {
   Where where;
   uint32_t reserved;
   std::byte data[352];
-  Signature signature;  // read only where digests differ, like `label`
+  Signature signature;  // read only where digests differ, like `label`, and in allToAll
   char label[64];       // the text of the signature's label, or its beginning; valid if the label is not 0
 };
 static_assert(sizeof(Post) == 512);
@@ -53,13 +53,16 @@ struct Member {
   uint64_t probe_address;    // address of the same number in the rank's private memory
 };
 
-/// A rank's counters of the chunks of an operation, combined with the operation's number (see Board::mark). Only that
-/// rank writes them.
+/// A rank's counters of the chunks of an operation, combined with the operation's number (see Board::mark): chunks that
+/// it has copied into its slots, has reduced, and has taken from the other ranks. Only that rank writes them.
 enum class Counter : uint8_t { Staged, Reduced, Taken };
 inline constexpr int kCounters = 3;
 
 class Board {
  public:
+  /// Most ranks of a board: each needs at least a cache line of a slot. More ranks use links.
+  static constexpr int kMaxRanks = 1024;
+
   /// Makes a zeroed board for `ranks` ranks. Throws std::system_error.
   static Board create(int ranks);
   /// Maps a board that another rank made. Throws std::system_error if it is not a board.
@@ -96,9 +99,11 @@ class Board {
   size_t slot_bytes() const { return slot_bytes_; }
 
   /// mark() returns a counter's value after `chunks` chunks of an operation; kAll chunks mean that the rank has done
-  /// all of them. Values only grow.
-  static constexpr size_t kAll = (size_t{1} << 20) - 1;
-  static uint64_t mark(uint64_t operation, size_t chunks) { return (operation << 20) + chunks; }
+  /// all of them. Values only grow: there are fewer chunks, because kAll of them would be at least 256 GiB of each
+  /// rank, and the operations suffice for 50 days with one every microsecond.
+  static constexpr int kChunkBits = 22;
+  static constexpr size_t kAll = (size_t{1} << kChunkBits) - 1;
+  static uint64_t mark(uint64_t operation, size_t chunks) { return (operation << kChunkBits) + chunks; }
 
  private:
   static constexpr size_t kLine = 128;  // two cache lines, because processors prefetch them in pairs

@@ -40,12 +40,16 @@ static_assert(sizeof(Hello) == 52);
 constexpr uint32_t kMagic = 0x48475752;  // "RWGH"
 constexpr uint8_t kVersion = 1;
 constexpr int kBacklog = 4096;
-// Time that a connection has to prove that its peer belongs to the job, and the number of connections that may be
+// Time that a connection has to prove that its peer belongs to the group, and the number of connections that may be
 // unproven at once. A new one replaces the oldest, since ranks introduce themselves as soon as they are connected.
 constexpr int64_t kHelloNs = 5'000 * kMillisecond;
 constexpr size_t kMaxUnauthenticated = 256;
 
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
+
+/// Returns whether accept4 fails again at once: the connection stays in the backlog until this process has resources.
+/// Other errors are those of the connection, which the kernel has dropped.
+bool is_lack(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
 
 bool equal_in_constant_time(const Proof& a, const Proof& b) {
   uint8_t difference = 0;
@@ -87,7 +91,7 @@ Address unix_address(const std::string& name) {
 void tune_tcp(int fd) {
   const int on = 1, idle = 5, interval = 2, count = 3, unacknowledged_ms = 15'000;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  // With keepalive, the kernel notices within seconds that a host has vanished without closing its connections.
+  // With these, the kernel notices within some 15 s that a host has vanished without closing its connections.
   setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
   setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
@@ -184,7 +188,7 @@ class Meeting {
             rank_,
             {peer},
             "lost rank " + std::to_string(peer) +
-                " while connecting (it ended, or refused this rank's proof of the job secret)"};
+                " while connecting (it ended, or refused this rank's proof that it belongs to the group)"};
   }
 
   Fd connect_to(const PeerAddress& peer, Purpose purpose) {
@@ -206,7 +210,7 @@ class Meeting {
       // rank tries again until the deadline.
       if (now_ns() > deadline_ns_) throw timeout({peer.rank});
       pollfd pause{wake_, POLLIN, 0};
-      if (poll(&pause, 1, 5) > 0) await(wake_, POLLIN, {});
+      if (poll(&pause, 1, 5) > 0) await(wake_, POLLIN, {});  // throws that the group was closed
     }
     if (!peer.local) tune_tcp(fd.get());
     const Hello hello{kMagic, kVersion, purpose, {}, rank_, peer.rank, host_, peer.mine};
@@ -215,7 +219,7 @@ class Meeting {
     read_all(fd.get(), &answer, sizeof answer, peer.rank);
     if (answer.magic != kMagic || !equal_in_constant_time(answer.proof, peer.theirs)) {
       throw Failure(FailureCode::PeerLost, rank_, {peer.rank},
-                    "rank " + std::to_string(peer.rank) + " could not prove that it knows the job secret");
+                    "rank " + std::to_string(peer.rank) + " could not prove that it belongs to the group");
     }
     connections_.hosts[peer.rank] = answer.host;
     return fd;
@@ -260,6 +264,7 @@ class Meeting {
       for (int i = 1; i <= 2; ++i) {
         if (fds[i].revents == 0) continue;
         Fd fd(accept4(fds[i].fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        if (!fd && is_lack(errno)) fail("accepting a connection of another rank");
         if (!fd) continue;
         if (unauthenticated.size() == kMaxUnauthenticated) unauthenticated.erase(unauthenticated.begin());
         unauthenticated.push_back({std::move(fd), now + kHelloNs, 0, {}, i == 1});
@@ -305,36 +310,58 @@ class Meeting {
     std::sort(locals.begin(), locals.end());
     const int count = static_cast<int>(locals.size());
     if (count == 1) return;
-    const bool one_host = locals.size() == peers_.size() + 1;
+    const bool has_board = locals.size() == peers_.size() + 1 && count <= Board::kMaxRanks;
     if (locals.front() != rank_) {
       connections_.segment = Segment::attach(receive_descriptor(locals.front()), count);
-      if (one_host) connections_.board = Board::attach(receive_descriptor(locals.front()), count);
+      if (has_board) connections_.board = Board::attach(receive_descriptor(locals.front()), count);
     } else {
       connections_.segment = Segment::create(count);
-      if (one_host) connections_.board = Board::create(count);
+      if (has_board) connections_.board = Board::create(count);
       for (const int rank : locals) {
         if (rank == rank_) continue;
         send_descriptor(rank, connections_.segment.descriptor());
-        if (one_host) send_descriptor(rank, connections_.board.descriptor());
+        if (has_board) send_descriptor(rank, connections_.board.descriptor());
       }
     }
-    if (one_host) share_arenas();
+    if (has_board) share_arenas();
   }
 
-  /// Exchanges the arenas of all ranks. A rank without an arena sends a message without a descriptor; then no rank of
-  /// the group uses arenas.
+  /// Exchanges the arenas of all ranks. If a rank has none, or cannot map that of another rank, no rank of the group
+  /// uses arenas.
   void share_arenas() {
     connections_.arena = Arena::create();
-    connections_.arenas = PeerArenas(static_cast<int>(connections_.local_ranks.size()));
+    // A rank without an arena sends a message without a descriptor.
     for (const auto& [rank, peer] : peers_)
       send_descriptor(rank, connections_.arena ? connections_.arena->descriptor() : -1);
-    bool everybody = connections_.arena != nullptr;
+    const char has_all = attach_arenas() ? 1 : 0;
+    for (const auto& [rank, peer] : peers_) write_all(connections_.control[rank].get(), &has_all, 1, rank);
+    bool have_all = has_all != 0;
+    for (const auto& [rank, peer] : peers_) {
+      char theirs = 0;
+      read_all(connections_.control[rank].get(), &theirs, 1, rank);
+      have_all = have_all && theirs != 0;
+    }
+    if (have_all) return;
+    connections_.arena.reset();
+    connections_.arenas = PeerArenas(0);
+  }
+
+  /// Receives and maps the arenas of the other ranks. Returns false if one is missing or cannot be mapped, for example
+  /// where the address space is limited.
+  bool attach_arenas() {
+    connections_.arenas = PeerArenas(static_cast<int>(connections_.local_ranks.size()));
+    bool has_all = connections_.arena != nullptr;
     for (const auto& [rank, peer] : peers_) {
       const Fd file = receive_descriptor(rank);
-      everybody = everybody && file;
-      if (everybody) connections_.arenas.attach(rank, file);
+      if (!file) has_all = false;
+      if (!has_all) continue;
+      try {
+        connections_.arenas.attach(rank, file);
+      } catch (const std::system_error&) {
+        has_all = false;
+      }
     }
-    if (!everybody) connections_.arena.reset();
+    return has_all;
   }
 
   /// Sends a file descriptor over the control connection; −1 sends the message without a descriptor.

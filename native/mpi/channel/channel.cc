@@ -14,13 +14,14 @@ namespace ringwise::mpi {
 namespace {
 
 std::mutex mutex;
-/// Returns the channels of groups that this rank has left. Access under `mutex`. Never destroyed, because MPI may use
-/// them until the process ends.
+/// Returns the channels of groups that this rank has left. Access under `mutex`. The list is never destroyed, because
+/// MPI may use the channels until the process ends.
 std::list<std::unique_ptr<Channel>>& retired() {
   static auto* const channels = new std::list<std::unique_ptr<Channel>>;
   return *channels;
 }
 
+/// Moves the messages of a retired channel. Returns whether no message can be in its communicator any more.
 bool is_empty(Channel& channel) try {
   channel.outbox.advance();
   channel.mailbox->advance();  // receives late messages, so that their senders can finish
@@ -31,20 +32,13 @@ bool is_empty(Channel& channel) try {
   for (int peer = 0; peer < channel.size; ++peer) is_empty &= peer == channel.rank || channel.is_gone(peer);
   return is_empty;
 } catch (const coll::Failure&) {
-  return false;  // MPI has failed; no rank waits for this group any more
+  return false;  // MPI has failed; the communicator is never freed
 }
 
 }  // namespace
 
-Channel::Channel(const std::vector<int>& members, int tag, int own_rank, Mailbox::OnEnd on_end)
-    : rank(own_rank), size(static_cast<int>(members.size())), left(members.size()) {
-  MPI_Group all = MPI_GROUP_NULL;
-  MPI_Group group = MPI_GROUP_NULL;
-  check(MPI_Comm_group(MPI_COMM_WORLD, &all), "MPI_Comm_group");
-  check(MPI_Group_incl(all, size, members.data(), &group), "MPI_Group_incl");
-  check(MPI_Comm_create_group(MPI_COMM_WORLD, group, tag, &comm), "MPI_Comm_create_group");
-  MPI_Group_free(&group);
-  MPI_Group_free(&all);
+Channel::Channel(MPI_Comm own_comm, int own_rank, int own_size, Mailbox::OnEnd on_end)
+    : rank(own_rank), size(own_size), comm(own_comm), left(static_cast<size_t>(own_size)) {
   check(MPI_Comm_set_errhandler(comm, MPI_ERRORS_RETURN), "MPI_Comm_set_errhandler");
   outbox.open(comm);
   control.emplace(comm, rank, size, outbox);

@@ -1,6 +1,7 @@
-// The communicator of one group and its messages in flight. After a regular close, the communicator is freed. MPI
-// reuses the context of a freed communicator, so no message may be left in it: it is freed when all other ranks have
-// said goodbye, which may be much later. Until then it is on a list that the lanes of other groups check.
+// The communicator of one group and its messages in flight. After a goodbye, the communicator is freed; after a failure
+// it is not. MPI reuses the context of a freed communicator, so no message may be left in it: it is freed when all
+// other ranks have said goodbye, which may be much later. Until then it is on a list that the lanes of other groups
+// check.
 #pragma once
 
 #include <mpi.h>
@@ -17,8 +18,8 @@
 namespace ringwise::mpi {
 
 struct Channel {
-  /// Makes the communicator of the processes `members` of MPI's world; blocks until all of them have called it.
-  Channel(const std::vector<int>& members, int tag, int rank, Mailbox::OnEnd on_end);
+  /// Takes a communicator of make_communicator().
+  Channel(MPI_Comm comm, int rank, int size, Mailbox::OnEnd on_end);
   Channel(const Channel&) = delete;
   Channel& operator=(const Channel&) = delete;
 
@@ -42,20 +43,20 @@ struct Channel {
 
   const int rank;
   const int size;
-  MPI_Comm comm = MPI_COMM_NULL;
+  MPI_Comm comm;
   Outbox outbox;
   std::optional<Control> control;
   std::optional<Mailbox> mailbox;
   std::vector<std::optional<Goodbye>> left;  // by rank
 };
 
-/// Takes over the channel of a group that this rank has closed regularly.
+/// Takes over the channel of a group that this rank has left with a goodbye.
 void retire(std::unique_ptr<Channel> channel);
 
 /// Frees the communicators that all ranks have left. Any thread.
 void tend_retired();
 
-/// Waits a moment for missing goodbyes, then drops all retired channels. Called before MPI ends.
+/// Waits up to a second for missing goodbyes, then drops all retired channels. Called before MPI ends.
 void forget_retired();
 
 }  // namespace ringwise::mpi

@@ -12,8 +12,8 @@ using coll::Verb;
 
 namespace {
 
-/// Returns the tag of a long message. Several long messages of one pair may be in flight, so each has its own. MPI
-/// guarantees tags up to 32767.
+/// Returns the tag of a long message's payload. Several long messages of one pair may be in flight, so each has its own
+/// tag. MPI guarantees tags up to 32767.
 int payload_tag(uint64_t message) { return kPayloadTag + static_cast<int>(message % 32'000); }
 
 size_t bytes_of(const coll::Op& op) { return op.count * byte_size(op.dtype); }
@@ -30,7 +30,8 @@ Mailbox::Mailbox(MPI_Comm comm, int rank, int size, Outbox& outbox, OnEnd on_end
       come_(static_cast<size_t>(size)),
       incoming_(sizeof(Envelope) + kShort) {
   listen();
-  check(MPI_Irecv(&cleared_, sizeof cleared_, MPI_BYTE, MPI_ANY_SOURCE, kClearTag, comm_, clear_.slot()), "MPI_Irecv");
+  check(MPI_Irecv(&ready_message_, sizeof ready_message_, MPI_BYTE, MPI_ANY_SOURCE, kReadyTag, comm_, ready_.slot()),
+        "MPI_Irecv");
 }
 
 Mailbox::~Mailbox() { clear(); }
@@ -78,7 +79,7 @@ void Mailbox::post(const coll::Op& op) {
 bool Mailbox::advance() {
   bool moved = false;
   while (take_envelope()) moved = true;
-  while (take_clear()) moved = true;
+  while (take_ready()) moved = true;
   for (auto pending = pending_.begin(); pending != pending_.end();) {
     if (!pending->is_moving || !pending->moving.test()) {
       ++pending;
@@ -114,11 +115,12 @@ bool Mailbox::take_envelope() {
   return true;
 }
 
-bool Mailbox::take_clear() {
+bool Mailbox::take_ready() {
   MPI_Status status;
-  if (!clear_.test(&status)) return false;
-  const uint64_t message = cleared_;
-  check(MPI_Irecv(&cleared_, sizeof cleared_, MPI_BYTE, MPI_ANY_SOURCE, kClearTag, comm_, clear_.slot()), "MPI_Irecv");
+  if (!ready_.test(&status)) return false;
+  const uint64_t message = ready_message_;
+  check(MPI_Irecv(&ready_message_, sizeof ready_message_, MPI_BYTE, MPI_ANY_SOURCE, kReadyTag, comm_, ready_.slot()),
+        "MPI_Irecv");
   const auto send = std::find_if(pending_.begin(), pending_.end(), [&](const Pending& one) {
     return one.message == message && one.op.verb == Verb::Send;
   });
@@ -148,7 +150,7 @@ void Mailbox::match(std::list<Pending>::iterator receive, const Early& early) {
   }
   begin_move(*receive, early.envelope.message);
   const uint64_t message = early.envelope.message;
-  outbox_.send(early.from, kClearTag, std::string(reinterpret_cast<const char*>(&message), sizeof message));
+  outbox_.send(early.from, kReadyTag, std::string(reinterpret_cast<const char*>(&message), sizeof message));
 }
 
 void Mailbox::begin_move(Pending& pending, uint64_t message) {

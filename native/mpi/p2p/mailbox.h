@@ -4,8 +4,8 @@
 // receive may be from any sender, and length and type must be compared before its memory is written. For a long
 // message, the receiver answers the envelope when it is ready, and then MPI moves the payload from memory to memory.
 //
-// Used only by the thread that holds the engine. The caller owns the memory of operations and keeps it alive until they
-// have ended.
+// Used by one thread at a time: the one that holds the engine, or after the goodbye the one that frees retired channels
+// (channel.h). The caller owns the memory of operations and keeps it alive until they have ended.
 #pragma once
 
 #include <cstdint>
@@ -27,17 +27,18 @@ class Mailbox {
   struct Pending {
     coll::Op op;
     int peer = -1;         // the other side; -1 while a receive from any rank has found no message
-    uint64_t message = 0;  // number of a long send
+    uint64_t message = 0;  // number of a long message, which its sender gave it
     Request moving;        // the transfer of a long message
     size_t moved = 0;      // elements of a long message that have been moved, without the current piece
     bool is_moving = false;
   };
   using OnEnd = std::function<void(const coll::Op& op, int source)>;
 
-  /// Starts to listen. `on_end` is called from `post` and `advance`, once per operation.
+  /// Starts to receive. `on_end` is called from `post` and `advance`, once for each operation that succeeds.
   Mailbox(MPI_Comm comm, int rank, int size, Outbox& outbox, OnEnd on_end);
   ~Mailbox();
 
+  /// Begins a send or receive. Throws Failure when a receive disagrees with a message that has already arrived.
   void post(const coll::Op& op);
   /// Moves the data that can move now; returns true if any did. Throws Failure when a receive disagrees with its
   /// message.
@@ -59,13 +60,13 @@ class Mailbox {
   struct Early {
     Envelope envelope;
     int from;
-    std::string inside;
+    std::string inside;  // the payload of a short message
   };
   static constexpr size_t kShort = 8192;  // most payload bytes inside an envelope
 
   void listen();
   bool take_envelope();
-  bool take_clear();
+  bool take_ready();
   bool fits(const Pending& receive, const Early& early) const;
   void match(std::list<Pending>::iterator receive, const Early& early);
   void begin_move(Pending& pending, uint64_t message);
@@ -78,14 +79,14 @@ class Mailbox {
   Outbox& outbox_;
   OnEnd on_end_;
   uint64_t messages_ = 0;       // long messages sent so far
-  std::vector<uint64_t> sent_;  // by rank
-  std::vector<uint64_t> come_;  // by rank
+  std::vector<uint64_t> sent_;  // number of messages by receiver
+  std::vector<uint64_t> come_;  // number of messages that have arrived, by sender
   std::list<Pending> pending_;  // a list: MPI holds pointers into it
   std::list<Early> early_;      // in the order of arrival
   std::vector<char> incoming_;  // the envelope that MPI receives
-  uint64_t cleared_ = 0;        // the number of a long message whose receiver is ready
-  Request envelope_;            // this and clear_ are last: cancelled before incoming_ and cleared_ are destroyed
-  Request clear_;
+  uint64_t ready_message_ = 0;  // the number of a long message whose receiver is ready
+  Request envelope_;            // this and ready_ are last: cancelled before incoming_ and ready_message_ are destroyed
+  Request ready_;
 };
 
 }  // namespace ringwise::mpi

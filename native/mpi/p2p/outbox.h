@@ -1,5 +1,5 @@
-// Small outgoing messages of a group. Each message is a copy, so the sender need not keep it. Used only by the thread
-// that holds the group's engine.
+// Small outgoing messages of a group. The outbox owns their bytes, so the sender need not keep them. Used by one thread
+// at a time: the one that holds the engine, or after the goodbye the one that frees retired channels (channel.h).
 #pragma once
 
 #include <mpi.h>
@@ -9,8 +9,9 @@
 
 namespace ringwise::mpi {
 
-/// MPI tags of a group's messages. Checks and payloads use ranges of tags that begin at the last two.
-enum Tag : int { kControlTag = 1, kEnvelopeTag = 2, kClearTag = 3, kCheckTag = 32, kPayloadTag = 64 };
+/// MPI tags of a group's messages. The messages of agreements (agreement.h) and the payloads of long messages use
+/// ranges of tags that begin at the last two.
+enum Tag : int { kControlTag = 1, kEnvelopeTag = 2, kReadyTag = 3, kCheckTag = 32, kPayloadTag = 64 };
 
 class Outbox {
  public:
@@ -31,7 +32,7 @@ class Outbox {
     std::string bytes;
   };
   MPI_Comm comm_ = MPI_COMM_NULL;
-  std::list<Message> messages_;  // a list: MPI holds pointers into them
+  std::list<Message> messages_;  // a list: the requests and bytes must not move
 };
 
 }  // namespace ringwise::mpi

@@ -33,7 +33,7 @@ class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ende
          InstanceAccessor<&HostGroup::unix_name>("unixName"), InstanceAccessor<&HostGroup::port>("port")});
   }
 
-  /// (rank, size, host, call: Float64Array, settle: (id, failure, source) => void, where: () => string)
+  /// (rank, size, host, call: Float64Array, settle: see LaneObject, where: () => string)
   explicit HostGroup(const Napi::CallbackInfo& info) : LaneObject(info, info[3], info[4]) {
     const Napi::Env env = info.Env();
     where_ = Napi::Persistent(info[5].As<Napi::Function>());
@@ -132,7 +132,7 @@ class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ende
       peers.push_back(std::move(peer));
     }
     const int64_t timeout_ns = info[1].ToNumber().Int64Value() * kMillisecond;
-    return expect(info.Env(), group(info.Env()).connect(std::move(peers), timeout_ns));
+    return pending_id(info.Env(), group(info.Env()).connect(std::move(peers), timeout_ns));
   }
 
   static void copy_proof(Napi::Env env, const Napi::Value& value, coll::Proof& proof) {

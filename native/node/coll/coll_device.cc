@@ -15,7 +15,7 @@ namespace {
 
 constexpr int64_t kLeavingNs = 5'000 * kMillisecond;
 
-/// The data of a landing, which the driver's thread passes to the JavaScript thread.
+/// One call of land(), which the driver's thread passes to the JavaScript thread when the copies have reached the slot.
 struct Landing {
   std::shared_ptr<Bell> bell;
   double id;
@@ -46,7 +46,7 @@ class DeviceLane final : public Napi::ObjectWrap<DeviceLane> {
       lane_ = std::make_unique<coll::DeviceLane>(info[0].ToNumber().Int32Value(), memory.Data(), memory.ByteLength(),
                                                  info[2].ToNumber().Uint32Value());
     } catch (const std::exception& error) {
-      throw Napi::Error::New(env, error.what());
+      throw device_error(env, error);
     }
     is_registered_ = lane_->is_registered();
     memory_ = Napi::Persistent(memory.As<Napi::Object>());
@@ -66,8 +66,15 @@ class DeviceLane final : public Napi::ObjectWrap<DeviceLane> {
     } catch (const Napi::Error&) {
       throw;
     } catch (const std::exception& error) {
-      throw Napi::Error::New(info.Env(), error.what());
+      throw device_error(info.Env(), error);
     }
+  }
+
+  /// Returns an error whose code tells JavaScript that the device or its driver is the cause.
+  static Napi::Error device_error(Napi::Env env, const std::exception& cause) {
+    Napi::Error error = Napi::Error::New(env, cause.what());
+    error.Set("code", Napi::String::New(env, "CUDA"));
+    return error;
   }
 
   static uint64_t big(const Napi::Value& value) {
@@ -111,6 +118,7 @@ class DeviceLane final : public Napi::ObjectWrap<DeviceLane> {
     }
   }
 
+  /// Lets the event loop end while no landing is awaited.
   void rest(const Napi::CallbackInfo&) { bell_->keep_loop(false); }
 
   void await_landing(const Napi::CallbackInfo& info) { lane_->await_landing(size(info[0])); }

@@ -16,30 +16,21 @@ CauseOf cause_of_host = nullptr;  // set by define_nccl, to the same value in al
 class NcclGroup final : public LaneObject<NcclGroup, nccl::NcclGroup, nccl::Ended> {
  public:
   static Napi::Function define(Napi::Env env) {
-    return DefineClass(env, "NcclGroup",
-                       {InstanceMethod("connect", &NcclGroup::connect),
-                        InstanceMethod("start", &NcclGroup::start),
-                        InstanceMethod("run", &NcclGroup::run),
-                        InstanceMethod("wait", &NcclGroup::wait),
-                        InstanceMethod("fence", &NcclGroup::fence),
-                        InstanceMethod("requestProgress", &NcclGroup::request_progress),
-                        InstanceMethod("hold", &NcclGroup::hold),
-                        InstanceMethod("release", &NcclGroup::release),
-                        InstanceMethod("isTaken", &NcclGroup::is_taken),
-                        InstanceMethod("registerBuffer", &NcclGroup::register_buffer),
-                        InstanceMethod("deregisterBuffer", &NcclGroup::deregister_buffer),
-                        InstanceMethod("capture", &NcclGroup::capture),
-                        InstanceMethod("join", &NcclGroup::join),
-                        InstanceMethod("forget", &NcclGroup::forget),
-                        InstanceMethod("beginRun", &NcclGroup::begin_run),
-                        InstanceMethod("endRun", &NcclGroup::end_run),
-                        InstanceMethod("fail", &NcclGroup::fail),
-                        InstanceMethod("abort", &NcclGroup::abort),
-                        InstanceMethod("close", &NcclGroup::close),
-                        InstanceMethod("destroy", &NcclGroup::destroy)});
+    return DefineClass(
+        env, "NcclGroup",
+        {InstanceMethod("connect", &NcclGroup::connect), InstanceMethod("start", &NcclGroup::start),
+         InstanceMethod("run", &NcclGroup::run), InstanceMethod("wait", &NcclGroup::wait),
+         InstanceMethod("fence", &NcclGroup::fence), InstanceMethod("requestProgress", &NcclGroup::request_progress),
+         InstanceMethod("hold", &NcclGroup::hold), InstanceMethod("release", &NcclGroup::release),
+         InstanceMethod("isTaken", &NcclGroup::is_taken), InstanceMethod("registerBuffer", &NcclGroup::register_buffer),
+         InstanceMethod("deregisterBuffer", &NcclGroup::deregister_buffer),
+         InstanceMethod("capture", &NcclGroup::capture), InstanceMethod("join", &NcclGroup::join),
+         InstanceMethod("forget", &NcclGroup::forget), InstanceMethod("beginRun", &NcclGroup::begin_run),
+         InstanceMethod("endRun", &NcclGroup::end_run), InstanceMethod("abort", &NcclGroup::abort),
+         InstanceMethod("close", &NcclGroup::close), InstanceMethod("destroy", &NcclGroup::destroy)});
   }
 
-  /// (rank, size, device, host: HostGroup, call: Float64Array, settle: (id, failure, source) => void)
+  /// (rank, size, device, host: HostGroup, call: Float64Array, settle: see LaneObject)
   explicit NcclGroup(const Napi::CallbackInfo& info) : LaneObject(info, info[4], info[5]) {
     host_ = Napi::Persistent(info[3].As<Napi::Object>());
     try {
@@ -52,13 +43,13 @@ class NcclGroup final : public LaneObject<NcclGroup, nccl::NcclGroup, nccl::Ende
   }
 
  private:
-  /// (id: Uint8Array, timeoutMs)
+  /// (id: Uint8Array of makeId(), timeoutMs)
   Napi::Value connect(const Napi::CallbackInfo& info) {
     const auto bytes = info[0].As<Napi::Uint8Array>();
     nccl::UniqueId id{};
     if (bytes.ByteLength() != sizeof id) throw Napi::TypeError::New(info.Env(), "a unique id has 128 bytes");
     std::memcpy(&id, bytes.Data(), sizeof id);
-    return expect(info.Env(), group(info.Env()).connect(id, info[1].ToNumber().Int64Value() * kMillisecond));
+    return pending_id(info.Env(), group(info.Env()).connect(id, info[1].ToNumber().Int64Value() * kMillisecond));
   }
 
   cuda::Stream caller() const { return reinterpret_cast<cuda::Stream>(stream()); }
@@ -69,10 +60,10 @@ class NcclGroup final : public LaneObject<NcclGroup, nccl::NcclGroup, nccl::Ende
     return started(info.Env(), id, std::move(counts));
   }
 
-  /// Returns the failure, or null.
+  /// See outcome_of().
   Napi::Value run(const Napi::CallbackInfo& info) {
     Counts counts;
-    return {info.Env(), to_js(info.Env(), group(info.Env()).run(read_op(info, counts), caller()).failure)};
+    return outcome_of(info.Env(), group(info.Env()).run(read_op(info, counts), caller()));
   }
 
   /// (id): fences the operation, then settles all operations that have ended.
@@ -114,7 +105,7 @@ class NcclGroup final : public LaneObject<NcclGroup, nccl::NcclGroup, nccl::Ende
   Napi::Value end_run(const Napi::CallbackInfo& info) {
     coll::Op op;
     op.timeout_ns = info[1].ToNumber().Int64Value() * kMillisecond;
-    return expect(info.Env(), group(info.Env()).end_run(op, stream_of(info[0])));
+    return pending_id(info.Env(), group(info.Env()).end_run(op, stream_of(info[0])));
   }
 
   void hold(const Napi::CallbackInfo& info) { group(info.Env()).hold(); }
@@ -139,20 +130,11 @@ class NcclGroup final : public LaneObject<NcclGroup, nccl::NcclGroup, nccl::Ende
 
   /// (id)
   Napi::Value deregister_buffer(const Napi::CallbackInfo& info) {
-    return expect(info.Env(),
-                  group(info.Env()).deregister_buffer(static_cast<uint64_t>(info[0].ToNumber().Int64Value())));
+    return pending_id(info.Env(),
+                      group(info.Env()).deregister_buffer(static_cast<uint64_t>(info[0].ToNumber().Int64Value())));
   }
 
-  /// (code, peers, text)
-  void fail(const Napi::CallbackInfo& info) {
-    const auto list = info[1].As<Napi::Array>();
-    std::vector<int> peers;
-    for (uint32_t i = 0; i < list.Length(); ++i) peers.push_back(list.Get(i).ToNumber().Int32Value());
-    const auto code = static_cast<coll::FailureCode>(info[0].ToNumber().Int32Value());
-    group(info.Env()).fail({code, -1, std::move(peers), info[2].ToString().Utf8Value()});
-  }
-
-  Napi::ObjectReference host_;  // keeps the host group alive, which the lane checks for failures
+  Napi::ObjectReference host_;  // keeps the HostGroup object alive, which the lane checks for failures
 };
 
 Napi::Value make_id(const Napi::CallbackInfo& info) {
@@ -167,6 +149,7 @@ Napi::Value make_id(const Napi::CallbackInfo& info) {
 }
 
 /// () => { devices, driver, library, version, reducesFloat8, reason }: loads the driver, and NCCL if there are devices.
+/// `driver` and `reason` tell why there are no devices and why NCCL cannot be used; each is empty otherwise.
 Napi::Value about(const Napi::CallbackInfo& info) {
   auto object = Napi::Object::New(info.Env());
   const cuda::Driver& driver = cuda::driver();

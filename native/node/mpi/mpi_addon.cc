@@ -1,6 +1,6 @@
 // mpi-*.node: exports the mpi backend to JavaScript, compiled for one MPI library.
 // packages/collectives/src/backends/native.ts has the types of MpiGroup and the other exports. All functions run on the
-// JavaScript thread.
+// JavaScript thread, except `notify`.
 #include <atomic>
 #include <memory>
 #include <utility>
@@ -25,19 +25,21 @@ class MpiGroup final : public LaneObject<MpiGroup, mpi::MpiGroup, mpi::Ended> {
                         InstanceMethod("close", &MpiGroup::close), InstanceMethod("destroy", &MpiGroup::destroy)});
   }
 
-  /// (rank, size, call: Float64Array, settle: (id, failure, source) => void)
+  /// (rank, size, call: Float64Array, settle: see LaneObject)
   explicit MpiGroup(const Napi::CallbackInfo& info) : LaneObject(info, info[2], info[3]) {
     group_ = std::make_unique<mpi::MpiGroup>(info[0].ToNumber().Int32Value(), info[1].ToNumber().Int32Value(),
                                              [this] { notify(); });
   }
 
  private:
-  /// (members: the group's ranks in MPI_COMM_WORLD, tag)
+  /// (members: the group's ranks in MPI_COMM_WORLD, tag, timeoutMs)
   Napi::Value connect(const Napi::CallbackInfo& info) {
     const auto list = info[0].As<Napi::Array>();
     std::vector<int> members;
     for (uint32_t i = 0; i < list.Length(); ++i) members.push_back(list.Get(i).ToNumber().Int32Value());
-    return expect(info.Env(), group(info.Env()).connect(std::move(members), info[1].ToNumber().Int32Value()));
+    const int64_t timeout_ns = info[2].ToNumber().Int64Value() * kMillisecond;
+    return pending_id(info.Env(),
+                      group(info.Env()).connect(std::move(members), info[1].ToNumber().Int32Value(), timeout_ns));
   }
 
   Napi::Value start(const Napi::CallbackInfo& info) {
@@ -46,14 +48,10 @@ class MpiGroup final : public LaneObject<MpiGroup, mpi::MpiGroup, mpi::Ended> {
     return started(info.Env(), id, std::move(counts));
   }
 
-  /// Returns the failure; on success null, or the sender's rank for a receive.
+  /// See outcome_of().
   Napi::Value run(const Napi::CallbackInfo& info) {
     Counts counts;
-    const mpi::Ended ended = group(info.Env()).run(read_op(info, counts));
-    if (!ended.failure && ended.source >= 0) return Napi::Number::New(info.Env(), ended.source);
-    const Napi::Value failure(info.Env(), to_js(info.Env(), ended.failure));
-    if (ended.is_lent) failure.As<Napi::Object>().Set("isLent", true);
-    return failure;
+    return outcome_of(info.Env(), group(info.Env()).run(read_op(info, counts)));
   }
 };
 
@@ -62,12 +60,12 @@ class User {
  public:
   explicit User(napi_env env) {
     ++users;
-    // Hooks run in reverse order, so groups, whose hooks are added later, are destroyed when this one runs.
+    // Hooks run in reverse order, so groups, whose hooks are added later, have been destroyed when this one runs.
     napi_add_env_cleanup_hook(env, &User::on_environment_end, this);
   }
 
   void leave() {
-    if (std::exchange(has_left_, true) || --users > 0 || !mpi::is_in_order()) return;
+    if (std::exchange(has_left_, true) || --users > 0 || !mpi::can_finalize()) return;
     mpi::forget_retired();
     mpi::finish();
   }
@@ -79,16 +77,18 @@ class User {
   bool has_left_ = false;
 };
 
-/// (isInOrder) => whether the process can still end MPI regularly. Called when this thread is about to end and has
-/// destroyed its groups. Environment hooks do not suffice, because process.exit() runs none on the main thread.
+/// (canFinalize) => whether MPI can end, or has ended, regularly. Ends MPI unless other threads use it; if
+/// `canFinalize` is false, this process never ends MPI. Called when this thread is about to end and has destroyed its
+/// groups.
+/// Environment hooks do not suffice, because process.exit() runs none on the main thread.
 Napi::Value leave(const Napi::CallbackInfo& info) {
-  if (!info[0].ToBoolean()) mpi::give_up_order();
+  if (!info[0].ToBoolean()) mpi::forbid_finalize();
   static_cast<User*>(info.Data())->leave();
-  return Napi::Boolean::New(info.Env(), mpi::is_in_order());
+  return Napi::Boolean::New(info.Env(), mpi::can_finalize());
 }
 
-/// () => { rank, size, version, calls }: this process's place in MPI_COMM_WORLD, and the number of calls of this
-/// function on all threads so far. Starts MPI.
+/// () => { rank, size, version, calls }: this process's place in MPI_COMM_WORLD, and the number of earlier successful
+/// calls of this function on all threads. Starts MPI.
 Napi::Value world(const Napi::CallbackInfo& info) {
   static std::atomic<uint32_t> calls = 0;
   const mpi::World* found;

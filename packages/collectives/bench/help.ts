@@ -1,3 +1,4 @@
+// The text of `ringwise bench --help`.
 import { dtypes } from '../src/dtype.ts';
 import { reduceOps } from '../src/reduce-ops.ts';
 import { benchVerbs } from './verbs.ts';
@@ -21,7 +22,7 @@ ${rows([
   ['--factor F', 'each size is F times the one before [4]'],
   ['--dtype TYPE', `one of ${wrapped(dtypes)} [float32]`],
   ['--op OP', `what reductions compute: ${wrapped(reduceOps)} [sum]`],
-  ['--backend NAME', 'host, or one that NODE_OPTIONS=--import registers [host]'],
+  ['--backend NAME', 'host, mpi, or one that NODE_OPTIONS=--import registers [that of init()]'],
   ['--sync, --async', 'call the Sync form, or await the plain one [sync where the backend can block]'],
   ['--alloc', 'buffers from group.alloc() instead of plain typed arrays'],
   ['--seconds S', 'time for the calls of one size [0.3]'],
@@ -41,7 +42,7 @@ ${rows([
   ['', 'with the hardware at any number of ranks. For n ranks: all-reduce 2(n-1)/n; all-gather,'],
   ['', 'reduce-scatter, all-to-all, gather, scatter (n-1)/n; others 1'],
   ['wrong', 'elements of all ranks that are not exactly right, before and after the timed calls'],
-  ['', 'behind iters stands the algorithm that ran, where the backend tells'],
+  ['iters', 'number of timed calls; behind it the algorithm that ran, where the backend tells'],
 ])}
 
 Exit code: 0; 1 if anything was wrong; 2 for a wrong argument. --json has the times as p50Us and the bandwidths as

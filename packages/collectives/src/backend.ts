@@ -18,7 +18,7 @@
 
 import type { Verb } from './all-verbs.ts';
 import type { DType } from './dtype.ts';
-import type { CollectiveError } from './errors.ts';
+import type { CollectiveError, Failure } from './errors.ts';
 import type { FlightEntry } from './flight/entry.ts';
 import type { BufferView, DeviceKind } from './group/buffer.ts';
 import type { ReduceOp } from './reduce-ops.ts';
@@ -39,8 +39,8 @@ interface Common {
 }
 interface Collective extends Common {
   /**
-   * Digest of the lengths of the buffers that were packed into this one, 0 to 2^31 - 1; 0 if nothing was
-   * packed. Part of the signature, so that ranks that packed different lists are told so.
+   * Digest of what the ranks must agree on beside the other members, such as the lengths of the buffers that
+   * were packed into this one: 0 to 2^31 - 1, 0 for none. Part of the signature.
    */
   readonly packing: number;
   /** Name that the caller gave the operation; undefined if none. Part of the signature. */
@@ -206,6 +206,7 @@ export interface Run {
   readonly timeoutMs: number;
   /** Description of the step's operations. All ranks must launch the same. */
   readonly contents: string;
+  /** True for the first launch of the step. */
   readonly isFirst: boolean;
   /** The CUstream that the step is launched on. */
   readonly stream: bigint;
@@ -232,12 +233,21 @@ export interface StepCaptures {
 }
 
 export interface Backend {
+  /** Version of this contract. */
   readonly contract: 1;
   readonly name: string;
   readonly rank: number;
   readonly size: number;
   readonly supports: Supports;
-  /** Starts an operation and returns at once. Returns null if `supports.sync` is false. */
+  /**
+   * Returns why this rank cannot run an operation that `supports` allows, or null if it can. Called before anything is
+   * sent: the group refuses the call then, and goes on working. If absent, all operations can be run.
+   */
+  readonly refuses?: (operation: Operation) => Failure | null;
+  /**
+   * Starts an operation and returns at once. Returns null if `supports.sync` is false. If it throws, the group fails
+   * with that error and calls abort(), because the other ranks may have started theirs.
+   */
   readonly start: (operation: Operation, settle: Settle) => Running | null;
   /**
    * Runs an operation on the calling thread, after all collectives that were started before; blocks until it
@@ -251,9 +261,9 @@ export interface Backend {
    */
   readonly together?: (begin: () => void) => void;
   /**
-   * Returns zeroed memory on this backend's device, chosen so that collectives can avoid a copy. Host memory
-   * is a typed array of the dtype: Uint16Array for float16 and bfloat16, Uint8Array for bool and 8-bit
-   * floats.
+   * Returns zeroed memory, chosen so that collectives can avoid a copy; host memory on all built-in backends.
+   * Host memory is a typed array of the dtype: Uint16Array for float16 and bfloat16, Uint8Array for bool and
+   * 8-bit floats.
    */
   readonly alloc: (count: number, dtype: DType) => BufferView;
   /**
@@ -270,7 +280,9 @@ export interface Backend {
   /** Returns this rank's latest calls in order. If absent, the group keeps the record itself. */
   readonly flightRecord?: () => readonly FlightEntry[];
   /**
-   * Fails everything pending on all ranks. The other ranks report the `code`, `peers` and `what` of `cause`.
+   * Fails everything pending and later on all ranks with the `code`, `peers` and `what` of `cause`, unless the
+   * group has failed before. For a code that only one rank can have, such as ERR_COLL_UNSUPPORTED, the other
+   * ranks may report ERR_COLL_ABORTED.
    */
   readonly abort: (cause: CollectiveError) => void;
   /** Resolves when everything pending has ended and the rank has left. Idempotent. */

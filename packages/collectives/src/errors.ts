@@ -1,7 +1,7 @@
-// Every error message of a group (those of init() are in init/errors.ts). A Failure describes what went
-// wrong, as plain data; a CollectiveError is that failure as one rank reports it. Backends send a Failure to
-// their peers, and each rank builds its own error from it, so that all ranks of a group report the same root
-// cause.
+// The error messages of a group (those of init() are in init/errors.ts, those about options in
+// options/errors.ts). A Failure describes what went wrong, as plain data; a CollectiveError is that failure as
+// one rank reports it. Backends pass a failure on to all ranks, and each rank builds its own error from it, so
+// that all ranks of a group report the same root cause.
 
 import type { DType } from './dtype.ts';
 import type { ReduceOp } from './reduce-ops.ts';
@@ -17,10 +17,13 @@ export type CollectiveCode =
   | 'ERR_COLL_INIT'
   | 'ERR_COLL_SYSTEM';
 
-/** Description of what went wrong, the same on all ranks. */
+/**
+ * Description of what went wrong. If a group fails, `code`, `peers` and `what` are the same on all ranks; each
+ * rank may report them for its own operation.
+ */
 export interface Failure {
   readonly code: CollectiveCode;
-  /** The verb (or 'init', 'abort', 'alloc') that failed first. */
+  /** The call that failed: a verb, or for example 'init', 'abort' or 'alloc'. */
   readonly verb: string;
   /**
    * Sequence number of the operation in the group (for send and recv, between the pair), or null if it has
@@ -93,10 +96,7 @@ export class CollectiveError extends Error implements Failure {
     this.group = site?.group ?? null;
     this.rank = site?.rank ?? null;
     this.size = site?.size ?? null;
-    this.secondary =
-      failure.isSecondary ??
-      ((this.code === 'ERR_COLL_PEER_LOST' || this.code === 'ERR_COLL_ABORTED') &&
-        !(site !== null && failure.peers.includes(site.rank)));
+    this.secondary = failure.isSecondary ?? isOfOthers(failure, site);
     Object.defineProperty(this, marker, { value: true });
   }
 
@@ -104,6 +104,13 @@ export class CollectiveError extends Error implements Failure {
   static is(error: unknown): error is CollectiveError {
     return typeof error === 'object' && error !== null && marker in error;
   }
+}
+
+/** Returns whether the code and the peers of a failure tell that another rank is the cause. */
+function isOfOthers({ code, peers }: Failure, site: Site | null): boolean {
+  const isNamed = site !== null && peers.includes(site.rank);
+  if (code === 'ERR_COLL_SYSTEM') return peers.length > 0 && !isNamed;
+  return (code === 'ERR_COLL_PEER_LOST' || code === 'ERR_COLL_ABORTED') && !isNamed;
 }
 
 function where(failure: Failure, site: Site | null): string {
@@ -158,6 +165,16 @@ export function systemFailure(verb: string, seq: number | null, detail: string):
   return { code: 'ERR_COLL_SYSTEM', verb, seq, peers: [], what: detail };
 }
 
+/** Failure for an exception of `rank` that is no CollectiveError, such as one that a backend throws. */
+export function unexpected(
+  rank: number,
+  error: string,
+  verb = 'backend',
+  seq: number | null = null,
+): Failure {
+  return { code: 'ERR_COLL_SYSTEM', verb, seq, peers: [rank], what: `rank ${rank} failed with ${error}` };
+}
+
 /** Failure if libnccl is missing or too old. `reason` is what the native addon says about it. */
 export function unusableNccl(verb: string, seq: number | null, reason: string): Failure {
   const next = 'Install NCCL 2.27 or newer, or set RINGWISE_LIBNCCL to its libnccl.so.2.';
@@ -184,9 +201,10 @@ export function groupClosed(verb: string): Failure {
   return local('ERR_COLL_CLOSED', verb, 'the group is closed');
 }
 
-// Wrong arguments. Nothing has been sent, so these do not poison the group.
+// Failures that only this rank reports, mostly of wrong arguments. They do not make later calls fail if they are
+// thrown before anything is sent, or from the steps of a call (see group/runner.ts).
 
-/** Returns a failure that only this rank reports. */
+/** Returns a failure without a sequence number and peers. */
 export function local(code: CollectiveCode, verb: string, what: string, next?: string): Failure {
   return { code, verb, seq: null, peers: [], what, ...(next === undefined ? {} : { next }) };
 }
@@ -356,7 +374,7 @@ export function listDtypesDiffer(verb: string, side: Side, got: readonly DType[]
   return invalid(verb, `the parts of ${side} differ in dtype; expected one for all, got ${got.join(', ')}`);
 }
 
-export function listMemoryHidden(verb: string, side: Side): Failure {
+export function listOnDevice(verb: string, side: Side): Failure {
   return invalid(
     verb,
     `${side} is a list of memory that JavaScript cannot see; expected one buffer`,
@@ -445,6 +463,15 @@ export function badMembers(size: number, got: string): Failure {
   );
 }
 
+/** Failure if the two buffers of one operation are on different devices, or one is on the host. */
+export function devicesDiffer(verb: string, input: string, output: string): Failure {
+  return invalid(
+    verb,
+    `input and output are on different devices; expected one for both, input is on ${input}, output on ${output}`,
+    'Copy one of them to the other device first.',
+  );
+}
+
 export function buffersOverlap(verb: string): Failure {
   return invalid(
     verb,
@@ -481,7 +508,7 @@ export function noSurvivors(): Failure {
   );
 }
 
-export function nobodyToLeave(got: string): Failure {
+export function lostRanksUnknown(got: string): Failure {
   const next = 'Name the ranks to leave out in `without`; by default they are those that the failure names.';
   return invalid('shrink', `it cannot tell who is lost; expected ranks of the group, got ${got}`, next);
 }
@@ -506,7 +533,7 @@ export function notReproducible(verb: string, op: ReduceOp, dtype: DType, known:
   );
 }
 
-export function reproducibleHidden(verb: string): Failure {
+export function reproducibleOnDevice(verb: string): Failure {
   return unsupported(verb, 'a reproducible reduction needs memory that JavaScript can see');
 }
 
@@ -526,7 +553,7 @@ export function deviceNotSupported(verb: string, backend: string, got: string, d
   );
 }
 
-export function elementsHidden(got: string): Failure {
+export function elementsOnDevice(got: string): Failure {
   return unsupported(
     'elementsOf',
     `expected memory that JavaScript can see, got that of ${got}`,
@@ -554,11 +581,21 @@ export function tooLongForMpi(verb: string, count: number): Failure {
   );
 }
 
-/** Failure that the CUDA device reported; `reason` is the middle of a sentence. */
-export function deviceFailed(verb: string, seq: number, reason: string): Failure {
-  return { code: 'ERR_COLL_SYSTEM', verb, seq, peers: [], what: `the CUDA device reported ${reason}` };
+// Failures that a backend reports about an operation.
+
+/** Failure that the CUDA device of `rank` reported; `reason` is the middle of a sentence. */
+export function deviceFailed(verb: string, seq: number, rank: number, reason: string): Failure {
+  const what = `the CUDA device of rank ${rank} reported ${reason}`;
+  return { code: 'ERR_COLL_SYSTEM', verb, seq, peers: [rank], what };
 }
 
+/** Returns the mismatch of a piece with a hint on the whole operation, which is `signature` on this rank. */
+export function mismatchOfPieces(failure: Failure, signature: string, pieces: number): Failure {
+  const whole = `This rank called ${signature}, which is sent in ${pieces} pieces; the digest stands for the whole lengths.`;
+  return { ...failure, next: `${failure.next ?? nextOf(failure)} ${whole}` };
+}
+
+/** Failure that the native group of a backend reported. */
 export function hostFailure(
   code: CollectiveCode,
   verb: string,

@@ -1,8 +1,15 @@
 // Clipping of gradients that are sharded over ranks. Gradients that ddp has averaged are equal on all ranks,
 // so the optimizer's own clipping is enough for them.
-import { asBuffer, type BufferLike, elementsOf, type Group } from '@ringwise/collectives';
+import {
+  asBuffer,
+  type BufferLike,
+  elementsOf,
+  type Group,
+  isNarrowFloat,
+  narrowFloats,
+} from '@ringwise/collectives';
 import { checkGroup, checkPositive } from './check.ts';
-import { gradientOutOfReach } from './errors.ts';
+import { gradientOutOfReach, invalidArgument } from './errors.ts';
 import { divide } from './reducer/scale.ts';
 import { runAwaiting } from './reducer/works.ts';
 
@@ -22,7 +29,7 @@ interface Clippable {
 /**
  * Scales the gradients of all ranks together to a Euclidean norm of at most `maxNorm`. Resolves with the norm
  * before scaling. Collective: every rank passes the gradients that only it has (its shard), possibly none.
- * Accepts float32 and float64 in host memory, and tensors on a device, where everything but one number per
+ * Accepts floats of any width in host memory, and tensors on a device, where everything but one number per
  * gradient is computed on the device.
  */
 export async function clipShardedGradients(
@@ -44,13 +51,20 @@ export async function clipShardedGradients(
 function clippable(gradient: BufferLike): Clippable {
   const view = asBuffer(gradient, 'clipShardedGradients');
   if (view.host === null) return onDevice(gradient as DeviceGradient);
-  const elements = elementsOf(view) as Float32Array | Float64Array;
-  const squares = () => {
-    let sum = 0;
-    for (const value of elements) sum += value * value;
-    return sum;
-  };
+  const { dtype } = view;
+  const isFloat = dtype === 'float32' || dtype === 'float64' || isNarrowFloat(dtype);
+  if (!isFloat) throw invalidArgument('clipShardedGradients: gradient', 'floats', dtype);
+  const elements = elementsOf(view) as Float32Array | Float64Array | Uint16Array | Uint8Array;
+  const squares = () =>
+    isNarrowFloat(dtype) ? sumOfSquares(elements, narrowFloats[dtype].from) : sumOfSquares(elements);
   return { squares, divide: (divisor) => divide(view, divisor) };
+}
+
+/** `from` returns the number for the bits of an element. */
+function sumOfSquares(elements: Iterable<number>, from = (element: number) => element): number {
+  let sum = 0;
+  for (const element of elements) sum += from(element) ** 2;
+  return sum;
 }
 
 function onDevice(gradient: DeviceGradient): Clippable {

@@ -22,6 +22,7 @@ export interface DdpErrorDetails {
   readonly cause?: unknown;
 }
 
+/** The error type of this package. Branch on `code`; the text is for people. */
 export class DdpError extends Error {
   override readonly name = 'DdpError';
   readonly code: DdpErrorCode;
@@ -92,8 +93,8 @@ export function duplicateName(name: string): DdpError {
   return new DdpError('ERR_DDP_INVALID', message, { params: [name] });
 }
 
-export function unreachableMemory(name: string, device: string): DdpError {
-  const message = `assertInSync: "${name}" is in ${device} memory, which JavaScript cannot read; expected host memory, or an autograd with readValue. Pass copies.`;
+export function unreachableMemory(verb: string, name: string, device: string): DdpError {
+  const message = `${verb}: "${name}" is in ${device} memory, which JavaScript cannot read; expected host memory, or an autograd with readValue. Pass copies.`;
   return new DdpError('ERR_DDP_INVALID', message, { params: [name] });
 }
 
@@ -103,7 +104,7 @@ export function noBucketMemory(name: string, device: string): DdpError {
 }
 
 export function cannotDivide(name: string): DdpError {
-  const message = `backward: the gradient of "${name}" is in memory that JavaScript cannot reach, and its autograd has no divideGrad; expected one for averages with weights. Leave the weight out: in a group of one it changes nothing but rounding.`;
+  const message = `backward: the gradient of "${name}" is in memory that JavaScript cannot reach, and its autograd has no divideGrad; expected one for averages with weights. Leave the weight out: in a group of one, and with one backward for each step, it changes nothing but rounding.`;
   return new DdpError('ERR_DDP_INVALID', message, { params: [name] });
 }
 
@@ -138,7 +139,7 @@ export function paramsDiffer(position: number, name: string, values: readonly st
 }
 
 export function plansDiffer(values: readonly string[]): DdpError {
-  const message = `ddp: bucket layouts differ between ranks: ${byRank(values)}. Pass the same options on all ranks, and spread the model over devices in the same way.`;
+  const message = `ddp: options or bucket layouts differ between ranks: ${byRank(values)}. Pass the same options on all ranks, and spread the model over devices in the same way.`;
   return new DdpError('ERR_DDP_MISMATCH', message, { ranks: oddRanks(values) });
 }
 
@@ -196,8 +197,8 @@ export function capturedAverage(rank: number): DdpError {
 }
 
 export function notALoss(): DdpError {
-  const next = 'something else. Where it has none, call addWeight(weight) and run its backward';
-  return invalidArgument('backward: loss', 'a loss with mul()', next);
+  const got = 'something else. Where it has none, call addWeight(weight) and run its backward';
+  return invalidArgument('backward: loss', 'a loss with mul()', got);
 }
 
 export function badWeight(weight: unknown): DdpError {
@@ -222,6 +223,11 @@ export function notModules(): DdpError {
 export function cannotBlock(backend: string): DdpError {
   const message = `convertSyncBatchNorm: the ${backend} backend may not block, but batch norms exchange in the middle of forward; expected one that may, such as host.`;
   return new DdpError('ERR_DDP_INVALID', message);
+}
+
+export function joinsBatchNorm(rank: number): DdpError {
+  const message = `join: the model has batch norms over all ranks on rank ${rank}, which need every rank in every forward; expected batch norms of each rank. Leave out convertSyncBatchNorm(), or give every rank as many steps and leave out join().`;
+  return new DdpError('ERR_DDP_INVALID', message, { ranks: [rank] });
 }
 
 export function notConsolidated(rank: number): DdpError {

@@ -34,11 +34,20 @@ export interface ModuleTree {
 type HostGroup = Pick<Group, 'size' | 'allGatherSync' | 'allReduceSync'>;
 type DeviceGroup = Pick<Group, 'allGather' | 'allReduce'>;
 
-/** Groups in which batch norms exchange memory of a device in the middle of forward and backward. */
-const used = new WeakSet<object>();
+/**
+ * Groups with which models were converted. Their batch norms, if on a device, exchange its memory in the group in
+ * the middle of forward and backward.
+ */
+const converted = new WeakSet<object>();
 
-/** Returns whether batch norms exchange memory of a device in `group`. */
-export const hasExchanges = (group: Group): boolean => used.has(group);
+/** Returns whether batch norms that are on a device exchange its memory in `group`. */
+export const hasExchanges = (group: Group): boolean => converted.has(group);
+
+/** Returns whether a model has layers that exchange their statistics with other ranks in training. */
+export function hasSyncBatchNorm(model: Partial<ModuleTree>): boolean {
+  if (typeof model.modules !== 'function') return false;
+  return [...model.modules()].some((layer) => 'sync' in layer && layer.sync !== null);
+}
 
 /**
  * Makes every batch normalization of `model` use the batches of all ranks, which may be empty or of different
@@ -54,7 +63,7 @@ export async function convertSyncBatchNorm(model: ModuleTree, group: Group): Pro
   if (!group.supports.sync) throw cannotBlock(group.backend);
   const inHostMemory = (await group.split(0, group.rank, { name: `${group.name} batch norm` }))!;
   for (const layer of layers) layer.sync = exchangeOver(inHostMemory, group);
-  used.add(group);
+  converted.add(group);
   return layers.length;
 }
 
@@ -63,7 +72,7 @@ export function exchangeOver(host: HostGroup, device: DeviceGroup): BatchNormExc
   return {
     size: host.size,
     gather: (own, all, count) => {
-      if (!isNear(own)) {
+      if (!isOnHost(own)) {
         device.allGather(own, all).fence(); // the stream waits instead of this thread
         return sumOf(count, host);
       }
@@ -75,7 +84,7 @@ export function exchangeOver(host: HostGroup, device: DeviceGroup): BatchNormExc
       return total;
     },
     gradSums: (own) => {
-      if (isNear(own)) host.allReduceSync(own);
+      if (isOnHost(own)) host.allReduceSync(own);
       else device.allReduce(own).fence();
     },
   };
@@ -91,6 +100,6 @@ function sumOf(count: number, host: HostGroup): number {
   return sum[0]!;
 }
 
-const isNear = (own: BufferCarrier): boolean => asBuffer(own).host !== null;
+const isOnHost = (own: BufferCarrier): boolean => asBuffer(own).host !== null;
 
 const floatsOf = (own: BufferCarrier) => asBuffer(own).host as Float32Array | Float64Array;

@@ -72,7 +72,7 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
     }
     this.#params = [...params];
     this.#group = group;
-    this.shards = deal(
+    this.shards = assign(
       this.#params.map((param) => asBuffer(param).count),
       group.size,
     );
@@ -119,8 +119,8 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
   }
 
   /**
-   * Returns the part of a consolidated state that this rank's optimizer loads, for any number of ranks; null
-   * if the rank has no parameters.
+   * Returns the part of a consolidated state that this rank's optimizer loads; null if the rank has no
+   * parameters. The state may have been saved with another number of ranks.
    */
   shardOf(state: ConsolidatedState): ConsolidatedState | null {
     const own = this.shards[this.#group.rank]!;
@@ -148,7 +148,7 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
   }
 }
 
-function deal(counts: readonly number[], ranks: number): number[][] {
+function assign(counts: readonly number[], ranks: number): number[][] {
   const shards = Array.from({ length: ranks }, (): number[] => []);
   const loads = new Float64Array(ranks);
   const largestFirst = [...counts.keys()].sort((a, b) => counts[b]! - counts[a]! || a - b);

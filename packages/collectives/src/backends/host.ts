@@ -6,6 +6,7 @@ import { createHmac, randomBytes } from 'node:crypto';
 import { accessSync, constants, mkdirSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { threadId } from 'node:worker_threads';
 import { loopbackAddress } from '@ringwise/store';
 import type { Verb } from '../all-verbs.ts';
 import { allVerbs } from '../all-verbs.ts';
@@ -21,7 +22,7 @@ import type { BackendContext, BackendFactory } from './context.ts';
 import { Staging } from './device/staged.ts';
 import { addressTowards, clockId, hostId, isLoopbackName } from './host-address.ts';
 import { loadNative, type NativeGroup, type NativePeer } from './native.ts';
-import { Lane, verbIndex } from './native-lane.ts';
+import { abortNative, Lane, verbIndex } from './native-lane.ts';
 
 /** Returns the names of a verb's algorithms between hosts. The first one works for every operation. */
 export function algorithmsOf(verb: Verb): readonly string[] {
@@ -86,7 +87,7 @@ function hostBackendOf(context: BackendContext, native: NativeGroup, lane: Lane)
     // Copying less than a page is faster than sharing it.
     alloc: (count, dtype) => allocHost(count, dtype, (bytes) => (bytes < 4096 ? null : native.alloc(bytes))),
     flightRecord: () => JSON.parse(lastRecord ?? native.flightRecord()) as FlightEntry[],
-    abort: (cause) => native.abort(cause.what),
+    abort: (cause) => abortNative(native, cause),
     close,
   };
   const staging = new Staging(onHost, context.group);
@@ -118,7 +119,7 @@ async function meet(context: BackendContext, native: NativeGroup, host: string):
   );
 }
 
-/** Number of groups of this process that dump their flight records; makes file names unique. */
+/** Number of groups of this thread that dump their flight records; makes file names unique. */
 let dumped = 0;
 
 function dumpFlight(native: NativeGroup, folder: string, { group, rank, size }: BackendContext): void {
@@ -130,6 +131,7 @@ function dumpFlight(native: NativeGroup, folder: string, { group, rank, size }: 
     host: hostname(),
     clock: clockId(),
     pid: process.pid,
+    thread: threadId,
     index: dumped,
   };
   const name = group.replace(/[^\w.-]+/g, '_');

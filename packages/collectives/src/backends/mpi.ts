@@ -3,7 +3,7 @@
 // native/mpi/group.h.
 import { allVerbs } from '../all-verbs.ts';
 import type { Operation } from '../backend.ts';
-import { CollectiveError, type Site, tooLongForMpi } from '../errors.ts';
+import { CollectiveError, type Failure, type Site, tooLongForMpi } from '../errors.ts';
 import { allocHost } from '../group/buffer.ts';
 import { mpiNotUsable, notOneWorld, srunWithoutMpi, unknownMpi } from '../init/errors.ts';
 import { exchange } from '../init/exchange.ts';
@@ -16,11 +16,11 @@ import {
   type NativeMpiGroup,
   type NativeWorld,
 } from './native.ts';
-import { Lane } from './native-lane.ts';
+import { abortNative, Lane } from './native-lane.ts';
 
 /**
- * What a rank tells the others: its rank in MPI's world, the size of that world, and a tag; rank 0's is the
- * new group's.
+ * Data of one rank, sent to all ranks: its rank in MPI's world, the size of that world, and a tag. The new group
+ * uses the tag of rank 0.
  */
 type Card = readonly [rank: number, size: number, tag: number];
 
@@ -28,8 +28,8 @@ type Card = readonly [rank: number, size: number, tag: number];
 export function loadMpi(): NativeMpi {
   const { setVariable } = loadNative();
   // UCX, which MPICH uses, patches the process's brk and munmap to cache registered memory. V8 maps its code
-  // directly behind malloc's heap, so that the heap cannot grow there. In that case the patched brk took away
-  // memory in use, in about one process of thirty.
+  // directly behind malloc's heap, so that the heap cannot grow there. The patched brk then took away memory in
+  // use, in about one process of thirty.
   setVariable('UCX_MEM_EVENTS', 'n');
   // When ranks share cores, Open MPI yields the core after every poll that finds nothing. native/mpi/group.cc
   // decides itself how to wait, and with this yield it would notice an oversubscribed machine too late.
@@ -47,7 +47,7 @@ export const mpiBackend: BackendFactory = async (context) => {
   open.add(native);
   const members = cards.map(([member]) => member);
   try {
-    await lane.ended(native.connect(members, cards[0]![2]), 'init');
+    await lane.ended(native.connect(members, cards[0]![2], context.timeoutMs), 'init');
   } catch (error) {
     destroy(native);
     throw error;
@@ -60,16 +60,11 @@ export const mpiBackend: BackendFactory = async (context) => {
     rank,
     size,
     supports: { devices: ['cpu'], verbs: allVerbs, sync: true, reduces: isReducible },
-    start: (operation, settle) => {
-      refuseLong(operation, site);
-      return start(operation, settle);
-    },
-    run: (operation) => {
-      refuseLong(operation, site);
-      return run(operation);
-    },
+    refuses: (operation) => lengthFault(operation, size),
+    start,
+    run,
     alloc: allocHost,
-    abort: (cause) => native.abort(cause.what),
+    abort: (cause) => abortNative(native, cause),
     close: () => {
       closing ??= lane.ended(native.close(), 'close').finally(() => destroy(native));
       return closing;
@@ -108,8 +103,8 @@ function enter(mpi: NativeMpi, site: Site): NativeWorld {
 }
 
 /**
- * Returns the MPI implementations to try, in order; only one if its launcher has left its variables in `env`.
- * Throws if RINGWISE_MPI names an unknown one, or if srun started this process without MPI.
+ * Returns the MPI implementations to try, in order; only one if RINGWISE_MPI names it or its launcher has set
+ * variables in `env`. Throws if RINGWISE_MPI names an unknown one, or if srun started this process without MPI.
  */
 export function kindsOfMpi(env: Readonly<Record<string, string | undefined>>): readonly string[] {
   const known = ['openmpi', 'mpich'];
@@ -118,8 +113,10 @@ export function kindsOfMpi(env: Readonly<Record<string, string | undefined>>): r
   if (chosen && !known.includes(chosen)) throw new CollectiveError(unknownMpi(chosen), null);
   const isOpenMpi = has('OMPI_COMM_WORLD_SIZE', 'PMIX_RANK');
   const isMpich = has('PMI_SIZE', 'PMI_RANK');
-  // Here Open MPI's MPI_Init would end the process, and MPICH's would make a world of one rank.
-  if (has('SLURM_PROCID') && !isOpenMpi && !isMpich) throw new CollectiveError(srunWithoutMpi(), null);
+  // Without an MPI from srun, Open MPI's MPI_Init would end the process, and MPICH's would make a world of one
+  // rank. The body of an sbatch script also has SLURM_PROCID, but only srun's job steps have SLURM_STEP_ID.
+  if (has('SLURM_PROCID') && has('SLURM_STEP_ID') && !isOpenMpi && !isMpich)
+    throw new CollectiveError(srunWithoutMpi(), null);
   if (chosen) return [chosen];
   if (isOpenMpi) return ['openmpi'];
   return isMpich ? ['mpich'] : known;
@@ -127,8 +124,8 @@ export function kindsOfMpi(env: Readonly<Record<string, string | undefined>>): r
 
 async function meet(context: BackendContext, world: NativeWorld): Promise<readonly Card[]> {
   const { store, rank, size, group, timeoutMs } = context;
-  // Distinguishes groups that are made at the same time by their leader's rank and number of calls, over all
-  // its threads. MPI guarantees tags up to 32767.
+  // The tag distinguishes groups that are made at the same time: from this rank in MPI's world, and the number of
+  // calls of world() by all threads of this process. MPI guarantees tags up to 32767.
   const mine: Card = [world.rank, world.size, (world.rank * 64 + (world.calls % 64)) % 32_768];
   const payloads = await exchange(store, rank, size, Buffer.from(JSON.stringify(mine)), timeoutMs);
   const cards = payloads.map((bytes) => JSON.parse(Buffer.from(bytes).toString()) as Card);
@@ -139,14 +136,18 @@ async function meet(context: BackendContext, world: NativeWorld): Promise<readon
 }
 
 /**
- * Refuses operations whose parts exceed 2^31 - 1 elements in total: the MPI 3 functions use 32-bit counts.
+ * Returns a failure if the parts of an operation exceed 2^31 - 1 elements in total: the MPI 3 functions use 32-bit
+ * counts.
  */
-function refuseLong(operation: Operation, site: Site): void {
-  const whole = wholeOf(operation, site.size);
-  if (whole > 0x7fffffff) throw new CollectiveError(tooLongForMpi(operation.verb, whole), site);
+function lengthFault(operation: Operation, size: number): Failure | null {
+  const whole = wholeOf(operation, size);
+  return whole > 0x7fffffff ? tooLongForMpi(operation.verb, whole) : null;
 }
 
-/** Returns the number of elements of all parts together. Equal on all ranks, except for allToAll. */
+/**
+ * Returns the number of elements of all parts together; 0 for verbs without parts. Equal on all ranks, except for
+ * allToAll.
+ */
 function wholeOf(operation: Operation, size: number): number {
   switch (operation.verb) {
     case 'allGather':

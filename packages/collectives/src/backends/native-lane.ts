@@ -1,5 +1,5 @@
-// Hands operations to a native group, as numbers in an array and memory as arguments, and receives the end of
-// each one through a callback. Shared by all backends in C++; the other side is native/node/lane_object.h.
+// Hands operations to a native group, their numbers in an array and their memory as arguments, and receives the
+// end of each one through a callback. Shared by all backends in C++; the other side is native/node/lane_object.h.
 import { allVerbs } from '../all-verbs.ts';
 import type { Backend, Operation, Running, Settle, Wire } from '../backend.ts';
 import { dtypes } from '../dtype.ts';
@@ -36,7 +36,7 @@ function indexOf<T extends string>(names: readonly T[]): Record<T, number> {
   return Object.fromEntries(names.map((name, index) => [name, index])) as Record<T, number>;
 }
 
-/** Empty buffer that stands in for a barrier's. */
+/** Empty buffer for barriers, which have none. */
 const nothing = asBuffer(new Uint8Array(0));
 
 /** An operation that has not settled. The reference to `operation` keeps its buffers alive. */
@@ -46,7 +46,19 @@ interface Pending {
 }
 
 /**
- * Operations whose memory MPI goes on using after they failed. Kept here so that the memory is never freed.
+ * Makes a native group report `cause` for everything pending and later. A code that only one rank can have becomes
+ * ERR_COLL_ABORTED by the rank of `cause`.
+ */
+export function abortNative(native: Pick<NativeLane, 'abort'>, cause: CollectiveError): void {
+  const { code, peers, what, rank } = cause;
+  const index = codes.indexOf(code);
+  if (index >= 0) native.abort(index, peers, what);
+  else native.abort(codes.indexOf('ERR_COLL_ABORTED'), rank === null ? [] : [rank], what);
+}
+
+/**
+ * Operations whose memory MPI or a device may go on using after they failed. Kept here so that the memory is never
+ * freed.
  */
 const lent: unknown[] = [];
 

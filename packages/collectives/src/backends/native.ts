@@ -3,10 +3,7 @@ import { createRequire } from 'node:module';
 import { CollectiveError } from '../errors.ts';
 import { nativeMissing, nativeMpiMissing } from '../init/errors.ts';
 
-/**
- * Why an operation failed. `code` and the lists of verbs are indices into the tables of
- * backends/native-lane.ts.
- */
+/** Why an operation failed. `code` is an index into `codes` of backends/native-lane.ts. */
 export interface NativeFailure {
   readonly code: number;
   /** The rank that noticed the failure first. */
@@ -14,8 +11,8 @@ export interface NativeFailure {
   readonly peers: number[];
   readonly text: string;
   /**
-   * Set if the backend (MPI) may go on using the operation's memory after the failure, for as long as the
-   * process lives.
+   * Set if the transport (MPI, or a device) may go on using the operation's memory after the failure, for as long as
+   * the process lives.
    */
   readonly isLent?: true;
 }
@@ -45,10 +42,7 @@ export const NativeField = {
   reduce: 2,
   /** Root of broadcast, reduce, gather and scatter. For send and recv the peer; -1 receives from any rank. */
   root: 3,
-  /**
-   * Tag of send and recv. For collectives a digest of the lengths that were packed into their buffers; 0 if
-   * none.
-   */
+  /** Tag of send and recv. For collectives their `packing` (see backend.ts). */
   tag: 4,
   seq: 5,
   count: 6,
@@ -109,7 +103,10 @@ export interface NativeLane {
    * ended.
    */
   readonly fence?: (id: number) => void;
-  readonly abort: (text: string) => void;
+  /**
+   * Fails everything pending and later on all ranks; the nccl group does on this rank only. `code` as in NativeFailure.
+   */
+  readonly abort: (code: number, peers: readonly number[], text: string) => void;
   /**
    * Tells the peers that this rank leaves, once everything pending has ended. Returns an id that `settle` is
    * called with.
@@ -149,16 +146,16 @@ export interface NativeGroup extends NativeLane {
 /** Group of the mpi backend. */
 export interface NativeMpiGroup extends NativeLane {
   /**
-   * Makes a communicator of these ranks of MPI's world. This happens on the lane and waits for all members.
-   * Returns an id that `settle` is called with. `tag` distinguishes groups that one process makes at the same
-   * time.
+   * Makes a communicator of these ranks of MPI's world. This happens on the lane and waits for all members, at
+   * most `timeoutMs`. Returns an id that `settle` is called with. `tag` distinguishes groups that one process
+   * makes at the same time.
    */
-  readonly connect: (members: readonly number[], tag: number) => number;
+  readonly connect: (members: readonly number[], tag: number, timeoutMs: number) => number;
 }
 
 /**
  * Two streams of a CUDA device: one copies down to slots of host memory, one copies up from them, each in
- * call order. The methods throw the driver's errors; the constructor explains a missing device.
+ * call order. The methods throw the driver's errors, with the `code` 'CUDA'; the constructor explains a missing device.
  */
 export interface NativeDeviceLane {
   /** Whether the slots are page-locked with the driver, so that it copies them directly. */
@@ -181,6 +178,7 @@ export interface NativeDeviceLane {
   readonly up: (slot: number, offset: number, address: bigint, bytes: number) => void;
   /** Ends a piece. Must follow the last up() from the slot. */
   readonly end: (slot: number) => void;
+  /** Lets the event loop end again, after land() has kept it alive. */
   readonly rest: () => void;
   /**
    * Waits up to 5 s for both streams. If they are stuck, the memory is never freed. No method may be called
@@ -240,8 +238,6 @@ export interface NativeNcclGroup extends NativeLane {
    * has run.
    */
   readonly endRun: (stream: bigint, timeoutMs: number) => number;
-  /** Fails everything on this rank. `code` as in NativeFailure. */
-  readonly fail: (code: number, peers: readonly number[], text: string) => void;
 }
 
 export interface NativeNccl {
@@ -350,11 +346,11 @@ export interface NativeMpi {
   readonly world: () => NativeWorld;
   /**
    * Ends MPI for this thread, after its groups have been destroyed. The last thread finalizes MPI, which
-   * blocks until all processes of the job do so. A process that is not in order does not finalize: its
-   * launcher then ends the other processes. Returns whether the process is in order; it is not if a group
-   * ended in the middle of an operation.
+   * blocks until all processes of the job do so. A process that cannot finalize leaves it: its launcher then ends
+   * the other processes. Returns whether the process can finalize; it cannot if `canFinalize` is false, or if a
+   * group ended in the middle of an operation or while it connected.
    */
-  readonly leave: (isInOrder: boolean) => boolean;
+  readonly leave: (canFinalize: boolean) => boolean;
 }
 
 export const loadNative = (): NativeAddon => findNative().addon;

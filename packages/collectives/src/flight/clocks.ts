@@ -5,7 +5,8 @@
 import type { FlightDump } from './dump.ts';
 import type { FlightEntry } from './entry.ts';
 
-const meetings: ReadonlySet<string> = new Set([
+/** Verbs in which every rank waits for every other rank. */
+const synchronizing: ReadonlySet<string> = new Set([
   'allReduce',
   'allGather',
   'reduceScatter',
@@ -22,7 +23,7 @@ export function offsetsOf(dumps: readonly FlightDump[]): Map<string, number> {
     const ofClock = ends.get(dump.clock) ?? new Map<string, number>();
     ends.set(dump.clock, ofClock);
     for (const entry of dump.entries) {
-      if (entry.endedMs === null || entry.state !== 'done' || !meetings.has(entry.verb)) continue;
+      if (entry.endedMs === null || entry.state !== 'done' || !synchronizing.has(entry.verb)) continue;
       const key = `${dump.group} ${entry.seq}`;
       ofClock.set(key, Math.min(ofClock.get(key) ?? Infinity, entry.endedMs));
     }
@@ -32,6 +33,7 @@ export function offsetsOf(dumps: readonly FlightDump[]): Map<string, number> {
     if (offsets.has(dump.clock)) continue;
     const here = ends.get(dump.clock) as Map<string, number>;
     const gaps = [...here].flatMap(([key, endedMs]) => (there.has(key) ? [there.get(key)! - endedMs] : []));
+    // Without a common collective, align by the wall clocks.
     const byWall = dump.unixMs - dump.nowMs - (reference.unixMs - reference.nowMs);
     offsets.set(dump.clock, median(gaps) ?? byWall);
   }

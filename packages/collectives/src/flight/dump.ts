@@ -12,7 +12,9 @@ export interface FlightDump {
   /** Equal for processes whose monotonic clocks agree. */
   readonly clock: string;
   readonly pid: number;
-  /** Number of groups that the process made before this one. */
+  /** Id of the thread in its process; missing in records of earlier versions. */
+  readonly thread?: number;
+  /** Number of groups that the thread made before this one. */
   readonly index: number;
   /** Why the record was written: 'SIGUSR2', or the error. */
   readonly reason: string;
@@ -50,6 +52,7 @@ function readDump(file: string): FlightDump {
     throw usage(`${file} cannot be read (${(error as Error).message})`);
   }
   if (dump?.ringwise !== 'flight record') throw usage(`${file} is no flight record`);
+  if (!Array.isArray(dump.entries)) throw usage(`${file} is no whole flight record: it has no entries`);
   return dump as FlightDump;
 }
 

@@ -1,6 +1,7 @@
 // Converts flight records of several ranks into one Chrome trace (chrome://tracing, ui.perfetto.dev): one
-// process for each rank, one track for each group's collectives, further tracks for its messages, and arrows
-// from the rank that an operation waited for to the ranks that waited.
+// process for each process of the job, or for each thread if ranks are threads; one track for each group's
+// collectives, further tracks for its messages, and arrows from the rank that an operation waited for to the ranks
+// that waited.
 
 import { endOf, offsetsOf } from './clocks.ts';
 import type { FlightDump } from './dump.ts';
@@ -77,11 +78,14 @@ export function traceOf(dumps: readonly FlightDump[]): TraceEvent[] {
   return [...tracks.names, ...slices.map(sliceEvent), ...waiting, ...arrowsOf(slices)];
 }
 
-/** Returns a function that renames a process's later groups of the same name: "world", then "world 2". */
+/** Returns a key of the process or thread that made the record. */
+const placeOf = ({ host, pid, thread = 0 }: FlightDump): string => `${host} ${pid} ${thread}`;
+
+/** Returns a function that renames a process's later records of groups of the same name: "world", then "world 2". */
 function numbered(): (dump: FlightDump) => FlightDump {
   const times = new Map<string, number>();
   return (dump) => {
-    const key = `${dump.host} ${dump.pid} ${dump.group}`;
+    const key = `${placeOf(dump)} ${dump.group}`;
     const time = (times.get(key) ?? 0) + 1;
     times.set(key, time);
     return time === 1 ? dump : { ...dump, group: `${dump.group} ${time}` };
@@ -105,8 +109,9 @@ class Tracks {
   /** Tracks by process and name. `endUs` is the end of the last slice. */
   readonly #tracks = new Map<string, { readonly tid: number; endUs: number }>();
 
-  processOf({ host, pid, group, rank }: FlightDump): number {
-    const key = `${host} ${pid}`;
+  processOf(dump: FlightDump): number {
+    const { host, pid, group, rank } = dump;
+    const key = placeOf(dump);
     const known = this.#processes.get(key);
     if (known !== undefined) return known;
     const number = this.#processes.size;

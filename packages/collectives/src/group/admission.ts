@@ -46,8 +46,8 @@ export class Admission implements Checked {
   }
 
   /**
-   * Checks a collective, notifies the owners of the memory that it writes, and takes a sequence number for
-   * it. Throws if the collective is refused.
+   * Checks a collective that has the number `seq` of this object, notifies the owners of the memory that it
+   * writes, and counts it. Throws if the collective is refused.
    */
   accept<O extends CollectiveOperation>(operation: O): O {
     this.check(operation);
@@ -56,6 +56,7 @@ export class Admission implements Checked {
     return operation;
   }
 
+  /** Like accept(), for a message that has the number messageSeq(). */
   acceptMessage<O extends Send | Recv>(operation: O): O {
     this.check(operation);
     this.#tellOf(operation);
@@ -69,7 +70,7 @@ export class Admission implements Checked {
     return operation;
   }
 
-  /** Takes a sequence number for a message that was checked and whose owners were notified. */
+  /** Counts a message that was checked and whose buffer's owner was notified. */
   countMessage<O extends Send | Recv>(operation: O): O {
     const { verb, peer } = operation;
     (verb === 'send' ? this.#sends : this.#recvs)[peer < 0 ? this.size : peer]!++;
@@ -110,7 +111,9 @@ export class Admission implements Checked {
 
   /** Throws the first fault of an operation. */
   check(operation: Operation): void {
-    const fault = faultOf(this, operation) ?? captureFault(this.#backend, operation);
+    const backend = this.#backend;
+    const fault =
+      faultOf(this, operation) ?? backend.refuses?.(operation) ?? captureFault(backend, operation);
     if (fault !== null) throw this.error(fault);
   }
 

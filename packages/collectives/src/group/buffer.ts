@@ -1,9 +1,10 @@
+// Buffers: what verbs accept as memory (BufferLike), and the form in which backends see it (BufferView).
 import { byteSize, type DType, dtypes } from '../dtype.ts';
 import {
   badCarrier,
   CollectiveError,
   detachedBuffer,
-  elementsHidden,
+  elementsOnDevice,
   type Failure,
   notABuffer,
   unknownDtype,
@@ -179,7 +180,10 @@ function tagOf(array: ArrayBufferView): string {
 function checkedView(view: BufferView, verb: string): BufferView {
   const fault = faultOf(view);
   if (fault !== null) return refuse(badCarrier(verb, fault));
-  return view.written === undefined && view.readOnly === undefined ? view : new WatchedView(view);
+  if (view.written !== undefined || view.readOnly !== undefined) return new WatchedView(view);
+  const { dtype, count, device, handle } = view;
+  const host = typed(view.host);
+  return host === view.host ? view : { dtype, count, device, host, handle };
 }
 
 /** A view whose owner watches writes. Copies that backends make of it, with spread, are plain data. */
@@ -195,7 +199,7 @@ class WatchedView implements BufferView {
     this.dtype = given.dtype;
     this.count = given.count;
     this.device = given.device;
-    this.host = given.host;
+    this.host = typed(given.host);
     this.handle = given.handle;
     this.#given = given;
   }
@@ -209,6 +213,12 @@ class WatchedView implements BufferView {
   }
 }
 
+/** Returns the memory of a DataView as Uint8Array, because native backends take typed arrays only. */
+function typed(host: ArrayBufferView | null): ArrayBufferView | null {
+  if (host === null || tagOf(host) !== 'DataView') return host;
+  return new Uint8Array(host.buffer, host.byteOffset, host.byteLength);
+}
+
 function faultOf(view: BufferView): string | null {
   if (typeof view !== 'object' || view === null) return `got ${kindOf(view)}`;
   if (!dtypes.includes(view.dtype)) return `unknown dtype ${String(view.dtype)}`;
@@ -216,8 +226,13 @@ function faultOf(view: BufferView): string | null {
   if (typeof view.device?.kind !== 'string') return 'it has no device';
   if (view.written !== undefined && typeof view.written !== 'function')
     return `written is ${kindOf(view.written)}`;
-  if (view.host === null) return handleFault(view.handle);
+  if (view.host === null) {
+    const isOnHost = view.device.kind === 'cpu';
+    return handleFault(view.handle) ?? (isOnHost ? 'its device is cpu, but it has no host memory' : null);
+  }
   if (!ArrayBuffer.isView(view.host)) return `host is ${kindOf(view.host)}`;
+  if (view.handle !== null) return `handle is ${kindOf(view.handle)} beside host memory; expected null`;
+  if (view.device.kind !== 'cpu') return `its device is ${view.device.kind}, but it has host memory`;
   if (!holds(view.host, view.dtype) && !isBytes(view.host))
     return `host is a ${tagOf(view.host)}, which does not hold ${view.dtype}`;
   const bytes = view.count * byteSize(view.dtype);
@@ -301,6 +316,6 @@ export function allocHost<D extends DType>(
  */
 export function elementsOf<D extends DType>(view: BufferView & { readonly dtype: D }): ArrayOf<D> {
   const { host, dtype, count } = view;
-  if (host === null) return refuse(elementsHidden(`${view.device.kind}:${view.device.index}`));
+  if (host === null) return refuse(elementsOnDevice(`${view.device.kind}:${view.device.index}`));
   return new arrayOf[dtype](host.buffer as ArrayBuffer, host.byteOffset, count) as ArrayOf<D>;
 }

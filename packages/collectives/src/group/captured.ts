@@ -26,7 +26,7 @@ export interface StepCapture {
    * Registers `ended`, to be called at the end of the capture while the stream is still captured. Its
    * argument is true if the capture was abandoned.
    */
-  readonly onEnd: (ended: (isGivenUp: boolean) => void) => void;
+  readonly onEnd: (ended: (isAbandoned: boolean) => void) => void;
   /**
    * Registers `before`, to be called before each launch with the CUstream of the launch; the function that it
    * returns is called after the launch. If `before` throws, the step is not launched.
@@ -136,9 +136,9 @@ export class CapturedSteps {
     const step: CapturedStep = { number: this.#captures.length, operations: [], contents: '', runs: 0 };
     this.#steps.set(now, step);
     this.#captures.push(new WeakRef(now));
-    now.onEnd((isGivenUp) => {
+    now.onEnd((isAbandoned) => {
       step.contents = contentsOf(step);
-      for (const operation of [...this.#open]) isGivenUp ? operation.forget() : operation.join();
+      for (const operation of [...this.#open]) isAbandoned ? operation.forget() : operation.join();
     });
     now.onRun((stream) => this.#run(step, stream));
     return step;

@@ -1,15 +1,17 @@
-// The checks that `Admission` makes before a backend sees an operation. Each function returns the failure to
-// report, or null. They do not throw, and they allocate nothing while the arguments are right, because every
-// call passes through them.
+// The checks that `Admission` makes before a backend sees an operation. The functions named after a fault return
+// the failure to report, or null, and do not throw. They build no text while the arguments are right, because
+// every call passes through them.
 
 import type { Verb } from '../all-verbs.ts';
 import type { AllReduce, AllToAll, Operation, Supports } from '../backend.ts';
+import { byteSize } from '../dtype.ts';
 import {
   badCounts,
   badLabel,
   badRank,
   buffersOverlap,
   deviceNotSupported,
+  devicesDiffer,
   dtypesDiffer,
   type Failure,
   factorMissing,
@@ -97,7 +99,7 @@ export function faultOf(group: Checked, operation: Operation): Failure | null {
   }
 }
 
-/** `factor` is NaN if the caller gave none. */
+/** `factor` is NaN if op 'premulSum' was given none. */
 function reduceFault(
   { supports }: Checked,
   verb: Verb,
@@ -216,22 +218,40 @@ export function countsFault(
   return badCounts(verb, name, size, shown(isList ? [...counts] : counts));
 }
 
-/** Checks the two buffers of one operation: devices, dtypes, overlap. */
+/**
+ * Checks the two buffers of one operation: their device, their dtypes, overlap. Both must be on one device, because a
+ * backend runs an operation where its memory is.
+ */
 function pairFault(group: Checked, verb: Verb, input: BufferView, output: BufferView): Failure | null {
   const fault = deviceFault(group, verb, input) ?? deviceFault(group, verb, output);
   if (fault !== null) return fault;
+  if (!areTogether(input, output)) return devicesDiffer(verb, nameOf(input), nameOf(output));
   if (input.dtype !== output.dtype) return dtypesDiffer(verb, input.dtype, output.dtype);
   return overlap(input, output) ? buffersOverlap(verb) : null;
 }
 
+/** Returns whether two buffers are on one device. All host memory is. */
+function areTogether({ device: a }: BufferView, { device: b }: BufferView): boolean {
+  return a.kind === b.kind && (a.index === b.index || a.kind === 'cpu');
+}
+
+const nameOf = ({ device: { kind, index } }: BufferView): string =>
+  kind === 'cpu' ? 'the host' : `${kind}:${index}`;
+
+/** Returns whether two buffers share memory, of the host or of one device. */
 function overlap(a: BufferView, b: BufferView): boolean {
-  if (a.count === 0 || b.count === 0) return false;
-  if (a.host === null || b.host === null) return a.handle !== null && a.handle === b.handle;
+  if (a.count === 0 || b.count === 0 || !areTogether(a, b)) return false;
+  if (a.host === null || b.host === null) {
+    const [from, to] = [a.handle?.address, b.handle?.address];
+    return from !== undefined && to !== undefined && from < to + bytesOf(b) && to < from + bytesOf(a);
+  }
   if (a.host.buffer !== b.host.buffer) return false;
   const aEnd = a.host.byteOffset + a.host.byteLength;
   const bEnd = b.host.byteOffset + b.host.byteLength;
   return a.host.byteOffset < bEnd && b.host.byteOffset < aEnd;
 }
+
+const bytesOf = ({ count, dtype }: BufferView): bigint => BigInt(count * byteSize(dtype));
 
 function sum(counts: readonly number[]): number {
   return counts.reduce((total, count) => total + count, 0);

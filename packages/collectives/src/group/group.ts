@@ -5,7 +5,8 @@
 //
 // An error that is found before anything is sent (a wrong argument, a form that the backend does not have) does not
 // harm the group: the Sync form throws it, the plain form returns a Work that rejects with it. An error of an operation
-// that has started makes all later calls on the group fail. If a subgroup cannot be made, the group itself goes on.
+// that has started makes all later calls on the group fail. If the backend of a subgroup cannot be made, the group
+// itself goes on.
 
 import type { Backend, Supports } from '../backend.ts';
 import type { NarrowFloat } from '../backends/arithmetic/narrow-floats.ts';
@@ -24,6 +25,7 @@ import {
 import type { FlightEntry } from '../flight/entry.ts';
 import type { Via } from '../init/env.ts';
 import { hostsOfMembers, onOneHost } from '../init/placement.ts';
+import { withStoreErrors } from '../init/store-errors.ts';
 import { badTimeout, isTimeout, shown } from '../options/errors.ts';
 import type { GroupOptions } from '../options/group-options.ts';
 import { checkGroupOptions, optionsFault } from '../options/known-options.ts';
@@ -297,8 +299,8 @@ export class Group {
     this.#run('monitoredBarrier', (group) => monitoredBarrier(group, options));
   }
 
-  // The object forms accept any value that structured clone accepts, up to 1 GiB. What a rank gets is
-  // always a copy, also of its own value.
+  // The object forms accept any value that v8.serialize() accepts (data, no functions), up to 1 GiB for all values of
+  // a call. What a rank gets is always a copy, also of its own value.
 
   /** Gives every rank a copy of the root's `value`. The `value` of other ranks is ignored. Collective. */
   broadcastObject<T>(value: T | undefined, options: RootOptions = none): Work<T> {
@@ -376,12 +378,12 @@ export class Group {
     const { waitMs = 10_000 } = options;
     if (!(waitMs === 0 || isTimeout(waitMs))) throw state.error(badTimeout('shrink', waitMs, 'waitMs'));
     if (this.isClosed) throw state.error(groupClosed('shrink'));
-    const { survivors } = this.#options;
-    if (survivors === undefined) throw state.error(noSurvivors());
+    const { survivors, subgroups } = this.#options;
+    if (survivors === undefined || subgroups === undefined) throw state.error(noSurvivors());
     const candidates = candidatesOf(state, options.without);
     const attempt = this.#shrinks++;
-    const members = await survivors(candidates, attempt, waitMs);
-    return this.#child(members, `shrunk/${attempt}`, options);
+    const members = await this.#meeting('shrink', () => survivors(candidates, attempt, waitMs));
+    return this.#child('shrink', members, `shrunk/${attempt}`, options);
   }
 
   /**
@@ -483,13 +485,24 @@ export class Group {
       index = this.#subgroups++;
       return steps;
     });
-    return members && this.#child(members, `${index}/${members[0]}`, options);
+    return members && this.#child(verb, members, `${index}/${members[0]}`, options);
+  }
+
+  /** Runs a part of `verb` in which ranks meet through the store. */
+  #meeting<T>(verb: string, call: () => Promise<T>): Promise<T> {
+    return withStoreErrors(verb, { group: this.name, rank: this.rank, size: this.size }, call);
   }
 
   /** `key` must be unique among this group's children. */
-  async #child(members: readonly number[], key: string, options: SubgroupOptions): Promise<Group> {
+  async #child(
+    verb: string,
+    members: readonly number[],
+    key: string,
+    options: SubgroupOptions,
+  ): Promise<Group> {
     const { name = nameOf(this.name, members), timeoutMs = this.timeoutMs } = options;
-    const connected = await this.#options.subgroups!({ members, key, name, timeoutMs });
+    const request = { members, key, name, timeoutMs };
+    const connected = await this.#meeting(verb, () => this.#options.subgroups!(request));
     const ranks = members.map((member) => this.ranks[member] as number);
     const { localRank, localSize } = this;
     const placement = { localRank, localSize, hosts: hostsOfMembers(this.hosts, members) };

@@ -60,8 +60,8 @@ export class Runner {
   }
 
   /**
-   * Waits until all pending calls have ended, then leaves the group. Rejects with an error that the backend
-   * reports last.
+   * Waits until all pending calls have ended, then leaves the group. Rejects with the error of the backend's
+   * close().
    */
   async leave(): Promise<void> {
     await this.#queue.end();
@@ -105,8 +105,7 @@ export class Runner {
   readonly #starter: Omit<Starter, 'begin'> = {
     together: (startAll) =>
       this.#backend.together === undefined ? startAll() : this.#backend.together(startAll),
-    failed: (error) =>
-      CollectiveError.is(error) && harmless.has(error.code) ? error : this.#state.fail(error),
+    failed: (error) => (CollectiveError.is(error) && harmless.has(error.code) ? error : this.#failAll(error)),
     allStarted: () => this.#queue.startReady(),
   };
 
@@ -121,7 +120,7 @@ export class Runner {
       return this.#backend.start(operation, ended);
     } catch (error) {
       record?.(error);
-      settle(this.#state.fail(error));
+      settle(this.#failAll(error, this.#failed(error, operation, name)));
       return null;
     }
   }
@@ -135,7 +134,7 @@ export class Runner {
       return source;
     } catch (error) {
       record?.(error);
-      throw this.#failed(error, operation, name);
+      throw this.#failAll(error, this.#failed(error, operation, name));
     }
   }
 
@@ -165,8 +164,17 @@ export class Runner {
     } catch (error) {
       record?.(error);
       this.#captured.drop();
-      throw this.#state.isClosed ? error : this.#state.fail(error);
+      throw this.#state.isClosed ? error : this.#failAll(error);
     }
+  }
+
+  /**
+   * Reports the group's failure `known`, which is an exception of this rank, to the other ranks, unless they find it
+   * themselves. They would wait for this rank until their deadline.
+   */
+  #failAll(error: unknown, known = this.#state.fail(error)): CollectiveError {
+    if (!CollectiveError.is(error) || !isFoundByAll.has(error.code)) this.#backend.abort(known);
+    return known;
   }
 
   /** Makes the error of an operation the group's failure. The error names the call, not its operation. */
@@ -184,6 +192,15 @@ export class Runner {
  * that all ranks exchanged successfully. An error of an operation always fails it.
  */
 const harmless: ReadonlySet<CollectiveCode> = new Set(['ERR_COLL_INVALID', 'ERR_COLL_UNSUPPORTED']);
+
+/** Codes of errors that come from an exchange between the ranks, all of which report them. */
+const isFoundByAll: ReadonlySet<CollectiveCode> = new Set([
+  'ERR_COLL_TIMEOUT',
+  'ERR_COLL_PEER_LOST',
+  'ERR_COLL_MISMATCH',
+  'ERR_COLL_ABORTED',
+  'ERR_COLL_CLOSED',
+]);
 
 function isOf(error: CollectiveError, { verb, seq }: Operation): boolean {
   return error.verb === verb && error.seq === seq;

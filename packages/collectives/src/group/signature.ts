@@ -5,15 +5,14 @@ import type { BufferView } from './buffer.ts';
 
 /**
  * Returns for example "allReduce sum 4096 × float32", "broadcast 3 × int8 from rank 0" or "barrier".
- * Operations match exactly if their texts are equal.
+ * Collectives match if their texts are equal; the lengths of an allToAll are compared between each two ranks.
  */
 export function signatureOf(operation: Operation): string {
   const text = callOf(operation);
   if (!('packing' in operation)) return text;
   const { packing, label } = operation;
-  // Distinguishes packed lists whose totals are equal but whose lengths differ.
-  const list = packing === 0 ? text : `${text} as list ${packing.toString(16)}`;
-  return label === undefined ? list : `${list} labelled "${label}"`;
+  const digested = packing === 0 ? text : `${text} with digest ${packing.toString(16)}`;
+  return label === undefined ? digested : `${digested} labelled "${label}"`;
 }
 
 function callOf(operation: Operation): string {

@@ -1,7 +1,7 @@
-// Whether a group still takes calls: it refuses them once it was closed, or after its first error. All errors
-// of the group are built here, so that they name it.
+// Whether a group still takes calls: it refuses them once it was closed, or after its first error. Also builds the
+// errors that name the group and this rank.
 import type { Backend, Supports } from '../backend.ts';
-import { CollectiveError, type Failure, failedEarlier, groupClosed, systemFailure } from '../errors.ts';
+import { CollectiveError, type Failure, failedEarlier, groupClosed, unexpected } from '../errors.ts';
 
 export class GroupState {
   readonly name: string;
@@ -43,7 +43,7 @@ export class GroupState {
   fail(error: unknown): CollectiveError {
     const known = CollectiveError.is(error)
       ? error
-      : this.error(systemFailure('backend', null, String(error)), { cause: error });
+      : this.error(unexpected(this.rank, String(error)), { cause: error });
     this.#failure ??= known;
     return known;
   }

@@ -1,6 +1,6 @@
 // A running call as the caller sees it: a thenable that creates a promise only when it is awaited. A failure
-// that is never awaited therefore causes no unhandled rejection; it poisons the group, and the next call on
-// the group reports it.
+// that is never awaited therefore causes no unhandled rejection. If an operation has failed, the next call on the
+// group reports it. If the call was refused, nothing reports it.
 import type { Running } from '../backend.ts';
 import { CollectiveError, cannotBlock, type Failure, notEnded } from '../errors.ts';
 import { checkOptions } from '../options/known-options.ts';
@@ -26,9 +26,11 @@ export class Work<T = void> implements PromiseLike<T> {
   readonly verb: string;
   /**
    * Sequence number of the call's first operation among the group's collectives; for send and recv, among the
-   * messages to or from that peer. -1 if the call was refused.
+   * messages to or from that peer. -1 if the call was refused or has no operations.
    */
   readonly seq: number;
+  /** Name of the group that the call was made on. */
+  readonly group: string;
   readonly #owner: WorkOwner;
   readonly #running: Running | null;
   #ended = false;
@@ -44,6 +46,7 @@ export class Work<T = void> implements PromiseLike<T> {
   constructor(verb: string, seq: number, owner: WorkOwner, start: (finish: Finish<T>) => Running | null) {
     this.verb = verb;
     this.seq = seq;
+    this.group = owner.name;
     this.#owner = owner;
     this.#running = start((error, value) => {
       this.#ended = true;
@@ -80,9 +83,9 @@ export class Work<T = void> implements PromiseLike<T> {
   }
 
   /**
-   * Blocks this thread until the call has ended. Returns its value or throws its error. For operations on
-   * device memory, makes the memory's streams wait instead and does not block: work queued there afterwards
-   * sees the results. Throws ERR_COLL_UNSUPPORTED if the backend may not block.
+   * Blocks this thread until the call has ended. Returns its value or throws its error. For device memory, work
+   * that is queued on the memory's stream afterwards sees the results; the nccl backend makes the stream wait for
+   * them instead of blocking. Throws ERR_COLL_UNSUPPORTED if the backend may not block.
    */
   fence(): T {
     if (!this.#ended) {

@@ -1,7 +1,7 @@
-// Every error message of init().
+// The error messages of init(), of loading native code, and of joining and shrinking groups.
 import { type Failure, local, rankList } from '../errors.ts';
 
-/** Returns a failure of init(). Only the functions of this file write `what`. */
+/** Returns a failure of init(). */
 function init(what: string, next?: string, peers: readonly number[] = []): Failure {
   return { ...local('ERR_COLL_INIT', 'init', what, next), peers };
 }
@@ -57,11 +57,10 @@ export function leftBehind(survivors: readonly number[]): Failure {
   return local('ERR_COLL_INIT', 'shrink', what, 'It came too late, or was taken for lost: end it.');
 }
 
-export function rankOutOfRange(rank: number, size: number, from: string): Failure {
+export function rankOutOfRange(rank: number, size: number, from: string, verb = 'init'): Failure {
   const shown = (value: number) => (Number.isNaN(value) ? 'none' : value);
-  return init(
-    `rank and size do not fit (from ${from}); expected 0 <= rank < size, got rank ${shown(rank)}, size ${shown(size)}`,
-  );
+  const what = `rank and size do not fit (from ${from}); expected 0 <= rank < size, got rank ${shown(rank)}, size ${shown(size)}`;
+  return { ...init(what), verb };
 }
 
 export function noLauncher(): Failure {
@@ -116,8 +115,8 @@ export function secretMissing(host: string, port: number): Failure {
   );
 }
 
-export function storeFailed(reason: string): Failure {
-  return init(`the store failed (${reason})`);
+export function storeFailed(reason: string, verb = 'init'): Failure {
+  return { ...init(`the store failed (${reason})`), verb };
 }
 
 export function unknownBackend(name: string, known: readonly string[]): Failure {

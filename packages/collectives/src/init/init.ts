@@ -3,8 +3,8 @@
 //   plan        this rank, and the store where the ranks meet          plan.ts
 //   backend     found and fit for use on this rank alone               ../backends/registry.ts
 //   rendezvous  open the store, wait for all ranks, compare settings   rendezvous.ts
-//   backend     swaps addresses through the store and connects         ../backends/registry.ts
-import { PrefixStore, StoreError } from '@ringwise/store';
+//   backend     exchanges addresses through the store and connects     its factory, such as ../backends/host.ts
+import { PrefixStore } from '@ringwise/store';
 import type { Backend } from '../backend.ts';
 import type { BackendContext, BackendFactory } from '../backends/context.ts';
 import { findBackend } from '../backends/registry.ts';
@@ -13,26 +13,22 @@ import { Group } from '../group/group.ts';
 import type { Subgroups } from '../group/members/membership.ts';
 import { survivorsIn } from '../group/members/survivors.ts';
 import type { InitOptions } from '../options/init-options.ts';
-import { cannotTakePart, storeFailed } from './errors.ts';
+import { cannotTakePart } from './errors.ts';
 import { callOff } from './exchange.ts';
 import { draftInit, type Plan } from './plan.ts';
 import { gather, tellOthers } from './rendezvous.ts';
+import { withStoreErrors } from './store-errors.ts';
 
 /**
  * Joins the group of all ranks. Collective; resolves when this rank can communicate with all others. Without
  * options all settings come from the launcher's environment; a process without a launcher is a group of one.
- * Rejects with ERR_COLL_INIT, naming the ranks that did not arrive within `timeoutMs` milliseconds.
+ * Rejects with ERR_COLL_INIT if ranks do not arrive within `timeoutMs` milliseconds, and names them.
  */
 export async function init(options: InitOptions = {}): Promise<Group> {
   const { plan, fault } = draftInit(options, process.env);
   const site = { group: plan.name, rank: plan.rank, size: plan.size };
   const factory = await prepared(plan, fault);
-  try {
-    return await join(plan, site, factory);
-  } catch (error) {
-    if (!StoreError.isInstance(error)) throw error;
-    throw new CollectiveError(storeFailed(error.message), site, { cause: error });
-  }
+  return withStoreErrors('init', site, () => join(plan, site, factory));
 }
 
 /**

@@ -1,6 +1,6 @@
-// Checks of arguments that are lists of buffers.
+// Converts arguments that are lists of buffers to views, and checks them.
 
-import { type Failure, listDtypesDiffer, listMemoryHidden, wrongListLength } from '../errors.ts';
+import { type Failure, listDtypesDiffer, listOnDevice, wrongListLength } from '../errors.ts';
 import type { Admission } from '../group/admission.ts';
 import { asBuffer, type BufferLike, type BufferView } from '../group/buffer.ts';
 import type { Buffers } from '../options/options.ts';
@@ -37,7 +37,7 @@ function listFault(
   members: readonly BufferView[],
 ): Failure | null {
   if (members.length !== size) return wrongListLength(verb, side, size, members.length);
-  if (members.some(({ host }) => host === null)) return listMemoryHidden(verb, side);
+  if (members.some(({ host }) => host === null)) return listOnDevice(verb, side);
   const dtypes = new Set(members.map(({ dtype }) => dtype));
   return dtypes.size > 1 ? listDtypesDiffer(verb, side, [...dtypes]) : null;
 }

@@ -6,8 +6,8 @@ import { dtypes } from '../dtype.ts';
 import {
   dtypesDiffer,
   notReproducible,
-  reproducibleHidden,
   reproducibleList,
+  reproducibleOnDevice,
   tooManyAddends,
   wrongCount,
 } from '../errors.ts';
@@ -79,13 +79,13 @@ function gridOf(
   const { dtype } = output;
   if ((op !== 'sum' && op !== 'avg') || !summableDtypes.includes(dtype as SummableDType))
     throw group.error(notReproducible(verb, op, dtype, summableDtypes));
-  if ([output, ...inputs].some(({ host }) => host === null)) throw group.error(reproducibleHidden(verb));
+  if ([output, ...inputs].some(({ host }) => host === null)) throw group.error(reproducibleOnDevice(verb));
   return new GridSum(dtype as SummableDType, inputs, blocks, group.scratch);
 }
 
 /**
- * Returns the two operations as steps. `result` names the block of `sums` that is copied to a buffer; it is null on
- * ranks that get no result.
+ * Returns the two operations as steps. `second` reduces `grid.words` to `sums`. `result` has the block of `grid` whose
+ * sums these are, and the buffer to which they are rounded; it is null on ranks that get no result.
  */
 function steps(
   group: Admission,
@@ -95,8 +95,8 @@ function steps(
   sums: BufferView,
   result: readonly [block: number, output: BufferView] | null,
 ): EarlierStep<void> {
-  // Without the digest, the operations would be equal for all dtypes and for sum and avg, and the first one
-  // for all verbs and roots, so mismatches would stay unnoticed.
+  // Without the digest, the operations would be equal for all dtypes of up to 32 bits and for sum and avg, and the
+  // first one for all verbs and roots, so mismatches would stay unnoticed.
   const output = 'output' in plain ? plain.output : plain.buffer;
   const root = 'root' in plain ? plain.root : 0;
   const counts = 'counts' in plain ? (plain.counts ?? []) : [];

@@ -1,9 +1,11 @@
+// Tests the host backend with real processes on one host.
 import { freePort, Pools, values, withRanks } from '@ringwise/testing';
 import { afterAll, describe, expect, it } from 'vitest';
 import { backendContract } from '../../contract/index.ts';
 import { hostRanks } from '../support/pool.ts';
 
 const module = new URL('../support/host-ranks.ts', import.meta.url);
+const threads = new URL('../support/ending-threads.ts', import.meta.url);
 
 // These ranks share memory. test/full/backends has four ranks, and ranks that meet over TCP.
 const pools = new Pools(hostRanks());
@@ -26,14 +28,22 @@ describe('a process with a group on the host backend', () => {
     expect(waiting!.error).toMatchObject({ code: 'ERR_COLL_PEER_LOST', peers: [0] });
   });
 
+  it.each([
+    ['exit', 3, 3],
+    ['terminate', 1, 5],
+  ] as const)('goes on when threads end while their operations end (%s)', async (end, exitCode, pairs) => {
+    const codes = values(await withRanks(1, threads, 'endThreads', { args: [end, pairs] }))[0];
+    expect(codes).toEqual(Array.from({ length: 2 * pairs }, () => exitCode));
+  });
+
   it('ends by itself when the script forgets to close', async () => {
     expect(values(await withRanks(2, module, 'endWithoutClose'))).toEqual(['sum 2', 'sum 2']);
   });
 
-  it('knows which ranks share its host, whoever has started it', async () => {
+  it('knows which ranks share its host under every launcher', async () => {
     const launchers: ((rank: number) => Record<string, string>)[] = [
       (rank) => ({ RANK: `${rank}`, WORLD_SIZE: '4' }),
-      (rank) => ({ RANK: `${rank}`, WORLD_SIZE: '4', LOCAL_RANK: '0' }), // the size of an earlier job
+      (rank) => ({ RANK: `${rank}`, WORLD_SIZE: '4', LOCAL_RANK: '0' }), // LOCAL_RANK of an earlier job
       (rank) => ({
         RANK: `${rank}`,
         WORLD_SIZE: '4',

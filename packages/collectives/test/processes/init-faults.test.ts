@@ -51,11 +51,11 @@ describe.each([
     ['0/2 1/3', 0, 1, '3', '2'],
     ['0/3 1/2', 0, 1, '2', '3'],
     ['0/4 1/4 2/3', 0, 2, '3', '4'],
-  ])('ranks with world sizes that differ (%s) are told whose', async (text, few, odd, theirs, ours) => {
+  ])('ranks with world sizes that differ (%s) are told whose', async (text, first, odd, theirs, ours) => {
     const told = await toldTo(job(text), isHosted);
     for (const [rank, error] of told.entries()) {
       const side = (of: number) => `rank ${of} was started with world size ${of === odd ? theirs : ours}`;
-      const sentences = [few, 1].flatMap((one) => [
+      const sentences = [first, 1].flatMap((one) => [
         `init: ${side(odd)} but rank ${one} with ${ours}`,
         `init: ${side(one)} but rank ${odd} with ${theirs}`,
       ]);
@@ -132,7 +132,7 @@ describe.each([
   });
 });
 
-it('a rank alone does not wait for others to learn that it cannot take part', async () => {
+it('a rank that cannot take part does not wait for the others to hear of it', async () => {
   const alone = await toldTo([{ RANK: 0, WORLD_SIZE: 2, options: { backend: 'nccl' } }], true);
   expect(alone[0]!.code).toBe('ERR_COLL_SYSTEM');
 });

@@ -9,10 +9,10 @@ import { describe, expect, it } from 'vitest';
 import { loadNative } from '../../src/backends/native.ts';
 import { joinNccl } from '../../src/index.ts';
 import { useControl } from '../support/control.ts';
-import { isThere } from '../support/device-twin.ts';
+import { hasDevice } from '../support/device-twin.ts';
 
 const module = new URL('../support/join-nccl-ranks.ts', import.meta.url);
-const missing = isThere ? (isTestGpu ? loadNative().nccl.about().reason : '') : 'no device has been built';
+const missing = hasDevice ? (isTestGpu ? loadNative().nccl.about().reason : '') : 'no device has been built';
 /** The key of PyTorch's default group, if that was made with a store. */
 const key = '0//cuda//0';
 
@@ -34,21 +34,31 @@ describe.skipIf(missing)(`joinNccl${missing && ` (skipped: ${missing})`}`, () =>
     }
   });
 
-  it('fails where the other is gone, by what NCCL says: nobody knows its name', async () => {
+  it('fails with the error of NCCL when the other rank is gone, and names no rank', async () => {
     const started = await startRanks(2, module, 'alone', { args: [control.port, key] });
     const [survivor] = await started.results;
     expect(survivor!.value).toEqual({ code: 'ERR_COLL_SYSTEM', what: expect.stringMatching(/NCCL|nccl/) });
   });
 
-  it('says what it has found in the place of an id', async () => {
+  it('says so when no rank brings the id', async () => {
+    const [told] = values(await withRanks(1, module, 'withoutId', { args: [control.port, key] }));
+    expect(told).toEqual({
+      code: 'ERR_COLL_INIT',
+      message: expect.stringMatching(/^joinNccl: the store failed \(.*\(group "nccl", rank 1 of 2\)/),
+    });
+  });
+
+  it('says how many bytes the key has if they are no unique id', async () => {
     const [message] = values<string>(await withRanks(1, module, 'otherBytes', { args: [control.port, key] }));
     expect(message).toMatch(/'0\/\/cuda\/\/0' has 9 bytes; a unique id of NCCL has 128/);
   });
 });
 
-it('wants a rank of the size', async () => {
+it('expects a rank below the size', async () => {
   const store = new MemoryStore();
-  await expect(joinNccl({ store, key, rank: 2, size: 2 })).rejects.toThrow(/0 <= rank < size, got rank 2/);
+  await expect(joinNccl({ store, key, rank: 2, size: 2 })).rejects.toThrow(
+    /^joinNccl: rank and size do not fit \(from options\); expected 0 <= rank < size, got rank 2/,
+  );
 });
 
 const candidates = [process.env.RINGWISE_TEST_PYTHON ?? '', '/usr/bin/python3', 'python3'];
@@ -57,7 +67,7 @@ const python = candidates.find((name) => name && spawnSync(name, ['-c', hasTorch
 it.skipIf(!python).each([
   ['env', 'default_pg/0//cuda//0'],
   ['store', key],
-])('torch looks for the id of its default group there (%s: %s)', { timeout: 120_000 }, async (how, at) => {
+])('torch puts the id of its default group there (%s: %s)', { timeout: 120_000 }, async (how, at) => {
   const server = await serveStore();
   const store = await TcpStore.connect({ ...server, timeoutMs: 90_000 });
   const script = fileURLToPath(new URL('../fixtures/torch_nccl_key.py', import.meta.url));

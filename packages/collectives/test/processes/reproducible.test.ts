@@ -1,3 +1,4 @@
+// Tests reproducible reductions: on loopback groups, and on processes over the host backend.
 import { startRanks, values } from '@ringwise/testing';
 import { beforeAll, describe, expect, it } from 'vitest';
 import { reproducibleDigests } from '../../contract/scenarios/reproducible.ts';
@@ -80,7 +81,7 @@ describe('a reproducible reduction', () => {
 
   it.each([
     [
-      'an op without one',
+      'an op that has no reproducible form',
       (group: Group) => group.allReduce(x(), { reproducible: true, op: 'max' }),
       'ERR_COLL_UNSUPPORTED',
       /no reproducible 'max' of float32/,

@@ -24,7 +24,7 @@ describe('shrink()', () => {
     expect(values(others)).toEqual([0, 1, 2].map((place) => ({ ...left, place })));
   });
 
-  it('leaves out who is lost besides, when it has waited long enough', async () => {
+  it('also leaves out a second lost rank, after it has waited for it', async () => {
     const ranks = await startWork(1_500);
     // Stop both first: between two kills, the second rank could notice the loss and join the smaller group.
     for (const signal of ['SIGSTOP', 'SIGKILL'] as const) {

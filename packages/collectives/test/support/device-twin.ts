@@ -1,5 +1,6 @@
-// Groups on a device (packages/testing/src/device.ts says which), for tests of the nccl backend. Its twin takes
-// host memory and works on copies on the device, so that the contract suite, which reads host memory, runs there.
+// Device memory for tests of the nccl backend (packages/testing/src/device.ts says on which device), and its twin: a
+// backend that takes host memory and has the nccl backend work on copies on the device. The contract suite, which
+// reads host memory, tests the nccl backend by this twin.
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { deviceMemoryAddon, hasTestDevice, testDeviceOf, useTestDevice } from '@ringwise/testing';
@@ -8,7 +9,7 @@ import type { BackendFactory } from '../../src/backends/context.ts';
 import { isReducibleByNccl, ncclBackend } from '../../src/backends/nccl/nccl.ts';
 import { asBuffer, type BufferLike, type BufferView, bufferSymbol } from '../../src/group/buffer.ts';
 
-export const isThere = hasTestDevice && existsSync(deviceMemoryAddon);
+export const hasDevice = hasTestDevice && existsSync(deviceMemoryAddon);
 
 /** The functions of native/test/software_gpu/memory_addon.cc. */
 interface Addon {
@@ -29,7 +30,7 @@ export function useDevice(): void {
   addon = createRequire(import.meta.url)(deviceMemoryAddon) as Addon;
 }
 
-/** Makes a device's default stream, on which the memory of these tests is ordered, busy for a time. */
+/** Makes a device's default stream, on which the memory of these tests is ordered, busy for `ms` milliseconds. */
 export const keepBusy = (device: number, ms: number): void => addon!.keepBusy(testDeviceOf(device), ms);
 
 /** Returns how many groups of calls this process has made on the software NCCL. */

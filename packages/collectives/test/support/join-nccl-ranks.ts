@@ -79,6 +79,16 @@ export async function alone(rank: number, port: number, key: string) {
   return error && { code: error.code, what: error.what };
 }
 
+/** Joins when no rank puts the id into the store. */
+export async function withoutId(_rank: number, port: number, key: string) {
+  useDevice();
+  const store = await TcpStore.connect({ host: '127.0.0.1', port });
+  const error = await joinNccl({ store, key, rank: 1, size: 2, timeoutMs: 300 }).catch((error) => error);
+  await store.close();
+  const { code, message } = error as CollectiveError;
+  return { code, message };
+}
+
 /** Joins when the key holds something other than a unique id. */
 export async function otherBytes(rank: number, port: number, key: string) {
   useDevice();

@@ -6,12 +6,14 @@ import { pathToFileURL } from 'node:url';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { isMainThread, parentPort, Worker } from 'node:worker_threads';
-import { CollectiveError, type Group, init } from '../../src/index.ts';
+import { loadMpi } from '../../src/backends/mpi.ts';
+import type { NativeMpi } from '../../src/backends/native.ts';
+import { CollectiveError, type Group, type InitOptions, init } from '../../src/index.ts';
 
 const [, , program, folder] = process.argv;
 
-const join = (name = 'world') =>
-  init({ backend: 'mpi', url: pathToFileURL(folder!).href, name, timeoutMs: 60_000 });
+const join = (name = 'world', options: InitOptions = {}) =>
+  init({ backend: 'mpi', url: pathToFileURL(folder!).href, name, timeoutMs: 60_000, ...options });
 
 async function failureOf(call: PromiseLike<unknown>): Promise<CollectiveError> {
   try {
@@ -28,6 +30,18 @@ function inWorker(): Worker {
   const tsx = import.meta.resolve('tsx/esm/api'); // workers of Node 20 do not inherit --import
   const code = `import('${tsx}').then(({ register }) => (register(), import('${import.meta.url}')))`;
   return new Worker(code, { eval: true, argv: process.argv.slice(2) });
+}
+
+/** Stops rank 1 when it has met rank 0 in the store and before it calls MPI. */
+function stopBeforeConnecting(): void {
+  const mpi: { MpiGroup: NativeMpi['MpiGroup'] } = loadMpi();
+  const { MpiGroup } = mpi;
+  mpi.MpiGroup = class extends MpiGroup {
+    constructor(...args: ConstructorParameters<typeof MpiGroup>) {
+      if (args[0] === 1) process.kill(process.pid, 'SIGSTOP');
+      super(...args);
+    }
+  };
 }
 
 async function sumOfOnes(group: Group): Promise<number> {
@@ -83,6 +97,20 @@ const programs = {
     await world.close();
   },
 
+  async stopsConnecting() {
+    stopBeforeConnecting();
+    const { code, message } = await failureOf(join('world', { timeoutMs: 2000 }));
+    console.log(`${code}, ${message}`);
+    process.exit(0);
+  },
+
+  async exitsConnecting() {
+    stopBeforeConnecting();
+    void join();
+    await sleep(2000);
+    process.exit(0);
+  },
+
   async lent() {
     const group = await join();
     let memory: Float32Array | undefined = new Float32Array(1 << 26);
@@ -90,7 +118,7 @@ const programs = {
     await group.barrier();
     if (group.rank === 1) {
       const failed = failureOf(group.allReduce(memory));
-      await sleep(50); // shorter than MPI takes to start
+      await sleep(50); // less than the reduction of 256 MiB takes
       group.abort('enough');
       await failed;
     } else {
@@ -141,6 +169,18 @@ const programs = {
     await once(inWorker(), 'exit');
     const { message } = await failureOf(join());
     console.log(`${process.env.UCX_MEM_EVENTS}, ${message}`);
+  },
+
+  /** Scatters to a rank whose counts are more than MPI takes. Only that rank has them, so that no memory is needed. */
+  async tooLong() {
+    const group = await join();
+    if (group.rank === 1) {
+      const counts = [2 ** 31, 1];
+      const { code, seq } = await failureOf(group.scatter(null, new Uint8Array(1), { counts }));
+      console.log(`${code} ${seq} ${group.failure}`);
+    }
+    console.log(`${await sumOfOnes(group)}`);
+    await group.close();
   },
 
   /** Makes groups on two threads at the same time. */

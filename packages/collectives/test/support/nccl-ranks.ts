@@ -87,7 +87,7 @@ export async function fencedLists(rank: number): Promise<unknown> {
   return { wasDone, sums: [...sums, [...new Set(near)]], said };
 }
 
-/** Calls verbs on lists of buffers, and counts the calls on NCCL and on the host group that they cause. */
+/** Calls verbs on lists of buffers, and counts the groups of NCCL calls and the host operations that they cause. */
 export async function lists(rank: number): Promise<unknown> {
   useDevice();
   const ofHost = countOfHost();
@@ -209,7 +209,7 @@ export async function goOn(rank: number, port: number, backend: string): Promise
   return { name, ranks, kind, device: floats(device), host: [...host] };
 }
 
-/** Works until a rank is lost. Returns the error of that. */
+/** Works until a rank is lost. Returns the error. */
 async function lossIn(group: Group, control: TcpStore, sync: boolean): Promise<CollectiveError> {
   const memory = onDevice(new Float32Array(1000).fill(1), group.rank % 2);
   for (let n = 0; ; n++) {
@@ -269,6 +269,32 @@ export async function disagreeAndLeave(rank: number): Promise<unknown> {
   });
 }
 
+/** Uses another device than that of the group, then the right one, and sends a message from the other one. */
+export async function secondDevice(rank: number): Promise<unknown> {
+  useDevice();
+  const group = await init({ backend: 'auto', timeoutMs: 20_000 });
+  const [first, second] = [0, 1].map((device) => carrying(onDevice(new Float32Array(4), device)));
+  await group.allReduce(first!);
+  const ends = [
+    await group.allReduce(second!).catch((error: CollectiveError) => `${error.code} ${error.what}`),
+    await group.allReduce(first!).then(() => 'ok'),
+    await (rank === 0 ? group.send(second!, 1) : group.recv(second!, 0)).then(() => 'ok'),
+  ];
+  await group.close();
+  return ends;
+}
+
+/** Makes rank 0 pass buffers on two devices in its first call on device memory. */
+export async function twoDevicesAtOnce(rank: number): Promise<unknown> {
+  useDevice();
+  const group = await init({ backend: 'auto', timeoutMs: 20_000 });
+  const buffers = [0, rank === 0 ? 1 : 0].map((device) => carrying(onDevice(new Float32Array(4), device)));
+  const error = await group.allReduce(buffers).catch((failure: unknown) => failure);
+  await group.close().catch(() => {});
+  const { code, peers, what } = error as CollectiveError;
+  return { code, peers, what };
+}
+
 /** Makes one rank pass another length for the third of many buffers. */
 export async function disagreeInList(rank: number, total: number, sync: boolean): Promise<unknown> {
   useDevice();
@@ -304,7 +330,7 @@ export async function disagreeBlocking(rank: number): Promise<unknown> {
   }
 }
 
-/** Makes the ranks call different verbs while NCCL cannot connect them. Returns the error of a fence. */
+/** Makes the ranks reduce with different ops while NCCL cannot connect them. Returns the error of a fence. */
 export async function disagreeStalled(rank: number): Promise<unknown> {
   useDevice();
   const group = await init({ backend: 'nccl', timeoutMs: 30_000 });
@@ -342,7 +368,7 @@ export async function failsOnOne(rank: number, closing: boolean): Promise<unknow
   const error = await reduced;
   const tookMs = Date.now() - beganAtMs;
   await (closed ?? group.close().catch(() => {}));
-  return { code: error?.code, what: error?.what, tookMs };
+  return { code: error?.code, peers: error?.peers, what: error?.what, tookMs };
 }
 
 /** Makes a group when the variable with the path of NCCL is wrong. Returns the error. */

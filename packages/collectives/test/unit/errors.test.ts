@@ -7,7 +7,7 @@ import * as optionErrors from '../../src/options/errors.ts';
 const site = { group: 'dp', rank: 0, size: 8 };
 const first = new CollectiveError(errors.timedOut('barrier', 12, [2, 5], 30_000), site);
 
-// Every function of errors.ts and init-errors.ts that builds a failure, with arguments.
+// A failure by every message builder of errors.ts, init/errors.ts and options/errors.ts.
 const failures: Record<string, Failure> = {
   timedOut: errors.timedOut('barrier', 12, [2, 5], 30_000),
   notEnded: errors.notEnded('allReduce', 3, 500),
@@ -29,8 +29,19 @@ const failures: Record<string, Failure> = {
     peers: [1],
     text: 'epoll failed on rank 1',
   }),
-  deviceFailed: errors.deviceFailed('allReduce', 4, 'cuMemcpyDtoHAsync: an illegal address'),
-  elementsHidden: errors.elementsHidden('cuda:0'),
+  deviceFailed: errors.deviceFailed('allReduce', 4, 0, 'cuMemcpyDtoHAsync: an illegal address'),
+  unexpected: errors.unexpected(2, 'RangeError: Invalid array length'),
+  mismatchOfPieces: errors.mismatchOfPieces(
+    errors.mismatch(
+      'allReduce',
+      7,
+      { rank: 0, signature: 'allReduce sum 262112 × float32 with digest 1b' },
+      { rank: 1, signature: 'allReduce sum 262112 × float32 with digest 2f' },
+    ),
+    'allReduce sum 600000 × float32',
+    3,
+  ),
+  elementsOnDevice: errors.elementsOnDevice('cuda:0'),
   failedEarlier: errors.failedEarlier('allReduce', first),
   groupClosed: errors.groupClosed('send'),
   notABuffer: errors.notABuffer('allReduce', 'a plain array', 'Use Float32Array.from(array).'),
@@ -50,6 +61,7 @@ const failures: Record<string, Failure> = {
   badRank: errors.badRank('broadcast', 'root', '8', 8),
   selfPeer: errors.selfPeer('send', 0),
   dtypesDiffer: errors.dtypesDiffer('allGather', 'float32', 'int32'),
+  devicesDiffer: errors.devicesDiffer('allGather', 'the host', 'cuda:0'),
   wrongCount: errors.wrongCount('allGather', 'output', 80, 10),
   notDivisible: errors.notDivisible('allToAll', 10, 4),
   badCounts: errors.badCounts('gather', 'counts', 3, '[1, -1]'),
@@ -60,15 +72,15 @@ const failures: Record<string, Failure> = {
   wrongListPart: errors.wrongListPart('scatter', 'input', 2, 10, 11),
   listLengthsDiffer: errors.listLengthsDiffer('allGather', 3, 2),
   listDtypesDiffer: errors.listDtypesDiffer('allGather', 'output', ['float32', 'int8']),
-  listMemoryHidden: errors.listMemoryHidden('allGather', 'output'),
+  listOnDevice: errors.listOnDevice('allGather', 'output'),
   noSurvivors: errors.noSurvivors(),
-  nobodyToLeave: errors.nobodyToLeave('[9]'),
+  lostRanksUnknown: errors.lostRanksUnknown('[9]'),
   oneList: errors.oneList('allToAll'),
   countsOfLists: errors.countsOfLists('allToAll'),
   countsOfMany: errors.countsOfMany('allGather'),
   notCapturable: errors.notCapturable('allReduce', 'the host backend takes no part in that'),
   notReproducible: errors.notReproducible('reduce', 'prod', 'float32', ['float32', 'float64']),
-  reproducibleHidden: errors.reproducibleHidden('allReduce'),
+  reproducibleOnDevice: errors.reproducibleOnDevice('allReduce'),
   reproducibleList: errors.reproducibleList('allReduce'),
   reproducibleWire: errors.reproducibleWire('allReduce', 'bfloat16'),
   unknownWire: errors.unknownWire('allReduce', 'int4'),
@@ -147,7 +159,9 @@ describe('errors', () => {
       init: libnccl.so.2 is version 2.26.6; expected NCCL 2.27 or newer (group "dp", rank 0 of 8). Install NCCL 2.27 or newer, or set RINGWISE_LIBNCCL to its libnccl.so.2.
       allReduce: mmap: cannot allocate memory (group "dp", rank 0 of 8, seq 4).
       barrier: epoll failed on rank 1 (group "dp", rank 0 of 8, seq 3).
-      allReduce: the CUDA device reported cuMemcpyDtoHAsync: an illegal address (group "dp", rank 0 of 8, seq 4).
+      allReduce: the CUDA device of rank 0 reported cuMemcpyDtoHAsync: an illegal address (group "dp", rank 0 of 8, seq 4).
+      backend: rank 2 failed with RangeError: Invalid array length (group "dp", rank 0 of 8).
+      allReduce: rank 0 called allReduce sum 262112 × float32 with digest 1b but rank 1 called allReduce sum 262112 × float32 with digest 2f (group "dp", rank 0 of 8, seq 7). All ranks must make the same calls in the same order. This rank called allReduce sum 600000 × float32, which is sent in 3 pieces; the digest stands for the whole lengths.
       elementsOf: expected memory that JavaScript can see, got that of cuda:0 (group "dp", rank 0 of 8). Give one buffer in the place of a list of parts, or copy to host memory first.
       allReduce: the group failed earlier, barrier: no answer from ranks 2, 5 within 30000 ms (group "dp", rank 0 of 8). Make a new group with init().
       send: the group is closed (group "dp", rank 0 of 8).
@@ -164,6 +178,7 @@ describe('errors', () => {
       broadcast: root is not a rank of the group; expected 0 to 7, got 8 (group "dp", rank 0 of 8).
       send: rank 0 is this rank itself; expected another one (group "dp", rank 0 of 8). Copy the memory instead.
       allGather: input and output differ in dtype; expected float32 for both, output is int32 (group "dp", rank 0 of 8).
+      allGather: input and output are on different devices; expected one for both, input is on the host, output on cuda:0 (group "dp", rank 0 of 8). Copy one of them to the other device first.
       allGather: output has the wrong length; expected 80 elements, got 10 (group "dp", rank 0 of 8).
       allToAll: 10 elements cannot be split evenly; expected a multiple of 4 (group "dp", rank 0 of 8). Pass sendCounts and recvCounts for parts of different lengths.
       gather: counts is not usable; expected a length for each of 3 ranks, got [1, -1] (group "dp", rank 0 of 8).

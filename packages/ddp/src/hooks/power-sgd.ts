@@ -19,7 +19,7 @@ export interface PowerSGDOptions {
   readonly startStep?: number;
   /** A matrix is compressed if that shrinks it by more than this factor. Default 2. */
   readonly minCompression?: number;
-  /** Seed of the first Q. The same on all ranks. Default 0. */
+  /** Seed of the first Q; must be the same on all ranks. Default 0. */
   readonly seed?: number;
 }
 
@@ -43,8 +43,8 @@ interface Matrix {
 }
 
 /**
- * A bucket, split into matrices and other gradients. All thin matrices are adjacent in memory, so that they
- * are sent together.
+ * A bucket, split into matrices and other gradients. The P of all matrices are adjacent in memory (`allP`),
+ * and so are their Q (`allQ`), so that each operation sends one buffer of them.
  */
 interface Parts {
   readonly matrices: readonly Matrix[];
@@ -54,7 +54,7 @@ interface Parts {
 }
 
 /**
- * Returns the hook. Compresses float32; other gradients are averaged uncompressed. Use it for one model only,
+ * Returns the hook. Compresses float32 matrices; other gradients are averaged uncompressed. Use it for one model only,
  * because it keeps the errors of the model's buckets.
  */
 export function powerSGDHook(options: PowerSGDOptions = {}): CommHook {
@@ -73,7 +73,7 @@ export function powerSGDHook(options: PowerSGDOptions = {}): CommHook {
     const isPlain = step < startStep || bucket.dtype !== 'float32';
     if (bucket.isLast) step++;
     if (isPlain) return yield* plainHook(bucket, group);
-    const parts = partsOf.get(bucket) ?? dealOut(bucket, settings);
+    const parts = partsOf.get(bucket) ?? split(bucket, settings);
     partsOf.set(bucket, parts);
     const { label } = bucket;
     const { matrices, plain, allP, allQ } = parts;
@@ -93,11 +93,13 @@ export function powerSGDHook(options: PowerSGDOptions = {}): CommHook {
       error.set(gradient);
       outer(p, q, gradient, rows, cols);
       for (let i = 0; i < error.length; i++) error[i]! -= gradient[i]!;
+      // After an overflow the error would stay NaN, and with it the gradients of all later steps.
+      if (!error.every(Number.isFinite)) error.fill(0);
     }
   };
 }
 
-function dealOut(
+function split(
   bucket: GradBucket,
   { rank, minCompression, seed }: Required<Omit<PowerSGDOptions, 'startStep'>>,
 ): Parts {

@@ -8,7 +8,7 @@ import { noBucketMemory } from '../errors.ts';
 import type { BucketMemory, GradParam } from '../wrapper/grad-param.ts';
 import { Contents } from './contents.ts';
 import { type CommHook, type GradBucket, plainHook, runHook, sumHook } from './hook.ts';
-import { copy, HostMemory, isSameMemory } from './memory.ts';
+import { beginsAtSameAddress, copy, HostMemory } from './memory.ts';
 import type { BucketPlan } from './plan.ts';
 import type { Works } from './works.ts';
 
@@ -88,32 +88,36 @@ export class Bucket {
     const { param, memory, view } = this.#members[index]!;
     const { grad } = param;
     this.#pending--;
-    if (grad !== null && isSameMemory(grad, view)) return;
+    if (grad !== null && beginsAtSameAddress(grad, view)) return;
     // The gradient was never bound, or it was bound and the engine has dropped it since.
     if (param.bindGrad) param.bindGrad(view);
     else if (grad !== null) copy(grad, view);
     else memory.clear();
   }
 
-  /** Takes zeros for all members, on a rank that has no more data. */
+  /** Fills the bucket with zeros and marks it as full, on a rank that has no more data. */
   collectNothing(): void {
     for (const slot of this.#members.keys()) this.collect(slot);
     this.#memory.clear();
   }
 
   /**
-   * Starts averaging, without blocking. With weights the gradients are only summed, and settle() divides
-   * them. Returns the sequence number of the first operation in the group, or -1 if the hook starts none.
+   * Starts averaging, without blocking. With weights and the plain hook the gradients are only summed, and
+   * settle() divides them. Returns the sequence number of the first operation, or -1 if the hook starts none or
+   * starts it on another group.
    */
   launch(isWeighted: boolean): number {
     const { contents } = this;
     if (this.#hook !== plainHook) this.#works = runHook(this.#hook, contents, this.#group);
     else this.#works = (isWeighted ? sumHook : plainHook)(contents, this.#group);
     this.#next = this.#works.next();
-    return this.#next.done ? -1 : this.#next.value.seq;
+    return this.#next.done || this.#next.value.group !== this.#group.name ? -1 : this.#next.value.seq;
   }
 
-  /** Runs the rest of the hook. `totalWeight` is the sum over all ranks, or null without weights. */
+  /**
+   * Runs the rest of the hook, divides by the weights, and copies the averages to gradients that are not
+   * bound. `totalWeight` is the sum over all ranks, or null without a participation exchange.
+   */
   *settle(totalWeight: number | null): Works {
     while (this.#next?.done === false) {
       yield this.#next.value;

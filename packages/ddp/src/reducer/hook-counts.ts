@@ -1,6 +1,7 @@
-// Hook counts for `staticGraph`: the first backward counts how often each gradient is reported, and in later
-// ones a gradient is final at that report. So a parameter may be reported several times in one backward
-// (nested backwards, checkpointing), and parameters that are never used do not delay their bucket.
+// Hook counts for `staticGraph`: the first backward counts how often each gradient is reported; in later
+// backwards a gradient is final when it has been reported as often. So a parameter may be reported several
+// times in one backward (nested backwards, checkpointing), and parameters that are never used do not delay
+// their bucket.
 
 import { graphChanged } from '../errors.ts';
 import type { BucketParam } from './bucket.ts';
@@ -10,6 +11,8 @@ export class HookCounts {
   readonly #rank: number;
   readonly #counts: Uint32Array;
   readonly #left: Int32Array;
+  /** The parameters that the first backward has used, in order of their last reports in it. */
+  readonly #used = new Set<number>();
   /** Whether the first backward has ended, so that the counts are known. */
   #isKnown = false;
 
@@ -35,20 +38,27 @@ export class HookCounts {
   isLast(index: number): boolean {
     if (!this.#isKnown) {
       this.#counts[index]!++;
+      this.#used.delete(index);
+      this.#used.add(index);
       return false;
     }
     if (--this.#left[index]! < 0) throw graphChanged([this.#params[index]!.name], this.#rank);
     return this.#left[index] === 0;
   }
 
-  /** Returns the positions of the parameters that the first backward has used, or has not used. */
-  positions(used: boolean): number[] {
-    return [...this.#counts.keys()].filter((index) => this.#counts[index]! > 0 === used);
+  /** The positions of the parameters that the first backward has used, in the order in which they were final. */
+  get used(): readonly number[] {
+    return [...this.#used];
+  }
+
+  /** The positions of the parameters that the first backward has not used. */
+  get unused(): readonly number[] {
+    return [...this.#counts.keys()].filter((index) => !this.#used.has(index));
   }
 
   /**
-   * Ends a backward in which not all gradients were reported. Throws if one is missing that the first
-   * backward reported.
+   * Ends a backward. Throws if a report is missing that the first backward had. Need not be called after a
+   * later backward in which all gradients became final.
    */
   end(): void {
     const missing = this.#isKnown ? [...this.#left.keys()].filter((index) => this.#left[index]! > 0) : [];

@@ -1,4 +1,4 @@
-// Conversions of BufferViews: to arguments of a group, to elements, to bytes.
+// Helpers for BufferViews: arguments for the verbs of a group, broadcasts, copies, and a bucket's host memory.
 import {
   asBuffer,
   type BufferCarrier,
@@ -46,7 +46,8 @@ export function slice(view: BufferView, offset: number, count: number): BufferVi
   return { ...view, count, host: elementsOf(view).subarray(offset, offset + count) };
 }
 
-export function isSameMemory(a: BufferView, b: BufferView): boolean {
+/** Returns whether both views begin at the same address. */
+export function beginsAtSameAddress(a: BufferView, b: BufferView): boolean {
   if (a.host === null || b.host === null) {
     return a.device.index === b.device.index && a.handle?.address === b.handle?.address;
   }

@@ -121,8 +121,8 @@ export class Reducer {
 
   /**
    * Notes that the gradient of parameter `index` is final, and launches full buckets. Does not block.
-   * `backward` identifies the backward that made the gradient. Throws if an earlier backward has not ended
-   * because it threw.
+   * `backward` identifies the backward that made the gradient. Aborts the group and throws if an earlier
+   * backward is not averaged yet, for example because it threw.
    */
   ready(index: number, backward?: object): void {
     this.#checkOpen('backward');
@@ -207,8 +207,8 @@ export class Reducer {
   }
 
   /**
-   * Runs a backward whose gradients are multiplied by `weight`; see addWeight(). If it throws, the weight is
-   * not counted.
+   * Runs a backward whose gradients are multiplied by `weight`; see addWeight(). If it throws while no
+   * reduction is running, the weight is not counted.
    */
   withWeight(weight: number, backward: () => void): void {
     const before = this.#weight;
@@ -222,8 +222,8 @@ export class Reducer {
   }
 
   /**
-   * Makes every later reduction begin with a participation exchange, so that ranks may run out of data; see
-   * shadow().
+   * Makes every reduction until the end of takePartWithoutData() begin with a participation exchange, so that
+   * ranks may run out of data.
    */
   beginJoin(): void {
     this.#checkOpen('join');
@@ -232,10 +232,10 @@ export class Reducer {
   }
 
   /**
-   * Takes part in the reductions of the other ranks with weight 0, on a rank without data, until no rank has
-   * data. Resolves with the lowest of the ranks that had data longest.
+   * To be called on a rank without data: takes part in the reductions of the other ranks, with gradients of
+   * zero that do not count, until no rank has data. Resolves with the lowest of the ranks that had data longest.
    */
-  async shadow(): Promise<number> {
+  async takePartWithoutData(): Promise<number> {
     this.checkIdle('join');
     for (;;) {
       const call = new Participation(this.#group, null);
@@ -298,14 +298,13 @@ export class Reducer {
   }
 
   #begin(backward: object | undefined): void {
-    this.#refuseWhatIsNotRecorded();
+    this.#refuseUncapturable();
     this.#phase = 'backward';
     this.#backward = backward;
     this.timeline.begin(this.#plan);
     if (!this.#launchesAtEnd()) this.#participate();
     this.#hookCounts?.begin();
-    if (this.#hookCounts?.isKnown)
-      for (const index of this.#hookCounts.positions(false)) this.#collect(index);
+    if (this.#hookCounts?.isKnown) for (const index of this.#hookCounts.unused) this.#collect(index);
   }
 
   #participate(): void {
@@ -328,7 +327,7 @@ export class Reducer {
    * everything else is refused. Later launches of the step are refused inside noSync and after a change of
    * the buckets.
    */
-  #refuseWhatIsNotRecorded(): void {
+  #refuseUncapturable(): void {
     const recording = captureNow();
     if (recording === null) return;
     const { rank, size } = this.#group;
@@ -374,7 +373,7 @@ export class Reducer {
     if (this.#phase !== 'backward') return;
     this.#orFail(() => {
       if (this.#hookCounts?.isKnown === false) {
-        for (const index of this.#hookCounts.positions(true)) this.#collect(index);
+        for (const index of this.#hookCounts.used) this.#collect(index);
       }
       this.#hookCounts?.end();
       this.#contributeUnused();
@@ -408,8 +407,8 @@ export class Reducer {
   /** Runs the operations that remain after all buckets are launched. */
   *#settle(): Works {
     const isAlone = this.#group.size === 1;
-    const asksWhatIsUsed = this.#unused === 'skip' && !isAlone;
-    if (asksWhatIsUsed) yield* this.#usage.exchange();
+    const exchangesUsage = this.#unused === 'skip' && !isAlone;
+    if (exchangesUsage) yield* this.#usage.exchange();
     let totalWeight: number | null = null;
     if (this.#participation) {
       yield* this.#participation.settle();
@@ -420,7 +419,7 @@ export class Reducer {
     if (isAlone && totalWeight !== null) {
       for (const param of this.#params) divideGrad(param, totalWeight);
     }
-    if (asksWhatIsUsed) this.#dropUnused();
+    if (exchangesUsage) this.#dropUnused();
     const root = this.#participation?.firstLive ?? 0;
     const state = this.#buffers.map(({ value }) => carrier(value));
     for (const work of broadcasts(state, this.#group, root)) yield work;
@@ -448,7 +447,7 @@ export class Reducer {
     for (const { dtype, device, slots } of this.#plan) {
       for (const { param, count } of slots) params[param] = { dtype, device, count };
     }
-    // A rank without data saw no gradients arrive, so its own order is never used.
+    // All ranks use the order of `root`, which had data. In a rank without data no gradients have arrived.
     const order = new Uint32Array(params.length);
     order.set(this.timeline.arrivals);
     yield this.#group.broadcast(order, { root });

@@ -3,7 +3,7 @@
 // step.
 import type { Group } from '@ringwise/collectives';
 import { checkOptions } from '../check.ts';
-import { closed, noForward, notALoss, trainedLater } from '../errors.ts';
+import { closed, joinsBatchNorm, noForward, notALoss, trainedLater } from '../errors.ts';
 import { broadcasts, carrier } from '../reducer/memory.ts';
 import type { BucketPlan } from '../reducer/plan.ts';
 import { Reducer } from '../reducer/reducer.ts';
@@ -11,6 +11,7 @@ import { runAwaiting } from '../reducer/works.ts';
 import { type StepStatistics, statisticsOf } from '../statistics/statistics.ts';
 import type { StepTimes } from '../statistics/timeline.ts';
 import { type DdpTrace, gatherTrace } from '../statistics/trace.ts';
+import { hasSyncBatchNorm, type ModuleTree } from '../sync-batch-norm.ts';
 import { agreeOnPlan, type Parts, partsOf } from './agreement.ts';
 import { type ChainedMethodOf, callOn, type MethodOf } from './delegate.ts';
 import {
@@ -50,7 +51,7 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
   /** The object that was passed to ddp(): the model itself, for saving and evaluation. */
   readonly module: M;
   readonly group: Group;
-  /** Calls the model's forward. Throws ERR_DDP_UNFINISHED if finish() was not called. */
+  /** Calls the model's forward. Throws ERR_DDP_UNFINISHED if the last backward is not averaged yet. */
   readonly forward: MethodOf<M, 'forward'>;
   readonly #parts: Parts;
   readonly #reducer: Reducer;
@@ -174,12 +175,15 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
 
   /**
    * Runs a training loop that may have more steps on some ranks than on others. Gradients are averages over
-   * the ranks that still have data. At the end all ranks get the parameters of those that trained longest.
+   * the ranks that still have data. At the end all ranks get the parameters and state buffers of those that
+   * trained longest.
    * Collective: every rank calls it, and inside `loop` a rank makes no calls on the group that the others
    * would not make. Resolves with the result of `loop`.
    */
-  join<T>(loop: JoinBody<T>): Promise<T> {
-    return join(this.#reducer, this.group, [...this.#parts.params, ...this.#parts.buffers], loop);
+  async join<T>(loop: JoinBody<T>): Promise<T> {
+    // In a rank without data, no forward would take part in the exchanges of the others.
+    if (hasSyncBatchNorm(this.module as Partial<ModuleTree>)) throw joinsBatchNorm(this.group.rank);
+    return await join(this.#reducer, this.group, [...this.#parts.params, ...this.#parts.buffers], loop);
   }
 
   /**

@@ -18,9 +18,9 @@ type Param = Pick<GradParam, 'name' | 'value' | 'readValue'>;
 type Params = GradParamSource | Iterable<Param>;
 
 /**
- * Throws ERR_DDP_NOT_IN_SYNC, with the same message on every rank, unless all ranks have bitwise equal
- * parameters, including frozen ones, and state buffers; for a list, unless its members are equal. Collective.
- * Reads all of them, so call it now and then, not in every step.
+ * Checks that all ranks have bitwise equal parameters (also frozen ones) and state buffers, or equal members
+ * of a list. Throws ERR_DDP_NOT_IN_SYNC otherwise, with the same message on every rank. Collective. Reads all
+ * values, so call it now and then, not in every step.
  */
 export async function assertInSync(params: Params, group: Group): Promise<void> {
   const difference = await compare('assertInSync', params, group);
@@ -40,15 +40,14 @@ export async function inSync(params: Params, group: Group): Promise<boolean> {
 async function compare(verb: string, params: Params, group: Group): Promise<Disagreement | null> {
   checkGroup(verb, group);
   const all = [...paramsOf<Param>(params, verb), ...frozenParamsOf(params), ...stateBuffersOf(params)];
-  const entries = all.map(entryOf);
-  return firstDisagreement(group, () => entries);
+  const entryOf = (param: Param | StateBuffer): Entry => [param.name, hashOf(verb, param)];
+  // Computed inside the call, so that an error of one rank ends the call on all ranks.
+  return firstDisagreement(group, () => all.map(entryOf));
 }
 
-const entryOf = (param: Param | StateBuffer): Entry => [param.name, hashOf(param)];
-
-function hashOf(param: Param): string {
+function hashOf(verb: string, param: Param): string {
   const { host, device } = param.value;
   const bytes = host ?? param.readValue?.();
-  if (bytes === undefined) throw unreachableMemory(param.name, device.kind);
+  if (bytes === undefined) throw unreachableMemory(verb, param.name, device.kind);
   return `(sha256 ${createHash('sha256').update(bytesOf(bytes)).digest('hex').slice(0, 16)})`;
 }

@@ -10,7 +10,7 @@ import type { StateBuffer } from './grad-param.ts';
 
 export type JoinBody<T> = () => T | Promise<T>;
 
-/** `state` is everything that training changes. */
+/** Runs `loop` as DistributedDataParallel.join() says. `state` is sent to all ranks at the end. */
 export async function join<T>(
   reducer: Reducer,
   group: Group,
@@ -26,7 +26,7 @@ export async function join<T>(
     group.abort(error); // the others would wait for this rank's next participation exchange
     throw error;
   }
-  const root = await reducer.shadow();
+  const root = await reducer.takePartWithoutData();
   for (const { value } of state) await runAwaiting(broadcasts([carrier(value)], group, root));
   return result;
 }

@@ -25,7 +25,8 @@ async function expectEqualToOneProcess(size: number, run: Run): Promise<void> {
 it('2 ranks with different seeds train as one process on the joined batch, 50 steps', () =>
   expectEqualToOneProcess(2, { steps: 50, batch: 12 }));
 
-it('3 ranks do', () => expectEqualToOneProcess(3, { steps: 50, batch: 12 }));
+it('3 ranks with different seeds train as one process on the joined batch, 50 steps', () =>
+  expectEqualToOneProcess(3, { steps: 50, batch: 12 }));
 
 it('accumulates gradients in noSync as one process does', () =>
   expectEqualToOneProcess(2, { steps: 10, batch: 8, accumulate: 3, bucketBytes: 1 }));

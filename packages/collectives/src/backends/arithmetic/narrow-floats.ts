@@ -1,7 +1,7 @@
-// Conversions of floats that JavaScript has no arrays for, as bit patterns: float16, bfloat16 and the two
-// 8-bit types. Conversion to them rounds to nearest, ties to even, as hardware does; NaN stays NaN. Values
-// that are too large become infinity, or the largest number in 8 bits: the saturating mode of the OCP
-// specification "8-bit floating point", which CUDA's conversions use.
+// Conversions of floats for which JavaScript has no typed arrays (for float16 only new versions have one), as
+// bit patterns: float16, bfloat16 and the two 8-bit types. Conversion to them rounds to nearest, ties to even, as
+// hardware does; NaN stays NaN. Values that are too large become infinity, or the largest number in 8 bits: the
+// saturating mode of the OCP specification "8-bit floating point", which CUDA's conversions use.
 import type { DType } from '../../dtype.ts';
 
 const float = new Float32Array(1);
@@ -76,9 +76,9 @@ function toFloat8(value: number, { fraction, bias, largest }: Format8): number {
 }
 
 /** Returns the number for these bits. The format has no infinity; only the largest magnitude is NaN. */
-function fromE4m3(eighth: number): number {
-  const sign = eighth & 0x80 ? -1 : 1;
-  const magnitude = eighth & 0x7f;
+function fromE4m3(byte: number): number {
+  const sign = byte & 0x80 ? -1 : 1;
+  const magnitude = byte & 0x7f;
   if (magnitude === 0x7f) return Number.NaN;
   const fraction = magnitude & 7;
   if (magnitude < 8) return sign * fraction * 2 ** -9;
@@ -99,7 +99,7 @@ export const narrowFloats: Readonly<Record<NarrowFloat, Conversions>> = {
   float16: { from: fromFloat16, to: toFloat16 },
   bfloat16: { from: fromBfloat16, to: toBfloat16 },
   float8_e4m3fn: { from: fromE4m3, to: (value) => toFloat8(value, e4m3) },
-  float8_e5m2: { from: (eighth) => fromFloat16(eighth << 8), to: (value) => toFloat8(value, e5m2) },
+  float8_e5m2: { from: (byte) => fromFloat16(byte << 8), to: (value) => toFloat8(value, e5m2) },
 };
 
 export function isNarrowFloat(dtype: DType): dtype is NarrowFloat {

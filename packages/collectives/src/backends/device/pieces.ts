@@ -1,9 +1,10 @@
 // Splits an operation on device memory into pieces, each the same operation on data that fits into a slot of
-// host memory. All ranks split alike, because the number of pieces depends only on what the ranks have agreed
-// on. Messages, and allToAll with counts, are not split: only two ranks agree on their lengths.
+// host memory. All ranks with device memory split alike, because the number of pieces depends only on what the
+// ranks must agree on. Messages, and allToAll with counts, are not split: only two ranks agree on their lengths.
 import type { Operation } from '../../backend.ts';
 import { byteSize } from '../../dtype.ts';
 import type { BufferView } from '../../group/buffer.ts';
+import { digestOf } from '../../group/pack.ts';
 
 /**
  * A copy between a device and a slot. `isDown`: copied to the slot before the operation. `isUp`: copied back
@@ -114,6 +115,7 @@ function extentOf(operation: Operation, size: number): Extent {
     case 'reduce':
     case 'broadcast': {
       const { dtype, count } = operation.buffer;
+      // Every allReduce has room for a residual: ranks with and without one must split alike.
       return { longest: count, bytesEach: byteSize(dtype) + ('residual' in operation ? 4 : 0) };
     }
     case 'send':
@@ -137,7 +139,7 @@ function extentOf(operation: Operation, size: number): Extent {
   }
 }
 
-/** Returns whether the operation cannot be split. */
+/** Returns whether the operation must not be split. */
 export const isWhole = (operation: Operation): boolean =>
   operation.verb === 'send' ||
   operation.verb === 'recv' ||
@@ -160,6 +162,16 @@ export function countPieces(operation: Operation, size: number, slotBytes: numbe
   return Math.max(1, Math.ceil(extentOf(operation, size).longest / stepOf(operation, size, slotBytes)));
 }
 
+/**
+ * Returns the `packing` of all pieces of a collective: a digest of the whole lengths. Ranks whose whole lengths differ
+ * then disagree about the first piece, and no piece agrees with another operation.
+ */
+export function packingOfPieces(operation: Operation, size: number): number {
+  const packing = 'packing' in operation ? operation.packing : 0;
+  const counts = ('counts' in operation && operation.counts) || [];
+  return digestOf([packing, extentOf(operation, size).longest, ...counts]);
+}
+
 /** Returns piece `index` of an operation, with its buffers in `slot`. */
 export function pieceOf(
   operation: Operation,
@@ -172,7 +184,7 @@ export function pieceOf(
   const step = stepOf(operation, size, slot.length);
   const start = index * step;
   const take: Take = (view, way, parts) =>
-    isOnDevice(view) ? layout.take(view, way, parts, start, step) : cutHost(view, parts, start, step);
+    isOnDevice(view) ? layout.take(view, way, parts, start, step) : cutHost(view, start, step);
   const cut = cutBy(operation, rank, size, take, (counts) =>
     counts.map((count) => Math.max(0, Math.min(count - start, step))),
   );
@@ -180,14 +192,10 @@ export function pieceOf(
 }
 
 /**
- * Returns a piece's share of a host buffer without a copy. This works for whole buffers and for buffers of a
- * single part; throws a RangeError for others, which must be on the device.
+ * Returns a piece's share of a host buffer without a copy. Only one of an allReduce's buffer and residual can be on the
+ * host while the other is on a device; both have a single part.
  */
-function cutHost(view: BufferView, parts: Parts, start: number, size: number): BufferView {
-  const longest = Math.max(0, ...parts);
-  if (start === 0 && longest <= size) return view;
-  if (parts.length > 1)
-    throw new RangeError('buffers on a host and on a device in one operation of many pieces');
+function cutHost(view: BufferView, start: number, size: number): BufferView {
   const bytes = byteSize(view.dtype);
   const count = Math.max(0, Math.min(view.count - start, size));
   const { buffer, byteOffset } = view.host!;

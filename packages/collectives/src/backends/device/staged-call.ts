@@ -1,16 +1,20 @@
-// One staged operation as a pipeline: piece k + 1 is copied down while the ranks exchange piece k and piece k
-// − 1 is copied up.
+// One staged operation as a pipeline: piece k + 1 is copied down to a slot of host memory, while the ranks
+// exchange piece k and piece k - 1 is copied up to the device.
 import type { Backend, Operation, Running, Settle } from '../../backend.ts';
 import type { CollectiveError } from '../../errors.ts';
-import { countPieces, deviceViews, type Piece, pieceOf } from './pieces.ts';
+import { countPieces, deviceViews, type Piece, packingOfPieces, pieceOf } from './pieces.ts';
 import type { Slots } from './slots.ts';
 
+/** The backend for host memory that exchanges the pieces. */
 export interface Host {
   readonly rank: number;
   readonly size: number;
   readonly start: Backend['start'];
-  /** Converts an exception of the backend or the device into a CollectiveError for the operation. */
-  readonly errorOf: (error: unknown, operation: Operation) => CollectiveError;
+  /**
+   * Converts an exception of the backend or the device into a CollectiveError for the operation, which has `pieces`
+   * pieces.
+   */
+  readonly errorOf: (error: unknown, operation: Operation, pieces?: number) => CollectiveError;
 }
 
 export class StagedCall {
@@ -36,8 +40,8 @@ export class StagedCall {
   readonly #mayStart: () => boolean;
 
   /**
-   * `slotBytes` is the size of the slots that begin() will get. `mayStart` is asked when a piece has been
-   * copied down and again by resume().
+   * `slotBytes` is the size of the slots that begin() will get. `mayStart` tells whether a piece that has been
+   * copied down may go to the host backend. If it returns false, resume() asks again.
    */
   constructor(
     operation: Operation,
@@ -65,6 +69,7 @@ export class StagedCall {
     });
   }
 
+  /** Continues after `mayStart` has refused a piece. */
   resume(): void {
     this.#attempt(() => this.#advance());
   }
@@ -76,7 +81,10 @@ export class StagedCall {
     else if (this.#landed < this.#down) this.#land(this.#landed + 1);
   }
 
-  /** The callback may arrive after step() has already seen the same landing. */
+  /**
+   * Notes that `landed` pieces have been copied down; blocks until they have. Called by the device's callback and
+   * by step(), which may be the first.
+   */
   #land(landed: number): void {
     if (landed <= this.#landed) return;
     this.#landed = landed;
@@ -113,13 +121,19 @@ export class StagedCall {
 
   #start(index: number): void {
     const { operation } = this.#inSlots[index % this.#slots!.count]!;
-    const isMessage = operation.verb === 'send' || operation.verb === 'recv';
-    const numbered = isMessage ? operation : { ...operation, seq: this.#seq + index };
     this.#running.set(index, null);
-    const running = this.#host.start(numbered, (error, source) => this.#end(index, error, source));
+    const running = this.#host.start(this.#numbered(operation, index), (error, source) =>
+      this.#end(index, error, source),
+    );
     if (!this.#running.has(index)) return;
     this.#running.set(index, running);
     running?.requestProgress?.();
+  }
+
+  #numbered(piece: Operation, index: number): Operation {
+    if (piece.verb === 'send' || piece.verb === 'recv') return piece;
+    const packing = this.pieces === 1 ? piece.packing : packingOfPieces(this.#operation, this.#host.size);
+    return { ...piece, seq: this.#seq + index, packing };
   }
 
   #end(index: number, error: CollectiveError | undefined, source: number | undefined): void {
@@ -135,7 +149,7 @@ export class StagedCall {
   }
 
   #fail(error: unknown): void {
-    this.#error ??= this.#host.errorOf(error, this.#operation);
+    this.#error ??= this.#host.errorOf(error, this.#operation, this.pieces);
     this.#finishIfOver();
   }
 

@@ -1,10 +1,11 @@
-// Makes a backend for host memory accept CUDA memory: operations are staged in pieces through slots of host
-// memory. Operations on host memory go directly to the backend. Collectives keep their order: a staged one
-// begins when all earlier ones have ended, and later ones wait until it ends. Each message has a slot of its
-// own, because messages must not wait for other operations.
+// Makes a backend for host memory accept CUDA memory: operations on it are staged, that is copied in pieces
+// through slots of host memory. Operations on host memory go directly to the backend. Collectives keep their
+// order: while a staged one runs, later ones wait in a queue. Each message has a slot of its own, because
+// messages must not wait for other operations.
 import type { Backend, Operation, Running, Settle } from '../../backend.ts';
-import { CollectiveError, deviceFailed, type Site } from '../../errors.ts';
+import { CollectiveError, deviceFailed, mismatchOfPieces, type Site, unexpected } from '../../errors.ts';
 import type { FlightEntry } from '../../flight/entry.ts';
+import { signatureOf } from '../../group/signature.ts';
 import { Numbering } from './numbering.ts';
 import { deviceViews, isWhole, needsDevice, wholeBytes } from './pieces.ts';
 import { Slots } from './slots.ts';
@@ -20,7 +21,7 @@ interface Waiting {
   hasEnded: boolean;
 }
 
-/** A message that has not been passed to the host backend yet. */
+/** A send or recv that has not been passed to the host backend yet. */
 interface Outgoing {
   readonly isReady: () => boolean;
   readonly start: () => void;
@@ -28,7 +29,7 @@ interface Outgoing {
   readonly step: () => void;
 }
 
-/** Slot sizes for messages are powers of two, so that later messages of a similar size reuse a slot. */
+/** Slots of operations that stay whole have powers of two as sizes, so that similar later ones reuse them. */
 const roundUp = (bytes: number): number => 2 ** Math.ceil(Math.log2(Math.max(bytes, 4096)));
 
 export class Staging {
@@ -36,7 +37,7 @@ export class Staging {
   readonly #isMoved: (operation: Operation) => boolean;
   readonly #host: Host;
   readonly #queue: Waiting[] = [];
-  /** Slots of collectives, by device; and free slots of messages, by device and size. */
+  /** Slots of collectives in pieces, by device; free slots of operations that stay whole, by device and size. */
   readonly #slots = new Map<string, Slots[]>();
   readonly #all: Slots[] = [];
   #messages = 0;
@@ -54,13 +55,13 @@ export class Staging {
     this.#isMoved = isMoved;
     const { rank, size, start } = backend;
     const site = { group, rank, size };
-    const told: Host['errorOf'] = (error, operation) => {
-      const known = errorOf(error, operation, site);
+    const reported: Host['errorOf'] = (error, operation, pieces) => {
+      const known = errorOf(error, operation, site, pieces);
       // The other ranks do not see this rank's device error.
       if (!CollectiveError.is(error)) backend.abort(known);
       return known;
     };
-    this.#host = { rank, size, start, errorOf: told };
+    this.#host = { rank, size, start, errorOf: reported };
   }
 
   readonly start = (operation: Operation, settle: Settle): Running | null => {
@@ -189,8 +190,7 @@ export class Staging {
   }
 
   #message(operation: Operation, device: number, settle: Settle): Running {
-    const bytes = roundUp(wholeBytes(operation, this.#backend.size));
-    const slots = this.#take(device, bytes, 1);
+    const slots = this.#slotsOf(operation, device);
     this.#messages++;
     let isReady = false;
     let isOpen = false;
@@ -203,7 +203,7 @@ export class Staging {
       this.#send();
       this.#rest();
     };
-    const call = new StagedCall(operation, this.#host, bytes, end, () => {
+    const call = new StagedCall(operation, this.#host, slots.bytes, end, () => {
       isReady = true;
       if (!isOpen) queueMicrotask(() => this.#send());
       return isOpen;
@@ -224,6 +224,15 @@ export class Staging {
         while (!call.hasEnded) call.step();
       },
     };
+  }
+
+  /** Returns the slots of a message. Throws a CollectiveError if there is no memory or no device. */
+  #slotsOf(operation: Operation, device: number): Slots {
+    try {
+      return this.#take(device, roundUp(wholeBytes(operation, this.#backend.size)), 1);
+    } catch (error) {
+      throw this.#host.errorOf(error, operation);
+    }
   }
 
   /** Queues a host-memory message behind earlier messages that are not ready yet. */
@@ -268,7 +277,7 @@ export class Staging {
     }
   }
 
-  /** Returns the device's slots that all splittable collectives share, one collective at a time. */
+  /** Returns the device's slots that all collectives in pieces share, one collective at a time. */
   #shared(device: number): Slots {
     const key = `${device}`;
     const known = this.#slots.get(key)?.[0];
@@ -297,11 +306,25 @@ export class Staging {
   }
 }
 
-/** Returns an error of a piece, or of the device, as an error that names the operation. */
-function errorOf(error: unknown, { verb, seq }: Operation, site: Site): CollectiveError {
-  if (CollectiveError.is(error) && error.verb === verb && error.seq === seq) return error;
-  const failure = CollectiveError.is(error)
-    ? { code: error.code, verb, seq, peers: error.peers, what: error.what }
-    : deviceFailed(verb, seq, (error as Error).message);
-  return new CollectiveError(failure, site, { cause: error });
+/** Returns an error of a piece, or an exception of the device or the backend, as an error that names the operation. */
+function errorOf(error: unknown, operation: Operation, site: Site, pieces = 1): CollectiveError {
+  const { verb, seq } = operation;
+  if (!CollectiveError.is(error)) {
+    const { code, message } = error as Error & { readonly code?: unknown };
+    const failure =
+      code === 'CUDA'
+        ? deviceFailed(verb, seq, site.rank, message)
+        : unexpected(site.rank, String(error), verb, seq);
+    return new CollectiveError(failure, site, { cause: error });
+  }
+  if (pieces > 1 && error.code === 'ERR_COLL_MISMATCH') {
+    const failure = mismatchOfPieces({ ...plain(error), verb, seq }, signatureOf(operation), pieces);
+    return new CollectiveError(failure, site, { cause: error });
+  }
+  if (error.verb === verb && error.seq === seq) return error;
+  return new CollectiveError({ ...plain(error), verb, seq }, site, { cause: error });
+}
+
+function plain({ code, peers, what, next }: CollectiveError) {
+  return { code, peers, what, ...(next !== undefined && { next }) };
 }

@@ -23,11 +23,11 @@ export interface Parts {
   /** Makes NCCL batch the operations that the current call starts from now on. */
   readonly hold: () => void;
   /**
-   * `told` reports an error that only this rank knows to the other ranks and returns the root cause;
-   * `telling` wraps a `settle` so that it gets the root cause.
+   * `rootCauseOf` reports an error that only this rank knows to the other ranks and returns the root cause;
+   * `withRootCause` wraps a `settle` so that it gets the root cause.
    */
-  readonly told: (error: CollectiveError) => CollectiveError;
-  readonly telling: (settle: Settle) => Settle;
+  readonly rootCauseOf: (error: CollectiveError) => CollectiveError;
+  readonly withRootCause: (settle: Settle) => Settle;
   /** Fails the native group if the ranks disagree. */
   readonly failIf: Decide;
 }
@@ -39,8 +39,8 @@ export function capturedOnNccl({
   open,
   native,
   hold,
-  told,
-  telling,
+  rootCauseOf,
+  withRootCause,
   failIf,
 }: Parts): StepCaptures {
   const compare = (verb: string, seq: number, timeoutMs: number, signature: string) => {
@@ -54,7 +54,7 @@ export function capturedOnNccl({
     // mismatch.
     compare(verb, seq, timeoutMs, `${signatureOf(operation)} in captured step ${step}`).wait();
     hold(); // after the wait: settling during the wait may start earlier operations
-    const id = lane.hand(operation, group.capture.bind(group), telling(settle));
+    const id = lane.hand(operation, group.capture.bind(group), withRootCause(settle));
     return { join: () => group.join(id), forget: () => group.forget(id) };
   };
   const run = ({ seq, timeoutMs, contents, isFirst, stream }: Run, settle: Settle): (() => void) => {
@@ -63,8 +63,8 @@ export function capturedOnNccl({
     if (checksAhead) comparing.wait();
     if (isFirst) agreement.decideAll();
     const failure = native().beginRun(stream);
-    if (failure !== null) throw told(lane.errorOf(failure, { verb, seq }));
-    return () => lane.expect(native().endRun(stream, timeoutMs), { verb, seq }, telling(settle));
+    if (failure !== null) throw rootCauseOf(lane.errorOf(failure, { verb, seq }));
+    return () => lane.expect(native().endRun(stream, timeoutMs), { verb, seq }, withRootCause(settle));
   };
   return { add, run };
 }

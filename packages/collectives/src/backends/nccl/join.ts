@@ -6,14 +6,16 @@ import { Group } from '../../group/group.ts';
 import { detectLauncher } from '../../init/env.ts';
 import { rankOutOfRange } from '../../init/errors.ts';
 import { expectedStore, isStore } from '../../init/plan.ts';
+import { withStoreErrors } from '../../init/store-errors.ts';
 import { wrongOption } from '../../options/errors.ts';
 import type { JoinNcclOptions } from '../../options/join-nccl-options.ts';
 import { checkGroupOptions } from '../../options/known-options.ts';
 
 /**
  * Joins the NCCL communicator whose unique id is in a store, where rank 0 puts it. Collective: resolves when
- * this rank has the id; the connection is made at the first operation. Rejects with ERR_COLL_… for wrong
- * options and when there is no NCCL.
+ * this rank has the id; the connection is made at the first operation. Rejects with ERR_COLL_INVALID or
+ * ERR_COLL_INIT for wrong options, with ERR_COLL_SYSTEM without a device or NCCL, and with ERR_COLL_INIT if the
+ * store fails or the id does not arrive within `timeoutMs`.
  *
  * The group takes CUDA memory and has only the collectives that are a single NCCL call. All ranks must call
  * the same collectives in the same order, or they wait until the deadline. PyTorch's rank 0 makes the id at
@@ -29,9 +31,11 @@ export async function joinNccl(options: JoinNcclOptions): Promise<Group> {
   if (typeof key !== 'string' || key === '')
     throw calls.error(wrongOption('joinNccl', 'key', 'a string that is not empty', key));
   if (!Number.isInteger(size) || !Number.isInteger(rank) || rank < 0 || rank >= size)
-    throw new CollectiveError(rankOutOfRange(rank, size, 'joinNccl'), null);
+    throw new CollectiveError(rankOutOfRange(rank, size, 'options', 'joinNccl'), null);
   const { joinedBackend } = await import('./joined.ts');
-  const backend = await joinedBackend({ store, key, rank, size, timeoutMs, group: name });
+  const backend = await withStoreErrors('joinNccl', { group: name, rank, size }, () =>
+    joinedBackend({ store, key, rank, size, timeoutMs, group: name }),
+  );
   // The other ranks may run another library, so only the launcher's environment can tell the placement, and
   // only if it describes the same rank and size.
   const launched = detectLauncher(process.env);

@@ -1,6 +1,6 @@
 // The backend of joinNccl(): NCCL without a host group of the same ranks. The native NCCL group needs a host
-// group that can fail it; here that host group contains only this rank and never fails, so errors come from
-// NCCL's own deadline and asynchronous errors alone. There is no `register`: NCCL needs registered memory on
+// group that can fail it; here that host group contains only this rank and does not fail by itself, so errors
+// come only from deadlines and from NCCL's asynchronous errors. There is no `register`: NCCL needs registered memory on
 // all ranks or on none, and this rank does not know what the others do.
 import { MemoryStore, type Store } from '@ringwise/store';
 import type { Verb } from '../../all-verbs.ts';
@@ -16,7 +16,7 @@ import { allocHost } from '../../group/buffer.ts';
 import { memoryOf } from '../../group/operation-memory.ts';
 import { hostBackend } from '../host.ts';
 import { loadNative, type NativeNcclGroup } from '../native.ts';
-import { Lane } from '../native-lane.ts';
+import { abortNative, Lane } from '../native-lane.ts';
 import { isReducibleByNccl } from './nccl.ts';
 
 interface Joining {
@@ -29,8 +29,8 @@ interface Joining {
 }
 
 /**
- * The other ranks may run other programs, and all ranks must make the same NCCL calls. So there are only the verbs that
- * are a single NCCL call here and there.
+ * All ranks must make the same NCCL calls, and the other ranks may run other programs. So there are only the verbs that
+ * are a single NCCL call in ringwise and in those programs.
  */
 const verbs: readonly Verb[] = ['allReduce', 'reduce', 'broadcast', 'allGather', 'reduceScatter'];
 
@@ -70,7 +70,12 @@ export async function joinedBackend(joining: Joining): Promise<Backend> {
       lane.ended(native.connect(id, timeoutMs), 'joinNccl').catch(() => {});
     }
     if (index === device) return lanes;
-    throw fail(deviceNotSupported(operation.verb, 'joined nccl', `cuda:${index}`, `cuda:${device}`));
+    throw fail(deviceFault(operation)!); // refuses() finds it, unless both devices are in one call
+  };
+  const deviceFault = (operation: Operation) => {
+    const { index } = memoryOf(operation)!.device;
+    if (lanes === null || index === device) return null;
+    return deviceNotSupported(operation.verb, 'joined nccl', `cuda:${index}`, `cuda:${device}`);
   };
 
   let closing: Promise<void> | undefined;
@@ -84,13 +89,14 @@ export async function joinedBackend(joining: Joining): Promise<Backend> {
     rank,
     size,
     supports: { devices: ['cuda'], verbs, sync: true, reduces: isReducibleByNccl },
+    refuses: deviceFault,
     start: (operation: Operation, settle: Settle): Running | null =>
       laneFor(operation).start(operation, settle),
     run: (operation) => laneFor(operation).run(operation),
     alloc: allocHost,
     // The other ranks do not learn of the abort.
     abort: (cause) => {
-      native?.abort(cause.what);
+      if (native !== null) abortNative(native, cause);
       host.abort(cause);
     },
     close: () => {

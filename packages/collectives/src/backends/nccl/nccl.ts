@@ -11,13 +11,14 @@ import { byteSize, type DType } from '../../dtype.ts';
 import {
   CollectiveError,
   deviceNotSupported,
+  type Failure,
   systemFailure,
   unusableNccl,
-  verbNotSupported,
 } from '../../errors.ts';
 import { allocHost, type BufferView, elementsOf } from '../../group/buffer.ts';
 import { memoryOf } from '../../group/operation-memory.ts';
 import { signatureOf } from '../../group/signature.ts';
+import { isMessage } from '../../group/steps.ts';
 import type { ReduceOp } from '../../reduce-ops.ts';
 import { isReducible } from '../../reduce-ops.ts';
 import { Agreement } from '../agreement/agreement.ts';
@@ -25,12 +26,10 @@ import type { Decide } from '../agreement/comparison.ts';
 import type { BackendContext, BackendFactory } from '../context.ts';
 import { hostBackend } from '../host.ts';
 import { loadNative, type NativeNcclGroup } from '../native.ts';
-import { codes, Lane } from '../native-lane.ts';
+import { abortNative, Lane } from '../native-lane.ts';
 import { capturedOnNccl } from './captured.ts';
 
-/**
- * Operations of one call, or of one together(), that have been started on the device but not yet announced.
- */
+/** Operations of one call, or of one together(), which this rank announces to the other ranks as one. */
 interface Call {
   readonly operations: Operation[];
   readonly decide: Decide[];
@@ -99,11 +98,11 @@ class Nccl implements Backend {
    */
   #opening: Running | null = null;
   #closing: Promise<void> | undefined;
-  /** A mismatch that no call of this rank has reported; close() rejects with it. */
+  /** A mismatch that was found. If no call of this rank has failed, close() rejects with it. */
   #untold: CollectiveError | null = null;
-  /** Whether any call has failed. */
+  /** Whether any call of this rank has failed. */
   #hasFailed = false;
-  /** Nesting depth of together(), and whether NCCL currently batches the operations that it starts. */
+  /** Nesting depth of together(), and whether NCCL batches what is started now. */
   #together = 0;
   #isHolding = false;
   #call: Call | null = null;
@@ -137,8 +136,8 @@ class Nccl implements Backend {
       },
       native: () => this.#native!,
       hold: () => this.#hold(),
-      told: this.#told,
-      telling: this.#telling,
+      rootCauseOf: this.#rootCauseOf,
+      withRootCause: this.#withRootCause,
       failIf: this.#failIf,
     });
   }
@@ -150,7 +149,7 @@ class Nccl implements Backend {
     }
     const buffer = memoryOf(operation);
     if (buffer !== null) {
-      if (operation.verb === 'send' || operation.verb === 'recv') return this.#message(operation, settle);
+      if (isMessage(operation.verb)) return this.#startOnHost(operation, settle);
       this.#use(buffer, operation);
     }
     return this.#checksAhead ? this.#afterAll(operation, settle) : this.#beside(operation, settle);
@@ -182,8 +181,21 @@ class Nccl implements Backend {
     }
   };
 
+  /** Operations on the host, and messages, are left to the host backend. */
+  readonly refuses = (operation: Operation): Failure | null => {
+    const buffer = memoryOf(operation);
+    if (buffer === null || buffer.device.kind === 'cpu' || isMessage(operation.verb)) return null;
+    return this.#deviceFault(operation, buffer);
+  };
+
+  /** The first buffer opens its device; all later buffers must be on the same device. */
+  #deviceFault({ verb }: Operation, { device: { index } }: BufferView): Failure | null {
+    if (this.#native === null || index === this.#device) return null;
+    return deviceNotSupported(verb, this.name, `cuda:${index}`, `cuda:${this.#device}`);
+  }
+
   readonly abort = (cause: CollectiveError): void => {
-    this.#native?.abort(cause.what);
+    if (this.#native !== null) abortNative(this.#native, cause);
     this.#host.abort(cause);
   };
 
@@ -251,19 +263,11 @@ class Nccl implements Backend {
     }
   }
 
-  /** Sends and receives on device memory run on the host backend, if it accepts such memory. */
-  #message(operation: Operation, settle: Settle): Running | null {
-    if (this.#host.supports.devices.includes('cuda')) return this.#startOnHost(operation, settle);
-    const others = allVerbs.filter((verb) => verb !== 'send' && verb !== 'recv');
-    throw this.#error(verbNotSupported(operation.verb, `${this.name} (on cuda memory)`, others));
-  }
-
-  /** The first buffer opens its device; all later buffers must be on the same device. */
-  #use({ device }: BufferView, operation: Operation): void {
-    if (this.#native === null) this.#open(device.index, operation);
-    if (device.index === this.#device) return;
-    const got = `cuda:${device.index}`;
-    throw this.#error(deviceNotSupported(operation.verb, this.name, got, `cuda:${this.#device}`));
+  /** Throws for another device than that of the first operation, which refuses() finds unless both are in one call. */
+  #use(buffer: BufferView, operation: Operation): void {
+    if (this.#native === null) this.#open(buffer.device.index, operation);
+    const fault = this.#deviceFault(operation, buffer);
+    if (fault !== null) throw this.#error(fault);
   }
 
   /**
@@ -295,13 +299,13 @@ class Nccl implements Backend {
       if (error !== undefined) return; // the native group observes the host group and reports the error
       // Operations that wait for the connection report its failure, so the rejection itself is not
       // propagated.
-      lane.ended(native.connect(elementsOf(id), this.#context.timeoutMs), 'init').catch(this.#told);
+      lane.ended(native.connect(elementsOf(id), this.#context.timeoutMs), 'init').catch(this.#rootCauseOf);
     });
   }
 
   #startNative(operation: Operation, settle: Settle) {
     const native = this.#native!;
-    const id = this.#lane.hand(operation, this.#submit!, this.#telling(settle));
+    const id = this.#lane.hand(operation, this.#submit!, this.#withRootCause(settle));
     const opened = () => {
       this.#opening?.wait();
       return native;
@@ -318,16 +322,16 @@ class Nccl implements Backend {
    * Reports an error that only this rank's NCCL or device saw to the other ranks. Returns the root cause,
    * which the other ranks may have found first.
    */
-  readonly #told = (error: CollectiveError): CollectiveError => {
+  readonly #rootCauseOf = (error: CollectiveError): CollectiveError => {
     if (error.code === 'ERR_COLL_SYSTEM') this.#host.abort(error);
     return this.#agreement.causeOf(error);
   };
 
-  readonly #telling =
+  readonly #withRootCause =
     (settle: Settle): Settle =>
     (error, source) => {
       if (error !== undefined) this.#hasFailed = true;
-      settle(error && this.#told(error), source);
+      settle(error && this.#rootCauseOf(error), source);
     };
 
   #beside(operation: Operation, settle: Settle): Running {
@@ -362,7 +366,7 @@ class Nccl implements Backend {
   readonly #failIf: Decide = (error) => {
     if (error === undefined) return;
     if (error.code === 'ERR_COLL_MISMATCH') this.#untold ??= error;
-    this.#native?.fail(codes.indexOf(error.code), error.peers, error.what);
+    if (this.#native !== null) abortNative(this.#native, error);
   };
 
   #afterAll(operation: Operation, settle: Settle): Running {

@@ -1,10 +1,10 @@
 // Agrees on the ranks that continue after a failure. The group itself can no longer communicate, so the
 // remaining ranks use the store: each announces itself, and the first rank that has seen all candidates, or
-// has waited long enough, stores the list of members. All ranks use that list, including those that come
+// has waited long enough, stores the list of survivors. All ranks use that list, including those that come
 // later.
 
 import type { Store } from '@ringwise/store';
-import { CollectiveError, nobodyToLeave, type Site } from '../../errors.ts';
+import { CollectiveError, lostRanksUnknown, type Site } from '../../errors.ts';
 import { leftBehind } from '../../init/errors.ts';
 import { shown } from '../../options/errors.ts';
 import type { GroupState } from '../state.ts';
@@ -15,9 +15,9 @@ import type { Survivors } from './membership.ts';
  * ranks. Throws if this rank is left out.
  */
 export function candidatesOf(state: GroupState, without = state.failure?.peers): number[] {
-  if (without === undefined) throw state.error(nobodyToLeave('none'));
+  if (without === undefined) throw state.error(lostRanksUnknown('none'));
   const isRank = (rank: number) => Number.isInteger(rank) && rank >= 0 && rank < state.size;
-  if (!Array.isArray(without) || !without.every(isRank)) throw state.error(nobodyToLeave(shown(without)));
+  if (!Array.isArray(without) || !without.every(isRank)) throw state.error(lostRanksUnknown(shown(without)));
   const left = Array.from({ length: state.size }, (_, rank) => rank).filter(
     (rank) => !without.includes(rank),
   );
@@ -39,7 +39,7 @@ export function survivorsIn(store: Store, site: Site): Survivors {
   };
 }
 
-/** Returns for each key whether it exists: when all do, or else after `waitMs` milliseconds. */
+/** Waits until all keys exist, at most `waitMs` milliseconds. Returns for each key whether it exists. */
 async function arrived(store: Store, keys: readonly string[], waitMs: number): Promise<boolean[]> {
   try {
     await store.wait(keys, { timeoutMs: waitMs });

@@ -9,7 +9,7 @@ import { isReducibleByNccl } from '../../../src/backends/nccl/nccl.ts';
 import { type DType, dtypes } from '../../../src/dtype.ts';
 import { reduceOps } from '../../../src/reduce-ops.ts';
 import { useControl } from '../../support/control.ts';
-import { isThere } from '../../support/device-twin.ts';
+import { hasDevice } from '../../support/device-twin.ts';
 
 const module = new URL('../../support/nccl-ranks.ts', import.meta.url);
 
@@ -21,7 +21,7 @@ function ranks(checksAhead: boolean): PoolStarter {
   };
 }
 
-/** Parts of the contract that NCCL alone does not fulfil. */
+/** Tests of the contract that the nccl backend never passes. */
 const always = [
   {
     reason: 'NCCL does not say what min and max make of NaN',
@@ -32,6 +32,7 @@ const always = [
     tests: ['names both sides when ranks disagree in counts of allToAll, and leaves their memory alone'],
   },
 ];
+/** Tests that pass only if ranks compare their calls before NCCL starts (RINGWISE_NCCL_CHECK=1). */
 const unlessAhead = {
   reason:
     'the ranks are compared beside the operation, whose memory may be written by then: see RINGWISE_NCCL_CHECK',
@@ -47,7 +48,7 @@ const unlessAhead = {
 };
 
 /** The reason why the tests are skipped; empty if they run. */
-const missing = isThere ? (isTestGpu ? loadNative().nccl.about().reason : '') : 'no device has been built';
+const missing = hasDevice ? (isTestGpu ? loadNative().nccl.about().reason : '') : 'no device has been built';
 // On a GPU each call costs milliseconds, because the ranks take turns there.
 const [sizesAhead, sizesBeside] = isTestGpu
   ? [
@@ -73,18 +74,18 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
     afterAll(pools.end);
   }
 
-  it('reduces what is of the types of NCCL, and of bits those that are its min and max', () => {
+  it('reduces the dtypes and ops that NCCL has, and bools by band and bor as min and max', () => {
     const on = (dtype: DType) => reduceOps.filter((op) => isReducibleByNccl(op, dtype));
     const floats = ['sum', 'avg', 'prod', 'min', 'max', 'premulSum'];
     const { reducesFloat8 } = loadNative().nccl.about();
     for (const dtype of dtypes) {
-      const isThere = dtype.startsWith('float8') ? reducesFloat8 : dtype !== 'int16' && dtype !== 'uint16';
+      const isKnown = dtype.startsWith('float8') ? reducesFloat8 : dtype !== 'int16' && dtype !== 'uint16';
       const ops = dtype.includes('float') ? floats : ['sum', 'prod', 'min', 'max'];
-      expect(on(dtype), dtype).toEqual(dtype === 'bool' ? ['min', 'max', 'band', 'bor'] : isThere ? ops : []);
+      expect(on(dtype), dtype).toEqual(dtype === 'bool' ? ['min', 'max', 'band', 'bor'] : isKnown ? ops : []);
     }
   });
 
-  it('takes memory of host and device in one group, and a fence leaves the host alone', async () => {
+  it('takes host and device memory in one group, and a fence does not block the host', async () => {
     const found = values(await withRanks(3, module, 'bothKinds'));
     for (const one of found) {
       expect(one).toMatchObject({
@@ -97,7 +98,7 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
     }
   });
 
-  it('a fence of many buffers on a device leaves the host alone, and waits for those of the host', async () => {
+  it('a fence of many buffers blocks the host only if some of them are in host memory', async () => {
     for (const [rank, one] of values(await withRanks(2, module, 'fencedLists')).entries()) {
       const { wasDone, ...rest } = one as { readonly wasDone: boolean[] };
       expect(rest).toEqual({ sums: [[12], [12], [3]], said: 'first' });
@@ -107,7 +108,7 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
   });
 
   it.skipIf(isTestGpu)(
-    'takes many buffers on a device to NCCL as one, and compares them as one',
+    'passes many buffers on a device to NCCL in one group of calls, and compares them as one',
     async () => {
       for (const one of values(await withRanks(2, module, 'lists'))) {
         const twice = [2]; // the average of 0 and 1, then the sum over both ranks times 2
@@ -117,7 +118,7 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
     },
   );
 
-  it.skipIf(isTestGpu)('registers memory with NCCL, and lets it go in the order of the calls', async () => {
+  it.skipIf(isTestGpu)('registers memory with NCCL, and deregisters it in call order', async () => {
     for (const one of values(await withRanks(2, module, 'registered')))
       expect(one).toEqual({ counts: [0, 1, 3, 1, 3, 0], sums: [8, 8, 6] });
   });
@@ -137,7 +138,7 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
     },
   );
 
-  it('tells a rank that they disagree also when the other one has left because of it', async () => {
+  it('tells a rank of a mismatch also when the other rank has left because of it', async () => {
     const what =
       'rank 0 called allReduce sum 1500000 × float32 but rank 1 called allReduce max 1500000 × float32';
     const told = { code: 'ERR_COLL_MISMATCH', what };
@@ -149,7 +150,7 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
     [100, false],
     [100, true],
   ])(
-    'names the third of %i buffers where that is what ranks disagree about (sync: %s)',
+    'names the third of %i buffers if ranks disagree about that one only (sync: %s)',
     async (total, sync) => {
       const of = `as number 3 of ${total} on the device`;
       for (const one of values(await withRanks(3, module, 'disagreeInList', { args: [total, sync] }))) {
@@ -159,7 +160,22 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
     },
   );
 
-  it('hears that ranks disagree in a loop that never returns to the event loop', async () => {
+  it('refuses a second device, and goes on', async () => {
+    const refused = 'ERR_COLL_UNSUPPORTED the auto backend cannot reach cuda:1 memory; expected cuda:0';
+    expect(values(await withRanks(2, module, 'secondDevice'))).toEqual([
+      [refused, 'ok', 'ok'],
+      [refused, 'ok', 'ok'],
+    ]);
+  });
+
+  it('tells all ranks when one passes two devices in the call that opens the first', async () => {
+    const what = 'the auto backend cannot reach cuda:1 memory; expected cuda:0';
+    const [own, other] = values(await withRanks(2, module, 'twoDevicesAtOnce'));
+    expect(own).toEqual({ code: 'ERR_COLL_UNSUPPORTED', peers: [], what });
+    expect(other).toEqual({ code: 'ERR_COLL_ABORTED', peers: [0], what });
+  });
+
+  it('reports a mismatch to a loop that never returns to the event loop', async () => {
     for (const { code, rounds } of values<{ code: string; rounds: number }>(
       await withRanks(2, module, 'disagreeBlocking'),
     )) {
@@ -170,12 +186,13 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
 
   interface Told {
     readonly code: string;
+    readonly peers: readonly number[];
     readonly what: string;
     readonly tookMs: number;
   }
 
   it.skipIf(isTestGpu)(
-    'hears that ranks disagree which NCCL cannot connect, and does not block',
+    'reports a mismatch though NCCL cannot connect the ranks, and does not block',
     async () => {
       for (const { code, tookMs } of values<Told>(await withRanks(2, module, 'disagreeStalled'))) {
         expect(code).toBe('ERR_COLL_MISMATCH');
@@ -188,9 +205,9 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
     'tells all ranks of a failure that only the NCCL of one reports (closing: %s)',
     async (closing) => {
       const told = values<Told>(await withRanks(2, module, 'failsOnOne', { args: [closing] }));
-      expect(told.map(({ code }) => code)).toEqual(['ERR_COLL_SYSTEM', 'ERR_COLL_ABORTED']);
-      for (const { what, tookMs } of told) {
-        expect(what).toContain('the cable is out');
+      for (const { code, peers, what, tookMs } of told) {
+        expect([code, peers]).toEqual(['ERR_COLL_SYSTEM', [0]]);
+        expect(what).toMatch(/^rank 0: NCCL: .*the cable is out/);
         expect(tookMs).toBeLessThan(15_000);
       }
     },
@@ -202,7 +219,7 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
         await withRanks(2, module, 'behindQueuedWork', { args: [isMissing] }),
       );
 
-    it('is not late', async () => {
+    it('does not time out', async () => {
       for (const { code, sum, tookMs } of await ends(false)) {
         expect(code).toBeUndefined();
         expect(sum).toEqual([12, 12, 12, 12, 12]);
@@ -238,7 +255,7 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
     expect(await asked(8)).toBe(false);
   });
 
-  it('leaves devices to the host backend where there is no library and nobody has named it', async () => {
+  it('leaves device memory to the host backend if NCCL is missing and no backend is named', async () => {
     const count = 5_000_001; // 20 MB, more than one slot holds
     for (const one of values(await withRanks(2, module, 'autoWithoutLibrary', { args: [count] })))
       expect(one).toEqual({
@@ -253,7 +270,7 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
     const lost = { code: 'ERR_COLL_PEER_LOST', peers: [1] };
 
     it.each([false, true])(
-      'all that is pending tells the others its name, and they make a new group (sync: %s)',
+      'all pending operations of the others name it, and they make a new group (sync: %s)',
       async (sync) => {
         const started = await startRanks(3, module, 'survive', { args: [control.port, sync] });
         await control.allReady(3);

@@ -35,7 +35,7 @@ interface Outcome {
   readonly signal: NodeJS.Signals | null;
 }
 
-/** Runs the fixture in one process and reads what it prints. */
+/** Reads what a process with the program prints. */
 class Process {
   readonly outcome: Promise<Outcome>;
   readonly #child: ChildProcess;
@@ -123,7 +123,7 @@ describe.skipIf(reason !== null)(`two hosts${reason === null ? '' : ` (skipped: 
     (await outcomesOf(ranks)).map(({ value, error }) => (error === undefined ? value : error.message));
 
   for (const sync of [false, true]) {
-    it(`give exact results for every verb${sync ? ', also while they block' : ''}`, {
+    it(`give exact results for collectives and messages${sync ? ', also while they block' : ''}`, {
       timeout: 120_000,
     }, async () => {
       const ranks = startRanks(2, 'verbs', [[1, 1000, 300_001], sync]);
@@ -155,7 +155,7 @@ describe.skipIf(reason !== null)(`two hosts${reason === null ? '' : ` (skipped: 
   });
 
   it.each([false, true])(
-    'keep what int8 loses, bit by bit as the reference does (sync: %s)',
+    'keep the rounding errors of int8, bit by bit as the reference does (sync: %s)',
     async (sync) => {
       const inputs = Array.from({ length: 3 }, (_, step) =>
         Array.from({ length: 2 }, (_, rank) =>
@@ -173,7 +173,7 @@ describe.skipIf(reason !== null)(`two hosts${reason === null ? '' : ` (skipped: 
     },
   );
 
-  it('learn what is small beside what is large by int8 with error feedback, and not without', async () => {
+  it('learn small gradients beside a large one by int8 with error feedback, and not without', async () => {
     const [fed] = (await valuesOf(startRanks(1, 'descent', [true]))) as number[];
     expect(fed).toBeLessThan(0.05);
     const [starved] = (await valuesOf(startRanks(1, 'descent', [false]))) as number[];
@@ -191,7 +191,7 @@ describe.skipIf(reason !== null)(`two hosts${reason === null ? '' : ` (skipped: 
     }
   });
 
-  it('are all told when a rank calls something else', async () => {
+  it('are all told when a rank passes another length', async () => {
     const outcomes = await outcomesOf(startRanks(2, 'disagree'));
     const [first] = outcomes;
     expect(first!.error).toMatchObject({ code: 'ERR_COLL_MISMATCH', peers: expect.arrayContaining([3]) });

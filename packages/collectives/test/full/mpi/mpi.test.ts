@@ -90,6 +90,18 @@ for (const [name, kind, command, flags] of launchers) {
       expect((await runProgram('exitPending')).code).not.toBe(0);
     });
 
+    it('ends init() at its deadline when a rank hangs after the ranks have met', async () => {
+      const { code, text } = await runProgram('stopsConnecting');
+      expect(text).toContain(
+        'ERR_COLL_TIMEOUT, init: MPI has made no communicator within 2000 ms, because rank 1 does not take part (group "world", rank 0 of 2)',
+      );
+      expect(code).not.toBe(0);
+    });
+
+    it('lets a rank end by process.exit() while another hangs before it connects', async () => {
+      expect((await runProgram('exitsConnecting')).code).not.toBe(0);
+    });
+
     it('ends the job with the code of a rank that has failed, though another goes on', async () => {
       expect((await runProgram('exitCode')).code).toBe(3);
     });
@@ -98,8 +110,16 @@ for (const [name, kind, command, flags] of launchers) {
       expect(await runProgram('lastWords')).toEqual({ code: 0, text: 'all taken\n' });
     });
 
-    it('keeps the memory of a blocking call that failed while MPI was at it', async () => {
+    it('keeps the memory of a blocking call that failed while MPI used it', async () => {
       expect((await runProgram('lent')).text).toContain('ERR_COLL_ABORTED, kept\n');
+    });
+
+    it('refuses more elements than MPI counts, and goes on', async () => {
+      const { code, text } = await runProgram('tooLong');
+      expect([code, text.trim().split('\n').sort()]).toEqual([
+        0,
+        ['2', '2', 'ERR_COLL_UNSUPPORTED null null'],
+      ]);
     });
 
     it('gives all ranks the same zero and the same NaN by min and max', async () => {
@@ -113,7 +133,7 @@ for (const [name, kind, command, flags] of launchers) {
       expect(sleeps).toBeLessThan(21 * 100); // in a second: 50 polls of each group, and the rest of the process
     });
 
-    it('keeps the groups apart that two threads make at the same time', async () => {
+    it('does not mix groups that two threads make at the same time', async () => {
       expect(await runProgram('twoThreads')).toEqual({ code: 0, text: 'apart\n' });
     });
 
@@ -137,7 +157,8 @@ describe('which MPI the mpi backend takes', () => {
     expect(kindsOfMpi({})).toEqual(['openmpi', 'mpich']);
     expect(kindsOfMpi({ SLURM_PROCID: '0', PMIX_RANK: '0' })).toEqual(['openmpi']);
     expect(kindsOfMpi({ SLURM_PROCID: '0', PMI_RANK: '0' })).toEqual(['mpich']);
-    expect(() => kindsOfMpi({ SLURM_PROCID: '0' })).toThrow(
+    expect(kindsOfMpi({ SLURM_PROCID: '0' })).toEqual(['openmpi', 'mpich']); // the body of an sbatch script
+    expect(() => kindsOfMpi({ SLURM_PROCID: '0', SLURM_STEP_ID: '0' })).toThrow(
       'Call srun with --mpi=pmix (Open MPI) or --mpi=pmi2',
     );
   });

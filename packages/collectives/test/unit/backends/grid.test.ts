@@ -78,11 +78,12 @@ describe.each([
       expect(wrong.slice(0, 3)).toEqual([]);
     });
 
-    // An average of float64 is rounded twice. Averages of the other dtypes are computed in float64 and rounded once.
+    // An average is rounded twice: when it is divided in float64, and to the dtype. `again` is the ratio of the errors
+    // of the two; 0 stands for a sum, which is rounded once.
     it.each([
       ['sum', 1, 0n],
       ['average', 16, dtype === 'float64' ? 2n : 2n ** 20n],
-    ] as const)('are off by half an ulp of the %s and half a step an addend at most', (_, divisor, again) => {
+    ] as const)('err by half an ulp of the %s and half a step per addend at most', (_, divisor, again) => {
       const rows = randomRows(dtype, 16, 2000, 5);
       const wrong = sumsOf(kernels, dtype, rows, 1, divisor).flatMap<unknown>((result, i) => {
         const addends = columnOf(rows, i).map(exactly);
@@ -90,6 +91,7 @@ describe.each([
         const { value, ulp } = nearest(exact / BigInt(divisor), dtype);
         if (!Number.isFinite(value) || !Number.isFinite(result)) return Object.is(result, value) ? [] : [i];
         const largest = addends.map((x) => (x < 0n ? -x : x)).sort((a, b) => (a < b ? 1 : -1))[0]!;
+        // Every float16 is a multiple of the steps of its grid.
         const lost = dtype === 'float16' ? 0n : (16n * largest) >> BigInt(stepBits(dtype) + 1);
         const error = exactly(result) * BigInt(divisor) - exact;
         const allowed = ((ulp + (again && ulp / again)) / 2n + 1n) * BigInt(divisor) + lost;
@@ -107,7 +109,7 @@ describe.each([
       expect(sumsOf(kernels, dtype, rows, maxAddends, maxAddends)).toEqual([largest, -largest, third]);
     });
 
-    it('treat what is not finite, and zeros, as additions do', () => {
+    it('treat infinities, NaN and zeros as additions do', () => {
       const { NaN: nan, POSITIVE_INFINITY: inf } = Number;
       const cases: [addends: number[], sum: number][] = [
         [[inf, 1, inf], inf],

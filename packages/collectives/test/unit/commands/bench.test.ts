@@ -189,7 +189,7 @@ describe('tuning', () => {
     ...{ bytes, count: bytes / 4, p50Us, meanUs: p50Us, iters: 7, wrong: 0, algorithm: null },
   });
 
-  it('takes the median of the rounds, and changes its choice only for something faster', () => {
+  it('takes the median of the rounds, and changes its choice only for something clearly faster', () => {
     const all = new Map([
       ['tree', [row(8, 10), row(32, 20), row(128, 40), row(8, 900), row(32, 20), row(128, 40)]],
       ['ring', [row(8, 12), row(32, 19.9), row(128, 30), row(8, 12), row(32, 19.9), row(128, 30)]],

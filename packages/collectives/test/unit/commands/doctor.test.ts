@@ -67,6 +67,6 @@ describe('the mpi backend', () => {
       state: 'wrong',
       text: expect.stringContaining("'lam'"),
     });
-    expect(mpiFinding({ SLURM_PROCID: '0' }).fix).toContain('--mpi=pmix');
+    expect(mpiFinding({ SLURM_PROCID: '0', SLURM_STEP_ID: '0' }).fix).toContain('--mpi=pmix');
   });
 });

@@ -1,6 +1,9 @@
 // Tests traces of records from several hosts whose clocks differ. packages/ringwise/test has records of real ranks.
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, expect, it } from 'vitest';
-import { type FlightDump, traceOf } from '../../../src/commands/flight.ts';
+import { type FlightDump, readDumps, traceOf } from '../../../src/commands/flight.ts';
 import type { FlightEntry } from '../../../src/index.ts';
 import { loopbackGroups } from '../../../src/index.ts';
 
@@ -20,6 +23,21 @@ function dumpsOf(records: readonly (readonly FlightEntry[])[], aheadMs: number):
   });
 }
 
+describe('reading records', () => {
+  it('refuses a file without entries, and one that is no record', () => {
+    const folder = mkdtempSync(join(tmpdir(), 'ringwise-flight-'));
+    try {
+      const file = join(folder, 'cut.json');
+      writeFileSync(file, JSON.stringify({ ringwise: 'flight record', group: 'world' }));
+      expect(() => readDumps([file])).toThrow(/cut\.json is no whole flight record: it has no entries/);
+      writeFileSync(file, '{}');
+      expect(() => readDumps([folder])).toThrow(/cut\.json is no flight record/);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
+
 describe('a trace', () => {
   const record = async () => {
     const groups = loopbackGroups(3, { name: 'world' });
@@ -30,7 +48,7 @@ describe('a trace', () => {
     return groups.map((group) => group.flightRecord());
   };
 
-  it('brings the clocks of hosts together by what ended on both', async () => {
+  it('aligns the clocks of hosts by the operations that ended on both', async () => {
     const slices = traceOf(dumpsOf(await record(), 777_000)).filter(({ ph }) => ph === 'X');
     expect(slices).toHaveLength(3 * 3 + 2);
     for (const seq of [0, 1, 2]) {
@@ -39,7 +57,22 @@ describe('a trace', () => {
     }
   });
 
-  it('without anything in common goes by the clocks on the wall', async () => {
+  it('has a process for each thread if ranks are threads', async () => {
+    const threads = dumpsOf(await record(), 0).map((dump) => ({
+      ...dump,
+      ...{ host: 'near', clock: 'near', pid: 100, thread: dump.rank + 1 },
+    }));
+    const events = traceOf(threads);
+    const names = (name: string) =>
+      events.filter((event) => event.name === name).map(({ args }) => args!.name);
+    expect(names('process_name')).toEqual([0, 1, 2].map((rank) => `rank ${rank} of world (near, pid 100)`));
+    expect(names('thread_name')).not.toContain('world 2');
+    expect(new Set(events.filter(({ ph }) => ph === 'X').map(({ pid }) => pid)).size).toBe(3);
+    const arrows = events.filter(({ ph, name }) => ph === 's' && name.startsWith('allReduce'));
+    expect(arrows).toHaveLength(3 * 2);
+  });
+
+  it('goes by the wall clocks if hosts have no collective in common', async () => {
     const messages = (await record()).map((entries) => entries.filter(({ peer }) => peer !== null));
     const [send, recv] = traceOf(dumpsOf(messages, 777_000)).filter(({ ph }) => ph === 'X');
     expect(Math.abs(send!.ts! - recv!.ts!)).toBeLessThan(100_000);

@@ -53,7 +53,7 @@ describe('numbers', () => {
     expect(admission.seq).toBe(0);
   });
 
-  it('are not taken by what is refused', () => {
+  it('are not used by refused calls', () => {
     const admission = admissionOf();
     const told: string[] = [];
     expect(() => admission.accept(allReduceOf(admission, { timeoutMs: 0 }))).toThrow(
@@ -80,7 +80,7 @@ describe('owners of memory', () => {
     expect(told).toEqual(['a', 'b', 'b']);
   });
 
-  it('are told of nothing where the operation is refused, or one of its buffers is read-only', () => {
+  it('are told of nothing if the operation is refused, or if one of its buffers is read-only', () => {
     const admission = admissionOf();
     const told: string[] = [];
     const a = watched('a', told);
@@ -94,7 +94,7 @@ describe('owners of memory', () => {
 });
 
 describe('a capture', () => {
-  it('refuses what a launch would not repeat', () => {
+  it('refuses operations that a launch would not repeat', () => {
     const admission = admissionOf();
     const slots = globalThis as { [key: symbol]: { now: StepCapture | null } | undefined };
     const slot = slots[Symbol.for('ringwise.capture')]!;

@@ -66,7 +66,7 @@ describe('the comparison of a call', () => {
     }
   });
 
-  it('names the first difference of lists, which no announcement holds', async () => {
+  it('names the first difference of lists that are too long for an announcement', async () => {
     const odd = range(300).with(270, 9).with(280, 9);
     const { outcomes, started } = await compare([list(range(300)), list(odd), list(odd)]);
     for (const error of outcomes) {
@@ -80,7 +80,7 @@ describe('the comparison of a call', () => {
     expect(started.filter((verb) => verb === 'send')).toHaveLength(4);
   });
 
-  it('is what later ones tell, too, when the other rank has left because of it', async () => {
+  it('is the error of later calls too, when the other rank has left because of it', async () => {
     const hosts = loopback(2, 'world');
     const [zero, one] = hosts.map(
       (host, rank) => new Agreement({ group: 'world', rank, size: 2 } as BackendContext, host),
@@ -100,7 +100,7 @@ describe('the comparison of a call', () => {
     await hosts[1]!.close();
   });
 
-  it('tells a list from its beginning', async () => {
+  it('tells a list from a longer one that begins with it', async () => {
     const { outcomes } = await compare([list([3, 2]), list([3])]);
     for (const error of outcomes)
       expect(error!.what).toBe(

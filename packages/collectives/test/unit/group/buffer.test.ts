@@ -127,6 +127,10 @@ describe('asBuffer', () => {
       { ...view, device: undefined },
       { ...view, count: 1, host: new Uint8Array(new ArrayBuffer(16), 4, 8) },
       { ...view, host: new BigInt64Array(6) },
+      { ...view, handle },
+      { ...view, handle: undefined },
+      { ...view, device },
+      { ...remote, device: view.device },
       undefined,
     ].map((bad) => refusal({ [bufferSymbol]: () => bad }));
     expect(faults).toMatchInlineSnapshot(`
@@ -140,9 +144,22 @@ describe('asBuffer', () => {
         "allReduce: the object's "ringwise.buffer" member returned no valid BufferView: it has no device.",
         "allReduce: the object's "ringwise.buffer" member returned no valid BufferView: host does not start at a whole element.",
         "allReduce: the object's "ringwise.buffer" member returned no valid BufferView: host is a BigInt64Array, which does not hold float64.",
+        "allReduce: the object's "ringwise.buffer" member returned no valid BufferView: handle is an object (Object) beside host memory; expected null.",
+        "allReduce: the object's "ringwise.buffer" member returned no valid BufferView: handle is undefined beside host memory; expected null.",
+        "allReduce: the object's "ringwise.buffer" member returned no valid BufferView: its device is cuda, but it has host memory.",
+        "allReduce: the object's "ringwise.buffer" member returned no valid BufferView: its device is cpu, but it has no host memory.",
         "allReduce: the object's "ringwise.buffer" member returned no valid BufferView: got undefined.",
       ]
     `);
+  });
+
+  it('takes a DataView of a carrier as bytes, which native backends take', () => {
+    const memory = new ArrayBuffer(40);
+    const view = { ...allocHost(3, 'float64'), host: new DataView(memory, 8, 24) };
+    const bytes = new Uint8Array(memory, 8, 24);
+    expect(asBuffer({ [bufferSymbol]: () => view })).toEqual({ ...view, host: bytes });
+    const watched = { ...view, written: () => {} };
+    expect(asBuffer({ [bufferSymbol]: () => watched }).host).toEqual(bytes);
   });
 
   it('refuses everything else with a sentence that lists what it takes', () => {
@@ -201,7 +218,7 @@ describe('elementsOf', () => {
 });
 
 describe('allocHost', () => {
-  it('gives zeroed memory of the right size for every dtype', () => {
+  it('gives memory of the right size for every dtype', () => {
     for (const dtype of dtypes) {
       const view = allocHost(10, dtype);
       expect([view.count, view.host?.byteLength, dtype]).toEqual([10, 10 * byteSize(dtype), dtype]);

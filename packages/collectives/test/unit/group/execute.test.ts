@@ -11,7 +11,7 @@ describe('bytesWritten', () => {
     expect([bytes.buffer, bytes.byteOffset, bytes.byteLength]).toEqual([whole.buffer, 8, 8]);
   });
 
-  it('is the buffer of what works in place', () => {
+  it('is the buffer of an operation in place', () => {
     const bytes = bytesWritten({ ...common, verb: 'broadcast', buffer: input, root: 0 });
     expect([bytes.buffer, bytes.byteOffset, bytes.byteLength]).toEqual([whole.buffer, 0, 4]);
   });
@@ -20,7 +20,7 @@ describe('bytesWritten', () => {
     { ...common, verb: 'barrier' },
     { ...common, verb: 'send', buffer: input, peer: 1, tag: 0 },
     { ...common, verb: 'gather', input, output: null, counts: null, root: 1 },
-  ])('is nothing for $verb where nothing is written', (operation) => {
+  ])('is empty for $verb if this rank writes nothing', (operation) => {
     expect(bytesWritten(operation).byteLength).toBe(0);
   });
 });

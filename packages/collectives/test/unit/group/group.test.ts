@@ -1,7 +1,9 @@
 import { describe, expect, it } from 'vitest';
 import { solo } from '../../../src/backends/solo.ts';
+import { systemFailure } from '../../../src/errors.ts';
 import {
   type Backend,
+  type BufferLike,
   bufferSymbol,
   CollectiveError,
   dtypes,
@@ -27,7 +29,7 @@ const failureOf = async (call: () => unknown): Promise<CollectiveError> => {
 describe('arguments', () => {
   const [group] = loopbackGroups(4) as [Group];
   const other = f32(1, 2);
-  // The name of each call says why it is refused. errors.test.ts tests the full messages.
+  // The name of each call says what is wrong with it. errors.test.ts tests the full messages.
   const refused: Record<string, [code: string, text: string, call: (group: Group) => PromiseLike<unknown>]> =
     {
       buffer: ['INVALID', 'cannot use a plain array', (g) => g.allReduce([1, 2] as never)],
@@ -221,7 +223,50 @@ describe('arguments', () => {
     expect([error.code, error.message.includes(text)]).toEqual([`ERR_COLL_${code}`, true]);
   });
 
-  it('of a message of another length names what takes any', async () => {
+  /** Returns elements on a device from `address` on; a new handle at each call, as tensors give. */
+  const onCuda = (count: number, address = 0, index = 0): BufferLike => ({
+    [bufferSymbol]: () => ({
+      ...{ dtype: 'float32', count, device: { kind: 'cuda', index }, host: null },
+      handle: { address: BigInt(0x10000 + address), owner: {} },
+    }),
+  });
+
+  it('of one operation are on one device, or refused', async () => {
+    const calls: [text: string, call: (group: Group) => PromiseLike<unknown>][] = [
+      ['input is on the host, output on cuda:0', (g) => g.allGather(other, onCuda(2))],
+      ['input is on cuda:1, output on the host', (g) => g.gather(onCuda(2, 0, 1), f32(0, 0))],
+      ['input is on the host, output on cuda:0', (g) => g.scatter(other, onCuda(2))],
+      ['input is on cuda:0, output on cuda:1', (g) => g.allToAll(onCuda(2), onCuda(2, 0, 1))],
+      ['input is on cuda:1, output on cuda:0', (g) => g.reduceScatter(onCuda(2, 0, 1), onCuda(2))],
+      ['input is on the host, output on cuda:0', (g) => g.allGather([other], [onCuda(2)])],
+    ];
+    const solitary = soloGroup();
+    for (const [text, call] of calls) {
+      const error = await failureOf(() => call(solitary));
+      expect([error.code, error.what]).toEqual([
+        'ERR_COLL_INVALID',
+        `input and output are on different devices; expected one for both, ${text}`,
+      ]);
+    }
+    expect(solitary.failure).toBeNull();
+  });
+
+  it('may not overlap on a device, whatever their handles', async () => {
+    const solitary = soloGroup();
+    for (const address of [0, 4, 28]) {
+      const error = await failureOf(() => solitary.allToAll(onCuda(8), onCuda(8, address)));
+      expect([error.code, error.what]).toEqual([
+        'ERR_COLL_INVALID',
+        'input and output share memory; expected two separate buffers',
+      ]);
+    }
+    const residual = await failureOf(() =>
+      solitary.allReduce(onCuda(8, 8), { wire: 'int8', residual: onCuda(8) }),
+    );
+    expect(residual.what).toContain('the residual shares memory with the buffer');
+  });
+
+  it('of a message of another length fail, and name the verbs that take any length', async () => {
     const [sender, receiver] = loopbackGroups(2) as [Group, Group];
     const works = [sender.send(f32(1, 2, 3), 1), receiver.batch([{ recv: new Float32Array(5), from: 0 }])];
     for (const work of works) {
@@ -272,6 +317,26 @@ describe('arguments', () => {
   });
 });
 
+describe('a call that the backend refuses', () => {
+  it('fails alone, before it takes a number', async () => {
+    const refuses: NonNullable<Backend['refuses']> = ({ verb }) =>
+      verb === 'broadcast' ? systemFailure(verb, null, 'not today') : null;
+    const group = new Group({ ...solo(), refuses }, { name: 'solo', timeoutMs: 1_000 });
+    for (const call of [() => group.broadcast(f32(1)), () => group.broadcastSync([f32(1), f32(2)])])
+      expect((await failureOf(call)).what).toBe('not today');
+    const work = group.allReduce(f32(1));
+    await work;
+    expect([work.seq, group.failure]).toEqual([0, null]);
+  });
+});
+
+it('shrink() needs subgroups as well as survivors', async () => {
+  const survivors = async (candidates: readonly number[]) => [...candidates];
+  const group = new Group(solo(), { name: 'solo', timeoutMs: 1_000, survivors });
+  const { code, verb } = await failureOf(() => group.shrink({ without: [] }));
+  expect([code, verb]).toEqual(['ERR_COLL_UNSUPPORTED', 'shrink']);
+});
+
 describe('numbers', () => {
   it('count collectives together, and sends and receives by peer', async () => {
     const [a, b, c] = loopbackGroups(3) as [Group, Group, Group];
@@ -309,7 +374,7 @@ describe('the first error', () => {
     );
   });
 
-  it('takes a backend that throws something else for a system error', async () => {
+  it('is a system error if the backend throws an error of another kind', async () => {
     const fail = () => {
       throw new RangeError('out of range');
     };
@@ -336,7 +401,7 @@ describe('the first error', () => {
 });
 
 describe('register', () => {
-  it('gives the backend memory once, and back when it is told', async () => {
+  it('registers memory with the backend, and deregisters it when told', async () => {
     const calls: string[] = [];
     const register: Backend['register'] = ({ count }) => {
       calls.push(`register ${count}`);

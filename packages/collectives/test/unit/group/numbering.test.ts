@@ -77,7 +77,7 @@ describe('numbers of operations in pieces', () => {
     expect(facts(numbering().numbers.byOperation([sent(11, 0)]))).toEqual(['8 send 0 1 4 done 110 111']);
   });
 
-  it('belong to what has not ended until the last piece has, or what failed', () => {
+  it('belong to an operation that runs until its last piece has ended or a piece has failed', () => {
     const { numbers, failed } = numbering();
     const begun = [entryOf(1, 0), entryOf(2, 1), entryOf(4, 2)];
     const last = (pieces: readonly FlightEntry[]) => facts(numbers.byOperation(pieces)).at(-1);
@@ -92,7 +92,7 @@ describe('numbers of operations in pieces', () => {
     expect(last(begun)).toBe('2 allReduce 1 30 120 failed 20 41');
   });
 
-  it('are known of more pieces than a record has entries for', () => {
+  it('are kept for as many operations as a record has entries, also if more have run', () => {
     const numbers = new Numbering();
     const firsts = Array.from({ length: 5000 }, (_, seq) => numbers.take(operationOf(seq, 8), 2).first);
     const record = firsts

@@ -16,7 +16,7 @@ describe('object forms', () => {
     expect(await Promise.all(groups.map((group) => group.broadcastObject('fine')))).toEqual(['fine', 'fine']);
   });
 
-  it('allocate nothing for a length that nobody may announce', async () => {
+  it('allocate nothing for an announced length above the limit', async () => {
     const [honest, other] = pair();
     const gathered = honest.allGatherObject('x');
     void other.allGather(Uint32Array.of(2 ** 31), new Uint32Array(2));
@@ -25,7 +25,7 @@ describe('object forms', () => {
     await Promise.all([honest.barrier(), other.barrier()]);
   });
 
-  it('say so when what arrives is no object', async () => {
+  it('say so when the bytes that arrive are no object', async () => {
     const [honest, other] = pair();
     const received = honest.broadcastObject(undefined, { root: 1 });
     void other.broadcast(Uint32Array.of(3), { root: 1 });
@@ -36,7 +36,7 @@ describe('object forms', () => {
     expect(honest.failure).toBe(null);
   });
 
-  it('fail by their own name', async () => {
+  it('fail under their own name', async () => {
     const groups = pair();
     void groups[1].barrier();
     const error = await groups[0].gatherObject(1).catch((reason: Error) => reason);
@@ -47,7 +47,7 @@ describe('object forms', () => {
     await expect(groups[0].barrier()).rejects.toThrow('the group failed earlier, gatherObject: rank 1');
   });
 
-  it('let what waits behind them fail too, with the same cause', async () => {
+  it('make calls that wait behind them fail with the same cause', async () => {
     const groups = pair();
     const waiting = groups.map((group) => {
       void group.allGatherObject(1, group.rank === 1 ? { timeoutMs: 20 } : {});

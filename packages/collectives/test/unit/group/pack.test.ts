@@ -18,20 +18,20 @@ describe('a packed buffer', () => {
 });
 
 describe('bundles', () => {
-  it('join what is small, by dtype, in order of first appearance', () => {
+  it('join small buffers, by dtype, in order of first appearance', () => {
     const ints = (count: number) => asBuffer(new Int32Array(count));
     const parts = [view(3), ints(1), view(16_384), view(0), ints(2), view(16_383)];
     expect(bundlesOf(parts)).toEqual([[0, 3, 5], [1, 4], [2]]);
   });
 
-  it('leave memory alone that JavaScript cannot see', () => {
+  it('do not join memory that JavaScript cannot see', () => {
     const hidden = { ...view(3), host: null, handle: { address: 16n, owner: {} } };
     expect(bundlesOf([view(3), hidden, hidden, view(1)])).toEqual([[0, 3], [1], [2]]);
   });
 });
 
 describe('the packing', () => {
-  it('tells lists with equal totals apart, and is no 0', () => {
+  it('tells lists with equal totals apart, and is never 0', () => {
     const digests = [
       [3, 5],
       [5, 3],

@@ -98,6 +98,19 @@ describe('an error', () => {
     }
   });
 
+  it('that the backend throws fails the group on all ranks', async () => {
+    const [first, second] = loopback(2) as [Backend, Backend];
+    const fail = () => {
+      throw new RangeError('out of range');
+    };
+    const [a, b] = [runnerOn({ ...first, start: fail }), runnerOn(second)];
+    const waiting = b.runner.start('barrier', barrier(b.admission, {}));
+    const failed = a.runner.start('barrier', barrier(a.admission, {}));
+    const told = { code: 'ERR_COLL_SYSTEM', what: 'rank 0 failed with RangeError: out of range', peers: [0] };
+    await expect(failed).rejects.toMatchObject({ ...told, secondary: false });
+    await expect(waiting).rejects.toMatchObject({ ...told, secondary: true });
+  });
+
   it('of the last step fails the group, unless its arguments are wrong', async () => {
     const { runner, admission, state } = runnerOn(solo());
     const wrong = state.error(wrongCount('two', 'output', 1, 2));
@@ -134,7 +147,7 @@ describe('leaving', () => {
     expect(states).toEqual([['barrier 0 done', 'barrier 1 done']]);
   });
 
-  it('rejects with the last error of the backend', async () => {
+  it('rejects with an error of the backend, and fails the group', async () => {
     const { runner, state } = runnerOn({ ...solo(), close: () => Promise.reject(new Error('stuck')) });
     await expect(runner.leave()).rejects.toThrow('stuck');
     expect(state.failure?.code).toBe('ERR_COLL_SYSTEM');
@@ -146,7 +159,7 @@ describe('a captured step', () => {
     const { runner, admission, recorded } = runnerOn(solo());
     const slots = globalThis as { [key: symbol]: { now: StepCapture | null } | undefined };
     const slot = slots[Symbol.for('ringwise.capture')]!;
-    let end: (isGivenUp: boolean) => void = () => {};
+    let end: (isAbandoned: boolean) => void = () => {};
     let launch: (stream: bigint) => () => void = () => () => {};
     let isDropped = false;
     slot.now = {

@@ -28,7 +28,7 @@ describe('the state of a group', () => {
     );
   });
 
-  it('names the group in what else a backend throws', () => {
+  it('wraps any other error that a backend throws, and names the group', () => {
     const state = stateOf();
     const cause = new RangeError('out of range');
     const error = state.fail(cause);

@@ -83,8 +83,8 @@ const half = (watched: Watched): BufferCarrier => ({
 
 const newMemory = () => [new Watched(count), new Watched(2 * count), new Watched(2 * count)] as const;
 
-describe('what a call writes', () => {
-  it.each(Object.keys(calls))('is told of once by %s, before it is sent', async (name) => {
+describe('memory that a call writes', () => {
+  it.each(Object.keys(calls))('has its owner notified once by %s, before anything is sent', async (name) => {
     const groups = loopbackGroups(2);
     const memory = groups.map(newMemory);
     const works = groups.map((group, rank) => calls[name]!(group, ...memory[rank]!));
@@ -94,7 +94,7 @@ describe('what a call writes', () => {
     expect(told()).toEqual(expected[name]);
   });
 
-  it.each(Object.keys(calls))('is refused by %s where the buffer is read-only', async (name) => {
+  it.each(Object.keys(calls))('is refused by %s if it is read-only', async (name) => {
     const groups = loopbackGroups(2);
     for (const [rank, group] of groups.entries()) {
       const memory = newMemory();
@@ -119,7 +119,7 @@ describe('what a call writes', () => {
     expect(groups.map(({ failure }) => failure)).toEqual([null, null]);
   });
 
-  it('is not told of by calls that are refused', async () => {
+  it('does not have its owner notified by refused calls', async () => {
     const [group] = loopbackGroups(2) as [Group];
     const [x, whole, result] = newMemory();
     const refused = [
@@ -144,7 +144,7 @@ describe('what a call writes', () => {
     expect(x.told).toBe(0);
   });
 
-  it('is refused where its maker throws, with the reason, and nothing is sent', async () => {
+  it('is refused if its owner throws, with the reason, and nothing is sent', async () => {
     const groups = loopbackGroups(2);
     const [x] = newMemory();
     x.error = new Error('the tape needs it.');
@@ -158,7 +158,7 @@ describe('what a call writes', () => {
     expect(works.map(({ seq }) => seq)).toEqual([0, 0]);
   });
 
-  it('is told of by the Sync form too, and in a group of one', () => {
+  it('has its owner notified by the Sync form too, and in a group of one', () => {
     const group = new Group(solo(), { name: 'solo', timeoutMs: 1000 });
     const [x] = newMemory();
     group.allReduceSync(x, { op: 'avg' });
@@ -169,7 +169,7 @@ describe('what a call writes', () => {
     expect(x.told).toBe(1);
   });
 
-  it('is plain data to a backend, which may send it', async () => {
+  it('is plain data to a backend, which may serialize it', async () => {
     const backend = solo();
     const seen: unknown[] = [];
     const start: typeof backend.start = (operation, settle) => {

@@ -6,7 +6,7 @@ import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { MemoryStore, type Store, serveStore, TcpStore } from '@ringwise/store';
+import { MemoryStore, type Store, StoreError, serveStore, TcpStore } from '@ringwise/store';
 import { freePort } from '@ringwise/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
@@ -256,6 +256,30 @@ describe('init that fails', () => {
     const url = `tcp://127.0.0.1:${await freePort()}`;
     const error = await failureOf(init({ url, rank: 1, size: 2, backend: 'hub', timeoutMs: 100 }));
     expect(error.message).toMatch(/^init: the store failed \(connect: no store answered within \d+ ms/);
+  });
+
+  it('says so when the store is gone before a subgroup or the remaining ranks can meet', async () => {
+    const server = await serveStore();
+    const stores = await Promise.all([0, 1].map(() => TcpStore.connect({ ...server, timeoutMs: 500 })));
+    const groups = await initAll(2, (rank) => ({ store: stores[rank]! }));
+    await server.close();
+    const errors = await Promise.all([
+      ...groups.map((group) => failureOf(group.split(0))),
+      ...groups.map((group) => failureOf(group.subgroup([1, 0]))),
+      ...groups.map((group) => failureOf(group.shrink({ without: [1 - group.rank], waitMs: 100 }))),
+    ]);
+    for (const [i, verb] of ['split', 'subgroup', 'shrink'].entries()) {
+      for (const [rank, error] of errors.slice(2 * i, 2 * i + 2).entries()) {
+        expect([error.code, error.verb, error.rank]).toEqual(['ERR_COLL_INIT', verb, rank]);
+        expect(error.what).toMatch(/^the store failed \(/);
+        expect(StoreError.isInstance(error.cause)).toBe(true);
+      }
+    }
+    expect(groups.map(({ failure }) => failure)).toEqual([null, null]);
+    await Promise.allSettled([
+      ...groups.map((group) => group.close()),
+      ...stores.map((store) => store.close()),
+    ]);
   });
 
   it('lists the backends when one is unknown', async () => {

@@ -116,7 +116,7 @@ describe('options', () => {
     expect([sums[0]!.seq, two[0].failure]).toEqual([0, null]);
   });
 
-  it("are told under PyTorch's names", async () => {
+  it("are refused under PyTorch's names, with their names here", async () => {
     const told = (name: string, options: object) => messageOf(() => calls[name]!(two[0], options as never));
     expect(await told('broadcast', { src: 0 })).toMatch("unknown option 'src'; expected 'root'");
     expect(await told('reduce', { dst: 0 })).toMatch("unknown option 'dst'; expected 'root'");

@@ -42,7 +42,7 @@ const pairs = [
 const orders = pairs.flatMap((pair) => [0, 1, 2, 3, 4].map((count) => [...pair, count] as const));
 
 it.each(orders)(
-  'ranks %i/%i and %i/%i are told whose differs when the first stops after %i requests',
+  'ranks %i/%i and %i/%i are told both sizes when the first stops after %i requests',
   async (...order) => {
     const [rank, size, other, others, count] = order;
     const store = new MemoryStore();

@@ -33,7 +33,7 @@ describe('the place of a rank', () => {
     });
   });
 
-  it('keeps hosts in the ranks of a subgroup', () => {
+  it('keeps the hosts of the ranks of a subgroup', () => {
     const hosts = [
       [0, 1, 4],
       [2, 3],

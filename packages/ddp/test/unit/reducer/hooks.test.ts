@@ -1,5 +1,5 @@
 // Trains 50 steps with each communication hook, on several world sizes.
-import type { Group } from '@ringwise/collectives';
+import { asBuffer, bufferSymbol, type Group, narrowFloats } from '@ringwise/collectives';
 import { describe, expect, it } from 'vitest';
 import {
   assertInSync,
@@ -141,6 +141,44 @@ it('PowerSGD of rank 1 loses nothing for good: what one step leaves out comes in
   expect(largestDifference(sums!.mean, sums!.exact)).toBeLessThan(scale / 10);
 });
 
+it('PowerSGD forgets an overflow, as steps without one follow', async () => {
+  const ranks = values(
+    await onRanks(2, async (group) => {
+      const net = new TinyMlp(1);
+      const hook = powerSGDHook({ startStep: 2, minCompression: 0, rank: 2 });
+      const model = await ddp(net, { group, hook });
+      const areFinite = [];
+      for (let step = 0; step < 6; step++) {
+        net.autograd.zeroGrad();
+        net.loss(step + group.rank, 1);
+        net.autograd.backward(step === 3 && group.rank === 1 ? Infinity : 1);
+        await model.finish();
+        areFinite.push(net.gradients().flat().every(Number.isFinite));
+      }
+      return areFinite;
+    }),
+  );
+  for (const areFinite of ranks) expect(areFinite).toEqual([true, true, true, false, true, true]);
+});
+
+it('compression averages float8 gradients as they are', async () => {
+  const { from, to } = narrowFloats.float8_e5m2;
+  const averages = values(
+    await onRanks(2, async (group) => {
+      const data = Uint8Array.of(to(group.rank + 1), to(-4 * group.rank));
+      const view = asBuffer({ data, dtype: 'float8_e5m2' });
+      const contents = { dtype: view.dtype, data, index: 0, isLast: true, label: 'x', gradients: [] };
+      const bucket: GradBucket = { ...contents, [bufferSymbol]: () => view };
+      for (const work of compressHook('bfloat16')(bucket, group)) await work;
+      return [...data].map(from);
+    }),
+  );
+  expect(averages).toEqual([
+    [1.5, -2],
+    [1.5, -2],
+  ]);
+});
+
 it('post-local SGD lets ranks go apart, and averages parameters every period', async () => {
   const history = values(
     await onRanks(4, async (group) => {
@@ -255,7 +293,7 @@ describe('a hook that is no generator is refused, on all ranks:', () => {
       expect(error!.message.endsWith(`got ${got}`), error!.message).toBe(true);
     });
 
-  it('but a function that returns one of another hook is a hook', async () => {
+  it('but a function that returns the generator of another hook is accepted', async () => {
     const wrapped: CommHook = (bucket, group) => plainHook(bucket, group);
     expect(await train(2, () => wrapped)).toEqual(await train(2, () => plainHook));
   });

@@ -32,6 +32,33 @@ it('averages at the last report of each gradient, which the first backward has c
   }
 });
 
+it('takes the order of the last reports in the first backward as the order of arrival', async () => {
+  // Each rank reports in the order of definition, and the first parameter twice more.
+  const order = <T>(list: T[]) => thrice([...list].reverse());
+  const plans = values(
+    await onRanks(2, async (group) => {
+      const net = new TinyMlp(1, { reportOrder: order });
+      const model = await ddp(net, { group, bucketBytes: 1, staticGraph: true, rebuild: true });
+      const step = async () => {
+        net.autograd.zeroGrad();
+        net.loss(group.rank, 1);
+        net.autograd.backward();
+        await model.finish();
+        return model.statistics()!;
+      };
+      const first = await step();
+      const plan = model.plan.flatMap(({ slots }) => slots.map(({ param }) => param));
+      const second = await step();
+      return { plan, orders: [first.arrivalOrder, second.arrivalOrder] };
+    }),
+  );
+  const arrivals = ['b0', 'w1', 'b1', 'w2', 'b2', 'w0'];
+  for (const { plan, orders } of plans) {
+    expect(orders).toEqual([arrivals, arrivals]);
+    expect(plan).toEqual([1, 2, 3, 4, 5, 0]);
+  }
+});
+
 it('does not wait for parameters that the first backward left out', async () => {
   values(
     await onRanks(2, async (group) => {

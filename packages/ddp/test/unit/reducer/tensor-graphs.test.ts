@@ -154,7 +154,7 @@ async function step(model: DistributedDataParallel<Net>, from: number): Promise<
   await model.finish();
 }
 
-it('names a parameter that was frozen behind its back, and starts anew after close()', async () => {
+it('names parameters that were frozen after ddp(), and starts anew after close()', async () => {
   const freeze = (net: Net, isFrozen: boolean) => {
     for (const parameter of net.second.parameters()) parameter.requiresGrad = !isFrozen;
   };
@@ -223,7 +223,7 @@ it('a second backward through a freed graph says so, and the next step is averag
   expect(ranks[1]).toEqual(ranks[0]);
 });
 
-it('an error in a hook of the program leaves backward, and no later forward passes for averaged', async () => {
+it('an error in a hook of the program leaves backward, and the next forward fails', async () => {
   const outcomes = await onRanks(1, async (group) => {
     const net = new Net();
     const model = await ddp(net, { group, unused: 'skip' });

@@ -38,7 +38,7 @@ for (const [moment, tellsEnd] of [
     }
   });
 
-it('leave a group in which no later backward passes for averaged', async () => {
+it('fail the group, so that a later backward does not pass for averaged', async () => {
   const outcomes = await onRanks(2, async (group) => {
     const net = new TinyMlp(1);
     const model = await ddp(net, { group });

@@ -77,7 +77,7 @@ it('with equal weights is the plain average, bit for bit', async () => {
   expect(weighted).toEqual(plain);
 });
 
-it('refuses weights that are none', async () => {
+it('refuses a negative weight', async () => {
   const outcomes = await onRanks(1, async (group) => {
     const model = await ddp(new TinyMlp(1), { group });
     model.addWeight(-1);

@@ -94,7 +94,7 @@ async function through<T>(saved: readonly unknown[], size: number): Promise<T[]>
   return values(await onRanks(size, (group) => loadSnapshot<T>(file, group))) as T[];
 }
 
-describe('what each rank has of its own', () => {
+describe('state that each rank has for itself', () => {
   const position = (consumed: number) => ({ seed: 4, epoch: 2, consumed, length: 60 });
   const stateOf = (rank: number) => ({
     step: 7 + rank, // all ranks get the step of rank 0, because it is not state of a rank
@@ -104,7 +104,7 @@ describe('what each rank has of its own', () => {
     streams: { a: perRank(generator(rank).state()) },
   });
 
-  it('comes back to it, bit for bit', async () => {
+  it('comes back to the same rank, bit for bit', async () => {
     const loaded = await through<Record<string, unknown>>([0, 1, 2].map(stateOf), 3);
     for (const [rank, each] of loaded.entries()) {
       expect(each).toEqual({

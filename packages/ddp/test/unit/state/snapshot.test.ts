@@ -51,7 +51,7 @@ it('gives every rank what rank 0 has saved, also at another world size', async (
   expect(await readdir(folder)).toEqual(['run.snapshot']);
 });
 
-it('is null where there is none', async () => {
+it('is null if there is no file', async () => {
   const loaded = values(await onRanks(2, (group) => loadSnapshot(join(folder, 'none'), group)));
   expect(loaded).toEqual([null, null]);
 });
@@ -96,7 +96,7 @@ interface Run {
 
 /**
  * Trains two epochs of 24 samples with 12 samples for each step and random learning rates. Stops and saves after
- * `stopAfter` steps, or resumes from the saved step.
+ * `stopAfter` samples. Resumes if `file` has a snapshot.
  */
 function train(size: number, file: string, stopAfter = Infinity) {
   return onRanks(size, async (group) => {
@@ -154,7 +154,7 @@ it('sends small arrays together and large ones alone', async () => {
 
 const bytes = (array: Float32Array) => new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
 
-it('takes copies of what JavaScript cannot reach, one at a time', async () => {
+it('copies tensors that JavaScript cannot reach, one at a time', async () => {
   const file = join(folder, 'far');
   let copies = 0;
   const device = { kind: 'cuda', index: 0 } as const;

@@ -1,6 +1,6 @@
 // Tests the statistics of a step.
 import { expect, it } from 'vitest';
-import { ddp } from '../../../src/index.ts';
+import { ddp, postLocalSGDHook } from '../../../src/index.ts';
 import { onRanks, values } from '../../support/ranks.ts';
 import { TinyMlp } from '../../support/tiny-mlp.ts';
 
@@ -64,6 +64,25 @@ it('keeps the last 64 steps, and gives rank 0 those of all ranks as a Chrome tra
     }
     expect(own.filter(({ ph }) => ph === 'M').map(({ name }) => name)).toContain('process_name');
   }
+});
+
+it('does not take the operation of another group for that of a bucket', async () => {
+  const ran = onRanks(2, async (group) => {
+    const subgroup = (await group.split(0))!;
+    const net = new TinyMlp(1);
+    const hook = postLocalSGDHook({ startStep: 1, subgroup });
+    const model = await ddp(net, { group, hook });
+    const times: (number | null)[] = [];
+    for (let step = 0; step < 3; step++) {
+      net.loss(0, 1);
+      net.autograd.backward();
+      await model.finish();
+      net.autograd.zeroGrad();
+      times.push(model.statistics()!.buckets[0]!.communicationMs);
+    }
+    return times;
+  });
+  for (const times of values(await ran)) expect(times).toEqual([expect.any(Number), null, null]);
 });
 
 it('a group of one has no buckets to tell of', async () => {

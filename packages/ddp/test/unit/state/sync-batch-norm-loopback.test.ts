@@ -1,4 +1,4 @@
-// Tests batch norm over more ranks than a host has cores, in one thread. Batch norm blocks, so the ranks share one
+// Tests batch norm over up to 64 ranks in one thread. Batch norm blocks, so the ranks share one
 // stack: a rank that must wait for the others in forward or backward runs the next rank inside its own call.
 // Gradients use loopback as always.
 import { asBuffer, type BufferLike, loopbackGroups } from '@ringwise/collectives';
@@ -8,7 +8,7 @@ import { SGD } from '@ringwise/tensor/optim';
 import { expect, it } from 'vitest';
 import { assertInSync, ddp, exchangeOver } from '../../../src/index.ts';
 import { cnnAlone, cnnLoss, makeCnn, stateOf, steps } from '../../fixtures/cnn.ts';
-import { largestDifference } from '../../support/ranks.ts';
+import { largestDifference, onRanks, reasons } from '../../support/ranks.ts';
 
 /** Ranks on one stack, which meet once in every run. */
 class Stack {
@@ -93,3 +93,18 @@ for (const size of [2, 8, 64])
       const expected = cnnAlone(counts.reduce((a, b) => a + b, 0));
       expect(largestDifference(states[0]!, expected)).toBeLessThan(1e-5);
     });
+
+it('cannot be used inside join, which refuses it before the loop begins', async () => {
+  const outcomes = await onRanks(2, async (group) => {
+    const net = makeCnn(group.rank);
+    const model = await ddp(net, { group });
+    for (const layer of net.modules()) {
+      if (layer instanceof BatchNorm2d) layer.sync = exchangeOver(blocking(new Stack(), 2), group);
+    }
+    await model.join(() => expect.fail('the loop began'));
+  });
+  for (const [rank, error] of reasons(outcomes).entries()) {
+    expect(error).toMatchObject({ code: 'ERR_DDP_INVALID', ranks: [rank] });
+    expect(error.message).toContain('join: the model has batch norms over all ranks');
+  }
+});

@@ -110,7 +110,7 @@ describe('finish', () => {
 
   for (const tellsEnd of [true, false]) {
     const engine = tellsEnd ? 'tells when backward ends' : 'does not tell when backward ends';
-    it(`is missed by forward, noSync and the next backward; the autograd ${engine}`, async () => {
+    it(`is demanded by forward, noSync and the next backward; the autograd ${engine}`, async () => {
       const outcomes = await onRanks(2, async (group) => {
         const net = new TinyMlp(1, { tellsEnd });
         const model = await ddp(net, { group });

@@ -79,7 +79,7 @@ const withFrozen = (net: TinyMlp, frozen: FrozenParam[]) => ({
   [frozenParamsSymbol]: () => frozen,
 });
 
-describe('of any autograd', () => {
+describe('frozen parameters of any autograd', () => {
   it('are given to all ranks and compared bit for bit', async () => {
     const answers = values(
       await onRanks(2, async (group) => {
@@ -108,7 +108,7 @@ describe('of any autograd', () => {
   });
 });
 
-it('has nothing to do where all are frozen', async () => {
+it('refuses a model whose parameters are all frozen', async () => {
   const [group] = loopbackGroups(1);
   await expect(ddp(makeNet(0).requiresGrad_(false), { group: group! })).rejects.toThrow(
     'at least one parameter, got 6 frozen ones',

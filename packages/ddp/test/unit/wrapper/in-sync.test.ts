@@ -1,5 +1,5 @@
 import { expect, it } from 'vitest';
-import { assertInSync, inSync } from '../../../src/index.ts';
+import { assertInSync, gradParamsSymbol, inSync } from '../../../src/index.ts';
 import { onRanks, reasons, values } from '../../support/ranks.ts';
 import { TinyMlp } from '../../support/tiny-mlp.ts';
 
@@ -40,4 +40,20 @@ it('tells 0 from -0', async () => {
     }),
   );
   expect(answers).toEqual([false, false]);
+});
+
+it('refuses on all ranks what one rank cannot read', async () => {
+  const outcomes = await onRanks(2, async (group) => {
+    const net = new TinyMlp(1);
+    const params = [...net[gradParamsSymbol]()];
+    const value = { ...params[2]!.value, host: null, device: { kind: 'cuda', index: 0 } as const };
+    if (group.rank === 1) params[2] = { ...params[2]!, name: 'w1', value };
+    await inSync(params, group);
+  });
+  for (const error of reasons(outcomes)) {
+    expect(error).toMatchObject({ code: 'ERR_DDP_INVALID', params: ['w1'], ranks: [1] });
+    expect(error.message).toMatch(
+      /^inSync: "w1" is in cuda memory, which JavaScript cannot read; .* \(on rank 1\)$/,
+    );
+  }
 });

@@ -63,7 +63,7 @@ describe('ranks that differ', () => {
   });
 });
 
-it('is told when ranks average two models in another order, with and without a hook', async () => {
+it('ranks that average two models in different orders are told both, with and without a hook', async () => {
   for (const hook of [undefined, () => compressHook('float16'), () => wireHook('bfloat16')]) {
     const outcomes = await onRanks(2, async (group) => {
       const nets = [new TinyMlp(1), new TinyMlp(2)]; // equal except for the values

@@ -38,8 +38,8 @@ function throwHalfway({ net, loss }: { net: Sequential; loss: (from: number) => 
   stop();
 }
 
-describe('after a backward of one that threw', () => {
-  it('another one is averaged as always', async () => {
+describe('after a backward of one model that threw', () => {
+  it('another model is averaged as always', async () => {
     const ranks = values(
       await onRanks(2, async (group) => {
         const [a, b] = [await wrap(1, group), await wrap(2, group)];
@@ -74,7 +74,7 @@ describe('after a backward of one that threw', () => {
     expectClose(ranks[0]!, expected(1, 0));
   });
 
-  it('its own next backward does not pass for one, whatever it reaches', async () => {
+  it('its own next backward fails too, whatever it reaches', async () => {
     const outcomes = await onRanks(2, async (group) => {
       const { net, model, loss } = await wrap(1, group, { unused: 'zero' });
       throwHalfway({ net, loss });
@@ -96,11 +96,11 @@ it('take turns, each with its own steps', async () => {
     await onRanks(2, async (group) => {
       const [a, b] = [await wrap(1, group), await wrap(2, group)];
       for (let step = 0; step < 4; step++) {
-        for (const [seed, { net, model, loss }] of [a, b, b, a].entries()) {
+        for (const [turn, { net, model, loss }] of [a, b, b, a].entries()) {
           net.zeroGrad();
           scope(() => loss(8 * step).backward());
           await model.finish();
-          expectClose(gradients(net), expected(seed % 3 === 0 ? 1 : 2, 8 * step));
+          expectClose(gradients(net), expected(turn % 3 === 0 ? 1 : 2, 8 * step));
         }
       }
     }),

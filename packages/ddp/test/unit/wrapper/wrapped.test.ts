@@ -55,7 +55,7 @@ const ways: Record<string, (group: Group) => Promise<unknown>> = {
     expect(first.status).toBe('fulfilled');
     if (second.status === 'rejected') throw second.reason;
   },
-  'by another copy of the package': async (group) => {
+  'a model that another copy of the package has wrapped': async (group) => {
     const copy = (await import(String(new URL('../../../dist/index.js', import.meta.url)))) as {
       ddp: typeof ddp;
     };

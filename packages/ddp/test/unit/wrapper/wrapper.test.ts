@@ -147,7 +147,7 @@ describe('used in a wrong way', () => {
     );
   });
 
-  it('a model without parameters, with buffers only, or with frozen ones only, needs no ddp', async () => {
+  it('a model without parameters, or with buffers only, needs no ddp', async () => {
     const buffersOnly = new Sequential(new BatchNorm1d(3, { affine: false }));
     await expect(wrap(new Sequential())).rejects.toThrow('ddp: expected at least one parameter, got none');
     await expect(wrap(buffersOnly)).rejects.toThrow('ddp: expected at least one parameter, got none');

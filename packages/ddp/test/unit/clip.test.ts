@@ -1,0 +1,42 @@
+// Tests clipShardedGradients() on dtypes that processes/zero.test.ts does not use.
+import { bufferSymbol, type DType, narrowFloats } from '@ringwise/collectives';
+import { expect, it } from 'vitest';
+import { clipShardedGradients } from '../../src/index.ts';
+import { onRanks, reasons, values } from '../support/ranks.ts';
+
+const cpu = { kind: 'cpu', index: 0 } as const;
+
+/** A gradient in host memory that holds these bits. */
+function gradient(dtype: DType, host: Uint8Array | Uint16Array | Int32Array) {
+  const view = { dtype, count: host.length, device: cpu, host, handle: null };
+  return { [bufferSymbol]: () => view };
+}
+
+it.each(['float16', 'bfloat16', 'float8_e4m3fn', 'float8_e5m2'] as const)(
+  'clips %s by value',
+  async (dtype) => {
+    const { from, to } = narrowFloats[dtype];
+    const shards = values(
+      await onRanks(2, async (group) => {
+        const bits = Uint16Array.of(to(group.rank === 0 ? 6 : 0), to(group.rank === 0 ? 0 : -8));
+        const host = dtype.startsWith('float8') ? Uint8Array.from(bits) : bits;
+        const norm = await clipShardedGradients([gradient(dtype, host)], 5, group);
+        return { norm, clipped: [...host].map(from) };
+      }),
+    );
+    expect(shards.map(({ norm }) => norm)).toEqual([10, 10]);
+    expect(shards.map(({ clipped }) => clipped)).toEqual([
+      [3, 0],
+      [0, -4],
+    ]);
+  },
+);
+
+it('refuses gradients that are no floats before it sends anything', async () => {
+  const outcomes = await onRanks(2, async (group) => {
+    await clipShardedGradients([gradient('int32', Int32Array.of(3, 4))], 1, group);
+  });
+  for (const { message } of reasons(outcomes)) {
+    expect(message).toBe('clipShardedGradients: gradient: expected floats, got int32.');
+  }
+});
