@@ -1,18 +1,18 @@
 // Measures what an eager operation costs besides its kernel: runs ops on 4 × 4 tensors, where the kernel
 // itself takes a few ns.
 //
-//   npx tsx bench/op-cost.ts [--seconds 1] [--only neg,add]
+//   npx tsx bench/op-cost.ts [--seconds 0.5] [--only neg,add]
 //
 // Prints one JSON line per op, in nanoseconds: `plain` without gradients; `recorded` with an input that
 // requires a gradient, where the graph is made and dropped; `backward` for the gradient alone. Each is the
-// median of rounds of 2,000 calls. The result of every op is disposed.
+// median of rounds of 2,000 calls, measured for --seconds. The result of every op is disposed.
 import { parseArgs } from 'node:util';
 import { add, fromHost, kernelsName, linear, matmul, sum, type Tensor } from '@ringwise/tensor';
 
 const { values } = parseArgs({
   options: { seconds: { type: 'string', default: '0.5' }, only: { type: 'string', default: '' } },
 });
-const roundUs = Number(values.seconds) * 1e6;
+const measuringUs = Number(values.seconds) * 1e6;
 const only = values.only.split(',').filter((name) => name !== '');
 
 const square = (): Tensor =>
@@ -43,10 +43,10 @@ const ops: Readonly<Record<string, (a: Tensor) => Tensor>> = {
 const nowNs = (): number => Number(process.hrtime.bigint());
 const calls = 2000;
 
-/** Returns the median ns of one call over rounds that take `roundUs` together; the first third only warms up. */
+/** Returns the median ns of one call over rounds that take `measuringUs` together; the first third only warms up. */
 function measure(call: () => void): number {
   const times: number[] = [];
-  for (const end = nowNs() + roundUs * 1000; times.length < 9 || nowNs() < end; ) {
+  for (const end = nowNs() + measuringUs * 1000; times.length < 9 || nowNs() < end; ) {
     const start = nowNs();
     for (let i = 0; i < calls; i++) call();
     times.push((nowNs() - start) / calls);
@@ -55,7 +55,7 @@ function measure(call: () => void): number {
   return Math.round(warm[warm.length >> 1]!);
 }
 
-function disposeAll(out: Tensor, a: Tensor): void {
+function disposeOutput(out: Tensor, a: Tensor): void {
   if (out !== a) out.dispose();
 }
 
@@ -63,16 +63,16 @@ console.log(JSON.stringify({ bench: 'op-cost', kernels: kernelsName(), node: pro
 for (const [name, op] of Object.entries(ops)) {
   if (only.length > 0 && !only.includes(name)) continue;
   const data = square();
-  const plain = measure(() => disposeAll(op(data), data));
+  const plain = measure(() => disposeOutput(op(data), data));
   const leaf = square();
   leaf.requiresGrad = true;
-  const recorded = measure(() => disposeAll(op(leaf), leaf));
+  const recorded = measure(() => disposeOutput(op(leaf), leaf));
   const shape = op(data).shape;
   const grad = fromHost(new Float32Array(shape.reduce((x, y) => x * y, 1)).fill(1), [...shape]);
   const both = measure(() => {
     const out = op(leaf);
     out.backward(grad);
-    disposeAll(out, leaf);
+    disposeOutput(out, leaf);
   });
   console.log(JSON.stringify({ op: name, plain, recorded, backward: both - recorded }));
 }

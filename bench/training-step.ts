@@ -1,6 +1,6 @@
 // Times training steps of one model in one process, and prints a line of JSON: the median step and its parts in
-// microseconds. Each benchmark uses data that can be learned, so the loss must fall; if it does not, the line says
-// ok: false and the exit code is 1.
+// microseconds, and rates. Each benchmark uses data that can be learned, so the loss must fall; if it does not, the
+// line says ok: false and the exit code is 1.
 import { kernelsName, memory, scope, type Tensor } from '@ringwise/tensor';
 import type { Optimizer } from '@ringwise/tensor/optim';
 
@@ -18,7 +18,7 @@ export interface Training {
   readonly perStep: Readonly<Record<string, number>>;
 }
 
-const now = (): number => Number(process.hrtime.bigint()) / 1000;
+const nowUs = (): number => Number(process.hrtime.bigint()) / 1000;
 const median = (times: number[]): number => times.toSorted((a, b) => a - b)[times.length >> 1]!;
 
 export function measureTraining({ optimizer, loss, steps, bench, about, perStep }: Training): void {
@@ -27,15 +27,15 @@ export function measureTraining({ optimizer, loss, steps, bench, about, perStep 
   const optimizerUs: number[] = [];
   const stepUs: number[] = [];
   const step = (i: number): number => {
-    const start = now();
+    const start = nowUs();
     return scope(() => {
       const value = loss(i);
-      const forward = now();
+      const forward = nowUs();
       optimizer.zeroGrad();
       value.backward();
-      const backward = now();
+      const backward = nowUs();
       optimizer.step();
-      const end = now();
+      const end = nowUs();
       forwardUs.push(forward - start);
       backwardUs.push(backward - forward);
       optimizerUs.push(end - backward);
@@ -47,10 +47,10 @@ export function measureTraining({ optimizer, loss, steps, bench, about, perStep 
   const firstLoss = step(0);
   for (let i = 1; i < steps / 10; i++) step(i);
   for (const list of [forwardUs, backwardUs, optimizerUs, stepUs]) list.length = 0;
-  const begin = now();
+  const begin = nowUs();
   let lastLoss = firstLoss;
   for (let i = 0; i < steps; i++) lastLoss = step(i);
-  const elapsedUs = now() - begin;
+  const elapsedUs = nowUs() - begin;
 
   const ok = lastLoss < firstLoss;
   const rates = Object.entries(perStep).map(([name, count]) => [name, (steps * count * 1e6) / elapsedUs]);

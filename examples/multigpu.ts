@@ -1,6 +1,6 @@
-// Trains with one process per GPU, or one per core on a machine without GPUs. The script starts these processes itself,
-// with spawn(), so it needs no launcher. It takes the arguments of PyTorch's multi-GPU tutorial and prints the same
-// lines.
+// Trains with one process per GPU, or on the CPU with one per core if there are no GPUs. With --nprocs above the number
+// of GPUs, all ranks compute on the CPU. The script starts these processes itself, with spawn(), so it needs no
+// launcher. It takes the arguments of PyTorch's multi-GPU tutorial and prints the same lines.
 //
 //   npx tsx examples/multigpu.ts TOTAL_EPOCHS SAVE_EVERY [--batch_size 32] [--nprocs 2] [--data DIR] [--samples 60000]
 //
@@ -93,8 +93,8 @@ const usage = `usage: multigpu.ts TOTAL_EPOCHS SAVE_EVERY [--batch_size N] [--np
   SAVE_EVERY     epochs between two checkpoints, which go to checkpoint.safetensors
   --batch_size   samples in a batch of each rank [32]
   --nprocs       ranks [the GPUs, else the cores]
-  --data         folder with MNIST's files, or a relative's [digits that are drawn on the spot]
-  --samples      how many digits to draw [60000]
+  --data         folder with MNIST's files, or others in that format [generated digits]
+  --samples      how many digits to generate [60000]
 `;
 
 /** Returns `text` as a whole number above 0. Throws an error with the usage if it is anything else. */
@@ -131,7 +131,8 @@ if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
     hasGpus: gpus >= nprocs,
   };
   const ranks = await spawn<number[]>(new URL(import.meta.url), { nprocs, args: [options] });
-  // Each rank sees other samples in each epoch; all ranks together see the whole data set. So average over the ranks.
+  // In each epoch every rank sees its own part of the data set, and all ranks together see all of it. So the means are
+  // averaged over the ranks.
   const means = ranks[0]!.map((_, epoch) => ranks.reduce((sum, own) => sum + own[epoch]!, 0) / ranks.length);
   console.log(`loss ${means.map((mean) => mean.toFixed(4)).join(' → ')}`);
   if (totalEpochs > 1 && !(means.at(-1)! < means[0]!)) throw new Error('expected the loss to fall');

@@ -39,7 +39,8 @@ export interface Entry {
   readonly commands: Readonly<Record<string, Argv>>;
 }
 
-export function sorted(entries: readonly Entry[]): Found {
+/** Divides the entries into the contenders that can be measured and the reasons why others cannot. */
+export function foundAmong(entries: readonly Entry[]): Found {
   const contenders: Contender[] = [];
   const missing: string[] = [];
   for (const { program, kind, commands } of entries) {
@@ -75,7 +76,7 @@ export async function findContenders(nativeFolder: string): Promise<Found> {
   ];
   const limit = (what: string) => (path: string, test: Case) =>
     test.verb === 'all-reduce' && test.ranks === 2 ? [path, what, ...flags(test)] : null;
-  return sorted([
+  return foundAmong([
     {
       program: await buildNative(nativeFolder),
       kind: 'ours',

@@ -5,10 +5,13 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { makeHosts, whyNoNamespaces } from '@ringwise/testing';
 import { benchRank, build, buildNative, findTorch } from './build.ts';
-import { type Case, type Found, flags, hasTorch, native, sorted, torch } from './contenders.ts';
+import { type Case, type Found, flags, foundAmong, hasTorch, native, torch } from './contenders.ts';
 import { line, together } from './together.ts';
 
-/** Links between the hosts. plain: a veth pair. 1g: the same, limited to 1 Gbit/s. wan: 1 ms each way and 1 Gbit/s. */
+/**
+ * Links between the hosts. plain: veth pairs to a bridge. 1g: the same, limited to 1 Gbit/s. wan: a link in user space
+ * (link.c) with 1 ms each way and 1 Gbit/s.
+ */
 export const links = ['plain', '1g', 'wan'] as const;
 export type LinkName = (typeof links)[number];
 
@@ -96,7 +99,7 @@ export async function findBetween({ ends, interface: device }: Linked, nativeFol
     test.verb === 'all-reduce' && test.ranks > ends.length
       ? ['env', `RINGWISE_ALGO_ALLREDUCE=${algorithm}`, ...placed(path, test)!]
       : null;
-  return sorted([
+  return foundAmong([
     {
       program: await buildNative(nativeFolder),
       kind: 'ours',

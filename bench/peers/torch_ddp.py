@@ -1,9 +1,9 @@
 """The peer of bench/ddp-peers.ts: the same training in PyTorch, DDP over Gloo, one thread per rank, PyTorch's defaults.
 
-  torch_ddp.py FOLDER    reads from FOLDER task.json, the initial parameters (raw float32, one after the other) and the data
+  torch_ddp.py FOLDER    reads from FOLDER task.json, the initial parameters (raw float32, one after the other), data
 
-Steps with DDP take turns with the same steps in the same processes without it, as in bench/ddp-step.ts. Rank 0 prints one
-JSON line with the same names."""
+Steps with DDP take turns with the same steps in the same processes without it, as in bench/ddp-step.ts. Rank 0 prints
+one JSON line with the same names."""
 import json, os, sys, time
 
 os.environ['OMP_NUM_THREADS'] = os.environ['MKL_NUM_THREADS'] = os.environ['OPENBLAS_NUM_THREADS'] = '1'

@@ -6,15 +6,15 @@ export const help = `npx tsx bench/simulate.ts [options]
   --algorithms A,B    some of the verb's algorithms (all)
   --ranks N,M         numbers of ranks (2,4,8,… up to --max-ranks)
   --max-ranks N       (16384)
-  --bytes B,C         sizes: of the whole buffer, of the larger side (1024,65536,4194304)
+  --bytes B,C         sizes of the larger of input and output (1024,65536,4194304)
   --per-host P        ranks per host, which share its port to the network (1)
   --latency-us T      from host to host (20)          --inside-latency-us T    inside a host (1)
   --overhead-us T     of a port, per message (1)      --inside-overhead-us T   (0.2)
   --gbit G            of a host's port (10)           --inside-gbit G          of a rank's memory (80)
   --pod-hosts H       hosts per pod (0: no pods)      --pod-gbit G             between a pod and the rest
-  --handshakes         with the 64 bytes that ranks send to those they talk to first; formulas have none
+  --handshakes        with the 64 bytes that each rank sends first to each peer; formulas have none
   --check-ranks N     check with real data up to N ranks (128)
-  --max-messages M    leave out what takes more messages, or joins a tenth as many pairs of ranks (600000000)
+  --max-messages M    leave out cases with more messages, or messages between more than M/10 pairs of ranks (600000000)
   --chosen            only what the library would choose, against the best for these ranks and bytes
   --svg FILE          draw time against ranks, simulated (marks) and by formula (lines)
   --json              one JSON line per row instead of a table`;

@@ -17,8 +17,8 @@ x = torch.full((1 << 20,), float(rank + 1), device="cuda")
 dist.all_reduce(x)
 expected = size * (size + 1) / 2
 assert bool((x == expected).all()), x
-mean = torch.tensor([float(rank)], device="cuda")
-dist.broadcast(mean, src=size - 1)
-assert mean.item() == size - 1, mean
+last = torch.tensor([float(rank)], device="cuda")
+dist.broadcast(last, src=size - 1)
+assert last.item() == size - 1, last
 print(f"rank {rank} (Python) has the sum {expected:g}")
 dist.destroy_process_group()

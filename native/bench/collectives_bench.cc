@@ -1,6 +1,7 @@
-// Times the host backend's collectives from C++, without Node: forks the ranks, meets, and prints one JSON line per
-// size. Definitions as in nccl-tests; calls run back to back, each timed on every rank. p50_us is the median of the
-// slowest rank's times, mean_us the longest of the ranks' means. Every size is checked before and after it is timed.
+// Times the host backend's collectives from C++, without Node: forks the ranks, connects them, and prints one JSON line
+// per size. Calls run back to back, each timed on every rank; calls of less than 5 µs are timed in batches of 20.
+// p50_us is the median, over the calls or batches, of the slowest rank's time for a call; mean_us is the longest of the
+// ranks' means. The results of every size (not of barrier) are checked before and after it is timed.
 //
 //   collectives_bench --ranks 2 --verb all_reduce --min 4 --max 268435456 --factor 4 [--alloc] [--seconds 0.3] [--pin]
 //                     [--wire bfloat16|int8 [--residual]]
@@ -8,7 +9,8 @@
 //
 // --per-host puts the ranks on hosts of so many each, which talk TCP over loopback, or, with --netns, between network
 // namespaces (needs root).
-// `bytes` is the vector (all_reduce, broadcast, reduce) or the whole of the larger array (all other verbs).
+// `bytes` counts the vector (all_reduce, broadcast, reduce) or the whole of the larger array (all other verbs), as in
+// nccl-tests.
 #include <fcntl.h>
 #include <sched.h>
 #include <sys/mman.h>
@@ -40,6 +42,7 @@ using coll::Verb;
 namespace {
 
 constexpr int kMaxRanks = 64;
+constexpr int64_t kMeetingNs = 60'000 * kMillisecond;  // most time between the first and the last rank at a rendezvous
 
 struct Options {
   int ranks = 2;
@@ -68,19 +71,28 @@ struct Shared {
   float microseconds[kMaxRanks][kMaxSamples];
 };
 
+/// Waits for all ranks. Ends this process if one does not come, because it has ended.
 void rendezvous(Shared& shared, int ranks) {
   const int generation = shared.generation;
   if (shared.arrived.fetch_add(1) + 1 == ranks) {
     shared.arrived = 0;
     ++shared.generation;
   }
-  while (shared.generation == generation) sched_yield();
+  const int64_t deadline_ns = now_ns() + kMeetingNs;
+  while (shared.generation == generation) {
+    if (now_ns() > deadline_ns) {
+      std::fprintf(stderr, "collectives_bench: %d of %d ranks have come within a minute\n", shared.arrived.load(),
+                   ranks);
+      std::_Exit(1);
+    }
+    sched_yield();
+  }
 }
 
 struct Plan {
   Verb verb;
-  bool separate;                              // input and output
-  size_t (*count)(size_t all, size_t ranks);  // Op::count of `all` elements in the larger array
+  bool separate;                              // input and output are two arrays
+  size_t (*count)(size_t all, size_t ranks);  // returns Op::count for `all` elements in the larger array
 };
 
 const std::map<std::string, Plan>& plans() {
@@ -125,7 +137,7 @@ class Bench {
     int wrong = check(all);
     for (int i = 0; i < 3; ++i) call();
     const double estimate = one_call();
-    // Small ones are timed in batches: the clock itself costs some 25 ns.
+    // Short calls are timed in batches, because reading the clock costs some 25 ns.
     const int batch = estimate < 5e-6 ? 20 : 1;
     const int samples = std::clamp(static_cast<int>(options_.seconds / estimate / batch), 9, kMaxSamples);
     rendezvous(shared_, options_.ranks);
@@ -161,7 +173,7 @@ class Bench {
     }
   }
 
-  /// Seconds, the same on all ranks.
+  /// Returns the seconds of one call on the slowest rank, the same on all ranks.
   double one_call() {
     rendezvous(shared_, options_.ranks);
     const int64_t begin = now_ns();
@@ -175,13 +187,14 @@ class Bench {
     return static_cast<double>(slowest) * 1e-6;
   }
 
-  /// Numbers that are added, and sent, without rounding; different in every place of the array and on every rank. Those
-  /// for a wire add up to 127 at most.
+  /// Returns element i of the input of `rank`: a small integer, so that sums, and sums over a wire, are exact.
+  /// Neighbouring places, and ranks, mostly have different ones. Those for a wire add up to 127 at most over all ranks.
   float value(int rank, size_t i) const {
     const size_t range = options_.wire == coll::Wire::Full ? 1021 : 127 / static_cast<size_t>(options_.ranks) + 1;
     return static_cast<float>((i * 7 + static_cast<size_t>(rank) * 131) % range);
   }
 
+  /// Runs the verb once on known values. Returns the number of wrong elements on this rank.
   int check(size_t all) {
     const int n = options_.ranks;
     const size_t part = op_.count;
@@ -345,7 +358,7 @@ Options parse(int argc, char** argv) {
   if (options.ranks < 1 || options.ranks > kMaxRanks || options.factor < 2 || plans().count(options.verb) == 0 ||
       (options.residual && options.wire != coll::Wire::Int8)) {
     std::fprintf(stderr,
-                 "collectives_bench: 1 to %d ranks, a factor of at least 2, one of the verbs of the C ABI, a residual "
+                 "collectives_bench: 1 to %d ranks, a factor of at least 2, a collective of the C ABI, a residual "
                  "with --wire int8 only\n",
                  kMaxRanks);
     std::exit(2);

@@ -7,7 +7,10 @@ function(ringwise_addon name)
   set_target_properties(${target} PROPERTIES PREFIX "" SUFFIX ".node" OUTPUT_NAME ${name})
   target_include_directories(${target} SYSTEM PRIVATE ${CMAKE_JS_INC})
   target_link_libraries(${target} PRIVATE ${CMAKE_JS_LIB} ringwise_${addon_CORE}_core)
-  target_compile_definitions(${target} PRIVATE NAPI_VERSION=9 NODE_ADDON_API_CPP_EXCEPTIONS)
+  # SWALLOW…: a call into JavaScript fails once a worker ends, and so does the attempt to throw that failure as a
+  # JavaScript error. Without this, node-addon-api then ends the process.
+  target_compile_definitions(${target} PRIVATE NAPI_VERSION=9 NODE_ADDON_API_CPP_EXCEPTIONS
+                             NODE_API_SWALLOW_UNTHROWABLE_EXCEPTIONS)
   if(name STREQUAL "tensor") # so many of its files include Node's headers that precompiling them pays
     target_precompile_headers(${target} PRIVATE <napi.h> ${PROJECT_SOURCE_DIR}/cmake/precompiled.h)
   else()

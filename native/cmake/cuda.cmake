@@ -1,7 +1,8 @@
 # nvcc compiles the CUDA kernels when the addon is built, one image per file of tensor/cuda/kernels.
 # tensor/cuda/images/images.cc embeds the images. All other code is plain C++, which opens the driver at run time.
 # RINGWISE_CUDA:
-#   ON, 1   demands a working nvcc and compiles machine code for every architecture below; CI and releases use it
+#   ON, 1   demands a working nvcc, and compiles machine code for the architectures below that it knows; CI and releases
+#           use it
 #   AUTO    does the same if this machine has nvcc and a device. Otherwise it compiles no images, because they take
 #           longer than all the rest. The software device of the tests compiles the kernels itself and needs no images.
 #   OFF, 0  compiles nothing
@@ -14,7 +15,8 @@ if(RINGWISE_CUDA STREQUAL "1")
 elseif(RINGWISE_CUDA STREQUAL "0")
   set(RINGWISE_CUDA OFF)
 endif()
-# The images hold machine code for these architectures, and PTX of the first and the last one for all other devices.
+# The images hold machine code for those of these architectures that nvcc knows, and PTX of the first and the last one
+# for all other devices.
 set(RINGWISE_CUDA_ARCHITECTURES "80;90;100;120" CACHE STRING "Compute capabilities to compile CUDA kernels for")
 set(RINGWISE_HAVE_CUDA OFF)
 if(NOT RINGWISE_NVCC)
@@ -67,7 +69,7 @@ if(RINGWISE_HAVE_CUDA)
   endforeach()
   set(ringwise_images ${CMAKE_CURRENT_BINARY_DIR}/cuda-images)
   file(MAKE_DIRECTORY ${ringwise_images})
-  file(GLOB ringwise_kernels CONFIGURE_DEPENDS tensor/cuda/kernels/*.cu)
+  file(GLOB_RECURSE ringwise_kernels CONFIGURE_DEPENDS tensor/cuda/kernels/*.cu)
   set(ringwise_image_files "")
   foreach(kernel ${ringwise_kernels})
     get_filename_component(name ${kernel} NAME_WE)

@@ -1,12 +1,12 @@
 # Compiles the mpi backend once for each MPI that has a compiler wrapper on this machine, because their ABIs differ:
 # mpi-openmpi.node for Open MPI, mpi-mpich.node for MPICH and its relatives (Intel MPI, MVAPICH, Cray). Without a
 # wrapper, no mpi backend is built.
-# RINGWISE_MPICC: the wrappers to try instead of mpicc.openmpi, mpicc.mpich and mpicc; also read from the environment.
-set(wrappers "mpicc.openmpi;mpicc.mpich;mpicc")
+# RINGWISE_MPICC: the wrappers to try instead of mpicc.openmpi, mpicc.mpich and mpicc. In the environment, where it takes
+# precedence, commas separate the wrappers.
+set(RINGWISE_MPICC "mpicc.openmpi;mpicc.mpich;mpicc" CACHE STRING "MPI compiler wrappers")
 if(NOT "$ENV{RINGWISE_MPICC}" STREQUAL "")
-  string(REPLACE "," ";" wrappers "$ENV{RINGWISE_MPICC}")
+  string(REPLACE "," ";" RINGWISE_MPICC "$ENV{RINGWISE_MPICC}")
 endif()
-set(RINGWISE_MPICC "${wrappers}" CACHE STRING "MPI compiler wrappers")
 
 # ringwise_mpi_addon(wrapper): builds the addon for the MPI that `wrapper` compiles for, if no earlier wrapper has done
 # so.
@@ -55,3 +55,9 @@ if(UNIX)
     ringwise_mpi_addon(${wrapper})
   endforeach()
 endif()
+# Remove the addons of an earlier configuration that this one does not build, because stage.mjs takes all that exist.
+foreach(kind openmpi mpich)
+  if(NOT TARGET ringwise_mpi-${kind})
+    file(REMOVE ${CMAKE_LIBRARY_OUTPUT_DIRECTORY}/mpi-${kind}.node)
+  endif()
+endforeach()

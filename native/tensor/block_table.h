@@ -15,22 +15,22 @@ struct Block {
   void* data = nullptr;
   DType dtype = DType::Float32;
   size_t count = 0;  // elements
-  int device = -1;   // of CUDA; -1: host memory
+  int device = -1;   // index of the CUDA device; -1: host memory
 };
 
 class BlockTable {
  public:
-  /// Handles are positive and fit into 31 bits. Throws std::bad_alloc, also when 2^20 blocks are in the table.
+  /// Returns the block's handle, which is positive. Throws std::bad_alloc, also when 2^20 blocks are in the table.
   int32_t add(Block block);
 
-  /// Null when the handle was never given out or has been removed.
+  /// Returns null when the handle was never given out or has been removed.
   const Block* find(int32_t handle) const {
     const uint32_t slot = static_cast<uint32_t>(handle) & kSlotMask;
-    if (slot >= slots_.size() || slots_[slot].handle != handle) return nullptr;
+    if (handle <= 0 || slot >= slots_.size() || slots_[slot].handle != handle) return nullptr;
     return &slots_[slot].block;
   }
 
-  /// False when there is no such block.
+  /// Returns false when there is no such block.
   bool remove(int32_t handle);
 
   size_t size() const { return slots_.size() - free_.size(); }
@@ -42,7 +42,7 @@ class BlockTable {
   static constexpr int kSlotBits = 20;
   static constexpr uint32_t kSlotMask = (1u << kSlotBits) - 1;
   struct Slot {
-    int32_t handle = 0;  // 0 while free, which no block has
+    int32_t handle = 0;  // 0 while the slot is free; handles of blocks are positive
     uint32_t generation = 0;
     Block block;
   };

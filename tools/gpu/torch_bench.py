@@ -1,4 +1,5 @@
-"""Times the workloads of bench.mjs in PyTorch, eager, float32 without TF32. Prints one JSON array to standard output."""
+"""Times the workloads of bench.mjs and bench-ddp.mjs in PyTorch, under the same names, in float32 without TF32 and in
+16-bit floats. Prints one JSON array to standard output."""
 import json
 import os
 import statistics

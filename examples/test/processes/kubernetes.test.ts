@@ -1,5 +1,5 @@
-// Tests the manifests of examples/kubernetes. For each pod it gives the variables that a cluster would set to the real
-// `ringwise run --dry-run`, or to the function with which init() detects its launcher.
+// Tests the manifests of examples/kubernetes. For each pod, runs the real `ringwise run --dry-run`, or the function
+// with which init() detects its launcher, with the variables that a cluster would set.
 
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -109,7 +109,7 @@ describe('the manifests for Kubernetes', () => {
     expect(await pods(job!.spec!)).toEqual(expected(`${podZero}:29500`));
   });
 
-  it('jobset.yaml does, too, and finds its pod 0 by the name that JobSet gives it', async () => {
+  it('jobset.yaml numbers its ranks pod by pod, and finds its pod 0 by the name that JobSet gives it', async () => {
     const [jobSet] = manifest('jobset.yaml');
     const { name } = jobSet!.metadata!;
     const [replicated] = jobSet!.spec!.replicatedJobs as unknown as [Tree];

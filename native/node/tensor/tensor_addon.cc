@@ -72,9 +72,10 @@ class TensorAddon final : public Napi::Addon<TensorAddon> {
       napi_typedarray_type type = napi_uint8_array;
       size_t count = 0;
       void* data = nullptr;
-      napi_get_typedarray_info(info.Env(), info[0], &type, &count, &data, nullptr, nullptr);  // fails for others
+      const napi_status status = napi_get_typedarray_info(info.Env(), info[0], &type, &count, &data, nullptr, nullptr);
       const auto dtype = static_cast<DType>(info[1].As<Napi::Number>().Int32Value());
-      if (!holds(type, dtype)) throw std::invalid_argument("adopt: the array does not hold elements of this dtype.");
+      if (status != napi_ok || !holds(type, dtype))
+        throw std::invalid_argument("adopt: the array does not hold elements of this dtype.");
       auto keeper = std::make_shared<Napi::ObjectReference>(Napi::Persistent(info[0].As<Napi::Object>()));
       return Napi::Number::New(info.Env(), state_.blocks.add({std::move(keeper), data, dtype, count}))
           .As<Napi::Value>();
@@ -129,7 +130,7 @@ class TensorAddon final : public Napi::Addon<TensorAddon> {
     });
   }
 
-  /// () → { handles, bytes } that have not been freed.
+  /// () → { handles, bytes } that have not been freed, of host and device memory.
   Napi::Value memory(const Napi::CallbackInfo& info) {
     auto result = Napi::Object::New(info.Env());
     result.Set("handles", static_cast<double>(state_.blocks.size()));
@@ -137,19 +138,19 @@ class TensorAddon final : public Napi::Addon<TensorAddon> {
     return result;
   }
 
-  /// (0 | 1 | 2) → name of the level now in use: this one, or the best that the CPU has.
+  /// (0 | 1 | 2) → name of the level now in use: this one, or the best that the CPU has if that is lower.
   Napi::Value use_cpu(const Napi::CallbackInfo& info) {
     const auto cap = static_cast<tensor::CpuLevel>(info[0].As<Napi::Number>().Int32Value());
     state_.kernels = &tensor::kernels_for(cap);
     return Napi::String::New(info.Env(), state_.kernels->name);
   }
 
-  /// () → threads that share a kernel
+  /// () → number of threads that share a kernel, for the whole process
   Napi::Value num_threads(const Napi::CallbackInfo& info) {
     return Napi::Number::New(info.Env(), tensor::thread_count());
   }
 
-  /// (bytes), which may be negative
+  /// (bytes): adds them, which may be negative, to the external memory that the garbage collector counts.
   Napi::Value adjust_external(const Napi::CallbackInfo& info) {
     Napi::MemoryManagement::AdjustExternalMemory(info.Env(), info[0].As<Napi::Number>().Int64Value());
     return info.Env().Undefined();

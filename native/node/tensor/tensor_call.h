@@ -1,7 +1,7 @@
 // One call from JavaScript into a kernel, by the plain Node-API: it costs about 60 ns and 10 ns an argument, where the
 // object wrappers would cost several times that. Operands, shapes, strides and attributes come in the scratch array
-// (tensor_state.h), which backends/native writes. Sizes are checked against the memory that the handles name, because a
-// wrong one would corrupt memory far away from its cause.
+// (tensor_state.h), which packages/tensor/src/backends/native writes. Sizes are checked against the memory that the
+// handles name, because a wrong one would corrupt memory far away from its cause.
 #pragma once
 
 #include <node_api.h>
@@ -112,12 +112,12 @@ class Call {
   /// Returns the dtype of operand i, which has labels: int32 or int64.
   DType label_dtype(size_t i) const { return block(i).dtype == DType::Int32 ? DType::Int32 : DType::Int64; }
 
-  /// Returns whether operand i exists and is memory.
+  /// Returns whether operand i is memory. Otherwise it is a number, or absent.
   bool has(size_t i) const { return handle(i) != 0; }
   /// Returns the memory of operand i. Throws if it lies on another device than operand 0.
   const tensor::Block& block(size_t i) const {
     const tensor::Block& block = block_of(handle(i));
-    if (handle(0) != 0 && block.device != device_of(0)) apart(block.device, device_of(0));
+    if (handle(0) != 0 && block.device != device_of(0)) throw_different_devices(block.device, device_of(0));
     return block;
   }
   const tensor::Block& block_of(int32_t handle) const {
@@ -143,7 +143,8 @@ class Call {
     }
     if (!(begin >= 0) || begin + static_cast<double>(count) > static_cast<double>(found.count)) {
       throw std::out_of_range("kernel call: an operand is too small; expected at least " + std::to_string(count) +
-                              " elements, got " + std::to_string(found.count) + ". This is a bug in @ringwise/tensor.");
+                              " elements after its offset, got " + std::to_string(found.count) +
+                              " in all. This is a bug in @ringwise/tensor.");
     }
     return static_cast<char*>(found.data) + static_cast<size_t>(begin) * byte_size(dtype);
   }
@@ -161,7 +162,7 @@ class Call {
     return static_cast<const double*>(data);
   }
 
-  /// Returns operand i as rows of this shape, whose last stride is 1.
+  /// Returns operand i as rows of this shape. Throws if their last stride is above 1.
   tensor::HeadRows heads(size_t i, DType dtype, std::initializer_list<size_t> shape) const {
     const Placed at = placed(i, dtype, shape);
     if (at.strides[3] > 1)
@@ -182,7 +183,8 @@ class Call {
     return mask;
   }
 
-  [[noreturn]] void apart(int device, int other) const {
+  /// Throws the error of operands on two devices.
+  [[noreturn]] void throw_different_devices(int device, int other) const {
     throw std::invalid_argument("kernel call: expected memory on one device, got " +
                                 tensor::cuda::name_of_device(device) + " and " + tensor::cuda::name_of_device(other) +
                                 ". Move one with to().");
@@ -276,8 +278,10 @@ napi_value entry(napi_env env, napi_callback_info info) {
   try {
     Call call(env, info);
     body(call);
+  } catch (const tensor::cuda::OutOfMemory& cause) {
+    napi_throw_error(env, "ERR_TENSOR_MEMORY", cause.what());
   } catch (const std::bad_alloc&) {
-    napi_throw_error(env, "ERR_TENSOR_KERNELS", "kernel call: not enough memory to work in.");
+    napi_throw_error(env, "ERR_TENSOR_MEMORY", "kernel call: not enough memory of the host to work in.");
   } catch (const std::exception& error) {
     napi_throw_error(env, "ERR_TENSOR_KERNELS", error.what());
   }

@@ -21,8 +21,8 @@ using tensor::Block;
 using tensor::cuda::Device;
 using tensor::cuda::Piece;
 
-/// () → { compiled, driver, driverVersion, devices: [{ name, memoryBytes, computeCapability, multiprocessors }], reason
-/// }
+/// () → { compiled, kernelsVersion, driver, driverVersion, devices, reason }. A device is { name, memoryBytes,
+/// computeCapability, multiprocessors }.
 Napi::Value cuda_info(const Napi::CallbackInfo& info) {
   return guarded(info, [&] {
     const Napi::Env env = info.Env();
@@ -83,8 +83,10 @@ Napi::Value cuda_alloc_shareable(const Napi::CallbackInfo& info) {
   });
 }
 
-/// (device, dtype, count, address, owner, stream or null, release or null) → handle. When nothing works with the
-/// memory any more, drops the owner and calls `release`; with a stream, once the stream is ordered after that work.
+/// (device, dtype, count, address, owner, stream or null, release or null) → handle. Drops the owner and calls
+/// `release` when the handle has been freed and no captured step holds the memory. That does not wait for the device:
+/// with a stream, the stream is first ordered after all work with the memory; without one, the caller must have waited
+/// for it.
 Napi::Value cuda_adopt(const Napi::CallbackInfo& info) {
   auto* state = static_cast<TensorState*>(info.Data());
   return guarded(info, [&] {
@@ -117,7 +119,7 @@ struct Transfer {
   size_t bytes;
 };
 
-/// (handle, offset, typed array). `count` is the number of elements to copy.
+/// (handle, offset in elements, typed array), whose length is the number of elements to copy.
 Transfer transfer(const Napi::CallbackInfo& info) {
   auto* state = static_cast<TensorState*>(info.Data());
   const Block* block = state->blocks.find(integer(info, 0));
@@ -136,7 +138,8 @@ Transfer transfer(const Napi::CallbackInfo& info) {
           count * size};
 }
 
-/// (handle, offset, array, isDetached: does not wait for earlier uploads). Returns when the array may be changed.
+/// (handle, offset, array, isDetached). Returns when the array may be changed. With isDetached, waits for earlier
+/// uploads only if 256 MiB are in flight.
 Napi::Value cuda_upload(const Napi::CallbackInfo& info) {
   return guarded(info, [&] {
     const Transfer t = transfer(info);
@@ -148,7 +151,7 @@ Napi::Value cuda_upload(const Napi::CallbackInfo& info) {
   });
 }
 
-/// (handle, offset, array). Waits for all earlier work of the device.
+/// (handle, offset, array). Waits for the copy and all earlier work of this thread's stream.
 Napi::Value cuda_download(const Napi::CallbackInfo& info) {
   return guarded(info, [&] {
     const Transfer t = transfer(info);
@@ -183,15 +186,15 @@ Napi::Value cuda_download_async(const Napi::CallbackInfo& info) {
     const std::shared_ptr<void> pinned(t.device.pinned().allocate(t.bytes, 0),
                                        [&device = t.device](void* data) { device.pinned().free(data); });
     const auto deferred = Napi::Promise::Deferred::New(env);
-    auto* bell = new Ring<Download>(
+    auto* ring = new Ring<Download>(
         env,
         {deferred, Napi::Persistent(info[2].As<Napi::TypedArray>()), t.block.keeper, t.device, pinned.get(), t.bytes},
         pinned);
     try {
       t.device.start_download(pinned.get(), t.on_device, t.bytes);
-      Device::call_back(t.device.stream(), &Ring<Download>::ring, bell);
+      Device::call_back(t.device.stream(), &Ring<Download>::ring, ring);
     } catch (...) {
-      bell->drop();
+      ring->drop();
       throw;
     }
     return static_cast<Napi::Value>(deferred.Promise());
@@ -221,6 +224,11 @@ Napi::Value cuda_libraries(const Napi::CallbackInfo& info) {
     add("cuDNN", dnn.library, dnn.reason, dnn_version == 0 ? "" : dotted(dnn_version / 10000, dnn_version / 100 % 100));
     return result.As<Napi::Value>();
   });
+}
+
+/// () → why cublasLt cannot be used, or ''. Loads it at the first call.
+Napi::Value cuda_without_cublas(const Napi::CallbackInfo& info) {
+  return Napi::String::New(info.Env(), tensor::cuda::cublas_lt().reason);
 }
 
 /// (isAllowed). Sets whether float32 products may be computed in TF32.
@@ -254,7 +262,7 @@ Napi::Value cuda_memory(const Napi::CallbackInfo& info) {
   });
 }
 
-/// (device)
+/// (device). Waits for all work of the device, and returns free memory to the driver.
 Napi::Value cuda_empty_cache(const Napi::CallbackInfo& info) {
   return guarded(info, [&] {
     Device& device = entered(integer(info, 0));
@@ -272,6 +280,7 @@ void define_cuda(Napi::Env env, Napi::Object exports, TensorState* state) {
   };
   define("cudaInfo", &cuda_info);
   define("cudaLibraries", &cuda_libraries);
+  define("cudaWithoutCublas", &cuda_without_cublas);
   define("cudaAllowTf32", &cuda_allow_tf32);
   define("cudaAlloc", &cuda_alloc);
   define("cudaAllocShareable", &cuda_alloc_shareable);

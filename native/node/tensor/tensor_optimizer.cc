@@ -15,7 +15,8 @@ constexpr size_t kRow = 2 + 2 * (2 + tensor::kOptimizerStates);
 /// Returns the memory of one column; its dtype and device must be those of the parameter.
 void* dense_at(const Call& call, const double* cell, DType dtype, int device, size_t count) {
   const auto handle = static_cast<int32_t>(cell[0]);
-  if (handle != 0 && call.block_of(handle).device != device) call.apart(call.block_of(handle).device, device);
+  if (handle != 0 && call.block_of(handle).device != device)
+    call.throw_different_devices(call.block_of(handle).device, device);
   return handle == 0 ? nullptr : call.dense_at(handle, cell[1], dtype, count);
 }
 
@@ -72,11 +73,12 @@ void optimize(Call& call) {
   call.kernels_on(tensors.device).optimize({rule, tensors.data(), tensors.size()});
 }
 
-/// (table, rows); operand 0 gets the root of the sum of all squares in the parameters' column
+/// (table, rows); operand 0 gets the root of the sum of the squares of all elements in the parameters' column
 void total_norm(Call& call) {
   const Tensors tensors = tensors_of(call, 0, call.size_argument(1));
   float* out = call.floats(0, 1);
-  if (call.block(0).device != tensors.device && !tensors.empty()) call.apart(call.block(0).device, tensors.device);
+  if (call.block(0).device != tensors.device && !tensors.empty())
+    call.throw_different_devices(call.block(0).device, tensors.device);
   call.kernels().total_norm({tensors.data(), tensors.size(), out});
 }
 
@@ -85,7 +87,8 @@ void total_norm(Call& call) {
 void scale(Call& call) {
   const Tensors tensors = tensors_of(call, 0, call.size_argument(1));
   for (const size_t i : {0, 1}) {
-    if (call.has(i) && call.block(i).device != tensors.device) call.apart(call.block(i).device, tensors.device);
+    if (call.has(i) && call.block(i).device != tensors.device)
+      call.throw_different_devices(call.block(i).device, tensors.device);
   }
   call.kernels_on(tensors.device)
       .scale({tensors.data(), tensors.size(), call.has(0) ? call.floats(0, 1) : nullptr, call.value(0),

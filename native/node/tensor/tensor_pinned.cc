@@ -1,4 +1,5 @@
-// Pinned host memory for JavaScript: an ArrayBuffer over it, and a token that starts copies. Both keep the memory.
+// Pinned host memory for JavaScript: an ArrayBuffer over it, and a token that names it for copies. Each of them keeps
+// the memory alive.
 #include <cstdint>
 #include <memory>
 #include <stdexcept>
@@ -62,7 +63,7 @@ Range range(const Napi::CallbackInfo& info) {
   const auto bytes = static_cast<size_t>(info[4].As<Napi::Number>().Int64Value());
   const size_t whole = block->count * byte_size(block->dtype);
   if (start > whole || bytes > whole - start || offset > pinned.bytes() || bytes > pinned.bytes() - offset) {
-    throw std::invalid_argument("cuda: the array does not fit the memory. This is a bug in @ringwise/tensor.");
+    throw std::invalid_argument("cuda: the copy exceeds the memory. This is a bug in @ringwise/tensor.");
   }
   touch(*block);
   return {entered(block->device), static_cast<char*>(block->data) + start, pinned, offset, bytes};

@@ -1,4 +1,5 @@
-// Streams and events for JavaScript. A stream is a number of its device, an event an object.
+// Streams and events for JavaScript. A stream is named by its number on the device, 0 for the main one. An event is an
+// object.
 #include <cstdint>
 #include <memory>
 
@@ -11,7 +12,7 @@ namespace {
 
 using namespace tensor::cuda;
 
-/// A point in the order of a stream.
+/// An event: a point in the order of a stream.
 struct Mark {
   Device& device;
   Event event = nullptr;
@@ -69,12 +70,12 @@ Napi::Value stream_done(const Napi::CallbackInfo& info) {
     const Stream stream = device.stream_of(static_cast<uint32_t>(integer(info, 1))).handle;
     const auto deferred = Napi::Promise::Deferred::New(env);
     auto settled = [deferred, &device](Napi::Env in, int status) { settle(deferred, device, status, in.Undefined()); };
-    using Bell = Ring<decltype(settled)>;
-    auto* bell = new Bell(env, std::move(settled));
+    using Done = Ring<decltype(settled)>;
+    auto* ring = new Done(env, std::move(settled));
     try {
-      Device::call_back(stream, &Bell::ring, bell);
+      Device::call_back(stream, &Done::ring, ring);
     } catch (...) {
-      bell->drop();
+      ring->drop();
       throw;
     }
     return static_cast<Napi::Value>(deferred.Promise());

@@ -7,6 +7,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdlib>
 #include <functional>
@@ -84,27 +85,27 @@ int endless(int depth) {
   return endless(depth + 1) + frame[0];
 }
 
-char* repaired = nullptr;
+char* repaired = nullptr;  // a page that the handler of a test makes writable
 
-TEST("a fault is told with its address and the stack, and still ends the process") {
+TEST("a fault is reported with its address and the stack, and still ends the process") {
   char* page = forbidden_page();
   const Ended ended = run_child(nullptr, [&] { write_to(page + 16); });
   char address[32];
   std::snprintf(address, sizeof address, "%p", static_cast<void*>(page + 16));
   CHECK_EQ(ended.signal, SIGSEGV);
   CHECK(has(ended, "{\"crash\":\"SIGSEGV\",\"timeNs\":\""));
-  CHECK(has(ended, "\"thread\":\"crash_words_tes\""));
+  CHECK(has(ended, "\"thread\":\"crash_words_tes\""));  // names of threads have at most 15 characters
   CHECK(has(ended, std::string("\"address\":\"") + address + "\"}\n"));
   CHECK(has(ended, "/crash_words_test("));
 }
 
-TEST("an overflow of the stack is told") {
+TEST("an overflow of the stack is reported") {
   const Ended ended = run_child(nullptr, [] { endless(0); });
   CHECK_EQ(ended.signal, SIGSEGV);
   CHECK(has(ended, "\"crash\":\"SIGSEGV\""));
 }
 
-TEST("an abort is told") {
+TEST("an abort is reported") {
   const Ended ended = run_child(nullptr, [] { std::abort(); });
   CHECK_EQ(ended.signal, SIGABRT);
   CHECK(has(ended, "\"crash\":\"SIGABRT\""));
@@ -130,7 +131,30 @@ TEST("the thread is named") {
   CHECK(has(ended, "\"thread\":\"a ?lane?\""));
 }
 
-TEST("who was there first may mend the fault, and nothing is told") {
+TEST("a second thread that crashes leaves the first one the time to report, although signals interrupt it") {
+  static std::atomic<bool> reports;
+  reports = false;
+  const auto slow = [](int) {
+    reports = true;
+    usleep(500'000);
+  };
+  const Ended ended = run_child(slow, [] {
+    struct sigaction ignores{};
+    ignores.sa_handler = [](int) {};
+    sigaction(SIGUSR1, &ignores, nullptr);
+    std::thread first([] { std::abort(); });
+    while (!reports) std::this_thread::yield();
+    std::thread second([] { write_to(forbidden_page()); });
+    for (;;) {
+      pthread_kill(second.native_handle(), SIGUSR1);
+      usleep(1'000);
+    }
+  });
+  CHECK_EQ(ended.signal, SIGABRT);
+  CHECK(has(ended, "abort"));  // in the stack
+}
+
+TEST("an earlier handler may repair the fault, and then nothing is reported") {
   repaired = forbidden_page();
   struct sigaction mends{};
   mends.sa_handler = [](int) { mprotect(repaired, 4096, PROT_READ | PROT_WRITE); };
@@ -145,7 +169,7 @@ TEST("who was there first may mend the fault, and nothing is told") {
   CHECK_EQ(ended.words, std::string());
 }
 
-TEST("who was there first may give up by the default action, as Node does") {
+TEST("a crash is reported if an earlier handler gives up by the default action, as Node's does") {
   struct sigaction gives_up{};
   gives_up.sa_handler = [](int number) {
     signal(number, SIG_DFL);
@@ -160,7 +184,7 @@ TEST("who was there first may give up by the default action, as Node does") {
   CHECK(has(ended, "\"crash\":\"SIGSEGV\""));
 }
 
-TEST("the last call of each group is told") {
+TEST("the last call of each group is reported") {
   coll::FlightRecorder first(2);
   coll::FlightRecorder unused(3);
   coll::FlightRecorder second(4);

@@ -22,8 +22,9 @@ const std::vector<std::string> kNames{"libringwise_fake.so.9", "libringwise_fake
 const LibraryLocations kLocations{"RINGWISE_LIBFAKE", kNames, {"new/lib", "old/lib"}};
 
 /// A temporary folder with installations that hold no library yet. The constructor creates a virtual environment and a
-/// conda environment, and lets the variables of the search name folders in it; the folders of wheels and toolkits exist
-/// only after put(). The destructor unsets the variables, without restoring earlier values, and removes the folder.
+/// conda environment, and lets the variables of the search name folders in the temporary one; the folders of wheels and
+/// toolkits exist only after put(). The destructor unsets the variables, without restoring earlier values, and removes
+/// the folder.
 class FakeInstallations {
  public:
   FakeInstallations() {
@@ -60,7 +61,12 @@ class FakeInstallations {
                                "conda/lib/python3.12/site-packages/nvidia", "conda/lib/python3/dist-packages/nvidia"}) {
       for (const std::string& folder : kLocations.wheel_folders) add(root_ / nvidia / folder);
     }
-    for (const char* folder : {"conda/lib", "conda/targets/x86_64-linux/lib"}) add(root_ / folder);
+#if defined(__aarch64__)
+    const char* const targets = "conda/targets/sbsa-linux/lib";
+#else
+    const char* const targets = "conda/targets/x86_64-linux/lib";
+#endif
+    for (const char* folder : {"conda/lib", targets}) add(root_ / folder);
     add("");  // a bare name, which the loader searches for
     for (const char* folder : {"home/lib64", "path/lib64"}) add(root_ / folder);
     add("/usr/local/cuda/lib64");

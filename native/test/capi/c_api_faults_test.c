@@ -63,6 +63,7 @@ static void refused_body(struct rank* self) {
   REFUSED(ringwise_gather(group, a, NULL, 1, NULL, F32, self->rank, NULL), "output is NULL");
   REFUSED(ringwise_reduce_scatter(group, a, NULL, 1, NULL, F32, SUM, 1, NULL), "output is NULL");
   REFUSED(ringwise_all_to_all(group, a, b, 0, counts, NULL, F32, NULL), "expected both or neither");
+  REFUSED(ringwise_all_to_all(group, a, b, 2, counts, counts, F32, NULL), "count must be 0 beside send_counts");
   REFUSED(ringwise_send(group, a, 1, F32, self->rank, 0, NULL), "is this rank itself");
   REFUSED(ringwise_send(group, a, 1, F32, RINGWISE_ANY_RANK, 0, NULL), "peer is not a rank");
   REFUSED(ringwise_recv(group, a, 1, F32, 1 - self->rank, -1, NULL, NULL), "tag is not usable");
@@ -286,10 +287,15 @@ static void bad_options_body(struct rank* self) {
   check_not_created(bad, RINGWISE_INVALID, "there is no exchange callback");
   bad = good, bad.listen_host = "not an address";
   check_not_created(bad, RINGWISE_INVALID, "listen_host is not a numeric IP address: \"not an address\"");
+  const char* const wildcards[] = {"0.0.0.0", "0", "::", "::ffff:0.0.0.0"};
+  for (int i = 0; i < 4; ++i) {
+    bad = good, bad.listen_host = wildcards[i];
+    check_not_created(bad, RINGWISE_INVALID, "listen_host names no address at which other ranks reach this one");
+  }
   bad = good, bad.size = 2, bad.exchange = no_exchange;
   check_not_created(bad, RINGWISE_EXCHANGE, "the exchange callback failed; expected 0, got 7");
   bad.exchange = garbage;
-  check_not_created(bad, RINGWISE_EXCHANGE, "rank 0's blob");
+  check_not_created(bad, RINGWISE_EXCHANGE, "bytes for rank 0 that are not a blob");
   bad.exchange = only_mine;
   check_not_created(bad, RINGWISE_EXCHANGE, "delivered the blob of rank 0 of 2 at index 1");
   CHECK(ringwise_group_create(&good, NULL) == RINGWISE_INVALID);

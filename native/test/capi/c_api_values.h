@@ -23,17 +23,18 @@ static inline uint32_t float_of(uint16_t half) {
   return half == 0 ? 0 : (uint32_t)(half & 0x8000u) << 16 | (((uint32_t)(half & 0x7fffu) + ((127 - 15) << 10)) << 13);
 }
 
-/* Convert the bits of a float32 to a float of 8 bits with `fraction` bits of mantissa, and back, for such numbers. */
-static inline uint8_t eighth_of(uint32_t bits, int fraction) {
+/* Convert the bits of a float32 to a float of 8 bits with `fraction` bits of mantissa, and back, under the same
+ * conditions. */
+static inline uint8_t float8_of(uint32_t bits, int fraction) {
   const int bias = (1 << (6 - fraction)) - 1;
   return bits << 1 == 0 ? 0
                         : (uint8_t)((bits >> 24 & 0x80u) |
                                     (((bits & 0x7fffffffu) >> (23 - fraction)) - ((uint32_t)(127 - bias) << fraction)));
 }
-static inline uint32_t float_of_eighth(uint8_t eighth, int fraction) {
+static inline uint32_t float_of_float8(uint8_t float8, int fraction) {
   const int bias = (1 << (6 - fraction)) - 1;
-  return eighth == 0 ? 0
-                     : (uint32_t)(eighth & 0x80u) << 24 | ((eighth & 0x7fu) + ((uint32_t)(127 - bias) << fraction))
+  return float8 == 0 ? 0
+                     : (uint32_t)(float8 & 0x80u) << 24 | ((float8 & 0x7fu) + ((uint32_t)(127 - bias) << fraction))
                                                               << (23 - fraction);
 }
 static inline int fraction_of(int dtype) { return dtype == RINGWISE_FLOAT8_E4M3FN ? 3 : 2; }
@@ -54,7 +55,7 @@ static inline void put(void* buffer, size_t index, int dtype, double value) {
       memcpy(at, &half, 2);
       break;
     case RINGWISE_FLOAT8_E4M3FN:
-    case RINGWISE_FLOAT8_E5M2: *(uint8_t*)at = eighth_of(bits, fraction_of(dtype)); break;
+    case RINGWISE_FLOAT8_E5M2: *(uint8_t*)at = float8_of(bits, fraction_of(dtype)); break;
     default: /* little-endian: the low bytes come first */ memcpy(at, &whole, bytes_of(dtype));
   }
 }
@@ -77,7 +78,7 @@ static inline double get(const void* buffer, size_t index, int dtype) {
       return number;
     case RINGWISE_FLOAT8_E4M3FN:
     case RINGWISE_FLOAT8_E5M2:
-      bits = float_of_eighth(*(const uint8_t*)at, fraction_of(dtype));
+      bits = float_of_float8(*(const uint8_t*)at, fraction_of(dtype));
       memcpy(&number, &bits, 4);
       return number;
     default: /* the values are small and not negative */ memcpy(&whole, at, bytes_of(dtype)); return (double)whole;

@@ -1,5 +1,5 @@
-// Compares every algorithm with the plain result, for many numbers of ranks, sizes, types and placements, over links in
-// memory that hold few bytes.
+// Compares every algorithm of all-reduce, all-gather and all-to-all with the plain result, for many numbers of ranks,
+// sizes, types and placements, over links in memory that hold few bytes.
 #include <cstring>
 #include <limits>
 
@@ -229,7 +229,7 @@ TEST("Bruck's all-gather takes parts of any sizes") {
   }
 }
 
-TEST("ranks that disagree keep their data, also where they only talk to some of the others") {
+TEST("ranks that disagree keep their data, also if a rank communicates with only some of the others") {
   for (const Algorithm& algorithm : algorithms_of(Verb::AllReduce)) {
     for (const int odd_one : {0, 3, 6}) {
       const Hosts hosts = place_ranks(7, 2);

@@ -1,5 +1,10 @@
-// Tests collectives on the board whose buffers lie in the arenas of all ranks, of some, or of none. The sizes take
-// every path through the board. Several operations follow each other, so that posts and slots are used again.
+// Tests collectives on the board, with buffers in the arenas of all ranks, of some, or of none. The sizes take every
+// path through the board. Several operations follow each other, so that posts and slots are used again.
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <fstream>
+
 #include "test/check.h"
 #include "test/coll/ranks.h"
 
@@ -16,7 +21,8 @@ constexpr size_t kCounts[] = {0, 1, 23, 25, 1000, 5000, 150'003};
 enum class Placing { Nobody, Everybody, Odd };
 constexpr Placing kPlacings[] = {Placing::Nobody, Placing::Everybody, Placing::Odd};
 
-/// An array of floats, in private memory or in the arena of its rank.
+/// An array of floats, in private memory or in the arena of its rank. If the system provides no arenas, all arrays are
+/// in private memory.
 class Array {
  public:
   Array(Rank& rank, Placing placing, size_t count) : count_(count) {
@@ -57,8 +63,10 @@ class Array {
   float* data_;
 };
 
+/// Returns element `i` of the input of `rank`.
 float value(int rank, size_t i) { return static_cast<float>((i * 7 + static_cast<size_t>(rank) * 131) % 1021); }
 
+/// Runs every collective, and checks its results. The last rank is the root.
 class Calls {
  public:
   Calls(Rank& rank, Placing placing) : rank_(rank), placing_(placing) {}
@@ -177,7 +185,7 @@ TEST("every collective gives exact results wherever the buffers lie") {
   }
 }
 
-TEST("an arena gives memory back, and gives it out zeroed again") {
+TEST("an arena reuses released memory, and sets it to zero") {
   const auto arena = coll::Arena::create();
   if (!arena) return;
   std::byte* first = arena->allocate(10'000);
@@ -192,6 +200,25 @@ TEST("an arena gives memory back, and gives it out zeroed again") {
   arena->release(second);
   arena->release(third);
   CHECK(arena->allocate(4096 * 4) == first);
+}
+
+TEST("ranks that cannot map the arenas of all others do without arenas, and so do the others") {
+  long pages = 0;  // the size of this process's address space
+  std::ifstream("/proc/self/statm") >> pages;
+  rlimit before{};
+  getrlimit(RLIMIT_AS, &before);
+  // Enough for the arenas of both ranks and one mapping of the other's.
+  const rlimit limit{static_cast<rlim_t>(pages) * static_cast<rlim_t>(sysconf(_SC_PAGESIZE)) + 3 * coll::Arena::span() +
+                         coll::Arena::span() / 2,
+                     before.rlim_max};
+  setrlimit(RLIMIT_AS, &limit);
+  with_ranks(2, one_host, [](Rank& rank) {
+    CHECK(rank.group->arena() == nullptr);
+    std::vector<float> data(100'000, static_cast<float>(rank.rank + 1));
+    CHECK_EQ(rank.run(all_reduce(data, DType::Float32, 0)), "");
+    CHECK(data.front() == 3 && data.back() == 3);
+  });
+  setrlimit(RLIMIT_AS, &before);
 }
 
 TEST("an arena outlives its group") {

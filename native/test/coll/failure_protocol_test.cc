@@ -94,7 +94,7 @@ Op barrier(uint64_t seq) {
 
 }  // namespace
 
-TEST("of several failures the first that reaches the lowest rank is the root cause of all") {
+TEST("of several failures, all ranks report the first that reached the lowest rank") {
   const auto ranks = ranks_of(3);
   ranks[2]->protocol.report(failure("disk full"));
   ranks[0]->protocol.poll();
@@ -109,7 +109,7 @@ TEST("of several failures the first that reaches the lowest rank is the root cau
   }
 }
 
-TEST("the root cause stays, and whatever fails later ends what is left") {
+TEST("the root cause stays, and later failures end the remaining operations") {
   const auto ranks = ranks_of(2);
   ranks[0]->protocol.report(failure("first"));
   const int ends = ranks[0]->ends;
@@ -158,6 +158,7 @@ TEST("a rank that learns of the root cause when it was about to decide announces
   const int64_t start = now_ns();
   ranks[1]->protocol.report(failure("noticed by rank 1"));
   ranks[0]->protocol.report(failure("noticed by rank 0"));
+  // Rank 1 waits 250 ms for the root cause before it decides itself.
   while (now_ns() < start + 260 * kMillisecond) std::this_thread::yield();
   ranks[1]->protocol.resolve();
   CHECK_EQ(ranks[1]->cause(), "noticed by rank 0");
@@ -174,7 +175,7 @@ TEST("stopping ends the wait for a root cause") {
   CHECK_EQ(ranks[1]->cause(), "");
 }
 
-TEST("a rank that said goodbye is no loss; one that did not is told of a moment later") {
+TEST("a rank that said goodbye is no loss; one that did not is reported a moment later") {
   const auto ranks = ranks_of(3);
   ranks[1]->control->say_goodbye();
   ranks[1]->die();
@@ -185,7 +186,7 @@ TEST("a rank that said goodbye is no loss; one that did not is told of a moment 
   ranks[0]->protocol.poll();
   CHECK(!ranks[0]->protocol.diagnosis().is_here(2));
   CHECK(ranks[0]->protocol.known() == nullptr);
-  std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));  // known() tells of a loss after 100 ms
   const auto loss = ranks[0]->protocol.known();
   CHECK(loss != nullptr && loss->code == FailureCode::PeerLost && loss->peers == std::vector<int>{2});
   CHECK_EQ(ranks[0]->cause(), "");  // no operation needed rank 2, so its loss fails nothing
@@ -202,6 +203,43 @@ TEST("bytes that are no frame end the connection, and the rank counts as lost") 
   CHECK_EQ(::send(other.get(), noise.data(), noise.size(), 0), static_cast<ssize_t>(noise.size()));
   rank.protocol.poll();
   CHECK(!rank.protocol.diagnosis().is_here(1));
+  std::this_thread::sleep_for(std::chrono::milliseconds(150));
+  const auto loss = rank.protocol.known();
+  CHECK_EQ(loss ? loss->text : "", "lost rank 1 (it sent something that is no ringwise frame)");
+}
+
+TEST("ranks that do not read delay the root cause of no other rank, and those that never do notice an end") {
+  Fd far[4];
+  std::vector<Fd> near(4);
+  for (int peer = 1; peer < 4; ++peer) {
+    int ends[2];
+    CHECK_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    near[peer] = Fd(ends[0]);
+    far[peer] = Fd(ends[1]);
+  }
+  coll::LaneSignals signals;
+  coll::Control control(std::move(near), {}, signals.wake.get());
+  for (int i = 0; i < 10'000; ++i) {  // which fills the sockets to these two
+    control.ring(1);
+    control.ring(2);
+  }
+  std::thread announcing([&] { control.poison(failure("disk full")); });
+  char byte;
+  CHECK_EQ(::recv(far[3].get(), &byte, 1, 0), 1);
+  // Only now rank 1 reads.
+  std::vector<Fd> back(4);
+  back[0] = std::move(far[1]);
+  coll::Control late(std::move(back), {}, signals.wake.get());
+  Announcements heard;
+  for (int i = 0; i < 500 && heard.texts.empty(); ++i) {
+    late.poll(heard);
+    late.wait(10 * kMillisecond);
+  }
+  CHECK(heard.texts == std::vector<std::string>{"disk full"});
+  announcing.join();
+  while (::recv(far[2].get(), &byte, 1, MSG_DONTWAIT) > 0) {
+  }
+  CHECK_EQ(::recv(far[2].get(), &byte, 1, MSG_DONTWAIT), 0);  // the end of the connection
 }
 
 TEST("a question about another operation of the same number is a mismatch that both ranks get") {
@@ -221,7 +259,7 @@ TEST("a question about another operation of the same number is a mismatch that b
   CHECK(ranks[0]->cause().find("rank 1 called allReduce") != std::string::npos);
 }
 
-TEST("a late rank answers what it works on, and the timeout says so") {
+TEST("a late rank tells its operation, and the timeout's error names it") {
   const auto ranks = ranks_of(2);
   Op op = barrier(7);
   ranks[0]->work = {ranks[0]->flight.enter(op), 8};
@@ -234,17 +272,17 @@ TEST("a late rank answers what it works on, and the timeout says so") {
   CHECK(late.text.find("barrier #7") != std::string::npos);
 }
 
-TEST("closing reports a mismatch only while no operation has ended with it") {
+TEST("a mismatch is unreported until an operation ends with it; other failures never are") {
   const auto ranks = ranks_of(2);
   ranks[0]->protocol.report(failure("roots differ", FailureCode::Mismatch));
-  CHECK(ranks[0]->protocol.untold_mismatch() != nullptr);
-  ranks[0]->protocol.tell();
-  CHECK(ranks[0]->protocol.untold_mismatch() == nullptr);
+  CHECK(ranks[0]->protocol.unreported_mismatch() != nullptr);
+  ranks[0]->protocol.note_reported();
+  CHECK(ranks[0]->protocol.unreported_mismatch() == nullptr);
   ranks[1]->protocol.fail(failure("disk full"));
-  CHECK(ranks[1]->protocol.untold_mismatch() == nullptr);
+  CHECK(ranks[1]->protocol.unreported_mismatch() == nullptr);
 }
 
-TEST("a link that breaks because the rank left is told as that") {
+TEST("the error of a link that breaks because the rank has left says that") {
   const auto ranks = ranks_of(2);
   const Signature running = signature_of(barrier(3), 1, 2);
   const Failure broken{FailureCode::PeerLost, 1, {0}, "broken pipe"};

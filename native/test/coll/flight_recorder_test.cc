@@ -88,7 +88,7 @@ TEST("the last operations are kept, in the order of the calls") {
   }
 }
 
-TEST("what has not ended is kept for as long as it takes, and the ring goes around it") {
+TEST("pending operations are kept until they end, and the ring goes around them") {
   FlightRecorder flight(2);
   flight.locate(flight.enter(op_of(0)), "train.ts:1");
   for (uint64_t seq = 1; seq <= 2 * FlightRecorder::kEntries; ++seq) flight.end(flight.enter(op_of(seq)), true);
@@ -111,7 +111,7 @@ TEST("a ring full of pending operations leaves out new ones, until one has ended
   CHECK_EQ(entries.back().seq, 5001u);
 }
 
-TEST("an entry that is read while others are written is one that there was") {
+TEST("an entry that is read while others are written is consistent") {
   FlightRecorder flight(2);
   std::atomic<bool> stop{false};
   std::thread reader([&] {
@@ -132,7 +132,7 @@ TEST("an entry that is read while others are written is one that there was") {
   reader.join();
 }
 
-TEST("the record says what became of calls of every kind, and by which algorithm") {
+TEST("the record has the outcome and the algorithm of calls of every kind") {
   for (const auto place : {one_host, own_host}) {
     with_ranks(2, place, [&](Rank& rank) {
       rank.group->locate_calls_by([] { return std::string("here:1"); });
@@ -166,7 +166,7 @@ TEST("the record says what became of calls of every kind, and by which algorithm
   }
 }
 
-TEST("a blocking call that waits for long says where the program is") {
+TEST("the timeout of a blocking call names the call sites of both ranks") {
   std::atomic<bool> failed{false};
   with_ranks(2, one_host, [&](Rank& rank) {
     CHECK_EQ(rank.run(barrier(0)), "");
@@ -188,7 +188,7 @@ TEST("a blocking call that waits for long says where the program is") {
   });
 }
 
-TEST("a record is written when the signal comes, and the signal is given back") {
+TEST("a record is written at the signal, and the earlier handler is called and restored") {
   struct sigaction mine{}, now{};
   mine.sa_handler = count_signal;
   sigaction(SIGUSR2, &mine, nullptr);
@@ -215,7 +215,29 @@ TEST("a record is written when the signal comes, and the signal is given back") 
   signal(SIGUSR2, SIG_DFL);
 }
 
-TEST("a failure writes the record before anybody hears of it") {
+TEST("a library that passes the signal on to us may stay installed when we come back") {
+  static struct sigaction ours;
+  seen = 0;
+  FlightRecorder flight(2);
+  const Folder folder;
+  {
+    const coll::FlightDump first(flight, folder.path, "{}");
+    struct sigaction chains{};
+    chains.sa_sigaction = [](int number, siginfo_t* info, void* context) {
+      count_signal(number);
+      ours.sa_sigaction(number, info, context);
+    };
+    chains.sa_flags = SA_SIGINFO;
+    sigaction(SIGUSR2, &chains, &ours);
+  }
+  const coll::FlightDump second(flight, folder.path, "{}");
+  raise(SIGUSR2);
+  CHECK_EQ(seen.load(), 1);
+  await_file(folder.path);
+  signal(SIGUSR2, SIG_DFL);
+}
+
+TEST("a failure writes the record") {
   const Folder folders[2];
   std::vector<std::unique_ptr<HostGroup>> groups;
   for (int rank = 0; rank < 2; ++rank) {

@@ -1,5 +1,5 @@
-// Tests that all instruction sets give the same bits for any bit patterns.
-// packages/collectives/test/unit/backends/grid.test.ts tests what these bits must be.
+// Tests that the kernels for reproducible sums (coll/reduce/grid.h) give the same bits with all instruction sets, for
+// any bit patterns. packages/collectives/test/unit/backends/grid.test.ts tests what these bits must be.
 #include "coll/reduce/grid.h"
 
 #include <cstring>
@@ -19,8 +19,8 @@ struct Sums {
   std::vector<uint64_t> output;
 };
 
-/// Adds up three rows of random bits. One in `one_in` values keeps its random exponent, and the others get an exponent
-/// near 1. Some values are 0 or -0.
+/// Adds up three rows of random bits. One in `one_in` values keeps its random exponent, and the others get the exponent
+/// of 1. Some values are 0 or -0.
 Sums sums_of(CpuLevel level, DType dtype, size_t count, uint32_t seed, uint32_t one_in) {
   const auto& kernels = grid_kernels(level);
   Sums sums{std::vector<uint16_t>(count), std::vector<int64_t>(2 * count), std::vector<uint64_t>(count)};
@@ -66,7 +66,7 @@ TEST("all levels give the same words and results") {
   }
 }
 
-TEST("nothing is nothing") {
+TEST("sums of no elements have no results") {
   for (const DType dtype : {DType::Float32, DType::Float64, DType::BFloat16}) {
     CHECK_EQ(sums_of(CpuLevel::Avx512, dtype, 0, 1, 1).output.size(), 0u);
   }

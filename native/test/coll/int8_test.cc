@@ -1,5 +1,5 @@
-// Tests float32 packed as bytes with a scale per block: the size of the errors, that values and residuals lose nothing,
-// blocks with NaN, and that all instruction sets give the same bits.
+// Tests float32 packed as bytes with a scale per block: the size of the errors, that packed values and residuals
+// together lose nothing, blocks with NaN, and that all instruction sets give the same bits.
 #include "coll/reduce/int8.h"
 
 #include <algorithm>
@@ -42,7 +42,7 @@ std::vector<float> round_trip(const std::vector<float>& values) {
   return Packed(values, nullptr).unpacked(values.size());
 }
 
-/// Draws values with one random magnitude per block, from the whole range of float32; a tenth of the values is much
+/// Draws values with one random magnitude per block, from subnormal to about 2^115; a tenth of the values is much
 /// smaller.
 std::vector<float> drawn(size_t count, unsigned seed) {
   std::mt19937 random(seed);
@@ -94,7 +94,7 @@ TEST("blocks of zeros stay zeros") {
   for (const float value : output) CHECK_EQ(std::bit_cast<uint32_t>(value), 0u);
 }
 
-TEST("what is delivered and what is lost are together what was there, to the bit") {
+TEST("the unpacked value and the residual add up to the value that was packed, to the bit") {
   for (const size_t count : {1, 32, 45, 3000}) {
     const std::vector<float> values = drawn(count, 7);
     std::vector<float> residual = drawn(count, 7);

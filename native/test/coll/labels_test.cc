@@ -31,7 +31,7 @@ TEST("a label is a number below 2^53, and its text is remembered") {
   CHECK_EQ(coll::text_of_label(0), "");
 }
 
-TEST("long texts are cut between characters, and told apart all the same") {
+TEST("long texts are cut between characters, but their numbers differ") {
   const std::string base(coll::kMaxLabelBytes - 1, 'x');
   const uint64_t one = coll::label_of(base + "é1"), two = coll::label_of(base + "é2");
   CHECK(one != two);
@@ -56,7 +56,7 @@ TEST("a sentence gets the texts that have become known") {
   CHECK_EQ(coll::unknown_label_in(coll::with_known_labels(sentence)), uint64_t{0});
 }
 
-TEST("equal operations with other labels are told apart, on one host and between hosts") {
+TEST("operations that differ only in their labels are a mismatch, on one host and between hosts") {
   for (const auto& place : {std::function<int(int)>(one_host), std::function<int(int)>(own_host)}) {
     with_ranks(3, place, [&](Rank& rank) {
       std::vector<float> data(10, 7.f);
@@ -74,7 +74,7 @@ TEST("equal operations with other labels are told apart, on one host and between
   }
 }
 
-TEST("a label that another rank does not know, and cannot be told, is shown by its number") {
+TEST("a label whose text no rank knows is shown by its number") {
   with_ranks(2, own_host, [&](Rank& rank) {
     std::vector<float> data(10, 7.f);
     const int64_t start = now_ns();
@@ -84,7 +84,7 @@ TEST("a label that another rank does not know, and cannot be told, is shown by i
   });
 }
 
-TEST("the flight record has labels, and so has what is said of a rank that waits") {
+TEST("the flight record has labels, and so has the error of a rank that waits") {
   with_ranks(2, one_host, [&](Rank& rank) {
     std::vector<float> data(10);
     Op op = labelled(data, 0, coll::label_of("late"));

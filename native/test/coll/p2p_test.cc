@@ -118,7 +118,7 @@ TEST("a message that came before its receive is kept, however much of it has arr
     CHECK(all_equal(second, 2.f));
     CHECK_EQ(rank.run(recv_into(first, 0, 7)), "");
     CHECK(all_equal(first, 1.f));
-    // This receive is posted while the engine moves a large message to memory of its own.
+    // This receive is most likely posted while the engine moves a large message to memory of its own.
     std::vector<float> never(1);
     rank.group->start(recv_into(never, 0, 99));
     pause_ms(1);
@@ -170,7 +170,7 @@ TEST("receives from any and from one rank are served in the order of posting") {
   });
 }
 
-TEST("no rank is heard last for ever") {
+TEST("receives from any rank take messages of all ranks in turn") {
   on_every_placement(3, [](Rank& rank) {
     std::vector<float> data(1, static_cast<float>(rank.rank));
     constexpr int kEach = 50;
@@ -214,7 +214,7 @@ TEST("collectives and messages do not wait for each other") {
   });
 }
 
-TEST("a large message that nobody receives yet does not hold up a collective") {
+TEST("a large message for which there is no receive yet does not hold up a collective") {
   on_every_placement(2, [](Rank& rank) {
     std::vector<float> large(kLarge, static_cast<float>(rank.rank));
     std::vector<uint64_t> pending;
@@ -226,7 +226,7 @@ TEST("a large message that nobody receives yet does not hold up a collective") {
   });
 }
 
-TEST("a count that differs is told to both sides, before the buffer is touched") {
+TEST("a count that differs fails on both sides, before the buffer is touched") {
   on_every_placement(2, [](Rank& rank) {
     std::vector<float> data(rank.rank == 0 ? 10 : 12, static_cast<float>(rank.rank));
     const std::string text =
@@ -243,7 +243,7 @@ TEST("a count that differs is told to both sides, before the buffer is touched")
   });
 }
 
-TEST("a dtype that differs is told also when the message came first") {
+TEST("a dtype that differs fails also when the message came first") {
   on_every_placement(2, [](Rank& rank) {
     std::vector<float> data(10, static_cast<float>(rank.rank)), other(1);
     if (rank.rank == 0) {
@@ -262,7 +262,7 @@ TEST("a dtype that differs is told also when the message came first") {
   });
 }
 
-TEST("a receive from a rank that dies fails at once, from any rank when nobody is left") {
+TEST("a receive from any rank survives a lost rank, and fails at once when no other rank is left") {
   on_every_placement(3, [](Rank& rank) {
     std::vector<float> data(8);
     if (rank.rank != 0) {
@@ -309,7 +309,7 @@ TEST("a receive from a rank that has died, or has left, names it") {
   }
 }
 
-TEST("a message cut off by the sender's death ends no receive") {
+TEST("a receive fails if the sender's death has cut off the message") {
   std::atomic<int> deaths{0};
   int placements = 0;  // only rank 0 uses it
   on_every_placement(2, [&](Rank& rank) {
@@ -331,7 +331,7 @@ TEST("a message cut off by the sender's death ends no receive") {
   });
 }
 
-TEST("a message that its receiver never takes fails at the deadline, and says what the receiver does instead") {
+TEST("a receive without a message fails at the deadline, and the error says what the other rank does instead") {
   std::atomic<int> failed{0};
   with_ranks(2, own_host, [&](Rank& rank) {
     if (rank.rank == 1) {
@@ -353,7 +353,7 @@ TEST("a message that its receiver never takes fails at the deadline, and says wh
   });
 }
 
-TEST("what a rank sent before it left arrives, also when it left messages unread") {
+TEST("messages of a rank that has left arrive, also if it left messages unread") {
   with_ranks(2, own_host, [](Rank& rank) {
     std::vector<float> unread(8), last(kLarge / 10, 3.f);
     if (rank.rank == 1) {

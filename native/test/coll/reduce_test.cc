@@ -149,13 +149,13 @@ TEST("halves accumulate in float32: avg does not overflow on the way") {
   CHECK_EQ(to_float(mean), to_float(large));
 }
 
-TEST("premulSum scales before it adds") {
+TEST("scale multiplies by the factor of premulSum") {
   std::vector<float> in{1, 2, 3}, out(3);
   coll::scale(DType::Float32, 0.5, bytes(out), bytes(in), 3);
   CHECK_EQ(out[2], 1.5f);
 }
 
-TEST("every level converts all bit patterns of float16 as one element alone") {
+TEST("every level converts all bit patterns of float16 like the conversion of a single element") {
   constexpr size_t kCount = 0x10000;
   std::vector<uint16_t> halves(kCount), back(kCount);
   for (size_t i = 0; i < kCount; ++i) halves[i] = static_cast<uint16_t>(i);
@@ -174,7 +174,7 @@ TEST("every level converts all bit patterns of float16 as one element alone") {
   }
 }
 
-TEST("every level rounds floats to float16 as one element alone") {
+TEST("every level rounds floats to float16 like the conversion of a single element") {
   constexpr size_t kCount = 0x10000;
   std::vector<float> floats(kCount);
   std::vector<uint16_t> halves(kCount);

@@ -33,7 +33,7 @@ sim::Outcome all_reduce(const char* name, const Hosts& hosts, size_t bytes, cons
 
 }  // namespace
 
-TEST("simulated times equal the closed formulas where nothing is in the way") {
+TEST("simulated times equal the closed formulas where there is no contention") {
   int compared = 0;
   for (const Verb verb : kCollectives) {
     for (const Algorithm& algorithm : coll::algorithms_of(verb)) {
@@ -76,7 +76,7 @@ TEST("every plan fits together, for thousands of ranks too, and no link carries 
   CHECK_EQ(all_reduce("two-shot", hosts, bytes, {kNetwork, kMemory}).between_hosts.max, 2 * bytes * 511 / 512);
 }
 
-TEST("ranks that share a host's port wait for each other there, and hierarchical all-reduce makes less of it") {
+TEST("ranks of a host wait for each other at its port, and hierarchical all-reduce waits less") {
   const size_t bytes = 1 << 20;
   const Hosts hosts = place_ranks(32, 8);
   const sim::NetworkCosts costs{kNetwork, kMemory};
@@ -104,7 +104,7 @@ TEST("a narrow network between pods slows down what crosses it") {
   CHECK(at("two-shot", kNetwork.per_byte) > through && at("two-shot", kNetwork.per_byte) < through * 1.1);
 }
 
-TEST("handshakes cost what their bytes do") {
+TEST("handshakes cost as much as messages of their length") {
   const Hosts hosts = place_ranks(8, 1);
   const Op op = operation(Verb::AllReduce, 8, 4096);
   const Algorithm& doubling = *coll::find_algorithm(Verb::AllReduce, "recursive-doubling");

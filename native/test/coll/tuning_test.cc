@@ -92,7 +92,7 @@ TEST("rules have a digest that spaces and comments do not change") {
   CHECK(Tuning::built_in().digest() == 0);
 }
 
-TEST("what is wrong in a rule is said, with its line") {
+TEST("an error in a rule names the line and what is wrong") {
   CHECK(complaint("\nallReduce * * 2 4K") ==
         "rules, line 2: expected verb, type, layout, ranks, bytes and algorithm, got 5 words");
   CHECK(complaint("allReduce * * 2 4K rang") ==
@@ -114,7 +114,7 @@ TEST("what is wrong in a rule is said, with its line") {
   }
 }
 
-TEST("ranks whose rules differ are told, also where the first stage is the same") {
+TEST("ranks whose rules differ get an error, also where the first stage is the same") {
   const Hosts hosts = place_ranks(4, 2);
   const Tuning other = Tuning::parse("allReduce * flat 2 * ring", "rules");
   MemNetwork network(4, 4096);
@@ -151,13 +151,16 @@ TEST("RINGWISE_TUNING names a file, which must be there") {
   const Hosts two = place_ranks(2, 1);
   CHECK(std::string(choices.choose(all_reduce(4), {0, &two, &choices.tuning()}).name) == "tree");
   std::remove(path.c_str());
-  std::string text;
-  try {
-    Choices::from_environment();
-  } catch (const std::invalid_argument& error) {
-    text = error.what();
+  for (const std::string& unreadable : {path, std::string("/tmp")}) {
+    setenv("RINGWISE_TUNING", unreadable.c_str(), 1);
+    std::string text;
+    try {
+      Choices::from_environment();
+    } catch (const std::invalid_argument& error) {
+      text = error.what();
+    }
+    CHECK_EQ(text, "RINGWISE_TUNING: \"" + unreadable + "\" cannot be read");
   }
-  CHECK(text == "RINGWISE_TUNING: \"" + path + "\" cannot be read");
   unsetenv("RINGWISE_TUNING");
 }
 

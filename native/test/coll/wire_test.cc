@@ -109,7 +109,7 @@ TEST("results and residuals together are the values, whatever the hosts") {
   }
 }
 
-TEST("over a thousand steps, error feedback delivers what rounding alone never does") {
+TEST("over a thousand steps, error feedback delivers values that rounding alone loses") {
   const Hosts hosts = place_ranks(3, 1);
   const size_t count = 200;
   const auto farthest = [&](bool with_residuals) {
@@ -133,7 +133,7 @@ TEST("over a thousand steps, error feedback delivers what rounding alone never d
   CHECK(farthest(false) > 1);    // of a total of 3: the values that two ranks round never arrive
 }
 
-TEST("a NaN reaches all ranks, and the residuals outlive it") {
+TEST("a NaN reaches all ranks, and the residuals stay finite") {
   const Hosts hosts = place_ranks(2, 1);
   for (const size_t at : {5, 90}) {  // in the part of rank 0, then in the part of rank 1
     Buffers buffers = drawn(2, 128), residuals(2, std::vector<float>(128, 1.f / 1024));
@@ -173,7 +173,7 @@ TEST("half or a quarter of the bytes travel between hosts, and full precision in
   }
 }
 
-TEST("ranks that differ in the wire are told, and keep their data") {
+TEST("ranks that differ in the wire get an error, and keep their data") {
   const Hosts hosts = place_ranks(2, 1);
   MemNetwork network(2, 4096);
   network.connect(0, 1);

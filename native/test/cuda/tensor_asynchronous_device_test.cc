@@ -94,6 +94,7 @@ int wrong(bool waits, const std::function<int(bool)>& program) {
   }
   return count;
 }
+/// Checks that a program without its wait is wrong at some seed, and with it at none.
 void expect_detected(const std::function<int(bool)>& program) {
   CHECK(wrong(false, program) > 0);
   CHECK_EQ(wrong(true, program), 0);
@@ -234,7 +235,7 @@ TEST("freed memory is inaccessible") {
   CHECK(!is_accessible(reinterpret_cast<void*>(address)) && !is_accessible(pinned));
 }
 
-TEST("a capture refuses calls that may wait, of all threads, of its own or none") {
+TEST("a capture refuses calls that may wait: of all threads, of its own, or of none, by its mode") {
   const DevicePointer address = memory();
   const Event mark = event();
   const Stream other = stream();

@@ -165,7 +165,7 @@ TEST("random numbers and dropout: the CPU's bits, at every length and alignment"
   }
 }
 
-TEST("a stream whose position lies on the device") {
+TEST("a random stream whose position lies on the device") {
   Twin at(DType::Float64, 2), near(DType::Float32, 100), far(DType::Float32, 100);
   at.host<double>()[0] = 9;
   at.host<double>()[1] = 40;
@@ -230,7 +230,7 @@ TEST("sums by channel: rows and columns, in packs and not, cut into chunks, far 
         const double tolerance = 20 * tolerance_of(dtype);
         Twin a(dtype, outer * channels * inner), grad(dtype, a.count()), mean(dtype, channels),
             sums(dtype, 2 * channels);
-        // Large numbers are added to one element alone, from which the device may take distances.
+        // Larger shifts move the first element alone, from which the device takes the distances of its channel.
         const size_t shifted = shift > 3000 ? std::min<size_t>(a.count(), 1) : a.count();
         for (size_t i = 0; i < shifted; i++) set(dtype, a.host(), i, value_at(dtype, a.host(), i) + shift);
         a.upload();

@@ -39,22 +39,36 @@ inline void multiply_on_host(size_t batch, Twin& c, Twin& a, Twin& b, const Matm
   }
 }
 
+/// Compares one batch of products. `multiply` as below. With `has_infinity`, the last element of every row of A is
+/// infinite.
+template <class Multiply>
+void check_product(DType dtype, size_t batch, const MatmulSizes& x, Multiply multiply, bool has_infinity = false) {
+  const size_t a_rows = x.trans_a ? x.k : x.m, a_cols = x.trans_a ? x.m : x.k,
+               a_last = (a_rows - 1) * x.a_step + a_cols;
+  const size_t b_last = x.trans_b ? (x.n - 1) * x.b_step + x.k : (x.k - 1) * x.b_step + x.n;
+  Twin c(dtype, batch * x.m * x.n), a(dtype, batch * a_last), b(dtype, b_last);
+  if (has_infinity) {
+    for (size_t i = 0; i < batch; i++) {
+      for (size_t row = 0; row < x.m; row++)
+        set(dtype, a.host(), i * a_last + (x.trans_a ? (x.k - 1) * x.a_step + row : row * x.a_step + x.k - 1),
+            INFINITY);
+    }
+    a.upload();
+  }
+  multiply_on_host(batch, c, a, b, x);
+  CHECK(multiply(walk_of(batch, c, a, b), x));
+  c.compare(dtype == DType::Float32 ? 1e-4 : tolerance_of(dtype), std::string("matmul of ") + name_of(dtype));
+}
+
 /// Compares `rounds` products of random sizes, row steps, transposes and batches, in every float type. multiply(walk,
 /// sizes) computes one on the device; it returns false if it does not support the product.
 template <class Multiply>
 void check_products(int rounds, Multiply multiply) {
   for (int round = 0; round < rounds; round++) {
-    const DType dtype = kFloats[round % 4];
     const size_t m = 1 + below(100), n = 1 + below(100), k = 1 + below(70), batch = 1 + below(3);
     const bool trans_a = below(2), trans_b = below(2), accumulate = below(2);
     const size_t a_step = (trans_a ? m : k) + below(3), b_step = (trans_b ? k : n) + below(3);
-    const size_t a_last = ((trans_a ? k : m) - 1) * a_step + (trans_a ? m : k);
-    const size_t b_last = ((trans_b ? n : k) - 1) * b_step + (trans_b ? k : n);
-    Twin c(dtype, batch * m * n), a(dtype, batch * a_last), b(dtype, b_last);
-    const MatmulSizes sizes{m, n, k, a_step, b_step, trans_a, trans_b, accumulate};
-    multiply_on_host(batch, c, a, b, sizes);
-    CHECK(multiply(walk_of(batch, c, a, b), sizes));
-    c.compare(dtype == DType::Float32 ? 1e-4 : tolerance_of(dtype), std::string("matmul of ") + name_of(dtype));
+    check_product(kFloats[round % 4], batch, {m, n, k, a_step, b_step, trans_a, trans_b, accumulate}, multiply);
   }
 }
 

@@ -111,7 +111,7 @@ TEST("the device reads and writes all of a piece") {
   CHECK(held >= bytes);
 }
 
-TEST("what is too large for the device is refused by name, and leaves nothing behind") {
+TEST("an allocation too large for the device is refused with the device's name, and leaves nothing behind") {
   ShareableMemory memory(0, "cuda:0");
   const size_t before = free_bytes();
   for (const size_t bytes : {before + 1024 * kMiB, SIZE_MAX}) {

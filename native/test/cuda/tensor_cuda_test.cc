@@ -1,6 +1,6 @@
 // Compares CUDA kernels with those of the CPU, with random layouts, dtypes and sizes: elementwise operations,
-// reductions, products, rows, lookups and optimisers. Also tests that kernels report wrong indices, and copies between
-// host and device.
+// reductions, products, softmax and losses, sorting, lookups and optimisers. Also tests that kernels report wrong
+// indices, and copies between host and device.
 #include <array>
 #include <limits>
 
@@ -17,6 +17,7 @@ struct View {
   std::unique_ptr<Twin> twin;
   Operand on_host, on_device;
 };
+/// Returns a view of this shape. With `may_stretch`, some dimensions have stride 0.
 View view_of(DType dtype, int rank, const size_t* shape, bool may_stretch) {
   View view;
   ptrdiff_t strides[kMaxRank];
@@ -44,6 +45,7 @@ View view_of(DType dtype, int rank, const size_t* shape, bool may_stretch) {
   return view;
 }
 
+/// A walk over a random shape, on the host and on the device. The caller sets the operands.
 struct Walks {
   Walk on_host, on_device;
   explicit Walks(int operands) {
@@ -72,9 +74,9 @@ bool needs_float(MapOp op) {
 }
 bool is_float(DType dtype) { return dtype == DType::Float32 || dtype == DType::Float64 || is_half(dtype); }
 
-/// Compares a reduction over the dimensions that are not `kept`. op: a ReduceOp, or one of the numbers below. The input
-/// is set in both walks; the output is dense.
 constexpr int kArgMin = 5, kArgMax = 6;
+/// Compares a reduction over the dimensions that are not `kept`. op: a ReduceOp, kArgMin or kArgMax. The input is set
+/// in both walks; the output is dense.
 void check_reduction(int op, Walks& walks, DType from, const bool* kept) {
   const bool is_arg = op >= kArgMin;
   const auto reduce_op = static_cast<ReduceOp>(is_arg ? 0 : op);
@@ -215,7 +217,7 @@ TEST("reductions over any dimensions, short and cut into chunks") {
 }
 
 TEST("reductions of rows and columns in packs, with tails, gaps between rows and an unaligned begin") {
-  // [outer, rows, cols] elements; rows are `gap` elements apart, and the first begins at element `begin`.
+  // [outer, rows, cols] elements; `gap` elements lie between rows, and the first row begins at element `begin`.
   struct Shape {
     size_t outer, rows, cols, gap, begin;
   };
@@ -275,6 +277,22 @@ TEST("matrix products, transposed, strided and in batches, by the own kernel") {
     gpu::kernels().matmul({sizes, walk});
     return true;
   });
+}
+
+TEST("matrix products of halves in tiles of both sizes, at every alignment; an infinite factor makes no NaN") {
+  const auto multiply = [](const Walk& walk, const MatmulSizes& sizes) {
+    gpu::kernels().matmul({sizes, walk});
+    return true;
+  };
+  // The software device has two multiprocessors: it takes wide tiles if there are two of them.
+  const size_t shapes[][3] = {{64, 64, 64}, {40, 24, 31}, {130, 264, 96}, {300, 129, 33}, {16, 2200, 40}, {257, 6, 72}};
+  for (int round = 0; round < rounds(48); round++) {
+    const auto& [m, n, k] = shapes[round % 6];
+    const bool trans_a = round / 6 % 2, trans_b = round / 12 % 2, accumulate = below(2), is_aligned = below(3) > 0;
+    const auto step_of = [&](size_t cols) { return is_aligned ? (cols + 7) / 8 * 8 : cols + below(3); };
+    const MatmulSizes sizes{m, n, k, step_of(trans_a ? m : k), step_of(trans_b ? k : n), trans_a, trans_b, accumulate};
+    check_product(round / 24 ? DType::Float16 : DType::BFloat16, 1 + below(2), sizes, multiply, round % 5 == 0);
+  }
 }
 
 TEST("rows: softmax, its gradient, likelihoods, cross entropy, sorting, running sums, triangles") {
@@ -408,12 +426,12 @@ TEST("optimiser steps, norms and scaling of many tensors, at every alignment") {
     norm.compare(4e-6, "total_norm");
     odd.host<float>()[0] = 0;
     odd.upload();
-    const bool has_nan = round % 5 == 4;
-    if (has_nan) {
-      Twin nan(DType::Float32, 5);
-      nan.host<float>()[3] = -INFINITY;
-      nan.upload();
-      const OptimizerTensor alone{DType::Float32, 5, 1, nan.device(), nullptr, {}};
+    const bool has_infinity = round % 5 == 4;
+    if (has_infinity) {
+      Twin infinite(DType::Float32, 5);
+      infinite.host<float>()[3] = -INFINITY;
+      infinite.upload();
+      const OptimizerTensor alone{DType::Float32, 5, 1, infinite.device(), nullptr, {}};
       device.scale({&alone, 1, nullptr, 2, odd.device<float>()});
     } else {
       cpu.scale({on_host.data(), on_host.size(), norm.host<float>(), 0, odd.host<float>()});
@@ -421,7 +439,7 @@ TEST("optimiser steps, norms and scaling of many tensors, at every alignment") {
       CHECK_EQ(odd.host<float>()[0], 0.0f);
       for (const auto& twin : twins) twin->compare(1e-5, "scale");
     }
-    odd.host<float>()[0] = has_nan ? 1 : 0;
+    odd.host<float>()[0] = has_infinity ? 1 : 0;
     odd.compare(0, "what scale found");
   }
 }

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "tensor/cuda/device/info.h"
 #include "test/check.h"
 #include "test/cuda/on_device.h"
 
@@ -44,7 +45,7 @@ void* pattern_on_device() {
 
 }  // namespace
 
-TEST("copies go both ways, in their order, and nobody waits for them") {
+TEST("copies go both ways, in their order, without waits") {
   void* const there = device().allocate(kBytes);
   Pinned both(device(), 2 * kBytes);
   CHECK(both.is_idle());
@@ -59,7 +60,7 @@ TEST("copies go both ways, in their order, and nobody waits for them") {
   device().free(there);
 }
 
-TEST("any number of pieces may be under way, and pieces of nothing") {
+TEST("any number of pieces may be under way, also empty ones") {
   void* const there = pattern_on_device();
   Pinned pieces(device(), kBytes);
   std::memset(pieces.data(), 0, kBytes);
@@ -73,7 +74,30 @@ TEST("any number of pieces may be under way, and pieces of nothing") {
   device().free(there);
 }
 
-TEST("memory that is let go while a copy is under way has no new owner before that has ended") {
+TEST("one piece of memory serves two devices in turn") {
+  if (gpu::info().devices.size() < 2) return;
+  gpu::Device* const devices[] = {&gpu::Device::get(0), &gpu::Device::get(1)};
+  void* there[2];
+  for (int i = 0; i < 2; i++) {
+    devices[i]->enter();
+    there[i] = devices[i]->allocate(kBytes);
+  }
+  Pinned both(*devices[0], kBytes);
+  for (int i = 0; i < 40; i++) {
+    gpu::Device& to = *devices[i % 2];
+    to.enter();
+    both.start_upload(to, there[i % 2], 0, kBytes);
+  }
+  for (int i = 0; i < 2; i++) {
+    devices[i]->enter();
+    devices[i]->synchronize();
+    devices[i]->free(there[i]);
+  }
+  CHECK(both.is_idle());
+  device();  // enters the device of the other tests
+}
+
+TEST("memory that is released during a copy has no new owner before the copy has ended") {
   void* const there = pattern_on_device();
   auto first = std::make_unique<Pinned>(device(), kBytes);
   const char* const where = first->data();

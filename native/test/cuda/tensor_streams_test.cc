@@ -136,7 +136,8 @@ TEST("an allocation asks each stream for its oldest event, however many it has n
       }
       work_on(0);
     }
-    if (asked) CHECK(*asked - before <= 4 * kRounds);  // of `other`, those that have been passed as well
+    // Allocations also ask for the events of `other`, each of which it has passed.
+    if (asked) CHECK(*asked - before <= 4 * kRounds);
     CHECK_EQ(device().memory().use().pieces, pieces + kRounds);
   }
   device().synchronize();
@@ -144,9 +145,7 @@ TEST("an allocation asks each stream for its oldest event, however many it has n
   CHECK_EQ(device().memory().use().pieces, pieces);
 }
 
-TEST(
-    "borrowed memory is used after what its owner's stream was given, which then comes after all that was done with "
-    "it") {
+TEST("work on borrowed memory waits for earlier work of its owner's stream, whose later work waits for it") {
   const uint32_t theirs = device().make_stream();
   const Block lent = floats(), out = floats();
   fill(lent, 1);
@@ -169,7 +168,7 @@ TEST(
   CHECK_EQ(first(out), 13.0f);
 }
 
-TEST("pinned memory is not used again before the copies have ended that its owner has left") {
+TEST("released pinned memory is not reused before its copies have ended") {
   const size_t bytes = kCount * sizeof(float);
   const Block up = floats();
   const auto fill_with = [](gpu::Pinned& pinned, float value) {
@@ -189,7 +188,7 @@ TEST("pinned memory is not used again before the copies have ended that its owne
   CHECK_EQ(reinterpret_cast<float*>(other.data())[kCount - 1], 4.0f);
 }
 
-TEST("a step runs again and again with the numbers and the memory that are there then") {
+TEST("each run of a step uses the numbers and the contents of memory at its time") {
   gpu::CapturedStep step(device());
   const Block total = floats();
   Block constant = floats();
@@ -323,7 +322,7 @@ TEST("memory that runs out while a step is captured is an error, and captured wo
   CHECK(device().reserved() < before);
 }
 
-TEST("what fails while a step is recorded leaves the thread as it was") {
+TEST("a capture that is aborted leaves the thread as it was") {
   gpu::CapturedStep step(device());
   const Block x = floats();
   fill(x, 2);

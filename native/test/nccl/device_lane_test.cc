@@ -1,5 +1,5 @@
-// Tests DeviceLane on the software driver (software_gpu/). The driver runs work as late as possible, so code that lacks
-// a necessary wait reads data that are not written yet.
+// Tests DeviceLane on the software driver (software_gpu/). Unless RINGWISE_SOFTWARE_GPU chooses its asynchronous mode,
+// the driver runs work as late as possible, so code that lacks a necessary wait reads data that are not written yet.
 #include "coll/device/device_lane.h"
 
 #include <atomic>
@@ -68,6 +68,7 @@ class Caller {
   std::deque<std::vector<float>> sent_;  // kept in place until the stream has read it
 };
 
+/// Host memory for the slots.
 struct Host {
   std::vector<float> memory = std::vector<float>(kSlots * kFloats);
   float* slot(size_t index) { return memory.data() + index * kFloats; }
@@ -84,7 +85,7 @@ void wait_for(const std::atomic<int>& count, int expected) {
   CHECK(count >= expected);
 }
 
-TEST("pieces come down after what the stream was given, and it reads what has gone up, slot after slot") {
+TEST("pieces come down after earlier work of the stream, and its later work reads the pieces that went up") {
   Caller caller(8);
   Host host;
   const auto lane = host.open();
@@ -125,7 +126,7 @@ TEST("pieces come down after what the stream was given, and it reads what has go
   }
 }
 
-TEST("a slot is filled anew once what it held has gone up, and what goes up comes after what the stream was given") {
+TEST("a slot is filled anew after its data have gone up, and data go up after earlier work of the stream") {
   Caller from(1), to(1);
   Host host;
   const auto lane = host.open();
@@ -147,7 +148,7 @@ TEST("a slot is filled anew once what it held has gone up, and what goes up come
   wait_for(landed, 1);
 }
 
-TEST("a lane that goes waits for what is under way, and the thread keeps its context") {
+TEST("a lane that leaves waits for copies under way, and the thread keeps its context") {
   Caller caller(kSlots, 1);
   enter(0);
   Host host;
@@ -233,7 +234,7 @@ TEST("a lane that cannot be opened leaves nothing behind") {
   CHECK(host.open()->is_registered());
 }
 
-TEST("what cannot be is refused") {
+TEST("copies beyond a slot, and slots and devices that do not exist, are refused") {
   Host host;
   Caller caller(1);
   const auto lane = host.open();

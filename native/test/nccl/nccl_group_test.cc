@@ -127,7 +127,7 @@ void check_new_pair() {
 
 int64_t since_ms(int64_t begin_ns) { return (now_ns() - begin_ns) / kMillisecond; }
 
-TEST("two ranks reduce on their devices: started before they are connected, awaited, and run to the end by threads") {
+TEST("two ranks reduce on their devices: in calls before they are connected, and in blocking calls of threads") {
   Rank zero(0), one(1);
   Floats a(0, 1), b(1, 2);
   const uint64_t first = zero.group.start(a.all_reduce(), nullptr), second = one.group.start(b.all_reduce(), nullptr);
@@ -226,7 +226,7 @@ TEST("without the functions of NCCL 2.28 they are groups of messages in any case
   library.ncclAlltoAll = exchange;
 }
 
-TEST("operations that no thread waits for end by themselves, and their owners are told") {
+TEST("operations that no thread waits for end by themselves, and their owners are notified") {
   Pair pair;
   Floats a(0, 1), b(1, 2);
   const int zero_before = pair.zero.news, one_before = pair.one.news;
@@ -238,7 +238,7 @@ TEST("operations that no thread waits for end by themselves, and their owners ar
   CHECK(are_told());
 }
 
-TEST("what is held goes to NCCL as one group, in its order; what came before and comes after does not") {
+TEST("held operations go to NCCL as one group, in their order, without earlier and later ones") {
   Pair pair;
   Floats a(0, 1), b(1, 2), c(0, 10), d(1, 20);
   const int before = batches();
@@ -303,7 +303,7 @@ TEST("memory is registered between the operations before and after, and let go w
     CHECK_EQ(registrations().second, before.second + 1);
     const uint64_t pending = one.group.start(b.all_reduce(), nullptr);
     const uint64_t leaving = one.group.deregister_buffer(left);
-    one.group.abort("enough");
+    one.group.abort({FailureCode::Aborted, 0, {0}, "enough"});
     CHECK(one.end_of(pending) != nullptr);
     CHECK(one.end_of(leaving) == nullptr);
     CHECK_EQ(registrations().second, before.second);
@@ -335,7 +335,7 @@ TEST("memory is registered between the operations before and after, and let go w
   check_new_pair();
 }
 
-TEST("a rank that does not come is late at the deadline, after the host group had its chance to name it") {
+TEST("an operation to which a rank does not come fails at the deadline, after the grace for the host group") {
   {
     Pair pair;
     Floats a(0, 1);
@@ -437,14 +437,14 @@ TEST("an error of NCCL's is the cause only where the host group does not know be
   check_new_pair();
 }
 
-TEST("what NCCL refuses fails with its words") {
+TEST("an operation that NCCL refuses fails with its text") {
   Pair pair;
   Floats a(0, 1);
   Op op = a.all_reduce(ReduceOp::PremulSum);
   op.dtype = DType::Int32;
   const auto failure = pair.zero.group.run(op, nullptr).failure;
   CHECK(failure != nullptr && failure->code == FailureCode::System &&
-        failure->text.find("NCCL: invalid argument") == 0);
+        failure->text.find("rank 0: NCCL: invalid argument") == 0);
 }
 
 TEST("the owner does not wait while NCCL aborts, and nothing ends before that is over") {
@@ -453,14 +453,13 @@ TEST("the owner does not wait while NCCL aborts, and nothing ends before that is
   const uint64_t pending = pair.zero.group.start(a.all_reduce(), nullptr);
   extra<int(int)>("softwareNcclAbortTakes")(300);
   const int64_t begin = now_ns();
-  pair.zero.group.abort("enough");
+  pair.zero.group.abort({FailureCode::Aborted, 0, {0}, "enough"});
   const uint64_t later = pair.zero.group.start(a.all_reduce(), nullptr);
   CHECK(since_ms(begin) < 200);
   const auto failure = pair.zero.end_of(pending);
   CHECK(since_ms(begin) >= 300);
   extra<int(int)>("softwareNcclAbortTakes")(0);
-  CHECK(failure != nullptr && failure->code == FailureCode::Aborted &&
-        failure->text == "rank 0 aborted the group: enough");
+  CHECK(failure != nullptr && failure->code == FailureCode::Aborted && failure->text == "enough");
   CHECK(pair.zero.end_of(later) == failure);
 }
 
@@ -473,7 +472,7 @@ TEST("ranks that do not meet give up at the deadline") {
   CHECK(zero.end_of(pending) == failure);
 }
 
-TEST("close() waits for what is pending; a group that goes without it takes what can never end along") {
+TEST("close() waits for pending operations; a group that is destroyed without it drops those that can never end") {
   Floats a(0, 1), b(1, 2);  // freed after the pair, because freeing waits for all pending work of the device
   Pair pair;
   pair.zero.group.start(a.all_reduce(), nullptr);
@@ -485,7 +484,7 @@ TEST("close() waits for what is pending; a group that goes without it takes what
   pair.one.group.start(b.all_reduce(), nullptr);
 }
 
-TEST("there is no such device") {
+TEST("a group for a device that does not exist is refused") {
   std::string message;
   try {
     NcclGroup(0, 1, 7, [] { return nullptr; }, [] {});
@@ -546,7 +545,7 @@ class Recorder {
   cuda::GraphExec executable_ = nullptr;
 };
 
-TEST("operations are part of a graph: every run is one, in order with the others, and waits where it was told to") {
+TEST("captured operations run with their graph, in order with other operations; joined work waits for them") {
   Pair pair;
   Floats a(0, 1), b(1, 2), after(0, 0), other(1, 0);
   Recorder first(0), second(1);
@@ -580,7 +579,7 @@ TEST("operations are part of a graph: every run is one, in order with the others
   CHECK(pair.zero.end_of(bye) == nullptr && pair.one.end_of(bye_too) == nullptr);
 }
 
-TEST("what is held becomes part of a graph as one group") {
+TEST("held operations become part of a graph as one group") {
   Pair pair;
   Floats a(0, 1), b(1, 2), c(0, 10), d(1, 20);
   Recorder first(0), second(1);
@@ -607,21 +606,21 @@ TEST("what is held becomes part of a graph as one group") {
   CHECK(a.are(6) && b.are(6) && c.are(60) && d.are(60));
 }
 
-TEST("what is held for a graph ends with the group") {
+TEST("operations that are held for a graph end with the group") {
   Pair pair;
   Floats a(0, 1);
   Recorder graph(0);
   pair.zero.group.hold();
   const uint64_t first = pair.zero.group.capture(a.all_reduce(), graph.stream),
                  second = pair.zero.group.capture(a.all_reduce(), graph.stream);
-  pair.zero.group.abort("enough");
+  pair.zero.group.abort({FailureCode::Aborted, 0, {0}, "enough"});
   pair.zero.group.release();
   const auto failure = pair.zero.end_of(first);
-  CHECK(failure != nullptr && failure->text == "rank 0 aborted the group: enough");
+  CHECK(failure != nullptr && failure->text == "enough");
   CHECK(pair.zero.end_of(second) == failure);
 }
 
-TEST("NCCL that is busy for ever with what is captured is late at the deadline") {
+TEST("a captured operation fails at the deadline if NCCL stays busy with it") {
   Pair pair;
   Floats a(0, 1);
   Recorder graph(0);
@@ -635,7 +634,7 @@ TEST("NCCL that is busy for ever with what is captured is late at the deadline")
   CHECK(since_ms(begin) >= 600);
 }
 
-TEST("what nobody joins spoils the graph, and what is given up does no harm") {
+TEST("a captured operation that is not joined spoils the graph, and the group works on") {
   Pair pair;
   Floats a(0, 1), b(1, 2);
   for (const bool is_given_up : {false, true}) {
@@ -652,7 +651,7 @@ TEST("what nobody joins spoils the graph, and what is given up does no harm") {
   CHECK(a.are(3) && b.are(3));
 }
 
-TEST("a run that a rank does not come to is late, and everything ends although the graph lives on") {
+TEST("a run to which a rank does not come fails at the deadline, and all operations end although the graph lives on") {
   {
     Floats a(0, 1), b(0, 1);
     Recorder graph(0);
@@ -668,6 +667,30 @@ TEST("a run that a rank does not come to is late, and everything ends although t
     CHECK(since_ms(begin) < 5'000);
     CHECK(pair.zero.group.begin_run(graph.stream) == failure);
     CHECK(pair.zero.end_of(pair.zero.group.close()) == nullptr);
+  }
+  check_new_pair();
+}
+
+TEST("a run behind work that never ends fails with its group all the same, and its memory is lent") {
+  static std::atomic<bool> is_blocked{true};
+  {
+    Floats a(0, 1), b(0, 1);
+    Recorder graph(0);
+    Pair pair;
+    pair.zero.group.join(pair.zero.group.capture(a.all_reduce(), graph.stream));
+    CHECK_EQ(graph.end(), cuda::kSuccess);
+    const auto block = [](cuda::Stream, int, void*) {
+      while (is_blocked) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    };
+    cuda::check(cuda::driver().cuStreamAddCallback(graph.stream, block, nullptr, 0), "cuStreamAddCallback");
+    const uint64_t run = graph.run(pair.zero.group), queued = pair.zero.group.start(b.all_reduce(), nullptr);
+    pair.zero.explain({FailureCode::PeerLost, 0, {1}, "lost rank 1"});
+    for (const uint64_t id : {run, queued}) {
+      const auto failure = pair.zero.end_of(id);
+      CHECK(failure != nullptr && failure->text == "lost rank 1");
+    }
+    for (const Ended& one : pair.zero.ended) CHECK_EQ(one.is_lent, one.id == run || one.id == queued);
+    is_blocked = false;
   }
   check_new_pair();
 }

@@ -57,10 +57,17 @@ struct Fiber {
   State state = State::Ready;
 };
 
-/// The values that the threads of a warp exchange. There are two sets, because the fastest thread may be one exchange
-/// ahead.
-struct Exchange {
-  char values[2][kWarp][8];
+/// The values that the threads of a warp share. There are two sets, because the fastest thread may be one call of
+/// share() ahead.
+struct Shared {
+  char values[2][kWarp][kSharedBytes];
+};
+
+/// A copy that a thread has started.
+struct Copy {
+  void* to;
+  const void* from;
+  size_t bytes;
 };
 
 struct Block {
@@ -68,9 +75,10 @@ struct Block {
   const void* arguments = nullptr;
   bool waits = false;
   std::vector<Fiber> fibers;  // kept for later blocks
-  std::vector<Exchange> exchanges;
-  std::vector<unsigned> turns;  // exchanges that each thread has taken part in
-  void* scheduler[5];           // where the scheduler continues
+  std::vector<Shared> shared;
+  std::vector<unsigned> turns;            // calls of share() by each thread
+  std::vector<std::vector<Copy>> copies;  // of each thread, not yet run
+  void* scheduler[5];                     // where the scheduler continues
   size_t current = 0, threads = 0;
   const void* scheduler_stack = nullptr;
   size_t scheduler_bytes = 0;
@@ -143,8 +151,10 @@ void start(size_t threads) {
     }
   }
   block.threads = threads;
-  block.exchanges.resize((threads + kWarp - 1) / kWarp);
+  block.shared.resize((threads + kWarp - 1) / kWarp);
   block.turns.assign(threads, 0);
+  block.copies.resize(std::max(block.copies.size(), threads));
+  for (auto& copies : block.copies) copies.clear();
   for (size_t i = 0; i < threads; i++) block.fibers[i].state = State::Ready;
 }
 
@@ -167,7 +177,8 @@ void run_warp(Block& own, size_t begin, size_t end) {
   }
 }
 
-/// Lets every thread run to its next barrier, again and again until all have ended.
+/// Lets every thread run to its next barrier, again and again until all have ended. Returns false if the threads do not
+/// reach the same barriers.
 bool run_waiting(size_t threads) {
   start(threads);
   for (;;) {
@@ -202,14 +213,26 @@ void barrier() {
   to_scheduler(block, State::AtBlock);
 }
 
-void exchange(void* value, size_t bytes, unsigned lane_mask) {
+const char* share(const void* value, size_t bytes) {
   Block& own = block;
   if (!own.waits) throw Undeclared{};
-  const size_t lane = own.current % kWarp, other = lane ^ lane_mask;
-  auto& values = own.exchanges[own.current / kWarp].values[own.turns[own.current]++ % 2];
-  std::memcpy(values[lane], value, bytes);
+  auto& values = own.shared[own.current / kWarp].values[own.turns[own.current]++ % 2];
+  std::memcpy(values[own.current % kWarp], value, bytes);
   to_scheduler(own, State::AtWarp);
-  std::memcpy(value, values[other], bytes);
+  return values[0];
+}
+
+void copy_later(void* to, const void* from, size_t bytes) {
+  if (!block.waits) throw Undeclared{};
+  block.copies[block.current].push_back({to, from, bytes});
+}
+void await_copies() {
+  auto& copies = block.copies[block.current];
+  for (const Copy& copy : copies) {
+    std::memset(copy.to, 0, 16);
+    std::memcpy(copy.to, copy.from, copy.bytes);
+  }
+  copies.clear();
 }
 
 bool run_grid(Body body, const void* arguments, Dimensions grid, Dimensions size, bool waits) try {

@@ -5,7 +5,7 @@
 // refuses what the real driver is known to refuse: calls without a context, streams and events of another context,
 // capturing the default stream, and so on.
 //
-// It fills memory with ones before it hands it out, so that floats are NaN and indices are out of range. In
+// It sets all bits of memory before it hands it out, so that floats are NaN and indices are out of range. In
 // asynchronous mode, freed memory becomes inaccessible and its addresses are not used again: an access ends the
 // process. streams.h says when work runs.
 #include <dlfcn.h>
@@ -53,7 +53,7 @@ enum Status {
 constexpr int kDevices = 2, kOwnVersion = 13000;
 constexpr size_t kDeviceBytes = size_t{512} << 20, kAlignment = 512;
 
-std::mutex mutex;  // guards all variables below
+std::mutex mutex;  // guards memory, used, pinned and registered
 struct Allocation {
   size_t bytes;
   int device;
@@ -62,7 +62,7 @@ std::map<unsigned long long, Allocation> memory;
 size_t used[kDevices];
 std::map<void*, size_t> pinned;            // host memory of the driver: size in bytes, by address
 std::map<const char*, size_t> registered;  // host memory: size in bytes, by address
-thread_local int current = -1;
+thread_local int current = -1;             // the device whose context is current on this thread; -1: none
 
 struct KernelEntry {
   Body body;
@@ -91,7 +91,7 @@ int start(void* stream, Work work) {
 
 /// Returns whether host memory is registered completely or not at all. The driver refuses copies of partly registered
 /// memory.
-bool is_even(const void* data, size_t bytes) {
+bool is_uniformly_registered(const void* data, size_t bytes) {
   const std::lock_guard lock(mutex);
   const auto* const begin = static_cast<const char*>(data);
   for (const auto& [first, length] : registered) {
@@ -100,7 +100,8 @@ bool is_even(const void* data, size_t bytes) {
   return true;
 }
 
-/// Returns whether the stream belongs to the context of `device`. Each context has a default stream of its own.
+/// Returns whether the stream belongs to the context of `device`. A null stream is the default stream of the current
+/// context.
 bool is_of(const SoftwareStream* stream, int device) { return (stream ? stream->device : current) == device; }
 
 /// Returns the driver's version. Tests may choose an old one, which does not load images of newer compilers.
@@ -124,7 +125,7 @@ void* own_symbol(const std::string& name) {
   return dlsym(self, name.c_str());
 }
 
-/// Rounds up to pages.
+/// Rounds up to whole pages.
 size_t paged(size_t bytes) {
   const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
   return (bytes + page - 1) / page * page;
@@ -306,12 +307,12 @@ EXPORT cuMemHostUnregister(void* data) {
 }
 
 EXPORT cuMemcpyHtoDAsync_v2(unsigned long long to, const void* from, size_t bytes, void* stream) {
-  if (!is_even(from, bytes)) return kInvalidValue;
+  if (!is_uniformly_registered(from, bytes)) return kInvalidValue;
   if (!is_valid(to, bytes)) return kIllegalAddress;
   return start(stream, [=] { return std::memcpy(reinterpret_cast<void*>(to), from, bytes), kSuccess; });
 }
 EXPORT cuMemcpyDtoHAsync_v2(void* to, unsigned long long from, size_t bytes, void* stream) {
-  if (!is_even(to, bytes)) return kInvalidValue;
+  if (!is_uniformly_registered(to, bytes)) return kInvalidValue;
   if (!is_valid(from, bytes)) return kIllegalAddress;
   return start(stream, [=] { return std::memcpy(to, reinterpret_cast<const void*>(from), bytes), kSuccess; });
 }

@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 
 namespace ringwise::software_gpu {
 
@@ -13,8 +14,15 @@ struct Dimensions {
 
 /// Waits for all threads of the block.
 void barrier();
-/// Waits for all threads of the warp, and swaps the value with the thread whose lane differs in these bits.
-void exchange(void* value, size_t bytes, unsigned lane_mask);
+/// Waits for all threads of the warp, and returns their values in the order of the lanes, kSharedBytes apart. They
+/// remain valid until the thread waits again.
+const char* share(const void* value, size_t bytes);
+constexpr size_t kSharedBytes = 48;  // `bytes` at most
+
+/// Copies `bytes` to the shared memory of the block, and fills the rest of 16 bytes with zeros. Runs at the calling
+/// thread's await_copies(), so that a missing wait shows.
+void copy_later(void* to, const void* from, size_t bytes);
+void await_copies();
 
 }  // namespace ringwise::software_gpu
 
@@ -26,12 +34,14 @@ extern thread_local ringwise::software_gpu::Dimensions threadIdx, blockIdx, bloc
 
 template <class T>
 T __shfl_xor_sync(unsigned, T value, int lane_mask) {
-  static_assert(sizeof(T) <= 8);
-  ringwise::software_gpu::exchange(&value, sizeof value, static_cast<unsigned>(lane_mask));
+  using namespace ringwise::software_gpu;
+  const char* const values = share(&value, sizeof value);
+  std::memcpy(&value, values + ((threadIdx.x % 32) ^ static_cast<unsigned>(lane_mask)) * kSharedBytes, sizeof value);
   return value;
 }
 
-// The table of kernels by name: how to call a kernel, the size of its arguments, and whether its threads wait.
+// Defines a kernel, and the functions by whose names the driver finds it: one calls the kernel, the others return the
+// size of its arguments and whether its threads wait for each other.
 #define RINGWISE_SOFTWARE_KERNEL(name, Arguments, waits)                                                      \
   static void name##_body(const Arguments& arguments);                                                        \
   extern "C" __attribute__((visibility("default"))) void ringwise_kernel_##name(const void* arguments) {      \

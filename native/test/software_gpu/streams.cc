@@ -32,6 +32,7 @@ std::vector<std::shared_ptr<Capture>>& captures() {
   return all;
 }
 
+/// Returns the stream; for null, the default stream of the current device, which it makes if there is none yet.
 SoftwareStream* of(SoftwareStream* stream) {
   if (stream) return stream;
   const int device = std::max(0, current_device());
@@ -86,8 +87,8 @@ int finish(SoftwareStream* stream, uint64_t position) {
   }
 }
 
-/// Returns the status of a call that waits during a capture, and marks the graph as invalid. After the capture, an
-/// event that was recorded in it cannot be queried either.
+/// Returns the status of a call that a capture forbids, and makes the capture invalid. After the capture, returns the
+/// status of a call with an event that was recorded in it.
 int refused(Capture& capture, int status = kCaptureUnsupported) {
   if (capture.is_over) return kCapturedEvent;
   capture.is_invalid = true;
@@ -218,7 +219,7 @@ void destroy_stream(SoftwareStream* stream) {
 
 int submit(SoftwareStream* stream, Work work) { return enqueue(of(stream), {std::move(work)}); }
 
-bool is_recorded(SoftwareStream* stream) {
+bool is_captured(SoftwareStream* stream) {
   const std::lock_guard lock(mutex);
   return of(stream)->capture != nullptr;
 }

@@ -4,7 +4,7 @@
 //
 // In asynchronous mode (asynchronous.h), each call of the driver also lets some streams run for a while: some at once,
 // some slowly, and some not before the host waits for them, in an order that the seed decides. So a stream may also be
-// ahead of another one, and a missing wait shows where work must not run too early.
+// ahead of another one, and code that lacks a wait which keeps work from running too early fails too.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace ringwise::software_gpu {
 
-/// Returns a status of the driver, or kAgain if it waits for another process and must be called again.
+/// Returns a status of the driver, or kAgain if it waits for another process or thread and must be called again.
 using Work = std::function<int()>;
 constexpr int kAgain = -1;
 
@@ -32,19 +32,20 @@ struct Graph {
 /// An executable graph. Launches run one after another, on any streams.
 struct ExecutableGraph {
   Graph graph;
-  std::vector<struct SoftwareStream*> beside;  // by index of the captured stream, without the first
+  std::vector<struct SoftwareStream*> beside;  // beside[i] runs the work of graph.lanes[i + 1]
   struct SoftwareStream* last = nullptr;       // stream of the last launch
   uint64_t until = 0;                          // position in `last` at which that launch has ended
 };
 
-/// Which calls are refused while a capture goes on that might make the device wait, such as an allocation.
-enum class CaptureMode { Global, ThreadLocal, Relaxed };  // those of all threads, of its own thread, none
+/// The threads whose calls are refused during a capture if they might make the device wait, such as an allocation: all
+/// threads, the thread that has begun the capture, or none.
+enum class CaptureMode { Global, ThreadLocal, Relaxed };
 
 /// A capture in progress. Events of it may outlive it, but cannot be used then.
 struct Capture {
   explicit Capture(CaptureMode refuses) : mode(refuses) {}
   const CaptureMode mode;
-  const std::thread::id thread = std::this_thread::get_id();  // that has begun it
+  const std::thread::id thread = std::this_thread::get_id();  // the thread that has begun it
   Graph graph;
   std::vector<std::vector<size_t>> known;  // by stream: number of nodes of each stream that precede its next work
   std::vector<struct SoftwareStream*> streams;
@@ -95,7 +96,8 @@ SoftwareStream* create_stream(int device, bool is_blocking);
 void destroy_stream(SoftwareStream* stream);
 /// Submits work to the stream, or adds it to the graph that the stream captures.
 int submit(SoftwareStream* stream, Work work);
-bool is_recorded(SoftwareStream* stream);
+/// Returns whether the stream is being captured.
+bool is_captured(SoftwareStream* stream);
 int synchronize(SoftwareStream* stream);
 /// Chooses the asynchronous mode and its seed, for tests of the mode.
 void choose_seed(uint64_t seed);
@@ -104,7 +106,7 @@ void pass_time();
 /// Returns a status other than success if a capture forbids calls that might make the device wait. Such a call
 /// invalidates the capture.
 int refuse_unsafe();
-/// Synchronizes all streams, except those that are being captured.
+/// Runs all work that has been submitted to the streams. Captured work is not among it.
 void synchronize_all();
 /// Runs all work that can run now, on all streams.
 void advance_all();
@@ -113,7 +115,8 @@ int record(SoftwareEvent* event, SoftwareStream* stream);
 /// If the event was recorded in a capture and the stream is not captured yet, the stream joins the capture.
 int wait(SoftwareStream* stream, const SoftwareEvent* event);
 int synchronize(SoftwareEvent* event);
-/// Queries the event. Returns kNotReady at the first query, or in asynchronous mode a random number of times.
+/// Queries the event. If the stream has not passed it, returns kNotReady at the first query (in asynchronous mode a
+/// random number of times), and then runs the stream up to it.
 int query(SoftwareEvent* event);
 /// Makes a separate thread call `function` with the status of the stream once the stream has reached this point,
 /// delayed by the milliseconds in RINGWISE_SOFTWARE_CUDA_CALL_MS. Later work of the stream waits until it has returned.

@@ -45,7 +45,7 @@ class PlainMemory final : public tensor::cuda::MemorySource {
 
 }  // namespace
 
-TEST("a loop that asks for the same sizes takes from the source once") {
+TEST("a loop that asks for the same sizes takes each from the source once") {
   const auto source = std::make_shared<PlainMemory>(256 * kMiB);
   CachingAllocator allocator(source);
   for (int step = 0; step < 100; step++) {
@@ -85,7 +85,7 @@ TEST("neighbours grow together again, in any order of freeing") {
   CHECK_EQ(source->gets, 1);
 }
 
-TEST("what is not in use can be given back, and what is in use stays") {
+TEST("memory that is not in use can be given back, and memory in use stays") {
   const auto source = std::make_shared<PlainMemory>(256 * kMiB);
   CachingAllocator allocator(source);
   void* kept = allocator.allocate(10, 0);

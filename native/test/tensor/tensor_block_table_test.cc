@@ -46,9 +46,15 @@ TEST("a stale handle does not find the block that took its slot") {
 TEST("numbers that are no handles find nothing") {
   BlockTable table;
   for (const int32_t handle : {0, 1, -1, INT32_MIN, INT32_MAX}) CHECK(table.find(handle) == nullptr);
+  int dropped = 0;
+  table.remove(table.add(counted(dropped, 1)));
+  // Slot 0 is free now, with handle 0.
+  CHECK(table.find(0) == nullptr);
+  CHECK(!table.remove(0));
+  CHECK(table.add(counted(dropped, 1)) != table.add(counted(dropped, 1)));
 }
 
-TEST("a table that goes drops what is left in it") {
+TEST("a table that is destroyed drops the blocks left in it") {
   int dropped = 0;
   {
     BlockTable table;

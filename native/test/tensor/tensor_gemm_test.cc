@@ -69,7 +69,9 @@ TEST("matmul is exact for all small sizes, around every tile edge") {
         for (const size_t k : {0, 1, 3, 16, 17, 40}) {
           const size_t count = wrong(*kernels, {m, n, k});
           if (count != 0)
-            test::fail(kernels->name, __LINE__, test::differ("m, n", m, n) + test::differ("; k, wrong", k, count));
+            test::fail(kernels->name, __LINE__,
+                       "m " + std::to_string(m) + ", n " + std::to_string(n) + ", k " + std::to_string(k) + ": " +
+                           std::to_string(count) + " wrong elements");
         }
       }
     }
@@ -78,8 +80,9 @@ TEST("matmul is exact for all small sizes, around every tile edge") {
 
 TEST("matmul is exact where k, rows and columns are cut into blocks") {
   // A block has 400 steps of k and, depending on the instruction set, 64 to 192 rows and 512 to 2048 columns. A is
-  // packed if there are more than 1024 columns or if its rows lie 4 KiB apart; B is packed if there are more than 64
-  // rows. Up to 128 rows, the kernel may compute the transposed product.
+  // packed if it is transposed, if there are more than 1024 columns, or if there are more than 128 and its rows lie a
+  // multiple of 4 KiB apart; B is packed if it is transposed or if there are more than 64 rows. If B is transposed and
+  // there are at most 128 rows, the kernel usually computes the transposed product.
   const Shape shapes[] = {{7, 33, 401},  {3, 40, 1201},  {200, 65, 33},  {129, 300, 70},  {33, 2100, 9},
                           {300, 530, 5}, {128, 260, 45}, {130, 20, 410}, {150, 140, 1024}};
   for (const auto* kernels : all_levels()) {

@@ -167,7 +167,7 @@ TEST("float16 and bfloat16 read and write every pattern as base/half.h does") {
   }
 }
 
-TEST("reductions over the middle") {
+TEST("reductions over the middle dimension") {
   for (const auto* k : all_levels()) {
     for (const size_t outer : {1, 3}) {
       for (const size_t size : kSizes) {

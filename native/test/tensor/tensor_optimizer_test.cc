@@ -15,6 +15,7 @@ namespace {
 
 constexpr size_t kSizes[] = {0, 1, 3, 4, 15, 16, 17, 33, 1025};
 
+/// A parameter of one element, and up to three optimiser states of it.
 struct Cell {
   double value, a = 0, b = 0, c = 0;
 };
@@ -142,7 +143,7 @@ TEST("rmsprop, plain, with velocity, centered") {
 
 TEST("lion") { both_types(rule_of(OptimizerKind::Lion, 0.9, 0.99, false, true), true, false, false); }
 
-TEST("the total norm, and scaling that notices what is not finite, wherever it stands") {
+TEST("the total norm, and scaling, which notices an infinity or NaN at any position") {
   for (const auto* k : all_levels()) {
     for (const size_t count : kSizes) {
       std::vector<float> a = noise(count, 3);

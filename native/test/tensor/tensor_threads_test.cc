@@ -69,7 +69,7 @@ TEST("parallel_for covers its range once, and cuts nothing that is small") {
   CHECK_EQ(calls, 1);
 }
 
-TEST("parts may have parts: those run on the thread that they are on") {
+TEST("parts may have parts, which run on the thread of the outer part") {
   Threads three(3);
   std::atomic<int> sum = 0;
   tensor::for_each_part(6, [&](size_t) {

@@ -1,5 +1,5 @@
-// The messages of this package; those about positional arguments stand in argument-errors.ts. A message says
-// what was asked, what was found, and what to do next.
+// The errors of this package. Those about positional arguments are in checks/argument-errors.ts, those of single
+// operations in checks/op-errors.ts. A message says what was asked, what was found, and what to do next.
 import { type DType, dtypes } from './core/dtype.ts';
 
 export type TensorErrorCode =
@@ -19,7 +19,7 @@ export type TensorErrorCode =
   | 'ERR_TENSOR_SHAPE'
   | 'ERR_TENSOR_STATE_DICT';
 
-/** Everything that this package throws on purpose; `code` is stable, the text is not. */
+/** The error class of this package; `code` is stable, the text is not. */
 export class TensorError extends Error {
   override readonly name = 'TensorError';
   readonly code: TensorErrorCode;
@@ -41,12 +41,15 @@ const autograd = (message: string): TensorError => new TensorError('ERR_TENSOR_A
 // Kernels.
 
 /** `tried`: one entry per path, with the reason why it did not load. */
+/** The native kernels are not there, so that the reference kernels can take their place. */
+export class NativeKernelsMissing extends TensorError {}
+
 export const nativeKernelsMissing = (
   platform: string,
   tried: readonly string[],
   cause?: unknown,
 ): TensorError =>
-  new TensorError(
+  new NativeKernelsMissing(
     'ERR_TENSOR_KERNELS',
     `native kernels: no addon loaded for ${platform}; tried ${tried.join('; ')}. ` +
       'Install the platform package (optional dependencies must not be omitted), ' +
@@ -74,7 +77,7 @@ const deviceError = (message: string, cause?: unknown): TensorError =>
 export const badDevice = (name: unknown): TensorError =>
   deviceError(`device: expected 'cpu', 'cuda' or 'cuda:N', got ${shown(name)}.`);
 
-/** Neither a dtype nor a device. */
+/** Error for a name that is neither a dtype nor a device. */
 export const badTarget = (op: string, name: unknown): TensorError =>
   deviceError(
     `${op}: expected 'cpu', 'cuda' or 'cuda:N', or a dtype (${dtypes.join(', ')}), got ${shown(name)}.${meantDtype(name)}`,
@@ -107,6 +110,10 @@ export const noAddresses = (): TensorError =>
   deviceError(
     'reference kernels: memory has no address that other libraries could use. Unset RINGWISE_KERNELS to take the native ones.',
   );
+
+/** The text of a warning. */
+export const slowProducts = (device: string, reason: string): string =>
+  `matmul: large products on ${device} are computed by our own kernels, which take several times as long as cublasLt; cublasLt could not be loaded: ${reason}. Install it (pip install nvidia-cublas, or the CUDA toolkit), or set RINGWISE_LIBCUBLASLT to its path.`;
 
 // Handles.
 
@@ -142,6 +149,11 @@ export const otherDeviceInStep = (device: string, captured: string): TensorError
     `compile: an operation on ${device} cannot be part of a step that is captured on ${captured}. Give its tensors to the step as inputs, or make them before.`,
   );
 
+export const stateOutsideStep = (name: string, shape: Shape): TensorError =>
+  captureError(
+    `compile: the optimiser has no state '${name}' of the dtype and on the device of a parameter ${show(shape)}, and each run of the captured step would make it anew. Call the optimiser's step once outside, or compile the function again, so that a warm-up makes it.`,
+  );
+
 export const asyncStep = (): TensorError =>
   captureError(
     'compile: expected a function that returns when all is started, got one that returns a promise.',
@@ -155,15 +167,20 @@ export const otherInput = (i: number, given: string, captured: string): TensorEr
 export const otherInputCount = (given: number, captured: number): TensorError =>
   captureError(`compile: expected ${captured} inputs, as in the first call, got ${given}.`);
 
-// Memory.
+// Errors of the addon, and memory.
 
-/** Turns an error of the addon into one of this package. Its text says what happened; its code is one of ours. */
+/**
+ * Turns an error of the addon into one of this package. The addon's errors have a text for users and a code of this
+ * package; errors without a code become ERR_TENSOR_KERNELS.
+ */
 export const fromAddon = (error: unknown): TensorError => {
   const { code, message } = error as { code?: TensorErrorCode; message: string };
   return new TensorError(code ?? 'ERR_TENSOR_KERNELS', message + sharedHost(message), error);
 };
 
-/** Explains that a host has fewer devices than the launcher has started ranks. */
+/**
+ * Returns a sentence if the message says that a device is missing and the host has more ranks than devices, else ''.
+ */
 function sharedHost(message: string): string {
   const found = /there is no such device; (\d+) were found/.exec(message)?.[1];
   const { LOCAL_WORLD_SIZE: ranks, CUDA_VISIBLE_DEVICES: visible } = process.env;
@@ -223,7 +240,7 @@ export interface HeldMemory {
   readonly count: number;
   readonly tensors: number;
   readonly bytes: number;
-  /** Source location that made one of them, if that was recorded. */
+  /** Where one of them was made, as a line of a stack; null if that was not recorded. */
   readonly place: string | null;
 }
 
@@ -254,7 +271,8 @@ export const repeatedDim = (op: string, dim: number): TensorError =>
 export const cannotReshape = (from: Shape, to: Shape): TensorError =>
   shapeError(`reshape: cannot make ${show(to)} of ${show(from)}; the number of elements must stay the same.`);
 
-export const needsRank = (op: string, rank: number, shape: Shape): TensorError =>
+/** `rank`: a number of dimensions, or words for several, such as '2 or 3'. */
+export const needsRank = (op: string, rank: number | string, shape: Shape): TensorError =>
   shapeError(`${op}: expected ${rank} dimensions, got shape ${show(shape)}.`);
 
 export const badExpand = (from: Shape, to: Shape): TensorError =>
@@ -516,7 +534,7 @@ export const recordedInPlace = (op: string): TensorError =>
     `${op}: cannot change a tensor in place while operations on it are recorded. Use noGrad, or the operation without underscore.`,
   );
 
-// What others say who must not write a tensor: see BufferView.readOnly.
+// Reasons why other packages must not write a tensor's memory. They quote them in their errors: BufferView.readOnly.
 
 export const leafIsReadOnly = {
   reason:
@@ -543,7 +561,7 @@ export const badBoundGrad = (count: number, dtype: DType, array: unknown): Tenso
 
 export const boundGrad = (): TensorError =>
   autograd(
-    'to: the gradient of a parameter is bound to memory of another dtype. Convert the module before it is wrapped.',
+    'to: the gradient of a parameter is bound to memory of its present dtype and device. Convert the module before it is wrapped.',
   );
 
 export const needsGraph = (what: string): TensorError =>
@@ -553,6 +571,9 @@ export const needsGraph = (what: string): TensorError =>
 
 export const hookGradient = (what: string, got: string, expected: string): TensorError =>
   autograd(`${what}: expected a gradient of ${expected}, got ${got}.`);
+
+export const noResult = (name: string, got: unknown): TensorError =>
+  argument(`${name}: expected forward to return a tensor, got ${shown(got)}.`);
 
 export const gradientCount = (name: string, expected: number, got: number): TensorError =>
   autograd(`${name}: expected a gradient, or null, for each of ${expected} inputs, got ${got}.`);
@@ -577,7 +598,7 @@ function callSite(site: Error): string {
 const anomaly = (what: string, value: number, shape: Shape, site: Error): TensorError =>
   new TensorError(
     'ERR_TENSOR_ANOMALY',
-    `detectAnomaly: ${what} has ${value} (result of shape ${show(shape)}, called ${callSite(site)}). Everything before it was finite.`,
+    `detectAnomaly: ${what} has ${value} (result of shape ${show(shape)}, called ${callSite(site)}). Earlier operations that were checked had no NaN and no +Infinity.`,
     site,
   );
 
@@ -622,18 +643,17 @@ export const nonfiniteNorm = (norm: number): TensorError =>
     `clipGradNorm: the norm of the gradients is ${norm}. Lower the learning rate, or use detectAnomaly.`,
   );
 
-/** `value`: what was given, or words for it (see shown). */
 /** `got`: what was given, in words or as shown() writes it. */
 export const badOption = (what: string, expected: string, got: string): TensorError =>
   argument(`${what}: expected ${expected}, got ${got}.`);
 
-/** `fault` is what unknownOption() says. */
+/** `fault` is what unknownOption() returns, `next` a sentence of advice. */
 export const unknownOptions = (op: string, fault: string, next?: string): TensorError =>
   argument(`${op}: ${fault}.${next === undefined ? '' : ` ${next}`}`);
 
 const mostShown = 8;
 
-/** A value that a user gave, as part of a sentence. */
+/** Describes a value that a user gave, as part of a sentence. */
 export function shown(value: unknown): string {
   if (typeof value === 'string') return `'${value.slice(0, 60)}'`;
   if (typeof value === 'bigint') return `${value}n`;

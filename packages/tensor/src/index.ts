@@ -1,3 +1,4 @@
+// The exports of @ringwise/tensor. The first import gives tensors their methods.
 import './ops/methods.ts';
 
 export { onBackwardEnd } from './autograd/backward.ts';
@@ -35,10 +36,10 @@ export {
   zerosLike,
 } from './core/creation.ts';
 export { type DType, type HostArray, promoteTypes, resultType } from './core/dtype.ts';
-export { type Leak, leakReport, trackLeaks } from './core/leaks.ts';
+export { type Leak, leakReport, trackLeaks } from './core/memory/leaks.ts';
+export { emptyCache, type MemoryUse, memory, synchronize } from './core/memory/storage.ts';
 export type { BufferView, DeviceHandle, GradParam, TensorHandle } from './core/protocol.ts';
 export type { Shape } from './core/shape.ts';
-export { emptyCache, type MemoryUse, memory, synchronize } from './core/storage.ts';
 export { type Operand, Tensor } from './core/tensor.ts';
 export type { NestedNumbers } from './core/tensor-core.ts';
 export { type CompiledStep, type CompileOptions, compile } from './device/compile.ts';

@@ -17,20 +17,20 @@ namespace ringwise::tensor::RINGWISE_LEVEL {
 
 constexpr size_t kBlockK = 400;
 constexpr size_t kBlockTiles = 16;         // tiles in a block of A
-constexpr size_t kWidePanels = 64;         // panels in a block of B when several blocks of A pass by it
-constexpr size_t kPanelsAtOnce = 8;        // packed together
-constexpr size_t kNarrowPanels = 8;        // when only one does: packed just before they are read
-constexpr size_t kMostColsInPlace = 1024;  // columns of B up to which A is read in place, if its rows fall into …
-constexpr size_t kSameSetStep = 1024;      // … different sets of the L1 cache, which steps of 4 KiB do not
-constexpr size_t kFewColumns = 128;        // and up to which it is in any case
-constexpr size_t kMostRowsInPlace = 64;    // rows of A up to which B is read in place
-constexpr size_t kMostRowsTurned = 128;    // rows of A up to which the transposed product is computed
+constexpr size_t kWidePanels = 64;         // panels in a block of B that several blocks of A pass by
+constexpr size_t kPanelsAtOnce = 8;        // panels that are packed together
+constexpr size_t kNarrowPanels = 8;        // panels in a block of B that one block of A passes by, packed just before
+constexpr size_t kMostColsInPlace = 1024;  // most columns of B for which A is read in place, unless its step is …
+constexpr size_t kSameSetStep = 1024;      // … a multiple of these 4 KiB: its rows would share one set of the L1 cache
+constexpr size_t kFewColumns = 128;        // most columns of B for which A is read in place at any step
+constexpr size_t kMostRowsInPlace = 64;    // most rows of A for which B is read in place
+constexpr size_t kMostRowsTurned = 128;    // most rows of A for which the transposed product is computed
 
-// [0, total) in ceil(total / most) parts of nearly equal size.
+// Cuts [0, total) into ceil(total / most) parts of nearly equal size: into none if `total` is 0.
 struct Split {
   size_t total, parts, longest;
   Split(size_t total, size_t most)
-      : total(total), parts((total + most - 1) / most), longest((total + parts - 1) / parts) {}
+      : total(total), parts((total + most - 1) / most), longest(parts == 0 ? 0 : (total + parts - 1) / parts) {}
   Range operator[](size_t i) const {
     const size_t begin = i * total / parts;
     return {begin, (i + 1) * total / parts - begin};
@@ -67,14 +67,15 @@ struct Product {
 
 inline size_t panel_width(size_t cols) { return cols <= kLanes ? kLanes : kTileCols; }
 
-// Rows of C, and the same rows of A for the tile kernel.
+// Rows of C, and the same rows of A for the tile kernel (a_row and a_step as in Tile).
 struct TileRows {
   size_t row, rows;
   const float* a;
   size_t a_row, a_step;
 };
 
-// Makes the tiles of one block of A, rows `ms` and `ks` of k, packed one behind the other unless A is read in place.
+// Makes the tiles of one block of A: its rows `ms`, and `ks` along k. Packs them one behind the other, unless A is read
+// in place or the block is packed already.
 template <class B>
 inline size_t make_tiles(const Product<B>& x, Range ms, Range ks, float* pack, bool is_packed, TileRows* tiles) {
   const Split split(ms.size, kTileRows);
@@ -100,8 +101,8 @@ struct Panel {
   size_t step, col, cols;
 };
 
-// Makes the panels of [begin, begin + cols), at most kPanelsAtOnce of them, packed one behind the other unless they are
-// packed already or B is read in place.
+// Makes the panels of `columns` of B, at most kPanelsAtOnce of them, and `ks` along k. Packs them one behind the other,
+// unless they are packed already or B is read in place.
 template <class B>
 inline size_t make_panels(const Product<B>& x, Range columns, Range ks, float* pack, bool is_packed, Panel* panels) {
   Piece pieces[kPanelsAtOnce];
@@ -145,6 +146,7 @@ inline void finish_block(const Product<B>& x, Range rows, Range cols) {
   finish_rows(x.finish, x.c, stored.begin * x.c_step + dense.begin, x.c_step, dense.begin, stored.size, dense.size);
 }
 
+// Computes a product, none of whose sizes is 0, on the calling thread.
 template <class B>
 inline void multiply(const Product<B>& x) {
   thread_local PackBuffer<> a_buffer, b_buffer;
@@ -177,7 +179,7 @@ inline void multiply(const Product<B>& x) {
   }
 }
 
-// The least multiplications and additions that are worth another thread: about 20 µs.
+// The number of multiplications, each with an addition, that is worth another thread: about 20 µs.
 constexpr size_t kGrainProducts = size_t{1} << 20;
 
 // Returns part i of `parts` nearly equal parts of [0, total), cut at multiples of `unit` (a tile or a panel).
@@ -187,7 +189,7 @@ inline Range units_of(size_t total, size_t unit, size_t parts, size_t i) {
   return {begin, end - begin};
 }
 
-// Returns the product of these rows and columns of C.
+// Returns the part of a product that computes these rows and columns of C.
 inline Product<Matrix> part_of(Product<Matrix> x, Range rows, Range cols) {
   x.a.data = x.a.at(rows.begin, 0);
   x.b.data = x.b.at(cols.begin, 0);
@@ -218,6 +220,7 @@ inline void multiply_shared(const Product<Matrix>& x) {
   });
 }
 
+// Computes C, whose rows are dense, and its last step.
 inline void multiply_matrices(float* c, const float* a_data, const float* b_data, const MatmulSizes& x,
                               const Finish& finish) {
   const auto& [m, n, k, a_step, b_step, trans_a, trans_b, accumulate] = x;
@@ -236,7 +239,7 @@ inline void multiply_matrices(float* c, const float* a_data, const float* b_data
   multiply_shared({a, b, m, n, k, a_in_place, false, c, accumulate, finish});
 }
 
-// Adds rows of B times elements of A; the compiler vectorises this.
+// Computes rows [first, end) of C by adding rows of B times elements of A. The compiler vectorises this.
 inline void multiply_double_rows(double* c, const double* a, const double* b, const MatmulSizes& x, size_t first,
                                  size_t end) {
   c += first * x.n;

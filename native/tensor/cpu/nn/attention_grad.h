@@ -1,8 +1,10 @@
 // The gradients of attention. Probabilities are computed again from the scores and the saved log Σ exp, block by block
-// and transposed as in attention.h. Each head keeps one gradient of its keys and one of its values. With
-// D = Σ grad_out · out of each query: grad_scores = P · (V gᵀ - D). Included only by families/.
+// and transposed as in attention.h. The gradients of a head's keys and values are sums over its blocks of queries.
+// With D = Σ grad_out · out of each query, grad_scores = P · (V gᵀ - D), element by element. Included only by
+// families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
+// Returns `count`, rounded up to whole vectors.
 inline size_t whole_vecs(size_t count) { return (count + kLanes - 1) / kLanes * kLanes; }
 
 // Computes c[m, n] += a[m, kQueries] · b[kQueries, n], all dense; n is a multiple of kLanes.
@@ -20,9 +22,9 @@ inline void add_product(float* c, const float* a, const float* b, size_t m, size
 
 // Working space of one head.
 struct GradSpace {
-  size_t width, value_width;  // in whole vectors
-  float *queries, *grads;     // columns: [width, kQueries]
-  float *query_rows, *grad_rows;
+  size_t width, value_width;        // floats, rounded up to whole vectors
+  float *queries, *grads;           // a block of queries and of grad_out, as columns: [width, kQueries]
+  float *query_rows, *grad_rows;    // the same as rows: [kQueries, width]
   float *probs, *dropped, *slopes;  // [kKeys, kQueries]
   float* grad_q;                    // [width, kQueries]
   float *grad_k, *grad_v;           // [keys, width]
@@ -50,13 +52,14 @@ struct GradSpace {
   }
 };
 
-// A block of queries, packed in both orders, with the saved numbers of each query.
+// A block of queries, with the saved numbers of each. GradSpace has their packed rows.
 struct QueryBlock {
   size_t begin, count;
   alignas(64) float lse[kQueries];
   alignas(64) float dots[kQueries];  // Σ grad_out · out
 };
 
+// Packs a block of queries and of grad_out in both orders, and loads the saved numbers. Scales the queries.
 inline void load_queries(QueryBlock& queries, GradSpace& space, const AttentionGrad& g, const Head& head,
                          const float* grad_out) {
   const Attention& x = g;
@@ -121,13 +124,13 @@ inline void attend_back(const Attention& x, const Head& head, const QueryBlock& 
   probabilities(space.probs, block.keys, queries);
   multiply_lanes(space.slopes, head.v + block.key * v_step, v_step, 1, space.grads, block.keys, x.value_width, false);
   // Values were multiplied by the probabilities after dropout; the slopes are multiplied by the same factors.
-  const float* seen = space.probs;
+  const float* applied = space.probs;
   if (x.dropout > 0) {
     std::copy_n(space.probs, block.keys * kQueries, space.dropped);
     drop(space.dropped, space.slopes, x, head, block);
-    seen = space.dropped;
+    applied = space.dropped;
   }
-  add_product(space.grad_v + block.key * space.value_width, seen, space.grad_rows, block.keys, space.value_width);
+  add_product(space.grad_v + block.key * space.value_width, applied, space.grad_rows, block.keys, space.value_width);
   score_slopes(space.slopes, space.probs, block.keys, queries);
   add_product(space.grad_k + block.key * space.width, space.slopes, space.query_rows, block.keys, space.width);
   multiply_lanes(space.grad_q, head.k + block.key * k_step, 1, k_step, space.slopes, x.width, block.keys, true);
@@ -138,6 +141,7 @@ inline void write_rows(float* to, size_t step, const float* from, size_t from_st
   for (size_t r = 0; r < rows; r++) std::copy_n(from + r * from_step, width, to + r * step);
 }
 
+// Computes the gradients of one head.
 inline void attend_back(const AttentionGrad& g, size_t b, size_t h, float* at) {
   const Attention& x = g;
   const Head head = head_of(x, b, h);

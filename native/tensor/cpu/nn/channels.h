@@ -2,10 +2,10 @@
 // the mean are summed instead of squares, so that nothing cancels. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
-// Computes out[s, c] = total s of channel c. run(c, offset, count, totals) adds `count` elements to totals[0], and to
-// totals[1].
+// Computes out[s, c] = total s of channel c / `divisor`. run(c, offset, count, totals) adds `count` elements from
+// `offset` on to totals[0 … kSums - 1].
 template <size_t kSums, class T, class Run>
-inline void channel_totals(T* out, size_t outer, size_t channels, size_t inner, Run run) {
+inline void channel_totals(T* out, size_t outer, size_t channels, size_t inner, size_t divisor, Run run) {
   double totals[kTile][kSums];
   for (size_t first = 0; first < channels; first += kTile) {
     const size_t count = std::min(channels - first, kTile);
@@ -19,11 +19,13 @@ inline void channel_totals(T* out, size_t outer, size_t channels, size_t inner, 
         for (size_t o = 0; o < outer; o++) add(o, j);
     }
     for (size_t j = 0; j < count; j++) {
-      for (size_t s = 0; s < kSums; s++) out[s * channels + first + j] = static_cast<T>(totals[j][s]);
+      for (size_t s = 0; s < kSums; s++)
+        out[s * channels + first + j] = static_cast<T>(totals[j][s] / static_cast<double>(divisor));
     }
   }
 }
 
+// Return Σ (a - mean)² of a run.
 inline double square_run(const float* a, float mean, size_t count) {
   WideSum squares;
   size_t i = 0;
@@ -41,6 +43,7 @@ inline double square_run(const double* a, double mean, size_t count) {
   return total;
 }
 
+// Add Σ grad and Σ grad · (a - mean) of a run to totals[0] and totals[1].
 inline void grad_run(const float* grad, const float* a, float mean, size_t count, double* totals) {
   WideSum grads, products;
   size_t i = 0;
@@ -69,14 +72,13 @@ void channel_moments(const ChannelMoments& x) {
     using T = decltype(type);
     T* mean = static_cast<T*>(x.out);
     const T* from = static_cast<const T*>(x.a);
-    channel_totals<1>(mean, outer, channels, inner, [&](size_t, size_t at, size_t count, double* totals) {
+    const size_t per_channel = std::max<size_t>(1, outer * inner);
+    channel_totals<1>(mean, outer, channels, inner, per_channel, [&](size_t, size_t at, size_t count, double* totals) {
       totals[0] = Sum<T>::run(totals[0], from + at, count);
     });
-    const T count = static_cast<T>(std::max<size_t>(1, outer * inner));
-    for (size_t c = 0; c < channels; c++) mean[c] /= count;
-    channel_totals<1>(mean + channels, outer, channels, inner, [&](size_t c, size_t at, size_t count, double* totals) {
-      totals[0] += square_run(from + at, mean[c], count);
-    });
+    channel_totals<1>(
+        mean + channels, outer, channels, inner, 1,
+        [&](size_t c, size_t at, size_t count, double* totals) { totals[0] += square_run(from + at, mean[c], count); });
   });
 }
 
@@ -85,7 +87,7 @@ void channel_grad_sums(const ChannelGradSums& x) {
     using T = decltype(type);
     const T *g = static_cast<const T*>(x.grad), *from = static_cast<const T*>(x.a),
             *middle = static_cast<const T*>(x.mean);
-    channel_totals<2>(static_cast<T*>(x.out), x.outer, x.channels, x.inner,
+    channel_totals<2>(static_cast<T*>(x.out), x.outer, x.channels, x.inner, 1,
                       [&](size_t c, size_t at, size_t count, double* totals) {
                         grad_run(g + at, from + at, middle[c], count, totals);
                       });

@@ -17,7 +17,7 @@ CapturedStep::CapturedStep(Device& device)
 }
 
 CapturedStep::~CapturedStep() {
-  // The driver keeps running graphs until they have ended, and so does the device the memory.
+  // The driver keeps graphs that run until they have ended, and the device keeps the memory that they use.
   drop();
   for (const auto& used : others_) device_.retire(used, streams_);
   driver().cuStreamDestroy_v2(stream_);
@@ -69,7 +69,7 @@ void CapturedStep::abort() {
 
 size_t CapturedStep::put(const double* values, size_t count) {
   if (kMostNumbers - next_ < count)
-    throw std::runtime_error("compile: the step has more numbers that change than fit. Use fewer parameters.");
+    throw std::runtime_error("compile: more than 32768 numbers change from run to run. Use fewer parameters.");
   const size_t first = std::exchange(next_, next_ + count);
   if (numbers_.size() < next_) numbers_.resize(next_);
   std::copy_n(values, count, numbers_.begin() + static_cast<ptrdiff_t>(first));

@@ -1,5 +1,5 @@
-// The compiled kernels: one image for each file of kernels/, which holds code for several architectures and is made
-// when the addon is built. images.cc embeds them where nvcc was found, no_images.cc has none.
+// The compiled kernels: one image for each .cu file below kernels/, which holds code for several architectures and is
+// made when the addon is built. images.cc embeds them; a build without CUDA kernels has no_images.cc instead.
 #pragma once
 
 namespace ringwise::tensor::cuda {
@@ -21,22 +21,24 @@ enum class Image : int {
   Count
 };
 
-/// Returns null when this build has no kernels. The software device of the tests ignores what it gets.
+/// Returns an image; null when this build has no kernels. With the software device of the tests, which has the kernels
+/// itself, it is some pointer that the device ignores.
 const void* image_of(Image image);
 
 /// Returns the version of CUDA that compiled the images, like Driver::version; 0 without images. Older drivers cannot
 /// load them.
 int version_of_images();
 
+/// Tells whether kernels can run: this build has images, or the driver is the software device of the tests.
 inline bool has_kernels() { return image_of(Image::Map) != nullptr; }
 
-// A kernel for each stored type.
+// Lists the kernels of a name, one for each stored type.
 // clang-format off
 #define RINGWISE_CUDA_BY_STORED(X, name, image) \
   X(name##_float, image) X(name##_double, image) X(name##_half, image) X(name##_bfloat, image)
 // clang-format on
 
-// Every kernel: its symbol, and the image that has it.
+// Lists every kernel: its symbol, and the image that has it.
 // clang-format off
 #define RINGWISE_CUDA_KERNELS(X)                                                                                    \
   X(map_packs_float, Map) X(map_packs_half, Map) X(map_packs_bfloat, Map)                                           \
@@ -52,7 +54,7 @@ inline bool has_kernels() { return image_of(Image::Map) != nullptr; }
   X(lookup, Order) X(scatter_add, Order) X(scatter_sum, Order) X(scatter_join, Order) X(triangle, Order)            \
   X(sort_tiles_narrow, Sort) X(sort_tiles_wide, Sort) X(sort_merge_narrow, Sort) X(sort_merge_wide, Sort)           \
   X(cumsum_float, Scan) X(cumsum_double, Scan) X(cumsum_long, Scan)                                                 \
-  RINGWISE_CUDA_BY_STORED(X, matmul, Matmul)                                                                        \
+  RINGWISE_CUDA_BY_STORED(X, matmul, Matmul) X(matmul_small_half, Matmul) X(matmul_small_bfloat, Matmul)            \
   X(optimize_float, Optimizer) X(optimize_double, Optimizer)                                                        \
   X(squares_float, Optimizer) X(squares_double, Optimizer) X(root_of_sum, Optimizer)                                \
   X(scale_float, Optimizer) X(scale_double, Optimizer)                                                              \

@@ -1,16 +1,18 @@
-// Tiles of attention. A block of 256 threads works on tiles of kTile × kTile, each thread on kOwn × kOwn neighbours of
-// it: scores of some rows against some columns, and sums over the columns weighted by them. Factors pass through shared
-// memory in slices of kDeep columns, so heads may have any width. This file does not distinguish queries from keys.
+// Tiles of attention. A block of 256 threads works on tiles of kTile × kTile, of which each thread has kOwn × kOwn
+// neighbouring elements: scores of some rows against others, and sums of rows weighted by scores. Factors pass through
+// shared memory in slices of kDeep columns or rows, so heads may have any width. This file does not distinguish queries
+// from keys.
 #pragma once
 
-#include "tensor/cuda/kernels/functions.cuh"
-#include "tensor/cuda/kernels/philox.cuh"
+#include "tensor/cuda/kernels/shared/functions.cuh"
+#include "tensor/cuda/kernels/shared/philox.cuh"
 
 namespace ringwise::tensor::cuda {
 
-constexpr int kDeep = 16, kAcross = 16;  // threads along each side of a tile
+constexpr int kDeep = 16, kAcross = 16;  // kAcross: threads along each side of a tile
 static_assert(kAcross * kAcross == kThreads);
 
+/// The shared memory of a block.
 template <class T>
 struct Tiles {
   static constexpr int kOwn = sizeof(T) == 8 ? 2 : 4;
@@ -92,7 +94,7 @@ __device__ inline void fetch_straight(T (*to)[Tiles<T>::kStep], const Rows<E>& f
   }
 }
 
-/// Reads kOwn values at once.
+/// kOwn values, which are read at once.
 template <class T>
 struct alignas(16) Few {
   T at[Tiles<T>::kOwn];
@@ -120,7 +122,7 @@ __device__ inline void multiply_rows(Own<T>& total, Tiles<T>& tiles, const Rows<
   }
 }
 
-/// Stores the weights of the tile's columns for its rows, for weighted_sum, whose first barrier makes them visible.
+/// Stores the weights, transposed, for weighted_sum, whose first barrier makes them visible to the block.
 template <class T>
 __device__ inline void set_weights(Tiles<T>& tiles, Own<T>& weights) {
   weights.each([&](int r, int s, T& weight) { tiles.weights[own_col<T>() + s][own_row<T>() + r] = weight; });

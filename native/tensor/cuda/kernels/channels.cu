@@ -1,8 +1,8 @@
 // Sums by channel over [outer, channels, inner], for batch normalisation: two totals for each channel in one pass. The
 // moments are sums of distances from an element of the channel, and of their squares. No element is further from the
-// mean than √count standard deviations, so float64 totals lose at most count · 2^-53 of the variance. Channels are cut
-// into chunks, one block each; a second launch adds these in a fixed order.
-#include "tensor/cuda/kernels/team.cuh"
+// mean than √count standard deviations, so float64 totals lose at most count · 2^-53 of the variance. If there are few
+// channels, they are cut into chunks, one block each; a second launch adds the totals of these in a fixed order.
+#include "tensor/cuda/kernels/shared/team.cuh"
 
 namespace ringwise::tensor::cuda {
 
@@ -15,6 +15,7 @@ __device__ inline T origin_of(const ChannelArguments& c, int64_t channel) {
   return first - first == 0 ? first : T(0);  // infinity and NaN are no origin
 }
 
+/// Writes the results of a channel from its two totals.
 template <class T>
 __device__ inline void write_channel(const ChannelArguments& c, int64_t channel, double first, double second) {
   T* out = static_cast<T*>(c.out);

@@ -1,6 +1,6 @@
-// Convolution and pooling, with one thread or block per element. Supports all shapes, and serves where no vendor
-// library is installed. Elements of a window outside of its plane count as 0.
-#include "tensor/cuda/kernels/functions.cuh"
+// Convolution and pooling, with one thread or block per element of the result. Supports all shapes. Convolutions serve
+// where cuDNN does not; for them, elements of a window outside of its plane count as 0.
+#include "tensor/cuda/kernels/shared/functions.cuh"
 
 namespace ringwise::tensor::cuda {
 
@@ -17,7 +17,7 @@ __device__ inline void for_each_tap(const WindowArguments& w, int64_t oy, int64_
   }
 }
 
-/// Returns the output position whose window covers `at` by its tap k, or -1.
+/// Returns the position of the output whose window has its tap k at `at`, or -1 if there is none.
 __device__ inline int64_t covering(int64_t at, int64_t k, int64_t stride, int64_t dilation, int64_t pad,
                                    int64_t count) {
   const int64_t begin = at + pad - k * dilation;
@@ -98,7 +98,7 @@ __device__ void conv2d_grad_weight(const ConvArguments& c) {
   }
 }
 
-/// One thread per window; of equal elements the first counts, and NaN is the largest.
+/// One thread per window. The first of equal elements is taken; NaN is the largest, and the last NaN is taken.
 template <class E, class T>
 __device__ void max_pool(const PoolArguments& p) {
   const WindowArguments& w = p.window;
@@ -125,6 +125,7 @@ struct Bin {
   int64_t begin, end, divisor;
 };
 
+/// One thread per box.
 template <class E>
 __device__ void avg_pool(const PoolArguments& p) {
   const WindowArguments& w = p.window;

@@ -1,7 +1,7 @@
 // Elementwise operations, copies and conversions. Memory bandwidth limits the speed, so a thread moves 16 bytes of each
-// operand at a time where all have one dtype and lie in rows (map_packs), four elements where they are dense
+// operand at a time where all have one dtype and dense rows (map_packs), four elements where they are dense throughout
 // (map_dense), and starts the loads of two elements together where they have other strides (map_strided).
-#include "tensor/cuda/kernels/functions.cuh"
+#include "tensor/cuda/kernels/shared/functions.cuh"
 
 namespace ringwise::tensor::cuda {
 
@@ -33,18 +33,11 @@ __device__ void map_dense(const MapDenseArguments& x) {
   });
 }
 
-/// As many elements as one instruction moves.
-template <class E>
-struct alignas(16) Wide {
-  static constexpr int kCount = 16 / sizeof(E);
-  E at[kCount];
-};
-
-/// Computes in float with operands that all have the dtype of the result: the common case, without a branch for a dtype
-/// between a load and the next.
+/// Computes in float, with operands that all have the dtype of the result or are numbers. This is the common case, and
+/// has no branch for a dtype between one load and the next.
 template <class E>
 __device__ void map_packs(const MapPacksArguments& x) {
-  constexpr int kCount = Wide<E>::kCount;
+  constexpr int kCount = 16 / sizeof(E);
   float values[3][kCount], result[kCount] = {};
 #pragma unroll
   for (int i = 0; i < 3; i++) {
@@ -59,14 +52,14 @@ __device__ void map_packs(const MapPacksArguments& x) {
       }
     });
     // All loads begin before the first value is used.
-    Wide<E> packs[3];
+    Elements<E, kCount> packs[3];
 #pragma unroll
     for (int i = 0; i < 3; i++) {
       const PackOperand& operand = x.operand[i + 1];
       if (i + 1 >= x.operands || !operand.data) continue;
       const char* from = static_cast<const char*>(operand.data) + offset[i + 1];
       if (operand.is_dense)
-        packs[i] = *reinterpret_cast<const Wide<E>*>(from);
+        packs[i] = load_elements<E, kCount>(from);
       else
         packs[i].at[0] = *reinterpret_cast<const E*>(from);
     }
@@ -78,10 +71,10 @@ __device__ void map_packs(const MapPacksArguments& x) {
       for (int k = 0; k < kCount; k++) values[i][k] = read_as<float>(packs[i].at[operand.is_dense ? k : 0]);
     }
     apply<float, kCount>(x.op, result, values[0], values[1], values[2]);
-    Wide<E> out;
+    Elements<E, kCount> out;
 #pragma unroll
     for (int k = 0; k < kCount; k++) out.at[k] = write_as<E>(result[k]);
-    *reinterpret_cast<Wide<E>*>(static_cast<char*>(x.operand[0].data) + offset[0]) = out;
+    store_elements(static_cast<char*>(x.operand[0].data) + offset[0], out);
   });
 }
 

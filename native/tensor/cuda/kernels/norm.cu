@@ -1,37 +1,56 @@
 // Layer and root-mean-square normalisation of rows and their gradients, as in cpu/nn/norm.h. A warp, or a block if rows
-// are long, has a row. Its threads keep the row in registers, so each operand is read once from memory. Mean and
-// variance take two passes over the registers.
+// are long, has a row. Its threads keep the row in registers, so each operand is read once from memory; only rows that
+// are too long for the registers of a block (norm_long) are read again in each pass. Mean and variance take two passes.
 //
 // Sums over rows, the gradients of gamma and beta, are a kernel of their own: a block has neighbouring columns and a
 // chunk of the rows, and a second launch adds the chunks in a fixed order.
-#include "tensor/cuda/kernels/team.cuh"
+#include "tensor/cuda/kernels/shared/team.cuh"
 
 namespace ringwise::tensor::cuda {
 
-constexpr int kPacks = 8;  // that a thread keeps of a row
+constexpr int kKept = 32;  // elements of a row that a thread keeps
 
-/// A row as `lanes` threads share it: thread `lane` has every lanes-th pack of four. With kIsKept its elements stay in
-/// registers, and the row must have at most 4 · kPacks · lanes; otherwise each pass reads them again.
-template <class T, bool kIsKept>
+/// A row of `cols` elements that `lanes` threads share: thread `lane` has every lanes-th pack of 16 bytes. With kIsKept
+/// a thread keeps its packs in registers, and a row has at most kKept · lanes elements; otherwise each pass reads them
+/// again.
+template <class E, bool kIsKept>
 struct Row {
+  static constexpr int kPack = 16 / sizeof(E), kPacks = kKept / kPack;
+
+  const E* data;
   int64_t cols;
   int lane, lanes;
-  T kept[kIsKept ? kPacks : 1][4];
+  bool use_packs;  // whether whole packs can be moved at once; then cols is a multiple of kPack
+  Elements<E, kPack> kept[kIsKept ? kPacks : 1];
 
-  /// Calls visit(pack of `kept`, first column, number of elements) for each pack of this thread.
+  /// Calls visit(number of the pack, its first column, its number of elements) for each pack of this thread.
   template <class Visit>
-  __device__ void each(Visit visit) {
+  __device__ void each(Visit visit) const {
+    const auto visit_at = [&](int p, int64_t begin) {
+      visit(p, begin, static_cast<int>(cols - begin < kPack ? cols - begin : kPack));
+    };
     if constexpr (kIsKept) {
 #pragma unroll
       for (int p = 0; p < kPacks; p++) {
-        const int64_t begin = (static_cast<int64_t>(p) * lanes + lane) * 4;
-        if (begin < cols) visit(p, begin, static_cast<int>(cols - begin < 4 ? cols - begin : 4));
+        const int64_t begin = (static_cast<int64_t>(p) * lanes + lane) * kPack;
+        if (begin < cols) visit_at(p, begin);
       }
     } else {
-      for (int64_t begin = lane * 4; begin < cols; begin += static_cast<int64_t>(lanes) * 4) {
-        visit(0, begin, static_cast<int>(cols - begin < 4 ? cols - begin : 4));
-      }
+      for (int64_t begin = lane * kPack; begin < cols; begin += static_cast<int64_t>(lanes) * kPack) visit_at(0, begin);
     }
+  }
+
+  /// Begins the loads of all packs before the first is used.
+  __device__ void load() {
+    if constexpr (kIsKept) {
+      each([&](int p, int64_t begin, int n) { kept[p] = load_up_to<kPack>(data + begin, n, use_packs); });
+    }
+  }
+  __device__ Elements<E, kPack> pack(int p, int64_t begin, int n) const {
+    if constexpr (kIsKept)
+      return kept[p];
+    else
+      return load_up_to<kPack>(data + begin, n, use_packs);
   }
 };
 
@@ -45,7 +64,7 @@ __device__ inline T over_row(T value, T* shared) {
     return over_block(value, shared, add);
 }
 
-/// Calls body(row, first lane, lanes) for the rows of this thread's warp or block.
+/// Calls body(row, lane of this thread, lanes) for the rows of this thread's warp or block.
 template <bool kIsWarp, class Body>
 __device__ inline void for_each_row(int64_t rows, Body body) {
   const int lanes = kIsWarp ? kWarp : static_cast<int>(blockDim.x), teams = static_cast<int>(blockDim.x) / lanes;
@@ -56,46 +75,54 @@ __device__ inline void for_each_row(int64_t rows, Body body) {
 
 template <class E, class T, bool kIsWarp, bool kIsKept>
 __device__ void norm(const RowNormArguments& x) {
+  constexpr int kPack = Row<E, kIsKept>::kPack;
   __shared__ T shared[kThreads / kWarp];
   const bool use_packs = x.use_packs != 0;
   const T count = static_cast<T>(x.cols);
   const E *gamma = static_cast<const E*>(x.gamma), *beta = static_cast<const E*>(x.beta);
   for_each_row<kIsWarp>(x.rows, [&](int64_t r, int lane, int lanes) {
-    const E* a = static_cast<const E*>(x.a) + r * x.cols;
     E* out = static_cast<E*>(x.out) + r * x.cols;
-    E* sum = x.addend ? static_cast<E*>(x.sum) + r * x.cols : nullptr;
-    Row<T, kIsKept> row{x.cols, lane, lanes, {}};
-    const auto again = [&](int p, int64_t begin, int n) {
-      if constexpr (!kIsKept) read_four(row.kept[p], (sum ? sum : a) + begin, n, use_packs);
-    };
+    Row<E, kIsKept> row{static_cast<const E*>(x.a) + r * x.cols, x.cols, lane, lanes, use_packs, {}};
+    row.load();
+    if (x.addend) {
+      E* sum = static_cast<E*>(x.sum) + r * x.cols;
+      Row<E, kIsKept> addend{static_cast<const E*>(x.addend) + r * x.cols, x.cols, lane, lanes, use_packs, {}};
+      addend.load();
+      row.each([&](int p, int64_t begin, int n) {
+        Elements<E, kPack> values = row.pack(p, begin, n);
+        const Elements<E, kPack> others = addend.pack(p, begin, n);
+        for (int k = 0; k < kPack; k++) values.at[k] = write_as<E>(read_as<T>(values.at[k]) + read_as<T>(others.at[k]));
+        store_up_to(sum + begin, values, n, use_packs);
+        if constexpr (kIsKept) row.kept[p] = values;
+      });
+      row.data = sum;  // for passes that read again
+    }
     T total = 0;
     row.each([&](int p, int64_t begin, int n) {
-      T* four = row.kept[p];
-      read_four(four, a + begin, n, use_packs);
-      if (sum) {
-        T other[4];
-        read_four(other, static_cast<const E*>(x.addend) + r * x.cols + begin, n, use_packs);
-        for (int k = 0; k < 4; k++) four[k] = read_as<T>(write_as<E>(four[k] + other[k]));
-        write_four(sum + begin, four, n, use_packs);
-      }
-      for (int k = 0; k < 4; k++) total += four[k];
+      const Elements<E, kPack> values = row.pack(p, begin, n);
+      for (int k = 0; k < kPack; k++) total += read_as<T>(values.at[k]);
     });
     const T mean = x.mean ? over_row<kIsWarp>(total, shared) / count : T(0);
     T squares = 0;
     row.each([&](int p, int64_t begin, int n) {
-      again(p, begin, n);
-      T* four = row.kept[p];
-      for (int k = 0; k < 4; k++) squares += k < n ? (four[k] - mean) * (four[k] - mean) : T(0);
+      const Elements<E, kPack> values = row.pack(p, begin, n);
+      for (int k = 0; k < kPack; k++) {
+        const T difference = read_as<T>(values.at[k]) - mean;
+        squares += k < n ? difference * difference : T(0);
+      }
     });
     const T rstd = T(1) / sqrt(over_row<kIsWarp>(squares, shared) / count + static_cast<T>(x.eps));
     row.each([&](int p, int64_t begin, int n) {
-      again(p, begin, n);
-      T* four = row.kept[p];
-      T scale[4] = {1, 1, 1, 1}, shift[4] = {};
-      if (gamma) read_four(scale, gamma + begin, n, use_packs);
-      if (beta) read_four(shift, beta + begin, n, use_packs);
-      for (int k = 0; k < 4; k++) four[k] = (four[k] - mean) * rstd * scale[k] + shift[k];
-      write_four(out + begin, four, n, use_packs);
+      Elements<E, kPack> values = row.pack(p, begin, n), scale, shift;
+      if (gamma) scale = load_up_to<kPack>(gamma + begin, n, use_packs);
+      if (beta) shift = load_up_to<kPack>(beta + begin, n, use_packs);
+      for (int k = 0; k < kPack; k++) {
+        T value = (read_as<T>(values.at[k]) - mean) * rstd;
+        if (gamma) value *= read_as<T>(scale.at[k]);
+        if (beta) value += read_as<T>(shift.at[k]);
+        values.at[k] = write_as<E>(value);
+      }
+      store_up_to(out + begin, values, n, use_packs);
     });
     if (lane != 0) return;
     if (x.mean) static_cast<T*>(x.mean)[r] = mean;
@@ -103,46 +130,51 @@ __device__ void norm(const RowNormArguments& x) {
   });
 }
 
-/// The gradient of the input. With y = (a - mean) * rstd and g = grad_out * gamma it is rstd * (g - avg(g) - y *
-/// avg(g * y)); without a mean there is no middle term. A thread keeps y and g.
+/// Computes the gradient of the input. With y = (a - mean) * rstd and g = grad_out * gamma it is
+/// rstd * (g - avg(g) - y * avg(g * y)); without a mean there is no term avg(g).
 template <class E, class T, bool kIsWarp, bool kIsKept>
 __device__ void norm_grad(const RowNormGradArguments& x) {
+  constexpr int kPack = Row<E, kIsKept>::kPack;
   __shared__ T shared[kThreads / kWarp];
   const bool use_packs = x.use_packs != 0;
   const T count = static_cast<T>(x.cols);
   for_each_row<kIsWarp>(x.rows, [&](int64_t r, int lane, int lanes) {
-    const E *a = static_cast<const E*>(x.a) + r * x.cols, *grad = static_cast<const E*>(x.grad_out) + r * x.cols;
     E* to = static_cast<E*>(x.grad_in) + r * x.cols;
     const T mean = x.mean ? static_cast<const T*>(x.mean)[r] : T(0), rstd = static_cast<const T*>(x.rstd)[r];
-    Row<T, kIsKept> normed{x.cols, lane, lanes, {}};
-    T scaled[kIsKept ? kPacks : 1][4];
-    const auto read = [&](int64_t begin, int n, T* y, T* g) {
-      read_four(y, a + begin, n, use_packs);
-      read_four(g, grad + begin, n, use_packs);
-      T scale[4] = {1, 1, 1, 1};
-      if (x.gamma) read_four(scale, static_cast<const E*>(x.gamma) + begin, n, use_packs);
-      for (int k = 0; k < 4; k++) {
-        y[k] = (y[k] - mean) * rstd;
-        g[k] *= scale[k];
-      }
+    Row<E, kIsKept> row{static_cast<const E*>(x.a) + r * x.cols, x.cols, lane, lanes, use_packs, {}};
+    Row<E, kIsKept> grad{static_cast<const E*>(x.grad_out) + r * x.cols, x.cols, lane, lanes, use_packs, {}};
+    row.load();
+    grad.load();
+    /// Calls use(pack, first column, elements, y, g). Both passes compute y and g, because that takes fewer registers
+    /// than to keep them.
+    const auto each = [&](auto use) {
+      row.each([&](int p, int64_t begin, int n) {
+        const Elements<E, kPack> values = row.pack(p, begin, n), grads = grad.pack(p, begin, n);
+        Elements<E, kPack> scale;
+        if (x.gamma) scale = load_up_to<kPack>(static_cast<const E*>(x.gamma) + begin, n, use_packs);
+        T y[kPack], g[kPack];
+        for (int k = 0; k < kPack; k++) {
+          y[k] = (read_as<T>(values.at[k]) - mean) * rstd;
+          g[k] = read_as<T>(grads.at[k]) * (x.gamma ? read_as<T>(scale.at[k]) : T(1));
+        }
+        use(begin, n, y, g);
+      });
     };
     T sum = 0, product = 0;
-    normed.each([&](int p, int64_t begin, int n) {
-      T *y = normed.kept[p], *g = scaled[p];
-      read(begin, n, y, g);
-      for (int k = 0; k < 4; k++) {
+    each([&](int64_t, int n, const T* y, const T* g) {
+      for (int k = 0; k < kPack; k++) {
         sum += g[k];
         product += k < n ? g[k] * y[k] : T(0);
       }
     });
     const T average = x.mean ? over_row<kIsWarp>(sum, shared) / count : T(0);
     const T slope = over_row<kIsWarp>(product, shared) / count;
-    normed.each([&](int p, int64_t begin, int n) {
-      T *y = normed.kept[p], *g = scaled[p], before[4] = {};
-      if constexpr (!kIsKept) read(begin, n, y, g);
-      if (x.accumulate) read_four(before, to + begin, n, use_packs);
-      for (int k = 0; k < 4; k++) before[k] += rstd * (g[k] - average - y[k] * slope);
-      write_four(to + begin, before, n, use_packs);
+    each([&](int64_t begin, int n, const T* y, const T* g) {
+      Elements<E, kPack> result{};
+      if (x.accumulate) result = load_up_to<kPack>(to + begin, n, use_packs);
+      for (int k = 0; k < kPack; k++)
+        result.at[k] = write_as<E>(read_as<T>(result.at[k]) + rstd * (g[k] - average - y[k] * slope));
+      store_up_to(to + begin, result, n, use_packs);
     });
   });
 }

@@ -1,10 +1,10 @@
 // Optimiser steps over many tensors at once, in the order of operations of torch.optim, as in cpu/optimizer.h; norms
-// and scaling of many tensors. Every array is read and written once.
-#include "tensor/cuda/kernels/functions.cuh"
+// and scaling of many tensors. A step reads every array once, and writes parameters and states once.
+#include "tensor/cuda/kernels/shared/functions.cuh"
 
 namespace ringwise::tensor::cuda {
 
-/// The numbers that a step reads beside its tensors.
+/// The numbers that a step reads beside its tensors. size: lr / (1 - beta1^t); correction: sqrt(1 - beta2^t).
 struct Numbers {
   double lr, weight_decay, momentum, smoothing, epsilon, size, correction;
   bool is_first, variant, maximize;

@@ -1,6 +1,6 @@
 // Random numbers and dropout. A thread computes the four random words of a block and the elements that follow from
-// them, so threads are independent of each other. It writes 16 bytes at a time.
-#include "tensor/cuda/kernels/philox.cuh"
+// them, so threads are independent of each other.
+#include "tensor/cuda/kernels/shared/philox.cuh"
 
 namespace ringwise::tensor::cuda {
 

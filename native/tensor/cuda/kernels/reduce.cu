@@ -1,18 +1,18 @@
 // Reductions over any dimensions of any strides. A block works on `lanes` outputs; `ways` threads share the elements of
 // each. In rows neighbouring threads share an output, in columns they have neighbouring outputs, so that they read
 // neighbouring memory either way. A thread issues several loads before it uses the first: packs of 16 bytes, or single
-// elements where memory is not dense and aligned. Float sums and products are taken in double. Long reductions are cut
-// into chunks, one block each, whose results are reduced by a second launch. The order depends on shape, strides and
-// device alone.
-#include "tensor/cuda/kernels/team.cuh"
+// elements where memory is not dense and aligned. Float sums and products are taken in double. Long reductions to few
+// outputs are cut into chunks, one block each, whose results are reduced by a second launch. The order depends on
+// shape, strides, dtype, alignment and device alone.
+#include "tensor/cuda/kernels/shared/team.cuh"
 
 namespace ringwise::tensor::cuda {
 
 template <class T>
 using SumOf = std::conditional_t<std::is_same_v<T, int64_t>, uint64_t, double>;
 
-// An operation adds the elements of a thread one by one and joins the totals of threads. read() is applied to each
-// element that is added.
+// An operation adds the elements of a thread one by one (add; read() is applied to each first), joins the totals of
+// threads, and makes the result of a total.
 template <class T>
 struct Sum {
   using Total = SumOf<T>;
@@ -36,7 +36,7 @@ struct Prod {
   static __device__ Total result(const ReduceArguments&, Total total) { return total; }
 };
 
-/// Returns a value whose order among values is reversed if minima are looked for. So the least is the largest.
+/// Returns the value; for minima, one in the reversed order of values, so that the least becomes the largest.
 template <class T>
 __device__ inline T ordered(const ReduceArguments& x, T value) {
   if constexpr (std::is_integral_v<T>)
@@ -61,7 +61,7 @@ struct Extreme {
 template <class T>
 struct Found {
   T value;
-  int64_t at;  // -1: nothing yet
+  int64_t at;  // index among the reduced elements; -1: nothing yet
 };
 /// Finds the first of the most extreme elements.
 template <class T>

@@ -1,7 +1,7 @@
 // Log-softmax, its gradient, the negative log-likelihood and the cross entropy, which is both in one. A block has one
-// row; a row is read again for each pass, from the cache where it fits. E is the stored type; T computes, and is the
-// type of all that has one value per row or class.
-#include "tensor/cuda/kernels/functions.cuh"
+// row; a row is read again for each pass, from the cache where it fits. E is the stored type. T is the computing type,
+// and the type of operands with one value per row or class.
+#include "tensor/cuda/kernels/shared/functions.cuh"
 
 namespace ringwise::tensor::cuda {
 

@@ -1,6 +1,6 @@
-// The arguments of kernels whose launch needs more than their declared struct: one plain block per launch, with the
-// same layout for the host that fills it and the device that reads it (fixed widths, no pointers to host memory, less
-// than the 4 KiB that every device accepts). Strides are bytes unless they say otherwise; dtypes are the numbers of
+// The arguments of kernels whose launch needs more than their declared struct: one plain struct per launch, with the
+// same layout for the host that fills it and the device that reads it (fixed widths, no pointers to host memory, at
+// most the 4 KiB that every device accepts). Strides are bytes unless they say otherwise; dtypes are the numbers of
 // base/dtype.h.
 #pragma once
 
@@ -8,10 +8,10 @@
 
 namespace ringwise::tensor::cuda {
 
-constexpr int kThreads = 256;  // of a block, in all kernels that do not say otherwise
-constexpr int kDims = 16;      // as kMaxRank
+constexpr int kThreads = 256;  // most threads of a block; kernels whose launch does not say otherwise have as many
+constexpr int kDims = 16;      // equals kMaxRank
 
-/// Operation numbers beyond those of MapOp.
+/// The operation of copies: a number beyond those of MapOp.
 constexpr int kIdentity = 1000;
 
 /// An operand with dense elements, or one element that stands for all.
@@ -25,21 +25,21 @@ struct MapDenseArguments {
   DenseOperand operand[4];
   int64_t count;
   int32_t op, operands;
-  int32_t use_packs;  // whether all data begins where four elements can be moved at once
+  int32_t use_packs;  // whether the dense operands begin where four elements can be moved at once
 };
 
-/// Divides indices below 2^31 by one multiplication: n / value = (high 32 bits of n * magic + n) >> shift.
+/// Divides indices below 2^31 by one multiplication: n / value = ((n * magic >> 32) + n) >> shift.
 /// Granlund and Montgomery, "Division by Invariant Integers using Multiplication", 1994.
 struct Divisor {
   uint32_t value, magic, shift;
 };
 
-/// An operand whose elements have the dtype of the result: dense along the last dimension, or one element for all of
-/// it.
+/// An operand whose elements have the dtype of the result: dense along the last dimension, the same along it, or a
+/// number.
 struct PackOperand {
   void* data;  // null: `number`
   double number;
-  int64_t strides[kDims];  // bytes; along the last dimension of a whole pack
+  int64_t strides[kDims];  // bytes; along the last dimension from pack to pack
   int32_t is_dense, unused;
 };
 struct MapPacksArguments {
@@ -73,8 +73,8 @@ constexpr int reduced_pack(int element_bytes, int total_bytes, bool is_column) {
   const int pack = 16 / element_bytes, totals = 64 / total_bytes;
   return is_column && totals < pack ? totals : pack;
 }
-/// A dimension over which elements are reduced. For an index n below 2^63, n / size is
-/// (n · factor / 2^64 + n) >> shift.
+/// A dimension over which elements are reduced; `in` is the input's stride. For an index n below 2^63, n / size is
+/// ((n · factor / 2^64) + n) >> shift.
 struct ReducedDimension {
   uint64_t size, factor;
   int64_t in, shift;
@@ -90,19 +90,19 @@ struct ReduceArguments {
   ReducedDimension reduced[kDims];                             // in rows the last dimension counts packs
   int64_t kept_count, reduced_count;                           // units
   int64_t chunk;                                               // units that one block reduces; blockIdx.y says which
-  int64_t chunk_stride;                                        // from the result of one chunk to that of the next
+  int64_t chunk_stride;                                        // bytes from the result of a chunk to the next one's
   int64_t divisor;                                             // of means
-  int64_t pack_out;  // from the result of one element of a pack of outputs to that of the next
-  int32_t tail;      // elements after the last whole pack of a row; 0 unless reduced_rank is 1
-  int32_t lanes;     // packs of outputs, or outputs, that a block works on; a power of two up to kThreads
-  int32_t pack;      // outputs that a thread works on: 1 in rows, and without packs
+  int64_t pack_out;                                            // bytes from one output of a pack of outputs to the next
+  int32_t tail;   // elements after the last whole pack of a row; 0 unless reduced_rank is 1
+  int32_t lanes;  // packs of outputs, or outputs, that a block works on; a power of two up to kThreads
+  int32_t pack;   // outputs that a thread works on: 1 in rows, and without packs
   int32_t is_column, use_packs, has_divisor;
   int32_t is_min, unused;  // is_min: extremes are minima
 };
 
 struct SoftmaxArguments {
   void* out;
-  const void *a, *b;  // b: the forward's output, of the gradient alone
+  const void *a, *b;  // b: the forward's output, for the gradient alone
   int64_t rows, cols;
 };
 
@@ -112,7 +112,7 @@ struct NllArguments {
   const void* labels;
   int32_t* fault;
   int64_t rows, cols;
-  int32_t is_long, unused;  // whether labels are int64
+  int32_t is_long, unused;  // is_long: labels are int64
 };
 
 struct CrossEntropyArguments {
@@ -123,8 +123,8 @@ struct CrossEntropyArguments {
   const void *grad, *divisor;
   int32_t* fault;
   int64_t rows, cols, ignored;
-  double smoothing, number;
-  int32_t is_long, is_per_row;
+  double smoothing, number;     // number: the divisor, where `divisor` is null
+  int32_t is_long, is_per_row;  // labels are int64; there is a gradient for each row
 };
 
 struct LookupArguments {
@@ -150,22 +150,22 @@ constexpr int kScanTile = 2048;  // elements that a block handles at a time
 struct ScanArguments {
   void* out;  // null: the kernel writes only `totals`
   const void* a;
-  void* totals;  // of each chunk, [outer, chunks, inner]; those of this chunk and all before it where there is `out`
+  void* totals;  // of each chunk, [outer, chunks, inner]; with `out`, the input: of each chunk and all before it
   int64_t columns, size, inner;
   int64_t chunk;  // positions of a chunk; blockIdx.y says which
   int64_t chunks;
   int32_t dtype, lane_bits, reverse, unused;
 };
 
-/// One launch that sorts the rows of [rows, cols], or merges sorted runs of them. A row is `runs` runs of `length`
-/// elements, of which the first `stride` entries are kept; `to_…` describes the result.
+/// One launch that sorts tiles of the rows of [rows, cols], or merges sorted runs of them. A row is `runs` runs of
+/// `length` elements, of each of which the first `stride` entries are kept; `to_…` describes the result.
 constexpr int kSortTile = 2048;  // entries that a block handles at a time
 struct SortArguments {
   const void* a;     // [rows / inner, cols, inner]
   const void* from;  // entries, of a merge
   void* to;          // entries; unused where there are values
-  void* values;      // of the last launch of a sort
-  int64_t* indices;
+  void* values;      // the result, in the last launch of a sort; else null
+  int64_t* indices;  // with `values`
   int32_t* fault;
   int64_t rows, cols, inner;
   int64_t limit;  // above 0: `a` holds indices, which have to be below it
@@ -174,23 +174,28 @@ struct SortArguments {
   int32_t dtype, descending, slot_bits, unused;
 };
 
+/// Rows and columns of a tile of a product. Large products of 16-bit types have wide tiles.
+constexpr int kMatmulTile = 64, kMatmulWideTile = 128;
 struct MatmulArguments {
   void* c;
   const void *a, *b;
   int64_t m, n, k;
   int64_t a_step, b_step;  // elements
-  int64_t batch;           // matrices
+  // The batch. Strides between its matrices are elements.
   int64_t shape[kDims], c_stride[kDims], a_stride[kDims], b_stride[kDims];
   int32_t rank, trans_a, trans_b, accumulate;
+  // 16-bit types: whether all rows of a factor begin at multiples of 16 bytes, those of the result at multiples of 4.
+  int32_t a_packs, b_packs, c_pairs;
+  uint32_t tiles_down, tiles_across, unused;  // of the result; the grid has a block for each tile of each matrix
 };
 
-/// Equals tensor::Stream: with `live`, the seed is live[0], and `offset` counts from block live[1].
+/// A tensor::Stream. With `live`, the seed is live[0], and `offset` counts from block live[1].
 struct StreamArguments {
   uint64_t seed, offset;
   const double* live;
 };
 
-/// Equals tensor::Window.
+/// A tensor::Window.
 struct WindowArguments {
   int64_t height, width, out_height, out_width, kernel_height, kernel_width;
   int64_t stride_y, stride_x, dilation_y, dilation_x, pad_top, pad_left;
@@ -204,9 +209,9 @@ struct ConvArguments {
 };
 struct PoolArguments {
   void* out;
-  int64_t* positions;  // of maxima
+  int64_t* positions;  // for maxima
   const void* a;
-  const int64_t* bins;  // of means; these use the sizes of the window alone
+  const int64_t* bins;  // for means, which use only the sizes of planes and output in `window`
   int64_t planes;
   WindowArguments window;
 };
@@ -226,11 +231,11 @@ struct ChannelArguments {
 
 struct RandomArguments {
   void* out;
-  const void* a;  // of dropout
+  const void* a;  // for dropout
   int64_t count;
   StreamArguments stream;
-  double low, high;  // of uniform numbers and integers
-  double scale;      // of what dropout keeps
+  double low, high;  // for uniform numbers and integers
+  double scale;      // dropout: the factor of elements that are kept
   uint32_t limit;    // dropout: words below are dropped
   int32_t use_packs;
 };
@@ -241,7 +246,7 @@ struct RowNormArguments {
   const void *a, *addend, *gamma, *beta;
   int64_t rows, cols;
   double eps;
-  int32_t use_packs, unused;  // whether four elements can be moved at once, in every row
+  int32_t use_packs, unused;  // use_packs: four elements can be moved at once, in every row
 };
 struct RowNormGradArguments {
   void *grad_in, *grad_gamma, *grad_beta;
@@ -254,7 +259,7 @@ struct RowNormGradArguments {
   int32_t lanes, unused;     // packs of columns that a block works on; a power of two up to kThreads
 };
 
-/// Equal tensor::HeadRows and tensor::AttentionMask; steps in elements.
+/// A tensor::HeadRows and a tensor::AttentionMask, with strides in elements.
 struct HeadArguments {
   void* data;
   int64_t batch, head, row;
@@ -267,9 +272,9 @@ struct AttentionArguments {
   HeadArguments q, k, v, out, grad_out, grad_q, grad_k, grad_v;
   MaskArguments mask;
   void* lse;   // [batch, heads, queries]
-  void* dots;  // the same: Σ grad_out · out, of the gradient alone
+  void* dots;  // [batch, heads, queries]: Σ grad_out · out, for the gradient alone
   int64_t heads, queries, keys, width, value_width;
-  int64_t tiles;  // of queries, or of keys, in one head
+  int64_t tiles;  // of queries, or of keys, in one head; in attention_dots the heads of all batches
   StreamArguments stream;
   double scale;
   double keep;     // 1 / (1 - dropout)
@@ -288,20 +293,21 @@ struct OptimizerRow {
   void* state[3];
   int64_t count;
   int64_t first_block;
-  // Numbers of this step: Adam's learning rate, the root that mean squares are divided by, and whether it is the first.
+  // Numbers of this step: lr / (1 - beta1^t), sqrt(1 - beta2^t), and whether t is 1 (optimizer_numbers()).
   double numbers[kOptimizerRowNumbers];
   int32_t use_packs, numbers_at;  // numbers_at: index of the row's numbers in the step's memory
 };
 struct OptimizerArguments {
   OptimizerRow rows[kOptimizerRows];
   double numbers[kOptimizerNumbers];  // learning rate, weight decay, momentum, smoothing, epsilon
-  const double* live;   // where these lie instead, and after them, at numbers_at, those of each row; may be null
-  double number;        // the factor of scale
-  const float* factor;  // or where it lies; may be null
-  float* not_finite;    // of scale; may be null
-  double* partial;      // of norms: one sum for each block
+  const double* live;   // unless null: device memory with these instead, and at numbers_at those of each row
+  double number;        // scale: the factor
+  const float* factor;  // scale: unless null, device memory with the factor instead
+  float* not_finite;    // scale: becomes 1 if an element is not finite; may be null
+  double* partial;      // norms: one sum for each block
   int32_t row_count, kind, variant, maximize;
 };
+/// The last launch of a norm over many tensors: the root of the sum of `count` partial sums.
 struct NormArguments {
   const double* partial;
   float* norm;

@@ -1,6 +1,6 @@
 // Launches kernels whose threads work independently: as many blocks as the work needs, up to the number that keeps the
-// device busy; beyond that each thread takes several elements. Plans kernels whose threads share outputs. Also memory
-// for the launches of one call.
+// device busy; beyond that each thread takes several elements. Plans launches of kernels whose threads share outputs,
+// and allocates memory for the launches of one call.
 #pragma once
 
 #include <algorithm>
@@ -20,13 +20,14 @@ inline DType converting_type(DType to, DType from) {
   return to == DType::Float64 || from == DType::Float64 ? DType::Float64 : DType::Float32;
 }
 
-/// Returns the threads of a block that shares `work`: a power of two.
+/// Returns the number of threads of a block that shares `work`: a power of two from 32 to kThreads.
 inline int block_threads(size_t work) {
   return static_cast<int>(std::clamp<size_t>(std::bit_ceil(std::min<size_t>(work, kThreads)), 32, kThreads));
 }
 
-/// Memory of the current device for kernels that are launched during its lifetime. Its next owner runs later on the
-/// same stream.
+/// Memory of the current device for kernels that are launched during the lifetime of this object. Work of the memory's
+/// next owner runs later on the same stream. A call that finds no memory is made again when there is room, so a kernel
+/// that adds to an output is launched after all allocations.
 class Scratch {
  public:
   explicit Scratch(size_t bytes) : data_(current_device().allocate(bytes)) {}
@@ -39,23 +40,25 @@ class Scratch {
   void* data_;
 };
 
+/// Returns the blocks of a launch over `count` elements.
 inline Grid grid_for(size_t count) {
   const size_t blocks = (count + kThreads - 1) / kThreads,
                most = static_cast<size_t>(current_device().multiprocessors()) * 32;
   return {static_cast<unsigned>(std::min(blocks, most))};
 }
 
+/// Launches a kernel whose threads share `count` elements; nothing if there are none.
 template <class Arguments>
 void launch_over(size_t count, KernelId kernel, const Arguments& arguments) {
   if (count > 0) current_device().launch(kernel, grid_for(count), kThreads, arguments);
 }
 
-/// Work of a kernel whose blocks share outputs (kernels/team.cuh): the outputs, and the units that are reduced to each.
-/// Both count packs or elements.
+/// Work of a kernel whose threads share outputs (Team of team.cuh): the outputs, and the units that are reduced to
+/// each. Both count packs or elements.
 struct TeamWork {
   int64_t outputs, units;
   bool is_column, use_packs;
-  int in_flight;  // loads of a thread
+  int in_flight;  // loads that a thread issues at once
 
   /// Returns the number of outputs that a block works on. Each thread should have as many units as it loads at once.
   /// Threads that read neighbouring memory should read 128 bytes, and few outputs should have many blocks.
@@ -88,7 +91,7 @@ struct TeamWork {
   }
 };
 
-/// Returns a dimension with the reciprocal of its size.
+/// Returns a dimension with its size, stride in bytes, and the numbers that divide by the size.
 inline ReducedDimension reduced_dimension(int64_t size, int64_t stride) {
   if (size == 0) return {0, 0, stride, 0};  // never divided by
   const auto divisor = static_cast<uint64_t>(size);
@@ -111,6 +114,12 @@ inline KernelId by_stored(DType dtype, KernelId of_float, KernelId of_double, Ke
 /// Lists the four kernels of a name for by_stored.
 #define RINGWISE_STORED(name) \
   KernelId::name##_float, KernelId::name##_double, KernelId::name##_half, KernelId::name##_bfloat
+
+/// Returns whether 16 bytes can be moved at once at each of these pointers. Null pointers do not count.
+inline bool are_aligned(std::initializer_list<const void*> pointers) {
+  return std::all_of(pointers.begin(), pointers.end(),
+                     [](const void* pointer) { return reinterpret_cast<uintptr_t>(pointer) % 16 == 0; });
+}
 
 /// Returns whether four elements can be moved at once at each of these pointers. Null pointers do not count.
 inline bool takes_packs(DType dtype, std::initializer_list<const void*> pointers) {

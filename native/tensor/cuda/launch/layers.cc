@@ -9,6 +9,7 @@ namespace ringwise::tensor::cuda {
 
 namespace {
 
+/// Returns one of two kernels, by the dtype.
 KernelId by_width(DType dtype, KernelId of_float, KernelId of_double) {
   return dtype == DType::Float64 ? of_double : of_float;
 }
@@ -68,10 +69,9 @@ void sum_channels(KernelId kernel, DType dtype, size_t outer, ChannelArguments x
   if (x.channels == 0) return;
   Device& device = current_device();
   const auto element = wide(byte_size(dtype));
-  const auto is_aligned = [](const void* data) { return reinterpret_cast<uintptr_t>(data) % 16 == 0; };
   x.is_column = x.inner == 1;
   const int64_t pack = 16 / element, dense = x.is_column ? x.channels : x.inner;
-  x.use_packs = dense % pack == 0 && is_aligned(x.a) && is_aligned(x.b);
+  x.use_packs = dense % pack == 0 && are_aligned({x.a, x.b});
   const int64_t per_unit = x.use_packs ? pack : 1, row = x.channels * x.inner * element;
   x.reduced[x.reduced_rank++] = reduced_dimension(wide(outer), row);
   if (!x.is_column) x.reduced[x.reduced_rank++] = reduced_dimension(x.inner / per_unit, per_unit * element);

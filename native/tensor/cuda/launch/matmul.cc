@@ -1,4 +1,4 @@
-// Matrix products and the linear layer: the vendor's library, or the host's side of kernels/matmul.cu.
+// Matrix products and the linear layer: cuBLASLt, or the host's side of matmul.cu.
 #include <algorithm>
 #include <cstdint>
 #include <stdexcept>
@@ -9,11 +9,32 @@
 
 namespace ringwise::tensor::cuda {
 
+namespace {
+
+/// Returns whether each row of each matrix of an operand begins at a multiple of `bytes`. `step`: elements from one row
+/// to the next.
+bool has_aligned_rows(const Walk& walk, int operand, size_t step, size_t bytes) {
+  const Operand& x = walk.operand[operand];
+  bool is_aligned = reinterpret_cast<uintptr_t>(x.data) % bytes == 0 && step * byte_size(x.dtype) % bytes == 0;
+  for (int d = 0; d < walk.rank; d++)
+    is_aligned = is_aligned && (walk.shape[d] == 1 || x.strides[d] % static_cast<ptrdiff_t>(bytes) == 0);
+  return is_aligned;
+}
+
+constexpr size_t tiles_of(size_t count, size_t tile) { return (count + tile - 1) / tile; }
+
+/// Returns whether a product of 16-bit types has enough wide tiles to give each multiprocessor one.
+bool takes_wide_tiles(size_t matrices, const MatmulSizes& x) {
+  return matrices * tiles_of(x.m, kMatmulWideTile) * tiles_of(x.n, kMatmulWideTile) >=
+         static_cast<size_t>(current_device().multiprocessors());
+}
+
+}  // namespace
+
 /// Multiplies matrices. The strides of the walk are bytes; its operands are C, A, B.
 void matmul(const Matmul& sizes) {
   const Walk& walk = sizes.walk;
   if (multiply_by_library(walk, sizes)) return;
-  constexpr size_t kTile = 64, kMostRows = 65535;
   const DType dtype = walk.operand[0].dtype;
   const auto bytes = static_cast<int64_t>(byte_size(dtype));
   MatmulArguments x{};
@@ -28,25 +49,39 @@ void matmul(const Matmul& sizes) {
   x.trans_a = sizes.trans_a;
   x.trans_b = sizes.trans_b;
   x.accumulate = sizes.accumulate;
-  x.batch = 1;
+  size_t matrices = 1;
   x.rank = walk.rank;
   for (int d = 0; d < walk.rank; d++) {
     x.shape[d] = static_cast<int64_t>(walk.shape[d]);
-    x.batch *= x.shape[d];
+    matrices *= walk.shape[d];
     x.c_stride[d] = walk.operand[0].strides[d] / bytes;
     x.a_stride[d] = walk.operand[1].strides[d] / bytes;
     x.b_stride[d] = walk.operand[2].strides[d] / bytes;
   }
-  const size_t tiles_across = (sizes.n + kTile - 1) / kTile, tiles_down = (sizes.m + kTile - 1) / kTile;
-  if (tiles_across > INT32_MAX) throw std::invalid_argument("matmul: the matrix has too many columns for one launch.");
-  const Grid grid{static_cast<unsigned>(tiles_across), static_cast<unsigned>(std::min(tiles_down, kMostRows)),
-                  static_cast<unsigned>(std::min(static_cast<size_t>(x.batch), kMostRows))};
-  current_device().launch(by_stored(dtype, RINGWISE_STORED(matmul)), grid, kThreads, x);
+  KernelId kernel = by_stored(dtype, RINGWISE_STORED(matmul));
+  size_t tile = kMatmulTile;
+  if (is_half(dtype)) {
+    x.a_packs = has_aligned_rows(walk, 1, sizes.a_step, 16);
+    x.b_packs = has_aligned_rows(walk, 2, sizes.b_step, 16);
+    x.c_pairs = has_aligned_rows(walk, 0, sizes.n, 4);
+    if (takes_wide_tiles(matrices, sizes))
+      tile = kMatmulWideTile;
+    else
+      kernel = dtype == DType::Float16 ? KernelId::matmul_small_half : KernelId::matmul_small_bfloat;
+  }
+  const size_t down = tiles_of(sizes.m, tile), across = tiles_of(sizes.n, tile);
+  if (down * across > INT32_MAX || down * across * matrices > INT32_MAX)
+    throw std::invalid_argument("matmul: the result has too many tiles for one launch.");
+  if (down * across * matrices == 0) return;
+  x.tiles_down = static_cast<uint32_t>(down);
+  x.tiles_across = static_cast<uint32_t>(across);
+  const Grid grid{static_cast<unsigned>(down * across * matrices)};
+  current_device().launch(kernel, grid, kThreads, x);
 }
 
 namespace {
 
-/// Returns an operand over [rows, cols] with these strides.
+/// Returns an operand over [rows, cols] with these strides, in elements.
 Operand operand_of(const void* data, DType dtype, size_t row_stride, size_t col_stride) {
   Operand operand;
   operand.data = static_cast<char*>(const_cast<void*>(data));  // a walk has no const; inputs are not written

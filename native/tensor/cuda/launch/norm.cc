@@ -8,7 +8,7 @@ namespace ringwise::tensor::cuda {
 
 namespace {
 
-/// The most elements of a row that a warp or a block of kThreads keeps: 32 per thread (kPacks of kernels/norm.cu).
+/// The most elements of a row that a warp or a block of kThreads keeps: 32 per thread (kKept of kernels/norm.cu).
 constexpr size_t kOfWarp = 32 * 32, kOfBlock = 32 * kThreads;
 
 /// The launch of a row kernel. A warp shares a row that is short enough.
@@ -17,9 +17,10 @@ struct Layout {
   int threads;
   int kind;  // 0: warps, 1: blocks, 2: rows too long to be kept
 };
-Layout layout_of(size_t rows, size_t cols) {
+Layout layout_of(DType dtype, size_t rows, size_t cols) {
   const bool is_warp = cols <= kOfWarp;
-  const int threads = is_warp ? kThreads : block_threads((cols + 3) / 4);
+  const size_t pack = 16 / byte_size(dtype);
+  const int threads = is_warp ? kThreads : block_threads((cols + pack - 1) / pack);
   const size_t per_block = is_warp ? kThreads / 32 : 1;
   const size_t most = static_cast<size_t>(current_device().multiprocessors()) * 32;
   return {{static_cast<unsigned>(std::min((rows + per_block - 1) / per_block, most))},
@@ -27,6 +28,11 @@ Layout layout_of(size_t rows, size_t cols) {
           is_warp            ? 0
           : cols <= kOfBlock ? 1
                              : 2};
+}
+
+/// Returns whether rows consist of whole packs of 16 bytes, at multiples of 16. Null pointers do not count.
+bool takes_row_packs(DType dtype, size_t cols, std::initializer_list<const void*> pointers) {
+  return cols * byte_size(dtype) % 16 == 0 && are_aligned(pointers);
 }
 
 KernelId norm_kernel(DType dtype, int kind) {
@@ -43,8 +49,7 @@ KernelId norm_grad_kernel(DType dtype, int kind) {
 void norm_grad_columns(DType dtype, RowNormGradArguments x) {
   Device& device = current_device();
   const int64_t pack = 16 / static_cast<int64_t>(byte_size(dtype));
-  const auto is_aligned = [](const void* data) { return reinterpret_cast<uintptr_t>(data) % 16 == 0; };
-  x.use_column_packs = x.cols % pack == 0 && is_aligned(x.grad_out) && is_aligned(x.a);
+  x.use_column_packs = x.cols % pack == 0 && are_aligned({x.grad_out, x.a});
   const TeamWork work{x.use_column_packs ? x.cols / pack : x.cols, x.rows, true, x.use_column_packs != 0,
                       x.use_column_packs ? 2 : 4};
   const int64_t chunks = work.chunks();
@@ -79,8 +84,8 @@ void norm(const Norm& n) {
                      n.eps,
                      0,
                      0};
-  x.use_packs = n.cols % 4 == 0 && takes_packs(n.dtype, {n.out, n.sum, n.a, n.addend, n.gamma, n.beta});
-  const Layout layout = layout_of(n.rows, n.cols);
+  x.use_packs = takes_row_packs(n.dtype, n.cols, {n.out, n.sum, n.a, n.addend, n.gamma, n.beta});
+  const Layout layout = layout_of(n.dtype, n.rows, n.cols);
   current_device().launch(norm_kernel(n.dtype, layout.kind), layout.grid, layout.threads, x);
 }
 
@@ -98,12 +103,13 @@ void norm_grad(const NormGrad& n) {
   x.rows = static_cast<int64_t>(n.rows);
   x.cols = static_cast<int64_t>(n.cols);
   x.accumulate = n.accumulate;
-  x.use_packs = n.cols % 4 == 0 && takes_packs(n.dtype, {n.grad_in, n.grad_out, n.a, n.gamma});
+  x.use_packs = takes_row_packs(n.dtype, n.cols, {n.grad_in, n.grad_out, n.a, n.gamma});
+  // First, because it allocates: if that fails, nothing has been added to the gradient of the input.
+  if (n.grad_gamma || n.grad_beta) norm_grad_columns(n.dtype, x);
   if (n.grad_in && n.rows > 0) {
-    const Layout layout = layout_of(n.rows, n.cols);
+    const Layout layout = layout_of(n.dtype, n.rows, n.cols);
     current_device().launch(norm_grad_kernel(n.dtype, layout.kind), layout.grid, layout.threads, x);
   }
-  if (n.grad_gamma || n.grad_beta) norm_grad_columns(n.dtype, x);
 }
 
 }  // namespace ringwise::tensor::cuda

@@ -98,8 +98,8 @@ DnnTensor masked(DnnGraph& graph, Tensors& t, const Attention& a, const DnnTenso
 Tensors tensors_of(DType dtype, const Attention& a) { return {sizes_of(a), dnn_type(dtype)}; }
 
 /// Returns whether the fused kernels support this attention: 16-bit floats, no mask except the causal one, no dropout,
-/// rows of a multiple of 16 bytes.
-bool is_usual(DType dtype, const Attention& a) {
+/// rows of a multiple of 16 bytes up to 256, at least two queries and two keys. Alignments are checked by is_aligned().
+bool is_supported(DType dtype, const Attention& a) {
   const auto fits = [](size_t width) { return width % 8 == 0 && width >= 8 && width <= 128; };
   return is_half(dtype) && !a.mask.data && a.dropout == 0 && fits(a.width) && fits(a.value_width) && a.queries > 1 &&
          a.keys > 1 && a.batch * a.heads > 0 && dnn_alignment(a.lse) == 16;
@@ -108,6 +108,7 @@ bool is_aligned(const HeadRows& rows) {
   return dnn_alignment(rows.data) == 16 && rows.batch % 8 == 0 && rows.head % 8 == 0 && rows.row % 8 == 0;
 }
 
+/// Appends the strides to a key.
 void list(DnnPlans::Key& key, std::initializer_list<HeadRows> all) {
   for (const HeadRows& rows : all) key.insert(key.end(), {rows.batch, rows.head, rows.row});
 }
@@ -128,6 +129,7 @@ Bindings bindings_of(const Attention& a, float* scale, float* hidden) {
   return bindings;
 }
 
+/// Starts filling with zeros.
 void clear(void* floats, size_t count) {
   double zero = 0;
   Walk walk;
@@ -209,7 +211,7 @@ DnnGraph attention_grad_graph(const AttentionGrad& g) {
 
 bool attend_by_library(const Attention& a) {
   const DType dtype = a.dtype;
-  if (!is_usual(dtype, a) || !is_aligned(a.q) || !is_aligned(a.k) || !is_aligned(a.v) || !is_aligned(a.out))
+  if (!is_supported(dtype, a) || !is_aligned(a.q) || !is_aligned(a.k) || !is_aligned(a.v) || !is_aligned(a.out))
     return false;
   Device& device = current_device();
   DnnPlans* plans = DnnPlans::of(device);
@@ -222,7 +224,7 @@ bool attend_by_library(const Attention& a) {
 bool attend_back_by_library(const AttentionGrad& g) {
   const DType dtype = g.dtype;
   const Attention& a = g;
-  bool is_good = is_usual(dtype, a);
+  bool is_good = is_supported(dtype, a);
   for (const HeadRows& rows : {a.q, a.k, a.v, a.out, g.grad_out, g.grad_q, g.grad_k, g.grad_v})
     is_good = is_good && is_aligned(rows);
   if (!is_good) return false;

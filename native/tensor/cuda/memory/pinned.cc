@@ -15,8 +15,10 @@ Pinned::~Pinned() {
 
 void Pinned::note(Device& device, int status, const char* what) {
   check(status, what);
-  if (copies_.size() >= 8) is_idle();  // drops copies that have ended
   copies_.push_back({&device, device.mark(), device.work_stream().number});
+  if (copies_.size() <= 8) return;
+  is_idle();  // drops copies that have ended
+  device.enter();
 }
 
 void Pinned::start_upload(Device& device, void* to, size_t offset, size_t bytes) {

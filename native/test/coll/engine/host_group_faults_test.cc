@@ -1,10 +1,13 @@
 // Tests what misbehaving ranks, dying ranks and unauthenticated connections can do to a group, down to single bytes on
 // its sockets.
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/eventfd.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <ctime>
@@ -99,26 +102,26 @@ struct WithoutRank1 {
     group.wait(connecting);
   }
 
-  /// Shuts the sockets down instead of closing them: with unread bytes from rank 0, a close would send a reset.
+  /// Shuts down the connections for control and for data instead of closing them: with unread bytes from rank 0, a
+  /// close would send a reset.
   void end() {
     shutdown(data.get(), SHUT_WR);
     shutdown(control.get(), SHUT_WR);
   }
 
-  /// Waits for operation `id` and returns how it ended. It must have been started right after the connection, and must
-  /// end within a second.
+  /// Waits for operation `id` and returns how it ended. It must be the only operation, and must end within a second.
   coll::Ended end_of(uint64_t id) {
     const int64_t start = now_ns();
     group.wait(id);
     CHECK(now_ns() - start < 1'000 * kMillisecond);
     std::vector<coll::Ended> ended;
     group.take_ended(ended);
-    CHECK_EQ(ended.size(), 2u);
+    CHECK_EQ(ended.size(), 2u);  // the connecting, and the operation
     return ended.back();
   }
 };
 
-/// Returns a connected pair of TCP sockets whose buffers are as small as the system allows.
+/// Returns a connected pair of TCP sockets. The buffers of the second are as small as the system allows.
 std::pair<Fd, Fd> narrow_pair() {
   Fd listener(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
   const int small = 1;
@@ -169,7 +172,7 @@ TEST("a lane that waits with operations in its queue leaves the processor alone"
   });
 }
 
-TEST("an operation in the queue is not late because of one that runs") {
+TEST("a queued operation fails at its own deadline, although another one runs") {
   std::atomic<bool> failed{false};
   with_ranks(2, one_host, [&](Rank& rank) {
     if (rank.rank == 1) {
@@ -205,7 +208,7 @@ TEST("sending to a rank that is known to be lost fails on the calling thread") {
   });
 }
 
-TEST("a lost rank is noticed on a oversubscribed machine too") {
+TEST("a lost rank is noticed on an oversubscribed machine too") {
   std::atomic<bool> over{false};
   std::vector<std::thread> spinners;
   for (unsigned i = 0; i < 2 * std::thread::hardware_concurrency(); ++i) {
@@ -225,7 +228,7 @@ TEST("a lost rank is noticed on a oversubscribed machine too") {
   for (auto& thread : spinners) thread.join();
 }
 
-TEST("what a rank had begun to send when it was lost is no reason to wait for the rest") {
+TEST("a rank that is lost in the middle of a signature is not waited for") {
   WithoutRank1 zero;
   const auto waiting = zero.group.start(barrier(0));
   char signature[64];
@@ -236,7 +239,7 @@ TEST("what a rank had begun to send when it was lost is no reason to wait for th
   CHECK(failure && failure->code == FailureCode::PeerLost);
 }
 
-TEST("a rank that sends what is no frame, half a frame, or too long a one is lost to the others, with the reason") {
+TEST("an invalid frame, half a frame, a frame that is too long, or no signature fails the group with the reason") {
   const auto frame = [](uint16_t kind, uint16_t bytes, size_t sent) {
     std::string text(4 + sent, '\x5a');
     std::memcpy(text.data(), &kind, 2);
@@ -271,7 +274,7 @@ TEST("a rank that sends what is no frame, half a frame, or too long a one is los
   }
 }
 
-TEST("one connection of a rank that is cut loses the rank, with the reason") {
+TEST("a rank is lost if one of its connections is cut") {
   for (Fd WithoutRank1::* cut : {&WithoutRank1::control, &WithoutRank1::data}) {
     WithoutRank1 zero;
     const auto waiting = zero.group.start(barrier(0));
@@ -283,7 +286,7 @@ TEST("one connection of a rank that is cut loses the rank, with the reason") {
   }
 }
 
-TEST("unauthenticated connections can neither keep a group from meeting nor come in later") {
+TEST("unauthenticated connections neither keep a group from connecting nor are accepted later") {
   HostGroup zero(0, 2, "127.0.0.1", [] {}), one(1, 2, "127.0.0.1", [] {});
   const uint16_t port = zero.listener().port();
   std::vector<Fd> connections;
@@ -308,7 +311,22 @@ TEST("unauthenticated connections can neither keep a group from meeting nor come
   CHECK_EQ(errno, ECONNREFUSED);
 }
 
-TEST("a group can go while it connects with ranks that never come") {
+TEST("a rank that has no descriptor left for a connection says so before its deadline") {
+  Rank rank{0, 2, std::make_unique<HostGroup>(0, 2, "127.0.0.1", [] {})};
+  const Fd peer = dial(rank.group->listener().port());
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none{static_cast<rlim_t>(fcntl(peer.get(), F_DUPFD_CLOEXEC, 0)), before.rlim_max};
+  close(static_cast<int>(none.rlim_cur));  // it was the lowest free one
+  setrlimit(RLIMIT_NOFILE, &none);
+  const coll::PeerAddress one{1, false, "", "127.0.0.1", 1, proof(0, 1), proof(1, 0)};
+  const auto failure = rank.finish(rank.group->connect({one}, kTimeout));
+  setrlimit(RLIMIT_NOFILE, &before);
+  CHECK(failure != nullptr && failure->code == FailureCode::System);
+  CHECK_EQ(failure->text, "connecting: accepting a connection of another rank: Too many open files");
+}
+
+TEST("a group can be destroyed while it connects with ranks that never come") {
   for (const int self : {0, 1}) {
     HostGroup absent(1 - self, 2, "127.0.0.1", [] {});
     auto group = std::make_unique<HostGroup>(self, 2, "127.0.0.1", [] {});
@@ -320,7 +338,7 @@ TEST("a group can go while it connects with ranks that never come") {
   }
 }
 
-TEST("a frame that cannot be sent whole ends the connection, so that no half of one is read as another") {
+TEST("a frame that cannot be sent whole ends the connection, so that no later bytes are read as its rest") {
   auto [near, far] = narrow_pair();
   Fd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   std::vector<Fd> connections(2);
@@ -337,7 +355,7 @@ TEST("a frame that cannot be sent whole ends the connection, so that no half of 
   std::vector<char> received(frames * 4096);
   pollfd ready{far.get(), POLLIN, 0};
   CHECK_EQ(::poll(&ready, 1, 5'000), 1);
-  // The connection ended before all bytes came.
+  // All frames together are shorter, so read_all() returns only because the connection has ended.
   CHECK(read_all(far, received.data(), received.size()) < received.size());
 }
 

@@ -52,7 +52,7 @@ TEST("all-reduce is exact for sizes around every boundary") {
   }
 }
 
-TEST("an all-reduce by another wire is exact for what fits, and off by what the residuals hold otherwise") {
+TEST("all-reduces over narrow wires are exact for values that fit, and else off by what the residuals hold") {
   for (const auto& [name, place] : kPlacements) {
     std::vector<std::vector<float>> residuals(4);
     std::vector<float> delivered, expected;
@@ -92,7 +92,7 @@ TEST("an all-reduce by another wire is exact for what fits, and off by what the 
   }
 }
 
-TEST("broadcast, all-gather and reduce-scatter move what they should") {
+TEST("broadcast, all-gather and reduce-scatter give the right results") {
   for (const auto& [name, place] : kPlacements) {
     with_ranks(4, place, [&](Rank& rank) {
       const size_t count = 70'001;
@@ -137,7 +137,7 @@ TEST("queued and inline operations keep their order") {
   });
 }
 
-TEST("ranks that disagree are told so on both sides, and keep their data") {
+TEST("ranks that disagree get the same error, and keep their data") {
   for (const auto& [name, place] : kPlacements) {
     with_ranks(2, place, [&](Rank& rank) {
       std::vector<float> data(rank.rank == 0 ? 100 : 101, 7.f);
@@ -151,7 +151,7 @@ TEST("ranks that disagree are told so on both sides, and keep their data") {
   }
 }
 
-TEST("ranks that name different roots find out, all in the same words") {
+TEST("ranks that name different roots all get the same error") {
   std::string texts[4];
   with_ranks(4, one_host, [&](Rank& rank) {
     std::vector<float> data(1000, 1.f);
@@ -167,7 +167,7 @@ TEST("ranks that name different roots find out, all in the same words") {
   for (const auto& text : texts) CHECK_EQ(text, texts[0]);
 }
 
-TEST("a rank that waits in silence asks, and says where the other is") {
+TEST("the timeout of a rank that waits says what the other rank does") {
   std::atomic<bool> failed{false};
   with_ranks(2, one_host, [&](Rank& rank) {
     std::vector<float> data(8, 1.f);
@@ -206,7 +206,7 @@ TEST("a rank that never comes is named at the deadline, with what it does instea
   });
 }
 
-TEST("whoever waits for a rank that waits itself names the one that never came") {
+TEST("a timeout names all ranks that never came, also one that waits for another of them") {
   std::atomic<int> failed{0};
   with_ranks(4, own_host, [&](Rank& rank) {
     CHECK_EQ(rank.run(barrier(0)), "");
@@ -238,7 +238,7 @@ TEST("whoever waits for a rank that waits itself names the one that never came")
   });
 }
 
-TEST("a lost rank is noticed at once by everybody, also while they sleep") {
+TEST("all other ranks notice a lost rank at once, also while they sleep") {
   for (const auto& [name, place] : kPlacements) {
     with_ranks(3, place, [&](Rank& rank) {
       CHECK_EQ(rank.run(barrier(0)), "");
@@ -256,7 +256,7 @@ TEST("a lost rank is noticed at once by everybody, also while they sleep") {
   }
 }
 
-TEST("a lost rank that nobody waits for is told to who asks, and fails nothing by itself") {
+TEST("failure() reports a lost rank that no operation needs, and the other ranks can still communicate") {
   for (const auto& [name, place] : kPlacements) {
     with_ranks(3, place, [&](Rank& rank) {
       CHECK_EQ(rank.run(barrier(0)), "");
@@ -280,8 +280,9 @@ TEST("abort reaches all ranks; close after use ends quietly") {
   with_ranks(3, one_host, [&](Rank& rank) {
     std::vector<float> never(1);
     const auto pending = rank.group->start(transfer(Verb::Recv, never, (rank.rank + 1) % 3, 0));
-    if (rank.rank == 0) rank.group->abort("enough");
-    CHECK(rank.finish(pending)->text == "enough");
+    if (rank.rank == 0) rank.group->abort({FailureCode::System, 0, {0}, "enough"});
+    const auto failure = rank.finish(pending);
+    CHECK(failure->text == "enough" && failure->code == FailureCode::System && failure->peers == std::vector<int>{0});
     CHECK_EQ(rank.run(barrier(0)), "enough");
     CHECK(rank.finish(rank.group->close()) == nullptr);
   });
@@ -291,7 +292,7 @@ TEST("abort reaches all ranks; close after use ends quietly") {
   });
 }
 
-TEST("a group can go while an operation is pending") {
+TEST("a group can be destroyed while an operation is pending") {
   with_ranks(2, one_host, [&](Rank& rank) {
     if (rank.rank == 0) rank.group->start(barrier(0));
     rank.group.reset();

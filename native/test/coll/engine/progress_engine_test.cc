@@ -1,5 +1,5 @@
 // Tests the engine without a group. Two ranks share a pretended host or have one each, and the test drives their
-// engines instead of lanes.
+// engines in place of the lanes.
 #include <functional>
 #include <memory>
 #include <string>
@@ -49,6 +49,7 @@ struct Rank {
     engine.pump(Driver::Lane);
     signals.drivers = 0;
   }
+  /// Takes the outcome of an operation, which must have ended. Returns the text of its failure, or "" if it ended well.
   std::string text_of(uint64_t id) {
     const Ended ended = requests.take(id);
     return ended.failure ? ended.failure->text : "";
@@ -160,7 +161,7 @@ TEST("a waiting thread drives the engine until its operation ends, here by the d
   });
 }
 
-TEST("the root cause ends what has begun, what is queued, and what comes later") {
+TEST("the root cause ends running, queued and later operations") {
   with_two(2, [](Rank& a, Rank&) {
     std::vector<float> data(10, 1), other(10, 1), in(10);
     const uint64_t ids[] = {a.start(all_reduce(data, 0)), a.start(all_reduce(other, 1)),
@@ -180,7 +181,7 @@ TEST("an abort fails the operations of both ranks") {
     std::vector<float> data(10, 1), other(10, 1);
     const uint64_t mine = a.start(all_reduce(data, 0));
     a.round();
-    a.requests.abort("stop, please");
+    a.requests.abort({FailureCode::Aborted, 0, {0}, "stop, please"});
     const uint64_t theirs = b.start(all_reduce(other, 0));
     for (int i = 0; i < 100'000 && !(a.requests.has_ended(mine) && b.requests.has_ended(theirs)); ++i) {
       a.round();
@@ -192,8 +193,9 @@ TEST("an abort fails the operations of both ranks") {
   });
 }
 
-TEST("a blocking call gets its result from the engine, on the board at once where both ranks call") {
+TEST("a blocking call gets its result from the engine, at once if both ranks call on the board") {
   with_two(1, [](Rank& a, Rank& b) {
+    // Calls the engine as HostGroup::run does.
     const auto run = [](Rank& rank, std::vector<float>& data, uint64_t seq) {
       Op op = all_reduce(data, seq);
       rank.engine.expect_inline();

@@ -60,17 +60,17 @@ TEST("a group leaves when it is closed and nothing else is requested") {
   queue.push(op);
   const uint64_t id = queue.close();
   CHECK(!queue.may_leave());
-  queue.abort("because");
+  queue.abort({FailureCode::Aborted, 0, {0}, "because"});
   queue.pop(true);
   CHECK(!queue.may_leave());
-  CHECK(queue.take_abort() == "because");
+  CHECK(queue.take_abort()->text == "because");
   CHECK(!queue.take_abort());
   CHECK(queue.may_leave());
   CHECK_EQ(queue.take_closing(), id);
   CHECK(!queue.may_leave());
 }
 
-TEST("ended operations are told once, in order of ending, and one can be taken out") {
+TEST("ended operations are returned once, in order of ending, and one can be taken out") {
   std::atomic<int> told{0};
   RequestQueue queue([&] { ++told; });
   queue.end({3, nullptr});

@@ -67,7 +67,7 @@ TEST("a rank that only sends is done before the others have come") {
   }
 }
 
-TEST("it gets so far and no farther, and then names the rank that never came") {
+TEST("a rank that runs ahead waits after kPerPeer operations, and its timeout names the rank that never came") {
   std::atomic<bool> failed{false};
   with_ranks(2, own_host, [&](Rank& rank) {
     if (rank.rank == 1) return await(failed);
@@ -84,7 +84,7 @@ TEST("it gets so far and no farther, and then names the rank that never came") {
   });
 }
 
-TEST("what does not fit what the kernel holds waits for its receiver") {
+TEST("a message longer than 64 KiB waits for its receiver") {
   std::atomic<bool> failed{false};
   with_ranks(2, own_host, [&](Rank& rank) {
     if (rank.rank == 1) return await(failed);
@@ -118,7 +118,7 @@ TEST("a disagreement that is found late names both calls, and no memory is writt
   });
 }
 
-TEST("ranks that each take the other, or themselves, for the root are told so") {
+TEST("ranks that each name the other, or themselves, as the root get an error") {
   for (const bool themselves : {true, false}) {
     with_ranks(2, own_host, [&](Rank& rank) {
       std::vector<float> data(100, 7.f);
@@ -137,7 +137,7 @@ TEST("ranks that each take the other, or themselves, for the root are told so") 
   }
 }
 
-TEST("roots that differ are told by close at the latest, where every rank only sends") {
+TEST("if every rank only sends, close at the latest reports roots that differ") {
   for (const auto& place :
        {std::function<int(int)>(one_host), std::function<int(int)>(own_host), std::function<int(int)>(two_per_host)}) {
     for (const Verb verb : {Verb::Broadcast, Verb::Reduce, Verb::Gather}) {
@@ -164,7 +164,7 @@ TEST("roots that differ are told by close at the latest, where every rank only s
   }
 }
 
-TEST("on one host the next call tells so when roots differ the first time") {
+TEST("on one host, the next call reports roots that differ") {
   for (const size_t count : {1, 100, 5'000}) {
     with_ranks(3, one_host, [&](Rank& rank) {
       std::vector<float> data(count, 7.f);
@@ -176,7 +176,7 @@ TEST("on one host the next call tells so when roots differ the first time") {
   }
 }
 
-TEST("roots of long messages that differ are told at once") {
+TEST("roots that differ are reported at once if messages are long") {
   for (const auto& place : {std::function<int(int)>(one_host), std::function<int(int)>(own_host)}) {
     for (const bool gathers : {false, true}) {
       with_ranks(2, place, [&](Rank& rank) {
@@ -193,7 +193,7 @@ TEST("roots of long messages that differ are told at once") {
   }
 }
 
-TEST("a rank that comes when the other has gone is told of its root all the same") {
+TEST("a rank that comes after the other has left still learns that the roots differ") {
   std::atomic<bool> has_left{false};
   with_ranks(2, one_host, [&](Rank& rank) {
     std::vector<float> data(10, 7.f);
@@ -207,7 +207,7 @@ TEST("a rank that comes when the other has gone is told of its root all the same
   });
 }
 
-TEST("a rank that only broadcasts hears at once that its receiver is lost, or has left") {
+TEST("a rank that only broadcasts notices at once that its receiver is lost, or has left") {
   for (const bool leaves : {false, true}) {
     for (const auto& place : {std::function<int(int)>(own_host), std::function<int(int)>(two_per_host)}) {
       std::atomic<int64_t> gone_ns{0};
@@ -230,7 +230,7 @@ TEST("a rank that only broadcasts hears at once that its receiver is lost, or ha
   }
 }
 
-TEST("close waits until what was sent has been asked for, but not for those who have left") {
+TEST("close waits until the others have called the operations, but not for ranks that have left") {
   std::atomic<bool> is_closing{false}, is_closed{false};
   with_ranks(2, own_host, [&](Rank& rank) {
     std::vector<float> data(15'000, rank.rank == 0 ? 3.f : 0.f);
@@ -261,7 +261,7 @@ TEST("close waits until what was sent has been asked for, but not for those who 
   CHECK(now_ns() - start < kTimeout / 2);
 }
 
-TEST("what a rank sent before it was lost arrives") {
+TEST("messages that a rank sent before it was lost arrive") {
   for (int i = 0; i < 20; ++i) {
     std::atomic<bool> is_gone{false};
     with_ranks(2, own_host, [&](Rank& rank) {

@@ -1,5 +1,5 @@
-// Tests every collective except all-reduce: over shared memory and TCP, for all roots, for even and uneven parts, and
-// for sizes that select every algorithm.
+// Tests every collective except all-reduce and barrier: over shared memory and TCP, for all roots, for even and uneven
+// parts, and for sizes that select every algorithm for few ranks.
 #include <numeric>
 
 #include "base/half.h"
@@ -64,7 +64,7 @@ void for_groups(std::initializer_list<int> sizes, const std::function<void(Rank&
   }
 }
 
-std::string at(Rank& rank, const char* what, size_t total, int root = -1) {
+std::string describe(Rank& rank, const char* what, size_t total, int root = -1) {
   return std::string(what) + " on rank " + std::to_string(rank.rank) + " of " + std::to_string(rank.size) + ", " +
          std::to_string(total) + " elements, root " + std::to_string(root);
 }
@@ -85,7 +85,7 @@ TEST("gather brings every part to every root, and touches no output elsewhere") 
         Op op = collective(Verb::Gather, seq++, input.size(), input, output, root);
         if (uneven) op.counts = counts.data();
         CHECK_EQ(rank.run(op), "");
-        check_equal(output, expected, at(rank, "gather", total, root));
+        check_equal(output, expected, describe(rank, "gather", total, root));
       }
     });
   });
@@ -103,7 +103,7 @@ TEST("scatter brings every rank its part from every root") {
         Op op = collective(Verb::Scatter, seq++, output.size(), input, output, root);
         if (uneven) op.counts = counts.data();
         CHECK_EQ(rank.run(op), "");
-        check_equal(output, expected, at(rank, "scatter", total, root));
+        check_equal(output, expected, describe(rank, "scatter", total, root));
       }
     });
   });
@@ -126,7 +126,7 @@ TEST("all-gather brings every part everywhere, also when the input is a part of 
           op.input = op.output + begin * sizeof(int32_t);
         }
         CHECK_EQ(rank.run(op), "");
-        check_equal(output, expected, at(rank, "allGather", total));
+        check_equal(output, expected, describe(rank, "allGather", total));
       }
     });
   });
@@ -153,7 +153,7 @@ TEST("all-to-all brings every part where it belongs") {
           op.recv_counts = recv_counts.data();
         }
         CHECK_EQ(rank.run(op), "");
-        check_equal(output, expected, at(rank, "allToAll", expected.size()));
+        check_equal(output, expected, describe(rank, "allToAll", expected.size()));
       }
     }
   });
@@ -171,7 +171,7 @@ TEST("reduce sums at every root, and leaves the other buffers as they were") {
         }
         if (rank.rank != root) expected = data;
         CHECK_EQ(rank.run(collective(Verb::Reduce, seq++, count, data, data, root)), "");
-        check_equal(data, expected, at(rank, "reduce", count, root));
+        check_equal(data, expected, describe(rank, "reduce", count, root));
       }
     }
   });
@@ -189,12 +189,12 @@ TEST("reduce-scatter brings every rank its part of the sum, even and uneven") {
       Op op = collective(Verb::ReduceScatter, seq++, output.size(), input, output);
       if (uneven) op.counts = counts.data();
       CHECK_EQ(rank.run(op), "");
-      check_equal(output, expected, at(rank, "reduceScatter", input.size()));
+      check_equal(output, expected, describe(rank, "reduceScatter", input.size()));
     });
   });
 }
 
-TEST("broadcast brings large buffers from every root through the chain") {
+TEST("broadcast brings large buffers from every root, by tree and by chain") {
   for_groups({2, 3, 5}, [](Rank& rank) {
     uint64_t seq = 0;
     for (const size_t count : {16'384, 32'768, 70'001, 300'000}) {
@@ -203,7 +203,7 @@ TEST("broadcast brings large buffers from every root through the chain") {
         append_part(data, rank.rank, 0, count);
         append_part(expected, root, 0, count);
         CHECK_EQ(rank.run(collective(Verb::Broadcast, seq++, count, data, data, root)), "");
-        check_equal(data, expected, at(rank, "broadcast", count, root));
+        check_equal(data, expected, describe(rank, "broadcast", count, root));
       }
     }
   });
@@ -249,7 +249,7 @@ TEST("reduce with a factor per rank scales before it adds") {
   });
 }
 
-TEST("ranks that cut into different parts are told so, before a buffer is touched") {
+TEST("ranks that cut into different parts get an error, before a buffer is touched") {
   for (const auto& place : kPlacements) {
     with_ranks(3, place, [](Rank& rank) {
       const std::vector<size_t> counts = rank.rank == 1 ? std::vector<size_t>{2, 3, 1} : std::vector<size_t>{3, 2, 1};
@@ -277,21 +277,21 @@ TEST("equal parts are the same operation, whether they are counted one by one or
   });
 }
 
-TEST("ranks that packed other lists into buffers of one length are told so") {
+TEST("ranks that packed different lists into buffers of one length get an error") {
   for (const auto& place : kPlacements) {
     with_ranks(2, place, [](Rank& rank) {
       std::vector<float> data(8, 1.f);
       Op op = all_reduce(data, DType::Float32, 0);
       op.tag = rank.rank == 0 ? 0x53 : 0x35;
       CHECK_EQ(rank.run(op),
-               "rank 0 called allReduce sum 8 × float32 as list 53 (seq 0) but rank 1 called allReduce sum 8 × "
-               "float32 as list 35 (seq 0)");
+               "rank 0 called allReduce sum 8 × float32 with digest 53 (seq 0) but rank 1 called allReduce sum 8 × "
+               "float32 with digest 35 (seq 0)");
       CHECK_EQ(data[7], 1.f);
     });
   }
 }
 
-TEST("a rank that sends more than the other expects of it is told so by both") {
+TEST("if a rank sends more than the other expects, both get an error") {
   for (const auto& place : kPlacements) {
     with_ranks(2, place, [](Rank& rank) {
       const std::vector<size_t> counts{2, rank.rank == 0 ? 3u : 2u}, recv_counts{2, 2};

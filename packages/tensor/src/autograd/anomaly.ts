@@ -1,11 +1,11 @@
-// Looks for the operation that made the first NaN or infinity. What an operation gave is checked when it is recorded,
-// what its gradient gave when backward has run it. −∞ is let through forwards, because masks are made of it.
+// Finds the operation that made the first NaN or infinity. Its result is checked when the operation is recorded, the
+// gradients that it sends to its inputs when backward has run it. Results may have −∞, because masks are made of it.
 
 import { kernels } from '../backends/index.ts';
 import type { Strided } from '../backends/operands.ts';
 import { withStrides } from '../core/layout.ts';
+import { allocate } from '../core/memory/storage.ts';
 import type { Shape } from '../core/shape.ts';
-import { allocate } from '../core/storage.ts';
 import { anomalyBackward, anomalyForward } from '../errors.ts';
 import type { GradTarget } from './target.ts';
 
@@ -17,8 +17,8 @@ interface Checked {
   readonly site: Error | null;
 }
 
-/** NaN, +∞ or −∞ among the elements; the first two of them before the third. Null where all are finite. */
-function oddity(shape: readonly number[], values: Strided): number | null {
+/** Returns NaN or +∞ if an element is, else −∞ if one is; null if all are finite. */
+function nonFinite(shape: readonly number[], values: Strided): number | null {
   const extreme = (op: 'max' | 'min'): number => {
     const out = allocate('float64', 1, values.memory.device);
     kernels().reduce(
@@ -39,7 +39,7 @@ function oddity(shape: readonly number[], values: Strided): number | null {
   return [most, least].find((value) => !Number.isFinite(value)) ?? null;
 }
 
-/** The stack of the caller, also where it is deep: layers call layers. */
+/** Returns an error with the stack of the caller, up to 100 frames, because layers call layers. */
 export function siteOf(name: string): Error {
   const limit = Error.stackTraceLimit;
   Error.stackTraceLimit = 100;
@@ -48,17 +48,18 @@ export function siteOf(name: string): Error {
   return site;
 }
 
+/** Checks the result of a node, which must have been computed. */
 export function checkForward({ name, output, site }: Checked): void {
-  const value = oddity(output.shape, output.strided);
+  const value = nonFinite(output.shape, output.strided);
   if (value !== null && value !== -Infinity) throw anomalyForward(name, value, output.shape, site!);
 }
 
-/** After a node has run: what it sent on. */
+/** Checks the gradients of a node's inputs after the node has sent its contributions to them. */
 export function checkBackward({ name, inputs, site, output }: Checked): void {
   if (site === null) return;
   for (const input of inputs) {
     if (!input?.grad) continue;
-    const value = oddity([input.count], input.grad.dense);
+    const value = nonFinite([input.count], input.grad.dense);
     if (value !== null) throw anomalyBackward(name, value, output.shape, site);
   }
 }

@@ -1,7 +1,7 @@
 // Runs the tape backwards. Operations are numbered as they are recorded, so descending numbers are a reverse
 // topological order. Gradients of late layers are final before those of early layers are computed.
 import { kernels } from '../backends/index.ts';
-import type { Storage } from '../core/storage.ts';
+import type { Storage } from '../core/memory/storage.ts';
 import { checkBackward } from './anomaly.ts';
 import { Leaf } from './leaf.ts';
 import { Node } from './node.ts';
@@ -14,10 +14,10 @@ export type BackwardRun = object;
 const endListeners = new Set<(run: BackwardRun) => void>();
 
 /**
- * Calls `done` after every backward of this process that ended without an error, even if it did not reach the
- * caller's parameters. For a backward inside another one, in a hook, it is called after the outer one. `run`
- * is the value that runningBackward() had meanwhile; compare it to ignore the backwards of other models. All
- * listeners are called even if one throws; backward throws the first error. Returns a function that
+ * Calls `done` after every backward of this thread that ended without an error, even if it did not reach the
+ * caller's parameters, but not after grad(). For a backward inside another one, in a hook, it is called after the
+ * outer one. `run` is the value that runningBackward() had meanwhile; compare it to ignore the backwards of other
+ * models. All listeners are called even if one throws; backward throws the first error. Returns a function that
  * unsubscribes.
  */
 export function onBackwardEnd(done: (run: BackwardRun) => void): () => void {
@@ -44,6 +44,7 @@ export interface Root {
   readonly gradient: Storage | null;
 }
 
+/** Gives a root its gradient. */
 function seed({ target, gradient }: Root): void {
   if (gradient !== null) {
     target.share(gradient);
@@ -54,12 +55,23 @@ function seed({ target, gradient }: Root): void {
   target.end(ones);
 }
 
-/** Continues with the graph that `node` has just made, which replaces the node's own contributions. */
+/**
+ * Continues with the graph that the checkpoint `node` has just recomputed, and returns its nodes. `root` is its result
+ * and gets the node's gradient. The contributions of that graph replace those that leaves still await from `node`.
+ */
 function enter(pass: Pass, node: Node, root: GradTarget): Node[] {
   const nodes = pass.reach([root]);
   root.share(node.grad!);
   for (const input of node.inputs) if (input instanceof Leaf) input.contributed();
   return nodes;
+}
+
+/** Inserts items at an index. splice takes them as arguments, of which V8 allows about 120 000. */
+function insert(nodes: Node[], at: number, items: readonly Node[]): void {
+  const end = nodes.length;
+  nodes.length += items.length;
+  nodes.copyWithin(at + items.length, at, end);
+  for (const [i, item] of items.entries()) nodes[at + i] = item;
 }
 
 function runNodes(pass: Pass, nodes: Node[], roots: ReadonlySet<GradTarget>, retainGraph: boolean): void {
@@ -72,7 +84,7 @@ function runNodes(pass: Pass, nodes: Node[], roots: ReadonlySet<GradTarget>, ret
     if (node.recompute !== null) {
       const inner = enter(pass, node, node.recompute());
       for (const each of inner) entered.add(each);
-      nodes.splice(i + 1, 0, ...inner);
+      insert(nodes, i + 1, inner);
     } else {
       node.backward!(node.grad!);
       checkBackward(node);
@@ -81,12 +93,12 @@ function runNodes(pass: Pass, nodes: Node[], roots: ReadonlySet<GradTarget>, ret
     if (retainGraph && !entered.has(node)) continue;
     pass.leave(node);
     node.clear();
-    // The value of an intermediate result is no longer needed, unless the user has kept it.
+    // No operation needs the value of an intermediate result any more. The user may have kept it.
     if (!roots.has(node) && !pass.isCaptured(node) && !node.output.isKept) node.output.dispose();
   }
 }
 
-/** Number of nested backwards that are running, and whether one of them, without captures, has ended. */
+/** Number of nested backwards that are running; whether one without captures has ended since the outermost began. */
 let depth = 0;
 let hasEnded = false;
 let running: BackwardRun = {};
@@ -95,7 +107,7 @@ let running: BackwardRun = {};
 export const runningBackward = (): BackwardRun => running;
 
 /**
- * Runs backward from `roots`. With `captures`, gradients are stored there and those of leaves do not change.
+ * Runs backward from `roots`. With `captures`, stores the requested gradients there and changes none of leaves.
  */
 export function runBackward(
   roots: readonly Root[],
@@ -105,10 +117,10 @@ export function runBackward(
   const targets = new Set(roots.map(({ target }) => target));
   const pass = new Pass(captures);
   let isDone = false;
-  const nodes: Node[] = [];
+  let nodes: Node[] = [];
   if (depth++ === 0) running = {};
   try {
-    nodes.push(...pass.reach(targets));
+    nodes = pass.reach(targets);
     for (const root of roots) seed(root);
     runNodes(pass, nodes, targets, retainGraph);
     isDone = true;

@@ -1,13 +1,13 @@
 // Compares gradients with central differences. The output is multiplied with fixed random weights and summed
-// in float64, so that one backward per call and two forwards per element are enough, and the sum adds no
-// rounding error.
+// in float64, so that one backward per call and two forwards per element are enough, and the sum adds hardly
+// any rounding error.
 
 import { checkOptions, optionChecks } from '../checks/options.ts';
-import { aFunction, checkValue, positive } from '../checks/value-checks.ts';
+import { aFunction, aTensor, checkValue, positive } from '../checks/value-checks.ts';
 import { noGrad, scope } from '../core/context.ts';
 import { fromHost } from '../core/creation.ts';
 import type { Tensor } from '../core/tensor.ts';
-import { gradMismatch } from '../errors.ts';
+import { badOption, gradMismatch } from '../errors.ts';
 import { generator } from '../random/random.ts';
 
 export interface GradCheckOptions {
@@ -19,10 +19,23 @@ export interface GradCheckOptions {
 
 const gradCheckOptions = optionChecks<GradCheckOptions>({ epsilon: positive, tolerance: positive });
 
+/** Throws unless differences of an input can be taken. */
+function checkInput(i: number, input: Tensor): void {
+  checkValue(`gradCheck: input ${i}`, input, aTensor);
+  if (!input.requiresGrad) return;
+  const isFitting = input.isLeaf && input.isContiguous && input.device === 'cpu';
+  if (isFitting && (input.dtype === 'float32' || input.dtype === 'float64')) return;
+  const kind = input.isLeaf ? 'a' : 'the result of an operation, a';
+  const got = `${kind} tensor of ${input.dtype} on ${input.device}${input.isContiguous ? '' : ', not contiguous'}`;
+  throw badOption(`gradCheck: input ${i}`, 'a contiguous leaf of float32 or float64 on the CPU', got);
+}
+
 /**
  * Checks backward of `fn` for every element of every input that requires a gradient. Throws
  * ERR_TENSOR_GRAD_CHECK for the first one that differs. `fn` must be deterministic and smooth around the
- * inputs. Drops the gradients of the inputs.
+ * inputs; an input that it does not use has the gradient 0. Inputs and output are float32 or float64 on the
+ * CPU. Inputs are contiguous leaves: their elements are changed in place and set back. Drops the gradients of
+ * the inputs.
  */
 export function gradCheck(
   fn: (...inputs: Tensor[]) => Tensor,
@@ -31,6 +44,7 @@ export function gradCheck(
 ): void {
   checkValue('gradCheck', fn, aFunction);
   checkOptions('gradCheck', options, gradCheckOptions);
+  for (const [i, input] of inputs.entries()) checkInput(i, input);
   const { epsilon = 1e-2, tolerance = 2e-3 } = options;
   const weights = analyticGradients(fn, inputs);
   const projected = (): number =>
@@ -42,18 +56,22 @@ export function gradCheck(
   for (const [input, tensor] of inputs.entries()) {
     if (!tensor.requiresGrad) continue;
     const values = tensor.dataSync() as Float32Array;
-    const grads = tensor.grad!.dataSync() as Float32Array;
-    for (let index = 0; index < values.length; index++) {
+    const grads = tensor.grad?.dataSync() as Float32Array | undefined;
+    /** Returns the value of the element at `index` moved by `step`, and the projection there. */
+    const moved = (index: number, step: number): [at: number, projection: number] => {
       const original = values[index]!;
-      values[index] = original + epsilon;
-      const right = values[index]!;
-      const above = projected();
-      values[index] = original - epsilon;
-      const left = values[index]!;
-      const below = projected();
-      values[index] = original;
+      values[index] = original + step;
+      try {
+        return [values[index], projected()];
+      } finally {
+        values[index] = original;
+      }
+    };
+    for (let index = 0; index < values.length; index++) {
+      const [right, above] = moved(index, epsilon);
+      const [left, below] = moved(index, -epsilon);
       const numeric = (above - below) / (right - left);
-      const analytic = grads[index]!;
+      const analytic = grads?.[index] ?? 0;
       const allowed = tolerance * (1 + Math.abs(numeric));
       if (!(Math.abs(numeric - analytic) <= allowed)) throw gradMismatch({ input, index, analytic, numeric });
     }
@@ -61,7 +79,7 @@ export function gradCheck(
   }
 }
 
-/** Computes the inputs' gradients. Returns the weights that the output was multiplied with. */
+/** Computes the gradients of the inputs for the weighted sum of the output. Returns the weights. */
 function analyticGradients(fn: (...inputs: Tensor[]) => Tensor, inputs: readonly Tensor[]): Float32Array {
   for (const tensor of inputs) if (tensor.requiresGrad) tensor.zeroGrad();
   return scope(() => {

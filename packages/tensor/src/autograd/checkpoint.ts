@@ -5,8 +5,8 @@
 import type { Strided } from '../backends/operands.ts';
 import { aFunction, checkValue } from '../checks/value-checks.ts';
 import { enableGrad, isGradEnabled, keepingAutocast, scope } from '../core/context.ts';
+import type { Storage } from '../core/memory/storage.ts';
 import { type Shape, sameShape } from '../core/shape.ts';
-import type { Storage } from '../core/storage.ts';
 import { created, type Tensor } from '../core/tensor.ts';
 import { checkpointChanged } from '../errors.ts';
 import { defaultGenerator } from '../random/random.ts';
@@ -27,7 +27,7 @@ const savedInput = ({ storage, shape, strided, target }: Tensor): SavedInput => 
   target,
 });
 
-/** The same values, over which gradients go on to the same target. */
+/** Returns a tensor over the saved memory that sends its gradient to the saved target. */
 function revived({ storage, shape, strided, target }: SavedInput): Tensor {
   const tensor = created(storage.retain(), shape, strided);
   return target === null ? tensor : record('checkpoint', tensor, [target], [], (grad) => target.share(grad));
@@ -45,7 +45,7 @@ function borderOf(root: GradTarget, seq: number): GradTarget[] {
   return border;
 }
 
-/** Runs `fn` with the numbers of the default generator that it got the first time. */
+/** Runs `fn` with the default generator in `state`, and then sets the generator back. */
 function withRandomState<T>(state: ReturnType<ReturnType<typeof defaultGenerator>['state']>, fn: () => T): T {
   const generator = defaultGenerator();
   const now = generator.state();
@@ -58,9 +58,9 @@ function withRandomState<T>(state: ReturnType<ReturnType<typeof defaultGenerator
 }
 
 /**
- * fn(...inputs), whose intermediate results are not kept for backward but computed again there. `fn` gives
- * one tensor, and must give the same again: it may use parameters and the default generator, whose state is
- * restored for the second run.
+ * Returns fn(...inputs) without keeping its intermediate results: backward calls `fn` again. `fn` returns one tensor,
+ * and must return the same values again. It may use parameters, and the default generator, whose state is restored for
+ * the second call; other generators are not restored.
  */
 export function checkpoint<Inputs extends readonly Tensor[]>(
   fn: (...inputs: Inputs) => Tensor,

@@ -5,11 +5,11 @@ import type { Strided } from '../backends/operands.ts';
 import { checkOptions, optionChecks } from '../checks/options.ts';
 import { aFunction, checkValue } from '../checks/value-checks.ts';
 import { isGradEnabled, noGrad, scope } from '../core/context.ts';
+import { allocate, type Storage } from '../core/memory/storage.ts';
 import type { Shape } from '../core/shape.ts';
-import { allocate, type Storage } from '../core/storage.ts';
 import { created, Tensor } from '../core/tensor.ts';
 import { checkedGradient } from '../core/tensor-grad.ts';
-import { gradientCount } from '../errors.ts';
+import { gradientCount, noResult } from '../errors.ts';
 import { record } from './node.ts';
 
 interface Saved {
@@ -40,7 +40,7 @@ export class FunctionContext {
     return this.#saved.map(({ storage, shape, strided }) => created(storage.retain(), shape, strided));
   }
 
-  /** Internal: what the tape has to hold. */
+  /** Internal: returns the memory that the tape must keep. */
   storages(): Storage[] {
     return this.#saved.map(({ storage }) => storage);
   }
@@ -60,8 +60,9 @@ const functionOptions = optionChecks<FunctionOptions<readonly unknown[]>>({
   backward: aFunction,
 });
 
-type Input = { readonly dtype: Tensor['dtype']; readonly shape: Shape; readonly target: Tensor['target'] };
+type Input = Pick<Tensor, 'dtype' | 'shape' | 'device' | 'target'>;
 
+/** Sends the gradients that a user's backward gave, or zeros for null, to the inputs that require one. */
 function send(name: string, inputs: readonly (Input | null)[], given: readonly (Tensor | null)[]): void {
   if (given.length !== inputs.length) throw gradientCount(name, inputs.length, given.length);
   for (const [i, input] of inputs.entries()) {
@@ -78,8 +79,8 @@ function send(name: string, inputs: readonly (Input | null)[], given: readonly (
 }
 
 /**
- * Makes an operation of its forward and its backward. Inputs may be tensors and anything else; the result is
- * one tensor.
+ * Makes an operation from its forward and its backward. Inputs may be tensors and other values. The result
+ * shares the memory of the tensor that forward returns, which may be new, an input or any other.
  */
 export function customFunction<Inputs extends readonly unknown[]>(
   options: FunctionOptions<Inputs>,
@@ -94,10 +95,14 @@ export function customFunction<Inputs extends readonly unknown[]>(
     const context = new FunctionContext(needsGrad);
     return scope(() => {
       const result = noGrad(() => forward(context, ...inputs));
-      const out = tensors.includes(result) ? result.detach() : result;
+      if (!(result instanceof Tensor)) throw noResult(name, result);
+      // A tensor of its own: the result may be an input, or one that existed before, such as a parameter.
+      const out = result.detach();
       if (!isGradEnabled() || !needsGrad.includes(true)) return out;
       const known = tensors.map((tensor): Input | null => {
-        return tensor && { dtype: tensor.dtype, shape: tensor.shape, target: tensor.target };
+        if (tensor === null) return null;
+        const { dtype, shape, device, target } = tensor;
+        return { dtype, shape, device, target };
       });
       const targets = known.map((input) => input?.target ?? null);
       return record(name, out, targets, context.storages(), (grad) => {

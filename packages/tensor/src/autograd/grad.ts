@@ -5,7 +5,14 @@ import { aTensor, checkValue, flag, isTensor } from '../checks/value-checks.ts';
 import { sameShape } from '../core/shape.ts';
 import { created, type Tensor } from '../core/tensor.ts';
 import { denseStorage } from '../core/tensor-grad.ts';
-import { gradDtype, gradientShape, needsGraph, notScalarLoss, unusedInput } from '../errors.ts';
+import {
+  differentDevices,
+  gradDtype,
+  gradientShape,
+  needsGraph,
+  notScalarLoss,
+  unusedInput,
+} from '../errors.ts';
 import { type Root, runBackward } from './backward.ts';
 import type { Captures } from './pass.ts';
 
@@ -14,8 +21,9 @@ export interface GradOptions {
    * Gradients of the outputs. Those that are absent or null count as 1; such outputs must have one element.
    */
   readonly gradOutputs?: readonly (Tensor | null)[];
+  /** Keeps the graph for another backward. Default false. */
   readonly retainGraph?: boolean;
-  /** Returns null for inputs that the outputs do not depend on. Default: throws. */
+  /** Returns null for inputs that the outputs do not depend on. Default false: throws. */
   readonly allowUnused?: boolean;
 }
 
@@ -39,12 +47,14 @@ function rootOf(output: Tensor, gradient: Tensor | null): Root {
   }
   if (!sameShape(gradient.shape, output.shape)) throw gradientShape(gradient.shape, output.shape);
   if (gradient.dtype !== output.dtype) throw gradDtype(gradient.dtype, output.dtype);
+  if (gradient.device !== output.device) throw differentDevices('grad', output.device, gradient.device);
   return { target: output.target, gradient: denseStorage(gradient) };
 }
 
 /**
- * Returns the gradients of `inputs`, summed over `outputs`. Inputs may be leaves or results of operations. No
- * tensor's `grad` is changed, and onGradReady and onBackwardEnd are not called; hooks of tensors run.
+ * Returns the gradients of `inputs`, summed over `outputs`. Inputs may be leaves or results of operations. The `grad`
+ * of leaves does not change, and onGradReady and onBackwardEnd are not called. Hooks of tensors run, and retainGrad
+ * adds to the `grad` of its tensor.
  */
 export function grad(
   outputs: Tensor | readonly Tensor[],

@@ -1,14 +1,15 @@
-// The gradient of a tensor that the user made. It stays after backward, may live in memory with another owner
-// (a bucket of a reducer), and calls its listeners when it is final.
+// The gradient of a tensor that the user made, or of a result for which retainGrad was called. It stays after backward,
+// may lie in memory with another owner (a bucket of a reducer), and calls its listeners when it is final.
 import { kernels } from '../backends/index.ts';
 import type { DType } from '../core/dtype.ts';
-import type { Storage } from '../core/storage.ts';
-import { transferred } from '../core/transfer.ts';
+import type { Storage } from '../core/memory/storage.ts';
+import { transferred } from '../core/memory/transfer.ts';
 import type { Device } from '../device/device.ts';
 import { GradTarget } from './target.ts';
 
 export class Leaf extends GradTarget {
   override readonly isLeaf = true as const;
+  /** Whether the gradient lies in memory that bind() has set. */
   isBound = false;
   /** Number of contributions that the running backward has yet to deliver. */
   pending = 0;
@@ -61,7 +62,10 @@ export class Leaf extends GradTarget {
     own.release();
   }
 
-  /** Notes that one contribution has arrived. Called by `close`. */
+  /**
+   * Notes that one contribution has arrived, or that one of a checkpoint has been replaced. After the last one, runs
+   * the hooks and calls the listeners.
+   */
   override contributed(): void {
     if (--this.pending > 0) return;
     if (this.#earlier !== null && this.isFilled) {
@@ -111,6 +115,7 @@ export class Leaf extends GradTarget {
     this.#isStale = false;
   }
 
+  /** Drops the gradient. A bound one is no longer bound. */
   drop(): void {
     this.grad?.release();
     this.grad = null;

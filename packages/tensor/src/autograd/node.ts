@@ -2,13 +2,13 @@
 //
 // Lifetime: saved memory is held by reference count, so disposing a tensor does not pull memory from under the tape.
 // It is given back when backward has run the node, or when the node cannot be run any more: its output is disposed
-// and no recorded operation used that output (`refs`).
+// and no node that can still be run uses that output (`refs`).
 import { kernels } from '../backends/index.ts';
 import type { Strided } from '../backends/operands.ts';
 import { isDetectingAnomaly, isGradEnabled } from '../core/context.ts';
 import type { DType } from '../core/dtype.ts';
+import { allocate, type Storage } from '../core/memory/storage.ts';
 import type { Shape } from '../core/shape.ts';
-import { allocate, type Storage } from '../core/storage.ts';
 import type { Device } from '../device/device.ts';
 import { savedValueChanged } from '../errors.ts';
 import { checkForward, siteOf } from './anomaly.ts';
@@ -21,7 +21,7 @@ export type Backward = (grad: Storage) => void;
 const nothing: readonly never[] = [];
 let lastSeq = 0;
 
-/** The number of the operation that was recorded last. */
+/** Returns the number of the operation that was recorded last. */
 export const latestSeq = (): number => lastSeq;
 
 /** The part of a tensor that the graph needs. */
@@ -44,14 +44,17 @@ export class Node extends GradTarget {
   declare readonly site: Error | null;
   declare readonly output: Recorded;
   declare inputs: readonly (GradTarget | null)[];
-  /** Null once the node has been run and its memory given back. */
+  /** Null once the node's memory has been given back. */
   declare backward: Backward | null;
-  /** Makes a graph over which the gradient goes on to the same inputs, instead of by `backward`; returns its root. */
+  /**
+   * Replaces `backward` for a checkpoint: makes a graph over which the gradient goes to the same inputs, and returns
+   * its root. Null for other operations.
+   */
   declare recompute: (() => GradTarget) | null;
   declare private saved: readonly Storage[];
   /** The sum of the versions of what is saved, which only grow. */
   declare private version: number;
-  /** The output, and each node that uses it. */
+  /** Number of references to this node: one by the output until it is disposed, one by each use as an input. */
   declare private refs: number;
 
   constructor(
@@ -85,7 +88,7 @@ export class Node extends GradTarget {
   }
 
   override open(): Strided {
-    // Shared memory is also the gradient of another target: add to a copy.
+    // Shared memory may also be the gradient of another target, so add to a copy.
     if (this.grad !== null && this.grad.refs > 1) {
       const own = allocate(this.dtype, this.count, this.device);
       kernels().copy([this.count], own.dense, this.grad.dense);
@@ -102,7 +105,7 @@ export class Node extends GradTarget {
     this.close();
   }
 
-  /** Throws if a value that the gradient reads is not the one that was saved. */
+  /** Throws if a value that the gradient reads was changed in place after it was saved. */
   checkSaved(): void {
     let version = 0;
     for (let i = 0; i < this.saved.length; i++) version += this.saved[i]!.version;
@@ -128,8 +131,8 @@ export class Node extends GradTarget {
   }
 
   /**
-   * The output is disposed, or a node that used it is cleared. Clears this node, and those before it, if
-   * nothing can reach them any more.
+   * Releases one reference: the output is disposed, or a node that used it is cleared. Clears this node, and those
+   * before it, if nothing can reach them any more.
    */
   unreferenced(): void {
     if (--this.refs > 0) return;
@@ -148,7 +151,10 @@ export function isRecording(a: Recorded, b?: Recorded | null, c?: Recorded | nul
   return (a.target !== null || (b ?? a).target !== null || (c ?? a).target !== null) && isGradEnabled();
 }
 
-/** Puts `output` on the tape. `saved` is what `backward` reads; `inputs` are the targets it contributes to. */
+/**
+ * Puts `output` on the tape. `saved` is the memory that `backward` reads; `inputs` are the targets to which it
+ * contributes.
+ */
 export function record<Output extends Recorded>(
   name: string,
   output: Output,

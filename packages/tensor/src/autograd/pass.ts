@@ -1,6 +1,6 @@
 // The graph of one backward: its nodes in order, and the number of contributions that each leaf waits for.
 
-import type { Storage } from '../core/storage.ts';
+import type { Storage } from '../core/memory/storage.ts';
 import { graphUsedTwice } from '../errors.ts';
 import { Leaf } from './leaf.ts';
 import { Node } from './node.ts';
@@ -39,8 +39,8 @@ export class Pass {
   }
 
   /**
-   * Releases the references of a node that has run to inputs that will not run. Inputs that run release
-   * theirs themselves.
+   * Releases the references that a node, which has run, has to inputs that will not run. Inputs that run need no
+   * release: they are cleared after their own run.
    */
   leave(node: Node): void {
     if (this.#others.size === 0) return;

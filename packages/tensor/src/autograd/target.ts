@@ -9,7 +9,7 @@
 import { kernels } from '../backends/index.ts';
 import type { Strided } from '../backends/operands.ts';
 import type { DType } from '../core/dtype.ts';
-import { allocate, type Storage } from '../core/storage.ts';
+import { allocate, type Storage } from '../core/memory/storage.ts';
 import type { Device } from '../device/device.ts';
 
 /** Sees a complete gradient. May return one to take its place: dense, of the same dtype, one reference. */
@@ -28,7 +28,7 @@ export abstract class GradTarget {
   declare grad: Storage | null;
   /** False: the next contribution is written over whatever is in `grad`. */
   declare isFilled: boolean;
-  /** The backward that saw this target last. */
+  /** Number of the Pass that visited this target last. */
   declare visit: number;
   declare private hooks: Map<object, GradHook> | null;
 
@@ -46,7 +46,7 @@ export abstract class GradTarget {
     return this.hooks !== null && this.hooks.size > 0;
   }
 
-  /** Hooks run in the order in which they were added. Returns a function that removes the hook. */
+  /** Adds a hook. Hooks run in the order in which they were added. Returns a function that removes the hook. */
   addHook(hook: GradHook): () => void {
     this.hooks ??= new Map();
     const key = {};

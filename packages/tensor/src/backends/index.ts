@@ -1,7 +1,7 @@
 // Chooses the kernels at first use, once per process: native ones if the addon can be loaded, otherwise the
 // TypeScript reference with a warning, because it is slower by orders of magnitude.
 import type { DeviceControl } from '../device/device-control.ts';
-import { onlyOnHost, unknownKernels } from '../errors.ts';
+import { NativeKernelsMissing, onlyOnHost, unknownKernels } from '../errors.ts';
 import type { Kernels } from './kernels.ts';
 import { loadNativeKernels } from './native/native.ts';
 import { referenceKernels } from './reference/index.ts';
@@ -16,14 +16,15 @@ function choose(): Kernels {
   try {
     return loadNativeKernels();
   } catch (error) {
-    process.emitWarning((error as Error).message, { code: 'RINGWISE_SLOW_KERNELS' });
+    if (!(error instanceof NativeKernelsMissing)) throw error;
+    process.emitWarning(error.message, { code: 'RINGWISE_SLOW_KERNELS' });
     return referenceKernels;
   }
 }
 
 let prepare: (() => void) | null = null;
 
-/** Internal: registers a function to run each time before kernels are used. */
+/** Internal: sets the function that runs each time before kernels are used. Only the last one set runs. */
 export function beforeKernels(run: () => void): void {
   prepare = run;
 }
@@ -39,8 +40,8 @@ export function kernels(): Kernels {
 }
 
 /**
- * Returns the control of CUDA streams, events and captured steps. Throws ERR_TENSOR_DEVICE if the kernels
- * have no CUDA.
+ * Returns the control of CUDA devices: streams, events, captured steps and pinned memory. Throws ERR_TENSOR_DEVICE
+ * if the reference kernels are in use. Whether there is a device shows only when the control is used.
  */
 export function deviceControl(): DeviceControl {
   chosen ??= choose();

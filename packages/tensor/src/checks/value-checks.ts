@@ -24,6 +24,7 @@ export const anything: Check = { expected: 'any value', fits: () => true };
 export const flag: Check = { expected: 'true or false', fits: (value) => typeof value === 'boolean' };
 /** Accepts NaN and infinities, too. */
 export const anyNumber: Check = { expected: 'a number', fits: isNumber };
+/** Accepts infinities, but not NaN. */
 export const aNumber: Check = {
   expected: 'a number',
   fits: (value) => isNumber(value) && !Number.isNaN(value),
@@ -41,14 +42,14 @@ export const share: Check = {
   expected: 'a number from 0 to 1',
   fits: (value) => isNumber(value) && value >= 0 && value <= 1,
 };
-/** The share of a running mean that is kept in each step. */
+/** Accepts the share of a running mean that is kept in each step. */
 export const decayRate: Check = {
   expected: 'a number ≥ 0 and < 1',
   fits: (value) => isNumber(value) && value >= 0 && value < 1,
 };
 export const probability: Check = { ...share, expected: 'a probability from 0 to 1' };
 export const integer: Check = { expected: 'an integer', fits: Number.isSafeInteger };
-export const notNegative: Check = {
+export const nonNegativeInteger: Check = {
   expected: 'an integer ≥ 0',
   fits: (value) => Number.isSafeInteger(value) && (value as number) >= 0,
 };
@@ -67,7 +68,7 @@ export const aGenerator: Check = {
   fits: (value) => typeof (value as { readonly take?: unknown } | null)?.take === 'function',
 };
 
-/** Accepts one of these names. */
+/** Returns a check that accepts these names. */
 export const oneOf = (...names: readonly string[]): Check => ({
   expected: names
     .map((name) => `'${name}'`)

@@ -1,4 +1,4 @@
-// Makes tensors from numbers. A new tensor belongs to the open scope.
+// Makes tensors from numbers. A new tensor belongs to the innermost open scope.
 
 import { kernels } from '../backends/index.ts';
 import type { Memory } from '../backends/operands.ts';
@@ -12,12 +12,13 @@ import {
   checkValue,
   finite,
   flag,
-  notNegative,
+  nonNegativeInteger,
 } from '../checks/value-checks.ts';
 import { type DeviceName, deviceOf } from '../device/device.ts';
 import {
   badArange,
   badHostArray,
+  badOption,
   onlyPinnedOnHost,
   raggedData,
   unknownData,
@@ -27,8 +28,8 @@ import {
 import { to } from '../ops/elementwise/convert.ts';
 import { type DType, dtypeInfo, dtypeOfArray, type HostArray, holds, isFloat } from './dtype.ts';
 import { type Value, writer } from './element.ts';
+import { adopt, allocatePinned, pinnedArray } from './memory/storage.ts';
 import { checkedShape, countOf, type Shape } from './shape.ts';
-import { adopt, allocatePinned, pinnedArray } from './storage.ts';
 import { created, empty, type Tensor } from './tensor.ts';
 
 export type TypedArray =
@@ -49,9 +50,9 @@ export interface CreationOptions {
   readonly dtype?: DType;
   /** Default: 'cpu'. */
   readonly device?: DeviceName;
-  /** Whether to use pinned host memory, which CUDA devices copy directly; excludes `device`. Default false. */
+  /** Whether to use pinned host memory, which CUDA devices copy directly; `device` is then 'cpu'. Default false. */
   readonly pinMemory?: boolean;
-  /** Records operations on the tensor, so that backward fills its `grad`. Floating dtypes only. */
+  /** Whether to record operations on the tensor, so that backward fills its `grad`. Default false. Floats only. */
   readonly requiresGrad?: boolean;
 }
 
@@ -71,7 +72,7 @@ function checkedDtype(op: string, dtype: DType): DType {
 
 /** Moves the tensor to its device, and sets requiresGrad, which the tensor's own setter checks. */
 function finish(tensor: Tensor, options: Omit<CreationOptions, 'dtype'>): Tensor {
-  const out = to(tensor, options.device ?? 'cpu');
+  const out = to(tensor, deviceOf(options.device ?? 'cpu'));
   if (out !== tensor) tensor.dispose();
   if (options.requiresGrad) out.requiresGrad = true;
   return out;
@@ -92,7 +93,7 @@ function naturalDtype(data: TypedArray): DType {
   return data instanceof Uint16Array ? 'int32' : (dtypeOfArray(data) ?? 'int32');
 }
 
-/** Writes numbers to memory and converts each as `to` does: fractions are dropped. */
+/** Writes `data`, which is of `dtype`, to memory. Converts as `to` does: integers drop fractions and wrap around. */
 function write(memory: Memory, data: ArrayLike<Value>, dtype: DType): void {
   if (memory.dtype === dtype && memory.host.constructor === data.constructor) {
     (memory.host as Float32Array).set(data as Float32Array);
@@ -104,7 +105,7 @@ function write(memory: Memory, data: ArrayLike<Value>, dtype: DType): void {
 
 interface Flat {
   readonly values: Value[];
-  /** The widest kind among the elements. */
+  /** int64 if an element is a bigint, else float32 if one is a number, else bool. */
   dtype: DType;
 }
 
@@ -136,10 +137,22 @@ function checkValues(values: readonly Value[], dtype: DType): void {
   for (const value of values) if (!holds(dtype, value)) throw doesNotFit('tensor', value, dtype);
 }
 
+/** Throws for a fraction beside bigints, which make the tensor int64 though the program has not asked for it. */
+function checkWhole(values: readonly Value[]): void {
+  const fraction = values.find((value) => typeof value === 'number' && !Number.isInteger(value));
+  if (fraction !== undefined)
+    throw badOption(
+      'tensor: data',
+      "integers beside a bigint, or dtype: 'int64', which drops fractions",
+      `${fraction}`,
+    );
+}
+
 /**
  * Makes a tensor with a copy of `data`: a number or boolean, nested arrays of them, or a typed array. Without `dtype`,
- * numbers become float32, bigints int64, booleans bool; a typed array keeps its dtype if tensors have it, else gets a
- * wider one. Values that an integer dtype cannot hold throw, except in typed arrays, which are converted as `to` does.
+ * numbers become float32, booleans bool, and all elements int64 if one is a bigint; a typed array keeps its dtype if
+ * tensors have it, else gets a wider one, or int64 for a BigUint64Array. Integers drop fractions. Values that an
+ * integer dtype cannot hold throw, except in typed arrays, where they wrap around.
  */
 export function tensor(
   data: NestedData | TypedArray,
@@ -157,15 +170,16 @@ export function tensor(
   }
   const dtype = checkedDtype('tensor', options.dtype ?? found);
   if (!isArray && !isFloat(dtype)) checkValues(flat.values, dtype);
+  if (options.dtype === undefined && flat.dtype === 'int64') checkWhole(flat.values);
   const out = options.pinMemory ? emptyPinned(dtype, shape, options) : empty(dtype, shape);
   write(out.memory, values, found);
   return finish(out, options);
 }
 
 /**
- * Makes a tensor over the memory of `array` without a copy: each side sees what the other writes. The caller keeps the
- * array valid, and must not transfer its buffer, until the tensor is disposed. `dtype` selects bfloat16 for a
- * Uint16Array, which otherwise holds float16, and bool for a Uint8Array.
+ * Makes a tensor over the memory of `array` without a copy: each side sees what the other writes. The caller must not
+ * transfer the array's buffer before the tensor and its views are disposed. `dtype` selects bfloat16 for a Uint16Array,
+ * which otherwise holds float16, and bool for a Uint8Array.
  */
 export function fromHost(
   array: HostArray,
@@ -183,9 +197,9 @@ export function fromHost(
 }
 
 /**
- * Copies a typed array to pinned host memory; tensors of fromHost over the copy are pinned. The memory
- * returns to a cache when the array has been collected and no device copies from it. A DataLoader takes this
- * function as its `pinMemory`.
+ * Returns a copy of a typed array in pinned host memory; tensors that fromHost makes over the copy are pinned. The
+ * memory returns to a cache when the copy has been collected and no device reads it. A DataLoader takes this function
+ * as its `pinMemory`. Throws ERR_TENSOR_DEVICE without CUDA.
  */
 export function pinArray<A extends TypedArray>(array: A): A {
   const memory = pinnedArray('uint8', array.byteLength).buffer;
@@ -230,7 +244,7 @@ function filledLike(op: string, like: Tensor, value: number, options: CreationOp
   return filled(op, like.shape, value, { dtype: like.dtype, device: like.device, ...options });
 }
 
-/** Makes start, start + step, … up to `end`, which is excluded. With one argument, counts from 0 to it. */
+/** Makes start, start + step, … up to `end`, which is excluded; without `end`, from 0 to `start`. Default float32. */
 export function arange(start: number, end?: number, step = 1, options: CreationOptions = {}): Tensor {
   checkOptions('arange', options, creationOptions);
   if (options.dtype === 'bool') throw notOfBool('arange', "an integer dtype, and .to('bool')");
@@ -244,12 +258,12 @@ export function arange(start: number, end?: number, step = 1, options: CreationO
   );
 }
 
-/** Makes `count` numbers at equal distances from `start` to `end`, both included. */
+/** Makes `count` numbers at equal distances from `start` to `end`, both included; only `start` if `count` is 1. */
 export function linspace(start: number, end: number, count: number, options: CreationOptions = {}): Tensor {
   checkOptions('linspace', options, creationOptions);
   checkValue('linspace: start', start, finite);
   checkValue('linspace: end', end, finite);
-  checkValue('linspace: count', count, notNegative);
+  checkValue('linspace: count', count, nonNegativeInteger);
   const step = count > 1 ? (end - start) / (count - 1) : 0;
   // Computed from the nearer end, so that the last number is exactly `end`.
   const at = (i: number): number => (2 * i < count ? start + i * step : end - (count - 1 - i) * step);

@@ -30,22 +30,22 @@ export const buffersSymbol: RingwiseSymbols['buffers'] = Symbol.for('ringwise.bu
  * package whose work does not run on that stream must refuse.
  */
 export interface StepCapture {
-  /** The CUstream that is captured: the one of `buffer` handles meanwhile. */
+  /** The CUstream that is captured. During the capture, handles of buffers name it as their stream. */
   readonly stream: bigint;
-  /** Calls `ended` at the end of the capture, as its last part; with true when it is given up instead. */
-  readonly onEnd: (ended: (isGivenUp: boolean) => void) => void;
+  /** Calls `ended` as the last part of the capture, or with true if the capture is given up. */
+  readonly onEnd: (ended: (isAbandoned: boolean) => void) => void;
   /**
-   * Calls `before` ahead of each run with the CUstream that it goes to, and what that returns when it has
-   * been started. There is no run if `before` throws.
+   * Calls `before` ahead of each run, with the CUstream of the run, and the function that `before` returns after the
+   * run has been started. There is no run if `before` throws.
    */
   readonly onRun: (before: (stream: bigint) => () => void) => void;
-  /** Destroys the captured step, for packages that must end its use of their resources. */
+  /** Destroys the captured step. For packages that must end its use of their resources. */
   readonly drop: () => void;
 }
 
 const slots = globalThis as { [key: symbol]: { now: StepCapture | null } | undefined };
 const captureSymbol: RingwiseSymbols['capture'] = Symbol.for('ringwise.capture') as never;
-/** Shared by all packages, and by all copies of one. */
+// All packages, and all copies of one package, share this object.
 slots[captureSymbol] ??= { now: null };
 export const sharedCapture = slots[captureSymbol];
 
@@ -59,7 +59,7 @@ export interface BufferView {
   readonly host: HostArray | null;
   /** Null for memory of the host. */
   readonly handle: DeviceHandle | null;
-  /** Why others must not write this memory now: the middle of a sentence, and what to call instead. */
+  /** Set if others must not write this memory now: `reason`, a clause, and `next`, a sentence, for the error text. */
   readonly readOnly?: { readonly reason: string; readonly next: string } | undefined;
   /** Others call it before they write this memory. */
   readonly written?: () => void;
@@ -76,8 +76,8 @@ export interface DeviceHandle {
 }
 
 /**
- * A tensor that libraries exchange: the fields of a DLTensor, with sizes in elements instead of bytes.
- * `handle()` makes one and `fromHandle` takes one. Work on the memory is ordered on `stream`: the receiver
+ * A tensor that libraries exchange: the fields of a DLTensor, with its offset added to the address. `handle()`
+ * makes one and `fromHandle` takes one. Work on the memory is ordered on `stream`: the receiver
  * starts its work after the work that this stream already has, and makes the stream wait for its own work
  * before it calls `release`.
  */
@@ -93,7 +93,7 @@ export interface TensorHandle extends DeviceHandle {
   readonly device: { readonly kind: 'cpu' | 'cuda'; readonly index: number };
   /** Elements of memory from the address on. Where it is given, shape and strides must stay inside. */
   readonly count?: number;
-  /** Tells the owner, once, that the memory is not used any more. Such a handle is taken once. */
+  /** Tells the owner, once, that the memory is not used any more. A handle with `release` can be taken only once. */
   readonly release?: () => void;
 }
 
@@ -116,7 +116,7 @@ export function deviceBufferView(
   return { dtype, count, device: { kind: 'cuda', index }, host: null, handle, ...watch };
 }
 
-/** Memory for a gradient: of the host an array, of a device a handle. */
+/** Memory for a gradient: an array on the host, a handle on a device. */
 export interface GradMemory {
   readonly host: ArrayBufferView | null;
   readonly handle?: object | null;
@@ -125,7 +125,7 @@ export interface GradMemory {
   readonly device?: { readonly kind: string; readonly index: number };
 }
 
-/** Memory of a device for gradients that are averaged together, and what is done with it besides sending it. */
+/** Memory of a device for gradients that are averaged together, with the operations that averaging needs. */
 export interface BucketMemory {
   readonly [bufferSymbol]: () => BufferView;
   readonly part: (offset: number, count: number) => BucketMemory;

@@ -1,7 +1,8 @@
-// What a tensor is: a piece of memory, and the layout in which its shape lies there. Views share memory by count
+// What a tensor is: a piece of memory, and the layout of its elements there. Views share memory by counting references
 // (storage.ts), so a view outlives the tensor that it was made from.
 //
-// Who frees: dispose() or `using`; the end of a scope; backward, for intermediate results; last the collector.
+// A tensor is disposed by dispose() or `using`, by the end of its scope, or, as an intermediate result, by backward.
+// Memory of others is freed after the collector has taken them.
 import { inspect } from 'node:util';
 import { Leaf } from '../autograd/leaf.ts';
 import type { Node } from '../autograd/node.ts';
@@ -22,9 +23,9 @@ import { type DType, dtypeInfo, type HostArray } from './dtype.ts';
 import { reader, type Value } from './element.ts';
 import { formatTensor } from './format.ts';
 import type { Layout } from './layout.ts';
+import { adopt, allocate, hostView, isPinned, type Storage } from './memory/storage.ts';
 import { type BufferView, bufferSymbol, bufferView, deviceBufferView } from './protocol.ts';
 import { countOf, type Shape, stridesOf } from './shape.ts';
-import { adopt, allocate, hostView, isPinned, type Storage } from './storage.ts';
 
 export type NestedNumbers = number | NestedNumbers[];
 
@@ -44,8 +45,8 @@ export abstract class TensorCore {
   declare private place: Strided;
 
   /**
-   * Internal: takes over one reference of `storage`. `strided`: where in it the elements lie; dense strides
-   * are null.
+   * Internal: takes over one reference of `storage`. `strided` is the location of the elements in it; its strides are
+   * null if they are dense.
    */
   constructor(storage: Storage, shape: Shape, strided: Strided = storage.dense) {
     this.held = storage;
@@ -99,7 +100,7 @@ export abstract class TensorCore {
     return this.place.offset;
   }
 
-  /** Whether the elements lie one behind the other in row-major order. */
+  /** Whether the elements lie side by side in row-major order. */
   get isContiguous(): boolean {
     return this.place.strides === null;
   }
@@ -113,7 +114,7 @@ export abstract class TensorCore {
     return this.held === null;
   }
 
-  /** Gives the memory back, and the gradient. Does nothing the second time. A graph that uses the tensor lives on. */
+  /** Gives up the memory and the gradient. Does nothing the second time. A graph that uses the tensor stays valid. */
   dispose(): void {
     const storage = this.held;
     if (storage === null) return;
@@ -123,7 +124,7 @@ export abstract class TensorCore {
     else this.target?.unreferenced();
   }
 
-  /** Moves the tensor to other memory, dense and in its shape. Takes over one reference of `storage`. */
+  /** Puts the tensor into other memory, dense and of any dtype. Takes over one reference of `storage`. */
   protected moveTo(storage: Storage): void {
     const before = this.storage;
     this.held = storage;
@@ -140,7 +141,7 @@ export abstract class TensorCore {
     this.dispose();
   }
 
-  /** The only element, as a number. */
+  /** Returns the only element as a number. Throws for an int64 that a number does not hold exactly. */
   item(): number {
     if (this.count !== 1) throw notOneElement('item', this.shape);
     const { memory } = this;
@@ -152,9 +153,9 @@ export abstract class TensorCore {
   }
 
   /**
-   * The elements as a typed array: the tensor's own memory, where writes are seen by it, or a copy if it is
-   * not contiguous or not in host memory. float16 and bfloat16 come as bit patterns. Not to be used after
-   * dispose, or after a backward that frees it.
+   * Returns the elements as a typed array: the tensor's own memory, so that writes change the tensor, or a copy if it
+   * is not contiguous or not in host memory. float16 and bfloat16 come as bit patterns. The tensor's own memory must
+   * not be used after dispose, or after a backward or a scope that disposes the tensor.
    */
   dataSync(): HostArray {
     const { storage } = this;
@@ -162,7 +163,7 @@ export abstract class TensorCore {
     refuseWhileCapturing('dataSync()');
     const array = new dtypeInfo[this.dtype].array(this.count);
     if (this.device !== 'cpu') {
-      const dense = denseStorage(this);
+      const dense = contiguousStorage(this);
       kernels().read(dense.memory, dense === storage ? this.offset : 0, array);
       dense.release();
       return array;
@@ -178,14 +179,14 @@ export abstract class TensorCore {
     if (this.device === 'cpu') return this.dataSync();
     refuseWhileCapturing('data()');
     const array = new dtypeInfo[this.dtype].array(this.count);
-    const dense = denseStorage(this);
+    const dense = contiguousStorage(this);
     const read = kernels().readAsync(dense.memory, dense === this.storage ? this.offset : 0, array);
     dense.release();
     await read;
     return array;
   }
 
-  /** A copy as nested arrays; a number for shape []. Of bool, 1 and 0. */
+  /** Returns a copy as nested arrays of numbers; one number for shape []. bool gives 1 and 0. Throws as item() does. */
   toArray(): NestedNumbers {
     refuseWhileCapturing('toArray()');
     const read = reader(this.memory);
@@ -207,9 +208,9 @@ export abstract class TensorCore {
   }
 
   /**
-   * The buffer protocol: the tensor can be handed to anything that takes it, such as a collective. It is
-   * contiguous. Who writes it says so, as the operations in place do; while operations are recorded, it must
-   * not be written if it requires a gradient.
+   * Implements the buffer protocol (protocol.ts), by which collectives take tensors. Throws unless the tensor is
+   * contiguous. A writer calls `written`, so that backward notices the change. The view is read-only if the tensor
+   * requires a gradient and operations are recorded.
    */
   [bufferSymbol](): BufferView {
     if (this.target === null || !isGradEnabled()) return memoryView(this);
@@ -217,7 +218,7 @@ export abstract class TensorCore {
   }
 }
 
-/** Internal: the memory of a contiguous tensor, which others may write whether a gradient is required or not. */
+/** Internal: returns the memory of a contiguous tensor; others may write it unless `readOnly` is given. */
 export function memoryView(tensor: TensorCore, readOnly?: BufferView['readOnly']): BufferView {
   const { dtype, count, device, storage } = tensor;
   if (!tensor.isContiguous) throw notDense(tensor.shape);
@@ -231,7 +232,7 @@ export function memoryView(tensor: TensorCore, readOnly?: BufferView['readOnly']
 export const addressOf = ({ memory, offset, dtype }: TensorCore): bigint =>
   kernels().address(memory) + BigInt(offset * dtypeInfo[dtype].bytes);
 
-/** Internal: the CUstream that work of a CUDA device goes to now. */
+/** Internal: returns the CUstream that work of a CUDA device goes to now. */
 export function streamOf(device: Device): bigint {
   const capture = capturing();
   if (capture?.device === device) return capture.shared.stream;
@@ -239,8 +240,8 @@ export function streamOf(device: Device): bigint {
   return deviceControl().streamAddress(index, chosenStreams()?.[index] ?? 0);
 }
 
-/** The memory of a tensor whose elements lie one behind the other, or a copy that has them so. One reference. */
-function denseStorage(tensor: TensorCore): Storage {
+/** Returns the memory of a contiguous tensor, in which it begins at its offset, or a dense copy. One reference. */
+function contiguousStorage(tensor: TensorCore): Storage {
   if (tensor.isContiguous) return tensor.storage.retain();
   const copy = allocate(tensor.dtype, tensor.count, tensor.device);
   kernels().copy(tensor.shape, copy.dense, tensor.strided);

@@ -1,4 +1,4 @@
-// What a tensor has to do with gradients: whether it wants one, how it gets it, who hears of it.
+// The gradient of a tensor: whether it requires one, backward, hooks and listeners, and memory that the caller gives.
 import { runBackward } from '../autograd/backward.ts';
 import { Leaf } from '../autograd/leaf.ts';
 import { kernels } from '../backends/index.ts';
@@ -10,6 +10,7 @@ import {
   badBoundGrad,
   boundGrad,
   differentDevices,
+  disposed,
   gradDtype,
   gradientShape,
   hookGradient,
@@ -22,17 +23,17 @@ import {
 } from '../errors.ts';
 import { noGrad, track } from './context.ts';
 import { type DType, dtypeInfo, type HostArray, isFloat } from './dtype.ts';
+import { adopt, adoptMemory, type Storage } from './memory/storage.ts';
+import { transferred } from './memory/transfer.ts';
 import type { DeviceHandle, GradMemory } from './protocol.ts';
 import { type Shape, sameShape } from './shape.ts';
-import { adopt, adoptMemory, type Storage } from './storage.ts';
 import { TensorCore } from './tensor-core.ts';
-import { transferred } from './transfer.ts';
 
 /** The listeners and hooks of tensors that require no gradient at the moment. */
 const frozenLeaves = new WeakMap<object, Leaf>();
 
 export interface ZeroGradOptions {
-  /** Default true. */
+  /** Whether to drop the gradient instead of filling it with zeros. Default true. */
   readonly setToNull?: boolean;
 }
 
@@ -91,7 +92,7 @@ export abstract class GradTensor<Self extends GradTensor<Self>> extends TensorCo
     return this.target?.isLeaf !== false;
   }
 
-  /** The accumulated gradient, or null. It shares memory with what backward writes to. */
+  /** The accumulated gradient, or null. It lies in the memory that backward writes to. */
   get grad(): Self | null {
     const leaf = this.target instanceof Leaf ? this.target : this.retained;
     if (leaf === null || leaf.grad === null) return null;
@@ -103,9 +104,9 @@ export abstract class GradTensor<Self extends GradTensor<Self>> extends TensorCo
   }
 
   /**
-   * Computes the gradient of this tensor for every leaf that it depends on, and adds it to theirs. `gradient` is the
-   * gradient of this tensor itself, 1 if it has one element. Frees the graph and its intermediate tensors (not this
-   * one, not those marked by keep) unless `retainGraph` is set.
+   * Computes the gradient of every leaf that this tensor depends on, and adds it to the `grad` of the leaf. `gradient`
+   * is the gradient of this tensor itself; default 1, if it has one element. Frees the graph and its intermediate
+   * tensors (not this one, not those marked by keep) unless `retainGraph` is set.
    */
   backward(gradient?: Self | null, options: BackwardOptions = {}): void {
     checkOptions('backward', options, backwardOptions);
@@ -128,8 +129,8 @@ export abstract class GradTensor<Self extends GradTensor<Self>> extends TensorCo
 
   /**
    * Calls `hook` in every backward with the gradient of this tensor, complete for that backward, before it
-   * goes on or is added to `grad`. What it returns takes its place; it must not write into the one that it
-   * got. Returns a function that removes the hook.
+   * goes on or is added to `grad`. A tensor that `hook` returns replaces the gradient; `hook` must not write into
+   * its argument. Returns a function that removes the hook.
    */
   registerHook(hook: (grad: Self) => Self | undefined): () => void {
     if (this.target === null) throw needsGraph('registerHook');
@@ -142,8 +143,8 @@ export abstract class GradTensor<Self extends GradTensor<Self>> extends TensorCo
   }
 
   /**
-   * Keeps the gradient of a tensor that an operation made: backward adds it to `grad`, and does not dispose
-   * the tensor.
+   * Keeps the gradient of a tensor that an operation made: backward adds it to `grad`. Neither backward nor a scope
+   * disposes the tensor any more.
    */
   retainGrad(): void {
     if (this.target === null) throw needsGraph('retainGrad');
@@ -158,8 +159,8 @@ export abstract class GradTensor<Self extends GradTensor<Self>> extends TensorCo
   }
 
   /**
-   * Drops the gradient, or fills it with zero if setToNull is false. A bound gradient stays where it is, and
-   * reads as zero until the next backward writes over it.
+   * Drops the gradient, or fills it with zeros if setToNull is false. A bound gradient stays where it is: with
+   * setToNull its memory has the old values until `grad` is read, which then gives zeros, or backward writes over them.
    */
   zeroGrad(options: ZeroGradOptions = {}): void {
     checkOptions('zeroGrad', options, zeroGradOptions);
@@ -171,14 +172,15 @@ export abstract class GradTensor<Self extends GradTensor<Self>> extends TensorCo
   }
 
   /**
-   * Calls `ready` once per backward, when this gradient is final; backward goes on afterwards, so the tensor itself
-   * must not be changed yet. An error in `ready` leaves backward. Returns a function that unsubscribes.
+   * Calls `ready` once per backward that reaches this tensor, when its gradient is final; backward goes on afterwards,
+   * so the tensor itself must not be changed yet. backward throws the errors of `ready`. Returns a function that
+   * unsubscribes.
    */
   onGradReady(ready: () => void): () => void {
     return this.#leaf('onGradReady').onReady(ready);
   }
 
-  /** Internal: as onGradReady, also for a tensor that requires no gradient yet: `ready` waits until it does. */
+  /** Internal: does what onGradReady does, also for a tensor that requires no gradient until later. */
   onTrained(ready: () => void): () => void {
     if (this.target !== null) return this.#leaf('onGradReady').onReady(ready);
     const leaf = frozenLeaves.get(this) ?? new Leaf(this.dtype, this.count, this.device);
@@ -187,9 +189,9 @@ export abstract class GradTensor<Self extends GradTensor<Self>> extends TensorCo
   }
 
   /**
-   * Makes the gradient live in memory of the caller, of the tensor's dtype, from now on, with the value that
-   * it has, or zero: an array, or of a CUDA device a view with a handle. Backward writes into it, zeroGrad
-   * leaves it there. The caller may read and change it between backwards.
+   * Moves the gradient, or zeros if there is none, into memory of the caller: an array, or on a CUDA device a view with
+   * a handle, with the dtype and the number of elements of the tensor. From now on backward writes there, and zeroGrad
+   * leaves the gradient there. The caller may read and change it between backwards.
    */
   bindGrad(memory: HostArray | GradMemory): void {
     const leaf = this.#leaf('bindGrad');
@@ -216,17 +218,29 @@ export abstract class GradTensor<Self extends GradTensor<Self>> extends TensorCo
     return adoptMemory(kernels().borrow({ ...place, owner: handle!, release: null, stream: null }));
   }
 
+  /** Internal: throws if the tensor cannot be converted. */
+  checkConvertible(dtype: DType, device: Device): void {
+    if (dtype !== this.dtype || device !== this.device) this.#convertible();
+  }
+
+  /** Returns the leaf of a tensor that can be converted, or null. */
+  #convertible(): Leaf | null {
+    if (this.isDisposed) throw disposed(this.shape);
+    const leaf = this.target === null ? (frozenLeaves.get(this) ?? null) : this.#leaf('convert');
+    if (leaf?.isBound) throw boundGrad();
+    return leaf;
+  }
+
   /** Internal: gives this tensor, and its gradient, another floating dtype or device in place. */
   convert(dtype: DType, device: Device = this.device): void {
     if (dtype === this.dtype && device === this.device) return;
-    const leaf = this.target === null ? (frozenLeaves.get(this) ?? null) : this.#leaf('convert');
-    if (leaf?.isBound) throw boundGrad();
+    const leaf = this.#convertible();
     this.moveTo(transferred(this.strided, this.shape, dtype, device));
     leaf?.convert(dtype, device);
     this.#forgetGrad();
   }
 
-  /** Drops the gradient, also a bound one: backward makes memory of its own again. */
+  /** Drops the gradient, also a bound one: the next backward allocates memory for it. */
   unbindGrad(): void {
     this.dropGrad(this.#leaf('unbindGrad'));
   }
@@ -252,20 +266,22 @@ export abstract class GradTensor<Self extends GradTensor<Self>> extends TensorCo
   }
 }
 
-/** The memory of a gradient that a user gave, if it fits to `tensor`. One reference. */
+/** Returns a user's gradient as dense memory, with one reference. Throws unless it fits `tensor`. */
 export function checkedGradient(what: string, gradient: TensorCore, tensor: Typed): Storage {
   const show = ({ dtype, shape }: Typed): string => `${dtype} [${shape.join(', ')}]`;
   const fits = sameShape(gradient.shape, tensor.shape) && gradient.dtype === tensor.dtype;
   if (!fits) throw hookGradient(what, show(gradient), show(tensor));
+  if (gradient.device !== tensor.device) throw differentDevices(what, tensor.device, gradient.device);
   return denseStorage(gradient);
 }
 
 interface Typed {
   readonly dtype: DType;
   readonly shape: Shape;
+  readonly device: Device;
 }
 
-/** The elements in row-major order: the tensor's own memory where they lie like that, else a copy. One reference. */
+/** Returns memory that holds exactly the tensor's elements, in row-major order: its own, or a copy. One reference. */
 export function denseStorage(tensor: TensorCore): Storage {
   const { storage, strided, count } = tensor;
   if (strided === storage.dense && storage.memory.count === count) return storage.retain();

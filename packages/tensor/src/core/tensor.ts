@@ -1,14 +1,14 @@
 // The tensor that users see. Its operations are declared here and implemented in ops/methods.ts, which calls ops/ and
-// which every entry of the package imports: so operations import tensors, and tensors import no operation.
+// which every entry of the package imports. So operations can import this file, and it imports none of them.
 import type { Strided } from '../backends/operands.ts';
 import type { Device, DeviceName } from '../device/device.ts';
 import { track } from './context.ts';
 import type { DType } from './dtype.ts';
 import { isDense, type Layout } from './layout.ts';
+import { allocate, type Storage } from './memory/storage.ts';
 import type { Dims, GeluOptions, Index, NormOptions, ToOptions, VarianceOptions } from './op-options.ts';
 import type { TensorHandle } from './protocol.ts';
 import { countOf, type Shape } from './shape.ts';
-import { allocate, type Storage } from './storage.ts';
 import { GradTensor } from './tensor-grad.ts';
 
 export type Operand = Tensor | number;
@@ -20,7 +20,10 @@ export interface Sorted {
   readonly indices: Tensor;
 }
 
-/** The operations of a tensor. Each makes a new tensor or a view, unless its name ends with an underscore. */
+/**
+ * The operations of a tensor. Names that end with an underscore change the tensor; the others return new tensors,
+ * views, or the tensor itself where nothing is to be done.
+ */
 export interface TensorMethods {
   add(other: Operand): Tensor;
   sub(other: Operand): Tensor;
@@ -109,7 +112,7 @@ export interface TensorMethods {
   clone(): Tensor;
   /** This tensor if it is contiguous, else a copy. */
   contiguous(): Tensor;
-  /** A copy in another dtype, or this tensor if it has it. Floats are cut towards zero. */
+  /** A copy in another dtype or on another device, or this tensor if it has that. Integers drop fractions. */
   to(target: DType | DeviceName, options?: ToOptions): Tensor;
   /**
    * A copy in pinned host memory, or this tensor if it lies there. From it `to('cuda', { nonBlocking: true })` only
@@ -118,11 +121,10 @@ export interface TensorMethods {
   pinMemory(): Tensor;
   /**
    * The tensor for another library, without a copy; `fromHandle` takes such a handle. The memory stays until
-   * `release()` is called, or until the collector frees the handle's `owner`. Not for
-   * tensors that require a gradient.
+   * `release()` is called, or until the collector frees the handle's `owner`. Throws if the tensor requires a gradient.
    */
   handle(): TensorHandle;
-  /** In place; not recorded. */
+  /** Writes in place and is not recorded, like all methods below. */
   copy_(other: Operand): Tensor;
   add_(other: Operand): Tensor;
   sub_(other: Operand): Tensor;
@@ -166,14 +168,14 @@ export function empty(dtype: DType, shape: Shape, device: Device = 'cpu'): Tenso
 /** Internal: returns a tensor with another layout over the same memory. */
 export function viewOf(a: Tensor, layout: Layout): Tensor {
   const { storage } = a;
-  // Where nothing lies is behind the end of the memory, which kernels refuse.
+  // The offset of a layout without elements may be behind the end of the memory, which kernels refuse.
   if (countOf(layout.shape) === 0) return viewAs(a, layout.shape, storage.dense);
   const strides = isDense(layout) ? null : layout.strides;
   const strided = { memory: storage.memory, offset: layout.offset, strides };
   return viewAs(a, layout.shape, strides === null && layout.offset === 0 ? storage.dense : strided);
 }
 
-/** Internal: returns a tensor of another shape over the same memory; the strides fit it. */
+/** Internal: returns a tensor of another shape over the same memory; the strides of `strided` fit the shape. */
 export function viewAs(a: Tensor, shape: Shape, strided: Strided): Tensor {
   const tensor = new Tensor(a.storage.retain(), shape, strided);
   track(tensor);

@@ -1,11 +1,11 @@
-// The callbacks of other packages that take part in a captured step. They are called before and after each
-// run, and when the step is dropped.
+// The callbacks of other packages that take part in a captured step. They are called at the end of the capture,
+// and before and after the start of each run. With `drop`, such a package destroys the captured step.
 import type { StepCapture } from '../core/protocol.ts';
 
 export class CaptureParticipants implements StepCapture {
   readonly stream: bigint;
   readonly drop: () => void;
-  readonly #ends: ((isGivenUp: boolean) => void)[] = [];
+  readonly #ends: ((isAbandoned: boolean) => void)[] = [];
   readonly #befores: ((stream: bigint) => () => void)[] = [];
 
   constructor(stream: bigint, drop: () => void) {
@@ -13,11 +13,23 @@ export class CaptureParticipants implements StepCapture {
     this.drop = drop;
   }
 
-  readonly onEnd = (ended: (isGivenUp: boolean) => void): void => void this.#ends.push(ended);
+  readonly onEnd = (ended: (isAbandoned: boolean) => void): void => void this.#ends.push(ended);
   readonly onRun = (before: (stream: bigint) => () => void): void => void this.#befores.push(before);
 
-  end(isGivenUp: boolean): void {
-    for (const ended of this.#ends) ended(isGivenUp);
+  /**
+   * Tells the participants that the capture ends, or with true that it is abandoned. Each is told once: if one throws,
+   * the others hear that the capture is abandoned, and its error is thrown.
+   */
+  end(isAbandoned: boolean): void {
+    const errors: unknown[] = [];
+    for (const ended of this.#ends.splice(0)) {
+      try {
+        ended(isAbandoned || errors.length > 0);
+      } catch (error) {
+        errors.push(error);
+      }
+    }
+    if (errors.length > 0) throw errors[0];
   }
 
   /** Calls the participants before a run. Returns a function to call after the run has been started. */

@@ -1,22 +1,22 @@
-// Compiles a whole training step into one CUDA graph: forward, backward and optimiser start together, with
-// almost no work on the host. The first calls run normally, to warm up; the next one is captured, and it and
-// every later call run the graph. On the CPU, every call runs the function.
+// Compiles a whole training step into one CUDA graph: forward, backward and optimiser start together, with almost no
+// work on the host. The first calls run normally, to warm up; the next one is captured, and it and every later call run
+// the graph. On the CPU, every call runs the function.
 //
-// The graph contains kernels with their memory. JavaScript does not run again, so a step cannot contain work
-// that depends on values or runs on the host. Three things still change from run to run: inputs, which are
-// copied into fixed tensors; optimiser steps, whose counters and options are read in each run; and random
-// numbers, which continue the stream of their generator. Other packages can take part: captured collectives
-// run with the step (protocol.ts).
+// The graph contains kernels with their memory. JavaScript does not run again, so a step cannot contain work that
+// depends on values or runs on the host. Three things still change from run to run: inputs, which are copied into fixed
+// tensors; optimiser steps, whose counters and numeric options, such as the learning rate, are read in each run; and
+// random numbers, which continue the stream of their generator. Other packages can take part: captured collectives run
+// with the step (core/protocol.ts).
 import { deviceControl } from '../backends/index.ts';
 import type { Stream } from '../backends/operands.ts';
 import { checkOptions, optionChecks } from '../checks/options.ts';
 import { aFunction, anything, atLeastOne, checkValue } from '../checks/value-checks.ts';
 import { collectTensors, keep, scope } from '../core/context.ts';
+import { makeWithRoom, useDirectly } from '../core/memory/storage.ts';
+import { copyInto } from '../core/memory/transfer.ts';
 import { sameShape } from '../core/shape.ts';
-import { makeWithRoom, useDirectly } from '../core/storage.ts';
 import { empty, Tensor } from '../core/tensor.ts';
 import { streamOf } from '../core/tensor-core.ts';
-import { copyInto } from '../core/transfer.ts';
 import { asyncStep, otherInput, otherInputCount } from '../errors.ts';
 import type { RandomSource } from '../random/source.ts';
 import { capturing, whileCapturing } from './capture.ts';
@@ -24,7 +24,7 @@ import { CaptureParticipants } from './capture-participants.ts';
 import { cudaIndex, type Device, type DeviceName, deviceOf } from './device.ts';
 
 export interface CompileOptions {
-  /** Default: the device of the first input on a CUDA device, else the CPU. */
+  /** Default: the device of the first input that is on a CUDA device in the first call, else the CPU. */
   readonly device?: DeviceName;
   /** Number of calls that run normally before one is captured; at least 1. Default 2. */
   readonly warmUps?: number;
@@ -42,16 +42,19 @@ export interface CompiledStep<Inputs extends readonly Tensor[], Result> {
   readonly inputs: readonly Tensor[];
   /** Whether calls run a captured graph. */
   readonly isCaptured: boolean;
-  /** Frees the graph and its memory. Neither the step nor its results can be used afterwards. */
+  /**
+   * Frees the graph and its memory. Neither the step nor its results can be used afterwards. Does nothing on the CPU
+   * and before the first call.
+   */
   readonly dispose: () => void;
   readonly [Symbol.dispose]: () => void;
 }
 
 /** The place of a generator's state in a step. */
 interface Draw {
-  /** Offset of the generator when the capture began. */
+  /** Offset of the generator when the capture first drew from it. */
   readonly begin: number;
-  /** Position of its seed and offset among the numbers of the step. */
+  /** Index of its seed and offset among the numbers of the step that change from run to run. */
   readonly live: number;
 }
 
@@ -136,6 +139,7 @@ class Step<Inputs extends readonly Tensor[], Result> {
     }
   }
 
+  /** Captures the graph. Nothing runs, and afterwards generators are where they were. */
   #capture(device: Device): Result {
     const control = deviceControl();
     const handle = this.#handle!;
@@ -160,13 +164,13 @@ class Step<Inputs extends readonly Tensor[], Result> {
         return made;
       });
     } catch (error) {
-      participants.end(true);
-      control.abortStep(handle);
-      rewind(draws);
+      this.#giveUp(draws, participants);
       throw error;
     }
-    for (const [generator, blocks] of rewind(draws)) this.#advances.set(generator, blocks);
+    // A failure ends the capture, too.
+    const taken = rewind(draws);
     control.endStep(handle);
+    for (const [generator, blocks] of taken) this.#advances.set(generator, blocks);
     this.#participants = participants;
     const tensors = new Set<unknown>();
     collectTensors(result, tensors);
@@ -174,6 +178,19 @@ class Step<Inputs extends readonly Tensor[], Result> {
     return result;
   }
 
+  /** Ends a capture after an error, which is thrown then, and not those of participants. */
+  #giveUp(draws: ReadonlyMap<RandomSource, Draw>, participants: CaptureParticipants): void {
+    try {
+      participants.end(true);
+    } catch {
+      // Its step has failed already.
+    } finally {
+      deviceControl().abortStep(this.#handle!);
+      rewind(draws);
+    }
+  }
+
+  /** Returns the stream for the generator's next numbers, counted from its position at the begin of each run. */
   #draw(draws: Map<RandomSource, Draw>, generator: RandomSource): Stream {
     const { seed, offset } = generator.state();
     const control = deviceControl();
@@ -191,9 +208,11 @@ class Step<Inputs extends readonly Tensor[], Result> {
     return { seed, offset: offset - draw.begin, live: draw.live };
   }
 
+  /** Starts a run of the captured graph with the numbers of now. */
   #start(device: Device): void {
     const control = deviceControl();
-    // This comes first, because a run that it refuses must not count a step or draw numbers.
+    // Participants may refuse a run by throwing. They come first, so that such a run counts no step and draws no
+    // numbers.
     const started = this.#participants!.begin(streamOf(device));
     control.rewindStep(this.#handle!);
     for (const prepare of this.#preparations) prepare();
@@ -205,8 +224,8 @@ class Step<Inputs extends readonly Tensor[], Result> {
 const show = ({ dtype, shape }: Tensor): string => `${dtype} [${shape.join(', ')}]`;
 
 /**
- * Resets generators to their positions before the capture, which drew no numbers. Returns the number of
- * blocks that each run takes from each generator.
+ * Resets generators to their positions before the capture, because a capture must not use numbers up. Returns the
+ * number of blocks that each run takes from each generator.
  */
 function rewind(draws: ReadonlyMap<RandomSource, Draw>): Map<RandomSource, number> {
   const taken = new Map<RandomSource, number>();
@@ -222,7 +241,7 @@ function rewind(draws: ReadonlyMap<RandomSource, Draw>): Map<RandomSource, numbe
  * Compiles a step into one CUDA graph. A step is a function of tensors that returns tensors (also in arrays
  * and objects) or nothing. Every call returns the same tensors, and the next call overwrites them. Inputs
  * must have the shapes and dtypes of the first call. Throws ERR_TENSOR_CAPTURE for work that cannot be
- * captured, such as item(). On the CPU the function runs normally.
+ * captured, such as item(). On the CPU every call runs the function and returns new tensors.
  */
 export function compile<Inputs extends readonly Tensor[], Result>(
   fn: (...inputs: Inputs) => Result,

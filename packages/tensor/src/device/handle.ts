@@ -1,4 +1,4 @@
-// Exchanges tensors with other libraries without a copy, like DLPack but in JavaScript (protocol.ts).
+// Exchanges tensors with other libraries without a copy, like DLPack but in JavaScript (core/protocol.ts).
 //
 // The lender keeps the memory until the borrower releases it. On a CUDA device, the release does not wait for
 // the device: it is sent when the lender's stream is ordered after all work of the borrower.
@@ -6,21 +6,25 @@ import { kernels } from '../backends/index.ts';
 import type { Loan } from '../backends/kernels.ts';
 import { dtypeInfo } from '../core/dtype.ts';
 import { isDense } from '../core/layout.ts';
+import { adoptMemory, type Storage } from '../core/memory/storage.ts';
 import type { TensorHandle } from '../core/protocol.ts';
 import { checkedShape, type Shape, stridesOf } from '../core/shape.ts';
-import { adoptMemory, type Storage } from '../core/storage.ts';
 import { created, type Tensor } from '../core/tensor.ts';
 import { addressOf, streamOf } from '../core/tensor-core.ts';
 import { badHandle, gradientInHandle, outsideHandle, spentHandle, unknownDtype } from '../errors.ts';
 import { refuseWhileCapturing } from './capture.ts';
 import { cudaIndex, type Device, deviceOf } from './device.ts';
 
-/** Handles that were taken or released. Their memory belongs to a borrower, or has been given back. */
+/**
+ * Handles that fromHandle() must refuse: one with a `release` that has been taken, so that its memory belongs to a
+ * borrower, or one that has been released.
+ */
 const spent = new WeakSet<TensorHandle>();
 
-/** Releases lent memory if the borrower drops the owner object without calling release. */
+/** Releases lent memory when the borrower's owner object has been collected without a call of release. */
 const forgotten = new FinalizationRegistry<Storage>((storage) => storage.release());
 
+/** Lends the memory of a tensor to another library. It is kept until the handle is released. */
 export function handleOf(tensor: Tensor): TensorHandle {
   refuseWhileCapturing('handle()');
   if (tensor.requiresGrad) throw gradientInHandle(tensor.shape);
@@ -54,7 +58,8 @@ export function handleOf(tensor: Tensor): TensorHandle {
 /**
  * Makes a tensor over the memory of another library, on the CPU or a CUDA device, without a copy: each side
  * sees the writes of the other. Calls the owner's `release` when the memory is no longer used. On a device,
- * later work of the current stream runs after the work that the handle's stream has now.
+ * later work of the current stream runs after the work that the handle's stream has now. A handle with `release` can be
+ * taken once.
  */
 export function fromHandle(handle: TensorHandle): Tensor {
   refuseWhileCapturing('fromHandle');
@@ -111,7 +116,7 @@ function checkedStrides(strides: readonly number[], shape: Shape): readonly numb
   return strides;
 }
 
-/** Returns the number of elements from the first to the last one that shape and strides address. */
+/** Returns the number of elements from the first to the last one that shape and strides address, both included. */
 function reachOf(shape: Shape, strides: readonly number[]): number {
   let reach = 1;
   for (let d = 0; d < shape.length; d++) {

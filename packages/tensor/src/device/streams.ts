@@ -4,14 +4,15 @@
 // reads what another one writes must wait for an event.
 import { beforeKernels, deviceControl, kernels } from '../backends/index.ts';
 import { chosenStreams, withStreams } from '../core/context.ts';
-import { useDirectly } from '../core/storage.ts';
+import { useDirectly } from '../core/memory/storage.ts';
 import { onlyOnCuda } from '../errors.ts';
 import { refuseWhileCapturing } from './capture.ts';
 import { cudaIndex, type Device, type DeviceName, deviceOf } from './device.ts';
 
-/** Numbers of the streams that the kernel set uses now, by device. */
+/** Numbers of the streams that the kernel set uses now, by device; null: the main ones. */
 let inUse: readonly number[] | null = null;
 
+/** Tells the kernel set which streams withStream() has chosen for the code that is running. */
 function useChosen(): void {
   const chosen = chosenStreams();
   if (chosen === inUse) return;
@@ -30,15 +31,15 @@ function cudaDevice(what: string, name: DeviceName): Device {
 }
 
 /**
- * A stream of a CUDA device. A device has 32 streams; further CudaStream objects share them. Streams are
- * never closed.
+ * A stream of a CUDA device. A device has 31 streams beside the main one; further CudaStream objects share them.
+ * Streams are never closed.
  */
 export class CudaStream {
   readonly device: Device;
   /** Internal: 0 for the main stream. */
   readonly number: number;
 
-  /** Makes a stream beside the main one. */
+  /** Makes a stream beside the main one. Internal: `number` refers to one that exists. */
   constructor(device: DeviceName = 'cuda', number?: number) {
     this.device = cudaDevice('stream', device);
     if (number === undefined) {
@@ -111,7 +112,7 @@ export class CudaEvent {
     deviceControl().synchronizeEvent(this.handle);
   }
 
-  /** Returns the milliseconds between two events that have been reached, measured by the device. */
+  /** Returns the milliseconds from this event to `later`, measured by the device. Both must have been reached. */
   elapsedMs(later: CudaEvent): number {
     return deviceControl().elapsedMs(this.handle, later.handle);
   }

@@ -1,9 +1,9 @@
 // Hooks that run before and after a module's forward. A module with hooks gets its own `forward`, which calls
 // the hooks and the class's forward, so that modules without hooks have no overhead.
 
-/** Runs before forward. May return an array that replaces the arguments. */
+/** A hook that runs before forward. May return an array that replaces the arguments. */
 export type PreHook<M> = (module: M, args: readonly unknown[]) => readonly unknown[] | undefined;
-/** Runs after forward. May return a value that replaces the result. */
+/** A hook that runs after forward. May return a value that replaces the result. */
 export type Hook<M> = (module: M, args: readonly unknown[], output: unknown) => unknown;
 
 type Forward = (...args: unknown[]) => unknown;
@@ -11,16 +11,24 @@ interface Hooked {
   forward: Forward;
 }
 
+/** The hooks of one module. The keys make each entry distinct, so that a function can be added twice. */
 class Hooks {
+  /** The module's own forward before it had hooks; undefined if it had that of its class. */
+  readonly own: PropertyDescriptor | undefined;
   readonly before = new Map<object, PreHook<never>>();
   readonly after = new Map<object, Hook<never>>();
+
+  constructor(own: PropertyDescriptor | undefined) {
+    this.own = own;
+  }
 }
 const hooksOf = new WeakMap<object, Hooks>();
 
+/** Returns the hooks of a module. If it has none yet, replaces its forward. */
 function hooksOn(module: object): Hooks {
   const found = hooksOf.get(module);
   if (found) return found;
-  const hooks = new Hooks();
+  const hooks = new Hooks(Object.getOwnPropertyDescriptor(module, 'forward'));
   hooksOf.set(module, hooks);
   const { forward } = module as unknown as Hooked;
   const run: Forward = (...given) => {
@@ -35,6 +43,7 @@ function hooksOn(module: object): Hooks {
   return hooks;
 }
 
+/** Adds a hook. Returns a function that removes it, and restores the forward after the last one. */
 function add<H>(module: object, list: (hooks: Hooks) => Map<object, H>, hook: H): () => void {
   const hooks = hooksOn(module);
   const key = {};
@@ -43,7 +52,8 @@ function add<H>(module: object, list: (hooks: Hooks) => Map<object, H>, hook: H)
     list(hooks).delete(key);
     if (hooks.before.size + hooks.after.size > 0 || hooksOf.get(module) !== hooks) return;
     hooksOf.delete(module);
-    delete (module as unknown as Partial<Hooked>).forward;
+    if (hooks.own) Object.defineProperty(module, 'forward', hooks.own);
+    else delete (module as unknown as Partial<Hooked>).forward;
   };
 }
 

@@ -1,9 +1,10 @@
-// Makes parameters with initial values; random values come from the default generator.
+// Makes the parameters of layers, in float32 on the CPU, with initial values. Random values come from the default
+// generator. initializers.ts has the public functions that write into existing tensors.
 
 import type { RandomKind } from '../backends/declarations/names.ts';
 import { kernels } from '../backends/index.ts';
+import { allocate } from '../core/memory/storage.ts';
 import { countOf, type Shape } from '../core/shape.ts';
-import { allocate } from '../core/storage.ts';
 import { Tensor } from '../core/tensor.ts';
 import { defaultGenerator } from '../random/random.ts';
 import { parameter } from './parameter.ts';
@@ -16,7 +17,7 @@ function drawnParameter(kind: RandomKind, shape: Shape, low: number, high: numbe
   return parameter(new Tensor(storage, shape));
 }
 
-/** Makes a parameter that is uniform between −bound and bound. */
+/** Makes a parameter that is uniform in [−bound, bound). */
 export const uniformParameter = (shape: Shape, bound: number): Tensor =>
   drawnParameter('uniform', shape, -bound, bound);
 

@@ -1,5 +1,5 @@
-// Writes initial values into tensors, in place and without recording gradients. Names end in _, like those of
-// all functions that write in place. Distributions and defaults are those of torch.nn.init.
+// Writes initial values into tensors, in place and without recording gradients. Names of functions that write in place
+// end in _. Distributions and defaults are those of torch.nn.init.
 
 import { checkOptions, optionChecks } from '../checks/options.ts';
 import {
@@ -27,9 +27,11 @@ const randomOptions = optionChecks<Random>(randomChecks);
 /** Returns only the generator option of options that may have others. */
 const randomOf = ({ generator }: Random): Random => (generator === undefined ? {} : { generator });
 
+/** Writes `values()` over the tensor's elements. Returns the tensor. */
 const written = (tensor: Tensor, values: () => Tensor | number): Tensor =>
   noGrad(() => scope(() => tensor.copy_(values())));
 
+/** Writes one value into all elements. */
 export function constant_(tensor: Tensor, value: number): Tensor {
   checkValue('constant_: value', value, anyNumber);
   return written(tensor, () => value);
@@ -110,7 +112,10 @@ function distribution(x: number): number {
   return 0.5 + (sum * end) / steps / 3;
 }
 
-/** Returns the quantile of the standard normal distribution: Giles' inverse of the error function (2010), × √2. */
+/**
+ * Returns the quantile of the standard normal distribution, with the accuracy of float32: √2 times the inverse of the
+ * error function, by Giles (2010).
+ */
 function quantile(share: number): number {
   const x = 2 * share - 1;
   if (Math.abs(x) >= 1) return x * Infinity;
@@ -129,14 +134,15 @@ const tail = [
   ...[-7.6224613e-3, 9.43887047e-3, 1.00167406, 2.83297682],
 ];
 
+/** Returns the sizes of a tensor as a matrix: the first dimension, and all others together. */
 function matrixOf(op: string, shape: Shape): [rows: number, cols: number] {
-  if (shape.length < 2) throw needsRank(op, 2, shape);
+  if (shape.length < 2) throw needsRank(op, 'at least 2', shape);
   return [shape[0]!, countOf(shape.slice(1))];
 }
 
 /**
- * Returns the numbers of inputs and outputs of a unit, from the shape of its weight. Sizes after the second
- * are those of a convolution's kernel.
+ * Returns the numbers of inputs and outputs of a unit, from the shape of its weight [out, in, …]. Sizes after the
+ * second are those of a convolution's kernel, and count in both.
  */
 function fans(op: string, shape: Shape): { fanIn: number; fanOut: number } {
   const [rows, cols] = matrixOf(op, shape);
@@ -146,8 +152,8 @@ function fans(op: string, shape: Shape): { fanIn: number; fanOut: number } {
 export type Nonlinearity = 'linear' | 'sigmoid' | 'tanh' | 'relu' | 'leakyRelu' | 'selu';
 
 /**
- * Returns the factor that keeps variances equal across a nonlinearity. `slope` is that of leakyRelu below 0,
- * default 0.01.
+ * Returns torch's recommended factor for a nonlinearity, by which standard deviations of weights are multiplied.
+ * `slope` is that of leakyRelu below 0, default 0.01.
  */
 export function calculateGain(nonlinearity: Nonlinearity, slope = 0.01): number {
   const gains = {
@@ -187,7 +193,7 @@ export function xavierNormal_(tensor: Tensor, options: XavierOptions = {}): Tens
 }
 
 export interface KaimingOptions extends Random {
-  /** The slope of leakyRelu below 0. Default 0. */
+  /** The slope of leakyRelu below 0; other nonlinearities ignore it. Default 0. */
   readonly a?: number;
   /** Whether to keep variances equal in the forward pass (fanIn, the default) or in the backward pass. */
   readonly mode?: 'fanIn' | 'fanOut';
@@ -208,20 +214,20 @@ function kaimingStd(op: string, tensor: Tensor, options: KaimingOptions): number
   return calculateGain(nonlinearity, a) / Math.sqrt(fans(op, tensor.shape)[mode]);
 }
 
-/** Draws uniformly from ±gain × √(3 ÷ fan) (He). */
+/** Draws uniformly from ±gain × √(3 ÷ fan), with the gain of the nonlinearity and the fan of `mode` (He). */
 export function kaimingUniform_(tensor: Tensor, options: KaimingOptions = {}): Tensor {
   const bound = Math.sqrt(3) * kaimingStd('kaimingUniform_', tensor, options);
   return uniform_(tensor, -bound, bound, randomOf(options));
 }
 
-/** Draws from a normal distribution with standard deviation gain ÷ √fan (He). */
+/** Draws from a normal distribution with standard deviation gain ÷ √fan, as kaimingUniform_ (He). */
 export function kaimingNormal_(tensor: Tensor, options: KaimingOptions = {}): Tensor {
   return normal_(tensor, 0, kaimingStd('kaimingNormal_', tensor, options), randomOf(options));
 }
 
 /**
  * Writes a matrix whose rows (or columns, if there are fewer of them) are orthogonal and have length `gain`
- * (default 1).
+ * (default 1). Dimensions after the first count together as the columns.
  */
 export function orthogonal_(tensor: Tensor, options: XavierOptions = {}): Tensor {
   checkOptions('orthogonal_', options, gainOptions);

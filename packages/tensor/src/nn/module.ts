@@ -1,5 +1,6 @@
 // Module finds its parameters, buffers and sub-modules in its own fields, also inside arrays, and names them by their
-// path ("layers.0.weight"). A subclass assigns fields in its constructor and writes a forward method.
+// path ("layers.0.weight"). Fields whose names begin with # are not found. A subclass assigns fields in its constructor
+// and writes a forward method.
 
 import { checkOptions, optionChecks } from '../checks/options.ts';
 import { checkValue, flag } from '../checks/value-checks.ts';
@@ -22,9 +23,9 @@ import { addHook, addPreHook, type Hook, type PreHook } from './hooks.ts';
 import { isParameter } from './parameter.ts';
 import { type LoadResult, loadInto, type StateDict } from './state-dict.ts';
 
-/** Runs before a module's forward. May return an array that replaces the arguments. */
+/** A hook that runs before a module's forward. May return an array that replaces the arguments. */
 export type ForwardPreHook = PreHook<Module>;
-/** Runs after a module's forward. May return a value that replaces the result. */
+/** A hook that runs after a module's forward. May return a value that replaces the result. */
 export type ForwardHook = Hook<Module>;
 
 type Named<T> = [name: string, value: T];
@@ -114,7 +115,7 @@ export abstract class Module {
     return values(this.namedModules());
   }
 
-  /** Returns the modules in the fields of this one. */
+  /** Returns the modules in the fields of this one, each once. */
   namedChildren(): Named<Module>[] {
     return unique(Array.from(this.#direct()).filter((entry): entry is Named<Module> => isModule(entry[1])));
   }
@@ -135,7 +136,7 @@ export abstract class Module {
     yield this;
   }
 
-  /** Sets `training` here and in all sub-modules. */
+  /** Sets `training` here and in all sub-modules. The default, true, is for training. */
   train(mode = true): this {
     checkValue('train: mode', mode, flag);
     return this.apply((module) => {
@@ -143,6 +144,7 @@ export abstract class Module {
     });
   }
 
+  /** Does what train(false) does. */
   eval(): this {
     return this.train(false);
   }
@@ -158,20 +160,23 @@ export abstract class Module {
   }
 
   /**
-   * Converts floating parameters, their gradients and buffers, or moves all of them to a device. Does so in
-   * place, so that an optimiser that holds them stays valid. The optimiser's state is not moved: move the
-   * module before you make the optimiser. Throws while a gradient is bound by DDP: convert before you wrap.
+   * Converts floating parameters, their gradients and floating buffers, or moves all parameters and buffers to a
+   * device. Does so in place, so that an optimiser that holds them stays valid; its state follows in its next step.
+   * Throws while a gradient is bound by DDP: convert before you wrap. Checks all tensors before it converts any.
    */
   to(target: DType | DeviceName): this {
     const all = [...this.parameters(), ...this.buffers()];
     if (!isDType(target)) {
       const device = deviceOf(target, 'Module.to');
+      for (const tensor of all) tensor.checkConvertible(tensor.dtype, device);
       for (const tensor of all) tensor.convert(tensor.dtype, device);
       return this;
     }
     const dtype = target;
     if (!isFloat(dtype)) throw needsFloat('Module.to', dtype);
-    for (const tensor of all) if (isFloat(tensor.dtype)) tensor.convert(dtype);
+    const floats = all.filter((tensor) => isFloat(tensor.dtype));
+    for (const tensor of floats) tensor.checkConvertible(dtype, tensor.device);
+    for (const tensor of floats) tensor.convert(dtype);
     return this;
   }
 
@@ -202,8 +207,8 @@ export abstract class Module {
   }
 
   /**
-   * Copies values into parameters and buffers; the caller keeps `dict`. Before it writes, checks all shapes
-   * and, with `strict` (default), that no name is missing or unexpected.
+   * Copies values into parameters and persistent buffers; the caller keeps `dict`. Before it writes, checks all shapes
+   * and, with `strict` (default), that no name is missing or unexpected. Returns these names.
    */
   loadStateDict(dict: StateDict, options: LoadStateDictOptions = {}): LoadResult {
     checkOptions('loadStateDict', options, loadStateDictOptions);

@@ -1,9 +1,9 @@
 // Loads values into the tensors of a module. Checks all of them before it writes any.
 
+import { copyInto } from '../core/memory/transfer.ts';
 import { sameShape } from '../core/shape.ts';
-import type { Tensor } from '../core/tensor.ts';
-import { copyInto } from '../core/transfer.ts';
-import { badStateDict } from '../errors.ts';
+import { Tensor } from '../core/tensor.ts';
+import { badStateDict, shown } from '../errors.ts';
 
 export type StateDict = Readonly<Record<string, Tensor>>;
 
@@ -15,14 +15,22 @@ export interface LoadResult {
 
 const showShape = (tensor: Tensor): string => `[${tensor.shape.join(', ')}]`;
 
-/** Copies `dict` into `own`, converting dtypes. Throws one error that names all problems. */
+/** Returns why `value` cannot be copied into `own`, or null. */
+function faultOf(own: Tensor, value: unknown): string | null {
+  if (!(value instanceof Tensor)) return `expected a tensor, got ${shown(value)}`;
+  if (value.isDisposed || own.isDisposed) return value.isDisposed ? 'is disposed in the dict' : 'is disposed';
+  return sameShape(value.shape, own.shape) ? null : `expected ${showShape(own)}, got ${showShape(value)}`;
+}
+
+/** Copies `dict` into `own`, converting dtypes and devices. Throws one error that names all problems. */
 export function loadInto(own: StateDict, dict: StateDict, strict: boolean): LoadResult {
   const missing = Object.keys(own).filter((name) => !Object.hasOwn(dict, name));
   const unexpected = Object.keys(dict).filter((name) => !Object.hasOwn(own, name));
   const shared = Object.entries(own).filter(([name]) => Object.hasOwn(dict, name));
-  const problems = shared
-    .filter(([name, tensor]) => !sameShape(dict[name]!.shape, tensor.shape))
-    .map(([name, tensor]) => `${name} expected ${showShape(tensor)}, got ${showShape(dict[name]!)}`);
+  const problems = shared.flatMap(([name, tensor]) => {
+    const fault = faultOf(tensor, dict[name]);
+    return fault === null ? [] : [`${name} ${fault}`];
+  });
   if (strict && unexpected.length > 0) problems.unshift(`unexpected ${unexpected.join(', ')}`);
   if (strict && missing.length > 0) problems.unshift(`missing ${missing.join(', ')}`);
   if (problems.length > 0) throw badStateDict(problems);

@@ -6,8 +6,8 @@ import { kernels } from '../backends/index.ts';
 import type { Input, Strided } from '../backends/operands.ts';
 import type { DType } from '../core/dtype.ts';
 import { withStrides } from '../core/layout.ts';
+import { allocate, type Storage } from '../core/memory/storage.ts';
 import { broadcastStrides, countOf, type Shape, sameShape } from '../core/shape.ts';
-import { allocate, type Storage } from '../core/storage.ts';
 import type { Device } from '../device/device.ts';
 
 /** Runs elementwise kernels in one shape and dtype. Its temporaries live until done(). */
@@ -51,7 +51,10 @@ export function shareReduced(target: GradTarget, grad: Storage, shape: Shape, in
   target.end(into);
 }
 
-/** Computes a contribution in the calculation's shape by `write`, and sends it to an input of `inputShape`. */
+/**
+ * Computes a contribution in the calculation's shape by `write`, and sends it to an input of `inputShape`. Releases the
+ * calculation's temporaries.
+ */
 export function contribute(
   target: GradTarget,
   calculation: Calculation,

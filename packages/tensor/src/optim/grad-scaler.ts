@@ -1,11 +1,12 @@
-// Loss scaling for float16: the loss is multiplied, so that small gradients do not underflow, and gradients
-// are divided before the step. A step whose gradients are not finite is skipped and the scale shrinks; after
+// Loss scaling for float16: the loss is multiplied by a scale, so that small gradients do not underflow, and gradients
+// are divided by it before the step. A step whose gradients are not finite is skipped and the scale shrinks; after
 // many good steps the scale grows.
 import { kernels } from '../backends/index.ts';
 import { checkOptions, optionChecks } from '../checks/options.ts';
 import { atLeastOne, checkValue, flag, nonNegative, positive } from '../checks/value-checks.ts';
-import { allocate } from '../core/storage.ts';
+import { allocate, type Storage } from '../core/memory/storage.ts';
 import type { Tensor } from '../core/tensor.ts';
+import type { Device } from '../device/device.ts';
 import { badOptimizerParam, scalerOrder } from '../errors.ts';
 import { mul } from '../ops/index.ts';
 import { gradOf } from './optimizer.ts';
@@ -19,7 +20,7 @@ export interface GradScalerOptions {
   readonly backoffFactor?: number;
   /** Number of good steps in a row until the scale grows. Default 2000. */
   readonly growthInterval?: number;
-  /** Whether to scale; if false, the scaler only steps the optimisers. Default true. */
+  /** Whether to scale; if false, step() always runs the optimiser's step and all else does nothing. Default true. */
   readonly enabled?: boolean;
 }
 
@@ -43,6 +44,22 @@ const gradScalerOptions = optionChecks<GradScalerOptions>({
   growthInterval: { ...atLeastOne, expected: 'steps ≥ 1' },
   enabled: flag,
 });
+
+/**
+ * Multiplies the gradients of parameters on one device. Returns one float32 there: 0 if all elements were finite
+ * before, else 1.
+ */
+function scaled(params: readonly Tensor[], device: Device, factor: number): Storage {
+  const found = allocate('float32', 1, device);
+  kernels().copy([1], found.dense, 0);
+  kernels().scale(
+    params.map((param) => gradOf(param)!.dense),
+    params.map((param) => param.count),
+    factor,
+    found.dense,
+  );
+  return found;
+}
 
 export class GradScaler {
   readonly #growthFactor: number;
@@ -70,14 +87,14 @@ export class GradScaler {
     return this.#enabled ? this.#scale : 1;
   }
 
-  /** Returns the scaled loss, from which backward must start. Backward disposes `loss`, so read it before. */
+  /** Returns the scaled loss, on which the caller calls backward. Backward disposes `loss`, so read it before. */
   scale(loss: Tensor): Tensor {
     return this.#enabled ? mul(loss, this.#scale) : loss;
   }
 
   /**
-   * Divides the gradients by the scale, so that they can be clipped. Call it at most once per step; step()
-   * calls it otherwise.
+   * Divides the gradients by the scale, so that they can be clipped. Waits for the result. Call it at most once per
+   * step; without a call, step() does it.
    */
   unscale_(optimizer: Steppable): void {
     if (!this.#enabled) return;
@@ -87,16 +104,21 @@ export class GradScaler {
     for (const { shape, dtype } of params) {
       if (dtype !== 'float32' && dtype !== 'float64') throw badOptimizerParam(shape, dtype, true);
     }
-    const found = allocate('float32', 1);
-    kernels().copy([1], found.dense, 0);
-    kernels().scale(
-      params.map((param) => gradOf(param)!.dense),
-      params.map((param) => param.count),
-      1 / this.#scale,
-      found.dense,
+    const factor = 1 / this.#scale;
+    const devices = [...new Set(params.map(({ device }) => device))];
+    const found = devices.map((device) =>
+      scaled(
+        params.filter((param) => param.device === device),
+        device,
+        factor,
+      ),
     );
-    this.#areFinite.set(optimizer, found.memory.host[0] === 0);
-    found.release();
+    // Read after all devices have begun, because a read waits.
+    this.#areFinite.set(
+      optimizer,
+      found.every(({ memory }) => memory.host[0] === 0),
+    );
+    for (const flag of found) flag.release();
   }
 
   /** Runs the optimiser's step unless a gradient is not finite. Returns whether it ran. */

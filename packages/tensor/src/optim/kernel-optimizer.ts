@@ -2,7 +2,7 @@
 import { kernels } from '../backends/index.ts';
 import type { OptimizerRule, OptimizerTensor } from '../backends/kernels.ts';
 import { optimizerNumbers } from '../backends/native/optimizer.ts';
-import type { Storage } from '../core/storage.ts';
+import type { Storage } from '../core/memory/storage.ts';
 import type { Tensor } from '../core/tensor.ts';
 import { type Capture, capturing } from '../device/capture.ts';
 import { badOptimizerParam } from '../errors.ts';
@@ -11,10 +11,11 @@ import type { ParamState } from './param-state.ts';
 
 interface StepCount {
   readonly state: ParamState;
+  /** Whether `state.steps` is counted: only if the parameter has state tensors. */
   readonly isCounted: boolean;
 }
 
-/** Counts a step. Returns the number of steps so far. */
+/** Counts a step, if steps are counted. Returns the number of steps so far; 1 if they are not counted. */
 function advance({ state, isCounted }: StepCount): number {
   if (isCounted) state.steps++;
   return state.steps || 1;
@@ -54,7 +55,7 @@ export abstract class KernelOptimizer<O extends LrOptions> extends Optimizer<O> 
     kernels().optimize(this.rule(group), tensors);
   }
 
-  /** Makes every run of a captured step count its steps and read the current options of the group. */
+  /** Makes every run of a captured step count a step and read the current numeric options of the group. */
   #capture(capture: Capture, group: ParamGroup<O>, counts: readonly StepCount[]): void {
     const steps = new Float64Array(counts.length);
     capture.optimizes(() => {
@@ -63,11 +64,12 @@ export abstract class KernelOptimizer<O extends LrOptions> extends Optimizer<O> 
     });
   }
 
-  /** Returns the step count of a parameter. Steps are counted only if the parameter has state tensors. */
+  /** Returns the step count of a parameter. */
   #countOf(param: Tensor, names: readonly (string | null)[]): StepCount {
     return { state: this.stateOf(param), isCounted: names.some((name) => name !== null) };
   }
 
+  /** Returns what the kernel needs of one parameter. Its step number is that of the step that now begins. */
   #row(param: Tensor, grad: Storage, names: readonly (string | null)[], step: StepCount): OptimizerTensor {
     const { dtype, count, strided } = param;
     const isFitting = (dtype === 'float32' || dtype === 'float64') && param.isContiguous;

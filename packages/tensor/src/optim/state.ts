@@ -12,7 +12,10 @@ export interface OptimizerState {
   readonly groups: readonly SavedGroup[];
   /** Number of steps of each parameter. */
   readonly steps: readonly number[];
-  /** State tensors by name: the tensors themselves, not copies, as saveSafetensors takes them. */
+  /**
+   * State tensors by "<state>.<position of the parameter>": the optimiser's own, not copies. saveSafetensors takes
+   * them.
+   */
   readonly tensors: Readonly<Record<string, Tensor>>;
 }
 
@@ -28,9 +31,13 @@ export function checkState(
   const sizes = groups.map((group) => group.params.length);
   const given = state.groups.map((group) => group.params.length);
   if (sizes.join() !== given.join() || state.steps.length !== params.length) {
-    return [`expected groups of ${sizes.join(', ')} parameters, got ${given.join(', ')}`];
+    const steps = state.steps.length === params.length ? '' : `, with ${state.steps.length} step counts`;
+    return [`expected groups of ${sizes.join(', ')} parameters, got ${given.join(', ')}${steps}`];
   }
   const problems: string[] = [];
+  for (const [i, count] of state.steps.entries())
+    if (!Number.isSafeInteger(count) || count < 0)
+      problems.push(`steps.${i} expected an integer ≥ 0, got ${count}`);
   for (const [name, tensor] of Object.entries(state.tensors)) {
     const [, what, at] = /^(\w+)\.(\d+)$/.exec(name) ?? [];
     const param = params[Number(at)];

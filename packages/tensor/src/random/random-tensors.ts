@@ -1,5 +1,5 @@
-// Makes tensors of random numbers. All numbers come from one stream (random.ts), so they are equal with every
-// kernel set.
+// Makes tensors of random numbers. The numbers depend only on the generator's seed and position (random.ts), so they
+// are equal with every kernel set and on every device; only normal numbers may differ in the last bit.
 
 import type { RandomKind } from '../backends/declarations/names.ts';
 import { kernels } from '../backends/index.ts';
@@ -19,7 +19,7 @@ export interface GeneratorOption {
 }
 
 export interface DrawOptions extends GeneratorOption {
-  /** Default: 'cpu'. The numbers are the same on every device. */
+  /** Default: 'cpu'. The numbers are the same on every device, except that normal ones may differ in the last bit. */
   readonly device?: DeviceName;
 }
 
@@ -32,6 +32,7 @@ const drawChecks = { generator: aGenerator, device: anything };
 const drawOptions = optionChecks<DrawOptions>(drawChecks);
 const randomOptions = optionChecks<RandomOptions>({ ...drawChecks, requiresGrad: flag });
 
+/** Makes a tensor of random numbers: float32 for uniform and normal ones, int64 for others. */
 function drawn(kind: RandomKind, shape: Shape, low: number, high: number, options: DrawOptions): Tensor {
   const isFloat = kind === 'uniform' || kind === 'normal';
   const out = empty(isFloat ? 'float32' : 'int64', shape, deviceOf(options.device ?? 'cpu'));
@@ -75,7 +76,10 @@ export function randperm(count: number, options: DrawOptions = {}): Tensor {
   return indices;
 }
 
-/** Returns 1 with the probability in each element of `probabilities`, else 0, with its shape and dtype. */
+/**
+ * Returns 1 with the probability in each element of `probabilities`, else 0, with its shape and dtype. Does not check
+ * that these lie in [0, 1].
+ */
 export function bernoulli(probabilities: Tensor, options: GeneratorOption = {}): Tensor {
   requireFloat('bernoulli', probabilities);
   checkOptions('bernoulli', options, generatorOptions);
@@ -95,13 +99,14 @@ export interface MultinomialOptions extends GeneratorOption {
 const multinomialOptions = optionChecks<MultinomialOptions>({ generator: aGenerator, replacement: flag });
 
 /**
- * Draws `count` indices from each row of weights [n] or [rows, n], in proportion to the weights, which need
- * not add up to 1. Returns int64.
+ * Draws `count` indices from each row of weights [n] or [rows, n], in proportion to the weights, which need not add up
+ * to 1. Returns int64 [count] or [rows, count]. Waits for the weights, which the host checks.
  */
 export function multinomial(weights: Tensor, count: number, options: MultinomialOptions = {}): Tensor {
   requireFloat('multinomial', weights);
   checkOptions('multinomial', options, multinomialOptions);
-  if (weights.rank !== 1 && weights.rank !== 2) throw needsRank('multinomial: weights', 2, weights.shape);
+  if (weights.rank !== 1 && weights.rank !== 2)
+    throw needsRank('multinomial: weights', '1 or 2', weights.shape);
   if (!Number.isSafeInteger(count) || count < 1)
     throw badOption('multinomial: count', 'an integer ≥ 1', shown(count));
   const wide = to(weights.detach(), 'float64');
@@ -122,7 +127,7 @@ export function multinomial(weights: Tensor, count: number, options: Multinomial
 
 /**
  * Draws without replacement: the indices of the largest values of weight ÷ Exp(1) are a draw in proportion to
- * the weights.
+ * the weights. Exp(1) is an exponentially distributed number with mean 1.
  */
 function without(weights: Tensor, count: number, options: GeneratorOption): Tensor {
   const uniform = drawn('uniform', weights.shape, 0, 1, { ...options, device: weights.device });

@@ -4,7 +4,7 @@
 
 import { getRandomValues } from 'node:crypto';
 import type { Stream } from '../backends/operands.ts';
-import { capturing } from '../device/capture.ts';
+import { capturing, refuseWhileCapturing } from '../device/capture.ts';
 import { badSeed, badState } from '../errors.ts';
 import { fillNormal, fillUniform } from './random-fill.ts';
 import type { GeneratorState } from './source.ts';
@@ -31,6 +31,7 @@ export class Generator {
     return { seed: this.#seed, offset: this.#offset };
   }
 
+  /** Continues from a state that state() returned. */
   setState(state: GeneratorState): void {
     if (!Number.isSafeInteger(state.offset) || state.offset < 0) throw badState(state.offset);
     this.manualSeed(state.seed);
@@ -38,8 +39,8 @@ export class Generator {
   }
 
   /**
-   * Reserves blocks with at least `words` words for the caller. Returns the position of the first one and
-   * advances past them.
+   * Internal: reserves blocks with at least `words` words for a kernel. Returns the position of the first one and
+   * advances past them. While a step is captured, the position is relative to that of each run; see Stream.live.
    */
   take(words: number): Stream {
     const capture = capturing()?.draw(this);
@@ -48,13 +49,15 @@ export class Generator {
     return stream;
   }
 
-  /** Fills an array with numbers in [low, high). */
+  /** Fills an array with uniform numbers in [low, high). Throws ERR_TENSOR_CAPTURE in a step that is captured. */
   uniform(out: Float32Array, low = 0, high = 1): void {
+    refuseWhileCapturing('uniform() of a generator');
     fillUniform(out, this.take(out.length), low, high);
   }
 
-  /** Fills an array with numbers of mean 0 and variance 1. */
+  /** Fills an array with normal numbers of mean 0 and variance 1; throws as uniform does. */
   normal(out: Float32Array): void {
+    refuseWhileCapturing('normal() of a generator');
     fillNormal(out, this.take(out.length));
   }
 }
@@ -70,7 +73,7 @@ export function defaultGenerator(): Generator {
   return shared;
 }
 
-/** Seeds the default generator, so that all later random numbers are equal in every run. */
+/** Seeds the default generator, so that the numbers that it gives later are the same in every run. Returns it. */
 export function manualSeed(seed: number): Generator {
   return defaultGenerator().manualSeed(seed);
 }

@@ -4,17 +4,18 @@ import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { describe, expect, test } from 'vitest';
 
-/** The output of a program: its memory use at the end, its warnings, and their number at the end. */
+/** The output of a program: the number of its tensors at the end, and its warnings. */
 interface Outcome {
   readonly tensors: number;
   readonly warnings: readonly {
     readonly code: string;
     readonly message: string;
+    /** Whether the warning came before the end of the loop. */
     readonly isEarly: boolean;
   }[];
 }
 
-/** Runs a loop with this body after a common start. `step(i)` trains a small model without disposing anything. */
+/** Runs `body` after a common start. `step()` trains a small model for a step and disposes of nothing. */
 async function outcomeOf(body: string): Promise<Outcome> {
   const program = `
     import { setImmediate as turn } from 'node:timers/promises';
@@ -35,7 +36,7 @@ async function outcomeOf(body: string): Promise<Outcome> {
       optimizer.step();
       return loss;
     }
-    /** Makes steps until a warning comes, then as many again. */
+    /** Counts to the given maximum, or until a warning comes and then as far again. */
     const untilWarned = function* (most) {
       for (let i = 0, end = most; i < end; i++) {
         yield i;
@@ -68,7 +69,7 @@ describe('a loop without a turn of the event loop', () => {
     ]);
   }, 150_000);
 
-  test('that awaits what is ready gets it, too', async () => {
+  test('that awaits only values that are ready gets it, too', async () => {
     const { warnings } = await outcomeOf('for (const _ of untilWarned(100_000)) { step(); await null; }');
     expect(warnings.map(({ code, isEarly }) => [code, isEarly])).toEqual([['RINGWISE_UNDISPOSED', true]]);
   }, 150_000);

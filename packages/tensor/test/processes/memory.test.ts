@@ -1,3 +1,4 @@
+// Tests that training loops use constant memory, and that the leak report names what is still in use.
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterEach, describe, expect, test } from 'vitest';
@@ -71,7 +72,7 @@ describe('a training loop', () => {
 describe('the leak report', () => {
   afterEach(() => trackLeaks(false));
 
-  test('is empty while nobody asked for it', () => {
+  test('is empty unless tensors are tracked', () => {
     const a = zeros([4]);
     expect(leakReport()).toEqual([]);
     a.dispose();

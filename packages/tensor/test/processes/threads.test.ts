@@ -1,3 +1,4 @@
+// Tests the threads of kernels: how many there are, that results do not depend on them, and how they end.
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, describe, expect, test } from 'vitest';
@@ -37,7 +38,7 @@ describe('threads', () => {
     expect(() => setNumThreads(count)).toThrow(/setNumThreads: expected an integer from 1 to 256, got/);
   });
 
-  test('OMP_NUM_THREADS says how many there are, otherwise ranks of a host share its cores', async () => {
+  test('OMP_NUM_THREADS sets their number; without it, the ranks of a host share its cores', async () => {
     const print = 'console.log(t.getNumThreads())';
     expect(await run(print, { OMP_NUM_THREADS: '5', LOCAL_WORLD_SIZE: '2' })).toBe('5');
     expect(await run(print, { LOCAL_WORLD_SIZE: '10000' })).toBe('1');

@@ -1,4 +1,4 @@
-// The typed surface of the native addon, and where it is found. Nothing but native.ts knows the addon.
+// The typed surface of the native addon, and where it is found. Besides this folder, only doctor.ts uses the addon.
 import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
 import type { HostArray } from '../../core/dtype.ts';
@@ -13,7 +13,7 @@ export interface CudaDevice {
   readonly multiprocessors: number;
 }
 
-/** A library of the vendor that computes where it is found. */
+/** An optional library of the vendor, such as cuDNN; where it is missing, this package's kernels compute instead. */
 export interface CudaLibrary {
   readonly name: string;
   /** Path of the library; empty if it was not found. */
@@ -43,7 +43,7 @@ export interface CudaInfo {
   readonly libraries: readonly CudaLibrary[];
 }
 
-/** The memory that the caching allocator of a device holds. */
+/** The memory of a device: live, peak, cached, pieces and segments are those of its caching allocator. */
 export interface CudaMemoryUse {
   /** Bytes handed out. */
   readonly live: number;
@@ -62,41 +62,51 @@ export interface CudaMemoryUse {
 /** Kernels over operands that `scratch` names; they have no arguments. */
 type DeclaredKernels = Readonly<Record<WalkName | DenseName, () => void>>;
 
-/** Memory is named by handles, dtypes and operations by numbers. Kernels take their operands from `scratch`. */
+/**
+ * Memory is named by handles, dtypes and operations by numbers. Kernels except those of lists take all from `scratch`.
+ */
 export interface NativeAddon extends DeclaredKernels {
-  /** For up to four operands a handle and an offset (handle 0: a number, and its value); then rank, shape and the
-   *  strides of each operand, where a kernel walks over them; last the numbers of calls without arguments. */
+  /** For each operand a handle and an offset (handle 0: a number, and its value); then rank, shape and the strides of
+   *  each operand, if the kernel walks over them; last the numbers of the call. layout.ts has the positions. */
   readonly scratch: Float64Array;
-  /** Bytes from the start of a buffer to where memory is aligned best. */
+  /** Returns the number of bytes from the start of a buffer to its first address that is a multiple of 64. */
   readonly padding: (buffer: ArrayBuffer) => number;
   /** Names the memory of an array, and keeps the array alive until `free`. */
   readonly adopt: (array: HostArray, dtype: number) => number;
-  /** Host memory of another library, for `borrow`. */
+  /** Returns a buffer over host memory of another library, for `borrow`. */
   readonly bufferAt: (address: bigint, bytes: number) => ArrayBuffer;
-  /** Does what adopt does; keeps `owner` until `free`, which empties the array and calls `release`. */
+  /** Does what adopt does with an array over bufferAt; keeps `owner` until `free`, which detaches the buffer and calls
+   *  `release`. */
   readonly borrow: (array: HostArray, dtype: number, owner: object, release: (() => void) | null) => number;
   /** Returns the address of the memory on its device. */
   readonly address: (handle: number) => bigint;
   readonly free: (handle: number) => void;
-  /** Returns the number and the size of the arrays that are adopted and not yet freed. */
+  /** Returns the number and the size of all memory, of the host and of devices, that has a handle. */
   readonly memory: () => { handles: number; bytes: number };
   /** Adds to the bytes outside of the heap that the garbage collector counts. */
   readonly adjustExternalMemory: (bytes: number) => void;
-  /** Takes the kernels of this level (0 baseline, 1 avx2, 2 avx512) or of the best below; returns their name. */
+  /** Takes the CPU kernels of this level (0 baseline, 1 avx2, 2 avx512), or of the best that the CPU has below it.
+   *  Returns their name. */
   readonly useCpu: (cap: number) => string;
-  /** Threads that share a kernel; the setting is one for the whole process. */
+  /** Returns the number of threads that share a kernel; the whole process has one such setting. */
   readonly numThreads: () => number;
   readonly setNumThreads: (count: number) => void;
-  /** Loads the driver at the first call. */
+  /** Returns which devices there are, or why there are none. Loads the driver at the first call. */
   readonly cudaInfo: () => Omit<CudaInfo, 'libraries'>;
   readonly cudaLibraries: () => CudaLibrary[];
+  /** Returns why cublasLt cannot be used, or '' if it can. Loads it at the first call. */
+  readonly cudaWithoutCublas: () => string;
   /** Sets whether float32 products may be computed in TF32, for the whole process. */
   readonly cudaAllowTf32: (isAllowed: boolean) => void;
-  /** Memory of a device; its handle is freed like all others, and never blocks. */
+  /** Allocates memory of a device. `free` frees its handle like all others, and never blocks. */
   readonly cudaAlloc: (device: number, dtype: number, count: number) => number;
-  /** The same, in memory that other processes and devices can map where the device has such and it is large enough. */
+  /** Does the same, in memory that other processes and devices can map, if the device has such memory and `count` is
+   *  large enough to benefit. */
   readonly cudaAllocShareable: (device: number, dtype: number, count: number) => number;
-  /** Memory of another library. With a stream, that of its owner, the order of its work is kept on both sides. */
+  /**
+   * Wraps memory of another library. `stream` is the owner's: work here runs after the work that it has now, and work
+   * that it gets after `release` runs after the work here.
+   */
   readonly cudaAdopt: (
     device: number,
     dtype: number,
@@ -106,12 +116,15 @@ export interface NativeAddon extends DeclaredKernels {
     stream: bigint | null,
     release: (() => void) | null,
   ) => number;
-  /** Returns when the array may be changed. `isDetached`: waits for earlier uploads only if 256 MiB are in flight. */
+  /**
+   * Copies to the device, and returns when the array may be changed. Waits for earlier uploads if more than 4 MiB are
+   * in flight, with `isDetached` only if more than 256 MiB are.
+   */
   readonly cudaUpload: (handle: number, offset: number, array: HostArray, isDetached: boolean) => void;
-  /** Pinned memory, and the token that copies name it by. Either keeps it. */
+  /** Allocates pinned memory. Returns a buffer over it, and the token that names it in copies. Each keeps it alive. */
   readonly cudaPin: (bytes: number) => [ArrayBuffer, object];
   readonly cudaPinnedIsIdle: (pinned: object) => boolean;
-  /** Offset of the device memory in elements, of pinned memory in bytes. */
+  // `offset` counts elements of the device memory, `byteOffset` bytes of the pinned memory.
   readonly cudaStartUpload: (
     handle: number,
     offset: number,
@@ -126,14 +139,15 @@ export interface NativeAddon extends DeclaredKernels {
     byteOffset: number,
     bytes: number,
   ) => void;
-  /** Waits for all that was started on the device before, as cudaSynchronize does. */
+  /** Copies to the host. Waits for the copy and all earlier work of the current stream. */
   readonly cudaDownload: (handle: number, offset: number, array: HostArray) => void;
   readonly cudaDownloadAsync: (handle: number, offset: number, array: HostArray) => Promise<HostArray>;
   readonly cudaSynchronize: (device: number) => void;
   readonly cudaMemory: (device: number) => CudaMemoryUse;
   readonly cudaEmptyCache: (device: number) => void;
 
-  // Streams are numbers of their device, 0 the main one; events and steps are objects.
+  // Streams are numbers, counted for each device, 0 the main one; events and steps are objects. Their meaning:
+  // DeviceControl.
   readonly cudaMakeStream: (device: number) => number;
   readonly cudaUseStream: (device: number, stream: number) => void;
   readonly cudaStreamSynchronize: (device: number, stream: number) => void;
@@ -167,7 +181,8 @@ export interface NativeAddon extends DeclaredKernels {
   readonly cudaStepDrop: (step: object) => void;
   readonly cudaStepStream: (step: object) => bigint;
 
-  // `table`: rows of count, steps, then handle and offset of a parameter, its gradient and three states.
+  // `table`: rows of count, steps, then handle and offset of a parameter, its gradient and three states. The rule's
+  // numbers and its variant are those of OptimizerRule in native/tensor/optimizer.h.
   /** flags: 1 the rule's variant, 2 maximize. */
   readonly optimize: (
     table: Float64Array,
@@ -180,13 +195,18 @@ export interface NativeAddon extends DeclaredKernels {
     epsilon: number,
     flags: number,
   ) => void;
+  /** Operand 0 of `scratch` receives the norm. */
   readonly totalNorm: (table: Float64Array, rows: number) => void;
+  /** Operand 0 of `scratch` is the factor; operand 1, which may be absent, receives 1 if an element is not finite. */
   readonly scale: (table: Float64Array, rows: number) => void;
 }
 
 export const loadAddon = (): NativeAddon => findAddon().addon;
 
-/** Loads tensor.node: from the folder RINGWISE_NATIVE_PATH, or from this platform's package. `path` is where it was. */
+/**
+ * Loads tensor.node: from the folder RINGWISE_NATIVE_PATH, else from this platform's package. Returns it with the path
+ * where it was found. Throws ERR_TENSOR_KERNELS with every path that was tried.
+ */
 export function findAddon(): { readonly addon: NativeAddon; readonly path: string } {
   const platform = `${process.platform}-${process.arch}`;
   if (process.platform === 'win32')

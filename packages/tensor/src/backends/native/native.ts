@@ -1,18 +1,21 @@
-// The kernels in C++ (native/tensor), called with integer handles and plain numbers. Every worker thread that uses
-// tensors has its own instance of the addon.
+// The kernels in C++ (native/tensor), called with integer handles and plain numbers. Every thread that uses tensors,
+// the main one or a worker, has its own instance of the addon.
 
 import { markAsUntransferable } from 'node:worker_threads';
 import { type DType, dtypeInfo, type HostArray } from '../../core/dtype.ts';
 import { refuseWhileCapturing } from '../../device/capture.ts';
 import { cudaIndex } from '../../device/device.ts';
 import { fromAddon, unknownCpuLevel } from '../../errors.ts';
+import { denseKernels, walkKernels } from '../declarations/declarations.ts';
 import { type MapOp, mapOps, reduceOps } from '../declarations/names.ts';
-import type { Kernels, Loan } from '../kernels.ts';
+import type { DenseName, Kernels, Loan, WalkName } from '../kernels.ts';
 import type { Input, Memory, Strided } from '../operands.ts';
+import { repeatWithRoom } from '../shortage.ts';
 import { type CudaInfo, loadAddon, type NativeAddon } from './addon.ts';
 import { allocCuda, borrowCuda, cudaControl, cudaInfoOf, onDevice } from './cuda.ts';
 import { nativeDenseKernels } from './dense.ts';
 import { optimizerKernels } from './optimizer.ts';
+import { warningOfSlowProducts } from './slow-products.ts';
 import { Writer } from './writer.ts';
 
 function numbered<Name extends string>(names: readonly Name[]): Readonly<Record<Name, number>> {
@@ -49,8 +52,45 @@ function borrow(addon: NativeAddon, loan: Loan): Memory {
 
 const isDense = (operand: Input): boolean => typeof operand === 'number' || operand.strides === null;
 
+/**
+ * Returns the addon with kernels that throw errors of this package. A kernel that finds no memory for its scratch has
+ * changed nothing that it reads, so it is called again when there is room; its operands are still in `scratch`.
+ */
+function withErrors(addon: NativeAddon): NativeAddon {
+  const recover = (error: unknown, run: () => void): void => {
+    const failure = fromAddon(error);
+    if (failure.code !== 'ERR_TENSOR_MEMORY') throw failure;
+    repeatWithRoom(failure, () => onDevice(run));
+  };
+  const withScratch = [...Object.keys(walkKernels), ...Object.keys(denseKernels)] as (WalkName | DenseName)[];
+  const calls = withScratch.map((name) => {
+    const run = addon[name];
+    const call = (): void => {
+      try {
+        run();
+      } catch (error) {
+        recover(error, run);
+      }
+    };
+    return [name, call];
+  });
+  const withTable = (['optimize', 'totalNorm', 'scale'] as const).map((name) => {
+    const run = addon[name] as (...given: unknown[]) => void;
+    const call = (...given: unknown[]): void => {
+      try {
+        run(...given);
+      } catch (error) {
+        recover(error, () => run(...given));
+      }
+    };
+    return [name, call];
+  });
+  return Object.assign(Object.create(addon), Object.fromEntries([...calls, ...withTable])) as NativeAddon;
+}
+
 function kernelsOf(addon: NativeAddon): Kernels {
   const writer = new Writer(addon.scratch);
+  /** Writes the shape and the operands of a walk. Returns the number of operands. */
   const walk = (
     shape: readonly number[],
     out: Strided,
@@ -72,6 +112,25 @@ function kernelsOf(addon: NativeAddon): Kernels {
     writer.strided(3, c, shape, areDense);
     return 4;
   };
+  const matmul: Kernels['matmul'] = (
+    shape,
+    out,
+    a,
+    b,
+    { m, n, k, aStep, bStep, transA, transB, accumulate },
+  ) => {
+    walk(shape, out, a, b, undefined);
+    writer.number(0, m);
+    writer.number(1, n);
+    writer.number(2, k);
+    writer.number(3, aStep);
+    writer.number(4, bStep);
+    writer.number(5, transA ? 1 : 0);
+    writer.number(6, transB ? 1 : 0);
+    writer.number(7, accumulate ? 1 : 0);
+    addon.matmul();
+  };
+  const dense = nativeDenseKernels(addon);
   return {
     name: 'native',
     alloc: (dtype, count, device = 'cpu') =>
@@ -131,28 +190,17 @@ function kernelsOf(addon: NativeAddon): Kernels {
       writer.number(0, op === 'max' ? 1 : 0);
       addon.argReduce();
     },
-    matmul: (shape, out, a, b, { m, n, k, aStep, bStep, transA, transB, accumulate }) => {
-      walk(shape, out, a, b, undefined);
-      writer.number(0, m);
-      writer.number(1, n);
-      writer.number(2, k);
-      writer.number(3, aStep);
-      writer.number(4, bStep);
-      writer.number(5, transA ? 1 : 0);
-      writer.number(6, transB ? 1 : 0);
-      writer.number(7, accumulate ? 1 : 0);
-      addon.matmul();
-    },
-
     cuda: cudaControl(addon),
-    ...nativeDenseKernels(addon),
+    ...dense,
+    ...warningOfSlowProducts(addon, { matmul, linear: dense.linear }),
     ...optimizerKernels(addon, writer),
   };
 }
 
 /**
- * Loads the addon into this thread. RINGWISE_CPU=baseline|avx2|avx512 caps the instruction set, of all kernels of
- * the thread; otherwise it is the best of the CPU. Throws ERR_TENSOR_KERNELS with all places where it looked.
+ * Loads the addon into this thread. RINGWISE_CPU=baseline|avx2|avx512 caps the instruction set of the thread's CPU
+ * kernels; without it they use the best one that the CPU has. Throws ERR_TENSOR_KERNELS if the addon does not load,
+ * with all paths that were tried, or if RINGWISE_CPU has another value.
  */
 export function loadNativeKernels(): Kernels {
   const wanted = process.env.RINGWISE_CPU || 'avx512';
@@ -160,9 +208,12 @@ export function loadNativeKernels(): Kernels {
   if (cap < 0) throw unknownCpuLevel(wanted, cpuLevels);
   const addon = loadAddon();
   addon.useCpu(cap);
-  return kernelsOf(addon);
+  return kernelsOf(withErrors(addon));
 }
 
-/** Returns the CUDA devices, or why there are none. Loads the addon and, at the first call, the driver. */
+/**
+ * Returns the CUDA devices, or why there are none. Loads the addon and, at the first call, the driver. Throws
+ * ERR_TENSOR_KERNELS if the addon does not load.
+ */
 export const cudaInfo = (): CudaInfo => cudaInfoOf(loadAddon());
 export type { CudaDevice, CudaInfo, CudaLibrary, CudaMemoryUse } from './addon.ts';

@@ -1,17 +1,17 @@
-// Attention, query by query over whole rows of scores.
+// Attention, one query after the other. The scores of one query are in memory at once.
 import type { AttributesFor, DenseKernels, OperandsFor } from '../kernels.ts';
 import type { Strided } from '../operands.ts';
-import { keeping } from './words.ts';
+import { dropoutFactor } from './words.ts';
 
 type Operands = OperandsFor<'attention'>;
 type Sizes = AttributesFor<'attention'>;
 
-/** Element (b, h, row, d) of an operand with four strides. */
-const setOperand = ({ strides, offset }: Strided, b: number, h: number, row: number, d: number): number =>
+/** Returns the index in memory of element (b, h, row, d) of an operand with four strides. */
+const indexOf = ({ strides, offset }: Strided, b: number, h: number, row: number, d: number): number =>
   offset + b * strides![0]! + h * strides![1]! + row * strides![2]! + d * strides![3]!;
 
 const readAt = (operand: Strided, b: number, h: number, row: number, d: number): number =>
-  operand.memory.host[setOperand(operand, b, h, row, d)] as number;
+  operand.memory.host[indexOf(operand, b, h, row, d)] as number;
 
 interface Query {
   readonly b: number;
@@ -28,7 +28,7 @@ function* queriesOf({ batch, heads, queries }: Sizes): Generator<Query> {
   }
 }
 
-/** The scores of one query against the keys that it may see. */
+/** Returns the scores of one query for the keys that it may see; −∞ for keys that a mask of bool hides. */
 function scoresOf({ q, k, mask }: Operands, sizes: Sizes, { b, h, i }: Query): number[] {
   const seen = sizes.causal ? Math.min(sizes.keys, i + 1) : sizes.keys;
   return Array.from({ length: seen }, (_, j) => {
@@ -44,13 +44,14 @@ function scoresOf({ q, k, mask }: Operands, sizes: Sizes, { b, h, i }: Query): n
 
 export const attention: DenseKernels['attention'] = (operands, sizes) => {
   const { out, lse, v } = operands;
-  const factor = keeping(sizes.dropout, sizes.stream);
+  const factor = dropoutFactor(sizes.dropout, sizes.stream);
   for (const query of queriesOf(sizes)) {
     const { b, h, i, at } = query;
     const scores = scoresOf(operands, sizes, query);
     const most = Math.max(...scores);
     let total = 0;
     for (const score of scores) total += Math.exp(score - most);
+    // The query sees no key.
     const isBlind = most === -Infinity;
     lse.memory.host[lse.offset + at] = isBlind ? Infinity : most + Math.log(total);
     for (let d = 0; d < sizes.valueWidth; d++) {
@@ -61,12 +62,12 @@ export const attention: DenseKernels['attention'] = (operands, sizes) => {
           sum += p * factor(at * sizes.keys + j) * readAt(v, b, h, j, d);
         }
       }
-      out.memory.host[setOperand(out, b, h, i, d)] = sum;
+      out.memory.host[indexOf(out, b, h, i, d)] = sum;
     }
   }
 };
 
-/** Sums of one gradient in float64, written when all have come. */
+/** Sums one gradient in float64. `write` rounds the sums to the gradient's dtype. */
 class Sums {
   readonly #sums: Float64Array;
   readonly #shape: readonly [number, number, number, number];
@@ -87,14 +88,14 @@ class Sums {
     for (let b = 0; b < batch; b++)
       for (let h = 0; h < heads; h++)
         for (let row = 0; row < rows; row++)
-          for (let d = 0; d < width; d++) to.memory.host[setOperand(to, b, h, row, d)] = this.#sums[at++]!;
+          for (let d = 0; d < width; d++) to.memory.host[indexOf(to, b, h, row, d)] = this.#sums[at++]!;
   }
 }
 
 export const attentionGrad: DenseKernels['attentionGrad'] = (operands, sizes) => {
   const { gradOut, gradQ, gradK, gradV, out, lse, q, k, v } = operands;
   const { scale, queries, keys, width, valueWidth } = sizes;
-  const factor = keeping(sizes.dropout, sizes.stream);
+  const factor = dropoutFactor(sizes.dropout, sizes.stream);
   const [toQ, toK, toV] = [
     new Sums(sizes, queries, width),
     new Sums(sizes, keys, width),
@@ -102,6 +103,7 @@ export const attentionGrad: DenseKernels['attentionGrad'] = (operands, sizes) =>
   ];
   for (const query of queriesOf(sizes)) {
     const { b, h, i, at } = query;
+    // Σ over d of gradOut · out is the mean of gradP below, weighted by the probabilities.
     let mean = 0;
     for (let d = 0; d < valueWidth; d++) mean += readAt(gradOut, b, h, i, d) * readAt(out, b, h, i, d);
     for (const [j, score] of scoresOf(operands, sizes, query).entries()) {

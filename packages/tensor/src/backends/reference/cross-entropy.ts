@@ -26,6 +26,7 @@ function forEachRow(
   }
 }
 
+/** Returns the weight of each class. */
 const weightsOf = ({ weight }: Operands, cols: number): Floats =>
   weight === null ? new Float64Array(cols).fill(1) : floats(weight, cols);
 
@@ -48,10 +49,10 @@ export const crossEntropy: DenseKernels['crossEntropy'] = (operands, sizes) => {
     for (const x of scores) sum += Math.exp(x - largest);
     const norm = Math.log(sum);
     kept.set([largest, norm]);
-    const missing = (c: number): number => weights[c]! * (norm - (scores[c]! - largest));
+    const lossOf = (c: number): number => weights[c]! * (norm - (scores[c]! - largest));
     let spread = 0;
-    if (smoothing > 0) for (let c = 0; c < cols; c++) spread += missing(c);
-    out[r] = (1 - smoothing) * missing(label) + (smoothing / cols) * spread;
+    if (smoothing > 0) for (let c = 0; c < cols; c++) spread += lossOf(c);
+    out[r] = (1 - smoothing) * lossOf(label) + (smoothing / cols) * spread;
   });
 };
 

@@ -2,7 +2,7 @@
 
 import { fillNormal, fillUniform } from '../../random/random-fill.ts';
 import type { DenseKernels } from '../kernels.ts';
-import { keeping, wordsOf } from './words.ts';
+import { dropoutFactor, wordsOf } from './words.ts';
 
 export const random: DenseKernels['random'] = (
   { out: { memory, offset } },
@@ -25,7 +25,7 @@ export const random: DenseKernels['random'] = (
 };
 
 export const dropout: DenseKernels['dropout'] = ({ out, a }, { count, p, stream }) => {
-  const factor = keeping(p, stream);
+  const factor = dropoutFactor(p, stream);
   for (let i = 0; i < count; i++) {
     const f = factor(i);
     out.memory.host[out.offset + i] = f === 0 ? 0 : (a.memory.host[a.offset + i] as number) * f;

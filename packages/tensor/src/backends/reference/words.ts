@@ -17,8 +17,8 @@ export function wordsOf({ seed, offset }: Stream): (w: number) => number {
   };
 }
 
-/** Returns a function that gives the factor of element i: 0 or 1 / (1 − p). */
-export function keeping(p: number, stream: Stream): (i: number) => number {
+/** Returns a function that gives the dropout factor of element i: 0 with probability p, else 1 / (1 − p). */
+export function dropoutFactor(p: number, stream: Stream): (i: number) => number {
   const words = wordsOf(stream);
   const limit = Math.floor(p * 2 ** 32);
   return (i) => (words(i) < limit ? 0 : 1 / (1 - p));

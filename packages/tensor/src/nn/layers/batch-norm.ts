@@ -13,11 +13,11 @@ import { parameter } from '../parameter.ts';
 export interface BatchNormLayerOptions {
   /** Default 1e-5. */
   readonly eps?: number;
-  /** Weight of the new statistics at each step; null makes them the mean over all steps. Default 0.1. */
+  /** Weight of the new statistics at each step; null makes the running ones the mean over all steps. Default 0.1. */
   readonly momentum?: number | null;
   /** Whether there are a weight, initially 1, and a bias, initially 0. Default true. */
   readonly affine?: boolean;
-  /** Whether to keep running statistics. Without them, evaluation uses those of the batch. Default true. */
+  /** Whether to keep running mean and variance. Without them, evaluation uses those of the batch. Default true. */
   readonly trackRunningStats?: boolean;
 }
 
@@ -34,7 +34,7 @@ export abstract class BatchNorm extends Module {
   readonly bias: Tensor | null;
   readonly runningMean: Tensor | null;
   readonly runningVar: Tensor | null;
-  /** Number of training steps, int64. */
+  /** Number of calls of forward while training, int64. */
   readonly numBatchesTracked: Tensor | null;
   readonly eps: number;
   readonly momentum: number | null;
@@ -63,6 +63,7 @@ export abstract class BatchNorm extends Module {
     yield ['num_batches_tracked', this.numBatchesTracked];
   }
 
+  /** Throws ERR_TENSOR_SHAPE for an input with another number of dimensions than the layer takes. */
   protected abstract checkRank(input: Tensor): void;
 
   forward(input: Tensor): Tensor {
@@ -88,7 +89,7 @@ export abstract class BatchNorm extends Module {
 /** Normalises [batch, features] or [batch, features, length] per feature. */
 export class BatchNorm1d extends BatchNorm {
   protected override checkRank(input: Tensor): void {
-    if (input.rank !== 2 && input.rank !== 3) throw needsRank('BatchNorm1d', 3, input.shape);
+    if (input.rank !== 2 && input.rank !== 3) throw needsRank('BatchNorm1d', '2 or 3', input.shape);
   }
 }
 

@@ -12,8 +12,8 @@ import { refuseOptions } from '../../checks/options.ts';
 import { type DType, isFloat, resultType } from '../../core/dtype.ts';
 import { rounded } from '../../core/element.ts';
 import { withStrides } from '../../core/layout.ts';
+import type { Storage } from '../../core/memory/storage.ts';
 import { broadcastShapes, broadcastStrides, type Shape, sameShape } from '../../core/shape.ts';
-import type { Storage } from '../../core/storage.ts';
 import { empty, type Operand, Tensor } from '../../core/tensor.ts';
 import { notATensor } from '../../errors.ts';
 import { Calculation, contribute, shareReduced } from '../gradient.ts';
@@ -31,17 +31,19 @@ interface Values {
 interface Rule {
   readonly toA: Contribution;
   readonly toB: Contribution;
-  /** Whether the contributions read a, b and the output. */
-  readonly saves: { readonly a: boolean; readonly b: boolean; readonly out: boolean };
+  /** What each contribution reads. */
+  readonly reads: { readonly toA: readonly (keyof Values)[]; readonly toB: readonly (keyof Values)[] };
 }
 
-const saving = (...names: readonly ('a' | 'b' | 'out')[]): Rule['saves'] => ({
-  a: names.includes('a'),
-  b: names.includes('b'),
-  out: names.includes('out'),
+const reading = (toA: readonly (keyof Values)[], toB: readonly (keyof Values)[]): Rule['reads'] => ({
+  toA,
+  toB,
 });
 
-/** Gives half of the gradient to each operand where they are equal, and all of it to both where one is NaN. */
+/**
+ * Makes the gradient of one operand of an extreme: 0 where `loses` writes 1, half of it where both operands are equal,
+ * else all of it, also where one is NaN.
+ */
 const unless = (loses: (k: Calculation, into: Strided, v: Values) => void): Contribution => {
   return (k, into, grad, v) => {
     const isLoser = k.temporary();
@@ -56,12 +58,12 @@ const unlessAIsLess = unless((k, into, { a, b }) => k.map('lt', into, a, b));
 const unlessBIsLess = unless((k, into, { a, b }) => k.map('lt', into, b, a));
 
 const rules = {
-  add: { toA: 'same', toB: 'same', saves: saving() },
-  sub: { toA: 'same', toB: (k, into, grad) => k.map('neg', into, grad), saves: saving() },
+  add: { toA: 'same', toB: 'same', reads: reading([], []) },
+  sub: { toA: 'same', toB: (k, into, grad) => k.map('neg', into, grad), reads: reading([], []) },
   mul: {
     toA: (k, into, grad, { b }) => k.map('mul', into, grad, b),
     toB: (k, into, grad, { a }) => k.map('mul', into, grad, a),
-    saves: saving('a', 'b'),
+    reads: reading(['b'], ['a']),
   },
   div: {
     toA: (k, into, grad, { b }) => k.map('div', into, grad, b),
@@ -71,7 +73,7 @@ const rules = {
       k.map('div', into, into, b);
       k.map('neg', into, into);
     },
-    saves: saving('b', 'out'),
+    reads: reading(['b'], ['b', 'out']),
   },
   pow: {
     // grad × b × a^(b − 1), and 0 where b is 0
@@ -96,10 +98,10 @@ const rules = {
       k.map('where', into, isFlat, 0, into);
       k.map('mul', into, into, grad);
     },
-    saves: saving('a', 'b', 'out'),
+    reads: reading(['a', 'b'], ['a', 'b', 'out']),
   },
-  max: { toA: unlessAIsLess, toB: unlessBIsLess, saves: saving('a', 'b') },
-  min: { toA: unlessBIsLess, toB: unlessAIsLess, saves: saving('a', 'b') },
+  max: { toA: unlessAIsLess, toB: unlessBIsLess, reads: reading(['a', 'b'], ['a', 'b']) },
+  min: { toA: unlessBIsLess, toB: unlessAIsLess, reads: reading(['a', 'b'], ['a', 'b']) },
 } satisfies Partial<Record<MapOp, Rule>>;
 
 const isTensor = (operand: Operand): operand is Tensor => typeof operand !== 'number';
@@ -113,6 +115,7 @@ export function stretched(operand: Operand, shape: Shape): Input {
   return withStrides(strided, broadcastStrides(operand.shape, strided.strides, shape));
 }
 
+/** Returns the broadcast shape of both operands. Throws unless each is a tensor or a number. */
 export function jointShape(name: string, a: Operand, b: Operand): Shape {
   if (typeof a !== 'number' && !(a instanceof Tensor)) throw notATensor(name, a);
   if (typeof b !== 'number' && !(b instanceof Tensor)) throw notATensor(name, b);
@@ -134,7 +137,10 @@ export function computingType(op: MapOp, a: Operand, b: Operand): DType {
   return !isFloat(dtype) && floatMapOps.has(op) ? 'float32' : dtype;
 }
 
-/** Throws for what PyTorch refuses: differences of bool, powers of bool, and powers that integers do not have. */
+/**
+ * Throws for what PyTorch refuses: differences of bool, powers of bool, powers that integers do not have, and exponents
+ * that do not fit the dtype.
+ */
 export function checkArithmetic(name: string, op: MapOp, a: Operand, b: Operand, dtype: DType): void {
   if (op === 'sub' && (isBool(a) || isBool(b))) throw notOfBool(name, "logicalXor, or .to('int32')");
   if (op !== 'pow') return;
@@ -154,7 +160,8 @@ export function comparable(name: string, operand: Operand, dtype: DType): Operan
 }
 
 /**
- * Computes powers of ½ and −½ as roots, which differ from powers at −∞ and −0. PyTorch does so too, except in float16.
+ * Returns the operation that computes powers of ½ or −½ as roots, null for other exponents. Roots differ from powers at
+ * −∞ and −0. PyTorch takes roots too, except in float16.
  */
 function rootOf(exponent: Operand | Input, dtype: DType): MapOp | null {
   if (dtype === 'float16') return null;
@@ -182,19 +189,24 @@ function recorded(
   op: keyof typeof rules,
   a: Operand,
   b: Operand,
-  values: Values,
+  all: Values,
   out: Tensor,
 ): Tensor {
   const { shape, dtype } = out;
   const left = isTensor(a) ? a : null;
   const right = isTensor(b) ? b : null;
-  const { toA, toB, saves }: Rule = rules[op];
-  const saved: Storage[] = [];
-  if (saves.a && left !== null) saved.push(left.storage);
-  if (saves.b && right !== null) saved.push(right.storage);
-  if (saves.out) saved.push(out.storage);
+  const { toA, toB, reads }: Rule = rules[op];
   const leftTarget = left === null ? null : left.target;
   const rightTarget = right === null ? null : right.target;
+  // Only what is read for an operand that requires a gradient: the program may change the rest, or drop it.
+  const isRead = (name: keyof Values): boolean =>
+    (leftTarget !== null && reads.toA.includes(name)) || (rightTarget !== null && reads.toB.includes(name));
+  const saved: Storage[] = [];
+  const [readsA, readsB] = [isRead('a'), isRead('b')];
+  if (readsA && left !== null) saved.push(left.storage);
+  if (readsB && right !== null) saved.push(right.storage);
+  if (isRead('out')) saved.push(out.storage);
+  const values: Values = { a: readsA ? all.a : 0, b: readsB ? all.b : 0, out: all.out };
   const leftShape = shapeOf(a);
   const rightShape = shapeOf(b);
   const send = (contribution: Contribution, target: GradTarget, inputShape: Shape, grad: Storage): void => {

@@ -1,4 +1,5 @@
-// Copies of tensors: to other memory, to another dtype, in dense order.
+// Copies of tensors: to other memory, to another dtype or device, in dense order. Also the checks of operands that are
+// tensors.
 
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
@@ -7,10 +8,10 @@ import { needsNumbers } from '../../checks/op-errors.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { flag } from '../../checks/value-checks.ts';
 import { type DType, isDType, isFloat, isHalf } from '../../core/dtype.ts';
+import { allocatePinned } from '../../core/memory/storage.ts';
+import { transferred } from '../../core/memory/transfer.ts';
 import type { ToOptions } from '../../core/op-options.ts';
-import { allocatePinned } from '../../core/storage.ts';
 import { created, empty, Tensor } from '../../core/tensor.ts';
-import { transferred } from '../../core/transfer.ts';
 import { type Device, type DeviceName, deviceOf } from '../../device/device.ts';
 import { needsFloat, notATensor, onlyPinnedOnHost } from '../../errors.ts';
 
@@ -30,7 +31,7 @@ const toOptions = optionChecks<ToOptions>({ nonBlocking: flag });
 export const clone = (a: Tensor): Tensor => copied('clone', a);
 
 /**
- * Returns a copy in another dtype or on another device, or the tensor itself if it has both. Floats become integers
+ * Returns a copy in another dtype or on another device, or the tensor itself if it has that. Floats become integers
  * towards zero. Gradients are converted back.
  */
 export function to(a: Tensor, target: DType | DeviceName, options: ToOptions = {}): Tensor {
@@ -41,8 +42,8 @@ export function to(a: Tensor, target: DType | DeviceName, options: ToOptions = {
   return a.device === device ? a : moved(a, device, options.nonBlocking ?? false);
 }
 
-function moved(a: Tensor, device: Device, isDetached: boolean): Tensor {
-  const out = created(transferred(a.strided, a.shape, a.dtype, device, isDetached), a.shape);
+function moved(a: Tensor, device: Device, isNonBlocking: boolean): Tensor {
+  const out = created(transferred(a.strided, a.shape, a.dtype, device, isNonBlocking), a.shape);
   if (!isRecording(a)) return out;
   const target = a.target!;
   return record('to', out, [target], [], (grad) => {
@@ -80,19 +81,22 @@ export function requireOperand(op: string, name: string, value: unknown): void {
   if (!(value instanceof Tensor)) throw notAnOperand(op, name, value);
 }
 
-/** Throws unless the tensor is of floats. */
+/** Throws unless the value is a tensor of floats. */
 export function requireFloat(op: string, a: Tensor): void {
   requireTensor(op, a);
   if (!isFloat(a.dtype)) throw needsFloat(op, a.dtype);
 }
 
-/** Throws if the tensor is of bool. */
+/** Throws unless the value is a tensor that is not of bool. */
 export function requireNumbers(op: string, a: Tensor): void {
   if (!(a instanceof Tensor)) throw notATensor(op, a);
   if (a.dtype === 'bool') throw needsNumbers(op);
 }
 
-/** Runs an op whose kernel has no float16 and bfloat16 in float32. */
+/**
+ * Runs `op` on a float32 copy of `a`, which is float16 or bfloat16, because its kernel does not take these. Returns the
+ * result in the dtype of `a`.
+ */
 export function inFloat32(a: Tensor, op: (a: Tensor) => Tensor): Tensor {
   const wide = to(a, 'float32');
   const result = op(wide);
@@ -102,6 +106,7 @@ export function inFloat32(a: Tensor, op: (a: Tensor) => Tensor): Tensor {
   return out;
 }
 
+/** Returns whether an op without kernels for float16 and bfloat16 must use inFloat32. */
 export const needsFloat32 = (a: Tensor): boolean => isHalf(a.dtype);
-/** Does what needsFloat32 does, for ops whose CUDA kernels take halves. */
+/** Does what needsFloat32 does, for ops whose CUDA kernels take float16 and bfloat16. */
 export const needsFloat32OnCpu = (a: Tensor): boolean => isHalf(a.dtype) && a.device === 'cpu';

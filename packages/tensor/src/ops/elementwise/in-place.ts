@@ -1,20 +1,20 @@
-// Changes tensors in place. Every view of the memory sees the change. Nothing is recorded: a tensor with recorded
-// operations can be changed inside noGrad only, and backward refuses a saved value that has changed since.
+// Changes tensors in place. Every view of the memory sees the change. Nothing is recorded: if the tensor or the operand
+// requires a gradient, the call works inside noGrad only, and backward refuses a saved value that has changed since.
 
 import { isRecording } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import { checkFits } from '../../checks/arguments.ts';
 import { refuseOptions } from '../../checks/options.ts';
 import { isFloat } from '../../core/dtype.ts';
+import { copyInto } from '../../core/memory/transfer.ts';
 import { broadcastShapes, sameShape } from '../../core/shape.ts';
 import type { Operand, Tensor } from '../../core/tensor.ts';
-import { copyInto } from '../../core/transfer.ts';
 import { cannotStretchInto, floatIntoInteger, recordedInPlace, writtenTwice } from '../../errors.ts';
 import { jointDevice } from '../joint-device.ts';
 import { checkArithmetic, computingType, stretched } from './binary.ts';
 import { clone, requireTensor } from './convert.ts';
 
-/** Returns the first and the last element of its memory that a tensor uses. */
+/** Returns the indices of the first and the last element of its memory that a tensor uses. */
 function extent(a: Tensor): [first: number, last: number] {
   let [first, last] = [a.offset, a.offset];
   for (const [d, stride] of a.strides.entries()) {
@@ -75,7 +75,7 @@ export function fill_(a: Tensor, value: number): Tensor {
 }
 export const zero_ = (a: Tensor): Tensor => filled('zero_', a, 0);
 
-/** Fills a tensor whose elements may share memory, which is written once. */
+/** Fills a tensor. Elements that share memory are written once. */
 function filled(name: string, a: Tensor, value: number): Tensor {
   requireTensor(name, a);
   if (isRecording(a)) throw recordedInPlace(name);

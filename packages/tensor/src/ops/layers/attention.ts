@@ -1,4 +1,5 @@
-// Scaled dot-product attention in one kernel forward and one backward, without a matrix of queries × keys in memory.
+// Scaled dot-product attention in one kernel forward and one backward, without a matrix of queries × keys in memory,
+// except for a mask that requires a gradient (attention-composed.ts).
 // Heads are read and written by strides, so that heads inside of a packed projection are not copied.
 import { isRecording, record } from '../../autograd/node.ts';
 import type { GradTarget } from '../../autograd/target.ts';
@@ -9,8 +10,8 @@ import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { aGenerator, type Check, decayRate, finite, flag, tensorOrNull } from '../../checks/value-checks.ts';
 import { scope } from '../../core/context.ts';
 import { type DType, isHalf } from '../../core/dtype.ts';
+import { allocate, type Storage } from '../../core/memory/storage.ts';
 import { broadcastStrides, countOf, type Shape, sameShape } from '../../core/shape.ts';
-import { allocate, type Storage } from '../../core/storage.ts';
 import { empty, Tensor } from '../../core/tensor.ts';
 import type { Device } from '../../device/device.ts';
 import {
@@ -38,14 +39,14 @@ export interface AttentionOptions {
   /** Broadcast to [..., queries, keys]: bool, false hiding a key, or floats that are added to the scores. A query that
    *  sees nothing gives 0. For a mask that requires a gradient, weights of all queries × keys are kept in memory. */
   readonly mask?: Tensor | null;
-  /** Probability with which a weight is dropped, below 1. */
+  /** Probability with which a weight is dropped, below 1. Default 0. */
   readonly dropout?: number;
   /** For dropout. Default: the generator that manualSeed seeds. */
   readonly generator?: Generator;
 }
 
 export interface GroupedAttentionOptions extends AttentionOptions {
-  /** Grouped queries: each head of keys and values serves as many heads of queries, side by side. Default false. */
+  /** Whether each head of keys and values serves several heads of queries, which lie side by side. Default false. */
   readonly enableGqa?: boolean;
 }
 
@@ -93,7 +94,7 @@ function checkMask(op: string, dtype: DType, mask: Tensor, full: Shape): void {
 const learnsMask = (mask: Tensor | null): boolean =>
   mask !== null && mask.target !== null && isRecording(mask);
 
-/** Returns the mask in the dtype in which the kernel computes. */
+/** Returns the mask as it is if it is of bool, else in the dtype in which the kernel takes `a`. */
 const typedMask = (a: Tensor, mask: Tensor | null): Tensor | null =>
   mask === null || mask.dtype === 'bool' ? mask : to(mask, needsFloat32OnCpu(a) ? 'float32' : a.dtype);
 
@@ -105,7 +106,10 @@ const stridedMask = (mask: Tensor | null, { batch, heads, queries, keys }: Sizes
   };
 
 /** Returns the location of an operand with four strides; missing leading dimensions have stride 0. */
-function rowsOf({ shape, strides }: { shape: Shape; strides: Shape }, { memory, offset }: Strided): Strided {
+function withFourStrides(
+  { shape, strides }: { shape: Shape; strides: Shape },
+  { memory, offset }: Strided,
+): Strided {
   const missing = 4 - shape.length;
   const four = Array.from({ length: 4 }, (_, d) => (d < missing ? 0 : strides[d - missing]!));
   four[3] = 1;
@@ -116,13 +120,14 @@ function rowsOf({ shape, strides }: { shape: Shape; strides: Shape }, { memory, 
 const withDenseRows = (a: Tensor): Tensor =>
   a.strides[a.rank - 1] === 1 || a.shape[a.rank - 1] === 1 ? a : contiguous(a);
 
+/** Returns the location of dense memory in `shape`, with four strides. */
 const denseRows = (shape: Shape, strided: Strided): Strided => {
   const strides = [0, 0, shape[shape.length - 1]!, 1];
   for (let d = 1; d >= 0; d--) strides[d] = strides[d + 1]! * (shape[shape.length - 3 + d] ?? 1);
   return { memory: strided.memory, offset: strided.offset, strides };
 };
 
-/** Opens a gradient for each input. An input that needs none, or is the same tensor as another, gets own memory. */
+/** Opens a gradient for each input. An input without target, or with that of an earlier input, gets a temporary. */
 function openGrads(
   targets: readonly (GradTarget | null)[],
   counts: readonly number[],
@@ -157,7 +162,7 @@ function checkOperands(op: string, q: Tensor, k: Tensor, v: Tensor): void {
 /**
  * Computes softmax(scale · q kᵀ + mask) v, for q [..., queries, width], k [..., keys, width] and v [..., keys,
  * valueWidth]. Leading dimensions, such as batch and heads, are broadcast. Memory grows with queries + keys,
- * not with their product.
+ * not with their product, unless the mask requires a gradient.
  */
 export function scaledDotProductAttention(
   q: Tensor,
@@ -233,9 +238,9 @@ function attended(
   const operands: OperandsFor<'attention'> = {
     out: denseRows(shape, out.strided),
     lse: lse.dense,
-    q: rowsOf(q, q.strided),
-    k: rowsOf(k, k.strided),
-    v: rowsOf(v, v.strided),
+    q: withFourStrides(q, q.strided),
+    k: withFourStrides(k, k.strided),
+    v: withFourStrides(v, v.strided),
     mask: stridedMask(mask, sizes),
   };
   kernels().attention(operands, sizes);
@@ -266,7 +271,7 @@ function packedRows({ memory, offset }: Strided, part: number, parts: number, si
 
 /**
  * Computes scaledDotProductAttention of a packed projection qkv [..., time, 3 · channels]: queries, keys, then values,
- * each head after head. Returns [..., time, channels]. Copies nothing.
+ * each head after head. Returns [..., time, channels]. Does not copy heads apart; copies qkv if it is not contiguous.
  */
 export function selfAttention(qkv: Tensor, heads: number, options: AttentionOptions = {}): Tensor {
   const lowered = recast('low', [qkv], (packed) => selfAttention(packed!, heads, options));

@@ -9,10 +9,10 @@ import { anything, finite, flag, nonNegative, tensorOrNull } from '../../checks/
 import { noGrad, scope } from '../../core/context.ts';
 import type { DType } from '../../core/dtype.ts';
 import { withStrides } from '../../core/layout.ts';
+import { allocate, type Storage } from '../../core/memory/storage.ts';
+import { copyInto } from '../../core/memory/transfer.ts';
 import { countOf, type Shape } from '../../core/shape.ts';
-import { allocate, type Storage } from '../../core/storage.ts';
 import { empty, Tensor } from '../../core/tensor.ts';
-import { copyInto } from '../../core/transfer.ts';
 import { badChannels, needsRank, noRunningStatistics, oneValuePerChannel } from '../../errors.ts';
 import { add, div, mul, sub } from '../elementwise/binary.ts';
 import { contiguous, inFloat32, needsFloat32, requireFloat, requireOperand } from '../elementwise/convert.ts';
@@ -44,12 +44,13 @@ export interface BatchNormOptions {
   readonly weight?: Tensor | null;
   /** [channels]; default 0. */
   readonly bias?: Tensor | null;
-  /** True: normalises by the batch and updates the running statistics. Default false: normalises by these. */
+  /** True: normalises by the batch and updates the running statistics. Default false: normalises by them. */
   readonly training?: boolean;
   /** The fraction by which the running statistics move towards those of the batch. Default 0.1. */
   readonly momentum?: number;
   /** Added to the variance. Default 1e-5. */
   readonly eps?: number;
+  /** Joins the batches of several processes in training. Default null: takes the batch of this process. */
   readonly sync?: BatchNormSync | null;
 }
 
@@ -73,7 +74,7 @@ const part = ({ memory }: Strided, offset: number): Strided => ({ memory, offset
 /** Returns the location of one number per channel, broadcast to [outer, channels, inner]. */
 const perChannel = (values: Strided): Strided => withStrides(values, [0, 1, 0]);
 
-/** Calls `use` with memory as a tensor. */
+/** Calls `use` with the memory of `storage` as a tensor, which `use` may read and overwrite. */
 function exchanged(storage: Storage, use: (tensor: Tensor) => void): void {
   const tensor = new Tensor(storage.retain(), [storage.memory.count]);
   use(tensor);
@@ -91,14 +92,15 @@ function checkedExtent(x: Tensor, all: Readonly<Record<string, Tensor | null>>):
   return { outer, channels, inner: countOf(rest) };
 }
 
-/** The statistics of a pass: means [C], then sums of squared distances [C] in training, then their count. */
+/** The statistics by which a forward pass normalises. */
 interface Statistics {
+  /** Means [channels]; in training, sums of squared distances [channels] follow, and with `sync` their count. */
   readonly sums: Storage;
   /** 1 / √(variance + eps). */
   readonly inverse: Storage;
   /**
-   * Elements per channel in all processes; 0 for running statistics and for an empty batch, which pass no gradient to
-   * x.
+   * Elements per channel in all processes. 0 for running statistics and for an empty batch: no gradient reaches x
+   * through them.
    */
   readonly count: number;
 }
@@ -153,7 +155,7 @@ function joinMoments(own: Tensor, ownCount: number, sync: BatchNormSync): number
   return count;
 }
 
-/** Returns the statistics of a batch without elements; no gradient passes them. Takes over the reference of `sums`. */
+/** Returns the statistics of a batch without elements: zeros. Takes over the reference of `sums`. */
 function ofNothing(sums: Storage, channels: number): Statistics {
   const { dtype, device, count } = sums.memory;
   const inverse = allocate(dtype, channels, device);
@@ -197,6 +199,8 @@ export function batchNorm(
   if (runningMean !== null) requireOperand('batchNorm', 'runningMean', runningMean);
   if (runningVar !== null) requireOperand('batchNorm', 'runningVar', runningVar);
   const extent = checkedExtent(x, { weight, bias, runningMean, runningVar });
+  jointDevice('batchNorm', x, weight, bias);
+  jointDevice('batchNorm', x, runningMean, runningVar);
   if (needsFloat32(x)) return inFloat32(x, (wide) => batchNorm(wide, runningMean, runningVar, options));
   const dense = contiguous(x);
   const out = training
@@ -260,7 +264,7 @@ function normalised(
   kernels().map('mul', dtype, row, scale.dense, inverse.dense, weight?.strided ?? 1);
   kernels().map('mul', dtype, row, shift.dense, mean, scale.dense);
   kernels().map('sub', dtype, row, shift.dense, bias?.strided ?? 0, shift.dense);
-  const out = empty(dtype, x.shape, jointDevice('batchNorm', x, weight, bias));
+  const out = empty(dtype, x.shape, device);
   const dense = withStrides(out.strided, null);
   kernels().map('mulAdd', dtype, shape, dense, x.strided, perChannel(scale.dense), perChannel(shift.dense));
   shift.release();

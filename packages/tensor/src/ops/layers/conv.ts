@@ -36,7 +36,7 @@ export const convOptions = optionChecks<ConvOptions>({
 
 type Paddings = readonly { readonly before: number; readonly total: number }[];
 
-/** Returns the padding on each side, or null for 'same'. Throws for other values. */
+/** Returns the padding on each side, or null for 'same'. Throws for values that are no padding. */
 export function checkPadding(
   op: string,
   padding: ConvOptions['padding'] & {},
@@ -126,7 +126,8 @@ export function conv2d(x: Tensor, w: Tensor, b: Tensor | null = null, options: C
   }
   if (isRecording(dense, weights, b)) {
     const [toX, toW, toB] = [dense.target, weights.target, b?.target ?? null];
-    record('conv2d', out, [toX, toW, toB], [dense.storage, weights.storage], (grad) => {
+    const saved = [...(toW ? [dense.storage] : []), ...(toX ? [weights.storage] : [])];
+    record('conv2d', out, [toX, toW, toB], saved, (grad) => {
       if (toB) {
         const into = toB.begin();
         kernels().reduce('sum', byChannel, withStrides(into.dense, [0, 1, 0]), grad.dense);
@@ -171,6 +172,7 @@ function convInFloat32(x: Tensor, w: Tensor, b: Tensor | null, options: ConvOpti
   return out;
 }
 
+/** As ConvOptions, for one dimension. */
 export interface Conv1dOptions {
   readonly stride?: number;
   readonly padding?: number | 'same' | 'valid';

@@ -7,8 +7,8 @@ import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { nonNegative, tensorOrNull } from '../../checks/value-checks.ts';
 import { scope } from '../../core/context.ts';
 import { type DType, isHalf } from '../../core/dtype.ts';
+import { allocate } from '../../core/memory/storage.ts';
 import { countOf, type Shape, sameShape } from '../../core/shape.ts';
-import { allocate } from '../../core/storage.ts';
 import { empty, type Tensor } from '../../core/tensor.ts';
 import { badNormShape, differentShapes, mixedDtypes } from '../../errors.ts';
 import { recast } from '../elementwise/autocast.ts';
@@ -76,7 +76,7 @@ function check({ name, shape, weight, bias }: Call, x: Tensor, addend: Tensor | 
 
 interface Normed {
   readonly out: Tensor;
-  /** x + addend; x itself if there is no addend. */
+  /** x + addend. Without addend, x itself or its dense copy. */
   readonly sum: Tensor;
 }
 
@@ -100,12 +100,11 @@ function inFloat32(call: Call, x: Tensor, addend: Tensor | null): Normed {
   return { out, sum };
 }
 
-/** Returns memory for x + addend, which the kernel writes, and records it as an addition. */
-function recordedSum(x: Tensor, addend: Tensor): Tensor {
-  const sum = empty(x.dtype, x.shape, x.device);
-  if (!isRecording(x, addend)) return sum;
+/** Records `sum`, which a kernel has computed, as x + addend. */
+function recordSum(sum: Tensor, x: Tensor, addend: Tensor): void {
+  if (!isRecording(x, addend)) return;
   const [toX, toAddend] = [x.target, addend.target];
-  return record('add', sum, [toX, toAddend], [], (grad) => {
+  record('add', sum, [toX, toAddend], [], (grad) => {
     toX?.share(grad);
     toAddend?.share(grad);
   });
@@ -123,7 +122,7 @@ function computed(
   const device = jointDevice(name, x, addend, weight, bias);
   const dense = inputs.map((tensor) => tensor && contiguous(tensor));
   const [input, other, gamma, beta] = dense as [Tensor, Tensor | null, Tensor | null, Tensor | null];
-  const sum = other ? recordedSum(input, other) : input;
+  const sum = other ? empty(dtype, x.shape, device) : input;
   const out = empty(dtype, x.shape, device);
   const rowType = isHalf(dtype) ? 'float32' : dtype;
   const mean = hasMean ? allocate(rowType, rows, device) : null;
@@ -143,6 +142,7 @@ function computed(
     },
     { rows, cols, eps },
   );
+  if (other) recordSum(sum, input, other);
   if (isRecording(sum, gamma, beta)) {
     const [toX, toGamma, toBeta] = [sum.target, gamma?.target ?? null, beta?.target ?? null];
     const values = sum.strided;
@@ -218,7 +218,7 @@ export function rmsNorm(x: Tensor, shape: Shape, options: RmsNormOptions = {}): 
   const { weight = null, eps = epsilons[x.dtype] ?? 2 ** -23 } = options;
   if (weight && weight.dtype !== x.dtype && !(isHalf(x.dtype) && weight.dtype === 'float32')) {
     if (!sameShape(weight.shape, shape)) throw differentShapes('rmsNorm', shape, weight.shape);
-    // As in PyTorch: scaled in the dtype in which both meet.
+    // As in PyTorch, the product has the joint dtype of both, and is then converted.
     return scope(() => to(mul(rmsNorm(x, shape, { eps }), weight), x.dtype));
   }
   return only(normalised({ name: 'rmsNorm', shape, weight, bias: null, eps, hasMean: false }, x, null), x);

@@ -5,8 +5,8 @@ import { kernels } from '../../backends/index.ts';
 import type { PoolSizes, Window } from '../../backends/kernels.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { anything, flag } from '../../checks/value-checks.ts';
+import { allocate, type Storage } from '../../core/memory/storage.ts';
 import { countOf } from '../../core/shape.ts';
-import { allocate, type Storage } from '../../core/storage.ts';
 import { empty, type Tensor } from '../../core/tensor.ts';
 import type { Device } from '../../device/device.ts';
 import { badOption, badPlanes, shown, windowTooLarge } from '../../errors.ts';
@@ -18,7 +18,7 @@ export interface PoolOptions {
   readonly stride?: Pair;
   /** Rows and columns on each side; at most half of the window. Default 0. */
   readonly padding?: Pair;
-  /** Includes windows that reach beyond the end. Default false. */
+  /** Whether to include windows that reach beyond the end. Default false. */
   readonly ceilMode?: boolean;
 }
 
@@ -44,7 +44,7 @@ function checkPlanes(op: string, x: Tensor): readonly [number, number] {
   return plane;
 }
 
-/** Checks the sizes of windows and steps, and returns them as the kernels take them. */
+/** Checks the sizes of windows and steps, and returns them as windowOf takes them. */
 export function checkPoolSizes(op: string, kernelSize: Pair, options: MaxPoolOptions) {
   const kernel = pairOf(`${op}: kernelSize`, kernelSize, 1);
   const stride = pairOf(`${op}: stride`, options.stride ?? kernel, 1);
@@ -61,11 +61,12 @@ function poolWindow(op: string, x: Tensor, kernelSize: Pair, options: MaxPoolOpt
   return windowOf(op, plane, checkPoolSizes(op, kernelSize, options));
 }
 
-/** Returns whether a window with gaps can have all of its elements in the padding. */
+/** Returns whether some window has all of its elements in the padding, which is possible with dilation. */
 const missesPlane = (w: Window): boolean =>
   misses(w.height, w.outHeight, w.kernelHeight, w.strideY, w.dilationY, w.padTop) ||
   misses(w.width, w.outWidth, w.kernelWidth, w.strideX, w.dilationX, w.padLeft);
 
+/** Does what missesPlane does, in one direction. */
 function misses(
   size: number,
   out: number,

@@ -2,11 +2,19 @@
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import { refuseOptions } from '../../checks/options.ts';
-import { scope } from '../../core/context.ts';
+import { autocastDtype, scope } from '../../core/context.ts';
+import { withStrides } from '../../core/layout.ts';
+import { allocate } from '../../core/memory/storage.ts';
 import { checkedDim } from '../../core/shape.ts';
 import { empty, type Tensor } from '../../core/tensor.ts';
 import { recast } from '../elementwise/autocast.ts';
-import { contiguous, inFloat32, needsFloat32OnCpu, requireFloat } from '../elementwise/convert.ts';
+import {
+  contiguous,
+  inFloat32,
+  needsFloat32,
+  needsFloat32OnCpu,
+  requireFloat,
+} from '../elementwise/convert.ts';
 import { exp } from '../elementwise/unary.ts';
 import { reshape, transpose } from '../shape/views.ts';
 
@@ -20,7 +28,7 @@ export function logSoftmax(a: Tensor, dim = -1, extra?: unknown): Tensor {
   if (a.rank === 0) return scope(() => reshape(logSoftmax(reshape(a, [1]), dim), []));
   const at = checkedDim('logSoftmax', dim, a.rank);
   if (needsFloat32OnCpu(a)) return inFloat32(a, (wide) => logSoftmax(wide, at));
-  if (at !== a.rank - 1) return alongLast(a, at);
+  if (at !== a.rank - 1) return alongLast(a, at, logSoftmax);
   const cols = a.shape[at]!;
   const rows = cols === 0 ? 0 : a.count / cols;
   const dense = contiguous(a);
@@ -39,21 +47,62 @@ export function logSoftmax(a: Tensor, dim = -1, extra?: unknown): Tensor {
   return out;
 }
 
-function alongLast(a: Tensor, dim: number): Tensor {
+/** Computes `op`, which works along the last dimension, along `dim`. */
+function alongLast(a: Tensor, dim: number, op: (turned: Tensor) => Tensor): Tensor {
   const turned = transpose(a, dim, -1);
-  const logProbs = logSoftmax(turned);
-  const out = transpose(logProbs, dim, -1);
+  const result = op(turned);
+  const out = transpose(result, dim, -1);
   turned.dispose();
-  logProbs.dispose();
+  result.dispose();
   return out;
 }
 
-/** Computes exp a ÷ Σ exp a along `dim`: positive numbers that add up to 1. */
+/** Computes exp a ÷ Σ exp a along `dim`, as exp of logSoftmax: numbers ≥ 0 that add up to 1, but for rounding. */
 export function softmax(a: Tensor, dim?: number): Tensor;
 export function softmax(a: Tensor, dim = -1, extra?: unknown): Tensor {
   if (extra !== undefined) refuseOptions('softmax', extra);
+  requireFloat('softmax', a);
+  if (needsFloat32(a) && a.rank > 0 && autocastDtype() === null) {
+    const at = checkedDim('softmax', dim, a.rank);
+    return at === a.rank - 1 ? halfSoftmax(a) : alongLast(a, at, halfSoftmax);
+  }
   const logProbs = logSoftmax(a, dim);
   const out = exp(logProbs);
   logProbs.dispose();
   return out;
+}
+
+/**
+ * Computes softmax along the last dimension of a tensor of 16 bits in float32, and rounds once: the exponential of a
+ * logarithm that was rounded to 16 bits would be wrong by several percent where the logarithm is large. The gradient
+ * reads the rounded result, as in PyTorch.
+ */
+function halfSoftmax(a: Tensor): Tensor {
+  const { shape, count, device } = a;
+  const cols = shape[a.rank - 1]!;
+  const rows = cols === 0 ? 0 : count / cols;
+  const [wide, logProbs] = [allocate('float32', count, device), allocate('float32', count, device)];
+  const out = empty(a.dtype, shape, device);
+  kernels().copy(shape, wide.dense, a.strided);
+  kernels().logSoftmax({ out: logProbs.dense, a: wide.dense }, { rows, cols });
+  kernels().map('exp', 'float32', [count], out.strided, logProbs.dense);
+  wide.release();
+  logProbs.release();
+  if (!isRecording(a)) return out;
+  const target = a.target!;
+  const probs = out.strided;
+  return record('softmax', out, [target], [out.storage], (grad) => {
+    const whole = [rows, cols];
+    const scaled = allocate('float32', count, device);
+    const sums = allocate('float32', rows, device);
+    const eachRow = withStrides(sums.dense, [1, 0]);
+    kernels().map('mul', 'float32', whole, scaled.dense, grad.dense, probs);
+    kernels().reduce('sum', whole, eachRow, scaled.dense);
+    kernels().map('sub', 'float32', whole, scaled.dense, grad.dense, eachRow);
+    const into = target.begin();
+    kernels().map('mul', 'float32', whole, into.dense, scaled.dense, probs);
+    target.end(into);
+    scaled.release();
+    sums.release();
+  });
 }

@@ -7,8 +7,8 @@ import { share } from '../../checks/value-checks.ts';
 import { scope } from '../../core/context.ts';
 import { isFloat, isHalf } from '../../core/dtype.ts';
 import { withStrides } from '../../core/layout.ts';
+import { allocate, type Storage } from '../../core/memory/storage.ts';
 import { sameShape } from '../../core/shape.ts';
-import { allocate, type Storage } from '../../core/storage.ts';
 import { created, empty, type Tensor } from '../../core/tensor.ts';
 import { denseStorage } from '../../core/tensor-grad.ts';
 import { weightGradient } from '../../errors.ts';
@@ -30,7 +30,7 @@ export const crossEntropyOptions = optionChecks<CrossEntropyOptions>({
 /**
  * Computes the cross entropy of logits [rows, classes] or [rows, classes, …] against labels [rows] or [rows,
  * …]: nllLoss of logSoftmax. Logits [classes] have one label. Floating labels in the shape of the logits are
- * probabilities of classes. With labels, no gradient reaches `weight`.
+ * probabilities of classes. With other labels, a `weight` that requires a gradient throws.
  */
 export function crossEntropy(logits: Tensor, labels: Tensor, options: CrossEntropyOptions = {}): Tensor {
   checkOptions('crossEntropy', options, crossEntropyOptions);

@@ -1,5 +1,5 @@
-// Losses of log-probabilities of classes. Labels are class numbers, int32 or int64. Each label is checked once before a
-// kernel reads it; on a device the kernel checks it.
+// Losses of log-probabilities of classes. Labels are class numbers, int32 or int64; uint8 is converted. In host memory,
+// each label is checked once before a kernel reads it; on a device, the kernel checks it.
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import type { Strided } from '../../backends/operands.ts';
@@ -7,8 +7,8 @@ import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { scope } from '../../core/context.ts';
 import { type DType, isFloat, isHalf } from '../../core/dtype.ts';
 import { withStrides } from '../../core/layout.ts';
+import { allocate, type Storage } from '../../core/memory/storage.ts';
 import { sameShape } from '../../core/shape.ts';
-import { allocate, type Storage } from '../../core/storage.ts';
 import { created, empty, type Tensor } from '../../core/tensor.ts';
 import { denseStorage } from '../../core/tensor-grad.ts';
 import type { Device } from '../../device/device.ts';
@@ -117,11 +117,11 @@ class Rows {
     return allocate(this.#dtype, this.count, this.#device);
   }
 
-  /** The values that the gradient reads. */
   get #sizes(): { readonly rows: number; readonly cols: number } {
     return { rows: this.count, cols: this.classes };
   }
 
+  /** The memory that the gradient reads. */
   get saved(): Storage[] {
     const counted = this.#counted;
     return counted === null ? [this.#labels] : [this.#labels, counted.rows, counted.total];

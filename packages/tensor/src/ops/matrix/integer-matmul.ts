@@ -4,8 +4,8 @@
 import { kernels } from '../../backends/index.ts';
 import type { Strided } from '../../backends/operands.ts';
 import { withStrides } from '../../core/layout.ts';
+import { allocate } from '../../core/memory/storage.ts';
 import { broadcastShapes, broadcastStrides, countOf, type Shape, stridesOf } from '../../core/shape.ts';
-import { allocate } from '../../core/storage.ts';
 import { empty, type Tensor } from '../../core/tensor.ts';
 import { jointDevice } from '../joint-device.ts';
 

@@ -7,8 +7,8 @@ import { oneOf } from '../../checks/value-checks.ts';
 import { scope } from '../../core/context.ts';
 import { isFloat } from '../../core/dtype.ts';
 import { withStrides } from '../../core/layout.ts';
+import { allocate, type Storage } from '../../core/memory/storage.ts';
 import { rowsOf, withLast } from '../../core/shape.ts';
-import { allocate, type Storage } from '../../core/storage.ts';
 import { empty, type Tensor } from '../../core/tensor.ts';
 import { badLinear, mixedDtypes } from '../../errors.ts';
 import { recast } from '../elementwise/autocast.ts';
@@ -95,10 +95,13 @@ function recordLinear(
   rows: number,
 ): void {
   const [outSize, inSize] = w.shape as readonly [number, number];
-  const input = denseMatrices(x.strided, [rows, inSize]);
-  const weight = matricesOf(w, [])!;
   const [toX, toW, toB] = [x.target, w.target, b?.target ?? null];
-  const reads = saved === null ? [x.storage, w.storage] : [x.storage, w.storage, saved];
+  // Only what is read: a layer with frozen weights keeps no input.
+  const input = toW && denseMatrices(x.strided, [rows, inSize]);
+  const weight = toX && matricesOf(w, []);
+  const reads = saved === null ? [] : [saved];
+  if (input) reads.push(x.storage);
+  if (weight) reads.push(w.storage);
   record('linear', out, [toX, toW, toB], reads, (grad) => {
     const own =
       activation === 'none' ? null : allocate(grad.memory.dtype, rows * outSize, grad.memory.device);
@@ -113,11 +116,11 @@ function recordLinear(
     if (bias) toB!.end(bias);
     const g = denseMatrices(before.dense, [rows, outSize]);
     if (toW) {
-      multiply([], toW.open(), turned(g), input, outSize, inSize, rows, toW.isFilled);
+      multiply([], toW.open(), turned(g), input!, outSize, inSize, rows, toW.isFilled);
       toW.close();
     }
     if (toX) {
-      multiply([], toX.open(), g, weight, rows, inSize, outSize, toX.isFilled);
+      multiply([], toX.open(), g, weight!, rows, inSize, outSize, toX.isFilled);
       toX.close();
     }
     own?.release();

@@ -1,6 +1,6 @@
 // Matrix products. A matrix may lie in memory row by row or column by column, with any distance between its
-// rows, so that transposes and slices are multiplied without a copy. The kernel adds gradients to their
-// memory.
+// rows, so that transposes and slices are multiplied without a copy. The kernel can add to its output, so
+// that gradients are summed up without a temporary.
 
 import { isRecording, record } from '../../autograd/node.ts';
 import type { GradTarget } from '../../autograd/target.ts';
@@ -8,6 +8,7 @@ import { kernels } from '../../backends/index.ts';
 import type { Strided } from '../../backends/operands.ts';
 import { isFloat } from '../../core/dtype.ts';
 import { withStrides } from '../../core/layout.ts';
+import { allocate, type Storage } from '../../core/memory/storage.ts';
 import {
   broadcastShapes,
   broadcastStrides,
@@ -17,7 +18,6 @@ import {
   sameShape,
   stridesOf,
 } from '../../core/shape.ts';
-import { allocate, type Storage } from '../../core/storage.ts';
 import { empty, type Tensor } from '../../core/tensor.ts';
 import { badMatmul, mixedDtypes } from '../../errors.ts';
 import { recast } from '../elementwise/autocast.ts';
@@ -49,7 +49,7 @@ export const turned = ({ memory, offset, batch, step, isTransposed }: Matrices):
 
 /**
  * Returns the last two dimensions as matrices, with leading dimensions broadcast to `batch`; null if neither
- * is dense.
+ * rows nor columns are dense.
  */
 export function matricesOf(a: Tensor, batch: Shape): Matrices | null {
   const { rank, shape, strides } = a;
@@ -154,12 +154,14 @@ function batched(a: Tensor, b: Tensor): Tensor {
 // A separate function, so that the variables which its closure captures are allocated only when it runs.
 function recorded(out: Tensor, a: Tensor, b: Tensor, batch: Shape, left: Matrices, right: Matrices): Tensor {
   const [toA, toB, aShape, bShape] = [a.target, b.target, a.shape, b.shape];
+  const [forA, forB] = [toA && turned(right), toB && turned(left)];
+  const saved = [...(toA ? [b.storage] : []), ...(toB ? [a.storage] : [])];
   const m = aShape[aShape.length - 2]!;
   const n = bShape[bShape.length - 1]!;
-  return record('matmul', out, [toA, toB], [a.storage, b.storage], (grad: Storage) => {
+  return record('matmul', out, [toA, toB], saved, (grad: Storage) => {
     const g = denseMatrices(grad.dense, [...batch, m, n]);
-    if (toB) sendMatrices(toB, batch, bShape, turned(left), g, m);
-    if (toA) sendMatrices(toA, batch, aShape, g, turned(right), n);
+    if (toB) sendMatrices(toB, batch, bShape, forB!, g, m);
+    if (toA) sendMatrices(toA, batch, aShape, g, forA!, n);
   });
 }
 
@@ -197,7 +199,7 @@ export function matmul(a: Tensor, b: Tensor): Tensor {
   return batched(a, b);
 }
 
-/** Returns op(a), and disposes `a`. */
+/** Returns op(a), and disposes `a` unless it is the result. */
 function through(a: Tensor, op: (a: Tensor) => Tensor): Tensor {
   const out = op(a);
   if (out !== a) a.dispose();

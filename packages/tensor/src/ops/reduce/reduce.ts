@@ -9,9 +9,9 @@ import { checkFlag } from '../../checks/arguments.ts';
 import { refuseOptions } from '../../checks/options.ts';
 import { type DType, isFloat } from '../../core/dtype.ts';
 import { keptStrides, withStrides } from '../../core/layout.ts';
+import { allocate } from '../../core/memory/storage.ts';
 import type { Dims } from '../../core/op-options.ts';
 import { checkedDim, countOf, dimMask, reducedShape } from '../../core/shape.ts';
-import { allocate } from '../../core/storage.ts';
 import { empty, type Tensor } from '../../core/tensor.ts';
 import { emptyReduction } from '../../errors.ts';
 import { recast } from '../elementwise/autocast.ts';
@@ -52,8 +52,8 @@ function reduced(
 const totalType = (dtype: DType): DType => (isFloat(dtype) ? dtype : 'int64');
 
 /**
- * Sums over `dims`; over all dimensions if they are absent or an empty array, like all reductions but `any`
- * and `all`.
+ * Sums over `dims`; over all dimensions if `dims` are absent or an empty array, which in `any` and `all` names none.
+ * Integers and bool are summed in int64.
  */
 export function sum(a: Tensor, dims?: Dims, keepDim?: boolean): Tensor;
 export function sum(a: Tensor, dims?: Dims, keepDim = false, extra?: unknown): Tensor {
@@ -90,7 +90,7 @@ export function mean(a: Tensor, dims?: Dims, keepDim = false, extra?: unknown): 
 
 /**
  * Returns the values of the maxima. Equal maxima share the gradient evenly, as in torch.amax. If the maximum is NaN, so
- * is the gradient; without dimensions it goes to the elements that are NaN.
+ * is the gradient; but if `dims` are absent, the elements that are NaN share it.
  */
 export const max = (a: Tensor, dims?: Dims, keepDim = false): Tensor => extreme('max', a, dims, keepDim);
 /** Returns the values of the minima, with gradients like those of `max`. */
@@ -118,11 +118,11 @@ function extreme(op: 'max' | 'min', a: Tensor, dims: Dims | undefined, keepDim: 
   });
 }
 
-/** Writes 1 where an element is the extreme, also where both are NaN if `takesNaN`; else 0. */
+/** Writes 1 where an element is the extreme and, if `takesNaN`, where it is NaN; else 0. */
 function markExtremes(k: Calculation, into: Strided, x: Strided, best: Strided, takesNaN: boolean): void {
   k.map('eq', into, x, best);
   if (!takesNaN) return;
-  // A maximum that is a number means that no element is NaN.
+  // If an element is NaN, so is the extreme, and no other element equals it.
   const isMissing = k.temporary();
   k.map('ne', isMissing, x, x);
   k.map('max', into, into, isMissing);

@@ -7,9 +7,9 @@ import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { finite, flag } from '../../checks/value-checks.ts';
 import { noGrad } from '../../core/context.ts';
 import { keptStrides, withStrides } from '../../core/layout.ts';
+import { allocate, type Storage } from '../../core/memory/storage.ts';
 import type { Dims, VarianceOptions } from '../../core/op-options.ts';
 import { dimMask } from '../../core/shape.ts';
-import { allocate, type Storage } from '../../core/storage.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { div, sub } from '../elementwise/binary.ts';
 import { inFloat32, needsFloat32, requireFloat } from '../elementwise/convert.ts';
@@ -19,7 +19,7 @@ import { mean, reducedCount, sum } from './reduce.ts';
 
 const varianceOptions = optionChecks<VarianceOptions>({ correction: finite, keepDim: flag });
 
-/** Computes the variance over `dims`: the mean of squared distances from the mean. */
+/** Computes the variance over `dims`: Σ (a − mean)² ÷ (number of elements − correction). */
 export const variance = (a: Tensor, dims?: Dims, options: VarianceOptions = {}): Tensor =>
   spread('variance', a, dims, options);
 
@@ -71,8 +71,9 @@ function recorded(
 ): void {
   const target = a.target!;
   const { shape, dtype, strided: values } = a;
-  // As in PyTorch, the gradient over all elements is 0 if there is no degree of freedom.
-  const isWithout = isOfAll && freedom <= 0;
+  // As in PyTorch, the gradient over all elements without a degree of freedom is that of a division by 0: NaN where an
+  // element is the mean, else infinite.
+  const hasNoFreedom = isOfAll && freedom <= 0;
   const [mean, result, { count }] = [middle.storage.dense, out.strided, out];
   record(name, out, [target], [a.storage, middle.storage, out.storage], (grad) => {
     const k = new Calculation(dtype, shape, grad.memory.device);
@@ -80,9 +81,9 @@ function recorded(
     const one = new Calculation(dtype, [count], grad.memory.device);
     if (name === 'std') slopeOfRoot(one, factor.dense, grad, result);
     else one.map('mul', factor.dense, grad.dense, 2);
-    if (!isWithout) one.map('div', factor.dense, factor.dense, freedom);
+    if (!hasNoFreedom) one.map('div', factor.dense, factor.dense, freedom);
     contribute(target, k, shape, (into) => {
-      if (isWithout) {
+      if (hasNoFreedom) {
         k.map('eq', into, values, withStrides(mean, kept));
         k.map('where', into, into, NaN, Infinity);
       } else {

@@ -7,9 +7,9 @@ import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { aNumber, flag } from '../../checks/value-checks.ts';
 import { noGrad, scope } from '../../core/context.ts';
 import { keptStrides, withStrides } from '../../core/layout.ts';
+import { allocate } from '../../core/memory/storage.ts';
 import type { Dims, NormOptions } from '../../core/op-options.ts';
 import { dimMask } from '../../core/shape.ts';
-import { allocate } from '../../core/storage.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { emptyReduction } from '../../errors.ts';
 import { recast } from '../elementwise/autocast.ts';
@@ -58,7 +58,7 @@ function recorded(a: Tensor, p: number, kept: readonly number[], out: Tensor): T
     contribute(target, k, shape, (into) => {
       if (p === 2) direction(k, into, x, withStrides(length, kept));
       else if (Number.isFinite(p)) slope(k, into, x, p);
-      else signOfLargest(k, into, x, withStrides(length, kept), withStrides(own.dense, kept));
+      else signOfExtreme(k, into, x, withStrides(length, kept), withStrides(own.dense, kept));
       factor(one, own.dense, grad.dense, length, p);
       k.map('mul', into, into, withStrides(own.dense, kept));
     });
@@ -76,7 +76,7 @@ function direction(k: Calculation, into: Strided, x: Strided, length: Strided): 
  * Writes the sign where the magnitude is that of the norm or NaN, else 0; and into `shares` how many elements
  * these are.
  */
-function signOfLargest(k: Calculation, into: Strided, x: Strided, norm: Strided, shares: Strided): void {
+function signOfExtreme(k: Calculation, into: Strided, x: Strided, norm: Strided, shares: Strided): void {
   const other = k.temporary();
   k.map('ne', other, x, x);
   k.map('abs', into, x);
@@ -87,7 +87,7 @@ function signOfLargest(k: Calculation, into: Strided, x: Strided, norm: Strided,
   k.map('mul', into, into, other);
 }
 
-/** Writes sign(x) |x|^(p − 1), the part of the slope that an element gives; 0 at 0 where it would be infinite. */
+/** Writes sign(x) |x|^(p − 1), the part of the slope that an element gives; 0 for p = 0, and for p < 1 where x is 0. */
 function slope(k: Calculation, into: Strided, x: Strided, p: number): void {
   if (p === 0) {
     kernels().copy(k.shape, into, 0);

@@ -7,15 +7,15 @@ import { notTensors } from '../../checks/argument-errors.ts';
 import { checkList } from '../../checks/arguments.ts';
 import { promoteTypes } from '../../core/dtype.ts';
 import { denseLayout, narrowed } from '../../core/layout.ts';
+import type { Storage } from '../../core/memory/storage.ts';
 import { checkedDim, type Shape, sameShape } from '../../core/shape.ts';
-import type { Storage } from '../../core/storage.ts';
 import { empty, Tensor } from '../../core/tensor.ts';
 import { badOption, badSizes, joinShapes, shown } from '../../errors.ts';
 import { requireTensor } from '../elementwise/convert.ts';
 import { jointDevice } from '../joint-device.ts';
 import { narrow, unsqueeze } from './views.ts';
 
-/** Returns the location of the part of dense memory in `shape` that starts at `start` along `dim`. */
+/** Returns the location of `size` indices from `start` along `dim`, in dense memory of `shape`. */
 function region({ memory }: Storage, shape: Shape, dim: number, start: number, size: number): Strided {
   const { offset, strides } = narrowed(denseLayout(shape), dim, start, size, 1);
   return { memory, offset, strides };
@@ -69,7 +69,7 @@ export function cat(tensors: readonly Tensor[], dim = 0): Tensor {
   );
 }
 
-/** Joins tensors of one shape along a new dimension before `dim`. Returns a copy. */
+/** Joins tensors of one shape along a new dimension, which is `dim` of the result. Returns a copy. */
 export function stack(tensors: readonly Tensor[], dim = 0): Tensor {
   checkTensors('stack', tensors);
   for (const tensor of tensors) {

@@ -1,12 +1,12 @@
-// Reads elements and rows by index, and adds to them. Indices are int32 or int64 and are checked before a kernel reads
-// them; negative ones are refused, as in PyTorch.
+// Reads elements and rows by index, and adds to them. Indices are int32 or int64. In host memory they are checked
+// before a kernel reads them; on a device, the kernel checks them. Negative ones are refused, as in PyTorch.
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import type { LookupSizes } from '../../backends/kernels.ts';
 import type { Strided } from '../../backends/operands.ts';
 import { noGrad, scope } from '../../core/context.ts';
+import { allocate } from '../../core/memory/storage.ts';
 import { checkedDim, countOf, type Shape, sameShape, stridesOf } from '../../core/shape.ts';
-import { allocate } from '../../core/storage.ts';
 import { empty, type Tensor } from '../../core/tensor.ts';
 import {
   badOption,
@@ -78,7 +78,7 @@ function disposeCopies(copies: readonly Tensor[], originals: readonly Tensor[]):
 /** Returns a tensor without dimensions as a row of one element, as PyTorch does. */
 const asRow = (a: Tensor): Tensor => (a.rank === 0 ? reshape(a, [1]) : a);
 
-/** Selects slices of `a` along `dim` by `index` [count]. A single index may lack the dimension. */
+/** Selects slices of `a` along `dim` by `index` [count]; for a single slice, the index may have no dimension. */
 export function indexSelect(a: Tensor, dim: number, index: Tensor): Tensor {
   requireTensor('indexSelect', a);
   requireTensor('indexSelect', index);
@@ -125,6 +125,7 @@ function fitted(op: string, a: Tensor, dim: number | null, index: Tensor): Tenso
   return part;
 }
 
+/** Does what fitted does, with a dense result. */
 function denseFitted(op: string, a: Tensor, dim: number | null, index: Tensor): Tensor {
   const part = fitted(op, a, dim, index);
   const dense = contiguous(part);

@@ -75,27 +75,24 @@ function ofOne(a: Tensor, op: (row: Tensor) => Sorted): Sorted {
 }
 
 function sorted(a: Tensor, dim: number, count: number, descending: boolean): Sorted {
-  const turned = transpose(a.detach(), dim, -1);
-  const rows = contiguous(turned);
-  const cols = a.shape[dim]!;
-  const shape = rows.shape.with(-1, count);
-  const [values, indices] = [empty(a.dtype, shape, a.device), empty('int64', shape, a.device)];
-  kernels().sort(
-    { values: values.strided, indices: indices.strided, a: rows.strided },
-    { rows: cols === 0 ? 0 : a.count / cols, cols, count, descending },
-  );
-  const found = transpose(indices, dim, -1);
-  if (isRecording(a)) {
+  return scope(() => {
+    const rows = contiguous(transpose(a.detach(), dim, -1));
+    const cols = a.shape[dim]!;
+    const shape = rows.shape.with(-1, count);
+    const [values, indices] = [empty(a.dtype, shape, a.device), empty('int64', shape, a.device)];
+    kernels().sort(
+      { values: values.strided, indices: indices.strided, a: rows.strided },
+      { rows: cols === 0 ? 0 : a.count / cols, cols, count, descending },
+    );
+    const found = transpose(indices, dim, -1);
     // Gathered, so that the gradient goes to the elements that the values came from.
-    values.dispose();
-    return { values: gather(a, dim, found), indices: found };
-  }
-  return { values: transpose(values, dim, -1), indices: found };
+    return { values: isRecording(a) ? gather(a, dim, found) : transpose(values, dim, -1), indices: found };
+  });
 }
 
-/** Returns matrices (the last two dimensions) with zeros above the diagonal; 1 is the diagonal above the main one. */
+/** Returns matrices (the last two dimensions) with zeros above a diagonal: 0 is the main one, 1 the one above it. */
 export const tril = (a: Tensor, diagonal = 0): Tensor => triangle('tril', a, diagonal, false);
-/** Returns matrices (the last two dimensions) with zeros below the diagonal; 1 is the diagonal above the main one. */
+/** Returns matrices (the last two dimensions) with zeros below a diagonal: 0 is the main one, 1 the one above it. */
 export const triu = (a: Tensor, diagonal = 0): Tensor => triangle('triu', a, diagonal, true);
 
 function triangle(name: string, a: Tensor, diagonal: number, upper: boolean): Tensor {

@@ -20,8 +20,8 @@ import {
   selected,
   without,
 } from '../../core/layout.ts';
+import type { Storage } from '../../core/memory/storage.ts';
 import { checkedDim, checkedDims, checkRank, countOf, type Shape } from '../../core/shape.ts';
-import type { Storage } from '../../core/storage.ts';
 import { type Tensor, viewAs, viewOf } from '../../core/tensor.ts';
 import { badIndex, badPermutation, badRange, cannotReshape, cannotView } from '../../errors.ts';
 import { contiguous, requireTensor } from '../elementwise/convert.ts';
@@ -32,6 +32,7 @@ import { contiguous, requireTensor } from '../elementwise/convert.ts';
  */
 type Kind = 'same' | 'permuted' | 'part' | 'stretched';
 
+/** Sends the gradient of a view on to the tensor. `region` is the view's location in the tensor's gradient. */
 function sendBack(kind: Kind, target: GradTarget, grad: Storage, shape: Shape, region: Layout): void {
   if (kind === 'part') {
     const into = target.open();
@@ -128,7 +129,7 @@ export function squeeze(a: Tensor, dims?: number | readonly number[]): Tensor {
   return derived('squeeze', a, 'same', (layout) => ones.reduceRight(without, layout));
 }
 
-/** Adds a dimension of size 1 before `dim`. Shares memory with `a`. */
+/** Adds a dimension of size 1, which is `dim` of the result. Shares memory with `a`. */
 export function unsqueeze(a: Tensor, dim: number): Tensor {
   requireTensor('unsqueeze', a);
   const at = checkedDim('unsqueeze', dim, a.rank + 1);
@@ -171,7 +172,7 @@ export function expand(a: Tensor, shape: Shape): Tensor {
   return derived('expand', a, 'stretched', (layout) => expanded(layout, shape));
 }
 
-/** Returns `length` elements of dimension `dim` from `start` on. Shares memory with `a`. */
+/** Returns `length` indices of `dim` from `start` on; a negative start counts from the end. Shares memory with `a`. */
 export function narrow(a: Tensor, dim: number, start: number, length: number): Tensor {
   requireTensor('narrow', a);
   const at = checkedDim('narrow', dim, a.rank);
@@ -201,6 +202,7 @@ export function select(a: Tensor, dim: number, index: number): Tensor {
 export const diagonal = (a: Tensor, first: number, second: number): Tensor =>
   derived('diagonal', a, 'part', (layout) => onDiagonal(layout, first, second));
 
+/** Returns an index of dimension `dim`; a negative one counts from the end. Throws if it is out of range. */
 export function checkedIndex(op: string, shape: Shape, dim: number, index: number): number {
   const size = shape[dim]!;
   checkInteger(op, 'an index', index);

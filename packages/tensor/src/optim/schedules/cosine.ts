@@ -1,14 +1,14 @@
-// Schedules along half a cosine wave.
-import { checkOptions, optionChecks } from '../../checks/options.ts';
+// Schedules that follow a cosine wave from a high rate to a low one.
+import { optionChecks } from '../../checks/options.ts';
 import { anything, nonNegative } from '../../checks/value-checks.ts';
-import { type AnyOptimizer, checkedCount, LrSchedule } from './schedule.ts';
+import { type AnyOptimizer, checkedCount, checkRequiredOptions, LrSchedule } from './schedule.ts';
 
 /** Interpolates along half a cosine wave, from `high` at share 0 to `low` at share 1. */
 export const cosineBetween = (high: number, low: number, share: number): number =>
   low + ((high - low) * (1 + Math.cos(Math.PI * share))) / 2;
 
 export interface CosineAnnealingLROptions {
-  /** Steps until the lowest rate; after as many more the rate is back at its initial value. */
+  /** Steps until the lowest rate. After as many more the rate is back at its initial value, and so on. */
   readonly tMax: number;
   /** The lowest rate. Default 0. */
   readonly etaMin?: number;
@@ -19,13 +19,14 @@ const cosineAnnealingOptions = optionChecks<CosineAnnealingLROptions>({
   etaMin: nonNegative,
 });
 
+/** Moves the rate along a cosine wave between the initial rate and etaMin. */
 export class CosineAnnealingLR extends LrSchedule {
   readonly #tMax: number;
   readonly #etaMin: number;
 
   constructor(optimizer: AnyOptimizer, options: CosineAnnealingLROptions) {
     super(optimizer);
-    checkOptions('CosineAnnealingLR', options, cosineAnnealingOptions);
+    checkRequiredOptions('CosineAnnealingLR', options, cosineAnnealingOptions);
     this.#tMax = checkedCount('tMax', options.tMax);
     this.#etaMin = options.etaMin ?? 0;
     this.start();
@@ -37,6 +38,7 @@ export class CosineAnnealingLR extends LrSchedule {
 }
 
 export interface WarmupCosineLROptions {
+  /** Number of steps in which the rate rises linearly to the initial rate. */
   readonly warmupSteps: number;
   /** Number of steps of the warm-up and the descent together. */
   readonly totalSteps: number;
@@ -58,7 +60,7 @@ export class WarmupCosineLR extends LrSchedule {
 
   constructor(optimizer: AnyOptimizer, options: WarmupCosineLROptions) {
     super(optimizer);
-    checkOptions('WarmupCosineLR', options, warmupCosineOptions);
+    checkRequiredOptions('WarmupCosineLR', options, warmupCosineOptions);
     this.#warmup = checkedCount('warmupSteps', options.warmupSteps, 0);
     this.#total = checkedCount('totalSteps', options.totalSteps, this.#warmup + 1);
     this.#minFactor = options.minFactor ?? 0.1;

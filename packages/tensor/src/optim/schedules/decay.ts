@@ -7,12 +7,13 @@ import {
   type Check,
   checkValue,
   nonNegative,
-  notNegative,
+  nonNegativeInteger,
 } from '../../checks/value-checks.ts';
 import { badOption, shown } from '../../errors.ts';
-import { type AnyOptimizer, checkedCount, LrSchedule } from './schedule.ts';
+import { type AnyOptimizer, checkedCount, checkRequiredOptions, LrSchedule } from './schedule.ts';
 
 export interface StepLROptions {
+  /** Number of steps between two multiplications. */
   readonly stepSize: number;
   /** Default 0.1. */
   readonly gamma?: number;
@@ -27,7 +28,7 @@ export class StepLR extends LrSchedule {
 
   constructor(optimizer: AnyOptimizer, options: StepLROptions) {
     super(optimizer);
-    checkOptions('StepLR', options, stepOptions);
+    checkRequiredOptions('StepLR', options, stepOptions);
     this.#stepSize = checkedCount('stepSize', options.stepSize);
     this.#gamma = options.gamma ?? 0.1;
     this.start();
@@ -39,15 +40,18 @@ export class StepLR extends LrSchedule {
 }
 
 export interface MultiStepLROptions {
+  /**
+   * Numbers of steps after which the rate is multiplied, in any order. A repeated one counts as often as it is listed.
+   */
   readonly milestones: readonly number[];
   /** Default 0.1. */
   readonly gamma?: number;
 }
 
-/** Checks a list of steps, in any order as in PyTorch. */
+/** Checks a list of numbers of steps, in any order as in PyTorch. */
 export const milestonesCheck: Check = {
   expected: 'a list of integers ≥ 0',
-  fits: (value) => Array.isArray(value) && value.every(notNegative.fits),
+  fits: (value) => Array.isArray(value) && value.every(nonNegativeInteger.fits),
 };
 const multiStepOptions = optionChecks<MultiStepLROptions>({ milestones: anything, gamma: nonNegative });
 
@@ -58,7 +62,7 @@ export class MultiStepLR extends LrSchedule {
 
   constructor(optimizer: AnyOptimizer, options: MultiStepLROptions) {
     super(optimizer);
-    checkOptions('MultiStepLR', options, multiStepOptions);
+    checkRequiredOptions('MultiStepLR', options, multiStepOptions);
     checkValue('MultiStepLR: milestones', options.milestones, milestonesCheck);
     this.#milestones = [...options.milestones];
     this.#gamma = options.gamma ?? 0.1;
@@ -78,7 +82,7 @@ export class ExponentialLR extends LrSchedule {
 
   constructor(optimizer: AnyOptimizer, options: { readonly gamma: number }) {
     super(optimizer);
-    checkOptions('ExponentialLR', options, exponentialOptions);
+    checkRequiredOptions('ExponentialLR', options, exponentialOptions);
     checkValue('ExponentialLR: gamma', options.gamma, nonNegative);
     this.#gamma = options.gamma;
     this.start();
@@ -89,9 +93,13 @@ export class ExponentialLR extends LrSchedule {
   }
 }
 
+/** Returns the factor of the initial rate after `steps` steps. */
 export type LrFactor = (steps: number) => number;
 
-/** Multiplies the initial rate by a function of the step. Takes one function for all groups, or one for each group. */
+/**
+ * Multiplies the initial rate by a function of the number of steps. Takes one function for all groups, or one for each
+ * group.
+ */
 export class LambdaLR extends LrSchedule {
   readonly #factors: readonly LrFactor[] | LrFactor;
 
@@ -108,7 +116,15 @@ export class LambdaLR extends LrSchedule {
 
   protected lrAt(steps: number, initialLr: number, group: number): number {
     const factors = this.#factors;
-    return initialLr * (typeof factors === 'function' ? factors : factors[group]!)(steps);
+    const own = typeof factors === 'function' ? factors : factors[group];
+    // There was one for each group when the schedule was made.
+    if (own === undefined)
+      throw badOption(
+        'LambdaLR: factors',
+        `one for each of ${this.groups.length} groups`,
+        `${factors.length}`,
+      );
+    return initialLr * own(steps);
   }
 }
 

@@ -1,16 +1,23 @@
-// Smith's one-cycle schedule: the learning rate rises to a maximum and falls to a very low value, while
-// momentum moves in the opposite direction.
+// Smith's one-cycle schedule: the learning rate rises to a maximum and falls to a very low value, while momentum moves
+// in the opposite direction. The rates that the optimiser was made with do not count.
 
-import { checkOptions, optionChecks } from '../../checks/options.ts';
+import { optionChecks } from '../../checks/options.ts';
 import { anything, checkValue, decayRate, flag, oneOf, positive, share } from '../../checks/value-checks.ts';
 import { badOption } from '../../errors.ts';
 import { completed } from '../optimizer.ts';
 import { cosineBetween } from './cosine.ts';
-import { type AnyGroup, type AnyOptimizer, checkedCount, LrSchedule } from './schedule.ts';
+import {
+  type AnyGroup,
+  type AnyOptimizer,
+  checkedCount,
+  checkRequiredOptions,
+  LrSchedule,
+} from './schedule.ts';
 
 export interface OneCycleLROptions {
   /** The highest rate. */
   readonly maxLr: number;
+  /** Number of steps of the whole cycle. */
   readonly totalSteps: number;
   /** The share of steps in which the rate rises. Default 0.3. */
   readonly pctStart?: number;
@@ -27,9 +34,9 @@ export interface OneCycleLROptions {
   readonly threePhase?: boolean;
   /** Whether to schedule momentum (or the first beta) too. Default true. */
   readonly cycleMomentum?: boolean;
-  /** Default 0.85. */
+  /** The lowest momentum, at the highest rate. Default 0.85. */
   readonly baseMomentum?: number;
-  /** Default 0.95. */
+  /** The highest momentum, at the lowest rates. Default 0.95. */
   readonly maxMomentum?: number;
 }
 
@@ -47,12 +54,13 @@ const oneCycleOptions = optionChecks<OneCycleLROptions>({
 });
 
 interface Phase {
-  /** The step at which the phase ends. */
+  /** The number of steps at which the phase ends; may have a fraction. */
   readonly end: number;
   readonly lr: readonly [from: number, to: number];
   readonly momentum: readonly [from: number, to: number];
 }
 
+/** A group with what different optimisers call momentum: the first beta in Adam and Lion. */
 type Momentous = AnyGroup & { momentum?: number; betas?: readonly [number, number] };
 
 function phasesOf(options: Required<OneCycleLROptions>): Phase[] {
@@ -79,7 +87,7 @@ export class OneCycleLR extends LrSchedule {
 
   constructor(optimizer: AnyOptimizer, options: OneCycleLROptions) {
     super(optimizer);
-    checkOptions('OneCycleLR', options, oneCycleOptions);
+    checkRequiredOptions('OneCycleLR', options, oneCycleOptions);
     checkValue('OneCycleLR: maxLr', options.maxLr, positive);
     checkedCount('totalSteps', options.totalSteps);
     const all = completed<Required<OneCycleLROptions>>(
@@ -103,11 +111,13 @@ export class OneCycleLR extends LrSchedule {
     this.start();
   }
 
+  /** Returns the value after `steps` steps, interpolated inside its phase. */
   #at(steps: number, what: 'lr' | 'momentum'): number {
     let start = 0;
     for (const phase of this.#phases) {
       const [from, to] = phase[what];
-      if (steps <= phase.end) return this.#between(from, to, (steps - start) / (phase.end - start));
+      if (steps <= phase.end)
+        return this.#between(from, to, phase.end > start ? (steps - start) / (phase.end - start) : 1);
       start = phase.end;
     }
     return this.#phases.at(-1)![what][1];

@@ -2,11 +2,12 @@
 // number of steps and of the group's initial rate. So the number of steps is the whole state, and any
 // schedule can be part of another.
 
+import { checkOptions, type OptionChecks } from '../../checks/options.ts';
 import { checkValue, finite } from '../../checks/value-checks.ts';
 import { badOption, shown } from '../../errors.ts';
 import type { LrOptions, Optimizer, ParamGroup } from '../optimizer.ts';
 
-/** The groups of an optimiser with any options. */
+/** What a schedule needs of an optimiser, whatever options its groups have. */
 export type AnyOptimizer = Pick<Optimizer<LrOptions>, 'groups'>;
 export type AnyGroup = ParamGroup<LrOptions>;
 
@@ -14,11 +15,20 @@ export interface ScheduleState {
   readonly steps: number;
 }
 
+/** Throws unless `options` is an object with options that `checks` knows and values that fit. */
+export function checkRequiredOptions(name: string, options: unknown, checks: OptionChecks): void {
+  if (options === undefined)
+    throw badOption(`${name}: options`, `an object with ${[...checks.keys()][0]}`, 'none');
+  checkOptions(name, options, checks);
+}
+
 export abstract class Schedule {
   protected readonly groups: readonly AnyGroup[];
   #steps = 0;
 
-  /** Stores each group's initial rate. A subclass must end its constructor with start(). */
+  /**
+   * Stores each group's initial rate, unless an earlier schedule did. A subclass must end its constructor with start().
+   */
   constructor(optimizer: AnyOptimizer) {
     if (!Array.isArray(optimizer?.groups))
       throw badOption(`${this.constructor.name}: optimizer`, 'an optimiser', shown(optimizer));
@@ -29,7 +39,7 @@ export abstract class Schedule {
   /** Sets the scheduled values (rates, for some schedules also momentum) to those after `steps` steps. */
   abstract setAt(steps: number): void;
 
-  /** Sets the rates of the first step. */
+  /** Sets the values for the optimiser's first step. */
   protected start(): void {
     this.setAt(0);
   }
@@ -57,27 +67,30 @@ export abstract class Schedule {
     return { steps: this.#steps };
   }
 
-  /** Continues from `state`, and sets its rates. */
+  /** Continues from `state`, and sets the values that are scheduled there. */
   loadStateDict(state: ScheduleState): void {
     this.#steps = checkedCount('steps', state.steps, 0);
     this.setAt(this.#steps);
   }
 }
 
-/** A schedule whose rates are given by a formula. */
+/** A schedule that computes each group's rate from the number of steps and the group's initial rate. */
 export abstract class LrSchedule extends Schedule {
   /** Returns the learning rate after `steps` steps for the group at position `group`. */
   protected abstract lrAt(steps: number, initialLr: number, group: number): number;
 
   setAt(steps: number): void {
     for (const [i, group] of this.groups.entries()) {
-      const lr = this.lrAt(steps, group.initialLr!, i);
+      // A group that was added since.
+      group.initialLr ??= group.lr;
+      const lr = this.lrAt(steps, group.initialLr, i);
       checkValue(`${this.constructor.name}: lr after ${steps} steps`, lr, finite);
       group.lr = lr;
     }
   }
 }
 
+/** Returns `value`, or throws unless it is an integer ≥ `least`. */
 export function checkedCount(name: string, value: number, least = 1): number {
   if (!Number.isSafeInteger(value) || value < least) {
     throw badOption(`schedule: ${name}`, `an integer ≥ ${least}`, shown(value));

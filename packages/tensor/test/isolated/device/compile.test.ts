@@ -76,7 +76,10 @@ const makers: Record<string, (params: Tensor[]) => Optimizer> = {
   Lion: (params) => new Lion(params, { lr: 0.003 }),
 };
 
-/** Trains 12 steps with a falling learning rate and other uses of the generator. Returns losses and parameters. */
+/**
+ * Trains one step per batch. Halves the learning rate after the eighth step and, if `p` > 0, draws outside of the step
+ * after the tenth. Returns losses, parameters and the optimiser's state.
+ */
 function run(
   p: number,
   make: (params: Tensor[]) => Optimizer,
@@ -103,13 +106,13 @@ describe.skipIf(cudaDevice === null)(`compile on ${cudaDevice?.name}`, () => {
     expect(new Set(eager.losses).size).toBe(12);
   });
 
-  test('so it is with dropout, and what draws between steps', () => {
+  test('replayed training is the eager one with dropout, and with draws between steps', () => {
     const [eager, replayed] = [run(0.5, makers.Adam!, false), run(0.5, makers.Adam!, true)];
     expect(replayed.losses).toEqual(eager.losses);
     expect(replayed.params).toEqual(eager.params);
   });
 
-  test('so it is with labels, some of them ignored, weights of classes, smoothing, and dropout', () => {
+  test('replayed training is the eager one with ignored labels, class weights, label smoothing and dropout', () => {
     const options = { labelSmoothing: 0.1, weight: tensor([1, 2, 0.5, 1], { device }) };
     const losses = [false, true].map((isCompiled) => {
       manualSeed(5);
@@ -132,7 +135,7 @@ describe.skipIf(cudaDevice === null)(`compile on ${cudaDevice?.name}`, () => {
     expect(new Set(losses[0]).size).toBe(8);
   });
 
-  test('inputs are fixed tensors, results are the same ones each time, from host memory too', () => {
+  test('inputs are copied into fixed tensors, from host memory too; each run returns the same result tensors', () => {
     const step = compile((x: Tensor, y: Tensor) => ({ sum: x.add(y), parts: [x.mul(2)] }), { device });
     const results = [1, 2, 3, 4].map((i) => {
       const { sum, parts } = step(tensor([i, i]), tensor([10, 20], { device }));
@@ -154,7 +157,7 @@ describe.skipIf(cudaDevice === null)(`compile on ${cudaDevice?.name}`, () => {
     expect(() => step(tensor([1, 1]), tensor([1, 1]))).toThrow(/disposed/);
   });
 
-  test('runs follow each other without anybody waiting, and use memory of their own', () => {
+  test('runs follow each other without waits, and use memory of their own', () => {
     const total = ones([1], { device });
     const step = compile((x: Tensor) => {
       const y = x.mul(2).add(1);
@@ -179,6 +182,47 @@ describe.skipIf(cudaDevice === null)(`compile on ${cudaDevice?.name}`, () => {
     expect(memory(device).bytes).toBe(before.bytes);
   });
 
+  test.each([
+    ['unfrozen', (second: Linear) => second.requiresGrad_(true)],
+    ['converted', (second: Linear) => second.to('float64')],
+  ])('a state of a parameter that was %s after the warm-up cannot be made in the capture', (name, change) => {
+    const [first, second] = [new Linear(2, 2).to(device), new Linear(2, 2).to(device)];
+    second.requiresGrad_(name !== 'unfrozen');
+    const parameters = [...first.parameters(), ...second.parameters()];
+    const optimizer = new Adam(parameters);
+    const train = (): void => {
+      optimizer.zeroGrad();
+      for (const param of parameters) if (param.requiresGrad) param.square().sum().backward();
+      optimizer.step();
+    };
+    const step = compile(train, { device });
+    step();
+    step();
+    change(second);
+    const before = second.weight.toArray();
+    expect(() => step()).toThrow("the optimiser has no state 'expAvg' of the dtype");
+    expect(codeOf(() => step())).toBe('ERR_TENSOR_CAPTURE');
+    expect(second.weight.toArray()).toEqual(before);
+    train();
+    step();
+    expect(step.isCaptured).toBe(true);
+  });
+
+  test('a captured step starts again with the zero state that loadStateDict gives', () => {
+    const at = batches(device, 6);
+    const [eager, replayed] = [false, true].map((isCompiled) => {
+      const { net, optimizer, step } = training(device, 0, makers.Adam!);
+      const fresh = structuredClone(optimizer.stateDict());
+      const run = isCompiled ? compile(step) : step;
+      for (const [i, [x, y]] of at.entries()) {
+        if (i === 4) optimizer.loadStateDict(fresh);
+        run(x, y);
+      }
+      return [net.parameters().map((param) => param.toArray()), optimizer.stateDict().steps];
+    });
+    expect(replayed).toEqual(eager);
+  });
+
   test('memory that the step reads is kept for it when its tensor is disposed', () => {
     const scale = tensor([3, 4], { device });
     const step = compile((x: Tensor) => x.mul(scale));
@@ -190,7 +234,7 @@ describe.skipIf(cudaDevice === null)(`compile on ${cudaDevice?.name}`, () => {
     for (const other of others) other.dispose();
   });
 
-  test('what cannot be captured is a sentence that names it, and the step goes on eagerly', () => {
+  test('work that cannot be captured throws an error that names it, at every call; tensors stay usable', () => {
     const x = ones([2], { device });
     const host = ones([2]);
     const steps: Record<string, [() => unknown, RegExp]> = {
@@ -203,6 +247,8 @@ describe.skipIf(cudaDevice === null)(`compile on ${cudaDevice?.name}`, () => {
       synchronize: [() => synchronize(device), /compile: synchronize cannot be part/],
       'a copy': [() => x.copy_(tensor([1, 2])), /compile: an operation on cpu cannot be part/],
       "to('cuda')": [() => host.to(device), /compile: a copy from host memory cannot be part/],
+      'uniform()': [() => generator(1).uniform(new Float32Array(2)), /uniform\(\) of a generator cannot be/],
+      'normal()': [() => generator(1).normal(new Float32Array(2)), /normal\(\) of a generator cannot be/],
       'the CPU': [() => host.add(1), /compile: an operation on cpu cannot be part of a step/],
     };
     for (const [name, [fn, message]] of Object.entries(steps)) {
@@ -220,7 +266,7 @@ describe.skipIf(cudaDevice === null)(`compile on ${cudaDevice?.name}`, () => {
     }
   });
 
-  test('other packages take part: they hear of the end of a recording and of each run, and may refuse or end them', () => {
+  test('other packages take part: they are told of the capture and of each run, and may refuse or end runs', () => {
     type Slot = { readonly now: StepCapture | null };
     const slot = (globalThis as unknown as Record<symbol, Slot>)[Symbol.for('ringwise.capture')]!;
     const heard: string[] = [];
@@ -236,7 +282,7 @@ describe.skipIf(cudaDevice === null)(`compile on ${cudaDevice?.name}`, () => {
       y.backward();
       optimizer.step();
       participant = slot.now;
-      participant?.onEnd((isGivenUp) => heard.push(isGivenUp ? 'given up' : 'end'));
+      participant?.onEnd((isAbandoned) => heard.push(isAbandoned ? 'given up' : 'end'));
       participant?.onRun((stream) => {
         if (isRefusing) throw new Error('not now');
         heard.push(stream === x[bufferSymbol]().handle!.stream ? 'before' : 'elsewhere');
@@ -268,6 +314,32 @@ describe.skipIf(cudaDevice === null)(`compile on ${cudaDevice?.name}`, () => {
     expect(() => step(x)).toThrow('what was captured has been dropped');
     step.dispose();
     participant!.drop();
+  });
+
+  test('each participant is told once how the capture ends, also when one of them throws', () => {
+    type Slot = { readonly now: StepCapture | null };
+    const slot = (globalThis as unknown as Record<symbol, Slot>)[Symbol.for('ringwise.capture')]!;
+    const heard: string[] = [];
+    let isFaulty = true;
+    const step = compile(
+      (x: Tensor) => {
+        for (const name of ['first', 'second', 'third']) {
+          slot.now?.onEnd((isGivenUp) => {
+            heard.push(`${name} ${isGivenUp ? 'given up' : 'end'}`);
+            if (name === 'second' && isFaulty) throw new Error('cannot join');
+          });
+        }
+        return x.add(1);
+      },
+      { warmUps: 1 },
+    );
+    const x = ones([2], { device });
+    step(x);
+    expect(() => step(x)).toThrow('cannot join');
+    expect(heard.splice(0)).toEqual(['first end', 'second end', 'third given up']);
+    isFaulty = false;
+    expect(step(x).toArray()).toEqual([2, 2]);
+    expect(heard).toEqual(['first end', 'second end', 'third end']);
   });
 
   test('other shapes and dtypes than those of the first call are refused', () => {

@@ -13,7 +13,7 @@ const addon = fileURLToPath(
 const isSoftware = process.env.RINGWISE_LIBCUDA?.endsWith('libsoftware_cuda.so') === true;
 
 test.skipIf(cudaDevice === null || !isSoftware || !existsSync(addon))(
-  'what awaits a device that fails is rejected with what the driver says',
+  'promises that wait for a device that fails are rejected with the error of the driver',
   async () => {
     const x = ones([1000], { device: 'cuda' });
     await expect(x.data()).resolves.toHaveLength(1000);

@@ -5,6 +5,7 @@ import {
   arange,
   autocast,
   avgPool2d,
+  batchNorm,
   bernoulli,
   conv2d,
   crossEntropy,
@@ -49,6 +50,7 @@ import {
 import { AdamW } from '../../../src/optim/index.ts';
 import { codeOf } from '../../support/code-of.ts';
 import { cudaDevice } from '../../support/cuda-device.ts';
+import { checkHalfSoftmax, halfSoftmaxCases } from '../../support/half-softmax.ts';
 
 const valuesOf = (t: Tensor): number[] => Array.from(t.to('float64').to('cpu').dataSync() as Float64Array);
 
@@ -108,6 +110,10 @@ describe.skipIf(cudaDevice === null)(`networks on CUDA (${cudaDevice?.name ?? 'n
     for (const [i, loss] of near.entries()) expect(far[i]! / loss).toBeCloseTo(1, 4);
     expect(far.at(-1)!).toBeLessThan(far[0]!);
   });
+
+  test.each(halfSoftmaxCases)('softmax of %s along %i is the float64 one, rounded once', (dtype, dim) =>
+    checkHalfSoftmax(dtype, dim, 'cuda'),
+  );
 
   test('random tensors are the same there', () => {
     const draws: Record<string, (device: Device) => Tensor> = {
@@ -278,12 +284,14 @@ describe.skipIf(cudaDevice === null)(`networks on CUDA (${cudaDevice?.name ?? 'n
     ]);
   });
 
-  test('operands of norms and attention on different devices are a sentence with both', () => {
+  test('operands of norms and attention on different devices are refused with the names of both', () => {
     const [near, far] = [randn([2, 4, 8]), randn([2, 4, 8], { device: 'cuda' })];
     for (const call of [
       () => scaledDotProductAttention(far, far, near),
       () => scaledDotProductAttention(far, far, far, { mask: randn([4, 4]) }),
       () => layerNorm(far, [8], { bias: randn([8]) }),
+      () => batchNorm(far, null, null, { weight: randn([4]), training: true }),
+      () => batchNorm(far, randn([4]), randn([4])),
     ]) {
       expect(call).toThrow(/expected tensors on one device, got cuda:0 and cpu/);
       expect(codeOf(call)).toBe('ERR_TENSOR_DEVICE');

@@ -1,5 +1,5 @@
-// Reads files directly to a device. The software device runs each copy as late as it may, so a staging buffer that
-// is overwritten too early gives a wrong result every time.
+// Reads files directly to a device. By default, the software device runs each copy as late as it may, so a staging
+// buffer that is overwritten too early gives a wrong result every time.
 import { mkdtempSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -106,7 +106,7 @@ describe.skipIf(cudaDevice === null)(`safetensors to ${cudaDevice?.name}`, () =>
     expect((await file.read('a')).device).toBe('cpu');
   });
 
-  test('types that tensors have not are widened piece by piece', async () => {
+  test('dtypes that tensors do not have are widened piece by piece', async () => {
     const data = Int16Array.from({ length: 2_500_003 }, (_, i) => (i % 60_000) - 30_000);
     const wide = BigUint64Array.of(3n, 2n ** 63n - 1n);
     const header = {
@@ -143,7 +143,20 @@ describe.skipIf(cudaDevice === null)(`safetensors to ${cudaDevice?.name}`, () =>
     expect(there.bias!.toArray()).toEqual(layer.bias!.toArray());
   });
 
-  test('devices that are not there are sentences', async () => {
+  test('reads on two streams do not overwrite pieces that the other still copies', async () => {
+    writeCounting(at('m.safetensors'), 4000, 1000); // two parts of 8 MB, two pieces each
+    await using file = await openSafetensors(at('m.safetensors'));
+    const side = new CudaStream(device);
+    const first = await withStream(side, () => file.readSlice('x', 0, 2000, { device }));
+    const second = await file.readSlice('x', 2000, 4000, { device });
+    await side.done();
+    for (const [begin, part] of [first, second].entries()) {
+      const elements = part.dataSync() as Int32Array;
+      expect(elements.findIndex((value, i) => value !== 2_000_000 * begin + i)).toBe(-1);
+    }
+  });
+
+  test('devices that do not exist are refused by name', async () => {
     await saveSafetensors(at('m.safetensors'), { a: ones([2]) });
     await expect(loadSafetensors(at('m.safetensors'), { device: 'cuda:99' })).rejects.toThrow(
       /cuda:99: there is no such device/,

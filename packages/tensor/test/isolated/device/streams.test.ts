@@ -1,5 +1,5 @@
-// Tests streams and events. The software device runs work as late as it may, so a stream that misses a wait gives
-// a wrong result every time.
+// Tests streams and events. By default, the software device runs work as late as it may, so a stream that misses a
+// wait gives a wrong result every time.
 import { describe, expect, test } from 'vitest';
 import { bufferSymbol, gradParamsSymbol } from '../../../src/core/protocol.ts';
 import {
@@ -97,7 +97,7 @@ describe.skipIf(cudaDevice === null)(`streams on ${cudaDevice?.name}`, () => {
     emptyCache();
   });
 
-  test('bad streams are sentences', () => {
+  test('streams and events of other devices than CUDA devices that exist are refused', () => {
     expect(codeOf(() => new CudaStream('cpu'))).toBe('ERR_TENSOR_DEVICE');
     expect(() => new CudaEvent('cpu')).toThrow("event: expected a CUDA device, got 'cpu'.");
     expect(() => new CudaStream('cuda:99')).toThrow(/cuda:99: there is no such device/);

@@ -48,7 +48,7 @@ describe.skipIf(cudaDevice === null)(`matrix products on ${cudaDevice?.name}`, (
     expect(worst).toHaveLength(100);
   });
 
-  test('by the own kernel where the library is missing, which is told with its path', () => {
+  test('by our own kernel if the library is missing; cudaInfo() says which path was tried', () => {
     const missing = '/nonexistent/libcublasLt.so.13';
     const { worst, libraries } = runWithLibrary('RINGWISE_LIBCUBLASLT', missing, program);
     expect(libraries[0]).toMatchObject({ name: 'cublasLt', version: '' });
@@ -56,7 +56,32 @@ describe.skipIf(cudaDevice === null)(`matrix products on ${cudaDevice?.name}`, (
     for (const [name, error] of worst) expect(error, name).toBeLessThan(1);
   });
 
-  test('a precision that does not exist is a sentence', () => {
+  const large = `
+    const warnings = [];
+    process.on('warning', ({ code, message }) => warnings.push([code, message]));
+    const [a, b] = [[64, 32768], [32768, 64]].map((shape) => rw.zeros(shape, { device: 'cuda' }));
+    rw.matmul(a, b.narrow(1, 0, 32));
+    await new Promise(setImmediate);
+    worst.push(...warnings.splice(0).map(([, message]) => [message, NaN]));
+    for (let i = 0; i < 2; i++) { rw.matmul(a, b); rw.linear(a, b.t()); }
+    await new Promise(setImmediate);
+    worst.push(...warnings);
+  `;
+
+  test('a large product without the library warns once, with the reason and what to do; a small one does not', () => {
+    const { worst } = runWithLibrary('RINGWISE_LIBCUBLASLT', '/nonexistent/libcublasLt.so.13', large);
+    expect(worst).toHaveLength(1);
+    expect(worst[0]![0]).toBe('RINGWISE_SLOW_KERNELS');
+    expect(worst[0]![1]).toMatch(
+      /cuda:0 .*not found: \/nonexistent\/libcublasLt\.so\.13.*RINGWISE_LIBCUBLASLT/s,
+    );
+  });
+
+  test('a large product by the library does not warn', () => {
+    expect(runWithLibrary('RINGWISE_LIBCUBLASLT', undefined, large).worst).toEqual([]);
+  });
+
+  test('an unknown precision is refused', () => {
     expect(codeOf(() => setFloat32MatmulPrecision('low' as 'high'))).toBe('ERR_TENSOR_ARGUMENT');
     setFloat32MatmulPrecision('highest');
     expect(cudaInfo().libraries[0]!.name).toBe('cublasLt');

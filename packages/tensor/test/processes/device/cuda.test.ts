@@ -3,8 +3,8 @@ import { execFileSync } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { describe, expect, test } from 'vitest';
 import { loadAddon } from '../../../src/backends/native/addon.ts';
+import { allocateShareable } from '../../../src/core/memory/storage.ts';
 import { bufferSymbol } from '../../../src/core/protocol.ts';
-import { allocateShareable } from '../../../src/core/storage.ts';
 import {
   bce,
   cat,
@@ -58,7 +58,7 @@ describe.skipIf(cudaDevice === null)(`tensors on CUDA (${cudaDevice?.name ?? 'no
     expect(codeOf(() => x!.detach().clamp(tensor(0)))).toBe('ERR_TENSOR_DEVICE');
   });
 
-  test('what is no probability makes a loss of NaN, as nobody waits to look', () => {
+  test('values that are no probabilities make a loss of NaN, because a check would wait for the device', () => {
     const half = tensor([0.5, 0.5]).to('cuda');
     const wrong = tensor([0.5, 1.5]).to('cuda');
     expect(numbersOf(bce(wrong, half, { reduction: 'none' }))[1]).toBeNaN();
@@ -104,7 +104,7 @@ describe.skipIf(cudaDevice === null)(`tensors on CUDA (${cudaDevice?.name ?? 'no
     expect(x.grad!.toArray()).toEqual([4, 80, 1200]);
   });
 
-  test('operands on different devices are a sentence with both', () => {
+  test('operands on different devices are refused with the names of both', () => {
     const [near, far] = [ones([2, 2]), ones([2, 2], { device: 'cuda' })];
     const labels = tensor([0, 1], { dtype: 'int32' });
     const calls: Record<string, () => unknown> = {
@@ -129,7 +129,7 @@ describe.skipIf(cudaDevice === null)(`tensors on CUDA (${cudaDevice?.name ?? 'no
     ]);
   });
 
-  test('what needs host memory says so', () => {
+  test('calls that need host memory say so, and unknown devices are refused', () => {
     const far = ones([2], { device: 'cuda', requiresGrad: true });
     expect(() => far.bindGrad(new Float32Array(2))).toThrow(/bindGrad: expected a tensor in host memory/);
     expect(far[bufferSymbol]()).toMatchObject({ device: { kind: 'cuda', index: 0 }, host: null, count: 2 });
@@ -256,7 +256,7 @@ describe.skipIf(cudaDevice === null)(`tensors on CUDA (${cudaDevice?.name ?? 'no
     expect(memory('cuda').reservedBytes).toBe(before.reservedBytes);
   });
 
-  test('a label that is out of range is thrown where results are waited for, and only once', async () => {
+  test('a label that is out of range makes the next wait for results throw, once', async () => {
     const scores = zeros([2, 3], { device: 'cuda' });
     const bad = tensor([0, 3], { dtype: 'int64', device: 'cuda' });
     const loss = crossEntropy(scores, bad);
@@ -269,7 +269,7 @@ describe.skipIf(cudaDevice === null)(`tensors on CUDA (${cudaDevice?.name ?? 'no
     expect(await scores.data()).toEqual(new Float32Array(6));
   });
 
-  test('too little memory is a sentence with what is live, cached and free, and does not last', () => {
+  test('too little memory: the error says what is live, cached and free, and later allocations succeed', () => {
     const bytes = cudaDevice!.memoryBytes;
     const held = zeros([1000], { device: 'cuda' });
     const call = (): Tensor => zeros([bytes / 4], { device: 'cuda' });
@@ -277,9 +277,9 @@ describe.skipIf(cudaDevice === null)(`tensors on CUDA (${cudaDevice?.name ?? 'no
       /memory: not enough on cuda:0; asked for [\d.]+ MiB, [\d.]+ MiB are live, [\d.]+ MiB cached, [\d.]+ MiB free\./,
     );
     expect(codeOf(call)).toBe('ERR_TENSOR_MEMORY');
-    // An allocation that needs it frees cached memory first.
-    const half = zeros([Math.floor(bytes * 0.15)], { device: 'cuda' });
-    half.dispose();
+    // An allocation that does not fit frees cached memory, and then succeeds.
+    const most = zeros([Math.floor(bytes * 0.15)], { device: 'cuda' });
+    most.dispose();
     const more = zeros([Math.floor(bytes * 0.16)], { device: 'cuda' });
     expect(more.at(5).item()).toBe(0);
     more.dispose();

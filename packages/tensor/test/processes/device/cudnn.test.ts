@@ -39,7 +39,7 @@ describe.skipIf(cudaDevice === null)(`convolution and attention on ${cudaDevice?
     expect(worst).toHaveLength(36);
   });
 
-  test('by the own kernels where the library is missing, which is told with its path', () => {
+  test('by our own kernels if the library is missing; cudaInfo() says which path was tried', () => {
     const { worst, libraries } = runWithLibrary('RINGWISE_LIBCUDNN', '/nonexistent/libcudnn.so.9', program);
     expect(libraries[1]).toMatchObject({ name: 'cuDNN', version: '' });
     expect(libraries[1]!.reason).toMatch(/not found: \/nonexistent\/libcudnn\.so\.9/);

@@ -148,7 +148,7 @@ describe.each(cudaDevice === null ? (['cpu'] as const) : (['cpu', 'cuda'] as con
       ]);
     });
 
-    test('that are wrong are sentences, and stay with their owner', () => {
+    test('that are wrong are refused, and stay with their owner', () => {
       const whole = lent(ones([2, 3], { device }));
       const refused = (part: object): string => {
         try {
@@ -190,7 +190,7 @@ describe.each(cudaDevice === null ? (['cpu'] as const) : (['cpu', 'cuda'] as con
   },
 );
 
-test('what is left of host memory that went back is empty', async () => {
+test('an array over host memory that was given back is empty', async () => {
   const handle = lent(ones([3]));
   const y = fromHandle(handle);
   const elements = y.dataSync();
@@ -202,16 +202,16 @@ test('what is left of host memory that went back is empty', async () => {
 });
 
 describe.skipIf(cudaDevice === null)(`handles and streams on ${cudaDevice?.name}`, () => {
-  // The software device runs work as late as it may, so a stream that misses a wait gives a wrong result every
-  // time.
-  test('work comes after that of the stream of the handle', () => {
+  // By default, the software device runs work as late as it may, so a stream that misses a wait gives a wrong result
+  // every time.
+  test('work with the memory runs after the earlier work of the stream of the handle', () => {
     const side = new CudaStream('cuda');
     const handle = withStream(side, () => full([1000], 2, { device: 'cuda' }).add(3).handle());
     expect(handle.stream).toBe(side.handle);
     expect(fromHandle(handle).add(1).max().item()).toBe(6);
   });
 
-  test('the stream of the handle comes after work with the memory, when it is released', async () => {
+  test('after a release, the stream of the handle waits for work with the memory', async () => {
     const side = new CudaStream('cuda');
     const x = withStream(side, () => full([1000], 2, { device: 'cuda' }));
     const { release: _, ...said } = withStream(side, () => x.handle());

@@ -2,11 +2,23 @@
 import { setImmediate } from 'node:timers/promises';
 import { afterEach, describe, expect, test } from 'vitest';
 import { empty, type Tensor } from '../../../src/core/tensor.ts';
-import { compile, emptyCache, memory, ones, trackLeaks } from '../../../src/index.ts';
+import { arange, compile, emptyCache, memory, ones, sort, trackLeaks } from '../../../src/index.ts';
+import { codeOf } from '../../support/code-of.ts';
 import { cudaDevice } from '../../support/cuda-device.ts';
 
-/** A tensor of a 32nd of the device. Its elements are not initialised. */
+/** Returns a tensor that takes a 32nd of the device's memory. Its elements are not initialised. */
 const large = (): Tensor => empty('float32', [cudaDevice!.memoryBytes / 128], 'cuda:0');
+
+/** Takes all memory of the device, and returns the tensors that hold it. */
+function fill(): Tensor[] {
+  const held: Tensor[] = [];
+  for (let count = cudaDevice!.memoryBytes / 128; count >= 1024; count /= 2) {
+    expect(() => {
+      for (;;) held.push(empty('float32', [count], 'cuda:0'));
+    }).toThrow(/not enough/);
+  }
+  return held;
+}
 
 describe.skipIf(cudaDevice === null)('device memory that a program loses', () => {
   afterEach(() => {
@@ -54,14 +66,27 @@ describe.skipIf(cudaDevice === null)('device memory that a program loses', () =>
     for (const tensor of [...half, ...traced]) tensor.dispose();
   });
 
-  test('is not needed by a step: a step on a device that was full takes what the device has cached', () => {
+  test('is freed for a kernel that finds no memory for its scratch; without any it is a typed error', () => {
+    const count = 2 ** 18;
+    const x = arange(count).to('cuda').neg();
+    const spare = [x.add(0), x.to('int64'), empty('float32', [4 * count], 'cuda:0')];
+    const held = fill();
+    // Sorting takes the first two for its results. Its scratch fits only into the third, which this package has cached.
+    for (const tensor of spare) tensor.dispose();
+    const { values, indices } = sort(x);
+    expect([values.at(0).item(), indices.at(0).item()]).toEqual([1 - count, count - 1]);
+    held.push(...fill());
+    values.dispose();
+    indices.dispose();
+    const run = (): unknown => sort(x);
+    expect(codeOf(run)).toBe('ERR_TENSOR_MEMORY');
+    expect(run).toThrow(/not enough on cuda:0.*The largest tensors there: /);
+    for (const tensor of [x, ...held]) tensor.dispose();
+  });
+
+  test('need not be lost: a captured step on a device that was full takes what the device has cached', () => {
     const x = ones([4], { device: 'cuda' });
-    const held: Tensor[] = [];
-    for (let count = cudaDevice!.memoryBytes / 128; count >= 1024; count /= 2) {
-      expect(() => {
-        for (;;) held.push(empty('float32', [count], 'cuda:0'));
-      }).toThrow(/not enough/);
-    }
+    const held = fill();
     for (const tensor of held) tensor.dispose();
     using step = compile((y: Tensor) => y.add(1), { device: 'cuda', warmUps: 1 });
     for (let i = 0; i < 3; i++) expect(step(x).at(3).item()).toBe(2);

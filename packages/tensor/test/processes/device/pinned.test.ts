@@ -1,5 +1,5 @@
-// Tests pinned host memory. The software device runs each copy as late as it may, so memory that is used again too
-// early gives a wrong result every time.
+// Tests pinned host memory. By default, the software device runs each copy as late as it may, so memory that is used
+// again too early gives a wrong result every time.
 import { execFileSync } from 'node:child_process';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
@@ -44,7 +44,7 @@ describe.skipIf(cudaDevice === null)(`pinned memory of ${cudaDevice?.name}`, () 
     expect(pinned.to(device).toArray()).toEqual(pinned.toArray());
   });
 
-  test('a copy that does not block reads the memory later, and it is not used again before', () => {
+  test('a copy that does not block reads the memory later, and the memory is not reused before', () => {
     const count = 5000;
     const pinned = full([count], 1, { pinMemory: true });
     const there = pinned.to(device, { nonBlocking: true });

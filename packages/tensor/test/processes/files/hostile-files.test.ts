@@ -29,7 +29,10 @@ function write(name: string, bytes: Uint8Array | string): string {
   return at(name);
 }
 
-/** Returns the message of a refusal and checks that it took no tensor and less than 16 MiB of memory. */
+/**
+ * Checks that `load` rejects with this code, without an allocation for tensors, and with less than 16 MiB of array
+ * buffers. Returns the message.
+ */
 async function refusal(load: () => Promise<unknown>, code: string): Promise<string> {
   const { allocations, tensors } = memory();
   const { arrayBuffers } = process.memoryUsage();
@@ -92,7 +95,7 @@ describe('npy', () => {
   const refused = (bytes: Uint8Array): Promise<string> =>
     refusal(() => loadNpy(write('a.npy', bytes)), 'ERR_TENSOR_NPY');
 
-  test('a header that costs time is refused at once', async () => {
+  test('a header that is slow to parse is refused at once', async () => {
     for (const text of [
       `{${' '.repeat(99_000)}x`,
       `{${"'a': 'b' ".repeat(9000)}}`,
@@ -101,7 +104,7 @@ describe('npy', () => {
       expect(await refused(npyOf(text, Buffer.alloc(0)))).toMatch(/the header (is not|cannot be)/);
   }, 2000);
 
-  test('a member of the header that is there twice is refused', async () => {
+  test('a key of the header that is there twice is refused', async () => {
     const text = "{'descr': '|u1', 'fortran_order': False, 'shape': (1,), 'shape': (2,), }";
     expect(await refused(npyOf(text, Buffer.alloc(2)))).toContain('the header has shape twice');
   });
@@ -203,7 +206,7 @@ describe('safetensors', () => {
     }
   });
 
-  test('no text at all, and no JSON, are sentences', async () => {
+  test('an empty header, malformed JSON, and JSON that is no object are refused', async () => {
     for (const text of ['', '{', '"', '{"a', '{"a":"', 'null', '5', '"a":{}', '{"\\q":1}', '}]}', '\ufeff{}'])
       expect(await refused(text)).toMatch(/the header is not (JSON|a JSON object)/);
   });
@@ -222,7 +225,7 @@ describe('safetensors', () => {
   });
 });
 
-describe('what is no regular file', () => {
+describe('a path of no regular file', () => {
   const readers: Readonly<Record<string, [code: string, load: (path: string) => Promise<unknown>]>> = {
     loadNpy: ['ERR_TENSOR_NPY', loadNpy],
     loadNpz: ['ERR_TENSOR_NPY', loadNpz],
@@ -248,7 +251,7 @@ describe('what is no regular file', () => {
   });
 });
 
-describe('arguments of a newcomer', () => {
+describe('wrong arguments', () => {
   const a = tensor([1]);
   const wrong = null as never;
   const calls: Readonly<Record<string, [call: () => Promise<unknown>, message: string]>> = {
@@ -315,13 +318,13 @@ describe('arguments of a newcomer', () => {
     'loadSharded(path, text)': [() => loadShardedSafetensors('a', 'abc'), 'names: expected a list of names'],
   };
 
-  test.each(Object.entries(calls))('%s is a sentence', async (_, [call, message]) => {
+  test.each(Object.entries(calls))('%s is refused', async (_, [call, message]) => {
     const error = await call().catch((reason: unknown) => reason);
     expect(error).toMatchObject({ name: 'TensorError', code: 'ERR_TENSOR_ARGUMENT' });
     expect((error as Error).message).toContain(message);
   });
 
-  test('what is asked of an open file is, too, also once it is closed', async () => {
+  test('wrong reads of an open file are refused, and all reads of a closed one', async () => {
     await saveSafetensors(at('a.safetensors'), { a: tensor([1, 2]) });
     const file = await openSafetensors(at('a.safetensors'));
     const problem = (call: () => Promise<Tensor>): Promise<string> => refusal(call, 'ERR_TENSOR_SAFETENSORS');
@@ -338,7 +341,7 @@ describe('arguments of a newcomer', () => {
     expect((closed as Error).message).toContain('tensor "a" could not be read');
   });
 
-  test('a folder that cannot be made is a sentence', async () => {
+  test('a folder that cannot be made gives an error of the package', async () => {
     write('file', 'x');
     await expect(saveShardedSafetensors(at('file/b'), { a })).rejects.toMatchObject({
       code: 'ERR_TENSOR_SAFETENSORS',
@@ -349,7 +352,7 @@ describe('arguments of a newcomer', () => {
 const python = process.env.RINGWISE_PYTHON || 'python3';
 const hasNumpy = spawnSync(python, ['-c', 'import numpy']).status === 0;
 
-test.skipIf(!hasNumpy)('what NumPy writes with Zip64 in every member is read', async () => {
+test.skipIf(!hasNumpy)('archives of NumPy, with Zip64 in every member, are read', async () => {
   const program = `import numpy as np; np.savez('a.npz', a=np.arange(3, dtype='u1')); np.savez_compressed('b.npz', a=np.zeros(1 << 22, 'u1'))`;
   expect(spawnSync(python, ['-c', program], { cwd: folder }).status).toBe(0);
   expect((await loadNpz(at('a.npz'))).a!.toArray()).toEqual([0, 1, 2]);

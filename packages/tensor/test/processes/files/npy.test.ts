@@ -1,3 +1,4 @@
+// Tests npy and npz files, also against NumPy where a Python has it (RINGWISE_PYTHON, default python3).
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -172,7 +173,7 @@ describe('npy', () => {
     expect(memory().tensors).toBeLessThanOrEqual(before.tensors); // the collector may take those of tests before
   });
 
-  test('a missing file is a sentence', async () => {
+  test('a missing file and a missing folder are refused', async () => {
     await expect(loadNpy(at('b.npy'))).rejects.toThrow('could not be read (ENOENT');
     await expect(saveNpy(at('no/b.npy'), zeros([1]))).rejects.toThrow('could not be written (ENOENT');
   });
@@ -200,7 +201,7 @@ describe('npz', () => {
     expect(readFileSync(at('a.npz')).length).toBeLessThan(400);
   });
 
-  test('every damaged byte and every cut is a sentence or changes nothing', async () => {
+  test('a flipped bit gives an error of the package or none; a cut file always gives one', async () => {
     await saveNpz(at('a.npz'), { x: arange(5), y: arange(3).to('uint8') }, { compress: true });
     const good = readFileSync(at('a.npz'));
     const before = memory();
@@ -234,7 +235,7 @@ describe('npz', () => {
   });
 });
 
-describe('an archive that lies', () => {
+describe('a handmade archive', () => {
   const npyOf = (shape: string, elements: Buffer): Buffer => {
     const text = `{'descr': '|u1', 'fortran_order': False, 'shape': ${shape}, }\n`;
     const start = Buffer.from('\x93NUMPY\x01\0\0\0', 'latin1');
@@ -297,12 +298,12 @@ describe('an archive that lies', () => {
     return (error as Error).message;
   }
 
-  test('is as numpy would read it where it does not', async () => {
+  test('whose entries are right is read', async () => {
     writeFileSync(at('a.npz'), archive([entry('a.npy', small), entry('b.npy', small)]));
     expect((await loadNpz(at('a.npz'))).b!.toArray()).toEqual([1, 2]);
   });
 
-  test('by members that share their bytes: 60 KB for 1 GB', async () => {
+  test('whose members share their bytes is refused: 60 KB for 1 GB', async () => {
     const first = entry('0.npy', million);
     const others = Array.from({ length: 999 }, (_, i) => ({ ...first, name: `${i + 1}.npy`, offset: 0 }));
     const bytes = archive([first, ...others]);
@@ -310,38 +311,38 @@ describe('an archive that lies', () => {
     expect(await refusal(bytes)).toContain('"1.npy" has another name where it begins');
   });
 
-  test('by members that begin within others', async () => {
+  test('with a member that begins within another is refused', async () => {
     const inner = archive([entry('b.npy', small)]).subarray(0, 30 + 5 + deflateRawSync(small).length);
     const outer = { name: 'a.npy', content: small, packed: inner };
     const bytes = archive([outer, entry('b.npy', small, { offset: 30 + 5 })]);
     expect(await refusal(bytes)).toContain('"b.npy" overlaps "a.npy"');
   });
 
-  test('by a member that reaches into the directory', async () => {
+  test('with a member that reaches into the directory is refused', async () => {
     const whole = archive([entry('a.npy', small)]);
     const directory = whole.indexOf('PK\x01\x02', 0, 'latin1');
     whole.writeUInt32LE(whole.readUInt32LE(directory + 20) + 10, directory + 20);
     expect(await refusal(whole)).toContain('"a.npy" reaches into the directory');
   });
 
-  test('by one name for two members', async () => {
+  test('with one name for two members is refused', async () => {
     expect(await refusal(archive([entry('a.npy', small), entry('a.npy', small)]))).toContain(
       '"a.npy" is there twice',
     );
   });
 
-  test('by a shape that is not that of the bytes, before memory is taken', async () => {
+  test('with a shape that needs more bytes than there are is refused before memory is taken', async () => {
     const huge = npyOf('(1000000000,)', Buffer.alloc(2 ** 20));
     expect(await refusal(archive([entry('a.npy', huge)]))).toContain('needs 1000000000 bytes, but 1048576');
   });
 
-  test('by a size that is less than what comes out', async () => {
+  test('that states a size less than what comes out is refused', async () => {
     const lie = entry('a.npy', npyOf('(2,)', Buffer.alloc(2 ** 26)), { bytes: small.length });
     writeFileSync(at('a.npz'), archive([lie]));
     await expect(loadNpz(at('a.npz'))).rejects.toThrow('"a.npy" is damaged');
   });
 
-  test('or is larger than maxBytes', async () => {
+  test('larger than maxBytes is refused', async () => {
     const bytes = archive([entry('a.npy', million), entry('b.npy', million)]);
     const problem = 'more than maxBytes, 2000000; raise it if you trust the file';
     expect(await refusal(bytes, { maxBytes: 2_000_000 })).toContain(problem);
@@ -386,7 +387,7 @@ np.save('f.npy', np.asfortranarray(arrays['i8']))`);
   });
 });
 
-test('what is loaded in a scope ends with it', async () => {
+test('tensors that are loaded in a scope are disposed at its end', async () => {
   await saveNpz(at('a.npz'), { a: arange(3), b: arange(4) });
   const { tensors } = memory();
   await scope(async () => {

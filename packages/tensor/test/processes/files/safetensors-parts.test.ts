@@ -1,3 +1,4 @@
+// Tests reading parts of safetensors files, and sharded checkpoints.
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -125,7 +126,7 @@ describe('sharded checkpoints', () => {
     ],
     ['the parent folder as a file name', '{"weight_map": {"a": ".."}}', 'expected a file beside the index'],
     ['a number as a file name', '{"weight_map": {"a": 1}}', 'expected a file beside the index'],
-  ])('an index is refused with a sentence: %s', async (_, text, problem) => {
+  ])('a wrong index is refused: %s', async (_, text, problem) => {
     writeFileSync(at('i.json'), text);
     await expect(loadShardedSafetensors(at('i.json'))).rejects.toMatchObject({
       code: 'ERR_TENSOR_SAFETENSORS',

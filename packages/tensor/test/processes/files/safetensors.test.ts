@@ -1,3 +1,4 @@
+// Tests safetensors files: round trips, layout, dtypes that tensors do not have, and the refusal of wrong files.
 import { spawnSync } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
@@ -73,7 +74,7 @@ describe('a round trip', () => {
   });
 });
 
-describe('the file', () => {
+describe('a file', () => {
   test('has an aligned, space-padded header and wider dtypes first, then names in order', async () => {
     const path = file('layout.safetensors');
     await saveSafetensors(path, { b: tensor([1]), a: tensor([2]), z: tensor([3n]) });
@@ -102,7 +103,7 @@ describe('the file', () => {
     expect((await readdir(directory)).filter((name) => name.endsWith('.tmp'))).toEqual([]);
   });
 
-  test('takes away what a killed process has left of the same file, and nothing else', async () => {
+  test('saving removes what ended processes of this host have left of the same file, and nothing else', async () => {
     const path = file('killed.safetensors');
     const { pid: dead } = spawnSync(process.execPath, ['--version']);
     const mine = `${path}.${hostname()}-${process.pid}-x.tmp`;
@@ -115,7 +116,7 @@ describe('the file', () => {
     for (const name of [mine, elsewhere]) await rm(name);
   });
 
-  test('of others may be in any order and unaligned', async () => {
+  test('of another writer may be unaligned and in any order', async () => {
     const data = Buffer.alloc(12);
     data.writeFloatLE(1.5, 0);
     data.writeBigInt64LE(7n, 4);
@@ -128,7 +129,7 @@ describe('the file', () => {
   });
 });
 
-describe('types that tensors have not', () => {
+describe('dtypes that tensors do not have', () => {
   const bits = (...values: number[]): Buffer => Buffer.from(Uint8Array.from(values));
   const of = (array: NodeJS.ArrayBufferView): Buffer =>
     Buffer.from(array.buffer, array.byteOffset, array.byteLength);

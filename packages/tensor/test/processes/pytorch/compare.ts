@@ -39,7 +39,10 @@ interface Tolerance {
   readonly least: number;
 }
 
-/** Returns the tolerance of the coarsest float of the case, or of float32 if a float meets an integer. */
+/**
+ * Returns the tolerance for a result: none for integers and bool, else that of the coarsest float dtype among the
+ * result and the inputs. An input that is no float counts as float32. `error` is added to the absolute part.
+ */
 function toleranceOf({ inputs }: Case, { dtype }: Value, error: number): Tolerance {
   if (tolerances[dtype] === undefined) return { relative: 0, least: 0 };
   const all = inputs.map((input) => input.dtype);
@@ -73,7 +76,7 @@ function differenceOf(
   return kind;
 }
 
-const isUnder = ([, got]: readonly [string, string | undefined]): boolean => got !== undefined;
+const hasText = ([, got]: readonly [string, string | undefined]): boolean => got !== undefined;
 
 /** Returns all differences. After a refusal it compares no numbers. */
 export function compare(one: Case, ours: Answer, theirs: Answer): Difference[] {
@@ -117,7 +120,7 @@ function gradientDifferences(
       ['gradient raises', ours.gradRaises],
       ['gradient computes', theirs.gradRaises],
     ] as const;
-    const [kind, text] = all.find(isUnder)!;
+    const [kind, text] = all.find(hasText)!;
     return [{ kind, text: text! }];
   }
   return ours.grads.flatMap((got, i): Difference[] => {

@@ -4,14 +4,15 @@ import * as nn from '../../../src/nn/index.ts';
 import type { Case } from './case.ts';
 
 const reasons = {
-  context: 'says how code runs and computes nothing: autograd.test.ts, lifetime.test.ts',
+  context:
+    'says how code runs and computes nothing: lifetime, anomaly, autocast, autograd, checkpoint, compile.test.ts',
   autograd:
     'the generator takes gradients with grad() and backward(); the rest is in autograd.test.ts, grad-hooks.test.ts',
   device: 'devices, streams and their memory: cuda.test.ts, streams.test.ts, memory.test.ts, pinned.test.ts',
-  machine:
-    'says or sets what the process computes with: kernel-sets.test.ts, threads.test.ts, leaks in lifetime.test.ts',
-  random: 'another stream of numbers than that of PyTorch: random.test.ts, init.test.ts',
-  memory: 'reads or lends memory, which every case does or handle.test.ts',
+  machine: 'says what computes, or sets it, or tracks leaks: kernel-sets, threads, cublas and memory.test.ts',
+  random: 'draws other random numbers than PyTorch: random.test.ts, init.test.ts',
+  memory:
+    'makes tensors over memory, or reads, lends or frees it: every case, lifetime.test.ts, handle.test.ts',
   module: 'holds modules or parameters and computes nothing: module.test.ts',
 } as const;
 
@@ -19,7 +20,7 @@ const excluded: Readonly<Record<keyof typeof reasons, string>> = {
   context: 'scope keep noGrad enableGrad isGradEnabled autocast detectAnomaly checkpoint compile TensorError',
   autograd:
     'grad gradCheck customFunction onBackwardEnd Tensor.backward Tensor.registerHook Tensor.retainGrad Tensor.zeroGrad ' +
-    'Tensor.onGradReady Tensor.onTrained Tensor.bindGrad Tensor.unbindGrad Tensor.convert Tensor.dropGrad',
+    'Tensor.onGradReady Tensor.onTrained Tensor.bindGrad Tensor.unbindGrad Tensor.convert Tensor.checkConvertible Tensor.dropGrad',
   device:
     'CudaEvent CudaStream currentStream withStream synchronize emptyCache cudaInfo pinMemory pinArray memory ' +
     'Tensor.pinMemory Tensor.moveTo Tensor.over',
@@ -47,7 +48,7 @@ function* methods(): Generator<string> {
   }
 }
 
-/** Names of all that a user can call: functions, methods of Tensor as 'Tensor.add', classes of nn as 'nn.Linear'. */
+/** Names of all exports that are values, such as 'add' or 'nn.Linear', and of the methods of Tensor: 'Tensor.add'. */
 export const exported: ReadonlySet<string> = new Set([
   ...Object.keys(t),
   ...Object.keys(nn).map((name) => `nn.${name}`),

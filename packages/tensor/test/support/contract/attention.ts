@@ -1,3 +1,4 @@
+// Contract of attention and its gradients.
 import { describe, expect, test } from 'vitest';
 import type { AttributesFor } from '../../../src/backends/kernels.ts';
 import type { Strided } from '../../../src/backends/operands.ts';
@@ -7,6 +8,7 @@ import { wordAt } from './random.ts';
 import { valuesOf, type Workbench, walked } from './workbench.ts';
 
 type AttentionSizes = AttributesFor<'attention'>;
+/** Sizes of a case, and its mask. `blind`: the mask hides all keys from every third query. */
 type Given = Partial<AttentionSizes> & { readonly mask?: 'bool' | 'float'; readonly blind?: boolean };
 
 const defaults: AttentionSizes = {
@@ -29,10 +31,14 @@ const cases: [name: string, given: Given][] = [
   ['dropout, causal', { dropout: 0.5, causal: true, queries: 34, keys: 34, heads: 1 }],
   ['no keys', { keys: 0 }],
   ['no queries', { queries: 0 }],
+  ['values of width 0', { valueWidth: 0, queries: 33 }],
   ['no heads', { heads: 0 }],
 ];
 
-/** Computes attention in plain loops over whole matrices: results and all three gradients. */
+/**
+ * Computes attention in plain loops over whole matrices. Returns the output, the logarithm of each query's sum of
+ * exp(score) (∞ where a query sees no key), and the gradients of q, k and v for the gradient `g` of the output.
+ */
 function oracle(
   sizes: AttentionSizes,
   q: number[],
@@ -89,7 +95,7 @@ function oracle(
   return { out, lse, gradQ, gradK, gradV };
 }
 
-/** [batch, heads, rows, width] values laid out as [batch, rows, heads, width + 3], and how to read them there. */
+/** An operand of [batch, heads, rows, width] values, which lie in memory as [batch, rows, heads, width + 3]. */
 class Laid {
   readonly strided: Strided;
   readonly #places: number[] = [];
@@ -118,7 +124,7 @@ class Laid {
     return this.#places.map((at) => all[at]!);
   }
 
-  /** The values between the rows, which kernels must not change. */
+  /** The elements of the memory that belong to no value. Kernels must not change them. */
   get rest(): number[] {
     const own = new Set(this.#places);
     return valuesOf(this.strided).filter((_, at) => !own.has(at));

@@ -1,3 +1,4 @@
+// Contract of map, the kernel of all elementwise operations.
 import { describe, expect, test } from 'vitest';
 import { floatMapOps, type MapOp, mapOps } from '../../../src/backends/declarations/names.ts';
 import { type DType, isFloat } from '../../../src/core/dtype.ts';
@@ -20,15 +21,17 @@ import {
 } from '../kernels-oracle.ts';
 import { valuesOf, type Workbench, walked } from './workbench.ts';
 
+/** An operation in float64. Operations of fewer inputs do not read the others. */
 type Expression = (a: number, b: number, c: number) => number;
 const oracle: Readonly<Record<string, Expression>> = { ...unaries, ...binaries, ...slopes, ...ternaries };
 const arity = (op: MapOp): number => (op in unaries ? 1 : op in ternaries ? 3 : 2);
-const isPositive = new Set<MapOp>(['log', 'sqrt', 'rsqrt', 'pow']);
+/** Operations whose first input must be positive. */
+const positiveFirst = new Set<MapOp>(['log', 'sqrt', 'rsqrt', 'pow']);
 /** Returns inputs as the dtype stores them, so that the oracle gets the same rounded arguments as the kernel. */
 const inputsFor = (op: MapOp, dtype: DType, count: number): number[][] =>
   [2, 3, 4].map((seed, i) => {
     const raw = isFloat(dtype) ? noise(count, seed) : integers(count, seed).map((x) => x % 8);
-    const values = isPositive.has(op) && i === 0 ? raw.map((x) => Math.abs(x) + 0.1) : raw;
+    const values = positiveFirst.has(op) && i === 0 ? raw.map((x) => Math.abs(x) + 0.1) : raw;
     return stored(dtype, op === 'where' && i === 0 ? values.map((x) => Number(x > 0)) : values);
   });
 
@@ -37,6 +40,7 @@ export function elementwiseContract(bench: Workbench): void {
     test.each(mapOps)('%s of floats, of every size, also in place', (op) => {
       for (const count of sizes) {
         const inputs = inputsFor(op, 'float32', count);
+        // Some elements are equal, for comparisons, max and min.
         for (let i = 0; i < count; i += 5) inputs[1]![i] = inputs[0]![i]!;
         const operands = inputs.slice(0, arity(op)).map((values) => bench.floats(values));
         const out = bench.dirty(count);

@@ -1,3 +1,4 @@
+// Contract of convolutions, pooling and the sums of batch normalisation.
 import { describe, expect, test } from 'vitest';
 import type { ConvSizes, PoolSizes, Window } from '../../../src/backends/kernels.ts';
 import type { DType } from '../../../src/core/dtype.ts';
@@ -6,7 +7,7 @@ import { valuesOf, type Workbench } from './workbench.ts';
 
 const wide: DType[] = ['float32', 'float64'];
 
-/** [height, width], [kernel], [stride], [dilation], [padding] */
+/** The sizes of a plane, the kernel, the stride, the dilation and the padding: each of height and width. */
 type Geometry = readonly [number[], number[], number[], number[], number[]];
 
 /** Returns a window with as many positions as fit, and the same padding on each side. */
@@ -117,6 +118,7 @@ const channelings = [
   { batch: 0, groups: 1, inChannels: 2, outChannels: 3 },
 ];
 
+/** Values of the input, of the weight and of the output's gradient. */
 interface Problem {
   readonly x: number[];
   readonly w: number[];
@@ -258,6 +260,7 @@ export function layerContract(bench: Workbench): void {
 
     test.each(wide)('avgPool of %s over any boxes, and its gradient', (dtype) => {
       const sizes: PoolSizes = { planes: 3, height: 7, width: 9, outHeight: 3, outWidth: 4 };
+      // A box is one of `rows` and one of `cols`: begin, end (excluded) and divisor.
       const rows = [
         [0, 3, 3],
         [1, 7, 5],
@@ -324,6 +327,13 @@ export function layerContract(bench: Workbench): void {
           10 * tolerances[dtype] * Math.max(1, outer * inner),
         );
       }
+    });
+
+    test('a mean of float32 values whose sum is beyond float32', () => {
+      const out = bench.dirty(2, 'float32');
+      const input = bench.put('float32', [1e38, 1e38, 3e38, 3e38]);
+      bench.kernels.channelMoments({ out, a: input }, { outer: 4, channels: 1, inner: 1 });
+      expectClose([valuesOf(out)[0]! / 1e38], [2], 1e-6);
     });
   });
 }

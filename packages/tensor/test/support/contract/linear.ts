@@ -1,3 +1,4 @@
+// Contract of linear layers with an activation, and of its gradient.
 import { describe, expect, test } from 'vitest';
 import { type Activation, activations } from '../../../src/backends/declarations/names.ts';
 import type { DType } from '../../../src/core/dtype.ts';
@@ -46,7 +47,7 @@ export function linearContract(bench: Workbench): void {
 
   describe('linear', () => {
     test.each(types.flatMap((dtype) => activations.map((activation) => [activation, dtype] as const)))(
-      '%s of %s, with and without bias, with and without what it was applied to',
+      '%s of %s, with and without bias, keeping the sums before the activation or not',
       (activation, dtype) => {
         for (const hasBias of [true, false])
           for (const keeps of [true, false]) check(dtype, activation, hasBias, keeps);

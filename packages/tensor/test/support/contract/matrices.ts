@@ -1,3 +1,4 @@
+// Contract of matrix products, log-softmax and the negative log-likelihood.
 import { describe, expect, test } from 'vitest';
 import type { DType } from '../../../src/core/dtype.ts';
 import {
@@ -107,7 +108,7 @@ export function matrixContract(bench: Workbench): void {
     });
   });
 
-  describe('softmax and losses', () => {
+  describe('logSoftmax and nll', () => {
     const shapes: [rows: number, cols: number][] = [
       [0, 5],
       [1, 1],

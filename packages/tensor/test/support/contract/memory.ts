@@ -1,3 +1,4 @@
+// Contract of memory, and of copy, which also converts dtypes.
 import { describe, expect, test } from 'vitest';
 import { type DType, isFloat } from '../../../src/core/dtype.ts';
 import {
@@ -65,7 +66,7 @@ export function memoryContract(bench: Workbench): void {
 
   describe('copy', () => {
     test.each(dtypes)(
-      'converts %s to every dtype: integers towards zero and around, all but 0 to true',
+      'converts %s to every dtype: to integers towards zero, wrapping around; to bool, all but 0 is true',
       (from) => {
         for (const to of dtypes) {
           for (const count of sizes) {

@@ -1,3 +1,4 @@
+// Contract of reductions, and of the positions of extremes.
 import { describe, expect, test } from 'vitest';
 import type { ReduceOp } from '../../../src/backends/declarations/names.ts';
 import { isFloat } from '../../../src/core/dtype.ts';
@@ -14,6 +15,7 @@ import {
 } from '../kernels-oracle.ts';
 import { valuesOf, type Workbench, walked } from './workbench.ts';
 
+/** Reductions over the middle dimension of [outer, size, inner]. */
 const shapes: [outer: number, size: number, inner: number][] = [
   [1, 1, 1],
   [1, 1000, 1],
@@ -110,7 +112,7 @@ export function reduceContract(bench: Workbench): void {
       }
     });
 
-    test('gives what each reduction starts from over nothing', () => {
+    test('of nothing gives 0, 1, NaN, −∞ or ∞', () => {
       const nothing = bench.floats([]);
       const results = (['sum', 'prod', 'mean', 'max', 'min'] as const).map((op) => {
         const out = bench.dirty(2);

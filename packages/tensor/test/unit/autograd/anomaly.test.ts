@@ -1,5 +1,7 @@
+// Tests detectAnomaly and enableGrad.
 import { describe, expect, test } from 'vitest';
 import {
+  addLayerNorm,
   detectAnomaly,
   enableGrad,
   isGradEnabled,
@@ -37,6 +39,13 @@ describe('detectAnomaly', () => {
     expect(() => detectAnomaly(() => log(x).sum().backward())).toThrow(
       "the gradient of 'log' gave has Infinity",
     );
+  });
+
+  test('checks the sum that a norm computes, not what its memory held before', () => {
+    const [x, bad] = [leaf(1, 2), leaf(NaN, 1)];
+    tensor([NaN, NaN]).dispose(); // the next tensor of two elements reuses the memory
+    detectAnomaly(() => addLayerNorm(x, x, [2]));
+    expect(() => detectAnomaly(() => addLayerNorm(x, bad, [2]))).toThrow("the result of 'add' has NaN");
   });
 
   test('says nothing about numbers that are finite, and nothing outside', () => {

@@ -1,3 +1,4 @@
+// Tests autocast and GradScaler.
 import { describe, expect, test } from 'vitest';
 import {
   autocast,
@@ -27,7 +28,7 @@ describe('autocast', () => {
   const x = ones([2, 2]);
   const half = ones([2, 2], { dtype: 'float16' });
 
-  test('runs products in 16 bits, and what is delicate in float32', () => {
+  test('runs products in 16 bits, and operations that need precision in float32', () => {
     autocast({ dtype: 'float16' }, () => {
       expect([matmul(x, x), linear(x, x), matmul(x, half)].map((t) => t.dtype)).toEqual(
         Array(3).fill('float16'),
@@ -65,7 +66,8 @@ describe('autocast', () => {
   });
 
   test('gives float32 gradients to float32 parameters, close to those without', () => {
-    manualSeed(1); // with a sum of weights close to 0, relu could cut in one run only
+    // With other weights, the input of relu could be so close to 0 that relu cuts it in one of the runs only.
+    manualSeed(1);
     const model = new Sequential(new Linear(8, 16), new ReLU(), new Linear(16, 4));
     const input = tensor(
       Float32Array.from({ length: 32 }, (_, i) => Math.sin(i)),

@@ -1,3 +1,4 @@
+// Tests checkpoint, which computes a part of the forward again in backward.
 import { describe, expect, test } from 'vitest';
 import {
   checkpoint,
@@ -44,7 +45,7 @@ function run(isCheckpointed: boolean): { grads: unknown[]; ready: string[]; x: u
 }
 
 describe('checkpoint', () => {
-  test('gives the gradients, and the order of readiness, that it has without', () => {
+  test('gives the same gradients, in the same order of readiness, as no checkpoint', () => {
     const [plain, again] = [run(false), run(true)];
     expect(again).toEqual(plain);
     expect(again.ready).toHaveLength(8);
@@ -74,7 +75,7 @@ describe('checkpoint', () => {
     expect(memory()).toEqual(steady);
   });
 
-  test('draws the same random numbers again, and disturbs nobody else', () => {
+  test('draws the same random numbers again, and leaves those of later draws as they were', () => {
     manualSeed(1);
     const masks: unknown[] = [];
     const x = ones([8], { requiresGrad: true });
@@ -119,7 +120,7 @@ describe('checkpoint', () => {
     expect(checkpoint((y) => y, x).sum().requiresGrad).toBe(true);
   });
 
-  test('refuses a function that changes its mind', () => {
+  test('refuses a function whose second run gives another shape', () => {
     const x = input();
     let calls = 0;
     const loss = checkpoint((y) => (calls++ === 0 ? y.mul(2) : y.sum()), x).sum();

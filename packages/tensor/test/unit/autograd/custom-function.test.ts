@@ -1,3 +1,4 @@
+// Tests customFunction, an operation whose backward the user writes.
 import { describe, expect, test } from 'vitest';
 import { customFunction, gradCheck, memory, noGrad, scope, type Tensor, tensor } from '../../../src/index.ts';
 import { codeOf } from '../../support/code-of.ts';
@@ -39,6 +40,23 @@ describe('customFunction', () => {
     const z = tensor([1, 2], { requiresGrad: true });
     none(z).add(z).sum().backward();
     expect(z.grad!.toArray()).toEqual([1, 1]);
+  });
+
+  test('may return a tensor that is no input: it stays the leaf that it is', () => {
+    const weight = tensor([3, 4], { requiresGrad: true });
+    const x = tensor([1, 2], { requiresGrad: true });
+    const forward = (): Tensor => weight;
+    const pick = customFunction<[Tensor]>({ name: 'pick', forward, backward: (_, grad) => grad.mul(2) });
+    pick(x).sum().backward();
+    expect([x.grad!.toArray(), weight.isLeaf, weight.grad]).toEqual([[2, 2], true, null]);
+    weight.sum().backward();
+    expect(weight.grad!.toArray()).toEqual([1, 1]);
+    const none = customFunction<[Tensor]>({
+      name: 'none',
+      forward: () => 3 as never,
+      backward: () => [null],
+    });
+    expect(() => none(x)).toThrow('none: expected forward to return a tensor, got 3');
   });
 
   test('is not recorded without need', () => {

@@ -1,3 +1,4 @@
+// Tests the choice of the kernel set, and that both sets train alike.
 import { afterEach, describe, expect, test, vi } from 'vitest';
 
 type Everything = typeof import('../../../src/index.ts') &
@@ -32,7 +33,7 @@ async function loads(kernels: string): Promise<boolean> {
 const canLoadNative = await loads('native');
 
 describe('RINGWISE_KERNELS', () => {
-  test('forces a set, and an unknown one is a sentence', async () => {
+  test('forces a set, and an unknown one is refused', async () => {
     expect((await loadWith('reference')).kernelsName()).toBe('reference');
     const { kernelsName } = await loadWith('fast');
     expect(() => kernelsName()).toThrow("RINGWISE_KERNELS: expected 'native' or 'reference', got 'fast'");

@@ -1,3 +1,4 @@
+// Tests the native kernels at the best kernel level of this CPU, their memory, worker threads, and loading the addon.
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
@@ -138,7 +139,10 @@ describe('native memory', () => {
 });
 
 describe('worker threads', () => {
-  /** Writes three operands and the sizes of one product without a batch to the scratch array, with offsets 0. */
+  /**
+   * Writes a product without a batch to the scratch array: three operands with offset 0; then, from index 89, which is
+   * `numbersAt` of src/backends/native/layout.ts, the sizes, the steps of rows and the flags.
+   */
   const writes = `
     const write = (addon, handles, m, n, k) => {
       handles.forEach((handle, i) => addon.scratch.set([handle, 0], 2 * i));
@@ -249,9 +253,13 @@ describe('loading', () => {
     expect(() => loadNativeKernels()).toThrow(/Windows is not supported yet/);
   });
 
-  test('an unknown RINGWISE_CPU is a sentence', () => {
+  test('an unknown RINGWISE_CPU is refused, and is no reason for the slow kernels', async () => {
+    vi.stubEnv('RINGWISE_KERNELS', '');
     vi.stubEnv('RINGWISE_CPU', 'sse9');
     expect(() => loadNativeKernels()).toThrow("RINGWISE_CPU: expected baseline, avx2, avx512, got 'sse9'");
+    vi.resetModules();
+    const { kernels } = await import('../../../src/backends/index.ts');
+    expect(() => kernels()).toThrow("RINGWISE_CPU: expected baseline, avx2, avx512, got 'sse9'");
   });
 
   test('cudaInfo answers with devices, or with the reason why there are none', () => {

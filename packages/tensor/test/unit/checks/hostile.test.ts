@@ -62,7 +62,7 @@ describe('in place', () => {
   });
 });
 
-describe('what is no operand', () => {
+describe('an operand that is neither a tensor nor a number', () => {
   test.each([
     ['undefined', undefined],
     ['null', null],
@@ -83,7 +83,7 @@ describe('what is no operand', () => {
   });
 });
 
-describe('what is no index', () => {
+describe('a wrong index', () => {
   const a = arange(6).reshape([2, 3]);
   const anything: readonly [name: string, value: unknown][] = [
     ...[true, false, '1', 'x', 1.5, NaN, Infinity, 1n, {}, undefined].map((value): [string, unknown] => [
@@ -140,7 +140,7 @@ describe('what is no index', () => {
     ['tril', (x, value) => x.tril(value)],
     ['cat', (x, value) => cat([x, x], value)],
   ];
-  test.each(calls)('%s refuses what is no integer', (name, call) => {
+  test.each(calls)('%s refuses all but integers', (name, call) => {
     const values = ['0', true, null, 0.5, NaN, {}, [], 1n, tensor(0)] as never[];
     for (const value of values) {
       // As in PyTorch, squeeze takes an empty list of dimensions.
@@ -158,17 +158,17 @@ describe('what is no index', () => {
     ['split', (x, value) => x.split(value)],
     ['repeat', (x, value) => x.repeat(value)],
   ];
-  test.each(shapes)('%s refuses what is no array of integers', (_, call) => {
+  test.each(shapes)('%s refuses all but arrays of integers', (_, call) => {
     for (const value of ['6', true, null, {}, tensor([6]), ['6'], [true], [null]] as never[])
       expect(['ERR_TENSOR_ARGUMENT', 'ERR_TENSOR_SHAPE']).toContain(codeOf(() => call(a, value)));
   });
 
-  test('a dimension named twice, and a range of dimensions turned around', () => {
+  test('a dimension that is named twice, and a range of dimensions whose end comes first, are refused', () => {
     expect(() => a.flip([0, -2])).toThrow('flip: dimension -2 is named more than once');
     expect(() => a.flatten(1, 0)).toThrow('flatten: startDim 1 comes after endDim 0. Swap them.');
   });
 
-  test('what is no tensor', () => {
+  test('an argument that is no tensor is refused', () => {
     const wrong = [1, 2] as never;
     const named: readonly [string, () => unknown][] = [
       ['sum', () => sum(wrong)],
@@ -189,7 +189,7 @@ describe('what is no index', () => {
 });
 
 describe('at the edge', () => {
-  test('memory that cannot be had is a sentence', () => {
+  test('a tensor that is larger than memory is refused with its size', () => {
     expect(() => zeros([2 ** 45])).toThrow(
       'tensor: no memory for 35184372088832 elements of float32 on the host',
     );

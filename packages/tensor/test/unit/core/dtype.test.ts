@@ -1,3 +1,4 @@
+// Tests dtypes: promotion, the dtypes of results, creation, printing, and the range of numbers.
 import { describe, expect, test } from 'vitest';
 import {
   type DType,
@@ -54,7 +55,7 @@ describe('type promotion', () => {
     expect(resultType(2, 3)).toBe('int64');
   });
 
-  test('holds for operations, without a copy of either operand', () => {
+  test('holds for operations', () => {
     for (const a of dtypes) {
       for (const b of dtypes) {
         const sum = tensor([1, 0], { dtype: a }).add(tensor([1, 1], { dtype: b }));

@@ -1,3 +1,4 @@
+// Tests when tensors, graphs and scopes give memory back, and that loops use constant memory.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
@@ -72,7 +73,7 @@ describe('dispose', () => {
     expect(used()).toEqual(before);
   });
 
-  test('use after dispose is a sentence, not a crash', () => {
+  test('use after dispose throws an error of the package', () => {
     const a = zeros([2, 3]);
     a.dispose();
     expect(() => a.add(1)).toThrow(
@@ -123,7 +124,7 @@ describe('dispose', () => {
     expect(used()).toEqual(before);
   });
 
-  test('a graph that nobody can run any more gives its memory back', () => {
+  test('a graph that can no longer be run gives its memory back', () => {
     const w = tensor([2, 3], { requiresGrad: true });
     const before = used();
     const h = w.square().exp();
@@ -157,7 +158,7 @@ describe('the collector', () => {
     }
   };
 
-  test('frees tensors and graphs that nobody holds', async () => {
+  test('frees tensors and graphs that nothing refers to', async () => {
     const w = tensor([2, 3], { requiresGrad: true });
     const drop = (): void => {
       for (let i = 0; i < 100; i++)
@@ -173,7 +174,7 @@ describe('the collector', () => {
     w.dispose();
   });
 
-  test('leaves memory alone that a typed array still shows', async () => {
+  test('leaves memory alone that a typed array still refers to', async () => {
     const data = tensor([1, 2, 3]).add(1).dataSync();
     const dropped = used().tensors;
     const drop = (): void => void tensor([1, 2, 3]);

@@ -1,5 +1,6 @@
+// Tests sort, topk, cumsum, tril and triu.
 import { describe, expect, test } from 'vitest';
-import { arange, ones, tensor } from '../../../src/index.ts';
+import { arange, memory, ones, rand, tensor } from '../../../src/index.ts';
 import { codeOf } from '../../support/code-of.ts';
 import { gradCheck64, leaf64 } from '../../support/leaf64.ts';
 
@@ -9,6 +10,18 @@ const a = tensor([
 ]);
 
 describe('sort and topk', () => {
+  test.each([false, true])('leave no tensor behind (with a gradient: %s)', (requiresGrad) => {
+    const x = rand([3, 4]);
+    x.requiresGrad = requiresGrad;
+    const before = memory().tensors;
+    for (const dim of [0, 1]) {
+      const { values, indices } = x.sort(dim);
+      const { values: most, indices: where } = x.topk(2, dim);
+      for (const tensor of [values, indices, most, where]) tensor.dispose();
+    }
+    expect(memory().tensors).toBe(before);
+  });
+
   test('order any dimension, with where each value stood', () => {
     const { values, indices } = a.sort();
     expect(values.toArray()).toEqual([

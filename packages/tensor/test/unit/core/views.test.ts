@@ -1,3 +1,4 @@
+// Tests views, operations in place, clone and to.
 import { describe, expect, test } from 'vitest';
 import {
   arange,
@@ -245,7 +246,7 @@ describe('in place', () => {
     expect(x.sum().item()).toBe(6);
   });
 
-  test('backward refuses a value that it saved and that was changed since, also through a view', () => {
+  test('backward refuses a saved value that was changed since, also through a view', () => {
     const x = leaf();
     const loss = x.square().sum();
     noGrad(() => x.at(0).zero_());
@@ -258,7 +259,7 @@ describe('in place', () => {
   });
 });
 
-test('more than 16 dimensions are refused by whoever would make them', () => {
+test('more than 16 dimensions are refused by every function that would make them', () => {
   const most = zeros(new Array<number>(16).fill(1));
   const many = new Array<number>(17).fill(1);
   for (const op of [

@@ -1,3 +1,4 @@
+// Tests softmax, crossEntropy and nllLoss with labels, and mseLoss; losses.test.ts tests options and other losses.
 import { describe, expect, test } from 'vitest';
 import {
   arange,
@@ -15,11 +16,14 @@ import {
   zeros,
 } from '../../../src/index.ts';
 import { codeOf } from '../../support/code-of.ts';
+import { checkHalfSoftmax, halfSoftmaxCases } from '../../support/half-softmax.ts';
 import { expectCase, leafOf } from '../../support/torch-case.ts';
 
 const leaf = (...shape: number[]): Tensor => randn(shape, { generator: generator(4), requiresGrad: true });
 
 describe('softmax', () => {
+  test.each(halfSoftmaxCases)('of %s along %i is the float64 one, rounded once', checkHalfSoftmax);
+
   test('sums to 1 along any dimension', () => {
     for (const dim of [0, 1, 2, -1]) {
       const total = softmax(leaf(2, 3, 4), dim)

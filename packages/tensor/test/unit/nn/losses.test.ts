@@ -1,3 +1,4 @@
+// Tests the options of crossEntropy and nllLoss, the losses of pairs of tensors, and losses as modules.
 import { describe, expect, test } from 'vitest';
 import {
   bce,
@@ -39,11 +40,11 @@ import { expectCase, leafOf } from '../../support/torch-case.ts';
 const labels = tensor([2n, 0n, -100n, 1n]);
 const weight = tensor([0.5, 1, 2], { dtype: 'float64' });
 
-/** Cross entropy row by row, as PyTorch's documentation defines it. */
+/** Returns the mean cross entropy, computed row by row as PyTorch's documentation defines it. */
 function byHand(
   logits: number[][],
   wanted: number[],
-  counts: number[],
+  classWeights: number[],
   smoothing: number,
   ignored: number,
 ): number {
@@ -51,10 +52,10 @@ function byHand(
   for (const [r, row] of logits.entries()) {
     if (wanted[r] === ignored) continue;
     const sum = row.reduce((s, x) => s + Math.exp(x), 0);
-    const losses = row.map((x, c) => -counts[c]! * (x - Math.log(sum)));
+    const losses = row.map((x, c) => -classWeights[c]! * (x - Math.log(sum)));
     const even = losses.reduce((s, x) => s + x, 0) / row.length;
     total += (1 - smoothing) * losses[wanted[r]!]! + smoothing * even;
-    divisor += counts[wanted[r]!]!;
+    divisor += classWeights[wanted[r]!]!;
   }
   return total / divisor;
 }
@@ -242,7 +243,7 @@ describe('losses of pairs', () => {
     ]);
   });
 
-  test('bce refuses what is no probability, and dtypes that differ', () => {
+  test('bce refuses values outside 0 to 1; some losses refuse dtypes that differ', () => {
     const half = tensor([0.5, 0.5]);
     for (const wrong of [1.5, -0.001, NaN, Infinity]) {
       const probabilities = tensor([0.5, wrong]);
@@ -260,7 +261,7 @@ describe('losses of pairs', () => {
     expect(mseLoss(half, tensor([true, false])).item()).toBe(0.25);
   });
 
-  test('broadcast as PyTorch, with one warning, as a forgotten dimension looks like that', async () => {
+  test('broadcast as in PyTorch, and warn once each, because a dimension may have been forgotten', async () => {
     const warnings: Error[] = [];
     const note = (warning: Error): void => void warnings.push(warning);
     process.on('warning', note);

@@ -1,3 +1,5 @@
+// Tests lists and dictionaries of modules, buffers, hooks, freezing and conversion; nn.test.ts tests other parts of
+// Module.
 import { describe, expect, test } from 'vitest';
 import { memory, noGrad, ones, relu, scope, type Tensor, tensor, zeros } from '../../../src/index.ts';
 import {
@@ -13,7 +15,7 @@ import {
 import { SGD } from '../../../src/optim/index.ts';
 import { codeOf } from '../../support/code-of.ts';
 
-/** Adds the running average of its inputs, and counts its calls. */
+/** A module with a parameter and with buffers: a float one, an integer one, and one that is not saved. */
 class Centre extends Module {
   readonly shift = parameter(zeros([2]));
   readonly mean = buffer(zeros([2]));
@@ -127,7 +129,7 @@ describe('buffers', () => {
 });
 
 describe('loadStateDict', () => {
-  test('without strict it tells which names did not meet', () => {
+  test('without strict it returns the names that are missing or unexpected', () => {
     const net = new Net();
     const { 'centre.mean': _, ...dict } = net.stateDict();
     expect(net.loadStateDict({ ...dict, extra: ones([1]) }, { strict: false })).toEqual({
@@ -173,6 +175,11 @@ describe('hooks', () => {
     stops[0]!();
     expect(layer.forward(x).toArray()).toEqual([-0, -2]);
     stop();
+    // A forward of the module's own comes back after the last hook.
+    const own = new ReLU();
+    own.forward = (input) => input.mul(3);
+    own.registerForwardHook((_, __, output) => (output as Tensor).neg())();
+    expect(own.forward(x).toArray()).toEqual(x.mul(3).toArray());
   });
 });
 
@@ -258,5 +265,12 @@ describe('to', () => {
     layer.weight.bindGrad(new Float32Array(4));
     expect(() => layer.to('float64')).toThrow('Convert the module before it is wrapped');
     expect(layer.weight.dtype).toBe('float32');
+  });
+
+  test('converts all or nothing', () => {
+    const layer = new Linear(2, 2);
+    layer.bias!.bindGrad(new Float32Array(2));
+    expect(() => layer.to('float64')).toThrow('Convert the module before it is wrapped');
+    expect([layer.weight.dtype, layer.bias!.dtype]).toEqual(['float32', 'float32']);
   });
 });

@@ -1,3 +1,4 @@
+// Tests Module, its state dict, Linear and Sequential, and what a module offers to a data-parallel wrapper.
 import { describe, expect, test } from 'vitest';
 import type { FrozenParam, GradParam } from '../../../src/core/protocol.ts';
 import { manualSeed, memory, relu, scope, type Tensor, tensor, zeros } from '../../../src/index.ts';
@@ -84,6 +85,14 @@ describe('stateDict', () => {
     );
     expect(net.scale.item()).toBe(before);
     expect(codeOf(() => net.loadStateDict(dict, { strict: false }))).toBe('ERR_TENSOR_STATE_DICT');
+    dict['rest.1.weight'] = net.first.weight.clone();
+    dict['rest.1.weight'].dispose();
+    dict['first.weight'] = 3 as never;
+    expect(() => net.loadStateDict(dict, { strict: false })).toThrow(
+      'first.weight expected a tensor, got 3; rest.1.weight is disposed in the dict. Nothing was changed.',
+    );
+    expect(net.scale.item()).toBe(before);
+    delete dict['first.weight'];
     delete dict['rest.1.weight'];
     net.loadStateDict(dict, { strict: false });
     expect(net.scale.item()).toBe(0);

@@ -1,3 +1,4 @@
+// Tests layerNorm, addLayerNorm and rmsNorm.
 import { describe, expect, test } from 'vitest';
 import {
   addLayerNorm,
@@ -61,7 +62,7 @@ describe('layerNorm', () => {
     },
   );
 
-  test('refuses shapes, dtypes and an eps that do not fit, with sentences', () => {
+  test('refuses shapes, dtypes and an eps that do not fit', () => {
     const x = zeros([2, 3]);
     expect(() => layerNorm(x, [2])).toThrow(
       'layerNorm: expected an input whose last dimensions are the normalised shape [2]',

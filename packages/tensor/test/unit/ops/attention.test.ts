@@ -1,3 +1,4 @@
+// Tests scaledDotProductAttention and selfAttention.
 import { describe, expect, test } from 'vitest';
 import {
   type AttentionOptions,
@@ -132,7 +133,7 @@ describe('scaledDotProductAttention', () => {
     );
   });
 
-  test('refuses what does not fit, with sentences', () => {
+  test('refuses shapes, dtypes and dropout that do not fit', () => {
     const x = zeros([2, 3, 4]);
     expect(() => attend(x, zeros([2, 3, 5]), x)).toThrow('got q [2, 3, 4], k [2, 3, 5], v [2, 3, 4]');
     for (const bad of [zeros([3, 3, 4]), zeros([2, 4, 4]), zeros([1, 2, 4])])
@@ -317,7 +318,7 @@ describe('a mask that requires a gradient', () => {
     ); // biome-ignore format: numbers of PyTorch
   });
 
-  test('gives what the kernel gives, whatever the other options', () => {
+  test('gives what the kernel gives, with all other options', () => {
     for (const options of [{}, { causal: true }, { dropout: 0.3 }, { scale: 0.2 }, { enableGqa: true }]) {
       const shapes: [Shape, Shape, Shape] = [
         [2, 4, 3, 4],

@@ -1,3 +1,4 @@
+// Tests conv1d and conv2d.
 import { describe, expect, test } from 'vitest';
 import { arange, conv1d, conv2d, memory, ones, randn, scope, tensor, zeros } from '../../../src/index.ts';
 import { codeOf } from '../../support/code-of.ts';
@@ -86,7 +87,7 @@ describe('conv2d', () => {
     expect(w.grad!.abs().sum().item()).toBe(0);
   });
 
-  test('refuses what does not fit in sentences with the shapes', () => {
+  test('refuses what does not fit, and names the shapes', () => {
     const x = zeros([1, 4, 5, 5]);
     expect(() => conv2d(x, zeros([2, 3, 3, 3]), zeros([3]))).toThrow(
       'conv2d: expected x [batch, in, height, width], w [out, in / 1, kernel height, kernel width] and b [out], ' +

@@ -1,3 +1,4 @@
+// Tests functions that make tensors, and reading elements back.
 import { describe, expect, test } from 'vitest';
 import {
   arange,
@@ -16,6 +17,14 @@ import { codeOf } from '../../support/code-of.ts';
 const facts = ({ dtype, shape, requiresGrad }: Tensor): unknown[] => [dtype, shape, requiresGrad];
 
 describe('tensor', () => {
+  test('refuses fractions beside a bigint, and a dtype as device', () => {
+    expect(() => tensor([1.5, 2n])).toThrow("expected integers beside a bigint, or dtype: 'int64'");
+    expect(tensor([1, 2n]).dtype).toBe('int64');
+    expect(tensor([1.5, 2n], { dtype: 'float32' }).toArray()).toEqual([1.5, 2]);
+    expect(tensor([1.5, 2n], { dtype: 'int64' }).toArray()).toEqual([1, 2]);
+    expect(() => tensor([1], { device: 'float64' as 'cpu' })).toThrow("device: expected 'cpu', 'cuda' or");
+  });
+
   test('takes numbers and nested arrays', () => {
     expect(tensor(5).toArray()).toBe(5);
     expect(

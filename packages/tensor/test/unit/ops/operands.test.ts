@@ -1,4 +1,5 @@
-// Operands that are not tensors, and arguments in the wrong place: each gives a proper error.
+// Tests that operands that are no tensors and arguments in the wrong place give proper errors, and edge cases that
+// follow PyTorch.
 import { describe, expect, test } from 'vitest';
 import * as t from '../../../src/index.ts';
 import { codeOf } from '../../support/code-of.ts';
@@ -7,7 +8,7 @@ const x = (): t.Tensor => t.ones([2, 3]);
 const planes = (): t.Tensor => t.ones([1, 1, 3, 3]);
 const no = null as never;
 
-describe('what is no tensor', () => {
+describe('an operand that is no tensor', () => {
   const calls: readonly [sentence: string, call: () => unknown][] = [
     ['linear: expected w to be a tensor, got null.', () => t.linear(x(), no)],
     ['linear: expected x to be a tensor, got undefined.', () => t.linear(undefined as never, x())],
@@ -79,7 +80,7 @@ describe('arguments of another kind', () => {
     expect(() => t.roll(x(), no)).toThrow('roll: expected the shifts to be an array of integers, got null.');
   });
 
-  test('what is no number of the range', () => {
+  test('bool is refused where numbers are expected', () => {
     expect(() => t.arange(0, 2, 1, { dtype: 'bool' })).toThrow('arange: expected numbers, got bool.');
     const mask = t.tensor([true, false]);
     expect(() => t.clamp(mask, mask, mask)).toThrow('clamp: expected numbers, got bool.');
@@ -136,7 +137,7 @@ describe('as in PyTorch', () => {
     expect(t.memory().bytes).toBe(before);
   });
 
-  test('what grad did not go over can still be used', () => {
+  test('a part of the graph that grad did not run can still be used', () => {
     const [a, w] = [t.ones([2]), t.tensor([3, 4])];
     a.requiresGrad = true;
     w.requiresGrad = true;

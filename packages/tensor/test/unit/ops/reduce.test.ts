@@ -1,3 +1,4 @@
+// Tests reductions.
 import { describe, expect, test } from 'vitest';
 import {
   all,
@@ -297,7 +298,7 @@ describe('gradients at the edge, as in PyTorch', () => {
     expect(std(tensor([200, -200], { dtype: 'float16' })).item()).toBe(282.75);
   });
 
-  test('maxima that are NaN: where they stand without dimensions, everywhere along one', () => {
+  test('gradient of maxima that are NaN: theirs alone without dimensions, NaN for all along a dimension', () => {
     expect(gradientsOf((x) => max(x), [1, NaN, NaN])).toEqual([[0, 0.5, 0.5]]);
     expect(gradientsOf((x) => min(x), [NaN, 1])).toEqual([[1, 0]]);
     expect(gradientsOf((x) => max(x, 0), [1, NaN, NaN])).toEqual([[NaN, NaN, NaN]]);

@@ -1,3 +1,4 @@
+// Tests functions of each element.
 import { describe, expect, test } from 'vitest';
 import {
   abs,
@@ -92,7 +93,7 @@ describe('at the edge, as in PyTorch', () => {
     expect(large.item()).toBe(2 ** 53 - 1);
   });
 
-  test('what bool and integers do not have is a sentence', () => {
+  test('operations that bool or integers do not have are refused', () => {
     const mask = tensor([true, false]);
     expect(() => neg(mask)).toThrow("neg: expected numbers, got bool. Use logicalNot, or .to('int32').");
     expect(() => gelu(mask)).toThrow('gelu: expected a floating dtype, got bool');

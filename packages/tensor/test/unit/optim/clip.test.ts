@@ -1,3 +1,4 @@
+// Tests clipGradNorm and clipGradValue.
 import { expect, test } from 'vitest';
 import { ones, type Tensor, tensor } from '../../../src/index.ts';
 import { parameter } from '../../../src/nn/index.ts';
@@ -39,7 +40,7 @@ test('clipGradNorm takes other norms', () => {
   expect((gradsOf(sum)[0] as number[])[1]).toBeCloseTo(-0.8, 5);
 });
 
-test('clipGradNorm can refuse a norm that is no number, and gradients that are', () => {
+test('clipGradNorm can refuse a norm that is not finite; without that option, NaN reaches every gradient', () => {
   const params = withGrads([NaN, 1]);
   expect(() => clipGradNorm(params, 1, { errorIfNonfinite: true })).toThrow(
     'the norm of the gradients is NaN',

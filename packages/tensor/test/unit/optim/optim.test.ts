@@ -1,3 +1,4 @@
+// Tests optimisers, their groups and their state.
 import { describe, expect, test } from 'vitest';
 import { crossEntropy, linear, memory, relu, scope, type Tensor, tensor } from '../../../src/index.ts';
 import { parameter } from '../../../src/nn/index.ts';
@@ -162,6 +163,7 @@ describe('every optimiser', () => {
     expect(memory()).toEqual(before);
   });
 
+  /** Makes a step in which only `p` has a gradient. */
   function stepOnFirst(optimizer: Optimizer, p: Tensor): void {
     optimizer.zeroGrad();
     scope(() => p.mul(2).backward());
@@ -199,7 +201,7 @@ describe('groups', () => {
     }).toThrow('expected a number ≥ 0');
   });
 
-  test('saved groups name parameters by position, tensors what they are', () => {
+  test('saved groups name parameters by position, and tensors by what they are and the position', () => {
     const optimizer = new AdamW([{ params: [leaf(1)], lr: 0.5 }, { params: [leaf(1), leaf(2)] }]);
     stepOn(optimizer);
     const { groups, steps, tensors } = optimizer.stateDict();
@@ -225,6 +227,10 @@ describe('loadStateDict', () => {
     expect(optimizer.lr).toBe(0.1);
     const small = new Adam([leaf(1)]);
     expect(() => small.loadStateDict(saved)).toThrow('expected groups of 1 parameters, got 2');
+    for (const steps of [-1, 1.5])
+      expect(() => small.loadStateDict({ ...small.stateDict(), steps: [steps] })).toThrow(
+        `steps.0 expected an integer ≥ 0, got ${steps}`,
+      );
     const wrong = { ...small.stateDict(), groups: [{ ...small.stateDict().groups[0]!, lr: -1 }] };
     expect(codeOf(() => small.loadStateDict(wrong))).toBe('ERR_TENSOR_ARGUMENT');
   });
@@ -235,10 +241,17 @@ describe('loadStateDict', () => {
     const before = memory().tensors;
     stepOn(optimizer);
     optimizer.zeroGrad();
-    expect(memory().tensors).toBe(before + 1);
+    const [name, state] = Object.entries(optimizer.stateDict().tensors)[0]!;
+    expect(state.toArray()).not.toEqual([0, 0]);
     optimizer.loadStateDict(fresh);
-    expect(memory().tensors).toBe(before);
-    expect([optimizer.lr, optimizer.stateDict().tensors]).toEqual([0.2, {}]);
+    // The same memory, because a captured step would go on with it.
+    expect([optimizer.lr, optimizer.stateDict().tensors[name], state.toArray()]).toEqual([
+      0.2,
+      state,
+      [0, 0],
+    ]);
+    optimizer.loadStateDict({ ...fresh, groups: fresh.groups.map((group) => ({ ...group, momentum: 0 })) });
+    expect([memory().tensors, optimizer.stateDict().tensors]).toEqual([before, {}]);
   });
 });
 

@@ -1,3 +1,4 @@
+// Tests schedules of the learning rate.
 import { describe, expect, test } from 'vitest';
 import { ones } from '../../../src/index.ts';
 import { parameter } from '../../../src/nn/index.ts';
@@ -33,7 +34,7 @@ function expectRates(schedule: Schedule, want: readonly number[]): void {
 }
 
 describe('rates', () => {
-  const half = (share: number): number => (1 + Math.cos(Math.PI * share)) / 2;
+  const cosine = (share: number): number => (1 + Math.cos(Math.PI * share)) / 2;
 
   test.each<[string, (optimizer: SGD) => Schedule, number[]]>([
     ['StepLR', (o) => new StepLR(o, { stepSize: 2 }), [1, 1, 0.1, 0.1, 0.01]],
@@ -48,12 +49,12 @@ describe('rates', () => {
     [
       'CosineAnnealingLR',
       (o) => new CosineAnnealingLR(o, { tMax: 4, etaMin: 0.2 }),
-      [0, 1, 2, 3, 4, 5].map((i) => 0.2 + 0.8 * half(i / 4)),
+      [0, 1, 2, 3, 4, 5].map((i) => 0.2 + 0.8 * cosine(i / 4)),
     ],
     [
       'WarmupCosineLR',
       (o) => new WarmupCosineLR(o, { warmupSteps: 3, totalSteps: 7 }),
-      [0.25, 0.5, 0.75, 1, ...[1, 2, 3, 4, 4].map((i) => 0.1 + 0.9 * half(i / 4))],
+      [0.25, 0.5, 0.75, 1, ...[1, 2, 3, 4, 4].map((i) => 0.1 + 0.9 * cosine(i / 4))],
     ],
     [
       'OneCycleLR',
@@ -145,7 +146,7 @@ describe('SequentialLR', () => {
   });
 });
 
-test('an optimiser that is restored keeps the rate that its schedule goes out from', () => {
+test('a restored optimiser keeps the rate from which its schedule starts', () => {
   const optimizer = sgd();
   const schedule = new ExponentialLR(optimizer, { gamma: 0.5 });
   schedule.step();
@@ -156,4 +157,31 @@ test('an optimiser that is restored keeps the rate that its schedule goes out fr
   next.loadStateDict(schedule.stateDict());
   next.step();
   expect(restored.lr).toBe(0.25);
+});
+
+test('a group that is added later starts from its own rate; one function for each group then misses one', () => {
+  const optimizer = sgd();
+  const each = new LambdaLR(sgd(), [(steps) => steps]);
+  const schedule = new ExponentialLR(optimizer, { gamma: 0.5 });
+  const factors = new LambdaLR(optimizer, [() => 1]);
+  schedule.step();
+  optimizer.addParamGroup({ params: [parameter(ones([1]))], lr: 8 });
+  schedule.step();
+  expect(schedule.lastLr).toEqual([0.25, 2]);
+  expect(() => factors.step()).toThrow('LambdaLR: factors: expected one for each of 2 groups, got 1');
+  each.step();
+});
+
+test('a schedule that needs options says so', () => {
+  for (const Made of [StepLR, MultiStepLR, ExponentialLR, CosineAnnealingLR, WarmupCosineLR, OneCycleLR]) {
+    const make = (): Schedule => new (Made as new (optimizer: SGD, options?: object) => Schedule)(sgd());
+    expect(make).toThrow(`${Made.name}: options: expected an object with`);
+    expect(codeOf(make)).toBe('ERR_TENSOR_ARGUMENT');
+  }
+});
+
+test('OneCycleLR that begins at the top has that rate', () => {
+  const cycle = new OneCycleLR(sgd(), { maxLr: 2, totalSteps: 10, pctStart: 0.1 });
+  expect(cycle.lastLr).toEqual([2]);
+  expect(new OneCycleLR(sgd(), { maxLr: 2, totalSteps: 1 }).lastLr.every(Number.isFinite)).toBe(true);
 });

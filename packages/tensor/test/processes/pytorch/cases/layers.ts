@@ -4,7 +4,7 @@ import { type Draft, isFloat, nothing } from '../draft.ts';
 import type { Makers } from './index.ts';
 
 type Options = Record<string, Arg>;
-const given = (options: Options): Arg => (Object.keys(options).length > 0 ? options : nothing);
+const optionsOrNothing = (options: Options): Arg => (Object.keys(options).length > 0 ? options : nothing);
 const maybe = (d: Draft, share: number, name: string, value: () => Arg): Options =>
   d.draws.chance(share) ? { [name]: value() } : {};
 
@@ -51,7 +51,7 @@ function conv(rank: 1 | 2) {
       ...maybe(d, 0.3, 'dilation', () => one(1, 2)),
       ...(groups > 1 ? { groups } : {}),
     };
-    d.call(`conv${rank}d`, x, w, b, given(options));
+    d.call(`conv${rank}d`, x, w, b, optionsOrNothing(options));
   };
 }
 
@@ -65,7 +65,7 @@ export function poolWindow(d: Draft, isMax: boolean): [size: Arg, options: Arg] 
       ? maybe(d, 0.3, 'dilation', () => pair(d, 1, 2))
       : maybe(d, 0.3, 'countIncludePad', () => false)),
   };
-  return [pair(d, 1, 3), given(options)];
+  return [pair(d, 1, 3), optionsOrNothing(options)];
 }
 
 const pool =
@@ -114,10 +114,10 @@ function batchNorm(d: Draft): void {
     ...maybe(d, 0.4, 'momentum', () => draws.pick([0, 0.5, 1])),
     ...maybe(d, 0.3, 'eps', () => 0.25),
   };
-  d.call('batchNorm', x, mean, variance, given(options));
+  d.call('batchNorm', x, mean, variance, optionsOrNothing(options));
 }
 
-/** Draws an input, and the shape of its last dimensions. */
+/** Draws an input of shape `whole`, and the shape of its last dimensions, which is wrong in a few cases. */
 function normed(d: Draft): {
   x: Ref;
   shape: number[];
@@ -144,7 +144,7 @@ function layerNorm(d: Draft): void {
     ...affine(d, 'bias', shape, dtype),
     ...maybe(d, 0.3, 'eps', () => 0.25),
   };
-  d.call('layerNorm', x, shape, given(options));
+  d.call('layerNorm', x, shape, optionsOrNothing(options));
 }
 
 function rmsNorm(d: Draft): void {
@@ -153,7 +153,7 @@ function rmsNorm(d: Draft): void {
     'rmsNorm',
     x,
     shape,
-    given({
+    optionsOrNothing({
       ...affine(d, 'weight', shape, dtype),
       ...maybe(d, 0.5, 'eps', () => d.draws.pick([0.25, 1e-6])),
     }),
@@ -168,7 +168,7 @@ function addLayerNorm(d: Draft): void {
     x,
     residual,
     shape,
-    given({ ...affine(d, 'weight', shape, dtype), ...affine(d, 'bias', shape, dtype) }),
+    optionsOrNothing({ ...affine(d, 'weight', shape, dtype), ...affine(d, 'bias', shape, dtype) }),
   );
 }
 

@@ -3,6 +3,7 @@ import type { Arg, Ref } from '../case.ts';
 import { allTypes, type Draft, nothing } from '../draft.ts';
 import type { Makers } from './index.ts';
 
+/** Returns `size`, or in a few cases a size that does not fit. */
 const wrong = (d: Draft, size: number): number => (d.draws.chance(0.03) ? size + 1 : size);
 
 function matmul(d: Draft): void {
@@ -85,11 +86,14 @@ function einsum(d: Draft): void {
   d.call('einsum', draws.chance(0.1) ? equation.replace(',', ' , ') : equation, ...operands);
 }
 
-/** Draws options. PyTorch multiplies the −∞ of a causal mask by the scale, which gives NaN for a scale ≤ 0. */
-function attentionOptions(d: Draft, dtype: Ref | null, isCausal: boolean): Record<string, Arg> {
+/**
+ * Draws options. With a causal mask the scale is above 0: PyTorch multiplies the −∞ of the mask by the scale, which
+ * gives NaN for a scale ≤ 0.
+ */
+function attentionOptions(d: Draft, mask: Ref | null, isCausal: boolean): Record<string, Arg> {
   const own: Record<string, Arg> = {};
   if (isCausal) own.causal = true;
-  if (dtype) own.mask = dtype;
+  if (mask) own.mask = mask;
   if (d.draws.chance(0.3)) own.scale = d.draws.pick(isCausal ? [0.5, 2] : [0.5, 2, 0, -1]);
   return own;
 }

@@ -1,4 +1,4 @@
-// Cases of layers of nn, whose state is loaded by PyTorch's names.
+// Cases of layers of nn. Their state is loaded by PyTorch's names.
 import type { Arg, Ref } from '../case.ts';
 import { type Draft, floats, nothing } from '../draft.ts';
 import type { Makers } from './index.ts';
@@ -118,15 +118,15 @@ function attention(d: Draft): void {
 
 function block(d: Draft): void {
   const [width, mlpWidth] = [4, 3];
-  const ones = (name: string): State => ({
+  const normState = (name: string): State => ({
     [`${name}.weight`]: parameter(d, width),
     [`${name}.bias`]: parameter(d, width),
   });
   const x = input(d, [d.draws.int(1, 2), 3, width]);
   const state = {
-    ...ones('norm1'),
+    ...normState('norm1'),
     ...attentionState(d, width, true, 'attention.'),
-    ...ones('norm2'),
+    ...normState('norm2'),
     ...linearState(d, mlpWidth, width, true, 'mlp.0.'),
     ...linearState(d, width, mlpWidth, true, 'mlp.2.'),
   };

@@ -1,8 +1,9 @@
-"""PyTorch's answers to cases of the generator.
+"""Computes PyTorch's answers to cases of the generator.
 
-Reads a JSON array of cases (see case.ts) on stdin and writes a JSON array of answers, one a case, on stdout. An answer is
-{"outs": [value, ...], "grads": [value or null, ...]} or {"raises": "..."}; "gradRaises" takes the place of "grads" where
-backward raises. A value is [dtype, shape, base64 of the elements in little-endian order, halves as float32], or a text.
+Reads a JSON array of cases (see case.ts) on stdin and writes {"torch": version, "answers": [one per case]} on stdout.
+An answer is {"outs": [value, ...], "grads": [value or null, ...]} or {"raises": "..."}; "gradRaises" replaces "grads"
+if backward raises, and "error" says how far results and gradients of an unsteady case move. A value is a text, or
+[dtype, shape, base64 of the elements in little-endian order], with 16-bit floats as float32.
 """
 import base64
 import json
@@ -42,7 +43,7 @@ def viewed(x, views):
         else:
             x = getattr(x, name)(*args)
         if name == "flip":
-            x = x.contiguous()  # PyTorch keeps the order of the elements in memory, on which view() depends
+            x = x.contiguous()  # PyTorch's flip() keeps the memory order of its input; view() depends on that order
     return x
 
 
@@ -61,7 +62,7 @@ def decoded(arg, values):
 
 
 def run_module(step, values):
-    """Builds the module, loads its state, and returns the results of forward, then its buffers."""
+    """Builds the module, loads its state, and returns the results of forward, then the loaded buffers by name."""
     module = MODULES[step["op"]](*decoded(step["new"], values))
     own = dict(module.named_parameters()) | dict(module.named_buffers())
     state = {name: values[ref["$"]] for name, ref in step["state"].items()}
@@ -75,7 +76,7 @@ def run_module(step, values):
 
 
 def run_steps(case, leaves, move):
-    """Returns the results of the last step."""
+    """Returns the results of the last step; an in-place step adds the whole leaf of input 0."""
     values = [move(viewed(x, spec["views"])) for x, spec in zip(leaves, case["inputs"])]
     for step in case["steps"]:
         if "new" in step:
@@ -93,8 +94,8 @@ def run_steps(case, leaves, move):
 
 
 def weights_of(x):
-    """The gradient of a result: exact in every dtype, and never 0. Laid out as the result is: batch_norm of PyTorch 2.13
-    takes a dense gradient for one with the channels last where its result is so."""
+    """Returns the gradient of a result: exact in every float dtype, and never 0. It has the strides of the result,
+    because backward of batch_norm in PyTorch 2.13 reads a dense gradient as channels-last if the result is so."""
     values = (torch.arange(x.numel()) * 7 + 3) % 12
     return torch.empty_like(x).copy_(((values.double() - 5.5) / 4).reshape(x.shape))
 
@@ -120,7 +121,7 @@ def attempt(case, move=lambda x: x):
 
 
 def moved_by(share, each):
-    """Scales floats by 1 + share; `each`: every second element by 1 − share."""
+    """Returns a function that scales floats by 1 + share; with `each`, every second element by 1 − share instead."""
 
     def move(x):
         if not x.is_floating_point():
@@ -132,7 +133,7 @@ def moved_by(share, each):
 
 
 def error_of(values, others):
-    """How far a number of a case moves when its inputs are moved by a few roundings."""
+    """Returns the largest distance between a number of `values` and the same number in `others`."""
     most = 0.0
     for x, *rest in zip(values, *others):
         for y in rest:
@@ -151,7 +152,7 @@ def answer(case):
         if "gradRaises" not in found:
             found["grads"] = [None if x is None else encoded(x) for x in grads]
         if "unsteady" in case:
-            # In an expression, elements that are equal stay equal: the gradient of max jumps where they part.
+            # Expressions move all elements alike, so that equal ones stay equal: otherwise the gradient of max jumps.
             each = len(case["steps"]) == 1
             others = [attempt(case, moved_by(sign * case["unsteady"], each)) for sign in (1, -1, 3)]
             found["error"] = error_of([*outs, *grads], [[*outs, *grads] for _, outs, grads in others])

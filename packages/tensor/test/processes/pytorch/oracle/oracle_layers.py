@@ -18,7 +18,7 @@ def named(o):
 
 
 def of(cls, **renamed):
-    """A class whose last argument may be an object of options."""
+    """Returns a constructor of `cls` whose last argument may be an object of options."""
 
     def make(*args):
         args = list(args)
@@ -71,7 +71,7 @@ class Block(nn.Module):
 
 
 def sequential(*layers):
-    """Each layer is a list: its class, then the arguments of the constructor."""
+    """Builds nn.Sequential. Each layer is a list: the name of its class, then the arguments of the constructor."""
     return nn.Sequential(*[MODULES["nn." + name](*args) for name, *args in layers])
 
 

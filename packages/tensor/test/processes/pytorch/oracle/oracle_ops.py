@@ -24,7 +24,7 @@ SNAKE = {
 
 
 def options(given):
-    """An options object as keyword arguments."""
+    """Returns an options object as keyword arguments."""
     return {SNAKE.get(name, name): value for name, value in (given or {}).items()}
 
 
@@ -33,14 +33,14 @@ def dims_of(dims):
 
 
 def tensor_beside(value, other):
-    """A number as a tensor without dimensions, in the dtype in which it meets `other`."""
+    """Returns a number as a tensor without dimensions, in the dtype of an operation of `other` with it."""
     if isinstance(value, torch.Tensor):
         return value
     return torch.tensor(value, dtype=torch.result_type(other, value))
 
 
 def pair(fn):
-    """For functions that PyTorch does not define on numbers."""
+    """Wraps a function of two operands that PyTorch does not define on numbers."""
     return lambda a, b: fn(tensor_beside(a, b), tensor_beside(b, a))
 
 
@@ -53,7 +53,7 @@ def index_of(index):
 
 
 def prod(x, dims=None, keep=False):
-    """torch.prod over several dimensions."""
+    """Returns torch.prod over all, one or several dimensions."""
     if dims is None or isinstance(dims, int):
         return torch.prod(x) if dims is None and not keep else over_all(torch.prod, x, dims, keep)
     at = [range(max(1, x.dim()))[d] for d in dims]
@@ -67,7 +67,7 @@ def prod(x, dims=None, keep=False):
 
 
 def over_all(fn, x, dims, keep):
-    """`keep` without dimensions: a result of as many dimensions."""
+    """Reduces over all dimensions if `dims` is None. `keep` then gives the result as many dimensions as x has."""
     if dims is None:
         out = fn(x)
         return out.reshape([1] * x.dim()) if keep else out
@@ -79,7 +79,7 @@ def reduction(fn):
 
 
 def extreme(of_all, along):
-    """Without dimensions torch.max, whose gradient is another one than that of torch.amax where there is a NaN."""
+    """Returns a reduction that calls `of_all` without dimensions, else `along`. Their gradients differ at NaN."""
     return lambda x, dims=None, keep=False: over_all(of_all if dims is None else along, x, dims_of(dims), keep)
 
 
@@ -124,7 +124,8 @@ def add_layer_norm(x, residual, shape, o=None):
 
 
 def batch_norm(x, mean=None, var=None, o=None):
-    """[result, mean, var]: the running statistics after the call. The backward of PyTorch 2.13 takes a strided weight for dense."""
+    """Returns [result, mean, var]; mean and var are the running statistics after the call. Weight and bias are made
+    contiguous, because backward of PyTorch 2.13 reads a strided weight as dense."""
     mean, var = (None if s is None else s.detach().clone() for s in (mean, var))
     o = {name: value.contiguous() if isinstance(value, torch.Tensor) else value for name, value in (o or {}).items()}
     out = F.batch_norm(x, mean, var, **options(o))
@@ -132,7 +133,7 @@ def batch_norm(x, mean=None, var=None, o=None):
 
 
 def conv(fn):
-    """The backward of PyTorch 2.13 refuses some weights with strides."""
+    """Wraps a convolution. The weight is made contiguous: backward of PyTorch 2.13 refuses some strided ones."""
     return lambda x, w, b=None, o=None: fn(x, w.contiguous(), b, **options(o))
 
 
@@ -141,7 +142,7 @@ def loss(fn):
 
 
 def made(fn):
-    """A function that creates a tensor; the last argument holds options."""
+    """Wraps a function that creates a tensor; its last argument may hold options."""
 
     def run(*args):
         args = list(args)
@@ -250,7 +251,7 @@ OPS = {
     "tril": torch.tril,
     "triu": torch.triu,
     "gather": torch.gather,
-    # PyTorch 2.13 reads an expanded index of int32 as int64 in the backward.
+    # Backward of PyTorch 2.13 reads an expanded index of int32 as int64.
     "scatterAdd": lambda x, dim, index, source: x.scatter_add(dim, index.contiguous(), source),
     "indexSelect": torch.index_select,
     "embedding": lambda index, weight: F.embedding(index, weight),

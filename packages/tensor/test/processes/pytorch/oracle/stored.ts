@@ -1,5 +1,6 @@
-// Stores PyTorch's answers to the cases of one seed, for machines without PyTorch. The key of an answer is the text of
-// its case, so that it never serves another case. Stored numbers have half as many digits again as are compared.
+// Stores PyTorch's answers to the cases of one seed, for machines without PyTorch. The key of an answer is a hash of
+// its case, so that it never serves another case. Stored float32 and float64 numbers are rounded; the relative error is
+// less than a tenth of the relative tolerance in compare.ts.
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { gunzipSync, gzipSync } from 'node:zlib';
@@ -23,24 +24,25 @@ export const storedAnswers = (cases: readonly Case[]): (PackedAnswer | undefined
   return cases.map((one) => answers[keyOf(one)]);
 };
 
-/** Rounds a float by dropping low bits of its words. */
+/** Rounds the elements of a result to fewer bits: float64 by 16, float32 by 5; others are not changed. */
 function rounded(text: string, dtype: string): string {
   const bytes = Uint8Array.from(Buffer.from(text, 'base64'));
   if (dtype === 'float64') {
     const words = new BigUint64Array(bytes.buffer);
-    for (const [i, word] of words.entries()) words[i] = dropped(word, 16n, 0x7ffn << 52n);
+    for (const [i, word] of words.entries()) words[i] = roundedWord(word, 16n, 0x7ffn << 52n);
   } else if (dtype === 'float32') {
     const words = new Uint32Array(bytes.buffer);
-    for (const [i, word] of words.entries()) words[i] = Number(dropped(BigInt(word), 5n, 0xffn << 23n));
+    for (const [i, word] of words.entries()) words[i] = Number(roundedWord(BigInt(word), 5n, 0xffn << 23n));
   }
   return Buffer.from(bytes).toString('base64');
 }
 
 /**
- * Rounds to the nearest multiple of 2^bits. NaN and infinities, whose `exponent` is all ones, stay as they are. No
+ * Rounds a float's word to the nearest multiple of 2^bits. `exponent` is the mask of its exponent: where all of these
+ * bits are set, the float is NaN or infinite and stays as it is. No
  * number becomes infinite, because the cases do not use the largest ones.
  */
-const dropped = (word: bigint, bits: bigint, exponent: bigint): bigint =>
+const roundedWord = (word: bigint, bits: bigint, exponent: bigint): bigint =>
   (word & exponent) === exponent ? word : ((word + (1n << (bits - 1n))) >> bits) << bits;
 
 function shortened(answer: PackedAnswer): PackedAnswer {

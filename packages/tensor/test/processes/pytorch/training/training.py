@@ -1,8 +1,8 @@
-"""What PyTorch gives for the optimisers, schedules and trainings of training.test.ts, as JSON on standard output.
+"""Computes with PyTorch the optimisers, schedules and trainings of training.test.ts; writes JSON on standard output.
 
     python3 training.py > training.json
 
-Inputs come from a formula that both sides compute: element i of the tensor number n is sin(i * 0.7 + n) * 1.5. Float32.
+Inputs come from formulas that training.ts, optimizers.ts and wave.ts compute, too; floats are float32.
 """
 import json
 import math
@@ -13,11 +13,12 @@ import torch.nn.functional as F
 
 
 def wave(count, n, scale=1.5):
+    """Returns the elements of tensor number n: sin(0.7 i + n) times `scale`."""
     return [math.sin(i * 0.7 + n) * scale for i in range(count)]
 
 
 def hashed(i, n):
-    """Between -1 and 1, without the regularity of a wave, whose matrices have rank 2."""
+    """Returns a number between -1 and 1. Unlike those of a wave, matrices of such numbers have full rank."""
     x = math.sin(i * 12.9898 + n * 78.233) * 43758.5453
     return (x - math.floor(x)) * 2 - 1
 
@@ -36,7 +37,7 @@ def labels(count, classes):
 
 
 class Lion(torch.optim.Optimizer):
-    """Chen et al. 2023, algorithm 2; PyTorch has none."""
+    """Lion by Chen et al. 2023, algorithm 2; PyTorch has none."""
 
     def __init__(self, params, lr, betas, weight_decay):
         super().__init__(params, dict(lr=lr, betas=betas, weight_decay=weight_decay))
@@ -67,7 +68,8 @@ OPTIMIZERS = {
 
 
 def optimizer_case(make):
-    """100 steps; the gradient of element i of parameter n in step s is p + sin(s * 0.3 + i + n)."""
+    """Returns the parameters after 1, 10 and 100 steps. The gradient of element i of parameter n is
+    p + sin(0.3 step + i + n)."""
     params = [tensor([7], 1), tensor([2, 3], 2)]
     optimizer = make(params)
     seen = []
@@ -142,7 +144,7 @@ def mlp():
 
 
 def gpt():
-    """One block of pre-norm attention and MLP, with tied embeddings; 2 heads of 8, 12 tokens of a vocabulary of 11."""
+    """Trains a block of pre-norm attention and MLP with tied embeddings: 2 heads of 8, 12 tokens, 11 words."""
     shapes = [[11, 16], [12, 16], [48, 16], [16, 16], [64, 16], [16, 64]]
     params = [weights(s, n) for n, s in enumerate(shapes)]
     norm = lambda x: F.layer_norm(x, [16])
@@ -162,7 +164,7 @@ def gpt():
 
 
 def cnn():
-    """Two convolutions, one strided, with max pooling, on 8 × 8."""
+    """Trains two convolutions, the second strided, with max pooling, on images of 8 × 8."""
     params = [weights(s, n) for n, s in enumerate([[4, 1, 3, 3], [4], [8, 4, 3, 3], [8], [5, 8 * 2 * 2], [5]])]
 
     def loss(step, w1, b1, w2, b2, w3, b3):

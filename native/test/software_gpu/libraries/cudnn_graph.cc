@@ -6,7 +6,7 @@
 #include <limits>
 
 #include "base/half.h"
-#include "test/software_gpu/cudnn.h"
+#include "test/software_gpu/libraries/cudnn.h"
 
 namespace ringwise::software_gpu {
 
@@ -194,6 +194,7 @@ class Run {
     });
   }
 
+  /// Sums or finds the largest elements in the output itself, so each partial sum is rounded to the type of the output.
   void reduce(const DnnDescriptor& operation) {
     const int op = operation.object(dnn::ATTR_OPERATION_REDUCTION_DESC).value<int>(dnn::ATTR_REDUCTION_OPERATOR);
     const Array x = array(operation, dnn::ATTR_OPERATION_REDUCTION_XDESC),
@@ -226,7 +227,8 @@ bool is_known(int kind) {
   return false;
 }
 
-/// Returns whether the output has the size that follows from the windows in the padded input.
+/// Returns whether the output of a forward convolution has the size that follows from the windows in the padded input;
+/// true for all other operations.
 bool fits(const DnnDescriptor& operation) {
   if (operation.kind != dnn::BACKEND_OPERATION_CONVOLUTION_FORWARD_DESCRIPTOR) return true;
   const DnnDescriptor& window = operation.object(dnn::ATTR_OPERATION_CONVOLUTION_FORWARD_CONV_DESC);

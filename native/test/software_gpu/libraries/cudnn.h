@@ -32,9 +32,10 @@ struct DnnDescriptor {
   }
 };
 
-/// Returns whether the interpreter supports every operation, and the shapes match.
+/// Returns whether the interpreter supports every operation, and the outputs of forward convolutions have the right
+/// sizes.
 bool can_run(const DnnDescriptor& graph);
-/// Computes a graph in double, and rounds the elements of every written tensor to its type.
+/// Computes a graph in double, and rounds every element to the type of the tensor to which it is written.
 void run(const DnnDescriptor& graph, const std::map<int64_t, void*>& bindings);
 
 }  // namespace ringwise::software_gpu

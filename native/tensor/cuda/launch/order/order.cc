@@ -1,10 +1,10 @@
-// Lookups, sums into indices, triangles: the host's side of kernels/order.cu.
+// Lookups, sums into indexed elements, triangles: the host's side of order.cu.
 #include <algorithm>
 #include <cmath>
 
 #include "tensor/cuda/launch/kernels.h"
 #include "tensor/cuda/launch/launch.h"
-#include "tensor/cuda/launch/sort.h"
+#include "tensor/cuda/launch/order/sort.h"
 
 namespace ringwise::tensor::cuda {
 
@@ -25,11 +25,12 @@ LookupArguments lookup_arguments(const X& x) {
           x.per_element};
 }
 
-/// Returns the entries that one thread sums. It does not depend on the device, so sums have the same bits on each.
+/// Returns the number of entries that one thread sums. It does not depend on the device, so sums have the same bits on
+/// every device.
 int64_t piece_of(int64_t count, int64_t columns) {
   constexpr int64_t kLeast = 16, kManyColumns = 1 << 17;
   if (columns >= kManyColumns) return count;
-  // The sum of n equal indices takes a piece, and n / piece sums, one after another.
+  // With n equal indices, a thread adds the entries of a piece, then one thread adds n / piece sums: √n steps each.
   return std::max(kLeast, static_cast<int64_t>(std::sqrt(static_cast<double>(count))));
 }
 
@@ -38,7 +39,7 @@ int64_t piece_of(int64_t count, int64_t columns) {
 void lookup(const Lookup& x) { launch_over(x.outer * x.count * x.inner, KernelId::lookup, lookup_arguments(x)); }
 
 void scatter_add(const ScatterAdd& x) {
-  constexpr int64_t kFew = 8;  // indices that threads add in order
+  constexpr int64_t kFew = 8;  // most indices for which one thread adds all elements of a column, in order
   const LookupArguments lookup = lookup_arguments(x);
   const int64_t columns = lookup.outer * lookup.inner;
   if (columns == 0 || x.count == 0) return;

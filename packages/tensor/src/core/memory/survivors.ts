@@ -2,7 +2,7 @@
 // object until the next turn, and the callbacks of a FinalizationRegistry run in one.)
 import { inspect } from 'node:util';
 
-/** The value of a weak map. Inspecting the map marks the values whose keys still exist. */
+/** A value of a weak map. Inspecting the map marks the values whose keys still exist. */
 export class Survivor {
   isThere = false;
 
@@ -12,7 +12,7 @@ export class Survivor {
   }
 }
 
-/** Returns the survivors of `all` whose keys have been taken. `keys` has them all as values. */
+/** Returns those of `all` whose keys the collector has taken. All of them were put into `keys` as values. */
 export function taken<Kind extends Survivor>(keys: WeakMap<object, Survivor>, all: Iterable<Kind>): Kind[] {
   const survivors = [...all];
   for (const survivor of survivors) survivor.isThere = false;

@@ -1,19 +1,22 @@
-// Elements in other memory: another dtype, another device, or only dense. A step through host memory where two devices
-// are involved; conversions happen on the device that the elements come from.
-import { deviceControl, kernels } from '../backends/index.ts';
-import type { Input, Strided } from '../backends/operands.ts';
-import type { Device } from '../device/device.ts';
-import { type DType, dtypeInfo } from './dtype.ts';
-import { countOf, type Shape } from './shape.ts';
+// Copies elements to other memory: of another dtype, on another device, or the same but dense. Between two CUDA devices
+// they go through host memory.
+import { deviceControl, kernels } from '../../backends/index.ts';
+import type { Input, Strided } from '../../backends/operands.ts';
+import type { Device } from '../../device/device.ts';
+import { type DType, dtypeInfo } from '../dtype.ts';
+import { countOf, type Shape } from '../shape.ts';
 import { allocate, allocatePinned, type Storage } from './storage.ts';
 
-/** A dense copy with one reference. `isDetached`: a copy between host and device is only started. */
+/**
+ * Returns a dense copy with one reference. The device of `from` converts. With `isNonBlocking`, a copy between host
+ * and device is only started, and one to the host lies in pinned memory.
+ */
 export function transferred(
   from: Strided,
   shape: Shape,
   dtype: DType,
   device: Device,
-  isDetached = false,
+  isNonBlocking = false,
 ): Storage {
   const count = countOf(shape);
   const source = from.memory.device;
@@ -25,11 +28,11 @@ export function transferred(
   const isDense = from.strides === null && from.memory.dtype === dtype;
   const dense = isDense ? null : transferred(from, shape, dtype, source);
   const { memory, offset } = dense === null ? from : dense.dense;
-  const isStarted = isDetached && device === 'cpu';
+  const isStarted = isNonBlocking && device === 'cpu';
   const target = isStarted ? allocatePinned(dtype, count) : allocate(dtype, count, device);
   if (source === 'cpu') {
     const array = memory.host.subarray(offset, offset + count);
-    if (isDetached) deviceControl().startWrite(target.memory, 0, array);
+    if (isNonBlocking) deviceControl().startWrite(target.memory, 0, array);
     else kernels().write(target.memory, 0, array);
   } else if (isStarted) deviceControl().startRead(memory, offset, target.memory.host);
   else if (device === 'cpu') kernels().read(memory, offset, target.memory.host);
@@ -42,7 +45,7 @@ export function transferred(
   return target;
 }
 
-/** Writes elements of one shape over others, converted, on any devices. */
+/** Overwrites `into`, of `shape`, with `from`. Dtypes and devices may differ; the device of `into` converts. */
 export function copyInto(into: Strided, shape: Shape, from: Input): void {
   if (typeof from === 'number' || from.memory.device === into.memory.device) {
     kernels().copy(shape, into, from);

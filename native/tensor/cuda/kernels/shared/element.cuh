@@ -1,16 +1,17 @@
 // Reads and writes elements of any dtype as values of the three computing types (see tensor/kernels.h), one or four at
 // a time.
 //
-// A kernel is RINGWISE_KERNEL(name, Arguments) { … }, one whose threads wait for each other RINGWISE_BLOCK_KERNEL; one
-// that would take more registers than two blocks of a multiprocessor have is RINGWISE_TILE_KERNEL. All have one
-// parameter, `arguments`, and the symbol `name`. Without nvcc they come from test/software_gpu/language.h, together
-// with the CUDA keywords that kernels use.
+// A kernel is written as RINGWISE_KERNEL(name, Arguments) { … }; as RINGWISE_BLOCK_KERNEL if its threads wait for each
+// other; as RINGWISE_TILE_KERNEL if its registers must be limited so that a multiprocessor has room for two blocks. All
+// have one parameter, `arguments`, and the symbol `name`. Without nvcc these macros come from
+// test/software_gpu/language.h, together with the CUDA keywords that kernels use.
 #pragma once
 
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
 
+#include <bit>
 #include <limits>
 #include <type_traits>
 
@@ -139,7 +140,53 @@ __device__ inline void store(int dtype, void* data, int64_t offset, T value) {
   });
 }
 
-/// The bits of an element of any dtype, as they are in memory.
+/// N elements that are loaded by one instruction.
+template <class E, int N>
+struct Elements {
+  E at[N];
+};
+/// Loads N elements. `from` must be aligned for all N together.
+template <class E, int N>
+__device__ inline Elements<E, N> load_elements(const void* from) {
+  if constexpr (N == 1) {
+    return {*static_cast<const E*>(from)};
+  } else {
+    // nvcc loads 16 bytes at once only as a struct of 32-bit words. It loads eight members of 16 bits in two halves.
+    struct alignas(N * sizeof(E)) Words {
+      uint32_t at[N * sizeof(E) / 4];
+    };
+    return std::bit_cast<Elements<E, N>>(*static_cast<const Words*>(from));
+  }
+}
+/// Stores N elements. `to` must be aligned for all N together.
+template <class E, int N>
+__device__ inline void store_elements(void* to, const Elements<E, N>& elements) {
+  struct alignas(N * sizeof(E)) Words {
+    uint32_t at[N * sizeof(E) / 4];
+  };
+  *static_cast<Words*>(to) = std::bit_cast<Words>(elements);
+}
+
+/// Load and store n ≤ N elements; loaded elements beyond them are 0. `use_packs` tells that n is N and that memory is
+/// aligned for all of them together.
+template <int N, class E>
+__device__ inline Elements<E, N> load_up_to(const E* from, int n, bool use_packs) {
+  if (use_packs) return load_elements<E, N>(from);
+  Elements<E, N> elements{};
+  for (int k = 0; k < N; k++) {
+    if (k < n) elements.at[k] = from[k];
+  }
+  return elements;
+}
+template <int N, class E>
+__device__ inline void store_up_to(E* to, const Elements<E, N>& elements, int n, bool use_packs) {
+  if (use_packs) return store_elements(to, elements);
+  for (int k = 0; k < N; k++) {
+    if (k < n) to[k] = elements.at[k];
+  }
+}
+
+/// Returns the bits of an element of any dtype, as they are in memory.
 __device__ inline uint64_t load_bits(int bytes, const void* data, int64_t offset) {
   const char* from = static_cast<const char*>(data) + offset;
   switch (bytes) {
@@ -149,6 +196,7 @@ __device__ inline uint64_t load_bits(int bytes, const void* data, int64_t offset
     default: return *reinterpret_cast<const uint64_t*>(from);
   }
 }
+/// Returns an element, given its bits, as a value of type T.
 template <class T>
 __device__ inline T value_of_bits(int dtype, uint64_t bits) {
   T result{};
@@ -161,7 +209,7 @@ __device__ inline T value_of_bits(int dtype, uint64_t bits) {
   return result;
 }
 
-/// Four elements that are moved by one instruction (two, of 8 bytes each).
+/// Four elements that are moved by one instruction, or by two if an element has 8 bytes.
 template <class E>
 struct alignas(sizeof(E) >= 4 ? 16 : 4 * sizeof(E)) Pack {
   E at[4];
@@ -208,7 +256,7 @@ __device__ inline void for_each_of_grid(int64_t count, Body body) {
   for (int64_t i = static_cast<int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) body(i);
 }
 
-/// Divides a number below 2^31.
+/// Returns n / by.value, for n below 2^31.
 __device__ inline uint32_t divided(uint32_t n, const Divisor& by) {
   return (static_cast<uint32_t>(static_cast<uint64_t>(n) * by.magic >> 32) + n) >> by.shift;
 }

@@ -1,6 +1,6 @@
 // Records where memory in use was made. Off by default, because a stack for each tensor costs microseconds;
 // RINGWISE_TENSOR_DEBUG=1 or trackLeaks() enables it.
-import { codeFolder } from '../package-files.ts';
+import { codeFolder } from '../../package-files.ts';
 
 interface Birth {
   readonly bytes: number;
@@ -44,7 +44,10 @@ export function noteEnd(claim: object): void {
 /** Internal: returns the source location that made memory; null if it was not recorded. */
 export const placeOf = (claim: object): string | null => births?.get(claim)?.stack.split('\n', 1)[0] ?? null;
 
-/** Starts recording where memory is made, or forgets all records. Memory that is already in use is not reported. */
+/**
+ * Starts recording where memory is made; with false, stops and forgets all records. Memory that is in use at the start
+ * is not reported.
+ */
 export function trackLeaks(isOn = true): void {
   if (!isOn) births = null;
   else births ??= new Map();

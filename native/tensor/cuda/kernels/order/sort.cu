@@ -3,7 +3,7 @@
 // element's position below it. So no two entries are equal, and equal elements keep their order.
 #include <bit>
 
-#include "tensor/cuda/kernels/functions.cuh"
+#include "tensor/cuda/kernels/shared/functions.cuh"
 
 namespace ringwise::tensor::cuda {
 
@@ -55,7 +55,8 @@ __device__ inline uint64_t key_of(int64_t value) {
   return static_cast<uint64_t>(value) ^ uint64_t { 1 } << sign;
 }
 
-/// Makes the entry of an element, or of an index, which is its own key. An index outside is noted and comes last.
+/// Makes the entry of an element, or of an index, which is its own key. An index out of range is noted as a fault and
+/// comes last.
 template <class Entry, class C>
 __device__ inline Entry read_entry(const SortArguments& x, C value, int64_t at) {
   uint64_t key;
@@ -114,7 +115,8 @@ __device__ inline void merge(Entry* taken, const Entry* shared, int begin, int f
   }
 }
 
-/// Stores the entries of a thread in shared memory, where all threads have read what lay there before.
+/// Stores the entries of a thread in shared memory. Its first barrier waits until all threads have read the previous
+/// content.
 template <class Entry>
 __device__ inline void put_run(Entry* shared, const Entry* run) {
   __syncthreads();
@@ -123,8 +125,8 @@ __device__ inline void put_run(Entry* shared, const Entry* run) {
   __syncthreads();
 }
 
-/// Writes the sorted entries of a tile: elements and positions if this is the last launch, else entries. `place(i, to)`
-/// sets the row of entry i, and the offset in the output, and returns whether the entry exists.
+/// Writes the sorted entries of a tile: elements and positions if there is memory for them, else entries.
+/// place(i, row, to) sets the row of entry i and the offset in the output, and returns whether the entry exists.
 template <class Entry, class Place>
 __device__ inline void write_tile(const SortArguments& x, const Entry* shared, Place place) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -148,6 +150,7 @@ __device__ inline void write_tile(const SortArguments& x, const Entry* shared, P
   });
 }
 
+/// Returns the offset of an element in [rows / inner, cols, inner].
 __device__ inline int64_t offset_of(const SortArguments& x, int64_t row, int64_t at) {
   if (x.inner == 1) return row * x.cols + at;
   const int64_t o = row / x.inner;

@@ -2,7 +2,7 @@
 // at a time, so that the switch over operations is taken once for N values.
 #pragma once
 
-#include "tensor/cuda/kernels/element.cuh"
+#include "tensor/cuda/kernels/shared/element.cuh"
 #include "tensor/kernels.h"
 
 namespace ringwise::tensor::cuda {
@@ -44,7 +44,7 @@ template <class T>
 __device__ inline T sigmoid_of(T x) {
   return T(1) / (T(1) + exp(-x));
 }
-// x (1 + tanh(√(2/π) (x + 0.044715 x³))) / 2, with (1 + tanh(u)) / 2 = sigmoid(2u).
+// gelu by a tanh is x · gate, with gate = (1 + tanh(u)) / 2 = sigmoid(2u) and u = √(2/π) (x + 0.044715 x³).
 template <class T>
 __device__ inline T gelu_tanh_gate(T x) {
   return sigmoid_of(T(1.5957691216057308) * x * (T(1) + T(0.044715) * x * x));
@@ -146,7 +146,7 @@ __device__ inline void apply(int op, T* out, const T* a, const T* b, const T* c)
     case MapOp::ReluGrad: return two([](T g, T y) { return y <= T(0) ? T(0) : g; });
     case MapOp::Where: return three([](T x, T y, T z) { return x != T(0) ? y : z; });
     case MapOp::MulAdd: return three([](T x, T y, T z) { return static_cast<T>(wrap(x) * wrap(y) + wrap(z)); });
-    // A NaN passes through either bound.
+    // The result is NaN if x or a bound is.
     case MapOp::Clamp: return three([](T x, T low, T high) { return min_of(max_of(x, low), high); });
     case MapOp::InRange: return three([](T x, T low, T high) { return T((x >= low) & (x <= high)); });
     default:

@@ -4,13 +4,14 @@
 //
 // A Storage object lives as long as its Memory: the free list keeps the object, so that registering with the
 // collector is paid once per piece of memory and not once per operation.
-import { deviceControl, kernels } from '../backends/index.ts';
-import type { Memory, Strided } from '../backends/operands.ts';
-import { capturing } from '../device/capture.ts';
-import { cudaIndex, type Device, deviceOf } from '../device/device.ts';
-import { otherDeviceInStep, outOfDeviceMemory, outOfHostMemory } from '../errors.ts';
+import { deviceControl, kernels } from '../../backends/index.ts';
+import type { Memory, Strided } from '../../backends/operands.ts';
+import { onShortage } from '../../backends/shortage.ts';
+import { capturing } from '../../device/capture.ts';
+import { cudaIndex, type Device, deviceOf } from '../../device/device.ts';
+import { otherDeviceInStep, outOfDeviceMemory, outOfHostMemory } from '../../errors.ts';
+import { type DType, dtypeInfo, dtypes, bytesOf as elementBytes, type HostArray } from '../dtype.ts';
 import { type Claim, DeviceMemory } from './device-memory.ts';
-import { type DType, dtypeInfo, dtypes, bytesOf as elementBytes, type HostArray } from './dtype.ts';
 import { Growth } from './growth.ts';
 import { noteBirth, noteEnd } from './leaks.ts';
 
@@ -24,12 +25,15 @@ class Pool {
   liveBytes = 0;
   peakBytes = 0;
   cachedBytes = 0;
-  /** Whether freed memory returns to the kernel set at once. The kernel set knows streams and captured steps. */
+  /**
+   * Whether released memory returns to the kernel set at once. The kernel set distinguishes streams and captured steps;
+   * the free lists do not.
+   */
   isDirect = false;
   /** Number of allocations by the kernel set. */
   allocations = 0;
   readonly growth = new Growth();
-  /** Null for the host, whose memory the garbage collector counts by itself. */
+  /** Null on the host, where the garbage collector counts memory by itself. */
   readonly onDevice: DeviceMemory | null;
   /** Free lists by size. Empty lists stay, because storages in use refer to them. */
   readonly #freeLists = bySize();
@@ -92,7 +96,7 @@ function poolOf(device: Device): Pool {
 
 const collected = new FinalizationRegistry<Claim>((claim) => freeLost(claim));
 
-/** Frees memory that was collected without being released, unless that has been done. */
+/** Frees memory whose storage was collected without being released, unless that has been done already. */
 function freeLost(claim: Claim): void {
   const pool = poolOf(claim.device);
   if (pool.onDevice?.delete(claim) === false) return;
@@ -109,13 +113,13 @@ export class Storage {
   readonly dense: Strided;
   /** Counts writes in place, so that backward notices that a saved value was overwritten. */
   version = 0;
-  /** Number of tensors and tape entries that hold this memory. At 0 it may be reused at once. */
+  /** Number of tensors, tape entries and gradients that hold this memory. At 0 it may be reused at once. */
   refs = 1;
   readonly bytes: number;
-  /** Identifies the memory where nothing may keep it alive. */
+  /** Stands for the memory in records that must not keep it alive. */
   readonly claim: Claim;
   readonly #pool: Pool;
-  /** The list to which it returns; null for adopted memory, which is never reused. */
+  /** The list to which the storage returns; null for adopted and shareable memory, which no list holds. */
   readonly #freeList: Storage[] | null;
 
   constructor(memory: Memory, pool: Pool, freeList: Storage[] | null) {
@@ -158,7 +162,8 @@ function destroy(storage: Storage, pool: Pool): void {
   kernels().free(storage.claim);
 }
 
-function taken(dtype: DType, count: number, device: Device): Memory {
+/** Allocates from the kernel set, with an error of this package if the host has too little memory. */
+function allocFromKernels(dtype: DType, count: number, device: Device): Memory {
   try {
     return kernels().alloc(dtype, count, device);
   } catch (error) {
@@ -168,7 +173,7 @@ function taken(dtype: DType, count: number, device: Device): Memory {
 }
 
 /** Allocates memory. If a device has not enough, makes room for it. */
-function take(alloc: typeof taken, dtype: DType, count: number, device: Device): Memory {
+function take(alloc: typeof allocFromKernels, dtype: DType, count: number, device: Device): Memory {
   try {
     return alloc(dtype, count, device);
   } catch (error) {
@@ -188,6 +193,13 @@ export function makeWithRoom<T>(device: Device, make: () => T): T {
     return takeFromFull(onDevice, make);
   }
 }
+
+onShortage((shortage, call) => {
+  // The message is the allocator's, which names its device.
+  const full = [...pools.values()].find(({ device }) => (shortage as Error).message.includes(` ${device};`));
+  if (!full?.onDevice || capturing() !== null) throw shortage;
+  takeFromFull(full.onDevice, call);
+});
 
 const isShortage = (error: unknown): error is Error =>
   (error as { code?: string }).code === 'ERR_TENSOR_MEMORY';
@@ -211,6 +223,7 @@ function takeFromFull<T>(onDevice: DeviceMemory, alloc: () => T): T {
   throw outOfDeviceMemory(shortage!, onDevice.largest());
 }
 
+/** Throws if a step of another device is being captured. */
 function checkCaptured(device: Device): void {
   const capture = capturing();
   if (capture !== null && capture.device !== device) throw otherDeviceInStep(device, capture.device);
@@ -222,12 +235,13 @@ export function allocate(dtype: DType, count: number, device: Device = 'cpu'): S
   const pool = device === 'cpu' ? hostPool : poolOf(device);
   const freeList = pool.freeListOf(dtype, count);
   return (
-    reused(freeList.pop(), pool) ?? born(new Storage(take(taken, dtype, count, device), pool, freeList), pool)
+    reused(freeList.pop(), pool) ??
+    born(new Storage(take(allocFromKernels, dtype, count, device), pool, freeList), pool)
   );
 }
 
 /**
- * Allocates memory of a CUDA device that collectives can use in place. It returns to the device, not to a list.
+ * Allocates memory of a CUDA device that collectives can use in place. When released, it returns to the kernel set.
  */
 export function allocateShareable(dtype: DType, count: number, device: Device): Storage {
   checkCaptured(device);
@@ -236,7 +250,7 @@ export function allocateShareable(dtype: DType, count: number, device: Device): 
   return born(new Storage(memory, pool, null), pool);
 }
 
-/** Allocates an array in pinned memory. It returns to a cache when it is collected and no copy uses it. */
+/** Allocates an array in pinned memory, which returns to a cache when the array is collected and no copy uses it. */
 export const pinnedArray = (dtype: DType, count: number): HostArray =>
   new dtypeInfo[dtype].array(deviceControl().pin(count * elementBytes(dtype)), 0, count);
 
@@ -257,12 +271,13 @@ function reused(cached: Storage | undefined, pool: Pool): Storage | null {
   return used(cached, pool);
 }
 
+/** Counts a storage that is new. */
 function born(storage: Storage, pool: Pool): Storage {
   pool.allocations++;
   return used(storage, pool);
 }
 
-/** Counts a storage that has come into use. */
+/** Counts a storage that has come into use, new or again. */
 function used(storage: Storage, pool: Pool): Storage {
   pool.countLive(storage.bytes);
   pool.growth.born(storage);
@@ -292,7 +307,10 @@ export function useDirectly(device: Device): void {
 
 const keptAlive = new WeakMap<HostArray, Storage>();
 
-/** `count` elements from `offset` as a new typed array, which keeps the collector away from the storage. */
+/**
+ * Returns `count` elements from `offset` as a new typed array. The collector does not take the storage before the
+ * array, but the array does not count as a reference: once the storage is released, its memory may be reused.
+ */
 export function hostView(storage: Storage, offset: number, count: number): HostArray {
   const view = storage.memory.host.subarray(offset, offset + count);
   keptAlive.set(view, storage);
@@ -308,15 +326,18 @@ export interface MemoryUse {
   readonly peakBytes: number;
   /** Bytes kept for reuse, not counted in `bytes`. */
   readonly cachedBytes: number;
-  /** Number of allocations from the system since the process began. A training loop soon makes no more. */
+  /**
+   * Number of allocations that no free list served. A training loop soon makes no more, except on a device that has
+   * streams or captured steps: its memory is reused outside of these lists.
+   */
   readonly allocations: number;
-  /** Bytes that are held from the device, used or not; of the host what is in use and cached. */
+  /** Bytes that are allocated from the device, in use or not; for the host, `bytes` + `cachedBytes`. */
   readonly reservedBytes: number;
-  /** Bytes of host memory through which copies to and from the device go. */
+  /** Bytes of pinned host memory for copies to and from the device; 0 for the host. */
   readonly pinnedBytes: number;
 }
 
-/** Tensor memory of this process on one device, by default the host, counted exactly. */
+/** Returns the use of tensor memory by this thread on one device, by default the host. Counted exactly. */
 export function memory(device = 'cpu'): MemoryUse {
   const pool = poolOf(deviceOf(device));
   const { liveCount, liveBytes, peakBytes, cachedBytes, allocations } = pool;
@@ -336,5 +357,5 @@ export function emptyCache(): void {
   }
 }
 
-/** Waits until everything that was started on a device has ended. Results are waited for where they are read, too. */
+/** Blocks until everything that was started on a device has ended. Not needed before a result is read, which waits. */
 export const synchronize = (device: string): void => kernels().synchronize(deviceOf(device));

@@ -86,6 +86,7 @@ void multiply(const Product& x, const Layout& la, const Layout& lb, const Layout
 int scale_of(int stored) { return stored == kReal64 ? kReal64 : kReal32; }
 int compute_of(int stored) { return stored == kReal64 ? kCompute64 : kCompute32; }
 
+/// Returns whether the library supports the epilogue of a product with the result `d`.
 bool has_epilogue(const Product& x, const Layout& d) {
   if (x.epilogue == 1) return true;
   const auto is_aligned = [](const void* data) { return data && reinterpret_cast<uintptr_t>(data) % 16 == 0; };
@@ -95,6 +96,7 @@ bool has_epilogue(const Product& x, const Layout& d) {
          (is_aligned(x.aux) && x.aux_step % 8 == 0 && x.aux_step >= static_cast<int64_t>(d.rows));
 }
 
+/// Returns whether the library supports the product, and its sizes and types match.
 bool fits(const Product& x, const Layout& a, const Layout& b, const Layout& d) {
   const auto is_wide = [](const Layout& layout) { return layout.step >= static_cast<int64_t>(layout.rows); };
   return rows_of(a, x.transpose[0]) == d.rows && cols_of(b, x.transpose[1]) == d.cols &&
@@ -115,7 +117,7 @@ EXPORT cublasLtMatmulDescSetAttribute(Product* product, int attribute, const voi
   const auto set = [&](auto& to) {
     return bytes == sizeof to ? (std::memcpy(&to, value, bytes), kSuccess) : kInvalidValue;
   };
-  switch (attribute) {
+  switch (attribute) {  // by the numbers in tensor/cuda/libraries/cublas_lt.h, kLtTransposeA and so on
     case 3:
     case 4: return set(product->transpose[attribute - 3]);
     case 7: return set(product->epilogue);

@@ -1,12 +1,12 @@
-// The memory of a device that storages hold: what the garbage collector is told about it, and what to do if the device
-// is full.
+// The memory of a device that storages hold: what the garbage collector is told about it, and, when the device is full,
+// which of it the program has lost and which is the largest.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
-import { deviceControl } from '../backends/index.ts';
-import type { Memory } from '../backends/operands.ts';
-import { cudaIndex, type Device } from '../device/device.ts';
-import type { HeldMemory } from '../errors.ts';
-import type { DType } from './dtype.ts';
+import { deviceControl } from '../../backends/index.ts';
+import type { Memory } from '../../backends/operands.ts';
+import { cudaIndex, type Device } from '../../device/device.ts';
+import type { HeldMemory } from '../../errors.ts';
+import type { DType } from '../dtype.ts';
 import { placeOf } from './leaks.ts';
 import { Survivor, taken } from './survivors.ts';
 
@@ -19,7 +19,10 @@ export interface Claim {
   readonly handle: number;
 }
 
-/** The memory is a key of a weak map as long as anything can still use it, operands of a call included. */
+/**
+ * The claim on a piece of memory, as a value of a weak map. Its key is the Memory object, which lives as long as
+ * anything can still use the memory, the operands of a call included.
+ */
 class Held extends Survivor {
   readonly claim: Claim;
 
@@ -29,12 +32,12 @@ class Held extends Survivor {
   }
 }
 
-/** A full device counts as so many bytes of the JavaScript heap. V8 begins a collection every 64 MiB. */
+/** V8 is told of at most this many bytes for a full device. It begins a collection for each 64 MiB of growth. */
 const fullDevice = 2 ** 32;
-/** Growth, as counted, of which the collector is told. */
+/** The collector is told when the use has changed by this much, in the bytes that V8 is told of. */
 const stepBytes = 2 ** 25;
 
-/** The number of entries that `largest` returns. */
+/** The most entries that `largest` returns. */
 const mostGroups = 3;
 
 let collectGarbage: (() => void) | undefined;
@@ -47,6 +50,7 @@ export class DeviceMemory {
   readonly #living = new WeakMap<Memory, Held>();
   /** Bytes in use of which the collector knows. */
   #told = 0;
+  /** Bytes that V8 is told of for each byte in use, and the change of the use that is told; 0 until the first call. */
   #weight = 0;
   #step = 0;
 
@@ -60,7 +64,7 @@ export class DeviceMemory {
     this.#living.set(memory, held);
   }
 
-  /** Forgets memory. Returns whether it was known: memory that was lost is found in two ways. */
+  /** Forgets memory. Returns whether it was known: both `lost` and a FinalizationRegistry may find the same memory. */
   delete(claim: Claim): boolean {
     return this.#held.delete(claim);
   }
@@ -73,8 +77,8 @@ export class DeviceMemory {
   }
 
   /**
-   * Tells the collector how much is in use. Only more than ever before is told, and what collections have freed: a
-   * program that releases its memory itself needs no collections.
+   * Tells the collector how much is in use. Called for growth beyond what was told last, and after a collection has
+   * freed memory, but not when the program releases memory: a program that does so itself needs no collections.
    */
   tell(liveBytes: number): void {
     const control = deviceControl();
@@ -89,7 +93,7 @@ export class DeviceMemory {
     this.tellAt = this.#told + this.#step;
   }
 
-  /** Returns the memory in use by dtype and size, most bytes first. */
+  /** Returns the memory held by dtype and number of elements, most bytes first; at most `mostGroups` entries. */
   largest(): HeldMemory[] {
     const groups = new Map<string, { -readonly [Name in keyof HeldMemory]: HeldMemory[Name] }>();
     for (const claim of this.#held.keys()) {
@@ -105,6 +109,7 @@ export class DeviceMemory {
   }
 }
 
+/** Returns a function that runs a full garbage collection, also without --expose-gc. */
 function collector(): () => void {
   if (globalThis.gc !== undefined) return globalThis.gc as () => void;
   setFlagsFromString('--expose-gc');

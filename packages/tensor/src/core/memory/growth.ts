@@ -9,14 +9,14 @@ import { setImmediate } from 'node:timers';
 import { callersPlace } from './leaks.ts';
 import { Survivor, taken } from './survivors.ts';
 
-/** Growth since the last turn at which sampling begins. */
+/** Sampling begins when the use has grown by this much since the last turn of the event loop. */
 const sampleFrom = { count: 512, bytes: 2 ** 22 };
-/** Growth at which the samples are examined. */
+/** The samples are examined when the use has grown by this much since sampling began. */
 const lookFrom = { count: 4096, bytes: 2 ** 25 };
 /** One storage in this many is sampled, and each large one. */
 const stride = 32;
 const largeBytes = 2 ** 19;
-/** The most samples until the next examination; a stack costs microseconds. */
+/** The most samples between two examinations; the stack of a sample costs microseconds. */
 const mostSamples = 512;
 /** The fewest lost samples that are reported: a few may come from work that a program does once. */
 const leastLost = 4;
@@ -27,7 +27,7 @@ interface Sampled {
   readonly bytes: number;
 }
 
-/** The place where a storage was made. */
+/** The place where a sampled storage was made, and its size. */
 class Sample extends Survivor {
   readonly place: string;
   readonly bytes: number;
@@ -43,19 +43,20 @@ let isReported = false;
 
 /** The growth of one device's memory. */
 export class Growth {
-  /** The number of storages and bytes in use at which `look` must be called. */
+  /** The numbers of storages and of bytes in use: `look` must be called when one of them is reached. */
   atCount = sampleFrom.count;
   atBytes = sampleFrom.bytes;
-  /** The use when sampling began; null if the event loop may have had a turn since. */
+  /** The use when sampling began; null while nothing is sampled. */
   #base: { readonly count: number; readonly bytes: number } | null = null;
   #births = 0;
-  #taken = 0;
+  /** Number of samples since the last examination. */
+  #sampled = 0;
   /** Samples by the claims of their storages, until these are released. */
   readonly #samples = new Map<object, Sample>();
-  /** Samples whose storages have not been collected. */
+  /** Samples by their storages, until the collector takes these. */
   #living = new WeakMap<Sampled, Sample>();
 
-  /** Examines the samples. Called when the memory in use has reached `atCount` or `atBytes`. */
+  /** Begins sampling, or examines the samples. Called when the use has reached `atCount` or `atBytes`. */
   look(count: number, bytes: number): void {
     if (isReported) {
       this.#end();
@@ -85,13 +86,13 @@ export class Growth {
   born(storage: Sampled): void {
     if (this.#base === null) return;
     if (this.#births++ % stride !== 0 && storage.bytes < largeBytes) return;
-    if (this.#taken++ >= mostSamples) return;
+    if (this.#sampled++ >= mostSamples) return;
     const sample = new Sample(callersPlace(), storage.bytes);
     this.#samples.set(storage.claim, sample);
     this.#living.set(storage, sample);
   }
 
-  /** Notes a storage that is no longer in use. */
+  /** Notes that the storage with this claim is no longer in use. */
   ended(claim: object): void {
     if (this.#base !== null) this.#samples.delete(claim);
   }
@@ -99,10 +100,10 @@ export class Growth {
   #lookAt(count: number, bytes: number): void {
     this.atCount = count;
     this.atBytes = bytes;
-    this.#taken = 0;
+    this.#sampled = 0;
   }
 
-  /** Restarts after a turn of the event loop, in which the collector's callbacks could run. */
+  /** Ends sampling after a turn of the event loop, in which the collector's callbacks could run. */
   #turn(count: number, bytes: number): void {
     if (isReported) return;
     this.#forget();
@@ -121,7 +122,7 @@ export class Growth {
   }
 }
 
-/** Returns the place that made most of the bytes. */
+/** Returns the place where most of the bytes were made. */
 function placeOf(samples: readonly Sample[]): string {
   const bytesBy = new Map<string, number>();
   for (const { place, bytes } of samples) bytesBy.set(place, (bytesBy.get(place) ?? 0) + bytes);

@@ -1,5 +1,5 @@
 // Sorting: the host's side of kernels/sort.cu. Sorts tiles, then merges pairs of runs until each row is one run.
-#include "tensor/cuda/launch/sort.h"
+#include "tensor/cuda/launch/order/sort.h"
 
 #include <algorithm>
 #include <bit>

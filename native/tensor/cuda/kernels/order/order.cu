@@ -1,8 +1,9 @@
 // Lookups by index, sums into indexed elements, triangles.
-#include "tensor/cuda/kernels/functions.cuh"
+#include "tensor/cuda/kernels/shared/functions.cuh"
 
 namespace ringwise::tensor::cuda {
 
+/// Returns whether an index is in range; notes a fault for the host if not.
 __device__ inline bool is_inside(const LookupArguments& x, int64_t index) {
   if (index >= 0 && index < x.size) return true;
   *x.fault = kLookupFault;
@@ -47,7 +48,7 @@ RINGWISE_KERNEL(scatter_add, LookupArguments) {
   });
 }
 
-/// The sorted entries of a column: the key is the index, the position that of the element which is added.
+/// The sorted entries of a column (sort.cu). The key of an entry is an index, its position that of the element to add.
 struct SortedIndices {
   const uint64_t* words;
   int64_t size;
@@ -57,7 +58,7 @@ struct SortedIndices {
     const int64_t list = x.lookup.per_element ? column * x.lookup.count : 0;
     words = static_cast<const uint64_t*>(x.entries) + (is_narrow ? list : 2 * list);
   }
-  /// Returns the index, or `size` for those outside, which come last.
+  /// Returns the index, or `size` if it is out of range; such entries come last.
   __device__ int64_t index(int64_t at) const {
     const uint64_t key = is_narrow ? words[at] >> 32 : words[2 * at];
     return key < static_cast<uint64_t>(size) ? static_cast<int64_t>(key) : size;

@@ -2,7 +2,7 @@
 // the attributes that are set, and cudnn_graph.cc interprets the graph of a plan. The first engine that is proposed
 // declares that its results differ from run to run, and fails. Work fails if its plan has been destroyed before it
 // runs.
-#include "test/software_gpu/cudnn.h"
+#include "test/software_gpu/libraries/cudnn.h"
 
 #include <algorithm>
 #include <atomic>
@@ -47,7 +47,8 @@ int get_ints(std::initializer_list<int64_t> values, int64_t most, int64_t* count
   return kSuccess;
 }
 
-/// Calls use(id, is it a number in host memory) for every tensor that is not virtual.
+/// Calls use(id, is_number) for every tensor that is not virtual; `is_number` tells whether it is a number in host
+/// memory.
 template <class Use>
 void for_each_tensor(const DnnDescriptor& object, Use use) {
   if (object.kind == dnn::BACKEND_TENSOR_DESCRIPTOR && !object.values.contains(dnn::ATTR_TENSOR_IS_VIRTUAL)) {
@@ -151,7 +152,7 @@ EXPORT cudnnBackendExecute(Handle* handle, const DnnDescriptor* plan, const DnnD
   });
 }
 
-/// For tests: sets the workspace that later plans ask for, at least kWorkspaceBytes.
+/// For tests: sets the bytes of workspace that plans ask for from now on; kWorkspaceBytes or more.
 EXPORT softwareCudnnWorkspace(int64_t bytes) { return told_workspace = bytes, kSuccess; }
 /// For tests: makes this many executions fail.
 EXPORT softwareCudnnFail(int count) { return failures = count, kSuccess; }

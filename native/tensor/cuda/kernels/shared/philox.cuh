@@ -1,7 +1,7 @@
 // The words of a random stream by position (docs/decisions/2026-11-21-random-stream.md): the same bits as cpu/philox.h.
 #pragma once
 
-#include "tensor/cuda/kernels/element.cuh"
+#include "tensor/cuda/kernels/shared/element.cuh"
 
 namespace ringwise::tensor::cuda {
 
@@ -9,7 +9,7 @@ struct Words {
   uint32_t at[4];
 };
 
-/// Words 4 · block … 4 · block + 3.
+/// Returns words 4 · block … 4 · block + 3 under the key `seed`.
 __device__ inline Words philox(uint64_t seed, uint64_t block) {
   uint32_t c0 = static_cast<uint32_t>(block), c1 = static_cast<uint32_t>(block >> 32), c2 = 0, c3 = 0;
   uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
@@ -26,6 +26,7 @@ __device__ inline Words philox(uint64_t seed, uint64_t block) {
   return {{c0, c1, c2, c3}};
 }
 
+/// Where a stream begins, in blocks of four words.
 struct Position {
   uint64_t seed, offset;
 };
@@ -34,7 +35,7 @@ __device__ inline Position position_of(const StreamArguments& x) {
   return {static_cast<uint64_t>(x.live[0]), static_cast<uint64_t>(x.live[1]) + x.offset};
 }
 
-/// Words word … word + 3, which two blocks may share.
+/// Returns words word … word + 3, which may lie in two blocks.
 __device__ inline Words words_at(const Position& at, uint64_t word) {
   const uint64_t block = at.offset + word / 4;
   const int skip = static_cast<int>(word % 4);

@@ -22,7 +22,7 @@ ScanArguments scan_arguments(const Cumsum& x) {
   result.chunks = 1;
   result.dtype = static_cast<int32_t>(x.dtype);
   result.reverse = x.reverse;
-  // A warp reads neighbouring columns. Short columns leave threads for more of them.
+  // A warp reads neighbouring columns. If columns are short, a block takes more of them.
   size_t lanes = std::bit_ceil(std::min<size_t>(x.inner, 32));
   while (lanes < std::min<size_t>(kThreads, x.outer * x.inner) && kScanTile / lanes >= 2 * x.size) lanes *= 2;
   result.lane_bits = std::countr_zero(lanes);
@@ -35,7 +35,8 @@ unsigned blocks_of(const ScanArguments& x) {
   return static_cast<unsigned>(blocks);
 }
 
-/// Returns the positions of a chunk: whole tiles, at least four, in as many chunks as keep the device busy.
+/// Returns the number of positions of a chunk. Chunks are whole tiles, at least four unless there is one chunk, and as
+/// many as keep the device busy.
 int64_t chunk_of(const ScanArguments& x) {
   constexpr int64_t kLeastTiles = 4, kMostChunks = 1024;
   const int64_t tile = kScanTile >> x.lane_bits, tiles = (x.size + tile - 1) / tile;

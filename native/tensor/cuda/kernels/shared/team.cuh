@@ -1,30 +1,9 @@
 // How the threads of a block share outputs that are reduced, and loads of several elements at once.
 #pragma once
 
-#include <bit>
-
-#include "tensor/cuda/kernels/element.cuh"
+#include "tensor/cuda/kernels/shared/element.cuh"
 
 namespace ringwise::tensor::cuda {
-
-/// N elements that are loaded by one instruction.
-template <class E, int N>
-struct Elements {
-  E at[N];
-};
-/// `from` must be aligned for all N elements together.
-template <class E, int N>
-__device__ inline Elements<E, N> load_elements(const void* from) {
-  if constexpr (N == 1) {
-    return {*static_cast<const E*>(from)};
-  } else {
-    // nvcc loads 16 bytes at once only as a struct of 32-bit words. It loads eight members of 16 bits in two halves.
-    struct alignas(N * sizeof(E)) Words {
-      uint32_t at[N * sizeof(E) / 4];
-    };
-    return std::bit_cast<Elements<E, N>>(*static_cast<const Words*>(from));
-  }
-}
 
 __extension__ using Wide = unsigned __int128;
 
@@ -102,8 +81,8 @@ __device__ inline void add_pairs(const Team& team, int64_t count, T* totals, T* 
   }
 }
 
-/// Adds the chunks of pairs of totals, [chunks, 2, count], kWarp outputs per block, and calls write as above. `shared`
-/// has room for 2 · kThreads.
+/// Adds up the chunks of pairs of totals, [chunks, 2, count], for kWarp outputs per block, and calls write like
+/// add_pairs(). `shared` has room for 2 · kThreads.
 template <class T, class Write>
 __device__ inline void add_chunks(const T* partial, int64_t chunks, int64_t count, T* shared, Write write) {
   const Team team(kWarp, true);

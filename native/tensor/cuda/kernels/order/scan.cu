@@ -1,7 +1,7 @@
 // Running sums along the middle of [outer, size, inner]. A block sums `lanes` neighbouring columns; its threads share
 // the positions along `size`, tile by tile. A tile passes through shared memory, so that global memory is read and
 // written in its own order while each thread sums consecutive positions.
-#include "tensor/cuda/kernels/functions.cuh"
+#include "tensor/cuda/kernels/shared/functions.cuh"
 
 namespace ringwise::tensor::cuda {
 
@@ -11,7 +11,7 @@ constexpr int kRun = kScanTile / kThreads;  // consecutive positions of a thread
 /// banks of shared memory.
 __device__ inline int place_of(int i) { return i + i / kWarp; }
 
-/// The elements of a tile in the order of global memory: for step k of kRun, the thread's element (lane, position).
+/// Distributes the elements (lane, position) of a tile over the threads in the order of global memory, kRun to each.
 struct TileOrder {
   const ScanArguments& x;
   int64_t column, column_begin;  // the block's first column; the offset of this thread's column, unless inner is 1
@@ -23,7 +23,8 @@ struct TileOrder {
     const int64_t own = column + (threadIdx.x & ((1u << lane_bits) - 1)), o = own / x.inner;
     column_begin = o * x.size * x.inner + (own - o * x.inner);
   }
-  /// Calls body(place in shared memory, offset in global memory, whether the element exists).
+  /// Calls body(k, place in shared memory, offset in global memory, whether the element exists) for the k-th element of
+  /// this thread.
   template <class Body>
   __device__ void each(int64_t begin, int64_t end, Body body) const {
     const int lanes = 1 << lane_bits, positions = kScanTile >> lane_bits;
@@ -39,7 +40,7 @@ struct TileOrder {
   }
 };
 
-/// Totals are double; those of integers wrap around. Without an output, only the total of the chunk is written.
+/// Totals of floats are double; those of integers wrap around. Without an output, writes only the totals of the chunk.
 template <class C>
 __device__ void cumsum(const ScanArguments& x) {
   using Total = std::conditional_t<std::is_same_v<C, int64_t>, uint64_t, double>;

@@ -144,7 +144,7 @@ int main() {
   try {
     device.finish();
   } catch (const DnnRefusal& refusal) {
-    std::printf("plans: skipped, this version knows no device that is not here: %s\n", refusal.what());
+    std::printf("plans: skipped, this version does not plan for a device that is not present: %s\n", refusal.what());
     return 0;
   }
   const bool plans_all = plans_attention(device) & plans_convolutions(device);

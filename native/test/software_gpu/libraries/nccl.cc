@@ -2,14 +2,14 @@
 // Like the real library: the calls of a group run together; operations of a communicator run in the order of their
 // stream; calls of different ranks are not compared; a call returns before its work is on the stream, and until then
 // the communicator accepts no other; the death of a rank is an asynchronous error, and operations that wait for it do
-// so until the communicator is aborted. Registered memory is not faster here, but a call fails if only some ranks make
-// it with registered memory, and a communicator fails if its registered memory is freed. Memory that NVLink could use
-// is counted. Calls on a stream that is being captured become part of the graph, and destroying or aborting a
-// communicator waits until its last graph is destroyed. Speed does not matter here. The functions at the end are for
-// tests: they count calls and simulate faults.
+// so until the communicator is aborted. Registered memory is not faster here, but a communicator fails if only some
+// ranks call a reduction with registered memory, or if its registered memory is freed. Registrations of memory that
+// NVLink could use are counted. Calls on a stream that is being captured become part of the graph, and destroying or
+// aborting a communicator waits until its last graph is destroyed. Speed does not matter here. The functions at the end
+// are for tests: they count calls and simulate faults.
 //
 // Each pair of ranks of a communicator has a ring for each direction. The rings are in shared memory: an unnamed file
-// that rank 0 keeps open, and whose path in /proc is the unique id.
+// that the process that made the unique id keeps open, and whose path in /proc is the id.
 #include <fcntl.h>
 #include <signal.h>
 #include <sys/mman.h>
@@ -88,7 +88,8 @@ struct Range {
 /// the first query or two find it busy.
 constexpr int kAsked = 8;
 
-struct Software {
+/// A communicator, as its rank sees it.
+struct Comm {
   Shared* shared = nullptr;
   int rank = 0, size = 0;
   std::atomic<int> state{kInProgress};
@@ -119,8 +120,8 @@ struct Software {
     return false;
   }
 };
-// Communicators are pointers to a Handle that is never freed, because work may still refer to it.
-using Handle = std::shared_ptr<Software>;
+// Callers get a communicator as a pointer to a Handle, which is never freed, because work may still refer to it.
+using Handle = std::shared_ptr<Comm>;
 
 std::mutex of_all;
 std::vector<Handle*>& all_handles() {
@@ -139,7 +140,7 @@ struct Piece {
   size_t bytes, done = 0;
 };
 
-/// The calls of one group.
+/// The calls of one group on one communicator and stream.
 struct Batch {
   Handle comm;
   SoftwareStream* stream;
@@ -169,7 +170,7 @@ void move(Shared& shared, Piece& piece, int rank) {
 /// Moves the data that can move; returns true when all have moved. For each pair and direction, moves one piece after
 /// another.
 bool advance(Batch& batch) {
-  Software& comm = *batch.comm;
+  Comm& comm = *batch.comm;
   bool is_done = true, is_busy[2][kMostRanks] = {};
   for (Piece& piece : batch.pieces) {
     bool& busy = is_busy[piece.sends][piece.peer];
@@ -182,7 +183,7 @@ bool advance(Batch& batch) {
 
 /// Advances a batch once; called by the stream whose turn it is.
 int turn(Batch& batch, int& asked) {
-  Software& comm = *batch.comm;
+  Comm& comm = *batch.comm;
   if (comm.is_aborted) return 0;
   if (!advance(batch)) {
     if (++asked % 64 == 0 && comm.state == kSuccess && comm.has_lost_a_rank()) {
@@ -203,8 +204,9 @@ struct Held {
   Handle comm;
 };
 
+/// Puts a batch on its stream, or into the graph that the stream captures.
 int start(const std::shared_ptr<Batch>& batch) {
-  if (!is_recorded(batch->stream)) {
+  if (!is_captured(batch->stream)) {
     return submit(batch->stream, [batch, asked = 0]() mutable { return turn(*batch, asked); });
   }
   // Each run of the graph gets a copy of this function, and makes its own batch, which keeps how far it has come.
@@ -216,7 +218,7 @@ int start(const std::shared_ptr<Batch>& batch) {
 }
 
 /// Ends the pending operations, then waits until no graph uses the communicator.
-void end(Software& comm) {
+void end(Comm& comm) {
   comm.is_aborted = true;
   {
     const std::lock_guard lock(comm.of_called);
@@ -242,7 +244,7 @@ int close_batches() {
   int status = kSuccess;
   for (const auto& batch : std::exchange(batches, {})) {
     batches_so_far++;
-    Software& comm = *batch->comm;
+    Comm& comm = *batch->comm;
     if (comm.size == 1) {
       start(batch);
       status = comm.state;
@@ -259,7 +261,7 @@ int close_batches() {
 }
 
 /// Counts a query of the state. Puts the collected calls on the stream at the last query of kAsked.
-void hand_over(Software& comm) {
+void hand_over(Comm& comm) {
   const std::lock_guard lock(comm.of_called);
   if (comm.called.empty() || ++comm.asked < kAsked) return;
   for (const auto& start_one : std::exchange(comm.called, {})) start_one();
@@ -351,7 +353,7 @@ void scale(char* data, size_t count, int type, double factor) {
 char* bytes(const void* data) { return static_cast<char*>(const_cast<void*>(data)); }
 
 /// Reduces the inputs of all ranks, in rank order, to the output of `root`.
-void add_reduction(Batch& batch, Software& comm, const void* input, void* output, size_t count, int type, int op,
+void add_reduction(Batch& batch, Comm& comm, const void* input, void* output, size_t count, int type, int op,
                    int root) {
   const size_t size = count * kBytes[type];
   // Data are read only when their turn on the stream comes, so the receiver applies the factor, which is sent with the
@@ -400,7 +402,7 @@ void add_reduction(Batch& batch, Software& comm, const void* input, void* output
       });
 }
 
-void send_to_all(Batch& batch, Software& comm, const void* data, size_t size) {
+void send_to_all(Batch& batch, Comm& comm, const void* data, size_t size) {
   for (int peer = 0; peer < comm.size; ++peer) {
     if (peer != comm.rank) batch.pieces.push_back({true, peer, bytes(data), size});
   }
@@ -458,12 +460,12 @@ EXPORT ncclCommInitRankConfig(void** comm, int size, Id id, int rank, const Conf
   void* const mapped = mmap(nullptr, sizeof(Shared), PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
   close(file);
   if (mapped == MAP_FAILED) return kSystemError;
-  auto* const handle = new Handle(std::make_shared<Software>());
+  auto* const handle = new Handle(std::make_shared<Comm>());
   {
     const std::lock_guard lock(of_all);
     all_handles().push_back(handle);
   }
-  Software& made = **handle;
+  Comm& made = **handle;
   made.shared = static_cast<Shared*>(mapped);
   made.rank = rank;
   made.size = size;
@@ -478,12 +480,12 @@ EXPORT ncclCommInitRankConfig(void** comm, int size, Id id, int rank, const Conf
 }
 
 EXPORT ncclCommGetAsyncError(void* comm, int* error) {
-  Software& here = **static_cast<Handle*>(comm);
+  Comm& here = **static_cast<Handle*>(comm);
   *error = here.state;
   return hand_over(here), kSuccess;
 }
 EXPORT ncclCommFinalize(void* comm) {
-  Software& here = **static_cast<Handle*>(comm);
+  Comm& here = **static_cast<Handle*>(comm);
   here.shared->pids[here.rank] = 0;  // a process that ends from now on does not count as dead
   return kSuccess;
 }
@@ -491,7 +493,7 @@ EXPORT ncclCommAbort(void* comm) {
   aborts_now++;
   std::this_thread::sleep_for(std::chrono::milliseconds(abort_takes_ms));
   {
-    Software& here = **static_cast<Handle*>(comm);
+    Comm& here = **static_cast<Handle*>(comm);
     here.last_error = "aborted";
     const std::lock_guard lock(here.of_registered);
     registered_now -= static_cast<int>(std::exchange(here.registered, {}).size());
@@ -500,7 +502,7 @@ EXPORT ncclCommAbort(void* comm) {
   return aborts_now--, kSuccess;
 }
 EXPORT ncclCommRegister(void* comm, void* data, size_t size, void** registration) {
-  Software& here = **static_cast<Handle*>(comm);
+  Comm& here = **static_cast<Handle*>(comm);
   if (here.state != kSuccess) return kInvalidUsage;
   const std::lock_guard lock(here.of_registered);
   here.registered.push_back(std::make_unique<Range>(Range{static_cast<char*>(data), size}));
@@ -510,7 +512,7 @@ EXPORT ncclCommRegister(void* comm, void* data, size_t size, void** registration
   return *registration = here.registered.back().get(), kSuccess;
 }
 EXPORT ncclCommDeregister(void* comm, void* registration) {
-  Software& here = **static_cast<Handle*>(comm);
+  Comm& here = **static_cast<Handle*>(comm);
   const std::lock_guard lock(here.of_registered);
   const auto is_it = [registration](const auto& range) { return range.get() == registration; };
   const auto found = std::find_if(here.registered.begin(), here.registered.end(), is_it);
@@ -550,17 +552,17 @@ EXPORT ncclRedOpDestroy(int, void*) { return kSuccess; }
 EXPORT ncclReduce(const void* input, void* output, size_t count, int type, int op, int root, void* comm,
                   SoftwareStream* stream) {
   return call(comm, stream,
-              [&](Batch& batch, Software& here) { add_reduction(batch, here, input, output, count, type, op, root); });
+              [&](Batch& batch, Comm& here) { add_reduction(batch, here, input, output, count, type, op, root); });
 }
 EXPORT ncclAllReduce(const void* input, void* output, size_t count, int type, int op, void* comm,
                      SoftwareStream* stream) {
-  return call(comm, stream, [&](Batch& batch, Software& here) {
+  return call(comm, stream, [&](Batch& batch, Comm& here) {
     for (int root = 0; root < here.size; ++root) add_reduction(batch, here, input, output, count, type, op, root);
   });
 }
 EXPORT ncclReduceScatter(const void* input, void* output, size_t count, int type, int op, void* comm,
                          SoftwareStream* stream) {
-  return call(comm, stream, [&](Batch& batch, Software& here) {
+  return call(comm, stream, [&](Batch& batch, Comm& here) {
     for (int root = 0; root < here.size; ++root) {
       add_reduction(batch, here, bytes(input) + static_cast<size_t>(root) * count * kBytes[type], output, count, type,
                     op, root);
@@ -570,7 +572,7 @@ EXPORT ncclReduceScatter(const void* input, void* output, size_t count, int type
 EXPORT ncclBroadcast(const void* input, void* output, size_t count, int type, int root, void* comm,
                      SoftwareStream* stream) {
   const size_t size = count * kBytes[type];
-  return call(comm, stream, [&](Batch& batch, Software& here) {
+  return call(comm, stream, [&](Batch& batch, Comm& here) {
     if (here.rank != root) return batch.pieces.push_back({false, root, bytes(output), size});
     send_to_all(batch, here, input, size);
     if (input != output && size > 0) batch.ends.push_back([=] { std::memmove(output, input, size); });
@@ -578,7 +580,7 @@ EXPORT ncclBroadcast(const void* input, void* output, size_t count, int type, in
 }
 EXPORT ncclAllGather(const void* input, void* output, size_t count, int type, void* comm, SoftwareStream* stream) {
   const size_t size = count * kBytes[type];
-  return call(comm, stream, [&](Batch& batch, Software& here) {
+  return call(comm, stream, [&](Batch& batch, Comm& here) {
     send_to_all(batch, here, input, size);
     for (int peer = 0; peer < here.size; ++peer) {
       char* const place = bytes(output) + static_cast<size_t>(peer) * size;
@@ -591,17 +593,17 @@ EXPORT ncclAllGather(const void* input, void* output, size_t count, int type, vo
 }
 EXPORT ncclSend(const void* data, size_t count, int type, int peer, void* comm, SoftwareStream* stream) {
   const size_t size = count * kBytes[type];
-  return call(comm, stream, [&](Batch& batch, Software&) { batch.pieces.push_back({true, peer, bytes(data), size}); });
+  return call(comm, stream, [&](Batch& batch, Comm&) { batch.pieces.push_back({true, peer, bytes(data), size}); });
 }
 EXPORT ncclRecv(void* data, size_t count, int type, int peer, void* comm, SoftwareStream* stream) {
   const size_t size = count * kBytes[type];
-  return call(comm, stream, [&](Batch& batch, Software&) { batch.pieces.push_back({false, peer, bytes(data), size}); });
+  return call(comm, stream, [&](Batch& batch, Comm&) { batch.pieces.push_back({false, peer, bytes(data), size}); });
 }
 
 EXPORT ncclAlltoAll(const void* input, void* output, size_t count, int type, void* comm, SoftwareStream* stream) {
   const size_t size = count * kBytes[type];
   exchanges_so_far++;
-  return call(comm, stream, [&](Batch& batch, Software& here) {
+  return call(comm, stream, [&](Batch& batch, Comm& here) {
     for (int peer = 0; peer < here.size; ++peer) {
       const size_t place = static_cast<size_t>(peer) * size;
       batch.pieces.push_back({true, peer, bytes(input) + place, size});
@@ -613,7 +615,7 @@ EXPORT ncclGather(const void* input, void* output, size_t count, int type, int r
                   SoftwareStream* stream) {
   const size_t size = count * kBytes[type];
   exchanges_so_far++;
-  return call(comm, stream, [&](Batch& batch, Software& here) {
+  return call(comm, stream, [&](Batch& batch, Comm& here) {
     batch.pieces.push_back({true, root, bytes(input), size});
     for (int peer = 0; peer < here.size && here.rank == root; ++peer) {
       batch.pieces.push_back({false, peer, bytes(output) + static_cast<size_t>(peer) * size, size});
@@ -624,7 +626,7 @@ EXPORT ncclScatter(const void* input, void* output, size_t count, int type, int 
                    SoftwareStream* stream) {
   const size_t size = count * kBytes[type];
   exchanges_so_far++;
-  return call(comm, stream, [&](Batch& batch, Software& here) {
+  return call(comm, stream, [&](Batch& batch, Comm& here) {
     for (int peer = 0; peer < here.size && here.rank == root; ++peer) {
       batch.pieces.push_back({true, peer, bytes(input) + static_cast<size_t>(peer) * size, size});
     }
@@ -644,7 +646,7 @@ EXPORT softwareNcclAborts() { return aborts_now; }
 EXPORT softwareNcclStall(int stalls) { return is_stalled = stalls != 0; }
 /// Returns the number of registrations in this process so far, and sets `now` to the number of those that still exist.
 EXPORT softwareNcclRegistrations(int* now) { return *now = registered_now, registered_so_far; }
-/// Returns the number of registrations whose memory NVLink can use.
+/// Returns the number of registrations in this process so far whose memory NVLink can use.
 EXPORT softwareNcclShareable() { return shareable_so_far; }
 /// Makes the network of all communicators of this process fail.
 EXPORT softwareNcclBreak() {
