@@ -8,6 +8,7 @@ import { manifest } from '../package-files.ts';
 import { mainHelp } from './help.ts';
 import { flushOutput } from './terminal.ts';
 
+const commands = ['run', 'bench', 'doctor', 'flight', '--help', '--version'];
 const [command, ...argv] = process.argv.slice(2);
 
 // Before the ranks exist, signals end the command by their default action. Later run() handles them.
@@ -39,13 +40,17 @@ async function main(): Promise<number> {
       process.stderr.write(mainHelp);
       return 2;
     default:
-      throw unknownWord(
-        'ringwise',
-        'command',
-        command,
-        nearest(command, ['run', 'bench', 'doctor', 'flight', '--help', '--version']),
-      );
+      if (await isRun(command)) return await (await import('./run.ts')).run(process.argv.slice(2));
+      throw unknownWord('ringwise', 'command', command, nearest(command, commands));
   }
+}
+
+/** Returns whether the first word is one that `run` takes, as in `ringwise train.ts` or `ringwise --nnodes 2 train.ts`. */
+async function isRun(word: string): Promise<boolean> {
+  if (!word.startsWith('-')) return /\.([cm]?[jt]s|[jt]sx|py)$/.test(word);
+  const { flags } = await import('./flags.ts');
+  const [name] = word.replaceAll('_', '-').replace(/^--?/, '').split('=', 1);
+  return flags.some((flag) => (word.startsWith('--') ? flag.name : flag.short) === name);
 }
 
 /**

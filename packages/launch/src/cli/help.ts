@@ -5,7 +5,7 @@ import { type Flag, flagGroups } from './flags.ts';
 export const mainHelp = `ringwise: distributed training for Node.js
 
   ringwise run [flags] script [arguments]   start the ranks of a script and watch them
-  ringwise run --help                       its flags
+  ringwise run --help                       its flags; "run" may be left out before a script or a flag
   ringwise bench verb [flags]               measure a collective, such as all-reduce
   ringwise doctor [--json]                  what this host has, what is wrong, and how to mend it
   ringwise flight path... > trace.json      what ranks did last, as a Chrome trace

@@ -169,6 +169,31 @@ describe('ringwise', () => {
     expect(exitCode).toBe(0);
   });
 
+  it('runs a script without the word "run", also after flags', async () => {
+    const file = script('world.mjs', 'console.log(process.env.WORLD_SIZE);');
+    for (const [argv, stdout] of [
+      [[file], '[0] 1\n'],
+      [['--nproc_per_node', '2', file], '[0] 2\n[1] 2\n'],
+      [['--nproc-per-node=2', file], '[0] 2\n[1] 2\n'],
+    ] as const) {
+      const ended = await finished(argv);
+      expect(ended.stdout.split('\n').sort().join('\n').trimStart()).toBe(stdout.trimEnd());
+      expect(ended.exitCode).toBe(0);
+    }
+    const absent = await finished(['absent.ts']);
+    expect(absent.exitCode).toBe(2);
+    expect(absent.stderr).toContain('absent.ts');
+  });
+
+  it.each([[['--nproc-per-nod', '2', 'train.mjs'], 'ringwise: unknown command --nproc-per-nod']])(
+    '%j is no command',
+    async (argv, sentence) => {
+      const { exitCode, stderr } = await finished(argv);
+      expect(exitCode).toBe(2);
+      expect(stderr).toContain(sentence);
+    },
+  );
+
   it.each([[['rnu'], 'ringwise: unknown command rnu; did you mean run? See ringwise --help.\n']])(
     '%j ends with a sentence and exit code 2',
     async (argv, sentence) => {
