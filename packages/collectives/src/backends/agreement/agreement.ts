@@ -21,7 +21,8 @@ export class Agreement {
 
   /**
    * Asks all ranks whether they have made the same call and passes the outcome to `decide`. With one rank,
-   * `decide` is called at once.
+   * `decide` is called at once. A mismatch becomes the root cause of the host group, because a slow rank must learn of
+   * it even if this rank closes the group first.
    */
   ask(call: Call, decide: Decide): Running {
     if (this.#context.size === 1) {
@@ -30,6 +31,7 @@ export class Agreement {
     }
     const comparison: Comparison = new Comparison(this.#context, this.#host, this.#common, call, (error) => {
       this.#undecided.delete(comparison);
+      if (error?.code === 'ERR_COLL_MISMATCH') this.#host.abort(error);
       decide(error);
       if (this.#undecided.size === 0) for (const resolve of this.#onDecided.splice(0)) resolve();
     });

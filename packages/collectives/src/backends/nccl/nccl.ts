@@ -209,8 +209,13 @@ class Nccl implements Backend {
     const native = this.#native;
     if (native !== null) await this.#lane.ended(native.close(), 'close').finally(() => native.destroy());
     this.#registered.clear();
-    await this.#host.close();
-    if (this.#untold !== null && !this.#hasFailed) throw this.#untold;
+    const closed = await this.#host.close().then(
+      () => null,
+      (error: CollectiveError) => error,
+    );
+    if (closed !== null && closed.code !== 'ERR_COLL_MISMATCH') throw closed;
+    const untold = this.#untold ?? closed;
+    if (untold !== null && !this.#hasFailed) throw untold;
   }
 
   /** Registers a buffer with NCCL now, or when the device is opened. */
@@ -375,8 +380,10 @@ class Nccl implements Backend {
     let isProgressRequested = false;
     const call = this.#agree(operation, (error) => {
       isRefused = error !== undefined;
-      if (error !== undefined) settle(error);
-      else running = this.#startNative(operation, settle);
+      if (error !== undefined) {
+        this.#hasFailed = true;
+        settle(error);
+      } else running = this.#startNative(operation, settle);
       if (isProgressRequested) running?.requestProgress?.();
     });
     const agreed = () => {
