@@ -1,0 +1,37 @@
+// Checks the documentation: links and anchors, `ts` blocks of all pages, and the column "ringwise" of
+// docs/from-pytorch.md, whose expressions have to compile and whose flags and variables have to exist. Needs the built
+// declarations of the packages.
+import { pathToFileURL } from 'node:url';
+import { commandFault } from './docs/commands.mjs';
+import { compileFaults } from './docs/compile.mjs';
+import { exportTable } from './docs/exports.mjs';
+import { linkFaults } from './docs/links.mjs';
+import { blocksOf, pagePaths, readPage, spansOfColumn } from './docs/pages.mjs';
+
+/** Returns the faults of pages, one line each. `pages` has the text of each page by its path. */
+export function docsFaults(pages) {
+  const faults = [];
+  const pieces = [];
+  for (const [path, text] of pages) {
+    faults.push(...linkFaults(path, text));
+    for (const { language, line, given, text: code } of blocksOf(text)) {
+      if (language === 'ts') pieces.push({ path, line, given, code });
+    }
+    if (!path.endsWith('from-pytorch.md')) continue;
+    for (const { code, line } of spansOfColumn(text, 'ringwise')) {
+      const fault = commandFault(code);
+      if (fault === undefined) pieces.push({ path, line, code, isSpan: true });
+      else if (fault !== null) faults.push(`${path}:${line} ${fault}`);
+    }
+  }
+  if (pieces.length > 0) faults.push(...compileFaults(pieces, exportTable()));
+  return faults;
+}
+
+if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
+  const pages = new Map(pagePaths().map((path) => [path, readPage(path)]));
+  for (const fault of docsFaults(pages)) {
+    console.error(`check-docs: ${fault}`);
+    process.exitCode = 1;
+  }
+}
