@@ -48,8 +48,8 @@ function importsFor(code, table) {
 }
 
 /**
- * Compiles pieces, each `{ path, line, code, given, isSpan }`: a span is an expression or statement of one line. Returns
- * the faults, one line each, with the place in the page.
+ * Compiles pieces, each `{ path, line, code, given, isSpan }`: a span is an expression or statement of one line.
+ * Returns the faults, one line each, with the place in the page.
  */
 export function compileFaults(pieces, table) {
   const files = new Map();

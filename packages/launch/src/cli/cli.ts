@@ -45,7 +45,7 @@ async function main(): Promise<number> {
   }
 }
 
-/** Returns whether the first word is one that `run` takes, as in `ringwise train.ts` or `ringwise --nnodes 2 train.ts`. */
+/** Returns whether `run` takes the first word, as in `ringwise train.ts` or `ringwise --nnodes 2 train.ts`. */
 async function isRun(word: string): Promise<boolean> {
   if (!word.startsWith('-')) return /\.([cm]?[jt]s|[jt]sx|py)$/.test(word);
   const { flags } = await import('./flags.ts');
