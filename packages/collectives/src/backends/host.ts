@@ -2,12 +2,10 @@
 // thread. This file exchanges addresses; native-lane.ts passes operations to the native group. The design is
 // described in native/coll/engine/host_group.h.
 
-import { createHmac, randomBytes } from 'node:crypto';
 import { accessSync, constants, mkdirSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { threadId } from 'node:worker_threads';
-import { loopbackAddress } from '@ringwise/store';
 import type { Verb } from '../all-verbs.ts';
 import { allVerbs } from '../all-verbs.ts';
 import type { Backend } from '../backend.ts';
@@ -16,11 +14,11 @@ import type { FlightEntry } from '../flight/entry.ts';
 import { allocHost } from '../group/buffer.ts';
 import { callSite } from '../group/call-site.ts';
 import { flightFolderNotUsable } from '../init/errors.ts';
-import { exchange } from '../init/exchange.ts';
 import { isReducible } from '../reduce-ops.ts';
 import type { BackendContext, BackendFactory } from './context.ts';
 import { Staging } from './device/staged.ts';
-import { addressTowards, clockId, hostId, isLoopbackName } from './host-address.ts';
+import { clockId, hostId } from './host-address.ts';
+import { addressFor, meetPeers } from './meeting.ts';
 import { loadNative, type NativeGroup, type NativePeer } from './native.ts';
 import { abortNative, Lane, verbIndex } from './native-lane.ts';
 
@@ -29,20 +27,8 @@ export function algorithmsOf(verb: Verb): readonly string[] {
   return loadNative().algorithms(verbIndex[verb]);
 }
 
-/** One rank's addresses, sent to all ranks. */
-interface Card {
-  readonly hostId: string;
-  readonly unixName: string;
-  readonly host: string;
-  readonly port: number;
-  /** Random value, so that the handshake's proofs are valid for this rendezvous only. */
-  readonly nonce: string;
-}
-
 export const hostBackend: BackendFactory = async (context) => {
-  // Ranks that all met at a loopback address are on one machine, even if RINGWISE_HOST_ID separates them.
-  const isOneHost = context.localSize === context.size || isLoopbackName(context.masterHost);
-  const host = isOneHost ? loopbackAddress() : await addressTowards(context.masterHost);
+  const host = await addressFor(context);
   const { HostGroup } = loadNative();
   const flightFolder = process.env.RINGWISE_FLIGHT_DIR || null;
   const lane = new Lane(context, (failure) =>
@@ -95,28 +81,9 @@ function hostBackendOf(context: BackendContext, native: NativeGroup, lane: Lane)
 }
 
 async function meet(context: BackendContext, native: NativeGroup, host: string): Promise<NativePeer[]> {
-  const { rank, size, store, timeoutMs } = context;
-  const nonce = randomBytes(32).toString('hex');
-  const mine: Card = { hostId: hostId(), unixName: native.unixName, host, port: native.port, nonce };
-  const payloads = await exchange(store, rank, size, Buffer.from(JSON.stringify(mine)), timeoutMs);
-  const cards = payloads.map((bytes) => JSON.parse(Buffer.from(bytes).toString()) as Card);
-  const prove = (from: number, to: number) =>
-    createHmac('sha256', context.secret ?? '')
-      .update(`ringwise ${from} to ${to}: ${cards[from]!.nonce} ${cards[to]!.nonce}`)
-      .digest();
-  return cards.flatMap((card, peer) =>
-    peer === rank
-      ? []
-      : [
-          {
-            ...card,
-            rank: peer,
-            local: card.hostId === mine.hostId,
-            mine: prove(rank, peer),
-            theirs: prove(peer, rank),
-          },
-        ],
-  );
+  const mine = { hostId: hostId(), unixName: native.unixName, host, port: native.port };
+  const peers = await meetPeers(context, mine);
+  return peers.map((peer) => ({ ...peer, local: peer.hostId === mine.hostId }));
 }
 
 /** Number of groups of this thread that dump their flight records; makes file names unique. */

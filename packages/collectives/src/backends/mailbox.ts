@@ -7,7 +7,9 @@ interface Posted<O> {
   readonly operation: O;
 }
 
-export class Mailbox<S extends Posted<Send>, R extends Posted<Recv>> {
+type Sent = Posted<Pick<Send, 'peer' | 'tag'>>;
+
+export class Mailbox<S extends Sent, R extends Posted<Recv>> {
   readonly #sends: S[] = [];
   readonly #recvs: R[] = [];
 
@@ -36,7 +38,7 @@ export class Mailbox<S extends Posted<Send>, R extends Posted<Recv>> {
   }
 }
 
-function fits(send: Posted<Send>, recv: Posted<Recv>): boolean {
+function fits(send: Sent, recv: Posted<Recv>): boolean {
   return (
     send.operation.peer === recv.rank &&
     send.operation.tag === recv.operation.tag &&

@@ -1,7 +1,8 @@
 // The types of the native addons, and the functions that find and load them. No other file loads the addons.
 import { createRequire } from 'node:module';
 import { CollectiveError } from '../errors.ts';
-import { nativeMissing, nativeMpiMissing } from '../init/errors.ts';
+import { nativeMpiMissing } from '../init/errors.ts';
+import { nativeFacts, platformName, whyNoNative } from './why-no-native.ts';
 
 /** Why an operation failed. `code` is an index into `codes` of backends/native-lane.ts. */
 export interface NativeFailure {
@@ -357,11 +358,11 @@ export const loadNative = (): NativeAddon => findNative().addon;
 
 /**
  * Loads coll.node from the folder RINGWISE_NATIVE_PATH or from this platform's package. `path` is the file
- * that was loaded. Throws if there is none; the error lists the paths that were tried.
+ * that was loaded. Throws if there is none; the error says why and lists the paths that were tried.
  */
 export function findNative(): { readonly addon: NativeAddon; readonly path: string } {
   const { addon, path, tried } = findAddon<NativeAddon>('coll', 'collectives');
-  if (addon === undefined) throw new CollectiveError(nativeMissing(platform, tried), null);
+  if (addon === undefined) throw new CollectiveError(whyNoNative(nativeFacts(tried)), null);
   if (crashFd !== undefined) addon.reportCrashes(crashFd);
   return { addon, path };
 }
@@ -374,13 +375,11 @@ export function loadNativeMpi(kinds: readonly string[]): NativeMpi {
     if (found.addon !== undefined) return found.addon;
     tried.push(...found.tried);
   }
-  throw new CollectiveError(nativeMpiMissing(platform, tried), null);
+  throw new CollectiveError(nativeMpiMissing(platformName(), tried), null);
 }
 
 /** Descriptor on which the launcher of this process reads crash reports; undefined without a launcher. */
 const crashFd = (globalThis as { [crashSymbol: symbol]: number | undefined })[Symbol.for('ringwise.crashFd')];
-
-const platform = `${process.platform}-${process.arch}`;
 
 type Found<T> =
   | { readonly addon: T; readonly path: string; readonly tried: readonly string[] }
@@ -391,13 +390,19 @@ function findAddon<T>(name: string, family: string): Found<T> {
   const require = createRequire(import.meta.url);
   const folder = process.env.RINGWISE_NATIVE_PATH;
   const tried: string[] = [];
-  for (const path of [folder && `${folder}/${name}.node`, `@ringwise/${family}-${platform}/${name}.node`]) {
-    if (!path) continue;
+  const load = (path: string): Found<T> | null => {
     try {
       return { addon: require(path) as T, path: require.resolve(path), tried };
     } catch (error) {
       tried.push(`${path} (${(error as Error).message.split('\n')[0]})`);
+      return null;
     }
-  }
-  return { tried };
+  };
+  const packaged = (platform: string) => load(`@ringwise/${family}-${platform}/${name}.node`);
+  const plain = `${process.platform}-${process.arch}`;
+  const found = (folder ? load(`${folder}/${name}.node`) : null) ?? packaged(plain);
+  if (found !== null) return found;
+  // Which C library there is takes milliseconds to find out.
+  const exact = platformName();
+  return (exact === plain ? null : packaged(exact)) ?? { tried };
 }

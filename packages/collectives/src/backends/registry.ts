@@ -22,6 +22,7 @@ const builtIn = new Map<string, Load>([
       return (await import('./host.ts')).hostBackend;
     },
   ],
+  ['tcp', async () => (await import('./tcp/tcp.ts')).tcpBackend],
   [
     'nccl',
     async () => {
@@ -39,10 +40,6 @@ const builtIn = new Map<string, Load>([
     },
   ],
 ]);
-const loadAuto: Load = async () => {
-  loadNative();
-  return (await import('./nccl/nccl.ts')).autoBackend;
-};
 const registered = new Map<string, BackendFactory>();
 
 /**
@@ -60,17 +57,43 @@ export function registerBackend(name: string, factory: BackendFactory): void {
   registered.set(name, factory);
 }
 
+/** A backend that can be used. */
+export interface Found {
+  /** The name that was asked for; 'tcp' if 'auto' falls back to it. All ranks must have the same. */
+  readonly name: string;
+  readonly factory: BackendFactory;
+  /** Why 'auto' falls back to tcp. */
+  readonly fallback?: CollectiveError;
+}
+
 /**
- * Resolves with the factory of the named backend. Rejects with ERR_COLL_INIT if there is none or it cannot be
- * loaded, and with ERR_COLL_SYSTEM if 'nccl' finds no device or no NCCL that it can use.
+ * Resolves with the named backend, or for 'auto' with the best that can be loaded. Rejects with ERR_COLL_INIT
+ * if there is none of the name or it cannot be loaded, and with ERR_COLL_SYSTEM if 'nccl' finds no device or no
+ * NCCL that it can use.
  */
-export async function findBackend(name: string): Promise<BackendFactory> {
+export async function findBackend(name: string): Promise<Found> {
   const factory = registered.get(name);
-  if (factory !== undefined) return factory;
-  const load = name === 'auto' ? loadAuto : builtIn.get(name);
+  if (factory !== undefined) return { name, factory };
+  if (name === 'auto') return findBest();
+  const load = builtIn.get(name);
   if (load === undefined) {
     throw new CollectiveError(unknownBackend(name, [...builtIn.keys(), ...registered.keys()]), null);
   }
+  return { name, factory: await loaded(name, load) };
+}
+
+async function findBest(): Promise<Found> {
+  try {
+    loadNative();
+  } catch (error) {
+    if (!CollectiveError.is(error)) throw error;
+    return { name: 'tcp', factory: await loaded('tcp', builtIn.get('tcp')!), fallback: error };
+  }
+  const load: Load = async () => (await import('./nccl/nccl.ts')).autoBackend;
+  return { name: 'auto', factory: await loaded('auto', load) };
+}
+
+async function loaded(name: string, load: Load): Promise<BackendFactory> {
   try {
     return await load();
   } catch (cause) {

@@ -31,6 +31,11 @@ async function countWrong(group: Group, buffer: Float32Array): Promise<number> {
   return wrong;
 }
 
-function repeat(group: Group, buffer: Float32Array, calls: number): void {
+function repeat(group: Group, buffer: Float32Array, calls: number): void | Promise<void> {
+  if (!group.supports.sync) return repeatAsync(group, buffer, calls);
   for (let i = 0; i < calls; i++) group.allReduceSync(buffer);
+}
+
+async function repeatAsync(group: Group, buffer: Float32Array, calls: number): Promise<void> {
+  for (let i = 0; i < calls; i++) await group.allReduce(buffer);
 }

@@ -4,6 +4,7 @@
 import { kindsOfMpi } from '../backends/mpi.ts';
 import type { NativeNccl } from '../backends/native.ts';
 import { findNative, loadNative, loadNativeMpi } from '../backends/native.ts';
+import { nativeFacts } from '../backends/why-no-native.ts';
 import { CollectiveError, unusableNccl } from '../errors.ts';
 import type { Env } from '../init/env.ts';
 import { planInit } from '../init/plan.ts';
@@ -47,8 +48,7 @@ export async function* examine({ spawn }: Tools): AsyncGenerator<Finding> {
   yield memoryFinding();
   const addon = addonFinding();
   yield addon;
-  if (addon.state !== 'ok') return;
-  yield ncclFinding(loadNative().nccl.about());
+  if (addon.state === 'ok') yield ncclFinding(loadNative().nccl.about());
   if (process.env.RINGWISE_BACKEND === 'mpi') yield mpiFinding(process.env);
   yield await exchangeFinding(spawn);
 }
@@ -79,13 +79,16 @@ function memoryFinding(): Finding {
   return { name: 'memory', state: 'ok', text: `${text}${shared}` };
 }
 
+/** A missing addon is wrong where there is a package with it. Elsewhere ranks use tcp. */
 function addonFinding(): Finding {
   const name = 'coll.node';
   try {
     return { name, state: 'ok', text: findNative().path };
   } catch (error) {
     if (!CollectiveError.is(error)) throw error;
-    return { name, state: 'wrong', text: error.what, fix: error.next ?? '' };
+    const { built, platform } = nativeFacts([]);
+    const state = built.includes(platform) ? 'wrong' : 'note';
+    return { name, state, text: `${error.what}; ranks use the tcp backend`, fix: error.next ?? '' };
   }
 }
 

@@ -131,12 +131,14 @@ export function backendNotLoaded(name: string, detail: string): Failure {
   return init(`the ${name} backend cannot be loaded: ${detail}`);
 }
 
-export function nativeMissing(platform: string, tried: readonly string[]): Failure {
-  const what = `there is no native addon for ${platform} (tried ${tried.join('; ')})`;
-  const next = platform.startsWith('win32')
-    ? 'Windows is not supported yet.'
-    : `Install @ringwise/collectives-${platform}, or build it: npm run build in a checkout of ringwise.`;
-  return init(what, next);
+/** `reason` says why the native addon of this platform cannot be loaded; see backends/why-no-native.ts. */
+export function nativeMissing(
+  platform: string,
+  reason: string,
+  tried: readonly string[],
+  next: string,
+): Failure {
+  return init(`there is no native addon for ${platform}: ${reason} (tried ${tried.join('; ')})`, next);
 }
 
 export function nativeMpiMissing(platform: string, tried: readonly string[]): Failure {

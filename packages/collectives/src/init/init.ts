@@ -7,7 +7,7 @@
 import { PrefixStore } from '@ringwise/store';
 import type { Backend } from '../backend.ts';
 import type { BackendContext, BackendFactory } from '../backends/context.ts';
-import { findBackend } from '../backends/registry.ts';
+import { type Found, findBackend } from '../backends/registry.ts';
 import { CollectiveError, type Failure, type Site } from '../errors.ts';
 import { Group } from '../group/group.ts';
 import type { Subgroups } from '../group/members/membership.ts';
@@ -15,6 +15,7 @@ import { survivorsIn } from '../group/members/survivors.ts';
 import type { InitOptions } from '../options/init-options.ts';
 import { cannotTakePart } from './errors.ts';
 import { callOff } from './exchange.ts';
+import { warnOfFallback } from './fallback.ts';
 import { draftInit, type Plan } from './plan.ts';
 import { gather, tellOthers } from './rendezvous.ts';
 import { withStoreErrors } from './store-errors.ts';
@@ -27,15 +28,16 @@ import { withStoreErrors } from './store-errors.ts';
 export async function init(options: InitOptions = {}): Promise<Group> {
   const { plan, fault } = draftInit(options, process.env);
   const site = { group: plan.name, rank: plan.rank, size: plan.size };
-  const factory = await prepared(plan, fault);
-  return withStoreErrors('init', site, () => join(plan, site, factory));
+  const { name: backend, factory, fallback } = await prepared(plan, fault);
+  if (fallback !== undefined && plan.rank === 0) warnOfFallback(fallback);
+  return withStoreErrors('init', site, () => join({ ...plan, backend }, site, factory));
 }
 
 /**
  * Finds the backend and checks whether this rank can take part, without other ranks. If it cannot, tells the
  * other ranks, so that they do not wait for it.
  */
-async function prepared(plan: Plan, fault: Failure | null): Promise<BackendFactory> {
+async function prepared(plan: Plan, fault: Failure | null): Promise<Found> {
   try {
     if (fault !== null) throw new CollectiveError(fault, null);
     return await findBackend(plan.backend);

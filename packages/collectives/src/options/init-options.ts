@@ -14,7 +14,7 @@ export interface InitOptions {
   readonly url?: string;
   /**
    * Name of a backend, or 'auto': 'solo' for one rank; for more ranks 'host', with NCCL for CUDA memory if
-   * available. Default: RINGWISE_BACKEND, or 'auto'.
+   * available, or 'tcp' with a warning if the native addon cannot be loaded. Default: RINGWISE_BACKEND, or 'auto'.
    */
   readonly backend?: string;
   /**

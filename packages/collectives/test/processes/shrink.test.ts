@@ -6,11 +6,14 @@ import { isAlive, useControl } from '../support/control.ts';
 
 const module = new URL('../support/host-ranks.ts', import.meta.url);
 
-describe('shrink()', () => {
+describe.each(['host', 'tcp'])('shrink() on %s', (backend) => {
   const control = useControl();
 
   async function startWork(waitMs: number, late: number | null = null) {
-    const ranks = await startRanks(4, module, 'shrinkAfterLoss', { args: [control.port, waitMs, late] });
+    const ranks = await startRanks(4, module, 'shrinkAfterLoss', {
+      args: [control.port, waitMs, late],
+      env: { RINGWISE_BACKEND: backend },
+    });
     await control.allReady(4);
     return ranks;
   }
@@ -45,16 +48,16 @@ describe('shrink()', () => {
     expect(results[2]!.error).toMatchObject({ code: 'ERR_COLL_INIT', verb: 'shrink' });
     expect(results[2]!.error?.message).toContain('the others go on without this rank, as ranks 0, 3');
   });
+});
 
-  it('says what it needs', async () => {
-    const [loopback] = loopbackGroups(2);
-    await expect(loopback!.shrink()).rejects.toThrow('this group has no store in which its ranks could meet');
-    const alone = await init({ rank: 0, size: 1 });
-    await expect(alone.shrink()).rejects.toThrow(
-      'it cannot tell who is lost; expected ranks of the group, got none',
-    );
-    await expect(alone.shrink({ without: [1] })).rejects.toThrow('expected ranks of the group, got [1]');
-    await alone.close();
-    await expect(alone.shrink()).rejects.toThrow('the group is closed');
-  });
+it('shrink() says what it needs', async () => {
+  const [loopback] = loopbackGroups(2);
+  await expect(loopback!.shrink()).rejects.toThrow('this group has no store in which its ranks could meet');
+  const alone = await init({ rank: 0, size: 1 });
+  await expect(alone.shrink()).rejects.toThrow(
+    'it cannot tell who is lost; expected ranks of the group, got none',
+  );
+  await expect(alone.shrink({ without: [1] })).rejects.toThrow('expected ranks of the group, got [1]');
+  await alone.close();
+  await expect(alone.shrink()).rejects.toThrow('the group is closed');
 });

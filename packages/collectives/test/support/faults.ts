@@ -10,21 +10,23 @@ const victim = 1;
 /** The calls that `npm test` interrupts: a reduction and messages. `npm run test:all` interrupts the others. */
 export const quickCalls: readonly CallName[] = ['allReduce', 'batch'];
 
-/** Declares tests that kill or stop a rank in the middle of each of these calls. */
-export function faultsDuring(names: readonly CallName[]): void {
-  describe.each(names)('in the middle of %s', (name) => {
+/** Declares tests that kill or stop a rank of the backend in the middle of each of these calls. */
+export function faultsDuring(names: readonly CallName[], backend: 'host' | 'tcp' = 'host'): void {
+  const canBlock = backend === 'host';
+  describe.each(names)(`on ${backend}, in the middle of %s`, (name) => {
     const control = useControl();
 
     /** Starts three ranks and waits until they are at work. */
     async function startWork(sync: boolean, timeoutMs: number) {
       const ranks = await startRanks(3, module, 'callForever', {
         args: [control.port, name, sync, timeoutMs],
+        env: { RINGWISE_BACKEND: backend },
       });
       await control.allReady(3);
       return ranks;
     }
 
-    it.each([false, true])(
+    it.each(canBlock ? [false, true] : [false])(
       'a killed rank is named by all others within a second (sync: %s)',
       async (sync) => {
         const ranks = await startWork(sync, 20_000);
@@ -45,7 +47,7 @@ export function faultsDuring(names: readonly CallName[]): void {
 
     it('a stopped rank is named at the deadline, and learns of it when it goes on', async () => {
       const timeoutMs = 700;
-      const ranks = await startWork(true, timeoutMs);
+      const ranks = await startWork(canBlock, timeoutMs);
       const stoppedAtMs = performance.now();
       ranks.kill(victim, 'SIGSTOP');
       const others = ranks.pids.filter((_, rank) => rank !== victim);

@@ -1,13 +1,21 @@
-// The functions that the ranks of tests of the host backend run, each in a process of its own.
+// The functions that the ranks of tests of the host and tcp backends run, each in a process of its own.
 import { TcpStore } from '@ringwise/store';
 import { CollectiveError, type InitOptions, init } from '../../src/index.ts';
 import { type CallName, calls } from './calls.ts';
 import { serve } from './serve.ts';
 
-/** Serves a Pool. If `areApart`, each rank acts as if it were on a host of its own, so that all links are TCP. */
-export async function serveScenarios(rank: number, port: number, areApart: boolean): Promise<void> {
+/**
+ * Serves a Pool on a backend. If `areApart`, each rank acts as if it were on a host of its own, so that all
+ * links of the host backend are TCP.
+ */
+export async function serveScenarios(
+  rank: number,
+  port: number,
+  backend: string,
+  areApart: boolean,
+): Promise<void> {
   if (areApart) process.env.RINGWISE_HOST_ID = `host of rank ${rank}`;
-  await serve(rank, port, () => init({ backend: 'host' }));
+  await serve(rank, port, () => init({ backend }));
 }
 
 /** Joins, reports that it is ready, and calls `name` until the test interrupts it. */
@@ -78,8 +86,8 @@ export async function severalGroups(rank: number): Promise<number[]> {
 }
 
 /**
- * Works until some ranks are killed, then goes on with the rest; rank `late` only when the test tells it. Returns their
- * group and their sum.
+ * Works until some ranks are killed, then goes on with the rest; rank `late` only when the test tells it.
+ * Returns their group and their sum.
  */
 export async function shrinkAfterLoss(rank: number, port: number, waitMs: number, late: number | null) {
   const group = await init();
@@ -107,9 +115,9 @@ export async function shrinkAfterLoss(rank: number, port: number, waitMs: number
 }
 
 /**
- * Meets the others once for each element of `launches`, which holds the environment variables of each rank. Two ranks
- * are on each of two hosts, by the name of the host. Returns the placement of this rank in the group and in a subgroup
- * of ranks 3 and 1.
+ * Meets the others once for each element of `launches`, which holds the environment variables of each rank. Two
+ * ranks are on each of two hosts, by the name of the host. Returns the placement of this rank in the group and
+ * in a subgroup of ranks 3 and 1.
  */
 export async function placements(rank: number, launches: readonly Record<string, string>[][]) {
   const ours = /^(RANK|WORLD_SIZE|LOCAL_|GROUP_|MASTER_|TORCHELASTIC_|RINGWISE_RUN_ID|OMPI_|PMI|SLURM_)/;

@@ -1,11 +1,11 @@
-// Runs random programs on the host backend and on the reference, and compares all bits that they leave behind. A seed
+// Runs random programs on a backend and on the reference, and compares all bits that they leave behind. A seed
 // makes the same program in every run; RINGWISE_SEED=1234 runs only the program of that seed.
 import { Pool } from '@ringwise/testing';
 import { afterEach, describe, expect, it } from 'vitest';
 import { type Outcome, runScenario } from '../../contract/index.ts';
 import { randomProgram } from '../../contract/scenarios/random-program.ts';
 import { loopbackGroups } from '../../src/index.ts';
-import { hostRanks } from './pool.ts';
+import { hostRanks, tcpRanks } from './pool.ts';
 
 const programsPerGroup = 250;
 const wantedSeed = process.env.RINGWISE_SEED;
@@ -31,11 +31,16 @@ function textsOf(outcomes: readonly Outcome[], what: string): string[][] {
 }
 
 /** Names the first program, rank and step in which two lists of texts differ. */
-function firstDifference(size: number, seed: number, host: string[][], reference: string[][]): string | null {
+function firstDifference(
+  size: number,
+  seed: number,
+  found: string[][],
+  reference: string[][],
+): string | null {
   for (const [rank, texts] of reference.entries()) {
     for (const [index, text] of texts.entries()) {
-      if (text === host[rank]?.[index]) continue;
-      const digests = host[rank]?.[index]?.split(' ') ?? [];
+      if (text === found[rank]?.[index]) continue;
+      const digests = found[rank]?.[index]?.split(' ') ?? [];
       const step = text.split(' ').findIndex((digest, at) => digest !== digests[at]);
       const program = JSON.stringify(randomProgram(seed + index, size));
       return `RINGWISE_SEED=${seed + index} on ${size} ranks: step ${step} differs on rank ${rank} of ${program}`;
@@ -45,24 +50,27 @@ function firstDifference(size: number, seed: number, host: string[][], reference
 }
 
 /** Declares one test for each [number of ranks, number of programs]. */
-export function randomProgramTests(programsBySize: readonly (readonly [number, number])[]): void {
-  describe('random programs on the host backend', () => {
+export function randomProgramTests(
+  programsBySize: readonly (readonly [number, number])[],
+  backend: 'host' | 'tcp' = 'host',
+): void {
+  describe(`random programs on the ${backend} backend`, () => {
     it.each(programsBySize)(
       'with %i ranks leave the bits that the reference leaves, %i times',
       async (size, programs) => {
-        const pool = await Pool.start(size, hostRanks());
+        const pool = await Pool.start(size, backend === 'host' ? hostRanks() : tcpRanks());
         pools.push(pool);
         const first = wantedSeed === undefined ? 0 : Number(wantedSeed);
         const end = wantedSeed === undefined ? programs : first + 1;
         for (let seed = first; seed < end; seed += programsPerGroup) {
           const count = Math.min(programsPerGroup, end - seed);
           const args = [seed, count];
-          const [host, reference] = await Promise.all([
+          const [found, reference] = await Promise.all([
             pool.run<Outcome>('randomPrograms', args),
             onLoopback(size, args),
           ]);
           const what = `seeds ${seed} to ${seed + count - 1} on ${size} ranks`;
-          const texts = [textsOf(host, what), textsOf(reference, `${what}, loopback`)] as const;
+          const texts = [textsOf(found, what), textsOf(reference, `${what}, loopback`)] as const;
           expect(firstDifference(size, seed, ...texts)).toBe(null);
         }
       },

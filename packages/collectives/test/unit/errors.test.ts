@@ -142,7 +142,12 @@ const failures: Record<string, Failure> = {
   srunWithoutMpi: initErrors.srunWithoutMpi(),
   unknownMpi: initErrors.unknownMpi('lam'),
   tooLongForMpi: errors.tooLongForMpi('allGather', 2 ** 31),
-  nativeMissing: initErrors.nativeMissing('linux-x64', ['coll.node (not found)']),
+  nativeMissing: initErrors.nativeMissing(
+    'linux-x64',
+    'it is not installed',
+    ['coll.node (not found)'],
+    'Install it.',
+  ),
   backendNotLoaded: initErrors.backendNotLoaded('host', 'no addon'),
 };
 
@@ -255,7 +260,7 @@ describe('errors', () => {
       init: srun has started this process without an MPI (group "dp", rank 0 of 8). Call srun with --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH and its kin); srun --mpi=list tells which it has.
       init: RINGWISE_MPI names no MPI that ringwise knows; expected openmpi or mpich, got 'lam' (group "dp", rank 0 of 8).
       allGather: 2147483648 elements in parts are too many for MPI; expected at most 2147483647 for all ranks together (group "dp", rank 0 of 8). Call it on pieces.
-      init: there is no native addon for linux-x64 (tried coll.node (not found)) (group "dp", rank 0 of 8). Install @ringwise/collectives-linux-x64, or build it: npm run build in a checkout of ringwise.
+      init: there is no native addon for linux-x64: it is not installed (tried coll.node (not found)) (group "dp", rank 0 of 8). Install it.
       init: the host backend cannot be loaded: no addon (group "dp", rank 0 of 8).
       "
     `);

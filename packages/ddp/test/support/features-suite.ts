@@ -1,5 +1,5 @@
-// Runs every feature in real processes over the host backend. All ranks must hold the same bits, and equal one process
-// on the joined batch except for rounding.
+// Runs every feature in real processes over the host or tcp backend. All ranks must hold the same bits, and
+// equal one process on the joined batch except for rounding.
 import { values, withRanks } from '@ringwise/testing';
 import { expect, it } from 'vitest';
 import { alone, features } from '../fixtures/features.ts';
@@ -8,10 +8,15 @@ import { largestDifference } from './ranks.ts';
 const fixture = new URL('../fixtures/features.ts', import.meta.url);
 
 /** Defines a test for a number of ranks. With `apart`, each is on a host of its own, so that all links are TCP. */
-export function featuresTest(size: number, apart: boolean): void {
-  it(`${size} ranks${apart ? ', each on a host of its own' : ''}`, { timeout: 120_000 }, async () => {
+export function featuresTest(size: number, apart: boolean, backend: 'host' | 'tcp' = 'host'): void {
+  const where = apart ? ', each on a host of its own' : '';
+  it(`${size} ranks on ${backend}${where}`, { timeout: 120_000 }, async () => {
     const ranks = values<Record<string, Float32Array>>(
-      await withRanks(size, fixture, 'run', { args: [apart], timeoutMs: 110_000 }),
+      await withRanks(size, fixture, 'run', {
+        args: [apart],
+        env: { RINGWISE_BACKEND: backend },
+        timeoutMs: 110_000,
+      }),
     );
     for (const [name, feature] of Object.entries(features)) {
       for (const rank of ranks) expect(rank[name]).toEqual(ranks[0]![name]);

@@ -285,7 +285,7 @@ describe('init that fails', () => {
   it('lists the backends when one is unknown', async () => {
     const error = await failureOf(init({ backend: 'ucc' }));
     expect(error.message).toBe(
-      "init: no backend named 'ucc'; expected auto, solo, host, nccl, mpi, hub. See registerBackend().",
+      "init: no backend named 'ucc'; expected auto, solo, host, tcp, nccl, mpi, hub. See registerBackend().",
     );
     expect((await failureOf(init({ backend: 'gloo' }))).next).toMatch(
       "What PyTorch calls gloo is 'host' here.",

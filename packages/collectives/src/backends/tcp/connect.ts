@@ -1,0 +1,272 @@
+// Connects one rank with all others: two connections for each pair, one for control and one for data. The
+// higher rank of a pair connects, and both prove to each other that they belong to the group.
+import { timingSafeEqual } from 'node:crypto';
+import { createServer, connect as dial, type Server, type Socket } from 'node:net';
+import { CollectiveError, type Failure, peerLost, systemFailure, timedOut } from '../../errors.ts';
+import type { BackendContext } from '../context.ts';
+import { addressFor, meetPeers, type Peer } from '../meeting.ts';
+
+export interface Connection {
+  readonly rank: number;
+  readonly control: Socket;
+  readonly data: Socket;
+}
+
+type Purpose = 'control' | 'data';
+const purposes: readonly Purpose[] = ['control', 'data'];
+
+// The first thing that both sides send: magic, version, purpose, sender, receiver, and the sender's proof.
+const magic = 0x54475752; // "RWGT"
+const version = 1;
+const helloBytes = 48;
+/**
+ * Time that a connection has to prove that its peer belongs to the group, and connections that may be unproven
+ * at once. A new one replaces the oldest.
+ */
+const helloMs = 5_000;
+const mostUnproven = 256;
+/** Time for which a rank that refuses connections is tried again: its queue of connections may be full. */
+const refusedMs = 2_000;
+const pauseMs = 10;
+const quietMs = 5_000;
+
+type TcpPeer = Peer<{ readonly backend: 'tcp'; readonly host: string; readonly port: number }>;
+
+/**
+ * Meets the other ranks through the store and connects to them. Resolves with the connections in rank order,
+ * paused. Rejects with ERR_COLL_TIMEOUT, which names the ranks that are missing, at the deadline; with
+ * ERR_COLL_PEER_LOST if a rank ends meanwhile; and with the errors of the store.
+ */
+export async function connectAll(context: BackendContext): Promise<Connection[]> {
+  const host = await addressFor(context);
+  const meeting = new Meeting(context);
+  try {
+    const port = await meeting.listen(host);
+    await meeting.connect(await meetPeers(context, { backend: 'tcp' as const, host, port }));
+    return meeting.connections();
+  } catch (error) {
+    meeting.destroy();
+    throw error;
+  } finally {
+    meeting.stopListening();
+  }
+}
+
+class Meeting {
+  readonly #context: BackendContext;
+  readonly #server: Server;
+  readonly #peers = new Map<number, TcpPeer>();
+  readonly #proven = new Map<number, Partial<Record<Purpose, Socket>>>();
+  /** Connections that others have made, oldest first. */
+  readonly #unproven = new Set<Socket>();
+  /** Connections that this rank makes. */
+  readonly #dialled = new Set<Socket>();
+  /** Connections that came before this rank knew its peers. */
+  #early: Socket[] | null = [];
+  /** Functions that stop watching the connections that are kept. */
+  readonly #release: (() => void)[] = [];
+  #isDone = false;
+  #onProgress: () => void = () => {};
+  #failure: CollectiveError | null = null;
+
+  constructor(context: BackendContext) {
+    this.#context = context;
+    this.#server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) => {
+      if (this.#early === null) this.#accept(socket);
+      else this.#early.push(socket);
+    });
+  }
+
+  listen(host: string): Promise<number> {
+    return new Promise((resolve, reject) => {
+      this.#server.on('error', ({ message }) => {
+        reject(this.#error(systemFailure('init', null, `cannot listen at ${host} (${message})`)));
+      });
+      this.#server.listen({ port: 0, host, backlog: 4096 }, () => {
+        const address = this.#server.address();
+        resolve(typeof address === 'object' && address !== null ? address.port : 0);
+      });
+    });
+  }
+
+  /** Resolves when all pairs of this rank are connected. */
+  connect(peers: readonly TcpPeer[]): Promise<void> {
+    const { rank, timeoutMs } = this.#context;
+    for (const peer of peers) this.#peers.set(peer.rank, peer);
+    return new Promise((resolve, reject) => {
+      const timer = setTimeout(() => {
+        const { what, ...rest } = timedOut('init', 0, this.#missing, timeoutMs);
+        this.#fail({ ...rest, seq: null, what: `${what}, while connecting` });
+      }, timeoutMs);
+      this.#onProgress = () => {
+        if (this.#failure === null && this.#missing.length > 0) return;
+        clearTimeout(timer);
+        this.#isDone = true;
+        if (this.#failure === null) resolve();
+        else reject(this.#failure);
+      };
+      for (const socket of this.#early?.splice(0) ?? []) this.#accept(socket);
+      this.#early = null;
+      for (const peer of peers) {
+        if (peer.rank < rank) for (const purpose of purposes) this.#dial(peer, purpose, performance.now());
+      }
+      this.#onProgress();
+    });
+  }
+
+  connections(): Connection[] {
+    for (const release of this.#release) release();
+    return [...this.#peers.keys()].map((rank) => ({ rank, ...this.#proven.get(rank) }) as Connection);
+  }
+
+  stopListening(): void {
+    this.#server.close();
+    for (const socket of [...this.#unproven, ...this.#dialled, ...(this.#early ?? [])]) socket.destroy();
+  }
+
+  destroy(): void {
+    this.#isDone = true;
+    for (const sockets of this.#proven.values()) {
+      for (const socket of Object.values(sockets)) socket.destroy();
+    }
+  }
+
+  get #missing(): number[] {
+    return [...this.#peers.keys()].filter((rank) => {
+      const sockets = this.#proven.get(rank);
+      return sockets?.control === undefined || sockets.data === undefined;
+    });
+  }
+
+  #dial(peer: TcpPeer, purpose: Purpose, sinceMs: number): void {
+    if (this.#isDone) return;
+    const socket = dial({ host: peer.host, port: peer.port, allowHalfOpen: true });
+    this.#dialled.add(socket);
+    let isConnected = false;
+    const turnedAway = () => socket.destroy();
+    socket.on('connect', () => {
+      isConnected = true;
+      socket.write(this.#hello(peer, purpose));
+      readHello(socket, (hello) => {
+        this.#dialled.delete(socket);
+        socket.off('end', turnedAway);
+        if (this.#proves(hello, peer, purpose)) this.#keep(peer, purpose, socket);
+        else this.#lost(peer.rank, 'it could not prove that it belongs to the group');
+      });
+    });
+    socket.on('error', () => {}); // 'close' follows
+    socket.on('end', turnedAway);
+    socket.on('close', () => {
+      this.#dialled.delete(socket);
+      if (isConnected)
+        this.#lost(peer.rank, 'it ended, or refused the proof that this rank belongs to the group');
+      else if (performance.now() - sinceMs > refusedMs) this.#lost(peer.rank, 'it cannot be reached');
+      else setTimeout(() => this.#dial(peer, purpose, sinceMs), pauseMs);
+    });
+  }
+
+  #accept(socket: Socket): void {
+    const [oldest] = this.#unproven;
+    if (this.#unproven.size >= mostUnproven) oldest?.destroy();
+    this.#unproven.add(socket);
+    const timer = setTimeout(() => socket.destroy(), helloMs);
+    socket.on('error', () => {}); // a connection that is not proven does not matter
+    socket.on('close', () => {
+      clearTimeout(timer);
+      this.#unproven.delete(socket);
+    });
+    readHello(socket, (hello) => {
+      clearTimeout(timer);
+      const peer = this.#peers.get(hello.readInt32LE(8));
+      const purpose = purposes[hello.readUInt8(5)];
+      const isExpected =
+        peer !== undefined &&
+        purpose !== undefined &&
+        peer.rank > this.#context.rank &&
+        this.#proven.get(peer.rank)?.[purpose] === undefined &&
+        this.#proves(hello, peer, purpose);
+      if (!isExpected) {
+        socket.destroy();
+        return;
+      }
+      this.#unproven.delete(socket);
+      socket.write(this.#hello(peer, purpose));
+      this.#keep(peer, purpose, socket);
+    });
+  }
+
+  #hello({ rank: to, mine }: TcpPeer, purpose: Purpose): Buffer {
+    const hello = Buffer.alloc(helloBytes);
+    hello.writeUInt32LE(magic, 0);
+    hello.writeUInt8(version, 4);
+    hello.writeUInt8(purposes.indexOf(purpose), 5);
+    hello.writeInt32LE(this.#context.rank, 8);
+    hello.writeInt32LE(to, 12);
+    hello.set(mine, 16);
+    return hello;
+  }
+
+  #proves(hello: Buffer, { rank, theirs }: TcpPeer, purpose: Purpose): boolean {
+    return (
+      hello.readUInt32LE(0) === magic &&
+      hello.readUInt8(4) === version &&
+      hello.readUInt8(5) === purposes.indexOf(purpose) &&
+      hello.readInt32LE(8) === rank &&
+      hello.readInt32LE(12) === this.#context.rank &&
+      timingSafeEqual(hello.subarray(16), theirs)
+    );
+  }
+
+  /** Keeps a proven connection, and notices its end until connections() gives it away. */
+  #keep({ rank }: TcpPeer, purpose: Purpose, socket: Socket): void {
+    for (const event of ['connect', 'error', 'close']) socket.removeAllListeners(event);
+    socket.setNoDelay(true);
+    socket.setKeepAlive(true, quietMs);
+    // A peer with both connections may already have failed or left the group, as group.ts will notice.
+    const ended = () => {
+      if (this.#missing.includes(rank)) this.#lost(rank, 'its connection closed');
+    };
+    const ignore = () => {}; // 'close' follows
+    // The peer may be done before this rank. What it says then is read again later.
+    const putBack = (chunk: Buffer) => {
+      socket.pause();
+      socket.unshift(chunk);
+    };
+    socket.on('error', ignore).on('close', ended).on('end', ended).on('data', putBack).resume();
+    this.#release.push(() => {
+      socket.pause();
+      socket.off('error', ignore).off('close', ended).off('end', ended).off('data', putBack);
+    });
+    this.#proven.set(rank, { ...this.#proven.get(rank), [purpose]: socket });
+    this.#onProgress();
+  }
+
+  #lost(rank: number, reason: string): void {
+    if (!this.#isDone) this.#fail(peerLost('init', null, rank, `${reason}, while connecting`));
+  }
+
+  #fail(failure: Failure): void {
+    this.#failure ??= this.#error(failure);
+    this.#onProgress();
+  }
+
+  #error(failure: Failure): CollectiveError {
+    const { group, rank, size } = this.#context;
+    return new CollectiveError(failure, { group, rank, size });
+  }
+}
+
+/** Reads the hello, then pauses the socket. What came after the hello is read again later. */
+function readHello(socket: Socket, onHello: (hello: Buffer) => void): void {
+  let got = Buffer.alloc(0);
+  const onData = (chunk: Buffer) => {
+    got = Buffer.concat([got, chunk]);
+    if (got.length < helloBytes) return;
+    socket.off('data', onData);
+    socket.pause();
+    if (got.length > helloBytes) socket.unshift(got.subarray(helloBytes));
+    onHello(got.subarray(0, helloBytes));
+  };
+  socket.on('data', onData);
+  socket.resume();
+}

@@ -1,0 +1,166 @@
+// The connection that carries the data of one pair of ranks, in both directions. What is sent is cut into
+// frames, each with a header of three numbers. The receiver may take less than has come; the connection then
+// waits, which in the end stops the sender. Data that is ready late (results) overtakes data that was ready
+// early (terms).
+import type { Socket } from 'node:net';
+import { pieceBytes } from './combiner.ts';
+
+/** What a frame carries: bytes that a collective sends at once, its results, or a message. */
+export const Stream = { first: 1, results: 2, message: 3 } as const;
+
+const headerBytes = 12;
+/** Bytes that are handed to the socket at once. More waits here, so that results can overtake it. */
+const bytesInFlight = 4 * pieceBytes;
+
+export interface DataEvents {
+  /**
+   * Bytes have come: of the collective `id`, or of the message `id`. Returns how many the receiver took; the
+   * rest is offered again after resume(). Returns -1 if the receiver expects no such bytes.
+   */
+  readonly onData: (stream: number, id: number, bytes: Uint8Array) => number;
+  /** No more data will come. `isGarbage` is true if the peer sent what nobody expects. */
+  readonly onEnd: (isGarbage: boolean) => void;
+}
+
+interface Sending {
+  readonly stream: number;
+  readonly id: number;
+  readonly bytes: Uint8Array;
+  sent: number;
+  readonly onSent: () => void;
+}
+
+export class DataLink {
+  readonly #socket: Socket;
+  readonly #events: DataEvents;
+  readonly #urgent: Sending[] = [];
+  readonly #queue: Sending[] = [];
+  #inFlight = 0;
+  /** Bytes that have come and that the receiver has not taken. */
+  #rest: Uint8Array | null = null;
+  readonly #header = Buffer.alloc(headerBytes);
+  #headerGot = 0;
+  /** Bytes of the current frame that have not been taken. */
+  #left = 0;
+  #isEnded = false;
+  #isTaking = false;
+  /** resume() was called while the receiver was taking bytes. */
+  #isResumed = false;
+
+  /** Takes over the socket, which has been proven to be the peer's. */
+  constructor(socket: Socket, events: DataEvents) {
+    this.#socket = socket;
+    this.#events = events;
+    socket.on('data', (chunk: Uint8Array) => this.#take(chunk));
+    socket.on('error', () => {}); // 'close' follows
+    socket.on('end', () => this.#end(false));
+    socket.on('close', () => {
+      this.#end(false);
+      // What waits will never be sent. The peer that should get it is gone, so this ends no operation badly.
+      for (const { onSent } of [...this.#urgent.splice(0), ...this.#queue.splice(0)]) onSent();
+    });
+    if (socket.readableEnded || socket.destroyed) setImmediate(() => this.#end(false));
+    socket.resume();
+  }
+
+  /** Whether no more data will come. */
+  get isEnded(): boolean {
+    return this.#isEnded;
+  }
+
+  /**
+   * Sends bytes without copying them, after what was given before, or before it if they are urgent. Calls
+   * `onSent` when the memory is not needed any more; never before this returns.
+   */
+  send(stream: number, id: number, bytes: Uint8Array, isUrgent: boolean, onSent: () => void): void {
+    if (this.#socket.destroyed) {
+      queueMicrotask(onSent);
+      return;
+    }
+    (isUrgent ? this.#urgent : this.#queue).push({ stream, id, bytes, sent: 0, onSent });
+    this.#pump();
+  }
+
+  /** Offers the bytes that were not taken again. */
+  resume(): void {
+    this.#isResumed = true;
+    if (this.#rest === null || this.#isTaking) return;
+    const rest = this.#rest;
+    this.#rest = null;
+    this.#take(rest);
+    if (this.#rest === null) this.#socket.resume();
+  }
+
+  /** Sends no more, after what was given before. */
+  end(): void {
+    this.#socket.end();
+  }
+
+  destroy(): void {
+    this.#socket.destroy();
+  }
+
+  #pump(): void {
+    while (this.#inFlight < bytesInFlight) {
+      const queue = this.#urgent.length > 0 ? this.#urgent : this.#queue;
+      const [sending] = queue;
+      if (sending === undefined) return;
+      const piece = sending.bytes.subarray(sending.sent, sending.sent + pieceBytes);
+      sending.sent += piece.length;
+      const isLast = sending.sent === sending.bytes.length;
+      if (isLast) queue.shift();
+      const header = Buffer.allocUnsafe(headerBytes);
+      header.writeUInt32LE(sending.stream, 0);
+      header.writeUInt32LE(sending.id, 4);
+      header.writeUInt32LE(piece.length, 8);
+      this.#inFlight += piece.length;
+      this.#socket.cork();
+      this.#socket.write(header);
+      this.#socket.write(piece, () => {
+        this.#inFlight -= piece.length;
+        if (isLast) sending.onSent();
+        this.#pump();
+      });
+      this.#socket.uncork();
+    }
+  }
+
+  #take(chunk: Uint8Array): void {
+    this.#isTaking = true;
+    let at = 0;
+    while (at < chunk.length && !this.#isEnded) {
+      if (this.#left === 0) {
+        const part = chunk.subarray(at, at + headerBytes - this.#headerGot);
+        this.#header.set(part, this.#headerGot);
+        this.#headerGot += part.length;
+        at += part.length;
+        if (this.#headerGot < headerBytes) break;
+        this.#headerGot = 0;
+        this.#left = this.#header.readUInt32LE(8);
+        continue;
+      }
+      const bytes = chunk.subarray(at, at + this.#left);
+      this.#isResumed = false;
+      const taken = this.#events.onData(this.#header.readUInt32LE(0), this.#header.readUInt32LE(4), bytes);
+      if (taken < 0) {
+        this.#socket.destroy();
+        this.#end(true);
+        break;
+      }
+      at += taken;
+      this.#left -= taken;
+      if (taken < bytes.length && !this.#isResumed) {
+        this.#rest = chunk.subarray(at);
+        this.#socket.pause();
+        break;
+      }
+    }
+    this.#isTaking = false;
+  }
+
+  #end(isGarbage: boolean): void {
+    if (this.#isEnded) return;
+    this.#isEnded = true;
+    this.#events.onEnd(isGarbage);
+  }
+}

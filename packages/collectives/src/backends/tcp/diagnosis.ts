@@ -1,0 +1,66 @@
+// Finds out which ranks make a collective late. A rank that has not answered may itself wait for another one in
+// an earlier collective, so before this rank blames it, it asks what it waits for, and then asks those ranks in
+// turn.
+
+/** Time for all answers. A rank whose thread is busy or that is stopped does not answer, and is to blame. */
+const answersMs = 200;
+
+export interface Asking {
+  readonly rank: number;
+  /** Asks a rank what it waits for. The answer comes through heard(). */
+  readonly ask: (rank: number) => void;
+}
+
+export class Diagnosis {
+  readonly #asking: Asking;
+  /** What ranks wait for; null until they have answered. */
+  readonly #answers = new Map<number, readonly number[] | null>();
+  readonly #onBlame: (ranks: readonly number[]) => void;
+  readonly #suspects: readonly number[];
+  readonly #timer: NodeJS.Timeout;
+  #isOver = false;
+
+  /** Asks the suspects. Calls `onBlame` once, with the ranks to blame in ascending order. */
+  constructor(asking: Asking, suspects: readonly number[], onBlame: (ranks: readonly number[]) => void) {
+    this.#asking = asking;
+    this.#suspects = suspects;
+    this.#onBlame = onBlame;
+    this.#timer = setTimeout(() => this.#end(), answersMs);
+    for (const rank of suspects) this.#ask(rank);
+    this.#endIfAnswered();
+  }
+
+  get isOver(): boolean {
+    return this.#isOver;
+  }
+
+  /** A rank has told which ranks it waits for; none if it waits for nothing. */
+  heard(rank: number, waitsFor: readonly number[]): void {
+    if (this.#isOver || this.#answers.get(rank) !== null) return;
+    this.#answers.set(rank, waitsFor);
+    for (const other of waitsFor) this.#ask(other);
+    this.#endIfAnswered();
+  }
+
+  #ask(rank: number): void {
+    if (rank === this.#asking.rank || this.#answers.has(rank)) return;
+    this.#answers.set(rank, null);
+    this.#asking.ask(rank);
+  }
+
+  #endIfAnswered(): void {
+    if (![...this.#answers.values()].includes(null)) this.#end();
+  }
+
+  #end(): void {
+    if (this.#isOver) return;
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+    // A rank is to blame if it waits for no other rank than this one.
+    const blamed = [...this.#answers].flatMap(([rank, waitsFor]) =>
+      (waitsFor ?? []).some((other) => other !== this.#asking.rank) ? [] : [rank],
+    );
+    // Ranks that wait for each other in a circle are all to blame.
+    this.#onBlame(blamed.length > 0 ? blamed.sort((a, b) => a - b) : this.#suspects);
+  }
+}

@@ -1,0 +1,262 @@
+// One rank's end of a group on TCP: its connections, what runs on them, and how it fails and closes. Everything
+// happens on the JavaScript thread.
+import type { Operation, Settle } from '../../backend.ts';
+import { aborted, type CollectiveError, type Failure, type Site, timedOut } from '../../errors.ts';
+import { Collectives, idOf } from './collectives.ts';
+import type { Connection } from './connect.ts';
+import { ControlLink } from './control-link.ts';
+import { DataLink, Stream } from './data-link.ts';
+import { Diagnosis } from './diagnosis.ts';
+import type { Frame } from './frames.ts';
+import { Messages } from './messages.ts';
+import { Pending } from './pending.ts';
+import { RootCause } from './root-cause.ts';
+
+interface Peer {
+  readonly rank: number;
+  readonly control: ControlLink;
+  readonly data: DataLink;
+  /** Why nothing more comes from it; null while it takes part. */
+  gone: string | null;
+  /** Why its data connection counts as lost although it has not said that it leaves. */
+  dataLost: string | null;
+  /** Whether it knows that this rank has closed the group, and needs nothing more from it. */
+  hasHeardGoodbye: boolean;
+}
+
+/**
+ * Time between the end of a data connection and its meaning a loss: a rank that fails ends it, and the reason
+ * comes over the other connection.
+ */
+const dataLostMs = 100;
+/** Time that close() waits for the others to note it. They may be busy. */
+const goodbyeMs = 2_000;
+
+export class TcpGroup {
+  readonly #site: Site;
+  readonly #peers = new Map<number, Peer>();
+  readonly #pending: Pending;
+  readonly #collectives: Collectives;
+  readonly #messages: Messages;
+  readonly #rootCause: RootCause;
+  /** The error of this rank's abort(), which it reports as it is. */
+  #own: CollectiveError | null = null;
+  /** What makes the first collective late that has expired. */
+  #diagnosis: Diagnosis | null = null;
+  #closing: Promise<void> | null = null;
+  #isLeaving = false;
+  #onHeard: () => void = () => {};
+
+  constructor(site: Site, connections: readonly Connection[]) {
+    this.#site = site;
+    const { rank, size } = site;
+    this.#pending = new Pending(site, (operation) => this.#expire(operation));
+    this.#rootCause = new RootCause({
+      rank,
+      left: () => [...this.#peers.values()].flatMap((peer) => (peer.gone === null ? [peer.rank] : [])),
+      report: (to, failure) => this.#tell(to, { kind: 'report', failure }),
+      tell: (to, failure) => this.#tell(to, { kind: 'cause', failure }),
+      onCause: (cause) => this.#endAll(cause),
+    });
+    const shared = {
+      rank,
+      size,
+      pending: this.#pending,
+      fail: (failure: Failure) => this.#rootCause.notice(failure),
+      isFailing: () => this.#rootCause.isFailing,
+      whyNoPosts: (from: number) => this.#peers.get(from)!.gone,
+      whyNoData: (from: number) => {
+        const { gone, data, dataLost } = this.#peers.get(from)!;
+        return data.isEnded ? (gone ?? dataLost) : null;
+      },
+    };
+    this.#collectives = new Collectives({
+      ...shared,
+      post: (to, post) => this.#tell(to, post),
+      send: (to, stream, seq, bytes, onSent) =>
+        this.#peers.get(to)!.data.send(stream, idOf({ seq }), bytes, stream === Stream.results, onSent),
+      resume: (from) => this.#peers.get(from)!.data.resume(),
+    });
+    this.#messages = new Messages({
+      ...shared,
+      tell: (to, frame) => this.#tell(to, frame),
+      send: (to, id, bytes, onSent) =>
+        this.#peers.get(to)!.data.send(Stream.message, id, bytes, false, onSent),
+    });
+    for (const connection of connections) this.#peers.set(connection.rank, this.#peerOf(connection));
+  }
+
+  /** Starts an operation; `settle` is called when it has ended, never before this returns. */
+  start(operation: Operation, settle: Settle): void {
+    if (this.#rootCause.isFailing) {
+      this.#pending.add(operation, settle);
+      const cause = this.#rootCause.known;
+      if (cause !== null) this.#pending.endAll(cause, this.#own);
+    } else if (operation.verb === 'send') this.#messages.send(operation, settle);
+    else if (operation.verb === 'recv') this.#messages.recv(operation, settle);
+    else this.#collectives.start(operation, settle);
+  }
+
+  /** Fails everything pending and later on all ranks. */
+  abort(error: CollectiveError): void {
+    if (this.#rootCause.isFailing || this.#isLeaving) return;
+    this.#own = error;
+    const { code, verb, peers, what, next } = error;
+    // Other ranks cannot have an error that is about the arguments or the form of this rank's call.
+    const isOwn = code === 'ERR_COLL_INVALID' || code === 'ERR_COLL_UNSUPPORTED' || code === 'ERR_COLL_INIT';
+    const shared = { code, verb, seq: null, peers, what, ...(next !== undefined && { next }) };
+    this.#rootCause.notice(isOwn ? { ...aborted(this.#site.rank, what), what } : shared);
+  }
+
+  /** Resolves when everything pending has ended and this rank has left. */
+  close(): Promise<void> {
+    this.#closing ??= this.#leave();
+    return this.#closing;
+  }
+
+  async #leave(): Promise<void> {
+    await this.#pending.idle();
+    this.#isLeaving = true;
+    const peers = [...this.#peers.values()];
+    for (const { control, data } of peers) {
+      control.send({ kind: 'goodbye' });
+      control.end();
+      data.end();
+    }
+    // A connection that is destroyed early loses what is still under way, so wait until the others have read
+    // everything.
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, goodbyeMs);
+      this.#onHeard = () => {
+        if (!peers.every(({ gone, hasHeardGoodbye }) => gone !== null || hasHeardGoodbye)) return;
+        clearTimeout(timer);
+        resolve();
+      };
+      this.#onHeard();
+    });
+    for (const { gone, hasHeardGoodbye, control, data } of peers) {
+      if (gone === null && !hasHeardGoodbye) continue; // it reads on, until it ends the connections itself
+      control.destroy();
+      data.destroy();
+    }
+  }
+
+  #peerOf({ rank, control, data }: Connection): Peer {
+    // Only operations keep the process alive, by their deadlines.
+    control.unref();
+    data.unref();
+    const peer: Peer = {
+      rank,
+      gone: null,
+      dataLost: null,
+      hasHeardGoodbye: false,
+      control: new ControlLink(control, {
+        onFrame: (frame) => this.#hear(peer, frame),
+        onEnd: (reason) => this.#gone(peer, reason),
+      }),
+      data: new DataLink(data, {
+        onData: (stream, id, bytes) => {
+          if (this.#rootCause.isFailing) return bytes.length;
+          if (stream === Stream.message) return this.#messages.accept(rank, id, bytes);
+          return this.#collectives.accept(rank, stream, id, bytes);
+        },
+        onEnd: (isGarbage) => this.#dataEnded(peer, isGarbage),
+      }),
+    };
+    return peer;
+  }
+
+  #hear(peer: Peer, frame: Frame): void {
+    switch (frame.kind) {
+      case 'report':
+        this.#rootCause.answer(peer.rank, frame.failure);
+        return;
+      case 'cause':
+        this.#rootCause.heard(frame.failure);
+        return;
+      case 'question':
+        this.#tell(peer.rank, { kind: 'waiting', waitsFor: this.#collectives.waitsFor });
+        return;
+      case 'waiting':
+        this.#diagnosis?.heard(peer.rank, frame.waitsFor);
+        return;
+      case 'goodbye':
+        this.#gone(peer, 'it has closed the group');
+        return;
+      case 'goodbye heard':
+        peer.hasHeardGoodbye = true;
+        this.#onHeard();
+        return;
+    }
+    // What has not begun when this rank notices a failure must not begin.
+    if (this.#rootCause.isFailing) return;
+    if (frame.kind === 'post') this.#collectives.posted(peer.rank, frame);
+    else if (frame.kind === 'offer') this.#messages.offered(peer.rank, frame);
+    else this.#messages.taken(peer.rank, frame.id);
+  }
+
+  #gone(peer: Peer, reason: string): void {
+    if (peer.gone !== null) return;
+    peer.gone = reason;
+    this.#answerGoodbye(peer);
+    this.#rootCause.gone(peer.rank);
+    this.#checkLost();
+    this.#onHeard();
+  }
+
+  #dataEnded(peer: Peer, isGarbage: boolean): void {
+    this.#answerGoodbye(peer);
+    this.#checkLost();
+    const told = isGarbage ? 'it sent data that this rank does not expect' : 'its data connection closed';
+    const timer = setTimeout(() => {
+      peer.dataLost = told;
+      this.#checkLost();
+    }, dataLostMs);
+    timer.unref();
+  }
+
+  /** Tells a rank that has left that this rank has read everything that it sent. */
+  #answerGoodbye({ gone, data, control }: Peer): void {
+    if (gone !== null && data.isEnded && !this.#isLeaving) control.send({ kind: 'goodbye heard' });
+  }
+
+  #checkLost(): void {
+    if (this.#rootCause.isFailing) return;
+    this.#collectives.checkLost();
+    if (!this.#rootCause.isFailing) this.#messages.checkLost();
+  }
+
+  #tell(to: number, frame: Frame): void {
+    const { gone, control } = this.#peers.get(to)!;
+    if (gone === null && !this.#isLeaving) control.send(frame);
+  }
+
+  #expire(operation: Operation): void {
+    if (this.#rootCause.isFailing) return;
+    const { verb, seq, timeoutMs } = operation;
+    const fail = (missing: readonly number[]) => {
+      this.#diagnosis = null;
+      if (this.#pending.has(operation)) this.#rootCause.notice(timedOut(verb, seq, missing, timeoutMs));
+    };
+    if (verb === 'send' || verb === 'recv') {
+      fail(this.#messages.missing(operation));
+      return;
+    }
+    const asking = {
+      rank: this.#site.rank,
+      ask: (rank: number) => this.#tell(rank, { kind: 'question' }),
+    };
+    if (this.#diagnosis !== null) return;
+    // It may end while it is made, and is not kept then.
+    const diagnosis = new Diagnosis(asking, this.#collectives.missing(operation), fail);
+    if (!diagnosis.isOver) this.#diagnosis = diagnosis;
+  }
+
+  #endAll(cause: Failure): void {
+    this.#collectives.clear();
+    this.#messages.clear();
+    // The memory of the operations is about to be the caller's again.
+    for (const { data } of this.#peers.values()) data.destroy();
+    this.#pending.endAll(cause, this.#own);
+  }
+}

@@ -1,0 +1,36 @@
+// The tcp backend: sockets of Node between all ranks, in TypeScript. It works wherever Node does, without a
+// binary. It may not block the JavaScript thread, so there are no Sync verbs, and what it moves and adds takes
+// time from that thread.
+//
+//   connect.ts       meets the other ranks and proves to them that this process belongs to the group
+//   group.ts         connections, failures and closing of one rank
+//   collectives.ts   the handshake before each collective; plan.ts says what goes where, execution.ts moves it
+//   messages.ts      send and recv
+import { allVerbs } from '../../all-verbs.ts';
+import { allocHost } from '../../group/buffer.ts';
+import { isReducible } from '../../reduce-ops.ts';
+import type { BackendFactory } from '../context.ts';
+import { connectAll } from './connect.ts';
+import { TcpGroup } from './group.ts';
+
+export const tcpBackend: BackendFactory = async (context) => {
+  const { group: name, rank, size } = context;
+  const group = new TcpGroup({ group: name, rank, size }, await connectAll(context));
+  return {
+    contract: 1,
+    name: 'tcp',
+    rank,
+    size,
+    supports: { devices: ['cpu'], verbs: allVerbs, sync: false, reduces: isReducible },
+    start: (operation, settle) => {
+      group.start(operation, settle);
+      return null;
+    },
+    run: () => {
+      throw new Error('bug: the tcp backend has no Sync verbs; please report it.');
+    },
+    alloc: allocHost,
+    abort: (cause) => group.abort(cause),
+    close: () => group.close(),
+  };
+};

@@ -1,0 +1,105 @@
+// Says why the native addon of this platform cannot be loaded, as far as the process can tell. The facts are
+// collected apart from the sentence, so that tests can say what other platforms would tell.
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import type { Failure } from '../errors.ts';
+import { nativeMissing } from '../init/errors.ts';
+
+/** What the process knows about the platform and the installed packages. */
+export interface NativeFacts {
+  /** For example 'linux-x64', or 'linuxmusl-x64' if the C library is musl. */
+  readonly platform: string;
+  /** Version of glibc; null if the C library is another one. */
+  readonly glibc: string | null;
+  /** Platforms for which there is a package, as this package's manifest lists them. */
+  readonly built: readonly string[];
+  /** Platforms whose package is installed. */
+  readonly installed: readonly string[];
+  /** Why each path could not be loaded. */
+  readonly tried: readonly string[];
+}
+
+const family = '@ringwise/collectives-';
+
+/** Returns this platform as it is in the names of native packages, such as linux-x64 or linuxmusl-x64. */
+export function platformName(): string {
+  const { platform, arch } = process;
+  return platform === 'linux' && glibcVersion() === null ? `linuxmusl-${arch}` : `${platform}-${arch}`;
+}
+
+/** Returns the version of glibc that runs this process, or null. */
+function glibcVersion(): string | null {
+  if (process.platform !== 'linux') return null;
+  // Without this the report looks up every network interface in DNS. Node's types lack the member.
+  const report = process.report as NodeJS.ProcessReport & { excludeNetwork: boolean };
+  report.excludeNetwork = true;
+  const { header } = report.getReport() as unknown as { header: { glibcVersionRuntime?: string } };
+  return header.glibcVersionRuntime ?? null;
+}
+
+export function nativeFacts(tried: readonly string[]): NativeFacts {
+  const built = builtPlatforms();
+  const require = createRequire(import.meta.url);
+  const isInstalled = (platform: string) => {
+    try {
+      require.resolve(`${family}${platform}/package.json`);
+      return true;
+    } catch {
+      return false;
+    }
+  };
+  return {
+    platform: platformName(),
+    glibc: glibcVersion(),
+    built,
+    installed: built.filter(isInstalled),
+    tried,
+  };
+}
+
+function builtPlatforms(): string[] {
+  // Relative to src/backends, or to dist once it is built.
+  for (const path of ['../package.json', '../../package.json']) {
+    try {
+      const text = readFileSync(new URL(path, import.meta.url), 'utf8');
+      const { name, optionalDependencies = {} } = JSON.parse(text) as {
+        name?: string;
+        optionalDependencies?: Record<string, string>;
+      };
+      if (name !== '@ringwise/collectives') continue;
+      return Object.keys(optionalDependencies).flatMap((dependency) =>
+        dependency.startsWith(family) ? [dependency.slice(family.length)] : [],
+      );
+    } catch {
+      // The other path has it.
+    }
+  }
+  return [];
+}
+
+/** Returns the failure of a process that cannot load the native addon. */
+export function whyNoNative({ platform, glibc, built, installed, tried }: NativeFacts): Failure {
+  const needed = `${family}${platform}`;
+  const build = 'or build it: npm run build in a checkout of ringwise';
+  if (!built.includes(platform)) {
+    const reason = platform.startsWith('linuxmusl')
+      ? `this Linux has musl instead of glibc, and no package is built for ${platform}`
+      : `no package is built for ${platform}`;
+    return nativeMissing(platform, reason, tried, `Use the tcp backend, ${build}.`);
+  }
+  if (installed.includes(platform)) {
+    const wanted = tried.map((text) => /version [`'"]?(GLIBC_[\d.]+)/.exec(text)?.[1]).find(Boolean);
+    if (wanted !== undefined) {
+      const reason = `${needed} needs ${wanted.replace('_', ' ')}, and this system has ${glibc ?? 'none'}`;
+      return nativeMissing(platform, reason, tried, `Use a newer system or the tcp backend, ${build}.`);
+    }
+    const reason = `${needed} is installed, but cannot be loaded`;
+    return nativeMissing(platform, reason, tried, `Install ${needed} again, ${build}.`);
+  }
+  if (installed.length > 0) {
+    const reason = `${needed} is not installed, but ${installed.map((name) => family + name).join(', ')} is: the folder node_modules is from another platform`;
+    return nativeMissing(platform, reason, tried, `Install ${needed} here with npm install, ${build}.`);
+  }
+  const reason = `${needed} is not installed; it is an optional dependency, which npm leaves out with --omit=optional, with a lock file of another platform, and if its download fails`;
+  return nativeMissing(platform, reason, tried, `Install ${needed}, ${build}.`);
+}

@@ -1,0 +1,85 @@
+// Ranks in an installation without the native package: what is built is copied into an empty folder, and real processes
+// load it from there.
+import { execFile } from 'node:child_process';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
+import { freePort } from '@ringwise/testing';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+
+const packages = fileURLToPath(new URL('../../../..', import.meta.url));
+const folder = mkdtempSync(join(tmpdir(), 'ringwise-fallback-'));
+afterAll(() => rmSync(folder, { recursive: true }));
+
+const program = `
+import { init } from '@ringwise/collectives';
+process.on('warning', ({ code, message }) => console.log('warning', code, message));
+for (const name of ['first', 'second']) {
+  const group = await init({ name, timeoutMs: 20_000 });
+  const x = new Float32Array([group.rank + 1]);
+  await group.allReduce(x);
+  console.log(group.backend, x[0]);
+  await group.close();
+}
+`;
+/** Makes the process take itself for one of another platform. */
+const preload = `Object.defineProperty(process, 'platform', { value: process.env.FAKED_PLATFORM });`;
+
+beforeAll(() => {
+  for (const name of ['collectives', 'store']) {
+    const to = join(folder, 'node_modules/@ringwise', name);
+    mkdirSync(to, { recursive: true });
+    for (const part of ['dist', 'package.json'])
+      cpSync(join(packages, name, part), join(to, part), { recursive: true });
+  }
+  writeFileSync(join(folder, 'program.mjs'), program);
+  writeFileSync(join(folder, 'platform.cjs'), preload);
+});
+
+/** Runs the program on two ranks. Returns what each printed, line by line. */
+async function run(env: Record<string, string>, platforms = [process.platform, process.platform]) {
+  const port = `${await freePort()}`;
+  const ranks = platforms.map(async (platform, rank) => {
+    const own = {
+      ...{ PATH: process.env.PATH ?? '', RANK: `${rank}`, WORLD_SIZE: '2' },
+      ...{ MASTER_ADDR: '127.0.0.1', MASTER_PORT: port, FAKED_PLATFORM: platform, ...env },
+    };
+    const argv = ['--require', './platform.cjs', 'program.mjs'];
+    const { stdout } = await promisify(execFile)(process.execPath, argv, { cwd: folder, env: own });
+    return stdout.trim().split('\n');
+  });
+  return Promise.all(ranks);
+}
+
+describe('an installation without the native package', () => {
+  it('uses tcp, and warns once: on rank 0', async () => {
+    const [first, second] = await run({});
+    const warnings = first!.filter((line) => line.startsWith('warning'));
+    expect(first!.filter((line) => !line.startsWith('warning'))).toEqual(['tcp 3', 'tcp 3']);
+    expect(warnings).toHaveLength(1);
+    expect(second).toEqual(['tcp 3', 'tcp 3']);
+    const missing = `@ringwise/collectives-${process.platform}-${process.arch} is not installed; it is an optional dependency`;
+    expect(warnings[0]).toContain('warning RINGWISE_TCP_FALLBACK init: the ranks use the tcp backend,');
+    expect(warnings[0]).toContain(missing);
+  });
+
+  it.each(['darwin', 'win32'] as const)(
+    'says on %s that there is no package, and works',
+    async (platform) => {
+      const [first, second] = await run({}, [platform, platform]);
+      expect(second).toEqual(['tcp 3', 'tcp 3']);
+      expect(first!.join()).toMatch(
+        new RegExp(`@ringwise/collectives-${platform}-|no package is built for ${platform}-`),
+      );
+    },
+  );
+
+  it('does not warn if tcp is chosen', async () => {
+    expect(await run({ RINGWISE_BACKEND: 'tcp' })).toEqual([
+      ['tcp 3', 'tcp 3'],
+      ['tcp 3', 'tcp 3'],
+    ]);
+  });
+});

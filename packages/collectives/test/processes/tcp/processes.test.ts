@@ -1,0 +1,32 @@
+// Tests processes with groups on the tcp backend.
+import { values, withRanks } from '@ringwise/testing';
+import { expect, it } from 'vitest';
+
+const module = new URL('../../support/host-ranks.ts', import.meta.url);
+const env = { RINGWISE_BACKEND: 'tcp' };
+
+it('keeps its event loop turning while it waits in a barrier', async () => {
+  const turns = values<number>(await withRanks(2, module, 'idleInBarrier', { env }));
+  expect(turns[0]).toBeGreaterThan(20);
+});
+
+it('stays alive for a pending operation, and for nothing else', async () => {
+  expect(values(await withRanks(2, module, 'onlyTheBarrier', { env }))).toEqual(['passed', 'passed']);
+});
+
+it('may exit with operations pending, and its peers are told', async () => {
+  const [exited, waiting] = await withRanks(2, module, 'exitWhilePending', { args: [7], env });
+  expect(exited).toMatchObject({ status: 'exited', exitCode: 7, signal: null });
+  expect(waiting!.error).toMatchObject({ code: 'ERR_COLL_PEER_LOST', peers: [0] });
+});
+
+it('ends by itself when the script forgets to close', async () => {
+  expect(values(await withRanks(2, module, 'endWithoutClose', { env }))).toEqual(['sum 2', 'sum 2']);
+});
+
+it('can be in several groups', async () => {
+  expect(values(await withRanks(2, module, 'severalGroups', { env }))).toEqual([
+    [3, 60],
+    [3, 60],
+  ]);
+});

@@ -1,0 +1,64 @@
+// Meeting over TCP among processes that do not belong to the group. All ranks are in this process.
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { MemoryStore } from '@ringwise/store';
+import { expect, it } from 'vitest';
+import { tcpBackend } from '../../../../src/backends/tcp/tcp.ts';
+import { tcpContext } from '../../../support/tcp-groups.ts';
+
+interface Card {
+  readonly host: string;
+  readonly port: number;
+}
+
+async function cardOf(rank: number, store: MemoryStore): Promise<Card> {
+  const card = await store.get(`rank/${rank}`, { timeoutMs: 10_000 });
+  return JSON.parse(Buffer.from(card).toString()) as Card;
+}
+
+/** Connects to a rank and sends these bytes, which are no proof. */
+async function connectUnproven({ host, port }: Card, bytes: Uint8Array): Promise<Socket> {
+  const socket = connect(port, host);
+  socket.on('error', () => {});
+  await once(socket, 'connect');
+  socket.resume().write(bytes);
+  return socket;
+}
+
+it('ranks meet although others connect without a proof, whose connections are closed', async () => {
+  const store = new MemoryStore();
+  const first = tcpBackend(tcpContext(0, 2, store));
+  const card = await cardOf(0, store);
+  // A hello of rank 1 whose proof is wrong, one that is cut off, what a browser says, and nothing.
+  const hello = Buffer.alloc(48);
+  hello.writeUInt32LE(0x54475752, 0);
+  hello.writeUInt8(1, 4);
+  hello.writeInt32LE(1, 8);
+  const said = [
+    hello,
+    hello.subarray(0, 20),
+    Buffer.from(`GET / HTTP/1.1\r\n${'x'.repeat(100)}`),
+    Buffer.alloc(0),
+  ];
+  const unproven = await Promise.all(said.map((bytes) => connectUnproven(card, bytes)));
+  const closed = Promise.all(unproven.map((socket) => once(socket, 'close')));
+  const backends = await Promise.all([first, tcpBackend(tcpContext(1, 2, store))]);
+  for (const socket of unproven) socket.end();
+  await closed;
+  await Promise.all(backends.map((backend) => backend.close()));
+});
+
+it('a rank with another secret is turned away, and the others name it at their deadline', async () => {
+  const store = new MemoryStore();
+  const [first, second] = await Promise.allSettled([
+    tcpBackend({ ...tcpContext(0, 2, store), timeoutMs: 700 }),
+    tcpBackend({ ...tcpContext(1, 2, store), secret: 'another one' }),
+  ]);
+  expect(first).toMatchObject({ reason: { code: 'ERR_COLL_TIMEOUT', verb: 'init', peers: [1] } });
+  expect(second).toMatchObject({ reason: { code: 'ERR_COLL_PEER_LOST', verb: 'init', peers: [0] } });
+});
+
+it('a rank that does not come is named at the deadline', async () => {
+  const alone = tcpBackend({ ...tcpContext(0, 3), timeoutMs: 200 });
+  await expect(alone).rejects.toMatchObject({ code: 'ERR_COLL_INIT', peers: [1, 2] });
+});

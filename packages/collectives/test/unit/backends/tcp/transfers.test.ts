@@ -1,0 +1,72 @@
+// Long transfers over TCP, some of which must wait for others. All ranks are in this process.
+import { expect, it } from 'vitest';
+import { randomFloats } from '../../../../contract/inputs.ts';
+import type { Group } from '../../../../src/group/group.ts';
+import { loopbackGroups } from '../../../../src/index.ts';
+import { tcpGroups } from '../../../support/tcp-groups.ts';
+
+const onAll = <T>(groups: readonly Group[], call: (group: Group) => PromiseLike<T>) =>
+  Promise.all(groups.map(call));
+
+it('long messages and collectives run beside each other, also if they are taken late', async () => {
+  const groups = await tcpGroups(3);
+  const count = 600_000;
+  const inputs = groups.map(({ rank }) => new Float32Array(count).fill(rank + 1));
+  const sums = groups.map(({ rank }) => new Float32Array(3 * count).fill(rank + 1));
+  const roots = groups.map(({ rank }) => new Int32Array(count).fill(rank));
+  const outputs = groups.map(() => new Float32Array(count));
+  const works: PromiseLike<unknown>[] = [];
+  for (const group of groups) {
+    const { rank } = group;
+    works.push(group.send(inputs[rank]!, (rank + 1) % 3));
+    works.push(group.allReduce(sums[rank]!));
+    works.push(group.broadcast(roots[rank]!, { root: 2 }));
+    await new Promise((resolve) => setImmediate(resolve)); // the ranks come one after the other
+  }
+  for (const group of groups) works.push(group.recv(outputs[group.rank]!, (group.rank + 2) % 3));
+  await Promise.all(works);
+  for (const { rank } of groups) {
+    expect(outputs[rank]!.every((x) => x === ((rank + 2) % 3) + 1)).toBe(true);
+    expect(sums[rank]!.every((x) => x === 6)).toBe(true);
+    expect(roots[rank]!.every((x) => x === 2)).toBe(true);
+  }
+  await onAll(groups, (group) => group.close());
+});
+
+it.each(['float32', 'bfloat16'] as const)(
+  'sums of %s have the bits of loopback, in one step or two',
+  async (dtype) => {
+    const [tcp, reference] = [await tcpGroups(4), loopbackGroups(4)];
+    const run = async (groups: readonly Group[], count: number) => {
+      const buffers = groups.map(({ rank }) => {
+        const next = randomFloats(rank + count);
+        if (dtype === 'float32') return Float32Array.from({ length: count }, next);
+        return { data: Uint16Array.from({ length: count }, () => (next() + 1) * 0x2000), dtype };
+      });
+      await Promise.all(groups.map((group, rank) => group.allReduce(buffers[rank]!)));
+      return buffers.map((buffer) => Buffer.from('data' in buffer ? buffer.data.buffer : buffer.buffer));
+    };
+    for (const count of [1, 1000, 100_003]) {
+      const [found, expected] = [await run(tcp, count), await run(reference, count)];
+      for (const [rank, bytes] of found.entries())
+        expect([count, rank, bytes.equals(expected[rank]!)]).toEqual([count, rank, true]);
+    }
+    await onAll([...tcp, ...reference], (group) => group.close());
+  },
+);
+
+it('memory that threads share can be sent and received', async () => {
+  const groups = await tcpGroups(2);
+  const buffers = groups.map(({ rank }) => new Float32Array(new SharedArrayBuffer(400_000)).fill(rank + 1));
+  await Promise.all(groups.map((group, rank) => group.allReduce(buffers[rank]!)));
+  for (const buffer of buffers) expect(buffer.every((x) => x === 3)).toBe(true);
+  await onAll(groups, (group) => group.close());
+});
+
+it('Sync verbs say what to call instead', async () => {
+  const groups = await tcpGroups(2);
+  expect(() => groups[0]!.allReduceSync(new Float32Array(1))).toThrow(
+    'allReduce: the tcp backend may not block this thread (group "tcp", rank 0 of 2). Await the asynchronous form.',
+  );
+  await onAll(groups, (group) => group.close());
+});
