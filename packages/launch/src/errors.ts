@@ -11,7 +11,6 @@ export type LaunchErrorCode =
   | 'ERR_LAUNCH_NO_SHELL'
   | 'ERR_LAUNCH_NO_TYPESCRIPT'
   | 'ERR_LAUNCH_PAGE'
-  | 'ERR_LAUNCH_PLATFORM'
   | 'ERR_LAUNCH_RANK_FAILED'
   | 'ERR_LAUNCH_SCRIPT'
   | 'ERR_LAUNCH_STORE'
@@ -204,12 +203,6 @@ export const noTypeScript = (file: string) =>
     'ERR_LAUNCH_NO_TYPESCRIPT',
     `Node ${process.versions.node} cannot run ${file} by itself; expected Node 22.18 or newer for plain .ts, ` +
       'or tsx beside the script. Run: npm install --save-dev tsx',
-  );
-
-export const unsupportedPlatform = () =>
-  new LaunchError(
-    'ERR_LAUNCH_PLATFORM',
-    `launch: ${process.platform} is not supported yet; expected Linux or macOS (or WSL on Windows).`,
   );
 
 export const noShell = (cause: unknown) =>

@@ -3,12 +3,15 @@
 // fails, and the shell kills the process groups on its list. This needs no code inside a rank, so it also
 // ends a rank that never returns to its event loop, and the processes that the rank started. The shell costs
 // 1 MB and 3 ms. It runs in its own session, so that a terminal's Ctrl-C or hang-up does not end it too
-// early. If the shell is killed, another one replaces it; parent-death.ts covers the time in between.
+// early. If the shell is killed, another one replaces it; parent-death.ts covers the time in between. On Windows
+// there is no shell, and each rank watches a line of its own: launcher-line.ts.
 
 import { type ChildProcess, spawn } from 'node:child_process';
+import { rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { noShell } from '../errors.ts';
 import { diesWithParent } from './parent-death.ts';
+import { hasProcessGroups } from './process-groups.ts';
 
 const watch = `
 trap '' HUP INT QUIT TERM
@@ -41,11 +44,20 @@ export interface LifeLine {
 /** Minimum time between two starts of the shell, in case it keeps dying. */
 const restartMs = 100;
 
+/** On systems without process groups: only removes the folder, when it is closed. */
+function noShellNeeded(temporary: string): LifeLine {
+  const close = () => {
+    if (temporary !== '') rmSync(temporary, { recursive: true, force: true });
+  };
+  return { command: [], add: () => {}, remove: () => {}, close };
+}
+
 /**
  * Starts the shell. Rejects with ERR_LAUNCH_NO_SHELL if there is none. The folder `temporary` is removed when
  * the life-line is closed or this process ends.
  */
 export async function openLifeLine(temporary = ''): Promise<LifeLine> {
+  if (!hasProcessGroups()) return noShellNeeded(temporary);
   const groups = new Set<number>();
   let isClosed = false;
   let shell = startShell(temporary);

@@ -2,15 +2,13 @@
 
 import { readdirSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
-import { unsupportedPlatform } from '../errors.ts';
 import type { Machine } from './plan.ts';
 
 /**
- * Returns the number of cores that this process may use, and the number of NVIDIA devices that it can see.
- * Throws ERR_LAUNCH_PLATFORM on Windows.
+ * Returns the number of cores that this process may use, and the number of NVIDIA devices that it can see. On Windows,
+ * which has no device files, only those that CUDA_VISIBLE_DEVICES names.
  */
 export function thisMachine(): Machine {
-  if (process.platform === 'win32') throw unsupportedPlatform();
   return { cores: availableParallelism(), gpus: countGpus() };
 }
 
@@ -18,5 +16,6 @@ export function thisMachine(): Machine {
 function countGpus(): number {
   const visible = process.env.CUDA_VISIBLE_DEVICES;
   if (visible !== undefined) return visible.split(',').filter((id) => id.trim() && id.trim() !== '-1').length;
+  if (process.platform === 'win32') return 0;
   return readdirSync('/dev').filter((name) => /^nvidia\d+$/.test(name)).length;
 }

@@ -1,11 +1,11 @@
 // Runs one rank as a process that leads its own process group. So signals also reach the processes that it
 // has started, and Ctrl-C in a terminal reaches only the launcher. When the leader ends, the rest of its
-// group is killed.
+// group is killed. process-groups.ts says what Windows has instead.
 
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { hostname } from 'node:os';
-import type { Readable } from 'node:stream';
+import type { Readable, Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { findProgram } from '../cli/program.ts';
 import type { Observe } from '../monitor/events.ts';
@@ -17,12 +17,15 @@ import { isSecondary, LAST_WORDS_FD, parseLastWords, reportError } from '../repo
 import { LogFile } from '../report/log-file.ts';
 import { RankOutput, type RankStreams, type Write } from '../report/output.ts';
 import type { LastWords } from '../report/words.ts';
+import { LAUNCHER_LINE_FD } from './launcher-line.ts';
 import type { LifeLine } from './life-line.ts';
 import { WATCHED_PARENT } from './parent-watch.ts';
 import type { RankSpec } from './plan.ts';
+import { hasProcessGroups, signalGroup, signalProcess } from './process-groups.ts';
 
 const wordsFd = 3;
 const metricsFd = 4;
+const lineFd = 5;
 /**
  * Time for which the pipes of an ended rank are still read. A process that left its group may keep them open
  * forever.
@@ -98,6 +101,9 @@ export function startRank(
     return neverStarted(spec.rank, failure, onFailure);
   }
   lifeLine.add(pid);
+  const hasGroup = hasProcessGroups();
+  const line = (child.stdio as (Writable | null)[])[lineFd] ?? undefined;
+  const send = hasGroup ? signalGroup(pid) : signalProcess(child, spec.isNode ? line : undefined);
   const words = readWords(child);
   options.observe?.({ kind: 'started', rank: spec.rank, host: options.host ?? hostname(), pid });
   let stoppedNs: bigint | null = null;
@@ -106,7 +112,7 @@ export function startRank(
   child.once('exit', (exitCode) => {
     hasEnded = true;
     clearInterval(waking);
-    signalGroup(pid, 'SIGKILL');
+    if (hasGroup) send('SIGKILL');
     lifeLine.remove(pid);
     if (exitCode === 0 || stoppedNs !== null) return;
     void Promise.race([words.ended, delay(wordsMs, undefined, { ref: false })]).then(() => {
@@ -121,10 +127,10 @@ export function startRank(
     stop: (signal) => {
       if (hasEnded) return;
       stoppedNs ??= process.hrtime.bigint();
-      signalGroup(pid, signal);
+      send(signal);
       // A stopped process (SIGSTOP) handles signals only after SIGCONT, which running processes ignore.
-      signalGroup(pid, 'SIGCONT');
-      waking ??= setInterval(() => signalGroup(pid, 'SIGCONT'), wakeMs);
+      send('SIGCONT');
+      waking ??= setInterval(() => send('SIGCONT'), wakeMs);
     },
   };
 }
@@ -135,21 +141,27 @@ function spawnRank(
   { write, connect, observe }: RankOptions,
 ): ChildProcess {
   const output = write ? 'pipe' : 'inherit';
+  const hasGroup = hasProcessGroups();
+  const hasLine = spec.isNode && !hasGroup;
   const stdio: StdioOptions = ['ignore', output, output, 'pipe', observe ? 'pipe' : 'ignore'];
+  stdio.push(hasLine ? 'pipe' : 'ignore');
   if (connect) stdio.push('ipc');
   // If the program does not exist, spawn() itself must fail, because its error is the clearest.
   const prefix = findProgram(spec.command[0]!, spec.env) === null ? [] : diesWithParent;
   const [command, ...args] = [...prefix, ...spec.command] as [string, ...string[]];
-  const mustWatch = spec.isNode && prefix.length === 0;
+  const mustWatch = spec.isNode && prefix.length === 0 && hasGroup;
   return spawn(command, [...args, ...spec.args], {
     env: {
       ...spec.env,
       ...(spec.isNode && { [LAST_WORDS_FD]: `${wordsFd}` }),
       ...(mustWatch && { [WATCHED_PARENT]: `${process.pid}` }),
       ...(observe && { [METRICS_FD]: `${metricsFd}` }),
+      ...(hasLine && { [LAUNCHER_LINE_FD]: `${lineFd}` }),
     },
     stdio,
-    detached: true,
+    // On Windows, a detached process has a window of its own and outlives this one.
+    detached: hasGroup,
+    windowsHide: true,
     serialization: 'advanced',
   });
 }
@@ -242,12 +254,4 @@ export function neverStarted(
     return { rank, host, pid: undefined, ...ended, lastWords, tail: [], logFile: null };
   });
   return { pid: undefined, outcome, stop: () => {} };
-}
-
-function signalGroup(pid: number, signal: NodeJS.Signals): void {
-  try {
-    process.kill(-pid, signal);
-  } catch {
-    // The group has ended. On macOS this also happens while its last member is a zombie.
-  }
 }

@@ -5,6 +5,7 @@ import { installMetrics, METRICS_FD } from '../monitor/rank-metrics.ts';
 import { crashSymbol } from '../report/crash-words.ts';
 import { recordErrors } from '../report/error-file.ts';
 import { installLastWords, LAST_WORDS_FD } from '../report/last-words.ts';
+import { followLauncher, LAUNCHER_LINE_FD } from './launcher-line.ts';
 import { WATCHED_PARENT, watchParent } from './parent-watch.ts';
 
 const fd = process.env[LAST_WORDS_FD];
@@ -19,6 +20,12 @@ const parent = process.env[WATCHED_PARENT];
 if (parent) {
   delete process.env[WATCHED_PARENT];
   watchParent(Number(parent));
+}
+
+const lineFd = process.env[LAUNCHER_LINE_FD];
+if (lineFd) {
+  delete process.env[LAUNCHER_LINE_FD];
+  followLauncher(Number(lineFd));
 }
 
 const metricsFd = process.env[METRICS_FD];

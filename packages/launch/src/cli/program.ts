@@ -1,7 +1,7 @@
 // What `ringwise run` starts for each rank: a file with its interpreter, or any program.
 
 import { accessSync, constants } from 'node:fs';
-import { basename, delimiter, join, resolve } from 'node:path';
+import { basename, join, resolve } from 'node:path';
 import { programNotFound } from '../errors.ts';
 import { builtFile } from '../package-files.ts';
 import { execArgvFor, scriptExists } from './script.ts';
@@ -51,18 +51,28 @@ export function programOf(
   const file = resolve(script);
   if (file.endsWith('.py')) {
     scriptExists(verb, file);
-    return { command: [env.PYTHON_EXEC || 'python3', '-u', file], args, isNode: false, isPython: true, env };
+    return { command: [env.PYTHON_EXEC || python(), '-u', file], args, isNode: false, isPython: true, env };
   }
   return nodeProgram(execArgvFor(verb, file), file, args, env);
 }
+
+const isWindows = () => process.platform === 'win32';
+/** Its installer for Windows has no python3. */
+const python = () => (isWindows() ? 'python' : 'python3');
 
 /**
  * Looks up a program in PATH; null if there is none. Done here instead of in each rank, so that a wrong name
  * starts nothing.
  */
 export function findProgram(name: string, env: NodeJS.ProcessEnv): string | null {
-  const folders = name.includes('/') ? [''] : (env.PATH ?? '').split(delimiter);
-  const candidates = folders.map((folder) => (folder ? join(folder, name) : resolve(name)));
+  const isFile = name.includes('/') || (isWindows() && name.includes('\\'));
+  // Windows calls the variable Path, and a copy of process.env tells upper case from lower case.
+  const path = env.PATH ?? (isWindows() ? env.Path : undefined) ?? '';
+  const folders = isFile ? [''] : path.split(isWindows() ? ';' : ':');
+  const names = isWindows() ? [name, `${name}.exe`, `${name}.com`] : [name];
+  const candidates = folders.flatMap((folder) =>
+    names.map((each) => (folder ? join(folder, each) : resolve(each))),
+  );
   return candidates.find(isExecutable) ?? null;
 }
 

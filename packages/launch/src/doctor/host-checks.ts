@@ -8,6 +8,7 @@ import { loopbackAddress } from '@ringwise/store';
 import { ompThreads } from '../agent/env.ts';
 import { thisMachine } from '../agent/machine.ts';
 import { diesWithParent } from '../agent/parent-death.ts';
+import { hasProcessGroups } from '../agent/process-groups.ts';
 import { defaultPorts } from '../cli/meeting-args.ts';
 import { type Finding, note, ok, wrong } from './finding.ts';
 import { unknownVariables } from './known-variables.ts';
@@ -24,17 +25,7 @@ export async function* examineHost(env: NodeJS.ProcessEnv): AsyncGenerator<Findi
   yield nodeFinding(process.versions);
   yield ranksFinding(env);
   yield* variablesFinding(env);
-  const limits = spawnSync('/bin/sh', ['-c', 'ulimit -n; ulimit -l'], {
-    encoding: 'utf8',
-    timeout: deadlineMs,
-  });
-  if (limits.error)
-    yield wrong(
-      'shell',
-      'cannot start /bin/sh, which ends ranks if their launcher is killed',
-      'Install a POSIX shell there.',
-    );
-  else yield limitsFinding(limits.stdout);
+  if (hasProcessGroups()) yield shellFinding();
   if (process.platform === 'linux' && (await diesWithParent()).length === 0) {
     yield note(
       'setpriv',
@@ -44,6 +35,19 @@ export async function* examineHost(env: NodeJS.ProcessEnv): AsyncGenerator<Findi
   }
   yield await loopbackFinding();
   yield await portsFinding(Object.values(defaultPorts));
+}
+
+function shellFinding(): Finding {
+  const limits = spawnSync('/bin/sh', ['-c', 'ulimit -n; ulimit -l'], {
+    encoding: 'utf8',
+    timeout: deadlineMs,
+  });
+  if (!limits.error) return limitsFinding(limits.stdout);
+  return wrong(
+    'shell',
+    'cannot start /bin/sh, which ends ranks if their launcher is killed',
+    'Install a POSIX shell there.',
+  );
 }
 
 export function nodeFinding({ node, modules, napi }: NodeJS.ProcessVersions): Finding {
