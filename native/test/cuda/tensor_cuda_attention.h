@@ -24,7 +24,8 @@ struct Heads {
 };
 
 /// Compares attention and its gradients with those of the CPU. `attend` and `attend_back` have the signatures of
-/// gpu::attend_by_library and gpu::attend_back_by_library. `mask`: 0 for none, 1 for a bool mask, 2 for an added mask.
+/// gpu::attend_by_library and gpu::attend_back_by_library. `mask`: 0 for none, 1 for a bool mask, 2 for an added mask,
+/// 3 for a bool mask that hides all keys from every third query, 4 for a bool mask that is the same for all queries.
 template <class Attend, class AttendBack>
 void check_attention(DType dtype, const Attention& sizes, size_t gap, int mask, Attend attend, AttendBack attend_back) {
   const auto& [batch, heads, queries, keys, width, value_width] =
@@ -37,16 +38,22 @@ void check_attention(DType dtype, const Attention& sizes, size_t gap, int mask, 
   Twin lse(computing(dtype), batch * heads * queries);
   Wide plane(dtype, queries * keys);
   Twin hidden(DType::Bool, queries * keys);
+  const bool is_bool = mask != 2;
+  if (mask == 3) {
+    for (size_t i = 0; i < queries * keys; i++) {
+      if (i / keys % 3 == 1) set(DType::Bool, hidden.host(), i, 0);
+    }
+    hidden.upload();
+  }
   Attention host = sizes, device = sizes;
   host.dtype = computing(dtype), device.dtype = dtype;
   host.q = q.on_host, host.k = k.on_host, host.v = v.on_host, host.out = out.on_host, host.lse = lse.host();
   device.q = q.on_device, device.k = k.on_device, device.v = v.on_device, device.out = out.on_device,
   device.lse = lse.device();
   if (mask) {
-    const ptrdiff_t row = static_cast<ptrdiff_t>(keys);
-    host.mask = {
-        mask == 1 ? hidden.host<char>() : plane.host(), mask == 1 ? DType::Bool : computing(dtype), 0, 0, row, 1};
-    device.mask = {mask == 1 ? hidden.device<char>() : plane.device(), mask == 1 ? DType::Bool : dtype, 0, 0, row, 1};
+    const ptrdiff_t row = mask == 4 ? 0 : static_cast<ptrdiff_t>(keys);
+    host.mask = {is_bool ? hidden.host<char>() : plane.host(), is_bool ? DType::Bool : computing(dtype), 0, 0, row, 1};
+    device.mask = {is_bool ? hidden.device<char>() : plane.device(), is_bool ? DType::Bool : dtype, 0, 0, row, 1};
   }
   cpu.attention(host);
   CHECK(attend(device));

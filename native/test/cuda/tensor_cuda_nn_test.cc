@@ -135,6 +135,48 @@ TEST("attention and its gradients: all widths, masks, strides; causal; dropout")
   }
 }
 
+TEST("attention of 16-bit types: narrow, middle and wide heads; rows at any alignment; masks, dropout, blind queries") {
+  // The position of dropout's stream lies on the device, as in a captured step.
+  Twin live(DType::Float64, 2);
+  const auto to_device = [&](Attention& a) {
+    live.host<double>()[0] = static_cast<double>(a.stream.seed);
+    live.host<double>()[1] = static_cast<double>(a.stream.offset - 3);
+    live.upload();
+    a.stream = {1, 3, live.device<double>()};
+  };
+  const auto attend = [&](Attention a) { return to_device(a), gpu::kernels().attention(a), true; };
+  const auto attend_back = [&](AttentionGrad g) { return to_device(g), gpu::kernels().attention_grad(g), true; };
+  struct Case {
+    size_t queries, keys, width, value_width;
+    bool causal;
+    double dropout;
+    int mask;
+    size_t gap;
+  };
+  constexpr Case kCases[] = {
+      {130, 130, 64, 64, true, 0.1, 0, 0},  {70, 200, 64, 64, false, 0.1, 1, 8},  {64, 64, 32, 64, false, 0, 3, 8},
+      {65, 131, 64, 64, false, 0.5, 2, 0},  {90, 66, 128, 128, true, 0.1, 0, 0},  {40, 100, 128, 80, true, 0.2, 2, 1},
+      {66, 70, 96, 128, false, 0.3, 3, 8},  {33, 50, 127, 65, false, 0, 1, 1},    {70, 72, 256, 256, true, 0.1, 0, 0},
+      {20, 80, 192, 256, false, 0.2, 1, 8}, {67, 33, 320, 136, false, 0.1, 2, 0}, {9, 70, 129, 130, true, 0, 3, 1},
+      {3, 40, 8, 200, false, 0.4, 0, 0},    {100, 1, 16, 16, false, 0.25, 2, 0},  {1, 99, 64, 64, true, 0.25, 1, 0},
+      {40, 75, 64, 64, false, 0.1, 4, 0},   {40, 76, 128, 64, true, 0.1, 4, 0},   {70, 90, 64, 32, true, 0.1, 1, 0},
+  };
+  for (const DType dtype : {DType::Float16, DType::BFloat16}) {
+    for (const Case& c : kCases) {
+      Attention sizes{};
+      sizes.batch = 1;
+      sizes.heads = 2;
+      sizes.queries = c.queries, sizes.keys = c.keys;
+      sizes.width = c.width, sizes.value_width = c.value_width;
+      sizes.scale = 1 / std::sqrt(static_cast<double>(c.width));
+      sizes.causal = c.causal;
+      sizes.dropout = c.dropout;
+      sizes.stream = {7, 1000 + below(1000)};
+      check_attention(dtype, sizes, c.gap, c.mask, attend, attend_back);
+    }
+  }
+}
+
 TEST("random numbers and dropout: the CPU's bits, at every length and alignment") {
   const Kernels& device = gpu::kernels();
   for (const Stream stream : {Stream{0, 0}, Stream{(uint64_t{1} << 40) + 7, 5}, Stream{3, (uint64_t{1} << 32) - 3}}) {

@@ -33,11 +33,15 @@ extern thread_local ringwise::software_gpu::Dimensions threadIdx, blockIdx, bloc
 #define __syncthreads() ringwise::software_gpu::barrier()
 
 template <class T>
-T __shfl_xor_sync(unsigned, T value, int lane_mask) {
+T __shfl_sync(unsigned, T value, int lane) {
   using namespace ringwise::software_gpu;
   const char* const values = share(&value, sizeof value);
-  std::memcpy(&value, values + ((threadIdx.x % 32) ^ static_cast<unsigned>(lane_mask)) * kSharedBytes, sizeof value);
+  std::memcpy(&value, values + static_cast<size_t>(lane % 32) * kSharedBytes, sizeof value);
   return value;
+}
+template <class T>
+T __shfl_xor_sync(unsigned all, T value, int lane_mask) {
+  return __shfl_sync(all, value, static_cast<int>(threadIdx.x % 32) ^ lane_mask);
 }
 
 // Defines a kernel, and the functions by whose names the driver finds it: one calls the kernel, the others return the
@@ -53,3 +57,4 @@ T __shfl_xor_sync(unsigned, T value, int lane_mask) {
 #define RINGWISE_KERNEL(name, Arguments) RINGWISE_SOFTWARE_KERNEL(name, Arguments, 0)
 #define RINGWISE_BLOCK_KERNEL(name, Arguments) RINGWISE_SOFTWARE_KERNEL(name, Arguments, 1)
 #define RINGWISE_TILE_KERNEL RINGWISE_BLOCK_KERNEL
+#define RINGWISE_SIZED_KERNEL(threads, blocks, name, Arguments) RINGWISE_BLOCK_KERNEL(name, Arguments)

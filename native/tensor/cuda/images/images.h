@@ -16,6 +16,7 @@ enum class Image : int {
   Norm,
   Random,
   Attention,
+  AttentionHalves,
   Scan,
   Sort,
   Count
@@ -36,6 +37,10 @@ inline bool has_kernels() { return image_of(Image::Map) != nullptr; }
 // clang-format off
 #define RINGWISE_CUDA_BY_STORED(X, name, image) \
   X(name##_float, image) X(name##_double, image) X(name##_half, image) X(name##_bfloat, image)
+// Lists the kernels of a name for the 16-bit types, one for each class of widths.
+#define RINGWISE_CUDA_BY_WIDTH(X, name, image) \
+  X(name##_narrow_half, image) X(name##_middle_half, image) X(name##_wide_half, image) \
+  X(name##_narrow_bfloat, image) X(name##_middle_bfloat, image) X(name##_wide_bfloat, image)
 // clang-format on
 
 // Lists every kernel: its symbol, and the image that has it.
@@ -71,9 +76,13 @@ inline bool has_kernels() { return image_of(Image::Map) != nullptr; }
   RINGWISE_CUDA_BY_STORED(X, norm_grad_columns, Norm) RINGWISE_CUDA_BY_STORED(X, norm_grad_chunks, Norm)            \
   X(random_uniform, Random) X(random_normal, Random) X(random_integers, Random) X(random_bits, Random)              \
   RINGWISE_CUDA_BY_STORED(X, dropout, Random)                                                                       \
-  RINGWISE_CUDA_BY_STORED(X, attention, Attention) RINGWISE_CUDA_BY_STORED(X, attention_dots, Attention)            \
-  RINGWISE_CUDA_BY_STORED(X, attention_grad_queries, Attention)                                                     \
-  RINGWISE_CUDA_BY_STORED(X, attention_grad_keys, Attention)
+  X(attention_float, Attention) X(attention_double, Attention)                                                      \
+  X(attention_grad_queries_float, Attention) X(attention_grad_queries_double, Attention)                            \
+  X(attention_grad_keys_float, Attention) X(attention_grad_keys_double, Attention)                                  \
+  RINGWISE_CUDA_BY_STORED(X, attention_dots, Attention)                                                             \
+  RINGWISE_CUDA_BY_WIDTH(X, attention, AttentionHalves)                                                             \
+  RINGWISE_CUDA_BY_WIDTH(X, attention_grad_queries, AttentionHalves)                                                \
+  RINGWISE_CUDA_BY_WIDTH(X, attention_grad_keys, AttentionHalves)
 // clang-format on
 
 enum class KernelId : int {

@@ -268,6 +268,9 @@ struct MaskArguments {
   const void* data;
   int64_t batch, head, row, col;
 };
+/// Threads of a block of 16-bit attention, and the rows that it has of its own.
+constexpr int kAttentionThreads = 128, kAttentionRows = 64;
+constexpr int kDotThreads = 8;  // threads of attention_dots that share a query
 struct AttentionArguments {
   HeadArguments q, k, v, out, grad_out, grad_q, grad_k, grad_v;
   MaskArguments mask;
@@ -280,7 +283,9 @@ struct AttentionArguments {
   double keep;     // 1 / (1 - dropout)
   uint32_t limit;  // words below are dropped; 0: no dropout
   int32_t causal, is_bool_mask;
-  int32_t use_packs;  // whether four elements of a row can be moved at once
+  int32_t use_packs;   // whether four elements of a row can be moved at once; of 16-bit types, eight
+  int32_t mask_pairs;  // whether all elements of the mask can be loaded in pairs of neighbouring keys
+  int32_t unused;
 };
 
 /// Many tensors in one launch: each has a range of blocks, and each block kOptimizerChunk elements of its tensor.

@@ -10,14 +10,47 @@ namespace ringwise::tensor::cuda {
 
 namespace {
 
-/// Returns the rows and columns of a tile (Tiles of kernels/attention.cuh).
-size_t tile_of(DType dtype) { return dtype == DType::Float64 ? 32 : 64; }
+/// The kernels of one pass: for float32, for float64, and for each 16-bit type those of narrow, middle and wide heads.
+struct Pass {
+  KernelId of_float, of_double, of_half[3], of_bfloat[3];
+};
+#define RINGWISE_WIDTHS(name, type) \
+  {KernelId::name##_narrow_##type, KernelId::name##_middle_##type, KernelId::name##_wide_##type}
+#define RINGWISE_PASS(name) \
+  Pass { KernelId::name##_float, KernelId::name##_double, RINGWISE_WIDTHS(name, half), RINGWISE_WIDTHS(name, bfloat) }
+constexpr Pass kForward = RINGWISE_PASS(attention), kGradQueries = RINGWISE_PASS(attention_grad_queries),
+               kGradKeys = RINGWISE_PASS(attention_grad_keys);
+
+/// One launch of a pass: the kernel, its threads, the rows that a block has, and the columns that it writes.
+struct Plan {
+  KernelId kernel;
+  int threads;
+  size_t rows, cols;
+};
+Plan plan_of(const Pass& pass, const Attention& a) {
+  if (a.dtype == DType::Float32) return {pass.of_float, kThreads, 64, 64};
+  if (a.dtype == DType::Float64) return {pass.of_double, kThreads, 32, 32};
+  const size_t width = std::max(a.width, a.value_width);
+  const int kind = width <= 64 ? 0 : width <= 128 ? 1 : 2;
+  return {(a.dtype == DType::Float16 ? pass.of_half : pass.of_bfloat)[kind], kAttentionThreads, kAttentionRows,
+          kind == 0 ? size_t{64} : 128};
+}
 
 HeadArguments head_of(const HeadRows& rows) { return {rows.data, rows.batch, rows.head, rows.row}; }
 
-/// Returns whether each row begins where four elements can be moved at once.
+/// Returns whether each row begins where as many elements can be moved at once as the kernels move: four, or eight of a
+/// 16-bit type.
 bool takes_packs(DType dtype, const HeadRows& rows) {
-  return cuda::takes_packs(dtype, {rows.data}) && rows.batch % 4 == 0 && rows.head % 4 == 0 && rows.row % 4 == 0;
+  const ptrdiff_t pack = is_half(dtype) ? 8 : 4;
+  return (is_half(dtype) ? are_aligned({rows.data}) : cuda::takes_packs(dtype, {rows.data})) &&
+         rows.batch % pack == 0 && rows.head % pack == 0 && rows.row % pack == 0;
+}
+
+/// Returns whether all elements of the mask can be loaded in pairs of neighbours.
+bool has_pairs(const Attention& a) {
+  const AttentionMask& mask = a.mask;
+  return a.keys % 2 == 0 && mask.col == 1 && mask.row % 2 == 0 && mask.head % 2 == 0 && mask.batch % 2 == 0 &&
+         reinterpret_cast<uintptr_t>(mask.data) % (2 * byte_size(mask.dtype)) == 0;
 }
 
 AttentionArguments arguments_of(DType dtype, const Attention& a) {
@@ -39,26 +72,29 @@ AttentionArguments arguments_of(DType dtype, const Attention& a) {
   x.limit = static_cast<uint32_t>(a.dropout * 4294967296.0);
   x.causal = a.causal;
   x.is_bool_mask = a.mask.dtype == DType::Bool;
+  x.mask_pairs = has_pairs(a);
   x.use_packs =
       takes_packs(dtype, a.q) && takes_packs(dtype, a.k) && takes_packs(dtype, a.v) && takes_packs(dtype, a.out);
   return x;
 }
 
 /// Launches a block for each tile of `rows` in every head, and for each tile of `cols` columns.
-void launch_tiles(KernelId kernel, DType dtype, AttentionArguments& x, size_t heads, size_t rows, size_t cols) {
-  const size_t tile = tile_of(dtype), tiles = (rows + tile - 1) / tile,
-               parts = std::max<size_t>((cols + tile - 1) / tile, 1);
+void launch_tiles(const Pass& pass, const Attention& a, AttentionArguments& x, size_t rows, size_t cols) {
+  const Plan plan = plan_of(pass, a);
+  const size_t heads = a.batch * a.heads, tiles = (rows + plan.rows - 1) / plan.rows,
+               parts = std::max<size_t>((cols + plan.cols - 1) / plan.cols, 1);
   if (heads * tiles == 0) return;
   if (heads * tiles > INT32_MAX || parts > 65535)
     throw std::invalid_argument("attention: there are too many tiles for one launch.");
   x.tiles = static_cast<int64_t>(tiles);
-  current_device().launch(kernel, {static_cast<unsigned>(heads * tiles), static_cast<unsigned>(parts)}, kThreads, x);
+  current_device().launch(plan.kernel, {static_cast<unsigned>(heads * tiles), static_cast<unsigned>(parts)},
+                          plan.threads, x);
 }
 
-/// Launches a warp for each query. Sets x.tiles to the number of heads.
+/// Launches kDotThreads threads for each query. Sets x.tiles to the number of heads.
 void launch_dots(DType dtype, AttentionArguments& x, size_t heads) {
-  constexpr size_t kWarps = kThreads / 32;
-  const size_t blocks = (heads * static_cast<size_t>(x.queries) + kWarps - 1) / kWarps;
+  constexpr size_t kQueries = kThreads / kDotThreads;
+  const size_t blocks = (heads * static_cast<size_t>(x.queries) + kQueries - 1) / kQueries;
   if (blocks > INT32_MAX) throw std::invalid_argument("attention: there are too many queries for one launch.");
   x.tiles = static_cast<int64_t>(heads);
   if (blocks > 0)
@@ -72,7 +108,7 @@ void attention(const Attention& a) {
   const DType dtype = a.dtype;
   if (attend_by_library(a)) return;
   AttentionArguments x = arguments_of(dtype, a);
-  launch_tiles(by_stored(dtype, RINGWISE_STORED(attention)), dtype, x, a.batch * a.heads, a.queries, a.value_width);
+  launch_tiles(kForward, a, x, a.queries, a.value_width);
 }
 
 void attention_grad(const AttentionGrad& g) {
@@ -90,9 +126,8 @@ void attention_grad(const AttentionGrad& g) {
   x.dots = device.allocate(heads * a.queries * bytes);
   try {
     launch_dots(dtype, x, heads);
-    launch_tiles(by_stored(dtype, RINGWISE_STORED(attention_grad_queries)), dtype, x, heads, a.queries, a.width);
-    launch_tiles(by_stored(dtype, RINGWISE_STORED(attention_grad_keys)), dtype, x, heads, a.keys,
-                 std::max(a.width, a.value_width));
+    launch_tiles(kGradQueries, a, x, a.queries, a.width);
+    launch_tiles(kGradKeys, a, x, a.keys, std::max(a.width, a.value_width));
   } catch (...) {
     device.free(x.dots);
     throw;

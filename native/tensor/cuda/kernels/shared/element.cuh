@@ -2,9 +2,10 @@
 // a time.
 //
 // A kernel is written as RINGWISE_KERNEL(name, Arguments) { … }; as RINGWISE_BLOCK_KERNEL if its threads wait for each
-// other; as RINGWISE_TILE_KERNEL if its registers must be limited so that a multiprocessor has room for two blocks. All
-// have one parameter, `arguments`, and the symbol `name`. Without nvcc these macros come from
-// test/software_gpu/language.h, together with the CUDA keywords that kernels use.
+// other; as RINGWISE_TILE_KERNEL if its registers must be limited so that a multiprocessor has room for two blocks; as
+// RINGWISE_SIZED_KERNEL(threads, blocks, name, Arguments) for other numbers of threads and blocks. All have one
+// parameter, `arguments`, and the symbol `name`. Without nvcc these macros come from test/software_gpu/language.h,
+// together with the CUDA keywords that kernels use.
 #pragma once
 
 #include <math.h>
@@ -25,8 +26,9 @@
 #define RINGWISE_KERNEL(name, Arguments) \
   extern "C" __global__ void __launch_bounds__(256) name(const __grid_constant__ Arguments arguments)
 #define RINGWISE_BLOCK_KERNEL RINGWISE_KERNEL
-#define RINGWISE_TILE_KERNEL(name, Arguments) \
-  extern "C" __global__ void __launch_bounds__(256, 2) name(const __grid_constant__ Arguments arguments)
+#define RINGWISE_TILE_KERNEL(name, Arguments) RINGWISE_SIZED_KERNEL(256, 2, name, Arguments)
+#define RINGWISE_SIZED_KERNEL(threads, blocks, name, Arguments) \
+  extern "C" __global__ void __launch_bounds__(threads, blocks) name(const __grid_constant__ Arguments arguments)
 #endif
 
 namespace ringwise::tensor::cuda {

@@ -6,22 +6,12 @@
 // probabilities again from log Σ exp: one iterates over keys for a tile of queries, the other over queries for a tile
 // of keys. So each result has one writer, and each sum the same order every time. A block writes one tile of a head's
 // columns, number blockIdx.y; for heads wider than a tile, the scores are computed once for each of these tiles.
-#include "tensor/cuda/kernels/attention.cuh"
+#include "tensor/cuda/kernels/attention/tiles.cuh"
 
 namespace ringwise::tensor::cuda {
 
-/// The head and the tile of a block. The last tiles come first if `is_last_first`: with a causal mask, the last queries
-/// have most work.
-struct TilePosition {
-  int64_t b, h, head, tile;
-};
-__device__ inline TilePosition tile_position_of(const AttentionArguments& x, bool is_last_first) {
-  const int64_t head = blockIdx.x / x.tiles, tile = blockIdx.x - head * x.tiles;
-  return {head / x.heads, head % x.heads, head, is_last_first ? x.tiles - 1 - tile : tile};
-}
-
 /// Returns a query's score for a key, from the product of their rows: -∞ if the query does not see the key.
-template <class E, class T>
+template <class T>
 __device__ inline T score_of(const AttentionArguments& x, const TilePosition& at, int64_t query, int64_t key,
                              T product) {
   constexpr T kNever = -std::numeric_limits<T>::infinity();
@@ -30,7 +20,7 @@ __device__ inline T score_of(const AttentionArguments& x, const TilePosition& at
   if (!x.mask.data || query >= x.queries) return score;
   const int64_t offset = at.b * x.mask.batch + at.h * x.mask.head + query * x.mask.row + key * x.mask.col;
   if (x.is_bool_mask) return static_cast<const Bool*>(x.mask.data)[offset].value ? score : kNever;
-  return score + read_as<T>(static_cast<const E*>(x.mask.data)[offset]);
+  return score + static_cast<const T*>(x.mask.data)[offset];
 }
 
 /// Factors of dropout for four neighbouring keys: 0 for a probability that is dropped, else 1 / (1 - dropout).
@@ -42,23 +32,15 @@ struct Factors {
 template <class T>
 __device__ inline Factors<T> factors_of(const AttentionArguments& x, const Position& stream, const TilePosition& at,
                                         int64_t query, int64_t key) {
-  const Words words = words_at(stream, static_cast<uint64_t>((at.head * x.queries + query) * x.keys + key));
+  const Words words = words_of(x, stream, at, query, key);
   Factors<T> factors;
 #pragma unroll
   for (int i = 0; i < 4; i++) factors.at[i] = words.at[i] < x.limit ? T(0) : static_cast<T>(x.keep);
   return factors;
 }
 
-/// Returns the number of a query in `values` (lse or dots), or `outside` behind the last query. There, an lse of ∞
-/// makes exp(score - lse) 0.
-template <class T>
-__device__ inline T of_query(const void* values, const AttentionArguments& x, const TilePosition& at, int64_t query,
-                             T outside) {
-  return query < x.queries ? static_cast<const T*>(values)[at.head * x.queries + query] : outside;
-}
-
 /// Computes the results and lse of a tile of queries.
-template <class E, class T>
+template <class T>
 __device__ void attention(const AttentionArguments& x) {
   __shared__ Tiles<T> tiles;
   constexpr int kOwn = Tiles<T>::kOwn, kTile = Tiles<T>::kTile;
@@ -66,8 +48,8 @@ __device__ void attention(const AttentionArguments& x) {
   const bool use_packs = x.use_packs != 0;
   const TilePosition at = tile_position_of(x, true);
   const Position stream = position_of(x.stream);
-  const Rows<E> q = rows_of<E>(x.q, at.b, at.h, x.queries, x.width), k = rows_of<E>(x.k, at.b, at.h, x.keys, x.width);
-  const Rows<E> v = rows_of<E>(x.v, at.b, at.h, x.keys, x.value_width);
+  const Rows<T> q = rows_of<T>(x.q, at.b, at.h, x.queries, x.width), k = rows_of<T>(x.k, at.b, at.h, x.keys, x.width);
+  const Rows<T> v = rows_of<T>(x.v, at.b, at.h, x.keys, x.value_width);
   const int64_t begin = at.tile * kTile, col = static_cast<int64_t>(blockIdx.y) * kTile, first = begin + own_row<T>();
   const int64_t seen = x.causal && begin + kTile < x.keys ? begin + kTile : x.keys;
   Own<T> sums{}, scores;
@@ -75,7 +57,7 @@ __device__ void attention(const AttentionArguments& x) {
   for (int r = 0; r < kOwn; r++) most[r] = -kInfinity;
   for (int64_t key = 0; key < seen; key += kTile) {
     multiply_rows(scores, tiles, q, begin, k, key, use_packs);
-    scores.each([&](int r, int s, T& score) { score = score_of<E>(x, at, first + r, key + own_col<T>() + s, score); });
+    scores.each([&](int r, int s, T& score) { score = score_of(x, at, first + r, key + own_col<T>() + s, score); });
 #pragma unroll
     for (int r = 0; r < kOwn; r++) {
       T high = most[r], part = 0;
@@ -98,7 +80,7 @@ __device__ void attention(const AttentionArguments& x) {
     weighted_sum(sums, tiles, v, key, col, use_packs);
   }
   sums.each([&](int r, int, T& sum) { sum = total[r] == T(0) ? T(0) : sum / total[r]; });
-  write_own(rows_of<E>(x.out, at.b, at.h, x.queries, x.value_width), sums, begin, col, use_packs);
+  write_own(rows_of<T>(x.out, at.b, at.h, x.queries, x.value_width), sums, begin, col, use_packs);
   if (own_col<T>() != 0 || blockIdx.y != 0) return;
   for (int r = 0; r < kOwn; r++) {
     if (first + r >= x.queries) break;
@@ -106,35 +88,44 @@ __device__ void attention(const AttentionArguments& x) {
   }
 }
 
-/// Computes Σ grad_out · out of each query; one warp for each.
+/// Computes Σ grad_out · out of each query; kDotThreads threads for each, which load 16 bytes at once.
 template <class E, class T>
 __device__ void attention_dots(const AttentionArguments& x) {
-  const int lane = static_cast<int>(threadIdx.x) % kWarp, warps = static_cast<int>(blockDim.x) / kWarp;
-  const int64_t row = static_cast<int64_t>(blockIdx.x) * warps + threadIdx.x / kWarp;
+  constexpr int kPack = 16 / sizeof(E);
+  const int lane = static_cast<int>(threadIdx.x) % kDotThreads;
+  const int64_t row = (static_cast<int64_t>(blockIdx.x) * kThreads + threadIdx.x) / kDotThreads;
   const int64_t head = row / x.queries, i = row - head * x.queries, b = head / x.heads, h = head - b * x.heads;
   const bool is_used = row < x.tiles * x.queries;  // tiles: heads of all batches here
   T dot = 0;
   if (is_used) {
-    const Rows<E> out = rows_of<E>(x.out, b, h, x.queries, x.value_width),
-                  grad = rows_of<E>(x.grad_out, b, h, x.queries, x.value_width);
-    for (int64_t d = lane; d < x.value_width; d += kWarp)
-      dot += read_as<T>(out.data[i * out.step + d]) * read_as<T>(grad.data[i * grad.step + d]);
+    const auto out = rows_of<const E>(x.out, b, h, x.queries, x.value_width),
+               grad = rows_of<const E>(x.grad_out, b, h, x.queries, x.value_width);
+    for (int64_t d = lane * kPack; d < x.value_width; d += kDotThreads * kPack) {
+      const int64_t left = x.value_width - d;
+      const int n = left < kPack ? static_cast<int>(left) : kPack;
+      const bool use_packs = x.use_packs && n == kPack;
+      const auto p = load_up_to<kPack>(out.data + i * out.step + d, n, use_packs),
+                 g = load_up_to<kPack>(grad.data + i * grad.step + d, n, use_packs);
+#pragma unroll
+      for (int k = 0; k < kPack; k++) dot += read_as<T>(p.at[k]) * read_as<T>(g.at[k]);
+    }
   }
-  dot = over_warp(dot, [](T p, T q) { return p + q; });
+#pragma unroll
+  for (int mask = kDotThreads / 2; mask > 0; mask /= 2) dot += __shfl_xor_sync(0xffffffffu, dot, mask);
   if (is_used && lane == 0) static_cast<T*>(x.dots)[row] = dot;
 }
 
 /// Computes the gradient of a tile of queries.
-template <class E, class T>
+template <class T>
 __device__ void attention_grad_queries(const AttentionArguments& x) {
   __shared__ Tiles<T> tiles;
   constexpr int kOwn = Tiles<T>::kOwn, kTile = Tiles<T>::kTile;
   const bool use_packs = x.use_packs != 0;
   const TilePosition at = tile_position_of(x, true);
   const Position stream = position_of(x.stream);
-  const Rows<E> q = rows_of<E>(x.q, at.b, at.h, x.queries, x.width), k = rows_of<E>(x.k, at.b, at.h, x.keys, x.width);
-  const Rows<E> v = rows_of<E>(x.v, at.b, at.h, x.keys, x.value_width);
-  const Rows<E> grad = rows_of<E>(x.grad_out, at.b, at.h, x.queries, x.value_width);
+  const Rows<T> q = rows_of<T>(x.q, at.b, at.h, x.queries, x.width), k = rows_of<T>(x.k, at.b, at.h, x.keys, x.width);
+  const Rows<T> v = rows_of<T>(x.v, at.b, at.h, x.keys, x.value_width);
+  const Rows<T> grad = rows_of<T>(x.grad_out, at.b, at.h, x.queries, x.value_width);
   const int64_t begin = at.tile * kTile, col = static_cast<int64_t>(blockIdx.y) * kTile, first = begin + own_row<T>();
   const int64_t seen = x.causal && begin + kTile < x.keys ? begin + kTile : x.keys;
   T lse[kOwn], dot[kOwn];
@@ -151,27 +142,27 @@ __device__ void attention_grad_queries(const AttentionArguments& x) {
       Factors<T> factors{{1, 1, 1, 1}};
       if (x.limit != 0) factors = factors_of<T>(x, stream, at, first + r, key + own_col<T>());
       for (int s = 0; s < kOwn; s++) {
-        const T p = exp(score_of<E>(x, at, first + r, key + own_col<T>() + s, scores.at[r][s]) - lse[r]);
+        const T p = exp(score_of(x, at, first + r, key + own_col<T>() + s, scores.at[r][s]) - lse[r]);
         slopes.at[r][s] = static_cast<T>(x.scale) * p * (slopes.at[r][s] * factors.at[s] - dot[r]);
       }
     }
     set_weights(tiles, slopes);
     weighted_sum(sums, tiles, k, key, col, use_packs);
   }
-  write_own(rows_of<E>(x.grad_q, at.b, at.h, x.queries, x.width), sums, begin, col, use_packs);
+  write_own(rows_of<T>(x.grad_q, at.b, at.h, x.queries, x.width), sums, begin, col, use_packs);
 }
 
 /// Computes the gradients of a tile of keys and their values. The rows of a tile are keys here, its columns queries.
-template <class E, class T>
+template <class T>
 __device__ void attention_grad_keys(const AttentionArguments& x) {
   __shared__ Tiles<T> tiles;
   constexpr int kOwn = Tiles<T>::kOwn, kTile = Tiles<T>::kTile;
   const bool use_packs = x.use_packs != 0;
   const TilePosition at = tile_position_of(x, false);
   const Position stream = position_of(x.stream);
-  const Rows<E> q = rows_of<E>(x.q, at.b, at.h, x.queries, x.width), k = rows_of<E>(x.k, at.b, at.h, x.keys, x.width);
-  const Rows<E> v = rows_of<E>(x.v, at.b, at.h, x.keys, x.value_width);
-  const Rows<E> grad = rows_of<E>(x.grad_out, at.b, at.h, x.queries, x.value_width);
+  const Rows<T> q = rows_of<T>(x.q, at.b, at.h, x.queries, x.width), k = rows_of<T>(x.k, at.b, at.h, x.keys, x.width);
+  const Rows<T> v = rows_of<T>(x.v, at.b, at.h, x.keys, x.value_width);
+  const Rows<T> grad = rows_of<T>(x.grad_out, at.b, at.h, x.queries, x.value_width);
   const int64_t begin = at.tile * kTile, col = static_cast<int64_t>(blockIdx.y) * kTile, first = begin + own_row<T>();
   Own<T> sums_k{}, sums_v{}, scores, slopes;
   for (int64_t query = x.causal ? begin : 0; query < x.queries; query += kTile) {
@@ -185,7 +176,7 @@ __device__ void attention_grad_keys(const AttentionArguments& x) {
       Factors<T> factors{{1, 1, 1, 1}};
       if (x.limit != 0) factors = factors_of<T>(x, stream, at, i, first);
       for (int r = 0; r < kOwn; r++) {
-        const T p = exp(score_of<E>(x, at, i, first + r, scores.at[r][s]) - lse);
+        const T p = exp(score_of(x, at, i, first + r, scores.at[r][s]) - lse);
         scores.at[r][s] = p * factors.at[r];
         slopes.at[r][s] = static_cast<T>(x.scale) * p * (slopes.at[r][s] * factors.at[r] - dot);
       }
@@ -195,18 +186,20 @@ __device__ void attention_grad_keys(const AttentionArguments& x) {
     set_weights(tiles, slopes);
     weighted_sum(sums_k, tiles, q, query, col, use_packs);
   }
-  write_own(rows_of<E>(x.grad_k, at.b, at.h, x.keys, x.width), sums_k, begin, col, use_packs);
-  write_own(rows_of<E>(x.grad_v, at.b, at.h, x.keys, x.value_width), sums_v, begin, col, use_packs);
+  write_own(rows_of<T>(x.grad_k, at.b, at.h, x.keys, x.width), sums_k, begin, col, use_packs);
+  write_own(rows_of<T>(x.grad_v, at.b, at.h, x.keys, x.value_width), sums_v, begin, col, use_packs);
 }
 
-#define RINGWISE_ATTENTIONS(name, E, T)                                                                                \
-  RINGWISE_TILE_KERNEL(attention_##name, AttentionArguments) { attention<E, T>(arguments); }                           \
-  RINGWISE_BLOCK_KERNEL(attention_dots_##name, AttentionArguments) { attention_dots<E, T>(arguments); }                \
-  RINGWISE_TILE_KERNEL(attention_grad_queries_##name, AttentionArguments) { attention_grad_queries<E, T>(arguments); } \
-  RINGWISE_TILE_KERNEL(attention_grad_keys_##name, AttentionArguments) { attention_grad_keys<E, T>(arguments); }
-RINGWISE_ATTENTIONS(float, float, float)
-RINGWISE_ATTENTIONS(double, double, double)
-RINGWISE_ATTENTIONS(half, Half, float)
-RINGWISE_ATTENTIONS(bfloat, BFloat, float)
+#define RINGWISE_ATTENTIONS(name, T)                                                                                \
+  RINGWISE_TILE_KERNEL(attention_##name, AttentionArguments) { attention<T>(arguments); }                           \
+  RINGWISE_TILE_KERNEL(attention_grad_queries_##name, AttentionArguments) { attention_grad_queries<T>(arguments); } \
+  RINGWISE_TILE_KERNEL(attention_grad_keys_##name, AttentionArguments) { attention_grad_keys<T>(arguments); }
+RINGWISE_ATTENTIONS(float, float)
+RINGWISE_ATTENTIONS(double, double)
+
+RINGWISE_BLOCK_KERNEL(attention_dots_float, AttentionArguments) { attention_dots<float, float>(arguments); }
+RINGWISE_BLOCK_KERNEL(attention_dots_double, AttentionArguments) { attention_dots<double, double>(arguments); }
+RINGWISE_BLOCK_KERNEL(attention_dots_half, AttentionArguments) { attention_dots<Half, float>(arguments); }
+RINGWISE_BLOCK_KERNEL(attention_dots_bfloat, AttentionArguments) { attention_dots<BFloat, float>(arguments); }
 
 }  // namespace ringwise::tensor::cuda

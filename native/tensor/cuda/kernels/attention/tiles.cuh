@@ -4,8 +4,7 @@
 // from keys.
 #pragma once
 
-#include "tensor/cuda/kernels/shared/functions.cuh"
-#include "tensor/cuda/kernels/shared/philox.cuh"
+#include "tensor/cuda/kernels/attention/heads.cuh"
 
 namespace ringwise::tensor::cuda {
 
@@ -47,17 +46,6 @@ __device__ inline int own_row() {
 template <class T>
 __device__ inline int own_col() {
   return static_cast<int>(threadIdx.x) % kAcross * Tiles<T>::kOwn;
-}
-
-/// `count` rows of `width` elements that lie `step` elements apart.
-template <class E>
-struct Rows {
-  E* data;
-  int64_t step, count, width;
-};
-template <class E>
-__device__ inline Rows<E> rows_of(const HeadArguments& x, int64_t b, int64_t h, int64_t count, int64_t width) {
-  return {static_cast<E*>(x.data) + b * x.batch + h * x.head, x.row, count, width};
 }
 
 /// Returns up to four elements of a row, and 0 outside of it.
