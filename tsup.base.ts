@@ -10,6 +10,10 @@ export function library(entry: Record<string, string>): Options {
     target: 'node20',
     platform: 'node',
     sourcemap: true,
+    esbuildOptions: (options) => {
+      // Maps name the lines of src/; its text would be more than half of each published package.
+      options.sourcesContent = false;
+    },
     clean: ['!**/*.d.ts'],
     splitting: true,
   };

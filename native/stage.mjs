@@ -1,6 +1,6 @@
 // Copies the build outputs into the npm packages of this platform, where both source checkouts and installed
-// packages look for them: one package for tensor, one for collectives (its addon, the C library and its
-// header), and one for the MPI addons of collectives.
+// packages look for them: one package for tensor, one for collectives, one for the MPI addons of
+// collectives, and one for the C library and its header.
 import { copyFileSync, existsSync, rmSync } from 'node:fs';
 
 const platform = `${process.platform}-${process.arch}`;
@@ -13,10 +13,10 @@ function folderOf(family) {
   return folder;
 }
 
-const collectives = folderOf('collectives');
-for (const built of ['coll.node', 'libringwise.so'])
-  copyFileSync(new URL(built, release), new URL(built, collectives));
-copyFileSync(new URL('./coll/include/ringwise.h', import.meta.url), new URL('ringwise.h', collectives));
+const capi = folderOf('capi');
+copyFileSync(new URL('libringwise.so', release), new URL('libringwise.so', capi));
+copyFileSync(new URL('./coll/include/ringwise.h', import.meta.url), new URL('ringwise.h', capi));
+copyFileSync(new URL('coll.node', release), new URL('coll.node', folderOf('collectives')));
 copyFileSync(new URL('tensor.node', release), new URL('tensor.node', folderOf('tensor')));
 // An MPI addon is built only if this machine has that MPI. If it is not in the build folder, a copy that was staged
 // earlier is removed.

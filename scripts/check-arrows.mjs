@@ -16,7 +16,7 @@ const allowed = {
   data: ['formats'],
   launch: ['store'],
   testing: ['store'],
-  ringwise: ['collectives', 'data', 'ddp', 'launch', 'store', 'tensor'],
+  ringwise: ['collectives', 'data', 'ddp', 'formats', 'launch', 'store', 'tensor'],
 };
 const testOnly = {
   collectives: ['testing'],

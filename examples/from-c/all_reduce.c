@@ -1,7 +1,7 @@
 /* Every rank contributes an array and gets the sum of all arrays. This is the same program as
  * ../from-python/all_reduce.py, and ranks of both can be in one group.
  *
- *   built=native/npm/collectives-linux-x64
+ *   built=native/npm/capi-linux-x64
  *   cc -std=c11 -I$built examples/from-c/all_reduce.c -L$built -lringwise -o all_reduce
  *   export LD_LIBRARY_PATH=$PWD/$built
  *   mkdir -m 700 job; ./all_reduce 0 2 job & ./all_reduce 1 2 job      arguments: RANK SIZE FOLDER

@@ -68,7 +68,7 @@ def _load():
     """Loads the library that RINGWISE_LIBRARY names, or the one that was built in this checkout."""
     machine = {"x86_64": "x64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
     checkout = pathlib.Path(__file__).resolve().parents[2]
-    built = checkout / f"native/npm/collectives-{platform.system().lower()}-{machine}/libringwise.so"
+    built = checkout / f"native/npm/capi-{platform.system().lower()}-{machine}/libringwise.so"
     path = os.environ.get("RINGWISE_LIBRARY", str(built))
     library = ctypes.CDLL(path)
     if not library.ringwise_abi_fits(ctypes.c_uint32(_VERSION)):

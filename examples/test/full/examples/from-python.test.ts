@@ -12,7 +12,7 @@ import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type Ended, example } from '../../support/run.ts';
 
 const native = fileURLToPath(new URL('../../../../native', import.meta.url));
-const library = join(native, 'npm', `collectives-${process.platform}-${process.arch}`, 'libringwise.so');
+const library = join(native, 'npm', `capi-${process.platform}-${process.arch}`, 'libringwise.so');
 const env = { ...process.env, LD_LIBRARY_PATH: dirname(library), PYTHONDONTWRITEBYTECODE: '1' };
 const everyVerb = example('test/fixtures/from-python-ranks.py');
 

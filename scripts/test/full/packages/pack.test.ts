@@ -11,7 +11,8 @@ const root = fileURLToPath(new URL('../../../..', import.meta.url));
 const platform = `${process.platform}-${process.arch}`;
 /** The npm packages with compiled parts that this platform installs, and the binaries that each must contain. */
 const compiled: Readonly<Record<string, readonly string[]>> = {
-  [`collectives-${platform}`]: ['coll.node', 'libringwise.so'],
+  [`capi-${platform}`]: ['libringwise.so'],
+  [`collectives-${platform}`]: ['coll.node'],
   [`tensor-${platform}`]: ['tensor.node'],
 };
 const packages = ['store', 'collectives', 'ddp', 'formats', 'tensor', 'data', 'launch', 'ringwise'];

@@ -1,0 +1,93 @@
+// What must hold for packed packages before they are published. Each function returns the faults as sentences.
+import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
+import { join } from 'node:path';
+import { compareVersions, isBinary, readBinary } from './binary.mjs';
+import { namedFiles, needsOf } from './packages.mjs';
+
+/** Largest installed size of a package with all that it needs on one platform, in bytes. */
+const sizeLimits = { '@ringwise/collectives': 3e6, ringwise: 15e6 };
+
+/** Returns the paths of all files in a folder, relative to it. */
+const filesIn = (folder) =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter((path) =>
+    statSync(join(folder, path)).isFile(),
+  );
+
+/** Returns the files that a package names and lacks. A compiled package that was not built here lacks all of them. */
+export function missingFiles({ folder, manifest }) {
+  return namedFiles(manifest).filter((path) => !path.includes('*') && !existsSync(join(folder, path)));
+}
+
+/** Checks one packed package: files, manifest, README, source maps and, for a compiled one, its binaries. */
+export function faultsOfPackage(packed, config) {
+  const { folder, manifest } = packed;
+  const faults = [
+    ...missingFiles(packed).map((path) => `package.json names ${path}, which is not in the package.`),
+    ...faultsOfManifest(manifest),
+  ];
+  for (const name of ['LICENSE', 'README.md'])
+    if (!existsSync(join(folder, name))) faults.push(`there is no ${name}.`);
+  const readme = existsSync(join(folder, 'README.md')) ? readFileSync(join(folder, 'README.md'), 'utf8') : '';
+  const dead = /\]\((?:\.\.?\/[^)]*|(?!https?:|mailto:)[\w./-]+\.\w+(?:#[^)]*)?)\)/.exec(readme);
+  if (dead) faults.push(`README.md has the link ${dead[0].slice(1)}, which is dead on a registry's page.`);
+  for (const path of filesIn(folder)) {
+    if (path.endsWith('.map') && JSON.parse(readFileSync(join(folder, path), 'utf8')).sourcesContent?.length)
+      faults.push(`${path} contains the sources.`);
+    if (isBinary(join(folder, path))) faults.push(...faultsOfBinary(path, packed, config));
+  }
+  return faults.map((fault) => `${manifest.name}: ${fault}`);
+}
+
+function faultsOfManifest(manifest) {
+  const faults = [];
+  for (const key of ['author', 'bugs', 'description', 'homepage', 'keywords', 'license', 'repository'])
+    if (manifest[key] === undefined && !(key === 'keywords' && manifest.os))
+      faults.push(`package.json has no "${key}".`);
+  for (const key of ['preinstall', 'install', 'postinstall'])
+    if (manifest.scripts?.[key]) faults.push(`package.json has the install script "${key}".`);
+  for (const kind of ['dependencies', 'optionalDependencies', 'peerDependencies'])
+    for (const [name, range] of Object.entries(manifest[kind] ?? {}))
+      if (/^(workspace|link|file):/.test(range)) faults.push(`"${name}": "${range}" means nothing to npm.`);
+  return faults;
+}
+
+function faultsOfBinary(path, { folder, manifest, isCompiled }, config) {
+  if (!isCompiled) return [`${path} is compiled; expected compiled files only in packages of one platform.`];
+  const { os, cpu, glibc } = readBinary(join(folder, path));
+  const [expectedOs, expectedCpu, libc] = [manifest.os?.[0], manifest.cpu?.[0], manifest.libc?.[0]];
+  if (os !== expectedOs || cpu !== expectedCpu)
+    return [`${path} is for ${os}-${cpu}; expected ${expectedOs}-${expectedCpu}.`];
+  if (os !== 'linux') return [];
+  if (libc !== 'glibc') return glibc ? [`${path} needs glibc, and the package is for ${libc}.`] : [];
+  const floor = config.glibc.split('.').map(Number);
+  return glibc && compareVersions(glibc, floor) > 0
+    ? [`${path} needs glibc ${glibc.join('.')}; expected at most ${config.glibc}.`]
+    : [];
+}
+
+/** Checks the installed size of the packages that have a limit, on each platform for which packages are given. */
+export function faultsOfSizes(packed) {
+  const platforms = [...new Set(packed.filter(({ isCompiled }) => isCompiled).map(platformOf))];
+  return platforms.flatMap((platform) =>
+    Object.entries(sizeLimits).flatMap(([name, limit]) => {
+      const bytes = installedBytes(name, packed, platform);
+      return bytes <= limit
+        ? []
+        : [`${name} on ${platform} has ${bytes} bytes installed; expected at most ${limit}.`];
+    }),
+  );
+}
+
+/** Returns the name of a compiled package's platform, such as linux-x64-glibc. */
+export const platformOf = ({ manifest: { os, cpu, libc } }) =>
+  [os, cpu, libc].flatMap((list) => list ?? []).join('-');
+
+/** Returns the size of a package and of all of ours that it installs on a platform. */
+export function installedBytes(name, packed, platform, seen = new Set()) {
+  const entry = packed.find(({ manifest }) => manifest.name === name);
+  if (!entry || seen.has(name) || (entry.isCompiled && platformOf(entry) !== platform)) return 0;
+  seen.add(name);
+  const own = filesIn(entry.folder).reduce((sum, path) => sum + statSync(join(entry.folder, path)).size, 0);
+  const needs = needsOf(entry.manifest);
+  return needs.reduce((sum, need) => sum + installedBytes(need, packed, platform, seen), own);
+}

@@ -1,0 +1,86 @@
+// Empty projects in which published packages are installed, without a compiler and without this repository.
+import { execFile } from 'node:child_process';
+import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+
+export const root = fileURLToPath(new URL('../../..', import.meta.url));
+
+/** Longest time in ms that one command may take. */
+const limitMs = 120_000;
+
+export interface Ended {
+  readonly code: number;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+export interface CleanRoom {
+  /** Makes an empty project, with the files given, and returns its folder. */
+  readonly project: (name: string, files?: Readonly<Record<string, string>>) => string;
+  /** Runs a command in a folder, to its end. The PATH has no compiler. */
+  readonly run: (folder: string, command: string, ...args: readonly string[]) => Promise<Ended>;
+  /** The same, with variables added to the environment. */
+  readonly runWith: (
+    env: Readonly<Record<string, string>>,
+    folder: string,
+    command: string,
+    ...args: readonly string[]
+  ) => Promise<Ended>;
+}
+
+/**
+ * Makes a clean room inside `folder`, whose package managers use the registry at `url`, with caches of their own.
+ * `node` is the executable of Node.js that its programs run.
+ */
+export function cleanRoom(folder: string, url: string, node = process.execPath): CleanRoom {
+  const bin = join(folder, 'bin');
+  mkdirSync(bin, { recursive: true });
+  const npm = join(dirname(process.execPath), 'npm');
+  symlinkSync(node, join(bin, 'node'));
+  for (const name of ['npm', 'npx']) symlinkSync(join(dirname(npm), name), join(bin, name));
+  // The commands that pnpm links are shell scripts, which use the others.
+  for (const name of ['sh', 'sed', 'dirname', 'uname']) symlinkSync(`/bin/${name}`, join(bin, name));
+  for (const [name, program] of Object.entries({ pnpm: 'pnpm/bin/pnpm.cjs', yarn: 'yarn/bin/yarn.js' })) {
+    const script = `#!/bin/sh\nexec node '${join(root, 'node_modules', program)}' "$@"\n`;
+    writeFileSync(join(bin, name), script, { mode: 0o755 });
+  }
+  const npmrc = join(folder, 'npmrc');
+  writeFileSync(
+    npmrc,
+    `registry=${url}/\n//${new URL(url).host}/:_authToken=none\naudit=false\nfund=false\n`,
+  );
+  const environment = {
+    PATH: bin,
+    HOME: folder,
+    TMPDIR: folder,
+    npm_config_userconfig: npmrc,
+    npm_config_registry: `${url}/`,
+    npm_config_cache: join(folder, 'npm-cache'),
+    npm_config_store_dir: join(folder, 'pnpm-store'),
+    npm_config_update_notifier: 'false',
+    YARN_CACHE_FOLDER: join(folder, 'yarn-cache'),
+  };
+  const runWith: CleanRoom['runWith'] = (env, cwd, command, ...args) =>
+    new Promise((resolve) => {
+      const options = { cwd, env: { ...environment, ...env }, timeout: limitMs, encoding: 'utf8' as const };
+      execFile(command, [...args], options, (error, stdout, stderr) => {
+        const code = error === null ? 0 : typeof error.code === 'number' ? error.code : 1;
+        resolve({ code, stdout, stderr: error && stderr === '' ? error.message : stderr });
+      });
+    });
+  return {
+    project: (name, files = {}) => {
+      const place = join(folder, name);
+      mkdirSync(place, { recursive: true });
+      writeFileSync(
+        join(place, 'package.json'),
+        '{ "name": "empty", "version": "1.0.0", "private": true }\n',
+      );
+      for (const [path, text] of Object.entries(files)) writeFileSync(join(place, path), text);
+      return place;
+    },
+    run: (cwd, command, ...args) => runWith({}, cwd, command, ...args),
+    runWith,
+  };
+}
