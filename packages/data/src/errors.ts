@@ -4,6 +4,7 @@
 export type DataErrorCode =
   | 'ERR_DATA_ARGUMENT'
   | 'ERR_DATA_INDEX'
+  | 'ERR_DATA_BUNDLED'
   | 'ERR_DATA_COLLATE'
   | 'ERR_DATA_LENGTH'
   | 'ERR_DATA_ASYNC'
@@ -274,6 +275,14 @@ export function noTypeScript(url: string, cause?: unknown): DataError {
     `loadDataset: Node ${process.versions.node} cannot run ${url} by itself; expected Node 22.18 or newer for plain .ts, ` +
       'or tsx beside the data set. Run npm install --save-dev tsx.',
     cause === undefined ? {} : { cause },
+  );
+}
+
+export function isBundled(path: string): DataError {
+  return new DataError(
+    'ERR_DATA_BUNDLED',
+    `DataLoader: there is no file ${path}, which workers start with. This code is probably part of a bundle: mark ` +
+      'ringwise and @ringwise/* as external in the bundler, and install them beside the program (docs/install.md).',
   );
 }
 

@@ -7,6 +7,7 @@ const mark = Symbol.for('ringwise.LaunchError');
 
 export type LaunchErrorCode =
   | 'ERR_LAUNCH_ARGUMENT'
+  | 'ERR_LAUNCH_BUNDLED'
   | 'ERR_LAUNCH_NOT_INSTALLED'
   | 'ERR_LAUNCH_NO_SHELL'
   | 'ERR_LAUNCH_NO_TYPESCRIPT'
@@ -203,6 +204,13 @@ export const noTypeScript = (file: string) =>
     'ERR_LAUNCH_NO_TYPESCRIPT',
     `Node ${process.versions.node} cannot run ${file} by itself; expected Node 22.18 or newer for plain .ts, ` +
       'or tsx beside the script. Run: npm install --save-dev tsx',
+  );
+
+export const isBundled = (path: string) =>
+  new LaunchError(
+    'ERR_LAUNCH_BUNDLED',
+    `spawn: there is no file ${path}, which ranks start with. This code is probably part of a bundle: mark ` +
+      'ringwise and @ringwise/* as external in the bundler, and install them beside the program (docs/install.md).',
   );
 
 export const noShell = (cause: unknown) =>

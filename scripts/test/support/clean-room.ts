@@ -6,6 +6,13 @@ import { fileURLToPath } from 'node:url';
 
 export const root = fileURLToPath(new URL('../../..', import.meta.url));
 
+const isMusl =
+  process.platform === 'linux' &&
+  !(process.report.getReport() as { header: { glibcVersionRuntime?: string } }).header.glibcVersionRuntime;
+
+/** How the names of this machine's compiled packages end, such as linux-x64 or linuxmusl-arm64. */
+export const platform = `${process.platform}${isMusl ? 'musl' : ''}-${process.arch}`;
+
 /** Longest time in ms that one command may take. */
 const limitMs = 120_000;
 

@@ -6,14 +6,12 @@ import { hostname } from 'node:os';
 import { Worker } from 'node:worker_threads';
 import type { RankSpec } from '../agent/plan.ts';
 import { neverStarted, type RankOutcome, type RankProcess } from '../agent/rank-process.ts';
-import { builtFile } from '../package-files.ts';
+import { entryFile } from '../package-files.ts';
 import { failureOf } from '../report/failure.ts';
 import { isSecondary, reportError } from '../report/last-words.ts';
 import type { LastWords } from '../report/words.ts';
 import type { Call, Reply } from './call.ts';
 import type { ThreadCall, ThreadMessage } from './thread-entry.ts';
-
-const entry = builtFile('thread-entry.js');
 
 /**
  * Starts a thread. `registrars` come from registrarsFor(). Calls `onFailure` as soon as the rank fails
@@ -29,7 +27,12 @@ export function startThread(
   let worker: Worker;
   try {
     const workerData: ThreadCall = { call, registrars };
-    worker = new Worker(entry, { workerData, env, execArgv: [], name: `rank ${rank}` });
+    worker = new Worker(entryFile('thread-entry.js'), {
+      workerData,
+      env,
+      execArgv: [],
+      name: `rank ${rank}`,
+    });
   } catch (error) {
     return neverStarted(rank, Promise.resolve(error), onFailure);
   }

@@ -10,7 +10,7 @@ import { planRanks, type RankSpec, wholeJob } from '../agent/plan.ts';
 import { nodeProgram } from '../cli/program.ts';
 import { execArgvFor, registrarsFor } from '../cli/script.ts';
 import { rankFailed, timedOut } from '../errors.ts';
-import { builtFile } from '../package-files.ts';
+import { entryFile } from '../package-files.ts';
 import { hostRendezvous } from '../rendezvous/rendezvous.ts';
 import { reviveError } from '../report/last-words.ts';
 import { failureReport, rootCause } from '../report/report.ts';
@@ -29,7 +29,6 @@ import {
 
 export type { SpawnOptions, StartOptions };
 
-const entry = fileURLToPath(builtFile('spawn-entry.js'));
 const shutdownTimeoutMs = 30_000;
 
 /** Handle of ranks that have been started. */
@@ -86,6 +85,7 @@ export async function startProcesses<Result = unknown>(
   const url = moduleUrl(module);
   const file = fileURLToPath(url);
   const execArgv = execArgvFor('spawn', file);
+  const entry = fileURLToPath(entryFile('spawn-entry.js'));
   const rendezvous = await hostRendezvous(loopbackAddress(), 0);
   const results = new Array<Result>(nprocs);
   const take = (rank: number, { result }: Reply) => {

@@ -12,12 +12,11 @@ import { packAll } from '../../../release/pack.mjs';
 import { publishedPackages } from '../../../release/packages.mjs';
 import { publishAll } from '../../../release/publish-all.mjs';
 import { startRegistry } from '../../../release/registry.mjs';
-import { type CleanRoom, cleanRoom, root } from '../../support/clean-room.ts';
+import { type CleanRoom, cleanRoom, platform, root } from '../../support/clean-room.ts';
 
 const readme = readFileSync(join(root, 'packages/ringwise/README.md'), 'utf8');
 const hello = /```js\n([\s\S]*?)```/.exec(readme)![1]!;
 const helloAnswer = ['[0] rank 0 of 2: the sum is 3', '[1] rank 1 of 2: the sum is 3'];
-const platform = `${process.platform}-${process.arch}`;
 const twoRanks = ['ringwise', 'run', '--nproc-per-node', '2'];
 
 const typescript = `import { init } from 'ringwise/collectives';
