@@ -12,6 +12,7 @@ export default tseslint.config(
       '**/*.mjs',
       '**/*.config.ts',
       'native/build*/**',
+      'scripts/docs/prelude.d.ts',
       'scripts/test/fixtures/**',
     ],
   },
