@@ -176,4 +176,38 @@ TEST("a plan that fails, or that needs too large a workspace, is left to our own
   line.compare(1603);
 }
 
+TEST("cuDNN computes attention of wide heads in versions that have it, and none in versions that have faults") {
+  const auto set_version = control<int64_t>("softwareCudnnVersion");
+  if (!set_version) return;
+  struct Case {
+    int64_t version;
+    size_t width, value_width;
+    bool is_taken;
+  };
+  constexpr Case kCases[] = {{92400, 192, 192, true},  {92400, 256, 256, true},  {92400, 264, 264, false},
+                             {92400, 256, 128, false}, {90800, 256, 256, false}, {90800, 128, 64, true},
+                             {91000, 64, 64, false},   {91001, 64, 64, false},   {91002, 64, 64, true}};
+  for (const Case& c : kCases) {
+    set_version(c.version);
+    Attention sizes{};
+    sizes.batch = sizes.heads = 1;
+    sizes.queries = 9;
+    sizes.keys = 17;
+    sizes.width = c.width, sizes.value_width = c.value_width;
+    sizes.scale = 1 / std::sqrt(static_cast<double>(c.width));
+    const auto attend = [&](const Attention& a) {
+      CHECK_EQ(gpu::attend_by_library(a), c.is_taken);
+      if (!c.is_taken) gpu::attention(a);
+      return true;
+    };
+    const auto attend_back = [&](const AttentionGrad& g) {
+      CHECK_EQ(gpu::attend_back_by_library(g), c.is_taken);
+      if (!c.is_taken) gpu::attention_grad(g);
+      return true;
+    };
+    check_attention(DType::BFloat16, sizes, 8, 0, attend, attend_back);
+  }
+  set_version(0);
+}
+
 int main() { return run_on_device(true); }

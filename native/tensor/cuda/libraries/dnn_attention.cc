@@ -97,12 +97,21 @@ DnnTensor masked(DnnGraph& graph, Tensors& t, const Attention& a, const DnnTenso
 
 Tensors tensors_of(DType dtype, const Attention& a) { return {sizes_of(a), dnn_type(dtype)}; }
 
+/// Returns whether the fused kernels of the installed version may compute heads of these widths. Which devices support
+/// heads wider than 128 differs by version and direction; the library refuses the others.
+bool has_kernels_for(size_t width, size_t value_width) {
+  const size_t version = cudnn().cudnnGetVersion ? cudnn().cudnnGetVersion() : 0;
+  if (version == 91000 || version == 91001) return false;  // the vendor's frontend refuses these: wrong results
+  const auto fits = [](size_t cols, size_t most) { return cols % 8 == 0 && cols >= 8 && cols <= most; };
+  if (width == value_width && version >= 91100) return fits(width, 256);
+  return fits(width, 128) && fits(value_width, 128);
+}
+
 /// Returns whether the fused kernels support this attention: 16-bit floats, no mask except the causal one, no dropout,
-/// rows of a multiple of 16 bytes up to 256, at least two queries and two keys. Alignments are checked by is_aligned().
+/// rows of a multiple of 16 bytes, at least two queries and two keys. Alignments are checked by is_aligned().
 bool is_supported(DType dtype, const Attention& a) {
-  const auto fits = [](size_t width) { return width % 8 == 0 && width >= 8 && width <= 128; };
-  return is_half(dtype) && !a.mask.data && a.dropout == 0 && fits(a.width) && fits(a.value_width) && a.queries > 1 &&
-         a.keys > 1 && a.batch * a.heads > 0 && dnn_alignment(a.lse) == 16;
+  return is_half(dtype) && !a.mask.data && a.dropout == 0 && a.queries > 1 && a.keys > 1 && a.batch * a.heads > 0 &&
+         dnn_alignment(a.lse) == 16 && has_kernels_for(a.width, a.value_width);
 }
 bool is_aligned(const HeadRows& rows) {
   return dnn_alignment(rows.data) == 16 && rows.batch % 8 == 0 && rows.head % 8 == 0 && rows.row % 8 == 0;

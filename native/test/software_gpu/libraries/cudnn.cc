@@ -23,6 +23,8 @@ namespace dnn = ringwise::tensor::cuda::dnn;
 constexpr int kSuccess = 0, kLaunchFailed = 719, kBadParameter = 2000, kNotSupported = 3000, kFailed = 5000;
 constexpr int64_t kProposals = 2, kWorkspaceBytes = 4096;
 std::atomic<int64_t> told_workspace = kWorkspaceBytes;
+constexpr size_t kVersion = 92400;
+std::atomic<size_t> told_version = kVersion;
 std::atomic<int> failures = 0;
 
 struct Handle {
@@ -61,7 +63,7 @@ void for_each_tensor(const DnnDescriptor& object, Use use) {
 
 }  // namespace
 
-extern "C" __attribute__((visibility("default"))) size_t cudnnGetVersion() { return 92400; }
+extern "C" __attribute__((visibility("default"))) size_t cudnnGetVersion() { return told_version; }
 EXPORT cudnnCreate(Handle** handle) { return *handle = new Handle, kSuccess; }
 EXPORT cudnnSetStream(Handle* handle, SoftwareStream* stream) { return handle->stream = stream, kSuccess; }
 EXPORT cudnnBackendCreateDescriptor(int kind, DnnDescriptor** made) {
@@ -154,5 +156,9 @@ EXPORT cudnnBackendExecute(Handle* handle, const DnnDescriptor* plan, const DnnD
 
 /// For tests: sets the bytes of workspace that plans ask for from now on; kWorkspaceBytes or more.
 EXPORT softwareCudnnWorkspace(int64_t bytes) { return told_workspace = bytes, kSuccess; }
+/// For tests: sets the version that the library tells; 0 for the first one.
+EXPORT softwareCudnnVersion(int64_t version) {
+  return told_version = version ? static_cast<size_t>(version) : kVersion, kSuccess;
+}
 /// For tests: makes this many executions fail.
 EXPORT softwareCudnnFail(int count) { return failures = count, kSuccess; }
