@@ -118,17 +118,32 @@ for (const dtype of ['float32', 'bfloat16']) {
   time(`layerNorm 16Ki x 768 ${dtype}, both ways`, 10, 'TB/s', 5 * bytes * elements, () =>
     backward(layerNorm(x, [width], { weight, bias }), ones, [x, weight, bias]),
   );
-  const [q, k, v] = [1, 2, 3].map(() => leaf(dtype, batch, heads, seq, width / heads));
-  // The causal mask leaves half of the products, so this is half the count of full attention.
-  const flops = 2 * batch * heads * seq ** 2 * (width / heads);
-  const grad = random(batch, heads, seq, width / heads).to(dtype);
+  timeAttention(`16 x 12 x 1024 x 64 causal ${dtype}`, dtype, heads, { causal: true });
+}
+timeAttention('16 x 12 x 1024 x 64 causal bfloat16, dropout 0.1', 'bfloat16', heads, {
+  causal: true,
+  dropout: 0.1,
+});
+timeAttention('16 x 12 x 1024 x 64 bfloat16, an added mask', 'bfloat16', heads, {
+  mask: random(seq, seq).to('bfloat16'),
+});
+timeAttention('16 x 3 x 1024 x 256 causal bfloat16, dropout 0.1', 'bfloat16', size(3, 1), {
+  causal: true,
+  dropout: 0.1,
+});
+
+/** Times attention of `heads` heads that share `width` columns, forward and both ways. */
+function timeAttention(name, dtype, heads, options) {
+  const shape = [batch, heads, seq, width / heads];
+  const [q, k, v] = [1, 2, 3].map(() => leaf(dtype, ...shape));
+  const grad = random(...shape).to(dtype);
+  // The causal mask leaves half of the products.
+  const flops = (options.causal ? 2 : 4) * batch * seq ** 2 * width;
   noGrad(() => {
-    time(`attention 16 x 12 x 1024 x 64 causal ${dtype}`, 3, 'TFLOP/s', flops, () =>
-      scaledDotProductAttention(q, k, v, { causal: true }),
-    );
+    time(`attention ${name}`, 3, 'TFLOP/s', flops, () => scaledDotProductAttention(q, k, v, options));
   });
-  time(`attention 16 x 12 x 1024 x 64 causal ${dtype}, both ways`, 3, 'TFLOP/s', 3.5 * flops, () =>
-    backward(scaledDotProductAttention(q, k, v, { causal: true }), grad, [q, k, v]),
+  time(`attention ${name}, both ways`, 3, 'TFLOP/s', 3.5 * flops, () =>
+    backward(scaledDotProductAttention(q, k, v, options), grad, [q, k, v]),
   );
 }
 

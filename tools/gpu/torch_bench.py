@@ -67,6 +67,19 @@ with torch.no_grad():
     timed("logSoftmax 8192 x 4096 float32", 10, "TB/s", 8 * 8192 * 4096, lambda: logits.log_softmax(1))
 
 batch, seq, width, heads = 16, 1024, 768, 12
+
+
+def timed_attention(name, dtype, heads, **options):
+    """Times attention of `heads` heads that share `width` columns, forward and both ways."""
+    q, k, v = (leaf(dtype, batch, heads, seq, width // heads) for _ in range(3))
+    grad = torch.randn(batch, heads, seq, width // heads, device=device).to(dtype)
+    flops = (2 if "is_causal" in options else 4) * batch * seq**2 * width
+    with torch.no_grad():
+        timed(f"attention {name}", 3, "TFLOP/s", flops, lambda: F.scaled_dot_product_attention(q, k, v, **options))
+    timed(f"attention {name}, both ways", 3, "TFLOP/s", 3.5 * flops,
+          lambda: backward(F.scaled_dot_product_attention(q, k, v, **options), grad, (q, k, v)))
+
+
 for name, dtype, size in (("float32", torch.float32, 4), ("bfloat16", torch.bfloat16, 2)):
     x, y = leaf(dtype, batch * seq, width), leaf(dtype, batch * seq, width)
     weight, bias = leaf(dtype, width), leaf(dtype, width)
@@ -77,14 +90,11 @@ for name, dtype, size in (("float32", torch.float32, 4), ("bfloat16", torch.bflo
         timed(f"addLayerNorm 16Ki x 768 {name}", 10, "TB/s", 4 * size * elements, lambda: F.layer_norm(x + y, (width,), weight, bias))
     timed(f"layerNorm 16Ki x 768 {name}, both ways", 10, "TB/s", 5 * size * elements,
           lambda: backward(F.layer_norm(x, (width,), weight, bias), ones, (x, weight, bias)))
-    q, k, v = (leaf(dtype, batch, heads, seq, width // heads) for _ in range(3))
-    flops = 2 * batch * heads * seq**2 * (width // heads)
-    grad = torch.randn(batch, heads, seq, width // heads, device=device).to(dtype)
-    with torch.no_grad():
-        timed(f"attention 16 x 12 x 1024 x 64 causal {name}", 3, "TFLOP/s", flops,
-              lambda: F.scaled_dot_product_attention(q, k, v, is_causal=True))
-    timed(f"attention 16 x 12 x 1024 x 64 causal {name}, both ways", 3, "TFLOP/s", 3.5 * flops,
-          lambda: backward(F.scaled_dot_product_attention(q, k, v, is_causal=True), grad, (q, k, v)))
+    timed_attention(f"16 x 12 x 1024 x 64 causal {name}", dtype, heads, is_causal=True)
+timed_attention("16 x 12 x 1024 x 64 causal bfloat16, dropout 0.1", torch.bfloat16, heads, is_causal=True, dropout_p=0.1)
+timed_attention("16 x 12 x 1024 x 64 bfloat16, an added mask", torch.bfloat16, heads,
+                attn_mask=torch.randn(seq, seq, device=device).to(torch.bfloat16))
+timed_attention("16 x 3 x 1024 x 256 causal bfloat16, dropout 0.1", torch.bfloat16, 3, is_causal=True, dropout_p=0.1)
 
 for name, dtype in (("float32", torch.float32), ("bfloat16", torch.bfloat16)):
     x, w, b = leaf(dtype, 128, 64, 28, 28), leaf(dtype, 64, 64, 3, 3), leaf(dtype, 64)
