@@ -22,7 +22,7 @@ ${rows([
   ['--factor F', 'each size is F times the one before [4]'],
   ['--dtype TYPE', `one of ${wrapped(dtypes)} [float32]`],
   ['--op OP', `what reductions compute: ${wrapped(reduceOps)} [sum]`],
-  ['--backend NAME', 'host, mpi, or one that NODE_OPTIONS=--import registers [that of init()]'],
+  ['--backend NAME', 'host, tcp, mpi, or one that NODE_OPTIONS=--import registers [that of init()]'],
   ['--sync, --async', 'call the Sync form, or await the plain one [sync where the backend can block]'],
   ['--alloc', 'buffers from group.alloc() instead of plain typed arrays'],
   ['--seconds S', 'time for the calls of one size [0.3]'],

@@ -49,7 +49,11 @@ export function settingsDiffer(
   theirs: { readonly rank: number; readonly value: string },
 ): Failure {
   const what = `rank ${theirs.rank} was started with ${name} ${theirs.value} but rank ${mine.rank} with ${mine.value}`;
-  return init(what, undefined, [theirs.rank]);
+  const isFallback = name === 'backend' && [mine.value, theirs.value].sort().join() === 'auto,tcp';
+  const next = isFallback
+    ? 'One of them cannot load the native addon: install it there, or set RINGWISE_BACKEND=tcp for all ranks.'
+    : undefined;
+  return init(what, next, [theirs.rank]);
 }
 
 export function leftBehind(survivors: readonly number[]): Failure {

@@ -3,11 +3,12 @@
 import { execFile } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { freePort } from '@ringwise/testing';
-import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vitest';
+import { findNative } from '../../../src/backends/native.ts';
 
 const packages = fileURLToPath(new URL('../../../..', import.meta.url));
 const folder = mkdtempSync(join(tmpdir(), 'ringwise-fallback-'));
@@ -16,7 +17,12 @@ afterAll(() => rmSync(folder, { recursive: true }));
 const program = `
 import { init } from '@ringwise/collectives';
 process.on('warning', ({ code, message }) => console.log('warning', code, message));
-for (const name of ['first', 'second']) {
+try {
+  for (const name of ['first', 'second']) await use(name);
+} catch ({ code, message }) {
+  console.log(code, message);
+}
+async function use(name) {
   const group = await init({ name, timeoutMs: 20_000 });
   const x = new Float32Array([group.rank + 1]);
   await group.allReduce(x);
@@ -39,12 +45,22 @@ beforeAll(() => {
 });
 
 /** Runs the program on two ranks. Returns what each printed, line by line. */
-async function run(env: Record<string, string>, platforms = [process.platform, process.platform]) {
+async function run(
+  env: Record<string, string>,
+  platforms = [process.platform, process.platform],
+  envOfRank: readonly Record<string, string>[] = [],
+) {
   const port = `${await freePort()}`;
   const ranks = platforms.map(async (platform, rank) => {
     const own = {
       ...{ PATH: process.env.PATH ?? '', RANK: `${rank}`, WORLD_SIZE: '2' },
-      ...{ MASTER_ADDR: '127.0.0.1', MASTER_PORT: port, FAKED_PLATFORM: platform, ...env },
+      ...{
+        MASTER_ADDR: '127.0.0.1',
+        MASTER_PORT: port,
+        FAKED_PLATFORM: platform,
+        ...env,
+        ...envOfRank[rank],
+      },
     };
     const argv = ['--require', './platform.cjs', 'program.mjs'];
     const { stdout } = await promisify(execFile)(process.execPath, argv, { cwd: folder, env: own });
@@ -75,6 +91,27 @@ describe('an installation without the native package', () => {
       );
     },
   );
+
+  it('says if the package is there but cannot be loaded', async () => {
+    const name = `@ringwise/collectives-${process.platform}-${process.arch}`;
+    const broken = join(folder, 'node_modules', name);
+    onTestFinished(() => rmSync(broken, { recursive: true }));
+    mkdirSync(broken);
+    writeFileSync(join(broken, 'package.json'), JSON.stringify({ name }));
+    writeFileSync(join(broken, 'coll.node'), 'no addon');
+    const [first, second] = await run({});
+    expect(second).toEqual(['tcp 3', 'tcp 3']);
+    expect(first!.join()).toContain(`${name} is installed, but cannot be loaded`);
+  });
+
+  it('tells all ranks if only some of them fall back', async () => {
+    const { path } = findNative();
+    const outputs = await run({}, undefined, [{ RINGWISE_NATIVE_PATH: dirname(path) }, {}]);
+    for (const output of outputs) {
+      expect(output.join()).toMatch(/ERR_COLL_INIT init: rank [01] was started with backend (tcp|auto) but/);
+      expect(output.join()).toContain('set RINGWISE_BACKEND=tcp for all ranks.');
+    }
+  });
 
   it('does not warn if tcp is chosen', async () => {
     expect(await run({ RINGWISE_BACKEND: 'tcp' })).toEqual([
