@@ -83,7 +83,7 @@ function runOurs({ job, batch, steps }: Task, processes: number, isAloneFirst: b
 }
 
 function writeTask(folder: string, task: Task): void {
-  const { model, unitsPerSample, rate } = jobs[task.job];
+  const { model, unitsPerSample, rateName: rate } = jobs[task.job];
   const write = (name: string, data: Uint8Array | Int32Array | Float32Array): void =>
     writeFileSync(join(folder, name), data);
   const named = [...model().namedParameters()];
@@ -111,7 +111,7 @@ const pythons = values.python.split(',').filter((python) => {
   return found;
 });
 for (const name of values.job.split(',') as Task['job'][]) {
-  const { batch, rate } = jobs[name];
+  const { batch, rateName: rate } = jobs[name];
   const count = Number(values.steps ?? (name === 'mlp' ? 400 : 20));
   const task: Task = {
     job: name,

@@ -108,7 +108,7 @@ if (trace !== null) {
     kernels: kernelsName(),
     job: args.job,
     ...{ ranks: group.size, batch, steps },
-    [job.rate]: median(together.rates),
+    [job.rateName]: median(together.rates),
     alone: median(alone.rates),
     lockstep: median(lockstep.rates),
     ratio: median(together.rates.map((rate, i) => rate / alone.rates[i]!)),

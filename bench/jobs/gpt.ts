@@ -85,5 +85,5 @@ export const gpt: Job = {
   },
   batch: 16,
   unitsPerSample: gptSizes.time,
-  rate: 'tokensPerSecond',
+  rateName: 'tokensPerSecond',
 };

@@ -3,7 +3,10 @@ import type { Tensor } from '@ringwise/tensor';
 import type { Module } from '@ringwise/tensor/nn';
 import type { Optimizer } from '@ringwise/tensor/optim';
 
-/** A model and its data. Both depend on the arguments alone, so that all contenders train on the same numbers. */
+/**
+ * A model and its data. Both are deterministic, so that all compared programs (ours with and without DDP, and PyTorch)
+ * train on equal data from equal initial parameters.
+ */
 export interface Job {
   /** Makes a new model with the same initial parameters each time. */
   readonly model: () => Module & { readonly forward: (x: Tensor) => Tensor };
@@ -16,9 +19,10 @@ export interface Job {
     share: { readonly rank: number; readonly ranks: number; readonly batch: number },
     forward: (x: Tensor) => Tensor,
   ) => Iterator<() => Tensor>;
+  /** Default batch size of one rank. */
   readonly batch: number;
-  /** How many units of `rate` one sample of the batch has: 1 for images, tokens per window for text. */
+  /** What one sample adds to the count of the rate: 1 for images, the tokens of a window for text. */
   readonly unitsPerSample: number;
   /** The name of the rate: samplesPerSecond or tokensPerSecond. */
-  readonly rate: string;
+  readonly rateName: string;
 }

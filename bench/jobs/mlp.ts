@@ -64,5 +64,5 @@ export const mlp: Job = {
   },
   batch: 32,
   unitsPerSample: 1,
-  rate: 'samplesPerSecond',
+  rateName: 'samplesPerSecond',
 };

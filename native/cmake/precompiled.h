@@ -1,4 +1,5 @@
-// The headers of the standard library that most files include. They are compiled once for all files.
+// Headers of the standard library that many files include. CMake precompiles them once for most targets, and once more,
+// with napi.h, for tensor.node.
 #pragma once
 
 #include <algorithm>

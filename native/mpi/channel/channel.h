@@ -36,7 +36,7 @@ struct Channel {
   /// Returns whether `peer` has left and all its messages have arrived. MPI may deliver a goodbye before earlier
   /// messages.
   bool is_gone(int peer) const {
-    return has_left(peer) && mailbox->come_from(peer) == left[static_cast<size_t>(peer)]->messages;
+    return has_left(peer) && mailbox->received_from(peer) == left[static_cast<size_t>(peer)]->messages;
   }
   /// Tells the other ranks that this one leaves, and waits up to a second until the messages are sent.
   void say_goodbye(uint64_t collectives);

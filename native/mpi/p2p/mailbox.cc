@@ -59,9 +59,9 @@ void Mailbox::post(const coll::Op& op) {
   pending->peer = op.root;
   if (op.verb == Verb::Recv) {
     const auto early =
-        std::find_if(early_.begin(), early_.end(), [&](const Early& one) { return fits(*pending, one); });
+        std::find_if(early_.begin(), early_.end(), [&](const Arrived& one) { return fits(*pending, one); });
     if (early == early_.end()) return;
-    const Early taken = std::move(*early);
+    const Arrived taken = std::move(*early);
     early_.erase(early);
     match(pending, taken);
     return;
@@ -100,7 +100,7 @@ bool Mailbox::take_envelope() {
   if (!envelope_.test(&status)) return false;
   int length = 0;
   check(MPI_Get_count(&status, MPI_BYTE, &length), "MPI_Get_count");
-  Early early{};
+  Arrived early{};
   early.from = status.MPI_SOURCE;
   ++come_[static_cast<size_t>(early.from)];
   std::memcpy(&early.envelope, incoming_.data(), sizeof early.envelope);
@@ -128,13 +128,13 @@ bool Mailbox::take_ready() {
   return true;
 }
 
-bool Mailbox::fits(const Pending& receive, const Early& early) const {
+bool Mailbox::fits(const Pending& receive, const Arrived& early) const {
   const coll::Op& op = receive.op;
   return op.verb == Verb::Recv && !receive.is_moving && op.tag == early.envelope.signature.tag &&
          (op.root < 0 || op.root == early.from);
 }
 
-void Mailbox::match(std::list<Pending>::iterator receive, const Early& early) {
+void Mailbox::match(std::list<Pending>::iterator receive, const Arrived& early) {
   coll::Signature mine = coll::signature_of(receive->op, rank_, size_);
   const coll::Signature& theirs = early.envelope.signature;
   // A receive takes the message's number from the message, and a receive from any rank also its sender.

@@ -1,11 +1,12 @@
 // Sends and receives of one rank, which never wait for collectives or delay them.
 //
-// A message is an envelope, which contains the payload if it is short. This class matches envelopes, not MPI, because a
-// receive may be from any sender, and length and type must be compared before its memory is written. For a long
+// Each message begins with an envelope. The envelope of a short message contains the payload. This class, not MPI,
+// matches messages with receives, because it compares length and type before the receiver's memory is written, also for
+// a receive from any rank. For a long
 // message, the receiver answers the envelope when it is ready, and then MPI moves the payload from memory to memory.
 //
-// Used by one thread at a time: the one that holds the engine, or after the goodbye the one that frees retired channels
-// (channel.h). The caller owns the memory of operations and keeps it alive until they have ended.
+// Used by one thread at a time: the thread that polls the group, or after the goodbye the one that frees retired
+// channels (channel.h). The caller owns the memory of operations and keeps it alive until they have ended.
 #pragma once
 
 #include <cstdint>
@@ -32,6 +33,7 @@ class Mailbox {
     size_t moved = 0;      // elements of a long message that have been moved, without the current piece
     bool is_moving = false;
   };
+  /// `source`: rank of the sender for a receive, -1 for a send.
   using OnEnd = std::function<void(const coll::Op& op, int source)>;
 
   /// Starts to receive. `on_end` is called from `post` and `advance`, once for each operation that succeeds.
@@ -49,15 +51,15 @@ class Mailbox {
   const std::list<Pending>& pending() const { return pending_; }
   /// Return the number of messages to and from a rank so far, including those without a receive.
   uint64_t sent_to(int peer) const { return sent_[static_cast<size_t>(peer)]; }
-  uint64_t come_from(int peer) const { return come_[static_cast<size_t>(peer)]; }
+  uint64_t received_from(int peer) const { return come_[static_cast<size_t>(peer)]; }
 
  private:
   struct Envelope {
     coll::Signature signature;
     uint64_t message;  // number of a long message; 0 if the payload follows the envelope
   };
-  /// A message that arrived before its receive was posted.
-  struct Early {
+  /// A message whose envelope has arrived.
+  struct Arrived {
     Envelope envelope;
     int from;
     std::string inside;  // the payload of a short message
@@ -67,8 +69,8 @@ class Mailbox {
   void listen();
   bool take_envelope();
   bool take_ready();
-  bool fits(const Pending& receive, const Early& early) const;
-  void match(std::list<Pending>::iterator receive, const Early& early);
+  bool fits(const Pending& receive, const Arrived& message) const;
+  void match(std::list<Pending>::iterator receive, const Arrived& message);
   void begin_move(Pending& pending, uint64_t message);
   void move_piece(Pending& pending);
   std::list<Pending>::iterator end(std::list<Pending>::iterator pending, int source);
@@ -81,8 +83,8 @@ class Mailbox {
   uint64_t messages_ = 0;       // long messages sent so far
   std::vector<uint64_t> sent_;  // number of messages by receiver
   std::vector<uint64_t> come_;  // number of messages that have arrived, by sender
-  std::list<Pending> pending_;  // a list: MPI holds pointers into it
-  std::list<Early> early_;      // in the order of arrival
+  std::list<Pending> pending_;  // a list: operations end in any order, and iterators to the others stay valid
+  std::list<Arrived> early_;    // messages without a receive, in the order of arrival
   std::vector<char> incoming_;  // the envelope that MPI receives
   uint64_t ready_message_ = 0;  // the number of a long message whose receiver is ready
   Request envelope_;            // this and ready_ are last: cancelled before incoming_ and ready_message_ are destroyed

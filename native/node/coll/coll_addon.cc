@@ -1,5 +1,6 @@
-// coll.node: exports the host backend to JavaScript. packages/collectives/src/backends/native.ts has the types of
-// HostGroup and the other exports. All functions run on the JavaScript thread, except `notify`.
+// coll.node: exports the host backend, the NCCL backend, device lanes and grid kernels to JavaScript. Their types are
+// in packages/collectives/src/backends/native.ts. All functions run on the JavaScript thread, except
+// LaneObject::notify() and the function that cause_of() returns, which run on any thread.
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -44,8 +45,8 @@ class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ende
       throw Napi::Error::New(env, error.what());
     }
     group_->locate_calls_by([this] { return call_site(); });
-    // A method would have to unwrap its object in each call, which costs half as much as a small operation. The
-    // function must not be called after the object is gone, so callers keep the object with `bind`.
+    // `run` is a function, not a method: unwrapping the object in each call takes half as long as a small operation. It
+    // must not be called after the object is gone, so callers keep the object with `bind`.
     info.This().As<Napi::Object>().Set("run", Napi::Function::New<&HostGroup::run_of>(env, "run", this));
   }
 
@@ -56,7 +57,7 @@ class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ende
 
  private:
   /// Returns the source location of the call. Runs inside `start` and `run`, possibly while this thread holds the
-  /// engine, so it must not throw or call the group.
+  /// group's mutex, so it must not throw or call the group.
   std::string call_site() {
     try {
       Napi::HandleScope scope(Env());
@@ -106,7 +107,7 @@ class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ende
     return Napi::String::New(info.Env(), coll::to_json(group(info.Env()).flight().entries()));
   }
 
-  /// (path, head)
+  /// (path, head: a JSON object that is written before the record)
   void dump_flight_to(const Napi::CallbackInfo& info) {
     try {
       group(info.Env()).dump_flight_to(info[0].ToString().Utf8Value(), info[1].ToString().Utf8Value());
@@ -115,7 +116,7 @@ class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ende
     }
   }
 
-  /// (peers: { rank, local, unixName, host, port, mine, theirs }[], timeoutMs)
+  /// (peers: { rank, local, unixName, host, port, mine, theirs }[], timeoutMs) => id that `settle` is called with
   Napi::Value connect(const Napi::CallbackInfo& info) {
     const auto list = info[0].As<Napi::Array>();
     std::vector<coll::PeerAddress> peers;
@@ -137,7 +138,9 @@ class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ende
 
   static void copy_proof(Napi::Env env, const Napi::Value& value, coll::Proof& proof) {
     const auto bytes = value.As<Napi::Uint8Array>();
-    if (bytes.ElementLength() != proof.size()) throw Napi::TypeError::New(env, "a proof has 32 bytes");
+    if (bytes.ElementLength() != proof.size())
+      throw Napi::TypeError::New(
+          env, "mine and theirs must have 32 bytes, got " + std::to_string(bytes.ElementLength()) + ".");
     std::memcpy(proof.data(), bytes.Data(), proof.size());
   }
 
@@ -152,7 +155,7 @@ class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ende
   Napi::FunctionReference where_;  // JavaScript thread
 };
 
-/// (verb) => names of its algorithms over links; the first one fits every operation.
+/// (verb) => names of its algorithms between hosts; the first one fits every operation.
 Napi::Value algorithms(const Napi::CallbackInfo& info) {
   const uint32_t verb = info[0].As<Napi::Number>().Uint32Value();
   auto names = Napi::Array::New(info.Env());

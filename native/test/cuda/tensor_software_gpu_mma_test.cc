@@ -1,8 +1,9 @@
 // Tests the products of kernels/shared/mma.cuh as the software device computes them: fragments have the layout that the
-// PTX manual gives for mma.m16n8k16, and loads from shared memory give that layout.
+// PTX manual gives for mma.m16n8k16, and loads from shared memory give that layout. Also tests that tile.cuh loads
+// tiles.
 #include <random>
 
-// This file defines the words of CUDA that the headers below use.
+// Included first, because it defines threadIdx and the other CUDA keywords that the headers below use.
 #include "test/software_gpu/blocks.cc"
 
 #include "tensor/cuda/kernels/shared/mma.cuh"
@@ -15,21 +16,22 @@ using software_gpu::Body, software_gpu::run_grid;
 
 namespace {
 
-constexpr int kStep = 24;  // of the matrices in memory, of up to 16 columns
+constexpr int kStep = 24;  // elements from a row to the next; rows have 16 columns, and the rest is padding
 std::mt19937 random_bits(5);
 
 /// Matrices with small integers, so that products are exact.
 template <class E>
 struct Case {
-  E a[16 * kStep], a_turned[16 * kStep], b[16 * kStep], b_turned[16 * kStep];  // b is 16 × 16, two right factors
+  E a[16 * kStep], a_transposed[16 * kStep], b[16 * kStep],
+      b_transposed[16 * kStep];  // b is 16 × 16, two right factors
   float before[16][16], after[16][16];
 
   Case() {
     const auto number = [] { return static_cast<float>(random_bits() % 33) - 16; };
     for (int i = 0; i < 16; i++) {
       for (int j = 0; j < 16; j++) {
-        a[i * kStep + j] = a_turned[j * kStep + i] = write_as<E>(number());
-        b[i * kStep + j] = b_turned[j * kStep + i] = write_as<E>(number());
+        a[i * kStep + j] = a_transposed[j * kStep + i] = write_as<E>(number());
+        b[i * kStep + j] = b_transposed[j * kStep + i] = write_as<E>(number());
         before[i][j] = number();
       }
     }
@@ -77,12 +79,13 @@ void multiply_by_manual(const void* arguments) {
   }
 }
 
-/// Multiplies with fragments that are loaded from memory.
-template <class E, bool is_left_turned, bool is_right_turned>
+/// Multiplies with fragments that are loaded from memory. load_rights() reads each column of the factor from a row of
+/// memory, so without `is_right_transposed` it takes the transposed matrix.
+template <class E, bool is_left_transposed, bool is_right_transposed>
 void multiply_loaded(const void* arguments) {
   Case<E>& x = **static_cast<Case<E>* const*>(arguments);
-  const Left left = load_left<is_left_turned>(is_left_turned ? x.a_turned : x.a, kStep);
-  const Rights rights = load_rights<is_right_turned>(is_right_turned ? x.b : x.b_turned, kStep);
+  const Left left = load_left<is_left_transposed>(is_left_transposed ? x.a_transposed : x.a, kStep);
+  const Rights rights = load_rights<is_right_transposed>(is_right_transposed ? x.b : x.b_transposed, kStep);
   Sums sums[2];
   for (int part = 0; part < 2; part++)
     for_each_sum([&](int i, int row, int col) { sums[part].at[i] = x.before[row][col + part * 8]; });
@@ -120,7 +123,8 @@ void check_products() {
   CHECK(std::memcmp(x.before, x.after, sizeof x.before) == 0);
 }
 
-/// A matrix of 5 × 12 elements at row 2, column 8 of a larger tile, whose other elements are zero.
+/// A matrix of 5 × 12 elements whose rows lie 16 elements apart, and a tile of 16 × 16 that is loaded from row 2,
+/// column 0 of it. Elements of the tile outside of the matrix must become zero.
 struct TileCase {
   Half from[5 * 16], tile[16 * tile_step(16)];
   bool use_packs;
@@ -128,7 +132,8 @@ struct TileCase {
 void load_tile(const void* arguments) {
   TileCase& x = **static_cast<TileCase* const*>(arguments);
   start_tile<16, 16, 32>(x.tile, Rows<const Half>{x.from, 16, 5, 12}, 2, 0, x.use_packs);
-  // Thread 0 loads element 0. Its copies run when it awaits them.
+  // Thread 0 loads element 0. On the software device a copy runs in await_copies(), so the tile still has its fill
+  // value.
   if (x.use_packs && threadIdx.x == 0) CHECK_EQ(x.tile[0].bits, 0xffff);
   await_copies();
 }

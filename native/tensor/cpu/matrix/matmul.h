@@ -1,12 +1,14 @@
-// Products of batches of matrices. Included only by the files of families/.
+// Products of batches of matrices. Included only by tensor/cpu/families/, which is compiled once for each kernel level.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
-// Computes one product for each index of the walk, whose strides are bytes and whose last dimension has size 1. Threads
-// share the batch if one product is too small to be shared, else each product in turn.
+// Computes one matrix product for each index of the walk, the dimensions of the batch; its strides are bytes, and its
+// last dimension has size 1. Threads share the batch if one product is too small for two threads (parts_of() in
+// gemm.h), else they share each product, one after another.
 void matmul(const Matmul& x) {
-  const size_t products = x.m * x.n * x.k;
-  const size_t grain = products < kGrainProducts ? kGrainProducts / std::max<size_t>(products, 1)
-                                                 : std::numeric_limits<size_t>::max() / 2;
+  const size_t multiplications = x.m * x.n * x.k;
+  const size_t grain = multiplications < 2 * kGrainProducts
+                           ? std::max<size_t>(kGrainProducts / std::max<size_t>(multiplications, 1), 1)
+                           : std::numeric_limits<size_t>::max() / 2;
   const bool is_double = x.walk.operand[0].dtype == DType::Float64;
   const auto one = [&](char* const* at) {
     if (is_double)

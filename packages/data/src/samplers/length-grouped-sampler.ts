@@ -2,9 +2,9 @@
 // consists of groups. A group has the samples of one step: one batch on every rank. So all ranks work about equally
 // long on a step.
 //
-// The samples are shuffled and split into equal pools of at most 50 groups. Each pool is sorted by length and
-// split into groups, and the groups of all pools are shuffled. Because of the pools, the samples in a group
-// change from epoch to epoch.
+// The samples are shuffled. All full groups are split into pools of nearly equal size, at most 50 groups each. Each
+// pool is sorted by length and split into groups, and the groups of all pools are shuffled. Because of the pools, the
+// samples in a group change from epoch to epoch.
 
 import { checkArrayLike, checkInteger, checkLength } from '../check.ts';
 import { badState, outOfRange } from '../errors.ts';
@@ -22,9 +22,9 @@ export interface LengthGroupedSamplerOptions {
   readonly replicas?: number;
   /** This rank. Default 0. */
   readonly rank?: number;
-  /** Seed of the order; must be equal on all ranks. */
+  /** Seed of the order; must be equal on all ranks. Default 0. */
   readonly seed?: number;
-  /** Drop up to replicas − 1 samples of an epoch instead of repeating some. */
+  /** Drop up to replicas − 1 samples of an epoch instead of repeating some. Default false. */
   readonly dropLast?: boolean;
 }
 
@@ -33,8 +33,9 @@ const names = optionNames<LengthGroupedSamplerOptions>({
 });
 
 /**
- * Yields one rank's share of the samples with these `lengths` (kept, not copied), in batches of similar length. The
- * last batch of an epoch, if it is not full, has samples of any length. Call `setEpoch(e)` before each epoch. load()
+ * Yields the indices of one rank's samples, one at a time: each `batchSize` of them in a row have similar `lengths`
+ * (kept, not copied). If the number of samples is not a multiple of batchSize × replicas, the last batch of an epoch
+ * has samples of any length. Give the DataLoader the same batchSize. Call `setEpoch(e)` before each epoch. load()
  * takes over the group size of the state: with another number of ranks or another batch size every sample still comes
  * once, but lengths in a batch are less similar, also in later epochs of this sampler.
  */
@@ -52,7 +53,7 @@ export class LengthGroupedSampler extends EpochSampler {
     checkInteger('LengthGroupedSampler: rank', rank, 0, replicas - 1);
     for (let i = 0; i < lengths.length; i++) {
       if (!Number.isFinite(lengths[i])) {
-        throw outOfRange(`LengthGroupedSampler: length ${i}`, 'a finite number', lengths[i]);
+        throw outOfRange(`LengthGroupedSampler: lengths[${i}]`, 'a finite number', lengths[i]);
       }
     }
     super(lengths.length, { seed, advancesByItself: false, replicas, rank, dropLast });

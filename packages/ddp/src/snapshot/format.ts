@@ -48,7 +48,8 @@ const alignment = 64;
 export const aligned = (bytes: number): number => Math.ceil(bytes / alignment) * alignment;
 
 /**
- * Collects the memory of arrays and tensors: their offsets in the file, and functions that read their bytes.
+ * Collects the memory of arrays and tensors: their offsets in bytes from the first array, and functions that read their
+ * bytes.
  */
 class Arrays {
   readonly reads: (() => Promise<Uint8Array> | Uint8Array)[] = [];
@@ -70,8 +71,8 @@ class Arrays {
 const marks = ['$array', '$tensor', '$bigint', '$perRank'];
 
 /**
- * Returns the header's form of `item`. `own` has the values saved for each rank, by path; null inside such a
- * value.
+ * Returns the header's form of `item`. `own` maps a path to the values of all ranks, or to a list of one value if they
+ * are equal. `own` is null while one of these values is encoded.
  */
 function headerOf(
   item: unknown,
@@ -110,7 +111,7 @@ function headerOf(
 /**
  * Yields the pieces of a file up to the checksum, in order. Arrays are not copied; device memory is copied to
  * the host one tensor at a time. Throws before the first piece if something cannot be saved, and later only
- * if the copy of a tensor fails. `own` has the values saved for each rank, by path.
+ * if data() of a tensor fails or returns another number of bytes. `own` has the values saved for each rank, by path.
  */
 export async function* encodeSnapshot(
   state: unknown,
@@ -183,11 +184,12 @@ export function parseHeader(
 
 /**
  * Returns the length of the header. Throws ERR_DDP_SNAPSHOT if a file of `bytes` bytes does not begin like a
- * snapshot.
+ * snapshot, or is shorter than any.
  */
 export function headerLength(head: Buffer, bytes: number, name: string): number {
-  if (bytes < headBytes + hashBytes || !head.subarray(0, magic.length).equals(magic)) {
+  if (!head.subarray(0, magic.length).equals(magic)) {
     throw badSnapshot(name, 'it does not begin like a snapshot');
   }
+  if (bytes < headBytes + hashBytes) throw badSnapshot(name, `it ends after ${bytes} bytes`);
   return Number(head.readBigUInt64LE(magic.length));
 }

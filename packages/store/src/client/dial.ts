@@ -24,16 +24,18 @@ export interface Address {
 
 const firstPauseMs = 20;
 const longestPauseMs = 1_000;
-// A proxy accepts connections and hangs up while its target is still starting. A server of another protocol does so
-// every time. dial() assumes the latter after this many hang-ups, at its deadline or after this time, in which the
-// process that hosts the store starts even on a busy machine.
-const hangUpsUntilRefusal = 8;
-const leastStartMs = 20_000;
+// A proxy accepts connections and closes them while its target is still starting. A server of another protocol, or a
+// store without a secret when this client has one, closes every connection. dial() assumes the latter after 8 closes,
+// but not before 20 s have passed or the deadline is reached: within 20 s the store's process starts, even on a busy
+// machine.
+const closesUntilRefusal = 8;
+const minMsUntilRefusal = 20_000;
 
 /**
- * Resolves with a connection. Rejects with ERR_STORE_CONNECT or ERR_STORE_BUSY at the deadline. Rejects earlier with a
- * signal's reason, and with ERR_STORE_AUTH or ERR_STORE_PROTOCOL: at once if the server answers wrongly, and after
- * 20 s, or at the deadline, if it hangs up each time.
+ * Resolves with a connection. Rejects with a signal's reason when it is aborted. Rejects at once with ERR_STORE_AUTH if
+ * the secrets differ or one side has none, and with ERR_STORE_PROTOCOL if the reply is malformed. If the server has
+ * closed 8 connections and was never busy, rejects with one of these two codes at the next close after 20 s, or at the
+ * deadline. Otherwise rejects at the deadline with ERR_STORE_BUSY or ERR_STORE_CONNECT.
  */
 export async function dial(
   address: Address,
@@ -45,7 +47,7 @@ export async function dial(
   const timer = setTimeout(() => deadline.abort(), timerMs(timeoutMs));
   const { signal, release } = anyOf([deadline.signal, ...signals]);
   const beganMs = performance.now();
-  let hangUps = 0;
+  let closes = 0;
   let last: unknown = 'no answer';
   let busy: StoreError | undefined;
   try {
@@ -56,7 +58,7 @@ export async function dial(
         for (const each of signals) each?.throwIfAborted();
         if (deadline.signal.aborted) {
           if (busy) throw stillBusy(where, timeoutMs, attempt, busy);
-          throw hangUps >= hangUpsUntilRefusal
+          throw closes >= closesUntilRefusal
             ? hungUp(address, where, last)
             : notConnected(where, timeoutMs, attempt, last);
         }
@@ -65,8 +67,8 @@ export async function dial(
         if (isCode(error, 'ERR_STORE_BUSY')) busy = error;
         // The connection was established and then closed by the other side. A busy server may close it
         // without a reply.
-        if (isCode(error, 'ERR_STORE_LOST') && !busy && ++hangUps >= hangUpsUntilRefusal) {
-          if (performance.now() - beganMs >= leastStartMs) throw hungUp(address, where, error);
+        if (isCode(error, 'ERR_STORE_LOST') && !busy && ++closes >= closesUntilRefusal) {
+          if (performance.now() - beganMs >= minMsUntilRefusal) throw hungUp(address, where, error);
         }
         const pauseMs = Math.min(firstPauseMs * 2 ** (attempt - 1), longestPauseMs);
         await sleep(pauseMs * (0.5 + Math.random() / 2), undefined, { signal }).catch(() => {});

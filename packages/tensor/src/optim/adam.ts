@@ -1,4 +1,4 @@
-// Adam and AdamW, with the numbers of torch.optim.
+// Adam and AdamW. Defaults and order of arithmetic are those of torch.optim.
 import type { AdamRule } from '../backends/kernels.ts';
 import { checkOptions, optionChecks } from '../checks/options.ts';
 import { type Check, decayRate, flag, nonNegative } from '../checks/value-checks.ts';
@@ -8,9 +8,9 @@ import { type AllOptions, checkAll, type OptimizerParams } from './optimizer.ts'
 export interface AdamOptions {
   /** Default 1e-3. */
   readonly lr?: number;
-  /** Weights of the old mean and of the old mean square of gradients in each step. Default [0.9, 0.999]. */
+  /** Decay rates of the running means of the gradient and of its square. Default [0.9, 0.999]. */
   readonly betas?: readonly [number, number];
-  /** Added to the root by which it divides. Default 1e-8. */
+  /** Added to the denominator, the square root of the running mean of squared gradients. Default 1e-8. */
   readonly eps?: number;
   /** Default 0; AdamW 0.01. */
   readonly weightDecay?: number;
@@ -60,16 +60,19 @@ export class Adam extends KernelOptimizer<Options> {
   }
 }
 
-/** Returns the options with AdamW's default weight decay. */
-function decaying(options: AdamOptions): AdamOptions {
+/** Checks the options, and sets weightDecay to 0.01 if it is left out. */
+function withAdamWDefaults(options: AdamOptions): AdamOptions {
   checkOptions('AdamW', options, adamOptions);
   return { ...options, weightDecay: options.weightDecay ?? 0.01 };
 }
 
-/** Adam whose weights shrink by lr × weightDecay (default 0.01) in each step, independently of their gradients. */
+/**
+ * Adam with decoupled weight decay: each step first multiplies the parameters by 1 − lr × weightDecay. weightDecay
+ * defaults to 0.01.
+ */
 export class AdamW extends Adam {
   constructor(params: OptimizerParams<Options>, options: AdamOptions = {}) {
-    super(params, decaying(options));
+    super(params, withAdamWDefaults(options));
   }
 
   protected override rule(options: Options): AdamRule {

@@ -9,7 +9,7 @@ struct Words {
   uint32_t at[4];
 };
 
-/// Returns words 4 · block … 4 · block + 3 under the key `seed`.
+/// Returns the four words that Philox4x32-10 makes from the key `seed` and the counter `block`.
 __device__ inline Words philox(uint64_t seed, uint64_t block) {
   uint32_t c0 = static_cast<uint32_t>(block), c1 = static_cast<uint32_t>(block >> 32), c2 = 0, c3 = 0;
   uint32_t k0 = static_cast<uint32_t>(seed), k1 = static_cast<uint32_t>(seed >> 32);
@@ -26,16 +26,17 @@ __device__ inline Words philox(uint64_t seed, uint64_t block) {
   return {{c0, c1, c2, c3}};
 }
 
-/// Where a stream begins, in blocks of four words.
+/// The key of a stream and its first block of four words.
 struct Position {
   uint64_t seed, offset;
 };
+/// If `live` is set, device memory has the seed and the block from which `offset` counts.
 __device__ inline Position position_of(const StreamArguments& x) {
   if (!x.live) return {x.seed, x.offset};
   return {static_cast<uint64_t>(x.live[0]), static_cast<uint64_t>(x.live[1]) + x.offset};
 }
 
-/// Returns words word … word + 3, which may lie in two blocks.
+/// Returns four words from index `word` on, counted from `at`. They may lie in two blocks.
 __device__ inline Words words_at(const Position& at, uint64_t word) {
   const uint64_t block = at.offset + word / 4;
   const int skip = static_cast<int>(word % 4);

@@ -26,11 +26,13 @@ export class StagedCall {
   readonly #streams: readonly bigint[];
   #slots: Slots | null = null;
   #seq = 0;
-  // Number of pieces whose copies down were started, have finished, that were passed to the host backend, and
-  // that ended there.
+  /** Number of pieces whose copy to the host has started. */
   #down = 0;
+  /** Number of pieces whose copy to the host has ended. */
   #landed = 0;
+  /** Number of pieces that were passed to the host backend. */
   #started = 0;
+  /** Number of pieces that the host backend has ended. */
   #ended = 0;
   readonly #inSlots: Piece[] = [];
   readonly #running = new Map<number, Running | null>();
@@ -74,7 +76,7 @@ export class StagedCall {
     this.#attempt(() => this.#advance());
   }
 
-  /** Blocks until one piece has progressed. */
+  /** Waits for the oldest running piece, else for the next copy to the host. Returns at once if there is neither. */
   step(): void {
     const running = this.#running.entries().next().value;
     if (running !== undefined) running[1]?.wait();
@@ -82,15 +84,14 @@ export class StagedCall {
   }
 
   /**
-   * Notes that `landed` pieces have been copied down; blocks until they have. Called by the device's callback and
-   * by step(), which may be the first.
+   * Waits until `landed` pieces have been copied to the host, and passes them on. The device's callback and step() both
+   * call it; the later call for the same piece does nothing.
    */
   #land(landed: number): void {
     if (landed <= this.#landed) return;
     this.#landed = landed;
     this.#attempt(() => {
-      // Throws if the device has failed. The slot then holds no valid data, which must not be sent to other
-      // ranks.
+      // Throws if the device has failed. The slot's data is invalid then and must not be sent to other ranks.
       this.#slots!.awaitLanding((landed - 1) % this.#slots!.count);
       this.#advance();
     });

@@ -113,7 +113,7 @@ describe('LengthGroupedSampler', () => {
     expect(() => make([1], 0)).toThrow(
       'LengthGroupedSampler: batchSize: expected an integer of at least 1, got 0',
     );
-    expect(() => make([1, Number.NaN])).toThrow('length 1: expected a finite number, got NaN');
+    expect(() => make([1, Number.NaN])).toThrow('lengths[1]: expected a finite number, got NaN');
     expect(() => make([1, 2]).load({ seed: 0, epoch: 0, consumed: 0, length: 2 })).toThrow(
       'LengthGroupedSampler.load: groupSize of the state does not fit; expected an integer of at least 1, got undefined',
     );

@@ -1,20 +1,23 @@
-// Tests convolutions and attention by cuDNN, and by our own kernels if that library is missing.
+// Tests convolutions, and attention of 16-bit types, by cuDNN (on the software device: a stand-in). Tests our own
+// kernels where the library is missing or does not take the dtype.
 import { describe, expect, test, vi } from 'vitest';
 import { cudaDevice } from '../../support/cuda-device.ts';
 import { runWithLibrary } from '../../support/with-libraries.ts';
 
 vi.setConfig({ testTimeout: 120_000 });
 
+// runWithLibrary() defines rw, check(), gradients() and worst. Errors are fractions of the tolerance, so 1 is the
+// limit.
 const program = `
   const { compile, conv2d, manualSeed, randn, scaledDotProductAttention, selfAttention } = rw;
   manualSeed(5);
   for (const dtype of ['float32', 'float64', 'float16', 'bfloat16']) {
     const random = (...shape) => randn(shape).to(dtype);
     const given = [random(2, 4, 7, 6), random(6, 4, 3, 2), random(6)];
-    check('plain', given, conv2d);
+    check('convolution', given, conv2d);
     const options = { stride: [2, 1], padding: [1, 2], dilation: [1, 2], groups: 2 };
     const grouped = [random(2, 4, 7, 6), random(6, 2, 3, 2), random(6)];
-    check('windows', grouped, (...leaves) => conv2d(...leaves, options));
+    check('stride, padding, dilation, groups', grouped, (...leaves) => conv2d(...leaves, options));
     check('gradients', grouped, (...leaves) => gradients(leaves, (...all) => conv2d(...all, options)));
     const heads = () => random(2, 2, 9, 16);
     for (const causal of [false, true]) {
@@ -28,6 +31,7 @@ const program = `
   const x = randn([2, 3, 8, 8]).to('cuda');
   const w = randn([4, 3, 3, 3]).to('cuda');
   const step = compile((image) => conv2d(image, w));
+  // The tolerance is 1e-4.
   for (let i = 0; i < 4; i++) worst.push(['captured', 1e4 * step(x).sub(conv2d(x, w)).abs().max().item()]);
   const heads = randn([1, 2, 40, 64]).to('cuda').to('bfloat16');
   const attend = (a) => scaledDotProductAttention(a, a, a, { causal: true, dropout: 0.3 });
@@ -42,7 +46,7 @@ const program = `
 `;
 
 describe.skipIf(cudaDevice === null)(`convolution and attention on ${cudaDevice?.name}`, () => {
-  test('by the library, of all float types, with gradients, captured', () => {
+  test('with the library loaded, all float types, with gradients, captured', () => {
     const { worst, libraries } = runWithLibrary('RINGWISE_LIBCUDNN', undefined, program);
     expect(libraries[1]).toMatchObject({ name: 'cuDNN', reason: '' });
     for (const [name, error] of worst) expect(error, name).toBeLessThan(1);

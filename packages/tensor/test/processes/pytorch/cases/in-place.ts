@@ -1,4 +1,5 @@
-// Cases of operations that change their first argument. The memory behind that argument is compared, too.
+// Cases of operations that write into their first argument, which may be a view. The whole tensor that the view is of
+// is compared with PyTorch's, too.
 import type { Arg } from '../case.ts';
 import { allTypes, type Draft } from '../draft.ts';
 import type { Makers } from './index.ts';
