@@ -6,6 +6,7 @@ export const parts = [
     text: 'Tutorial',
     nav: 'Tutorial',
     pages: [
+      ['docs/tutorial/README.md', 'From one process to two hosts'],
       ['README.md', 'Overview'],
       ['examples/README.md', 'Examples, in order'],
     ],

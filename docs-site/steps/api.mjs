@@ -3,18 +3,13 @@
 import { readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { Application, TSConfigReader } from 'typedoc';
-import { entryPoints, publicPackages } from '../../scripts/docs/exports.mjs';
+import { documentedEntryPoints } from '../../scripts/docs/documented.mjs';
 
 const tsconfig = 'docs-site/tsconfig.json';
 
-/** Entry points that belong to commands of ringwise, or are repeated: not for users. */
-const isLeftOut = (specifier) => specifier === 'ringwise' || /\/(bench|doctor|flight|cli)$/.test(specifier);
-
 /** Writes the reference into `folder`. Returns the number of modules. Throws if TypeDoc reports an error. */
 export async function writeApi(folder) {
-  const entries = publicPackages()
-    .flatMap(entryPoints)
-    .filter(([specifier]) => !isLeftOut(specifier));
+  const entries = documentedEntryPoints();
   const app = await Application.bootstrapWithPlugins(
     {
       plugin: ['typedoc-plugin-markdown'],
