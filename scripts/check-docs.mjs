@@ -1,9 +1,10 @@
 // Checks the documentation: links and anchors, `ts` blocks of all pages, and the column "ringwise" of
-// docs/from-pytorch.md, whose expressions have to compile and whose flags and variables have to exist. Needs the built
-// declarations of the packages.
+// docs/from-pytorch.md, whose expressions have to compile and whose flags and variables have to exist. Checks also that
+// every export of the packages has a docstring. Needs the built declarations of the packages.
 import { pathToFileURL } from 'node:url';
 import { commandFault } from './docs/commands.mjs';
 import { compileFaults } from './docs/compile.mjs';
+import { documentedEntryPoints, undocumentedFaults } from './docs/documented.mjs';
 import { exportTable } from './docs/exports.mjs';
 import { linkFaults } from './docs/links.mjs';
 import { blocksOf, pagePaths, readPage, spansOfColumn } from './docs/pages.mjs';
@@ -30,7 +31,7 @@ export function docsFaults(pages) {
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
   const pages = new Map(pagePaths().map((path) => [path, readPage(path)]));
-  for (const fault of docsFaults(pages)) {
+  for (const fault of [...docsFaults(pages), ...undocumentedFaults(documentedEntryPoints())]) {
     console.error(`check-docs: ${fault}`);
     process.exitCode = 1;
   }

@@ -3,7 +3,8 @@
 import { join, resolve } from 'node:path';
 import ts from 'typescript';
 
-const options = {
+/** Options of the compiler for pieces of code and for declarations. */
+export const compilerOptions = {
   target: ts.ScriptTarget.ES2023,
   lib: ['lib.es2023.d.ts', 'lib.esnext.disposable.d.ts'],
   module: ts.ModuleKind.NodeNext,
@@ -59,7 +60,7 @@ export function compileFaults(pieces, table) {
     const { given = '' } = piece;
     files.set(name, { piece, text: `${importsFor(`${given}\n${piece.code}`, table)} ${given}\n${body}` });
   }
-  const host = ts.createCompilerHost(options, true);
+  const host = ts.createCompilerHost(compilerOptions, true);
   const { fileExists, getSourceFile, readFile } = host;
   host.fileExists = (name) => files.has(name) || fileExists.call(host, name);
   host.readFile = (name) => files.get(name)?.text ?? readFile.call(host, name);
@@ -69,7 +70,7 @@ export function compileFaults(pieces, table) {
       ? ts.createSourceFile(name, own.text, target, true)
       : getSourceFile.call(host, name, target, ...rest);
   };
-  const program = ts.createProgram([prelude, ...files.keys()], options, host);
+  const program = ts.createProgram([prelude, ...files.keys()], compilerOptions, host);
   return ts.getPreEmitDiagnostics(program).map(({ file, start, messageText }) => {
     const what = ts.flattenDiagnosticMessageText(messageText, ' ');
     const own = file && files.get(file.fileName);

@@ -10,6 +10,7 @@ export type { Outcome, PlainError } from './outcome.ts';
 export { runScenario, type ScenarioName, scenarios } from './scenarios/index.ts';
 export { blockingTests } from './tests.ts';
 
+/** What backendContract() has to know of a backend. */
 export interface BackendUnderTest {
   /**
    * Makes a group of `size` ranks, calls runScenario() on each, closes the groups, and returns the outcomes

@@ -2,6 +2,7 @@
 // process.
 import { CollectiveError } from '../src/errors.ts';
 
+/** An error as plain data, so that it can be sent between processes. */
 export interface PlainError {
   readonly name: string;
   readonly message: string;
@@ -13,6 +14,7 @@ export interface PlainError {
   readonly cause: PlainError | null;
 }
 
+/** Result of a scenario on one rank: its value, or the error that it threw. */
 export type Outcome = { readonly value: unknown } | { readonly error: PlainError };
 
 export function plainError(error: unknown): PlainError {

@@ -13,4 +13,5 @@ export const allVerbs = [
   'allToAll',
 ] as const;
 
+/** An operation of a group. */
 export type Verb = (typeof allVerbs)[number];

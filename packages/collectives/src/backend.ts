@@ -155,6 +155,7 @@ export type CollectiveOperation =
   | ReduceScatter
   | AllToAll
   | Barrier;
+/** An operation as a backend gets it, with all arguments checked by Group. */
 export type Operation = CollectiveOperation | Send | Recv;
 
 /**
@@ -180,6 +181,7 @@ export interface Running {
   readonly requestProgress?: () => void;
 }
 
+/** What a backend can do. Group refuses other calls with ERR_COLL_UNSUPPORTED before it calls the backend. */
 export interface Supports {
   readonly devices: readonly DeviceKind[];
   readonly verbs: readonly Verb[];
@@ -232,6 +234,10 @@ export interface StepCaptures {
   readonly run: (run: Run, settle: Settle) => () => void;
 }
 
+/**
+ * An implementation of the contract at the top of this file, for one rank of one group. Group alone calls
+ * it.
+ */
 export interface Backend {
   /** Version of this contract. */
   readonly contract: 1;

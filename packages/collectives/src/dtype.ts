@@ -2,6 +2,7 @@
 // versions. So float16 and bfloat16 are passed as { data: Uint16Array, dtype } and 8-bit floats as
 // { data: Uint8Array, dtype }; a Float16Array is accepted, too. A bool is one byte, 0 or 1.
 
+/** All element types, in the order of the enum in native/base/dtype.h. */
 export const dtypes = [
   'float32',
   'float64',
@@ -20,6 +21,7 @@ export const dtypes = [
   'float8_e5m2',
 ] as const;
 
+/** Element type of a buffer. bool and floats of 16 and 8 bits lie in unsigned typed arrays. */
 export type DType = (typeof dtypes)[number];
 
 const bytesOf: Record<DType, number> = {
@@ -40,6 +42,7 @@ const bytesOf: Record<DType, number> = {
   float8_e5m2: 1,
 };
 
+/** Returns the number of bytes of one element. */
 export function byteSize(dtype: DType): number {
   return bytesOf[dtype];
 }

@@ -6,6 +6,7 @@
 import type { DType } from './dtype.ts';
 import type { ReduceOp } from './reduce-ops.ts';
 
+/** The codes of a CollectiveError. docs/errors.md has cause and next step of each. */
 export type CollectiveCode =
   | 'ERR_COLL_TIMEOUT'
   | 'ERR_COLL_PEER_LOST'
@@ -128,6 +129,7 @@ export function rankList(ranks: readonly number[]): string {
 
 // Failures of a running group, reported on all ranks.
 
+/** Returns the failure ERR_COLL_TIMEOUT, which names the missing ranks. */
 export function timedOut(verb: string, seq: number, missing: readonly number[], timeoutMs: number): Failure {
   const what = `no answer from ${rankList(missing)} within ${timeoutMs} ms`;
   return { code: 'ERR_COLL_TIMEOUT', verb, seq, peers: missing, what };
@@ -140,11 +142,12 @@ export function notEnded(verb: string, seq: number, timeoutMs: number): Failure 
   return { code: 'ERR_COLL_TIMEOUT', verb, seq, peers: [], what, next };
 }
 
+/** Returns the failure ERR_COLL_PEER_LOST. `detail` says how the loss was noticed. */
 export function peerLost(verb: string, seq: number | null, peer: number, detail: string): Failure {
   return { code: 'ERR_COLL_PEER_LOST', verb, seq, peers: [peer], what: `lost rank ${peer} (${detail})` };
 }
 
-/** Failure for two ranks that called different operations. The signatures are those of group/signature.ts. */
+/** Returns the failure ERR_COLL_MISMATCH of two ranks that called different operations. The signatures are those of group/signature.ts. */
 export function mismatch(
   verb: string,
   seq: number,
@@ -156,11 +159,13 @@ export function mismatch(
   return { code: 'ERR_COLL_MISMATCH', verb, seq, peers, what };
 }
 
+/** Returns the failure ERR_COLL_ABORTED of a rank that called abort(). */
 export function aborted(rank: number, reason: string): Failure {
   const what = `rank ${rank} aborted the group: ${reason}`;
   return { code: 'ERR_COLL_ABORTED', verb: 'abort', seq: null, peers: [rank], what };
 }
 
+/** Returns the failure ERR_COLL_SYSTEM. `detail` says what the operating system or a library refused. */
 export function systemFailure(verb: string, seq: number | null, detail: string): Failure {
   return { code: 'ERR_COLL_SYSTEM', verb, seq, peers: [], what: detail };
 }

@@ -39,6 +39,7 @@ export function isReducible(op: ReduceOp, dtype: DType): boolean {
   return table[dtype][op] === true;
 }
 
+/** A reduction; isReducible() tells on which element types it is defined. */
 export type ReduceOp = 'sum' | 'avg' | 'prod' | 'min' | 'max' | 'band' | 'bor' | 'bxor' | 'premulSum';
 
 /** Returns the factor of a reduction if the caller gave none: NaN if the op needs one, which group/check.ts refuses. */

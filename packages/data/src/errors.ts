@@ -1,6 +1,7 @@
 // Makes all errors of the package. Errors that a caller's data set, sampler or collate throws are passed on unchanged;
 // those of a worker thread are the cause of an ERR_DATA_WORKER.
 
+/** The codes of a DataError. The README lists cause and next step of each. */
 export type DataErrorCode =
   | 'ERR_DATA_ARGUMENT'
   | 'ERR_DATA_INDEX'

@@ -1,5 +1,6 @@
 // The memory types of this package: typed arrays, and typed arrays with a shape (row-major, without strides).
 
+/** The typed arrays that a batch may consist of. */
 export type TypedArray =
   | Int8Array
   | Uint8Array

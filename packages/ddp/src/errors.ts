@@ -1,6 +1,7 @@
 // Every error message of this package. Messages that concern several ranks are built from data that all ranks
 // have, so that all ranks throw the same error.
 
+/** The codes of a DdpError. The README lists cause and next step of each. */
 export type DdpErrorCode =
   | 'ERR_DDP_INVALID'
   | 'ERR_DDP_MISMATCH'

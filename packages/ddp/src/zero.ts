@@ -21,6 +21,7 @@ export interface ShardState {
   readonly tensors: Readonly<Record<string, Remembered>>;
 }
 
+/** What ZeroRedundancyOptimizer needs of the optimizer of one rank's share. */
 export interface ShardOptimizer {
   readonly step: () => void;
   readonly stateDict: () => ShardState;
@@ -40,6 +41,10 @@ export interface ConsolidatedState {
   readonly tensors: Readonly<Record<string, SavedTensor>>;
 }
 
+/**
+ * An optimizer whose state is spread over the ranks (ZeRO, stage 1): each rank updates its share of the
+ * parameters, then sends the new values to all others.
+ */
 export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOptimizer> {
   /** The optimizer of this rank's share; null if there are more ranks than parameters. */
   readonly local: O | null;

@@ -23,6 +23,7 @@ export const elementBytes = {
   float8e8m0: 1,
 } as const;
 
+/** An element type of an array in a file, such as 'float32'. */
 export type ElementType = keyof typeof elementBytes;
 
 /** Which headers a reader accepts; it refuses all others. */

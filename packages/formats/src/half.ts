@@ -16,14 +16,17 @@ function fromBits(bits: number): number {
   return floats[0]!;
 }
 
+/** Converts the 16 bits of a bfloat16 to a number, exactly. */
 export const fromBfloat16 = (bits: number): number => fromBits(bits << 16);
 
+/** Converts a number to the 16 bits of a bfloat16, rounded to nearest even. */
 export function toBfloat16(value: number): number {
   const bits = bitsOf(value);
   if (Number.isNaN(value)) return (bits >>> 16) | 0x40;
   return ((bits + 0x7fff + ((bits >>> 16) & 1)) >>> 16) & 0xffff;
 }
 
+/** Converts the 16 bits of a float16 to a number, exactly. */
 export function fromFloat16(bits: number): number {
   const sign = bits & 0x8000 ? -1 : 1;
   const exponent = (bits >>> 10) & 0x1f;
@@ -33,6 +36,7 @@ export function fromFloat16(bits: number): number {
   return sign * (1 + fraction / 1024) * 2 ** (exponent - 15);
 }
 
+/** Converts a number to the 16 bits of a float16, rounded to nearest even. */
 export function toFloat16(value: number): number {
   if (Number.isNaN(value)) return 0x7e00;
   const bits = bitsOf(value);

@@ -27,9 +27,11 @@ const npyCodes = {
   uint64: 'u8',
 } as const satisfies Partial<Record<ElementType, string>>;
 
+/** An element type that npy has a code for. */
 export type NpyType = keyof typeof npyCodes;
 const npyTypes = Object.keys(npyCodes) as NpyType[];
 
+/** The header of a npy file. */
 export interface NpyHeader {
   readonly type: NpyType;
   readonly shape: readonly number[];

@@ -38,6 +38,7 @@ const codes: Readonly<Record<ElementType, string>> = {
 };
 const allTypes = Object.keys(codes) as ElementType[];
 
+/** A tensor of a safetensors file: its type, shape and place. */
 export interface SafetensorsEntry {
   readonly name: string;
   readonly type: ElementType;
@@ -50,6 +51,7 @@ export interface SafetensorsEntry {
   readonly end: number;
 }
 
+/** The header of a safetensors file. */
 export interface SafetensorsHeader {
   /**
    * In the order of the header, except that names such as "0" and "12" come first. They may overlap until

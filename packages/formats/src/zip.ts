@@ -33,6 +33,7 @@ const limit = 0xffffffff;
 /** Type of the extra field that has the 64-bit sizes and offset of a member. */
 const wideExtra = 1;
 
+/** A member of a zip archive, as the archive's directory describes it. */
 export interface ZipMember {
   readonly name: string;
   /** 0 if the member is stored, 8 if it is deflated. */

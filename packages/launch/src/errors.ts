@@ -5,6 +5,7 @@ import { inspect } from 'node:util';
 
 const mark = Symbol.for('ringwise.LaunchError');
 
+/** The codes of a LaunchError. The README lists cause and next step of each. */
 export type LaunchErrorCode =
   | 'ERR_LAUNCH_ARGUMENT'
   | 'ERR_LAUNCH_BUNDLED'

@@ -3,6 +3,7 @@
 
 const mark = Symbol.for('ringwise.StoreError');
 
+/** The codes of a StoreError. The README lists cause and next step of each. */
 export type StoreErrorCode =
   | 'ERR_STORE_ARGUMENT'
   | 'ERR_STORE_AUTH'

@@ -7,6 +7,7 @@ import { KeySpace } from './server/key-space.ts';
 import type { Operation } from './server/operations.ts';
 import { SpaceWaits } from './server/space-waits.ts';
 
+/** A store in the memory of this thread, for tests and for ranks that share one thread. */
 export class MemoryStore extends StoreClient {
   #space = new KeySpace();
   #waits = new SpaceWaits(this.#space, 'memory');

@@ -2,6 +2,7 @@
 // operations in checks/op-errors.ts. A message says what was asked, what was found, and what to do next.
 import { type DType, dtypes } from './core/dtype.ts';
 
+/** The codes of a TensorError. The README lists cause and next step of each. */
 export type TensorErrorCode =
   | 'ERR_TENSOR_ANOMALY'
   | 'ERR_TENSOR_ARGUMENT'

@@ -3,6 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { docsFaults } from '../../check-docs.mjs';
+import { undocumentedFaults } from '../../docs/documented.mjs';
 import { anchorsOf, linkFaults } from '../../docs/links.mjs';
 import { blocksOf, spansOfColumn } from '../../docs/pages.mjs';
 
@@ -62,6 +63,16 @@ describe('check-docs', () => {
       "# A\n\n```ts\nimport { init } from '@ringwise/collectives';\n\nawait init({ ranks: 2 });\n```\n";
     expect(faultsOf(text, 'docs/planted.md')).toEqual([
       expect.stringMatching(/^docs\/planted\.md:6 .*'ranks'/),
+    ]);
+  });
+});
+
+describe('docstrings', () => {
+  it('are missed where an export has none, unless it is marked as internal', () => {
+    const file = 'scripts/test/fixtures/undocumented.d.ts';
+    expect(undocumentedFaults([['planted', file]])).toEqual([
+      'planted exports bare, which has no docstring',
+      'planted exports Tagged, which has no docstring',
     ]);
   });
 });

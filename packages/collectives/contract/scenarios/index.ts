@@ -22,6 +22,7 @@ import { randomPrograms } from './run-program.ts';
 import { splitGroups, subgroupFails, subgroupMismatch } from './subgroups.ts';
 import { sumsByWire } from './wires.ts';
 
+/** The programs that the contract runs on each rank, by name. */
 export const scenarios = {
   abortByRank0,
   allocated,
@@ -60,6 +61,7 @@ export const scenarios = {
   unevenParts,
 } as const;
 
+/** Name of a scenario; see runScenario(). */
 export type ScenarioName = keyof typeof scenarios;
 
 /** Runs one scenario on this rank. `args` are plain data. Never rejects. The caller closes the group. */

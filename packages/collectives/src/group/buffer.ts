@@ -11,8 +11,10 @@ import {
   wrongArrayType,
 } from '../errors.ts';
 
+/** Kind of memory: of the host, or of a CUDA device. */
 export type DeviceKind = 'cpu' | 'cuda';
 
+/** A device, such as the first CUDA device: `{ kind: 'cuda', index: 0 }`. */
 export interface Device {
   readonly kind: DeviceKind;
   readonly index: number;
@@ -77,10 +79,12 @@ declare global {
  */
 export const bufferSymbol: RingwiseSymbols['buffer'] = Symbol.for('ringwise.buffer') as never;
 
+/** An object that offers its memory under `Symbol.for('ringwise.buffer')`, such as a tensor. */
 export interface BufferCarrier {
   readonly [bufferSymbol]: () => BufferView;
 }
 
+/** The typed arrays whose element type is a dtype. */
 export type TypedArray =
   | Float32Array
   | Float64Array

@@ -1,6 +1,7 @@
 // Finds the ranks that share a host. The ranks exchange their hosts during the rendezvous, so the result does
 // not depend on the launcher.
 
+/** The place of a rank among the hosts of its group. */
 export interface Placement {
   /** Index of this rank among the ranks of its host; also the index of its device. */
   readonly localRank: number;

@@ -4,6 +4,7 @@ import type { Subgroups, Survivors } from '../group/members/membership.ts';
 import type { Via } from '../init/env.ts';
 import type { Placement } from '../init/placement.ts';
 
+/** Options of `new Group()`, for code that makes a backend itself. Users call init(). */
 export interface GroupOptions {
   /** Name for error messages. */
   readonly name: string;

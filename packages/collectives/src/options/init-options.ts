@@ -1,6 +1,7 @@
 // Options of init().
 import type { Store } from '@ringwise/store';
 
+/** Options of init(). Those that are left out come from the launcher's environment. */
 export interface InitOptions {
   /** Rank of this process and number of ranks; both or neither. Default: from the launcher. */
   readonly rank?: number;

@@ -1,6 +1,7 @@
 // Options of joinNccl().
 import type { Store } from '@ringwise/store';
 
+/** Options of joinNccl(). */
 export interface JoinNcclOptions {
   /** Store in which all ranks find the unique id. The caller keeps it. */
   readonly store: Store;

@@ -11,6 +11,7 @@ export const anySource: unique symbol = Symbol.for('ringwise.anySource');
 /** A rank, or anySource. */
 export type Source = number | typeof anySource;
 
+/** Options of every call. */
 export interface CallOptions {
   /** Milliseconds until the operation fails with ERR_COLL_TIMEOUT. Default: the group's. */
   readonly timeoutMs?: number;
@@ -24,6 +25,7 @@ export interface CollectiveOptions extends CallOptions {
    */
   readonly label?: string;
 }
+/** Options of reductions. */
 export interface ReduceOptions extends CollectiveOptions {
   /** Default 'sum'. The same on all ranks. */
   readonly op?: ReduceOp;
@@ -43,6 +45,7 @@ export interface ReduceOptions extends CollectiveOptions {
    */
   readonly contributions?: readonly BufferLike[];
 }
+/** Options of allReduce(). */
 export interface AllReduceOptions extends ReduceOptions {
   /**
    * Rounds what is sent between hosts, for sum and avg of float32: every rank's values (inside a host, their
@@ -58,20 +61,24 @@ export interface AllReduceOptions extends ReduceOptions {
    */
   readonly residual?: BufferLike;
 }
+/** Options of verbs with a root. */
 export interface RootOptions extends CollectiveOptions {
   /** The rank that sends to all, or receives from all. Default 0. The same on all ranks. */
   readonly root?: number;
 }
+/** Options of verbs whose parts may have different lengths. */
 export interface CountsOptions extends CollectiveOptions {
   /** Elements of each rank's part, if they differ. The same on all ranks. */
   readonly counts?: readonly number[];
 }
+/** Options of allToAll(). */
 export interface AllToAllOptions extends CollectiveOptions {
   /** Elements that this rank sends to each rank, if they differ. Requires `recvCounts`. */
   readonly sendCounts?: readonly number[];
   /** Elements that this rank receives from each rank; must equal that rank's `sendCounts` for this rank. */
   readonly recvCounts?: readonly number[];
 }
+/** Options of send() and recv(), and of their forms for objects. */
 export interface MessageOptions extends CallOptions {
   /** Tag of the message, 0 to 2^29 - 1; default 0. A receive takes only messages with its own tag. */
   readonly tag?: number;
@@ -89,6 +96,7 @@ export interface Received<T> {
   readonly source: number;
 }
 
+/** Options of split() and subgroup(). */
 export interface SubgroupOptions {
   /**
    * Name for error messages. Default: the parent's name with the members' ranks in it, such as "world[0,2]".
@@ -98,6 +106,7 @@ export interface SubgroupOptions {
   readonly timeoutMs?: number;
 }
 
+/** Options of shrink(). */
 export interface ShrinkOptions extends SubgroupOptions {
   /** Ranks to leave out. Default: those that the group's failure names. */
   readonly without?: readonly number[];

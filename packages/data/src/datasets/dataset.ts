@@ -6,6 +6,7 @@ import type { Collated } from '../loader/collate.ts';
 import { isPromise, type MaybePromise } from '../maybe-promise.ts';
 import { checkFunction } from '../options.ts';
 
+/** Positions of samples in a data set. */
 export type Indices = Int32Array | readonly number[];
 
 /** A data set with random access. T is one sample, B the batch that `getBatch` makes. */

@@ -2,6 +2,7 @@ import { outOfRange } from '../errors.ts';
 import { checkedOptions, optionNames } from '../options.ts';
 import { isTypedArray, type TypedArray } from '../typed-array.ts';
 
+/** Options of normalize(). */
 export interface NormalizeOptions {
   /** Factor, applied first. Default 1 / 255, which maps bytes to 0 … 1. */
   readonly scale?: number;

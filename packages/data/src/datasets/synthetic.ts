@@ -7,6 +7,7 @@ import { checkedOptions, optionNames } from '../options.ts';
 import { Mt19937, randperm } from '../samplers/random.ts';
 import { digitGlyphs, type Glyph, type Point } from './digit-strokes.ts';
 
+/** Options of syntheticDigits(). */
 export interface SyntheticDigitsOptions {
   readonly count: number;
   /** Seed of the images; use different ones for training and testing. Default 0. */

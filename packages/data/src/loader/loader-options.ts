@@ -9,6 +9,7 @@ import type { Sampler } from '../samplers/sampler.ts';
 import { RandomSampler, SequentialSampler } from '../samplers/samplers.ts';
 import type { TypedArray } from '../typed-array.ts';
 
+/** Options of DataLoader. */
 export interface DataLoaderOptions {
   /** Number of samples per batch. Default 1. */
   readonly batchSize?: number;

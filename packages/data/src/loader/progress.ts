@@ -13,6 +13,7 @@ export interface ProgressStream {
   readonly write: (text: string) => unknown;
 }
 
+/** Options of progress(). */
 export interface ProgressOptions {
   /** Text at the start of the line. */
   readonly label?: string;

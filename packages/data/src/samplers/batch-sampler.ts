@@ -11,6 +11,7 @@ export interface BatchSource extends Iterable<Indices> {
   readonly length?: number;
 }
 
+/** Options of BatchSampler. */
 export interface BatchSamplerOptions {
   /** Drop the last batch if it is not full. Default false. */
   readonly dropLast?: boolean;

@@ -6,6 +6,7 @@ import { checkedOptions, optionNames } from '../options.ts';
 import { EpochSampler } from './epoch-sampler.ts';
 import { identityPermutation, Mt19937, shuffle } from './random.ts';
 
+/** Options of BlockRandomSampler. */
 export interface BlockRandomSamplerOptions {
   /** Number of ranks that share the data set. Default 1. */
   readonly replicas?: number;

@@ -7,6 +7,7 @@ import { checkedOptions, checkFlag, optionNames } from '../options.ts';
 import { EpochSampler } from './epoch-sampler.ts';
 import { identityPermutation, longestPermutation, randperm } from './random.ts';
 
+/** Options of DistributedSampler. */
 export interface DistributedSamplerOptions {
   /** Number of ranks that share the data set. */
   readonly replicas: number;

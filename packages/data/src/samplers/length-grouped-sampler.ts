@@ -15,6 +15,7 @@ import type { SamplerState } from './sampler.ts';
 
 const groupsPerPool = 50;
 
+/** Options of LengthGroupedSampler. */
 export interface LengthGroupedSamplerOptions {
   /** Batch size of the loader: samples per batch on one rank. */
   readonly batchSize: number;

@@ -22,6 +22,7 @@ export class SequentialSampler extends EpochSampler {
   }
 }
 
+/** Option of samplers that draw random orders. */
 export interface SeedOption {
   /** Seed of the orders. Default 0: every run uses the same orders. */
   readonly seed?: number;
@@ -62,6 +63,7 @@ export class SubsetRandomSampler extends EpochSampler {
   }
 }
 
+/** Options of WeightedRandomSampler. */
 export interface WeightedRandomSamplerOptions {
   /** Whether an index may come more than once in an epoch. Default true. */
   readonly replacement?: boolean;

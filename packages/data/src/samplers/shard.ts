@@ -6,6 +6,7 @@ import { outOfRange } from '../errors.ts';
 import { workerInfo } from '../loader/worker-info.ts';
 import { checkedOptions, checkFlag, optionNames } from '../options.ts';
 
+/** Options of shard(). */
 export interface ShardOptions {
   /** Number of ranks that share the stream. */
   readonly replicas: number;

@@ -3,6 +3,7 @@ import { type Allocated, fromBfloat16, fromFloat16, toBfloat16, toFloat16 } from
 import { checkOneOf } from '../check.ts';
 import { type CommHook, type GradBucket, plainHook } from '../reducer/hook.ts';
 
+/** A float of 16 bits in which compressHook() sends gradients. */
 export type HalfType = 'float16' | 'bfloat16';
 
 /**

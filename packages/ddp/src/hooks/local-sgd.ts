@@ -7,6 +7,7 @@ import { type CommHook, plainHook } from '../reducer/hook.ts';
 import { carrier } from '../reducer/memory.ts';
 import { type GradParam, type GradParamSource, paramsOf } from '../wrapper/grad-param.ts';
 
+/** Options of postLocalSGDHook(). */
 export interface PostLocalSGDOptions {
   /** Number of backwards that are averaged over all ranks at first. */
   readonly startStep: number;
@@ -35,6 +36,7 @@ export function postLocalSGDHook(options: PostLocalSGDOptions): CommHook {
   };
 }
 
+/** Options of PeriodicAverager. */
 export interface PeriodicAveragerOptions {
   /** Number of steps from one average to the next. */
   readonly period: number;

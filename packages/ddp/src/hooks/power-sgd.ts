@@ -9,6 +9,7 @@ import { invalidArgument } from '../errors.ts';
 import { type CommHook, type GradBucket, plainHook } from '../reducer/hook.ts';
 import { multiply, multiplyTransposed, orthonormalize, outer } from './low-rank.ts';
 
+/** Options of powerSGDHook(). */
 export interface PowerSGDOptions {
   /** Number of columns of the thin matrices. Default 1. */
   readonly rank?: number;

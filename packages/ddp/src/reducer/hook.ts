@@ -42,7 +42,7 @@ export interface GradBucket extends TypedBuffer, BufferCarrier {
  */
 export type CommHook = (bucket: GradBucket, group: Group) => Generator<Work, void, void>;
 
-/** The default hook: averages the bucket with one allReduce. */
+/** Averages the bucket with one allReduce: the default hook. */
 export function* plainHook(bucket: GradBucket, group: Group): Generator<Work, void, void> {
   yield group.allReduce(bucket, { op: 'avg', label: bucket.label });
 }

@@ -37,6 +37,7 @@ import { runAwaiting, runBlocking, type Works } from './works.ts';
 /** Policy for parameters that got no gradient in a backward; see DdpOptions. */
 export type UnusedPolicy = 'error' | 'zero' | 'skip';
 
+/** Options of Reducer. */
 export interface ReducerOptions {
   /** Default 'error'. */
   readonly unused?: UnusedPolicy;
@@ -54,6 +55,10 @@ export interface ReducerOptions {
 
 const optionNames = ['unused', 'staticGraph', 'hook', 'rebuild', 'model', 'buffers'] as const;
 
+/**
+ * Averages gradients in buckets while an engine computes them. ddp() uses it; an engine with hooks of its
+ * own may drive it directly.
+ */
 export class Reducer {
   readonly timeline = new Timeline();
   readonly #group: Group;

@@ -46,6 +46,7 @@ function collected(state: unknown): OwnStates | string {
   }
 }
 
+/** Options of loadSnapshot(). */
 export interface LoadSnapshotOptions {
   /**
    * Returns the replacement of a tensor, such as `({ data, shape }) => fromHost(data, shape).to('cuda')`.

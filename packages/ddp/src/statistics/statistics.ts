@@ -4,6 +4,7 @@ import { byteSize, type Group } from '@ringwise/collectives';
 import type { BucketPlan } from '../reducer/plan.ts';
 import type { StepTimes } from './timeline.ts';
 
+/** Times of one bucket in an averaged backward, in milliseconds from its start. */
 export interface BucketStatistics {
   readonly index: number;
   readonly bytes: number;

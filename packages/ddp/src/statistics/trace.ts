@@ -19,6 +19,7 @@ export interface DdpTraceEvent {
   readonly args?: Record<string, unknown>;
 }
 
+/** A Chrome trace of averaged backwards, as an object for JSON.stringify(). */
 export interface DdpTrace {
   readonly traceEvents: readonly DdpTraceEvent[];
 }

@@ -59,7 +59,7 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
   #unsubscribe: (() => void)[] = [];
   #isClosed = false;
 
-  /** Internal: allocates buckets and subscribes to gradients. Use ddp(). */
+  /** Allocates buckets and subscribes to gradients. Use ddp(). @internal */
   constructor(
     module: M,
     parts: Parts,

@@ -125,6 +125,7 @@ export const frozenParamsSymbol: RingwiseSymbols['frozenParams'] = Symbol.for(
 /** Symbol of the method with which a model offers its state buffers: `Symbol.for('ringwise.buffers')`. */
 export const buffersSymbol: RingwiseSymbols['buffers'] = Symbol.for('ringwise.buffers') as never;
 
+/** An object that offers its trainable parameters, such as a module of @ringwise/tensor. */
 export interface GradParamSource {
   readonly [gradParamsSymbol]: () => Iterable<GradParam>;
   readonly [frozenParamsSymbol]?: () => Iterable<FrozenParam>;

@@ -16,6 +16,7 @@ import { type CommHook, checkHook, plainHook } from '../reducer/hook.ts';
 import type { PlanLimits } from '../reducer/plan.ts';
 import type { UnusedPolicy } from '../reducer/reducer.ts';
 
+/** Options of ddp(). They must be equal on all ranks, which ddp() compares. */
 export interface DdpOptions extends Partial<PlanLimits> {
   readonly group: Group;
   /**

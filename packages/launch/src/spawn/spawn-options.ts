@@ -5,6 +5,7 @@ import { serialize } from 'node:v8';
 import { badArgument, badOptions } from '../errors.ts';
 import { unknownOption } from '../option-names.ts';
 
+/** Options of startProcesses(). */
 export interface StartOptions {
   /** Number of ranks. */
   readonly nprocs: number;
@@ -21,6 +22,7 @@ export interface StartOptions {
   readonly threads?: boolean;
 }
 
+/** Options of spawn(). */
 export interface SpawnOptions extends StartOptions {
   /**
    * Milliseconds after which the ranks are stopped and spawn() rejects with ERR_LAUNCH_TIMEOUT. Default: no

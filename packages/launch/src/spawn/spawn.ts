@@ -74,7 +74,10 @@ export async function spawn<Result = unknown>(
   throw timedOut(timeoutMs);
 }
 
-/** Like spawn(), but resolves as soon as the ranks have been started. */
+/**
+ * Starts ranks as spawn() does, but resolves as soon as they have been started. Rejects with ERR_LAUNCH_ARGUMENT if an
+ * option is wrong; what the ranks throw comes from `join()` of the result.
+ */
 export async function startProcesses<Result = unknown>(
   module: URL | string,
   options: StartOptions,

@@ -12,6 +12,7 @@ import type { Connection } from './connection.ts';
 import { type Address, dial, whereIs } from './dial.ts';
 import { defaultTimeoutMs, StoreClient, type Wait } from './store-client.ts';
 
+/** Options of TcpStore.connect(). */
 export interface TcpStoreOptions {
   readonly host: string;
   readonly port: number;
@@ -30,6 +31,7 @@ const pollMs = 20;
 // Minimum time in milliseconds that the server has for a reply when a deadline is near or over.
 const lastQuestionMs = 1_000;
 
+/** A client of a store that serveStore(), a launcher or PyTorch serves. */
 export class TcpStore extends StoreClient {
   readonly #address: Address;
   readonly #where: string;

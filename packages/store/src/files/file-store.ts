@@ -20,6 +20,7 @@ const pollMs = 10;
 // deadline finds keys that are there.
 const firstLookMs = 1_000;
 
+/** Options of FileStore.open(). */
 export interface FileStoreOptions {
   /** Default deadline of waiting calls in milliseconds. Default: 300,000. */
   readonly timeoutMs?: number;
@@ -27,6 +28,7 @@ export interface FileStoreOptions {
   readonly runId?: string;
 }
 
+/** A store in a folder that all ranks see, such as one on a network file system. Needs no server. */
 export class FileStore extends StoreClient {
   readonly #log: FileLog;
   readonly #directory: string;

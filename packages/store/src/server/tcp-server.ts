@@ -10,6 +10,7 @@ import { checkSecret, type Secret } from '../wire/authentication.ts';
 import { newServerState } from './server-state.ts';
 import { serveSession } from './session.ts';
 
+/** Options of serveStore(). serveStoreInWorker() takes all but `onPlainClient`. */
 export interface ServeStoreOptions {
   /**
    * Address to listen on. Default: that of loopbackAddress(). Any address other than loopback requires a
@@ -30,6 +31,7 @@ export interface ServeStoreOptions {
   readonly onPlainClient?: (address: string) => void;
 }
 
+/** A running server of a store. */
 export interface StoreServer {
   /** The address that the server listens on. */
   readonly host: string;

@@ -16,6 +16,10 @@ import { badArgument, malformed, secretDiffers, secretNeeded, secretUnknown, ser
 import type { Reading } from './byte-queue.ts';
 import { pingNonce, typeByte } from './wire.ts';
 
+/**
+ * The secret of a job: text, or bytes. Both ends of a connection prove that they know it and never send
+ * it.
+ */
 export type Secret = string | Uint8Array;
 /** The server's answer to a client that cannot prove the secret. */
 export const denied = Buffer.from('\xf7rwdeny1', 'latin1');

@@ -10,6 +10,7 @@ import type { Tensor } from '../core/tensor.ts';
 import { badOption, gradMismatch } from '../errors.ts';
 import { generator } from '../random/random.ts';
 
+/** Options of gradCheck(). */
 export interface GradCheckOptions {
   /** Step of the differences. Default 1e-2, because float32 has seven digits. */
   readonly epsilon?: number;

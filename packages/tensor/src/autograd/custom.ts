@@ -40,12 +40,13 @@ export class FunctionContext {
     return this.#saved.map(({ storage, shape, strided }) => created(storage.retain(), shape, strided));
   }
 
-  /** Internal: returns the memory that the tape must keep. */
+  /** Returns the memory that the tape must keep. @internal */
   storages(): Storage[] {
     return this.#saved.map(({ storage }) => storage);
   }
 }
 
+/** Options of customFunction(). */
 export interface FunctionOptions<Inputs extends readonly unknown[]> {
   readonly name: string;
   /** Computes the result; nothing in it is recorded. */

@@ -16,6 +16,7 @@ import {
 import { type Root, runBackward } from './backward.ts';
 import type { Captures } from './pass.ts';
 
+/** Options of grad(). */
 export interface GradOptions {
   /**
    * Gradients of the outputs. Those that are absent or null count as 1; such outputs must have one element.

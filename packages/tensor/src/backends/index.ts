@@ -24,7 +24,7 @@ function choose(): Kernels {
 
 let prepare: (() => void) | null = null;
 
-/** Internal: sets the function that runs each time before kernels are used. Only the last one set runs. */
+/** Sets the function that runs each time before kernels are used. Only the last one set runs. @internal */
 export function beforeKernels(run: () => void): void {
   prepare = run;
 }

@@ -26,6 +26,7 @@ interface Context {
   readonly streams: readonly number[] | null;
 }
 
+/** The dtypes in which autocast() computes matrix products. */
 export type AutocastDType = 'float16' | 'bfloat16';
 
 const outside: Context = {
@@ -151,6 +152,7 @@ export function detectAnomaly<T>(fn: () => T): T {
   return withSetting({ detectsAnomaly: true }, fn);
 }
 
+/** Options of autocast(). */
 export interface AutocastOptions {
   /** The dtype of 16 bits to convert to. Default bfloat16. float16 needs a GradScaler. */
   readonly dtype?: AutocastDType;
@@ -176,14 +178,14 @@ export function autocast<T>(options: AutocastOptions, fn: () => T): T {
   return withSetting({ autocast: enabled ? dtype : null }, fn);
 }
 
-/** Internal: runs `fn` as autocast({ enabled: false }) does. */
+/** Runs `fn` as autocast({ enabled: false }) does. @internal */
 export const withoutAutocast = <T>(fn: () => T): T => withSetting({ autocast: null }, fn);
 
-/** Internal: runs `fn` with these streams; see withStream(). */
+/** Runs `fn` with these streams; see withStream(). @internal */
 export const withStreams = <T>(streams: readonly number[], fn: () => T): T => withSetting({ streams }, fn);
 export const chosenStreams = (): readonly number[] | null => current().streams;
 
-/** Internal: returns a function that runs other functions with the autocast setting of now. */
+/** Returns a function that runs other functions with the autocast setting of now. @internal */
 export function keepingAutocast(): <T>(fn: () => T) => T {
   const setting = { autocast: autocastDtype() };
   return (fn) => withSetting(setting, fn);
@@ -198,7 +200,10 @@ export function keep<T extends Tracked>(tensor: T): T {
   return tensor;
 }
 
-/** Internal: adds `value`, if it is an object, and all objects inside its arrays and plain objects to `found`. */
+/**
+ * Adds `value`, if it is an object, and all objects inside its arrays and plain objects to `found`.
+ * @internal
+ */
 export function collectTensors(value: unknown, found: Set<unknown>): void {
   if (typeof value !== 'object' || value === null || found.has(value)) return;
   found.add(value);

@@ -32,6 +32,7 @@ import { adopt, allocatePinned, pinnedArray } from './memory/storage.ts';
 import { checkedShape, countOf, type Shape } from './shape.ts';
 import { created, empty, type Tensor } from './tensor.ts';
 
+/** The typed arrays that a tensor may be made from. */
 export type TypedArray =
   | Float32Array
   | Float64Array
@@ -44,8 +45,10 @@ export type TypedArray =
   | Uint32Array
   | BigInt64Array
   | BigUint64Array;
+/** Values for a tensor: numbers in arrays, one level of arrays for each dimension. */
 export type NestedData = number | bigint | boolean | readonly NestedData[];
 
+/** Options of functions that make tensors. */
 export interface CreationOptions {
   readonly dtype?: DType;
   /** Default: 'cpu'. */
@@ -227,8 +230,10 @@ function filled(op: string, shape: Shape, value: number, options: CreationOption
   return out;
 }
 
+/** Makes a tensor of zeros. */
 export const zeros = (shape: Shape, options: CreationOptions = {}): Tensor =>
   filled('zeros', shape, 0, options);
+/** Makes a tensor of ones. */
 export const ones = (shape: Shape, options: CreationOptions = {}): Tensor =>
   filled('ones', shape, 1, options);
 /** Makes zeros of the shape, dtype and device of another tensor. */

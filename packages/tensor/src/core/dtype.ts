@@ -1,5 +1,6 @@
 // Element types: their layout in memory, and the type that results from two. The rules are PyTorch's.
 
+/** The type of a tensor's elements. */
 export type DType = 'float32' | 'float64' | 'float16' | 'bfloat16' | 'int32' | 'int64' | 'uint8' | 'bool';
 /** float16 and bfloat16 lie in a Uint16Array as bit patterns, bool in a Uint8Array as 0 and 1. */
 export type HostArray = Float32Array | Float64Array | Uint16Array | Int32Array | BigInt64Array | Uint8Array;

@@ -1,5 +1,6 @@
 // Types of arguments that operations and the methods of a tensor share.
 
+/** One dimension or several; negative ones count from the last. */
 export type Dims = number | readonly number[];
 
 /**
@@ -8,19 +9,23 @@ export type Dims = number | readonly number[];
  * dimensions as are left; null for a new dimension of size 1.
  */
 export type Index = number | Range | ':' | '...' | null;
+/** A range of positions along a dimension; null stands for the beginning or the end. */
 export type Range = readonly [start: number | null, end?: number | null, step?: number];
 
+/** Options of gelu(). */
 export interface GeluOptions {
   /** Default 'none'. */
   readonly approximate?: 'none' | 'tanh';
 }
 
+/** Options of variance(), std() and varMean(). */
 export interface VarianceOptions {
   /** The divisor is the number of elements minus this: 1 (default) for a sample, 0 for a whole population. */
   readonly correction?: number;
   readonly keepDim?: boolean;
 }
 
+/** Options of norm(). */
 export interface NormOptions {
   /**
    * The order of the norm: 2 (default), 1, or any other number; Infinity for the largest magnitude, −Infinity for the
@@ -30,6 +35,7 @@ export interface NormOptions {
   readonly keepDim?: boolean;
 }
 
+/** Options of to(). */
 export interface ToOptions {
   /**
    * Whether to start a copy between host and device without waiting. Elements of pinned memory must not

@@ -2,6 +2,7 @@
 import { notAnInteger, notDims, repeatedDim } from '../checks/argument-errors.ts';
 import { badDim, badShape, broadcastFailed, tooManyDims } from '../errors.ts';
 
+/** Sizes of the dimensions; [] for a tensor without dimensions. */
 export type Shape = readonly number[];
 
 export function countOf(shape: Shape): number {

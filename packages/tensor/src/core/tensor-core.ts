@@ -27,6 +27,7 @@ import { adopt, allocate, hostView, isPinned, type Storage } from './memory/stor
 import { type BufferView, bufferSymbol, bufferView, deviceBufferView } from './protocol.ts';
 import { countOf, type Shape, stridesOf } from './shape.ts';
 
+/** The values of a tensor as numbers in arrays, one level of arrays for each dimension. */
 export type NestedNumbers = number | NestedNumbers[];
 
 export abstract class TensorCore {
@@ -36,17 +37,18 @@ export abstract class TensorCore {
   declare readonly dtype: DType;
   /** Elements. */
   declare readonly count: number;
-  /** Internal: set by keep(). */
+  /** Set by keep(). @internal */
   declare isKept: boolean;
-  /** Internal: the target of the gradient; null if none is needed. */
+  /** The target of the gradient; null if none is needed. @internal */
   declare target: Node | Leaf | null;
   /** Null once disposed. */
   declare private held: Storage | null;
   declare private place: Strided;
 
   /**
-   * Internal: takes over one reference of `storage`. `strided` is the location of the elements in it; its strides are
+   * Takes over one reference of `storage`. `strided` is the location of the elements in it; its strides are
    * null if they are dense.
+   * @internal
    */
   constructor(storage: Storage, shape: Shape, strided: Strided = storage.dense) {
     this.held = storage;
@@ -58,24 +60,24 @@ export abstract class TensorCore {
     this.target = null;
   }
 
-  /** Internal: throws after dispose. */
+  /** Throws after dispose. @internal */
   get storage(): Storage {
     if (this.held === null) throw disposed(this.shape);
     return this.held;
   }
 
-  /** Internal: the elements as kernels take them. Throws after dispose. */
+  /** The elements as kernels take them. Throws after dispose. @internal */
   get strided(): Strided {
     if (this.held === null) throw disposed(this.shape);
     return this.place;
   }
 
-  /** Internal: throws after dispose. */
+  /** Throws after dispose. @internal */
   get memory(): Memory {
     return this.storage.memory;
   }
 
-  /** Internal: throws after dispose. */
+  /** Throws after dispose. @internal */
   get layout(): Layout {
     const { offset } = this.strided;
     return { shape: this.shape, strides: this.strides, offset };
@@ -218,7 +220,7 @@ export abstract class TensorCore {
   }
 }
 
-/** Internal: returns the memory of a contiguous tensor; others may write it unless `readOnly` is given. */
+/** Returns the memory of a contiguous tensor; others may write it unless `readOnly` is given. @internal */
 export function memoryView(tensor: TensorCore, readOnly?: BufferView['readOnly']): BufferView {
   const { dtype, count, device, storage } = tensor;
   if (!tensor.isContiguous) throw notDense(tensor.shape);
@@ -228,11 +230,11 @@ export function memoryView(tensor: TensorCore, readOnly?: BufferView['readOnly']
   return deviceBufferView(dtype, count, cudaIndex(device), handle, { readOnly, written });
 }
 
-/** Internal: returns the address of the first element. */
+/** Returns the address of the first element. @internal */
 export const addressOf = ({ memory, offset, dtype }: TensorCore): bigint =>
   kernels().address(memory) + BigInt(offset * dtypeInfo[dtype].bytes);
 
-/** Internal: returns the CUstream that work of a CUDA device goes to now. */
+/** Returns the CUstream that work of a CUDA device goes to now. @internal */
 export function streamOf(device: Device): bigint {
   const capture = capturing();
   if (capture?.device === device) return capture.shared.stream;

@@ -180,7 +180,7 @@ export abstract class GradTensor<Self extends GradTensor<Self>> extends TensorCo
     return this.#leaf('onGradReady').onReady(ready);
   }
 
-  /** Internal: does what onGradReady does, also for a tensor that requires no gradient until later. */
+  /** Does what onGradReady does, also for a tensor that requires no gradient until later. @internal */
   onTrained(ready: () => void): () => void {
     if (this.target !== null) return this.#leaf('onGradReady').onReady(ready);
     const leaf = frozenLeaves.get(this) ?? new Leaf(this.dtype, this.count, this.device);
@@ -218,7 +218,7 @@ export abstract class GradTensor<Self extends GradTensor<Self>> extends TensorCo
     return adoptMemory(kernels().borrow({ ...place, owner: handle!, release: null, stream: null }));
   }
 
-  /** Internal: throws if the tensor cannot be converted. */
+  /** Throws if the tensor cannot be converted. @internal */
   checkConvertible(dtype: DType, device: Device): void {
     if (dtype !== this.dtype || device !== this.device) this.#convertible();
   }
@@ -231,7 +231,7 @@ export abstract class GradTensor<Self extends GradTensor<Self>> extends TensorCo
     return leaf;
   }
 
-  /** Internal: gives this tensor, and its gradient, another floating dtype or device in place. */
+  /** Gives this tensor, and its gradient, another floating dtype or device in place. @internal */
   convert(dtype: DType, device: Device = this.device): void {
     if (dtype === this.dtype && device === this.device) return;
     const leaf = this.#convertible();

@@ -11,6 +11,7 @@ import type { TensorHandle } from './protocol.ts';
 import { countOf, type Shape } from './shape.ts';
 import { GradTensor } from './tensor-grad.ts';
 
+/** An operand of an elementwise operation: a tensor, or a number for all elements. */
 export type Operand = Tensor | number;
 
 /** Two tensors that sort() and topk() give. */
@@ -153,19 +154,22 @@ export class Tensor extends GradTensor<Tensor> {
   }
 }
 
-/** Internal: returns a tensor that belongs to the innermost open scope. Takes over one reference of `storage`. */
+/**
+ * Returns a tensor that belongs to the innermost open scope. Takes over one reference of `storage`.
+ * @internal
+ */
 export function created(storage: Storage, shape: Shape, strided: Strided = storage.dense): Tensor {
   const tensor = new Tensor(storage, shape, strided);
   track(tensor);
   return tensor;
 }
 
-/** Internal: returns a tensor over memory that has not been written. */
+/** Returns a tensor over memory that has not been written. @internal */
 export function empty(dtype: DType, shape: Shape, device: Device = 'cpu'): Tensor {
   return created(allocate(dtype, countOf(shape), device), shape);
 }
 
-/** Internal: returns a tensor with another layout over the same memory. */
+/** Returns a tensor with another layout over the same memory. @internal */
 export function viewOf(a: Tensor, layout: Layout): Tensor {
   const { storage } = a;
   // The offset of a layout without elements may be behind the end of the memory, which kernels refuse.
@@ -175,7 +179,10 @@ export function viewOf(a: Tensor, layout: Layout): Tensor {
   return viewAs(a, layout.shape, strides === null && layout.offset === 0 ? storage.dense : strided);
 }
 
-/** Internal: returns a tensor of another shape over the same memory; the strides of `strided` fit the shape. */
+/**
+ * Returns a tensor of another shape over the same memory; the strides of `strided` fit the shape.
+ * @internal
+ */
 export function viewAs(a: Tensor, shape: Shape, strided: Strided): Tensor {
   const tensor = new Tensor(a.storage.retain(), shape, strided);
   track(tensor);

@@ -23,6 +23,7 @@ import { capturing, whileCapturing } from './capture.ts';
 import { CaptureParticipants } from './capture-participants.ts';
 import { cudaIndex, type Device, type DeviceName, deviceOf } from './device.ts';
 
+/** Options of compile(). */
 export interface CompileOptions {
   /** Default: the device of the first input that is on a CUDA device in the first call, else the CPU. */
   readonly device?: DeviceName;

@@ -36,7 +36,7 @@ function cudaDevice(what: string, name: DeviceName): Device {
  */
 export class CudaStream {
   readonly device: Device;
-  /** Internal: 0 for the main stream. */
+  /** 0 for the main stream. @internal */
   readonly number: number;
 
   /** Makes a stream beside the main one. Internal: `number` refers to one that exists. */

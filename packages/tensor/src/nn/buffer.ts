@@ -5,6 +5,7 @@ import { flag } from '../checks/value-checks.ts';
 import { keep } from '../core/context.ts';
 import { Tensor } from '../core/tensor.ts';
 
+/** Options of buffer(). */
 export interface BufferOptions {
   /** Whether the buffer is part of the state dict. Default true. */
   readonly persistent?: boolean;

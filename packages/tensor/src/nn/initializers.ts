@@ -36,7 +36,9 @@ export function constant_(tensor: Tensor, value: number): Tensor {
   checkValue('constant_: value', value, anyNumber);
   return written(tensor, () => value);
 }
+/** Writes zeros into all elements. */
 export const zeros_ = (tensor: Tensor): Tensor => constant_(tensor, 0);
+/** Writes ones into all elements. */
 export const ones_ = (tensor: Tensor): Tensor => constant_(tensor, 1);
 
 /** Writes ones on the diagonal of a matrix and zeros elsewhere. */
@@ -67,6 +69,7 @@ export function normal_(tensor: Tensor, mean = 0, std = 1, options: Random = {})
   return written(tensor, () => randn(tensor.shape, options).mul(std).add(mean));
 }
 
+/** Options of truncNormal_(). */
 export interface TruncNormalOptions extends Random {
   /** Default 0. */
   readonly mean?: number;
@@ -149,6 +152,7 @@ function fans(op: string, shape: Shape): { fanIn: number; fanOut: number } {
   return { fanIn: cols, fanOut: rows * countOf(shape.slice(2)) };
 }
 
+/** A nonlinearity that calculateGain() knows. */
 export type Nonlinearity = 'linear' | 'sigmoid' | 'tanh' | 'relu' | 'leakyRelu' | 'selu';
 
 /**
@@ -167,6 +171,7 @@ export function calculateGain(nonlinearity: Nonlinearity, slope = 0.01): number 
   return gain;
 }
 
+/** Options of xavierUniform_(), xavierNormal_() and orthogonal_(). */
 export interface XavierOptions extends Random {
   /** Default 1. */
   readonly gain?: number;
@@ -192,6 +197,7 @@ export function xavierNormal_(tensor: Tensor, options: XavierOptions = {}): Tens
   return normal_(tensor, 0, Math.abs(xavierStd('xavierNormal_', tensor, options)), randomOf(options));
 }
 
+/** Options of kaimingUniform_() and kaimingNormal_(). */
 export interface KaimingOptions extends Random {
   /** The slope of leakyRelu below 0; other nonlinearities ignore it. Default 0. */
   readonly a?: number;

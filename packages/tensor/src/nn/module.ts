@@ -46,6 +46,7 @@ function unique<T>(named: Iterable<Named<T>>): Named<T>[] {
 
 const values = <T>(named: readonly Named<T>[]): T[] => named.map(([, value]) => value);
 
+/** Options of loadStateDict(). */
 export interface LoadStateDictOptions {
   /** Whether a missing or unexpected name is an error. Default true. */
   readonly strict?: boolean;
@@ -53,6 +54,10 @@ export interface LoadStateDictOptions {
 
 const loadStateDictOptions = optionChecks<LoadStateDictOptions>({ strict: flag });
 
+/**
+ * Base of layers and models. Fields that hold tensors made by parameter() and buffer(), and fields that
+ * hold modules, belong to it under their names.
+ */
 export abstract class Module {
   /** Whether the module trains (true) or is evaluated; see train() and eval(). */
   training = true;

@@ -5,6 +5,7 @@ import { sameShape } from '../core/shape.ts';
 import { Tensor } from '../core/tensor.ts';
 import { badStateDict, shown } from '../errors.ts';
 
+/** Parameters and buffers of a model by name; the tensors themselves, without a copy. */
 export type StateDict = Readonly<Record<string, Tensor>>;
 
 /** Names that only one side has; both lists are empty after a strict load. */

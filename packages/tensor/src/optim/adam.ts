@@ -5,6 +5,7 @@ import { type Check, decayRate, flag, nonNegative } from '../checks/value-checks
 import { KernelOptimizer } from './kernel-optimizer.ts';
 import { type AllOptions, checkAll, type OptimizerParams } from './optimizer.ts';
 
+/** Options of Adam and AdamW. */
 export interface AdamOptions {
   /** Default 1e-3. */
   readonly lr?: number;

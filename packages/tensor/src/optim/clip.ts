@@ -8,6 +8,7 @@ import { badOption, nonfiniteNorm, shown } from '../errors.ts';
 import { abs, clamp, max, pow, stack, sum } from '../ops/index.ts';
 import { gradOf } from './optimizer.ts';
 
+/** Options of clipGradNorm(). */
 export interface ClipOptions {
   /** Order of the norm. Default 2; Infinity means the largest magnitude. */
   readonly normType?: number;

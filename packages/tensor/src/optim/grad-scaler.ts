@@ -11,6 +11,7 @@ import { badOptimizerParam, scalerOrder } from '../errors.ts';
 import { mul } from '../ops/index.ts';
 import { gradOf } from './optimizer.ts';
 
+/** Options of GradScaler. */
 export interface GradScalerOptions {
   /** Default 65536. */
   readonly initScale?: number;
@@ -24,6 +25,7 @@ export interface GradScalerOptions {
   readonly enabled?: boolean;
 }
 
+/** State of a GradScaler. */
 export interface GradScalerState {
   readonly scale: number;
   readonly growthTracker: number;
@@ -61,6 +63,7 @@ function scaled(params: readonly Tensor[], device: Device, factor: number): Stor
   return found;
 }
 
+/** Scales the loss for training in float16, and skips steps whose gradients are not finite. */
 export class GradScaler {
   readonly #growthFactor: number;
   readonly #backoffFactor: number;

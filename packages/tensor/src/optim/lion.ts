@@ -7,6 +7,7 @@ import { twoRates } from './adam.ts';
 import { KernelOptimizer } from './kernel-optimizer.ts';
 import { type AllOptions, checkAll, type OptimizerParams } from './optimizer.ts';
 
+/** Options of Lion. */
 export interface LionOptions {
   /** Default 1e-4. */
   readonly lr?: number;
@@ -21,6 +22,7 @@ export interface LionOptions {
 type Options = AllOptions<LionOptions>;
 const defaults: Options = { lr: 1e-4, betas: [0.9, 0.99], weightDecay: 0, maximize: false };
 
+/** The optimiser Lion (Chen et al., 2023): steps by the sign of an averaged gradient. */
 export class Lion extends KernelOptimizer<Options> {
   constructor(params: OptimizerParams<Options>, options: LionOptions = {}) {
     super(params, defaults, options);

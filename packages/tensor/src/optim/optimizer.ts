@@ -11,6 +11,7 @@ import { badOption, badStateDict, shown } from '../errors.ts';
 import { ParamState } from './param-state.ts';
 import { checkState, type OptimizerState } from './state.ts';
 
+/** Options that the parameter groups of every optimiser have. */
 export interface LrOptions {
   /** Learning rate. */
   lr: number;
@@ -56,6 +57,7 @@ export const completed = <O extends object>(defaults: O, options: Partial<O>): O
   ...Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)),
 });
 
+/** Base of the optimisers: groups of parameters, each with options of its own. */
 export abstract class Optimizer<O extends LrOptions = LrOptions> {
   readonly groups: ParamGroup<O>[] = [];
   readonly #defaults: O;

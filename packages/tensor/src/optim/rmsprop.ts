@@ -4,6 +4,7 @@ import { decayRate, flag, nonNegative } from '../checks/value-checks.ts';
 import { KernelOptimizer } from './kernel-optimizer.ts';
 import { type AllOptions, checkAll, type OptimizerParams } from './optimizer.ts';
 
+/** Options of RMSprop. */
 export interface RMSpropOptions {
   /** Default 0.01. */
   readonly lr?: number;
@@ -37,6 +38,7 @@ const checks = {
   ...{ centered: flag, maximize: flag },
 };
 
+/** The optimiser RMSprop (Tieleman and Hinton, 2012), with PyTorch's options and numbers. */
 export class RMSprop extends KernelOptimizer<Options> {
   constructor(params: OptimizerParams<Options>, options: RMSpropOptions = {}) {
     super(params, defaults, options);

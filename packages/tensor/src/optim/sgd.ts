@@ -6,6 +6,7 @@ import { badOption } from '../errors.ts';
 import { KernelOptimizer } from './kernel-optimizer.ts';
 import { type AllOptions, checkAll, type OptimizerParams } from './optimizer.ts';
 
+/** Options of SGD. */
 export interface SGDOptions {
   readonly lr: number;
   /** Default 0. */
@@ -28,6 +29,7 @@ const checks = {
   ...{ nesterov: flag, maximize: flag },
 };
 
+/** Stochastic gradient descent with momentum, with PyTorch's options and numbers. */
 export class SGD extends KernelOptimizer<Options> {
   constructor(params: OptimizerParams<Options>, options: SGDOptions) {
     super(params, defaults, options);

@@ -8,6 +8,7 @@ export interface SavedGroup {
   readonly [option: string]: unknown;
 }
 
+/** State of an optimiser: its groups, and what it remembers for each parameter. */
 export interface OptimizerState {
   readonly groups: readonly SavedGroup[];
   /** Number of steps of each parameter. */

@@ -13,16 +13,19 @@ import { requireFloat } from '../ops/elementwise/convert.ts';
 import { add, div, log, lt, neg, sort, to, topk } from '../ops/index.ts';
 import { defaultGenerator, type Generator } from './random.ts';
 
+/** Option of functions that draw random numbers. */
 export interface GeneratorOption {
   /** Default: the generator that manualSeed seeds. */
   readonly generator?: Generator;
 }
 
+/** Options of functions that make random tensors. */
 export interface DrawOptions extends GeneratorOption {
   /** Default: 'cpu'. The numbers are the same on every device, except that normal ones may differ in the last bit. */
   readonly device?: DeviceName;
 }
 
+/** Options of rand(), randn() and other functions that draw floats. */
 export interface RandomOptions extends DrawOptions {
   readonly requiresGrad?: boolean;
 }
@@ -91,6 +94,7 @@ export function bernoulli(probabilities: Tensor, options: GeneratorOption = {}):
   return out;
 }
 
+/** Options of multinomial(). */
 export interface MultinomialOptions extends GeneratorOption {
   /** Whether an index may be drawn again. Default false. */
   readonly replacement?: boolean;

@@ -9,6 +9,7 @@ import { badSeed, badState } from '../errors.ts';
 import { fillNormal, fillUniform } from './random-fill.ts';
 import type { GeneratorState } from './source.ts';
 
+/** A stream of random numbers, Philox4x32-10: the same on every machine. */
 export class Generator {
   #seed = 0;
   #offset = 0;
@@ -39,8 +40,9 @@ export class Generator {
   }
 
   /**
-   * Internal: reserves blocks with at least `words` words for a kernel. Returns the position of the first one and
+   * Reserves blocks with at least `words` words for a kernel. Returns the position of the first one and
    * advances past them. While a step is captured, the position is relative to that of each run; see Stream.live.
+   * @internal
    */
   take(words: number): Stream {
     const capture = capturing()?.draw(this);

@@ -1,5 +1,6 @@
 // The state of a generator, and the interface through which captured steps use one.
 
+/** State of a Generator, which continues its stream anywhere. */
 export interface GeneratorState {
   readonly seed: number;
   /** Position in the stream: the number of blocks of four words before it. */

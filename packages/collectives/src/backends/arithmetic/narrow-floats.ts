@@ -7,6 +7,7 @@ import type { DType } from '../../dtype.ts';
 const float = new Float32Array(1);
 const bits = new Uint32Array(float.buffer);
 
+/** Converts the 16 bits of a bfloat16 to a number, exactly. */
 export function fromBfloat16(half: number): number {
   bits[0] = half << 16;
   return float[0] as number;
@@ -20,6 +21,7 @@ export function toBfloat16(value: number): number {
   return (word + 0x7fff + ((word >>> 16) & 1)) >>> 16;
 }
 
+/** Converts the 16 bits of a float16 to a number, exactly. */
 export function fromFloat16(half: number): number {
   const sign = half & 0x8000 ? -1 : 1;
   const exponent = (half >>> 10) & 0x1f;
@@ -85,6 +87,7 @@ function fromE4m3(byte: number): number {
   return sign * (1 + fraction / 8) * 2 ** ((magnitude >>> 3) - 7);
 }
 
+/** A float of 16 or 8 bits, for which JavaScript has no typed array. */
 export type NarrowFloat = Extract<DType, 'float16' | 'bfloat16' | `float8${string}`>;
 
 interface Conversions {
@@ -102,6 +105,7 @@ export const narrowFloats: Readonly<Record<NarrowFloat, Conversions>> = {
   float8_e5m2: { from: (byte) => fromFloat16(byte << 8), to: (value) => toFloat8(value, e5m2) },
 };
 
+/** Tells whether `dtype` is a float of 16 or 8 bits. */
 export function isNarrowFloat(dtype: DType): dtype is NarrowFloat {
   return dtype in narrowFloats;
 }

@@ -10,6 +10,7 @@ import type { Backend } from '../../backend.ts';
  */
 export type Survivors = (candidates: readonly number[], attempt: number, waitMs: number) => Promise<number[]>;
 
+/** A request of a group to its backend for a group of some of its ranks. */
 export interface SubgroupRequest {
   /** Ranks of the parent, in the order of their ranks in the subgroup. Contains this rank. */
   readonly members: readonly number[];
@@ -25,6 +26,7 @@ export interface SubgroupRequest {
  */
 export type Subgroups = (request: SubgroupRequest) => Promise<Connected>;
 
+/** A backend that can communicate, and what its group needs to make groups of some of its ranks. */
 export interface Connected {
   readonly backend: Backend;
   readonly subgroups: Subgroups;

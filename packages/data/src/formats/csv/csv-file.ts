@@ -28,6 +28,7 @@ export type CsvBatch<C extends CsvColumns> = {
   [K in keyof C]: C[K] extends keyof typeof arrays ? NdArray<InstanceType<(typeof arrays)[C[K]]>> : string[];
 };
 
+/** Options of CsvFile.open(). */
 export interface CsvOptions<C extends CsvColumns> {
   readonly columns: C;
   /** Names of all columns of the file, if its first record does not contain them. The first record is then sample 0. */

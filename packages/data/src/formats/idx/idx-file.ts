@@ -23,6 +23,7 @@ import {
 
 export type { IdxArray } from './idx-format.ts';
 
+/** Options of readIdx(). */
 export interface ReadIdxOptions {
   /** Maximum inflated size of header and elements in bytes. Default 4 GiB. */
   readonly maxBytes?: number;

@@ -13,6 +13,7 @@ import {
 } from '../../errors.ts';
 import { elementCount, isTypedArray, type NdArray, typeName } from '../../typed-array.ts';
 
+/** The typed arrays in which readIdx() returns elements. */
 export type IdxArray = Uint8Array | Int8Array | Int16Array | Int32Array | Float32Array | Float64Array;
 
 interface IdxType {

@@ -9,6 +9,7 @@ import { checkedOptions, optionNames } from '../../options.ts';
 import { type NdArray, typeName } from '../../typed-array.ts';
 import { type IdxArray, readIdx } from './idx-file.ts';
 
+/** The images and labels of one part of MNIST. */
 export interface MnistSplit {
   /** Shape [count, rows, columns]; 0 is background. */
   readonly images: NdArray<Uint8Array>;
@@ -16,6 +17,7 @@ export interface MnistSplit {
   readonly labels: NdArray<Uint8Array>;
 }
 
+/** Options of loadMnist(). */
 export interface LoadMnistOptions {
   /** Default 'train'. */
   readonly split?: 'train' | 'test';

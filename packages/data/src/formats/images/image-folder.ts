@@ -18,6 +18,7 @@ const mostFileBytes = 2 ** 30;
 
 const extensions = new Set(['.jpg', '.jpeg', '.png', '.webp', '.gif', '.tif', '.tiff', '.avif']);
 
+/** Options of ImageFolder. */
 export interface ImageFolderOptions {
   /** Size in pixels. Each image is scaled to cover it, and the excess is cut off equally on both sides. */
   readonly height: number;
@@ -28,6 +29,7 @@ export interface ImageFolderOptions {
 
 const names = optionNames<ImageFolderOptions>({ height: true, width: true, channels: true });
 
+/** A sample of an ImageFolder. */
 export interface ImageSample {
   /** Shape [channels, height, width]. */
   readonly image: NdArray<Uint8Array>;
@@ -35,6 +37,7 @@ export interface ImageSample {
   readonly label: number;
 }
 
+/** A batch of an ImageFolder. */
 export interface ImageBatch {
   /** Shape [samples, channels, height, width]. */
   readonly image: NdArray<Uint8Array>;

@@ -9,6 +9,7 @@ import { OpenFile } from '../open-file.ts';
 import { importPeer } from '../optional-package.ts';
 import { boundedCompressors, checkFooter, checkGroups, checkPages, pathOf } from './parquet-limits.ts';
 
+/** Options of ParquetFile.open(). */
 export interface ParquetOptions {
   /** Names of the top-level columns to read. Default: all. */
   readonly columns?: readonly string[];

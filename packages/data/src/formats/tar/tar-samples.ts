@@ -17,6 +17,7 @@ export type TarSource =
   | string
   | { readonly name: string; readonly open: () => NodeJS.ReadableStream | Promise<NodeJS.ReadableStream> };
 
+/** Options of tarSamples(). */
 export interface TarSamplesOptions {
   /** Maximum size of one sample in bytes: its files, each with its name and a header of 512 bytes. Default 1 GiB. */
   readonly maxSampleBytes?: number;

@@ -8,6 +8,7 @@ import { checkedOptions, optionNames } from '../../options.ts';
 import type { NdArray } from '../../typed-array.ts';
 import { bytesOf, OpenFile } from '../open-file.ts';
 
+/** Options of TokenFile. */
 export interface TokenFileOptions {
   /** Number of tokens in a sample. */
   readonly block: number;

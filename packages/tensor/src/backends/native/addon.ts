@@ -5,6 +5,7 @@ import type { HostArray } from '../../core/dtype.ts';
 import { nativeKernelsMissing } from '../../errors.ts';
 import type { DenseName, WalkName } from '../kernels.ts';
 
+/** A CUDA device as cudaInfo() describes it. */
 export interface CudaDevice {
   readonly name: string;
   readonly memoryBytes: number;
@@ -24,6 +25,7 @@ export interface CudaLibrary {
   readonly reason: string;
 }
 
+/** What cudaInfo() found out about CUDA on this host. */
 export interface CudaInfo {
   /** Whether the addon was built with CUDA kernels. */
   readonly compiled: boolean;

@@ -13,7 +13,7 @@ let births: Map<object, Birth> | null | undefined;
 const inPackage = `${codeFolder}/`;
 const mostFrames = 30;
 
-/** Internal: returns the source location of the call into this package. */
+/** Returns the source location of the call into this package. @internal */
 export const callersPlace = (): string => callersStack().split('\n', 1)[0]!;
 
 /** Returns the stack from the call into this package outwards, one frame per line. */
@@ -29,19 +29,19 @@ function callersStack(): string {
     .join('\n');
 }
 
-/** Internal: records memory that has come into use, by the claim on it. */
+/** Records memory that has come into use, by the claim on it. @internal */
 export function noteBirth(claim: object, bytes: number): void {
   if (births === null) return;
   if (births === undefined) births = process.env.RINGWISE_TENSOR_DEBUG === '1' ? new Map() : null;
   births?.set(claim, { bytes, stack: callersStack() });
 }
 
-/** Internal: forgets memory that is no longer in use. */
+/** Forgets memory that is no longer in use. @internal */
 export function noteEnd(claim: object): void {
   births?.delete(claim);
 }
 
-/** Internal: returns the source location that made memory; null if it was not recorded. */
+/** Returns the source location that made memory; null if it was not recorded. @internal */
 export const placeOf = (claim: object): string | null => births?.get(claim)?.stack.split('\n', 1)[0] ?? null;
 
 /**
@@ -53,6 +53,7 @@ export function trackLeaks(isOn = true): void {
   else births ??= new Map();
 }
 
+/** Memory of tensors that was made at one place and is still in use; see leakReport(). */
 export interface Leak {
   /** The calls that made it, innermost call outside of this package first. */
   readonly stack: string;

@@ -297,7 +297,7 @@ export function adoptMemory(memory: Memory): Storage {
   return used(new Storage(memory, pool, null), pool);
 }
 
-/** Internal: from now on, memory of the device goes back to the kernel set when it is freed. */
+/** From now on, memory of the device goes back to the kernel set when it is freed. @internal */
 export function useDirectly(device: Device): void {
   const pool = poolOf(device);
   if (pool.isDirect) return;
@@ -317,6 +317,7 @@ export function hostView(storage: Storage, offset: number, count: number): HostA
   return view;
 }
 
+/** Memory of tensors in use, as memory() reports it. */
 export interface MemoryUse {
   /** Pieces of memory in use. Views of one piece count once. */
   readonly tensors: number;

@@ -58,6 +58,7 @@ export async function saveNpy(path: string, tensor: Tensor): Promise<void> {
   await about(path, 'written', async () => replaceFile(path, pieces(tensor)));
 }
 
+/** Options of saveNpz(). */
 export interface NpzOptions {
   /** Whether to deflate the arrays, as numpy.savez_compressed does. Default false. */
   readonly compress?: boolean;
@@ -142,6 +143,7 @@ export async function loadNpy(path: string): Promise<Tensor> {
   });
 }
 
+/** Options of loadNpz(). */
 export interface LoadNpzOptions {
   /**
    * The most bytes of all arrays together. Checked twice: unpacked in the file's types, and in the dtypes of the

@@ -33,6 +33,7 @@ export interface TensorInfo {
   readonly shape: Shape;
 }
 
+/** Options of functions that load safetensors. */
 export interface LoadOptions {
   /**
    * The device of the tensors. Those for a CUDA device pass through a few megabytes of pinned memory, and the

@@ -22,6 +22,7 @@ const someNames: Check = {
   fits: (value) => typeof value === 'object' && value !== null && Symbol.iterator in value,
 };
 
+/** Options of functions that save safetensors in several files. */
 export interface ShardOptions {
   /** Most bytes of tensors in one file; a single larger tensor gets a file of its own. Default 5 · 10⁹. */
   readonly maxShardBytes?: number;

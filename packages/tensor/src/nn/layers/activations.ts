@@ -18,6 +18,7 @@ import {
 } from '../../ops/index.ts';
 import { Module } from '../module.ts';
 
+/** Layer of gelu(). */
 export class GELU extends Module {
   readonly approximate: 'none' | 'tanh';
 
@@ -31,24 +32,28 @@ export class GELU extends Module {
   }
 }
 
+/** Layer of silu(). */
 export class SiLU extends Module {
   forward(input: Tensor): Tensor {
     return silu(input);
   }
 }
 
+/** Layer of tanh(). */
 export class Tanh extends Module {
   forward(input: Tensor): Tensor {
     return tanh(input);
   }
 }
 
+/** Layer of sigmoid(). */
 export class Sigmoid extends Module {
   forward(input: Tensor): Tensor {
     return sigmoid(input);
   }
 }
 
+/** Layer of leakyRelu(). */
 export class LeakyReLU extends Module {
   readonly slope: number;
 
@@ -63,6 +68,7 @@ export class LeakyReLU extends Module {
   }
 }
 
+/** Layer of elu(). */
 export class ELU extends Module {
   readonly alpha: number;
 
@@ -77,12 +83,14 @@ export class ELU extends Module {
   }
 }
 
+/** Layer of softplus(). */
 export class Softplus extends Module {
   forward(input: Tensor): Tensor {
     return softplus(input);
   }
 }
 
+/** Layer of softmax() along one dimension. */
 export class Softmax extends Module {
   readonly dim: number;
 
@@ -97,6 +105,7 @@ export class Softmax extends Module {
   }
 }
 
+/** Layer of logSoftmax() along one dimension. */
 export class LogSoftmax extends Module {
   readonly dim: number;
 
@@ -111,6 +120,7 @@ export class LogSoftmax extends Module {
   }
 }
 
+/** Layer that returns its input. */
 export class Identity extends Module {
   forward(input: Tensor): Tensor {
     return input;

@@ -12,6 +12,7 @@ import { constantParameter, uniformParameter } from '../init.ts';
 import { Module } from '../module.ts';
 import { Linear } from './linear.ts';
 
+/** Options of MultiHeadAttention. */
 export interface MultiHeadAttentionOptions {
   /** Whether the projections have a bias. Default true. */
   readonly bias?: boolean;
@@ -28,6 +29,7 @@ const multiHeadAttentionOptions = optionChecks<MultiHeadAttentionOptions>({
 });
 const forwardOptions = optionChecks<Pick<AttentionOptions, 'mask'>>({ mask: tensorOrNull });
 
+/** Attention with several heads, of the input to itself or to another sequence, with PyTorch's names of parameters. */
 export class MultiHeadAttention extends Module {
   /** [3 · width, width]: the projections to queries, keys and values. */
   readonly inProjWeight: Tensor;

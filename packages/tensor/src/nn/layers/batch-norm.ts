@@ -10,6 +10,7 @@ import { buffer } from '../buffer.ts';
 import { Module } from '../module.ts';
 import { parameter } from '../parameter.ts';
 
+/** Options of the batch norm layers. */
 export interface BatchNormLayerOptions {
   /** Default 1e-5. */
   readonly eps?: number;

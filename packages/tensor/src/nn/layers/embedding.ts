@@ -8,6 +8,7 @@ import { embedding, ne, unsqueeze, where } from '../../ops/index.ts';
 import { normalParameter } from '../init.ts';
 import { Module } from '../module.ts';
 
+/** Options of Embedding. */
 export interface EmbeddingOptions {
   /** Row of the table that starts as 0 and gets no gradient. Default: none. */
   readonly paddingIdx?: number;

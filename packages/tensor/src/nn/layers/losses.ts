@@ -59,6 +59,7 @@ abstract class WeightedLoss<
   }
 }
 
+/** Layer of crossEntropy(): takes logits [batch, classes] and labels [batch], or probabilities. */
 export class CrossEntropyLoss extends WeightedLoss<CrossEntropyOptions> {
   constructor(options: CrossEntropyOptions = {}) {
     super(options, crossEntropyOptions);
@@ -69,6 +70,7 @@ export class CrossEntropyLoss extends WeightedLoss<CrossEntropyOptions> {
   }
 }
 
+/** Layer of nllLoss(): takes logarithms of probabilities [batch, classes] and labels [batch]. */
 export class NLLLoss extends WeightedLoss<ClassLossOptions> {
   constructor(options: ClassLossOptions = {}) {
     super(options, nllLossOptions);
@@ -79,6 +81,7 @@ export class NLLLoss extends WeightedLoss<ClassLossOptions> {
   }
 }
 
+/** Layer of bce(): takes probabilities and targets of one shape. */
 export class BCELoss extends WeightedLoss<BCELossOptions> {
   constructor(options: BCELossOptions = {}) {
     super(options, bceOptions);
@@ -89,6 +92,7 @@ export class BCELoss extends WeightedLoss<BCELossOptions> {
   }
 }
 
+/** Layer of bceWithLogits(): takes logits and targets of one shape. */
 export class BCEWithLogitsLoss extends WeightedLoss<BCEWithLogitsOptions> {
   readonly posWeight: Tensor | null;
 
@@ -102,6 +106,7 @@ export class BCEWithLogitsLoss extends WeightedLoss<BCEWithLogitsOptions> {
   }
 }
 
+/** Layer of mseLoss(). */
 export class MSELoss extends Loss<LossOptions> {
   constructor(options: LossOptions = {}) {
     super(options, lossOptions);
@@ -112,6 +117,7 @@ export class MSELoss extends Loss<LossOptions> {
   }
 }
 
+/** Layer of l1Loss(). */
 export class L1Loss extends Loss<LossOptions> {
   constructor(options: LossOptions = {}) {
     super(options, lossOptions);
@@ -122,6 +128,7 @@ export class L1Loss extends Loss<LossOptions> {
   }
 }
 
+/** Layer of smoothL1Loss(). */
 export class SmoothL1Loss extends Loss<SmoothL1LossOptions> {
   constructor(options: SmoothL1LossOptions = {}) {
     super(options, smoothL1LossOptions);
@@ -132,6 +139,7 @@ export class SmoothL1Loss extends Loss<SmoothL1LossOptions> {
   }
 }
 
+/** Layer of huberLoss(). */
 export class HuberLoss extends Loss<HuberLossOptions> {
   constructor(options: HuberLossOptions = {}) {
     super(options, huberLossOptions);
@@ -142,6 +150,7 @@ export class HuberLoss extends Loss<HuberLossOptions> {
   }
 }
 
+/** Layer of klDiv(). */
 export class KLDivLoss extends Loss<KLDivOptions> {
   constructor(options: KLDivOptions = {}) {
     super(options, klDivOptions);
@@ -152,6 +161,7 @@ export class KLDivLoss extends Loss<KLDivOptions> {
   }
 }
 
+/** Layer of cosineEmbeddingLoss(). */
 export class CosineEmbeddingLoss extends Loss<CosineEmbeddingOptions> {
   constructor(options: CosineEmbeddingOptions = {}) {
     super(options, cosineEmbeddingOptions);
@@ -162,6 +172,7 @@ export class CosineEmbeddingLoss extends Loss<CosineEmbeddingOptions> {
   }
 }
 
+/** Options of CosineSimilarity. */
 export interface CosineSimilarityOptions {
   /** Dimension of the vectors. Default 1. */
   readonly dim?: number;

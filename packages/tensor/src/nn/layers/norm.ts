@@ -16,6 +16,7 @@ function shapeOf(layer: string, shape: number | Shape): Shape {
   return own;
 }
 
+/** Options of LayerNorm. */
 export interface LayerNormLayerOptions {
   /** Added to the variance. Default 1e-5. */
   readonly eps?: number;
@@ -60,6 +61,7 @@ export class LayerNorm extends Module {
   }
 }
 
+/** Options of RMSNorm. */
 export interface RMSNormLayerOptions {
   /** Added to the mean of squares. Default: the machine epsilon of the input's dtype. */
   readonly eps?: number;

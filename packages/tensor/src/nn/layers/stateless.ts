@@ -5,6 +5,7 @@ import type { Tensor } from '../../core/tensor.ts';
 import { flatten, relu } from '../../ops/index.ts';
 import { Module } from '../module.ts';
 
+/** Layer of relu(). */
 export class ReLU extends Module {
   forward(input: Tensor): Tensor {
     return relu(input);

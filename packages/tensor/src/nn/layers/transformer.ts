@@ -11,6 +11,7 @@ import { Sequential } from './containers.ts';
 import { Linear } from './linear.ts';
 import { LayerNorm } from './norm.ts';
 
+/** Options of TransformerBlock. */
 export interface TransformerBlockOptions {
   /** Width of the hidden layer. Default 4 · width. */
   readonly mlpWidth?: number;

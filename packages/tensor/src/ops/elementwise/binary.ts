@@ -233,8 +233,11 @@ const plain =
     return binary(name, op, a, b);
   };
 
+/** Adds elementwise, with broadcasting. */
 export const add = plain('add', 'add');
+/** Subtracts elementwise, with broadcasting. */
 export const sub = plain('sub', 'sub');
+/** Multiplies elementwise, with broadcasting. */
 export const mul = plain('mul', 'mul');
 /** Divides; integers become float32. */
 export const div = plain('div', 'div');
@@ -283,14 +286,23 @@ function test(name: string, op: MapOp, a: Operand, b: Operand): Tensor {
   return out;
 }
 
+/** Compares elementwise: true where a = b. Broadcasts; returns bools. */
 export const eq = (a: Operand, b: Operand): Tensor => test('eq', 'eq', a, b);
+/** Compares elementwise: true where a ≠ b. Broadcasts; returns bools. */
 export const ne = (a: Operand, b: Operand): Tensor => test('ne', 'ne', a, b);
+/** Compares elementwise: true where a < b. Broadcasts; returns bools. */
 export const lt = (a: Operand, b: Operand): Tensor => test('lt', 'lt', a, b);
+/** Compares elementwise: true where a ≤ b. Broadcasts; returns bools. */
 export const le = (a: Operand, b: Operand): Tensor => test('le', 'le', a, b);
+/** Compares elementwise: true where a > b. Broadcasts; returns bools. */
 export const gt = (a: Operand, b: Operand): Tensor => test('gt', 'lt', b, a);
+/** Compares elementwise: true where a ≥ b. Broadcasts; returns bools. */
 export const ge = (a: Operand, b: Operand): Tensor => test('ge', 'le', b, a);
+/** Returns bools: true where both are not 0. Broadcasts. */
 export const logicalAnd = (a: Operand, b: Operand): Tensor => test('logicalAnd', 'logicalAnd', a, b);
+/** Returns bools: true where one or both are not 0. Broadcasts. */
 export const logicalOr = (a: Operand, b: Operand): Tensor => test('logicalOr', 'logicalOr', a, b);
+/** Returns bools: true where exactly one is not 0. Broadcasts. */
 export const logicalXor = (a: Operand, b: Operand): Tensor => test('logicalXor', 'logicalXor', a, b);
 /** Returns true where a is 0. */
 export function logicalNot(a: Tensor): Tensor {

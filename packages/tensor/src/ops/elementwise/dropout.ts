@@ -11,6 +11,7 @@ import { defaultGenerator, type Generator } from '../../random/random.ts';
 import { logicalAnd, mul } from './binary.ts';
 import { contiguous, inFloat32, needsFloat32OnCpu, requireFloat } from './convert.ts';
 
+/** Options of dropout(). */
 export interface DropoutOptions {
   /** False: the tensor is returned as it is. Default true. */
   readonly training?: boolean;

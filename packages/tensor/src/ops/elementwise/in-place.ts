@@ -73,6 +73,7 @@ export function fill_(a: Tensor, value: number): Tensor {
   checkFits('fill_', value, a.dtype);
   return filled('fill_', a, value);
 }
+/** Sets every element to 0, in place. */
 export const zero_ = (a: Tensor): Tensor => filled('zero_', a, 0);
 
 /** Fills a tensor. Elements that share memory are written once. */
@@ -106,11 +107,18 @@ function combine(
 /** The type has no further arguments; implementations take one in order to refuse options. */
 type Combination = (a: Tensor, b: Operand) => Tensor;
 
+/**
+ * Adds `b` to `a` in place. Not recorded: throws for a tensor that requires a gradient, except in
+ * noGrad().
+ */
 export const add_: Combination = (a: Tensor, b: Operand, extra?: unknown) =>
   combine('add_', 'add', a, b, extra);
+/** Subtracts `b` from `a` in place, with the rules of add_(). */
 export const sub_: Combination = (a: Tensor, b: Operand, extra?: unknown) =>
   combine('sub_', 'sub', a, b, extra);
+/** Multiplies `a` by `b` in place, with the rules of add_(). */
 export const mul_: Combination = (a: Tensor, b: Operand, extra?: unknown) =>
   combine('mul_', 'mul', a, b, extra);
+/** Divides `a` by `b` in place, with the rules of add_(). `a` must be a float. */
 export const div_: Combination = (a: Tensor, b: Operand, extra?: unknown) =>
   combine('div_', 'div', a, b, extra);

@@ -165,23 +165,33 @@ const raised =
     return recast('float32', [a], (wide) => unary(op, wide!)) ?? unary(op, a);
   };
 
+/** Negates each element. */
 export const neg = plain('neg');
 /** Computes |a|. The gradient at 0 and at NaN is 0. */
 export const abs = plain('abs');
 /** Returns −1, 0 or 1; 0 for NaN, as in PyTorch. */
 export const sign = plain('sign');
+/** Computes e to the power of each element; under autocast in float32. */
 export const exp = raised('exp');
+/** Computes the natural logarithm; under autocast in float32. */
 export const log = raised('log');
+/** Computes the square root; NaN for negative elements. */
 export const sqrt = plain('sqrt');
 /** Computes 1 / √a. */
 export const rsqrt = raised('rsqrt');
+/** Squares each element. */
 export const square = plain('square');
+/** Computes the sine of an angle in radians. */
 export const sin = plain('sin');
+/** Computes the cosine of an angle in radians. */
 export const cos = plain('cos');
+/** Computes the hyperbolic tangent. */
 export const tanh = plain('tanh');
+/** Computes 1 / (1 + e⁻ᵃ). */
 export const sigmoid = plain('sigmoid');
 /** Computes max(a, 0). The gradient at 0 is 0. */
 export const relu = plain('relu');
+/** Computes the error function. */
 export const erf = plain('erf');
 /** Computes a × Φ(a), with the exact distribution function or its approximation by a tanh (as in GPT-2). */
 export function gelu(a: Tensor, options: GeluOptions = {}): Tensor {
@@ -191,6 +201,7 @@ export function gelu(a: Tensor, options: GeluOptions = {}): Tensor {
 export const silu = plain('silu');
 /** Rounds down. Like ceil, round and trunc, leaves integers as they are. */
 export const floor = plain('floor');
+/** Rounds up. */
 export const ceil = plain('ceil');
 /** Rounds to the nearest integer, halves to the even one. */
 export const round = plain('round');

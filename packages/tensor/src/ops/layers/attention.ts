@@ -31,6 +31,7 @@ import { flatten, reshape, transpose } from '../shape/views.ts';
 import { composedAttention, type Weighting } from './attention-composed.ts';
 import { batched, grouped, type Heads, sharedLead } from './attention-heads.ts';
 
+/** Options of scaledDotProductAttention() and selfAttention(). */
 export interface AttentionOptions {
   /** Query i sees keys 0 … i. */
   readonly causal?: boolean;
@@ -45,6 +46,7 @@ export interface AttentionOptions {
   readonly generator?: Generator;
 }
 
+/** Options of scaledDotProductAttention(). */
 export interface GroupedAttentionOptions extends AttentionOptions {
   /** Whether each head of keys and values serves several heads of queries, which lie side by side. Default false. */
   readonly enableGqa?: boolean;

@@ -39,6 +39,7 @@ export interface BatchNormSync {
   readonly gradSums: (own: Tensor) => void;
 }
 
+/** Options of batchNorm(). */
 export interface BatchNormOptions {
   /** [channels]; default 1. */
   readonly weight?: Tensor | null;

@@ -15,6 +15,7 @@ import { jointDevice } from '../joint-device.ts';
 import { squeeze, unsqueeze } from '../shape/views.ts';
 import { type Pair, pairOf, windowOf } from './window.ts';
 
+/** Options of conv2d(). */
 export interface ConvOptions {
   /** Default 1. */
   readonly stride?: Pair;

@@ -23,6 +23,7 @@ import {
 } from '../elementwise/convert.ts';
 import { jointDevice } from '../joint-device.ts';
 
+/** Options of rmsNorm(). */
 export interface RmsNormOptions {
   /** Scales the result; of the normalised shape. */
   readonly weight?: Tensor | null;
@@ -30,6 +31,7 @@ export interface RmsNormOptions {
   readonly eps?: number;
 }
 
+/** Options of layerNorm(). */
 export interface LayerNormOptions {
   /** Scales the result; of the normalised shape. */
   readonly weight?: Tensor | null;

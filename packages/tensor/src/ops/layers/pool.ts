@@ -13,6 +13,7 @@ import { badOption, badPlanes, shown, windowTooLarge } from '../../errors.ts';
 import { contiguous, inFloat32, needsFloat32OnCpu, requireFloat } from '../elementwise/convert.ts';
 import { type Pair, pairOf, windowOf } from './window.ts';
 
+/** Options that all poolings share. */
 export interface PoolOptions {
   /** Default: the size of the window. */
   readonly stride?: Pair;
@@ -22,11 +23,13 @@ export interface PoolOptions {
   readonly ceilMode?: boolean;
 }
 
+/** Options of maxPool2d(). */
 export interface MaxPoolOptions extends PoolOptions {
   /** Distance between the elements of the window. Default 1. */
   readonly dilation?: Pair;
 }
 
+/** Options of avgPool2d(). */
 export interface AvgPoolOptions extends PoolOptions {
   /** Whether padding counts as elements that are 0. Default true. */
   readonly countIncludePad?: boolean;

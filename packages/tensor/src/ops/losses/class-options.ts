@@ -3,6 +3,7 @@ import { integer, tensorOrNull } from '../../checks/value-checks.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { type LossOptions, lossChecks } from '../reduce/reduction.ts';
 
+/** Options of losses over classes. */
 export interface ClassLossOptions extends LossOptions {
   /**
    * One weight for each class, of shape [classes]; the loss of an element is multiplied by the weight of its label.
@@ -13,6 +14,7 @@ export interface ClassLossOptions extends LossOptions {
   readonly ignoreIndex?: number;
 }
 
+/** Options of crossEntropy(). */
 export interface CrossEntropyOptions extends ClassLossOptions {
   /** The fraction of each label's probability that is spread evenly over all classes, 0 to 1. Default 0. */
   readonly labelSmoothing?: number;

@@ -105,6 +105,7 @@ export function l1Loss(prediction: Tensor, target: Tensor, options: LossOptions 
   return pairLoss('l1Loss', prediction, target, options, (p, t) => abs(sub(p, t)), stretchedShapes);
 }
 
+/** Options of huberLoss(). */
 export interface HuberLossOptions extends LossOptions {
   /** The difference from which the loss is linear instead of quadratic. Default 1. */
   readonly delta?: number;
@@ -142,6 +143,7 @@ export function huberLoss(prediction: Tensor, target: Tensor, options: HuberLoss
   });
 }
 
+/** Options of smoothL1Loss(). */
 export interface SmoothL1LossOptions extends LossOptions {
   /** The difference from which the loss is linear instead of quadratic; 0 gives l1Loss. Default 1. */
   readonly beta?: number;
@@ -159,6 +161,7 @@ export function smoothL1Loss(prediction: Tensor, target: Tensor, options: Smooth
   );
 }
 
+/** Options of bce(). */
 export interface BCELossOptions extends LossOptions {
   /** Weight of each element; broadcast. Default 1. */
   readonly weight?: Tensor;
@@ -232,6 +235,7 @@ export function bce(probability: Tensor, target: Tensor, options: BCELossOptions
   });
 }
 
+/** Options of bceWithLogits(). */
 export interface BCEWithLogitsOptions extends BCELossOptions {
   /** Weight of positive examples, for example one for each class; broadcast. Default 1. */
   readonly posWeight?: Tensor;
@@ -273,6 +277,7 @@ const timesLog = customFunction<[Tensor]>({
 
 const logButOfZero = (t: Tensor): Tensor => log(where(eq(t, 0), 1, t));
 
+/** Options of klDiv(). */
 export interface KLDivOptions {
   /**
    * 'batchmean' divides the sum by the first size, which gives the divergence by its definition. Default 'mean', over

@@ -25,6 +25,7 @@ import { jointDevice } from '../joint-device.ts';
 import { expand, t } from '../shape/views.ts';
 import { denseMatrices, matmul, matricesOf, multiply, turned } from './matmul.ts';
 
+/** Options of linear(). */
 export interface LinearOptions {
   /** Applied to the result in the same kernel. Default 'none'. */
   readonly activation?: Activation;

@@ -49,6 +49,7 @@ export function cosineSimilarity(a: Tensor, b: Tensor, dim = 1, eps = 1e-8): Ten
   });
 }
 
+/** Options of cosineEmbeddingLoss(). */
 export interface CosineEmbeddingOptions extends LossOptions {
   /** The cosine up to which vectors that should differ have loss 0. Default 0. */
   readonly margin?: number;

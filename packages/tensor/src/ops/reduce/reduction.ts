@@ -4,8 +4,10 @@ import { oneOf } from '../../checks/value-checks.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { mean, sum } from './reduce.ts';
 
+/** What a loss returns: the mean, the sum, or every loss. */
 export type Reduction = 'mean' | 'sum' | 'none';
 
+/** Options of losses. */
 export interface LossOptions {
   /** 'mean' (default), 'sum', or 'none', which returns every loss. */
   readonly reduction?: Reduction;

@@ -7,6 +7,7 @@ import { type AnyOptimizer, checkedCount, checkRequiredOptions, LrSchedule } fro
 export const cosineBetween = (high: number, low: number, share: number): number =>
   low + ((high - low) * (1 + Math.cos(Math.PI * share))) / 2;
 
+/** Options of CosineAnnealingLR. */
 export interface CosineAnnealingLROptions {
   /** Steps until the lowest rate. After as many more the rate is back at its initial value, and so on. */
   readonly tMax: number;
@@ -37,6 +38,7 @@ export class CosineAnnealingLR extends LrSchedule {
   }
 }
 
+/** Options of WarmupCosineLR. */
 export interface WarmupCosineLROptions {
   /** Number of steps in which the rate rises linearly to the initial rate. */
   readonly warmupSteps: number;

@@ -12,6 +12,7 @@ import {
 import { badOption, shown } from '../../errors.ts';
 import { type AnyOptimizer, checkedCount, checkRequiredOptions, LrSchedule } from './schedule.ts';
 
+/** Options of StepLR. */
 export interface StepLROptions {
   /** Number of steps between two multiplications. */
   readonly stepSize: number;
@@ -39,6 +40,7 @@ export class StepLR extends LrSchedule {
   }
 }
 
+/** Options of MultiStepLR. */
 export interface MultiStepLROptions {
   /**
    * Numbers of steps after which the rate is multiplied, in any order. A repeated one counts as often as it is listed.
@@ -128,6 +130,7 @@ export class LambdaLR extends LrSchedule {
   }
 }
 
+/** Options of LinearLR. */
 export interface LinearLROptions {
   /** Default ⅓. */
   readonly startFactor?: number;

@@ -14,6 +14,7 @@ import {
   LrSchedule,
 } from './schedule.ts';
 
+/** Options of OneCycleLR. */
 export interface OneCycleLROptions {
   /** The highest rate. */
   readonly maxLr: number;

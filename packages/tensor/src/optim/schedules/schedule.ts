@@ -11,6 +11,7 @@ import type { LrOptions, Optimizer, ParamGroup } from '../optimizer.ts';
 export type AnyOptimizer = Pick<Optimizer<LrOptions>, 'groups'>;
 export type AnyGroup = ParamGroup<LrOptions>;
 
+/** State of a schedule. */
 export interface ScheduleState {
   readonly steps: number;
 }
@@ -22,6 +23,7 @@ export function checkRequiredOptions(name: string, options: unknown, checks: Opt
   checkOptions(name, options, checks);
 }
 
+/** Base of the schedules, which set what an optimiser uses in its next step. */
 export abstract class Schedule {
   protected readonly groups: readonly AnyGroup[];
   #steps = 0;

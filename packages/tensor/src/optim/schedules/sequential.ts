@@ -6,6 +6,7 @@ import { badOption, shown } from '../../errors.ts';
 import { milestonesCheck } from './decay.ts';
 import { type AnyOptimizer, Schedule } from './schedule.ts';
 
+/** Options of SequentialLR. */
 export interface SequentialLROptions {
   readonly schedules: readonly Schedule[];
   /** The numbers of steps after which the second and later schedules begin, rising; each begins at its own step 0. */
