@@ -147,7 +147,10 @@ export function peerLost(verb: string, seq: number | null, peer: number, detail:
   return { code: 'ERR_COLL_PEER_LOST', verb, seq, peers: [peer], what: `lost rank ${peer} (${detail})` };
 }
 
-/** Returns the failure ERR_COLL_MISMATCH of two ranks that called different operations. The signatures are those of group/signature.ts. */
+/**
+ * Returns the failure ERR_COLL_MISMATCH of two ranks that called different operations. The signatures are those of
+ * group/signature.ts.
+ */
 export function mismatch(
   verb: string,
   seq: number,
