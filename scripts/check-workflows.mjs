@@ -16,7 +16,7 @@ export async function faultsOf(path, text, { scripts, isFile, lint }) {
   const lines = text.split('\n').flatMap((line, index) => {
     const at = `${path}:${index + 1}`;
     const script = /\bnpm run (?:-s )?([\w:-]+)/.exec(line)?.[1];
-    const file = /\bnode (scripts\/[\w./-]+)/.exec(line)?.[1];
+    const file = /\b(?:node |uses: \.\/)((?:scripts|\.github)\/[\w./-]+)/.exec(line)?.[1];
     return [
       ...(script && !scripts[script] ? [`${at} runs the script "${script}", which package.json lacks`] : []),
       ...(file && !isFile(file) ? [`${at} runs ${file}, which does not exist`] : []),

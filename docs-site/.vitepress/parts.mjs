@@ -15,6 +15,7 @@ export const parts = [
     text: 'How to',
     nav: 'How to',
     pages: [
+      ['docs/install.md', 'Install'],
       ['docs/launch.md', 'Launch on several hosts'],
       ['docs/debugging.md', 'Find out why it hangs'],
       ['docs/backends.md', 'Choose or write a backend'],

@@ -30,6 +30,29 @@ export function needsOf(manifest) {
   return Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies });
 }
 
+/**
+ * Leaves out the packages whose names begin with one of `prefixes`. Returns the others as `kept`, and in `faults` a
+ * sentence for each package that one of them installs, and for each prefix that fits none.
+ */
+export function withoutPackages(packages, prefixes) {
+  const isLeftOut = (name) => prefixes.some((prefix) => name.startsWith(prefix));
+  const kept = packages.filter(({ manifest }) => !isLeftOut(manifest.name));
+  const unknown = prefixes.filter(
+    (prefix) => !packages.some(({ manifest }) => manifest.name.startsWith(prefix)),
+  );
+  return {
+    kept,
+    faults: [
+      ...unknown.map((prefix) => `--without ${prefix}: no package has a name that begins so.`),
+      ...kept.flatMap(({ manifest }) =>
+        needsOf(manifest)
+          .filter(isLeftOut)
+          .map((name) => `--without: ${name} cannot be left out, because ${manifest.name} installs it.`),
+      ),
+    ],
+  };
+}
+
 /** Returns the packages so that each comes after those that it needs; otherwise their order stays. */
 function inOrder(packages) {
   const byName = new Map(packages.map((entry) => [entry.manifest.name, entry]));

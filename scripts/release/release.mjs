@@ -1,6 +1,7 @@
 // `npm run release`: publishes all packages of this checkout, which must be built for every platform. With --check it
 // does everything but publish. Refuses if release.config.json has something to do, if a file is missing, or if a gate
-// finds a fault. A workflow runs this with --provenance; it can be repeated after an interruption.
+// finds a fault. --without NAME leaves out the packages whose names begin so, if no other one installs them. A workflow
+// runs this with --provenance; it can be repeated after an interruption.
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -10,7 +11,7 @@ import { readConfig, todosOf } from './config.mjs';
 import { faultsOfPackage, faultsOfSizes } from './gates.mjs';
 import { faultsOfLint } from './lint.mjs';
 import { packAll } from './pack.mjs';
-import { publishedPackages } from './packages.mjs';
+import { publishedPackages, withoutPackages } from './packages.mjs';
 import { publishAll } from './publish-all.mjs';
 
 const { values } = parseArgs({
@@ -19,6 +20,7 @@ const { values } = parseArgs({
     config: { type: 'string', default: 'release.config.json' },
     provenance: { type: 'boolean' },
     tag: { type: 'string' },
+    without: { type: 'string', multiple: true, default: [] },
   },
 });
 
@@ -32,10 +34,12 @@ function refuse(faults) {
 const config = readConfig(root, { isRehearsal: false, file: values.config });
 const todos = todosOf(config);
 if (todos.length > 0) refuse(todos);
+const { kept, faults: strays } = withoutPackages(publishedPackages(root), values.without);
+if (strays.length > 0) refuse(strays);
 const into = mkdtempSync(join(tmpdir(), 'ringwise-release-'));
 process.once('exit', () => rmSync(into, { recursive: true, force: true }));
 try {
-  const packed = await packAll(publishedPackages(root), { root, config, into });
+  const packed = await packAll(kept, { root, config, into });
   const faults = [
     ...packed.flatMap((entry) => faultsOfPackage(entry, config)),
     ...faultsOfSizes(packed),

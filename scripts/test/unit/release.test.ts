@@ -5,7 +5,7 @@ import { dirname, join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
 import { readConfig, todosOf } from '../../release/config.mjs';
 import { faultsOfPackage, faultsOfSizes } from '../../release/gates.mjs';
-import { publishedPackages } from '../../release/packages.mjs';
+import { publishedPackages, withoutPackages } from '../../release/packages.mjs';
 import { absoluteLinks, filledManifest } from '../../release/publishable.mjs';
 import { root } from '../support/clean-room.ts';
 
@@ -95,6 +95,20 @@ it('compiled packages come first, and each package after those that it needs', (
   expect(names.filter(isCompiled)).toEqual(names.slice(0, names.filter(isCompiled).length));
   expect(names.indexOf('@ringwise/store')).toBeLessThan(names.indexOf('@ringwise/collectives'));
   expect(names.at(-1)).toBe('ringwise');
+});
+
+it('packages can be left out if no other installs them', () => {
+  const packages = publishedPackages(root);
+  const without = (...prefixes: string[]) => withoutPackages(packages, prefixes);
+  const { kept, faults } = without('@ringwise/collectives-mpi-');
+  expect(faults).toEqual([]);
+  expect(packages.length - kept.length).toBe(2);
+  expect(without('@ringwise/formats').faults).toContain(
+    '--without: @ringwise/formats cannot be left out, because @ringwise/tensor installs it.',
+  );
+  expect(without('@ringwise/x').faults).toEqual([
+    '--without @ringwise/x: no package has a name that begins so.',
+  ]);
 });
 
 it('what is still to do is named, and filled in only for a rehearsal', () => {

@@ -199,7 +199,7 @@ describe('other platforms', () => {
 
   it.each(platforms)('on %s, npm installs the packages of that platform', async (name) => {
     const [os, cpu, libc] = name.split(' ');
-    const project = room.project(`on-${name.replaceAll(' ', '-')}`);
+    const project = room.project(`on-${name.replaceAll(' ', '-')}`, { 'hello.mjs': hello });
     const flags = [`--os=${os}`, `--cpu=${cpu}`, ...(libc ? [`--libc=${libc}`] : [])];
     expect(await room.run(project, 'npm', 'install', 'ringwise', ...flags)).toMatchObject({ code: 0 });
     const expected = compiled
@@ -209,6 +209,10 @@ describe('other platforms', () => {
       .map(({ manifest }) => manifest.name.replace('@ringwise/', ''))
       .filter((family) => /^(collectives|tensor)-(?!mpi)/.test(family));
     expect(installed(project).filter((family) => family.includes('-'))).toEqual(expected.toSorted());
+    // If this machine is of another platform, its ranks have no native code.
+    const ended = await room.run(project, 'npx', ...twoRanks, 'hello.mjs');
+    expect(ended).toMatchObject({ code: 0 });
+    expect(lines(ended.stdout)).toEqual(helloAnswer);
   });
 });
 
@@ -222,7 +226,8 @@ try { tensor([1]).add(1); } catch (error) { console.log(error.message); }
 `;
 
   it.each(['omitted', 'lost in a failed download'])('%s: sentences say what to install', async (how) => {
-    const project = room.project(how.replaceAll(' ', '-'), { 'native.mjs': native, 'kernels.mjs': kernels });
+    const files = { 'hello.mjs': hello, 'native.mjs': native, 'kernels.mjs': kernels };
+    const project = room.project(how.replaceAll(' ', '-'), files);
     if (how !== 'omitted')
       for (const family of ['collectives', 'tensor'])
         registry.failDownloads(`@ringwise/${family}-${platform}`);
@@ -230,6 +235,9 @@ try { tensor([1]).add(1); } catch (error) { console.log(error.message); }
       how === 'omitted' ? ['--omit=optional'] : ['--fetch-retries=0', '--cache', join(work, 'empty-cache')];
     expect(await room.run(project, 'npm', 'install', 'ringwise', ...flags)).toMatchObject({ code: 0 });
     expect(installed(project).filter((name) => name.includes('-'))).toEqual([]);
+    const ended = await room.run(project, 'npx', ...twoRanks, 'hello.mjs');
+    expect(lines(ended.stdout)).toEqual(helloAnswer);
+    expect(ended.stderr).toContain('RINGWISE_TCP_FALLBACK');
     expect((await room.run(project, 'node', 'native.mjs')).stdout).toContain(
       `@ringwise/collectives-${platform}`,
     );
