@@ -1,13 +1,16 @@
 // Checks the documentation: links and anchors, `ts` blocks of all pages, and the column "ringwise" of
 // docs/from-pytorch.md, whose expressions have to compile and whose flags and variables have to exist. Checks also that
-// every export of the packages has a docstring. Needs the built declarations of the packages.
+// every export of the packages has a docstring, that docs/environment.md has all variables, and that docs/errors.md or
+// a README has all error codes. Needs the built declarations of the packages.
 import { pathToFileURL } from 'node:url';
 import { commandFault } from './docs/commands.mjs';
 import { compileFaults } from './docs/compile.mjs';
 import { documentedEntryPoints, undocumentedFaults } from './docs/documented.mjs';
+import { errorCodeFaults } from './docs/error-codes.mjs';
 import { exportTable } from './docs/exports.mjs';
 import { linkFaults } from './docs/links.mjs';
 import { blocksOf, pagePaths, readPage, spansOfColumn } from './docs/pages.mjs';
+import { variableFaults } from './docs/variables.mjs';
 
 /** Returns the faults of pages, one line each. `pages` has the text of each page by its path. */
 export function docsFaults(pages) {
@@ -18,6 +21,7 @@ export function docsFaults(pages) {
     for (const { language, line, given, text: code } of blocksOf(text)) {
       if (language === 'ts') pieces.push({ path, line, given, code });
     }
+    if (path.endsWith('docs/environment.md')) faults.push(...variableFaults(path, text));
     if (!path.endsWith('from-pytorch.md')) continue;
     for (const { code, line } of spansOfColumn(text, 'ringwise')) {
       const fault = commandFault(code);
@@ -31,7 +35,11 @@ export function docsFaults(pages) {
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
   const pages = new Map(pagePaths().map((path) => [path, readPage(path)]));
-  for (const fault of [...docsFaults(pages), ...undocumentedFaults(documentedEntryPoints())]) {
+  for (const fault of [
+    ...docsFaults(pages),
+    ...undocumentedFaults(documentedEntryPoints()),
+    ...errorCodeFaults(),
+  ]) {
     console.error(`check-docs: ${fault}`);
     process.exitCode = 1;
   }

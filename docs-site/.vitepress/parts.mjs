@@ -38,6 +38,7 @@ export const parts = [
     pages: [
       ['docs/collectives.md', 'The verbs'],
       ['docs/errors.md', 'Errors by code'],
+      ['docs/environment.md', 'Environment variables'],
       'packages/collectives/README.md',
       'packages/ddp/README.md',
       'packages/tensor/README.md',

@@ -4,8 +4,10 @@ import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
 import { docsFaults } from '../../check-docs.mjs';
 import { undocumentedFaults } from '../../docs/documented.mjs';
+import { codesOf } from '../../docs/error-codes.mjs';
 import { anchorsOf, linkFaults } from '../../docs/links.mjs';
 import { blocksOf, spansOfColumn } from '../../docs/pages.mjs';
+import { variableFaults } from '../../docs/variables.mjs';
 
 const page = readFileSync(new URL('../../../docs/from-pytorch.md', import.meta.url), 'utf8');
 const table = (...codes: string[]) =>
@@ -74,6 +76,22 @@ describe('docstrings', () => {
       'planted exports bare, which has no docstring',
       'planted exports Tagged, which has no docstring',
     ]);
+  });
+});
+
+describe('reference pages', () => {
+  it('miss variables that sources read, and have none that no source reads', () => {
+    const text = '| variable |\n| --- |\n| `RINGWISE_SECRET`, `SLURM_*` |\n| `RINGWISE_NO_SUCH` |\n';
+    const read = ['RINGWISE_SECRET', 'RINGWISE_BACKEND', 'SLURM_PROCID'];
+    expect(variableFaults('page.md', text, read)).toEqual([
+      'page.md does not describe RINGWISE_BACKEND, which a source reads',
+      'page.md:4 describes RINGWISE_NO_SUCH, which no source reads',
+    ]);
+  });
+
+  it('know the error codes of a package', () => {
+    expect(codesOf('collectives')).toContain('ERR_COLL_TIMEOUT');
+    expect(codesOf('store')).toContain('ERR_STORE_TIMEOUT');
   });
 });
 
