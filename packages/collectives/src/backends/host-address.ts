@@ -19,8 +19,18 @@ export function hostId(): string {
   try {
     return `${bootId()}/${statSync('/proc/self/ns/net').ino}`;
   } catch {
-    return hostname();
+    return nameWithoutProc(hostname(), networkInterfaces());
   }
+}
+
+/**
+ * Returns the id of a host without /proc. Computers often share a name, such as MacBook-Pro.local, so the hardware
+ * addresses of the network interfaces are part of it.
+ */
+export function nameWithoutProc(name: string, interfaces: ReturnType<typeof networkInterfaces>): string {
+  const addresses = Object.values(interfaces).flatMap((each) => each ?? []);
+  const macs = addresses.filter(({ internal }) => !internal).map(({ mac }) => mac);
+  return [name, ...new Set(macs.sort())].join(' ');
 }
 
 /** Returns an id that two processes share if their monotonic clocks agree. */
