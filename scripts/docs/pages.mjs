@@ -37,6 +37,17 @@ export function blocksOf(text) {
   return blocks;
 }
 
+/**
+ * Returns the `ts` blocks of the doc comments of a source file, as blocksOf() does, the comments' stars removed. They
+ * are shown in editors and in the reference.
+ */
+export function exampleBlocks(text) {
+  const lines = text
+    .split('\n')
+    .map((line) => (/^\s*\*( |$)/.test(line) ? line.replace(/^\s*\* ?/, '') : ''));
+  return blocksOf(lines.join('\n')).filter(({ language }) => language === 'ts');
+}
+
 /** Returns the declarations of the comment above the line `index`, an empty line between them allowed. */
 function givenAbove(lines, index) {
   const above = lines[index - 1]?.trim() === '' ? lines[index - 2] : lines[index - 1];

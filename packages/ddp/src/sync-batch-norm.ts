@@ -54,6 +54,12 @@ export function hasSyncBatchNorm(model: Partial<ModuleTree>): boolean {
  * sizes. Resolves with the number of such layers. `group` is the group of ddp(). Collective: makes a subgroup
  * of all ranks, which closes with `group`. Forward and backward block in it, so the group must be able to
  * block.
+ *
+ * @example
+ * ```ts
+ * await convertSyncBatchNorm(net, group); // before ddp()
+ * const model = await ddp(net, { group });
+ * ```
  */
 export async function convertSyncBatchNorm(model: ModuleTree, group: Group): Promise<number> {
   if (typeof model?.modules !== 'function') throw notModules();

@@ -44,6 +44,12 @@ export interface ConsolidatedState {
 /**
  * An optimizer whose state is spread over the ranks (ZeRO, stage 1): each rank updates its share of the
  * parameters, then sends the new values to all others.
+ *
+ * @example
+ * ```ts
+ * const zero = new ZeroRedundancyOptimizer(net.parameters(), group, (shard) => new AdamW(shard, { lr: 1e-3 }));
+ * zero.step(); // after a backward of ddp()
+ * ```
  */
 export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOptimizer> {
   /** The optimizer of this rank's share; null if there are more ranks than parameters. */

@@ -60,6 +60,13 @@ describe('check-docs', () => {
     }
   });
 
+  it('compiles examples of doc comments', () => {
+    const text =
+      '/**\n * Says.\n *\n * @example\n * ```ts\n * await group.allSum(x);\n * ```\n */\nconst a = 1;\n';
+    const faults = docsFaults(new Map(), new Map([['packages/collectives/src/planted.ts', text]]));
+    expect(faults).toEqual([expect.stringMatching(/^packages\/collectives\/src\/planted\.ts:6 .*'allSum'/)]);
+  });
+
   it('compiles ts blocks of every page', () => {
     const text =
       "# A\n\n```ts\nimport { init } from '@ringwise/collectives';\n\nawait init({ ranks: 2 });\n```\n";

@@ -242,6 +242,14 @@ export class Group {
   /**
    * Sends part r of `input` to rank r, and writes the part that rank r sends to part r of `output`.
    * Collective. Both are buffers, or both are lists of parts.
+   *
+   * @example
+   * ```ts
+   * // Two ranks; rank 0 sends 1 element to rank 0 and 2 to rank 1, rank 1 the same.
+   * const output = new Float32Array(group.rank === 0 ? 2 : 4);
+   * const received = group.rank === 0 ? [1, 1] : [2, 2];
+   * await group.allToAll(Float32Array.of(1, 2, 3), output, { sendCounts: [1, 2], recvCounts: received });
+   * ```
    */
   allToAll(input: Buffers, output: Buffers, options: AllToAllOptions = none): Work {
     return this.#start('allToAll', (group) => allToAll(group, input, output, options));
@@ -353,6 +361,11 @@ export class Group {
   /**
    * Makes a group of the ranks that pass the same `color`, ordered by `key` and then by rank. Resolves with
    * null on a rank whose color is null. Collective over this group. Closing this group closes the new one.
+   *
+   * @example
+   * ```ts
+   * const ofHost = await group.split(group.hosts.findIndex((ranks) => ranks.includes(group.rank)));
+   * ```
    */
   split(color: number | null, key = this.rank, options: SubgroupOptions = none): Promise<Group | null> {
     return this.#subgroup('split', options, (group) => membersByColor(group, color, key));

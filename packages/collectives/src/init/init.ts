@@ -24,6 +24,14 @@ import { withStoreErrors } from './store-errors.ts';
  * Joins the group of all ranks. Collective; resolves when this rank can communicate with all others. Without
  * options all settings come from the launcher's environment; a process without a launcher is a group of one.
  * Rejects with ERR_COLL_INIT if ranks do not arrive within `timeoutMs` milliseconds, and names them.
+ *
+ * @example
+ * ```ts
+ * const group = await init(); // under ringwise run, torchrun, srun, mpirun …
+ * const x = Float32Array.of(group.rank);
+ * await group.allReduce(x); // the sum over all ranks
+ * await group.close();
+ * ```
  */
 export async function init(options: InitOptions = {}): Promise<Group> {
   const { plan, fault } = draftInit(options, process.env);

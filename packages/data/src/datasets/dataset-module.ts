@@ -29,6 +29,13 @@ const origins = new WeakMap<object, Origin & Pick<DatasetModule, 'collate'>>();
 /**
  * Resolves with the data set that the module's default export makes from `args`, for a DataLoader with
  * `numWorkers`. Pass a relative module as `new URL('./my-data.ts', import.meta.url)`.
+ *
+ * @example
+ * ```ts
+ * // photos.ts: export default (folder: string) => ({ length: 10, get: (index: number) => index });
+ * const photos = await loadDataset(new URL('./photos.ts', import.meta.url), '/data/photos');
+ * const loader = new DataLoader(photos, { batchSize: 32, numWorkers: 2 });
+ * ```
  */
 export async function loadDataset<
   S extends Dataset<unknown, unknown> | IterableDataset<unknown> = Dataset<unknown, unknown>,

@@ -29,6 +29,15 @@ const names = optionNames<DistributedSamplerOptions>({
  * Yields one rank's share of a data set of `length` samples. All ranks have shares of equal length, so they run equally
  * many steps. Call `setEpoch(e)` before each epoch; otherwise all passes have the same order. Not collective: nothing
  * is sent, because all ranks compute the same order.
+ *
+ * @example
+ * ```ts
+ * const sampler = new DistributedSampler(1000, { replicas: group.size, rank: group.rank });
+ * for (let epoch = 0; epoch < 2; epoch++) {
+ *   sampler.setEpoch(epoch);
+ *   for (const index of sampler) console.log(index);
+ * }
+ * ```
  */
 export class DistributedSampler extends EpochSampler {
   readonly #count: number;

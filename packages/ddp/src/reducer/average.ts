@@ -19,6 +19,12 @@ import { runAwaiting } from './works.ts';
  * Replaces every gradient by its average over all ranks, in place. Collective: every rank passes the same
  * list. Resolves when all are averaged. Small gradients are sent together in buckets. Does nothing in a group
  * of one.
+ *
+ * @example
+ * ```ts
+ * const gradients = [new Float32Array(8), new Float32Array(2)]; // of an autograd without hooks
+ * await averageGradients(gradients, group);
+ * ```
  */
 export async function averageGradients(grads: Iterable<BufferLike>, group: Group): Promise<void> {
   checkGroup('averageGradients', group);

@@ -23,6 +23,12 @@ const window = 16 << 20;
  *
  * Resolves when the snapshot is on disk. If it fails, it rejects on all ranks, and the file of that name is
  * still the earlier snapshot (or already the complete new one, if only flushing the folder failed).
+ *
+ * @example
+ * ```ts
+ * await saveSnapshot('run.snapshot', { epoch: 3, net: net.stateDict(), optimizer: optimizer.stateDict() }, group);
+ * const saved = await loadSnapshot<{ epoch: number }>('run.snapshot', group); // null if there is none
+ * ```
  */
 export async function saveSnapshot(file: string, state: unknown, group: Group): Promise<void> {
   checkArguments('saveSnapshot', file, group);

@@ -168,6 +168,13 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
    * Runs `fn`, during which gradients accumulate on this rank and nothing is sent. The next backward after it
    * averages the accumulated gradients. Call backward inside `fn`. Returns the result of `fn`. If that is a
    * promise, all backwards of this model count as inside until it settles.
+   *
+   * @example
+   * ```ts
+   * model.noSync(() => mseLoss(model.forward(x), y).backward()); // accumulates on this rank
+   * mseLoss(model.forward(x), y).backward(); // averages the sum of both
+   * optimizer.step();
+   * ```
    */
   noSync<T>(fn: () => T): T {
     return this.#reducer.noSync(fn);
@@ -276,6 +283,14 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
  * same options; copies rank 0's values to all ranks; and averages gradients in every backward from then on. A
  * parameter can have one wrapper at a time. To freeze or unfreeze parameters permanently later, call close()
  * and ddp() again.
+ *
+ * @example
+ * ```ts
+ * const model = await ddp(net, { group });
+ * optimizer.zeroGrad();
+ * crossEntropy(model.forward(x), y).backward(); // ends when all gradients are averaged
+ * optimizer.step();
+ * ```
  */
 export async function ddp<M extends Source>(
   source: M,

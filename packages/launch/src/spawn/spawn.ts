@@ -57,6 +57,12 @@ export interface StartedRanks<Result> {
  * fails, the others are stopped and the promise rejects with ERR_LAUNCH_RANK_FAILED, whose `cause` is the
  * rank's error. A rank's process ends when its function has returned. If this process ends first, the ranks
  * are killed.
+ *
+ * @example
+ * ```ts
+ * // sum.ts: export default (rank: number, step: number) => rank * step;
+ * const results = await spawn<number>(new URL('./sum.ts', import.meta.url), { nprocs: 2, args: [10] }); // [0, 10]
+ * ```
  */
 export async function spawn<Result = unknown>(
   module: URL | string,

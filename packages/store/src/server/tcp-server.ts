@@ -44,7 +44,16 @@ const optionNames = ['host', 'port', 'secret', 'onPlainClient'];
 // Number of connections that wait to be accepted: all ranks connect at the same time. The kernel may reduce it.
 const backlog = 4096;
 
-/** Serves one new, empty store from this thread. Rejects with ERR_STORE_LISTEN if it cannot listen. */
+/**
+ * Serves one new, empty store from this thread. Rejects with ERR_STORE_LISTEN if it cannot listen.
+ *
+ * @example
+ * ```ts
+ * const server = await serveStore(); // on loopback, at a free port
+ * const client = await TcpStore.connect({ host: server.host, port: server.port });
+ * await client.set('key', 'value');
+ * ```
+ */
 export async function serveStore(options: ServeStoreOptions = {}): Promise<StoreServer> {
   checkNames('serveStore', options, optionNames);
   const { host = loopbackAddress(), port = 0, secret, onPlainClient } = options;

@@ -82,6 +82,16 @@ function send(name: string, inputs: readonly (Input | null)[], given: readonly (
 /**
  * Makes an operation from its forward and its backward. Inputs may be tensors and other values. The result
  * shares the memory of the tensor that forward returns, which may be new, an input or any other.
+ *
+ * @example
+ * ```ts
+ * const double = customFunction({
+ *   name: 'double',
+ *   forward: (_, a: Tensor) => a.mul(2),
+ *   backward: (_, gradient) => [gradient.mul(2)],
+ * });
+ * double(x);
+ * ```
  */
 export function customFunction<Inputs extends readonly unknown[]>(
   options: FunctionOptions<Inputs>,

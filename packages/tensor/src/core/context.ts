@@ -109,6 +109,11 @@ function within<T>(context: Context, fn: () => T, end: (result: unknown) => void
  * arrays and plain objects) and those marked by `keep`. `fn` may be async: the scope then ends with its
  * promise. Scopes can be nested; a returned tensor belongs to the outer scope. Parameters, their gradients
  * and optimizer state are never disposed.
+ *
+ * @example
+ * ```ts
+ * const value = scope(() => x.mul(2).sum().item()); // both intermediate tensors are disposed
+ * ```
  */
 export function scope<T>(fn: () => T): T {
   checkValue('scope', fn, aFunction);

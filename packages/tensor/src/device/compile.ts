@@ -243,6 +243,17 @@ function rewind(draws: ReadonlyMap<RandomSource, Draw>): Map<RandomSource, numbe
  * and objects) or nothing. Every call returns the same tensors, and the next call overwrites them. Inputs
  * must have the shapes and dtypes of the first call. Throws ERR_TENSOR_CAPTURE for work that cannot be
  * captured, such as item(). On the CPU every call runs the function and returns new tensors.
+ *
+ * @example
+ * ```ts
+ * const step = compile((images: Tensor, labels: Tensor) => {
+ *   const loss = crossEntropy(net.forward(images), labels);
+ *   optimizer.zeroGrad();
+ *   loss.backward();
+ *   optimizer.step();
+ * });
+ * step(x, y);
+ * ```
  */
 export function compile<Inputs extends readonly Tensor[], Result>(
   fn: (...inputs: Inputs) => Result,
