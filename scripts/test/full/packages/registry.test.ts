@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { readConfig } from '../../../release/config.mjs';
 import { faultsOfPackage, faultsOfSizes } from '../../../release/gates.mjs';
+import { faultsOfLint } from '../../../release/lint.mjs';
 import { packAll } from '../../../release/pack.mjs';
 import { publishedPackages } from '../../../release/packages.mjs';
 import { publishAll } from '../../../release/publish-all.mjs';
@@ -69,13 +70,17 @@ afterAll(async () => {
   rmSync(work, { recursive: true, force: true });
 });
 
-it('the gates find no fault in what this machine can build', () => {
+it('the gates find no fault in what this machine can build', async () => {
   // Compilers of a distribution use the glibc of that distribution. Other platforms and other MPIs are built elsewhere.
   const relaxed = { ...config, glibc: '2.99' };
   const isBuiltHere = ({ isCompiled, manifest: { name } }: (typeof packed)[number]): boolean =>
     !isCompiled || (name.endsWith(platform) && !name.includes('-mpi-'));
   expect(packed.filter(isBuiltHere).flatMap((entry) => faultsOfPackage(entry, relaxed))).toEqual([]);
   expect(faultsOfSizes(packed)).toEqual([]);
+  // `npm run check` runs publint and attw on the other packages.
+  const compiled = packed.filter((entry) => entry.isCompiled && isBuiltHere(entry));
+  expect(compiled.length).toBeGreaterThan(0);
+  expect(await faultsOfLint(compiled)).toEqual([]);
 });
 
 /** Returns the names of our packages in a project's node_modules, without the scope. */
