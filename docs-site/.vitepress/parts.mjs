@@ -1,4 +1,12 @@
-// The parts of the sidebar: each page by its path in the repository, with another title where its own is too long.
+// The parts of the sidebar: each page by its path from the root of the repository, where the site is built, and with
+// another title where its own is too long.
+import { readdirSync } from 'node:fs';
+
+/** Decisions that are listed with titles of their own. */
+const listed = ['board', 'handshakes', 'one-root-cause', 'life-line', 'reproducible-sums'];
+const decisions = readdirSync('docs/decisions')
+  .filter((name) => name.endsWith('.md') && !listed.some((each) => name.includes(each)))
+  .map((name) => `docs/decisions/${name}`);
 
 /** @type {readonly { text: string, nav?: string, pages: readonly (string | readonly [string, string])[] }[]} */
 export const parts = [
@@ -60,6 +68,7 @@ export const parts = [
       ['docs/decisions/2026-11-21-one-root-cause.md', 'One root cause'],
       ['docs/decisions/2026-11-21-life-line.md', 'How ranks die with their launcher'],
       ['docs/decisions/2026-11-21-reproducible-sums.md', 'Reproducible sums'],
+      ...decisions,
     ],
   },
   {
