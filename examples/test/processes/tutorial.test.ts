@@ -22,7 +22,7 @@ const names = readdirSync(tutorial).filter((name) => name.endsWith('.mjs'));
 
 /** Returns the program that the page shows under the heading of a step. */
 const shown = (step: number): string =>
-  /```js\n(.*?)```/s.exec(page.split(/^## Step /m)[step] ?? '')?.[1] ?? '';
+  /```js runnable\n(.*?)```/s.exec(page.split(/^## Step /m)[step] ?? '')?.[1] ?? '';
 /** Returns the lines that the page says a step prints. */
 const expected = (step: number): string[] =>
   (/```text\n(.*?)```/s.exec(page.split(/^## Step /m)[step] ?? '')?.[1] ?? '').trimEnd().split('\n');
