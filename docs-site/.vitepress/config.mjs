@@ -56,8 +56,14 @@ export default defineConfig({
       provider: 'local',
       options: {
         miniSearch: {
-          // Guides before pages of the API, which repeat every name.
-          searchOptions: { boostDocument: (id) => (id.includes('/api/') ? 0.3 : 1) },
+          // Guides before pages of the API, which repeat every name, and before decisions. PyTorch's names first.
+          searchOptions: {
+            boostDocument: (id) => {
+              if (id.includes('/api/')) return 0.3;
+              if (id.includes('/decisions/')) return 0.5;
+              return id.includes('/from-pytorch') ? 2 : 1;
+            },
+          },
         },
       },
     },
