@@ -23,7 +23,7 @@ interface Manifest {
   readonly optionalDependencies?: Record<string, string>;
 }
 
-const isCompiled = (name: string): boolean => name.includes('-linux-');
+const isCompiled = (name: string): boolean => /-(linux|linuxmusl|darwin|win32)-/.test(name);
 
 function folderOf(name: string): string {
   return isCompiled(name) ? `native/npm/${name}` : `packages/${name}`;

@@ -2,7 +2,7 @@
 // into empty projects, with every package manager, without a compiler and without this repository.
 // RINGWISE_TEST_NODES has the executables of more versions of Node.js to run the programs with, separated by ":".
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
@@ -137,7 +137,14 @@ describe('npm', () => {
     expect(ended).toMatchObject({ code: 0 });
   });
 
-  it('types are clean without skipLibCheck', () => {
+  it('the types of every entry are clean without skipLibCheck', () => {
+    const { exports } = JSON.parse(
+      readFileSync(join(project, 'node_modules/ringwise/package.json'), 'utf8'),
+    ) as { exports: Record<string, unknown> };
+    const entries = Object.keys(exports).filter((path) => !path.endsWith('.json'));
+    const imports = entries.map((path, index) => `import * as m${index} from 'ringwise${path.slice(1)}';`);
+    const uses = `console.log(${entries.map((_, index) => `m${index}`).join(', ')});`;
+    writeFileSync(join(project, 'types.mts'), [...imports, uses].join('\n'));
     const args = [
       '--noEmit',
       '--strict',
@@ -151,7 +158,7 @@ describe('npm', () => {
     const roots = ['--typeRoots', join(root, 'node_modules/@types'), '--types', 'node'];
     const tsc = join(root, 'node_modules/typescript/bin/tsc');
     const run = () =>
-      execFileSync(process.execPath, [tsc, ...args, ...roots, 'hello.mts'], {
+      execFileSync(process.execPath, [tsc, ...args, ...roots, 'types.mts'], {
         cwd: project,
         encoding: 'utf8',
       });
