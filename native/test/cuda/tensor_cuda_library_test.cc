@@ -210,4 +210,35 @@ TEST("cuDNN computes attention of wide heads in versions that have it, and none 
   set_version(0);
 }
 
+TEST("a call with the memory of an earlier call makes no new variant pack, and one with other memory does") {
+  const auto packs = control<int>("softwareCudnnPacks");
+  if (!packs) return;
+  constexpr int kMoreThanAreKept = 70;
+  Line first, second;
+  CHECK(first.convolve(1700));
+  const int before = packs(0);
+  for (int i = 0; i < 5; i++) CHECK(first.convolve(1700));
+  CHECK_EQ(packs(0), before);
+  CHECK(second.convolve(1700));
+  CHECK_EQ(packs(0), before + 1);
+  first.compare(1700);
+  second.compare(1700);
+  std::vector<std::unique_ptr<Line>> lines;
+  for (int i = 0; i < kMoreThanAreKept; i++) CHECK(lines.emplace_back(std::make_unique<Line>())->convolve(1700));
+  for (const auto& line : lines) line->compare(1700);
+  CHECK(first.convolve(1700));
+  first.compare(1700);
+}
+
+TEST("attention in the memory of an earlier call takes its own scale") {
+  Attention sizes{};
+  sizes.batch = sizes.heads = 1;
+  sizes.queries = sizes.keys = 16;
+  sizes.width = sizes.value_width = 16;
+  for (const double scale : {1.0, 0.25}) {
+    sizes.scale = scale;
+    check_attention(DType::BFloat16, sizes, 0, 0, &gpu::attend_by_library, &gpu::attend_back_by_library);
+  }
+}
+
 int main() { return run_on_device(true); }

@@ -1,6 +1,7 @@
 #include "tensor/cuda/libraries/cudnn_graph.h"
 
 #include <array>
+#include <cstring>
 #include <string>
 
 #include "tensor/cuda/memory/caching_allocator.h"
@@ -135,6 +136,7 @@ int64_t DnnObject::get(int attribute, int type, int64_t most, void* values) cons
 void DnnObject::finish() { require(cudnn().cudnnBackendFinalize(descriptor_), "cudnnBackendFinalize"); }
 
 const DnnObject& DnnGraph::tensor(const DnnTensor& x) {
+  if (x.is_by_value) numbers_[x.id] = x.type == dnn::DATA_DOUBLE ? 8 : 4;
   const auto found = tensors_.find(x.id);
   return found != tensors_.end() ? found->second : tensors_.emplace(x.id, tensor_of(x)).first->second;
 }
@@ -231,7 +233,7 @@ DnnPlan DnnGraph::plan(DnnHandle handle, const DnnObject* device, DnnExactness e
         if (handle) plan.set_values(dnn::ATTR_EXECUTION_PLAN_HANDLE, dnn::TYPE_HANDLE, 1, &handle);
         if (device) plan.set_object(dnn::ATTR_EXECUTION_PLAN_DEVICEPROP, *device);
         plan.finish();
-        DnnPlan made(std::move(plan));
+        DnnPlan made(std::move(plan), numbers_);
         if (made.workspace_bytes() <= kMostWorkspace) return made;
         last = "cuDNN: the plans need more than " + megabytes(kMostWorkspace) + " of workspace.";
       } catch (const DnnRefusal& refusal) {
@@ -242,28 +244,45 @@ DnnPlan DnnGraph::plan(DnnHandle handle, const DnnObject* device, DnnExactness e
   throw DnnRefusal(last);
 }
 
-DnnPlan::DnnPlan(DnnObject plan) : plan_(std::move(plan)) {
+DnnPlan::DnnPlan(DnnObject plan, std::map<int64_t, size_t> numbers)
+    : plan_(std::move(plan)), numbers_(std::move(numbers)) {
   int64_t bytes = 0;
   plan_.get(dnn::ATTR_EXECUTION_PLAN_WORKSPACE_SIZE, dnn::TYPE_INT64, 1, &bytes);
   workspace_bytes_ = static_cast<size_t>(bytes);
 }
 
-void DnnPlan::run(DnnHandle handle, Stream stream, const std::vector<std::pair<int64_t, void*>>& bindings,
-                  void* workspace) const {
+/// Returns the variant pack with these addresses, which an earlier run may have made. The numbers of tensors by value
+/// are part of the key, because the library does not say when it reads them.
+const DnnObject& DnnPlan::pack(const Bindings& bindings, void* workspace) {
+  PackKey key{bindings, {reinterpret_cast<intptr_t>(workspace)}};
+  for (const auto& [id, pointer] : bindings) {
+    const auto number = numbers_.find(id);
+    if (number == numbers_.end()) continue;
+    int64_t bits = 0;
+    std::memcpy(&bits, pointer, number->second);
+    key.second.push_back(bits);
+  }
+  if (const auto found = packs_.find(key); found != packs_.end()) return found->second;
   std::vector<int64_t> ids;
   std::vector<void*> pointers;
   for (const auto& [id, pointer] : bindings) {
     ids.push_back(id);
     pointers.push_back(pointer);
   }
-  DnnObject pack(dnn::BACKEND_VARIANT_PACK_DESCRIPTOR);
-  pack.set_ints(dnn::ATTR_VARIANT_PACK_UNIQUE_IDS, ids);
-  pack.set_values(dnn::ATTR_VARIANT_PACK_DATA_POINTERS, dnn::TYPE_VOID_PTR, static_cast<int64_t>(pointers.size()),
+  DnnObject made(dnn::BACKEND_VARIANT_PACK_DESCRIPTOR);
+  made.set_ints(dnn::ATTR_VARIANT_PACK_UNIQUE_IDS, ids);
+  made.set_values(dnn::ATTR_VARIANT_PACK_DATA_POINTERS, dnn::TYPE_VOID_PTR, static_cast<int64_t>(pointers.size()),
                   pointers.data());
-  pack.set_values(dnn::ATTR_VARIANT_PACK_WORKSPACE, dnn::TYPE_VOID_PTR, 1, &workspace);
-  pack.finish();
+  made.set_values(dnn::ATTR_VARIANT_PACK_WORKSPACE, dnn::TYPE_VOID_PTR, 1, &workspace);
+  made.finish();
+  if (packs_.size() == kMostPacks) packs_.clear();
+  return packs_.emplace(std::move(key), std::move(made)).first->second;
+}
+
+void DnnPlan::run(DnnHandle handle, Stream stream, const Bindings& bindings, void* workspace) {
+  const DnnObject& addresses = pack(bindings, workspace);
   require(cudnn().cudnnSetStream(handle, stream), "cudnnSetStream");
-  require(cudnn().cudnnBackendExecute(handle, plan_.get(), pack.get()), "cudnnBackendExecute");
+  require(cudnn().cudnnBackendExecute(handle, plan_.get(), addresses.get()), "cudnnBackendExecute");
 }
 
 }  // namespace ringwise::tensor::cuda

@@ -63,16 +63,27 @@ struct DnnExactness {
 /// An executable plan of a graph. Must be run by one thread at a time.
 class DnnPlan {
  public:
+  using Bindings = std::vector<std::pair<int64_t, void*>>;
+
   size_t workspace_bytes() const { return workspace_bytes_; }
   /// Runs the plan. `bindings` has the memory of each tensor that is not virtual: on the device, or on the host for
   /// tensors by value. Throws DnnRefusal. The plan must exist until the device has run it.
-  void run(DnnHandle handle, Stream stream, const std::vector<std::pair<int64_t, void*>>& bindings,
-           void* workspace) const;
+  void run(DnnHandle handle, Stream stream, const Bindings& bindings, void* workspace);
 
  private:
   friend class DnnGraph;
-  explicit DnnPlan(DnnObject plan);
+  /// Most variant packs that a plan keeps: more than the calls of one shape in a step, such as the layers of a model.
+  static constexpr size_t kMostPacks = 64;
+  /// The addresses in a variant pack with the ids of their tensors, and the numbers to which those by value point.
+  using PackKey = std::pair<Bindings, std::vector<int64_t>>;
+
+  DnnPlan(DnnObject plan, std::map<int64_t, size_t> numbers);
+  const DnnObject& pack(const Bindings& bindings, void* workspace);
+
   DnnObject plan_;
+  std::map<int64_t, size_t> numbers_;  // ids and bytes of the tensors by value
+  // A training loop gets the same addresses in every step, so it makes no new packs after the first steps.
+  std::map<PackKey, DnnObject> packs_;
   size_t workspace_bytes_;
 };
 
@@ -110,6 +121,7 @@ class DnnGraph {
   const DnnObject& tensor(const DnnTensor& x);
 
   std::map<int64_t, DnnObject> tensors_;
+  std::map<int64_t, size_t> numbers_;  // ids and bytes of the tensors by value
   std::vector<DnnObject> operations_;
 };
 

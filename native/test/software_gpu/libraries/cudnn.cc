@@ -25,7 +25,7 @@ constexpr int64_t kProposals = 2, kWorkspaceBytes = 4096;
 std::atomic<int64_t> told_workspace = kWorkspaceBytes;
 constexpr size_t kVersion = 92400;
 std::atomic<size_t> told_version = kVersion;
-std::atomic<int> failures = 0;
+std::atomic<int> failures = 0, packs = 0;
 
 struct Handle {
   SoftwareStream* stream = nullptr;
@@ -69,6 +69,7 @@ EXPORT cudnnSetStream(Handle* handle, SoftwareStream* stream) { return handle->s
 EXPORT cudnnBackendCreateDescriptor(int kind, DnnDescriptor** made) {
   *made = new DnnDescriptor;
   (*made)->life = std::make_shared<char>();
+  if (kind == dnn::BACKEND_VARIANT_PACK_DESCRIPTOR) packs++;
   return (*made)->kind = kind, kSuccess;
 }
 EXPORT cudnnBackendDestroyDescriptor(DnnDescriptor* object) { return delete object, kSuccess; }
@@ -162,3 +163,5 @@ EXPORT softwareCudnnVersion(int64_t version) {
 }
 /// For tests: makes this many executions fail.
 EXPORT softwareCudnnFail(int count) { return failures = count, kSuccess; }
+/// For tests: returns the number of variant packs that have been made.
+extern "C" __attribute__((visibility("default"))) int softwareCudnnPacks(int) { return packs; }
