@@ -231,6 +231,11 @@ Napi::Value cuda_without_cublas(const Napi::CallbackInfo& info) {
   return Napi::String::New(info.Env(), tensor::cuda::cublas_lt().reason);
 }
 
+/// () → why cuDNN cannot be used, or ''. Loads it at the first call.
+Napi::Value cuda_without_cudnn(const Napi::CallbackInfo& info) {
+  return Napi::String::New(info.Env(), tensor::cuda::cudnn().reason);
+}
+
 /// (isAllowed). Sets whether float32 products may be computed in TF32.
 Napi::Value cuda_allow_tf32(const Napi::CallbackInfo& info) {
   tensor::cuda::allow_tf32(info[0].ToBoolean());
@@ -281,6 +286,7 @@ void define_cuda(Napi::Env env, Napi::Object exports, TensorState* state) {
   define("cudaInfo", &cuda_info);
   define("cudaLibraries", &cuda_libraries);
   define("cudaWithoutCublas", &cuda_without_cublas);
+  define("cudaWithoutCudnn", &cuda_without_cudnn);
   define("cudaAllowTf32", &cuda_allow_tf32);
   define("cudaAlloc", &cuda_alloc);
   define("cudaAllocShareable", &cuda_alloc_shareable);

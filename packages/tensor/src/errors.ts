@@ -113,6 +113,10 @@ export const noAddresses = (): TensorError =>
   );
 
 /** The text of a warning. */
+export const slowConvolutions = (device: string, reason: string): string =>
+  `conv2d: large convolutions on ${device} are computed by our own kernels, which take many times as long as cuDNN; cuDNN could not be loaded: ${reason}. Install it (pip install nvidia-cudnn-cu13), or set RINGWISE_LIBCUDNN to its path.`;
+
+/** The text of a warning. */
 export const slowProducts = (device: string, reason: string): string =>
   `matmul: large products on ${device} are computed by our own kernels, which take several times as long as cublasLt; cublasLt could not be loaded: ${reason}. Install it (pip install nvidia-cublas, or the CUDA toolkit), or set RINGWISE_LIBCUBLASLT to its path.`;
 

@@ -98,6 +98,8 @@ export interface NativeAddon extends DeclaredKernels {
   readonly cudaLibraries: () => CudaLibrary[];
   /** Returns why cublasLt cannot be used, or '' if it can. Loads it at the first call. */
   readonly cudaWithoutCublas: () => string;
+  /** Returns why cuDNN cannot be used, or '' if it can. Loads it at the first call. */
+  readonly cudaWithoutCudnn: () => string;
   /** Sets whether float32 products may be computed in TF32, for the whole process. */
   readonly cudaAllowTf32: (isAllowed: boolean) => void;
   /** Allocates memory of a device. `free` frees its handle like all others, and never blocks. */

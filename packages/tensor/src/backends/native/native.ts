@@ -15,7 +15,7 @@ import { type CudaInfo, loadAddon, type NativeAddon } from './addon.ts';
 import { allocCuda, borrowCuda, cudaControl, cudaInfoOf, onDevice } from './cuda.ts';
 import { nativeDenseKernels } from './dense.ts';
 import { optimizerKernels } from './optimizer.ts';
-import { warningOfSlowProducts } from './slow-products.ts';
+import { warningOfSlowKernels } from './slow-kernels.ts';
 import { Writer } from './writer.ts';
 
 function numbered<Name extends string>(names: readonly Name[]): Readonly<Record<Name, number>> {
@@ -192,7 +192,7 @@ function kernelsOf(addon: NativeAddon): Kernels {
     },
     cuda: cudaControl(addon),
     ...dense,
-    ...warningOfSlowProducts(addon, { matmul, linear: dense.linear }),
+    ...warningOfSlowKernels(addon, { ...dense, matmul }),
     ...optimizerKernels(addon, writer),
   };
 }

@@ -59,4 +59,28 @@ describe.skipIf(cudaDevice === null)(`convolution and attention on ${cudaDevice?
     expect(libraries[1]!.reason).toMatch(/not found: \/nonexistent\/libcudnn\.so\.9/);
     for (const [name, error] of worst) expect(error, name).toBeLessThan(1);
   });
+
+  const large = `
+    const warnings = [];
+    process.on('warning', ({ code, message }) => warnings.push([code, message]));
+    const x = rw.zeros([2, 64, 65, 65], { device: 'cuda' });
+    const wide = rw.zeros([64, 64, 2, 2], { device: 'cuda' });
+    rw.conv2d(x, wide.narrow(0, 0, 8).contiguous());
+    await new Promise(setImmediate);
+    worst.push(...warnings.splice(0).map(([, message]) => [message, NaN]));
+    for (let i = 0; i < 2; i++) rw.conv2d(x, wide);
+    await new Promise(setImmediate);
+    worst.push(...warnings);
+  `;
+
+  test('a large convolution without the library warns once, with the reason and what to do; a small one does not', () => {
+    const { worst } = runWithLibrary('RINGWISE_LIBCUDNN', '/nonexistent/libcudnn.so.9', large);
+    expect(worst).toHaveLength(1);
+    expect(worst[0]![0]).toBe('RINGWISE_SLOW_KERNELS');
+    expect(worst[0]![1]).toMatch(/cuda:0 .*not found: \/nonexistent\/libcudnn\.so\.9.*RINGWISE_LIBCUDNN/s);
+  });
+
+  test('a large convolution by the library does not warn', () => {
+    expect(runWithLibrary('RINGWISE_LIBCUDNN', undefined, large).worst).toEqual([]);
+  });
 });
