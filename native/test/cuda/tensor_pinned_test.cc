@@ -1,12 +1,14 @@
 // Tests pinned host memory and its copies, on the software device (or a GPU with RINGWISE_TEST_GPU=1).
 #include "tensor/cuda/memory/pinned.h"
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 #include <thread>
 #include <vector>
 
 #include "tensor/cuda/device/info.h"
+#include "tensor/threads.h"
 #include "test/check.h"
 #include "test/cuda/on_device.h"
 
@@ -135,6 +137,27 @@ TEST("uploads of a host that runs ahead use no more than a fixed amount of pinne
   device().download(batch.data(), there, kBatch);
   CHECK_EQ(batch[0] + batch[kBatch - 1], 18);
   device().free(there);
+}
+
+TEST("large arrays, which several threads copy, arrive whole in both directions") {
+  const int threads = tensor::thread_count();
+  tensor::set_thread_count(4);
+  for (const size_t bytes : {size_t{1} << 18, (size_t{1} << 19) + 1, (size_t{5} << 20) + 12'345}) {
+    std::vector<char> from(bytes), back(bytes);
+    for (size_t i = 0; i < bytes; i++) from[i] = byte_at(i);
+    for (const bool is_detached : {false, true}) {
+      void* const there = device().allocate(bytes);
+      if (is_detached)
+        device().start_upload(there, from.data(), bytes);
+      else
+        device().upload(there, from.data(), bytes);
+      std::fill(back.begin(), back.end(), '\0');
+      device().download(back.data(), there, bytes);
+      CHECK(has_pattern(back.data(), bytes));
+      device().free(there);
+    }
+  }
+  tensor::set_thread_count(threads);
 }
 
 int main() { return test::run_on_device(); }
