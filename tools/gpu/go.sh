@@ -2,22 +2,25 @@
 # Runs the tests and timings on the machine on which the archive of pack.mjs was unpacked. Writes log files, results.json
 # and results.md into the folder RESULTS. Runs the parts that are named, in the order given; without names all parts, in
 # the order below, in which the first ten minutes tell the most. Each part ends within its limit, so that `smoke`,
-# `timings tensor`, `collectives`, `captured mixed` and `sanitizer` are calls of less than ten minutes.
-#   bash ringwise-gpu/tools/gpu/go.sh RESULTS [smoke] [timings] [tensor] [collectives] [captured] [mixed] [sanitizer]
-# smoke        the nine most important facts, a line each with a limit of its own: versions; three C++ programs
-#              (kernels, layers, libraries); captured launches; NCCL and a killed rank; a full device; DDP; deadlines
+# `timings tensor`, `collectives`, `captured mixed`, `sanitizer` and `races` are calls of less than ten minutes. The
+# limits of the commands of smoke, sanitizer and races add up to less than the limit of their part, so each of them runs.
+#   bash ringwise-gpu/tools/gpu/go.sh RESULTS [PART …]
+# smoke        the ten most important facts, a line each with a limit of its own: versions; three C++ programs (kernels,
+#              layers, libraries); rates; captured launches; NCCL and a killed rank; DDP; deadlines; a full device
 # timings      our timings, and those of the same workloads in PyTorch if it is installed
 # tensor       the tests of CUDA tensors, and the kernel contract
 # collectives  the host backend and DDP with CUDA tensors; NCCL, all ranks on one GPU: contract suite, killed ranks
 # captured     NCCL inside captured steps: DDP, verbs, ranks that record different steps, killed and late ranks
 # mixed        examples/mixed-nccl: PyTorch, if installed with CUDA, and Node in one NCCL communicator on one GPU
-# sanitizer    the C++ tests of the kernels under the tools of compute-sanitizer, with few rounds
+# sanitizer    the C++ tests of the kernels under compute-sanitizer (memcheck, initcheck), with few rounds
+# races        the same (synccheck, racecheck), with fewer rounds
 # Without a GPU all tests run on the software device, and the timed workloads run once, at small sizes, without figures.
 set -uo pipefail
-usage="usage: go.sh RESULTS [smoke] [timings] [tensor] [collectives] [captured] [mixed] [sanitizer]"
+parts=(smoke timings tensor collectives captured mixed sanitizer races)
+usage="usage: go.sh RESULTS [PART …], with the parts ${parts[*]}"
 results=$(mkdir -p "${1:?$usage}" && cd "$1" && pwd)
 shift
-[ $# -gt 0 ] || set -- smoke timings tensor collectives captured mixed sanitizer
+[ $# -gt 0 ] || set -- "${parts[@]}"
 root=$(cd "$(dirname "$0")/../.." && pwd)
 export PATH=$root/bin:$PATH NO_COLOR=1 FORCE_COLOR=0
 cd "$root" || exit 1
@@ -71,10 +74,10 @@ smoke() {
   [ "$devices" -gt 0 ] || small=(--small)
   fact 20 versions node tools/gpu/device.mjs --line
   for name in tensor_cuda_test tensor_cuda_nn_test tensor_cuda_library_test; do
-    fact 90 "$name" "native/build/test/$name"
+    fact 60 "$name" "native/build/test/$name"
   done
-  for name in launches nccl full training queued; do
-    fact 120 "$name" node --import ./packages/testing/loader/register.mjs tools/gpu/smoke/facts.mjs "$name" "${small[@]}"
+  for name in rates launches nccl training queued full; do
+    fact 60 "$name" node --import ./packages/testing/loader/register.mjs tools/gpu/smoke/facts.mjs "$name" "${small[@]}"
   done
 }
 
@@ -88,24 +91,34 @@ tensor() {
   tests 200 tensor packages/tensor test/isolated test/processes/device test/full/devices
 }
 
-# Looks for accesses outside of memory, reads of memory that was never written, races and missed barriers in our
-# kernels, with the vendor's tool if it is there. Under racecheck a round takes hundreds of times as long, so it runs
-# fewer rounds, still enough to reach every kernel.
-sanitizer() {
-  begin sanitizer 580
-  : > "$results/sanitizer.log"
-  local command tool program
+# sanitize PART TOOL:ROUNDS…: runs the C++ tests of our kernels under tools of the vendor's compute-sanitizer, if it is
+# there, with so many rounds of random inputs.
+sanitize() {
+  local part=$1 command each tool program
+  shift
+  begin "$part" 590
+  : > "$results/$part.log"
   command=$(command -v compute-sanitizer || echo /usr/local/cuda/bin/compute-sanitizer)
-  if [ "$devices" -eq 0 ] || [ ! -x "$command" ]; then echo "no compute-sanitizer, or no GPU" | tee "$results/sanitizer.log"; return 0; fi
-  for tool in memcheck initcheck synccheck racecheck; do
+  if [ "$devices" -eq 0 ] || [ ! -x "$command" ]; then echo "no compute-sanitizer, or no GPU" | tee "$results/$part.log"; return 0; fi
+  for each in "$@"; do
     for program in tensor_cuda_test tensor_cuda_nn_test tensor_cuda_order_test; do
+      tool=${each%:*}
       echo "$tool $program"
-      RINGWISE_ROUNDS=$([ "$tool" = racecheck ] && echo 60 || echo 200) \
-        within 120 "$command" --tool "$tool" --error-exitcode 9 "native/build/test/$program" || { echo "$tool $program: exit $?"; status=1; }
+      RINGWISE_ROUNDS=${each#*:} within 90 "$command" --tool "$tool" --error-exitcode 9 "native/build/test/$program" || {
+        echo "$tool $program: exit $?"
+        status=1
+      }
     done
-  done > "$results/sanitizer.log" 2>&1
-  cat "$results/sanitizer.log"
+  done > "$results/$part.log" 2>&1
+  cat "$results/$part.log"
 }
+
+# Looks for accesses outside of memory, and for reads of memory that was never written.
+sanitizer() { sanitize sanitizer memcheck:200 initcheck:200; }
+
+# Looks for missed barriers, and for races in shared memory. Under racecheck a round takes hundreds of times as long, so
+# it runs fewer rounds, still enough to reach every kernel.
+races() { sanitize races synccheck:200 racecheck:60; }
 
 collectives() {
   begin collectives 560
@@ -136,8 +149,8 @@ timings() {
 }
 
 for part in "$@"; do
-  case $part in
-    smoke | timings | tensor | collectives | captured | mixed | sanitizer) "$part" ;;
+  case " ${parts[*]} " in
+    *" $part "*) "$part" ;;
     *) echo "go.sh: there is no part '$part'. $usage" && exit 2 ;;
   esac
 done

@@ -5,9 +5,8 @@ import { performance } from 'node:perf_hooks';
 import { useTestDevice, values } from '@ringwise/testing';
 
 useTestDevice();
-const { compile, cudaInfo, matmul, memory, ones, randn, scope, sum, synchronize, zeros } = await import(
-  '@ringwise/tensor'
-);
+const { compile, cudaInfo, layerNorm, matmul, memory, noGrad, ones, randn, scope, sum, synchronize, zeros } =
+  await import('@ringwise/tensor');
 const { startRanks } = await import('@ringwise/testing');
 const { serveStore, TcpStore } = await import('@ringwise/store');
 
@@ -16,6 +15,42 @@ const isSmall = process.argv.includes('--small');
 const device = 'cuda';
 const ranks = new URL('./ranks.mjs', import.meta.url);
 const mib = (bytes) => `${(bytes / 2 ** 20).toFixed(1)} MiB`;
+
+/** Times one kernel of each kind: bytes or multiply-adds per second, which the decisions compare with the roofline. */
+function rates() {
+  const n = isSmall ? 1 << 10 : 1 << 26;
+  const side = isSmall ? 64 : 4096;
+  const wide = randn([n], { device });
+  const rows = randn([n / 1024, 1024], { device });
+  const square = randn([side, side], { device });
+  const [halves, low] = [rows.to('bfloat16'), square.to('bfloat16')];
+  const byBytes = (bytes, run) => [run, bytes / 1e12, 'TB/s'];
+  const byProducts = (run) => [run, (2 * side ** 3) / 1e12, 'TFLOP/s'];
+  const cases = {
+    copy: byBytes(8 * n, () => wide.clone()),
+    'gelu bfloat16': byBytes(4 * n, () => halves.gelu()),
+    'sum over rows': byBytes(4 * n, () => sum(rows, 1)),
+    'sum over columns bfloat16': byBytes(2 * n, () => sum(halves, 0)),
+    'layerNorm bfloat16': byBytes(4 * n, () => layerNorm(halves, [1024])),
+    'matmul bfloat16': byProducts(() => matmul(low, low)),
+    'matmul float32': byProducts(() => matmul(square, square)),
+  };
+  const count = isSmall ? 1 : 10;
+  const found = Object.entries(cases).map(([name, [run, work, unit]]) => {
+    const once = () => {
+      const startMs = performance.now();
+      for (let i = 0; i < count; i++) scope(() => void run());
+      synchronize(device);
+      return (performance.now() - startMs) / 1000 / count;
+    };
+    once();
+    return `${name} ${(work / Math.min(once(), once(), once())).toPrecision(3)} ${unit}`;
+  });
+  return {
+    isGood: true,
+    found: isSmall ? `${found.length} kernels ran; small sizes, no figures` : found.join(', '),
+  };
+}
 
 /**
  * Launches a captured step very often, each time with new input from the host, and reads nothing back until the end.
@@ -50,12 +85,16 @@ async function launches() {
   };
 }
 
-/** Reduces among two ranks, and kills one while its kernel runs. The other must notice within 2 s. */
+/**
+ * Reduces among two ranks, measures whether memory can be freed beside a collective that waits, and kills one rank while
+ * its kernel runs. The other must notice within 2 s.
+ */
 async function nccl() {
   const server = await serveStore();
   const control = await TcpStore.connect({ host: '127.0.0.1', port: server.port });
+  const lateMs = 500;
   const started = await startRanks(2, ranks, 'reduceUntilKilled', {
-    args: [server.port, isSmall ? 1 << 16 : 1 << 24],
+    args: [server.port, isSmall ? 1 << 16 : 1 << 24, lateMs],
     timeoutMs: 60_000,
   });
   await control.wait(['running 0', 'running 1'], { timeoutMs: 50_000 });
@@ -65,11 +104,13 @@ async function nccl() {
   await control.close();
   await server.close();
   if (!('value' in survivor)) return { isGood: false, found: JSON.stringify(survivor) };
-  const { sum: first, us, code, endedAtMs, message } = survivor.value;
+  const { sum: first, us, emptiedMs, code, endedAtMs, message } = survivor.value;
   const tookMs = endedAtMs - killedAtMs;
   return {
     isGood: first === 3 && code === 'ERR_COLL_PEER_LOST' && tookMs < 2000,
-    found: `1 + 2 = ${first}; ${us.toFixed(0)} µs per all-reduce; killed rank noticed after ${tookMs} ms: ${message}`,
+    found:
+      `1 + 2 = ${first}; ${us.toFixed(0)} µs per all-reduce; emptyCache() beside one that waits for its peer for ` +
+      `${lateMs} ms takes ${emptiedMs.toFixed(0)} ms; killed rank noticed after ${tookMs} ms: ${message}`,
   };
 }
 
@@ -122,6 +163,7 @@ async function full() {
 }
 
 const facts = {
+  rates: () => noGrad(rates),
   launches,
   nccl,
   training: training({}),

@@ -1,23 +1,40 @@
 // The functions that the ranks of facts.mjs run, each in a process of its own. All ranks share one GPU, or have a
 // software device each.
 import { performance } from 'node:perf_hooks';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { testDeviceOf, useTestDevice } from '@ringwise/testing';
 
 useTestDevice();
 const { init } = await import('@ringwise/collectives');
 const { convertSyncBatchNorm, ddp } = await import('@ringwise/ddp');
 const { TcpStore } = await import('@ringwise/store');
-const { compile, crossEntropy, fromHost, manualSeed, matmul, ones, scope, synchronize } = await import(
-  '@ringwise/tensor'
-);
+const { compile, crossEntropy, emptyCache, fromHost, manualSeed, matmul, ones, scope, synchronize } =
+  await import('@ringwise/tensor');
 const { BatchNorm1d, Linear, ReLU, Sequential } = await import('@ringwise/tensor/nn');
 const { SGD } = await import('@ringwise/tensor/optim');
 
 /**
- * Reduces `count` floats over and over until the parent kills rank 1. Returns the sum of the first all-reduce, the time
- * per all-reduce in µs, and code, message and time of the error that ends the loop.
+ * Returns memory to the driver while an all-reduce of rank 0 waits for rank 1, which comes `lateMs` late. Returns the
+ * milliseconds that this takes: the driver may let it wait for the all-reduce.
  */
-export async function reduceUntilKilled(rank, port, count) {
+async function emptyBesideCollective(rank, group, x, lateMs) {
+  ones([1 << 23], { device: x.device }).dispose();
+  synchronize(x.device);
+  if (rank === 1) await sleep(lateMs);
+  const work = group.allReduce(x, { op: 'avg' });
+  const startMs = performance.now();
+  emptyCache();
+  const tookMs = performance.now() - startMs;
+  await work;
+  return tookMs;
+}
+
+/**
+ * Reduces `count` floats over and over until the parent kills rank 1. Returns the sum of the first all-reduce, the time
+ * per all-reduce in µs, that of emptyBesideCollective() in ms, and code, message and time of the error that ends the
+ * loop.
+ */
+export async function reduceUntilKilled(rank, port, count, lateMs) {
   const device = `cuda:${testDeviceOf(rank)}`;
   const control = await TcpStore.connect({ host: '127.0.0.1', port });
   const group = await init({ backend: 'nccl', timeoutMs: 20_000 });
@@ -29,6 +46,7 @@ export async function reduceUntilKilled(rank, port, count) {
   const startMs = performance.now();
   for (let i = 0; i < 20; i++) await group.allReduce(x, { op: 'avg' });
   const us = ((performance.now() - startMs) * 1000) / 20;
+  const emptiedMs = await emptyBesideCollective(rank, group, x, lateMs);
   await control.set(`running ${rank}`, '1');
   try {
     for (;;) await group.allReduce(x, { op: 'avg' });
@@ -36,7 +54,7 @@ export async function reduceUntilKilled(rank, port, count) {
     const endedAtMs = Date.now();
     await group.close().catch(() => {});
     await control.close();
-    return { sum, us, code, message, endedAtMs };
+    return { sum, us, emptiedMs, code, message, endedAtMs };
   }
 }
 
