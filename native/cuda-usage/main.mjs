@@ -1,6 +1,6 @@
-// Prints what each CUDA kernel needs of a multiprocessor and what it keeps in flight, as a table in Markdown. Registers,
-// spills and shared memory are those of the assembler (ptxas -v); no device is needed, but the headers that the build
-// generates. With names of files, the table has their kernels only.
+// Prints what each CUDA kernel needs of a multiprocessor and what it keeps in flight, as a table in Markdown.
+// Registers, spills and shared memory are those of the assembler (ptxas -v); no device is needed, but the headers that
+// the build generates. With names of files, the table has their kernels only.
 //   node native/cuda-usage/main.mjs [norm.cu …]
 // Environment: CUDACXX names another nvcc.
 import { execFile } from 'node:child_process';

@@ -1,8 +1,8 @@
 // Reads what nvcc says about kernels: the report of its assembler (ptxas -v), and PTX.
 
 /**
- * Returns a map from the name of each kernel to its registers per thread, bytes spilled per thread (stores), bytes of the
- * stack, and bytes of static shared memory per block, from the text that `nvcc -Xptxas -v` prints for one architecture.
+ * Returns a map from the name of each kernel to its registers per thread, bytes spilled per thread (stores), bytes of
+ * the stack, and bytes of static shared memory per block, from what `nvcc -Xptxas -v` prints for one architecture.
  */
 export function usageOf(report) {
   const found = new Map();

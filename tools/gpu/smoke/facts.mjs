@@ -86,8 +86,8 @@ async function launches() {
 }
 
 /**
- * Reduces among two ranks, measures whether memory can be freed beside a collective that waits, and kills one rank while
- * its kernel runs. The other must notice within 2 s.
+ * Reduces among two ranks, measures whether memory can be freed beside a collective that waits, and kills one rank
+ * while its kernel runs. The other must notice within 2 s.
  */
 async function nccl() {
   const server = await serveStore();

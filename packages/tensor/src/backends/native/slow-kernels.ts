@@ -1,5 +1,5 @@
-// Warns when a large product or convolution is computed on a device where cublasLt or cuDNN could not be loaded, because
-// our own kernels take several times as long.
+// Warns when a large product or convolution is computed on a device where cublasLt or cuDNN could not be loaded,
+// because our own kernels take several times as long.
 import { slowConvolutions, slowProducts } from '../../errors.ts';
 import type { Kernels } from '../kernels.ts';
 import type { Memory } from '../operands.ts';
