@@ -38,8 +38,8 @@ std::string what_loads(int status) {
 
 namespace {
 
-/// Copies memory of the host, by several threads if there is much of it: one thread copies 10 to 20 GB/s, and the bus to
-/// a device carries 25 (PCIe 4) to 55 (PCIe 5).
+/// Copies memory of the host, by several threads if there is much of it: one thread copies 10 to 20 GB/s, and the bus
+/// to a device carries 25 (PCIe 4) to 55 (PCIe 5).
 void copy_on_host(void* to, const void* from, size_t bytes) {
   constexpr size_t kGrain = size_t{1} << 18;
   parallel_for(bytes, kGrain, [&](size_t begin, size_t end) {
