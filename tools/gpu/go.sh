@@ -74,7 +74,7 @@ smoke() {
   [ "$devices" -gt 0 ] || small=(--small)
   fact 20 versions node tools/gpu/device.mjs --line
   for name in tensor_cuda_test tensor_cuda_nn_test tensor_cuda_library_test; do
-    fact 60 "$name" "native/build/test/$name"
+    RINGWISE_ROUNDS=600 fact 60 "$name" "native/build/test/$name" # the part tensor runs up to 3,000
   done
   for name in rates launches nccl training queued full; do
     fact 60 "$name" node --import ./packages/testing/loader/register.mjs tools/gpu/smoke/facts.mjs "$name" "${small[@]}"
