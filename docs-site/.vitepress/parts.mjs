@@ -74,6 +74,7 @@ export const parts = [
   {
     text: 'Project',
     pages: [
+      ['docs/platforms.md', 'Platforms'],
       ['docs/status.md', 'Status'],
       ['docs/gpu-results.md', 'Results on GPUs'],
       ['CONTRIBUTING.md', 'Contributing'],

@@ -1,9 +1,8 @@
 #include "base/shared_library.h"
 
-#include <dlfcn.h>
-#include <glob.h>
-
 #include <cstdlib>
+
+#include "base/os/library.h"
 
 namespace ringwise {
 
@@ -21,14 +20,6 @@ std::string variable(const char* name) {
   return value ? value : "";
 }
 
-std::vector<std::string> matching(const std::string& pattern) {
-  glob_t found{};
-  std::vector<std::string> paths;
-  if (glob(pattern.c_str(), 0, nullptr, &found) == 0) paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
-  globfree(&found);
-  return paths;
-}
-
 /// Folders that are searched before those of the dynamic loader (`first`) and after them (`last`).
 struct Folders {
   std::vector<std::string> first, last;
@@ -42,7 +33,7 @@ Folders folders_of(const LibraryLocations& locations) {
   };
   const auto add_environment = [&](std::vector<std::string>& to, const std::string& root) {
     for (const char* packages : {"site", "dist"}) {
-      for (const std::string& found : matching(root + "/lib/python3*/" + packages + "-packages/nvidia"))
+      for (const std::string& found : os::matching_paths(root + "/lib/python3*/" + packages + "-packages/nvidia"))
         add_wheels(to, found);
     }
   };
@@ -68,7 +59,7 @@ SharedLibrary::SharedLibrary(const LibraryLocations& locations) {
     return;
   }
   for (const std::string& name : locations.sonames) {
-    handle_ = dlopen(name.c_str(), RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    handle_ = os::loaded_library(name);
     if (!handle_) continue;
     path_ = name;
     return;
@@ -90,25 +81,25 @@ SharedLibrary::SharedLibrary(const LibraryLocations& locations) {
 }
 
 bool SharedLibrary::open(const std::string& path) {
-  handle_ = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+  std::string reason;
+  handle_ = os::open_library(path, reason);
   if (handle_) {
     path_ = path;
     return true;
   }
-  const char* reason = dlerror();
-  tried_.push_back(reason ? reason : path);  // the text of dlerror() begins with the path
+  tried_.push_back(reason);
   return false;
 }
 
 void SharedLibrary::open_beside(const char* symbol_of, const std::vector<std::string>& patterns) const {
-  Dl_info found{};
   void* const known = symbol(symbol_of);
-  if (!known || dladdr(known, &found) == 0 || !found.dli_fname) return;
-  const std::string file = found.dli_fname;
+  if (!known) return;
+  const std::string file = os::file_of(known);
   const std::string folder = file.substr(0, file.rfind('/') + 1);
   if (folder.empty()) return;
   for (const std::string& pattern : patterns) {
-    for (const std::string& path : matching(folder + pattern)) dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
+    std::string ignored;
+    for (const std::string& path : os::matching_paths(folder + pattern)) os::open_library(path, ignored);
   }
 }
 
@@ -118,6 +109,6 @@ std::string SharedLibrary::failures() const {
   return text;
 }
 
-void* SharedLibrary::symbol(const char* name) const { return handle_ ? dlsym(handle_, name) : nullptr; }
+void* SharedLibrary::symbol(const char* name) const { return handle_ ? os::library_symbol(handle_, name) : nullptr; }
 
 }  // namespace ringwise

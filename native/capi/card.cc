@@ -1,6 +1,5 @@
 #include "capi/card.h"
 
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,6 +10,7 @@
 #include <fstream>
 #include <system_error>
 
+#include "base/os/random.h"
 #include "capi/errors.h"
 
 namespace ringwise::capi {
@@ -50,9 +50,7 @@ Card make_card(int rank, int size, const std::string& host, const coll::Listener
   card.rank = rank;
   card.size = size;
   card.port = listener.port();
-  if (getrandom(card.token.data(), card.token.size(), 0) != static_cast<ssize_t>(card.token.size())) {
-    throw std::system_error(errno, std::generic_category(), "getrandom");
-  }
+  os::random_bytes(card.token.data(), card.token.size());
   copy(card.host_id, host_id());
   copy(card.unix_name, listener.unix_name());
   copy(card.host, host);

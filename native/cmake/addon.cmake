@@ -16,10 +16,14 @@ function(ringwise_addon name)
   else()
     target_precompile_headers(${target} REUSE_FROM ringwise_coll_core)
   endif()
-  if(UNIX AND NOT APPLE)
-    # Link libstdc++ statically, so that the addon does not depend on the version that the host has.
-    target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc -Wl,--exclude-libs,ALL
-                        -Wl,--gc-sections -s)
+  ringwise_standalone(${target})
+  if(APPLE)
+    # Node's own symbols are found when the addon is loaded.
+    target_link_options(${target} PRIVATE -Wl,-undefined,dynamic_lookup)
+  elseif(UNIX)
+    set(exports ${PROJECT_SOURCE_DIR}/node/exports.map)
+    target_link_options(${target} PRIVATE -Wl,--version-script,${exports})
+    set_target_properties(${target} PROPERTIES LINK_DEPENDS ${exports})
     # Never unload the code: Node unloads the addons of a worker thread when that thread ends, while threads that the
     # addon started may still sleep in its code.
     target_link_options(${target} PRIVATE -Wl,-z,nodelete)

@@ -11,7 +11,6 @@ if(UNIX AND NOT APPLE)
   target_link_options(ringwise PRIVATE -Wl,--version-script,${exports})
   set_target_properties(ringwise PROPERTIES LINK_DEPENDS ${exports})
   if(NOT RINGWISE_SANITIZE)
-    # Link libstdc++ statically, as in the addons.
-    target_link_options(ringwise PRIVATE -static-libstdc++ -static-libgcc -Wl,--gc-sections -s)
+    ringwise_standalone(ringwise)
   endif()
 endif()

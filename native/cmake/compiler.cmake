@@ -12,9 +12,27 @@ endif()
 
 add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-O3> $<$<COMPILE_LANGUAGE:CXX>:-Wall>
                     $<$<COMPILE_LANGUAGE:CXX>:-Wextra>)
+if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  # Contract products and sums to FMA across statements, as GCC does by default.
+  add_compile_options(-ffp-contract=fast)
+endif()
 if(RINGWISE_SANITIZE)
   add_compile_options($<$<COMPILE_LANGUAGE:CXX>:-fsanitize=${RINGWISE_SANITIZE}>
                       $<$<COMPILE_LANGUAGE:CXX>:-fno-sanitize-recover=all> $<$<COMPILE_LANGUAGE:CXX>:-g>
                       $<$<COMPILE_LANGUAGE:CXX>:-O1>)
   add_link_options(-fsanitize=${RINGWISE_SANITIZE})
 endif()
+
+# ringwise_standalone(target): strips a shared library, and links what it needs of the compiler statically, so that it
+# does not depend on the versions that the host has.
+function(ringwise_standalone target)
+  if(APPLE)
+    target_link_options(${target} PRIVATE -Wl,-dead_strip -Wl,-x)
+  else()
+    target_link_options(${target} PRIVATE -Wl,--gc-sections -s)
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+      # Zig, the clang of releases, does it by itself.
+      target_link_options(${target} PRIVATE -static-libstdc++ -static-libgcc)
+    endif()
+  endif()
+endfunction()

@@ -1,6 +1,6 @@
 #include "base/cuda/cuda_driver.h"
 
-#include <cstdlib>
+#include "base/os/environment.h"
 
 namespace ringwise::cuda {
 
@@ -38,7 +38,7 @@ Driver load() {
   }
   // Streams share this many hardware queues (8 by default), in which work waits for work of unrelated streams. A
   // process has more than 8 streams: of tensors, two of each group, and those of NCCL. 32 is the maximum.
-  setenv("CUDA_DEVICE_MAX_CONNECTIONS", "32", 0);
+  os::default_variable("CUDA_DEVICE_MAX_CONNECTIONS", "32");
   int status = d.cuInit(0);
   if (status == kSuccess) status = d.cuDriverGetVersion(&d.version);
   if (status == kSuccess) status = d.cuDeviceGetCount(&d.device_count);

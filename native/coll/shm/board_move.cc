@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
-#include <random>
 
+#include "base/os/random.h"
 #include "coll/shm/board_execution.h"
 
 namespace ringwise::coll {
@@ -35,7 +35,8 @@ int read_memory(int process, uint64_t address, void* to, size_t bytes) {
 void BoardExecution::probe_memory() {
   Member& mine = board_.member(rank_);
   if (mine.process == 0) {
-    *probe_ = mine.probe = std::random_device{}() | uint64_t{1} << 63;
+    os::random_bytes(probe_.get(), sizeof *probe_);
+    mine.probe = *probe_ |= uint64_t{1} << 63;
     mine.probe_address = reinterpret_cast<uintptr_t>(probe_.get());
     mine.process = getpid();
   }

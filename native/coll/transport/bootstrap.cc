@@ -5,7 +5,6 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
-#include <sys/random.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 
@@ -16,6 +15,7 @@
 #include <map>
 #include <system_error>
 
+#include "base/os/random.h"
 #include "base/time/clock.h"
 #include "coll/failure/failure.h"
 
@@ -416,7 +416,7 @@ class Meeting {
 
 Listener::Listener(const std::string& host) {
   uint8_t random[16];
-  if (getrandom(random, sizeof random, 0) != sizeof random) fail("getrandom");
+  os::random_bytes(random, sizeof random);
   unix_name_ = "ringwise-";
   for (const uint8_t byte : random) {
     unix_name_ += "0123456789abcdef"[byte >> 4];

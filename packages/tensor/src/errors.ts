@@ -41,20 +41,20 @@ const autograd = (message: string): TensorError => new TensorError('ERR_TENSOR_A
 
 // Kernels.
 
-/** `tried`: one entry per path, with the reason why it did not load. */
 /** The native kernels are not there, so that the reference kernels can take their place. */
 export class NativeKernelsMissing extends TensorError {}
 
+/** `tried`: one entry per path, with the reason why it did not load. `advice`: what the user can do, in sentences. */
 export const nativeKernelsMissing = (
   platform: string,
   tried: readonly string[],
+  advice: string,
   cause?: unknown,
 ): TensorError =>
   new NativeKernelsMissing(
     'ERR_TENSOR_KERNELS',
     `native kernels: no addon loaded for ${platform}; tried ${tried.join('; ')}. ` +
-      'Install the platform package (optional dependencies must not be omitted), ' +
-      'or set RINGWISE_KERNELS=reference for the slow TypeScript kernels.',
+      `${advice} RINGWISE_KERNELS=reference chooses the slow TypeScript kernels.`,
     cause,
   );
 

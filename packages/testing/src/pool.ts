@@ -21,9 +21,10 @@ export class Pool {
     ended.catch(() => {}); // the run that it breaks reports it, and so does end()
   }
 
-  static async start(size: number, start: PoolStarter): Promise<Pool> {
+  /** `timeoutMs`: how long the ranks may take to start, and to answer a command. */
+  static async start(size: number, start: PoolStarter, timeoutMs = 30_000): Promise<Pool> {
     const server = await serveStore();
-    const control = await TcpStore.connect({ host: server.host, port: server.port, timeoutMs: 30_000 });
+    const control = await TcpStore.connect({ host: server.host, port: server.port, timeoutMs });
     return new Pool(size, server, control, (await start(size, server.port)).ended);
   }
 
@@ -50,14 +51,16 @@ export class Pool {
 /** Pools of one kind, one for each number of ranks. Each starts with its first command. */
 export class Pools {
   readonly #start: PoolStarter;
+  readonly #timeoutMs: number | undefined;
   readonly #pools = new Map<number, Promise<Pool>>();
 
-  constructor(start: PoolStarter) {
+  constructor(start: PoolStarter, timeoutMs?: number) {
     this.#start = start;
+    this.#timeoutMs = timeoutMs;
   }
 
   readonly run = async <Answer>(size: number, ...command: unknown[]): Promise<Answer[]> => {
-    if (!this.#pools.has(size)) this.#pools.set(size, Pool.start(size, this.#start));
+    if (!this.#pools.has(size)) this.#pools.set(size, Pool.start(size, this.#start, this.#timeoutMs));
     return (await this.#pools.get(size)!).run(...command);
   };
 

@@ -18,6 +18,8 @@ export interface RankOptions {
   readonly timeoutMs?: number;
   /** The secret of the store. Default: a random one; false: none. */
   readonly secret?: string | false;
+  /** Program that stands for node, such as one for another processor in an emulator. Default: this node. */
+  readonly node?: string;
   /** Flags for node, such as --expose-gc. */
   readonly execArgv?: readonly string[];
 }
@@ -46,7 +48,7 @@ export async function startRanks(
   name: string,
   options: RankOptions = {},
 ): Promise<RunningRanks> {
-  const { args = [], env = {}, timeoutMs = 25_000, execArgv = [] } = options;
+  const { args = [], env = {}, timeoutMs = 25_000, node = process.execPath, execArgv = [] } = options;
   const secret = options.secret ?? randomBytes(16).toString('hex');
   const server = await serveStore(secret === false ? {} : { secret });
   const job: Job = {
@@ -58,7 +60,7 @@ export async function startRanks(
   const call: RankCall = { moduleUrl: String(moduleUrl), name, args };
   const ranks = Array.from(
     { length: size },
-    (_, rank) => new Rank(rank, call, rankEnvironment(rank, job, env), execArgv),
+    (_, rank) => new Rank(rank, call, rankEnvironment(rank, job, env), node, execArgv),
   );
   const timer = setTimeout(() => {
     for (const rank of ranks) rank.timeOut();
@@ -95,7 +97,13 @@ class Rank {
   #stdout = '';
   #stderr = '';
 
-  constructor(rank: number, call: RankCall, env: NodeJS.ProcessEnv, execArgv: readonly string[]) {
+  constructor(
+    rank: number,
+    call: RankCall,
+    env: NodeJS.ProcessEnv,
+    node: string,
+    execArgv: readonly string[],
+  ) {
     this.#rank = rank;
     // In this package's own tests, this module and rank-main are TypeScript.
     const main = new URL(
@@ -103,7 +111,7 @@ class Rank {
       import.meta.url,
     );
     const argv = [...execArgv, '--enable-source-maps', '--import', loader, fileURLToPath(main)];
-    this.#child = spawn(process.execPath, argv, {
+    this.#child = spawn(node, argv, {
       env,
       detached: true,
       serialization: 'advanced',

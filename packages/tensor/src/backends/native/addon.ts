@@ -4,6 +4,7 @@ import { resolve } from 'node:path';
 import type { HostArray } from '../../core/dtype.ts';
 import { nativeKernelsMissing } from '../../errors.ts';
 import type { DenseName, WalkName } from '../kernels.ts';
+import { adviceOn, platformOf, thisHost } from './native-platform.ts';
 
 /** A CUDA device as cudaInfo() describes it. */
 export interface CudaDevice {
@@ -205,6 +206,9 @@ export interface NativeAddon extends DeclaredKernels {
   readonly scale: (table: Float64Array, rows: number) => void;
 }
 
+/** Platforms for which releases have the addon. */
+const released = ['linux-x64', 'linux-arm64'];
+
 export const loadAddon = (): NativeAddon => findAddon().addon;
 
 /**
@@ -212,9 +216,8 @@ export const loadAddon = (): NativeAddon => findAddon().addon;
  * where it was found. Throws ERR_TENSOR_KERNELS with every path that was tried.
  */
 export function findAddon(): { readonly addon: NativeAddon; readonly path: string } {
-  const platform = `${process.platform}-${process.arch}`;
-  if (process.platform === 'win32')
-    throw nativeKernelsMissing(platform, ['nothing (Windows is not supported yet)']);
+  const host = thisHost();
+  const platform = platformOf(host);
   const require = createRequire(import.meta.url);
   const folder = process.env.RINGWISE_NATIVE_PATH;
   const tried: string[] = [];
@@ -228,5 +231,5 @@ export function findAddon(): { readonly addon: NativeAddon; readonly path: strin
       tried.push(`${path} (${(error as Error).message.split('\n')[0]})`);
     }
   }
-  throw nativeKernelsMissing(platform, tried, cause);
+  throw nativeKernelsMissing(platform, tried, adviceOn('@ringwise/tensor', released, host, tried), cause);
 }

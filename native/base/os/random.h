@@ -1,0 +1,11 @@
+// Random bytes of the operating system.
+#pragma once
+
+#include <cstddef>
+
+namespace ringwise::os {
+
+/// Fills `bytes` bytes (at most 256) with random ones that no other process can guess. Throws std::system_error.
+void random_bytes(void* to, size_t bytes);
+
+}  // namespace ringwise::os

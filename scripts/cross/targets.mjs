@@ -1,0 +1,42 @@
+// The platforms for which native binaries are released, and what must hold for a binary of each.
+
+/** Oldest glibc. Node 20 itself needs this one. */
+const floor = '2.28';
+
+const libraries = ['libc', 'libdl', 'libm', 'libpthread', 'librt', 'ld-linux-x86-64', 'ld-linux-aarch64'];
+
+/**
+ * Maps a target to:
+ *   os, cpu, libc  as in the package.json of its packages
+ *   zig            what zig calls it, with the oldest version of its C library
+ *   families       addons of these families have packages `family`-`target` in native/npm
+ *   floor          oldest glibc
+ *   libraries      names, without their versions, of the libraries that a binary may need, because every such system
+ *                  has them
+ */
+export const targets = {
+  'linux-x64': {
+    os: 'linux',
+    cpu: 'x64',
+    libc: 'glibc',
+    zig: `x86_64-linux-gnu.${floor}`,
+    families: ['collectives', 'tensor', 'capi'],
+    floor,
+    libraries,
+  },
+  'linux-arm64': {
+    os: 'linux',
+    cpu: 'arm64',
+    libc: 'glibc',
+    zig: `aarch64-linux-gnu.${floor}`,
+    families: ['collectives', 'tensor', 'capi'],
+    floor,
+    libraries,
+  },
+};
+
+/** Returns the name of the target whose packages have this package.json; null for a package of no single platform. */
+export function targetOf({ os, cpu, libc }) {
+  const fits = ([, target]) => target.os === os?.[0] && target.cpu === cpu?.[0] && target.libc === libc?.[0];
+  return os ? (Object.entries(targets).find(fits)?.[0] ?? null) : null;
+}

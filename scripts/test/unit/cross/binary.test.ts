@@ -1,0 +1,131 @@
+// Reads compiled files of all platforms: our own, and those that pnpm and other tools bring along.
+import {
+  copyFileSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { afterAll, describe, expect, it } from 'vitest';
+import { compareVersions, newestVersion, readBinary } from '../../../cross/binary.mjs';
+import { faultsOfBinary, faultsOfNativePackage } from '../../../cross/faults.mjs';
+
+const require = createRequire(import.meta.url);
+const root = fileURLToPath(new URL('../../../..', import.meta.url));
+const ours = (file: string) => join(root, 'native/npm', file);
+const reflink = (name: string) => join(root, `node_modules/pnpm/dist/reflink.${name}.node`);
+/** The addon of sharp, which needs a library of its own. */
+const sharp = (): string => {
+  const folder = dirname(createRequire(require.resolve('sharp')).resolve('@img/sharp-linux-x64/package'));
+  const name = readdirSync(join(folder, 'lib')).find((file) => file.endsWith('.node'));
+  return join(folder, 'lib', name!);
+};
+const addonExports = ['napi_register_module_v1'];
+
+const work = mkdtempSync(join(tmpdir(), 'ringwise-binary-'));
+afterAll(() => rmSync(work, { recursive: true }));
+
+/** Returns a copy of a file with some bytes changed. */
+function altered(path: string, name: string, change: (bytes: Buffer) => Buffer): string {
+  const copy = join(work, name);
+  writeFileSync(copy, change(readFileSync(path)));
+  return copy;
+}
+
+describe.runIf(process.platform === 'linux' && process.arch === 'x64')('a compiled file', () => {
+  it('for Linux tells processor, C library, symbol versions and exports', () => {
+    const facts = readBinary(ours('tensor-linux-x64/tensor.node'));
+    expect(facts).toMatchObject({ format: 'elf', os: 'linux', cpu: 'x64', libc: 'glibc', minimumOs: null });
+    expect(facts!.libraries).toContain('libc.so.6');
+    expect(facts!.exports).toEqual(expect.arrayContaining(addonExports));
+    expect(facts!.exports).not.toContain('napi_create_function'); // Node has it: the addon needs it
+    expect(newestVersion(facts!.versions, 'GLIBC_')).toMatch(/^2\.\d+$/);
+  });
+
+  it.each([
+    ['darwin-arm64-2HJ4WGO6', { format: 'mach-o', os: 'darwin', cpu: 'arm64', minimumOs: '11.0' }],
+    ['darwin-x64-3G3H6IW4', { format: 'mach-o', os: 'darwin', cpu: 'x64' }],
+    ['win32-arm64-msvc-Q6BARPPB', { format: 'pe', os: 'win32', cpu: 'arm64' }],
+    ['win32-x64-msvc-J2TZHRQI', { format: 'pe', os: 'win32', cpu: 'x64' }],
+  ])('for another system tells the same (%s)', (name, expected) => {
+    const facts = readBinary(reflink(name));
+    expect(facts).toMatchObject({ ...expected, libc: null, versions: [] });
+    expect(facts!.exports).toEqual(expect.arrayContaining(addonExports));
+    expect(facts!.libraries.length).toBeGreaterThan(0);
+  });
+
+  it('is no other file, and is complete', () => {
+    expect(readBinary(ours('tensor-linux-x64/package.json'))).toBeNull();
+    const cut = altered(sharp(), 'cut.node', (bytes) => bytes.subarray(0, 100));
+    expect(() => readBinary(cut)).toThrow(`${cut} cannot be read as a compiled file`);
+  });
+});
+
+describe.runIf(process.platform === 'linux' && process.arch === 'x64')('a check of a compiled file', () => {
+  it('finds another processor, C library or system', () => {
+    const addon = ours('collectives-linux-x64/coll.node');
+    const found = `${addon} is for linux-x64-glibc; expected`;
+    expect(faultsOfBinary(addon, 'linux-arm64')).toEqual([`${found} linux-arm64-glibc.`]);
+    const other = reflink('darwin-x64-3G3H6IW4');
+    expect(faultsOfBinary(other, 'linux-x64')).toEqual([
+      `${other} is for darwin-x64; expected linux-x64-glibc.`,
+    ]);
+    const text = ours('collectives-linux-x64/package.json');
+    expect(faultsOfBinary(text, 'linux-x64')).toEqual([
+      `${text} is no compiled file; expected one for linux-x64.`,
+    ]);
+  });
+
+  it('finds symbols that are too new', () => {
+    // The versions of symbols are text. 2.9 is as long as 2.4, and some are that old.
+    const path = altered(ours('tensor-linux-x64/tensor.node'), 'new.node', (bytes) => {
+      const text = bytes.toString('latin1').replace(/GLIBC_2\.[3-9]\0/, 'GLIBC_3.1\0');
+      return Buffer.from(text, 'latin1');
+    });
+    expect(faultsOfBinary(path, 'linux-x64')).toContain(`${path} needs glibc 3.1; expected at most 2.28.`);
+  });
+
+  it('finds libraries that a system may lack', () => {
+    const faults = faultsOfBinary(sharp(), 'linux-x64').join();
+    expect(faults).toMatch(/needs libvips-cpp\.so[^ ]*.*, which not every linux has; link it statically\./);
+  });
+
+  it('finds missing exports', () => {
+    const path = altered(ours('collectives-linux-x64/coll.node'), 'coll.node', (bytes) =>
+      Buffer.from(
+        bytes.toString('latin1').replaceAll('napi_register_module_v1', 'napi_register_module_v2'),
+        'latin1',
+      ),
+    );
+    expect(faultsOfBinary(path, 'linux-x64')).toContain(`${path} does not export napi_register_module_v1.`);
+  });
+
+  it('finds a file that is too large', () => {
+    mkdirSync(join(work, 'large'), { recursive: true });
+    const path = altered(ours('collectives-linux-x64/coll.node'), 'large/coll.node', (bytes) =>
+      Buffer.concat([bytes, Buffer.alloc(3e6)]),
+    );
+    expect(faultsOfBinary(path, 'linux-x64').join()).toMatch(/has \d+ bytes; expected at most 2500000\./);
+  });
+
+  it('finds files that a package exports and lacks', () => {
+    const folder = join(work, 'package');
+    mkdirSync(folder);
+    copyFileSync(ours('tensor-linux-arm64/package.json'), join(folder, 'package.json'));
+    const missing =
+      '@ringwise/tensor-linux-arm64: ./tensor.node is not there. Build it: node scripts/cross-build.mjs linux-arm64';
+    expect(faultsOfNativePackage(folder)).toEqual([missing.replace('./', '')]);
+  });
+});
+
+it('compares versions number by number', () => {
+  expect(['2.28', '2.4', '2.2.5', '2.17'].sort(compareVersions)).toEqual(['2.2.5', '2.4', '2.17', '2.28']);
+  expect(newestVersion(['GLIBC_2.4', 'GLIBC_2.17', 'GLIBC_PRIVATE', 'OTHER_9'], 'GLIBC_')).toBe('2.17');
+  expect(newestVersion(['OTHER_9'], 'GLIBC_')).toBeNull();
+});
