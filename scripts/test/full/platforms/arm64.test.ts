@@ -18,17 +18,18 @@ const mnist = new URL('../../support/mnist-ranks.ts', import.meta.url);
 const skipped = whyNoArm64();
 
 describe.skipIf(skipped !== null)(`Linux arm64${skipped === null ? '' : ` (skipped: ${skipped})`}`, () => {
-  const folder = mkdtempSync(join(tmpdir(), 'ringwise-arm64-'));
+  let folder = '';
   let node = '';
   beforeAll(async () => {
     const build = ['scripts/cross-build.mjs', 'linux-arm64', '--family', 'collectives', '--family', 'tensor'];
     const { status, stderr } = spawnSync(process.execPath, build, { cwd: root, encoding: 'utf8' });
     if (status !== 0) throw new Error(stderr);
+    folder = mkdtempSync(join(tmpdir(), 'ringwise-arm64-'));
     node = arm64Node(folder);
     // The compiler of the test ranks' TypeScript runs on this processor only, and keeps what it has compiled.
     values(await withRanks(2, hostModule, 'endWithoutClose'));
   }, 3_600_000);
-  afterAll(() => rmSync(folder, { recursive: true }));
+  afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
   it('passes doctor', () => {
     const { status, stdout, stderr } = spawnSync(node, [ringwise, 'doctor'], { cwd: root, encoding: 'utf8' });
