@@ -17,6 +17,9 @@ import { type CleanRoom, cleanRoom, platform, root } from '../../support/clean-r
 
 const readme = readFileSync(join(root, 'packages/ringwise/README.md'), 'utf8');
 const hello = /```js\n([\s\S]*?)```/.exec(readme)![1]!;
+const training = /```js\n(\/\/ train\.mjs[\s\S]*?)```/.exec(
+  readFileSync(join(root, 'README.md'), 'utf8'),
+)![1]!;
 const helloAnswer = ['[0] rank 0 of 2: the sum is 3', '[1] rank 1 of 2: the sum is 3'];
 const twoRanks = ['ringwise', 'run', '--nproc-per-node', '2'];
 
@@ -98,16 +101,19 @@ it('compiled packages are published first, and ringwise last', () => {
 
 describe('npm', () => {
   let project = '';
+  let trained: Awaited<ReturnType<CleanRoom['run']>>;
   beforeAll(async () => {
     project = room.project('npm', {
       'hello.mjs': hello,
       'hello.mts': typescript,
       'hello.cjs': commonJs,
       'entries.mjs': everyEntry,
+      'train.mjs': training,
+      'train.mts': training,
     });
     const begun = performance.now();
     expect(await room.run(project, 'npm', 'install', 'ringwise')).toMatchObject({ code: 0 });
-    expect(await room.run(project, 'npx', ...twoRanks, 'hello.mjs')).toMatchObject({ code: 0 });
+    trained = await room.run(project, 'npx', ...twoRanks, 'train.mjs');
     console.log(`npm install and two ranks: ${((performance.now() - begun) / 1000).toFixed(1)} s`);
   });
 
@@ -120,6 +126,12 @@ describe('npm', () => {
       '@ringwise',
       'ringwise',
     ]);
+  });
+
+  it('the program of the root README trains on two ranks', () => {
+    expect(trained).toMatchObject({ code: 0 });
+    const losses = [...trained.stdout.matchAll(/loss ([\d.]+)/g)].map(([, loss]) => Number(loss));
+    expect([losses.length, losses[0]! > 2 * losses[2]!]).toEqual([3, true]);
   });
 
   it.each(['hello.mjs', 'hello.cjs'])('%s runs on two ranks', async (file) => {
@@ -175,11 +187,13 @@ describe('npm', () => {
       expect(ended).toMatchObject({ code: 0 });
       expect(lines(ended.stdout)).toEqual(helloAnswer);
     }
+    expect(await other.run(project, 'npx', ...twoRanks, 'train.mjs')).toMatchObject({ code: 0 });
     const ended = await other.run(project, 'npx', ...twoRanks, 'hello.mts');
     const [major, minor] = version.slice(1).split('.').map(Number) as [number, number];
     if (major > 22 || (major === 22 && minor >= 18)) {
       expect(ended).toMatchObject({ code: 0 });
       expect(lines(ended.stdout)).toEqual(helloAnswer);
+      expect(await other.run(project, 'npx', ...twoRanks, 'train.mts')).toMatchObject({ code: 0 });
     } else {
       expect(ended.code).not.toBe(0);
       expect(ended.stderr).toContain('Run: npm install --save-dev tsx');
