@@ -21,8 +21,7 @@ export class Agreement {
 
   /**
    * Asks all ranks whether they have made the same call and passes the outcome to `decide`. With one rank,
-   * `decide` is called at once. A mismatch becomes the root cause of the host group, because a slow rank must learn of
-   * it even if this rank closes the group first.
+   * `decide` is called at once.
    */
   ask(call: Call, decide: Decide): Running {
     if (this.#context.size === 1) {
@@ -31,7 +30,6 @@ export class Agreement {
     }
     const comparison: Comparison = new Comparison(this.#context, this.#host, this.#common, call, (error) => {
       this.#undecided.delete(comparison);
-      if (error?.code === 'ERR_COLL_MISMATCH') this.#host.abort(error);
       decide(error);
       if (this.#undecided.size === 0) for (const resolve of this.#onDecided.splice(0)) resolve();
     });
@@ -79,6 +77,15 @@ export class Agreement {
     if (failure === undefined || error.code !== 'ERR_COLL_PEER_LOST') return error;
     const { verb, seq } = error;
     return new CollectiveError({ ...failure, verb, seq }, this.#context);
+  }
+
+  /**
+   * Makes a mismatch the root cause of the host group. Call it before this rank leaves the group: a rank whose comparison
+   * is still running then reports the mismatch, and not that this rank has left.
+   */
+  tellMismatch(): void {
+    const { failure } = this.#common;
+    if (failure !== undefined) this.#host.abort(new CollectiveError(failure, this.#context));
   }
 
   /** Resolves when no comparison is running. */

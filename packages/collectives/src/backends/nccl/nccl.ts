@@ -209,6 +209,7 @@ class Nccl implements Backend {
     const native = this.#native;
     if (native !== null) await this.#lane.ended(native.close(), 'close').finally(() => native.destroy());
     this.#registered.clear();
+    this.#agreement.tellMismatch();
     const closed = await this.#host.close().then(
       () => null,
       (error: CollectiveError) => error,
