@@ -2,7 +2,7 @@
 // names the files that differ and exits with code 1.
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { format } from '@wasm-fmt/clang-format';
-import { sources } from './sources.mjs';
+import { sources } from './checks/sources.mjs';
 
 const style = readFileSync('.clang-format', 'utf8');
 const isCheck = process.argv.includes('--check');

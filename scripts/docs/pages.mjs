@@ -1,6 +1,6 @@
 // Finds the pages of the documentation, and reads code blocks and tables from them.
 import { readFileSync } from 'node:fs';
-import { sources } from '../sources.mjs';
+import { sources } from '../checks/sources.mjs';
 
 /** Returns the paths of all pages: every tracked Markdown file but those that tools write. */
 export const pagePaths = () => sources('*.md').filter((path) => !path.endsWith('CHANGELOG.md'));

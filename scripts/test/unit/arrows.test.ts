@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
-import { violationsIn } from '../../check-arrows.mjs';
+import { violationsIn } from '../../checks/arrows.mjs';
 
 const root = fileURLToPath(new URL('../../..', import.meta.url));
 const packages = [

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { expect, it, onTestFinished } from 'vitest';
-import { faultsIn } from '../../check-packages.mjs';
+import { faultsIn } from '../../checks/packages.mjs';
 import { root } from '../support/clean-room.ts';
 
 const common = { version: '0.1.0', description: 'a', license: 'MIT', files: ['*.node'], exports: {} };

@@ -2,7 +2,7 @@
 // docs/from-pytorch.md has every name that a PyTorch user looks for.
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { docsFaults } from '../../check-docs.mjs';
+import { docsFaults } from '../../checks/docs.mjs';
 import { undocumentedFaults } from '../../docs/documented.mjs';
 import { codesOf } from '../../docs/error-codes.mjs';
 import { anchorsOf, linkFaults } from '../../docs/links.mjs';

@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { faultsOf } from '../../check-words.mjs';
+import { faultsOf } from '../../checks/words.mjs';
 
 test('retired words and wide comments are found, with their place', () => {
   const wide = `  // ${'x'.repeat(120)}`;

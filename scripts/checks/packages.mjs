@@ -3,10 +3,10 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { isBinary, readBinary } from './release/binary.mjs';
-import { readConfig, todosOf } from './release/config.mjs';
-import { namedFiles, publishedPackages } from './release/packages.mjs';
-import { root } from './run.mjs';
+import { isBinary, readBinary } from '../release/binary.mjs';
+import { readConfig, todosOf } from '../release/config.mjs';
+import { namedFiles, publishedPackages } from '../release/packages.mjs';
+import { root } from '../run.mjs';
 
 /** Compiled packages that a user installs when needed. All others are optional dependencies of their owner. */
 const onRequest = /^@ringwise\/(?:capi|collectives-mpi)-/;
