@@ -30,9 +30,10 @@ for (let epoch = 0; epoch < 3; epoch++) {
       const value = loss.item();
       optimizer.zeroGrad();
       loss.backward(); // gradients are averaged over the ranks meanwhile
-      optimizer.step();
       return value;
     });
+    await model.finish(); // new: waits for the averages where backward could not
+    optimizer.step();
   }
   await group.allReduce(sum, { op: 'avg' }); // new: the mean over all ranks
   if (group.rank === 0) console.log(`epoch ${epoch + 1}: loss ${(sum[0] / loader.length).toFixed(3)}`);

@@ -35,8 +35,9 @@ for (let epoch = first; epoch < 6; epoch++) {
     scope(() => {
       optimizer.zeroGrad();
       mseLoss(model.forward(fromHost(x.data, x.shape)), fromHost(y.data, y.shape)).backward();
-      optimizer.step();
     });
+    await model.finish();
+    optimizer.step();
   }
   // Every rank calls it; rank 0 writes the file.
   await saveSnapshot(file, { epoch, net: net.stateDict(), optimizer: optimizer.stateDict() }, group);

@@ -68,6 +68,15 @@ describe('docs/tutorial', () => {
     expect([exitCode, losses(stdout).length, first! > 2 * last!]).toEqual([0, 3, true]);
   });
 
+  it('step 4 also trains on a backend that cannot block', async () => {
+    const { exitCode, stdout, stderr } = await run(
+      [ringwise, 'run', '--nproc-per-node', '2', '4-ddp.mjs'],
+      folder,
+      { ...process.env, RINGWISE_BACKEND: 'tcp' } as Record<string, string>,
+    );
+    expect([exitCode, losses(stdout).length, stderr]).toEqual([0, 3, '']);
+  });
+
   it('step 5 continues after a failure', async () => {
     const { exitCode, stdout, stderr } = await ranks('--max-restarts', '1', '5-restarts.mjs');
     expect([exitCode, printed(stdout)]).toEqual([0, expected(5).sort()]);

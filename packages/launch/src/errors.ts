@@ -61,6 +61,14 @@ export const badArgument = (verb: string, name: string, expected: string, got: u
     cause === undefined ? {} : { cause },
   );
 
+/** Without this error, each rank would start ranks of its own, without end. */
+export const spawnedWhileLoading = (rank: string | undefined) =>
+  new LaunchError(
+    'ERR_LAUNCH_ARGUMENT',
+    `spawn: called while rank ${rank} loads the module with its function. Put the call into ` +
+      'if (process.env.RANK === undefined), because every rank loads this module too.',
+  );
+
 /** `problem` is the text that unknownOption() returned. */
 export const badOptions = (verb: string, problem: string) =>
   new LaunchError('ERR_LAUNCH_ARGUMENT', `${verb}: ${problem}.`);

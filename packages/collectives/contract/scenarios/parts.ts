@@ -21,6 +21,10 @@ function countsFor(size: number): number[][] {
   );
 }
 
+/** Returns counts as a program in JavaScript may pass them: for one dtype as a typed array. */
+const given = (counts: readonly number[], dtype: DType): readonly number[] =>
+  dtype === 'int64' ? (Int32Array.from(counts) as unknown as number[]) : counts;
+
 /** Tests allGather, gather, scatter and reduceScatter with counts. */
 export async function unevenParts(group: Group, mode: Mode): Promise<Report> {
   const report = newReport();
@@ -48,7 +52,7 @@ async function checkGathering(
   const what = `[${counts}] × ${dtype}`;
 
   const all = guarded(dtype, sum(counts));
-  await invoke(group, mode, 'allGather', input.like, all.like, { counts });
+  await invoke(group, mode, 'allGather', input.like, all.like, { counts: given(counts, dtype) });
   expectParts(report, `allGather ${what}`, all, counts, patternOf);
 
   const list = counts.map((count) => guarded(dtype, count));
@@ -57,11 +61,14 @@ async function checkGathering(
     expectPattern(report, `allGather ${what} to list, rank ${from}`, part, patternOf(from));
 
   const one = rank === root ? guarded(dtype, sum(counts)) : null;
-  await invoke(group, mode, 'gather', input.like, one?.like ?? null, { counts, root });
+  await invoke(group, mode, 'gather', input.like, one?.like ?? null, { counts: given(counts, dtype), root });
   if (one !== null) expectParts(report, `gather ${what}`, one, counts, patternOf);
 
   const ones = rank === root ? counts.map((count) => guarded(dtype, count)) : null;
-  await invoke(group, mode, 'gather', input.like, ones && likes(ones), { counts, root });
+  await invoke(group, mode, 'gather', input.like, ones && likes(ones), {
+    counts: given(counts, dtype),
+    root,
+  });
   for (const [from, part] of (ones ?? []).entries())
     expectPattern(report, `gather ${what} to list, rank ${from}`, part, patternOf(from));
   expectPattern(report, `input of gathering ${what}`, input, patternOf(rank));
@@ -83,18 +90,27 @@ async function checkScattering(
 
   const part = guarded(dtype, count);
   const whole = rank === root ? guarded(dtype, sum(counts), pattern) : null;
-  await invoke(group, mode, 'scatter', whole?.like ?? null, part.like, { counts, root });
+  await invoke(group, mode, 'scatter', whole?.like ?? null, part.like, {
+    counts: given(counts, dtype),
+    root,
+  });
   expectPattern(report, `scatter ${what}`, part, pattern, start);
 
   const fromList = guarded(dtype, count);
   const list = rank === root ? counts.map((length) => guarded(dtype, length, pattern)) : null;
-  await invoke(group, mode, 'scatter', list && likes(list), fromList.like, { counts, root });
+  await invoke(group, mode, 'scatter', list && likes(list), fromList.like, {
+    counts: given(counts, dtype),
+    root,
+  });
   expectPattern(report, `scatter ${what} from list`, fromList, pattern);
 
   const mine = inputPattern('max', dtype, rank, size);
   const input = guarded(dtype, sum(counts), mine);
   const reduced = guarded(dtype, count);
-  await invoke(group, mode, 'reduceScatter', input.like, reduced.like, { counts, op: 'max' });
+  await invoke(group, mode, 'reduceScatter', input.like, reduced.like, {
+    counts: given(counts, dtype),
+    op: 'max',
+  });
   expectPattern(report, `reduceScatter ${what}`, reduced, reducedPattern('max', dtype, size), start);
 
   const inputs = counts.map((length) => guarded(dtype, length, mine));

@@ -139,9 +139,10 @@ function checkCounts(
   if (fault !== null) throw group.error(fault);
 }
 
-/** Returns null if all counts are equal. */
+/** Returns null if all counts are equal. Typed arrays, which JavaScript may pass, become arrays, as backends expect. */
 function countsOf(counts: readonly number[] | undefined): Counts {
-  return counts?.some((count) => count !== counts[0]) ? counts : null;
+  if (!counts?.some((count) => count !== counts[0])) return null;
+  return Array.isArray(counts) ? counts : Array.from(counts);
 }
 
 function checkList(

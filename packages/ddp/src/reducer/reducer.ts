@@ -31,6 +31,7 @@ import { broadcasts, carrier } from './memory.ts';
 import { Participation } from './participation.ts';
 import { type BucketPlan, type PlanLimits, type PlanParam, planBuckets } from './plan.ts';
 import { divide } from './scale.ts';
+import { warnUnfinished } from './unfinished.ts';
 import { Usage } from './usage.ts';
 import { runAwaiting, runBlocking, type Works } from './works.ts';
 
@@ -81,6 +82,9 @@ export class Reducer {
   /** The running backward; undefined if the engine does not identify it. */
   #backward: object | undefined;
   #isClosed = false;
+  /** Whether finish() has been called for the running backward. */
+  #isFinishing = false;
+  #hasWarned = false;
   #pauses = 0;
   /** Sum of this rank's weights since the last reduction; null if none was given. */
   #weight: number | null = null;
@@ -147,14 +151,22 @@ export class Reducer {
   }
 
   /**
-   * Ends a backward: launches the remaining buckets, and blocks until all are averaged if the group can
-   * block. Otherwise finish() must be awaited. Does nothing if no gradient became ready, or if `backward` is
-   * not the running one.
+   * Ends a backward: launches the remaining buckets, and blocks until all are averaged if the group can block.
+   * Otherwise finish() must be awaited, and a warning says so if it is not called. Does nothing if no gradient became
+   * ready, or if `backward` is not the running one.
    */
   backwardEnded(backward?: object): void {
     if (this.#phase === 'idle' || this.#isOther(backward)) return;
     this.#endBackward();
-    if (!this.#group.supports.sync) return;
+    if (!this.#group.supports.sync) {
+      // The program goes on in this turn; if it awaits finish(), it has called it by the next one.
+      setImmediate(() => {
+        if (this.#phase !== 'reducing' || this.#isFinishing || this.#hasWarned) return;
+        this.#hasWarned = true;
+        warnUnfinished(this.#group.backend);
+      });
+      return;
+    }
     this.#orFail(() => runBlocking(this.#settle()));
     this.#reset();
   }
@@ -165,6 +177,7 @@ export class Reducer {
    */
   async finish(): Promise<void> {
     if (this.#phase === 'idle') return;
+    this.#isFinishing = true;
     this.#endBackward();
     await this.#settled();
   }
@@ -488,6 +501,7 @@ export class Reducer {
     this.#weight = null;
     this.#participation = null;
     this.#phase = 'idle';
+    this.#isFinishing = false;
     this.#backward = undefined;
   }
 }

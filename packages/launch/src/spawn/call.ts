@@ -12,8 +12,17 @@ export interface Reply {
   readonly result: unknown;
 }
 
+// On globalThis, because the program of a rank and the module of spawn() are bundled apart.
+const loading = Symbol.for('ringwise.loadingRank');
+const shared = globalThis as { [loading]?: boolean };
+
+/** Returns whether this process or thread is a rank of spawn() that still loads the module with its function. */
+export const isLoadingRank = (): boolean => shared[loading] === true;
+
 export async function makeCall({ url, exportName, args }: Call): Promise<Reply> {
+  shared[loading] = true;
   const module = (await import(url)) as Record<string, unknown>;
+  shared[loading] = false;
   // Exports of a CommonJS module that Node.js has not detected by name are on the default export.
   const body = module[exportName] ?? (module.default as Record<string, unknown> | undefined)?.[exportName];
   if (typeof body === 'function') return { result: await body(...args) };

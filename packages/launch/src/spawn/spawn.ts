@@ -9,13 +9,13 @@ import { thisMachine } from '../agent/machine.ts';
 import { planRanks, type RankSpec, wholeJob } from '../agent/plan.ts';
 import { nodeProgram } from '../cli/program.ts';
 import { execArgvFor, registrarsFor } from '../cli/script.ts';
-import { rankFailed, timedOut } from '../errors.ts';
+import { rankFailed, spawnedWhileLoading, timedOut } from '../errors.ts';
 import { entryFile } from '../package-files.ts';
 import { hostRendezvous } from '../rendezvous/rendezvous.ts';
 import { reviveError } from '../report/last-words.ts';
 import { failureReport, rootCause } from '../report/report.ts';
 import { within } from '../within.ts';
-import type { Call, Reply } from './call.ts';
+import { type Call, isLoadingRank, type Reply } from './call.ts';
 import { startThread } from './rank-thread.ts';
 import {
   checkNumber,
@@ -88,6 +88,7 @@ export async function startProcesses<Result = unknown>(
   module: URL | string,
   options: StartOptions,
 ): Promise<StartedRanks<Result>> {
+  if (isLoadingRank()) throw spawnedWhileLoading(process.env.RANK);
   checkOptions('startProcesses', options);
   const { nprocs, args = [], env = {}, exportName = 'default', threads = false } = options;
   const machine = thisMachine();

@@ -225,7 +225,8 @@ describe('other platforms', () => {
 
   it.each(platforms)('on %s, npm installs the packages of that platform', async (name) => {
     const [os, cpu, libc] = name.split(' ');
-    const project = room.project(`on-${name.replaceAll(' ', '-')}`, { 'hello.mjs': hello });
+    const files = { 'hello.mjs': hello, 'train.mjs': training };
+    const project = room.project(`on-${name.replaceAll(' ', '-')}`, files);
     const flags = [`--os=${os}`, `--cpu=${cpu}`, ...(libc ? [`--libc=${libc}`] : [])];
     expect(await room.run(project, 'npm', 'install', 'ringwise', ...flags)).toMatchObject({ code: 0 });
     const expected = compiled
@@ -236,6 +237,7 @@ describe('other platforms', () => {
       .filter((family) => /^(collectives|tensor)-(?!mpi)/.test(family));
     expect(installed(project).filter((family) => family.includes('-'))).toEqual(expected.toSorted());
     // If this machine is of another platform, its ranks have no native code.
+    expect(await room.run(project, 'npx', ...twoRanks, 'train.mjs')).toMatchObject({ code: 0 });
     const ended = await room.run(project, 'npx', ...twoRanks, 'hello.mjs');
     expect(ended).toMatchObject({ code: 0 });
     expect(lines(ended.stdout)).toEqual(helloAnswer);

@@ -31,6 +31,16 @@ describe('spawn', () => {
     ]);
   });
 
+  it.each([false, true])('is refused while a rank loads its module, threads: %s', async (threads) => {
+    const url = worker(
+      `import { spawn } from '${new URL('../../../dist/index.js', import.meta.url)}';
+       export default (rank) => rank;
+       await spawn(new URL(import.meta.url), { nprocs: 2 });`,
+    );
+    const { cause } = await failure(spawn(url, { nprocs: 2, threads }));
+    expect((cause as Error).message).toContain('Put the call into if (process.env.RANK === undefined)');
+  });
+
   it('gives the ranks a store, calls exports by name, and takes TypeScript', async () => {
     const url = worker(
       `import { TcpStore } from '${import.meta.resolve('@ringwise/store')}';

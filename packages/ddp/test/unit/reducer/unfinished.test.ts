@@ -1,0 +1,39 @@
+import { expect, it } from 'vitest';
+import { ddp } from '../../../src/index.ts';
+import { onRanks, values } from '../../support/ranks.ts';
+import { TinyMlp } from '../../support/tiny-mlp.ts';
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+/** Trains a step on two ranks that cannot block, calls finish() or lets a turn pass, and returns the warnings. */
+async function warningsOf(finishes: boolean): Promise<string[]> {
+  const warnings: string[] = [];
+  const note = (warning: Error & { code?: string }) =>
+    void warnings.push(`${warning.code}: ${warning.message}`);
+  process.on('warning', note);
+  values(
+    await onRanks(2, async (group) => {
+      const net = new TinyMlp(1);
+      const model = await ddp(net, { group });
+      net.loss(group.rank, 1);
+      net.autograd.backward();
+      if (finishes) await model.finish();
+      await turn();
+      await turn();
+      await model.finish();
+      model.close();
+    }),
+  );
+  process.off('warning', note);
+  return warnings.filter((text) => text.startsWith('RINGWISE_DDP_UNFINISHED'));
+}
+
+it('warns of a backward that is not finished in its turn', async () => {
+  const warnings = await warningsOf(false);
+  expect(warnings.length).toBe(2);
+  expect(warnings[0]).toContain('The backend loopback cannot block');
+});
+
+it('does not warn if finish() was called', async () => {
+  expect(await warningsOf(true)).toEqual([]);
+});
