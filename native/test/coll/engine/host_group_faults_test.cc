@@ -311,6 +311,9 @@ TEST("unauthenticated connections neither keep a group from connecting nor are a
   CHECK_EQ(errno, ECONNREFUSED);
 }
 
+#ifndef RINGWISE_SANITIZED
+// Left out with sanitizers: their check of a virtual table opens a pipe, and takes every object for invalid if it
+// cannot.
 TEST("a rank that has no descriptor left for a connection says so before its deadline") {
   Rank rank{0, 2, std::make_unique<HostGroup>(0, 2, "127.0.0.1", [] {})};
   const Fd peer = dial(rank.group->listener().port());
@@ -325,6 +328,7 @@ TEST("a rank that has no descriptor left for a connection says so before its dea
   CHECK(failure != nullptr && failure->code == FailureCode::System);
   CHECK_EQ(failure->text, "connecting: accepting a connection of another rank: Too many open files");
 }
+#endif
 
 TEST("a group can be destroyed while it connects with ranks that never come") {
   for (const int self : {0, 1}) {

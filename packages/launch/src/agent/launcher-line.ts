@@ -29,6 +29,8 @@ export function followLauncher(fd: number): void {
   // Loaded only here, because most ranks do not need a thread.
   const { Worker } = process.getBuiltinModule('node:worker_threads');
   const handlers = new Int32Array(new SharedArrayBuffer(4));
+  for (const name of process.eventNames())
+    if (typeof name === 'string' && name.startsWith('SIG')) handlers[0]! += process.listenerCount(name);
   const count = (by: number) => (name: string | symbol) => {
     if (typeof name === 'string' && name.startsWith('SIG')) Atomics.add(handlers, 0, by);
   };

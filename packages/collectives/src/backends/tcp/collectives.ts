@@ -101,6 +101,7 @@ export class Collectives {
   /** Fails the group if a collective waits for a rank from which nothing more comes. */
   checkLost(): void {
     const { whyNoPosts, whyNoData, fail } = this.#context;
+    if (this.#others.every((rank) => (whyNoPosts(rank) ?? whyNoData(rank)) === null)) return;
     for (const { entry } of this.#called) {
       const { operation } = entry;
       const isRunning = this.#isRunning(operation);

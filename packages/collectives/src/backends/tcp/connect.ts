@@ -154,22 +154,30 @@ class Meeting {
         else this.#lost(peer.rank, 'it could not prove that it belongs to the group');
       });
     });
-    socket.on('error', () => {}); // 'close' follows
+    let why = '';
+    // 'close' follows.
+    socket.on('error', ({ message }) => {
+      why = ` (${message})`;
+    });
     socket.on('end', turnedAway);
     socket.on('close', () => {
       this.#dialled.delete(socket);
       if (isConnected)
         this.#lost(peer.rank, 'it ended, or refused the proof that this rank belongs to the group');
-      else if (performance.now() - sinceMs > refusedMs) this.#lost(peer.rank, 'it cannot be reached');
+      else if (performance.now() - sinceMs > refusedMs) this.#lost(peer.rank, `it cannot be reached${why}`);
       else setTimeout(() => this.#dial(peer, purpose, sinceMs), pauseMs);
     });
   }
 
   #accept(socket: Socket): void {
     const [oldest] = this.#unproven;
-    if (this.#unproven.size >= mostUnproven) oldest?.destroy();
+    if (this.#unproven.size >= mostUnproven + 2 * this.#context.size) oldest?.destroy();
     this.#unproven.add(socket);
-    const timer = setTimeout(() => socket.destroy(), helloMs);
+    const late = () => {
+      if (this.#unproven.has(socket)) socket.destroy();
+    };
+    // If this thread was busy, a hello that has come meanwhile is read first.
+    const timer = setTimeout(() => setImmediate(late), helloMs);
     socket.on('error', () => {}); // a connection that is not proven does not matter
     socket.on('close', () => {
       clearTimeout(timer);

@@ -11,6 +11,8 @@ export interface ControlEvents {
 
 export class ControlLink {
   readonly #socket: Socket;
+  /** Calls of this turn. They leave in one write: a second one to a rank that has ended would lose what it said. */
+  readonly #waiting: Buffer[] = [];
   #reason: string | null = null;
   #isEnded = false;
 
@@ -24,12 +26,14 @@ export class ControlLink {
       events.onEnd(this.#reason ?? 'its connection closed');
     };
     socket.on('data', (chunk) => {
+      const frames: Frame[] = [];
       try {
-        for (const frame of reader.read(chunk)) events.onFrame(frame);
+        for (const frame of reader.read(chunk)) frames.push(frame);
       } catch (error) {
         this.#reason ??= `it sent garbage: ${(error as Error).message}`;
         socket.destroy();
       }
+      for (const frame of frames) events.onFrame(frame);
     });
     socket.on('error', ({ message }) => {
       this.#reason ??= `its connection broke: ${message}`;
@@ -40,14 +44,26 @@ export class ControlLink {
     socket.resume();
   }
 
-  /** Sends a frame, after all earlier ones. Does nothing if the connection has ended. */
+  /** Sends a frame, after all earlier ones: calls at the end of the turn, others at once. */
   send(frame: Frame): void {
-    if (this.#socket.writable) this.#socket.write(encode(frame));
+    const isCall = frame.kind === 'post' || frame.kind === 'offer';
+    if (isCall && this.#waiting.length === 0) setImmediate(() => this.#flush());
+    this.#waiting.push(encode(frame));
+    if (!isCall) this.#flush();
   }
 
-  /** Sends no more, after all earlier frames. */
-  end(): void {
-    this.#socket.end();
+  /** Sends no more, after all earlier frames. Resolves when all of them have left this process, or cannot. */
+  end(): Promise<void> {
+    this.#flush();
+    const socket = this.#socket;
+    if (socket.destroyed) return Promise.resolve();
+    // A socket that is destroyed does not call back.
+    return new Promise((resolve) => void socket.once('close', () => resolve()).end(() => resolve()));
+  }
+
+  #flush(): void {
+    const frames = this.#waiting.splice(0);
+    if (frames.length > 0 && this.#socket.writable) this.#socket.write(Buffer.concat(frames));
   }
 
   destroy(): void {

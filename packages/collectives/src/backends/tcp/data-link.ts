@@ -42,6 +42,8 @@ export class DataLink {
   #headerGot = 0;
   /** Bytes of the current frame that have not been taken. */
   #left = 0;
+  /** The peer sends no more. #rest may still have bytes that came before. */
+  #isClosed = false;
   #isEnded = false;
   #isTaking = false;
   /** resume() was called while the receiver was taking bytes. */
@@ -53,13 +55,13 @@ export class DataLink {
     this.#events = events;
     socket.on('data', (chunk: Uint8Array) => this.#take(chunk));
     socket.on('error', () => {}); // 'close' follows
-    socket.on('end', () => this.#end(false));
+    socket.on('end', () => this.#close());
     socket.on('close', () => {
-      this.#end(false);
+      this.#close();
       // What waits will never be sent. The peer that should get it is gone, so this ends no operation badly.
       for (const { onSent } of [...this.#urgent.splice(0), ...this.#queue.splice(0)]) onSent();
     });
-    if (socket.readableEnded || socket.destroyed) setImmediate(() => this.#end(false));
+    if (socket.readableEnded || socket.destroyed) setImmediate(() => this.#close());
     socket.resume();
   }
 
@@ -88,15 +90,21 @@ export class DataLink {
     const rest = this.#rest;
     this.#rest = null;
     this.#take(rest);
-    if (this.#rest === null) this.#socket.resume();
+    if (this.#rest !== null) return;
+    if (this.#isClosed) this.#end(false);
+    else this.#socket.resume();
   }
 
-  /** Sends no more, after what was given before. */
-  end(): void {
-    this.#socket.end();
+  /** Sends no more, after what was given before. Resolves when all of it has left this process, or cannot. */
+  end(): Promise<void> {
+    const socket = this.#socket;
+    if (socket.destroyed) return Promise.resolve();
+    // A socket that is destroyed does not call back.
+    return new Promise((resolve) => void socket.once('close', () => resolve()).end(() => resolve()));
   }
 
   destroy(): void {
+    this.#rest = null;
     this.#socket.destroy();
   }
 
@@ -156,6 +164,12 @@ export class DataLink {
       }
     }
     this.#isTaking = false;
+  }
+
+  /** Ends the link when the receiver has taken what came before. */
+  #close(): void {
+    this.#isClosed = true;
+    if (this.#rest === null) this.#end(false);
   }
 
   #end(isGarbage: boolean): void {

@@ -1,7 +1,14 @@
 // One rank's end of a group on TCP: its connections, what runs on them, and how it fails and closes. Everything
 // happens on the JavaScript thread.
 import type { Operation, Settle } from '../../backend.ts';
-import { aborted, type CollectiveError, type Failure, type Site, timedOut } from '../../errors.ts';
+import {
+  aborted,
+  type CollectiveError,
+  type Failure,
+  type Site,
+  systemFailure,
+  timedOut,
+} from '../../errors.ts';
 import { Collectives, idOf } from './collectives.ts';
 import type { Connection } from './connect.ts';
 import { ControlLink } from './control-link.ts';
@@ -31,6 +38,8 @@ interface Peer {
 const dataLostMs = 100;
 /** Time that close() waits for the others to note it. They may be busy. */
 const goodbyeMs = 2_000;
+/** Longest time that close() waits afterwards until what this rank has sent has left its process. */
+const sentMs = 30_000;
 
 export class TcpGroup {
   readonly #site: Site;
@@ -43,6 +52,8 @@ export class TcpGroup {
   #own: CollectiveError | null = null;
   /** What makes the first collective late that has expired. */
   #diagnosis: Diagnosis | null = null;
+  /** Collectives that have expired meanwhile. */
+  #expired: Operation[] = [];
   #closing: Promise<void> | null = null;
   #isLeaving = false;
   #onHeard: () => void = () => {};
@@ -118,11 +129,10 @@ export class TcpGroup {
     await this.#pending.idle();
     this.#isLeaving = true;
     const peers = [...this.#peers.values()];
-    for (const { control, data } of peers) {
+    const left = peers.map(({ control, data }) => {
       control.send({ kind: 'goodbye' });
-      control.end();
-      data.end();
-    }
+      return Promise.all([control.end(), data.end()]);
+    });
     // A connection that is destroyed early loses what is still under way, so wait until the others have read
     // everything.
     await new Promise<void>((resolve) => {
@@ -133,6 +143,15 @@ export class TcpGroup {
         resolve();
       };
       this.#onHeard();
+    });
+    // Others may be busy. The program may end this process when close() resolves, so what this rank has sent leaves it
+    // before.
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, sentMs);
+      void Promise.all(left).then(() => {
+        clearTimeout(timer);
+        resolve();
+      });
     });
     for (const { gone, hasHeardGoodbye, control, data } of peers) {
       if (gone === null && !hasHeardGoodbye) continue; // it reads on, until it ends the connections itself
@@ -151,19 +170,32 @@ export class TcpGroup {
       dataLost: null,
       hasHeardGoodbye: false,
       control: new ControlLink(control, {
-        onFrame: (frame) => this.#hear(peer, frame),
+        onFrame: (frame) => this.#guarded(undefined, () => this.#hear(peer, frame)),
         onEnd: (reason) => this.#gone(peer, reason),
       }),
       data: new DataLink(data, {
         onData: (stream, id, bytes) => {
           if (this.#rootCause.isFailing) return bytes.length;
-          if (stream === Stream.message) return this.#messages.accept(rank, id, bytes);
-          return this.#collectives.accept(rank, stream, id, bytes);
+          return this.#guarded(bytes.length, () =>
+            stream === Stream.message
+              ? this.#messages.accept(rank, id, bytes)
+              : this.#collectives.accept(rank, stream, id, bytes),
+          );
         },
         onEnd: (isGarbage) => this.#dataEnded(peer, isGarbage),
       }),
     };
     return peer;
+  }
+
+  /** Runs `take`. If it throws, for example because a buffer of the caller is gone, this rank fails the group. */
+  #guarded<T>(otherwise: T, take: () => T): T {
+    try {
+      return take();
+    } catch (error) {
+      this.#rootCause.notice(systemFailure('receive', null, (error as Error).message));
+      return otherwise;
+    }
   }
 
   #hear(peer: Peer, frame: Frame): void {
@@ -237,6 +269,7 @@ export class TcpGroup {
     const fail = (missing: readonly number[]) => {
       this.#diagnosis = null;
       if (this.#pending.has(operation)) this.#rootCause.notice(timedOut(verb, seq, missing, timeoutMs));
+      for (const other of this.#expired.splice(0)) if (this.#pending.has(other)) this.#expire(other);
     };
     if (verb === 'send' || verb === 'recv') {
       fail(this.#messages.missing(operation));
@@ -246,7 +279,10 @@ export class TcpGroup {
       rank: this.#site.rank,
       ask: (rank: number) => this.#tell(rank, { kind: 'question' }),
     };
-    if (this.#diagnosis !== null) return;
+    if (this.#diagnosis !== null) {
+      this.#expired.push(operation);
+      return;
+    }
     // It may end while it is made, and is not kept then.
     const diagnosis = new Diagnosis(asking, this.#collectives.missing(operation), fail);
     if (!diagnosis.isOver) this.#diagnosis = diagnosis;
