@@ -12,7 +12,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterAll, describe, expect, it } from 'vitest';
+import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { compareVersions, newestVersion, readBinary } from '../../../cross/binary.mjs';
 import { faultsOfBinary, faultsOfNativePackage } from '../../../cross/faults.mjs';
 
@@ -28,7 +28,10 @@ const sharp = (): string => {
 };
 const addonExports = ['napi_register_module_v1'];
 
-const work = mkdtempSync(join(tmpdir(), 'ringwise-binary-'));
+let work = '';
+beforeAll(() => {
+  work = mkdtempSync(join(tmpdir(), 'ringwise-binary-'));
+});
 afterAll(() => rmSync(work, { recursive: true }));
 
 /** Returns a copy of a file with some bytes changed. */

@@ -11,7 +11,7 @@ import { afterAll, beforeAll, describe, expect, it, onTestFinished } from 'vites
 import { findNative } from '../../../src/backends/native.ts';
 
 const packages = fileURLToPath(new URL('../../../..', import.meta.url));
-const folder = mkdtempSync(join(tmpdir(), 'ringwise-fallback-'));
+let folder = '';
 afterAll(() => rmSync(folder, { recursive: true }));
 
 const program = `
@@ -34,6 +34,7 @@ async function use(name) {
 const preload = `Object.defineProperty(process, 'platform', { value: process.env.FAKED_PLATFORM });`;
 
 beforeAll(() => {
+  folder = mkdtempSync(join(tmpdir(), 'ringwise-fallback-'));
   for (const name of ['collectives', 'store']) {
     const to = join(folder, 'node_modules/@ringwise', name);
     mkdirSync(to, { recursive: true });

@@ -1,4 +1,5 @@
 import { spawnSync } from 'node:child_process';
+import { dirname } from 'node:path';
 import { describe, expect, it } from 'vitest';
 import { type Command, isGone, numbersAfter, ringwise, script, until } from '../../support/command.ts';
 
@@ -135,7 +136,9 @@ describe('when the shell that watches the command is killed', () => {
 
   it('and the command at once, no rank of another program is left', async () => {
     const file = script('sleeps.sh', 'echo "pid $$"; exec sleep 1000');
-    const command = ringwise(['run', '--nproc-per-node', '2', '--no-python', '/bin/sh', file]);
+    // Nothing is left that could remove the command's temporary folder, so it is in the folder of the test.
+    const words = ['run', '--nproc-per-node', '2', '--no-python', '/bin/sh', file];
+    const command = ringwise(words, { TMPDIR: dirname(file) });
     await until('all run', () => numbersAfter('pid', command.out.stdout).length === 2);
     const pids = numbersAfter('pid', command.out.stdout);
     // The command has two such shells: one for the ranks, one for the temporary files that hold the ranks' errors.
