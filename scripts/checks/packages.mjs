@@ -3,7 +3,7 @@
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { isBinary, readBinary } from '../release/binary.mjs';
+import { readBinary } from '../cross/binary.mjs';
 import { readConfig, todosOf } from '../release/config.mjs';
 import { namedFiles, publishedPackages } from '../release/packages.mjs';
 import { root } from '../run.mjs';
@@ -43,8 +43,8 @@ function faultsOfCompiled(root, folder, manifest, packages) {
     faults.push(`${owner} must have it in its optionalDependencies.`);
   for (const path of namedFiles(manifest)) {
     const file = join(root, folder, path);
-    if (!existsSync(file) || !isBinary(file)) continue; // what is not built here, a release finds
-    const built = readBinary(file);
+    const built = existsSync(file) ? readBinary(file) : null;
+    if (built === null) continue; // what is not built here, a release finds
     if (built.os !== os[0] || built.cpu !== cpu[0])
       faults.push(`${path} is for ${built.os}-${built.cpu}; expected ${os}-${cpu}.`);
   }

@@ -1,7 +1,7 @@
 // What must hold for packed packages before they are published. Each function returns the faults as sentences.
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { compareVersions, isBinary, readBinary } from './binary.mjs';
+import { compareVersions, newestVersion, readBinary } from '../cross/binary.mjs';
 import { namedFiles, needsOf } from './packages.mjs';
 
 /** Largest installed size of a package with all that it needs on one platform, in bytes. */
@@ -33,7 +33,8 @@ export function faultsOfPackage(packed, config) {
   for (const path of filesIn(folder)) {
     if (path.endsWith('.map') && JSON.parse(readFileSync(join(folder, path), 'utf8')).sourcesContent?.length)
       faults.push(`${path} contains the sources.`);
-    if (isBinary(join(folder, path))) faults.push(...faultsOfBinary(path, packed, config));
+    const facts = readBinary(join(folder, path));
+    if (facts !== null) faults.push(...faultsOfBinary(path, facts, packed, config));
   }
   return faults.map((fault) => `${manifest.name}: ${fault}`);
 }
@@ -51,17 +52,17 @@ function faultsOfManifest(manifest) {
   return faults;
 }
 
-function faultsOfBinary(path, { folder, manifest, isCompiled }, config) {
+function faultsOfBinary(path, { os, cpu, versions }, { manifest, isCompiled }, config) {
   if (!isCompiled) return [`${path} is compiled; expected compiled files only in packages of one platform.`];
-  const { os, cpu, glibc } = readBinary(join(folder, path));
   const [expectedOs, expectedCpu, libc] = [manifest.os?.[0], manifest.cpu?.[0], manifest.libc?.[0]];
   if (os !== expectedOs || cpu !== expectedCpu)
     return [`${path} is for ${os}-${cpu}; expected ${expectedOs}-${expectedCpu}.`];
   if (os !== 'linux') return [];
-  if (libc !== 'glibc') return glibc ? [`${path} needs glibc, and the package is for ${libc}.`] : [];
-  const floor = config.glibc.split('.').map(Number);
-  return glibc && compareVersions(glibc, floor) > 0
-    ? [`${path} needs glibc ${glibc.join('.')}; expected at most ${config.glibc}.`]
+  const glibc = newestVersion(versions, 'GLIBC_');
+  if (glibc === null) return [];
+  if (libc !== 'glibc') return [`${path} needs glibc, and the package is for ${libc}.`];
+  return compareVersions(glibc, config.glibc) > 0
+    ? [`${path} needs glibc ${glibc}; expected at most ${config.glibc}.`]
     : [];
 }
 

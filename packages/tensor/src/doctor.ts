@@ -1,6 +1,6 @@
 // This package's part of `ringwise doctor`, which imports it as @ringwise/tensor/doctor.
 import { existsSync, readdirSync } from 'node:fs';
-import { type CudaInfo, type CudaLibrary, findAddon } from './backends/native/addon.ts';
+import { type CudaInfo, type CudaLibrary, loadedAddon } from './backends/native/addon.ts';
 import { cudaInfoOf } from './backends/native/cuda.ts';
 import { TensorError } from './errors.ts';
 
@@ -19,7 +19,7 @@ const bestLevel = 2;
 export async function* examine(): AsyncGenerator<Finding> {
   const name = 'tensor.node';
   try {
-    const { addon, path } = findAddon();
+    const { addon, path } = loadedAddon();
     yield { name, state: 'ok', text: `${path}; best kernels of this CPU: ${addon.useCpu(bestLevel)}` };
     const info = cudaInfoOf(addon);
     yield cudaFinding(info, hasDeviceFiles(), process.env.CUDA_VISIBLE_DEVICES);

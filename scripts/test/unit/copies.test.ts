@@ -15,6 +15,10 @@ it.each([
       'tensor/src/checks/option-names.ts',
     ],
   ],
+  [
+    'native addons are found',
+    ['collectives/src/backends/find-addon.ts', 'tensor/src/backends/native/find-addon.ts'],
+  ],
 ])('%s by the same code in all packages', (_, [first, ...others]) => {
   for (const other of others) expect([other, text(other)]).toEqual([other, text(first!)]);
 });

@@ -16,12 +16,30 @@ const config = {
   glibc: '2.28',
 };
 
-/** The start of an ELF file for a machine, with the name of a version of glibc. */
+/** An ELF file for a machine that needs symbols of two versions of glibc. Layout as in elf(5). */
 function elf(machine: number, glibc: string): Buffer {
+  const names = Buffer.from(`\0GLIBC_2.4\0GLIBC_${glibc}\0`);
+  const needs = Buffer.alloc(48);
+  needs.writeUInt16LE(2, 2); // versions
+  needs.writeUInt32LE(16, 8); // offset of the first
+  [1, 11].forEach((name, index) => {
+    needs.writeUInt32LE(name, 24 + index * 16);
+    needs.writeUInt32LE(16, 28 + index * 16); // offset of the next
+  });
+  const sections = Buffer.alloc(128);
+  sections.writeBigUInt64LE(64n, 24); // names, behind the header
+  sections.writeUInt32LE(0x6ffffffe, 68);
+  sections.writeBigUInt64LE(BigInt(64 + names.length), 88);
+  sections.writeUInt32LE(1, 108); // files in the second section; its names are in section 0
   const header = Buffer.alloc(64);
   header.writeUInt32BE(0x7f454c46);
+  header.writeUInt8(2, 4); // 64 bits
+  header.writeUInt8(1, 5); // little-endian
   header.writeUInt16LE(machine, 18);
-  return Buffer.concat([header, Buffer.from(`\0GLIBC_2.4\0GLIBC_${glibc}\0`)]);
+  header.writeBigUInt64LE(BigInt(64 + names.length + needs.length), 40);
+  header.writeUInt16LE(64, 58); // bytes of a section's header
+  header.writeUInt16LE(2, 60); // sections
+  return Buffer.concat([header, names, needs, sections]);
 }
 
 const x64 = 0x3e;

@@ -1,8 +1,8 @@
 // The types of the native addons, and the functions that find and load them. No other file loads the addons.
-import { createRequire } from 'node:module';
 import { CollectiveError } from '../errors.ts';
 import { nativeMpiMissing } from '../init/errors.ts';
-import { nativeFacts, platformName, whyNoNative } from './why-no-native.ts';
+import { findAddon, platformOf, thisHost } from './find-addon.ts';
+import { nativeFacts, whyNoNative } from './why-no-native.ts';
 
 /** Why an operation failed. `code` is an index into `codes` of backends/native-lane.ts. */
 export interface NativeFailure {
@@ -361,7 +361,7 @@ export const loadNative = (): NativeAddon => findNative().addon;
  * that was loaded. Throws if there is none; the error says why and lists the paths that were tried.
  */
 export function findNative(): { readonly addon: NativeAddon; readonly path: string } {
-  const { addon, path, tried } = findAddon<NativeAddon>('coll', 'collectives');
+  const { addon, path, tried } = findAddon<NativeAddon>('coll', '@ringwise/collectives');
   if (addon === undefined) throw new CollectiveError(whyNoNative(nativeFacts(tried)), null);
   if (crashFd !== undefined) addon.reportCrashes(crashFd);
   return { addon, path };
@@ -371,38 +371,12 @@ export function findNative(): { readonly addon: NativeAddon; readonly path: stri
 export function loadNativeMpi(kinds: readonly string[]): NativeMpi {
   const tried: string[] = [];
   for (const kind of kinds) {
-    const found = findAddon<NativeMpi>(`mpi-${kind}`, 'collectives-mpi');
+    const found = findAddon<NativeMpi>(`mpi-${kind}`, '@ringwise/collectives-mpi');
     if (found.addon !== undefined) return found.addon;
     tried.push(...found.tried);
   }
-  throw new CollectiveError(nativeMpiMissing(platformName(), tried), null);
+  throw new CollectiveError(nativeMpiMissing(platformOf(thisHost()), tried), null);
 }
 
 /** Descriptor on which the launcher of this process reads crash reports; undefined without a launcher. */
 const crashFd = (globalThis as { [crashSymbol: symbol]: number | undefined })[Symbol.for('ringwise.crashFd')];
-
-type Found<T> =
-  | { readonly addon: T; readonly path: string; readonly tried: readonly string[] }
-  | { readonly addon?: undefined; readonly path?: undefined; readonly tried: readonly string[] };
-
-/** Loads an addon: from the folder RINGWISE_NATIVE_PATH, or from this platform's package, `family`-linux-x64 or so. */
-function findAddon<T>(name: string, family: string): Found<T> {
-  const require = createRequire(import.meta.url);
-  const folder = process.env.RINGWISE_NATIVE_PATH;
-  const tried: string[] = [];
-  const load = (path: string): Found<T> | null => {
-    try {
-      return { addon: require(path) as T, path: require.resolve(path), tried };
-    } catch (error) {
-      tried.push(`${path} (${(error as Error).message.split('\n')[0]})`);
-      return null;
-    }
-  };
-  const packaged = (platform: string) => load(`@ringwise/${family}-${platform}/${name}.node`);
-  const plain = `${process.platform}-${process.arch}`;
-  const found = (folder ? load(`${folder}/${name}.node`) : null) ?? packaged(plain);
-  if (found !== null) return found;
-  // Which C library there is takes milliseconds to find out.
-  const exact = platformName();
-  return (exact === plain ? null : packaged(exact)) ?? { tried };
-}

@@ -4,6 +4,7 @@ import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Failure } from '../errors.ts';
 import { nativeMissing } from '../init/errors.ts';
+import { platformOf, thisHost } from './find-addon.ts';
 
 /** What the process knows about the platform and the installed packages. */
 export interface NativeFacts {
@@ -21,24 +22,9 @@ export interface NativeFacts {
 
 const family = '@ringwise/collectives-';
 
-/** Returns this platform as it is in the names of native packages, such as linux-x64 or linuxmusl-x64. */
-export function platformName(): string {
-  const { platform, arch } = process;
-  return platform === 'linux' && glibcVersion() === null ? `linuxmusl-${arch}` : `${platform}-${arch}`;
-}
-
-/** Returns the version of glibc that runs this process, or null. */
-function glibcVersion(): string | null {
-  if (process.platform !== 'linux') return null;
-  // Without this the report looks up every network interface in DNS. Node's types lack the member.
-  const report = process.report as NodeJS.ProcessReport & { excludeNetwork: boolean };
-  report.excludeNetwork = true;
-  const { header } = report.getReport() as unknown as { header: { glibcVersionRuntime?: string } };
-  return header.glibcVersionRuntime ?? null;
-}
-
 export function nativeFacts(tried: readonly string[]): NativeFacts {
   const built = builtPlatforms();
+  const host = thisHost();
   const require = createRequire(import.meta.url);
   const isInstalled = (platform: string) => {
     try {
@@ -49,8 +35,8 @@ export function nativeFacts(tried: readonly string[]): NativeFacts {
     }
   };
   return {
-    platform: platformName(),
-    glibc: glibcVersion(),
+    platform: platformOf(host),
+    glibc: host.glibc,
     built,
     installed: built.filter(isInstalled),
     tried,

@@ -29,11 +29,11 @@ export function followLauncher(fd: number): void {
   // Loaded only here, because most ranks do not need a thread.
   const { Worker } = process.getBuiltinModule('node:worker_threads');
   const handlers = new Int32Array(new SharedArrayBuffer(4));
-  for (const name of process.eventNames())
-    if (typeof name === 'string' && name.startsWith('SIG')) handlers[0]! += process.listenerCount(name);
-  const count = (by: number) => (name: string | symbol) => {
+  const add = (name: string | symbol, by: number) => {
     if (typeof name === 'string' && name.startsWith('SIG')) Atomics.add(handlers, 0, by);
   };
+  for (const name of process.eventNames()) add(name, process.listenerCount(name));
+  const count = (by: number) => (name: string | symbol) => add(name, by);
   process.on('newListener', count(1)).on('removeListener', count(-1));
   const worker = new Worker(reader, {
     eval: true,

@@ -23,7 +23,7 @@ export class Outbox {
 
   /**
    * Resolves when the message is stored, or the store is lost, which its readers report. Rejects only if the message
-   * is larger than a store takes: whoever waits for it would wait forever.
+   * is larger than a store takes: its reader would wait forever.
    */
   readonly post = (box: string, message: unknown): Promise<void> => {
     const text = JSON.stringify(message);

@@ -158,40 +158,38 @@ __device__ void attention_grad_keys(const AttentionArguments& x) {
   const int64_t of_warp = begin + own.first_row(), first = of_warp + row_of_lane();
   Result<S> sums_k{}, sums_v{};
   const auto keep = static_cast<float>(x.keep);
-  visit<S, true>(
-      memory, q, grad, x.causal ? begin : 0, x.queries, col, use_packs,
-      [&](int64_t query, const E* queries, const E* grads) {
-        Weights<S> scores, slopes;
-        multiply(scores, own, queries, memory, q, query);
-        // Results of keys behind the last one are not written, so they may see queries.
-        set_scores<E, true>(scores, x, at, query + col_of_lane(), first,
-                            !x.mask.data && !(x.causal && query < begin + kOwnRows - 1));
-        multiply(slopes, own_value, grads, memory, grad, query);
-        const int64_t column = query + col_of_lane(), in_heads = at.head * x.queries + column;
-        const float *const all_lse = static_cast<const float*>(x.lse) + in_heads, *const all_dots =
-                                                                                      static_cast<const float*>(
-                                                                                          x.dots) +
-                                                                                      in_heads;
-        const int left = near(x.queries - column);
-        const Kept<true, S::kVisited / 8> kept(x, at, query, of_warp);
+  visit<S, true>(memory, q, grad, x.causal ? begin : 0, x.queries, col, use_packs,
+                 [&](int64_t query, const E* queries, const E* grads) {
+                   Weights<S> scores, slopes;
+                   multiply(scores, own, queries, memory, q, query);
+                   // Results of keys behind the last one are not written, so they may see queries.
+                   set_scores<E, true>(scores, x, at, query + col_of_lane(), first,
+                                       !x.mask.data && !(x.causal && query < begin + kOwnRows - 1));
+                   multiply(slopes, own_value, grads, memory, grad, query);
+                   const int64_t column = query + col_of_lane(), in_heads = at.head * x.queries + column;
+                   const auto* all_lse = static_cast<const float*>(x.lse) + in_heads;
+                   const auto* all_dots = static_cast<const float*>(x.dots) + in_heads;
+                   const int left = near(x.queries - column);
+                   const Kept<true, S::kVisited / 8> kept(x, at, query, of_warp);
 #pragma unroll
-        for (int j = 0; j < S::kVisited / 8; j++) {
+                   for (int j = 0; j < S::kVisited / 8; j++) {
 #pragma unroll
-          for (int i = 0; i < 2; i++) {
-            const bool is_query = j * 8 + i < left;
-            const float lse = is_query ? all_lse[j * 8 + i] * kLog2E : -kNever,
-                        dot = is_query ? all_dots[j * 8 + i] : 0.0f;
+                     for (int i = 0; i < 2; i++) {
+                       const bool is_query = j * 8 + i < left;
+                       const float lse = is_query ? all_lse[j * 8 + i] * kLog2E : -kNever,
+                                   dot = is_query ? all_dots[j * 8 + i] : 0.0f;
 #pragma unroll
-            for (int e = i; e < 4; e += 2) {
-              const float weight = power_of_two(scores[j].at[e] - lse), factor = kept.has(j, e) ? keep : 0.0f;
-              slopes[j].at[e] = weight * (slopes[j].at[e] * factor - dot);
-              scores[j].at[e] = weight * factor;
-            }
-          }
-        }
-        add_weighted<S>(sums_v, scores, grads);
-        add_weighted<S>(sums_k, slopes, queries);
-      });
+                       for (int e = i; e < 4; e += 2) {
+                         const float weight = power_of_two(scores[j].at[e] - lse),
+                                     factor = kept.has(j, e) ? keep : 0.0f;
+                         slopes[j].at[e] = weight * (slopes[j].at[e] * factor - dot);
+                         scores[j].at[e] = weight * factor;
+                       }
+                     }
+                   }
+                   add_weighted<S>(sums_v, scores, grads);
+                   add_weighted<S>(sums_k, slopes, queries);
+                 });
   const auto scale = static_cast<float>(x.scale);
   write_result(memory, rows_of<E>(x.grad_v, at.b, at.h, x.keys, x.value_width), sums_v, {1, 1}, begin, col, use_packs);
   write_result(memory, rows_of<E>(x.grad_k, at.b, at.h, x.keys, x.width), sums_k, {scale, scale}, begin, col,

@@ -1,6 +1,7 @@
 // The connection over which one pair of ranks exchanges everything but data. It is always read, so that a
 // failure is heard however far behind this rank is, and its end is how the loss of a rank is noticed.
 import type { Socket } from 'node:net';
+import { endSocket } from './end-socket.ts';
 import { encode, type Frame, FrameReader } from './frames.ts';
 
 export interface ControlEvents {
@@ -55,10 +56,7 @@ export class ControlLink {
   /** Sends no more, after all earlier frames. Resolves when all of them have left this process, or cannot. */
   end(): Promise<void> {
     this.#flush();
-    const socket = this.#socket;
-    if (socket.destroyed) return Promise.resolve();
-    // A socket that is destroyed does not call back.
-    return new Promise((resolve) => void socket.once('close', () => resolve()).end(() => resolve()));
+    return endSocket(this.#socket);
   }
 
   #flush(): void {

@@ -1,9 +1,10 @@
-// The connection that carries the data of one pair of ranks, in both directions. What is sent is cut into
-// frames, each with a header of three numbers. The receiver may take less than has come; the connection then
+// The connection that carries the data of one pair of ranks, in both directions. Data is cut into frames, each with a
+// header of three numbers. The receiver may take less than has come; the connection then
 // waits, which in the end stops the sender. Data that is ready late (results) overtakes data that was ready
 // early (terms).
 import type { Socket } from 'node:net';
 import { pieceBytes } from './combiner.ts';
+import { endSocket } from './end-socket.ts';
 
 /** What a frame carries: bytes that a collective sends at once, its results, or a message. */
 export const Stream = { first: 1, results: 2, message: 3 } as const;
@@ -97,10 +98,7 @@ export class DataLink {
 
   /** Sends no more, after what was given before. Resolves when all of it has left this process, or cannot. */
   end(): Promise<void> {
-    const socket = this.#socket;
-    if (socket.destroyed) return Promise.resolve();
-    // A socket that is destroyed does not call back.
-    return new Promise((resolve) => void socket.once('close', () => resolve()).end(() => resolve()));
+    return endSocket(this.#socket);
   }
 
   destroy(): void {

@@ -135,24 +135,16 @@ export class TcpGroup {
     });
     // A connection that is destroyed early loses what is still under way, so wait until the others have read
     // everything.
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, goodbyeMs);
+    const heard = new Promise<void>((resolve) => {
       this.#onHeard = () => {
-        if (!peers.every(({ gone, hasHeardGoodbye }) => gone !== null || hasHeardGoodbye)) return;
-        clearTimeout(timer);
-        resolve();
+        if (peers.every(({ gone, hasHeardGoodbye }) => gone !== null || hasHeardGoodbye)) resolve();
       };
       this.#onHeard();
     });
+    await within(goodbyeMs, heard);
     // Others may be busy. The program may end this process when close() resolves, so what this rank has sent leaves it
     // before.
-    await new Promise<void>((resolve) => {
-      const timer = setTimeout(resolve, sentMs);
-      void Promise.all(left).then(() => {
-        clearTimeout(timer);
-        resolve();
-      });
-    });
+    await within(sentMs, Promise.all(left));
     for (const { gone, hasHeardGoodbye, control, data } of peers) {
       if (gone === null && !hasHeardGoodbye) continue; // it reads on, until it ends the connections itself
       control.destroy();
@@ -295,4 +287,14 @@ export class TcpGroup {
     for (const { data } of this.#peers.values()) data.destroy();
     this.#pending.endAll(cause, this.#own);
   }
+}
+
+/** Resolves when `promise` does, or after `ms` milliseconds. */
+async function within(ms: number, promise: Promise<unknown>): Promise<void> {
+  let timer: NodeJS.Timeout | undefined;
+  const over = new Promise<void>((resolve) => {
+    timer = setTimeout(resolve, ms);
+  });
+  await Promise.race([promise, over]);
+  clearTimeout(timer);
 }

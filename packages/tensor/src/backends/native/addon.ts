@@ -1,10 +1,9 @@
 // The typed surface of the native addon, and where it is found. Besides this folder, only doctor.ts uses the addon.
-import { createRequire } from 'node:module';
-import { resolve } from 'node:path';
 import type { HostArray } from '../../core/dtype.ts';
 import { nativeKernelsMissing } from '../../errors.ts';
 import type { DenseName, WalkName } from '../kernels.ts';
-import { adviceOn, platformOf, thisHost } from './native-platform.ts';
+import { adviceOn } from './advice.ts';
+import { findAddon, platformOf, thisHost } from './find-addon.ts';
 
 /** A CUDA device as cudaInfo() describes it. */
 export interface CudaDevice {
@@ -209,27 +208,17 @@ export interface NativeAddon extends DeclaredKernels {
 /** Platforms for which releases have the addon. */
 const released = ['linux-x64', 'linux-arm64'];
 
-export const loadAddon = (): NativeAddon => findAddon().addon;
+export const loadAddon = (): NativeAddon => loadedAddon().addon;
 
 /**
  * Loads tensor.node: from the folder RINGWISE_NATIVE_PATH, else from this platform's package. Returns it with the path
  * where it was found. Throws ERR_TENSOR_KERNELS with every path that was tried.
  */
-export function findAddon(): { readonly addon: NativeAddon; readonly path: string } {
+export function loadedAddon(): { readonly addon: NativeAddon; readonly path: string } {
+  const family = '@ringwise/tensor';
+  const found = findAddon<NativeAddon>('tensor', family);
+  if (found.addon !== undefined) return found;
+  const { tried, cause } = found;
   const host = thisHost();
-  const platform = platformOf(host);
-  const require = createRequire(import.meta.url);
-  const folder = process.env.RINGWISE_NATIVE_PATH;
-  const tried: string[] = [];
-  let cause: unknown;
-  for (const path of [folder && resolve(folder, 'tensor.node'), `@ringwise/tensor-${platform}/tensor.node`]) {
-    if (!path) continue;
-    try {
-      return { addon: require(path) as NativeAddon, path: require.resolve(path) };
-    } catch (error) {
-      cause ??= error;
-      tried.push(`${path} (${(error as Error).message.split('\n')[0]})`);
-    }
-  }
-  throw nativeKernelsMissing(platform, tried, adviceOn('@ringwise/tensor', released, host, tried), cause);
+  throw nativeKernelsMissing(platformOf(host), tried, adviceOn(family, released, host, tried), cause);
 }

@@ -1,6 +1,7 @@
 // Tests which addon a platform needs, and the advice where none loads.
 import { expect, it } from 'vitest';
-import { adviceOn, platformOf, thisHost } from '../../../src/backends/native/native-platform.ts';
+import { adviceOn } from '../../../src/backends/native/advice.ts';
+import { platformOf, thisHost } from '../../../src/backends/native/find-addon.ts';
 
 const host = (platform: string, glibc: string | null = null) => ({ platform, arch: 'x64', glibc });
 const absent = [

@@ -1,34 +1,8 @@
-// Tells which platform's native addon this process needs, and what to do where none loads.
+// Says what to do where no native addon loads.
+import { type Host, platformOf } from './find-addon.ts';
 
 /** Oldest glibc that the addons of releases run on. */
 const oldestGlibc = '2.28';
-
-/** What this process runs on; `glibc` is its version on Linux, null on musl and outside Linux. */
-export interface Host {
-  readonly platform: string;
-  readonly arch: string;
-  readonly glibc: string | null;
-}
-
-export function thisHost(): Host {
-  const { platform, arch } = process;
-  return { platform, arch, glibc: platform === 'linux' ? glibcVersion() : null };
-}
-
-function glibcVersion(): string | null {
-  // Node's types lack excludeNetwork. Without it the report looks up every network interface in DNS.
-  const report = process.report as NodeJS.ProcessReport & { excludeNetwork: boolean };
-  const { excludeNetwork } = report;
-  report.excludeNetwork = true;
-  const { header } = report.getReport() as unknown as { header: { glibcVersionRuntime?: string } };
-  report.excludeNetwork = excludeNetwork;
-  return header.glibcVersionRuntime ?? null;
-}
-
-/** Returns how the packages of a platform end, such as linux-x64, linuxmusl-arm64 or darwin-arm64. */
-export function platformOf({ platform, arch, glibc }: Host): string {
-  return `${platform}${platform === 'linux' && glibc === null ? 'musl' : ''}-${arch}`;
-}
 
 /**
  * Returns what the user can do where no addon has loaded, in sentences. `family` is the name of the package without its

@@ -1,0 +1,8 @@
+import type { Socket } from 'node:net';
+
+/** Sends no more on a socket, after all earlier data. Resolves when that has left this process, or cannot. */
+export function endSocket(socket: Socket): Promise<void> {
+  if (socket.destroyed) return Promise.resolve();
+  // A socket that is destroyed does not call back.
+  return new Promise((resolve) => void socket.once('close', () => resolve()).end(() => resolve()));
+}

@@ -1,0 +1,67 @@
+// Finds native addons: in the folder RINGWISE_NATIVE_PATH, or in the package of this platform. collectives and tensor
+// have equal copies of this file, because they must not import each other.
+import { createRequire } from 'node:module';
+import { resolve } from 'node:path';
+
+/** The addon and the file that was loaded, or no addon. `tried` has each path that failed, with the reason. */
+export type Found<T> =
+  | { readonly addon: T; readonly path: string; readonly tried: readonly string[] }
+  | {
+      readonly addon?: undefined;
+      readonly path?: undefined;
+      readonly tried: readonly string[];
+      /** The error of the first path. */
+      readonly cause: unknown;
+    };
+
+/** Loads NAME.node from the folder, else from the package `family`-PLATFORM, such as @ringwise/tensor-linux-x64. */
+export function findAddon<T>(name: string, family: string): Found<T> {
+  const require = createRequire(import.meta.url);
+  const folder = process.env.RINGWISE_NATIVE_PATH;
+  const tried: string[] = [];
+  let cause: unknown;
+  const load = (path: string): Found<T> | null => {
+    try {
+      return { addon: require(path) as T, path: require.resolve(path), tried };
+    } catch (error) {
+      cause ??= error;
+      tried.push(`${path} (${(error as Error).message.split('\n')[0]})`);
+      return null;
+    }
+  };
+  const packaged = (platform: string) => load(`${family}-${platform}/${name}.node`);
+  const plain = `${process.platform}-${process.arch}`;
+  const found = (folder ? load(resolve(folder, `${name}.node`)) : null) ?? packaged(plain);
+  if (found !== null) return found;
+  // Which C library there is takes milliseconds to find out.
+  const exact = platformOf(thisHost());
+  return (exact === plain ? null : packaged(exact)) ?? { tried, cause };
+}
+
+/** What this process runs on. `glibc` is its version on Linux; null on musl and outside Linux. */
+export interface Host {
+  readonly platform: string;
+  readonly arch: string;
+  readonly glibc: string | null;
+}
+
+/** Takes milliseconds on Linux, because it makes a diagnostic report. */
+export function thisHost(): Host {
+  const { platform, arch } = process;
+  return { platform, arch, glibc: platform === 'linux' ? glibcVersion() : null };
+}
+
+function glibcVersion(): string | null {
+  // Node's types lack excludeNetwork. Without it the report looks up every network interface in DNS.
+  const report = process.report as NodeJS.ProcessReport & { excludeNetwork: boolean };
+  const { excludeNetwork } = report;
+  report.excludeNetwork = true;
+  const { header } = report.getReport() as unknown as { header: { glibcVersionRuntime?: string } };
+  report.excludeNetwork = excludeNetwork;
+  return header.glibcVersionRuntime ?? null;
+}
+
+/** Returns how the packages of a platform end, such as linux-x64, linuxmusl-arm64 or darwin-arm64. */
+export function platformOf({ platform, arch, glibc }: Host): string {
+  return `${platform}${platform === 'linux' && glibc === null ? 'musl' : ''}-${arch}`;
+}
