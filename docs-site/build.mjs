@@ -4,9 +4,11 @@
 // Run it by `npm run docs` at the root of the repository.
 import { spawnSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
+import { resolve } from 'node:path';
 import { chdir } from 'node:process';
 import { fileURLToPath } from 'node:url';
 import { writeApi } from './steps/api.mjs';
+import { askQuestions } from './steps/questions.mjs';
 import { runBlocks } from './steps/runnable.mjs';
 import { stagePages } from './steps/stage.mjs';
 
@@ -23,4 +25,8 @@ console.log(`docs: ${runBlocks(staged)} runnable blocks ran`);
 // From the root, so that code blocks find the packages in its node_modules.
 const { status } = spawnSync(process.execPath, [vitepress, 'build', 'docs-site'], { stdio: 'inherit' });
 process.exitCode = status ?? 1;
-if (status === 0) console.log('docs: the site is in docs-site/dist; see it: npx vitepress preview docs-site');
+if (status === 0) {
+  const { asked, answered } = await askQuestions(resolve('docs-site/dist'));
+  console.log(`docs: the search answers ${answered} of ${asked} questions`);
+  console.log('docs: the site is in docs-site/dist; see it: npx vitepress preview docs-site');
+}

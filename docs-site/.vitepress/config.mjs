@@ -6,6 +6,7 @@ import { ModuleKind, ModuleResolutionKind, ScriptTarget } from 'typescript';
 import { defineConfig } from 'vitepress';
 import { anchorOf } from '../../scripts/docs/links.mjs';
 import { parts } from './parts.mjs';
+import { searchOptions } from './search.mjs';
 
 const titleOf = (path) => /^# (.*)$/m.exec(readFileSync(`docs-site/.pages/${path}`, 'utf8'))?.[1] ?? path;
 const linkOf = (path) => `/${path.replace(/\.md$/, '')}`;
@@ -54,18 +55,7 @@ export default defineConfig({
       .concat([{ text: 'API', link: '/api/' }]),
     search: {
       provider: 'local',
-      options: {
-        miniSearch: {
-          // Guides before pages of the API, which repeat every name, and before decisions. PyTorch's names first.
-          searchOptions: {
-            boostDocument: (id) => {
-              if (id.includes('/api/')) return 0.3;
-              if (id.includes('/decisions/')) return 0.5;
-              return id.includes('/from-pytorch') ? 2 : 1;
-            },
-          },
-        },
-      },
+      options: { miniSearch: { searchOptions } },
     },
   },
 });
