@@ -59,7 +59,7 @@ function processesOf({ mark }: Demo): number[] {
 
 /** Waits until the demo prints a loss, so that training is running. */
 function untilItTrains({ out }: Demo): Promise<void> {
-  return vi.waitFor(() => expect(out.stderr).toMatch(/^epoch 1\/.* loss /m), { timeout: 20_000 });
+  return vi.waitFor(() => expect(out.stderr).toMatch(/^1 rank {3}epoch 1\/.* loss /m), { timeout: 20_000 });
 }
 
 /** Waits until no process of the demo is left: killed processes may take a moment to disappear. */
@@ -68,28 +68,40 @@ function untilAllHaveEnded(demo: Demo): Promise<void> {
 }
 
 describe('the demo', () => {
-  it('ends with one JSON line on stdout; the rest goes to stderr', async () => {
-    const demo = startDemo('--json', '--epochs', '2');
+  it('trains on one rank and on two, and compares losses and times', async () => {
+    const demo = startDemo('--json', '--digits', '1024', '--batch', '64');
     expect(await demo.exitCode).toBe(0);
     expect(demo.out.stdout).toMatch(/^\{.*\}\n$/);
-    expect(JSON.parse(demo.out.stdout)).toEqual({
-      accuracy: expect.any(Number),
-      worldSize: 2,
-      inSync: true,
-      samplesPerSecond: expect.any(Number),
-      seconds: expect.any(Number),
-    });
-    expect(demo.out.stderr).toContain('replicas in sync: 2 ranks hold the same bits\n');
+    const { runs, ratio, difference } = JSON.parse(demo.out.stdout) as Record<string, unknown>;
+    const [one, two] = runs as { ranks: number; seconds: number; loss: number; first: number }[];
+    const rest = { first: expect.any(Number) as number, inSync: true, samples: 3 * 1024 };
+    expect(one).toEqual({ ranks: 1, seconds: expect.any(Number), loss: expect.any(Number), ...rest });
+    expect(two).toEqual({ ranks: 2, seconds: expect.any(Number), loss: expect.any(Number), ...rest });
+    expect(ratio).toBe(one!.seconds / two!.seconds);
+    expect(difference).toBe(Math.abs(two!.loss - one!.loss) / one!.loss);
+    expect(difference).toBeLessThan(1e-3);
+    expect(two!.loss).toBeLessThan(two!.first);
+    expect(demo.out.stderr).toMatch(/^1 rank {3}starting\n1 rank {3}epoch 1\/3 {2}loss /);
+    expect(demo.out.stderr).toContain('2 ranks  epoch 3/3  loss ');
+    expect(demo.out.stderr).toMatch(
+      /\nTwo ranks are .* times as fast as one, measured just now on \d+ cores?\./,
+    );
     await untilAllHaveEnded(demo);
+  });
+
+  it('refuses an option that the example does not have', async () => {
+    const demo = startDemo('--foo');
+    expect(await demo.exitCode).toBe(2);
+    expect(demo.out.stderr).toContain("demo.ts: Unknown option '--foo'. See --help.\n");
   });
 
   it.each([
     ['Ctrl-C', 'SIGINT', 130],
     ['SIGTERM to the demo alone', 'SIGTERM', 143],
   ] as const)('leaves no process behind after %s', async (_, signal, code) => {
-    const demo = startDemo('--json', '--epochs', '1000');
+    const demo = startDemo('--json', '--epochs', '1000', '--digits', '256', '--batch', '64');
     await untilItTrains(demo);
-    expect(processesOf(demo).length).toBeGreaterThanOrEqual(4); // itself, the launcher, two ranks
+    expect(processesOf(demo).length).toBeGreaterThanOrEqual(3); // itself, the launcher, a rank
     // Ctrl-C in a terminal signals the whole process group.
     process.kill(signal === 'SIGINT' ? -demo.child.pid! : demo.child.pid!, signal);
     expect(await demo.exitCode).toBe(code);
