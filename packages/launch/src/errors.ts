@@ -82,6 +82,20 @@ export const unknownWord = (verb: string, kind: string, word: string, nearest: s
 export const missingValue = (flag: string, value: string) =>
   new LaunchError('ERR_LAUNCH_ARGUMENT', `ringwise run: ${flag} needs a value; expected ${flag} ${value}.`);
 
+export const scriptAsValue = (flag: string, value: string, script: string) =>
+  new LaunchError(
+    'ERR_LAUNCH_ARGUMENT',
+    `ringwise run: ${flag} needs a value before the script, got ${script}; expected ${flag} ${value} ${script}. ` +
+      `If ${script} is the value, write --name=value.`,
+  );
+
+export const valueWithoutEquals = (flag: string, value: string) =>
+  new LaunchError(
+    'ERR_LAUNCH_ARGUMENT',
+    `ringwise run: ${flag} takes a value only as ${flag}=${value}, because the next word may be the script; ` +
+      `got ${flag} ${value}.`,
+  );
+
 export const unexpectedValue = (flag: string, value: string) =>
   new LaunchError('ERR_LAUNCH_ARGUMENT', `ringwise run: ${flag} takes no value, got ${inspect(value)}.`);
 
@@ -138,12 +152,31 @@ export const noBinding = (why: string) =>
       'install that.',
   );
 
-export const scriptNotFound = (verb: string, file: string) =>
+export const scriptNotFound = (verb: string, file: string, meant?: string) =>
   new LaunchError(
     'ERR_LAUNCH_SCRIPT',
-    `${verb}: no file ${file}; expected one in JavaScript (.js, .mjs, .cjs, .jsx)` +
+    `${verb}: no file ${file}${meant ? ` (did you mean ${meant}?)` : ''}; expected one in JavaScript (.js, .mjs, .cjs, .jsx)` +
       `${verb === 'spawn' ? ' or' : ','} TypeScript (.ts, .mts, .cts, .tsx)${verb === 'spawn' ? '' : ' or Python (.py)'}. ` +
       'Nothing was started.',
+  );
+
+export const scriptIsFolder = (verb: string, folder: string, meant: string | undefined) =>
+  new LaunchError(
+    'ERR_LAUNCH_SCRIPT',
+    `${verb}: ${folder} is a folder; expected a script${meant ? `, such as ${meant}` : ''}. Nothing was started.`,
+  );
+
+export const programNotExecutable = (verb: string, file: string) =>
+  new LaunchError(
+    'ERR_LAUNCH_SCRIPT',
+    `${verb}: ${file} may not be executed; expected a program. Run: chmod +x ${file}, or start it by its interpreter, ` +
+      `such as --no-python sh ${file}. Nothing was started.`,
+  );
+
+export const programIsFolder = (verb: string, folder: string) =>
+  new LaunchError(
+    'ERR_LAUNCH_SCRIPT',
+    `${verb}: ${folder} is a folder; expected a program. Nothing was started.`,
   );
 
 export const programNotFound = (verb: string, name: string) =>

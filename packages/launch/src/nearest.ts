@@ -1,6 +1,6 @@
 /**
  * Returns the known word that a misspelled word most likely means: one that starts with it, else one at most
- * 3 edits away.
+ * 3 edits away, fewer for a short word.
  */
 export function nearest(word: string, known: readonly string[]): string | undefined {
   const longer = known.find((candidate) => candidate.startsWith(word));
@@ -8,7 +8,8 @@ export function nearest(word: string, known: readonly string[]): string | undefi
   const ranked = known
     .map((candidate) => ({ candidate, edits: editDistance(word, candidate) }))
     .sort((a, b) => a.edits - b.edits);
-  return ranked[0] && ranked[0].edits <= 3 ? ranked[0].candidate : undefined;
+  const most = Math.min(3, Math.ceil(word.length / 2));
+  return ranked[0] && ranked[0].edits <= most ? ranked[0].candidate : undefined;
 }
 
 // Levenshtein distance. row[j] is the distance between the read part of `a` and the first j letters of `b`.

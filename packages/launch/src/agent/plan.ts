@@ -59,11 +59,16 @@ export function rankCount(command: string, text: string, machine: Machine): numb
     if (machine.gpus === 0) throw noGpu(command);
     return machine.gpus;
   }
-  const count = Number(text);
-  if (!/^\d+$/.test(text) || count < 1 || count > 65536) {
-    throw badArgument(command, '--nproc-per-node', 'a whole number from 1 to 65536, auto, cpu or gpu', text);
-  }
-  return count;
+  if (!isRankCount(text)) throw badArgument(command, '--nproc-per-node', rankCountForm, text);
+  return Number(text);
+}
+
+/** What rankCount() accepts, in words. */
+export const rankCountForm = 'a whole number from 1 to 65536, auto, cpu or gpu';
+
+export function isRankCount(text: string): boolean {
+  if (['auto', 'cpu', 'gpu'].includes(text)) return true;
+  return /^\d{1,5}$/.test(text) && Number(text) >= 1 && Number(text) <= 65_536;
 }
 
 /**

@@ -5,13 +5,14 @@ import { constants } from 'node:os';
 import { parseArgs } from 'node:util';
 import { loopbackAddress } from '@ringwise/store';
 import { type BindingKind, bindingKinds } from '../agent/binding.ts';
+import { isRankCount, rankCountForm } from '../agent/plan.ts';
 import * as errors from '../errors.ts';
-import { nearest } from '../nearest.ts';
+import { checkedValue, isPageAddress } from './flag-values.ts';
 import { flags, unsupportedFlags, variableOf } from './flags.ts';
 import { meetingOf } from './meeting-args.ts';
 import { defaultSignals, type LiveOptions, type OutputOptions, type RunOptions } from './run-options.ts';
 import { streamsOf } from './std-streams.ts';
-import { isSwitchedOn, switchOf, type Values, wholeNumber } from './values.ts';
+import { isSwitchedOn, switchOf, Values, wholeNumber } from './values.ts';
 
 /** Parses the arguments of `ringwise run`. Throws ERR_LAUNCH_ARGUMENT. */
 export function parseRun(argv: readonly string[], env: NodeJS.ProcessEnv): RunOptions | 'help' {
@@ -34,46 +35,33 @@ export function parseRun(argv: readonly string[], env: NodeJS.ProcessEnv): RunOp
     allowPositionals: true,
     tokens: true,
   });
+  let last: (typeof tokens)[number] | undefined;
   for (const token of tokens) {
     if (token.kind === 'positional') {
+      if (last?.kind === 'option' && isPageAddress(last, token.value)) {
+        throw errors.valueWithoutEquals(last.rawName, token.value);
+      }
       return toOptions(values, argv[token.index]!, argv.slice(token.index + 1), env);
     }
+    last = token;
     if (token.kind === 'option-terminator') continue;
     if (token.rawName === '-h' || token.rawName === '--help') return 'help';
-    values.set(token.name, checkedValue(token.name, token.rawName, token.value));
+    values.set(token.name, checkedValue(token), token.rawName);
   }
   throw errors.noScript();
 }
 
-function fromVariables(env: NodeJS.ProcessEnv): Map<string, string> {
-  const values = new Map<string, string>();
+function fromVariables(env: NodeJS.ProcessEnv): Values {
+  const values = new Values();
   for (const { name } of flags) {
     const value = env[variableOf(name)];
-    if (value !== undefined) values.set(name, value);
+    if (value !== undefined) values.set(name, value, variableOf(name));
   }
   for (const name of unsupportedFlags) {
     if (env[variableOf(name)] !== undefined)
       throw errors.unsupportedFlag(`--${name} (set by ${variableOf(name)})`);
   }
   return values;
-}
-
-/** Returns a flag's value from the command line; '1' for a switch, as its variable would have. */
-function checkedValue(name: string, rawName: string, value: string | undefined): string {
-  const flag = flags.find((f) => f.name === name);
-  if (!flag) {
-    if (name === 'module' || rawName === '-m') throw errors.noModules(rawName);
-    if (unsupportedFlags.includes(name)) throw errors.unsupportedFlag(rawName);
-    const meant = nearest(name, [...flags.map((f) => f.name), 'help']);
-    throw errors.unknownWord('ringwise run', 'flag', rawName, meant && `--${meant}`);
-  }
-  if (!flag.value) {
-    if (value !== undefined) throw errors.unexpectedValue(rawName, value);
-    return '1';
-  }
-  if (value === undefined && flag.isValueOptional) return '1';
-  if (value === undefined) throw errors.missingValue(rawName, flag.value);
-  return value;
 }
 
 function toOptions(
@@ -84,13 +72,13 @@ function toOptions(
 ): RunOptions {
   const interval = values.get('monitor-interval');
   if (interval !== undefined && !(Number(interval) > 0)) {
-    throw errors.badArgument('ringwise run', '--monitor-interval', 'seconds above 0', interval);
+    throw errors.badArgument('ringwise run', values.nameOf('monitor-interval'), 'seconds above 0', interval);
   }
   return {
     script,
     scriptArgs,
     isProgram: isSwitchedOn(values, 'no-python'),
-    nprocPerNode: values.get('nproc-per-node') ?? '1',
+    nprocPerNode: nprocOf(values),
     role: values.get('role') ?? 'default',
     meeting: meetingOf(values, env),
     runId: values.get('rdzv-id'),
@@ -105,11 +93,21 @@ function toOptions(
   };
 }
 
+/** Returns the text, which rankCount() reads once the GPUs are known. */
+function nprocOf(values: Values): string {
+  const text = values.get('nproc-per-node') ?? '1';
+  if (!isRankCount(text)) {
+    throw errors.badArgument('ringwise run', values.nameOf('nproc-per-node'), rankCountForm, text);
+  }
+  return text;
+}
+
 function bindingOf(values: Values): BindingKind | null {
   const text = values.get('numa-binding');
   if (text === undefined) return null;
   const kind = bindingKinds.find((each) => each === text);
-  if (!kind) throw errors.badArgument('ringwise run', '--numa-binding', bindingKinds.join(', '), text);
+  if (!kind)
+    throw errors.badArgument('ringwise run', values.nameOf('numa-binding'), bindingKinds.join(', '), text);
   return kind;
 }
 
@@ -126,22 +124,30 @@ function uiOf(values: Values): LiveOptions['ui'] {
   const isOn = switchOf(text);
   if (isOn !== null) return isOn ? { host: loopbackAddress(), port: 0 } : null;
   const [, bracketed, name, port = '0'] = /^(?:\[([\da-f:]+)\]|([^:[\]]+))(?::(\d+))?$/i.exec(text) ?? [];
-  const host = bracketed ?? name;
-  if (host === undefined || /^\d+$/.test(host) || Number(port) > 65_535) {
-    throw errors.badArgument('ringwise run', '--ui', 'an address such as 127.0.0.1:8080', text);
+  const isPort = /^\d+$/.test(text);
+  const host = isPort ? loopbackAddress() : (bracketed ?? name);
+  const number = Number(isPort ? text : port);
+  if (host === undefined || /^\d+$/.test(host) || number > 65_535) {
+    const expected = 'an address such as 127.0.0.1:8080, or a port such as 8080';
+    throw errors.badArgument('ringwise run', values.nameOf('ui'), expected, text);
   }
-  return { host, port: Number(port) };
+  return { host, port: number };
 }
 
 function outputOf(values: Values): OutputOptions {
   const filter = values.get('local-ranks-filter');
   if (filter !== undefined && !/^\d+(,\d+)*$/.test(filter)) {
-    throw errors.badArgument('ringwise run', '--local-ranks-filter', 'local ranks such as 0,1', filter);
+    throw errors.badArgument(
+      'ringwise run',
+      values.nameOf('local-ranks-filter'),
+      'local ranks such as 0,1',
+      filter,
+    );
   }
   return {
     logDir: values.get('log-dir'),
-    redirects: streamsOf('redirects', values.get('redirects') ?? '0'),
-    tee: streamsOf('tee', values.get('tee') ?? '0'),
+    redirects: streamsOf(values.nameOf('redirects'), values.get('redirects') ?? '0'),
+    tee: streamsOf(values.nameOf('tee'), values.get('tee') ?? '0'),
     localRanks: filter === undefined ? null : new Set(filter.split(',').map(Number)),
   };
 }
@@ -153,7 +159,7 @@ function signalsOf(values: Values): readonly NodeJS.Signals[] {
     if (!(name in constants.signals) || ['SIGKILL', 'SIGSTOP'].includes(name)) {
       throw errors.badArgument(
         'ringwise run',
-        '--signals-to-handle',
+        values.nameOf('signals-to-handle'),
         'names of signals such as SIGTERM,SIGUSR1 (SIGKILL and SIGSTOP cannot be handled)',
         name,
       );

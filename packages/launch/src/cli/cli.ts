@@ -1,14 +1,15 @@
 // The `ringwise` command. Importing this file runs it with the arguments of the process. Each command imports
 // its modules only when it is called, because loading them dominates the start-up time.
 
-import { readFileSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { LaunchError, unknownWord } from '../errors.ts';
 import { nearest } from '../nearest.ts';
 import { manifest } from '../package-files.ts';
+import { commands } from './commands.ts';
 import { mainHelp } from './help.ts';
+import { styled } from './style.ts';
 import { flushOutput } from './terminal.ts';
 
-const commands = ['run', 'bench', 'doctor', 'flight', '--help', '--version'];
 const [command, ...argv] = process.argv.slice(2);
 
 // Before the ranks exist, signals end the command by their default action. Later run() handles them.
@@ -20,11 +21,15 @@ async function main(): Promise<number> {
   switch (command) {
     case 'run':
       return await (await import('./run.ts')).run(argv);
+    case 'help':
+      return await help(argv);
     case '--help':
     case '-h':
-      process.stdout.write(mainHelp);
+      process.stdout.write(mainHelp('stdout'));
       return 0;
     case '--version':
+    case '-v':
+    case '-V':
       process.stdout.write(`${version()}\n`);
       return 0;
     case 'bench':
@@ -36,21 +41,42 @@ async function main(): Promise<number> {
       );
     case 'doctor':
       return await (await import('../doctor/doctor.ts')).doctor(argv);
+    case 'completion':
+      return (await import('./completion.ts')).completion(argv);
     case undefined:
-      process.stderr.write(mainHelp);
+      process.stderr.write(mainHelp('stderr'));
       return 2;
     default:
-      if (await isRun(command)) return await (await import('./run.ts')).run(process.argv.slice(2));
-      throw unknownWord('ringwise', 'command', command, nearest(command, commands));
+      if (isRun(command)) return await (await import('./run.ts')).run(process.argv.slice(2));
+      throw unknownWord('ringwise', 'command', command, nearest(command, commandNames()));
   }
 }
 
-/** Returns whether `run` takes the first word, as in `ringwise train.ts` or `ringwise --nnodes 2 train.ts`. */
-async function isRun(word: string): Promise<boolean> {
-  if (!word.startsWith('-')) return /\.([cm]?[jt]s|[jt]sx|py)$/.test(word);
-  const { flags } = await import('./flags.ts');
-  const [name] = word.replaceAll('_', '-').replace(/^--?/, '').split('=', 1);
-  return flags.some((flag) => (word.startsWith('--') ? flag.name : flag.short) === name);
+function commandNames(): string[] {
+  return [...commands.map(({ name }) => name), '--help', '--version'];
+}
+
+/** Runs `ringwise help [command]`. */
+async function help([about]: readonly string[]): Promise<number> {
+  if (about === undefined || about === 'help' || about.startsWith('-')) {
+    process.stdout.write(mainHelp('stdout'));
+    return 0;
+  }
+  if (about === 'run') return await (await import('./run.ts')).run(['--help']);
+  if (about === 'completion') return (await import('./completion.ts')).completion(['--help']);
+  if (commands.some(({ name }) => name === about)) {
+    process.stdout.write(`See ringwise ${about} --help.\n`);
+    return 0;
+  }
+  throw unknownWord('ringwise', 'command', about, nearest(about, commandNames()));
+}
+
+/**
+ * Returns whether `run` takes the first word, as in `ringwise train.ts` or `ringwise --nnodes 2 train.ts`: a flag, also
+ * an unknown one, or what is or looks like a file.
+ */
+function isRun(word: string): boolean {
+  return word.startsWith('-') || /[./\\]/.test(word) || existsSync(word);
 }
 
 /**
@@ -59,7 +85,7 @@ async function isRun(word: string): Promise<boolean> {
  */
 function explained(error: unknown): number {
   if (!LaunchError.isInstance(error)) throw error;
-  process.stderr.write(`${error.message}\n`);
+  process.stderr.write(`${styled('stderr', 'red', error.message)}\n`);
   return ['ERR_LAUNCH_ARGUMENT', 'ERR_LAUNCH_SCRIPT'].includes(error.code) ? 2 : 1;
 }
 

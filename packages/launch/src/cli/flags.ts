@@ -1,6 +1,8 @@
 // The flags of `ringwise run`: torchrun's, and --dry-run, --ui, --metrics and --tensorboard. docs/launch.md lists
 // what differs from torchrun. Each can also be set as the variable PET_<NAME>.
 
+import { bindingKinds } from '../agent/binding.ts';
+
 export interface Flag {
   readonly name: string;
   readonly short?: string;
@@ -8,6 +10,12 @@ export interface Flag {
   readonly value?: string;
   /** The value is optional and must be given as --name=value. */
   readonly isValueOptional?: true;
+  /** Words that the value may be, for shell completion; others may be right, too. */
+  readonly choices?: readonly string[];
+  /** Names under which users look for this flag, without dashes, for the error about an unknown flag. */
+  readonly soughtAs?: readonly string[];
+  /** Scripts often have a flag of this name themselves, so it is no mistake after the script. */
+  readonly isCommon?: true;
   readonly help: string;
 }
 
@@ -22,7 +30,10 @@ export const flagGroups: readonly FlagGroup[] = [
     flags: [
       {
         name: 'nproc-per-node',
+        short: 'n',
         value: 'N',
+        choices: ['auto', 'cpu', 'gpu'],
+        soughtAs: ['np', 'nprocs', 'num-processes', 'procs', 'ranks', 'world-size', 'gpus', 'workers'],
         help: 'ranks to start: a number, auto (GPUs, else cores), cpu, gpu [1]',
       },
       {
@@ -32,23 +43,34 @@ export const flagGroups: readonly FlagGroup[] = [
       {
         name: 'numa-binding',
         value: 'WHAT',
+        choices: bindingKinds,
         help: "processors of a rank: node or socket of its GPU, exclusive (its share of the node's cores), core-complex",
       },
       {
         name: 'virtual-local-rank',
         help: 'each rank gets LOCAL_RANK 0 and, in CUDA_VISIBLE_DEVICES, only its own GPU; refused with fewer GPUs than ranks',
       },
-      { name: 'role', value: 'NAME', help: 'value of the variable ROLE_NAME [default]' },
-      { name: 'dry-run', help: 'start nothing; print the command and variables of each process' },
+      { name: 'role', value: 'NAME', isCommon: true, help: 'value of the variable ROLE_NAME [default]' },
+      {
+        name: 'dry-run',
+        isCommon: true,
+        help: 'start nothing; print the command and variables of each process',
+      },
     ],
   },
   {
     title: 'Several hosts: run the same command on each',
     flags: [
-      { name: 'nnodes', value: 'N|MIN:MAX', help: 'hosts of the job; a range may grow and shrink [1]' },
+      {
+        name: 'nnodes',
+        value: 'N|MIN:MAX',
+        soughtAs: ['nodes', 'num-nodes', 'hosts', 'nhosts'],
+        help: 'hosts of the job; a range may grow and shrink [1]',
+      },
       {
         name: 'rdzv-backend',
         value: 'static|c10d',
+        choices: ['static', 'c10d'],
         help: 'static: hosts are numbered, host 0 is the master; c10d: any order [static]',
       },
       {
@@ -69,6 +91,7 @@ export const flagGroups: readonly FlagGroup[] = [
       {
         name: 'node-rank',
         value: 'R',
+        soughtAs: ['machine-rank', 'host-rank', 'rank'],
         help: "static: index of this host [Slurm's or Kubernetes' index, else 0]",
       },
       { name: 'master-addr', value: 'HOST', help: 'static: address of host 0 [127.0.0.1, or ::1]' },
@@ -83,6 +106,7 @@ export const flagGroups: readonly FlagGroup[] = [
       {
         name: 'max-restarts',
         value: 'N',
+        soughtAs: ['retries', 'restarts', 'max-retries'],
         help: 'how often all ranks are started again after a failure or the loss of a host [0]',
       },
       {
@@ -105,17 +129,21 @@ export const flagGroups: readonly FlagGroup[] = [
   {
     title: 'Output',
     flags: [
-      { name: 'log-dir', value: 'DIR', help: 'where log and error files go' },
+      { name: 'log-dir', value: 'DIR', isCommon: true, help: 'where log and error files go' },
       {
         name: 'redirects',
         short: 'r',
         value: 'WHAT',
+        choices: ['0', '1', '2', '3'],
+        isCommon: true,
         help: 'into files only: 0 nothing, 1 stdout, 2 stderr, 3 both; per local rank as 0:3,1:1 [0]',
       },
       {
         name: 'tee',
         short: 't',
         value: 'WHAT',
+        choices: ['0', '1', '2', '3'],
+        isCommon: true,
         help: 'into files and to the terminal; written as above [0]',
       },
       {
@@ -132,12 +160,19 @@ export const flagGroups: readonly FlagGroup[] = [
         name: 'ui',
         value: 'HOST:PORT',
         isValueOptional: true,
-        help: 'serve a live page while the job runs; its address is printed [loopback, a free port]',
+        soughtAs: ['dashboard', 'web', 'live'],
+        help: 'serve a live page while the job runs, also --ui=PORT; its address is printed [loopback, a free port]',
       },
-      { name: 'metrics', value: 'FILE', help: 'add every report to this file, a line of JSON each' },
+      {
+        name: 'metrics',
+        value: 'FILE',
+        isCommon: true,
+        help: 'add every report to this file, a line of JSON each',
+      },
       {
         name: 'tensorboard',
         value: 'DIR',
+        isCommon: true,
         help: "write TensorBoard's event files there, one folder per rank",
       },
     ],

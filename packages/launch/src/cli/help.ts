@@ -1,8 +1,11 @@
 // The texts of --help.
 
 import { type Flag, flagGroups } from './flags.ts';
+import { styled } from './style.ts';
 
-export const mainHelp = `ringwise: distributed training for Node.js
+export const mainHelp = (
+  stream: 'stdout' | 'stderr',
+) => `${styled(stream, 'bold', 'ringwise')}: distributed training for Node.js
 
   ringwise run [flags] script [arguments]   start the ranks of a script and watch them
   ringwise run --help                       its flags; "run" may be left out before a script or a flag
@@ -10,6 +13,7 @@ export const mainHelp = `ringwise: distributed training for Node.js
   ringwise doctor [--json]                  what this host has, what is wrong, and how to mend it
   ringwise flight path... > trace.json      what ranks did last, as a Chrome trace
   ringwise bench --help                     verbs, flags, and what the columns mean
+  ringwise completion bash|zsh|fish         a script that completes commands and flags
   ringwise --version
 `;
 
@@ -19,7 +23,7 @@ const lineOf = ({ name, short, value, isValueOptional, help }: Flag) => {
   return `  ${flag.padEnd(28)}${flag.length > 27 ? `\n${' '.repeat(30)}` : ''}${help}`;
 };
 
-export const runHelp = `ringwise run [flags] script [arguments]
+export const runHelp = () => `${styled('stdout', 'bold', 'ringwise run')} [flags] script [arguments]
 
 Starts N processes ("ranks") of a .js, .ts or .py script. Each learns from variables such as RANK and WORLD_SIZE which
 one it is. When one fails, the others are stopped and the root cause is reported. Words after the script are its
@@ -34,7 +38,7 @@ arguments.
 Several hosts need one secret: export RINGWISE_SECRET on each, or RINGWISE_SECRET_FILE with the name of a file. On one
 host it is random. PyTorch cannot prove a secret: on one host a .py script is not asked for one.
 
-${flagGroups.map(({ title, flags }) => `${title}\n${flags.map(lineOf).join('\n')}`).join('\n\n')}
+${flagGroups.map(({ title, flags }) => `${styled('stdout', 'bold', title)}\n${flags.map(lineOf).join('\n')}`).join('\n\n')}
 
   -h, --help
 

@@ -18,19 +18,19 @@ export function meetingOf(values: Values, env: NodeJS.ProcessEnv): MeetingOption
   const [minNodes, maxNodes] = hostsOf(values);
   const backend = values.get('rdzv-backend') ?? 'static';
   if (backend !== 'static' && backend !== 'c10d') {
-    throw badArgument(verb, '--rdzv-backend', 'static or c10d', backend);
+    throw badArgument(verb, values.nameOf('rdzv-backend'), 'static or c10d', backend);
   }
   if (backend === 'static' && minNodes !== maxNodes) {
     throw badArgument(
       verb,
-      '--nnodes',
+      values.nameOf('nnodes'),
       'one number with --rdzv-backend static (c10d takes a range)',
       values.get('nnodes'),
     );
   }
   return {
     ...oneHost,
-    ...confOf(values.get('rdzv-conf') ?? ''),
+    ...confOf(values),
     ...addressOf(values, backend, maxNodes),
     backend,
     minNodes,
@@ -47,28 +47,33 @@ function hostsOf(values: Values): [number, number] {
     (part) => part && Number(part),
   );
   if (!min || !max || max < min || max > maxHosts) {
-    throw badArgument(verb, '--nnodes', 'a number of hosts such as 2, or a range such as 1:4', text);
+    const expected = 'a number of hosts such as 2, or a range such as 1:4';
+    throw badArgument(verb, values.nameOf('nnodes'), expected, text);
   }
   return [min as number, max as number];
 }
 
 // Schedulers that start one launcher per host set these variables to the host's index, not to a rank.
 function nodeRankOf(values: Values, env: NodeJS.ProcessEnv, hosts: number): number {
-  const given =
-    env.SLURM_STEP_ID !== undefined ? env.SLURM_NODEID : (env.JOB_COMPLETION_INDEX ?? env.LWS_WORKER_INDEX);
-  const byDefault = hosts > 1 && given && /^\d+$/.test(given) ? given : '0';
+  const variable =
+    env.SLURM_STEP_ID !== undefined
+      ? 'SLURM_NODEID'
+      : ['JOB_COMPLETION_INDEX', 'LWS_WORKER_INDEX'].find((name) => env[name] !== undefined);
+  const given = variable === undefined ? undefined : env[variable];
+  const isGiven = hosts > 1 && given !== undefined && /^\d+$/.test(given);
   const expected = hosts === 1 ? '0 with one host' : `a whole number from 0 to ${hosts - 1}`;
-  return wholeNumber(values, 'node-rank', byDefault, hosts - 1, expected);
+  const shownName = isGiven && values.get('node-rank') === undefined ? variable : undefined;
+  return wholeNumber(values, 'node-rank', isGiven ? given : '0', hosts - 1, expected, shownName);
 }
 
 function addressOf(values: Values, backend: 'static' | 'c10d', hosts: number) {
   const endpoint = values.get('rdzv-endpoint');
   const byDefault = hosts === 1 ? 0 : defaultPorts[backend];
-  if (endpoint) return parseEndpoint(endpoint, byDefault);
+  if (endpoint) return parseEndpoint(values.nameOf('rdzv-endpoint'), endpoint, byDefault);
   if (backend === 'c10d' && hosts > 1) {
     throw badArgument(
       verb,
-      '--rdzv-endpoint',
+      values.nameOf('rdzv-endpoint'),
       'HOST[:PORT] of one of the hosts when several meet by c10d',
       endpoint ?? '',
     );
@@ -80,11 +85,11 @@ function addressOf(values: Values, backend: 'static' | 'c10d', hosts: number) {
 }
 
 /** Parses "gpu-a", "gpu-a:29400" or "[fe80::1]:29400". */
-function parseEndpoint(text: string, byDefault: number): { host: string; port: number } {
+function parseEndpoint(flag: string, text: string, byDefault: number): { host: string; port: number } {
   const [, v6, name, digits] = /^(?:\[([0-9a-f:.]+)\]|([^:[\]]+))(?::(\d+))?$/i.exec(text) ?? [];
   const host = v6 ?? name;
   const port = digits === undefined ? byDefault : Number(digits);
-  if (host === undefined || port > 65_535) throw badArgument(verb, '--rdzv-endpoint', 'HOST[:PORT]', text);
+  if (host === undefined || port > 65_535) throw badArgument(verb, flag, 'HOST[:PORT]', text);
   return { host, port };
 }
 
@@ -101,19 +106,19 @@ const conf: Readonly<Record<string, (text: string) => Conf | null>> = {
     /^(1|true|0|false)$/i.test(text) ? { isHost: ['1', 'true'].includes(text.toLowerCase()) } : null,
 };
 
-function confOf(text: string): Conf {
-  const entries = text.split(',').filter((part) => part.trim() !== '');
-  return Object.assign({}, ...entries.map(parseConf)) as Conf;
+function confOf(values: Values): Conf {
+  const entries = (values.get('rdzv-conf') ?? '').split(',').filter((part) => part.trim() !== '');
+  const flag = values.nameOf('rdzv-conf');
+  return Object.assign({}, ...entries.map((entry) => parseConf(flag, entry))) as Conf;
 }
 
-function parseConf(entry: string): Conf {
+function parseConf(flag: string, entry: string): Conf {
   const [key = '', value = ''] = entry.split('=').map((part) => part.trim());
   if (!(key in conf)) {
-    throw unknownWord(verb, 'key of --rdzv-conf', key, nearest(key, Object.keys(conf)));
+    throw unknownWord(verb, `key of ${flag}`, key, nearest(key, Object.keys(conf)));
   }
   const parsed = conf[key]!(value);
-  if (parsed === null)
-    throw badArgument(verb, `--rdzv-conf ${key}`, 'a number (is_host: true or false)', value);
+  if (parsed === null) throw badArgument(verb, `${flag} ${key}`, 'a number (is_host: true or false)', value);
   return parsed;
 }
 

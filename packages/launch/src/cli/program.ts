@@ -1,8 +1,8 @@
 // What `ringwise run` starts for each rank: a file with its interpreter, or any program.
 
-import { accessSync, constants } from 'node:fs';
+import { accessSync, constants, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
-import { programNotFound } from '../errors.ts';
+import { programIsFolder, programNotExecutable, programNotFound } from '../errors.ts';
 import { builtFile } from '../package-files.ts';
 import { execArgvFor, scriptExists } from './script.ts';
 
@@ -44,7 +44,7 @@ export function programOf(
 ): Program {
   if (isProgram) {
     const file = findProgram(script, env);
-    if (file === null) throw programNotFound(verb, script);
+    if (file === null) throw noProgram(verb, script);
     const isPython = /^(python|pypy)[\d.]*$|\.py$/.test(basename(file));
     return { command: [file], args, isNode: false, isPython, env };
   }
@@ -54,6 +54,12 @@ export function programOf(
     return { command: [env.PYTHON_EXEC || python(), '-u', file], args, isNode: false, isPython: true, env };
   }
   return nodeProgram(execArgvFor(verb, file), file, args, env);
+}
+
+function noProgram(verb: string, name: string): Error {
+  const found = name.includes('/') ? statSync(name, { throwIfNoEntry: false }) : undefined;
+  if (found?.isDirectory()) return programIsFolder(verb, name);
+  return found ? programNotExecutable(verb, name) : programNotFound(verb, name);
 }
 
 const isWindows = () => process.platform === 'win32';
@@ -79,7 +85,7 @@ export function findProgram(name: string, env: NodeJS.ProcessEnv): string | null
 function isExecutable(file: string): boolean {
   try {
     accessSync(file, constants.X_OK);
-    return true;
+    return statSync(file).isFile();
   } catch {
     return false;
   }

@@ -16,17 +16,23 @@ import { type LogFiles, openLogFiles } from '../report/log-files.ts';
 import type { Write } from '../report/output.ts';
 import { parseRun } from './args.ts';
 import { describePlan } from './dry-run.ts';
+import { emptyScriptHint, misplacedFlagHint } from './flag-values.ts';
 import { runHelp } from './help.ts';
 import { type Program, programOf } from './program.ts';
 import type { RunOptions } from './run-options.ts';
+import { styled } from './style.ts';
 import { terminal } from './terminal.ts';
 
 /** Runs the command and resolves with its exit code. Handles the process's signals from then on. */
 export async function run(argv: readonly string[]): Promise<number> {
   const options = parseRun(argv, process.env);
   if (options === 'help') {
-    process.stdout.write(runHelp);
+    process.stdout.write(runHelp());
     return 0;
+  }
+  const { script, scriptArgs, isDryRun } = options;
+  for (const hint of [misplacedFlagHint(script, scriptArgs), isDryRun ? null : emptyScriptHint(script)]) {
+    if (hint !== null) process.stderr.write(`ringwise: ${hint}\n`);
   }
   return await runScript('ringwise run', options, terminal());
 }
@@ -152,5 +158,6 @@ function passOnSignals(participant: Participant, signals: readonly NodeJS.Signal
  */
 function explain({ text }: Outcome, isWhole: boolean, say: Monitor['say']): void {
   if (text === null) return;
-  say(isWhole ? text : text.split('\n')[0]!);
+  const [first, ...details] = text.split('\n') as [string, ...string[]];
+  say([styled('stderr', 'red', first), ...(isWhole ? details : [])].join('\n'));
 }

@@ -2,15 +2,41 @@
 // has it and supports `using`, which TypeScript files may contain and Node before 24 lacks; otherwise with
 // tsx, or, if tsx is not installed, with type stripping alone. .jsx and .tsx always need tsx.
 
-import { statSync } from 'node:fs';
+import { readdirSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { basename, dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Script } from 'node:vm';
-import { noTypeScript, scriptNotFound } from '../errors.ts';
+import { noTypeScript, scriptIsFolder, scriptNotFound } from '../errors.ts';
+import { nearest } from '../nearest.ts';
+import { scriptFile } from './flag-values.ts';
 
-/** Throws if the file does not exist. */
+/** Throws if the file does not exist or is a folder. */
 export function scriptExists(verb: string, file: string): void {
-  if (!statSync(file, { throwIfNoEntry: false })?.isFile()) throw scriptNotFound(verb, file);
+  const found = statSync(file, { throwIfNoEntry: false });
+  if (found?.isDirectory()) throw scriptIsFolder(verb, file, mainScript(file));
+  if (!found?.isFile()) throw scriptNotFound(verb, file, similarScript(file));
+}
+
+/** Returns the script in a folder that the user probably means, or undefined. */
+function mainScript(folder: string): string | undefined {
+  const scripts = scriptsIn(folder);
+  const name = scripts.find((each) => /^(train|main|index)\./.test(each)) ?? scripts[0];
+  return name && join(folder, name);
+}
+
+/** Returns a script of the same folder with a similar name, such as train.mjs for train. */
+function similarScript(file: string): string | undefined {
+  const name = nearest(basename(file), scriptsIn(dirname(file)));
+  return name && join(dirname(file), name);
+}
+
+function scriptsIn(folder: string): string[] {
+  try {
+    return readdirSync(folder).filter((name) => scriptFile.test(name) && !name.endsWith('.d.ts'));
+  } catch {
+    return [];
+  }
 }
 
 /** Returns the Node.js flags that `file` (absolute) needs. Throws if it does not exist or cannot be run. */

@@ -12,7 +12,7 @@ export function streamsOf(flag: string, text: string): (localRank: number) => re
   if (!/^\d+:[0-3](,\d+:[0-3])*$/.test(text)) {
     throw badArgument(
       'ringwise run',
-      `--${flag}`,
+      flag,
       '0, 1 (stdout), 2 (stderr), 3 (both), or these per local rank as 0:3,1:1',
       text,
     );

@@ -3,20 +3,39 @@
 import { badArgument } from '../errors.ts';
 import { variableOf } from './flags.ts';
 
-/** Text of each given flag, by its name without dashes. */
-export type Values = ReadonlyMap<string, string>;
+/** Text of each given flag, by its name without dashes, and how the user spelled the flag. */
+export class Values {
+  readonly #given = new Map<string, { readonly text: string; readonly spelling: string }>();
 
+  /** `spelling` is "--nnodes", or "PET_NNODES" if the variable gave the text. */
+  set(name: string, text: string, spelling: string): void {
+    this.#given.set(name, { text, spelling });
+  }
+
+  get(name: string): string | undefined {
+    return this.#given.get(name)?.text;
+  }
+
+  /** Returns the flag as the user wrote it, for errors about its value. */
+  nameOf(name: string): string {
+    return this.#given.get(name)?.spelling ?? `--${name}`;
+  }
+}
+
+/** `shownName` replaces the flag's name in the error, if another variable gave the default. */
 export function wholeNumber(
   values: Values,
   name: string,
   byDefault: string,
   max: number,
   expected?: string,
+  shownName?: string,
 ): number {
   const text = values.get(name) ?? byDefault;
   const number = Number(text);
   if (!/^\d+$/.test(text) || number > max) {
-    throw badArgument('ringwise run', `--${name}`, expected ?? `a whole number from 0 to ${max}`, text);
+    const shown = shownName ?? values.nameOf(name);
+    throw badArgument('ringwise run', shown, expected ?? `a whole number from 0 to ${max}`, text);
   }
   return number;
 }

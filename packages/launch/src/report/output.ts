@@ -4,6 +4,7 @@
 
 import type { Readable } from 'node:stream';
 import { StringDecoder } from 'node:string_decoder';
+import { styled } from '../cli/style.ts';
 import type { LogFile } from './log-file.ts';
 
 /** Writes whole lines. If it returns a promise, the caller must wait for it before it writes more. */
@@ -29,7 +30,7 @@ const maxLineLength = 1 << 20;
 export class RankOutput {
   /** The last lines of both streams, in order of arrival. */
   readonly tail: string[] = [];
-  readonly #prefix: string;
+  readonly #rank: number;
   readonly #write: Write;
   readonly #onLine: (line: string) => void;
   #heldStreams = 0;
@@ -37,7 +38,7 @@ export class RankOutput {
 
   constructor(rank: number, write: Write, onLine: (line: string) => void = () => {}) {
     this.#onLine = onLine;
-    this.#prefix = `[${rank}] `;
+    this.#rank = rank;
     this.#write = write;
   }
 
@@ -75,7 +76,8 @@ export class RankOutput {
     this.tail.push(...lines.slice(-tailLines));
     this.tail.splice(0, this.tail.length - tailLines);
     if (!isShown) return null;
-    return this.#write(stream, lines.map((line) => `${this.#prefix}${line}\n`).join(''));
+    const prefix = styled(stream, 'dim', `[${this.#rank}]`);
+    return this.#write(stream, lines.map((line) => `${prefix} ${line}\n`).join(''));
   }
 
   async #hold(source: Readable, full: Promise<void>): Promise<void> {

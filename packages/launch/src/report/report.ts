@@ -13,9 +13,22 @@ import type { ReportedError } from './words.ts';
 const reportedLines = 10;
 /** Advice for errors whose messages give none, by error code. */
 const remedies: Readonly<Record<string, string>> = {
-  ERR_REQUIRE_ASYNC_MODULE:
-    'Top-level await needs an ES module: name the script .mts, or put "type": "module" into its package.json.',
+  ERR_REQUIRE_ASYNC_MODULE: waysOut('Top-level await'),
+  ERR_AMBIGUOUS_MODULE_SYNTAX: waysOut('Top-level await'),
+  ERR_UNKNOWN_FILE_EXTENSION:
+    'Node.js runs .js, .mjs, .cjs and .ts files. Start another program by --no-python: ringwise run --no-python ./program.',
 };
+/**
+ * Advice by the message of an error without a helpful code: a file with the syntax of ES modules that Node.js, or tsx,
+ * has read as CommonJS.
+ */
+const remediesByMessage: readonly (readonly [RegExp, string])[] = [
+  [/Top-level await is currently not supported with the "cjs" output format/, waysOut('Top-level await')],
+  [/^await is only valid in async functions and the top level bodies of modules/, waysOut('Top-level await')],
+  [/^Cannot use import statement outside a module/, waysOut('`import`')],
+  [/^Unexpected token 'export'/, waysOut('`export`')],
+  [/^Cannot use 'import\.meta' outside a module/, waysOut('`import.meta`')],
+];
 /** Most characters of the error of a rank that is not the root cause. */
 const otherLength = 300;
 /** Most frames of a native stack that a report shows. */
@@ -77,11 +90,22 @@ function errorLines(error: ReportedError): string[] {
   const at = firstUserFrame(error.stack);
   const [first, ...rest] = `${error.name}: ${error.message}`.split('\n');
   const lines = [`  ${first}${at ? `   ${at}` : ''}`, ...rest.map((line) => `  ${line}`)];
-  const remedy = remedies[`${error.fields.code}`];
+  const remedy = remedyOf(error);
   if (remedy) lines.push(`  ${remedy}`);
   if (isCrash(error)) lines.push(...error.stack.split('\n').filter(Boolean).slice(0, reportedFrames));
   if (error.cause) lines.push(`  caused by ${error.cause.name}: ${error.cause.message.split('\n')[0]}`);
   return lines;
+}
+
+function waysOut(what: string): string {
+  return (
+    `${what} needs an ES module. Two ways out: name the script .mjs (or .mts), or put "type": "module" into ` +
+    'the nearest package.json.'
+  );
+}
+
+function remedyOf({ message, fields }: ReportedError): string | undefined {
+  return remedies[`${fields.code}`] ?? remediesByMessage.find(([pattern]) => pattern.test(message))?.[1];
 }
 
 /**

@@ -158,7 +158,7 @@ describe('parseRun', () => {
   it.each([
     [['--nproc-per-nod', '2'], 'unknown flag --nproc-per-nod; did you mean --nproc-per-node?'],
     [['--nporc-per-node=2'], 'unknown flag --nporc-per-node; did you mean --nproc-per-node?'],
-    [['-n', '2'], 'unknown flag -n; did you mean --nproc-per-node?'],
+    [['-x', '2'], 'unknown flag -x. See'],
     [['--frobnicate'], 'unknown flag --frobnicate. See ringwise run --help.'],
     [['--start-method', 'fork'], 'this version does not have --start-method yet'],
     [
@@ -198,8 +198,56 @@ describe('parseRun', () => {
     [['--node-rank', '1', 'x.ts'], "--node-rank expects 0 with one host, got '1'"],
     [['--master-port', '99999', 'x.ts'], "--master-port expects a whole number from 0 to 65535, got '99999'"],
     [['--nproc-per-node', '2'], 'no script given'],
+    [
+      ['--nproc-per-node', '0', 'x.ts'],
+      '--nproc-per-node expects a whole number from 1 to 65536, auto, cpu or gpu',
+    ],
+    [
+      ['--metrics', 'train.mjs', '--epochs', '3'],
+      '--metrics needs a value before the script, got train.mjs; expected --metrics FILE train.mjs.',
+    ],
+    [['--metrics', '--ui', 'train.mjs'], '--metrics needs a value; expected --metrics FILE.'],
+    [
+      ['--ui', '8080', 'x.ts'],
+      '--ui takes a value only as --ui=8080, because the next word may be the script',
+    ],
+    [['--ui', '127.0.0.1:8080', 'x.ts'], 'got --ui 127.0.0.1:8080.'],
+    [
+      ['--ui=99999', 'x.ts'],
+      "--ui expects an address such as 127.0.0.1:8080, or a port such as 8080, got '99999'",
+    ],
+    [['--num-nodes', '2', 'x.ts'], 'unknown flag --num-nodes; did you mean --nnodes?'],
   ])('explains %j', (argv, sentence) => {
     expect(message(argv)).toContain(sentence);
+  });
+
+  it.each([
+    [
+      { PET_NNODES: 'two' },
+      "PET_NNODES expects a number of hosts such as 2, or a range such as 1:4, got 'two'",
+    ],
+    [{ PET_MAX_RESTARTS: 'x' }, 'PET_MAX_RESTARTS expects a whole number'],
+    [{ PET_NPROC_PER_NODE: 'x' }, 'PET_NPROC_PER_NODE expects a whole number from 1'],
+    [{ PET_UI: 'a:b' }, 'PET_UI expects an address'],
+    [{ PET_TEE: '4' }, 'PET_TEE expects 0, 1 (stdout)'],
+    [
+      { PET_NNODES: '2', SLURM_STEP_ID: '0', SLURM_NODEID: '5' },
+      'SLURM_NODEID expects a whole number from 0 to 1',
+    ],
+    [{ PET_RDZV_CONF: 'timeout=x' }, 'PET_RDZV_CONF timeout expects a number'],
+  ])('names the variable that has the wrong value: %j', (env, sentence) => {
+    expect(message(['x.ts'], env)).toContain(`ringwise run: ${sentence}`);
+  });
+
+  it('names the flag if the command line overrides a variable', () => {
+    expect(message(['--nnodes', 'x', 'x.ts'], { PET_NNODES: '2' })).toContain('--nnodes expects');
+  });
+
+  it('takes a port alone for the live page, and -n for the number of ranks', () => {
+    expect(parsed(['--ui=8080', 'x.ts']).live.ui).toEqual({ host: '127.0.0.1', port: 8080 });
+    expect(parsed(['--ui', 'x.ts']).live.ui).toEqual({ host: '127.0.0.1', port: 0 });
+    expect(parsed(['-n', '2', 'x.ts']).nprocPerNode).toBe('2');
+    expect(parsed(['-n2', 'x.ts']).nprocPerNode).toBe('2');
   });
 
   it('explains a variable of a flag that does not exist yet', () => {

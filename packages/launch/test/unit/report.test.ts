@@ -108,8 +108,33 @@ describe('failureReport', () => {
     const error = Object.assign(new Error('Transform failed'), { code: 'ERR_REQUIRE_ASYNC_MODULE' });
     const root = thrown(0, 1n, error);
     expect(reportOf(root, root)).toContain(
-      '\n  Top-level await needs an ES module: name the script .mts, or put "type": "module" into its package.json.\n',
+      '\n  Top-level await needs an ES module. Two ways out: name the script .mjs (or .mts), or put "type": "module" into ' +
+        'the nearest package.json.\n',
     );
+  });
+
+  it.each([
+    ['Cannot use import statement outside a module', '`import` needs an ES module'],
+    ["Unexpected token 'export'", '`export` needs an ES module'],
+    ["Cannot use 'import.meta' outside a module", '`import.meta` needs an ES module'],
+    [
+      'await is only valid in async functions and the top level bodies of modules',
+      'Top-level await needs an ES module',
+    ],
+    [
+      'Transform failed with 1 error:\na.ts:1:0: ERROR: Top-level await is currently not supported with the "cjs" output format',
+      'Top-level await needs an ES module',
+    ],
+  ])('shows the two ways out of CommonJS after: %s', (said, advice) => {
+    const root = thrown(0, 1n, new SyntaxError(said));
+    expect(reportOf(root, root)).toContain(`\n  ${advice}. Two ways out: `);
+  });
+
+  it('says how to start a program that Node.js does not run', () => {
+    const error = Object.assign(new TypeError('Unknown file extension ".sh"'), {
+      code: 'ERR_UNKNOWN_FILE_EXTENSION',
+    });
+    expect(reportOf(thrown(0, 1n, error), thrown(0, 1n, error))).toContain('--no-python ./program');
   });
 
   it('tells how ranks failed that reported no error', () => {

@@ -128,7 +128,7 @@ fail(step);
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     const { port } = other.address() as { port: number };
-    const file = script('empty.mjs', '');
+    const file = script('never.mjs', ';');
     const { exitCode, stderr } = await finished(['run', '--master-port', `${port}`, file]);
     expect(stderr).toBe(
       `ringwise run: port ${port} of 127.0.0.1 is in use. Give another --master-port, or none: then a free one is taken.\n`,
@@ -184,15 +184,6 @@ describe('ringwise', () => {
     expect(absent.exitCode).toBe(2);
     expect(absent.stderr).toContain('absent.ts');
   });
-
-  it.each([[['--nproc-per-nod', '2', 'train.mjs'], 'ringwise: unknown command --nproc-per-nod']])(
-    '%j is no command',
-    async (argv, sentence) => {
-      const { exitCode, stderr } = await finished(argv);
-      expect(exitCode).toBe(2);
-      expect(stderr).toContain(sentence);
-    },
-  );
 
   it.each([[['rnu'], 'ringwise: unknown command rnu; did you mean run? See ringwise --help.\n']])(
     '%j ends with a sentence and exit code 2',
