@@ -17,7 +17,7 @@ export const parts = {
   launchers: 'jobs under mpirun, torchrun and Slurm',
   mpi: 'the mpi backend under every MPI that is installed',
   packages: 'the packed npm packages, installed and used',
-  platforms: 'binaries of other platforms, cross-compiled and run in emulators: arm64 by qemu',
+  platforms: 'binaries of other platforms, cross-compiled and run: arm64 in qemu, musl in Node for musl',
   sanitizers: 'the C++ unit tests with the address, undefined-behaviour and thread sanitizers',
   simulator: 'the simulated network',
   soak: 'long runs, and jobs whose processes are killed',

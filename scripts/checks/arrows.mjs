@@ -26,7 +26,7 @@ const testOnly = {
 };
 
 /** Returns the package whose binaries an npm package holds, such as tensor for @ringwise/tensor-linux-x64, or null. */
-const ownerOf = (dependency) => /^@ringwise\/([a-z]+)-(?:mpi-)?linux-/.exec(dependency)?.[1] ?? null;
+const ownerOf = (dependency) => /^@ringwise\/([a-z]+)-(?:mpi-)?linux(?:musl)?-/.exec(dependency)?.[1] ?? null;
 
 /**
  * Folders of native/ from which a folder may include headers. Folders that are not listed, such as `test`,

@@ -4,8 +4,9 @@ import { copyFileSync, existsSync, readFileSync, rmSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { availableParallelism } from 'node:os';
 import { basename, dirname, join } from 'node:path';
+import { namedFiles } from '../release/packages.mjs';
 import { root } from '../run.mjs';
-import { exportedFiles, faultsOfBinary } from './faults.mjs';
+import { faultsOfBinary } from './faults.mjs';
 import { findZig, writeToolchain } from './zig.mjs';
 
 /** Maps the files of packages to the CMake targets that build them. */
@@ -30,7 +31,9 @@ export function packagesOf(name, families) {
     .filter((folder) => existsSync(join(folder, 'package.json')))
     .map((folder) => ({
       folder,
-      files: exportedFiles(JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))),
+      files: namedFiles(JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'))).filter(
+        (file) => file !== 'package.json',
+      ),
     }));
 }
 

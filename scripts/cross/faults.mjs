@@ -1,9 +1,9 @@
-// Checks compiled files and the packages that hold them against their platform. Each function returns the faults as
-// sentences, and none if all is right. The release gates and cross-build.mjs call them.
-import { existsSync, readFileSync, statSync } from 'node:fs';
-import { join } from 'node:path';
+// Checks compiled files against their platform. Functions return the faults as sentences, and none if all is right.
+// The release gates and cross-build.mjs call them.
+import { statSync } from 'node:fs';
+import { basename } from 'node:path';
 import { compareVersions, newestVersion, readBinary } from './binary.mjs';
-import { targetOf, targets } from './targets.mjs';
+import { targets } from './targets.mjs';
 
 /** What a file must export: Node looks for the first two in an addon, programs in C for the third in the library. */
 const required = [
@@ -11,45 +11,39 @@ const required = [
   { ending: '/libringwise.so', names: ['ringwise_abi_version', 'ringwise_group_create'] },
 ];
 
+/** Libraries besides those of the target that a file may need: its users have them. */
+const ownLibraries = { 'mpi-openmpi.node': ['libmpi'], 'mpi-mpich.node': ['libmpi', 'libmpich'] };
+
 /** Largest size in bytes of a file without CUDA images, which add about 3.5 MB to tensor.node. */
 const sizeLimits = { 'coll.node': 2.5e6, 'libringwise.so': 2.5e6, 'tensor.node': 8e6 };
 
-/** Checks the package in a folder: all files that it exports are there, and the compiled ones are for its platform. */
-export function faultsOfNativePackage(folder) {
-  const manifest = JSON.parse(readFileSync(join(folder, 'package.json'), 'utf8'));
-  const name = targetOf(manifest);
-  if (name === null)
-    return [`${manifest.name}: its os, cpu and libc are those of no target of cross-build.mjs.`];
-  const faults = exportedFiles(manifest).flatMap((path) => {
-    const file = join(folder, path);
-    if (!existsSync(file)) return [`${path} is not there. Build it: node scripts/cross-build.mjs ${name}`];
-    return /\.(node|so|dylib|dll)$/.test(path) ? faultsOfBinary(file, name) : [];
-  });
-  return faults.map((fault) => `${manifest.name}: ${fault}`);
-}
+/** Tells whether a file must be a compiled one, by its name. */
+export const isNamedAsBinary = (path) => /\.(node|so|dylib|dll)$/.test(path);
 
-/** Returns the files that a package.json exports, except package.json. */
-export const exportedFiles = ({ exports }) =>
-  Object.values(exports ?? {})
-    .filter((path) => path !== './package.json')
-    .map((path) => path.slice(2));
-
-/** Checks one compiled file: format, processor, C library, oldest system, needed libraries, exports, size. */
-export function faultsOfBinary(path, name) {
-  const target = targets[name];
-  const facts = readBinary(path);
-  if (facts === null) return [`${path} is no compiled file; expected one for ${name}.`];
+/**
+ * Checks one compiled file for a target of targets.mjs: format, processor, C library, oldest system, needed libraries,
+ * exports, size. `floor` is the oldest glibc that it must run on, `shown` what the sentences call the file.
+ */
+export function faultsOfBinary(path, name, { floor = targets[name].floor, shown = path } = {}) {
+  const target = { ...targets[name], floor };
+  let facts;
+  try {
+    facts = readBinary(path);
+  } catch (error) {
+    return [error.message.replace(path, shown)];
+  }
+  if (facts === null) return [`${shown} is no compiled file; expected one for ${name}.`];
   const place = ({ os, cpu, libc }) => [os, cpu, libc].filter(Boolean).join('-');
   // A file that calls no function of the C library is right for both.
   const libc = facts.libc ?? target.libc;
   if (place({ ...facts, libc }) !== place(target))
-    return [`${path} is for ${place(facts)}; expected ${place(target)}.`];
+    return [`${shown} is for ${place(facts)}; expected ${place(target)}.`];
   return [
     ...faultsOfFloor(facts, target),
-    ...faultsOfLibraries(facts, target),
+    ...faultsOfLibraries(path, facts, target),
     ...faultsOfExports(path, facts),
     ...faultsOfSize(path),
-  ].map((fault) => `${path} ${fault}`);
+  ].map((fault) => `${shown} ${fault}`);
 }
 
 function faultsOfFloor({ versions }, { floor }) {
@@ -59,8 +53,9 @@ function faultsOfFloor({ versions }, { floor }) {
     : [];
 }
 
-function faultsOfLibraries({ libraries }, target) {
-  const isKnown = (library) => target.libraries.some((known) => library.startsWith(`${known}.`));
+function faultsOfLibraries(path, { libraries }, target) {
+  const known = [...target.libraries, ...(ownLibraries[basename(path)] ?? [])];
+  const isKnown = (library) => known.some((one) => library.startsWith(`${one}.`));
   const unknown = libraries.filter((library) => !isKnown(library));
   return unknown.length > 0
     ? [`needs ${unknown.join(', ')}, which not every ${target.os} has; link it statically.`]
@@ -74,7 +69,7 @@ function faultsOfExports(path, { exports }) {
 }
 
 function faultsOfSize(path) {
-  const limit = Object.entries(sizeLimits).find(([name]) => path.endsWith(`/${name}`))?.[1] ?? Infinity;
+  const limit = sizeLimits[basename(path)] ?? Infinity;
   const { size } = statSync(path);
   return size > limit ? [`has ${size} bytes; expected at most ${limit}.`] : [];
 }

@@ -1,9 +1,14 @@
 // The platforms for which native binaries are released, and what must hold for a binary of each.
+import { readConfig } from '../release/config.mjs';
+import { root } from '../run.mjs';
 
-/** Oldest glibc. Node 20 itself needs this one. */
-const floor = '2.28';
+/** Oldest glibc. Node 20 itself needs 2.28. */
+const { glibc: floor } = readConfig(root, { isRehearsal: true });
 
 const libraries = ['libc', 'libdl', 'libm', 'libpthread', 'librt', 'ld-linux-x86-64', 'ld-linux-aarch64'];
+
+/** musl is one library. Its loader takes this name for itself, whatever the file on a system is called. */
+const muslLibraries = ['libc'];
 
 /**
  * Maps a target to:
@@ -32,6 +37,22 @@ export const targets = {
     families: ['collectives', 'tensor', 'capi'],
     floor,
     libraries,
+  },
+  'linuxmusl-x64': {
+    os: 'linux',
+    cpu: 'x64',
+    libc: 'musl',
+    zig: 'x86_64-linux-musl',
+    families: ['collectives', 'tensor', 'capi'],
+    libraries: muslLibraries,
+  },
+  'linuxmusl-arm64': {
+    os: 'linux',
+    cpu: 'arm64',
+    libc: 'musl',
+    zig: 'aarch64-linux-musl',
+    families: ['collectives', 'tensor', 'capi'],
+    libraries: muslLibraries,
   },
 };
 

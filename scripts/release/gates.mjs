@@ -1,7 +1,9 @@
 // What must hold for packed packages before they are published. Each function returns the faults as sentences.
 import { existsSync, readdirSync, readFileSync, statSync } from 'node:fs';
 import { join } from 'node:path';
-import { compareVersions, newestVersion, readBinary } from '../cross/binary.mjs';
+import { readBinary } from '../cross/binary.mjs';
+import { faultsOfBinary, isNamedAsBinary } from '../cross/faults.mjs';
+import { targetOf, targets } from '../cross/targets.mjs';
 import { namedFiles, needsOf } from './packages.mjs';
 
 /** Largest installed size of a package with all that it needs on one platform, in bytes. */
@@ -33,8 +35,7 @@ export function faultsOfPackage(packed, config) {
   for (const path of filesIn(folder)) {
     if (path.endsWith('.map') && JSON.parse(readFileSync(join(folder, path), 'utf8')).sourcesContent?.length)
       faults.push(`${path} contains the sources.`);
-    const facts = readBinary(join(folder, path));
-    if (facts !== null) faults.push(...faultsOfBinary(path, facts, packed, config));
+    faults.push(...faultsOfFile(path, packed, config));
   }
   return faults.map((fault) => `${manifest.name}: ${fault}`);
 }
@@ -52,18 +53,14 @@ function faultsOfManifest(manifest) {
   return faults;
 }
 
-function faultsOfBinary(path, { os, cpu, versions }, { manifest, isCompiled }, config) {
+function faultsOfFile(path, { folder, manifest, isCompiled }, config) {
+  const file = join(folder, path);
+  if (!isNamedAsBinary(path) && readBinary(file) === null) return [];
   if (!isCompiled) return [`${path} is compiled; expected compiled files only in packages of one platform.`];
-  const [expectedOs, expectedCpu, libc] = [manifest.os?.[0], manifest.cpu?.[0], manifest.libc?.[0]];
-  if (os !== expectedOs || cpu !== expectedCpu)
-    return [`${path} is for ${os}-${cpu}; expected ${expectedOs}-${expectedCpu}.`];
-  if (os !== 'linux') return [];
-  const glibc = newestVersion(versions, 'GLIBC_');
-  if (glibc === null) return [];
-  if (libc !== 'glibc') return [`${path} needs glibc, and the package is for ${libc}.`];
-  return compareVersions(glibc, config.glibc) > 0
-    ? [`${path} needs glibc ${glibc}; expected at most ${config.glibc}.`]
-    : [];
+  const name = targetOf(manifest);
+  if (name === null) return [`${path} is for "os", "cpu" and "libc" that no target of cross-build.mjs has.`];
+  const floor = targets[name].floor && config.glibc;
+  return faultsOfBinary(file, name, { floor, shown: path });
 }
 
 /** Checks the installed size of the packages that have a limit, on each platform for which packages are given. */

@@ -2,7 +2,7 @@
 import { existsSync, readdirSync } from 'node:fs';
 import { type CudaInfo, type CudaLibrary, loadedAddon } from './backends/native/addon.ts';
 import { cudaInfoOf } from './backends/native/cuda.ts';
-import { TensorError } from './errors.ts';
+import { NativeKernelsMissing } from './errors.ts';
 
 export interface Finding {
   readonly name: string;
@@ -25,10 +25,8 @@ export async function* examine(): AsyncGenerator<Finding> {
     yield cudaFinding(info, hasDeviceFiles(), process.env.CUDA_VISIBLE_DEVICES);
     if (info.devices.length > 0) yield librariesFinding(info.libraries);
   } catch (error) {
-    if (!(error instanceof TensorError)) throw error;
-    const platform = `${process.platform}-${process.arch}`;
-    const fix = `Install @ringwise/tensor-${platform}, or build it: npm run build in a checkout of ringwise.`;
-    yield { name, state: 'wrong', text: error.message, fix };
+    if (!(error instanceof NativeKernelsMissing)) throw error;
+    yield { name, state: 'wrong', text: error.message, fix: error.advice };
   }
 }
 

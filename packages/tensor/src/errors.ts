@@ -42,21 +42,21 @@ const autograd = (message: string): TensorError => new TensorError('ERR_TENSOR_A
 // Kernels.
 
 /** The native kernels are not there, so that the reference kernels can take their place. */
-export class NativeKernelsMissing extends TensorError {}
+export class NativeKernelsMissing extends TensorError {
+  /** What the user can do, in sentences. */
+  readonly advice: string;
 
-/** `tried`: one entry per path, with the reason why it did not load. `advice`: what the user can do, in sentences. */
-export const nativeKernelsMissing = (
-  platform: string,
-  tried: readonly string[],
-  advice: string,
-  cause?: unknown,
-): TensorError =>
-  new NativeKernelsMissing(
-    'ERR_TENSOR_KERNELS',
-    `native kernels: no addon loaded for ${platform}; tried ${tried.join('; ')}. ` +
-      `${advice} RINGWISE_KERNELS=reference chooses the slow TypeScript kernels.`,
-    cause,
-  );
+  /** `tried`: one entry per path, with the reason why it did not load. */
+  constructor(platform: string, tried: readonly string[], advice: string, cause?: unknown) {
+    super(
+      'ERR_TENSOR_KERNELS',
+      `native kernels: no addon loaded for ${platform}; tried ${tried.join('; ')}. ` +
+        `${advice} RINGWISE_KERNELS=reference chooses the slow TypeScript kernels.`,
+      cause,
+    );
+    this.advice = advice;
+  }
+}
 
 export const unknownKernels = (value: string): TensorError =>
   new TensorError(

@@ -8,6 +8,7 @@ import { faultsOfPackage, faultsOfSizes } from '../../release/gates.mjs';
 import { publishedPackages, withoutPackages } from '../../release/packages.mjs';
 import { absoluteLinks, filledManifest } from '../../release/publishable.mjs';
 import { root } from '../support/clean-room.ts';
+import { elf, machines } from '../support/elf.ts';
 
 const config = {
   author: 'A',
@@ -16,40 +17,11 @@ const config = {
   glibc: '2.28',
 };
 
-/** An ELF file for a machine that needs symbols of two versions of glibc. Layout as in elf(5). */
-function elf(machine: number, glibc: string): Buffer {
-  const names = Buffer.from(`\0GLIBC_2.4\0GLIBC_${glibc}\0`);
-  const needs = Buffer.alloc(48);
-  needs.writeUInt16LE(2, 2); // versions
-  needs.writeUInt32LE(16, 8); // offset of the first
-  [1, 11].forEach((name, index) => {
-    needs.writeUInt32LE(name, 24 + index * 16);
-    needs.writeUInt32LE(16, 28 + index * 16); // offset of the next
-  });
-  const sections = Buffer.alloc(128);
-  sections.writeBigUInt64LE(64n, 24); // names, behind the header
-  sections.writeUInt32LE(0x6ffffffe, 68);
-  sections.writeBigUInt64LE(BigInt(64 + names.length), 88);
-  sections.writeUInt32LE(1, 108); // files in the second section; its names are in section 0
-  const header = Buffer.alloc(64);
-  header.writeUInt32BE(0x7f454c46);
-  header.writeUInt8(2, 4); // 64 bits
-  header.writeUInt8(1, 5); // little-endian
-  header.writeUInt16LE(machine, 18);
-  header.writeBigUInt64LE(BigInt(64 + names.length + needs.length), 40);
-  header.writeUInt16LE(64, 58); // bytes of a section's header
-  header.writeUInt16LE(2, 60); // sections
-  return Buffer.concat([header, names, needs, sections]);
-}
-
-const x64 = 0x3e;
-const arm64 = 0xb7;
-
 /** Writes a package without faults, changed as given, and returns it as pack.mjs would. */
 function packed(change: Record<string, unknown> = {}, files: Record<string, string | Buffer> = {}) {
   const folder = mkdtempSync(join(tmpdir(), 'ringwise-gates-'));
   onTestFinished(() => rmSync(folder, { recursive: true, force: true }));
-  const all = { 'README.md': '# a', LICENSE: 'MIT', 'a.node': elf(x64, '2.17'), ...files };
+  const all = { 'README.md': '# a', LICENSE: 'MIT', 'a.node': elf(), ...files };
   for (const [path, content] of Object.entries(all)) {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     writeFileSync(join(folder, path), content);
@@ -71,6 +43,16 @@ function packed(change: Record<string, unknown> = {}, files: Record<string, stri
 
 it('a package without faults passes', () => {
   expect(faultsOfPackage(packed(), config)).toEqual([]);
+  const musl = { 'a.node': elf({ glibc: null, libraries: ['libc.so'] }) };
+  expect(faultsOfPackage(packed({ libc: ['musl'] }, musl), config)).toEqual([]);
+  const mpi = { 'mpi-openmpi.node': elf({ libraries: ['libc.so.6', 'libmpi.so.40'] }) };
+  expect(faultsOfPackage(packed({}, mpi), config)).toEqual([]);
+});
+
+it('a compiled file belongs into a package of one platform', () => {
+  const [fault, ...others] = faultsOfPackage({ ...packed(), isCompiled: false }, config);
+  expect(fault).toContain('a.node is compiled; expected compiled files only in packages of one platform');
+  expect(others).toEqual([]);
 });
 
 type Change = readonly [change?: Record<string, unknown>, files?: Record<string, string | Buffer>];
@@ -80,11 +62,68 @@ it.each<readonly [string, Change, string]>([
   ['a command that is missing', [{ bin: { a: './bin/a.js' } }], 'names bin/a.js'],
   [
     'another processor',
-    [{}, { 'a.node': elf(arm64, '2.17') }],
-    'a.node is for linux-arm64; expected linux-x64',
+    [{}, { 'a.node': elf({ machine: machines.arm64 }) }],
+    'a.node is for linux-arm64-glibc; expected linux-x64-glibc',
   ],
-  ['a newer glibc', [{}, { 'a.node': elf(x64, '2.34') }], 'needs glibc 2.34; expected at most 2.28'],
-  ['glibc on musl', [{ libc: ['musl'] }], 'needs glibc, and the package is for musl'],
+  [
+    'a newer glibc',
+    [{}, { 'a.node': elf({ glibc: '2.34' }) }],
+    'a.node needs glibc 2.34; expected at most 2.28',
+  ],
+  ['glibc on musl', [{ libc: ['musl'] }], 'a.node is for linux-x64-glibc; expected linux-x64-musl'],
+  [
+    'musl on glibc',
+    [{}, { 'a.node': elf({ glibc: null, libraries: ['libc.so'] }) }],
+    'a.node is for linux-x64-musl; expected linux-x64-glibc',
+  ],
+  [
+    'a library that a system may lack',
+    [{}, { 'a.node': elf({ libraries: ['libc.so.6', 'libstdc++.so.6'] }) }],
+    'a.node needs libstdc++.so.6, which not every linux has; link it statically',
+  ],
+  [
+    'a library of musl that a system may lack',
+    [
+      { libc: ['musl'] },
+      { 'a.node': elf({ glibc: null, libraries: ['libc.musl-x86_64.so.1', 'libgcc_s.so.1'] }) },
+    ],
+    'a.node needs libgcc_s.so.1, which not every linux has',
+  ],
+  [
+    'an addon that Node refuses',
+    [{}, { 'a.node': elf({ exports: ['main'] }) }],
+    'a.node does not export napi_register_module_v1, node_api_module_get_api_version_v1',
+  ],
+  [
+    'a C library without its functions',
+    [{}, { 'libringwise.so': elf() }],
+    'libringwise.so does not export ringwise_abi_version, ringwise_group_create',
+  ],
+  [
+    'an addon that is too large',
+    [{}, { 'coll.node': Buffer.concat([elf(), Buffer.alloc(3e6)]) }],
+    'expected at most 2500000',
+  ],
+  [
+    'an addon that is none',
+    [{}, { 'a.node': 'text' }],
+    'a.node is no compiled file; expected one for linux-x64',
+  ],
+  [
+    'an addon that is cut off',
+    [{}, { 'a.node': elf().subarray(0, 200) }],
+    'a.node cannot be read as a compiled file',
+  ],
+  [
+    'an addon in a hidden place',
+    [{}, { 'deep/er/b.node': elf({ machine: machines.arm64 }) }],
+    'deep/er/b.node is for linux-arm64-glibc',
+  ],
+  [
+    'a platform that nothing is built for',
+    [{ cpu: ['riscv64'] }],
+    'a.node is for "os", "cpu" and "libc" that no target of cross-build.mjs has',
+  ],
   ['a dead link', [{}, { 'README.md': 'see [b](../b/README.md#c)' }], '(../b/README.md#c), which is dead'],
   ['an install script', [{ scripts: { postinstall: 'x' } }], 'the install script "postinstall"'],
   ['a workspace range', [{ dependencies: { b: 'workspace:*' } }], '"b": "workspace:*" means nothing to npm'],

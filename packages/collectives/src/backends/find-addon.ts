@@ -1,5 +1,6 @@
 // Finds native addons: in the folder RINGWISE_NATIVE_PATH, or in the package of this platform. collectives and tensor
 // have equal copies of this file, because they must not import each other.
+import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
 
@@ -30,12 +31,20 @@ export function findAddon<T>(name: string, family: string): Found<T> {
     }
   };
   const packaged = (platform: string) => load(`${family}-${platform}/${name}.node`);
-  const plain = `${process.platform}-${process.arch}`;
-  const found = (folder ? load(resolve(folder, `${name}.node`)) : null) ?? packaged(plain);
-  if (found !== null) return found;
-  // Which C library there is takes milliseconds to find out.
-  const exact = platformOf(thisHost());
-  return (exact === plain ? null : packaged(exact)) ?? { tried, cause };
+  return (
+    (folder ? load(resolve(folder, `${name}.node`)) : null) ?? packaged(nativePlatform()) ?? { tried, cause }
+  );
+}
+
+/**
+ * Returns platformOf(thisHost()), and takes milliseconds only on a Linux that has musl. An addon for glibc is not even
+ * tried on musl: with a compatibility layer it may load, and crash later.
+ */
+function nativePlatform(): string {
+  const { platform, arch } = process;
+  const processor = { x64: 'x86_64', arm64: 'aarch64' }[arch as string] ?? arch;
+  const isMuslThere = platform === 'linux' && existsSync(`/lib/ld-musl-${processor}.so.1`);
+  return isMuslThere ? platformOf(thisHost()) : `${platform}-${arch}`;
 }
 
 /** What this process runs on. `glibc` is its version on Linux; null on musl and outside Linux. */

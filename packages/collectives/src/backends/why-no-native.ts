@@ -63,14 +63,15 @@ function builtPlatforms(): string[] {
   return [];
 }
 
+const musl = (platform: string) =>
+  platform.startsWith('linuxmusl') ? ', because this Linux has musl instead of glibc' : '';
+
 /** Returns the failure of a process that cannot load the native addon. */
 export function whyNoNative({ platform, glibc, built, installed, tried }: NativeFacts): Failure {
   const needed = `${family}${platform}`;
   const build = 'or build it: npm run build in a checkout of ringwise';
   if (!built.includes(platform)) {
-    const reason = platform.startsWith('linuxmusl')
-      ? `this Linux has musl instead of glibc, and no package is built for ${platform}`
-      : `no package is built for ${platform}`;
+    const reason = `no package is built for ${platform}`;
     return nativeMissing(platform, reason, tried, `Use the tcp backend, ${build}.`);
   }
   if (installed.includes(platform)) {
@@ -83,7 +84,8 @@ export function whyNoNative({ platform, glibc, built, installed, tried }: Native
     return nativeMissing(platform, reason, tried, `Install ${needed} again, ${build}.`);
   }
   if (installed.length > 0) {
-    const reason = `${needed} is not installed, but ${installed.map((name) => family + name).join(', ')} is: the folder node_modules is from another platform`;
+    const others = installed.map((name) => family + name).join(', ');
+    const reason = `${needed} is not installed, but ${others} is: the folder node_modules is from another platform${musl(platform)}`;
     return nativeMissing(platform, reason, tried, `Install ${needed} here with npm install, ${build}.`);
   }
   const reason = `${needed} is not installed; it is an optional dependency, which npm leaves out with --omit=optional, with a lock file of another platform, and if its download fails`;

@@ -5,7 +5,7 @@ import { type NativeFacts, whyNoNative } from '../../../src/backends/why-no-nati
 const facts: NativeFacts = {
   platform: 'linux-x64',
   glibc: '2.36',
-  built: ['linux-arm64', 'linux-x64'],
+  built: ['linux-arm64', 'linux-x64', 'linuxmusl-x64'],
   installed: [],
   tried: ['@ringwise/collectives-linux-x64/coll.node (Cannot find module)'],
 };
@@ -22,7 +22,19 @@ it.each<[string, Partial<NativeFacts>, string, string]>([
   [
     'musl',
     { platform: 'linuxmusl-x64', glibc: null },
-    'this Linux has musl instead of glibc, and no package is built for linuxmusl-x64',
+    '@ringwise/collectives-linuxmusl-x64 is not installed; it is an optional dependency,',
+    'Install @ringwise/collectives-linuxmusl-x64, or build it:',
+  ],
+  [
+    'node_modules of a glibc on musl',
+    { platform: 'linuxmusl-x64', glibc: null, installed: ['linux-x64'] },
+    '@ringwise/collectives-linuxmusl-x64 is not installed, but @ringwise/collectives-linux-x64 is: the folder node_modules is from another platform, because this Linux has musl instead of glibc',
+    'Install @ringwise/collectives-linuxmusl-x64 here with npm install,',
+  ],
+  [
+    'musl on a processor without a package',
+    { platform: 'linuxmusl-riscv64', glibc: null },
+    'no package is built for linuxmusl-riscv64',
     'Use the tcp backend,',
   ],
   [

@@ -1,6 +1,6 @@
 // The typed surface of the native addon, and where it is found. Besides this folder, only doctor.ts uses the addon.
 import type { HostArray } from '../../core/dtype.ts';
-import { nativeKernelsMissing } from '../../errors.ts';
+import { NativeKernelsMissing } from '../../errors.ts';
 import type { DenseName, WalkName } from '../kernels.ts';
 import { adviceOn } from './advice.ts';
 import { findAddon, platformOf, thisHost } from './find-addon.ts';
@@ -206,7 +206,7 @@ export interface NativeAddon extends DeclaredKernels {
 }
 
 /** Platforms for which releases have the addon. */
-const released = ['linux-x64', 'linux-arm64'];
+const released = ['linux-arm64', 'linux-x64', 'linuxmusl-arm64', 'linuxmusl-x64'];
 
 export const loadAddon = (): NativeAddon => loadedAddon().addon;
 
@@ -220,5 +220,5 @@ export function loadedAddon(): { readonly addon: NativeAddon; readonly path: str
   if (found.addon !== undefined) return found;
   const { tried, cause } = found;
   const host = thisHost();
-  throw nativeKernelsMissing(platformOf(host), tried, adviceOn(family, released, host, tried), cause);
+  throw new NativeKernelsMissing(platformOf(host), tried, adviceOn(family, released, host, tried), cause);
 }

