@@ -492,8 +492,8 @@ export class Group {
 
   /** Runs a call on this thread and blocks until it has ended. */
   #run<T>(name: string, callOf: (group: Admission) => Call<T>): T {
-    if (!this.supports.sync) throw this.#state.error(cannotBlock(name, this.backend));
     this.#state.checkOpen(name);
+    if (!this.supports.sync) throw this.#state.error(cannotBlock(name, this.backend));
     entering(this, name, true);
     return this.#runner.run(name, callOf(this.#admission));
   }

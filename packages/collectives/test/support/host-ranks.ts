@@ -46,6 +46,32 @@ export async function idleInBarrier(rank: number): Promise<number> {
   return turns;
 }
 
+/**
+ * Rank 0 sends `count` elements to rank 1, which dies when it has made its call (broadcast), or when it has got the
+ * first elements (send). Returns how this call and the next one end on rank 0.
+ */
+export async function receiverDies(rank: number, verb: string, count: number): Promise<string[]> {
+  const group = await init();
+  const data = new Float32Array(count).fill(1 - rank);
+  const sending =
+    verb === 'broadcast' ? group.broadcast(data) : rank === 0 ? group.send(data, 1) : group.recv(data, 0);
+  if (rank === 1) {
+    const turn = () => new Promise((resolve) => setImmediate(resolve));
+    // The call leaves this process at the end of a turn.
+    for (let turns = 0; turns < 2 || (verb === 'send' && data[0] === 0); turns++) await turn();
+    process.kill(process.pid, 'SIGKILL');
+  }
+  const outcomes = [];
+  for (const call of [() => sending, () => group.barrier()]) {
+    const outcome = await call().then(
+      () => 'ended',
+      ({ code, peers }: CollectiveError) => `${code} ${peers.join()}`,
+    );
+    outcomes.push(outcome);
+  }
+  return outcomes;
+}
+
 /** Waits in a barrier that alone keeps this process alive. */
 export async function onlyTheBarrier(rank: number): Promise<string> {
   await using group = await init();

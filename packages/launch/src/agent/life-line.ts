@@ -7,9 +7,9 @@
 // there is no shell, and each rank watches a line of its own: launcher-line.ts.
 
 import { type ChildProcess, spawn } from 'node:child_process';
-import { rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
 import { noShell } from '../errors.ts';
+import { removeTemporary } from '../report/temporary-folder.ts';
 import { diesWithParent } from './parent-death.ts';
 import { hasProcessGroups } from './process-groups.ts';
 
@@ -47,7 +47,7 @@ const restartMs = 100;
 /** On systems without process groups: only removes the folder, when it is closed. */
 function noShellNeeded(temporary: string): LifeLine {
   const close = () => {
-    if (temporary !== '') rmSync(temporary, { recursive: true, force: true });
+    if (temporary !== '') removeTemporary(temporary);
   };
   return { command: [], add: () => {}, remove: () => {}, close };
 }

@@ -2,7 +2,7 @@
 // stdout.log, stderr.log and error.json. Without a log dir, error files of programs other than Node.js go to
 // a temporary folder.
 
-import { mkdirSync, mkdtempSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { openLifeLine } from '../agent/life-line.ts';
@@ -10,6 +10,7 @@ import type { OutputOptions, Stream } from '../cli/run-options.ts';
 import { badArgument, noLogDir, noTemporaryFolder } from '../errors.ts';
 import { ERROR_FILE } from './error-file.ts';
 import type { RankStreams } from './output.ts';
+import { removeTemporary } from './temporary-folder.ts';
 
 export interface LogFiles {
   /**
@@ -62,7 +63,7 @@ export async function openLogFiles(
 
 /** Creates a folder that is removed when this process ends, even after SIGKILL. */
 async function temporaryFolder(folder: string): Promise<{ readonly remove: () => void }> {
-  const remove = () => rmSync(folder, { recursive: true, force: true });
+  const remove = () => removeTemporary(folder);
   try {
     const lifeLine = await openLifeLine(folder);
     return {

@@ -27,6 +27,8 @@ export interface CollectivesContext extends Carrier {
   /** Returns why nothing more will come from a rank, or null: of posts, and of data. */
   readonly whyNoPosts: (rank: number) => string | null;
   readonly whyNoData: (rank: number) => string | null;
+  /** Returns why a rank will not take what has not left this process; null if it may. */
+  readonly whyNotTaken: (rank: number) => string | null;
 }
 
 const noBytes = new Uint8Array(0);
@@ -100,17 +102,17 @@ export class Collectives {
 
   /** Fails the group if a collective waits for a rank from which nothing more comes. */
   checkLost(): void {
-    const { whyNoPosts, whyNoData, fail } = this.#context;
-    if (this.#others.every((rank) => (whyNoPosts(rank) ?? whyNoData(rank)) === null)) return;
+    const { whyNoPosts, whyNoData, whyNotTaken, fail } = this.#context;
+    const whyNone = (rank: number) => whyNoPosts(rank) ?? whyNoData(rank) ?? whyNotTaken(rank);
+    if (this.#others.every((rank) => whyNone(rank) === null)) return;
     for (const { entry } of this.#called) {
       const { operation } = entry;
-      const isRunning = this.#isRunning(operation);
-      for (const rank of isRunning ? this.#running!.missing : this.#absent(operation)) {
-        const reason = isRunning ? whyNoData(rank) : whyNoPosts(rank);
-        if (reason === null) continue;
-        fail(peerLost(operation.verb, operation.seq, rank, reason));
-        return;
-      }
+      const lost = this.#isRunning(operation)
+        ? (firstLost(this.#running!.missing, whyNoData) ?? firstLost(this.#running!.unsent, whyNotTaken))
+        : firstLost(this.#absent(operation), whyNoPosts);
+      if (lost === null) continue;
+      fail(peerLost(operation.verb, operation.seq, lost.rank, lost.reason));
+      return;
     }
   }
 
@@ -201,6 +203,15 @@ export class Collectives {
     this.#posts.set(seq, posts);
     return posts;
   }
+}
+
+/** Returns the first of the ranks for which there is a reason. */
+function firstLost(ranks: readonly number[], why: (rank: number) => string | null) {
+  for (const rank of ranks) {
+    const reason = why(rank);
+    if (reason !== null) return { rank, reason };
+  }
+  return null;
 }
 
 function textOf(factor: number): string {

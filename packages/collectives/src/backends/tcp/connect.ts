@@ -1,10 +1,12 @@
 // Connects one rank with all others: two connections for each pair, one for control and one for data. The
-// higher rank of a pair connects, and both prove to each other that they belong to the group.
+// higher rank of a pair makes the first, the lower one the second, so that each notices if the other's process has
+// ended. Both prove to each other that they belong to the group.
 import { timingSafeEqual } from 'node:crypto';
 import { createServer, connect as dial, type Server, type Socket } from 'node:net';
 import { CollectiveError, type Failure, peerLost, systemFailure, timedOut } from '../../errors.ts';
 import type { BackendContext } from '../context.ts';
 import { addressFor, meetPeers, type Peer } from '../meeting.ts';
+import { later } from './later.ts';
 
 export interface Connection {
   readonly rank: number;
@@ -14,14 +16,16 @@ export interface Connection {
 
 type Purpose = 'control' | 'data';
 const purposes: readonly Purpose[] = ['control', 'data'];
+/** Returns which connection `from` makes to `to`. */
+const purposeOf = (from: number, to: number): Purpose => (from > to ? 'control' : 'data');
 
 // The first thing that both sides send: magic, version, purpose, sender, receiver, and the sender's proof.
 const magic = 0x54475752; // "RWGT"
-const version = 1;
+const version = 2;
 const helloBytes = 48;
 /**
- * Time that a connection has to prove that its peer belongs to the group, and connections that may be unproven
- * at once. A new one replaces the oldest.
+ * Time that a connection has to say whose it is, and connections that may be unproven at once. A new one replaces the
+ * oldest, of those that have said nothing if there are any.
  */
 const helloMs = 5_000;
 const mostUnproven = 256;
@@ -57,12 +61,12 @@ class Meeting {
   readonly #server: Server;
   readonly #peers = new Map<number, TcpPeer>();
   readonly #proven = new Map<number, Partial<Record<Purpose, Socket>>>();
-  /** Connections that others have made, oldest first. */
-  readonly #unproven = new Set<Socket>();
+  /** Connections that others have made, oldest first, with what they have said. */
+  readonly #unproven = new Map<Socket, Buffer | null>();
   /** Connections that this rank makes. */
   readonly #dialled = new Set<Socket>();
-  /** Connections that came before this rank knew its peers. */
-  #early: Socket[] | null = [];
+  /** Whether this rank knows its peers, so that proofs can be checked. */
+  #canProve = false;
   /** Functions that stop watching the connections that are kept. */
   readonly #release: (() => void)[] = [];
   #isDone = false;
@@ -71,10 +75,8 @@ class Meeting {
 
   constructor(context: BackendContext) {
     this.#context = context;
-    this.#server = createServer({ allowHalfOpen: true, pauseOnConnect: true }, (socket) => {
-      if (this.#early === null) this.#accept(socket);
-      else this.#early.push(socket);
-    });
+    const options = { allowHalfOpen: true, pauseOnConnect: true };
+    this.#server = createServer(options, (socket) => this.#accept(socket));
   }
 
   listen(host: string): Promise<number> {
@@ -91,7 +93,7 @@ class Meeting {
 
   /** Resolves when all pairs of this rank are connected. */
   connect(peers: readonly TcpPeer[]): Promise<void> {
-    const { rank, timeoutMs } = this.#context;
+    const { timeoutMs } = this.#context;
     for (const peer of peers) this.#peers.set(peer.rank, peer);
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
@@ -105,11 +107,9 @@ class Meeting {
         if (this.#failure === null) resolve();
         else reject(this.#failure);
       };
-      for (const socket of this.#early?.splice(0) ?? []) this.#accept(socket);
-      this.#early = null;
-      for (const peer of peers) {
-        if (peer.rank < rank) for (const purpose of purposes) this.#dial(peer, purpose, performance.now());
-      }
+      this.#canProve = true;
+      for (const [socket, hello] of [...this.#unproven]) if (hello !== null) this.#check(socket, hello);
+      for (const peer of peers) this.#dial(peer, performance.now());
       this.#onProgress();
     });
   }
@@ -121,7 +121,7 @@ class Meeting {
 
   stopListening(): void {
     this.#server.close();
-    for (const socket of [...this.#unproven, ...this.#dialled, ...(this.#early ?? [])]) socket.destroy();
+    for (const socket of [...this.#unproven.keys(), ...this.#dialled]) socket.destroy();
   }
 
   destroy(): void {
@@ -138,8 +138,9 @@ class Meeting {
     });
   }
 
-  #dial(peer: TcpPeer, purpose: Purpose, sinceMs: number): void {
+  #dial(peer: TcpPeer, sinceMs: number): void {
     if (this.#isDone) return;
+    const purpose = purposeOf(this.#context.rank, peer.rank);
     const socket = dial({ host: peer.host, port: peer.port, allowHalfOpen: true });
     this.#dialled.add(socket);
     let isConnected = false;
@@ -165,42 +166,50 @@ class Meeting {
       if (isConnected)
         this.#lost(peer.rank, 'it ended, or refused the proof that this rank belongs to the group');
       else if (performance.now() - sinceMs > refusedMs) this.#lost(peer.rank, `it cannot be reached${why}`);
-      else setTimeout(() => this.#dial(peer, purpose, sinceMs), pauseMs);
+      else setTimeout(() => this.#dial(peer, sinceMs), pauseMs);
     });
   }
 
   #accept(socket: Socket): void {
-    const [oldest] = this.#unproven;
-    if (this.#unproven.size >= mostUnproven + 2 * this.#context.size) oldest?.destroy();
-    this.#unproven.add(socket);
-    const late = () => {
-      if (this.#unproven.has(socket)) socket.destroy();
-    };
-    // If this thread was busy, a hello that has come meanwhile is read first.
-    const timer = setTimeout(() => setImmediate(late), helloMs);
+    if (this.#unproven.size >= mostUnproven + 2 * this.#context.size) this.#replaceOne();
+    this.#unproven.set(socket, null);
+    const deadline = later(helloMs, () => socket.destroy());
     socket.on('error', () => {}); // a connection that is not proven does not matter
     socket.on('close', () => {
-      clearTimeout(timer);
+      deadline.cancel();
       this.#unproven.delete(socket);
     });
     readHello(socket, (hello) => {
-      clearTimeout(timer);
-      const peer = this.#peers.get(hello.readInt32LE(8));
-      const purpose = purposes[hello.readUInt8(5)];
-      const isExpected =
-        peer !== undefined &&
-        purpose !== undefined &&
-        peer.rank > this.#context.rank &&
-        this.#proven.get(peer.rank)?.[purpose] === undefined &&
-        this.#proves(hello, peer, purpose);
-      if (!isExpected) {
-        socket.destroy();
+      deadline.cancel();
+      this.#unproven.set(socket, hello);
+      if (this.#canProve) this.#check(socket, hello);
+    });
+  }
+
+  #replaceOne(): void {
+    const [oldest] = this.#unproven.keys();
+    const silent = [...this.#unproven].find(([, hello]) => hello === null)?.[0];
+    const replaced = silent ?? oldest;
+    if (replaced === undefined) return;
+    this.#unproven.delete(replaced);
+    replaced.destroy();
+  }
+
+  /** Keeps a connection whose hello proves that it is a peer's; closes others. */
+  #check(socket: Socket, hello: Buffer): void {
+    const peer = this.#peers.get(hello.readInt32LE(8));
+    const { rank } = this.#context;
+    if (peer !== undefined) {
+      const purpose = purposeOf(peer.rank, rank);
+      const isNew = this.#proven.get(peer.rank)?.[purpose] === undefined;
+      if (isNew && this.#proves(hello, peer, purpose)) {
+        this.#unproven.delete(socket);
+        socket.write(this.#hello(peer, purpose));
+        this.#keep(peer, purpose, socket);
         return;
       }
-      this.#unproven.delete(socket);
-      socket.write(this.#hello(peer, purpose));
-      this.#keep(peer, purpose, socket);
-    });
+    }
+    socket.destroy();
   }
 
   #hello({ rank: to, mine }: TcpPeer, purpose: Purpose): Buffer {

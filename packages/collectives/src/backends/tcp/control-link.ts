@@ -3,6 +3,7 @@
 import type { Socket } from 'node:net';
 import { endSocket } from './end-socket.ts';
 import { encode, type Frame, FrameReader } from './frames.ts';
+import { later } from './later.ts';
 
 export interface ControlEvents {
   readonly onFrame: (frame: Frame) => void;
@@ -10,12 +11,17 @@ export interface ControlEvents {
   readonly onEnd: (reason: string) => void;
 }
 
+/** Time after a write has failed in which the end of the connection must be read. */
+const lastReadMs = 100;
+
 export class ControlLink {
   readonly #socket: Socket;
   /** Calls of this turn. They leave in one write: a second one to a rank that has ended would lose what it said. */
   readonly #waiting: Buffer[] = [];
   #reason: string | null = null;
   #isEnded = false;
+  /** Nothing can be sent any more. */
+  #isBroken = false;
 
   /** Takes over the socket, which has been proven to be the peer's. */
   constructor(socket: Socket, events: ControlEvents) {
@@ -39,6 +45,12 @@ export class ControlLink {
     socket.on('error', ({ message }) => {
       this.#reason ??= `its connection broke: ${message}`;
     });
+    readOnAfterFailedWrites(socket, ({ message }) => {
+      if (this.#isBroken) return;
+      this.#isBroken = true;
+      this.#reason ??= `its connection broke: ${message}`;
+      later(lastReadMs, () => socket.destroy(), false);
+    });
     socket.on('end', end);
     socket.on('close', end);
     if (socket.readableEnded || socket.destroyed) setImmediate(end);
@@ -61,10 +73,25 @@ export class ControlLink {
 
   #flush(): void {
     const frames = this.#waiting.splice(0);
-    if (frames.length > 0 && this.#socket.writable) this.#socket.write(Buffer.concat(frames));
+    if (frames.length > 0 && this.#socket.writable && !this.#isBroken)
+      this.#socket.write(Buffer.concat(frames));
   }
 
   destroy(): void {
     this.#socket.destroy();
   }
+}
+
+/**
+ * Makes a socket go on reading after a write has failed. Node would destroy it, and what the peer had said before it
+ * ended, such as why, would be lost.
+ */
+function readOnAfterFailedWrites(socket: Socket, onFailed: (error: Error) => void): void {
+  const { _write: writeOne, _writev: writeAll } = socket;
+  const reported = (done: () => void) => (error?: Error | null) => {
+    if (error) onFailed(error);
+    done();
+  };
+  socket._write = (chunk, encoding, done) => writeOne.call(socket, chunk, encoding, reported(done));
+  if (writeAll) socket._writev = (chunks, done) => writeAll.call(socket, chunks, reported(done));
 }

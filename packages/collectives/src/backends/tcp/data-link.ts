@@ -21,6 +21,8 @@ export interface DataEvents {
   readonly onData: (stream: number, id: number, bytes: Uint8Array) => number;
   /** No more data will come. `isGarbage` is true if the peer sent what nobody expects. */
   readonly onEnd: (isGarbage: boolean) => void;
+  /** What has not been sent never will be. Called once. */
+  readonly onBroken: () => void;
 }
 
 interface Sending {
@@ -46,6 +48,7 @@ export class DataLink {
   /** The peer sends no more. #rest may still have bytes that came before. */
   #isClosed = false;
   #isEnded = false;
+  #isBroken = false;
   #isTaking = false;
   /** resume() was called while the receiver was taking bytes. */
   #isResumed = false;
@@ -59,8 +62,7 @@ export class DataLink {
     socket.on('end', () => this.#close());
     socket.on('close', () => {
       this.#close();
-      // What waits will never be sent. The peer that should get it is gone, so this ends no operation badly.
-      for (const { onSent } of [...this.#urgent.splice(0), ...this.#queue.splice(0)]) onSent();
+      this.#break();
     });
     if (socket.readableEnded || socket.destroyed) setImmediate(() => this.#close());
     socket.resume();
@@ -71,15 +73,17 @@ export class DataLink {
     return this.#isEnded;
   }
 
+  /** Whether nothing more can be sent. */
+  get isBroken(): boolean {
+    return this.#isBroken;
+  }
+
   /**
    * Sends bytes without copying them, after what was given before, or before it if they are urgent. Calls
-   * `onSent` when the memory is not needed any more; never before this returns.
+   * `onSent` when the memory is not needed any more, never before this returns, and not if the link breaks.
    */
   send(stream: number, id: number, bytes: Uint8Array, isUrgent: boolean, onSent: () => void): void {
-    if (this.#socket.destroyed) {
-      queueMicrotask(onSent);
-      return;
-    }
+    if (this.#isBroken) return;
     (isUrgent ? this.#urgent : this.#queue).push({ stream, id, bytes, sent: 0, onSent });
     this.#pump();
   }
@@ -107,7 +111,7 @@ export class DataLink {
   }
 
   #pump(): void {
-    while (this.#inFlight < bytesInFlight) {
+    while (this.#inFlight < bytesInFlight && !this.#isBroken) {
       const queue = this.#urgent.length > 0 ? this.#urgent : this.#queue;
       const [sending] = queue;
       if (sending === undefined) return;
@@ -122,7 +126,11 @@ export class DataLink {
       this.#inFlight += piece.length;
       this.#socket.cork();
       this.#socket.write(header);
-      this.#socket.write(piece, () => {
+      this.#socket.write(piece, (error) => {
+        if (error) {
+          this.#break();
+          return;
+        }
         this.#inFlight -= piece.length;
         if (isLast) sending.onSent();
         this.#pump();
@@ -162,6 +170,14 @@ export class DataLink {
       }
     }
     this.#isTaking = false;
+  }
+
+  #break(): void {
+    if (this.#isBroken) return;
+    this.#isBroken = true;
+    this.#urgent.length = 0;
+    this.#queue.length = 0;
+    this.#events.onBroken();
   }
 
   /** Ends the link when the receiver has taken what came before. */

@@ -2,6 +2,8 @@
 // an earlier collective, so before this rank blames it, it asks what it waits for, and then asks those ranks in
 // turn.
 
+import { type Later, later } from './later.ts';
+
 /** Time for all answers. A rank whose thread is busy or that is stopped does not answer, and is to blame. */
 const answersMs = 200;
 
@@ -17,7 +19,7 @@ export class Diagnosis {
   readonly #answers = new Map<number, readonly number[] | null>();
   readonly #onBlame: (ranks: readonly number[]) => void;
   readonly #suspects: readonly number[];
-  readonly #timer: NodeJS.Timeout;
+  readonly #timer: Later;
   #isOver = false;
 
   /** Asks the suspects. Calls `onBlame` once, with the ranks to blame in ascending order. */
@@ -25,7 +27,7 @@ export class Diagnosis {
     this.#asking = asking;
     this.#suspects = suspects;
     this.#onBlame = onBlame;
-    this.#timer = setTimeout(() => this.#end(), answersMs);
+    this.#timer = later(answersMs, () => this.#end());
     for (const rank of suspects) this.#ask(rank);
     this.#endIfAnswered();
   }
@@ -55,7 +57,7 @@ export class Diagnosis {
   #end(): void {
     if (this.#isOver) return;
     this.#isOver = true;
-    clearTimeout(this.#timer);
+    this.#timer.cancel();
     // A rank is to blame if it waits for no other rank than this one.
     const blamed = [...this.#answers].flatMap(([rank, waitsFor]) =>
       (waitsFor ?? []).some((other) => other !== this.#asking.rank) ? [] : [rank],

@@ -88,9 +88,14 @@ export class Execution {
     return [...new Set([...moving, ...(this.#combiner?.missing ?? [])])].sort((a, b) => a - b);
   }
 
-  /** The same, and ranks that have not taken what this rank sends. */
+  /** Ranks that have not taken what this rank sends. */
+  get unsent(): number[] {
+    return [...this.#unsent.keys()].sort((a, b) => a - b);
+  }
+
+  /** Both. */
   get waitsFor(): number[] {
-    return [...new Set([...this.missing, ...this.#unsent.keys()])].sort((a, b) => a - b);
+    return [...new Set([...this.missing, ...this.unsent])].sort((a, b) => a - b);
   }
 
   #progress(): void {

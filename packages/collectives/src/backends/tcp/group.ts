@@ -15,6 +15,7 @@ import { ControlLink } from './control-link.ts';
 import { DataLink, Stream } from './data-link.ts';
 import { Diagnosis } from './diagnosis.ts';
 import type { Frame } from './frames.ts';
+import { later } from './later.ts';
 import { Messages } from './messages.ts';
 import { Pending } from './pending.ts';
 import { RootCause } from './root-cause.ts';
@@ -79,6 +80,10 @@ export class TcpGroup {
       whyNoData: (from: number) => {
         const { gone, data, dataLost } = this.#peers.get(from)!;
         return data.isEnded ? (gone ?? dataLost) : null;
+      },
+      whyNotTaken: (to: number) => {
+        const { gone, data, dataLost } = this.#peers.get(to)!;
+        return data.isBroken ? (gone ?? dataLost) : null;
       },
     };
     this.#collectives = new Collectives({
@@ -174,7 +179,12 @@ export class TcpGroup {
               : this.#collectives.accept(rank, stream, id, bytes),
           );
         },
-        onEnd: (isGarbage) => this.#dataEnded(peer, isGarbage),
+        onEnd: (isGarbage) => {
+          this.#answerGoodbye(peer);
+          const told = 'it sent data that this rank does not expect';
+          this.#dataEnded(peer, isGarbage ? told : 'its data connection closed');
+        },
+        onBroken: () => this.#dataEnded(peer, 'its data connection broke'),
       }),
     };
     return peer;
@@ -228,15 +238,13 @@ export class TcpGroup {
     this.#onHeard();
   }
 
-  #dataEnded(peer: Peer, isGarbage: boolean): void {
-    this.#answerGoodbye(peer);
+  #dataEnded(peer: Peer, why: string): void {
     this.#checkLost();
-    const told = isGarbage ? 'it sent data that this rank does not expect' : 'its data connection closed';
-    const timer = setTimeout(() => {
-      peer.dataLost = told;
+    const lose = () => {
+      peer.dataLost ??= why;
       this.#checkLost();
-    }, dataLostMs);
-    timer.unref();
+    };
+    later(dataLostMs, lose, false);
   }
 
   /** Tells a rank that has left that this rank has read everything that it sent. */

@@ -20,6 +20,8 @@ export interface MessagesContext {
   /** Returns why no offers, or no data, will come from a rank, or null. */
   readonly whyNoPosts: (rank: number) => string | null;
   readonly whyNoData: (rank: number) => string | null;
+  /** Returns why a rank will not take what has not left this process; null if it may. */
+  readonly whyNotTaken: (rank: number) => string | null;
 }
 
 interface Offered {
@@ -50,6 +52,8 @@ export class Messages {
   /** Sends that have not been taken, and long messages that come, by rank and number. */
   readonly #offered = new Map<string, Entry<Send>>();
   readonly #coming = new Map<string, Coming>();
+  /** Long messages that have been taken and are being sent. */
+  readonly #leaving = new Set<Entry<Send>>();
   readonly #sent: number[];
 
   constructor(context: MessagesContext) {
@@ -94,8 +98,16 @@ export class Messages {
     this.#offered.delete(key);
     const bytes = bytesOf(entry.operation.buffer);
     const { pending, send } = this.#context;
-    if (isInline(bytes)) pending.end(entry);
-    else send(by, id, bytes, () => pending.end(entry));
+    if (isInline(bytes)) {
+      pending.end(entry);
+      return;
+    }
+    this.#leaving.add(entry);
+    send(by, id, bytes, () => {
+      this.#leaving.delete(entry);
+      pending.end(entry);
+    });
+    this.checkLost();
   }
 
   /** Takes bytes of a long message; see DataEvents.onData. */
@@ -126,11 +138,13 @@ export class Messages {
 
   /** Fails the group if a message waits for a rank from which nothing more comes. */
   checkLost(): void {
-    const { whyNoPosts, whyNoData } = this.#context;
+    const { whyNoPosts, whyNoData, whyNotTaken } = this.#context;
     for (const { from, wanted } of this.#coming.values())
       if (this.#lost(wanted.operation, from, whyNoData(from))) return;
     for (const { operation } of this.#offered.values())
       if (this.#lost(operation, operation.peer, whyNoPosts(operation.peer))) return;
+    for (const { operation } of this.#leaving)
+      if (this.#lost(operation, operation.peer, whyNotTaken(operation.peer))) return;
     for (const { operation } of this.#waiting) {
       const from = this.missing(operation);
       // A receive from any rank is stuck only if all other ranks are gone.
@@ -146,6 +160,7 @@ export class Messages {
     this.#waiting.clear();
     this.#offered.clear();
     this.#coming.clear();
+    this.#leaving.clear();
   }
 
   #lost({ verb, seq }: Operation, rank: number, reason: string | null): boolean {

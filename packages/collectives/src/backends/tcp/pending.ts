@@ -1,11 +1,12 @@
 // The operations of one rank that have not ended.
 import type { Operation, Settle } from '../../backend.ts';
 import { CollectiveError, type Failure, type Site } from '../../errors.ts';
+import { type Later, later } from './later.ts';
 
 export interface Entry<O extends Operation = Operation> {
   readonly operation: O;
   readonly settle: Settle;
-  readonly timer: NodeJS.Timeout;
+  readonly deadline: Later;
 }
 
 export class Pending {
@@ -22,12 +23,8 @@ export class Pending {
 
   /** Adds an operation. Its deadline keeps the process alive until it has ended. */
   add<O extends Operation>(operation: O, settle: Settle): Entry<O> {
-    const expire = () => {
-      if (this.#entries.has(entry)) this.#onExpired(operation);
-    };
-    // If the thread was busy until the deadline, what has come meanwhile is read first.
-    const timer = setTimeout(() => setImmediate(expire), operation.timeoutMs);
-    const entry: Entry<O> = { operation, settle, timer };
+    const deadline = later(operation.timeoutMs, () => this.#onExpired(operation));
+    const entry: Entry<O> = { operation, settle, deadline };
     this.#entries.add(entry);
     return entry;
   }
@@ -38,7 +35,7 @@ export class Pending {
 
   /** Settles an operation, never before this returns. */
   end(entry: Entry, error?: CollectiveError, source?: number): void {
-    clearTimeout(entry.timer);
+    entry.deadline.cancel();
     queueMicrotask(() => {
       if (!this.#entries.delete(entry)) return;
       entry.settle(error, source);

@@ -4,6 +4,7 @@
 // next one is asked; in the end the reporting rank decides. The first decision that a rank hears of is final
 // for it, and it passes that on, because the rank that decided may end before it has told all.
 import type { Failure } from '../../errors.ts';
+import { type Later, later } from './later.ts';
 
 /** Time that an asked rank has to answer. */
 const answerMs = 200;
@@ -26,7 +27,7 @@ export class RootCause {
   /** What this rank has noticed, until the root cause is known. */
   #noticed: Failure | null = null;
   readonly #asked: number[] = [];
-  #timer: NodeJS.Timeout | undefined;
+  #timer: Later | undefined;
 
   constructor(ranks: Ranks) {
     this.#ranks = ranks;
@@ -66,7 +67,7 @@ export class RootCause {
   }
 
   #ask(): void {
-    clearTimeout(this.#timer);
+    this.#timer?.cancel();
     const next = this.#ranks.left().find((rank) => !this.#asked.includes(rank));
     const isMine = next === undefined || next > this.#ranks.rank || this.#asked.length === mostAsked;
     if (isMine) {
@@ -74,12 +75,12 @@ export class RootCause {
       return;
     }
     this.#asked.push(next);
-    this.#timer = setTimeout(() => this.#ask(), answerMs);
+    this.#timer = later(answerMs, () => this.#ask());
     this.#ranks.report(next, this.#noticed!);
   }
 
   #decide(cause: Failure): void {
-    clearTimeout(this.#timer);
+    this.#timer?.cancel();
     this.#cause = cause;
     for (const rank of this.#ranks.left()) this.#ranks.tell(rank, cause);
     this.#ranks.onCause(cause);

@@ -20,6 +20,16 @@ it('may exit with operations pending, and its peers are told', async () => {
   expect(waiting!.error).toMatchObject({ code: 'ERR_COLL_PEER_LOST', peers: [0] });
 });
 
+it.each([
+  ['broadcast', 'of long data fails with it', 16_000_000, 'ERR_COLL_PEER_LOST 1'],
+  ['broadcast', 'of short data ends, which left with the call', 1_000, 'ended'],
+  ['send', 'of long data fails with it', 16_000_000, 'ERR_COLL_PEER_LOST 1'],
+])('a receiver dies: a %s %s, and the next call names it', async (verb, _, count, expected) => {
+  const [root, receiver] = await withRanks(2, module, 'receiverDies', { args: [verb, count], env });
+  expect(receiver!.signal).toBe('SIGKILL');
+  expect(root!.value).toEqual([expected, 'ERR_COLL_PEER_LOST 1']);
+});
+
 it('ends by itself when the script forgets to close', async () => {
   expect(values(await withRanks(2, module, 'endWithoutClose', { env }))).toEqual(['sum 2', 'sum 2']);
 });

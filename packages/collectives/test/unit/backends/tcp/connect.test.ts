@@ -1,9 +1,10 @@
 // Meeting over TCP among processes that do not belong to the group. All ranks are in this process.
 import { once } from 'node:events';
-import { connect, type Socket } from 'node:net';
+import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import { MemoryStore } from '@ringwise/store';
 import { expect, it } from 'vitest';
 import { tcpBackend } from '../../../../src/backends/tcp/tcp.ts';
+import { exchange } from '../../../../src/init/exchange.ts';
 import { tcpContext } from '../../../support/tcp-groups.ts';
 
 interface Card {
@@ -32,7 +33,7 @@ it('ranks meet although others connect without a proof, whose connections are cl
   // A hello of rank 1 whose proof is wrong, one that is cut off, what a browser says, and nothing.
   const hello = Buffer.alloc(48);
   hello.writeUInt32LE(0x54475752, 0);
-  hello.writeUInt8(1, 4);
+  hello.writeUInt8(2, 4);
   hello.writeInt32LE(1, 8);
   const said = [
     hello,
@@ -48,15 +49,45 @@ it('ranks meet although others connect without a proof, whose connections are cl
   await Promise.all(backends.map((backend) => backend.close()));
 });
 
-it('a rank with another secret is turned away, and the others name it at their deadline', async () => {
+it('a rank with another secret and the others turn each other away', async () => {
   const store = new MemoryStore();
   const [first, second] = await Promise.allSettled([
-    tcpBackend({ ...tcpContext(0, 2, store), timeoutMs: 700 }),
+    tcpBackend(tcpContext(0, 2, store)),
     tcpBackend({ ...tcpContext(1, 2, store), secret: 'another one' }),
   ]);
-  expect(first).toMatchObject({ reason: { code: 'ERR_COLL_TIMEOUT', verb: 'init', peers: [1] } });
+  expect(first).toMatchObject({ reason: { code: 'ERR_COLL_PEER_LOST', verb: 'init', peers: [1] } });
   expect(second).toMatchObject({ reason: { code: 'ERR_COLL_PEER_LOST', verb: 'init', peers: [0] } });
 });
+
+it('a rank that ends after it has told its address is lost, for lower and for higher ranks', async () => {
+  const store = new MemoryStore();
+  // Nobody listens at this address any more.
+  const server = createServer().listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  server.close();
+  const card = { backend: 'tcp', host: '127.0.0.1', port, nonce: '00' };
+  const ranks = [0, 2].map((rank) => tcpBackend(tcpContext(rank, 3, store)));
+  const settled = Promise.allSettled(ranks);
+  await exchange(store, 1, 3, Buffer.from(JSON.stringify(card)), 10_000);
+  for (const outcome of await settled)
+    expect(outcome).toMatchObject({ reason: { code: 'ERR_COLL_PEER_LOST', verb: 'init', peers: [1] } });
+});
+
+it('connections that say nothing are closed, also before the ranks have met, and the others stay', async () => {
+  const store = new MemoryStore();
+  const first = tcpBackend(tcpContext(0, 2, store));
+  const card = await cardOf(0, store);
+  const connect = () => connectUnproven(card, Buffer.alloc(0));
+  // More than rank 0 keeps. The oldest ones are closed for those that come later, the rest after some seconds.
+  const silent = await Promise.all(Array.from({ length: 300 }, connect));
+  const open = () => silent.filter((socket) => !socket.readableEnded && !socket.destroyed).length;
+  await expect.poll(open, { timeout: 4_000 }).toBe(260);
+  await expect.poll(open, { timeout: 15_000 }).toBe(0);
+  const backends = await Promise.all([first, tcpBackend(tcpContext(1, 2, store))]);
+  for (const socket of silent) socket.destroy();
+  await Promise.all(backends.map((backend) => backend.close()));
+}, 30_000);
 
 it('a rank that does not come is named at the deadline', async () => {
   const alone = tcpBackend({ ...tcpContext(0, 3), timeoutMs: 200 });

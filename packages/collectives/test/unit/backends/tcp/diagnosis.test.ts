@@ -13,6 +13,19 @@ function blamed(suspects: readonly number[], answers: Readonly<Record<number, re
   });
 }
 
+it('a rank whose answer has come is not taken for silent because this thread was busy', async () => {
+  await new Promise((resolve) => setImmediate(resolve)); // timers come next, and only then what has come
+  const blamedRanks = await new Promise<readonly number[]>((resolve) => {
+    const ask = (rank: number) => {
+      if (rank === 2) setImmediate(() => diagnosis.heard(2, []));
+      else setImmediate(() => diagnosis.heard(1, [2]));
+    };
+    const diagnosis = new Diagnosis({ rank: 0, ask }, [1], resolve);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 300); // longer than it waits for answers
+  });
+  expect(blamedRanks).toEqual([2]);
+});
+
 it.each<[string, readonly number[], Readonly<Record<number, readonly number[]>>, readonly number[]]>([
   ['a rank that waits for nothing has not called it', [1], { 1: [] }, [1]],
   ['a rank that does not answer', [1, 2], { 1: [] }, [1, 2]],

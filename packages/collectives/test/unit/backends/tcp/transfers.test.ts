@@ -55,6 +55,13 @@ it.each(['float32', 'bfloat16'] as const)(
   },
 );
 
+it('Sync verbs cannot block, and say so only while the group is open', async () => {
+  const [group] = await tcpGroups(1);
+  expect(() => group!.barrierSync()).toThrow(expect.objectContaining({ code: 'ERR_COLL_UNSUPPORTED' }));
+  await group!.close();
+  expect(() => group!.barrierSync()).toThrow(expect.objectContaining({ code: 'ERR_COLL_CLOSED' }));
+});
+
 it('memory that threads share can be sent and received', async () => {
   const groups = await tcpGroups(2);
   const buffers = groups.map(({ rank }) => new Float32Array(new SharedArrayBuffer(400_000)).fill(rank + 1));
