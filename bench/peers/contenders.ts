@@ -91,6 +91,7 @@ export async function findContenders(nativeFolder: string): Promise<Found> {
       commands: {
         js: (path, test) => [...bench(path, test), '--sync'],
         'js-async': (path, test) => [...bench(path, test), '--async'],
+        'js-tcp': (path, test) => [...bench(path, test), '--async', '--backend', 'tcp'],
       },
     },
     {

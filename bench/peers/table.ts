@@ -33,8 +33,12 @@ export function rowsOf(all: Samples, contenders: readonly Contender[]): Row[] {
   return [...sizes].sort((a, b) => a - b).map((bytes) => rowOf(all, contenders, bytes));
 }
 
-/** The limit with which each contender of ours is compared. */
-const limitOf: Readonly<Record<string, string>> = { c: 'limit-staged', 'c-alloc': 'limit-shared' };
+/** The limit with which each contender of ours is compared. That of the `tcp` backend is the `host` backend. */
+const limitOf: Readonly<Record<string, string>> = {
+  c: 'limit-staged',
+  'c-alloc': 'limit-shared',
+  'js-tcp': 'js-async',
+};
 
 function rowOf(all: Samples, contenders: readonly Contender[], bytes: number): Row {
   const us: Record<string, number> = {};

@@ -1,7 +1,23 @@
 // An npm registry on the loopback interface, for rehearsals of a release: it has what was published to it, in memory,
 // and nothing else. Packages that it lacks are answered with 404, also if npm's public registry has them.
+import { createHash } from 'node:crypto';
+import { readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { buffer } from 'node:stream/consumers';
+
+/** Returns the document that npm would send to publish a tarball. */
+function documentOf({ tarball, manifest }) {
+  const { name, version } = manifest;
+  const data = readFileSync(tarball);
+  const hash = (algorithm, encoding) => createHash(algorithm).update(data).digest(encoding);
+  const dist = { integrity: `sha512-${hash('sha512', 'base64')}`, shasum: hash('sha1', 'hex') };
+  return {
+    name,
+    versions: { [version]: { ...manifest, _id: `${name}@${version}`, dist } },
+    'dist-tags': { latest: version },
+    _attachments: { [`${name}-${version}.tgz`]: { data: data.toString('base64') } },
+  };
+}
 
 /** Starts a registry on a free port. Resolves with its address and close(). */
 export async function startRegistry() {
@@ -56,11 +72,17 @@ export async function startRegistry() {
   url = `http://127.0.0.1:${server.address().port}`;
   return {
     url,
+    /** Publishes packed packages at once, without npm. */
+    add: (packed) => {
+      for (const entry of packed) publish(documentOf(entry));
+    },
     /** Names of the packages in the order in which they were published. */
     published: () => [...documents.keys()],
-    /** Makes downloads of a package's tarballs fail from now on. */
-    failDownloads: (name) => {
-      for (const path of tarballs.keys()) if (path.startsWith(`/-/tarballs/${name}-`)) failing.add(path);
+    /** Makes downloads of these packages fail, and those of all others work, from now on. */
+    failDownloads: (...names) => {
+      failing.clear();
+      for (const path of tarballs.keys())
+        if (names.some((name) => path.startsWith(`/-/tarballs/${name}-`))) failing.add(path);
     },
     close: () => new Promise((resolve) => server.close(resolve).closeAllConnections()),
   };

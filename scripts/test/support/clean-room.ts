@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { npmPackage } from '../../cross/npm-package.mjs';
 
 export const root = fileURLToPath(new URL('../../..', import.meta.url));
 
@@ -15,6 +16,14 @@ export const platform = `${process.platform}${isMusl ? 'musl' : ''}-${process.ar
 
 /** Longest time in ms that one command may take. */
 const limitMs = 120_000;
+
+/** The Yarn that has Plug'n'Play. */
+const yarnBerry = {
+  name: '@yarnpkg/cli-dist',
+  version: '4.18.1',
+  integrity:
+    'sha512-EH+A4TxAtBWXKE0DGQxW9Bo9crXHLJ73mfxjTQJuv8XonNWWTpei8BQ5JjczHJNU9GROTycwMFn8iOvRIZXUcA==',
+};
 
 export interface Ended {
   readonly code: number;
@@ -34,6 +43,8 @@ export interface CleanRoom {
     command: string,
     ...args: readonly string[]
   ) => Promise<Ended>;
+  /** Adds the command `yarn-berry`, Yarn with Plug'n'Play, which npm's registry must give on the first call. */
+  readonly addYarnBerry: () => void;
 }
 
 /**
@@ -48,10 +59,10 @@ export function cleanRoom(folder: string, url: string, node = process.execPath):
   for (const name of ['npm', 'npx']) symlinkSync(join(dirname(npm), name), join(bin, name));
   // The commands that pnpm links are shell scripts, which use the others.
   for (const name of ['sh', 'sed', 'dirname', 'uname']) symlinkSync(`/bin/${name}`, join(bin, name));
-  for (const [name, program] of Object.entries({ pnpm: 'pnpm/bin/pnpm.cjs', yarn: 'yarn/bin/yarn.js' })) {
-    const script = `#!/bin/sh\nexec node '${join(root, 'node_modules', program)}' "$@"\n`;
-    writeFileSync(join(bin, name), script, { mode: 0o755 });
-  }
+  const command = (name: string, program: string) =>
+    writeFileSync(join(bin, name), `#!/bin/sh\nexec node '${program}' "$@"\n`, { mode: 0o755 });
+  command('pnpm', join(root, 'node_modules/pnpm/bin/pnpm.cjs'));
+  command('yarn', join(root, 'node_modules/yarn/bin/yarn.js'));
   const npmrc = join(folder, 'npmrc');
   writeFileSync(
     npmrc,
@@ -67,6 +78,12 @@ export function cleanRoom(folder: string, url: string, node = process.execPath):
     npm_config_store_dir: join(folder, 'pnpm-store'),
     npm_config_update_notifier: 'false',
     YARN_CACHE_FOLDER: join(folder, 'yarn-cache'),
+    // The other Yarn reads these. It would refuse versions that are younger than a day.
+    YARN_GLOBAL_FOLDER: join(folder, 'yarn-berry'),
+    YARN_NPM_REGISTRY_SERVER: url,
+    YARN_UNSAFE_HTTP_WHITELIST: '127.0.0.1',
+    YARN_NPM_MINIMAL_AGE_GATE: '0',
+    YARN_ENABLE_TELEMETRY: 'false',
   };
   const runWith: CleanRoom['runWith'] = (env, cwd, command, ...args) =>
     new Promise((resolve) => {
@@ -89,5 +106,6 @@ export function cleanRoom(folder: string, url: string, node = process.execPath):
     },
     run: (cwd, command, ...args) => runWith({}, cwd, command, ...args),
     runWith,
+    addYarnBerry: () => command('yarn-berry', join(npmPackage(yarnBerry), 'bin/yarn.js')),
   };
 }
