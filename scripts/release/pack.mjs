@@ -55,7 +55,11 @@ async function pack({ folder, isCompiled }, { root, config, into }) {
 /** Runs a command that packs, and resolves with the name of the tarball that it prints. */
 async function filename(command, args, cwd) {
   const env = Object.fromEntries(Object.entries(process.env).filter(([key]) => !key.startsWith('npm_')));
-  const { stdout } = await runFile(command, args, { cwd, env, timeout: limitMs });
+  const { stdout } = await runFile(command, args, { cwd, env, timeout: limitMs }).catch((error) => {
+    // With --json, the reason is on the standard output.
+    const reason = error.killed ? `it took more than ${limitMs / 1000} s` : `${error.stdout}${error.stderr}`;
+    throw new Error(`${command} ${args[0]} in ${cwd} failed: ${reason}`, { cause: error });
+  });
   const result = JSON.parse(stdout);
   return (Array.isArray(result) ? result[0] : result).filename;
 }

@@ -10,6 +10,11 @@ import { publishedPackages, withoutPackages } from '../packages.mjs';
 const [into, ...prefixes] = process.argv.slice(2);
 const { kept } = withoutPackages(publishedPackages(root), prefixes);
 const config = readConfig(root, { isRehearsal: true });
-const packed = await packAll(kept, { root, config, into });
-writeFileSync(join(into, 'packed.json'), JSON.stringify(packed));
-console.log(`packed ${packed.length} packages of version ${packed[0].manifest.version}`);
+try {
+  const packed = await packAll(kept, { root, config, into });
+  writeFileSync(join(into, 'packed.json'), JSON.stringify(packed));
+  console.log(`packed ${packed.length} packages of version ${packed[0].manifest.version}`);
+} catch (error) {
+  console.error(error.message);
+  process.exitCode = 1;
+}
