@@ -2,9 +2,6 @@
 
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
-#include <ucontext.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -12,6 +9,8 @@
 #include <ctime>
 #include <iterator>
 
+#include "base/os/fault.h"
+#include "base/os/thread.h"
 #include "base/text_line.h"
 #include "base/time/clock.h"
 
@@ -41,10 +40,8 @@ constexpr size_t kStackBytes = 256 << 10;  // the unwinder needs some KiB, the k
 std::atomic_flag is_installed;
 int words_fd = -1;
 CrashWitness crash_witness = nullptr;
-std::atomic<long> reporter{0};  // id of the thread that reports its crash; 0 while there is none
-std::atomic<int> ending{0};     // the signal of that crash
-
-long thread_id() { return syscall(SYS_gettid); }
+std::atomic<uint64_t> reporter{0};  // id of the thread that reports its crash; 0 while there is none
+std::atomic<int> ending{0};         // the signal of that crash
 
 bool is_default(const struct sigaction& action) {
   return (action.sa_flags & SA_SIGINFO) == 0 && action.sa_handler == SIG_DFL;
@@ -72,30 +69,18 @@ bool is_taken_care_of(const Crash& crash, siginfo_t* info, void* context) {
 
 void write_words(const Crash& crash, const siginfo_t& info) {
   char thread[16] = "";
-  prctl(PR_GET_NAME, thread);
+  os::read_thread_name(thread);
   for (char& c : thread) {
     if (c == '"' || c == '\\' || (c != 0 && static_cast<unsigned char>(c) < 0x20)) c = '?';
   }
   TextLine line;
   line << "{\"crash\":\"" << crash.name << "\",\"timeNs\":\"" << static_cast<uint64_t>(now_ns()) << "\",\"thread\":\""
-       << thread << "\",\"tid\":" << static_cast<uint64_t>(thread_id());
-  // A positive si_code means that the processor or the kernel raised the signal for a fault.
-  if (info.si_code > 0)
+       << thread << "\",\"tid\":" << os::this_thread_id();
+  if (os::is_fault(info))
     (line << ",\"address\":\"").hex(reinterpret_cast<uint64_t>(info.si_addr)) << "\"";
   else if (info.si_code == SI_USER && info.si_pid != getpid())
     line << ",\"sender\":" << static_cast<uint64_t>(info.si_pid);
   (line << "}").write_to(words_fd);
-}
-
-void* program_counter(const void* context) {
-  const mcontext_t& machine = static_cast<const ucontext_t*>(context)->uc_mcontext;
-#if defined(__x86_64__)
-  return reinterpret_cast<void*>(machine.gregs[REG_RIP]);
-#elif defined(__aarch64__)
-  return reinterpret_cast<void*>(machine.pc);
-#else
-  return nullptr;
-#endif
 }
 
 /// Ends the process when the unwinder takes too long: it may need a lock that a crashed thread holds, or loop over a
@@ -118,7 +103,7 @@ void write_stack(const void* context) {
   void* frames[64];
   const int count = backtrace(frames, std::size(frames));
   int first = 0;  // the first frames are the handler and its trampoline
-  while (first < count && frames[first] != program_counter(context)) ++first;
+  while (first < count && frames[first] != os::program_counter(context)) ++first;
   if (first == count) first = 0;
   backtrace_symbols_fd(frames + first, count - first, words_fd);
   alarm(0);
@@ -133,13 +118,13 @@ void on_crash(int signal, siginfo_t* info, void* context) {
     errno = error;
     return;
   }
-  long first = 0;  // the thread that reports already; 0 if there is none
-  if (reporter.compare_exchange_strong(first, thread_id())) {
+  uint64_t first = 0;  // the thread that reports already; 0 if there is none
+  if (reporter.compare_exchange_strong(first, os::this_thread_id())) {
     ending = signal;
     write_words(*crash, *info);
     if (crash_witness != nullptr) crash_witness(words_fd);
     write_stack(context);
-  } else if (first != thread_id()) {
+  } else if (first != os::this_thread_id()) {
     // The thread that crashed first ends the process. Other signals interrupt the sleep.
     timespec left{2 * kUnwindSeconds, 0};
     while (nanosleep(&left, &left) != 0 && errno == EINTR) {
@@ -148,14 +133,14 @@ void on_crash(int signal, siginfo_t* info, void* context) {
   set_default(signal);
   // A fault happens again after the return. A signal that was sent must be raised again; it is blocked until the
   // return.
-  if (info->si_code <= 0) raise(signal);
+  if (!os::is_fault(*info)) raise(signal);
   errno = error;
 }
 
 void give_signal_stack() {
   stack_t stack{};
   if (sigaltstack(nullptr, &stack) != 0 || (stack.ss_flags & SS_DISABLE) == 0) return;
-  void* memory = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_STACK, -1, 0);
+  void* memory = mmap(nullptr, kStackBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (memory == MAP_FAILED) return;
   stack = {};
   stack.ss_sp = memory;

@@ -1,15 +1,9 @@
 #include "capi/card.h"
 
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <algorithm>
-#include <cerrno>
-#include <climits>
 #include <cstring>
-#include <fstream>
-#include <system_error>
 
+#include "base/os/host_id.h"
 #include "base/os/random.h"
 #include "capi/errors.h"
 
@@ -19,18 +13,6 @@ namespace {
 
 constexpr uint32_t kMagic = 0x43475752;  // "RWGC"
 constexpr uint32_t kVersion = 1;
-
-/// Returns an id that is equal for two processes exactly if they can connect through unix sockets and shared memory: it
-/// identifies the boot of the machine and the network namespace. Without /proc, returns the host name instead.
-std::string host_id() {
-  std::string boot;
-  std::ifstream("/proc/sys/kernel/random/boot_id") >> boot;
-  struct stat space{};
-  if (!boot.empty() && ::stat("/proc/self/ns/net", &space) == 0) return boot + "/" + std::to_string(space.st_ino);
-  char name[HOST_NAME_MAX + 1] = {};
-  if (::gethostname(name, sizeof name - 1) != 0) throw std::system_error(errno, std::generic_category(), "gethostname");
-  return name;
-}
 
 template <size_t n>
 void copy(char (&target)[n], const std::string& text) {
@@ -51,7 +33,7 @@ Card make_card(int rank, int size, const std::string& host, const coll::Listener
   card.size = size;
   card.port = listener.port();
   os::random_bytes(card.token.data(), card.token.size());
-  copy(card.host_id, host_id());
+  copy(card.host_id, os::host_id());
   copy(card.unix_name, listener.unix_name());
   copy(card.host, host);
   return card;

@@ -1,12 +1,12 @@
 #include "coll/engine/host_group.h"
 
 #include <poll.h>
-#include <pthread.h>
 
 #include <algorithm>
 #include <limits>
 #include <utility>
 
+#include "base/os/thread.h"
 #include "base/time/clock.h"
 #include "coll/engine/waiting.h"
 
@@ -45,7 +45,7 @@ HostGroup::HostGroup(int rank, int size, const std::string& host, std::function<
 
 HostGroup::~HostGroup() {
   signals_.stop = true;
-  signals_.ring();
+  signals_.wake.ring();
   if (lane_.joinable()) lane_.join();
 }
 
@@ -55,7 +55,7 @@ uint64_t HostGroup::connect(std::vector<PeerAddress> peers, int64_t timeout_ns) 
   const uint64_t id = requests_.reserve();
   // The lane holds the engine until it has connected to all peers, so that no other thread uses it before that.
   lane_ = std::thread([this, id, peers = std::move(peers), deadline = now_ns() + timeout_ns] {
-    pthread_setname_np(pthread_self(), "ringwise-lane");
+    os::name_this_thread("ringwise-lane");
     {
       std::lock_guard owner(owner_);
       meet(peers, deadline);
@@ -200,7 +200,7 @@ uint64_t HostGroup::close() {
 void HostGroup::meet(const std::vector<PeerAddress>& peers, int64_t deadline_ns) {
   try {
     Choices choices = Choices::from_environment();
-    engine_.connect(connect_all(listener_, rank_, peers, deadline_ns, signals_.wake.get()), std::move(choices));
+    engine_.connect(connect_all(listener_, rank_, peers, deadline_ns, signals_.wake.descriptor()), std::move(choices));
   } catch (const Failure& failure) {
     failures_.fail(failure);
   } catch (const std::exception& error) {
@@ -233,12 +233,12 @@ void HostGroup::lane_main() {
       }
     }
     signals_.sleeps = false;
-    signals_.silence();
+    signals_.wake.silence();
   }
 }
 
 void HostGroup::wait_for_wake(int timeout_ms) {
-  pollfd wake{signals_.wake.get(), POLLIN, 0};
+  pollfd wake{signals_.wake.descriptor(), POLLIN, 0};
   ::poll(&wake, 1, timeout_ms);
 }
 

@@ -1,27 +1,20 @@
 // The signals between the lane of a group, which is its progress thread, and the threads that work in its place. Any
-// thread may use every member.
+// thread may use every member. The constructor throws std::system_error.
 #pragma once
 
 #include <atomic>
 
-#include "base/fd.h"
+#include "base/os/wakeup.h"
 
 namespace ringwise::coll {
 
 struct LaneSignals {
-  /// Throws std::system_error.
-  LaneSignals();
-
   /// Wakes the lane if it sleeps.
   void wake_lane() {
-    if (sleeps.exchange(false)) ring();
+    if (sleeps.exchange(false)) wake.ring();
   }
-  /// Ends the present sleep of the lane or, if it is awake, its next one.
-  void ring();
-  /// Takes back what `ring` left, so that the next sleep is not cut short.
-  void silence();
 
-  Fd wake;  // eventfd: ends the lane's sleep
+  os::Wakeup wake;  // ends the present sleep of the lane or, if it is awake, its next one
   std::atomic<bool> sleeps{false};
   std::atomic<bool> timer_set{false};  // the lane wakes by timer to advance pending operations
   std::atomic<bool> progress_requested{false};

@@ -1,10 +1,9 @@
 #include "coll/engine/progress_engine.h"
 
-#include <sched.h>
-
 #include <algorithm>
 #include <utility>
 
+#include "base/os/cores.h"
 #include "base/pause.h"
 #include "base/time/clock.h"
 #include "coll/engine/waiting.h"
@@ -50,7 +49,7 @@ void ProgressEngine::connect(Connections connections, Choices choices) {
     links_[rank] = std::make_unique<TcpLink>(std::move(connections.data[rank]), rank_, rank);
     p2p[rank] = std::make_unique<TcpLink>(std::move(connections.p2p[rank]), rank_, rank);
   }
-  control_ = std::make_unique<Control>(std::move(connections.control), sockets, signals_.wake.get());
+  control_ = std::make_unique<Control>(std::move(connections.control), sockets, signals_.wake.descriptor());
   const auto& locals = connections.local_ranks;
   const auto index_of = [&](int rank) {
     return static_cast<int>(std::find(locals.begin(), locals.end(), rank) - locals.begin());
@@ -73,10 +72,9 @@ void ProgressEngine::connect(Connections connections, Choices choices) {
     links_[rank] = link(Channel::Collectives);
     p2p[rank] = link(Channel::PointToPoint);
   }
-  cpu_set_t cores;
-  if (sched_getaffinity(0, sizeof cores, &cores) == 0) {
-    oversubscribed_ = 2 * locals.size() > static_cast<size_t>(CPU_COUNT(&cores));
-    has_core_each_ = locals.size() <= static_cast<size_t>(CPU_COUNT(&cores));
+  if (const auto cores = static_cast<size_t>(os::usable_cores()); cores > 0) {
+    oversubscribed_ = 2 * locals.size() > cores;
+    has_core_each_ = locals.size() <= cores;
   }
   p2p_ = std::make_unique<PointToPoint>(rank_, std::move(p2p), [this](const auto& pending) { finish_p2p(pending); });
   if (!connections.board) return;

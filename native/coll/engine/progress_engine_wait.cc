@@ -98,7 +98,7 @@ void ProgressEngine::sleep(int64_t until_ns, Driver driver) {
     control_->wait(std::max<int64_t>(until_ns - now_ns(), 0));
   }
   if (my_sleeping_ != nullptr) my_sleeping_->store(0);
-  if (driver == Driver::Lane && !signals_.sleeps.exchange(false)) signals_.silence();
+  if (driver == Driver::Lane && !signals_.sleeps.exchange(false)) signals_.wake.silence();
 }
 
 /// Checks the ranks that this one waits for: throws if one is lost or a deadline has passed, and asks them what they

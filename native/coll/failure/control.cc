@@ -1,9 +1,7 @@
 #include "coll/failure/control.h"
 
 #include <poll.h>
-#include <sys/epoll.h>
 #include <sys/socket.h>
-#include <sys/timerfd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -12,6 +10,7 @@
 #include <optional>
 #include <system_error>
 
+#include "base/os/socket.h"
 #include "base/time/clock.h"
 #include "coll/handshake/labels.h"
 
@@ -25,19 +24,7 @@ struct FrameHeader {
 };
 constexpr size_t kMaxPayload = 2048;
 
-void watch(int poller, int fd, uint32_t events, int64_t tag) {
-  epoll_event event{};
-  event.events = events;
-  event.data.u64 = static_cast<uint64_t>(tag);
-  if (epoll_ctl(poller, EPOLL_CTL_ADD, fd, &event) != 0)
-    throw std::system_error(errno, std::generic_category(), "epoll_ctl");
-}
-
-Fd make_poller() {
-  Fd poller(epoll_create1(EPOLL_CLOEXEC));
-  if (!poller) throw std::system_error(errno, std::generic_category(), "epoll_create1");
-  return poller;
-}
+constexpr int64_t kNoPeer = -1;  // the tag of `wake`; that of a connection is its rank
 
 /// Encodes a failure as: code u8, origin i32, number of peers u16, peers i32…, text.
 std::string encode(const Failure& failure) {
@@ -101,22 +88,16 @@ std::optional<Activity> decode_activity(const char* at, size_t bytes) {
 
 }  // namespace
 
-Control::Control(std::vector<Fd> connections, const std::vector<int>& data, int wake)
-    : timer_(timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC | TFD_NONBLOCK)),
-      control_poll_(make_poller()),
-      all_poll_(make_poller()) {
-  if (!timer_) throw std::system_error(errno, std::generic_category(), "timerfd_create");
+Control::Control(std::vector<Fd> connections, const std::vector<int>& data, int wake) {
   peers_.resize(connections.size());
   for (size_t rank = 0; rank < connections.size(); ++rank) {
     if (!connections[rank]) continue;
-    watch(control_poll_.get(), connections[rank].get(), EPOLLIN, static_cast<int64_t>(rank));
+    poller_.watch(connections[rank].get(), static_cast<int64_t>(rank));
     peers_[rank].fd = std::move(connections[rank]);
   }
-  watch(control_poll_.get(), wake, EPOLLIN, -1);
-  watch(control_poll_.get(), timer_.get(), EPOLLIN | EPOLLET, -1);  // edge-triggered, because no code reads the timer
-  watch(all_poll_.get(), control_poll_.get(), EPOLLIN, -1);
-  // Edge-triggered: the engine has tried every link before it sleeps, so only what comes after that matters.
-  for (const int fd : data) watch(all_poll_.get(), fd, EPOLLIN | EPOLLOUT | EPOLLET, -1);
+  poller_.watch(wake, kNoPeer);
+  // The engine has tried every link before it sleeps, so only what comes after that matters.
+  for (const int fd : data) poller_.watch_changes(fd);
 }
 
 /// Gives the socket of a peer what it takes of `frame`, from `sent` on. Returns true if nothing is left to send: the
@@ -124,7 +105,7 @@ Control::Control(std::vector<Fd> connections, const std::vector<int>& data, int 
 bool Control::push(int peer, std::span<const char> frame, size_t& sent) {
   while (sent < frame.size()) {
     const ssize_t taken =
-        ::send(peers_[peer].fd.get(), frame.data() + sent, frame.size() - sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        ::send(peers_[peer].fd.get(), frame.data() + sent, frame.size() - sent, os::kNoSignal | MSG_DONTWAIT);
     if (taken > 0)
       sent += static_cast<size_t>(taken);
     else if (errno == EAGAIN)
@@ -204,7 +185,7 @@ void Control::say_goodbye() { send_to_all(Kind::Goodbye, nullptr, 0); }
 
 void Control::drop(int peer) {
   if (!peers_[peer].fd) return;
-  epoll_ctl(control_poll_.get(), EPOLL_CTL_DEL, peers_[peer].fd.get(), nullptr);
+  poller_.forget(peers_[peer].fd.get());
   peers_[peer].fd.reset();
 }
 
@@ -214,15 +195,14 @@ void Control::reject(int peer, ControlEvents& events) {
 }
 
 void Control::poll(ControlEvents& events) {
-  epoll_event ready[32];
+  int64_t ready[os::Poller::kMost];
   for (;;) {
-    const int count = epoll_wait(control_poll_.get(), ready, 32, 0);
+    const size_t count = poller_.wait(ready, 0);
     bool any = false;
-    for (int i = 0; i < count; ++i) {
-      const auto tag = static_cast<int64_t>(ready[i].data.u64);
-      if (tag < 0) continue;
+    for (size_t i = 0; i < count; ++i) {
+      if (ready[i] == kNoPeer) continue;
       any = true;
-      read(static_cast<int>(tag), events);
+      read(static_cast<int>(ready[i]), events);
     }
     if (!any) return;
   }
@@ -287,21 +267,16 @@ void Control::dispatch(int peer, Kind kind, const char* payload, size_t bytes, C
 }
 
 void Control::wait(int64_t timeout_ns) {
-  epoll_event ready[8];
   const auto timeout_ms =
       static_cast<int>(std::clamp<int64_t>((timeout_ns + kMillisecond - 1) / kMillisecond, 0, 1000));
-  epoll_wait(all_poll_.get(), ready, 8, timeout_ms);
+  poller_.wait_for_all(timeout_ms);
 }
 
 void Control::wait_idle(int64_t timeout_ns) {
-  epoll_event ready[8];
-  epoll_wait(control_poll_.get(), ready, 8, static_cast<int>((timeout_ns + kMillisecond - 1) / kMillisecond));
+  int64_t ready[8];
+  poller_.wait(ready, static_cast<int>((timeout_ns + kMillisecond - 1) / kMillisecond));
 }
 
-void Control::set_timer(int64_t ns) {
-  itimerspec time{};
-  time.it_value.tv_nsec = ns;
-  timerfd_settime(timer_.get(), 0, &time, nullptr);
-}
+void Control::set_timer(int64_t ns) { poller_.set_timer(ns); }
 
 }  // namespace ringwise::coll

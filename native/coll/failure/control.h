@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/fd.h"
+#include "base/os/poller.h"
 #include "coll/failure/failure.h"
 #include "coll/handshake/signature.h"
 #include "coll/transport/shm_link.h"
@@ -83,9 +84,7 @@ class Control final : public ShmLink::Doorbell {
   void reject(int peer, ControlEvents& events);
 
   std::vector<Peer> peers_;
-  Fd timer_;
-  Fd control_poll_;  // epoll over the control connections, `wake` and timer_
-  Fd all_poll_;      // epoll over control_poll_ and the data connections
+  os::Poller poller_;  // waits for the control connections and `wake`, and for changes of the data connections
 };
 
 }  // namespace ringwise::coll

@@ -1,9 +1,7 @@
 #include "coll/flight/flight_dump.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
-#include <sys/eventfd.h>
 
 #include <atomic>
 #include <cerrno>
@@ -17,6 +15,8 @@
 #include <utility>
 
 #include "base/fd.h"
+#include "base/os/thread.h"
+#include "base/os/wakeup.h"
 #include "base/time/clock.h"
 #include "coll/handshake/labels.h"
 #include "coll/handshake/signature.h"
@@ -72,8 +72,8 @@ std::string to_json(const FlightEntry& entry) {
   return json + '}';
 }
 
-/// The eventfd that the signal handler writes to; -1 while there is no Writer.
-std::atomic<int> signalled{-1};
+/// The wake-up that the signal handler rings; null while there is no Writer.
+std::atomic<os::Wakeup*> signalled{nullptr};
 struct sigaction before;
 /// Set while a thread calls the handler that was installed before. That one may call ours again: a library that chains
 /// to our handler stays installed when we leave, and is the earlier one when we come back.
@@ -81,10 +81,7 @@ std::atomic_flag is_passing_on;
 
 void on_signal(int number, siginfo_t* info, void* context) {
   const int error = errno;
-  const uint64_t one = 1;
-  const int event = signalled;
-  if (event >= 0 && ::write(event, &one, sizeof one) < 0) { /* full: the thread has been woken already */
-  }
+  if (os::Wakeup* const wakeup = signalled) wakeup->ring();
   errno = error;
   if (is_passing_on.test_and_set()) return;
   if ((before.sa_flags & SA_SIGINFO) != 0)
@@ -97,13 +94,12 @@ void on_signal(int number, siginfo_t* info, void* context) {
 /// Writes all FlightDumps of this process when it gets SIGUSR2. Exists while there are any.
 class Writer {
  public:
-  Writer() : event_(eventfd(0, EFD_CLOEXEC)) {
-    if (!event_) throw std::system_error(errno, std::generic_category(), "eventfd");
+  Writer() {
     thread_ = std::thread([this] { run(); });
     struct sigaction mine{};
     mine.sa_sigaction = on_signal;
     mine.sa_flags = SA_SIGINFO | SA_RESTART | SA_ONSTACK;
-    signalled = event_.get();
+    signalled = &wakeup_;
     sigaction(SIGUSR2, &mine, &before);
   }
   ~Writer() {
@@ -111,11 +107,9 @@ class Writer {
     sigaction(SIGUSR2, nullptr, &current);
     // Restore the earlier handler only if no other code has installed its own since.
     if ((current.sa_flags & SA_SIGINFO) != 0 && current.sa_sigaction == on_signal) sigaction(SIGUSR2, &before, nullptr);
-    signalled = -1;
+    signalled = nullptr;
     stop_ = true;
-    const uint64_t one = 1;
-    if (::write(event_.get(), &one, sizeof one) < 0) { /* the counter is full, so the thread wakes anyway */
-    }
+    wakeup_.ring();
     thread_.join();
   }
 
@@ -132,15 +126,14 @@ class Writer {
 
  private:
   void run() {
-    pthread_setname_np(pthread_self(), "ringwise-flight");
-    uint64_t count;
-    while (::read(event_.get(), &count, sizeof count) > 0 && !stop_) {
+    os::name_this_thread("ringwise-flight");
+    for (wakeup_.wait(); !stop_; wakeup_.wait()) {
       std::lock_guard lock(mutex_);
       for (const FlightDump* dump : dumps_) dump->write("SIGUSR2");
     }
   }
 
-  Fd event_;
+  os::Wakeup wakeup_;
   std::atomic<bool> stop_{false};
   std::mutex mutex_;
   std::set<const FlightDump*> dumps_;  // mutex_

@@ -1,15 +1,12 @@
 #include "coll/shm/arena.h"
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <iterator>
 #include <system_error>
 
-#include "base/memory_file.h"
+#include "base/os/memory_file.h"
 
 namespace ringwise::coll {
 
@@ -22,15 +19,15 @@ size_t pages(size_t bytes) { return std::max<size_t>(1, (bytes + kPage - 1) / kP
 }  // namespace
 
 size_t Arena::span() {
-  static const size_t bytes = static_cast<size_t>(sysconf(_SC_PHYS_PAGES)) * static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  static const size_t bytes = os::memory_of_machine();
   return bytes;
 }
 
 std::shared_ptr<Arena> Arena::create() {
   std::shared_ptr<Arena> arena(new Arena);
   try {
-    arena->file_ = make_memory_file("ringwise arena", span(), true);
-    arena->memory_ = map_memory_file(arena->file_, span());
+    arena->file_ = os::make_memory_file("ringwise arena", span(), true);
+    arena->memory_ = os::map_memory_file(arena->file_, span());
   } catch (const std::system_error&) {
     return nullptr;
   }
@@ -39,7 +36,7 @@ std::shared_ptr<Arena> Arena::create() {
 }
 
 Arena::~Arena() {
-  if (memory_ != nullptr) unmap(memory_, span());
+  if (memory_ != nullptr) os::unmap(memory_, span());
 }
 
 std::byte* Arena::allocate(size_t bytes) {
@@ -48,7 +45,7 @@ std::byte* Arena::allocate(size_t bytes) {
       std::find_if(free_.begin(), free_.end(), [&](const auto& range) { return range.second >= wanted; });
   if (found == free_.end()) throw std::system_error(ENOMEM, std::generic_category(), "allocating shared memory");
   const size_t offset = found->first;
-  const int error = reserve_pages(file_, offset, wanted);
+  const int error = os::reserve_pages(file_, offset, wanted);
   if (error != 0) throw std::system_error(error, std::generic_category(), "allocating shared memory");
   const size_t left = found->second - wanted;
   free_.erase(found);
@@ -62,9 +59,7 @@ void Arena::release(std::byte* block) noexcept {
   if (used == used_.end()) return;
   auto [offset, bytes] = *used;
   used_.erase(used);
-  // A punched hole reads as zeros, so the next allocation of the range is zeroed, as allocate() promises.
-  fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
-            static_cast<off_t>(bytes));
+  os::clear_pages(file_, memory_, offset, bytes);  // allocate() promises zeroed memory
   auto next = free_.lower_bound(offset);
   if (next != free_.end() && offset + bytes == next->first) {
     bytes += next->second;
@@ -88,13 +83,13 @@ std::optional<size_t> Arena::offset_of(const std::byte* data, size_t bytes) cons
 
 PeerArenas::~PeerArenas() {
   for (std::byte* memory : memory_) {
-    if (memory != nullptr) unmap(memory, Arena::span());
+    if (memory != nullptr) os::unmap(memory, Arena::span());
   }
 }
 
 void PeerArenas::attach(int index, const Fd& file) {
-  check_memory_file(file, Arena::span());
-  memory_[index] = map_memory_file(file, Arena::span());
+  os::check_memory_file(file, Arena::span());
+  memory_[index] = os::map_memory_file(file, Arena::span());
 }
 
 }  // namespace ringwise::coll

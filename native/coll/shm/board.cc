@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/memory_file.h"
+#include "base/os/memory_file.h"
 
 namespace ringwise::coll {
 
@@ -26,19 +26,19 @@ Board::Board(Fd file, int ranks) : file_(std::move(file)), ranks_(ranks), slot_b
 
 Board Board::create(int ranks) {
   Board board({}, ranks);
-  board.file_ = make_memory_file("ringwise board", board.bytes());
+  board.file_ = os::make_memory_file("ringwise board", board.bytes());
   board.map();
   return board;
 }
 
 Board Board::attach(Fd file, int ranks) {
   Board board(std::move(file), ranks);
-  check_memory_file(board.file_, board.bytes());
+  os::check_memory_file(board.file_, board.bytes());
   board.map();
   return board;
 }
 
-void Board::map() { memory_ = map_memory_file(file_, bytes()); }
+void Board::map() { memory_ = os::map_memory_file(file_, bytes()); }
 
 Board::Board(Board&& other) noexcept
     : file_(std::move(other.file_)),
@@ -57,7 +57,7 @@ Board& Board::operator=(Board&& other) noexcept {
 }
 
 Board::~Board() {
-  if (memory_ != nullptr) unmap(memory_, bytes());
+  if (memory_ != nullptr) os::unmap(memory_, bytes());
 }
 
 }  // namespace ringwise::coll

@@ -1,37 +1,19 @@
 // The verbs that move data without computation: broadcast, allGather, gather, scatter, allToAll. Each rank offers data
 // to other ranks and takes the data that they offer to it; board_plan.cc defines which parts.
-#include <sys/uio.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
 
+#include "base/os/process_memory.h"
 #include "base/os/random.h"
 #include "coll/shm/board_execution.h"
 
 namespace ringwise::coll {
 
-namespace {
-
-/// Copies memory of another process; returns 0 or an errno.
-int read_memory(int process, uint64_t address, void* to, size_t bytes) {
-  size_t done = 0;
-  while (done < bytes) {
-    const iovec here{static_cast<char*>(to) + done, bytes - done};
-    const iovec there{reinterpret_cast<void*>(address + done), bytes - done};
-    const ssize_t got = process_vm_readv(process, &here, 1, &there, 1, 0);
-    if (got <= 0) return got < 0 ? errno : EFAULT;
-    done += static_cast<size_t>(got);
-  }
-  return 0;
-}
-
-}  // namespace
-
 /// Publishes this rank's probe, and tries to read those of the other ranks once all have published theirs. Where
-/// processes may not read each other's memory (see ptrace(2), "Ptrace access mode checking"), all data goes through
-/// slots.
+/// processes cannot read each other's memory, all data goes through slots.
 void BoardExecution::probe_memory() {
   Member& mine = board_.member(rank_);
   if (mine.process == 0) {
@@ -45,7 +27,8 @@ void BoardExecution::probe_memory() {
     if (peer == rank_) continue;
     if (theirs.process == 0) return;
     uint64_t seen = 0;
-    if (read_memory(theirs.process, theirs.probe_address, &seen, sizeof seen) != 0 || seen != theirs.probe) {
+    if (os::read_process_memory(theirs.process, theirs.probe_address, &seen, sizeof seen) != 0 ||
+        seen != theirs.probe) {
       mine.reads = -1;
       return;
     }
@@ -112,7 +95,7 @@ void BoardExecution::take(int source, size_t chunk) {
   const Part to = chunk_of(taken_from(source), chunk);
   if (where_of(source) == Where::Memory) {
     const uint64_t address = board_.post(source, number_).offset + chunk_of(offered_by(source), chunk).offset;
-    const int error = read_memory(board_.member(source).process, address, op_.output + to.offset, to.bytes);
+    const int error = os::read_process_memory(board_.member(source).process, address, op_.output + to.offset, to.bytes);
     if (error == ESRCH)
       throw Failure(FailureCode::PeerLost, rank_, {source},
                     "lost rank " + std::to_string(source) + " (its process has ended)");

@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/memory_file.h"
+#include "base/os/memory_file.h"
 
 namespace ringwise::coll {
 
@@ -32,7 +32,7 @@ size_t bytes_for(int ranks) {
 Segment Segment::create(int ranks) {
   Segment segment;
   segment.ranks_ = ranks;
-  segment.file_ = make_memory_file("ringwise", bytes_for(ranks));
+  segment.file_ = os::make_memory_file("ringwise", bytes_for(ranks));
   segment.map();
   return segment;
 }
@@ -41,12 +41,12 @@ Segment Segment::attach(Fd file, int ranks) {
   Segment segment;
   segment.ranks_ = ranks;
   segment.file_ = std::move(file);
-  check_memory_file(segment.file_, bytes_for(ranks));
+  os::check_memory_file(segment.file_, bytes_for(ranks));
   segment.map();
   return segment;
 }
 
-void Segment::map() { memory_ = map_memory_file(file_, bytes_for(ranks_)); }
+void Segment::map() { memory_ = os::map_memory_file(file_, bytes_for(ranks_)); }
 
 Segment::Segment(Segment&& other) noexcept
     : file_(std::move(other.file_)), ranks_(other.ranks_), memory_(std::exchange(other.memory_, nullptr)) {}
@@ -59,7 +59,7 @@ Segment& Segment::operator=(Segment&& other) noexcept {
 }
 
 Segment::~Segment() {
-  if (memory_ != nullptr) unmap(memory_, bytes_for(ranks_));
+  if (memory_ != nullptr) os::unmap(memory_, bytes_for(ranks_));
 }
 
 size_t Segment::capacity(Channel channel) const { return capacity_for(ranks_, channel); }

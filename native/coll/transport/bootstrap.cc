@@ -6,16 +6,16 @@
 #include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
-#include <sys/un.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <cstddef>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <system_error>
 
-#include "base/os/random.h"
+#include "base/os/local_socket.h"
+#include "base/os/socket.h"
 #include "base/time/clock.h"
 #include "coll/failure/failure.h"
 
@@ -47,8 +47,8 @@ constexpr size_t kMaxUnauthenticated = 256;
 
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
-/// Returns whether accept4 fails again at once: the connection stays in the backlog until this process has resources.
-/// Other errors are those of the connection, which the kernel has dropped.
+/// Returns whether accept_socket() fails again at once: the connection stays in the backlog until this process has
+/// resources. Other errors are those of the connection, which the kernel has dropped.
 bool is_lack(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
 
 bool equal_in_constant_time(const Proof& a, const Proof& b) {
@@ -78,25 +78,16 @@ Address tcp_address(const std::string& host, uint16_t port) {
   return address;
 }
 
-Address unix_address(const std::string& name) {
+Address local_address(const std::string& name) {
   Address address;
-  auto* un = reinterpret_cast<sockaddr_un*>(&address.storage);
-  un->sun_family = AF_UNIX;
-  const size_t length = std::min(name.size(), sizeof(un->sun_path) - 1);
-  std::memcpy(un->sun_path + 1, name.data(), length);  // abstract: the first byte stays zero
-  address.length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + 1 + length);
+  address.length = os::local_address(name, address.storage);
   return address;
 }
 
 void tune_tcp(int fd) {
-  const int on = 1, idle = 5, interval = 2, count = 3, unacknowledged_ms = 15'000;
+  const int on = 1;
   setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-  // With these, the kernel notices within some 15 s that a host has vanished without closing its connections.
-  setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof on);
-  setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle, sizeof idle);
-  setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval, sizeof interval);
-  setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &count, sizeof count);
-  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &unacknowledged_ms, sizeof unacknowledged_ms);
+  os::notice_vanished_host(fd);
 }
 
 /// Connects one rank with all others. Every wait is a poll() that ends at the deadline or when `wake` becomes readable.
@@ -156,7 +147,7 @@ class Meeting {
   void write_all(int fd, const void* data, size_t bytes, int peer) {
     const auto* at = static_cast<const char*>(data);
     while (bytes > 0) {
-      const ssize_t sent = ::send(fd, at, bytes, MSG_NOSIGNAL | MSG_DONTWAIT);
+      const ssize_t sent = ::send(fd, at, bytes, os::kNoSignal | MSG_DONTWAIT);
       if (sent >= 0) {
         at += sent;
         bytes -= static_cast<size_t>(sent);
@@ -192,10 +183,10 @@ class Meeting {
   }
 
   Fd connect_to(const PeerAddress& peer, Purpose purpose) {
-    Address address = peer.local ? unix_address(peer.unix_name) : tcp_address(peer.host, peer.port);
+    Address address = peer.local ? local_address(peer.unix_name) : tcp_address(peer.host, peer.port);
     Fd fd;
     for (;;) {
-      fd = Fd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+      fd = os::open_socket(address.storage.ss_family);
       if (!fd) fail("socket");
       if (connect(fd.get(), address.get(), address.length) == 0) break;
       if (errno == EINPROGRESS) {
@@ -263,7 +254,7 @@ class Meeting {
       }
       for (int i = 1; i <= 2; ++i) {
         if (fds[i].revents == 0) continue;
-        Fd fd(accept4(fds[i].fd, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+        Fd fd = os::accept_socket(fds[i].fd);
         if (!fd && is_lack(errno)) fail("accepting a connection of another rank");
         if (!fd) continue;
         if (unauthenticated.size() == kMaxUnauthenticated) unauthenticated.erase(unauthenticated.begin());
@@ -366,41 +357,15 @@ class Meeting {
 
   /// Sends a file descriptor over the control connection; −1 sends the message without a descriptor.
   void send_descriptor(int peer, int descriptor) {
-    char byte = 'S';
-    iovec part{&byte, 1};
-    alignas(cmsghdr) char space[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    if (descriptor >= 0) {
-      message.msg_control = space;
-      message.msg_controllen = sizeof space;
-      cmsghdr* header = CMSG_FIRSTHDR(&message);
-      header->cmsg_level = SOL_SOCKET;
-      header->cmsg_type = SCM_RIGHTS;
-      header->cmsg_len = CMSG_LEN(sizeof(int));
-      std::memcpy(CMSG_DATA(header), &descriptor, sizeof(int));
-    }
-    if (sendmsg(connections_.control[peer].get(), &message, MSG_NOSIGNAL) != 1) throw lost(peer);
+    if (!os::send_descriptor(connections_.control[peer].get(), descriptor)) throw lost(peer);
   }
 
   Fd receive_descriptor(int peer) {
     const int fd = connections_.control[peer].get();
     await(fd, POLLIN, {peer});
-    char byte = 0;
-    iovec part{&byte, 1};
-    alignas(cmsghdr) char space[CMSG_SPACE(sizeof(int))] = {};
-    msghdr message{};
-    message.msg_iov = &part;
-    message.msg_iovlen = 1;
-    message.msg_control = space;
-    message.msg_controllen = sizeof space;
-    if (recvmsg(fd, &message, MSG_CMSG_CLOEXEC) != 1) throw lost(peer);
-    const cmsghdr* header = CMSG_FIRSTHDR(&message);
-    if (header == nullptr || header->cmsg_type != SCM_RIGHTS) return Fd();
-    int descriptor = -1;
-    std::memcpy(&descriptor, CMSG_DATA(header), sizeof(int));
-    return Fd(descriptor);
+    std::optional<Fd> descriptor = os::receive_descriptor(fd);
+    if (!descriptor) throw lost(peer);
+    return std::move(*descriptor);
   }
 
   const Listener& listener_;
@@ -414,27 +379,29 @@ class Meeting {
 
 }  // namespace
 
-Listener::Listener(const std::string& host) {
-  uint8_t random[16];
-  os::random_bytes(random, sizeof random);
-  unix_name_ = "ringwise-";
-  for (const uint8_t byte : random) {
-    unix_name_ += "0123456789abcdef"[byte >> 4];
-    unix_name_ += "0123456789abcdef"[byte & 15];
-  }
-  unix_ = Fd(socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  Address address = unix_address(unix_name_);
+Listener::Listener() : unix_name_(os::make_local_name()) {}
+
+// Where the other constructor has succeeded, the destructor also runs if this one throws.
+Listener::Listener(const std::string& host) : Listener() {
+  unix_ = os::open_socket(AF_UNIX);
+  Address address = local_address(unix_name_);
   if (!unix_ || bind(unix_.get(), address.get(), address.length) != 0 || listen(unix_.get(), kBacklog) != 0)
     fail("listening on a unix socket");
 
   address = tcp_address(host, 0);
-  tcp_ = Fd(socket(address.storage.ss_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  tcp_ = os::open_socket(address.storage.ss_family);
   if (!tcp_ || bind(tcp_.get(), address.get(), address.length) != 0 || listen(tcp_.get(), kBacklog) != 0) {
     throw std::system_error(errno, std::generic_category(), "listening on " + host);
   }
   if (getsockname(tcp_.get(), address.get(), &address.length) != 0) fail("getsockname");
   port_ = ntohs(address.storage.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6*>(address.get())->sin6_port
                                                       : reinterpret_cast<sockaddr_in*>(address.get())->sin_port);
+}
+
+void Listener::close() {
+  if (unix_) os::remove_local_name(unix_name_);
+  unix_.reset();
+  tcp_.reset();
 }
 
 Connections connect_all(const Listener& listener, int rank, const std::vector<PeerAddress>& peers, int64_t deadline_ns,

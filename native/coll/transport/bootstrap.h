@@ -25,7 +25,7 @@ using Proof = std::array<uint8_t, 32>;
 struct PeerAddress {
   int rank = -1;
   bool local = false;     // on this host, reachable by unix socket and shared memory
-  std::string unix_name;  // abstract name, without the leading zero byte
+  std::string unix_name;  // see os::make_local_name()
   std::string host;       // numeric IP address
   uint16_t port = 0;
   Proof mine{};    // what this rank sends to prove itself to the peer
@@ -34,9 +34,12 @@ struct PeerAddress {
 
 class Listener {
  public:
-  /// Listens on a unix socket with a random abstract name and on a free TCP port of `host` (a numeric address).
-  /// Throws std::system_error.
+  /// Listens on a unix socket with a random name and on a free TCP port of `host` (a numeric address). Throws
+  /// std::system_error.
   explicit Listener(const std::string& host);
+  ~Listener() { close(); }
+  Listener(const Listener&) = delete;
+  Listener& operator=(const Listener&) = delete;
 
   const std::string& unix_name() const { return unix_name_; }
   uint16_t port() const { return port_; }
@@ -44,12 +47,11 @@ class Listener {
   int tcp_descriptor() const { return tcp_.get(); }
 
   /// Stops listening; the kernel refuses connections from then on. unix_name() and port() stay valid.
-  void close() {
-    unix_.reset();
-    tcp_.reset();
-  }
+  void close();
 
  private:
+  Listener();
+
   std::string unix_name_;
   uint16_t port_ = 0;
   Fd unix_;

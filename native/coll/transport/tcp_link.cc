@@ -8,6 +8,7 @@
 #include <cstring>
 #include <string>
 
+#include "base/os/socket.h"
 #include "coll/failure/failure.h"
 
 namespace ringwise::coll {
@@ -42,7 +43,7 @@ size_t TcpLink::send(std::span<const Part> parts) {
     left -= bytes;
     if (bytes < part.size()) break;
   }
-  const ssize_t sent = ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL | MSG_DONTWAIT);
+  const ssize_t sent = ::sendmsg(socket_.get(), &message, os::kNoSignal | MSG_DONTWAIT);
   if (sent >= 0) return static_cast<size_t>(sent);
   if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return 0;
   throw lost(rank_, peer_, std::strerror(errno));

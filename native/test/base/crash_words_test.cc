@@ -14,6 +14,7 @@
 #include <string>
 #include <thread>
 
+#include "base/os/thread.h"
 #include "coll/failure/last_calls.h"
 #include "test/check.h"
 
@@ -123,7 +124,7 @@ TEST("a signal of another process names it") {
 TEST("the thread is named") {
   const Ended ended = run_child(nullptr, [] {
     std::thread([] {
-      pthread_setname_np(pthread_self(), "a \"lane\"");
+      os::name_this_thread("a \"lane\"");
       std::abort();
     }).join();
   });

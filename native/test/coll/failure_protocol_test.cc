@@ -34,7 +34,7 @@ struct Rank {
 
   Rank(int rank, int size, std::vector<Fd> connections)
       : flight(size),
-        control(std::make_unique<coll::Control>(std::move(connections), std::vector<int>{}, signals.wake.get())),
+        control(std::make_unique<coll::Control>(std::move(connections), std::vector<int>{}, signals.wake.descriptor())),
         protocol(rank, size, flight, signals.stop,
                  {.decided = [this](const Failure& cause) { decided.push_back(cause.text); },
                   .end_all = [this] { ends++; },
@@ -218,7 +218,7 @@ TEST("ranks that do not read delay the root cause of no other rank, and those th
     far[peer] = Fd(ends[1]);
   }
   coll::LaneSignals signals;
-  coll::Control control(std::move(near), {}, signals.wake.get());
+  coll::Control control(std::move(near), {}, signals.wake.descriptor());
   for (int i = 0; i < 10'000; ++i) {  // which fills the sockets to these two
     control.ring(1);
     control.ring(2);
@@ -229,7 +229,7 @@ TEST("ranks that do not read delay the root cause of no other rank, and those th
   // Only now rank 1 reads.
   std::vector<Fd> back(4);
   back[0] = std::move(far[1]);
-  coll::Control late(std::move(back), {}, signals.wake.get());
+  coll::Control late(std::move(back), {}, signals.wake.descriptor());
   Announcements heard;
   for (int i = 0; i < 500 && heard.texts.empty(); ++i) {
     late.poll(heard);

@@ -18,7 +18,7 @@ void chain_broadcast(const Op& op, int rank, int size, Schedule& schedule) {
   const size_t element = byte_size(op.dtype);
   const size_t per_chunk = kChunk / element;
   const auto chunk = [&](Region region, size_t begin) {
-    return Piece{region, begin * element, std::min(per_chunk, op.count - begin)};
+    return Piece{region, begin * element, std::min<size_t>(per_chunk, op.count - begin)};
   };
 
   handshake_all(rank, size, schedule);

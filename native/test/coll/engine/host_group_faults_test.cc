@@ -4,7 +4,6 @@
 #include <fcntl.h>
 #include <netinet/in.h>
 #include <poll.h>
-#include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -12,6 +11,7 @@
 #include <cerrno>
 #include <ctime>
 
+#include "base/os/wakeup.h"
 #include "base/time/clock.h"
 #include "test/check.h"
 #include "test/coll/ranks.h"
@@ -344,10 +344,10 @@ TEST("a group can be destroyed while it connects with ranks that never come") {
 
 TEST("a frame that cannot be sent whole ends the connection, so that no later bytes are read as its rest") {
   auto [near, far] = narrow_pair();
-  Fd wake(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  os::Wakeup wake;
   std::vector<Fd> connections(2);
   connections[1] = std::move(near);
-  coll::Control control(std::move(connections), {}, wake.get());
+  coll::Control control(std::move(connections), {}, wake.descriptor());
   const coll::Failure failure(FailureCode::Aborted, 0, {0}, std::string(1999, 'x'));
   DeathsOnly events;
   size_t frames = 0;

@@ -66,7 +66,7 @@ void with_two(int hosts, const std::function<void(Rank&, Rank&)>& body) {
     coll::PeerAddress peer{1 - mine, hosts == 1, other.unix_name(), "127.0.0.1", other.port(), {}, {}};
     peer.mine[0] = peer.theirs[0] = 7;
     ranks[mine].engine.connect(coll::connect_all(listeners[mine], mine, {peer}, now_ns() + 10'000 * kMillisecond,
-                                                 ranks[mine].signals.wake.get()),
+                                                 ranks[mine].signals.wake.descriptor()),
                                {});
   };
   std::thread second([&] { connect(1); });

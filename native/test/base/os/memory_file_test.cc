@@ -1,8 +1,9 @@
 // Tests memory files while signals interrupt the thread that makes them. New kernels pass without our help.
-#include "base/memory_file.h"
+#include "base/os/memory_file.h"
 
 #include <pthread.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <thread>
@@ -44,9 +45,26 @@ TEST("pages are reserved while signals arrive faster than that") {
   constexpr size_t kBytes = size_t{64} << 20;
   const Signals signals;
   const long before = handled;
-  CHECK(make_memory_file("test", kBytes));
+  CHECK(os::make_memory_file("test", kBytes));
   if (const auto arena = coll::Arena::create()) arena->release(arena->allocate(kBytes));
   CHECK(handled > before);
+}
+
+TEST("memory of an arena that is released and allocated again is zeroed, for all who map it") {
+  constexpr size_t kBytes = size_t{1} << 20;
+  const auto arena = coll::Arena::create();
+  CHECK(arena);
+  if (!arena) return;
+  coll::PeerArenas peers(1);
+  peers.attach(0, Fd(dup(arena->descriptor())));
+  std::byte* const first = arena->allocate(kBytes);
+  const size_t offset = *arena->offset_of(first, kBytes);
+  first[kBytes - 1] = std::byte{7};
+  CHECK(peers.memory(0)[offset + kBytes - 1] == std::byte{7});
+  arena->release(first);
+  std::byte* const second = arena->allocate(kBytes);
+  CHECK(second == first);
+  CHECK(second[kBytes - 1] == std::byte{0} && peers.memory(0)[offset + kBytes - 1] == std::byte{0});
 }
 
 int main() { return ringwise::test::run_all(); }

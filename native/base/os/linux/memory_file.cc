@@ -1,4 +1,4 @@
-#include "base/memory_file.h"
+#include "base/os/memory_file.h"
 
 #include <fcntl.h>
 #include <signal.h>
@@ -8,7 +8,7 @@
 #include <cerrno>
 #include <system_error>
 
-namespace ringwise {
+namespace ringwise::os {
 
 namespace {
 
@@ -28,6 +28,8 @@ Fd make_memory_file(const char* name, size_t bytes, bool sparse) {
   return file;
 }
 
+/// Signals to this thread wait meanwhile: for each, an older kernel (such as 6.1, but not 6.18) drops what it has
+/// reserved so far, and those of a profiler may come too often for a second attempt.
 int reserve_pages(const Fd& file, size_t offset, size_t bytes) noexcept {
   sigset_t all, before;
   sigfillset(&all);
@@ -39,6 +41,12 @@ int reserve_pages(const Fd& file, size_t offset, size_t bytes) noexcept {
   return error;
 }
 
+void clear_pages(const Fd& file, std::byte*, size_t offset, size_t bytes) noexcept {
+  // A punched hole reads as zeros.
+  fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
+            static_cast<off_t>(bytes));
+}
+
 void check_memory_file(const Fd& file, size_t bytes) {
   struct stat status{};
   if (fstat(file.get(), &status) != 0) fail("fstat of shared memory");
@@ -48,12 +56,4 @@ void check_memory_file(const Fd& file, size_t bytes) {
   }
 }
 
-std::byte* map_memory_file(const Fd& file, size_t bytes) {
-  void* memory = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, file.get(), 0);
-  if (memory == MAP_FAILED) fail("mapping shared memory");
-  return static_cast<std::byte*>(memory);
-}
-
-void unmap(std::byte* memory, size_t bytes) noexcept { munmap(memory, bytes); }
-
-}  // namespace ringwise
+}  // namespace ringwise::os
