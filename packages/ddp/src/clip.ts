@@ -8,7 +8,7 @@ import {
   isNarrowFloat,
   narrowFloats,
 } from '@ringwise/collectives';
-import { checkGroup, checkPositive } from './check.ts';
+import { checkGroup, checkPositive, shown } from './check.ts';
 import { gradientOutOfReach, invalidArgument } from './errors.ts';
 import { divide } from './reducer/scale.ts';
 import { runAwaiting } from './reducer/works.ts';
@@ -37,6 +37,8 @@ export async function clipShardedGradients(
   maxNorm: number,
   group: Group,
 ): Promise<number> {
+  if (typeof shard !== 'object' || shard === null || !(Symbol.iterator in shard))
+    throw invalidArgument('clipShardedGradients: shard', 'a list of gradients', shown(shard));
   checkPositive('clipShardedGradients: maxNorm', maxNorm);
   checkGroup('clipShardedGradients', group);
   const gradients = [...shard].map(clippable);

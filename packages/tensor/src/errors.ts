@@ -203,8 +203,10 @@ export const disposed = (shape: Shape): TensorError =>
 
 // Shapes.
 
-export const badShape = (op: string, shape: Shape): TensorError =>
-  shapeError(`${op}: expected an array of sizes that are integers ≥ 0, got ${shown(shape)}.`);
+export const badShape = (op: string, shape: Shape): TensorError => {
+  const next = typeof shape === 'number' ? ` Put the sizes into an array, such as [${shape as number}].` : '';
+  return shapeError(`${op}: expected an array of sizes that are integers ≥ 0, got ${shown(shape)}.${next}`);
+};
 
 export const tooManyDims = (op: string, most: number, shape: Shape): TensorError =>
   shapeError(

@@ -16,6 +16,14 @@ it.each([
     ],
   ],
   [
+    'members of other libraries are refused',
+    [
+      'tensor/src/checks/foreign-members.ts',
+      'collectives/src/options/foreign-members.ts',
+      'ddp/src/foreign-members.ts',
+    ],
+  ],
+  [
     'native addons are found',
     ['collectives/src/backends/find-addon.ts', 'tensor/src/backends/native/find-addon.ts'],
   ],

@@ -26,7 +26,8 @@ import type { FlightEntry } from '../flight/entry.ts';
 import type { Via } from '../init/env.ts';
 import { hostsOfMembers, onOneHost } from '../init/placement.ts';
 import { withStoreErrors } from '../init/store-errors.ts';
-import { badTimeout, isTimeout, shown } from '../options/errors.ts';
+import { badTimeout, foreignMember, isTimeout, shown } from '../options/errors.ts';
+import { refuseForeign } from '../options/foreign-members.ts';
 import type { GroupOptions } from '../options/group-options.ts';
 import { checkGroupOptions, optionsFault } from '../options/known-options.ts';
 import type {
@@ -557,5 +558,10 @@ export class Group {
     this.#children.add(child);
     if (this.isClosed) await child.close();
     return child;
+  }
+
+  static {
+    const properties = { world_size: 'size', get_rank: 'rank', get_world_size: 'size' };
+    refuseForeign(Group.prototype, 'group', foreignMember, { properties });
   }
 }

@@ -3,7 +3,8 @@
 // step.
 import type { Group } from '@ringwise/collectives';
 import { checkOptions } from '../check.ts';
-import { closed, joinsBatchNorm, noForward, notALoss, trainedLater } from '../errors.ts';
+import { badOptions, closed, joinsBatchNorm, noForward, notALoss, trainedLater } from '../errors.ts';
+import { refuseForeign } from '../foreign-members.ts';
 import { broadcasts, carrier } from '../reducer/memory.ts';
 import type { BucketPlan } from '../reducer/plan.ts';
 import { Reducer } from '../reducer/reducer.ts';
@@ -271,6 +272,10 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
     const module = this.module as { forward?: (...args: unknown[]) => unknown };
     if (typeof module.forward !== 'function') throw noForward();
     return module.forward(...args);
+  }
+
+  static {
+    refuseForeign(DistributedDataParallel.prototype, 'model', badOptions, {});
   }
 }
 

@@ -104,7 +104,16 @@ function waysOut(what: string): string {
   );
 }
 
+/** Node's message for an import of a name in snake_case from one of our packages. */
+const foreignImport =
+  /^The requested module '(?:@ringwise\/|ringwise)[^']*' does not provide an export named '(\w*_\w*)'/;
+
 function remedyOf({ message, fields }: ReportedError): string | undefined {
+  const [, name] = foreignImport.exec(message) ?? [];
+  if (name) {
+    const camel = name.replace(/_+$/, '').replaceAll(/_(\w)/g, (_, letter: string) => letter.toUpperCase());
+    return `Names are in camelCase here, such as ${camel}; docs/from-pytorch.md has PyTorch's names and ours.`;
+  }
   return remedies[`${fields.code}`] ?? remediesByMessage.find(([pattern]) => pattern.test(message))?.[1];
 }
 

@@ -45,7 +45,9 @@ export const longestMs = 2 ** 31 - 1;
 
 /** Checks the options. `also` names further options of the call. Throws ERR_LAUNCH_ARGUMENT. */
 export function checkOptions(verb: string, options: StartOptions, also: readonly string[] = []): void {
-  const problem = unknownOption(options ?? null, [...optionNames, ...also], renamed);
+  if (typeof options !== 'object' || options === null)
+    throw badArgument(verb, 'options', 'an object such as { nprocs: 2 }', options);
+  const problem = unknownOption(options, [...optionNames, ...also], renamed);
   if (problem !== null) throw badOptions(verb, problem);
   const { nprocs, args = [], env = {}, exportName = '', threads = false } = options;
   checkNumber(verb, 'nprocs', nprocs, 65_536);

@@ -130,6 +130,14 @@ describe('failureReport', () => {
     expect(reportOf(root, root)).toContain(`\n  ${advice}. Two ways out: `);
   });
 
+  it("names ours after an import of PyTorch's name", () => {
+    const said = "The requested module '@ringwise/tensor' does not provide an export named 'manual_seed'";
+    const root = thrown(0, 1n, new SyntaxError(said));
+    expect(reportOf(root, root)).toContain(
+      '\n  Names are in camelCase here, such as manualSeed; docs/from-pytorch.md',
+    );
+  });
+
   it('says how to start a program that Node.js does not run', () => {
     const error = Object.assign(new TypeError('Unknown file extension ".sh"'), {
       code: 'ERR_UNKNOWN_FILE_EXTENSION',

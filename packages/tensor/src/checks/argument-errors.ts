@@ -1,7 +1,7 @@
 // Errors for positional arguments of operations: numbers, dimensions, indices and operands of a wrong type or
 // out of range. Other errors are in errors.ts and op-errors.ts.
 import { type DType, dtypeInfo } from '../core/dtype.ts';
-import { TensorError } from '../errors.ts';
+import { shown, TensorError } from '../errors.ts';
 
 const argument = (message: string): TensorError => new TensorError('ERR_TENSOR_ARGUMENT', message);
 const shapeError = (message: string): TensorError => new TensorError('ERR_TENSOR_SHAPE', message);
@@ -30,7 +30,10 @@ export const notABoolean = (op: string, name: string, value: unknown): TensorErr
   argument(`${op}: expected ${name} to be true or false, got ${kindOf(value)}.`);
 
 export const notIntegers = (op: string, name: string, value: unknown): TensorError =>
-  argument(`${op}: expected ${name} to be an array of integers, got ${kindOf(value)}.`);
+  argument(
+    `${op}: expected ${name} to be an array of integers, got ${kindOf(value)}.` +
+      (typeof value === 'number' ? ` Put the numbers into an array: ${op}([${value}, …]).` : ''),
+  );
 
 export const notDims = (op: string, value: unknown): TensorError =>
   argument(
@@ -47,7 +50,10 @@ export const notAnEquation = (value: unknown): TensorError =>
   argument(`einsum: expected an equation first, such as 'ij,jk->ik', got ${kindOf(value)}.`);
 
 export const notTensors = (op: string, value: unknown): TensorError =>
-  argument(`${op}: expected an array of tensors, got ${kindOf(value)}.`);
+  argument(
+    `${op}: expected an array of tensors, got ${kindOf(value)}.` +
+      (kindOf(value) === 'a tensor' ? ` Put the tensors into an array: ${op}([a, b]).` : ''),
+  );
 
 // Indices and dimensions.
 
@@ -107,3 +113,25 @@ export const notAProbability = (what: string, value: number, position: number): 
   argument(
     `bce: expected ${what} from 0 to 1, got ${value} at position ${position}. Use sigmoid, or bceWithLogits for logits.`,
   );
+
+// What other libraries accept.
+
+/** The error of a member that only other libraries have; see checks/foreign-members.ts. */
+export const foreignMember = (member: string, fault: string): TensorError => argument(`${member}: ${fault}.`);
+
+export const numberOfTensor = (): TensorError =>
+  argument(
+    'tensor: a tensor is no number, so JavaScript cannot compute with it by + − * / or compare it by <. Use item() for ' +
+      'the number of a tensor with one element, or methods such as add, mul and lt.',
+  );
+
+/** `got` is a model, a function such as model.parameters without its call, or another value. */
+export const notParams = (op: string, expected: string, got: unknown): TensorError => {
+  const isModel = typeof (got as { readonly parameters?: unknown } | null)?.parameters === 'function';
+  const next = isModel
+    ? ' Pass its parameters: model.parameters().'
+    : typeof got === 'function'
+      ? ' If that is model.parameters, call it: model.parameters().'
+      : '';
+  return argument(`${op}: expected ${expected}, got ${shown(got)}.${next}`);
+};

@@ -71,6 +71,10 @@ const hints: Readonly<Record<string, string>> = {
 /** Returns the error for options that are no object, or have a name that is not in `checks`. */
 function wrongOptions(op: string, options: unknown, checks: OptionChecks): Error {
   if (isTensor(options)) return unknownOptions(op, 'options are a tensor; expected an object');
+  if (typeof options === 'number') {
+    const next = numberHint(op, options, checks);
+    return unknownOptions(op, 'options are a number; expected an object', next);
+  }
   const known = [...checks.keys()];
   const ours = Object.entries(foreignNames).filter(([, name]) => checks.has(name));
   const fault = unknownOption(options, known, Object.fromEntries(ours)) ?? 'options are a list';
@@ -80,6 +84,13 @@ function wrongOptions(op: string, options: unknown, checks: OptionChecks): Error
     fault,
     name !== undefined && Object.hasOwn(hints, name) ? hints[name] : undefined,
   );
+}
+
+/** Returns advice for a number in place of the options. */
+function numberHint(op: string, given: number, checks: OptionChecks): string | undefined {
+  if (checks.has('lr')) return `For a learning rate write { lr: ${given} }.`;
+  const makesTensors = checks.has('device') && checks.has('requiresGrad');
+  return makesTensors ? `If it is a size, put all sizes into an array: ${op}([2, 3]).` : undefined;
 }
 
 const none: OptionChecks = new Map();

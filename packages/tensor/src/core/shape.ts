@@ -93,8 +93,8 @@ export function broadcastStrides(from: Shape, strides: readonly number[] | null,
 
 /** Returns the index of a dimension; a negative `dim` counts from the end. Throws if there is none. */
 export function checkedDim(op: string, dim: number, rank: number): number {
-  const at = dim < 0 ? dim + rank : dim;
   if (!Number.isInteger(dim)) throw notAnInteger(op, 'a dimension', dim);
+  const at = dim < 0 ? dim + rank : dim;
   if (at < 0 || at >= rank) throw badDim(op, dim, rank);
   return at;
 }

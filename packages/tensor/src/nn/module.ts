@@ -2,6 +2,8 @@
 // path ("layers.0.weight"). Fields whose names begin with # are not found. A subclass assigns fields in its constructor
 // and writes a forward method.
 
+import { foreignMember } from '../checks/argument-errors.ts';
+import { refuseForeign } from '../checks/foreign-members.ts';
 import { checkOptions, optionChecks } from '../checks/options.ts';
 import { checkValue, flag } from '../checks/value-checks.ts';
 import { type DType, isDType, isFloat } from '../core/dtype.ts';
@@ -233,5 +235,20 @@ export abstract class Module {
   /** Returns the memory of the buffers for distributed training, which broadcasts them from one rank to all. */
   [buffersSymbol](): StateBuffer[] {
     return stateBuffers(this.namedBuffers());
+  }
+
+  static {
+    const toDtype = (dtype: string) => `to('${dtype}')`;
+    const methods = {
+      cpu: "to('cpu')",
+      cuda: "to('cuda'), or to('cuda:1') for another device",
+      float: toDtype('float32'),
+      double: toDtype('float64'),
+      half: toDtype('float16'),
+      bfloat16: toDtype('bfloat16'),
+      predict: 'forward(x)',
+      summary: 'namedParameters()',
+    };
+    refuseForeign(Module.prototype, 'model', foreignMember, { methods });
   }
 }

@@ -16,6 +16,7 @@ import type { Shape } from '../core/shape.ts';
 import { type Operand, type Sorted, Tensor, type TensorMethods } from '../core/tensor.ts';
 import type { DeviceName } from '../device/device.ts';
 import { handleOf } from '../device/handle.ts';
+import { refuseForeignNames } from './foreign-names.ts';
 import * as ops from './index.ts';
 
 const methods: TensorMethods & ThisType<Tensor> = {
@@ -319,3 +320,5 @@ const methods: TensorMethods & ThisType<Tensor> = {
 // Not enumerable, like the methods of a class.
 for (const [name, value] of Object.entries(methods))
   Object.defineProperty(Tensor.prototype, name, { value, writable: true, configurable: true });
+
+refuseForeignNames();

@@ -1,7 +1,8 @@
 // Limits on gradients, applied between backward and the optimiser's step.
 import { kernels } from '../backends/index.ts';
+import { notParams } from '../checks/argument-errors.ts';
 import { checkOptions, optionChecks } from '../checks/options.ts';
-import { aNumber, checkValue, flag, nonNegative } from '../checks/value-checks.ts';
+import { aNumber, checkValue, flag, isTensor, nonNegative } from '../checks/value-checks.ts';
 import { noGrad, scope } from '../core/context.ts';
 import { empty, type Tensor } from '../core/tensor.ts';
 import { badOption, nonfiniteNorm, shown } from '../errors.ts';
@@ -21,7 +22,14 @@ const clipOptions = optionChecks<ClipOptions>({ normType: aNumber, errorIfNonfin
 /** Checks a limit, which may be Infinity for no limit. */
 const limitCheck = { ...nonNegative, fits: (value: unknown) => typeof value === 'number' && value >= 0 };
 
-const withGrad = (params: Iterable<Tensor>): Tensor[] => [...params].filter((param) => gradOf(param));
+/** Returns the parameters that have a gradient. Throws unless `params` is a list of tensors. */
+function withGrad(op: string, params: Iterable<Tensor>): Tensor[] {
+  const isList = typeof params === 'object' && params !== null && Symbol.iterator in params;
+  const list = isList ? [...params] : [];
+  const odd: unknown = isList ? list.find((param) => !isTensor(param)) : params;
+  if (!isList || odd !== undefined) throw notParams(`${op}: params`, 'a list of tensors', odd);
+  return list.filter((param) => gradOf(param));
+}
 
 /** Returns the norm of all gradients, as of one long vector: float32, without dimensions. */
 function normOf(params: readonly Tensor[], normType: number): Tensor {
@@ -49,11 +57,11 @@ function normOf(params: readonly Tensor[], normType: number): Tensor {
  * float32 tensor without dimensions. All parameters must be on one device.
  */
 export function clipGradNorm(params: Iterable<Tensor>, maxNorm: number, options: ClipOptions = {}): Tensor {
+  const own = withGrad('clipGradNorm', params);
   checkOptions('clipGradNorm', options, clipOptions);
   checkValue('clipGradNorm: maxNorm', maxNorm, limitCheck);
   const { normType = 2, errorIfNonfinite = false } = options;
   if (!(normType > 0)) throw badOption('clipGradNorm: normType', 'a number > 0', shown(normType));
-  const own = withGrad(params);
   return noGrad(() => {
     const norm = normOf(own, normType);
     if (errorIfNonfinite && !Number.isFinite(norm.item())) throw nonfiniteNorm(norm.item());
@@ -72,8 +80,9 @@ export function clipGradNorm(params: Iterable<Tensor>, maxNorm: number, options:
 
 /** Clamps every element of every gradient to [−limit, limit]. */
 export function clipGradValue(params: Iterable<Tensor>, limit: number): void {
+  const own = withGrad('clipGradValue', params);
   checkValue('clipGradValue: limit', limit, limitCheck);
-  for (const param of withGrad(params)) {
+  for (const param of own) {
     const grad = gradOf(param)!.dense;
     kernels().map('clamp', param.dtype, [param.count], grad, grad, -limit, limit);
   }

@@ -3,11 +3,13 @@
 
 import { Leaf } from '../autograd/leaf.ts';
 import type { GradTarget } from '../autograd/target.ts';
+import { foreignMember, notParams } from '../checks/argument-errors.ts';
+import { refuseForeign } from '../checks/foreign-members.ts';
 import { checkOptions, type OptionChecks } from '../checks/options.ts';
 import { anything, type Check, checkValue, nonNegative } from '../checks/value-checks.ts';
 import { Tensor } from '../core/tensor.ts';
 import { type ZeroGradOptions, zeroGradOptions } from '../core/tensor-grad.ts';
-import { badOption, badStateDict, shown } from '../errors.ts';
+import { badOption, badStateDict } from '../errors.ts';
 import { ParamState } from './param-state.ts';
 import { checkState, type OptimizerState } from './state.ts';
 
@@ -45,7 +47,7 @@ function listOf<O>(params: OptimizerParams<O>): readonly Tensor[] | readonly Gro
   const list: unknown[] = isList ? [...params] : [];
   if (isList && (list.every(isParam) || list.every(isGroup))) return list as readonly Tensor[];
   const odd = isList ? list.find((item) => !isParam(item)) : params;
-  throw badOption('optimizer: params', 'a list of tensors, or of groups { params, … }', shown(odd));
+  throw notParams('optimizer: params', 'a list of tensors, or of groups { params, … }', odd);
 }
 
 const areTensors = (given: readonly unknown[]): given is readonly Tensor[] =>
@@ -168,6 +170,11 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
     for (const [i, param] of params.entries()) {
       this.stateOf(param).load(param, state.steps[i]!, (name) => state.tensors[`${name}.${i}`], names[i]!);
     }
+  }
+
+  static {
+    const properties = { param_groups: 'groups' };
+    refuseForeign(Optimizer.prototype, 'optimizer', foreignMember, { properties });
   }
 }
 

@@ -2,6 +2,8 @@
 // number of steps and of the group's initial rate. So the number of steps is the whole state, and any
 // schedule can be part of another.
 
+import { foreignMember } from '../../checks/argument-errors.ts';
+import { refuseForeign } from '../../checks/foreign-members.ts';
 import { checkOptions, type OptionChecks } from '../../checks/options.ts';
 import { checkValue, finite } from '../../checks/value-checks.ts';
 import { badOption, shown } from '../../errors.ts';
@@ -73,6 +75,12 @@ export abstract class Schedule {
   loadStateDict(state: ScheduleState): void {
     this.#steps = checkedCount('steps', state.steps, 0);
     this.setAt(this.#steps);
+  }
+
+  static {
+    refuseForeign(Schedule.prototype, 'schedule', foreignMember, {
+      methods: { get_last_lr: 'the property lr of the optimiser' },
+    });
   }
 }
 

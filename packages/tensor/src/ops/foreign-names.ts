@@ -1,0 +1,95 @@
+// What users of PyTorch, NumPy and TensorFlow.js look for in a tensor, and what it is called here.
+
+import { foreignMember, numberOfTensor } from '../checks/argument-errors.ts';
+import { type Advice, refuseForeign } from '../checks/foreign-members.ts';
+import { Tensor } from '../core/tensor.ts';
+
+const dtypes: Advice = {
+  float: "to('float32')",
+  double: "to('float64')",
+  half: "to('float16')",
+  bfloat16: "to('bfloat16')",
+  int: "to('int32')",
+  long: "to('int64')",
+  byte: "to('uint8')",
+  bool: "to('bool')",
+  type: 'the property dtype, or to(dtype)',
+  type_as: 'to(other.dtype)',
+  astype: "to(dtype), such as to('float32')",
+  asType: "to(dtype), such as to('float32')",
+  toInt: "to('int32')",
+  toFloat: "to('float32')",
+  toBool: "to('bool')",
+};
+
+const values: Advice = {
+  numpy: 'dataSync() for a typed array, or toArray() for nested arrays',
+  tolist: 'toArray()',
+  arraySync: 'toArray()',
+  array: 'toArray()',
+  print: 'console.log(tensor)',
+  data_ptr: 'handle().address',
+  copy: 'clone()',
+  cpu: "to('cpu')",
+  cuda: "to('cuda'), or to('cuda:1') for another device",
+  get_device: 'the property device',
+};
+
+const operations: Advice = {
+  dim: 'the property rank',
+  ndimension: 'the property rank',
+  numel: 'the property count',
+  nelement: 'the property count',
+  element_size: 'dataSync().BYTES_PER_ELEMENT',
+  view_as: 'view(other.shape)',
+  reshape_as: 'reshape(other.shape)',
+  expand_as: 'expand(other.shape)',
+  expandDims: 'unsqueeze(dim)',
+  ravel: 'flatten()',
+  swapaxes: 'transpose(dim0, dim1)',
+  mm: 'matmul(other)',
+  bmm: 'matmul(other)',
+  mv: 'matmul(other)',
+  dot: 'matmul(other)',
+  matMul: 'matmul(other)',
+  var: 'variance()',
+  amax: 'max(dims)',
+  amin: 'min(dims)',
+  argsort: 'sort(dim).indices',
+  logsumexp: 'logSumExp(dims)',
+  multiply: 'mul(other)',
+  divide: 'div(other)',
+  subtract: 'sub(other)',
+  negative: 'neg()',
+  requires_grad_: 'requiresGrad = true',
+  detach_: 'detach()',
+  unsqueeze_: 'unsqueeze(dim), which gives a view',
+  squeeze_: 'squeeze(), which gives a view',
+  clamp_: 'copy_(x.clamp(low, high))',
+  normal_: 'normal(tensor) of @ringwise/tensor/nn, or randn(shape)',
+  uniform_: 'uniform(tensor) of @ringwise/tensor/nn, or rand(shape)',
+};
+
+const properties: Advice = {
+  size: 'shape, and count for the number of elements',
+  ndim: 'rank',
+  length: 'shape[0], and count for the number of elements',
+  T: 't()',
+  mT: 'transpose(-2, -1)',
+  is_cuda: "device !== 'cpu'",
+  0: 'at(0), because tensors have no index in brackets',
+};
+
+/** Adds these names to tensors, which have their methods already. */
+export function refuseForeignNames(): void {
+  const methods = { ...dtypes, ...values, ...operations };
+  refuseForeign(Tensor.prototype, 'tensor', foreignMember, { methods, properties, isSetRefused: true });
+  // Without this, `loss * 2` would be NaN. With the hint 'default' a tensor is text: 'loss ' + loss prints it.
+  Object.defineProperty(Tensor.prototype, Symbol.toPrimitive, {
+    value(this: Tensor, hint: string): string {
+      if (hint === 'number') throw numberOfTensor();
+      return this.toString();
+    },
+    configurable: true,
+  });
+}
