@@ -1,17 +1,30 @@
-import { copyFileSync, mkdirSync, readdirSync } from 'node:fs';
+import { copyFileSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
+import { build } from 'esbuild';
 import { defineConfig } from 'tsup';
 import { library } from '../../tsup.base.ts';
 
-/** The live page is served from dist/ui, the chart library beside it: nothing comes from another host. */
-const copyPage = async () => {
+/**
+ * Bundles the live page into dist/ui, with the chart library and its licence: nothing comes from another host, and a
+ * report is these three files in one.
+ */
+const bundlePage = async () => {
   mkdirSync('dist/ui', { recursive: true });
-  for (const name of readdirSync('page')) copyFileSync(join('page', name), join('dist/ui', name));
   const uplot = join(createRequire(import.meta.url).resolve('uplot/package.json'), '..');
-  copyFileSync(join(uplot, 'dist/uPlot.iife.min.js'), 'dist/ui/uplot.js');
-  copyFileSync(join(uplot, 'dist/uPlot.min.css'), 'dist/ui/uplot.css');
-  copyFileSync(join(uplot, 'LICENSE'), 'dist/ui/uplot.LICENSE');
+  const licence = `/*! uPlot\n${readFileSync(join(uplot, 'LICENSE'), 'utf8')}*/`;
+  copyFileSync('page/index.html', 'dist/ui/index.html');
+  const styles = [join(uplot, 'dist/uPlot.min.css'), 'page/style.css'];
+  writeFileSync('dist/ui/style.css', styles.map((file) => readFileSync(file, 'utf8')).join('\n'));
+  await build({
+    entryPoints: ['page/page.js'],
+    outfile: 'dist/ui/page.js',
+    bundle: true,
+    minify: true,
+    format: 'iife',
+    target: 'es2022',
+    banner: { js: licence },
+  });
 };
 
 export default defineConfig({
@@ -22,5 +35,5 @@ export default defineConfig({
     'spawn-entry': 'src/spawn/spawn-entry.ts',
     'thread-entry': 'src/spawn/thread-entry.ts',
   }),
-  onSuccess: copyPage,
+  onSuccess: bundlePage,
 });

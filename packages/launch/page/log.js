@@ -12,13 +12,13 @@ export class Log {
   constructor(view, select) {
     this.#view = view;
     this.#select = select;
-    select.addEventListener('change', () => {
-      this.#view.replaceChildren();
-      this.#append(
-        this.#select.value === '' ? this.#all : (this.#byRank.get(Number(this.#select.value)) ?? []),
-      );
-      this.#view.scrollTop = this.#view.scrollHeight;
-    });
+    select.addEventListener('change', () => this.#redraw());
+  }
+
+  /** Shows the output of one rank, or of all if null. */
+  show(rank) {
+    this.#select.value = rank === null ? '' : `${rank}`;
+    this.#redraw();
   }
 
   clear() {
@@ -39,6 +39,13 @@ export class Log {
     }
     const chosen = this.#select.value;
     this.#append(chosen === '' ? lines : lines.filter(({ rank }) => rank === Number(chosen)));
+  }
+
+  #redraw() {
+    const chosen = this.#select.value;
+    this.#view.replaceChildren();
+    this.#append(chosen === '' ? this.#all : (this.#byRank.get(Number(chosen)) ?? []));
+    this.#view.scrollTop = this.#view.scrollHeight;
   }
 
   #append(lines) {

@@ -1,88 +1,98 @@
 // The live page: receives the launcher's messages (server-sent events) and passes each part to the code that draws
-// it. Texts of a program are set as text, never as markup.
+// it. A report has one message inside and no launcher. Texts of a program are set as text, never as markup.
 
+import { drawComparison, meanOf, onOtherRun } from './compare.js';
 import { Curves } from './curves.js';
+import { drawEnd, drawFacts, drawState, drawTroubles, notice } from './facts.js';
 import { Log } from './log.js';
-import { byteText, drawRanks, durationText, numberText } from './ranks.js';
+import { Ranks } from './ranks.js';
+import { Strip } from './strip.js';
 import { Timeline } from './timeline.js';
 
 const $ = (id) => document.getElementById(id);
-const curves = new Curves($('curves'), $('no-curves'));
+const curves = new Curves($('curves'), $('no-curves'), $('smoothing'), $('smoothing-value'));
 const timeline = new Timeline($('timeline'), $('timeline-note'), $('timeline-steps'));
 const log = new Log($('log'), $('log-rank'));
+const strip = new Strip($('strip'), $('strip-measure'), $('strip-sentence'), (rank) => log.show(rank));
+const table = new Ranks($('rank-head'), $('ranks'), $('slowest'), () =>
+  timeline.order(table.ordered(last.ranks)),
+);
 
-const source = new EventSource('events');
+// What scrolls has to scroll with the keyboard, too.
+for (const part of document.querySelectorAll('.scroll, #log')) part.tabIndex = 0;
 
-source.onmessage = ({ data }) => {
-  const message = JSON.parse(data);
+/** The whole state: the curves of all messages, the rest of the last one. */
+let last = { job: null, ranks: [], curves: {} };
+let other = null;
+
+function draw(message) {
   const { job, ranks, isWhole } = message;
   if (isWhole) for (const part of [curves, timeline, log]) part.clear();
-  drawJob(job, ranks);
-  drawRanks($('rank-head'), $('ranks'), ranks);
+  last = { job, ranks, curves: isWhole ? {} : last.curves };
+  for (const [name, part] of Object.entries(message.curves))
+    last.curves[name] = extended(last.curves[name], part);
+  const culprit = job.end?.culprit?.rank ?? null;
   curves.add(message.curves);
-  timeline.add(message.spans, ranks);
+  const { troubles } = curves;
+  drawJob(job, ranks, troubles);
+  table.draw(ranks, culprit);
+  strip.draw(ranks, culprit);
+  timeline.add(message.spans, table.ordered(ranks));
   log.add(message.lines, ranks);
-  if (job.end) source.close();
-};
+  if (other) drawComparison($('compare-head'), $('compare-rows'), last, other);
+}
 
-source.onerror = () => {
-  setState('lost', 'no connection');
-  notice('lost', 'The launcher does not answer: it has ended, or cannot be reached. This page tries again.');
-};
+function extended(curve, { from, x, y, bad }) {
+  const known = curve ?? { from: 0, x: [], y: [] };
+  return { from: 0, x: [...known.x.slice(0, from), ...x], y: [...known.y.slice(0, from), ...y], bad };
+}
 
-function drawJob(job, ranks) {
-  document.title = `${job.end ? (job.end.exitCode === 0 ? 'ended' : 'failed') : `step ${job.step ?? '–'}`} · ringwise`;
+function drawJob(job, ranks, troubles) {
+  const { end } = job;
+  const [kind, state] = !end
+    ? ['running', 'running']
+    : end.exitCode === 0
+      ? ['ended', 'ended']
+      : ['failed', 'failed'];
+  const sign = troubles.some(({ isOpen }) => isOpen) ? '⚠ ' : '';
+  document.title = `${sign}${end ? state : `step ${job.step ?? '–'}`} · ringwise`;
   $('title').textContent = job.title;
-  facts(job, ranks);
-  const duration = durationText(job.elapsedMs);
-  if (!job.end) {
-    setState('running', 'running');
-    if (job.why) notice('lost', job.why);
-    else $('notice').hidden = true;
-  } else if (job.end.exitCode === 0) {
-    setState('ended', 'ended');
+  drawState(kind, state);
+  drawFacts(job, ranks, curves.last('loss'), meanOf(last.curves['samples/s']));
+  drawEnd(job);
+  drawTroubles(troubles);
+}
+
+onOtherRun({ input: $('compare-file'), end: $('compare-end'), message: $('compare-message') }, (message) => {
+  other = message;
+  $('compare').hidden = !other;
+  curves.compare(other?.curves ?? null);
+  if (other) drawComparison($('compare-head'), $('compare-rows'), last, other);
+});
+
+const recorded = $('recorded');
+if (recorded) {
+  const message = JSON.parse(recorded.textContent);
+  draw(message);
+  if (!message.job.end) {
+    drawState('lost', 'no end recorded');
     notice(
-      'ended',
-      `The job has ended well after ${duration}. The launcher is gone; this page keeps what it has.`,
-    );
-  } else {
-    setState('failed', 'failed');
-    notice(
-      'failed',
-      job.end.text ?? `The job has ended with exit code ${job.end.exitCode} after ${duration}.`,
+      'lost',
+      'The launcher wrote this report while the job ran, and no later one: it runs still, or was killed.',
     );
   }
-}
-
-function setState(kind, text) {
-  $('state').className = `badge ${kind}`;
-  $('state').textContent = text;
-}
-
-function notice(kind, text) {
-  const element = $('notice');
-  element.hidden = false;
-  element.className = kind;
-  element.textContent = text;
-}
-
-function facts(job, ranks) {
-  const memory = ranks.reduce((sum, { memoryBytes }) => sum + (memoryBytes ?? 0), 0);
-  const entries = [
-    ['step', numberText(job.step)],
-    ['loss', numberText(job.loss)],
-    ['samples/s', numberText(job.samplesPerSecond)],
-    [job.hosts > 1 ? `ranks on ${job.hosts} hosts` : 'ranks', numberText(job.worldSize)],
-    ['memory', memory > 0 ? byteText(memory) : '–'],
-    ['restarts', numberText(job.restarts)],
-    ['elapsed', durationText(job.elapsedMs)],
-  ];
-  $('facts').replaceChildren(
-    ...entries.map(([name, value]) => {
-      const pair = document.createElement('div');
-      pair.append(Object.assign(document.createElement('dt'), { textContent: name }));
-      pair.append(Object.assign(document.createElement('dd'), { textContent: value }));
-      return pair;
-    }),
-  );
+} else {
+  const source = new EventSource('events');
+  source.onmessage = ({ data }) => {
+    const message = JSON.parse(data);
+    draw(message);
+    if (message.job.end) source.close();
+  };
+  source.onerror = () => {
+    drawState('lost', 'no connection');
+    notice(
+      'lost',
+      'The launcher does not answer: it has ended, or cannot be reached. This page tries again.',
+    );
+  };
 }

@@ -1,9 +1,14 @@
 // Draws the last steps of the ranks over time, one row per rank. A step is the time between two reports. If the
 // program reports the statistics of its steps, the row also has backward, the wait for gradients, and the buckets.
 
-const rowHeight = 26;
-const barHeight = 14;
-const bucketHeight = 4;
+import { colorOf, onScheme } from './element.js';
+
+/** Heights of a row, of its bar, and of the buckets below it; and which rows have a number. */
+const sizes = [
+  { most: 16, row: 26, bar: 14, bucket: 4, labelEvery: 1 },
+  { most: 40, row: 15, bar: 10, bucket: 2, labelEvery: 1 },
+  { most: Infinity, row: 9, bar: 7, bucket: 0, labelEvery: 2 },
+];
 const axisHeight = 20;
 const kept = 100;
 const patienceMs = 2_000;
@@ -22,22 +27,27 @@ export class Timeline {
     this.#select = select;
     select.addEventListener('change', () => this.#draw());
     new ResizeObserver(() => this.#draw()).observe(canvas.parentElement);
-    matchMedia('(prefers-color-scheme: dark)').addEventListener('change', () => this.#draw());
+    onScheme(() => this.#draw());
   }
 
   clear() {
     this.#spans.clear();
   }
 
-  add(spans, ranks) {
+  /** Draws the rows in the order of these ranks. */
+  order(ranks) {
     this.#ranks = ranks;
+    this.#draw();
+  }
+
+  add(spans, ranks) {
     for (const span of spans) {
       const own = this.#spans.get(span.rank) ?? [];
       own.push(span);
       if (own.length > kept) own.shift();
       this.#spans.set(span.rank, own);
     }
-    this.#draw();
+    this.order(ranks);
   }
 
   #draw() {
@@ -50,7 +60,8 @@ export class Timeline {
       return;
     }
     const width = canvas.parentElement.clientWidth - paddingOf(canvas.parentElement);
-    const height = rows.length * rowHeight + axisHeight;
+    const size = sizes.find(({ most }) => rows.length <= most);
+    const height = rows.length * size.row + axisHeight;
     const scale = devicePixelRatio;
     canvas.width = Math.round(width * scale);
     canvas.height = Math.round(height * scale);
@@ -61,9 +72,15 @@ export class Timeline {
     const right = 46;
     const toX = (ms) => left + ((ms - shown.fromMs) / (shown.toMs - shown.fromMs)) * (width - left - right);
     const colors = colorsOf();
-    drawAxis(pen, colors, shown, toX, rows.length * rowHeight);
-    for (const [index, row] of rows.entries())
-      drawRow(pen, colors, row, shown, index * rowHeight, toX, width);
+    drawAxis(pen, colors, shown, toX, rows.length * size.row);
+    for (const [index, row] of rows.entries()) {
+      const hasLabel = index % size.labelEvery === 0;
+      drawRow(pen, colors, row, shown, { ...size, top: index * size.row, hasLabel }, toX, width);
+    }
+    canvas.setAttribute(
+      'aria-label',
+      `The last ${this.#select.value} steps of ${rows.length} ranks over time`,
+    );
     const hasTiming = rows.some(({ spans }) => spans.some(({ timing }) => timing));
     this.#note.textContent = hasTiming
       ? 'On the right: the share of the time shown that the rank waited for gradients.'
@@ -87,10 +104,11 @@ export class Timeline {
   }
 }
 
-function drawRow(pen, colors, { rank, spans }, { fromMs, toMs }, top, toX, width) {
+function drawRow(pen, colors, { rank, spans }, { fromMs, toMs }, size, toX, width) {
+  const { top, bar: barHeight, bucket: bucketHeight, hasLabel } = size;
   pen.fillStyle = colors.quiet;
   pen.textAlign = 'right';
-  pen.fillText(`${rank}`, 26, top + barHeight / 2 + 4);
+  if (hasLabel) pen.fillText(`${rank}`, 26, top + barHeight / 2 + 5);
   let waitedMs = 0;
   let hasTiming = false;
   const bar = (color, startMs, lengthMs, y, height) => {
@@ -120,10 +138,10 @@ function drawRow(pen, colors, { rank, spans }, { fromMs, toMs }, top, toX, width
       pen.fillRect(toX(Math.max(fromMs, atMs - stepMs)) - 0.5, top + 2, 1, barHeight);
     }
   }
-  if (!hasTiming) return;
+  if (!hasTiming || !hasLabel) return;
   pen.fillStyle = colors.quiet;
   pen.textAlign = 'right';
-  pen.fillText(`${((100 * waitedMs) / (toMs - fromMs)).toFixed(1)} %`, width, top + barHeight / 2 + 4);
+  pen.fillText(`${((100 * waitedMs) / (toMs - fromMs)).toFixed(1)} %`, width, top + barHeight / 2 + 5);
 }
 
 function drawAxis(pen, colors, { fromMs, toMs }, toX, top) {
@@ -142,9 +160,8 @@ function drawAxis(pen, colors, { fromMs, toMs }, toX, top) {
 }
 
 function colorsOf() {
-  const style = getComputedStyle(document.documentElement);
   const names = ['step', 'backward', 'wait', 'bucket', 'quiet', 'line', 'card'];
-  return Object.fromEntries(names.map((name) => [name, style.getPropertyValue(`--${name}`).trim()]));
+  return Object.fromEntries(names.map((name) => [name, colorOf(name)]));
 }
 
 function paddingOf(element) {

@@ -114,14 +114,20 @@ function bindingOf(values: Values): BindingKind | null {
 function liveOf(values: Values): LiveOptions {
   return {
     ui: uiOf(values),
+    isUiKept: isSwitchedOn(values, 'ui-keep'),
+    reportFile: values.get('report') ?? null,
     metricsFile: values.get('metrics') ?? null,
     tensorboardDir: values.get('tensorboard') ?? null,
   };
 }
 
 function uiOf(values: Values): LiveOptions['ui'] {
-  const text = values.get('ui') ?? '';
+  const isKept = isSwitchedOn(values, 'ui-keep');
+  const text = values.get('ui') ?? (isKept ? '1' : '');
   const isOn = switchOf(text);
+  if (isOn === false && isKept) {
+    throw errors.badArgument('ringwise run', '--ui-keep', 'a live page to keep: leave out --ui=0', '--ui=0');
+  }
   if (isOn !== null) return isOn ? { host: loopbackAddress(), port: 0 } : null;
   const [, bracketed, name, port = '0'] = /^(?:\[([\da-f:]+)\]|([^:[\]]+))(?::(\d+))?$/i.exec(text) ?? [];
   const isPort = /^\d+$/.test(text);

@@ -1,4 +1,4 @@
-// The flags of `ringwise run`: torchrun's, and --dry-run, --ui, --metrics and --tensorboard. docs/launch.md lists
+// The flags of `ringwise run`: torchrun's, and --dry-run and the last group. docs/launch.md lists
 // what differs from torchrun. Each can also be set as the variable PET_<NAME>.
 
 import { bindingKinds } from '../agent/binding.ts';
@@ -162,6 +162,16 @@ export const flagGroups: readonly FlagGroup[] = [
         isValueOptional: true,
         soughtAs: ['dashboard', 'web', 'live'],
         help: 'serve a live page while the job runs, also --ui=PORT; its address is printed [loopback, a free port]',
+      },
+      {
+        name: 'ui-keep',
+        help: 'the live page stays after the job, until Ctrl-C; without --ui it has a free port',
+      },
+      {
+        name: 'report',
+        value: 'FILE',
+        soughtAs: ['html'],
+        help: 'write the page with all that it shows into one HTML file',
       },
       {
         name: 'metrics',

@@ -49,6 +49,10 @@ export interface OutputOptions {
 export interface LiveOptions {
   /** Address of the live page; null for none. Port 0 picks a free port. */
   readonly ui: { readonly host: string; readonly port: number } | null;
+  /** Whether the page stays after the job, until the launcher gets a signal. */
+  readonly isUiKept: boolean;
+  /** HTML file that gets the page with everything that it shows; null for none. */
+  readonly reportFile: string | null;
   /** File that gets the reports of all ranks as lines of JSON. */
   readonly metricsFile: string | null;
   /** Folder that gets a subfolder of TensorBoard event files for each rank. */
@@ -104,6 +108,12 @@ export const toTerminal: OutputOptions = {
   localRanks: null,
 };
 
-export const unwatched: LiveOptions = { ui: null, metricsFile: null, tensorboardDir: null };
+export const unwatched: LiveOptions = {
+  ui: null,
+  isUiKept: false,
+  reportFile: null,
+  metricsFile: null,
+  tensorboardDir: null,
+};
 
 export const defaultSignals: readonly NodeJS.Signals[] = ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'];

@@ -45,6 +45,8 @@ interface Setup {
   readonly member: Member;
   readonly places: readonly RankPlace[];
   readonly monitor: Monitor;
+  /** Aborted by the first signal to this launcher. */
+  readonly ending: AbortController;
 }
 
 /**
@@ -70,6 +72,7 @@ export async function runScript(command: string, options: RunOptions, write?: Wr
   }
   let logs: LogFiles | undefined;
   let monitor: Monitor | undefined;
+  const ending = new AbortController();
   let isToldOfPlainClient = false;
   const onPlainClient = (address: string) => {
     // The monitor is opened before the ranks start, so an earlier client is not a rank.
@@ -82,7 +85,7 @@ export async function runScript(command: string, options: RunOptions, write?: Wr
   try {
     logs = await openLogFiles(options.output, nproc, meeting.runId, program.isNode);
     monitor = await openMonitor(options.live, meeting, [script, ...scriptArgs].join(' '), write);
-    const setup = { options, machine, program, member, places, monitor };
+    const setup = { options, machine, program, member, places, monitor, ending };
     const outcome = await takePartInJob(setup, meeting, logs);
     monitor.finish(outcome);
     explain(outcome, meeting.isHost || outcome.blamed === member.id, monitor.say);
@@ -91,11 +94,12 @@ export async function runScript(command: string, options: RunOptions, write?: Wr
     await monitor?.close();
     logs?.close();
     await meeting.close();
+    await monitor?.stay(ending.signal);
   }
 }
 
 async function takePartInJob(setup: Setup, meeting: Meeting, logs: LogFiles): Promise<Outcome> {
-  const { member, options, monitor } = setup;
+  const { member, options, monitor, ending } = setup;
   const { store, where, isHost } = meeting;
   const { maxNodes, keepAliveMs: everyMs, keepAliveAttempts: attempts } = options.meeting;
   const keepAlive = maxNodes > 1 ? { everyMs, attempts } : null;
@@ -109,7 +113,7 @@ async function takePartInJob(setup: Setup, meeting: Meeting, logs: LogFiles): Pr
   };
   const { say } = monitor;
   const participant = takePart({ member, store, where, keepAlive: isHost ? null : keepAlive, say, start });
-  passOnSignals(participant, options.signals);
+  passOnSignals(participant, options.signals, ending);
   const outcome = await participant.outcome;
   if (coordination) await coordination.close();
   return outcome;
@@ -143,11 +147,19 @@ function rankColors(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return process.stdout.isTTY && !isDecided ? { ...env, FORCE_COLOR: '1' } : env;
 }
 
-function passOnSignals(participant: Participant, signals: readonly NodeJS.Signals[]): void {
-  for (const signal of signals) process.on(signal, () => participant.interrupt(signal));
+function passOnSignals(
+  participant: Participant,
+  signals: readonly NodeJS.Signals[],
+  ending: AbortController,
+): void {
+  const interrupt = (signal: NodeJS.Signals) => {
+    ending.abort();
+    participant.interrupt(signal);
+  };
+  for (const signal of signals) process.on(signal, () => interrupt(signal));
   // The reader of the output is gone, as in `ringwise run … | head`.
   for (const stream of [process.stdout, process.stderr]) {
-    stream.once('error', () => participant.interrupt('SIGTERM'));
+    stream.once('error', () => interrupt('SIGTERM'));
     stream.on('error', () => {});
   }
 }

@@ -2,6 +2,19 @@
 // neighbours are merged, so that the curve always covers the whole run, at a lower resolution.
 
 const maxPoints = 2_000;
+const maxRuns = 100;
+
+/** Steps in a row whose value was not finite, on at least one rank. */
+export interface BadRun {
+  readonly from: number;
+  readonly to: number;
+  /** The first such value: NaN, Infinity or -Infinity. */
+  readonly value: string;
+  /** The rank that reported it first. */
+  readonly rank: number;
+  /** Whether the run goes up to the last point of the curve. */
+  readonly isOpen: boolean;
+}
 
 export interface CurvePart {
   /** Index of the first point in this part. The reader replaces its points from there on. */
@@ -9,12 +22,19 @@ export interface CurvePart {
   readonly x: readonly number[];
   /** Null for values that are not finite. */
   readonly y: readonly (number | null)[];
+  /** All runs of the whole curve; of very many, the first and the last ones. Their steps are exact after a merge, too. */
+  readonly bad: readonly BadRun[];
+}
+
+interface Point {
+  x: number;
+  sum: number;
+  count: number;
+  bad: Omit<BadRun, 'isOpen'> | null;
 }
 
 export class Curve {
-  readonly #x: number[] = [];
-  readonly #sum: number[] = [];
-  readonly #count: number[] = [];
+  #points: Point[] = [];
   #width: number;
   #changedFrom = 0;
   #hasResumed = false;
@@ -24,22 +44,20 @@ export class Curve {
     this.#width = width;
   }
 
-  add(x: number, y: number): void {
+  add(x: number, y: number, rank = 0): void {
     const key = this.#keyOf(x);
+    const points = this.#points;
     if (this.#hasResumed) this.#cut(key);
-    let at = this.#x.length;
+    let at = points.length;
     // Ranks are at most a few steps apart, so this loop is short.
-    while (at > 0 && this.#x[at - 1]! >= key) at--;
-    if (this.#x[at] === key) {
-      this.#sum[at]! += y;
-      this.#count[at]!++;
-    } else {
-      this.#x.splice(at, 0, key);
-      this.#sum.splice(at, 0, y);
-      this.#count.splice(at, 0, 1);
-    }
+    while (at > 0 && points[at - 1]!.x >= key) at--;
+    const bad = Number.isFinite(y) ? null : { from: x, to: x, value: `${y}`, rank };
+    const point = { x: key, sum: y, count: 1, bad };
+    const known = points[at];
+    if (known?.x === key) merge(known, point);
+    else points.splice(at, 0, point);
     this.#changedFrom = Math.min(this.#changedFrom, at);
-    if (this.#x.length > maxPoints) this.#merge();
+    if (points.length > maxPoints) this.#coarsen();
   }
 
   /** Notes that the ranks have started again: the next point replaces all points from its step on. */
@@ -49,24 +67,32 @@ export class Curve {
 
   /** Mean over ranks of the last point; null if there is none. */
   get last(): number | null {
-    const at = this.#x.length - 1;
-    return at < 0 ? null : this.#sum[at]! / this.#count[at]!;
+    const point = this.#points.at(-1);
+    return point ? point.sum / point.count : null;
   }
 
   /** Returns the points from index `from` on. */
   read(from = 0): CurvePart {
-    const y = this.#sum.slice(from).map((sum, i) => {
-      const mean = sum / this.#count[from + i]!;
-      return Number.isFinite(mean) ? mean : null;
-    });
-    return { from, x: this.#x.slice(from), y };
+    const points = this.#points.slice(from);
+    const y = points.map(({ sum, count }) => (Number.isFinite(sum / count) ? sum / count : null));
+    return { from, x: points.map(({ x }) => x), y, bad: this.#badRuns() };
   }
 
   /** Returns the points from the first one on that has changed since the last call; null if none has. */
   takeChanges(): CurvePart | null {
     const from = this.#changedFrom;
-    this.#changedFrom = this.#x.length;
-    return from < this.#x.length ? this.read(from) : null;
+    this.#changedFrom = this.#points.length;
+    return from < this.#points.length ? this.read(from) : null;
+  }
+
+  #badRuns(): BadRun[] {
+    const runs: BadRun[] = [];
+    for (const [at, { bad }] of this.#points.entries()) {
+      if (!bad) continue;
+      const before = this.#points[at - 1]?.bad ? runs.pop()! : bad;
+      runs.push({ ...before, to: bad.to, isOpen: at === this.#points.length - 1 });
+    }
+    return runs.length <= maxRuns ? runs : [runs[0]!, ...runs.slice(1 - maxRuns)];
   }
 
   #keyOf(x: number): number {
@@ -75,30 +101,32 @@ export class Curve {
 
   #cut(key: number): void {
     this.#hasResumed = false;
-    const at = this.#x.findIndex((x) => x >= key);
+    const at = this.#points.findIndex(({ x }) => x >= key);
     if (at < 0) return;
-    for (const list of [this.#x, this.#sum, this.#count]) list.length = at;
+    this.#points.length = at;
     this.#changedFrom = Math.min(this.#changedFrom, at);
   }
 
-  #merge(): void {
-    while (this.#x.length > maxPoints / 2) {
+  #coarsen(): void {
+    while (this.#points.length > maxPoints / 2) {
       this.#width *= 2;
-      let kept = 0;
-      for (let i = 0; i < this.#x.length; i++) {
-        const key = this.#keyOf(this.#x[i]!);
-        if (kept > 0 && this.#x[kept - 1] === key) {
-          this.#sum[kept - 1]! += this.#sum[i]!;
-          this.#count[kept - 1]! += this.#count[i]!;
-          continue;
-        }
-        this.#x[kept] = key;
-        this.#sum[kept] = this.#sum[i]!;
-        this.#count[kept] = this.#count[i]!;
-        kept++;
+      const kept: Point[] = [];
+      for (const point of this.#points) {
+        const x = this.#keyOf(point.x);
+        if (kept.at(-1)?.x === x) merge(kept.at(-1)!, point);
+        else kept.push({ ...point, x });
       }
-      for (const list of [this.#x, this.#sum, this.#count]) list.length = kept;
+      this.#points = kept;
     }
     this.#changedFrom = 0;
   }
+}
+
+function merge(point: Point, other: Point): void {
+  point.sum += other.sum;
+  point.count += other.count;
+  if (!other.bad) return;
+  const from = Math.min(point.bad?.from ?? other.bad.from, other.bad.from);
+  const to = Math.max(point.bad?.to ?? other.bad.to, other.bad.to);
+  point.bad = { ...(point.bad ?? other.bad), from, to };
 }

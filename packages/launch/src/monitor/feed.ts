@@ -1,11 +1,14 @@
 // Messages for the live page: first the whole state, then changes in the same form.
 
 import type { CurvePart } from './curve.ts';
-import type { JobView, LogLine, StepSpan } from './job-view.ts';
+import type { JobEnd, JobView, LogLine, StepSpan } from './job-view.ts';
+import { paceOf } from './pace.ts';
 import { Ring } from './ring.ts';
 
 export interface Job {
   readonly title: string;
+  /** When the launcher started, in milliseconds since 1970. */
+  readonly startedAtMs: number;
   readonly worldSize: number;
   readonly hosts: number;
   readonly restarts: number;
@@ -14,7 +17,14 @@ export interface Job {
   readonly step: number | null;
   readonly loss: number | null;
   readonly samplesPerSecond: number | null;
-  readonly end: { readonly exitCode: number; readonly text: string | null } | null;
+  /** Latest epoch, from 0 on, and the totals; null if no rank reports them. */
+  readonly epoch: number | null;
+  readonly epochs: number | null;
+  readonly steps: number | null;
+  /** Share of the job that is done, from 0 to 1, and the time left; null while they are unknown. */
+  readonly done: number | null;
+  readonly etaMs: number | null;
+  readonly end: Omit<JobEnd, 'elapsedMs'> | null;
 }
 
 export interface RankRow {
@@ -29,6 +39,9 @@ export interface RankRow {
   readonly behind: number | null;
   /** Time since the rank's last report; null if it has not reported or does not run. */
   readonly silentMs: number | null;
+  /** Time of one step, and the part of it that the rank waited for gradients; means over the last steps. */
+  readonly stepMs: number | null;
+  readonly waitMs: number | null;
   readonly memoryBytes: number | null;
   readonly samplesPerSecond: number | null;
 }
@@ -49,6 +62,7 @@ const maxNewSpans = 2_000;
 export class Feed {
   readonly #view: JobView;
   readonly #title: string;
+  readonly #startedAtMs = Date.now();
   readonly #newLines = new Ring<LogLine>(maxNewLines);
   readonly #newSpans = new Ring<StepSpan>(maxNewSpans);
 
@@ -88,7 +102,7 @@ export class Feed {
     const view = this.#view;
     const { worldSize, hosts, restarts, why, step, samplesPerSecond } = view;
     const loss = finite(view.curves.get('loss')?.last);
-    const end = view.end && { exitCode: view.end.exitCode, text: view.end.text };
+    const end = view.end && { exitCode: view.end.exitCode, text: view.end.text, culprit: view.end.culprit };
     const elapsedMs = view.elapsedMs(nowMs);
     const rows = [...view.ranks.values()].map(
       (rank): RankRow => ({
@@ -101,13 +115,17 @@ export class Feed {
         step: rank.step,
         behind: rank.step === null || step === null ? null : step - rank.step,
         silentMs: rank.reportedMs === null || rank.state !== 'running' ? null : nowMs - rank.reportedMs,
+        ...paceOf(rank.spans.items),
         memoryBytes: rank.memoryBytes,
         samplesPerSecond: rank.meter.perSecond,
       }),
     );
-    const title = this.#title;
+    const { epoch, epochs, steps, done } = view.progress;
+    const etaMs = end ? null : view.progress.etaMs(nowMs);
+    const about = { title: this.#title, startedAtMs: this.#startedAtMs, worldSize, hosts, restarts, why };
+    const far = { elapsedMs, step, epoch, epochs, steps, done, etaMs };
     return {
-      job: { title, worldSize, hosts, restarts, why, elapsedMs, step, loss, samplesPerSecond, end },
+      job: { ...about, ...far, loss, samplesPerSecond, end },
       ranks: rows.sort((a, b) => a.rank - b.rank),
     };
   }

@@ -2,9 +2,11 @@
 // from it. It only takes events in; it neither draws nor sends anything.
 
 import { stripVTControlCharacters } from 'node:util';
+import type { Culprit } from '../report/culprit.ts';
 import { Curve } from './curve.ts';
 import type { RankEvent, SentReport, SentTiming } from './events.ts';
 import { Meter } from './meter.ts';
+import { Progress } from './progress.ts';
 import { Ring } from './ring.ts';
 
 export type RankState = 'running' | 'ended' | 'failed' | 'stopped';
@@ -18,6 +20,15 @@ export interface StepSpan {
   /** Time since the rank's report before that; null in the first. */
   readonly stepMs: number | null;
   readonly timing: SentTiming | null;
+}
+
+/** The end of a job. */
+export interface JobEnd {
+  readonly exitCode: number;
+  readonly text: string | null;
+  /** The rank with the root cause; null if no rank failed. */
+  readonly culprit: Culprit | null;
+  readonly elapsedMs: number;
 }
 
 export interface LogLine {
@@ -39,6 +50,8 @@ export interface RankView {
   /** Step and time of the last report in this round; null before the first. */
   step: number | null;
   reportedMs: number | null;
+  /** Time of the first report of its last step. */
+  steppedMs: number | null;
   memoryBytes: number | null;
   /** Total of the reported samples, over all rounds. */
   samples: number;
@@ -55,6 +68,8 @@ const keptSpans = 100;
 /** Most characters of a line that are kept. */
 export const maxShownLine = 1_000;
 export const throughputCurve = 'samples/s';
+/** Values that tell how far the job is; they are not drawn. */
+const progressNames: readonly string[] = ['epoch', 'epochs', 'steps'];
 
 export class JobView {
   readonly ranks = new Map<number, RankView>();
@@ -65,10 +80,11 @@ export class JobView {
   worldSize = 0;
   hosts = 0;
   restarts = 0;
+  readonly progress = new Progress();
   /** Why the current ranks were started; null in the first round. */
   why: string | null = null;
   /** The end of the job; null while it runs. */
-  end: { readonly exitCode: number; readonly text: string | null; readonly elapsedMs: number } | null = null;
+  end: JobEnd | null = null;
   /** Called for each new line and step. */
   onLine: (line: LogLine) => void = () => {};
   onSpan: (span: StepSpan) => void = () => {};
@@ -86,11 +102,12 @@ export class JobView {
   startRound(worldSize: number, hosts: number, round: number, why: string | null): void {
     Object.assign(this, { worldSize, hosts, restarts: round, why });
     for (const rank of this.ranks.keys()) if (rank >= worldSize) this.ranks.delete(rank);
+    this.progress.restart();
     for (const [name, curve] of this.curves) if (name !== throughputCurve) curve.resume();
   }
 
-  finish(exitCode: number, text: string | null, nowMs: number): void {
-    this.end = { exitCode, text, elapsedMs: this.elapsedMs(nowMs) };
+  finish(exitCode: number, text: string | null, nowMs: number, culprit: Culprit | null = null): void {
+    this.end = { exitCode, text, culprit, elapsedMs: this.elapsedMs(nowMs) };
   }
 
   handle(event: RankEvent): void {
@@ -123,8 +140,9 @@ export class JobView {
     return rates.length === 0 ? null : rates.reduce((a, b) => a + b);
   }
 
-  /** Adds a point to the throughput curve. */
+  /** Adds a point to the throughput curve, unless a rank has ended: then the sum over the others says nothing. */
   sampleThroughput(nowMs: number): void {
+    if ([...this.ranks.values()].some(({ state }) => state !== 'running')) return;
     const rate = this.samplesPerSecond;
     if (rate !== null) this.#curve(throughputCurve)?.add(this.elapsedMs(nowMs) / 1000, rate);
   }
@@ -137,6 +155,7 @@ export class JobView {
       state: 'running' as const,
       ending: '',
       reportedMs: null,
+      steppedMs: null,
       step: null,
       memoryBytes: null,
       meter: new Meter(),
@@ -156,11 +175,18 @@ export class JobView {
   }
 
   #report(view: RankView, { clockMs, step, values, timing }: SentReport): void {
-    const stepMs = view.reportedMs === null ? null : clockMs - view.reportedMs;
+    // A second report of a step, such as that of a validation, is no step of its own.
+    const isStep = step !== view.step || timing !== undefined;
+    const stepMs = view.steppedMs === null ? null : clockMs - view.steppedMs;
     view.step = step;
     view.reportedMs = clockMs;
+    if (isStep) view.steppedMs = clockMs;
+    const numberOf = (name: string) => (values[name] === undefined ? undefined : Number(values[name]));
+    const [epoch, epochs, steps] = progressNames.map(numberOf);
+    this.progress.add({ step, epoch, epochs, steps }, clockMs);
     for (const [name, sent] of Object.entries(values)) {
       const value = Number(sent);
+      if (progressNames.includes(name)) continue;
       if (name === 'samples') {
         if (!Number.isFinite(value)) continue;
         view.samples += value;
@@ -170,8 +196,9 @@ export class JobView {
       const curve = this.#curve(name);
       if (!curve) continue;
       view.values.set(name, value);
-      curve.add(step, value);
+      curve.add(step, value, view.rank);
     }
+    if (!isStep) return;
     const span = { rank: view.rank, step, atMs: clockMs - this.#startedMs, stepMs, timing: timing ?? null };
     view.spans.push(span);
     this.onSpan(span);

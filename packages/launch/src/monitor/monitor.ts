@@ -1,6 +1,7 @@
 // All monitoring of a job on one launcher: the status line and, on the launcher that keeps the store, the
 // live page and the report files. Other launchers forward the events of their ranks to that one.
 
+import { once } from 'node:events';
 import type { LiveOptions } from '../cli/run-options.ts';
 import type { Outcome, StartOrder } from '../rendezvous/messages.ts';
 import type { Meeting } from '../rendezvous/rendezvous.ts';
@@ -8,6 +9,7 @@ import type { Write } from '../report/output.ts';
 import type { Observe, RankEvent } from './events.ts';
 import { Feed } from './feed.ts';
 import { prometheusText } from './files/prometheus.ts';
+import { openReport } from './files/report-file.ts';
 import type { Sink } from './files/sink.ts';
 import { openSinks } from './files/sinks.ts';
 import { collect, forward } from './forward.ts';
@@ -25,7 +27,10 @@ export interface Monitor {
   readonly say: (text: string) => void;
   readonly startRound: (order: StartOrder, clockOffsetNs: bigint) => void;
   readonly finish: (outcome: Outcome) => void;
+  /** Closes everything but the page that stays after the job. */
   readonly close: () => Promise<void>;
+  /** If the page stays after the job, waits for `ending` and then closes it. */
+  readonly stay: (ending: AbortSignal) => Promise<void>;
 }
 
 const tickMs = 500;
@@ -39,8 +44,8 @@ export async function openMonitor(
   title: string,
   write: Write | undefined,
 ): Promise<Monitor> {
-  const { ui, metricsFile, tensorboardDir } = options;
-  const hasViewers = ui !== null || metricsFile !== null || tensorboardDir !== null;
+  const { ui, reportFile, metricsFile, tensorboardDir } = options;
+  const hasViewers = [ui, reportFile, metricsFile, tensorboardDir].some((viewer) => viewer !== null);
   if (isHost) await store.set(watchedKey, `${hasViewers}`);
   // If the store is lost here, joining the job reports it.
   const isWatched = isHost
@@ -86,8 +91,8 @@ export async function openMonitor(
       view.startRound(worldSize, groupWorldSize, round, why);
       if (forwarding) forwarding.clockOffsetMs = Number(clockOffsetNs) / 1e6;
     },
-    finish: ({ exitCode, text }) => {
-      view.finish(exitCode, text, clockMs());
+    finish: ({ exitCode, text, culprit }) => {
+      view.finish(exitCode, text, clockMs(), culprit);
       status?.close();
     },
     close: async () => {
@@ -97,12 +102,16 @@ export async function openMonitor(
       await forwarding?.close();
       await watching?.close();
     },
+    stay: async (ending) => {
+      await watching?.stay(ending);
+    },
   };
 }
 
 interface Watching {
   readonly handle: Observe;
-  readonly close: () => Promise<void>;
+  readonly close: Monitor['close'];
+  readonly stay: Monitor['stay'];
 }
 
 /** Opens the page and the files on the host that keeps the store; on other hosts only fills the view. */
@@ -113,9 +122,14 @@ async function watch(
   title: string,
   say: (text: string) => void,
 ): Promise<Watching> {
-  if (!isHost) return { handle: (event) => view.handle(event), close: async () => {} };
+  const nothing = async () => {};
+  if (!isHost) return { handle: (event) => view.handle(event), close: nothing, stay: nothing };
   const files = openSinks(options, say);
-  const page = options.ui && (await openPage(options.ui, view, title, say));
+  const feed = new Feed(view, title);
+  const whole = () => feed.whole(clockMs());
+  const { reportFile } = options;
+  const report = reportFile === null ? null : openReport(reportFile, whole, say);
+  const page = options.ui && (await openPage(options.ui, view, feed, say));
   const timer = setInterval(() => {
     if (view.end) return;
     view.sampleThroughput(clockMs());
@@ -130,7 +144,17 @@ async function watch(
     close: async () => {
       clearInterval(timer);
       files.close();
-      await page?.close();
+      report?.close();
+      page?.refresh();
+      if (!options.isUiKept || !view.end) await page?.close();
+    },
+    stay: async (ending) => {
+      if (!page || !options.isUiKept || !view.end) return;
+      if (!ending.aborted) {
+        say(`the live page stays at ${page.url}; end it with Ctrl-C`);
+        await once(ending, 'abort');
+      }
+      await page.close();
     },
   };
 }
@@ -150,10 +174,9 @@ function addToFiles(files: Sink, view: JobView, event: Extract<RankEvent, { kind
 async function openPage(
   address: NonNullable<LiveOptions['ui']>,
   view: JobView,
-  title: string,
+  feed: Feed,
   say: (text: string) => void,
-): Promise<Pick<UiServer, 'close'> & { readonly refresh: () => void }> {
-  const feed = new Feed(view, title);
+): Promise<Pick<UiServer, 'url' | 'close'> & { readonly refresh: () => void }> {
   const refresh = () => {
     if (server.hasReaders()) server.send(feed.changes(clockMs()));
   };
@@ -166,13 +189,7 @@ async function openPage(
   const { serveUi } = await import('./ui-server.ts'); // loaded on demand: node:http would add 5 ms to every start
   const server: UiServer = await serveUi(address, { whole, prometheus: () => prometheusText(view) });
   say(`live page at ${server.url}`);
-  return {
-    refresh,
-    close: async () => {
-      refresh();
-      await server.close();
-    },
-  };
+  return { url: server.url, refresh, close: server.close };
 }
 
 /** Returns the clock of process.hrtime in milliseconds. */

@@ -1,5 +1,4 @@
-// The files of the live page, which the build puts together. A fixed list, so that requests cannot name
-// files.
+// The files of the live page, which the build bundles. A fixed list, so that requests cannot name files.
 
 import { readFileSync } from 'node:fs';
 import { builtFile } from '../package-files.ts';
@@ -13,17 +12,7 @@ const folder = builtFile('ui/');
 
 const types = { html: 'text/html', css: 'text/css', js: 'text/javascript' } as const;
 
-const names = [
-  'index.html',
-  'style.css',
-  'page.js',
-  'curves.js',
-  'ranks.js',
-  'timeline.js',
-  'log.js',
-  'uplot.js',
-  'uplot.css',
-] as const;
+const names = ['index.html', 'style.css', 'page.js'] as const;
 
 /** Returns the files by the last part of their URL, which is empty for the page itself. */
 export function pageFiles(): ReadonlyMap<string, PageFile> {

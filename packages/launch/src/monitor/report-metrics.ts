@@ -27,11 +27,20 @@ export interface StepTiming {
   readonly buckets?: readonly BucketTiming[];
 }
 
-/** Metrics of one step. Any other names, such as `accuracy` or `lr`, become curves of their own. */
+/**
+ * Metrics of one step. Any other names, such as `accuracy` or `lr`, become curves of their own; `valLoss` is drawn
+ * beside `loss`.
+ */
 export interface Metrics {
   /** Number of the step. Default: one more than in the last report. */
   readonly step?: number;
   readonly loss?: number;
+  /** Number of steps of the whole training. With it, or with `epoch` and `epochs`, viewers tell the time left. */
+  readonly steps?: number;
+  /** Number of the epoch, from 0 on as in a loop; may have a fraction. */
+  readonly epoch?: number;
+  /** Number of epochs of the whole training. */
+  readonly epochs?: number;
   /** Number of samples that this rank has trained on since its last report. */
   readonly samples?: number;
   /** Null if there are no statistics yet. */

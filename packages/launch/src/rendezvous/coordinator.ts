@@ -7,6 +7,7 @@
 
 import type { SettleTimes } from '../agent/agent.ts';
 import type { RankOutcome } from '../agent/rank-process.ts';
+import { culpritOf } from '../report/culprit.ts';
 import { isSecondary } from '../report/last-words.ts';
 import { exitCodeOf, failureReport, rootCause } from '../report/report.ts';
 import { fromSent, type Member, type Order, type Outcome, type Report, stoppedBy } from './messages.ts';
@@ -284,6 +285,7 @@ export class Coordinator {
         exitCode: exitCodeOf(root),
         text: failureReport(outcomes, startedNs, root),
         blamed: this.#members.find((host) => host.outcomes.includes(root))!.member.id,
+        culprit: culpritOf(root),
       };
     }
     if (gone) return failed(words.hostLost(gone.member.host, ranksOf(gone)), gone.member.id);

@@ -3,6 +3,7 @@
 
 import { constants } from 'node:os';
 import type { RankOutcome } from '../agent/rank-process.ts';
+import { type Culprit, isCulprit } from '../report/culprit.ts';
 import { isReportedError, isSecondary, maxTextLength } from '../report/last-words.ts';
 import { exitCodeOfSignal, rootCause } from '../report/report.ts';
 import { isDecimal, type LastWords } from '../report/words.ts';
@@ -68,6 +69,8 @@ export interface Outcome {
   readonly text: string | null;
   /** Id of the launcher whose host had the root cause, or whose user stopped the job; null if there is none. */
   readonly blamed: string | null;
+  /** The rank with the root cause; absent if no rank failed. */
+  readonly culprit?: Culprit;
 }
 
 /** The outcome for a launcher `id` that its user has stopped. */
@@ -166,7 +169,8 @@ export function parseOrder(text: string): Order | null {
       isObject(order.outcome) &&
       Number.isInteger(order.outcome.exitCode) &&
       isTextOrNull(order.outcome.text) &&
-      isTextOrNull(order.outcome.blamed),
+      isTextOrNull(order.outcome.blamed) &&
+      (order.outcome.culprit === undefined || isCulprit(order.outcome.culprit)),
   };
   return lookUp(isOrder, order.kind)?.() ? (order as unknown as Order) : null;
 }

@@ -81,7 +81,8 @@ export function failureReport(
   return lines.join('\n');
 }
 
-function ending({ exitCode, signal, pid }: RankOutcome): string {
+/** Returns how a failed rank ended, such as "exit code 1" or "SIGKILL". */
+export function ending({ exitCode, signal, pid }: RankOutcome): string {
   if (pid === undefined) return 'could not be started';
   return signal ?? `exit code ${exitCode}`;
 }

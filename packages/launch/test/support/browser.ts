@@ -1,144 +1,108 @@
-// Drives a headless Chromium over its debugging pipe, whose messages are JSON ended by a zero byte. Needs no library.
+// A headless Chromium for tests of the live page, and what they ask of a page.
 
-import { type ChildProcess, spawn } from 'node:child_process';
-import { once } from 'node:events';
-import { existsSync, mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { existsSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
-import type { Readable, Writable } from 'node:stream';
+import axe from 'axe-core';
+import { type Browser, type Page, chromium as playwright } from 'playwright-core';
+import { afterEach, beforeEach, describe } from 'vitest';
+import { type Command, until as untilCommand } from './command.ts';
 
 /** Path of the first Chromium or Chrome in PATH; undefined if there is none. */
-export const chromium = (process.env.PATH ?? '')
+const chromium = (process.env.PATH ?? '')
   .split(delimiter)
   .flatMap((folder) => ['chromium', 'chromium-browser', 'google-chrome'].map((name) => join(folder, name)))
   .find((file) => existsSync(file));
 
-interface Answer {
-  readonly id?: number;
-  readonly result?: Record<string, unknown>;
-  readonly error?: { readonly message: string };
+const quiet = ['background-networking', 'component-update', 'sync', 'gpu', 'quic', 'dev-shm-usage'];
+
+/** Describes tests that need a browser. Without one they are skipped, and the title says why. */
+export function describeInBrowser(title: string, tests: () => void): void {
+  if (chromium) describe(title, tests);
+  else describe.skip(`${title} (skipped: no chromium, chromium-browser or google-chrome in PATH)`, tests);
 }
 
-export class Browser {
-  readonly #process: ChildProcess;
-  readonly #folder: string;
-  readonly #waiting = new Map<number, (answer: Answer) => void>();
-  #count = 0;
+let browser: Browser;
 
-  private constructor(child: ChildProcess, folder: string) {
-    this.#process = child;
-    this.#folder = folder;
-    let partial = '';
-    (child.stdio[4] as Readable).setEncoding('utf8').on('data', (text: string) => {
-      const messages = (partial + text).split('\0');
-      partial = messages.pop()!;
-      for (const message of messages) {
-        const answer = JSON.parse(message) as Answer;
-        if (answer.id !== undefined) this.#waiting.get(answer.id)?.(answer);
-      }
-    });
-  }
+/** Starts a browser before each test of the calling file, and ends it afterwards. */
+export function withBrowser(): void {
+  beforeEach(async () => {
+    const args = ['--no-first-run', ...quiet.map((name) => `--disable-${name}`)];
+    browser = await playwright.launch({ executablePath: chromium!, args });
+  });
+  afterEach(() => browser.close());
+}
 
-  static async start(): Promise<Browser> {
-    const folder = mkdtempSync(join(tmpdir(), 'ringwise-browser-'));
-    const flags = ['--headless', '--no-sandbox', '--disable-gpu', '--hide-scrollbars', '--no-first-run'];
-    const pipes = ['ignore', 'ignore', 'ignore', 'pipe', 'pipe'] as const;
-    const child = spawn(
-      chromium!,
-      [...flags, '--disable-dev-shm-usage', '--remote-debugging-pipe', `--user-data-dir=${folder}`],
-      // A killed Chromium leaves temporary folders behind; `close` removes them with this folder.
-      { stdio: [...pipes], detached: true, env: { ...process.env, TMPDIR: folder } },
-    );
-    await once(child, 'spawn');
-    return new Browser(child, folder);
-  }
+export interface Look {
+  readonly width?: number;
+  readonly height?: number;
+  readonly colorScheme?: 'light' | 'dark';
+  readonly reducedMotion?: 'reduce' | 'no-preference';
+}
 
-  /** Opens a page in a window of this size. */
-  async open(url: string, width: number, height: number): Promise<Page> {
-    const { targetId } = await this.send('Target.createTarget', { url: 'about:blank' });
-    const { sessionId } = await this.send('Target.attachToTarget', { targetId, flatten: true });
-    const page = new Page(this, sessionId as string);
-    await page.resize(width, height);
-    await page.send('Page.navigate', { url });
-    await page.until(`location.href !== 'about:blank' && document.readyState === 'complete'`);
-    return page;
-  }
+/** A page, and what went wrong in it: errors of its script, its console's errors, and requests to other places. */
+export interface Opened {
+  readonly page: Page;
+  readonly problems: string[];
+}
 
-  async send(
-    method: string,
-    params: Record<string, unknown>,
-    sessionId?: string,
-  ): Promise<Record<string, unknown>> {
-    const id = ++this.#count;
-    const answered = new Promise<Answer>((resolve) => this.#waiting.set(id, resolve));
-    (this.#process.stdio[3] as Writable).write(`${JSON.stringify({ id, method, params, sessionId })}\0`);
-    const { result, error } = await answered;
-    this.#waiting.delete(id);
-    if (error) throw new Error(`${method}: ${error.message}`);
-    return result!;
-  }
+/** Opens an address in a page of its own. */
+export async function open(url: string, look: Look = {}): Promise<Opened> {
+  const { width = 1280, height = 900, ...media } = look;
+  const page = await browser.newPage({ viewport: { width, height }, ...media });
+  const problems: string[] = [];
+  page.on('pageerror', (error) => problems.push(error.message));
+  page.on('console', (message) => message.type() === 'error' && problems.push(message.text()));
+  page.on('request', (request) => {
+    const isOwn =
+      new URL('.', request.url()).href === new URL('.', url).href || request.url().startsWith('data:');
+    if (!isOwn) problems.push(`request to ${request.url()}`);
+  });
+  await page.goto(url);
+  return { page, problems };
+}
 
-  async close(): Promise<void> {
-    const ended = once(this.#process, 'exit');
-    process.kill(-this.#process.pid!, 'SIGKILL');
-    await ended;
-    rmSync(this.#folder, { recursive: true, force: true, maxRetries: 10 });
+/** Opens the live page whose address the command prints. */
+export async function openLive(command: Command, look?: Look): Promise<Opened> {
+  await untilCommand('the address', () => /live page at http\S+\n/.test(command.out.stderr));
+  return await open(/live page at (http\S+)/.exec(command.out.stderr)![1]!, look);
+}
+
+/** Polls until the expression is true in the page; throws at the deadline. */
+export async function until(page: Page, expression: string, deadlineMs = 20_000): Promise<void> {
+  const endMs = performance.now() + deadlineMs;
+  while (!(await page.evaluate(`Boolean(${expression})`))) {
+    if (performance.now() > endMs) throw new Error(`${expression}: not within ${deadlineMs} ms`);
+    await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }
 
-export class Page {
-  readonly #browser: Browser;
-  readonly #session: string;
+/** Returns the texts of all elements that match. */
+export const texts = (page: Page, selector: string) => page.locator(selector).allTextContents();
 
-  constructor(browser: Browser, session: string) {
-    this.#browser = browser;
-    this.#session = session;
-  }
+/** Returns what axe finds wrong with the page as it is now: the rule, and the elements that break it. */
+export async function axeViolations(page: Page): Promise<string[]> {
+  await page.evaluate(axe.source);
+  const { violations } = (await page.evaluate('axe.run()')) as axe.AxeResults;
+  return violations.map(
+    ({ id, nodes }) => `${id}: ${nodes.map(({ target }) => target.join(' ')).join(', ')}`,
+  );
+}
 
-  send(method: string, params: Record<string, unknown> = {}) {
-    return this.#browser.send(method, params, this.#session);
-  }
+/** Returns an expression that counts the pixels of a canvas in the colour of a custom property of the page. */
+export const pixelsOf = (color: string, canvas = '#timeline') => `(() => {
+  const canvas = document.querySelector('${canvas}');
+  const probe = document.createElement('canvas').getContext('2d');
+  probe.fillStyle = getComputedStyle(document.documentElement).getPropertyValue('--${color}').trim();
+  probe.fillRect(0, 0, 1, 1);
+  const wanted = [...probe.getImageData(0, 0, 1, 1).data].join();
+  const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+  let count = 0;
+  for (let i = 0; i < data.length; i += 4) count += data.slice(i, i + 4).join() === wanted;
+  return count;
+})()`;
 
-  resize(width: number, height: number) {
-    return this.send('Emulation.setDeviceMetricsOverride', {
-      width,
-      height,
-      deviceScaleFactor: 1,
-      mobile: false,
-    });
-  }
-
-  setColorScheme(value: 'light' | 'dark') {
-    return this.send('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value }] });
-  }
-
-  /** Evaluates an expression in the page and returns its value, which must be representable as JSON. */
-  async evaluate<Value>(expression: string): Promise<Value> {
-    const answer = await this.send('Runtime.evaluate', {
-      expression,
-      returnByValue: true,
-      awaitPromise: true,
-    });
-    const { result, exceptionDetails } = answer as {
-      result: { value: Value };
-      exceptionDetails?: { exception?: { description?: string } };
-    };
-    if (exceptionDetails) throw new Error(exceptionDetails.exception?.description ?? expression);
-    return result.value;
-  }
-
-  /** Polls until the expression is true; throws at the deadline. */
-  async until(expression: string, deadlineMs = 20_000): Promise<void> {
-    const endMs = performance.now() + deadlineMs;
-    while (!(await this.evaluate<boolean>(`Boolean(${expression})`))) {
-      if (performance.now() > endMs) throw new Error(`${expression}: not within ${deadlineMs} ms`);
-      await new Promise((resolve) => setTimeout(resolve, 20));
-    }
-  }
-
-  /** Returns a PNG of the whole page, which may be higher than the window. */
-  async screenshot(): Promise<Buffer> {
-    const { data } = await this.send('Page.captureScreenshot', { captureBeyondViewport: true });
-    return Buffer.from(data as string, 'base64');
-  }
+/** Writes a picture into the folder that RINGWISE_SCREENSHOTS names, if it is set. */
+export async function picture(page: Page, name: string): Promise<void> {
+  const folder = process.env.RINGWISE_SCREENSHOTS;
+  if (folder) writeFileSync(join(folder, `${name}.png`), await page.screenshot({ fullPage: true }));
 }

@@ -25,7 +25,7 @@ describe('parseRun', () => {
       maxRestarts: 0,
       shutdownTimeoutMs: 30_000,
       signals: ['SIGTERM', 'SIGINT', 'SIGHUP', 'SIGQUIT'],
-      live: { ui: null, metricsFile: null, tensorboardDir: null },
+      live: { ui: null, isUiKept: false, reportFile: null, metricsFile: null, tensorboardDir: null },
       isDryRun: false,
     });
     expect(parsed(['--nnodes', '2', 'train.ts']).meeting).toMatchObject({

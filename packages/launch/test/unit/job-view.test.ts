@@ -18,7 +18,7 @@ describe('a curve', () => {
       [1, 6],
     ] as const)
       curve.add(step, value);
-    expect(curve.read()).toEqual({ from: 0, x: [0, 1, 2], y: [2, 5.5, 7] });
+    expect(curve.read()).toEqual({ from: 0, x: [0, 1, 2], y: [2, 5.5, 7], bad: [] });
     expect(curve.last).toBe(7);
   });
 
@@ -49,7 +49,7 @@ describe('a curve', () => {
     curve.add(4, 2);
     curve.add(5, 2);
     expect(curve.read().x).toEqual([0, 1, 2, 3, 4, 5]);
-    expect(curve.takeChanges()).toEqual({ from: 4, x: [4, 5], y: [2, 2] });
+    expect(curve.takeChanges()).toEqual({ from: 4, x: [4, 5], y: [2, 2], bad: [] });
     expect(curve.takeChanges()).toBe(null);
   });
 
@@ -171,14 +171,14 @@ describe('the feed', () => {
     view.handle({ kind: 'report', rank: 0, report: { clockMs: 1_300, step: 2, values: { loss: 1 } } });
     const whole = feed.whole(1_400);
     expect(whole).toMatchObject({ isWhole: true, lines: [{ rank: 1, text: 'hello' }] });
-    expect(whole.curves.loss).toEqual({ from: 0, x: [0, 1, 2], y: [2.5, 1.5, 1] });
+    expect(whole.curves.loss).toEqual({ from: 0, x: [0, 1, 2], y: [2.5, 1.5, 1], bad: [] });
     expect(whole.spans).toHaveLength(5);
     expect(whole.ranks).toMatchObject([
       { rank: 0, behind: 0, silentMs: 100 },
       { rank: 1, behind: 1, silentMs: 200 },
     ]);
     const changes = feed.changes(1_400);
-    expect(changes.curves).toEqual({ loss: { from: 2, x: [2], y: [1] } });
+    expect(changes.curves).toEqual({ loss: { from: 2, x: [2], y: [1], bad: [] } });
     expect([changes.lines.length, changes.spans.length]).toEqual([1, 1]);
     expect(feed.changes(1_400)).toMatchObject({ curves: {}, lines: [], spans: [] });
   });

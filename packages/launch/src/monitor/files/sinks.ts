@@ -11,7 +11,10 @@ import { tensorboardSink } from './tensorboard.ts';
  * Opens the report files. Throws ERR_LAUNCH_ARGUMENT if one cannot be opened. Members of the result never
  * throw.
  */
-export function openSinks({ metricsFile, tensorboardDir }: LiveOptions, say: (text: string) => void): Sink {
+export function openSinks(
+  { metricsFile, tensorboardDir }: Pick<LiveOptions, 'metricsFile' | 'tensorboardDir'>,
+  say: (text: string) => void,
+): Sink {
   const sinks: { readonly flag: string; readonly sink: Sink }[] = [];
   const open = (flag: string, path: string | null, make: (path: string) => Sink) => {
     if (path === null) return;

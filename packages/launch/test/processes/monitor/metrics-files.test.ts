@@ -158,7 +158,7 @@ print(json.dumps({tag: [[e.step, e.value, e.wall_time] for e in events.Scalars(t
 
 describe('openSinks', () => {
   it('refuses a path where it cannot write, naming the flag', () => {
-    const options = { ui: null, metricsFile: null, tensorboardDir: null };
+    const options = { metricsFile: null, tensorboardDir: null };
     const open = (changed: object) => () => openSinks({ ...options, ...changed }, () => {});
     const expected = expect.objectContaining({ code: 'ERR_LAUNCH_ARGUMENT' });
     expect(open({ metricsFile: folder })).toThrow(expected);
@@ -172,7 +172,7 @@ describe('openSinks', () => {
     'gives up a file that is full, once and with a sentence',
     () => {
       const said: string[] = [];
-      const sinks = openSinks({ ui: null, metricsFile: '/dev/full', tensorboardDir: folder }, (text) =>
+      const sinks = openSinks({ metricsFile: '/dev/full', tensorboardDir: folder }, (text) =>
         said.push(text),
       );
       for (let step = 0; step < 3; step++) {

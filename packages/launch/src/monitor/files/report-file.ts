@@ -1,0 +1,67 @@
+// The report of a run: the live page in one HTML file, with the data that it shows. The file is replaced in one
+// piece, so that a reader never finds half of it.
+
+import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { badArgument } from '../../errors.ts';
+import type { Message } from '../feed.ts';
+import { pageFiles } from '../page-files.ts';
+
+/** A launcher that is killed leaves a report that is at most so old. */
+const everyMs = 30_000;
+
+/** Forbids every request, so that the report shows the same wherever it is opened. */
+const policy = "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; img-src data:";
+
+export interface ReportFile {
+  /** Writes the final report. Tells the user, instead of throwing, if that fails. */
+  readonly close: () => void;
+}
+
+/** Writes a first report, and later ones of what `whole` returns. Throws ERR_LAUNCH_ARGUMENT if it cannot write there. */
+export function openReport(path: string, whole: () => Message, say: (text: string) => void): ReportFile {
+  try {
+    mkdirSync(dirname(path), { recursive: true });
+    write(path, whole());
+  } catch (cause) {
+    throw badArgument('ringwise run', '--report', 'a path where it may write', path, cause);
+  }
+  const attempt = () => {
+    try {
+      write(path, whole());
+    } catch (error) {
+      say(`--report: ${(error as Error).message}; the file is not up to date.`);
+    }
+  };
+  const timer = setInterval(attempt, everyMs);
+  return {
+    close: () => {
+      clearInterval(timer);
+      attempt();
+    },
+  };
+}
+
+function write(path: string, message: Message): void {
+  const part = `${path}.part`;
+  try {
+    writeFileSync(part, reportHtml(message));
+    renameSync(part, path);
+  } catch (error) {
+    rmSync(part, { force: true });
+    throw error;
+  }
+}
+
+/** Returns the page with its style, its code and `message` inside. */
+export function reportHtml(message: Message): string {
+  const files = pageFiles();
+  const textOf = (name: string) => `${files.get(name)!.content}`;
+  // No text of a program can end the element: JSON may spell "<" as an escape.
+  const data = JSON.stringify(message).replaceAll('<', '\\u003c');
+  const style = `<meta http-equiv="Content-Security-Policy" content="${policy}" />\n<style>${textOf('style.css')}</style>`;
+  const script = `<script id="recorded" type="application/json">${data}</script>\n<script>${textOf('page.js')}</script>`;
+  return textOf('')
+    .replace('<link rel="stylesheet" href="style.css" />', () => style)
+    .replace('<script src="page.js"></script>', () => script);
+}

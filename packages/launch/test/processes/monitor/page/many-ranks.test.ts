@@ -1,0 +1,100 @@
+// Shows 64 ranks in the page: in a report, because so many processes would need more cores.
+
+import { pathToFileURL } from 'node:url';
+import { expect, it } from 'vitest';
+import { reportHtml } from '../../../../src/monitor/files/report-file.ts';
+import {
+  axeViolations,
+  describeInBrowser,
+  open,
+  picture,
+  pixelsOf,
+  texts,
+  until,
+  withBrowser,
+} from '../../../support/browser.ts';
+import { script } from '../../../support/command.ts';
+import { lateRank, manyRanks, slowRank } from '../../../support/many-ranks.ts';
+
+describeInBrowser('the page of 64 ranks', () => {
+  withBrowser();
+
+  const openMany = (width: number) =>
+    open(pathToFileURL(script('many.html', reportHtml(manyRanks()))).href, { width });
+
+  it('names the slow rank, marks it in the strip, and sorts table and timeline by it', async () => {
+    const { page, problems } = await openMany(1280);
+    expect(await page.locator('#strip button').count()).toBe(64);
+    expect(await texts(page, '#strip [data-level="4"]')).toEqual([`${slowRank}`]);
+    expect(await page.textContent('#strip-sentence')).toMatch(
+      /^Slowest: rank 17 with 7\d(\.\d+)? ms, \d\d % above/,
+    );
+    const ranks = '#ranks td:first-child';
+    expect((await texts(page, ranks)).map(Number)).toEqual(Array.from({ length: 64 }, (_, rank) => rank));
+    const canvas = () => page.evaluate<string>(`document.getElementById('timeline').toDataURL()`);
+    const before = await canvas();
+    await page.click('#slowest');
+    expect((await texts(page, ranks))[0]).toBe(`${slowRank}`);
+    expect(await page.getAttribute('#rank-head th:nth-child(5)', 'aria-sort')).toBe('descending');
+    expect(await canvas()).not.toBe(before);
+    await page.click('#slowest');
+    expect((await texts(page, ranks))[0]).toBe('0');
+    expect(await canvas()).toBe(before);
+
+    await page.selectOption('#strip-measure', 'behind');
+    expect(await page.textContent('#strip-sentence')).toBe(`Last: rank ${lateRank}, 2 steps behind.`);
+    expect(await texts(page, '#strip [data-level="2"]')).toEqual([`${lateRank}`]);
+    await picture(page, 'many-ranks');
+    expect(await axeViolations(page)).toEqual([]);
+    expect(problems).toEqual([]);
+  });
+
+  it('has all ranks in a timeline that fits a screen', async () => {
+    const { page } = await openMany(1280);
+    await until(page, `${pixelsOf('wait')} > 1000`);
+    expect(await page.evaluate(`document.getElementById('timeline').clientHeight`)).toBeLessThan(800);
+  });
+
+  it('fits a phone: cells large enough to touch, the columns that matter, nothing to scroll sideways', async () => {
+    const { page } = await openMany(390);
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(390);
+    expect(
+      await page.evaluate(`(() => {
+        const scroller = document.querySelector('#ranks').closest('.scroll');
+        return scroller.scrollWidth - scroller.clientWidth;
+      })()`),
+    ).toBe(0);
+    const heads = page.locator('#rank-head th:visible');
+    expect(await heads.allTextContents()).toEqual(['rank', 'state', 'step', 'behind', 'own time']);
+    const { width, height } = (await page.locator('#strip button').nth(40).boundingBox())!;
+    expect(Math.min(width, height)).toBeGreaterThanOrEqual(24);
+    expect(await page.evaluate(`document.querySelector('.curve canvas').clientWidth`)).toBeLessThan(390);
+    await picture(page, 'many-ranks-phone');
+  });
+
+  it('lets the arrow keys move in the strip, which one Tab reaches, and Enter choose a rank', async () => {
+    const { page } = await openMany(1280);
+    const focused = () => page.evaluate(`document.activeElement.dataset.rank`);
+    await page.focus('#slowest');
+    await page.keyboard.press('Tab');
+    expect(await focused()).toBe('0');
+    for (const [key, rank] of [
+      ['ArrowRight', '1'],
+      ['ArrowDown', '17'],
+      ['ArrowLeft', '16'],
+      ['End', '63'],
+      ['ArrowRight', '63'],
+      ['Home', '0'],
+    ] as const) {
+      await page.keyboard.press(key);
+      expect(await focused()).toBe(rank);
+    }
+    await page.keyboard.press('ArrowRight');
+    await page.keyboard.press('Enter');
+    expect(await page.inputValue('#log-rank')).toBe('1');
+    await page.keyboard.press('Enter');
+    expect(await page.inputValue('#log-rank')).toBe('');
+    await page.keyboard.press('Tab');
+    expect(await page.evaluate(`document.activeElement.getAttribute('aria-label')`)).toBe('Table of ranks');
+  });
+});
