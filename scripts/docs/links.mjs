@@ -26,13 +26,15 @@ export function anchorsOf(text) {
   );
 }
 
-/** Returns the links of a page: target and line. Code is left out. */
+const link = /\]\(([^)\s]+)\)|\b(?:src|srcset)="([^"\s]+)"/g;
+
+/** Returns the links of a page, also to pictures in HTML: target and line. Code is left out. */
 export const linksOf = (text) =>
   withoutBlocks(text)
     .split('\n')
     .flatMap((line, index) =>
-      [...line.replace(/`[^`]*`/g, (code) => ' '.repeat(code.length)).matchAll(/\]\(([^)\s]+)\)/g)].map(
-        ([, target]) => ({ target, line: index + 1 }),
+      [...line.replace(/`[^`]*`/g, (code) => ' '.repeat(code.length)).matchAll(link)].map(
+        ([, target, picture]) => ({ target: target ?? picture, line: index + 1 }),
       ),
     );
 

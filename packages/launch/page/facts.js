@@ -50,11 +50,11 @@ export function drawEnd({ end, why, elapsedMs, worldSize }) {
       'failed',
       end.text ?? `The job has ended with exit code ${end.exitCode} after ${duration}.`,
     );
-  const place = culprit.at ? `, at ${culprit.at}` : '';
+  const where = culprit.error === null ? '' : culprit.at === null ? 'thrown ' : `thrown at ${culprit.at} `;
   notice(
     'failed',
     `Rank ${culprit.rank} failed: ${culprit.error ?? culprit.ending}`,
-    `${culprit.ending} on ${culprit.host}${place}; rank ${culprit.rank} of ${worldSize}, after ${duration}.`,
+    `Rank ${culprit.rank} of ${worldSize}, ${where}on ${culprit.host}, after ${duration}.`,
     end.text,
   );
 }

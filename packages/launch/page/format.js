@@ -1,7 +1,12 @@
 // Texts of numbers, sizes, durations and axes.
 
+/** Numbers, and ticks of an axis, from here on are written as 1.25e9. */
+const large = 1e9;
+const largeTick = 1e7;
+
 export function numberText(value) {
   if (value === null || value === undefined) return '–';
+  if (Math.abs(value) >= large) return exponential(value, 3);
   if (Number.isInteger(value)) return value.toLocaleString('en');
   return Math.abs(value) >= 1000 ? Math.round(value).toLocaleString('en') : `${Number(value.toPrecision(4))}`;
 }
@@ -34,7 +39,7 @@ export function tickTexts(ticks) {
   const gap = ticks.length > 1 ? Math.abs(ticks[1] - ticks[0]) : Math.abs(ticks[0]) || 1;
   const isExact = (digits) =>
     ticks.every((tick) => Math.abs(Number(tick.toFixed(digits)) - tick) < gap / 100);
-  for (let digits = 0; digits <= 6; digits++) {
+  for (let digits = 0; digits <= 6 && ticks.every((tick) => Math.abs(tick) < largeTick); digits++) {
     if (!isExact(digits)) continue;
     const options = { minimumFractionDigits: digits, maximumFractionDigits: digits };
     return ticks.map((tick) => (tick === 0 ? '0' : tick.toLocaleString('en', options)));
@@ -45,11 +50,22 @@ export function tickTexts(ticks) {
 /** Returns the shortest labels that differ, for ticks of different sizes. */
 export function shortTexts(ticks) {
   for (let digits = 1; digits < 17; digits++) {
-    const texts = ticks.map((tick) => `${Number(tick.toPrecision(digits))}`);
+    const texts = ticks.map((tick) => shortText(tick, digits));
     if (new Set(texts).size === ticks.length && texts.every((text, i) => near(Number(text), ticks[i])))
       return texts;
   }
   return ticks.map(String);
+}
+
+function shortText(value, digits) {
+  const short = Number(value.toPrecision(digits));
+  return Math.abs(short) >= 1e5 ? exponential(short, digits) : `${short}`;
+}
+
+/** Returns a text such as 1.25e9. */
+function exponential(value, digits) {
+  const [mantissa, exponent] = value.toExponential(digits).split('e+');
+  return `${Number(mantissa)}e${exponent}`;
 }
 
 const near = (a, b) => Math.abs(a - b) <= 1e-9 * Math.abs(b);

@@ -126,7 +126,7 @@ function uiOf(values: Values): LiveOptions['ui'] {
   const text = values.get('ui') ?? (isKept ? '1' : '');
   const isOn = switchOf(text);
   if (isOn === false && isKept) {
-    throw errors.badArgument('ringwise run', '--ui-keep', 'a live page to keep: leave out --ui=0', '--ui=0');
+    throw errors.badArgument('ringwise run', values.nameOf('ui'), 'a page that --ui-keep can keep', text);
   }
   if (isOn !== null) return isOn ? { host: loopbackAddress(), port: 0 } : null;
   const [, bracketed, name, port = '0'] = /^(?:\[([\da-f:]+)\]|([^:[\]]+))(?::(\d+))?$/i.exec(text) ?? [];

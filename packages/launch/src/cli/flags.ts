@@ -170,7 +170,7 @@ export const flagGroups: readonly FlagGroup[] = [
       {
         name: 'report',
         value: 'FILE',
-        soughtAs: ['html'],
+        isCommon: true,
         help: 'write the page with all that it shows into one HTML file',
       },
       {

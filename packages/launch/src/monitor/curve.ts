@@ -22,7 +22,7 @@ export interface CurvePart {
   readonly x: readonly number[];
   /** Null for values that are not finite. */
   readonly y: readonly (number | null)[];
-  /** All runs of the whole curve; of very many, the first and the last ones. Their steps are exact after a merge, too. */
+  /** All runs of the curve; of very many, the first and the last ones. Their steps stay exact when points merge. */
   readonly bad: readonly BadRun[];
 }
 

@@ -18,7 +18,10 @@ export interface ReportFile {
   readonly close: () => void;
 }
 
-/** Writes a first report, and later ones of what `whole` returns. Throws ERR_LAUNCH_ARGUMENT if it cannot write there. */
+/**
+ * Writes a first report, and later ones, of what `whole` returns. Throws ERR_LAUNCH_ARGUMENT if it cannot write
+ * there.
+ */
 export function openReport(path: string, whole: () => Message, say: (text: string) => void): ReportFile {
   try {
     mkdirSync(dirname(path), { recursive: true });

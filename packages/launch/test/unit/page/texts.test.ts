@@ -26,6 +26,7 @@ describe('the labels of an axis', () => {
     expect(tickTexts([0, 0.5, 1, 1.5])).toEqual(['0', '0.5', '1.0', '1.5']);
     expect(tickTexts([0.0012, 0.0013])).toEqual(['0.0012', '0.0013']);
     expect(tickTexts([10_000, 20_000])).toEqual(['10,000', '20,000']);
+    expect(tickTexts([0, 5e20, 1e21, 1.5e21])).toEqual(['0', '5e20', '1e21', '1.5e21']);
     expect([tickTexts([]), tickTexts([0]), tickTexts([7])]).toEqual([[], ['0'], ['7']]);
   });
 
@@ -50,8 +51,8 @@ describe('the labels of an axis', () => {
 
 describe('a number', () => {
   it('is short', () => {
-    const texts = [null, undefined, 0, 12_345, 0.123456, 1234.5, 1e-7].map(numberText);
-    expect(texts).toEqual(['–', '–', '0', '12,345', '0.1235', '1,235', '1e-7']);
+    const texts = [null, undefined, 0, 12_345, 0.123456, 1234.5, 1e-7, 1.23456e18, -1e9].map(numberText);
+    expect(texts).toEqual(['–', '–', '0', '12,345', '0.1235', '1,235', '1e-7', '1.235e18', '-1e9']);
     expect([0, 75_000, 3_725_000].map(durationText)).toEqual(['0:00', '1:15', '1:02:05']);
   });
 });

@@ -68,7 +68,7 @@ describeInBrowser('the live page in a browser', () => {
       'Rank 1 failed: RangeError: token <i>50304</i> is outside',
     );
     expect(await page.textContent('#notice p')).toMatch(
-      /^exit code 1 on \S+, at fail\.mjs:\d+; rank 1 of 2, after 0:/,
+      /^Rank 1 of 2, thrown at fail\.mjs:\d+ on \S+, after 0:\d\d\.$/,
     );
     await page.click('#notice summary');
     expect(await page.textContent('#notice pre')).toContain('rank 1 of 2 failed (exit code 1)');
