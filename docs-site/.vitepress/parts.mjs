@@ -27,6 +27,8 @@ export const parts = [
       ['docs/launch.md', 'Launch on several hosts'],
       ['docs/debugging.md', 'Find out why it hangs'],
       ['docs/backends.md', 'Choose or write a backend'],
+      ['packages/tfjs/README.md', 'Train TensorFlow.js models'],
+      ['docs/adapters.md', 'Adapt another autograd'],
       ['docs/c-abi.md', 'Use it from C and Python'],
       ['docs/performance.md', 'Measure your machines'],
     ],

@@ -15,6 +15,7 @@ const allowed = {
   tensor: ['formats'],
   data: ['formats'],
   launch: ['store'],
+  tfjs: ['collectives', 'ddp'],
   testing: ['store'],
   ringwise: ['collectives', 'data', 'ddp', 'formats', 'launch', 'store', 'tensor'],
 };
@@ -23,6 +24,7 @@ const testOnly = {
   launch: ['testing'],
   ddp: ['testing', 'tensor', 'store'],
   ringwise: ['testing'],
+  tfjs: ['testing'],
 };
 
 /** Returns the package whose binaries an npm package holds, such as tensor for @ringwise/tensor-linux-x64, or null. */

@@ -6,9 +6,9 @@ import { join } from 'node:path';
 const holders = ['native/npm', 'packages'];
 
 /**
- * Returns the packages that are not private, in the order in which they are published: the compiled ones first, and
- * each other package after all packages that it needs. So a package can be installed as soon as it is published.
- * `folder` is relative to the root.
+ * Returns the packages that are not private, in the order in which they are published: the compiled ones first, each
+ * other package after all packages that it needs, and the umbrella package last. So a package can be installed as soon
+ * as it is published. `folder` is relative to the root.
  */
 export function publishedPackages(root) {
   const found = holders.flatMap((holder) =>
@@ -53,7 +53,7 @@ export function withoutPackages(packages, prefixes) {
   };
 }
 
-/** Returns the packages so that each comes after those that it needs; otherwise their order stays. */
+/** Returns the packages so that each comes after those that it needs, and `ringwise` last; otherwise in their order. */
 function inOrder(packages) {
   const byName = new Map(packages.map((entry) => [entry.manifest.name, entry]));
   const ordered = new Set();
@@ -62,8 +62,9 @@ function inOrder(packages) {
     for (const name of needsOf(entry.manifest)) if (byName.has(name)) visit(byName.get(name));
     ordered.add(entry);
   };
-  packages.forEach(visit);
-  return [...ordered];
+  const isUmbrella = ({ manifest }) => manifest.name === 'ringwise';
+  for (const entry of packages) if (!isUmbrella(entry)) visit(entry);
+  return [...ordered, ...packages.filter(isUmbrella)];
 }
 
 /** Returns the paths of all files that a package's `exports` and `bin` name, without the leading "./". */

@@ -14,6 +14,7 @@ const packages = [
   'tensor',
   'data',
   'launch',
+  'tfjs',
   'testing',
   'ringwise',
 ];

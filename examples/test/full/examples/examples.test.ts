@@ -59,6 +59,13 @@ describe('own-autograd.ts', () => {
   });
 });
 
+describe('jax-js.ts', () => {
+  it.each([1, 3])('trains %i ranks as one process', async (size) => {
+    const claim = `[0] ${size} ranks: the same bits on all, off by less than 1e-5`;
+    expect(await linesOf('jax-js.ts', size)).toEqual([claim]);
+  });
+});
+
 describe('tfjs/main.ts', () => {
   it.each([1, 2])('trains %i ranks with model.fit() as one process', async (size) => {
     const [losses, result] = await linesOf('tfjs/main.ts', size);

@@ -1,47 +1,13 @@
 // Tests that every published package, packed and installed alone into an empty project, runs its README's
 // first snippet. npm gets only the tarballs: no network, no workspace.
-import { execFileSync } from 'node:child_process';
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
+import { root } from '../../support/clean-room.ts';
+import { compiled, folderOf, makeProject, pack, run } from '../../support/outside.ts';
 
-const root = fileURLToPath(new URL('../../../..', import.meta.url));
-const platform = `${process.platform}-${process.arch}`;
-/** The npm packages with compiled parts that this platform installs, and the binaries that each must contain. */
-const compiled: Readonly<Record<string, readonly string[]>> = {
-  [`capi-${platform}`]: ['libringwise.so'],
-  [`collectives-${platform}`]: ['coll.node'],
-  [`tensor-${platform}`]: ['tensor.node'],
-};
-const packages = ['store', 'collectives', 'ddp', 'formats', 'tensor', 'data', 'launch', 'ringwise'];
-
-interface Manifest {
-  readonly name: string;
-  readonly dependencies?: Record<string, string>;
-  readonly optionalDependencies?: Record<string, string>;
-}
-
-const isCompiled = (name: string): boolean => /-(linux|linuxmusl|darwin|win32)-/.test(name);
-
-function folderOf(name: string): string {
-  return isCompiled(name) ? `native/npm/${name}` : `packages/${name}`;
-}
-
-/** Returns the package and all our packages that it needs on this platform. */
-function closureOf(name: string, seen = new Set<string>()): Set<string> {
-  if (seen.has(name)) return seen;
-  seen.add(name);
-  const manifest = JSON.parse(readFileSync(join(root, folderOf(name), 'package.json'), 'utf8')) as Manifest;
-  const needs = { ...manifest.dependencies, ...manifest.optionalDependencies };
-  for (const need of Object.keys(needs)) {
-    if (!need.startsWith('@ringwise/')) continue;
-    const ours = need.replace('@ringwise/', '');
-    if (!isCompiled(ours) || Object.hasOwn(compiled, ours)) closureOf(ours, seen);
-  }
-  return seen;
-}
+const packages = ['store', 'collectives', 'ddp', 'formats', 'tensor', 'data', 'launch', 'tfjs', 'ringwise'];
 
 function firstSnippet(name: string): string {
   const readme = readFileSync(join(root, folderOf(name), 'README.md'), 'utf8');
@@ -50,25 +16,13 @@ function firstSnippet(name: string): string {
   return match[1]!;
 }
 
-function run(command: string, args: string[], cwd: string): string {
-  // The test runner's own variables would change what npm and node do.
-  const env = Object.fromEntries(
-    Object.entries(process.env).filter(([key]) => !/^(npm_|VITEST|NODE_OPTIONS|NODE_ENV|TEST$)/.test(key)),
-  );
-  return execFileSync(command, args, { cwd, env, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
-}
-
 describe('packed, installed alone', () => {
   let work = '';
   const tarballs = new Map<string, string>();
 
   beforeAll(() => {
     work = mkdtempSync(join(tmpdir(), 'ringwise-pack-'));
-    const pnpm = join(root, 'node_modules/.bin/pnpm');
-    for (const name of [...packages, ...Object.keys(compiled)]) {
-      const lines = run(pnpm, ['pack', '--json', '--pack-destination', work], join(root, folderOf(name)));
-      tarballs.set(name, (JSON.parse(lines) as { filename: string }).filename);
-    }
+    for (const name of [...packages, ...Object.keys(compiled)]) tarballs.set(name, pack(name, work));
   });
   afterAll(() => rmSync(work, { recursive: true, force: true }));
 
@@ -80,10 +34,7 @@ describe('packed, installed alone', () => {
 
   it.each(packages)('%s runs the first snippet of its README', (name) => {
     const project = join(work, `use-${name}`);
-    mkdirSync(project);
-    writeFileSync(join(project, 'package.json'), '{ "private": true, "type": "module" }');
-    const files = [...closureOf(name)].map((need) => tarballs.get(need)!);
-    run('npm', ['install', '--offline', '--no-audit', '--no-fund', '--loglevel=error', ...files], project);
+    makeProject(project, [name], (need) => tarballs.get(need)!);
     writeFileSync(join(project, 'snippet.mjs'), firstSnippet(name));
     expect(run(process.execPath, ['snippet.mjs'], project)).not.toBe('');
   });
