@@ -14,6 +14,7 @@ const cmakeTargets = {
   'coll.node': 'ringwise_coll',
   'tensor.node': 'ringwise_tensor',
   'libringwise.so': 'ringwise',
+  'libringwise.dylib': 'ringwise',
 };
 
 /** Longest time in ms that a build may take. */
@@ -88,7 +89,7 @@ function stage(name, to) {
 }
 
 /** Returns the folders of Node-API's headers. */
-function headers() {
+export function headers() {
   const require = createRequire(join(native, 'package.json'));
   const addon = dirname(require.resolve('node-addon-api/package.json'));
   const cmakeJs = createRequire(require.resolve('cmake-js/package.json'));

@@ -29,6 +29,7 @@ export function readElf(bytes) {
       .filter(({ at }) => bytes.readUInt16LE(at + 6) !== 0 && bytes[at + 4] >> 4 !== 0) // defined here, and not local
       .map(({ at, names }) => textAt(bytes, names + bytes.readUInt32LE(at))),
     minimumOs: null,
+    isSigned: null,
   };
 }
 

@@ -9,13 +9,19 @@ import { targets } from './targets.mjs';
 const required = [
   { ending: '.node', names: ['napi_register_module_v1', 'node_api_module_get_api_version_v1'] },
   { ending: '/libringwise.so', names: ['ringwise_abi_version', 'ringwise_group_create'] },
+  { ending: '/libringwise.dylib', names: ['ringwise_abi_version', 'ringwise_group_create'] },
 ];
 
 /** Libraries besides those of the target that a file may need: its users have them. */
 const ownLibraries = { 'mpi-openmpi.node': ['libmpi'], 'mpi-mpich.node': ['libmpi', 'libmpich'] };
 
 /** Largest size in bytes of a file without CUDA images, which add about 3.5 MB to tensor.node. */
-const sizeLimits = { 'coll.node': 2.5e6, 'libringwise.so': 2.5e6, 'tensor.node': 8e6 };
+const sizeLimits = {
+  'coll.node': 2.5e6,
+  'libringwise.so': 2.5e6,
+  'libringwise.dylib': 2.5e6,
+  'tensor.node': 8e6,
+};
 
 /** Tells whether a file must be a compiled one, by its name. */
 export const isNamedAsBinary = (path) => /\.(node|so|dylib|dll)$/.test(path);
@@ -40,6 +46,8 @@ export function faultsOfBinary(path, name, { floor = targets[name].floor, shown 
     return [`${shown} is for ${place(facts)}; expected ${place(target)}.`];
   return [
     ...faultsOfFloor(facts, target),
+    ...faultsOfSystem(facts, target),
+    ...faultsOfSignature(facts),
     ...faultsOfLibraries(path, facts, target),
     ...faultsOfExports(path, facts),
     ...faultsOfSize(path),
@@ -51,6 +59,17 @@ function faultsOfFloor({ versions }, { floor }) {
   return floor !== undefined && found !== null && compareVersions(found, floor) > 0
     ? [`needs glibc ${found}; expected at most ${floor}.`]
     : [];
+}
+
+function faultsOfSystem({ minimumOs }, target) {
+  return minimumOs !== null && compareVersions(minimumOs, target.minimumOs) > 0
+    ? [`needs ${target.os} ${minimumOs}; expected at most ${target.minimumOs}.`]
+    : [];
+}
+
+/** Apple silicon ends a process that loads code without a signature; one without a certificate is enough. */
+function faultsOfSignature({ os, cpu, isSigned }) {
+  return os === 'darwin' && cpu === 'arm64' && !isSigned ? ['has no code signature.'] : [];
 }
 
 function faultsOfLibraries(path, { libraries }, target) {

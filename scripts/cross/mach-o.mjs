@@ -4,6 +4,7 @@ const machines = { 16777223: 'x64', 16777228: 'arm64' };
 /** Load commands. */
 const SYMTAB = 0x2;
 const LOAD_DYLIB = 0xc;
+const CODE_SIGNATURE = 0x1d;
 const VERSION_MIN_MACOSX = 0x24;
 const BUILD_VERSION = 0x32;
 /** Bits of a symbol's type. */
@@ -25,6 +26,7 @@ export function readMachO(bytes) {
     versions: [],
     exports: [],
     minimumOs: null,
+    isSigned: false,
   };
   let at = 32;
   for (let left = bytes.readUInt32LE(16); left > 0; --left) {
@@ -32,6 +34,7 @@ export function readMachO(bytes) {
     if (command === LOAD_DYLIB) facts.libraries.push(textAt(bytes, at + bytes.readUInt32LE(at + 8)));
     if (command === VERSION_MIN_MACOSX) facts.minimumOs = versionOf(bytes.readUInt32LE(at + 8));
     if (command === BUILD_VERSION) facts.minimumOs = versionOf(bytes.readUInt32LE(at + 12));
+    if (command === CODE_SIGNATURE) facts.isSigned = isSignature(bytes, bytes.readUInt32LE(at + 8));
     if (command === SYMTAB) facts.exports.push(...exportsOf(bytes, at));
     at += bytes.readUInt32LE(at + 4);
   }
@@ -49,6 +52,9 @@ function exportsOf(bytes, command) {
     })
     .map((at) => textAt(bytes, names + bytes.readUInt32LE(at)).replace(/^_/, ''));
 }
+
+/** Tells whether a signature, with or without a certificate, begins there: it is a "super blob", always big-endian. */
+const isSignature = (bytes, at) => at + 4 <= bytes.length && bytes.readUInt32BE(at) === 0xfade0cc0;
 
 /** Returns a version such as 11.0 of the number xxxx.yy.zz that it is stored in. */
 const versionOf = (number) => `${number >>> 16}.${(number >>> 8) & 0xff}`;

@@ -26,6 +26,7 @@ export function readPe(bytes) {
     versions: [],
     exports: exportsOf(bytes, sections, directory(0)),
     minimumOs: `${bytes.readUInt16LE(optional + 48)}.${bytes.readUInt16LE(optional + 50)}`,
+    isSigned: null,
   };
 }
 

@@ -7,6 +7,12 @@ const { glibc: floor } = readConfig(root, { isRehearsal: true });
 
 const libraries = ['libc', 'libdl', 'libm', 'libpthread', 'librt', 'ld-linux-x86-64', 'ld-linux-aarch64'];
 
+/** Oldest macOS: the one of the headers that zig has. Node 20 itself runs on 11.0, and from 10.15 on Intel. */
+const macOs = '11.0';
+
+/** Every macOS has it; it is also what libm, libpthread and libdl are. */
+const macLibraries = ['/usr/lib/libSystem'];
+
 /** musl is one library. Its loader takes this name for itself, whatever the file on a system is called. */
 const muslLibraries = ['libc'];
 
@@ -16,6 +22,7 @@ const muslLibraries = ['libc'];
  *   zig            what zig calls it, with the oldest version of its C library
  *   families       addons of these families have packages `family`-`target` in native/npm
  *   floor          oldest glibc
+ *   minimumOs      oldest system, outside Linux; what the binary itself says
  *   libraries      names, without their versions, of the libraries that a binary may need, because every such system
  *                  has them
  */
@@ -53,6 +60,22 @@ export const targets = {
     zig: 'aarch64-linux-musl',
     families: ['collectives', 'tensor', 'capi'],
     libraries: muslLibraries,
+  },
+  'darwin-arm64': {
+    os: 'darwin',
+    cpu: 'arm64',
+    zig: `aarch64-macos.${macOs}`,
+    families: ['collectives', 'capi'],
+    minimumOs: macOs,
+    libraries: macLibraries,
+  },
+  'darwin-x64': {
+    os: 'darwin',
+    cpu: 'x64',
+    zig: `x86_64-macos.${macOs}`,
+    families: ['collectives', 'capi'],
+    minimumOs: macOs,
+    libraries: macLibraries,
   },
 };
 

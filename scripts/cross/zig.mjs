@@ -23,6 +23,7 @@ export function findZig() {
   return join(npmPackage(release), 'zig');
 }
 
+const systems = { linux: 'Linux', darwin: 'Darwin' };
 const processors = { x64: 'x86_64', arm64: 'aarch64' };
 
 /**
@@ -39,12 +40,13 @@ export function writeToolchain(folder, zig, target) {
   };
   const compile = (kind) => `${kind} --target=${target.zig}`;
   const lines = [
-    'set(CMAKE_SYSTEM_NAME Linux)',
+    `set(CMAKE_SYSTEM_NAME ${systems[target.os]})`,
     `set(CMAKE_SYSTEM_PROCESSOR ${processors[target.cpu]})`,
     `set(CMAKE_C_COMPILER "${tool('cc', compile('cc'))}")`,
     `set(CMAKE_CXX_COMPILER "${tool('c++', compile('c++'))}")`,
     `set(CMAKE_AR "${tool('ar', 'ar')}")`,
     `set(CMAKE_RANLIB "${tool('ranlib', 'ranlib')}")`,
+    ...(target.os === 'darwin' ? macLines(tool) : []),
     // zig compiles a C library for each kind of program, and executables would only serve CMake's checks.
     'set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)',
     // Find nothing that this machine has installed for itself.
@@ -56,3 +58,9 @@ export function writeToolchain(folder, zig, target) {
   writeFileSync(path, `${lines.join('\n')}\n`);
   return path;
 }
+
+const macLines = (tool) => [
+  // CMake wants this program and does not use it for what we build.
+  `set(CMAKE_INSTALL_NAME_TOOL "${tool('install_name_tool', 'objcopy')}")`,
+  'set(CMAKE_OSX_SYSROOT "" CACHE STRING "")', // zig has the headers
+];

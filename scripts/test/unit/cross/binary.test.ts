@@ -33,6 +33,14 @@ function altered(path: string, name: string, change: (bytes: Buffer) => Buffer):
   return copy;
 }
 
+/** Returns bytes in which `after` replaces the first of `before`. */
+function overwritten(bytes: Buffer, before: readonly number[], after: readonly number[]): Buffer {
+  const at = bytes.indexOf(Buffer.from(before));
+  expect(at).toBeGreaterThan(0);
+  bytes.set(after, at);
+  return bytes;
+}
+
 describe.runIf(process.platform === 'linux' && process.arch === 'x64')('a compiled file', () => {
   it('for Linux tells processor, C library, symbol versions and exports', () => {
     const facts = readBinary(ours('tensor-linux-x64/tensor.node'));
@@ -86,6 +94,31 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('a check 
       return Buffer.from(text, 'latin1');
     });
     expect(faultsOfBinary(path, 'linux-x64')).toContain(`${path} needs glibc 3.1; expected at most 2.28.`);
+  });
+
+  it('finds an unsigned file for Apple silicon', () => {
+    const signed = reflink('darwin-arm64-2HJ4WGO6');
+    // The load command LC_CODE_SIGNATURE becomes one that does not exist.
+    const unsigned = altered(signed, 'unsigned.node', (bytes) =>
+      overwritten(bytes, [0x1d, 0, 0, 0, 16, 0, 0, 0], [0x7d]),
+    );
+    expect(faultsOfBinary(unsigned, 'darwin-arm64')).toContain(`${unsigned} has no code signature.`);
+    expect(faultsOfBinary(signed, 'darwin-arm64').join()).not.toContain('signature');
+    // Intel processors need none.
+    expect(faultsOfBinary(reflink('darwin-x64-3G3H6IW4'), 'darwin-x64').join()).not.toContain('signature');
+  });
+
+  it('finds a file for newer systems', () => {
+    const path = reflink('darwin-arm64-2HJ4WGO6');
+    // LC_BUILD_VERSION for macOS 11.0 becomes one for 12.0.
+    const newer = altered(path, 'newer.node', (bytes) =>
+      overwritten(bytes, [1, 0, 0, 0, 0, 0, 11, 0], [1, 0, 0, 0, 0, 0, 12, 0]),
+    );
+    const fault = `${newer} needs darwin 12.0; expected at most 11.0.`;
+    expect(faultsOfBinary(newer, 'darwin-arm64')).toContain(fault);
+    expect(faultsOfBinary(path, 'darwin-arm64').join()).not.toContain('needs darwin');
+    // It runs on older systems than it has to.
+    expect(faultsOfBinary(reflink('darwin-x64-3G3H6IW4'), 'darwin-x64').join()).not.toContain('needs darwin');
   });
 
   it('finds libraries that a system may lack', () => {
