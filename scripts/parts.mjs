@@ -16,7 +16,7 @@ export const parts = {
   hosts: 'jobs over several hosts, which are network namespaces here',
   launchers: 'jobs under mpirun, torchrun and Slurm',
   mpi: 'the mpi backend under every MPI that is installed',
-  packages: 'the packed npm packages, installed and used',
+  packages: 'the packed npm packages, installed and used; downloads Yarn 4 and Next.js from npm',
   platforms: 'binaries of other platforms, cross-compiled and run: arm64 in qemu, musl in Node for musl',
   sanitizers: 'the C++ unit tests with the address, undefined-behaviour and thread sanitizers',
   simulator: 'the simulated network',

@@ -4,10 +4,15 @@ import { join } from 'node:path';
 import { readBinary } from '../cross/binary.mjs';
 import { faultsOfBinary, isNamedAsBinary } from '../cross/faults.mjs';
 import { targetOf, targets } from '../cross/targets.mjs';
+import { leaksIn } from './leaks.mjs';
 import { namedFiles, needsOf } from './packages.mjs';
 
 /** Largest installed size of a package with all that it needs on one platform, in bytes. */
 const sizeLimits = { '@ringwise/collectives': 3e6, ringwise: 15e6 };
+
+/** A link to another file of the repository: in Markdown, as a definition, or in HTML. */
+const deadLink =
+  /(?:\]\(|^\[[^\]]+\]:\s*|\b(?:src|href)=["'])(\.\.?\/[^)\s"']*|(?!https?:|mailto:)[\w./-]+\.\w+(?:#[^)\s"']*)?)(?=[)\s"'])/m;
 
 /** Returns the paths of all files in a folder, relative to it. */
 const filesIn = (folder) =>
@@ -30,12 +35,13 @@ export function faultsOfPackage(packed, config) {
   for (const name of ['LICENSE', 'README.md'])
     if (!existsSync(join(folder, name))) faults.push(`there is no ${name}.`);
   const readme = existsSync(join(folder, 'README.md')) ? readFileSync(join(folder, 'README.md'), 'utf8') : '';
-  const dead = /\]\((?:\.\.?\/[^)]*|(?!https?:|mailto:)[\w./-]+\.\w+(?:#[^)]*)?)\)/.exec(readme);
-  if (dead) faults.push(`README.md has the link ${dead[0].slice(1)}, which is dead on a registry's page.`);
+  const link = deadLink.exec(readme)?.[1];
+  if (link) faults.push(`README.md has the link ${link}, which is dead on a registry's page.`);
   for (const path of filesIn(folder)) {
-    if (path.endsWith('.map') && JSON.parse(readFileSync(join(folder, path), 'utf8')).sourcesContent?.length)
+    const text = readFileSync(join(folder, path), 'latin1');
+    if (path.endsWith('.map') && JSON.parse(text).sourcesContent?.length)
       faults.push(`${path} contains the sources.`);
-    faults.push(...faultsOfFile(path, packed, config));
+    faults.push(...leaksIn(path, text), ...faultsOfFile(path, packed, config));
   }
   return faults.map((fault) => `${manifest.name}: ${fault}`);
 }

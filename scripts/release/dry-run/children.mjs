@@ -8,6 +8,7 @@ const graceMs = 5000;
 /** Makes run(), which starts one command at a time, and interrupt(), which ends the one that runs. */
 export function childrenOf(environment) {
   let current = null;
+  let isInterrupted = false;
 
   const signal = (name) => {
     try {
@@ -18,7 +19,10 @@ export function childrenOf(environment) {
   };
 
   return {
-    /** Runs a command to its end, from the root. Resolves with its exit code, 1 if a signal ended it. */
+    /**
+     * Runs a command to its end, from the root. Resolves with its exit code, 1 if a signal ended it; never after an
+     * interruption, so that nothing else begins.
+     */
     run: (command, args, env = {}) =>
       new Promise((resolve) => {
         const options = { cwd: root, stdio: ['ignore', 'inherit', 'inherit'], detached: true };
@@ -30,11 +34,12 @@ export function childrenOf(environment) {
         current.once('exit', (code) => {
           signal('SIGKILL'); // what it has left behind
           current = null;
-          resolve(code ?? 1);
+          if (!isInterrupted) resolve(code ?? 1);
         });
       }),
     /** Ends the command that runs, and resolves when it has ended. */
     interrupt: async () => {
+      isInterrupted = true;
       if (current === null) return;
       const ended = new Promise((resolve) => current.once('exit', resolve));
       const timer = setTimeout(() => signal('SIGKILL'), graceMs);

@@ -8,7 +8,7 @@ import { readConfig } from '../../release/config.mjs';
 import { packAll } from '../../release/pack.mjs';
 import { publishedPackages } from '../../release/packages.mjs';
 import { startRegistry } from '../../release/registry.mjs';
-import { type CleanRoom, cleanRoom, root } from './clean-room.ts';
+import { type CleanRoom, cleanRoom, platform, root } from './clean-room.ts';
 
 export type Packed = Awaited<ReturnType<typeof packAll>>;
 export type Registry = Awaited<ReturnType<typeof startRegistry>>;
@@ -22,6 +22,15 @@ export async function packedPackages(folder: string): Promise<Packed> {
   if (shared) return JSON.parse(readFileSync(join(shared, 'packed.json'), 'utf8')) as Packed;
   return packAll(publishedPackages(root), { root, config, into: folder });
 }
+
+/**
+ * Tells whether a project with `ringwise` needs a package on this platform. For @ringwise/tfjs, npm would download its
+ * peer TensorFlow.js.
+ */
+export const isUsed = ({ isCompiled, manifest: { name } }: Packed[number]): boolean =>
+  isCompiled
+    ? [`@ringwise/collectives-${platform}`, `@ringwise/tensor-${platform}`].includes(name)
+    : name !== '@ringwise/tfjs';
 
 export interface Published {
   /** An empty folder for the tests of this file. */

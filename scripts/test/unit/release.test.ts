@@ -124,15 +124,62 @@ it.each<readonly [string, Change, string]>([
     [{ cpu: ['riscv64'] }],
     'a.node is for "os", "cpu" and "libc" that no target of cross-build.mjs has',
   ],
-  ['a dead link', [{}, { 'README.md': 'see [b](../b/README.md#c)' }], '(../b/README.md#c), which is dead'],
+  ['a dead link', [{}, { 'README.md': 'see [b](../b/README.md#c)' }], 'link ../b/README.md#c, which is dead'],
+  ['a dead link to a sibling', [{}, { 'README.md': '[b](docs/b.md)' }], 'link docs/b.md, which is dead'],
+  ['a dead definition', [{}, { 'README.md': 'a [b]\n\n[b]: ../b.md\n' }], 'link ../b.md, which is dead'],
+  ['a dead image', [{}, { 'README.md': '<img src="../b.png">' }], 'link ../b.png, which is dead'],
   ['an install script', [{ scripts: { postinstall: 'x' } }], 'the install script "postinstall"'],
   ['a workspace range', [{ dependencies: { b: 'workspace:*' } }], '"b": "workspace:*" means nothing to npm'],
-  ['no repository', [{ repository: undefined }], 'no "repository"'],
+  ...['author', 'bugs', 'description', 'homepage', 'license', 'repository'].map(
+    (key) => [`no ${key}`, [{ [key]: undefined }], `package.json has no "${key}"`] as const,
+  ),
+  [
+    'an install script of another kind',
+    [{ scripts: { preinstall: 'x' } }],
+    'the install script "preinstall"',
+  ],
+  [
+    'a link to the repository as a dependency',
+    [{ optionalDependencies: { b: 'link:../b' } }],
+    '"b": "link:../b" means nothing to npm',
+  ],
+  [
+    "a person's folder",
+    [{}, { 'a.js': "import '/home/jane/ringwise/b.js';" }],
+    "a.js contains a person's folder: /home/jane/ringwise",
+  ],
+  [
+    "a person's folder on Windows",
+    [{}, { 'a.js.map': '{ "sources": ["C:\\\\Users\\\\jane\\\\a.ts"] }' }],
+    "a.js.map contains a person's folder: C:",
+  ],
+  [
+    'a path of this machine in a compiled file',
+    [{}, { 'a.node': Buffer.concat([elf(), Buffer.from(join(root, 'native/a.cc'))]) }],
+    `a.node contains a path of this machine: ${root.slice(0, -1)}`,
+  ],
+  [
+    'the address of a tarball',
+    [{}, { 'a.json': '{ "resolved": "https://npm.example.org/a/-/a-1.0.0.tgz" }' }],
+    'a.json contains the address of a registry: https://npm.example.org/a/-/a-1.0.0.tgz',
+  ],
+  [
+    'a registry',
+    [{}, { npmrc: 'registry=http://localhost:4873/' }],
+    'npmrc contains the address of a registry',
+  ],
+  ['a token', [{}, { npmrc: '//example.org/:_authToken=x' }], 'npmrc contains an access token'],
   ['sources in a map', [{}, { 'a.js.map': '{ "sourcesContent": ["x"] }' }], 'a.js.map contains the sources'],
 ])('%s is a fault', (_, [change, files], sentence) => {
   const faults = faultsOfPackage(packed(change, files), config);
   expect(faults).toHaveLength(1);
   expect(faults[0]).toContain(sentence);
+});
+
+it.each(['LICENSE', 'README.md'])('a package without %s is a fault', (name) => {
+  const entry = packed();
+  rmSync(join(entry.folder, name));
+  expect(faultsOfPackage(entry, config)).toEqual([`@ringwise/a-linux-x64: there is no ${name}.`]);
 });
 
 it('a package that is too large on one platform is a fault', () => {
@@ -144,6 +191,18 @@ it('a package that is too large on one platform is a fault', () => {
   const [fault, ...others] = faultsOfSizes([packed({}, { large: 'x'.repeat(3e6) }), collectives]);
   expect(fault).toContain('@ringwise/collectives on linux-x64-glibc has 30');
   expect(others).toEqual([]);
+
+  const all = {
+    ...packed({ name: 'ringwise', dependencies: { '@ringwise/collectives': '1' } }),
+    isCompiled: false,
+  };
+  expect(faultsOfSizes([packed({}, { large: 'x'.repeat(2.9e6) }), collectives, all])).toEqual([]);
+  const tensor = packed({ name: '@ringwise/b-linux-x64' }, { large: 'x'.repeat(15e6) });
+  const needs = { '@ringwise/collectives': '1', '@ringwise/b-linux-x64': '1' };
+  const larger = { ...all, manifest: { ...all.manifest, dependencies: needs } };
+  expect(faultsOfSizes([packed(), tensor, collectives, larger])).toEqual([
+    expect.stringContaining('ringwise on linux-x64-glibc has 150'),
+  ]);
 });
 
 it('compiled packages come first, and each package after those that it needs', () => {

@@ -7,10 +7,7 @@ import { join } from 'node:path';
 import { build as esbuild } from 'esbuild';
 import { build as vite } from 'vite';
 import { afterAll, beforeAll, expect, it } from 'vitest';
-import { readConfig } from '../../../release/config.mjs';
-import { packAll } from '../../../release/pack.mjs';
-import { publishedPackages } from '../../../release/packages.mjs';
-import { platform, root } from '../../support/clean-room.ts';
+import { isUsed, packedPackages } from '../../support/published.ts';
 
 const sources: Readonly<Record<string, string>> = {
   'main.ts': `import { DataLoader, loadDataset } from 'ringwise/data';
@@ -56,19 +53,7 @@ let entryPoints: string[] = [];
 
 beforeAll(async () => {
   work = mkdtempSync(join(tmpdir(), 'ringwise-bundlers-'));
-  const isNeeded = ({
-    isCompiled,
-    manifest: { name },
-  }: {
-    isCompiled: boolean;
-    manifest: { name: string };
-  }) =>
-    // @ringwise/tfjs is left out, because npm would download TensorFlow.js, its peer.
-    (!isCompiled && name !== '@ringwise/tfjs') ||
-    [`@ringwise/collectives-${platform}`, `@ringwise/tensor-${platform}`].includes(name);
-  const config = readConfig(root, { isRehearsal: true });
-  const packages = publishedPackages(root).filter(isNeeded);
-  const packed = await packAll(packages, { root, config, into: join(work, 'packed') });
+  const packed = (await packedPackages(join(work, 'packed'))).filter(isUsed);
   const project = join(work, 'project');
   mkdirSync(project);
   writeFileSync(join(project, 'package.json'), '{ "private": true, "type": "module" }');
@@ -101,12 +86,12 @@ const esbuildOptions = (folder: string) =>
     logLevel: 'error',
   }) as const;
 
-it('esbuild, ringwise external', async () => {
+it('bundlers: esbuild, ringwise external', async () => {
   await esbuild({ ...esbuildOptions('esbuild'), external: ['ringwise', '@ringwise/*'] });
   expect(outputOf('esbuild')).toBe(answer);
 });
 
-it('esbuild, everything in the bundle: sentences say what to change', async () => {
+it('bundlers: esbuild, everything in the bundle: sentences say what to change', async () => {
   await esbuild(esbuildOptions('all'));
   const lines = outputOf('all').trim().split('\n');
   expect(lines).toHaveLength(3);
@@ -117,7 +102,7 @@ it('esbuild, everything in the bundle: sentences say what to change', async () =
   );
 });
 
-it('Vite for servers leaves packages out by default', async () => {
+it('bundlers: Vite for servers leaves packages out by default', async () => {
   await vite({
     root: join(work, 'project'),
     configFile: false,
