@@ -14,7 +14,8 @@ const bundlePage = async () => {
   const uplot = join(createRequire(import.meta.url).resolve('uplot/package.json'), '..');
   const licence = `/*! uPlot\n${readFileSync(join(uplot, 'LICENSE'), 'utf8')}*/`;
   copyFileSync('page/index.html', 'dist/ui/index.html');
-  const styles = [join(uplot, 'dist/uPlot.min.css'), 'page/style.css'];
+  const parts = ['colors', 'layout', 'parts', 'curves', 'ranks', 'phone'];
+  const styles = [join(uplot, 'dist/uPlot.min.css'), ...parts.map((part) => `page/style/${part}.css`)];
   writeFileSync('dist/ui/style.css', styles.map((file) => readFileSync(file, 'utf8')).join('\n'));
   await build({
     entryPoints: ['page/page.js'],

@@ -8,7 +8,9 @@ export function recordedIn(html) {
   const [, text] = /<script id="recorded" type="application\/json">([^<]*)</.exec(html) ?? [];
   try {
     const message = JSON.parse(text);
-    if (message.job && message.ranks && message.curves) return message;
+    if (message.job && message.ranks && message.curves) {
+      return { ...message, curves: new Map(Object.entries(message.curves)) };
+    }
   } catch {
     // Not JSON, or none at all.
   }
@@ -57,7 +59,9 @@ export function drawComparison(head, body, mine, other) {
       element('th', { scope: 'col' }, `${['this: ', 'other: '][i]}${message.job.title}`),
     ),
   );
-  const names = Object.keys({ ...mine.curves, ...other.curves }).filter((name) => name !== 'samples/s');
+  const names = [...new Set([...mine.curves.keys(), ...other.curves.keys()])].filter(
+    (name) => name !== 'samples/s',
+  );
   const rows = [
     ['started', ({ job }) => new Date(job.startedAtMs).toLocaleString()],
     [
@@ -67,11 +71,11 @@ export function drawComparison(head, body, mine, other) {
     ['elapsed', ({ job }) => durationText(job.elapsedMs)],
     ['ranks', ({ job }) => numberText(job.worldSize)],
     ['step', ({ job }) => numberText(job.step)],
-    ['samples/s', ({ curves }) => numberText(meanOf(curves['samples/s']))],
-    ...names.map((name) => [`last ${name}`, ({ curves }) => lastOf(curves[name])]),
+    ['samples/s', ({ curves }) => numberText(meanOf(curves.get('samples/s')))],
+    ...names.map((name) => [`last ${name}`, ({ curves }) => lastOf(curves.get(name))]),
     ...names
       .filter((name) => /loss/i.test(name))
-      .map((name) => [`lowest ${name}`, ({ curves }) => lowestOf(curves[name])]),
+      .map((name) => [`lowest ${name}`, ({ curves }) => lowestOf(curves.get(name))]),
   ];
   body.replaceChildren(
     ...rows.map(([name, text]) =>

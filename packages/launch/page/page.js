@@ -2,12 +2,12 @@
 // it. A report has one message inside and no launcher. Texts of a program are set as text, never as markup.
 
 import { drawComparison, meanOf, onOtherRun } from './compare.js';
-import { Curves } from './curves.js';
+import { Curves } from './curves/curves.js';
 import { drawEnd, drawFacts, drawState, drawTroubles, notice } from './facts.js';
 import { Log } from './log.js';
-import { Ranks } from './ranks.js';
-import { Strip } from './strip.js';
-import { Timeline } from './timeline.js';
+import { Ranks } from './ranks/ranks.js';
+import { Strip } from './ranks/strip.js';
+import { Timeline } from './ranks/timeline.js';
 
 const $ = (id) => document.getElementById(id);
 const curves = new Curves($('curves'), $('no-curves'), $('smoothing'), $('smoothing-value'));
@@ -22,15 +22,16 @@ const table = new Ranks($('rank-head'), $('ranks'), $('slowest'), () =>
 for (const part of document.querySelectorAll('.scroll, #log')) part.tabIndex = 0;
 
 /** The whole state: the curves of all messages, the rest of the last one. */
-let last = { job: null, ranks: [], curves: {} };
+let last = { job: null, ranks: [], curves: new Map() };
 let other = null;
 
 function draw(message) {
   const { job, ranks, isWhole } = message;
   if (isWhole) for (const part of [curves, timeline, log]) part.clear();
-  last = { job, ranks, curves: isWhole ? {} : last.curves };
-  for (const [name, part] of Object.entries(message.curves))
-    last.curves[name] = extended(last.curves[name], part);
+  last = { job, ranks, curves: isWhole ? new Map() : last.curves };
+  for (const [name, part] of Object.entries(message.curves)) {
+    last.curves.set(name, extended(last.curves.get(name), part));
+  }
   const culprit = job.end?.culprit?.rank ?? null;
   curves.add(message.curves);
   const { troubles } = curves;
@@ -58,7 +59,7 @@ function drawJob(job, ranks, troubles) {
   document.title = `${sign}${end ? state : `step ${job.step ?? '–'}`} · ringwise`;
   $('title').textContent = job.title;
   drawState(kind, state);
-  drawFacts(job, ranks, curves.last('loss'), meanOf(last.curves['samples/s']));
+  drawFacts(job, ranks, curves.last('loss'), meanOf(last.curves.get('samples/s')));
   drawEnd(job);
   drawTroubles(troubles);
 }
@@ -66,7 +67,7 @@ function drawJob(job, ranks, troubles) {
 onOtherRun({ input: $('compare-file'), end: $('compare-end'), message: $('compare-message') }, (message) => {
   other = message;
   $('compare').hidden = !other;
-  curves.compare(other?.curves ?? null);
+  curves.compare(other?.curves ?? new Map());
   if (other) drawComparison($('compare-head'), $('compare-rows'), last, other);
 });
 

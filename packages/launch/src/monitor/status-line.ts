@@ -71,16 +71,21 @@ export function statusLine(
   };
 }
 
-/** Returns a text such as "ringwise  1:23  2 ranks  step 120  loss 0.213  8140 samples/s". */
+/** Returns a text such as "ringwise  1:23  2 ranks  step 120/900  0:40 left  loss 0.213  8140 samples/s". */
 export function statusText(view: JobView, nowMs: number): string {
   const { worldSize, hosts, restarts, step, samplesPerSecond: rate } = view;
+  const { epoch, epochs, steps } = view.progress;
+  const leftMs = view.progress.etaMs(nowMs);
+  const ofTotal = (total: number | null) => (total === null ? '' : `/${total}`);
   const loss = view.curves.get('loss')?.last ?? null;
   return [
     'ringwise',
     duration(view.elapsedMs(nowMs)),
     `${worldSize} rank${worldSize === 1 ? '' : 's'}${hosts > 1 ? ` on ${hosts} hosts` : ''}`,
     ...(restarts > 0 ? [`${restarts} restart${restarts === 1 ? '' : 's'}`] : []),
-    ...(step === null ? [] : [`step ${step}`]),
+    ...(epoch === null ? [] : [`epoch ${Math.floor(epoch) + 1}${ofTotal(epochs)}`]),
+    ...(step === null ? [] : [`step ${step}${ofTotal(steps)}`]),
+    ...(leftMs === null ? [] : [`${duration(leftMs)} left`]),
     ...(loss === null ? [] : [`loss ${Number.isFinite(loss) ? Number(loss.toPrecision(4)) : loss}`]),
     ...(rate === null ? [] : [`${Number(rate.toPrecision(4))} samples/s`]),
   ].join('  ');

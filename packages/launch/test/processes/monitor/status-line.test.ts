@@ -145,4 +145,17 @@ describe('the status line', () => {
     view.startRound(4, 2, 3, 'a loss');
     expect(statusText(view, 3_725_000)).toBe('ringwise  1:02:05  4 ranks on 2 hosts  3 restarts');
   });
+
+  it('tells how far the job is, if the program tells how long it is', () => {
+    const view = new JobView(0);
+    view.startRound(1, 1, 0, null);
+    view.handle({ kind: 'started', rank: 0, host: 'a', pid: 1 });
+    const report = (clockMs: number, step: number, values: Record<string, number>) =>
+      view.handle({ kind: 'report', rank: 0, report: { clockMs, step, values } });
+    report(0, 0, { epoch: 0 });
+    expect(statusText(view, 1_000)).toBe('ringwise  0:01  1 rank  epoch 1  step 0');
+    report(10_000, 10, { epoch: 2, epochs: 3, steps: 31 });
+    report(20_000, 20, {});
+    expect(statusText(view, 20_000)).toBe('ringwise  0:20  1 rank  epoch 3/3  step 20/31  0:10 left');
+  });
 });

@@ -1,7 +1,7 @@
 // The page's model of many ranks.
 
 import { describe, expect, it } from 'vitest';
-import { compared, median, ownMs, sorted } from '../../../page/pace.js';
+import { compared, median, ownMs, sorted } from '../../../page/ranks/pace.js';
 import { lateRank, manyRanks, slowRank } from '../../support/many-ranks.ts';
 
 const { ranks } = manyRanks();

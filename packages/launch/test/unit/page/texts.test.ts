@@ -1,8 +1,9 @@
 // Labels of axes, names of metrics, smoothed values, and sentences about values that are no numbers.
 
 import { describe, expect, it } from 'vitest';
+import { labelOf, valueText } from '../../../page/curves/legend.js';
+import { badText, placeOf, smoothed } from '../../../page/curves/series.js';
 import { durationText, logTicks, numberText, shortTexts, tickTexts } from '../../../page/format.js';
-import { badText, placeOf, smoothed } from '../../../page/series.js';
 
 describe('the labels of an axis', () => {
   it('never repeat and name their ticks, whatever the range', () => {
@@ -82,6 +83,36 @@ describe('the name of a metric', () => {
     ]) {
       expect([name, placeOf(name)]).toEqual([name, { chart: name, set: 'train' }]);
     }
+  });
+});
+
+describe('the legend of a chart', () => {
+  const series = (name: string, set: string, run = 'this') => ({
+    name,
+    set,
+    run,
+    x: [0, 1],
+    y: [1, null],
+    bad: [],
+  });
+  const labels = (...all: ReturnType<typeof series>[]) => all.map((each) => labelOf(each, all));
+
+  it('names curves by their sets, and by the metric where that is not enough', () => {
+    expect(labels(series('lr', 'train'))).toEqual(['lr']);
+    expect(labels(series('loss', 'train'), series('valLoss', 'validation'))).toEqual(['train', 'validation']);
+    expect(labels(series('valLoss', 'validation'))).toEqual(['validation']);
+    expect(labels(series('loss', 'train'), series('trainLoss', 'train'))).toEqual(['loss', 'trainLoss']);
+    expect(labels(series('valLoss', 'validation'), series('val_loss', 'validation'))).toEqual([
+      'valLoss',
+      'val_loss',
+    ]);
+    expect(labels(series('lr', 'train'), series('lr', 'train', 'other'))).toEqual(['lr', 'lr, other run']);
+  });
+
+  it('has a dash where a curve has no value', () => {
+    expect([-1, 0, 1].map((at) => valueText(series('lr', 'train'), at))).toEqual(['–', '1', '–']);
+    const bad = [{ from: 1, to: 1, value: 'NaN', rank: 0, isOpen: true }];
+    expect(valueText({ ...series('lr', 'train'), bad }, 1)).toBe('NaN');
   });
 });
 

@@ -74,7 +74,8 @@ describeInBrowser('a report in a browser', () => {
   });
 
   it('is compared with another one that is chosen or dropped there', async () => {
-    const first = await reported('first', '2 / (step + 1)');
+    // A name that every object has.
+    const first = await reported('first', '2 / (step + 1)', 'reportMetrics({ step: 30, constructor: 3 });');
     const second = await reported('second', 'step > 20 ? NaN : 5');
     const { page, problems } = await open(first.url);
     const charts = await page.locator('.curve').count();
@@ -90,6 +91,8 @@ describeInBrowser('a report in a browser', () => {
       expect.stringMatching(/^validation, other run\d/),
     ]);
     expect(await page.locator('.curve').count()).toBe(charts);
+    expect(await page.textContent('[data-name=constructor] .series')).toBe('constructor3');
+    expect(await rowOf('last constructor')).toEqual(['3', '–']);
     expect(await page.locator('#alerts').isVisible()).toBe(false); // this run is well
     await picture(page, 'compared');
 

@@ -1,7 +1,8 @@
 // One chart: its curves, its legend with the latest values, and a sentence about values that are not numbers.
 
-import { element, onScheme, setText } from './element.js';
-import { numberText } from './format.js';
+import { element, onScheme, setText } from '../element.js';
+import { numberText } from '../format.js';
+import { labelOf, valueText } from './legend.js';
 import { plotOf, tableOf } from './plot.js';
 import { badText } from './series.js';
 
@@ -103,7 +104,7 @@ export class Chart {
     this.#log.disabled = !this.#series.some(({ y }) => y.some((value) => value > 0));
     if (this.#isStale || !this.#plot) this.#rebuild();
     else this.#plot.setData(this.#data());
-    if (!this.#plot?.cursor.idx) this.#describe(null);
+    if ((this.#plot.cursor.idx ?? null) === null) this.#describe(null);
     const trouble = this.troubles[0];
     this.#trouble.hidden = !trouble;
     if (trouble)
@@ -177,17 +178,4 @@ export class Chart {
     const at = Math.min(x.length - 1, Math.max(0, (plot.cursor.idx ?? x.length - 1) + steps));
     plot.setCursor({ left: plot.valToPos(x[at], 'x'), top: 0 });
   }
-}
-
-/** Returns the value as text: where it is no number, the curve's `bad` tells which one it is. */
-function valueText({ x, y, bad }, at) {
-  if (at < 0) return '–';
-  if (y[at] !== null) return numberText(y[at]);
-  return bad.findLast(({ from, isOpen }) => isOpen || from <= x[at])?.value ?? '–';
-}
-
-function labelOf({ run, set, name }, all) {
-  const isAlone = all.every((each) => each.set === set);
-  const label = isAlone && set === 'train' ? name : set;
-  return run === 'other' ? `${label}, other run` : label;
 }

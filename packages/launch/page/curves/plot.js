@@ -1,8 +1,8 @@
 // Draws a chart with uPlot: the curves, and in red the steps at which a value was no number.
 
 import uPlot from 'uplot';
-import { colorOf } from './element.js';
-import { logTicks, shortTexts, tickTexts } from './format.js';
+import { colorOf } from '../element.js';
+import { logTicks, shortTexts, tickTexts } from '../format.js';
 import { smoothed } from './series.js';
 
 const font = '11px system-ui, sans-serif';

@@ -1,7 +1,7 @@
 // The table of ranks. Its headers sort it; the timeline has the same order.
 
-import { element } from './element.js';
-import { byteText, msText, numberText } from './format.js';
+import { element } from '../element.js';
+import { byteText, msText, numberText } from '../format.js';
 import { ownMs, sorted } from './pace.js';
 
 const unknown = (value, text) => (value === null ? '–' : text(value));

@@ -1,7 +1,7 @@
 // The heat strip: a cell for each rank, in the order of their numbers, darker the farther the rank is from the others.
 // One Tab reaches it, and arrow keys move inside it. A chosen rank shows its output.
 
-import { element, setText } from './element.js';
+import { element, setText } from '../element.js';
 import { compared } from './pace.js';
 
 const states = { failed: '✕', stopped: '–', ended: '✓' };

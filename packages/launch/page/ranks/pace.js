@@ -1,7 +1,7 @@
 // Which ranks are slow. Ranks of one job end each step together, so their step times are equal: the slow one is the
 // one that waits least for the others.
 
-import { byteText, msText } from './format.js';
+import { byteText, msText } from '../format.js';
 
 /** Returns the time of a step that the rank does not spend waiting for gradients; null if unknown. */
 export function ownMs({ stepMs, waitMs }) {

@@ -34,10 +34,10 @@ export class Curves {
     this.#each((chart) => chart.draw());
   }
 
-  /** Draws the curves of another run beside those of this one; none if null. */
+  /** Draws the curves of another run beside those of this one; none if there are none. */
   compare(parts) {
     this.#each((chart) => chart.clear('other'));
-    for (const [name, part] of Object.entries(parts ?? {})) {
+    for (const [name, part] of parts) {
       this.#chartOf(name).add('other', placeOf(name).set, name, part);
     }
     this.#each((chart) => chart.draw());
