@@ -7,11 +7,11 @@ export interface Training {
   /** Expression of the loss, from `step` and `rank`. */
   readonly loss?: string;
   /** Statements after the last step. */
-  readonly then?: string;
+  readonly after?: string;
 }
 
 /** Returns a script with a step about every 30 ms, timed as DDP does, and a validation after every tenth. */
-export const training = ({ steps, loss = '2.3 * Math.exp(-step / 60)', then = '' }: Training) => `
+export const training = ({ steps, loss = '2.3 * Math.exp(-step / 60)', after = '' }: Training) => `
   import { reportMetrics } from '${library}';
   const rank = Number(process.env.RANK);
   const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
@@ -29,4 +29,4 @@ export const training = ({ steps, loss = '2.3 * Math.exp(-step / 60)', then = ''
     if (step % 10 === 9 && rank === 0) reportMetrics({ step, valLoss: 2.5 * Math.exp(-step / 60) });
     if (step % 10 === 0) console.log('step ' + step + ' <img src=x onerror="document.title=1"> <b>bold</b>');
   }
-  ${then}`;
+  ${after}`;

@@ -15,9 +15,9 @@ import { training } from '../../../support/training.ts';
 
 /** Opens the page of a job that has failed and has every kind of part: curves, NaN, the notice, the output. */
 async function failed(look: Look) {
-  const then = `if (rank === 1) throw new Error('no more data'); await pause(60_000);`;
+  const after = `if (rank === 1) throw new Error('no more data'); await pause(60_000);`;
   const loss = 'step >= 25 ? NaN : step === 0 ? 1000 : 2 / step';
-  const file = script('train.mjs', training({ steps: 30, loss, then }));
+  const file = script('train.mjs', training({ steps: 30, loss, after }));
   const command = ringwise(['run', '--ui-keep', '--nproc-per-node', '2', '--shutdown-timeout', '1', file]);
   const { page } = await openLive(command, look);
   await until(page, `document.getElementById('state').textContent === 'failed'`);

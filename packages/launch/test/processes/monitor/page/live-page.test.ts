@@ -57,8 +57,8 @@ describeInBrowser('the live page in a browser', () => {
   });
 
   it('names the rank with the root cause, its error and its place', async () => {
-    const then = `if (rank === 1) throw new RangeError('token <i>50304</i> is outside'); await pause(60_000);`;
-    const file = script('fail.mjs', training({ steps: 60, then }));
+    const after = `if (rank === 1) throw new RangeError('token <i>50304</i> is outside'); await pause(60_000);`;
+    const file = script('fail.mjs', training({ steps: 60, after }));
     const command = ringwise(['run', '--ui', '--nproc-per-node', '2', '--shutdown-timeout', '1', file]);
     const { page } = await openLive(command);
     await until(page, `document.querySelectorAll('#log div').length >= 4`);

@@ -3,13 +3,15 @@
 import { existsSync, mkdirSync, readFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
+import { freePort } from '@ringwise/testing';
 import { describe, expect, it } from 'vitest';
+import type { Message } from '../../../../src/monitor/feed.ts';
 import { describeInBrowser, open, picture, pixelsOf, texts, withBrowser } from '../../../support/browser.ts';
 import { finished, ringwise, script, until } from '../../../support/command.ts';
 import { training } from '../../../support/training.ts';
 
-async function reported(name: string, loss: string, then = '') {
-  const file = script(`${name}.mjs`, training({ steps: 30, loss, then }));
+async function reported(name: string, loss: string, after = '') {
+  const file = script(`${name}.mjs`, training({ steps: 30, loss, after }));
   const report = join(dirname(file), 'reports', `${name}.html`);
   const { exitCode } = await finished(['run', '--report', report, '--nproc-per-node', '2', file]);
   return { report, exitCode, url: pathToFileURL(report).href };
@@ -49,6 +51,40 @@ describe('--report', () => {
       await command.exitCode;
       expect(readFileSync(report, 'utf8').includes(text), signal).toBe(true);
     }
+  });
+});
+
+describe('--report on several hosts', () => {
+  it('is written on the host with the store, and names the rank of another host that failed', async () => {
+    const port = await freePort();
+    const file = script(
+      'train.mjs',
+      training({ steps: 3, after: `if (rank === 1) throw new Error('no disk');` }),
+    );
+    const at = (name: string) => join(dirname(file), name);
+    const host = (nodeRank: number, name: string) => {
+      const where = ['--nnodes', '2', '--node-rank', `${nodeRank}`, '--master-port', `${port}`];
+      const words = ['run', ...where, '--local-addr', name, '--report', at(`${name}.html`), file];
+      return ringwise(words, { RINGWISE_SECRET: 'shared by both' });
+    };
+    const commands = [host(0, 'with-store'), host(1, 'other')];
+    expect(await Promise.all(commands.map(({ exitCode }) => exitCode))).toEqual([1, 1]);
+    expect(existsSync(at('other.html'))).toBe(false);
+    const [, data] = /<script id="recorded" type="application\/json">([^<]*)</.exec(
+      readFileSync(at('with-store.html'), 'utf8'),
+    )!;
+    const { job, ranks } = JSON.parse(data!) as Message;
+    expect(job.end!.culprit).toEqual({
+      rank: 1,
+      host: 'other',
+      ending: 'exit code 1',
+      error: 'Error: no disk',
+      at: expect.stringMatching(/^train\.mjs:\d+$/),
+    });
+    expect(ranks.map(({ rank, host: name, step }) => [rank, name, step])).toEqual([
+      [0, 'with-store', 2],
+      [1, 'other', 2],
+    ]);
   });
 });
 
