@@ -52,7 +52,7 @@ inline void check_indices(const Call& call, const tensor::LookupSizes& x, const 
   }
 }
 inline void check(const Call& call, const tensor::Lookup& x) { check_indices(call, x, x.index); }
-inline void check(const Call& call, const tensor::ScatterAdd& x) { check_indices(call, x, x.index); }
+inline void check(const Call& call, const tensor::Scatter& x) { check_indices(call, x, x.index); }
 
 inline void check(const Call&, const tensor::Sort& x) {
   if (x.count > x.cols) refuse("sort: more elements are wanted than a row has.");

@@ -20,8 +20,9 @@ void expect_cumsum(DType dtype, size_t outer, size_t size, size_t inner, bool re
                       std::to_string(size) + ", " + std::to_string(inner) + "]");
 }
 
-/// Sums small integers, which are exact in every dtype and any order. `hot` is the share of the indices that are equal.
-void expect_scatter(DType dtype, const LookupSizes& x, double hot) {
+/// Combines small integers, which are exact in every dtype and any order. `hot` is the share of the indices that are
+/// equal.
+void expect_scatter(ScatterOp op, DType dtype, const LookupSizes& x, double hot) {
   const size_t shorter = x.outer * x.count * x.inner, longer = x.outer * x.size * x.inner;
   Twin from(dtype, shorter), into(dtype, longer), index(DType::Int64, x.per_element ? shorter : x.count);
   for (size_t i = 0; i < shorter; i++) set(dtype, from.host(), i, static_cast<double>(below(3)) - 1);
@@ -31,10 +32,11 @@ void expect_scatter(DType dtype, const LookupSizes& x, double hot) {
     index.host<int64_t>()[i] = static_cast<int64_t>(is_hot ? x.size / 2 : below(x.size));
   }
   for (Twin* twin : {&from, &into, &index}) twin->upload();
-  cpu.scatter_add({x, dtype, into.host(), from.host(), index.host<int64_t>()});
-  gpu::kernels().scatter_add({x, dtype, into.device(), from.device(), index.device<int64_t>()});
-  into.compare(0, "scatter_add of " + std::string(name_of(dtype)) + " [" + std::to_string(x.outer) + ", " +
-                      std::to_string(x.count) + ", " + std::to_string(x.inner) + "] into " + std::to_string(x.size));
+  cpu.scatter({x, dtype, into.host(), from.host(), index.host<int64_t>(), op});
+  gpu::kernels().scatter({x, dtype, into.device(), from.device(), index.device<int64_t>(), op});
+  into.compare(0, "scatter " + std::to_string(static_cast<int>(op)) + " of " + std::string(name_of(dtype)) + " [" +
+                      std::to_string(x.outer) + ", " + std::to_string(x.count) + ", " + std::to_string(x.inner) +
+                      "] into " + std::to_string(x.size));
 }
 
 void expect_sorted(Twin& a, size_t rows, size_t count, bool descending) {
@@ -143,10 +145,12 @@ TEST("sums by index, of runs inside pieces and over several, one index for a sli
     const size_t count = kCounts[round % kCount];
     const bool per_element = round % 2, is_wide = below(2);
     const LookupSizes sizes{1 + below(3), count, 1 + below(is_wide ? 500 : 9), 1 + below(is_wide ? 3 : 9), per_element};
-    expect_scatter(kTypes[(round / kCount + round) % 8], sizes, 0.5 * static_cast<double>(below(3)));
+    expect_scatter(static_cast<ScatterOp>(below(5)), kTypes[(round / kCount + round) % 8], sizes,
+                   0.5 * static_cast<double>(below(3)));
   }
   // With so many columns, one piece has all entries of a column.
-  for (const bool per_element : {false, true}) expect_scatter(DType::Float32, {1 << 17, 20, 3, 1, per_element}, 0.3);
+  for (const bool per_element : {false, true})
+    expect_scatter(ScatterOp::Add, DType::Float32, {1 << 17, 20, 3, 1, per_element}, 0.3);
 }
 
 TEST("an index outside is reported, and the others are added") {
@@ -158,7 +162,8 @@ TEST("an index outside is reported, and the others are added") {
       for (size_t i = 0; i < count; i++) index.host<int64_t>()[i] = static_cast<int64_t>(below(4));
       index.host<int64_t>()[count / 2] = bad;
       index.upload();
-      gpu::kernels().scatter_add({x, DType::Float32, into.device(), from.device(), index.device<int64_t>()});
+      gpu::kernels().scatter(
+          {x, DType::Float32, into.device(), from.device(), index.device<int64_t>(), ScatterOp::Add});
       bool is_reported = false;
       try {
         device.synchronize();
@@ -169,8 +174,8 @@ TEST("an index outside is reported, and the others are added") {
       // The CPU adds a zero instead.
       index.host<int64_t>()[count / 2] = 0;
       from.host<float>()[count / 2 * 2] = from.host<float>()[count / 2 * 2 + 1] = 0;
-      cpu.scatter_add({x, DType::Float32, into.host(), from.host(), index.host<int64_t>()});
-      into.compare(1e-6, "scatter_add");
+      cpu.scatter({x, DType::Float32, into.host(), from.host(), index.host<int64_t>(), ScatterOp::Add});
+      into.compare(1e-6, "scatter");
     }
   }
 }
@@ -187,11 +192,11 @@ TEST("a sum by index has the same bits every time, and close to those of the CPU
     Twin into(DType::Float32, x.size * x.inner);
     std::fill_n(into.host<float>(), into.count(), 0.0f);
     into.upload();
-    gpu::kernels().scatter_add({x, DType::Float32, into.device(), from.device(), index.device<int64_t>()});
+    gpu::kernels().scatter({x, DType::Float32, into.device(), from.device(), index.device<int64_t>(), ScatterOp::Add});
     result.resize(into.count());
     gpu::current_device().download(result.data(), into.device(), into.count() * sizeof(float));
-    cpu.scatter_add({x, DType::Float32, into.host(), from.host(), index.host<int64_t>()});
-    into.compare(1e-5, "scatter_add");
+    cpu.scatter({x, DType::Float32, into.host(), from.host(), index.host<int64_t>(), ScatterOp::Add});
+    into.compare(1e-5, "scatter");
   }
   CHECK(results[0] == results[1]);
 }

@@ -368,9 +368,9 @@ TEST("lookups and sums into places") {
         set(dtype, twin->host(), i, static_cast<double>(below(11)) - 5);
       twin->upload();
     }
-    cpu.scatter_add({x, dtype, many.host(), few.host(), index.host<int64_t>()});
-    device.scatter_add({x, dtype, many.device(), few.device(), index.device<int64_t>()});
-    many.compare(0, "scatter_add");
+    cpu.scatter({x, dtype, many.host(), few.host(), index.host<int64_t>(), ScatterOp::Add});
+    device.scatter({x, dtype, many.device(), few.device(), index.device<int64_t>(), ScatterOp::Add});
+    many.compare(0, "scatter");
     cpu.lookup({x, dtype, few.host(), many.host(), index.host<int64_t>()});
     device.lookup({x, dtype, few.device(), many.device(), index.device<int64_t>()});
     few.compare(0, "lookup");
@@ -462,7 +462,7 @@ TEST("an index or label outside is reported at the next wait, once, and nothing 
     };
     gpu::kernels().lookup({x, DType::Float32, out.device(), a.device(), index.device<int64_t>()});
     CHECK_EQ(message(), "lookup: an index on cuda:0 was out of range in a");
-    gpu::kernels().scatter_add({x, DType::Float32, out.device(), a.device(), index.device<int64_t>()});
+    gpu::kernels().scatter({x, DType::Float32, out.device(), a.device(), index.device<int64_t>(), ScatterOp::Add});
     CHECK_EQ(message(), "lookup: an index on cuda:0 was out of range in a");
     gpu::kernels().nll({DType::Float32, a.device(), loss.device(), DType::Int64, index.device(), 1, 4});
     CHECK_EQ(message(), "loss: a label on cuda:0 was out of range in an e");

@@ -215,7 +215,7 @@ TEST("lookups, sums into places, running sums, sorting and triangles stay inside
     for (size_t i = 0; i < 42; i++) {
       CHECK_EQ(out.data()[i], a[(i / 21 * 5 + static_cast<size_t>(index[i / 7 % 3])) * 7 + i % 7]);
     }
-    k->scatter_add({rows, DType::Float32, total.data(), out.data(), index.data()});
+    k->scatter({rows, DType::Float32, total.data(), out.data(), index.data(), tensor::ScatterOp::Add});
     for (size_t i = 0; i < 70; i++) CHECK_EQ(total.data()[i], a[i] * (i / 7 % 5 == 4 ? 2 : i / 7 % 5 == 0 ? 1 : 0));
     k->cumsum({DType::Float32, total.data(), in.data(), 2, 5, 7, false});
     CHECK_NEAR(total.data()[34], a[6] + a[13] + a[20] + a[27] + a[34], 1e-6);

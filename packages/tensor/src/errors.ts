@@ -303,8 +303,13 @@ export const badRange = (op: string, dim: number, start: number, length: number,
 export const badIndex = (op: string, index: number, dim: number, size: number): TensorError =>
   shapeError(`${op}: index ${index} is out of range for dimension ${dim} of size ${size}.`);
 
-export const tooManyIndices = (count: number, shape: Shape): TensorError =>
-  shapeError(`at: ${count} indices for shape ${show(shape)}.`);
+export const tooManyIndices = (op: string, count: number, shape: Shape): TensorError =>
+  shapeError(`${op}: ${count} indices for shape ${show(shape)}.`);
+
+export const maskShape = (op: string, mask: Shape, shape: Shape): TensorError =>
+  shapeError(
+    `${op}: a mask of shape ${show(mask)} does not fit the dimensions ${show(shape)} that it indexes.`,
+  );
 
 export const badSizes = (op: string, sizes: Shape, size: number): TensorError =>
   shapeError(`${op}: expected sizes ≥ 0 that add up to ${size}, got ${shown(sizes)}.`);
@@ -451,6 +456,11 @@ export const notDense = (shape: Shape): TensorError =>
 
 export const indexOutOfRange = (op: string, index: number | bigint, at: number, size: number): TensorError =>
   argument(`${op}: index ${index} at position ${at} is out of range; expected 0 to ${size - 1}.`);
+
+export const positionOutOfRange = (op: string, index: number, at: number, size: number): TensorError =>
+  argument(
+    `${op}: index ${index} at position ${at} is out of range; expected ${-size} to ${size - 1}, where negative ones count from the end.`,
+  );
 
 export const unknownData = (data: unknown): TensorError =>
   argument(

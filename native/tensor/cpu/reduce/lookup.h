@@ -42,17 +42,32 @@ void lookup(const Lookup& x) {
   }
 }
 
-void scatter_add(const ScatterAdd& x) {
-  with_type(x.dtype, [&](auto type) {
-    using T = decltype(type);
-    T* to = static_cast<T*>(x.out);
-    const T* from = static_cast<const T*>(x.a);
-    for_each_lookup(x.index, x, [&](size_t at, size_t target, size_t count) {
-      with_compute(x.dtype, [&](auto compute) {
-        using C = decltype(compute);
-        for (size_t i = 0; i < count; i++) {
-          to[target + i] = write_as<T>(unwrap<C>(wrap(read_as<C>(to[target + i])) + wrap(read_as<C>(from[at + i]))));
-        }
+// Calls body(combine), where combine(own, given) is what the operation makes of two numbers of a computing type.
+template <class Body>
+inline void with_scatter_op(ScatterOp op, Body body) {
+  switch (op) {
+    case ScatterOp::Add:
+      return body([](auto own, auto given) { return unwrap<decltype(own)>(wrap(own) + wrap(given)); });
+    case ScatterOp::Replace: return body([](auto, auto given) { return given; });
+    case ScatterOp::Mul:
+      return body([](auto own, auto given) { return unwrap<decltype(own)>(wrap(own) * wrap(given)); });
+    case ScatterOp::Min: return body([](auto own, auto given) { return given < own || given != given ? given : own; });
+    case ScatterOp::Max: return body([](auto own, auto given) { return given > own || given != given ? given : own; });
+  }
+}
+
+void scatter(const Scatter& x) {
+  with_scatter_op(x.op, [&](auto combine) {
+    with_type(x.dtype, [&](auto type) {
+      using T = decltype(type);
+      T* to = static_cast<T*>(x.out);
+      const T* from = static_cast<const T*>(x.a);
+      for_each_lookup(x.index, x, [&](size_t at, size_t target, size_t count) {
+        with_compute(x.dtype, [&](auto compute) {
+          using C = decltype(compute);
+          for (size_t i = 0; i < count; i++)
+            to[target + i] = write_as<T>(combine(read_as<C>(to[target + i]), read_as<C>(from[at + i])));
+        });
       });
     });
   });

@@ -56,7 +56,7 @@ inline bool has_kernels() { return image_of(Image::Map) != nullptr; }
   RINGWISE_CUDA_BY_STORED(X, log_softmax, Softmax) RINGWISE_CUDA_BY_STORED(X, log_softmax_grad, Softmax)            \
   RINGWISE_CUDA_BY_STORED(X, nll, Softmax) RINGWISE_CUDA_BY_STORED(X, nll_grad, Softmax)                            \
   RINGWISE_CUDA_BY_STORED(X, cross_entropy, Softmax) RINGWISE_CUDA_BY_STORED(X, cross_entropy_grad, Softmax)        \
-  X(lookup, Order) X(scatter_add, Order) X(scatter_sum, Order) X(scatter_join, Order) X(triangle, Order)            \
+  X(lookup, Order) X(scatter_few, Order) X(scatter_runs, Order) X(scatter_join, Order) X(triangle, Order)            \
   X(sort_tiles_narrow, Sort) X(sort_tiles_wide, Sort) X(sort_merge_narrow, Sort) X(sort_merge_wide, Sort)           \
   X(cumsum_float, Scan) X(cumsum_double, Scan) X(cumsum_long, Scan)                                                 \
   RINGWISE_CUDA_BY_STORED(X, matmul, Matmul) X(matmul_small_half, Matmul) X(matmul_small_bfloat, Matmul)            \

@@ -134,8 +134,9 @@ struct LookupArguments {
   int32_t* fault;
   int64_t outer, count, size, inner;
   int32_t dtype, per_element;
+  int32_t op, unused;  // a ScatterOp; lookups do not read it
 };
-/// Sums by index over sorted entries (kernels/sort.cu), which a thread reads `piece` at a time. There is one list of
+/// Writes by index over sorted entries (kernels/sort.cu), which a thread reads `piece` at a time. There is one list of
 /// `count` entries, or one for each column if there is an index for each element.
 struct ScatterArguments {
   LookupArguments lookup;

@@ -57,16 +57,19 @@ export const notTensors = (op: string, value: unknown): TensorError =>
 
 // Indices and dimensions.
 
-export const badIndexKind = (index: unknown): TensorError =>
+export const badIndexKind = (op: string, index: unknown): TensorError =>
   argument(
-    `at: expected an integer, a range [start, end, step], ':', '...' or null, got ${kindOf(index)}. ` +
-      'For indices in a tensor use indexSelect, gather or embedding, for a mask where or maskedFill.',
+    `${op}: expected an integer, a range [start, end, step], ':', '...', null, or a tensor of positions or bool, ` +
+      `got ${kindOf(index)}.`,
   );
 
-export const badIndexRange = (range: unknown): TensorError =>
+export const indexListNeeded = (op: string, indices: unknown): TensorError =>
+  argument(`${op}: expected a list of indices, such as [0, ':'], got ${kindOf(indices)}.`);
+
+export const badIndexRange = (op: string, range: unknown): TensorError =>
   argument(
-    `at: expected a range [start, end, step] of integers, where start and end may be null, got ${kindOf(range)}. ` +
-      'For a list of positions use indexSelect.',
+    `${op}: expected a range [start, end, step] of integers, where start and end may be null, got ${kindOf(range)}. ` +
+      'For a list of positions use a tensor of int64.',
   );
 
 export const repeatedDim = (op: string, dim: number): TensorError =>
@@ -104,9 +107,9 @@ export const negativePower = (exponent: number): TensorError =>
 export const notOfBool = (op: string, instead: string): TensorError =>
   dtypeError(`${op}: expected numbers, got bool. Use ${instead}.`);
 
-export const badFillValue = (shape: readonly number[]): TensorError =>
+export const badFillValue = (op: string, shape: readonly number[]): TensorError =>
   shapeError(
-    `maskedFill: expected a number or a tensor without dimensions as value, got shape [${shape.join(', ')}]. Use where.`,
+    `${op}: expected a number or a tensor without dimensions as value, got shape [${shape.join(', ')}]. Use where.`,
   );
 
 export const notAProbability = (what: string, value: number, position: number): TensorError =>

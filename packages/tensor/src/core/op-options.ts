@@ -4,13 +4,16 @@
 export type Dims = number | readonly number[];
 
 /**
- * One entry of x.at(…): a position (negative ones count from the end), which drops the dimension; a range [start, end,
- * step], where start and end may be null and step is at least 1; ':' for a whole dimension; '...' for as many whole
+ * An index that makes a view: a position (negative ones count from the end), which drops the dimension; a range [start,
+ * end, step], where start and end may be null and step is at least 1; ':' for a whole dimension; '...' for as many whole
  * dimensions as are left; null for a new dimension of size 1.
  */
-export type Index = number | Range | ':' | '...' | null;
+export type ViewIndex = number | Range | ':' | '...' | null;
 /** A range of positions along a dimension; null stands for the beginning or the end. */
 export type Range = readonly [start: number | null, end?: number | null, step?: number];
+
+/** How scatterReduce() combines elements. */
+export type ScatterReduction = 'sum' | 'prod' | 'mean' | 'amax' | 'amin';
 
 /** Options of gelu(). */
 export interface GeluOptions {

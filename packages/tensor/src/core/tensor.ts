@@ -6,13 +6,27 @@ import { track } from './context.ts';
 import type { DType } from './dtype.ts';
 import { isDense, type Layout } from './layout.ts';
 import { allocate, type Storage } from './memory/storage.ts';
-import type { Dims, GeluOptions, Index, NormOptions, ToOptions, VarianceOptions } from './op-options.ts';
+import type {
+  Dims,
+  GeluOptions,
+  NormOptions,
+  ScatterReduction,
+  ToOptions,
+  VarianceOptions,
+  ViewIndex,
+} from './op-options.ts';
 import type { TensorHandle } from './protocol.ts';
 import { countOf, type Shape } from './shape.ts';
 import { GradTensor } from './tensor-grad.ts';
 
 /** An operand of an elementwise operation: a tensor, or a number for all elements. */
 export type Operand = Tensor | number;
+
+/**
+ * One entry of x.at(…): an index that makes a view, int32 or int64 positions in a tensor (negative ones count from the
+ * end), or a mask of bool, which takes as many dimensions as it has.
+ */
+export type Index = ViewIndex | Tensor;
 
 /** Two tensors that sort() and topk() give. */
 export interface Sorted {
@@ -66,7 +80,10 @@ export interface TensorMethods {
   clamp(low?: Operand | null, high?: Operand | null): Tensor;
   maskedFill(mask: Tensor, value: Operand): Tensor;
   matmul(other: Tensor): Tensor;
-  /** Elements and parts by position, sharing memory: x.at(0), x.at(':', [2, 5]), x.at('...', -1), x.at(null). */
+  /**
+   * Elements and parts by position: x.at(0), x.at(':', [2, 5]), x.at('...', -1) and x.at(null) share memory; with
+   * tensors of positions or of bool it is a copy.
+   */
   at(...indices: readonly Index[]): Tensor;
   reshape(shape: Shape): Tensor;
   view(shape: Shape): Tensor;
@@ -107,8 +124,24 @@ export interface TensorMethods {
   tril(diagonal?: number): Tensor;
   triu(diagonal?: number): Tensor;
   gather(dim: number, index: Tensor): Tensor;
+  takeAlongDim(index: Tensor, dim?: number): Tensor;
+  take(index: Tensor): Tensor;
+  scatter(dim: number, index: Tensor, source: Operand): Tensor;
   scatterAdd(dim: number, index: Tensor, source: Tensor): Tensor;
+  scatterReduce(
+    dim: number,
+    index: Tensor,
+    source: Tensor,
+    reduce: ScatterReduction,
+    options?: { readonly includeSelf?: boolean },
+  ): Tensor;
   indexSelect(dim: number, index: Tensor): Tensor;
+  indexAdd(dim: number, index: Tensor, source: Tensor, options?: { readonly alpha?: number }): Tensor;
+  indexCopy(dim: number, index: Tensor, source: Tensor): Tensor;
+  indexFill(dim: number, index: Tensor, value: Operand): Tensor;
+  indexPut(indices: readonly Index[], values: Operand, options?: { readonly accumulate?: boolean }): Tensor;
+  maskedSelect(mask: Tensor): Tensor;
+  nonzero(): Tensor;
   /** A copy in memory of its own; the gradient passes through. */
   clone(): Tensor;
   /** This tensor if it is contiguous, else a copy. */
@@ -125,7 +158,8 @@ export interface TensorMethods {
    * `release()` is called, or until the collector frees the handle's `owner`. Throws if the tensor requires a gradient.
    */
   handle(): TensorHandle;
-  /** Writes in place and is not recorded, like all methods below. */
+  /** Writes in place and is not recorded, like all methods below. x.set([0, ':'], 1) sets the first row. */
+  set(indices: readonly Index[], value: Operand, options?: { readonly accumulate?: boolean }): Tensor;
   copy_(other: Operand): Tensor;
   add_(other: Operand): Tensor;
   sub_(other: Operand): Tensor;

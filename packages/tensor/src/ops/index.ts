@@ -2,13 +2,14 @@
 export type {
   Dims,
   GeluOptions,
-  Index,
   NormOptions,
   Range,
+  ScatterReduction,
   ToOptions,
   VarianceOptions,
+  ViewIndex,
 } from '../core/op-options.ts';
-export type { Sorted } from '../core/tensor.ts';
+export type { Index, Sorted } from '../core/tensor.ts';
 export { elu, leakyRelu, softplus } from './elementwise/activations.ts';
 export {
   add,
@@ -29,7 +30,7 @@ export {
   pow,
   sub,
 } from './elementwise/binary.ts';
-export { maskedFill, where } from './elementwise/choose.ts';
+export { maskedFill } from './elementwise/choose.ts';
 export { clamp } from './elementwise/clamp.ts';
 export { clone, contiguous, pinMemory, to } from './elementwise/convert.ts';
 export { type DropoutOptions, dropout } from './elementwise/dropout.ts';
@@ -56,6 +57,14 @@ export {
   tanh,
   trunc,
 } from './elementwise/unary.ts';
+export { at } from './indexing/at.ts';
+export { type IndexAddOptions, indexAdd, indexCopy, indexFill } from './indexing/index-write.ts';
+export { embedding, gather, indexSelect, oneHot, take, takeAlongDim } from './indexing/lookup.ts';
+export { maskedSelect, nonzero } from './indexing/mask.ts';
+export { indexPut, type PutOptions, set } from './indexing/put.ts';
+export { scatter, scatterAdd } from './indexing/scatter.ts';
+export { type ScatterReduceOptions, scatterReduce } from './indexing/scatter-reduce.ts';
+export { where } from './indexing/where.ts';
 export {
   type AttentionOptions,
   type GroupedAttentionOptions,
@@ -107,9 +116,7 @@ export type { LossOptions, Reduction } from './reduce/reduction.ts';
 export { logSumExp } from './reduce/statistics.ts';
 export { std, variance, varMean } from './reduce/variance.ts';
 export { norm } from './reduce/vector-norm.ts';
-export { at } from './shape/indexing.ts';
 export { cat, chunk, split, stack } from './shape/join.ts';
-export { embedding, gather, indexSelect, oneHot, scatterAdd } from './shape/lookup.ts';
 export { cumsum, sort, topk, tril, triu } from './shape/order.ts';
 export { flip, repeat, roll, unbind, unflatten } from './shape/rearrange.ts';
 export {

@@ -6,14 +6,14 @@ import type { DType } from '../core/dtype.ts';
 import type {
   Dims,
   GeluOptions,
-  Index,
   NormOptions,
+  ScatterReduction,
   ToOptions,
   VarianceOptions,
 } from '../core/op-options.ts';
 import type { TensorHandle } from '../core/protocol.ts';
 import type { Shape } from '../core/shape.ts';
-import { type Operand, type Sorted, Tensor, type TensorMethods } from '../core/tensor.ts';
+import { type Index, type Operand, type Sorted, Tensor, type TensorMethods } from '../core/tensor.ts';
 import type { DeviceName } from '../device/device.ts';
 import { handleOf } from '../device/handle.ts';
 import { refuseForeignNames } from './foreign-names.ts';
@@ -270,8 +270,47 @@ const methods: TensorMethods & ThisType<Tensor> = {
   gather(dim: number, index: Tensor): Tensor {
     return ops.gather(this, dim, index);
   },
+  takeAlongDim(index: Tensor, dim?: number): Tensor {
+    return ops.takeAlongDim(this, index, dim);
+  },
+  take(index: Tensor): Tensor {
+    return ops.take(this, index);
+  },
+  scatter(dim: number, index: Tensor, source: Operand): Tensor {
+    return ops.scatter(this, dim, index, source);
+  },
   scatterAdd(dim: number, index: Tensor, source: Tensor): Tensor {
     return ops.scatterAdd(this, dim, index, source);
+  },
+  scatterReduce(
+    dim: number,
+    index: Tensor,
+    source: Tensor,
+    reduce: ScatterReduction,
+    options?: ops.ScatterReduceOptions,
+  ): Tensor {
+    return ops.scatterReduce(this, dim, index, source, reduce, options);
+  },
+  indexAdd(dim: number, index: Tensor, source: Tensor, options?: ops.IndexAddOptions): Tensor {
+    return ops.indexAdd(this, dim, index, source, options);
+  },
+  indexCopy(dim: number, index: Tensor, source: Tensor): Tensor {
+    return ops.indexCopy(this, dim, index, source);
+  },
+  indexFill(dim: number, index: Tensor, value: Operand): Tensor {
+    return ops.indexFill(this, dim, index, value);
+  },
+  indexPut(indices: readonly Index[], values: Operand, options?: ops.PutOptions): Tensor {
+    return ops.indexPut(this, indices, values, options);
+  },
+  set(indices: readonly Index[], value: Operand, options?: ops.PutOptions): Tensor {
+    return ops.set(this, indices, value, options);
+  },
+  maskedSelect(mask: Tensor): Tensor {
+    return ops.maskedSelect(this, mask);
+  },
+  nonzero(): Tensor {
+    return ops.nonzero(this);
   },
   indexSelect(dim: number, index: Tensor): Tensor {
     return ops.indexSelect(this, dim, index);

@@ -1,4 +1,4 @@
-// Lookups by index, sums into indexed elements, triangles.
+// Lookups by index, writes to indexed elements, triangles.
 #include "tensor/cuda/kernels/shared/functions.cuh"
 
 namespace ringwise::tensor::cuda {
@@ -24,14 +24,26 @@ RINGWISE_KERNEL(lookup, LookupArguments) {
   });
 }
 
-/// Adds a value in the type in which its dtype is computed.
-template <class E, class C>
-__device__ inline void add_to(E& total, C value) {
-  total = write_as<E>(static_cast<C>(wrap(read_as<C>(total)) + wrap(value)));
+/// Returns what the operation makes of two numbers of a computing type.
+template <class C>
+__device__ inline C combined(int32_t op, C own, C given) {
+  switch (static_cast<ScatterOp>(op)) {
+    case ScatterOp::Add: return static_cast<C>(wrap(own) + wrap(given));
+    case ScatterOp::Replace: return given;
+    case ScatterOp::Mul: return static_cast<C>(wrap(own) * wrap(given));
+    case ScatterOp::Min: return given < own || given != given ? given : own;
+    default: return given > own || given != given ? given : own;
+  }
 }
 
-/// Sums of few indices: each thread reads one column [outer, ·, inner] in order.
-RINGWISE_KERNEL(scatter_add, LookupArguments) {
+/// Combines an element with a value, in the type in which its dtype is computed.
+template <class E, class C>
+__device__ inline void combine_with(int32_t op, E& element, C value) {
+  element = write_as<E>(combined(op, read_as<C>(element), value));
+}
+
+/// Writes of few indices: each thread reads one column [outer, ·, inner] in order.
+RINGWISE_KERNEL(scatter_few, LookupArguments) {
   const LookupArguments& x = arguments;
   for_each_of_grid(x.outer * x.inner, [&](int64_t column) {
     const int64_t o = column / x.inner, i = column - o * x.inner;
@@ -41,14 +53,14 @@ RINGWISE_KERNEL(scatter_add, LookupArguments) {
       if (!is_inside(x, index)) continue;
       with_type(x.dtype, [&](auto type) {
         using E = decltype(type);
-        E& total = static_cast<E*>(x.out)[(o * x.size + index) * x.inner + i];
-        add_to(total, read_as<Computing<E>>(static_cast<const E*>(x.a)[from]));
+        E& element = static_cast<E*>(x.out)[(o * x.size + index) * x.inner + i];
+        combine_with(x.op, element, read_as<Computing<E>>(static_cast<const E*>(x.a)[from]));
       });
     }
   });
 }
 
-/// The sorted entries of a column (sort.cu). The key of an entry is an index, its position that of the element to add.
+/// The sorted entries of a column (sort.cu). The key of an entry is an index, its position that of the element to write.
 struct SortedIndices {
   const uint64_t* words;
   int64_t size;
@@ -68,13 +80,13 @@ struct SortedIndices {
   }
 };
 
-constexpr int kBatch = 8;  // elements that a thread loads before it adds them
+constexpr int kBatch = 8;  // elements that a thread loads before it combines them
 
-/// Sums runs of equal indices. A thread reads a piece of the entries of a column. It adds the sums of runs that lie
-/// inside the piece to their targets, and keeps the others: first that of a run which began in an earlier piece, then
-/// that of a run which begins here and ends in a later one.
+/// Combines runs of equal indices, in order. A thread reads a piece of the entries of a column. It combines the totals of
+/// runs that lie inside the piece with their targets, and keeps the others: first that of a run which began in an earlier
+/// piece, then that of a run which begins here and ends in a later one.
 template <class E, class C>
-__device__ void sum_pieces(const ScatterArguments& x) {
+__device__ void combine_pieces(const ScatterArguments& x) {
   const LookupArguments& own = x.lookup;
   const int64_t columns = own.outer * own.inner;
   for_each_of_grid(x.pieces * columns, [&](int64_t thread) {
@@ -87,15 +99,16 @@ __device__ void sum_pieces(const ScatterArguments& x) {
     C* const kept = static_cast<C*>(x.partial) + piece * 2 * columns + column;
     int64_t current = entries.index(begin);
     bool is_continued = begin > 0 && entries.index(begin - 1) == current;
-    auto total = wrap(C(0));
+    C total = C(0);
+    bool is_empty = true;  // the run has no element yet
     const auto end_run = [&](bool continues) {
       if (current == own.size) return;
       if (is_continued)
-        kept[0] = static_cast<C>(total);
+        kept[0] = total;
       else if (continues)
-        kept[columns] = static_cast<C>(total);
+        kept[columns] = total;
       else
-        add_to(out[current * own.inner], static_cast<C>(total));
+        combine_with(own.op, out[current * own.inner], total);
     };
     for (int64_t at = begin; at < end; at += kBatch) {
       int64_t index[kBatch];
@@ -107,20 +120,22 @@ __device__ void sum_pieces(const ScatterArguments& x) {
       }
 #pragma unroll
       for (int k = 0; k < kBatch; k++) {
-        if (at + k < end && index[k] != current) {
+        if (at + k >= end) break;
+        if (index[k] != current) {
           end_run(false);
           is_continued = false;
           current = index[k];
-          total = 0;
+          is_empty = true;
         }
-        total += wrap(value[k]);
+        total = is_empty ? value[k] : combined(own.op, total, value[k]);
+        is_empty = false;
       }
     }
     end_run(end < own.count && entries.index(end) == current);
   });
 }
 
-/// Adds up the sums of the runs that begin in a piece and end in a later one.
+/// Combines the totals of the runs that begin in a piece and end in a later one.
 template <class E, class C>
 __device__ void join_pieces(const ScatterArguments& x) {
   const LookupArguments& own = x.lookup;
@@ -139,17 +154,17 @@ __device__ void join_pieces(const ScatterArguments& x) {
         high = middle - 1;
     }
     const C* const kept = static_cast<const C*>(x.partial) + column;
-    auto total = wrap(kept[(2 * piece + 1) * columns]);
+    C total = kept[(2 * piece + 1) * columns];
 #pragma unroll 8
-    for (int64_t next = piece + 1; next <= last; next++) total += wrap(kept[2 * next * columns]);
+    for (int64_t next = piece + 1; next <= last; next++) total = combined(own.op, total, kept[2 * next * columns]);
     const int64_t o = column / own.inner, i = column - o * own.inner;
-    add_to(static_cast<E*>(own.out)[(o * own.size + index) * own.inner + i], static_cast<C>(total));
+    combine_with(own.op, static_cast<E*>(own.out)[(o * own.size + index) * own.inner + i], total);
   });
 }
 
-RINGWISE_KERNEL(scatter_sum, ScatterArguments) {
+RINGWISE_KERNEL(scatter_runs, ScatterArguments) {
   with_type(arguments.lookup.dtype,
-            [&](auto type) { sum_pieces<decltype(type), Computing<decltype(type)>>(arguments); });
+            [&](auto type) { combine_pieces<decltype(type), Computing<decltype(type)>>(arguments); });
 }
 
 RINGWISE_KERNEL(scatter_join, ScatterArguments) {

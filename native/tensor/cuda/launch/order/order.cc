@@ -1,4 +1,4 @@
-// Lookups, sums into indexed elements, triangles: the host's side of order.cu.
+// Lookups, writes to indexed elements, triangles: the host's side of order.cu.
 #include <algorithm>
 #include <cmath>
 
@@ -10,7 +10,7 @@ namespace ringwise::tensor::cuda {
 
 namespace {
 
-/// Returns the arguments of a Lookup or a ScatterAdd.
+/// Returns the arguments of a Lookup or a Scatter.
 template <class X>
 LookupArguments lookup_arguments(const X& x) {
   return {x.out,
@@ -22,15 +22,17 @@ LookupArguments lookup_arguments(const X& x) {
           static_cast<int64_t>(x.size),
           static_cast<int64_t>(x.inner),
           static_cast<int32_t>(x.dtype),
-          x.per_element};
+          x.per_element,
+          0,
+          0};
 }
 
-/// Returns the number of entries that one thread sums. It does not depend on the device, so sums have the same bits on
-/// every device.
+/// Returns the number of entries that one thread combines. It does not depend on the device, so sums have the same bits
+/// on every device.
 int64_t piece_of(int64_t count, int64_t columns) {
   constexpr int64_t kLeast = 16, kManyColumns = 1 << 17;
   if (columns >= kManyColumns) return count;
-  // With n equal indices, a thread adds the entries of a piece, then one thread adds n / piece sums: √n steps each.
+  // With n equal indices, a thread combines the entries of a piece, then one thread n / piece results: √n steps each.
   return std::max(kLeast, static_cast<int64_t>(std::sqrt(static_cast<double>(count))));
 }
 
@@ -38,13 +40,14 @@ int64_t piece_of(int64_t count, int64_t columns) {
 
 void lookup(const Lookup& x) { launch_over(x.outer * x.count * x.inner, KernelId::lookup, lookup_arguments(x)); }
 
-void scatter_add(const ScatterAdd& x) {
-  constexpr int64_t kFew = 8;  // most indices for which one thread adds all elements of a column, in order
-  const LookupArguments lookup = lookup_arguments(x);
+void scatter(const Scatter& x) {
+  constexpr int64_t kFew = 8;  // most indices for which one thread writes all elements of a column, in order
+  LookupArguments lookup = lookup_arguments(x);
+  lookup.op = static_cast<int32_t>(x.op);
   const int64_t columns = lookup.outer * lookup.inner;
   if (columns == 0 || x.count == 0) return;
   if (lookup.count <= kFew || lookup.size == 0)
-    return launch_over(static_cast<size_t>(columns), KernelId::scatter_add, lookup);
+    return launch_over(static_cast<size_t>(columns), KernelId::scatter_few, lookup);
   const bool is_narrow = x.size <= UINT32_MAX && x.count <= UINT32_MAX;
   const int64_t lists = x.per_element ? columns : 1;
   const Scratch entries(static_cast<size_t>(lists * lookup.count) * entry_bytes(is_narrow));
@@ -58,17 +61,17 @@ void scatter_add(const ScatterAdd& x) {
   order.limit = lookup.size;
   order.dtype = static_cast<int32_t>(DType::Int64);
   sort_rows(order, lookup.count, is_narrow);
-  ScatterArguments sums{};
-  sums.lookup = lookup;
-  sums.entries = entries.data();
-  sums.is_narrow = is_narrow;
-  sums.piece = piece_of(lookup.count, columns);
-  sums.pieces = (lookup.count + sums.piece - 1) / sums.piece;
-  const auto threads = static_cast<size_t>(sums.pieces * columns);
-  const Scratch partial(sums.pieces > 1 ? 2 * threads * sizeof(double) : 1);
-  sums.partial = partial.data();
-  launch_over(threads, KernelId::scatter_sum, sums);
-  launch_over(threads - static_cast<size_t>(columns), KernelId::scatter_join, sums);
+  ScatterArguments runs{};
+  runs.lookup = lookup;
+  runs.entries = entries.data();
+  runs.is_narrow = is_narrow;
+  runs.piece = piece_of(lookup.count, columns);
+  runs.pieces = (lookup.count + runs.piece - 1) / runs.piece;
+  const auto threads = static_cast<size_t>(runs.pieces * columns);
+  const Scratch partial(runs.pieces > 1 ? 2 * threads * sizeof(double) : 1);
+  runs.partial = partial.data();
+  launch_over(threads, KernelId::scatter_runs, runs);
+  launch_over(threads - static_cast<size_t>(columns), KernelId::scatter_join, runs);
 }
 
 void triangle(const Triangle& x) { launch_over(x.batch * x.rows * x.cols, KernelId::triangle, x); }

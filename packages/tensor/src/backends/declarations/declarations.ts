@@ -21,10 +21,11 @@ import {
   part,
   walk,
 } from './declare.ts';
-import { activations, mapOps, optimizerKinds, randomKinds, reduceOps } from './names.ts';
+import { activations, mapOps, optimizerKinds, randomKinds, reduceOps, scatterOps } from './names.ts';
 
 const mapOp = choice(mapOps);
 const reduceOp = choice(reduceOps);
+const scatterOp = choice(scatterOps);
 const activation = choice(activations);
 const randomKind = choice(randomKinds);
 
@@ -138,6 +139,7 @@ const attention = kernel(
 export const choices = {
   MapOp: mapOp,
   ReduceOp: reduceOp,
+  ScatterOp: scatterOp,
   Activation: activation,
   RandomKind: randomKind,
   OptimizerKind: choice(optimizerKinds),
@@ -209,11 +211,11 @@ export const denseKernels = {
     { out: output(short), a: input(long), index: positions },
     { base: lookupSizes, isChecked: true },
   ),
-  /** out[o, index, i] += a[o, j, i], with the same index as lookup. */
-  scatterAdd: kernel(
+  /** out[o, index, i] = op(out[o, index, i], a[o, j, i]) for j = 0, 1, …, with the same index as lookup. */
+  scatter: kernel(
     'any',
     { out: output(long), a: input(short), index: positions },
-    { base: lookupSizes, isChecked: true },
+    { base: lookupSizes, attributes: { op: scatterOp }, isChecked: true },
   ),
   /** Running sums along the middle dimension; from the end when `reverse`. */
   cumsum: kernel('any', { out: output(long), a: input(long) }, { attributes: { reverse: 'flag' } }),

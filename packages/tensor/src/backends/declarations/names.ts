@@ -64,6 +64,13 @@ export const floatMapOps: ReadonlySet<MapOp> = new Set([
 export const reduceOps = ['sum', 'mean', 'prod', 'max', 'min'] as const;
 export type ReduceOp = (typeof reduceOps)[number];
 
+/**
+ * What scatter does with an element and those that are written to it, in their order along the indices. replace: the
+ * last one stays. min and max: NaN propagates.
+ */
+export const scatterOps = ['add', 'replace', 'mul', 'min', 'max'] as const;
+export type ScatterOp = (typeof scatterOps)[number];
+
 /** Activations that a fused linear layer can apply. */
 export const activations = ['none', 'relu', 'gelu', 'geluTanh'] as const;
 export type Activation = (typeof activations)[number];

@@ -1,6 +1,7 @@
 // Kernels that depend on positions: lookups by index, sums by index, running sums, sorting, triangles.
 import { type DType, isFloat } from '../../core/dtype.ts';
 import { reader, type Value, writer } from '../../core/element.ts';
+import type { ScatterOp } from '../declarations/names.ts';
 import type { DenseKernels, LookupSizes } from '../kernels.ts';
 import type { Strided } from '../operands.ts';
 import { readerAs } from './access.ts';
@@ -30,17 +31,22 @@ export const lookup: DenseKernels['lookup'] = ({ out, a, index }, sizes) => {
 /** Returns the dtype in which sums of `dtype` are computed. */
 const computing = (dtype: DType): DType => (isFloat(dtype) ? 'float64' : 'int64');
 
-export const scatterAdd: DenseKernels['scatterAdd'] = ({ out, a, index }, sizes) => {
+/** What scatter makes of an element and one that is written to it; both are numbers, or both bigints. */
+const combinations: Readonly<Record<ScatterOp, (own: Value, given: Value) => Value>> = {
+  add: (own, given) => ((own as number) + (given as number)) as Value,
+  replace: (_, given) => given,
+  mul: (own, given) => ((own as number) * (given as number)) as Value,
+  min: (own, given) => (given < own || Number.isNaN(given) ? given : own),
+  max: (own, given) => (given > own || Number.isNaN(given) ? given : own),
+};
+
+export const scatter: DenseKernels['scatter'] = ({ out, a, index }, { op, ...sizes }) => {
   const compute = computing(out.memory.dtype);
-  const [read, total, write] = [
-    readerAs(a.memory, compute),
-    readerAs(out.memory, compute),
-    writer(out.memory),
-  ];
-  forEachLookup(index, sizes, (short, long) => {
-    const sum = (total(out.offset + long) as number) + (read(a.offset + short) as number);
-    write(out.offset + long, sum);
-  });
+  const [read, own, write] = [readerAs(a.memory, compute), readerAs(out.memory, compute), writer(out.memory)];
+  const combine = combinations[op];
+  forEachLookup(index, sizes, (short, long) =>
+    write(out.offset + long, combine(own(out.offset + long), read(a.offset + short))),
+  );
 };
 
 export const cumsum: DenseKernels['cumsum'] = ({ out, a }, { outer, size, inner, reverse }) => {

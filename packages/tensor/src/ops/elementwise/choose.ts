@@ -28,7 +28,7 @@ export function where(mask: Tensor, a: Operand, b: Operand): Tensor {
 export function maskedFill(a: Tensor, mask: Tensor, value: Operand): Tensor {
   requireTensor('maskedFill', a);
   if (!(value instanceof Tensor)) checkFits('maskedFill', value, a.dtype);
-  else if (value.rank > 0) throw badFillValue(value.shape);
+  else if (value.rank > 0) throw badFillValue('maskedFill', value.shape);
   return choose('maskedFill', mask, value, a, a.dtype);
 }
 

@@ -36,7 +36,7 @@ function isOverwritten(a: Tensor, from: Tensor): boolean {
 }
 
 /** Returns whether elements of `a` share memory, as after expand(). */
-const hasTwins = (a: Tensor): boolean =>
+export const hasTwins = (a: Tensor): boolean =>
   a.count > 0 && a.strides.some((stride, d) => stride === 0 && a.shape[d]! > 1);
 
 function change(name: string, a: Tensor, operand: Operand, write: (operand: Operand) => void): Tensor {

@@ -116,7 +116,7 @@ export function maxPool2d(x: Tensor, kernelSize: Pair, options: MaxPoolOptions =
     record('maxPool2d', out, [target], [positions], (grad) => {
       const into = target.open();
       if (!target.isFilled) kernels().copy([target.count], into, 0);
-      kernels().scatterAdd({ out: into, a: grad.dense, index: positions.dense }, sizes);
+      kernels().scatter({ out: into, a: grad.dense, index: positions.dense }, { ...sizes, op: 'add' });
       target.close();
     });
   }

@@ -8,10 +8,10 @@ import { add, div, eq, mul } from '../elementwise/binary.ts';
 import { where } from '../elementwise/choose.ts';
 import { requireFloat, to } from '../elementwise/convert.ts';
 import { neg } from '../elementwise/unary.ts';
+import { gather, indexSelect } from '../indexing/lookup.ts';
 import { logSoftmax } from '../layers/softmax.ts';
 import { mean, sum } from '../reduce/reduce.ts';
 import type { Reduction } from '../reduce/reduction.ts';
-import { gather, indexSelect } from '../shape/lookup.ts';
 import { flatten, reshape, squeeze, unsqueeze } from '../shape/views.ts';
 import type { ClassLossOptions, CrossEntropyOptions } from './class-options.ts';
 

@@ -13,7 +13,7 @@ import { empty, type Sorted, type Tensor } from '../../core/tensor.ts';
 import { badOption, needsRank, shown } from '../../errors.ts';
 import { recast } from '../elementwise/autocast.ts';
 import { contiguous, requireTensor, to } from '../elementwise/convert.ts';
-import { gather } from './lookup.ts';
+import { gather } from '../indexing/lookup.ts';
 import { reshape, transpose } from './views.ts';
 
 /** Computes running sums along `dim`. Integers and bool are summed in int64. */

@@ -256,6 +256,13 @@ describe.skipIf(cudaDevice === null)(`networks on CUDA (${cudaDevice?.name ?? 'n
     ['norm −∞', [[3, 5]], (x) => norm(x, 0, { p: -Infinity })],
     ['logSumExp', [[3, 0]], (x) => x.logSumExp(1)],
     ['scatterAdd', [[4, 5], [3, 3]], (x, y) => x.scatterAdd(1, tensor([[0n, 0n], [2n, 1n]], { device: x.device }), y)],
+    ['scatter', [[4, 5], [3, 3]], (x, y) => x.scatter(1, tensor([[0n, 1n], [2n, 1n]], { device: x.device }), y)],
+    ['scatterReduce prod', [[4, 5], [3, 3]], (x, y) => x.scatterReduce(1, tensor([[0n, 0n], [2n, 1n]], { device: x.device }), y, 'prod')],
+    ['scatterReduce amax', [[4], [9]], (x, y) => x.scatterReduce(0, tensor([0n, 1n, 0n, 0n, 1n, 0n, 0n, 3n, 3n], { device: x.device }), y, 'amax')],
+    ['at with positions', [[4, 5, 2]], (x) => x.at(tensor([[0n], [-1n]], { device: x.device }), ':', tensor([1n, 0n], { device: x.device }))],
+    ['at with a mask', [[3, 5]], (x) => x.at(tensor([true, false, true], { device: x.device }), [1, 4])],
+    ['indexPut', [[3, 5], [5]], (x, y) => x.indexPut([tensor([2n, 0n], { device: x.device })], y)],
+    ['indexAdd', [[3, 5], [3, 2]], (x, y) => x.indexAdd(1, tensor([2n, 2n], { device: x.device }), y, { alpha: 2 })],
     ['crossEntropy', [[7]], (x) => crossEntropy(x, tensor(2n, { device: x.device }))],
     ['mseLoss', [[3, 1], [4]], (x, y) => mseLoss(x, y)],
   ])('%s and its gradients are those of the CPU', (_, shapes, fn) => {

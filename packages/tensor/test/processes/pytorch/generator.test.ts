@@ -2,7 +2,7 @@
 //
 //   RINGWISE_SEED=123, or =random    other cases (only where a Python has PyTorch: RINGWISE_PYTHON, else python3)
 //   RINGWISE_CASE=add or add:3       the cases of one op, or one case
-//   RINGWISE_STORE_ANSWERS=1         writes answers.json.gz, for machines without PyTorch
+//   RINGWISE_STORE_ANSWERS=1         writes answers.json.gz, for machines without PyTorch; with RINGWISE_CASE, adds to it
 import { describe, expect, test, vi } from 'vitest';
 import type { Answer, Case } from './case.ts';
 import { casesOf, ops } from './cases/index.ts';
@@ -10,7 +10,7 @@ import { compare } from './compare.ts';
 import { called, exclusions, exported } from './coverage.ts';
 import { type Row, readTable, rowFor } from './differences.ts';
 import { askOracle, unpackedAnswer } from './oracle/answers.ts';
-import { store, storedAnswers } from './oracle/stored.ts';
+import { store, storedAnswers, storeOp } from './oracle/stored.ts';
 import { answerOf, type Package } from './ours.ts';
 import { show } from './show.ts';
 
@@ -57,9 +57,12 @@ if (live === null && seed !== defaultSeed)
   );
 const isStoring = process.env.RINGWISE_STORE_ANSWERS === '1';
 if (isStoring) {
-  if (live === null || wantedCase !== '' || seed !== defaultSeed)
-    throw new Error('RINGWISE_STORE_ANSWERS: needs PyTorch, the default seed and all cases.');
-  store(live.torch, seed, cases, live.answers);
+  if (live === null || seed !== defaultSeed || wantedCase.includes(':'))
+    throw new Error(
+      'RINGWISE_STORE_ANSWERS: needs PyTorch, the default seed, and all cases or those of an op.',
+    );
+  if (wantedCase === '') store(live.torch, seed, cases, live.answers);
+  else storeOp(live.torch, wantedCase, cases, live.answers);
 }
 const theirs = (live?.answers ?? storedAnswers(cases)).map((packed) => packed && unpackedAnswer(packed));
 

@@ -1,5 +1,6 @@
 // Contract of lookups by index, cumulative sums, sorting and triangles of matrices.
 import { describe, expect, test } from 'vitest';
+import { type ScatterOp, scatterOps } from '../../../src/backends/declarations/names.ts';
 import { isFloat } from '../../../src/core/dtype.ts';
 import {
   columns,
@@ -15,8 +16,16 @@ import { valuesOf, type Workbench } from './workbench.ts';
 
 const [outer, size, inner, count] = [3, 7, 5, 4];
 
+const combinations: Readonly<Record<ScatterOp, (own: number, given: number) => number>> = {
+  add: (own, given) => own + given,
+  replace: (_, given) => given,
+  mul: (own, given) => own * given,
+  min: Math.min,
+  max: Math.max,
+};
+
 export function orderContract(bench: Workbench): void {
-  describe('lookup and scatterAdd', () => {
+  describe('lookup and scatter', () => {
     test.each(dtypes)('of %s, one index for a slice or one for each element', (dtype) => {
       for (const perElement of [false, true]) {
         const places = Array.from(
@@ -38,10 +47,24 @@ export function orderContract(bench: Workbench): void {
           dtype,
           integers(sources.length, 3).map((x) => x % 10),
         );
-        bench.kernels.scatterAdd({ out: a, a: bench.put(dtype, added), index }, sizes);
-        const want = [...values];
-        for (const [i, at] of sources.entries()) want[at] = stored(dtype, [want[at]! + added[i]!])[0]!;
-        expect(valuesOf(a)).toEqual(want);
+        for (const op of scatterOps) {
+          const target = bench.put(dtype, values);
+          bench.kernels.scatter({ out: target, a: bench.put(dtype, added), index }, { ...sizes, op });
+          const want = [...values];
+          for (const [i, at] of sources.entries())
+            want[at] = stored(dtype, [combinations[op](want[at]!, added[i]!)])[0]!;
+          expect(valuesOf(target)).toEqual(want);
+        }
+      }
+    });
+
+    test('extremes keep NaN, wherever it comes', () => {
+      const sizes = { outer: 1, count: 4, size: 2, inner: 1, perElement: false };
+      for (const op of ['min', 'max'] as const) {
+        const out = bench.put('float32', [1, NaN]);
+        const a = bench.put('float32', [2, NaN, 3, 4]);
+        bench.kernels.scatter({ out, a, index: bench.put('int64', [0, 0, 0, 1]) }, { ...sizes, op });
+        expect(valuesOf(out)).toEqual([NaN, NaN]);
       }
     });
   });

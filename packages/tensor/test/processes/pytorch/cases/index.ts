@@ -7,6 +7,7 @@ import { elementwise } from './elementwise.ts';
 import { expressions } from './expressions.ts';
 import { given } from './given.ts';
 import { inPlace } from './in-place.ts';
+import { indexing } from './indexing.ts';
 import { layers } from './layers.ts';
 import { lookups } from './lookups.ts';
 import { losses } from './losses.ts';
@@ -30,6 +31,7 @@ const makers: Makers = {
   ...views,
   ...reductions,
   ...lookups,
+  ...indexing,
   ...matrices,
   ...losses,
   ...layers,

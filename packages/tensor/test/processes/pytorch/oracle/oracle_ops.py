@@ -44,7 +44,14 @@ def pair(fn):
     return lambda a, b: fn(tensor_beside(a, b), tensor_beside(b, a))
 
 
+def long(index):
+    """Returns an index of int32 as int64: some functions of PyTorch refuse int32, which the package takes everywhere."""
+    return index.long() if index.dtype == torch.int32 else index
+
+
 def index_of(index):
+    if isinstance(index, torch.Tensor):
+        return long(index)
     if index == ":":
         return slice(None)
     if index == "...":
@@ -169,6 +176,22 @@ def at(x, *indices):
     return x[tuple(index_of(i) for i in indices)]
 
 
+def put(x, indices, value, o=None):
+    """Writes to the elements of x that indices name. `x[...] = value` converts no tensors, so that index_put_ checks."""
+    own = tuple(index_of(i) for i in indices)
+    if o and o.get("accumulate"):
+        places = torch.arange(x.numel()).reshape(x.shape)[own]
+        values = value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=x.dtype)
+        flat = x.reshape(-1) if x.is_contiguous() else x.contiguous().view(-1)
+        return x.copy_(flat.index_put((places.reshape(-1),), values.expand(places.shape).reshape(-1), True).view(x.shape))
+    x[own] = value
+    return x
+
+
+def scatter_reduce(x, dim, index, source, reduce, o=None):
+    return x.scatter_reduce(dim, long(index), source, reduce, include_self=(o or {}).get("includeSelf", True))
+
+
 def in_place(name):
     return lambda x, y: getattr(x, name)(y)
 
@@ -254,6 +277,17 @@ OPS = {
     # Backward of PyTorch 2.13 reads an expanded index of int32 as int64.
     "scatterAdd": lambda x, dim, index, source: x.scatter_add(dim, index.contiguous(), source),
     "indexSelect": torch.index_select,
+    "indexPut": lambda x, indices, value, o=None: put(x.clone(), indices, value, o),
+    "set": put,
+    "scatter": lambda x, dim, index, source: torch.scatter(x, dim, long(index), source),
+    "scatterReduce": scatter_reduce,
+    "indexAdd": lambda x, dim, index, source, o=None: x.index_add(dim, index, source, **(o or {})),
+    "indexCopy": lambda x, dim, index, source: torch.index_copy(x, dim, long(index), source),
+    "indexFill": lambda x, dim, index, value: torch.index_fill(x, dim, long(index), value),
+    "takeAlongDim": lambda x, index, dim=None: torch.take_along_dim(x, long(index), dim),
+    "take": lambda x, index: torch.take(x, long(index)),
+    "maskedSelect": torch.masked_select,
+    "nonzero": torch.nonzero,
     "embedding": lambda index, weight: F.embedding(index, weight),
     "oneHot": lambda labels, classes=None: F.one_hot(labels, -1 if classes is None else classes),
     "dropout": lambda x, p=0.5, o=None: F.dropout(x, p, **options(o)),

@@ -14,13 +14,17 @@ const keyOf = (one: Case): string =>
 
 interface Stored {
   readonly torch: string;
+  /** The versions of PyTorch that answered the cases of other ops, by op. */
+  readonly others?: Readonly<Record<string, string>>;
   readonly seed: string;
   readonly answers: Readonly<Record<string, PackedAnswer>>;
 }
 
+const read = (): Stored => JSON.parse(gunzipSync(readFileSync(file)).toString()) as Stored;
+
 /** Returns the answers to `cases`, undefined for those that are not stored. */
 export const storedAnswers = (cases: readonly Case[]): (PackedAnswer | undefined)[] => {
-  const { answers } = JSON.parse(gunzipSync(readFileSync(file)).toString()) as Stored;
+  const { answers } = read();
   return cases.map((one) => answers[keyOf(one)]);
 };
 
@@ -56,12 +60,29 @@ function shortened(answer: PackedAnswer): PackedAnswer {
   };
 }
 
+const write = (stored: Stored): void => writeFileSync(file, gzipSync(JSON.stringify(stored), { level: 9 }));
+
+const byKey = (cases: readonly Case[], answers: readonly PackedAnswer[]): Stored['answers'] =>
+  Object.fromEntries(cases.map((one, i) => [keyOf(one), shortened(answers[i]!)]));
+
+/** Stores the answers to all cases. */
 export function store(
   torch: string,
   seed: string,
   cases: readonly Case[],
   answers: readonly PackedAnswer[],
 ): void {
-  const all = Object.fromEntries(cases.map((one, i) => [keyOf(one), shortened(answers[i]!)]));
-  writeFileSync(file, gzipSync(JSON.stringify({ torch, seed, answers: all }), { level: 9 }));
+  write({ torch, seed, answers: byKey(cases, answers) });
+}
+
+/** Stores the answers to the cases of one op beside those that are there. */
+export function storeOp(
+  torch: string,
+  op: string,
+  cases: readonly Case[],
+  answers: readonly PackedAnswer[],
+): void {
+  const stored = read();
+  const others = stored.torch === torch ? stored.others : { ...stored.others, [op]: torch };
+  write({ ...stored, ...(others && { others }), answers: { ...stored.answers, ...byKey(cases, answers) } });
 }

@@ -1,26 +1,17 @@
-// Reads elements and rows by index, and adds to them. Indices are int32 or int64. In host memory they are checked
+// Reads elements and rows by index. Indices are int32 or int64. In host memory they are checked
 // before a kernel reads them; on a device, the kernel checks them. Negative ones are refused, as in PyTorch.
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import type { LookupSizes } from '../../backends/kernels.ts';
-import type { Strided } from '../../backends/operands.ts';
-import { noGrad, scope } from '../../core/context.ts';
-import { allocate } from '../../core/memory/storage.ts';
-import { checkedDim, countOf, type Shape, sameShape, stridesOf } from '../../core/shape.ts';
+import { scope } from '../../core/context.ts';
+import { broadcastShapes, checkedDim, countOf, type Shape } from '../../core/shape.ts';
 import { empty, type Tensor } from '../../core/tensor.ts';
-import {
-  badOption,
-  indexOutOfRange,
-  lookupShapes,
-  mixedDtypes,
-  needsIndex,
-  needsRank,
-  shown,
-} from '../../errors.ts';
-import { clone, contiguous, requireTensor, to } from '../elementwise/convert.ts';
+import { badOption, indexOutOfRange, lookupShapes, needsIndex, needsRank, shown } from '../../errors.ts';
+import { contiguous, requireTensor, to } from '../elementwise/convert.ts';
 import { jointDevice } from '../joint-device.ts';
 import { max } from '../reduce/reduce.ts';
-import { flatten, narrow, reshape } from './views.ts';
+import { expand, flatten, narrow, reshape } from '../shape/views.ts';
+import { joinedPositions } from './positions.ts';
 
 /** Throws unless all elements of `index`, which is dense, are in [0, size). Indices on a device are not read here. */
 export function checkIndices(op: string, index: Tensor, size: number, complain = indexOutOfRange): void {
@@ -40,7 +31,7 @@ export function checkIndices(op: string, index: Tensor, size: number, complain =
 }
 
 /** Returns a checked dense int64 copy of an index, or the index itself if it is one. */
-function prepared(op: string, index: Tensor, size: number): Tensor {
+export function prepared(op: string, index: Tensor, size: number): Tensor {
   requireTensor(op, index);
   if (index.dtype !== 'int32' && index.dtype !== 'int64') throw needsIndex(op, index.dtype);
   const ready = contiguous(to(index, 'int64'));
@@ -48,7 +39,7 @@ function prepared(op: string, index: Tensor, size: number): Tensor {
   return ready;
 }
 
-const sizesOf = (shape: Shape, dim: number, count: number, perElement: boolean): LookupSizes => ({
+export const sizesOf = (shape: Shape, dim: number, count: number, perElement: boolean): LookupSizes => ({
   outer: countOf(shape.slice(0, dim)),
   count,
   size: shape[dim]!,
@@ -57,7 +48,7 @@ const sizesOf = (shape: Shape, dim: number, count: number, perElement: boolean):
 });
 
 /** Looks `index` up in `a`, which is dense. Backward adds the gradient to the elements that were read. */
-function lookedUp(name: string, a: Tensor, index: Tensor, shape: Shape, sizes: LookupSizes): Tensor {
+export function lookedUp(name: string, a: Tensor, index: Tensor, shape: Shape, sizes: LookupSizes): Tensor {
   const out = empty(a.dtype, shape, jointDevice(name, a, index));
   kernels().lookup({ out: out.strided, a: a.strided, index: index.strided }, sizes);
   if (!isRecording(a)) return out;
@@ -66,17 +57,17 @@ function lookedUp(name: string, a: Tensor, index: Tensor, shape: Shape, sizes: L
   return record(name, out, [target], [index.storage], (grad) => {
     const into = target.open();
     if (!target.isFilled) kernels().copy([target.count], into, 0);
-    kernels().scatterAdd({ out: into, a: grad.dense, index: places }, sizes);
+    kernels().scatter({ out: into, a: grad.dense, index: places }, { ...sizes, op: 'add' });
     target.close();
   });
 }
 
-function disposeCopies(copies: readonly Tensor[], originals: readonly Tensor[]): void {
+export function disposeCopies(copies: readonly Tensor[], originals: readonly Tensor[]): void {
   for (const copy of copies) if (!originals.includes(copy)) copy.dispose();
 }
 
 /** Returns a tensor without dimensions as a row of one element, as PyTorch does. */
-const asRow = (a: Tensor): Tensor => (a.rank === 0 ? reshape(a, [1]) : a);
+export const asRow = (a: Tensor): Tensor => (a.rank === 0 ? reshape(a, [1]) : a);
 
 /** Selects slices of `a` along `dim` by `index` [count]; for a single slice, the index may have no dimension. */
 export function indexSelect(a: Tensor, dim: number, index: Tensor): Tensor {
@@ -112,7 +103,7 @@ export function embedding(index: Tensor, weight: Tensor): Tensor {
 }
 
 /** Returns a view of the first elements of `a` in every dimension but `dim`, as many as `index` has there. */
-function fitted(op: string, a: Tensor, dim: number | null, index: Tensor): Tensor {
+export function fitted(op: string, a: Tensor, dim: number | null, index: Tensor): Tensor {
   const fits = a.rank === index.rank && a.shape.every((size, d) => d === dim || index.shape[d]! <= size);
   if (!fits) throw lookupShapes(op, a.shape, index.shape);
   let part = a;
@@ -126,7 +117,7 @@ function fitted(op: string, a: Tensor, dim: number | null, index: Tensor): Tenso
 }
 
 /** Does what fitted does, with a dense result. */
-function denseFitted(op: string, a: Tensor, dim: number | null, index: Tensor): Tensor {
+export function denseFitted(op: string, a: Tensor, dim: number | null, index: Tensor): Tensor {
   const part = fitted(op, a, dim, index);
   const dense = contiguous(part);
   if (part !== a && dense !== part) part.dispose();
@@ -156,66 +147,31 @@ export function gather(a: Tensor, dim: number, index: Tensor): Tensor {
 }
 
 /**
- * Adds elements of `source` to the elements of a copy of `a` that `index` names along `dim`. The index may be smaller
- * than the source, and than `a` in the other dimensions: then the first elements are read and changed.
+ * Gathers along `dim`, with `a` and `index` broadcast to each other in the other dimensions: sorts a tensor by the
+ * indices that sort() or argmax() with keepDim gave. Without `dim`, both count as flat.
  */
-export function scatterAdd(a: Tensor, dim: number, index: Tensor, source: Tensor): Tensor {
-  requireTensor('scatterAdd', a);
-  requireTensor('scatterAdd', index);
-  requireTensor('scatterAdd', source);
-  const op = 'scatterAdd';
-  if (source.dtype !== a.dtype) throw mixedDtypes(op, a.dtype, source.dtype);
-  if (a.rank === 0 || index.rank === 0 || source.rank === 0)
-    return scope(() => reshape(scatterAdd(asRow(a), dim, asRow(index), asRow(source)), a.shape));
-  const at = checkedDim(op, dim, a.rank);
-  if (index.count === 0) return withoutAny(a, source);
-  const part = fitted(op, a, at, index);
-  const shape = part.shape;
-  if (part !== a) part.dispose();
-  const dense = denseFitted(op, source, null, index);
-  const places = prepared(op, index, a.shape[at]!);
-  const out = scattered(a, dense, places, shape, sizesOf(shape, at, index.shape[at]!, true));
-  disposeCopies([places, dense], [index, source]);
-  return out;
-}
-
-/** Returns a copy of `a`, for an index without elements. */
-function withoutAny(a: Tensor, source: Tensor): Tensor {
-  const out = noGrad(() => clone(a));
-  if (!isRecording(a, source)) return out;
-  const [toA, toSource] = [a.target, source.target];
-  return record('scatterAdd', out, [toA, toSource], [], (grad) => {
-    if (toA) toA.share(grad);
-    if (!toSource) return;
-    const into = toSource.begin();
-    kernels().copy([toSource.count], into.dense, 0);
-    toSource.end(into);
+export function takeAlongDim(a: Tensor, index: Tensor, dim?: number): Tensor {
+  requireTensor('takeAlongDim', a);
+  requireTensor('takeAlongDim', index);
+  if (dim === undefined) return scope(() => gather(flatten(a), 0, flatten(index)));
+  if (a.rank !== index.rank) throw lookupShapes('takeAlongDim', a.shape, index.shape);
+  const at = checkedDim('takeAlongDim', dim, a.rank);
+  const others = broadcastShapes('takeAlongDim', a.shape.with(at, 1), index.shape.with(at, 1));
+  return scope(() => {
+    const stretchedTo = (b: Tensor): Tensor => expand(b, others.with(at, b.shape[at]!));
+    return gather(stretchedTo(a), at, stretchedTo(index));
   });
 }
 
-/** Computes scatterAdd. Only the part of `a` in `shape` may change. */
-function scattered(a: Tensor, source: Tensor, places: Tensor, shape: Shape, sizes: LookupSizes): Tensor {
-  const out = empty(a.dtype, a.shape, jointDevice('scatterAdd', a, places, source));
-  const isWhole = sameShape(shape, a.shape);
-  const within = ({ memory, offset }: Strided): Strided => ({ memory, offset, strides: stridesOf(a.shape) });
-  kernels().copy(a.shape, out.strided, a.strided);
-  const changed = isWhole ? out.storage.retain() : allocate(a.dtype, countOf(shape), out.device);
-  if (!isWhole) kernels().copy(shape, changed.dense, within(out.strided));
-  kernels().scatterAdd({ out: changed.dense, a: source.strided, index: places.strided }, sizes);
-  if (!isWhole) kernels().copy(shape, within(out.strided), changed.dense);
-  changed.release();
-  if (!isRecording(a, source)) return out;
-  const [toA, toSource] = [a.target, source.target];
-  const where: Strided = places.strided;
-  return record('scatterAdd', out, [toA, toSource], [places.storage], (grad) => {
-    if (toA) toA.share(grad);
-    if (!toSource) return;
-    const into = toSource.begin();
-    const part = isWhole ? grad.retain() : allocate(grad.memory.dtype, countOf(shape), grad.memory.device);
-    if (!isWhole) kernels().copy(shape, part.dense, within(grad.dense));
-    kernels().lookup({ out: into.dense, a: part.dense, index: where }, sizes);
-    part.release();
-    toSource.end(into);
+/** Returns the elements of `a`, counted as if it were flat, at `index`, whose shape the result has. */
+export function take(a: Tensor, index: Tensor): Tensor {
+  requireTensor('take', a);
+  requireTensor('take', index);
+  return scope(() => {
+    const flat = flatten(a);
+    const positions = joinedPositions('take', [{ index, dim: 0, span: 1, size: a.count }]);
+    const sizes = { outer: 1, count: index.count, size: a.count, inner: 1, perElement: false };
+    return lookedUp('take', contiguous(flat), positions, index.shape, sizes);
   });
 }
 
@@ -232,7 +188,7 @@ export function oneHot(labels: Tensor, classes = classesOf(labels)): Tensor {
   kernels().copy(out.shape, out.strided, 0);
   kernels().copy(ones.shape, ones.strided, 1);
   const sizes = { outer: labels.count, count: 1, size: classes, inner: 1, perElement: true };
-  kernels().scatterAdd({ out: out.strided, a: ones.strided, index: places.strided }, sizes);
+  kernels().scatter({ out: out.strided, a: ones.strided, index: places.strided }, { ...sizes, op: 'add' });
   ones.dispose();
   disposeCopies([places], [labels]);
   return out;

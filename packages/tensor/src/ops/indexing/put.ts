@@ -1,0 +1,130 @@
+// Writes to the elements that indices name: x.set(…) in place, indexPut() in a copy.
+import { customFunction } from '../../autograd/custom.ts';
+import { isRecording } from '../../autograd/node.ts';
+import { kernels } from '../../backends/index.ts';
+import { indexListNeeded } from '../../checks/argument-errors.ts';
+import { checkFits } from '../../checks/arguments.ts';
+import { checkOptions, optionChecks } from '../../checks/options.ts';
+import { flag } from '../../checks/value-checks.ts';
+import { noGrad, scope } from '../../core/context.ts';
+import { copyInto } from '../../core/memory/transfer.ts';
+import { broadcastShapes, type Shape, sameShape } from '../../core/shape.ts';
+import { empty, type Index, type Operand, Tensor } from '../../core/tensor.ts';
+import { cannotStretchInto, mixedDtypes, recordedInPlace, writtenTwice } from '../../errors.ts';
+import { clone, contiguous, requireOperand, requireTensor } from '../elementwise/convert.ts';
+import { add_, copy_, hasTwins } from '../elementwise/in-place.ts';
+import { jointDevice } from '../joint-device.ts';
+import { expand, part } from '../shape/views.ts';
+import { arranged } from './arrange.ts';
+import { at } from './at.ts';
+import { type IndexPlan, planOf } from './index-list.ts';
+
+/** Options of set() and indexPut(). */
+export interface PutOptions {
+  /** Whether values are added to the elements, once for each time that these are named. Default false: the last stays. */
+  readonly accumulate?: boolean;
+}
+
+const putOptions = optionChecks<PutOptions>({ accumulate: flag });
+
+/** Throws unless `value` can be broadcast to `shape`. */
+function checkStretch(op: string, value: Operand, shape: Shape): void {
+  const own = typeof value === 'number' ? [] : value.shape;
+  if (!sameShape(broadcastShapes(op, shape, own), shape)) throw cannotStretchInto(op, own, shape);
+}
+
+/** Returns the values as a dense tensor of their own of this shape. */
+function spread(op: string, value: Operand, like: Tensor, shape: Shape): Tensor {
+  checkStretch(op, value, shape);
+  if (typeof value !== 'number') {
+    const dense = contiguous(expand(value, shape));
+    return dense.storage === like.storage ? clone(dense) : dense;
+  }
+  checkFits(op, value, like.dtype);
+  const filled = empty(like.dtype, shape, like.device);
+  kernels().copy(shape, filled.strided, value);
+  return filled;
+}
+
+/** Writes to the places of a plan, which has tensors. */
+function putAt(op: string, view: Tensor, { places }: IndexPlan, value: Operand, accumulate: boolean): void {
+  if (typeof value !== 'number' && value.dtype !== view.dtype) throw mixedDtypes(op, view.dtype, value.dtype);
+  if (hasTwins(view)) throw writtenTwice(op, view.shape);
+  const { moved, positions, sizes, shape } = arranged(op, view, places);
+  const source = spread(op, value, view, shape);
+  const target = contiguous(moved);
+  const operands = { out: target.strided, a: source.strided, index: positions.strided };
+  kernels().scatter(operands, { ...sizes, op: accumulate ? 'add' : 'replace' });
+  if (target !== moved) copyInto(moved.strided, moved.shape, target.strided);
+}
+
+/**
+ * Writes `value`, a number or a tensor that is broadcast, to the elements that `indices` name, a list as at() takes:
+ * PyTorch's `a[...] = value`. Changes `a` in place and returns it; not recorded, so it throws for a tensor that requires
+ * a gradient, except in noGrad(). If indices are tensors, `value` has the dtype of `a`. If an element is named several
+ * times, the last value stays.
+ */
+export function set(a: Tensor, indices: readonly Index[], value: Operand, options: PutOptions = {}): Tensor {
+  requireTensor('set', a);
+  if (typeof value !== 'number') requireOperand('set', 'the value', value);
+  if (!Array.isArray(indices)) throw indexListNeeded('set', indices);
+  checkOptions('set', options, putOptions);
+  if (isRecording(a, typeof value === 'number' ? null : value)) throw recordedInPlace('set');
+  jointDevice('set', a, value);
+  const plan = planOf('set', a, indices);
+  scope(() => {
+    const view = part('set', a, plan.view);
+    if (plan.places.length > 0) {
+      putAt('set', view, plan, value, options.accumulate === true);
+      a.storage.version++;
+    } else if (options.accumulate === true) add_(view, value);
+    else copy_(view, value);
+  });
+  return a;
+}
+
+const putFunction = (
+  indices: readonly Index[],
+  options: PutOptions,
+): ((a: Tensor, values: Tensor) => Tensor) => {
+  const tensors = indices.filter((index) => index instanceof Tensor);
+  const isAdding = options.accumulate === true;
+  return customFunction({
+    name: 'indexPut',
+    forward: (context, a: Tensor, values: Tensor) => {
+      context.save(...tensors);
+      return set(clone(a), indices, values, options);
+    },
+    backward: (context, grad) => {
+      const [...saved] = context.saved;
+      const own = indices.map((index) => (index instanceof Tensor ? saved.shift()! : index));
+      const [needsA, needsValues] = context.needsGrad;
+      const toA = isAdding ? grad : needsA ? set(clone(grad), own, 0) : null;
+      return [toA, needsValues ? at(grad, ...own) : null];
+    },
+  });
+};
+
+/**
+ * Returns a copy of `a` with `values` at the elements that `indices` name, a list as at() takes. Gradients reach `a`
+ * and `values`. For the rest it does what set() does.
+ */
+export function indexPut(
+  a: Tensor,
+  indices: readonly Index[],
+  values: Operand,
+  options: PutOptions = {},
+): Tensor {
+  requireTensor('indexPut', a);
+  if (typeof values !== 'number') requireOperand('indexPut', 'the values', values);
+  if (!Array.isArray(indices)) throw indexListNeeded('indexPut', indices);
+  checkOptions('indexPut', options, putOptions);
+  if (!isRecording(a, typeof values === 'number' ? null : values))
+    return noGrad(() => set(clone(a), indices, values, options));
+  return scope(() => {
+    const shape = noGrad(() => at(a, ...indices)).shape;
+    const source = typeof values === 'number' ? spread('indexPut', values, a, shape) : values;
+    checkStretch('indexPut', source, shape);
+    return putFunction(indices, options)(a, expand(source, shape));
+  });
+}

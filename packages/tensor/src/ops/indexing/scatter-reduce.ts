@@ -1,0 +1,154 @@
+// scatterReduce(): combines elements of a source by index. Sums and means are made of other operations; products and
+// extremes have a kernel and a gradient of their own.
+import { customFunction } from '../../autograd/custom.ts';
+import { kernels } from '../../backends/index.ts';
+import { notOfBool } from '../../checks/argument-errors.ts';
+import { checkOptions, optionChecks } from '../../checks/options.ts';
+import { checkValue, flag } from '../../checks/value-checks.ts';
+import { scope } from '../../core/context.ts';
+import { isFloat } from '../../core/dtype.ts';
+import type { ScatterReduction } from '../../core/op-options.ts';
+import { checkedDim } from '../../core/shape.ts';
+import type { Tensor } from '../../core/tensor.ts';
+import { mixedDtypes } from '../../errors.ts';
+import { div, eq, logicalAnd, maximum, mul } from '../elementwise/binary.ts';
+import { maskedFill, where } from '../elementwise/choose.ts';
+import { clone, contiguous, requireTensor, to } from '../elementwise/convert.ts';
+import { floor } from '../elementwise/unary.ts';
+import { reshape } from '../shape/views.ts';
+import { asRow, fitted, gather, prepared, sizesOf } from './lookup.ts';
+import { filled, scatter, scatterAdd } from './scatter.ts';
+
+/** Options of scatterReduce(). */
+export interface ScatterReduceOptions {
+  /** Whether the elements of the tensor take part. Default true. */
+  readonly includeSelf?: boolean;
+}
+
+const reduceOptions = optionChecks<ScatterReduceOptions>({ includeSelf: flag });
+const reductions: readonly ScatterReduction[] = ['sum', 'prod', 'mean', 'amax', 'amin'];
+const aReduction = {
+  expected: reductions.map((name) => `'${name}'`).join(', '),
+  fits: (value: unknown) => (reductions as readonly unknown[]).includes(value),
+};
+
+interface Site {
+  readonly dim: number;
+  readonly index: Tensor;
+  readonly includeSelf: boolean;
+}
+
+/** Returns `a` with a value at the places of the index, where the elements of `a` are not to take part. */
+const without = (a: Tensor, { dim, index, includeSelf }: Site, value: number): Tensor =>
+  includeSelf ? a : scatter(a, dim, index, value);
+
+/** Returns the mean, rounded down for integers, as PyTorch does. */
+function meanOf(a: Tensor, source: Tensor, site: Site): Tensor {
+  const { dim, index } = site;
+  const total = scatterAdd(without(a, site, 0), dim, index, source);
+  const ones = filled(to(a, 'float64'), index.shape, 1);
+  const first = without(filled(to(a, 'float64'), a.shape, 1), site, 0);
+  const counts = maximum(scatterAdd(first, dim, index, ones), 1);
+  if (isFloat(a.dtype)) return div(total, to(counts, a.dtype));
+  return to(floor(div(to(total, 'float64'), counts)), a.dtype);
+}
+
+/** Combines without a gradient. The index is at most as large as `a` in the other dimensions. */
+function combined(op: 'mul' | 'min' | 'max', a: Tensor, source: Tensor, { dim, index }: Site): Tensor {
+  const out = clone(a);
+  const part = fitted('scatterReduce', out, dim, index);
+  const dense = contiguous(part);
+  const places = prepared('scatterReduce', index, a.shape[dim]!);
+  const sizes = { ...sizesOf(dense.shape, dim, index.shape[dim]!, true), op };
+  kernels().scatter({ out: dense.strided, a: contiguous(source).strided, index: places.strided }, sizes);
+  if (dense !== part) kernels().copy(part.shape, part.strided, dense.strided);
+  return out;
+}
+
+/** Returns 1 where a mask is true, else 0, in the dtype of `like`. */
+const ones = (mask: Tensor, like: Tensor): Tensor => to(mask, like.dtype);
+
+/** Returns the gradients of a product: that of an element is the product of the others. */
+function productGradients(grad: Tensor, a: Tensor, source: Tensor, site: Site): [Tensor, Tensor] {
+  const { dim, index } = site;
+  const noZero = (x: Tensor): Tensor => maskedFill(x, eq(x, 0), 1);
+  const start = without(a, site, 1);
+  const others = combined('mul', noZero(start), source, site);
+  const toA = without(div(mul(grad, others), noZero(start)), site, 0);
+  const zero = eq(source, 0);
+  const zeros = scatterAdd(filled(a, a.shape, 0), dim, index, ones(zero, a));
+  const isOnlyZero = logicalAnd(zero, eq(gather(zeros, dim, index), 1));
+  const withoutIt = combined('mul', start, maskedFill(source, isOnlyZero, 1), site);
+  const all = combined('mul', start, source, site);
+  const at = (x: Tensor): Tensor => gather(mul(grad, x), dim, index);
+  return [toA, where(isOnlyZero, at(withoutIt), div(at(all), noZero(source)))];
+}
+
+/** Returns the gradients of a minimum or maximum: equal extremes share it. */
+function extremeGradients(
+  grad: Tensor,
+  a: Tensor,
+  source: Tensor,
+  out: Tensor,
+  site: Site,
+): [Tensor, Tensor] {
+  const { dim, index } = site;
+  const own = without(ones(eq(a, out), a), site, 0);
+  const given = ones(eq(source, gather(out, dim, index)), source);
+  const shares = div(grad, maximum(scatterAdd(own, dim, index, given), 1));
+  return [mul(own, shares), mul(given, gather(shares, dim, index))];
+}
+
+const reduced = (op: 'mul' | 'min' | 'max', dim: number, includeSelf: boolean) =>
+  customFunction({
+    name: 'scatterReduce',
+    forward: (context, a: Tensor, source: Tensor, index: Tensor) => {
+      const site = { dim, index, includeSelf };
+      // Elements that do not take part are replaced: by 1, or by those of the source, which an extreme may see twice.
+      const start = op === 'mul' ? without(a, site, 1) : includeSelf ? a : scatter(a, dim, index, source);
+      const out = combined(op, start, source, site);
+      context.save(a, source, index, out);
+      return out;
+    },
+    backward: (context, grad) => {
+      const [a, source, index, out] = context.saved as [Tensor, Tensor, Tensor, Tensor];
+      const site = { dim, index, includeSelf };
+      const gradients =
+        op === 'mul' ? productGradients(grad, a, source, site) : extremeGradients(grad, a, source, out, site);
+      return [...gradients, null];
+    },
+  });
+
+/**
+ * Combines elements of `source` with the elements of a copy of `a` that `index` names along `dim`. Shapes have the rules
+ * of scatterAdd(). 'mean' of integers rounds down; equal extremes share a gradient.
+ */
+export function scatterReduce(
+  a: Tensor,
+  dim: number,
+  index: Tensor,
+  source: Tensor,
+  reduce: ScatterReduction,
+  options: ScatterReduceOptions = {},
+): Tensor {
+  const op = 'scatterReduce';
+  for (const tensor of [a, index, source]) requireTensor(op, tensor);
+  checkValue(`${op}: reduce`, reduce, aReduction);
+  checkOptions(op, options, reduceOptions);
+  if (source.dtype !== a.dtype) throw mixedDtypes(op, a.dtype, source.dtype);
+  if (reduce === 'mean' && a.dtype === 'bool')
+    throw notOfBool('scatterReduce mean', "'amax', or .to('int64')");
+  const includeSelf = options.includeSelf ?? true;
+  return scope(() => {
+    const [whole, places, given] = [asRow(a), asRow(index), asRow(source)];
+    const at = checkedDim(op, dim, whole.rank);
+    if (places.count === 0) return clone(a);
+    fitted(op, whole, at, places);
+    const part = fitted(op, given, null, places);
+    const site = { dim: at, index: prepared(op, places, whole.shape[at]!), includeSelf };
+    if (reduce === 'sum') return reshape(scatterAdd(without(whole, site, 0), at, site.index, part), a.shape);
+    if (reduce === 'mean') return reshape(meanOf(whole, part, site), a.shape);
+    const name = reduce === 'prod' ? 'mul' : reduce === 'amax' ? 'max' : 'min';
+    return reshape(reduced(name, at, includeSelf)(whole, part, site.index), a.shape);
+  });
+}
