@@ -4,9 +4,9 @@
 export type Dims = number | readonly number[];
 
 /**
- * An index that makes a view: a position (negative ones count from the end), which drops the dimension; a range [start,
- * end, step], where start and end may be null and step is at least 1; ':' for a whole dimension; '...' for as many whole
- * dimensions as are left; null for a new dimension of size 1.
+ * An index that makes a view: a position (negative ones count from the end), which drops the dimension; a range
+ * [start, end, step], where start and end may be null and step is at least 1; ':' for a whole dimension; '...' for as
+ * many whole dimensions as are left; null for a new dimension of size 1.
  */
 export type ViewIndex = number | Range | ':' | '...' | null;
 /** A range of positions along a dimension; null stands for the beginning or the end. */

@@ -60,7 +60,7 @@ RINGWISE_KERNEL(scatter_few, LookupArguments) {
   });
 }
 
-/// The sorted entries of a column (sort.cu). The key of an entry is an index, its position that of the element to write.
+/// The sorted entries of a column (sort.cu). The key of an entry is an index, its position that of an element of `a`.
 struct SortedIndices {
   const uint64_t* words;
   int64_t size;
@@ -82,9 +82,9 @@ struct SortedIndices {
 
 constexpr int kBatch = 8;  // elements that a thread loads before it combines them
 
-/// Combines runs of equal indices, in order. A thread reads a piece of the entries of a column. It combines the totals of
-/// runs that lie inside the piece with their targets, and keeps the others: first that of a run which began in an earlier
-/// piece, then that of a run which begins here and ends in a later one.
+/// Combines runs of equal indices, in order. A thread reads a piece of the entries of a column. It combines the totals
+/// of runs that lie inside the piece with their targets, and keeps the others: first that of a run which began in an
+/// earlier piece, then that of a run which begins here and ends in a later one.
 template <class E, class C>
 __device__ void combine_pieces(const ScatterArguments& x) {
   const LookupArguments& own = x.lookup;

@@ -62,7 +62,7 @@ export function indexCopy(a: Tensor, dim: number, index: Tensor, source: Tensor)
   return slices('indexCopy', 'replace', a, dim, index, source);
 }
 
-/** Sets the slices of a copy of `a` that `index` [count] names along `dim` to a number or a tensor without dimensions. */
+/** Sets the slices of a copy of `a` that `index` [count] names along `dim` to a number, or to a 0-d tensor. */
 export function indexFill(a: Tensor, dim: number, index: Tensor, value: Operand): Tensor {
   requireTensor('indexFill', a);
   requireTensor('indexFill', index);

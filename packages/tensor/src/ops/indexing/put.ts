@@ -21,7 +21,7 @@ import { type IndexPlan, planOf } from './index-list.ts';
 
 /** Options of set() and indexPut(). */
 export interface PutOptions {
-  /** Whether values are added to the elements, once for each time that these are named. Default false: the last stays. */
+  /** Whether values are added, once for each time that an element is named. Default false: the last one stays. */
   readonly accumulate?: boolean;
 }
 
@@ -60,9 +60,9 @@ function putAt(op: string, view: Tensor, { places }: IndexPlan, value: Operand, 
 
 /**
  * Writes `value`, a number or a tensor that is broadcast, to the elements that `indices` name, a list as at() takes:
- * PyTorch's `a[...] = value`. Changes `a` in place and returns it; not recorded, so it throws for a tensor that requires
- * a gradient, except in noGrad(). If indices are tensors, `value` has the dtype of `a`. If an element is named several
- * times, the last value stays.
+ * PyTorch's `a[...] = value`. Changes `a` in place and returns it. It is not recorded, so it throws for a tensor that
+ * requires a gradient, except in noGrad(). If indices are tensors, `value` has the dtype of `a`. If an element is named
+ * several times, the last value stays.
  */
 export function set(a: Tensor, indices: readonly Index[], value: Operand, options: PutOptions = {}): Tensor {
   requireTensor('set', a);

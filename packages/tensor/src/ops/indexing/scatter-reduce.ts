@@ -120,8 +120,8 @@ const reduced = (op: 'mul' | 'min' | 'max', dim: number, includeSelf: boolean) =
   });
 
 /**
- * Combines elements of `source` with the elements of a copy of `a` that `index` names along `dim`. Shapes have the rules
- * of scatterAdd(). 'mean' of integers rounds down; equal extremes share a gradient.
+ * Combines elements of `source` with the elements of a copy of `a` that `index` names along `dim`. Shapes have the
+ * rules of scatterAdd(). 'mean' of integers rounds down; equal extremes share a gradient.
  */
 export function scatterReduce(
   a: Tensor,

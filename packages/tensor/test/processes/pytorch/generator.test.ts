@@ -2,7 +2,7 @@
 //
 //   RINGWISE_SEED=123, or =random    other cases (only where a Python has PyTorch: RINGWISE_PYTHON, else python3)
 //   RINGWISE_CASE=add or add:3       the cases of one op, or one case
-//   RINGWISE_STORE_ANSWERS=1         writes answers.json.gz, for machines without PyTorch; with RINGWISE_CASE, adds to it
+//   RINGWISE_STORE_ANSWERS=1         writes answers.json.gz, for machines without PyTorch; adds the op of RINGWISE_CASE
 import { describe, expect, test, vi } from 'vitest';
 import type { Answer, Case } from './case.ts';
 import { casesOf, ops } from './cases/index.ts';

@@ -26,8 +26,8 @@ function places(d: Draft, shape: readonly number[], size: number): Ref {
 }
 
 /**
- * Draws a list of indices for `shape` with at least one tensor. `onlyTensors`: beside ':' and '...'. Behind a mask of two
- * dimensions there is no number, range or null: PyTorch applies these to another dimension (docs/tensor.md).
+ * Draws a list of indices for `shape` with at least one tensor. `onlyTensors`: beside ':' and '...'. Behind a mask of
+ * two dimensions there is no number, range or null: PyTorch applies these to another dimension (docs/tensor.md).
  */
 function list(d: Draft, shape: readonly number[], onlyTensors = false): Arg[] {
   const { draws } = d;
