@@ -21,7 +21,12 @@ if (isOldNode(process.versions.node, engines.node))
 const { npm_config_loglevel, ...env } = process.env;
 const command = ['-y', packageManager, 'install', '--frozen-lockfile', '--reporter=append-only'];
 if (process.stderr.isTTY) console.error('Installing dependencies …');
-const child = spawn('npx', command, { cwd: root, env, stdio: ['ignore', 'pipe', 'pipe'] });
+const child = spawn('npx', command, {
+  cwd: root,
+  env,
+  shell: process.platform === 'win32', // npx is a script there
+  stdio: ['ignore', 'pipe', 'pipe'],
+});
 let output = '';
 for (const stream of [child.stdout, child.stderr]) {
   stream.setEncoding('utf8').on('data', (text) => {

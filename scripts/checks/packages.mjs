@@ -9,7 +9,7 @@ import { namedFiles, publishedPackages } from '../release/packages.mjs';
 import { root } from '../run.mjs';
 
 /** Compiled packages that a user installs when needed. All others are optional dependencies of their owner. */
-const onRequest = /^@ringwise\/(?:capi|collectives-mpi)-/;
+const onRequest = /^@ringwise\/capi-/;
 
 /** Returns the faults of all packages below a root, one sentence each. */
 export function faultsIn(root) {

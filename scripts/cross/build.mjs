@@ -52,7 +52,6 @@ export async function crossBuild(name, target, { families, jobs = availableParal
     '-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON', // zig has no precompiled headers
     `-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=${join(folder, 'Release')}`,
     `-DCMAKE_RUNTIME_OUTPUT_DIRECTORY=${join(folder, 'Release')}`,
-    `-DRINGWISE_CUDA=${process.env.RINGWISE_CUDA ?? 'OFF'}`,
     '-DRINGWISE_MPICC=none', // an MPI is built on a machine that has it
   ];
   // The compiler's cache lies in the build folder, so that builds share nothing and `rm -r` removes all of it.
@@ -61,6 +60,7 @@ export async function crossBuild(name, target, { families, jobs = availableParal
     ZIG_GLOBAL_CACHE_DIR: join(folder, 'zig/cache'),
     ZIG_LOCAL_CACHE_DIR: join(folder, 'zig/cache'),
     SOURCE_DATE_EPOCH: '0',
+    RINGWISE_CUDA: target.libc === 'glibc' ? (process.env.RINGWISE_CUDA ?? 'OFF') : 'OFF', // CUDA's driver needs glibc
   };
   await command(env, progress, 'cmake', '-S', native, '-B', folder, '-G', 'Ninja', ...options);
   const packages = packagesOf(name, families);

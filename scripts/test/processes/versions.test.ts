@@ -35,7 +35,7 @@ function raised(kind: string, name: string) {
 
 it.each([
   ['minor', '@ringwise/store'],
-  ['minor', '@ringwise/collectives-mpi-linux-x64'],
+  ['minor', '@ringwise/collectives-linux-x64'],
   ['patch', '@ringwise/tensor'],
 ])('a %s change of %s raises all packages together, below 1.0.0', (kind, name) => {
   const { copy, before, packages } = raised(kind, name);

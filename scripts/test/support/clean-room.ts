@@ -1,6 +1,6 @@
 // Empty projects in which published packages are installed, without a compiler and without this repository.
 import { execFile } from 'node:child_process';
-import { mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { npmPackage } from '../../cross/npm-package.mjs';
@@ -58,7 +58,10 @@ export function cleanRoom(folder: string, url: string, node = process.execPath):
   symlinkSync(node, join(bin, 'node'));
   for (const name of ['npm', 'npx']) symlinkSync(join(dirname(npm), name), join(bin, name));
   // The commands that pnpm links are shell scripts, which use the others.
-  for (const name of ['sh', 'sed', 'dirname', 'uname']) symlinkSync(`/bin/${name}`, join(bin, name));
+  for (const name of ['sh', 'sed', 'dirname', 'uname']) {
+    const path = [`/bin/${name}`, `/usr/bin/${name}`].find((each) => existsSync(each));
+    if (path !== undefined) symlinkSync(path, join(bin, name));
+  }
   const command = (name: string, program: string) =>
     writeFileSync(join(bin, name), `#!/bin/sh\nexec node '${program}' "$@"\n`, { mode: 0o755 });
   command('pnpm', join(root, 'node_modules/pnpm/bin/pnpm.cjs'));

@@ -148,7 +148,7 @@ export function nativeMissing(
 export function nativeMpiMissing(platform: string, tried: readonly string[]): Failure {
   return init(
     `the mpi backend is not there for ${platform} (tried ${tried.join('; ')})`,
-    `Install @ringwise/collectives-mpi-${platform} and the MPI library that mpirun belongs to; or build it where mpicc is: npm run build in a checkout of ringwise.`,
+    'No release has it, because MPIs have no common ABI. Build it where mpicc is, by npm run build in a checkout of ringwise, and set RINGWISE_NATIVE_PATH to its folder native/build/Release.',
   );
 }
 

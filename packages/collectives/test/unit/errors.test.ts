@@ -253,7 +253,7 @@ describe('errors', () => {
       allReduce: unknown option 'async_op'; expected timeoutMs, op (group "dp", rank 0 of 8). Every verb returns a Work at once; its Sync form blocks.
       allReduce: reproducible is not usable; expected true or false, got 'yes' (group "dp", rank 0 of 8).
       init: no backend named 'gloo'; expected auto, solo, host (group "dp", rank 0 of 8). What PyTorch calls gloo is 'host' here. See registerBackend().
-      init: the mpi backend is not there for linux-x64 (tried mpi-openmpi.node (not found)) (group "dp", rank 0 of 8). Install @ringwise/collectives-mpi-linux-x64 and the MPI library that mpirun belongs to; or build it where mpicc is: npm run build in a checkout of ringwise.
+      init: the mpi backend is not there for linux-x64 (tried mpi-openmpi.node (not found)) (group "dp", rank 0 of 8). No release has it, because MPIs have no common ABI. Build it where mpicc is, by npm run build in a checkout of ringwise, and set RINGWISE_NATIVE_PATH to its folder native/build/Release.
       init: the ranks do not share one MPI world of Open MPI v4.1.4; expected all of them in one, got worlds of 1 processes (group "dp", rank 0 of 8). Start the ranks by the mpirun or srun of that MPI. RINGWISE_MPI=openmpi or mpich says which one that is.
       shrink: the others go on without this rank, as ranks 0, 2 (group "dp", rank 0 of 8). It came too late, or was taken for lost: end it.
       init: MPI cannot be used: it has ended in this process (group "dp", rank 0 of 8).
