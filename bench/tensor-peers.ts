@@ -12,17 +12,8 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import {
-  crossEntropy,
-  fromHost,
-  generator,
-  manualSeed,
-  matmul,
-  scope,
-  setNumThreads,
-} from '@ringwise/tensor';
-import { Linear, ReLU, Sequential } from '@ringwise/tensor/nn';
-import { SGD } from '@ringwise/tensor/optim';
+import { setNumThreads } from '@ringwise/tensor';
+import { agree, inputsOf, median, newModel, type Result, runTask, tasksOf } from './tensor/tasks.ts';
 
 const { values } = parseArgs({
   options: {
@@ -34,142 +25,13 @@ const { values } = parseArgs({
 });
 setNumThreads(1);
 
-interface Mlp {
-  readonly kind: 'mlp';
-  readonly name: string;
-  readonly batch: number;
-  readonly batches: number;
-  readonly sizes: readonly number[];
-  readonly lr: number;
-  readonly momentum: number;
-  readonly warmup: number;
-  readonly steps: number;
-}
-interface Matmul {
-  readonly kind: 'matmul';
-  readonly name: string;
-  readonly m: number;
-  readonly n: number;
-  readonly k: number;
-  readonly transA: boolean;
-  readonly transB: boolean;
-  readonly calls: number;
-  readonly seconds: number;
-}
-interface Result {
-  readonly us: number;
-  readonly check: readonly number[];
-}
-
-const seconds = Number(values.seconds);
-const mlp = (batch: number, steps: number): Mlp => ({
-  kind: 'mlp',
-  name: `mlp batch ${batch}`,
-  batch,
-  batches: 8,
-  sizes: [784, 512, 512, 10],
-  lr: 0.01,
-  momentum: 0.9,
-  warmup: 20,
-  steps,
-});
-const product = (name: string, m: number, n: number, k: number, transA = false, transB = false): Matmul => ({
-  kind: 'matmul',
-  name: `${name} ${m}×${n}×${k}`,
-  m,
-  n,
-  k,
-  transA,
-  transB,
-  calls: Math.max(1, Math.ceil(2e7 / (m * n * k))),
-  seconds,
-});
-const wanted = values.only.split(',').filter((name) => name !== '');
-const tasks: readonly (Mlp | Matmul)[] = [
-  mlp(32, 300),
-  mlp(512, 60),
-  ...[64, 128, 256, 512, 1024, 2048].map((size) => product('square', size, size, size)),
-  product('mlp forward', 32, 512, 784, false, true),
-  product('mlp weight gradient', 512, 784, 32, true),
-  product('mlp input gradient', 32, 512, 512),
-  product('mlp 512 forward', 512, 512, 784, false, true),
-  product('gpt qkv', 1024, 2304, 768, false, true),
-  product('gpt mlp', 1024, 3072, 768, false, true),
-  product('gpt weight gradient', 768, 3072, 1024, true),
-].filter(({ name }) => wanted.length === 0 || wanted.some((word) => name.includes(word)));
+const words = values.only.split(',').filter((name) => name !== '');
+const tasks = tasksOf(Number(values.seconds), words);
+const inputs = inputsOf(tasks);
 
 const folder = mkdtempSync(join(tmpdir(), 'tensor-peers-'));
 const write = (name: string, array: Float32Array | Int32Array): void =>
   writeFileSync(join(folder, name), new Uint8Array(array.buffer, array.byteOffset, array.byteLength));
-const noise = (seed: number, count: number): Float32Array => {
-  const array = new Float32Array(count);
-  generator(seed).uniform(array, -1, 1);
-  return array;
-};
-
-const largest = Math.max(...tasks.map((task) => (task.kind === 'mlp' ? task.batch * task.batches : 0)));
-const images = noise(1, largest * 784);
-const labels = Int32Array.from({ length: largest }, (_, i) => (i * 7) % 10);
-const [left, right] = [noise(2, 2048 * 2048), noise(3, 2048 * 2048)];
-
-function newModel(sizes: readonly number[]): Sequential {
-  manualSeed(1);
-  const layers = sizes.slice(1).map((size, i) => new Linear(sizes[i]!, size));
-  return new Sequential(...layers.flatMap((layer, i) => (i === 0 ? [layer] : [new ReLU(), layer])));
-}
-
-const nowUs = (): number => Number(process.hrtime.bigint()) / 1000;
-const median = (times: readonly number[]): number => times.toSorted((a, b) => a - b)[times.length >> 1]!;
-
-function trainMlp({ batch, batches, sizes, lr, momentum, warmup, steps }: Mlp): Result {
-  const model = newModel(sizes);
-  const optimizer = new SGD(model.parameters(), { lr, momentum });
-  const times: number[] = [];
-  const losses: number[] = [];
-  for (let step = 0; step < warmup + steps; step++) {
-    const start = nowUs();
-    const at = (step % batches) * batch;
-    const loss = scope(() => {
-      const x = fromHost(images.subarray(at * 784, (at + batch) * 784), [batch, 784]);
-      const out = crossEntropy(model.forward(x), fromHost(labels.subarray(at, at + batch)));
-      optimizer.zeroGrad();
-      out.backward();
-      optimizer.step();
-      return out.item();
-    });
-    times.push(nowUs() - start);
-    if (step % 10 === 0) losses.push(loss);
-  }
-  return { us: median(times.slice(warmup)), check: losses };
-}
-
-function multiply({ m, n, k, transA, transB, calls }: Matmul): Result {
-  return scope(() => {
-    const a = fromHost(left.subarray(0, m * k), transA ? [k, m] : [m, k]);
-    const b = fromHost(right.subarray(0, k * n), transB ? [n, k] : [k, n]);
-    const [x, y] = [transA ? a.t() : a, transB ? b.t() : b];
-    const times: number[] = [];
-    for (const end = nowUs() + seconds * 1e6; times.length < 5 || nowUs() < end; ) {
-      const start = nowUs();
-      for (let i = 0; i < calls; i++) matmul(x, y).dispose();
-      times.push((nowUs() - start) / calls);
-    }
-    const out = matmul(x, y).dataSync() as Float32Array;
-    const sum = out.reduce((total, value) => total + value, 0);
-    return { us: median(times), check: [out[0]!, out[m * n - 1]!, sum] };
-  });
-}
-
-function agree(task: Mlp | Matmul, ours: Result, theirs: Result): boolean {
-  // An element of the product sums k products of numbers below 1, so its rounding error is of this order. The
-  // sum of all elements may be off by more: by the square root of their number.
-  const allowed = task.kind === 'mlp' ? 0 : 1e-4 * Math.sqrt(task.k);
-  return ours.check.every((value, i) => {
-    const share = i === 2 && task.kind === 'matmul' ? Math.sqrt(task.m * task.n) : 1;
-    return Math.abs(value - theirs.check[i]!) <= 1e-4 * Math.abs(value) + allowed * share;
-  });
-}
-
 function runPeer(python: string): Map<string, Result> {
   const program = join(import.meta.dirname, 'peers', 'torch_tensor.py');
   const lines = execFileSync(python, [program, folder], { encoding: 'utf8', timeout: 600_000 });
@@ -181,10 +43,10 @@ function runPeer(python: string): Map<string, Result> {
 }
 
 try {
-  write('images', images);
-  write('labels', labels);
-  write('a', left);
-  write('b', right);
+  write('images', inputs.images);
+  write('labels', inputs.labels);
+  write('a', inputs.left);
+  write('b', inputs.right);
   for (const [i, [name, param]] of newModel([784, 512, 512, 10]).namedParameters().entries()) {
     write(`${name.endsWith('weight') ? 'w' : 'b'}${i >> 1}`, param.dataSync() as Float32Array);
   }
@@ -200,7 +62,7 @@ try {
   const keep = (results: Map<string, Result[]>, name: string, result: Result): void =>
     void results.set(name, [...(results.get(name) ?? []), result]);
   for (let round = 0; round < Number(values.rounds); round++) {
-    for (const task of tasks) keep(ours, task.name, task.kind === 'mlp' ? trainMlp(task) : multiply(task));
+    for (const task of tasks) keep(ours, task.name, runTask(task, inputs));
     for (const [i, python] of pythons.entries()) {
       for (const [name, result] of runPeer(python)) keep(theirs[i]!, name, result);
     }

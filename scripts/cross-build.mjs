@@ -1,6 +1,6 @@
 // `node scripts/cross-build.mjs TARGET…`: builds the native binaries of other platforms, and those of releases.
 import { parseArgs } from 'node:util';
-import { crossBuild } from './cross/build.mjs';
+import { crossBuild, packagesOf } from './cross/build.mjs';
 import { targets } from './cross/targets.mjs';
 
 const names = Object.keys(targets);
@@ -11,11 +11,12 @@ ${names.map((name) => `  ${name.padEnd(17)}${targets[name].families.join(', ')}`
 Options:
   --family NAME  builds only this family; repeat it for several
   --jobs N       compiles N files at once; default: the number of cores
-  --list         prints the targets, one a line
+  --list         prints the targets that releases have packages for, one a line
   --help         prints this help
 Environment:
   RINGWISE_ZIG   path of a zig 0.11.0; default: the one of npm, downloaded once into node_modules/.cache
-  RINGWISE_CUDA  ON embeds the CUDA kernels in the tensor addons, which needs nvcc
+  RINGWISE_CUDA  ON embeds the CUDA kernels in the tensor addons of targets with glibc, which needs nvcc
+  RINGWISE_CUDA_ARCHITECTURES  the kernels' compute capabilities; default: 80;90;100;120
 Each target has a build folder of its own, native/build-TARGET. Exit codes: 0 all built and checked, 1 a build or a
 check failed, 2 wrong arguments.`;
 
@@ -36,7 +37,8 @@ function parsed() {
 
 const { values, positionals } = parsed();
 if (values.help || values.list) {
-  console.log(values.help ? help : names.join('\n'));
+  const isReleased = (name) => packagesOf(name, targets[name].families).length > 0;
+  console.log(values.help ? help : names.filter(isReleased).join('\n'));
   process.exit(0);
 }
 const chosen = new Set(

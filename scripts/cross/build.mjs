@@ -52,6 +52,7 @@ export async function crossBuild(name, target, { families, jobs = availableParal
     '-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON', // zig has no precompiled headers
     `-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=${join(folder, 'Release')}`,
     `-DCMAKE_RUNTIME_OUTPUT_DIRECTORY=${join(folder, 'Release')}`,
+    `-DRINGWISE_CUDA_ARCHITECTURES=${process.env.RINGWISE_CUDA_ARCHITECTURES ?? '80;90;100;120'}`,
     '-DRINGWISE_MPICC=none', // an MPI is built on a machine that has it
   ];
   // The compiler's cache lies in the build folder, so that builds share nothing and `rm -r` removes all of it.

@@ -16,12 +16,17 @@ const release = {
 const libraries = process.env.RINGWISE_ARM64_LIBRARIES ?? '/usr/aarch64-linux-gnu';
 
 const qemu = () =>
-  ['qemu-aarch64-static', 'qemu-aarch64'].find((name) => spawnSync(name, ['--version']).status === 0);
+  ['qemu-aarch64-static', 'qemu-aarch64'].find((name) => spawnSync(name, ['--version']).status === 0) ?? null;
+
+/** Returns why this machine cannot run arm64 programs that need no library; null if it can. */
+export function whyNoQemu() {
+  if (process.platform !== 'linux') return 'qemu runs programs of Linux on Linux only';
+  return qemu() ? null : 'no qemu-aarch64-static (Debian: qemu-user-static)';
+}
 
 /** Returns why this machine cannot run arm64 programs; null if it can. */
 export function whyNoArm64() {
-  if (process.platform !== 'linux') return 'qemu runs programs of Linux on Linux only';
-  if (!qemu()) return 'no qemu-aarch64-static (Debian: qemu-user-static)';
+  if (whyNoQemu() !== null) return whyNoQemu();
   const missing = ['lib/ld-linux-aarch64.so.1', 'lib/libstdc++.so.6'].filter(
     (path) => !existsSync(join(libraries, path)),
   );
@@ -29,6 +34,15 @@ export function whyNoArm64() {
     ? `no ${missing.join(', ')} in ${libraries} (Debian: libc6-arm64-cross libstdc++6-arm64-cross libatomic1-arm64-cross)`
     : null;
 }
+
+/**
+ * Returns the command that runs an arm64 program, `withLibraries` of glibc or without any.
+ * @returns {string[]}
+ */
+export const qemuArm64 = ({ withLibraries = false } = {}) => [
+  qemu(),
+  ...(withLibraries ? ['-L', libraries] : []),
+];
 
 /**
  * Writes a program into a folder that runs Node for arm64, and returns its path. It gets the arguments of node. In
@@ -39,7 +53,7 @@ export function arm64Node(folder) {
   const preload = join(folder, 'exec-path.mjs');
   writeFileSync(preload, `process.execPath = ${JSON.stringify(program)};\n`);
   const node = join(npmPackage(release), 'bin/node');
-  const command = [qemu(), '-L', libraries, node, '--import', pathToFileURL(preload).href];
+  const command = [...qemuArm64({ withLibraries: true }), node, '--import', pathToFileURL(preload).href];
   writeFileSync(program, `#!/bin/sh\nexec ${command.map((word) => `'${word}'`).join(' ')} "$@"\n`);
   chmodSync(program, 0o755);
   return program;
