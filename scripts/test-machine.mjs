@@ -24,7 +24,7 @@ const steps = [
   {
     name: `packages: ${parts.packages}`,
     skipped: process.platform === 'win32' ? 'its empty projects have shell scripts' : null,
-    run: () => vitest(['scripts-full'], 'test/full/packages/registry'),
+    run: () => vitest(['scripts-full'], 'test/full/packages/gates', 'test/full/packages/registry'),
   },
 ];
 

@@ -11,7 +11,8 @@ import { targets } from '../../../cross/targets.mjs';
 import { findZig } from '../../../cross/zig.mjs';
 import { root } from '../../support/clean-room.ts';
 
-const tests = ['c_api_test', 'c_api_verbs_test', 'c_api_faults_test'];
+/** Not c_api_faults_test: its deadlines are shorter than an emulated rank may need to connect. */
+const tests = ['c_api_test', 'c_api_verbs_test'];
 
 interface Platform {
   readonly target: keyof typeof targets;
