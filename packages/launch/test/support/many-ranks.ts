@@ -6,8 +6,21 @@ import { JobView } from '../../src/monitor/job-view.ts';
 export const slowRank = 17;
 export const lateRank = 40;
 
-/** Returns the message for a page: rank 17 lets the others wait, and rank 40 has not reported its last two steps. */
-export function manyRanks(count = 64, steps = 120): Message {
+const stepMs = 100;
+
+export interface ManyRanks {
+  readonly view: JobView;
+  readonly feed: Feed;
+  /** The whole state, as a page gets it. */
+  readonly message: Message;
+  /** Time of the message, in milliseconds. */
+  readonly nowMs: number;
+  /** Lets a rank report a step that took so long without waiting. */
+  readonly report: (rank: number, step: number, ownMs: number) => void;
+}
+
+/** Makes a job in which rank 17 lets the others wait, and rank 40 has not reported its last two steps. */
+export function manyRanks(count = 64, steps = 120): ManyRanks {
   const view = new JobView(0);
   const feed = new Feed(view, 'train.ts --wide');
   view.startRound(count, count / 8, 0, null);
@@ -15,16 +28,19 @@ export function manyRanks(count = 64, steps = 120): Message {
     view.handle({ kind: 'started', rank, host: `node-${rank >> 3}`, pid: 4000 + rank });
     view.handle({ kind: 'memory', rank, bytes: (700 + (rank % 5)) * 2 ** 20 });
   }
+  const report = (rank: number, step: number, ownMs: number) => {
+    const backwardMs = 0.6 * ownMs;
+    const exposedMs = stepMs - ownMs;
+    const timing = { agoMs: backwardMs + exposedMs, backwardMs, exposedMs, buckets: [[5, 20] as const] };
+    const values = { loss: 3 * Math.exp(-step / 90), samples: 16, steps: 2 * steps };
+    view.handle({ kind: 'report', rank, report: { clockMs: stepMs * (step + 1), step, values, timing } });
+  };
   for (let step = 0; step < steps; step++) {
     for (let rank = 0; rank < count; rank++) {
       if (rank === lateRank && step >= steps - 2) continue;
-      const ownMs = 40 + ((7 * step + 13 * rank) % 4) * 0.5 + (rank === slowRank ? 38 : 0);
-      const backwardMs = 0.6 * ownMs;
-      const exposedMs = 100 - ownMs;
-      const timing = { agoMs: backwardMs + exposedMs, backwardMs, exposedMs, buckets: [[5, 20] as const] };
-      const values = { loss: 3 * Math.exp(-step / 90), samples: 16, steps: 2 * steps };
-      view.handle({ kind: 'report', rank, report: { clockMs: 100 * (step + 1), step, values, timing } });
+      report(rank, step, 40 + ((7 * step + 13 * rank) % 4) * 0.5 + (rank === slowRank ? 38 : 0));
     }
   }
-  return feed.whole(100 * steps + 2_000);
+  const nowMs = stepMs * steps + 2_000;
+  return { view, feed, message: feed.whole(nowMs), nowMs, report };
 }

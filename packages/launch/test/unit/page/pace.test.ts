@@ -4,7 +4,7 @@ import { describe, expect, it } from 'vitest';
 import { compared, median, ownMs, sorted } from '../../../page/ranks/pace.js';
 import { lateRank, manyRanks, slowRank } from '../../support/many-ranks.ts';
 
-const { ranks } = manyRanks();
+const { ranks } = manyRanks().message;
 
 describe('64 ranks', () => {
   it('have the slow one named: it waits least, though all steps take the same time', () => {

@@ -1,8 +1,10 @@
-// Shows 64 ranks in the page: in a report, because so many processes would need more cores.
+// Shows 64 ranks in the page: from the launcher's own messages, because so many processes would need more cores.
 
 import { pathToFileURL } from 'node:url';
 import { expect, it } from 'vitest';
+import { prometheusText } from '../../../../src/monitor/files/prometheus.ts';
 import { reportHtml } from '../../../../src/monitor/files/report-file.ts';
+import { serveUi } from '../../../../src/monitor/ui-server.ts';
 import {
   axeViolations,
   describeInBrowser,
@@ -20,7 +22,7 @@ describeInBrowser('the page of 64 ranks', () => {
   withBrowser();
 
   const openMany = (width: number) =>
-    open(pathToFileURL(script('many.html', reportHtml(manyRanks()))).href, { width });
+    open(pathToFileURL(script('many.html', reportHtml(manyRanks().message))).href, { width });
 
   it('names the slow rank, marks it in the strip, and sorts table and timeline by it', async () => {
     const { page, problems } = await openMany(1280);
@@ -96,5 +98,33 @@ describeInBrowser('the page of 64 ranks', () => {
     expect(await page.inputValue('#log-rank')).toBe('');
     await page.keyboard.press('Tab');
     expect(await page.evaluate(`document.activeElement.getAttribute('aria-label')`)).toBe('Table of ranks');
+  });
+
+  it('follows a running job', async () => {
+    const { feed, nowMs, report, view } = manyRanks();
+    feed.changes(nowMs);
+    const address = { host: '127.0.0.1', port: 0 };
+    const server = await serveUi(address, {
+      whole: () => feed.whole(nowMs),
+      prometheus: () => prometheusText(view),
+    });
+    try {
+      const { page, problems } = await open(server.url);
+      await until(page, `document.querySelectorAll('#strip [data-level="4"]').length === 1`);
+      // The slow rank is as fast as the others from now on, and another one is slow.
+      for (let step = 120; step < 150; step++) {
+        for (let rank = 0; rank < 64; rank++) report(rank, step, rank === 5 ? 90 : 40);
+      }
+      server.send(feed.changes(nowMs + 3_000));
+      await until(page, `document.querySelector('#strip [data-level="4"]').textContent === '5'`);
+      expect(await page.textContent('#strip-sentence')).toBe(
+        'Slowest: rank 5 with 90 ms, 125 % above the median of 40 ms.',
+      );
+      expect(await texts(page, '#strip [data-level="4"]')).toEqual(['5']);
+      expect(await page.textContent('#facts div')).toBe('step149 of 240');
+      expect(problems).toEqual([]);
+    } finally {
+      await server.close();
+    }
   });
 });
