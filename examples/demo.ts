@@ -62,7 +62,8 @@ for (let epoch = 0; epoch < epochs; epoch++) {
       return loss.item();
     });
     sum[0]! += loss;
-    reportMetrics({ loss, samples: label.shape[0]!, ddp: model.statistics() });
+    const progress = { epoch, epochs, steps: epochs * loader.length };
+    reportMetrics({ ...progress, loss, samples: label.shape[0]!, ddp: model.statistics() });
     step++;
     log(`epoch ${epoch + 1}/${epochs}  step ${step}/${loader.length}  loss ${loss.toFixed(4)}`);
   }
