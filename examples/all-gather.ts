@@ -5,7 +5,9 @@
 // Claim: on every rank the parts of all ranks arrive in rank order. That holds for a list of buffers, for one buffer,
 // and for parts of different lengths (rank r contributes r + 1 numbers).
 import { init } from '@ringwise/collectives';
+import { readOptions } from './options.ts';
 
+readOptions(import.meta.url, {}); // refuses options, and knows --help
 await using group = await init();
 const { rank, size } = group;
 

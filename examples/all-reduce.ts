@@ -5,7 +5,9 @@
 //
 // With n ranks, rank r contributes r + 1, and every rank checks that it got 1 + 2 + … + n. Without a launcher, n is 1.
 import { init } from '@ringwise/collectives';
+import { readOptions } from './options.ts';
 
+readOptions(import.meta.url, {}); // refuses options, and knows --help
 await using group = await init();
 
 const x = new Float32Array([group.rank + 1]);

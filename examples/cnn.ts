@@ -1,17 +1,20 @@
-// Trains a small convolutional network on digits, with batch norm, and saves it so that PyTorch can open it.
+// Trains a small convolutional network on digits, with batch norm over the batches of all ranks, and saves it so that
+// PyTorch can open it.
 //
-//   npx ringwise run examples/cnn.ts                 10,000 generated digits
-//   npx ringwise run examples/cnn.ts --data DIR      MNIST's t10k files, or others in that format
+//   npx ringwise run --nproc-per-node 2 examples/cnn.ts                 10,000 generated digits
+//   npx ringwise run --nproc-per-node 2 examples/cnn.ts --data DIR      MNIST's t10k files, or others in that format
 //
 // Claim: after two epochs on 8,000 digits, the network classifies at least 95 of 100 held-out digits correctly. A
 // second network that loads the saved file, with the running statistics of batch norm, has exactly the same accuracy.
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { parseArgs } from 'node:util';
-import { ArrayDataset, DataLoader, normalize, RandomSampler } from '@ringwise/data';
+import { init } from '@ringwise/collectives';
+import { ArrayDataset, DataLoader, DistributedSampler, normalize } from '@ringwise/data';
 import { loadMnist } from '@ringwise/data/idx';
 import { syntheticDigits } from '@ringwise/data/synthetic';
+import { convertSyncBatchNorm, ddp } from '@ringwise/ddp';
+import { reportMetrics } from '@ringwise/launch';
 import { crossEntropy, fromHost, manualSeed, noGrad, scope } from '@ringwise/tensor';
 import {
   BatchNorm2d,
@@ -25,12 +28,9 @@ import {
 } from '@ringwise/tensor/nn';
 import { SGD } from '@ringwise/tensor/optim';
 import { loadSafetensors, saveSafetensors } from '@ringwise/tensor/safetensors';
+import { readOptions } from './options.ts';
 
-const { values: args } = parseArgs({
-  options: {
-    data: { type: 'string' },
-  },
-});
+const args = readOptions(import.meta.url, { data: { type: 'string' } });
 const epochs = 2;
 
 // The first 8,000 digits are for training, the rest are held out.
@@ -72,11 +72,14 @@ function accuracyOf(model: Layer): number {
   return correct / heldOut.length;
 }
 
+await using group = await init();
 manualSeed(1);
-const model = network();
-const optimizer = new SGD(model.parameters(), { lr: 0.05, momentum: 0.9 });
-const sampler = new RandomSampler(train.length);
-const loader = new DataLoader(train, { batchSize: 32, sampler });
+const net = network();
+await convertSyncBatchNorm(net, group); // before ddp()
+const model = await ddp(net, { group });
+const optimizer = new SGD(net.parameters(), { lr: 0.05, momentum: 0.9 });
+const sampler = new DistributedSampler(train.length, { replicas: group.size, rank: group.rank });
+const loader = new DataLoader(train, { batchSize: Math.ceil(32 / group.size), sampler });
 
 for (let epoch = 0; epoch < epochs; epoch++) {
   sampler.setEpoch(epoch);
@@ -88,7 +91,8 @@ for (let epoch = 0; epoch < epochs; epoch++) {
       optimizer.zeroGrad();
       loss.backward();
       optimizer.step();
-      if (step % 50 === 0)
+      reportMetrics({ loss: loss.item(), samples: label.shape[0]!, ddp: model.statistics() });
+      if (group.rank === 0 && step % 50 === 0)
         console.log(
           `epoch ${epoch + 1}/${epochs}  step ${step}/${loader.length}  loss ${loss.item().toFixed(4)}`,
         );
@@ -96,15 +100,18 @@ for (let epoch = 0; epoch < epochs; epoch++) {
   }
 }
 
-const accuracy = accuracyOf(model);
-const folder = await mkdtemp(join(tmpdir(), 'ringwise-cnn-'));
-await saveSafetensors(join(folder, 'cnn.safetensors'), model.stateDict());
-const loaded = network();
-loaded.loadStateDict(await loadSafetensors(join(folder, 'cnn.safetensors')));
-await rm(folder, { recursive: true });
-const again = accuracyOf(loaded);
-console.log(
-  `accuracy ${accuracy.toFixed(4)} on ${heldOut.length} held-out digits, ${again.toFixed(4)} after loading`,
-);
-if (accuracy < 0.95 || again !== accuracy)
-  throw new Error(`expected an accuracy of at least 0.95, twice: ${accuracy}, ${again}`);
+if (group.rank === 0) {
+  const accuracy = accuracyOf(net);
+  const folder = await mkdtemp(join(tmpdir(), 'ringwise-cnn-'));
+  await saveSafetensors(join(folder, 'cnn.safetensors'), net.stateDict());
+  const loaded = network();
+  loaded.loadStateDict(await loadSafetensors(join(folder, 'cnn.safetensors')));
+  await rm(folder, { recursive: true });
+  const again = accuracyOf(loaded);
+  console.log(
+    `accuracy ${accuracy.toFixed(4)} on ${heldOut.length} held-out digits, ${again.toFixed(4)} after loading`,
+  );
+  if (accuracy < 0.95 || again !== accuracy)
+    throw new Error(`expected an accuracy of at least 0.95, twice: ${accuracy}, ${again}`);
+}
+await group.barrier(); // the other ranks wait until rank 0 has checked

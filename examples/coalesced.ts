@@ -2,9 +2,14 @@
 // is cut into parts again afterwards; and with one call that takes all buffers and joins them itself.
 //
 //   npx ringwise run --standalone --nproc-per-node 2 examples/coalesced.ts
+//   … --repeats 31      how often each way runs, in turns; the times are medians, as a single one tells little
 //
 // Claim: all three ways give the same results. The first takes 200 operations, the other two take one.
 import { init } from '@ringwise/collectives';
+import { readOptions, whole } from './options.ts';
+
+const args = readOptions(import.meta.url, { repeats: { type: 'string', default: '31' } });
+const repeats = whole('--repeats', args.repeats);
 
 await using group = await init();
 const { rank, size } = group;
@@ -45,25 +50,39 @@ async function operations(): Promise<number> {
   return work.seq;
 }
 
-const lines: string[] = [];
+const ways = [oneByOne, joinedByHand, inOneCall];
+const outputs = ways.map(makeOutputs);
+for (let warmUp = 0; warmUp < 20; warmUp++)
+  for (const [i, gather] of ways.entries()) await gather(outputs[i]!);
+
+// In turns, so that all three meet the same disturbances.
+const times = ways.map((): number[] => []);
 const used: number[] = [];
-for (const gather of [oneByOne, joinedByHand, inOneCall]) {
-  const outputs = makeOutputs();
-  for (let warmUp = 0; warmUp < 20; warmUp++) await gather(outputs);
-  for (const output of outputs) output.fill(-1);
-  const before = await operations();
-  const start = performance.now();
-  await gather(outputs);
-  const us = Math.round(1000 * (performance.now() - start));
-  used.push((await operations()) - before - 1);
-  lines.push(
-    `${gather.name.padEnd(12)} ${String(used.at(-1)).padStart(3)} operations ${String(us).padStart(6)} µs`,
-  );
-  for (const [i, output] of outputs.entries()) {
-    const wrong = output.findIndex((x, at) => x !== 1000 * Math.floor(at / lengths[i]!) + i);
-    if (wrong >= 0) throw new Error(`${gather.name}: element ${wrong} of buffer ${i} is ${output[wrong]}`);
+for (let round = 0; round < repeats; round++) {
+  for (const [i, gather] of ways.entries()) {
+    for (const output of outputs[i]!) output.fill(-1);
+    const before = await operations();
+    const start = performance.now();
+    await gather(outputs[i]!);
+    times[i]!.push(1000 * (performance.now() - start));
+    used[i] = (await operations()) - before - 1;
   }
 }
+
+for (const [i, { name }] of ways.entries()) {
+  for (const [buffer, output] of outputs[i]!.entries()) {
+    const wrong = output.findIndex((x, at) => x !== 1000 * Math.floor(at / lengths[buffer]!) + buffer);
+    if (wrong >= 0) throw new Error(`${name}: element ${wrong} of buffer ${buffer} is ${output[wrong]}`);
+  }
+}
+const lines = ways.map(({ name }, i) => {
+  const sorted = times[i]!.toSorted((a, b) => a - b);
+  const [least, median, most] = [0, sorted.length >> 1, sorted.length - 1].map((at) =>
+    Math.round(sorted[at]!),
+  );
+  const time = `median ${String(median).padStart(6)} µs of ${repeats} (${least} to ${most})`;
+  return `${name.padEnd(12)} ${String(used[i]).padStart(3)} operations  ${time}`;
+});
 
 // The ranks print in order: each waits for its turn.
 for (let turn = 0; turn < size; turn++) {

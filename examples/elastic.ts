@@ -6,26 +6,27 @@
 //       --rdzv-endpoint $MASTER_ADDR:29400 --max-restarts 3 examples/elastic.ts      the same command on both hosts
 //
 // On two hosts, set RINGWISE_SECRET to the same text on both, and --snapshot to a file that both hosts share.
+// --epochs 20 --pause-ms 0: how many epochs, and a pause after each.
 // To see a restart, kill a rank while it trains. Claim: the loss falls. If the job restarts with as many ranks as
 // before, the final loss is the same as without the kill.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { type Group, init } from '@ringwise/collectives';
 import { ArrayDataset, DataLoader, DistributedSampler } from '@ringwise/data';
 import { ddp } from '@ringwise/ddp';
+import { reportMetrics } from '@ringwise/launch';
 import { fromHost, manualSeed, mseLoss, scope } from '@ringwise/tensor';
 import { Linear, type Module, ReLU, Sequential } from '@ringwise/tensor/nn';
 import { SGD } from '@ringwise/tensor/optim';
 import { loadSafetensors, safetensorsMetadata, saveSafetensors } from '@ringwise/tensor/safetensors';
+import { readOptions, whole } from './options.ts';
 
-const { values: args } = parseArgs({
-  options: {
-    snapshot: { type: 'string', default: 'snapshot.safetensors' },
-    epochs: { type: 'string', default: '20' },
-    'pause-ms': { type: 'string', default: '0' }, // pause after each epoch, so that there is time to kill a rank
-  },
+const args = readOptions(import.meta.url, {
+  snapshot: { type: 'string', default: 'snapshot.safetensors' },
+  epochs: { type: 'string', default: '20' },
+  'pause-ms': { type: 'string', default: '0' }, // pause after each epoch, so that there is time to kill a rank
 });
-const epochs = Number(args.epochs);
+const epochs = whole('--epochs', args.epochs);
+const pauseMs = whole('--pause-ms', args['pause-ms'], 0);
 
 /**
  * Loads the snapshot into `net` on rank 0 and returns the first epoch to train, 0 if there is no snapshot or it cannot
@@ -79,6 +80,7 @@ for (let epoch = first; epoch < epochs; epoch++) {
       optimizer.zeroGrad();
       loss.backward();
       optimizer.step();
+      reportMetrics({ loss: loss.item(), samples: x.shape[0]!, ddp: model.statistics() });
       return loss.item();
     });
   }
@@ -86,6 +88,6 @@ for (let epoch = first; epoch < epochs; epoch++) {
   losses.push(sum[0]! / loader.length);
   if (group.rank === 0) await saveSafetensors(args.snapshot, net.stateDict(), { epoch: `${epoch}` });
   log(`epoch ${epoch} of ${epochs} on ${group.size} ranks: loss ${losses.at(-1)}`);
-  await sleep(Number(args['pause-ms']));
+  await sleep(pauseMs);
 }
 if (losses.length > 1 && !(losses.at(-1)! < losses[0]!)) throw new Error(`the loss did not fall: ${losses}`);

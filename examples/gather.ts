@@ -5,7 +5,9 @@
 //
 // Claim: only the root has the result, in rank order. Every backend supports these calls.
 import { init } from '@ringwise/collectives';
+import { readOptions } from './options.ts';
 
+readOptions(import.meta.url, {}); // refuses options, and knows --help
 await using group = await init();
 const { rank, size } = group;
 const root = size - 1;

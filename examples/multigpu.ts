@@ -5,21 +5,28 @@
 //
 //   npx tsx examples/multigpu.ts TOTAL_EPOCHS SAVE_EVERY [--batch_size 32] [--nprocs 2] [--data DIR] [--samples 60000]
 //
+//   TOTAL_EPOCHS   number of epochs
+//   SAVE_EVERY     saves checkpoint.safetensors every SAVE_EVERY epochs
+//   --batch_size   samples in a batch of each rank [32]
+//   --nprocs       number of ranks [the number of GPUs, or of CPU cores if there are none]
+//   --data         folder with MNIST's files, or others in that format [generated digits]
+//   --samples      how many digits to generate [60000]; ignored with --data
+//
 // With two epochs or more, the program fails unless the mean loss of the last epoch is below that of the first. 60,000
 // samples on 2 ranks with batches of 32 take 938 steps per epoch.
 import { availableParallelism } from 'node:os';
 import { pathToFileURL } from 'node:url';
-import { parseArgs } from 'node:util';
 import { type Group, init } from '@ringwise/collectives';
 import { ArrayDataset, DataLoader, DistributedSampler, normalize } from '@ringwise/data';
 import { loadMnist } from '@ringwise/data/idx';
 import { syntheticDigits } from '@ringwise/data/synthetic';
 import { ddp } from '@ringwise/ddp';
-import { spawn } from '@ringwise/launch';
+import { reportMetrics, spawn } from '@ringwise/launch';
 import { crossEntropy, cudaInfo, type Device, fromHost, pinArray, scope } from '@ringwise/tensor';
 import { Linear, ReLU, Sequential } from '@ringwise/tensor/nn';
 import { SGD } from '@ringwise/tensor/optim';
 import { saveSafetensors } from '@ringwise/tensor/safetensors';
+import { readOptions, whole } from './options.ts';
 
 interface Options {
   readonly totalEpochs: number;
@@ -70,7 +77,9 @@ async function train(group: Group, device: Device, options: Options): Promise<nu
         optimizer.zeroGrad();
         loss.backward();
         optimizer.step();
-        return loss.item();
+        const value = loss.item();
+        reportMetrics({ loss: value, samples: label.shape[0]!, ddp: model.statistics() });
+        return value;
       });
     }
     means.push(sum / loader.length);
@@ -89,47 +98,24 @@ export default async function main(rank: number, options: Options): Promise<numb
   return await train(group, options.hasGpus ? `cuda:${rank}` : 'cpu', options);
 }
 
-const usage = `usage: multigpu.ts TOTAL_EPOCHS SAVE_EVERY [--batch_size N] [--nprocs N] [--data DIR] [--samples N]
-
-  TOTAL_EPOCHS   number of epochs
-  SAVE_EVERY     saves checkpoint.safetensors every SAVE_EVERY epochs
-  --batch_size   samples in a batch of each rank [32]
-  --nprocs       number of ranks [the number of GPUs, or of CPU cores if there are none]
-  --data         folder with MNIST's files, or others in that format [generated digits]
-  --samples      how many digits to generate [60000]; ignored with --data
-`;
-
-/** Returns `text` as a whole number above 0. Throws an error with the usage if it is anything else. */
-function count(name: string, text: string | undefined): number {
-  const number = Number(text);
-  if (Number.isInteger(number) && number > 0) return number;
-  throw new Error(`${usage}\n${name} must be a whole number above 0, got ${text ?? 'nothing'}`);
-}
-
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
   const gpus = cudaInfo().devices.length;
-  const { values, positionals } = parseArgs({
-    allowPositionals: true,
-    options: {
-      batch_size: { type: 'string', default: '32' },
-      nprocs: { type: 'string', default: String(gpus || availableParallelism()) },
-      data: { type: 'string' },
-      samples: { type: 'string', default: '60000' },
-      help: { type: 'boolean', short: 'h', default: false },
-    },
-  });
-  if (values.help) {
-    console.log(usage);
-    process.exit();
-  }
-  const totalEpochs = count('TOTAL_EPOCHS', positionals[0]);
-  const nprocs = count('--nprocs', values.nprocs);
+  const cores = String(gpus || availableParallelism());
+  const flags = {
+    batch_size: { type: 'string', default: '32' },
+    nprocs: { type: 'string', default: cores },
+    data: { type: 'string' },
+    samples: { type: 'string', default: '60000' },
+  } as const;
+  const { words, ...values } = readOptions(import.meta.url, flags, ['TOTAL_EPOCHS', 'SAVE_EVERY']);
+  const totalEpochs = whole('TOTAL_EPOCHS', words[0]!);
+  const nprocs = whole('--nprocs', values.nprocs);
   const options: Options = {
     totalEpochs,
-    saveEvery: count('SAVE_EVERY', positionals[1]),
-    batchSize: count('--batch_size', values.batch_size),
+    saveEvery: whole('SAVE_EVERY', words[1]!),
+    batchSize: whole('--batch_size', values.batch_size),
     data: values.data,
-    samples: count('--samples', values.samples),
+    samples: whole('--samples', values.samples),
     hasGpus: gpus >= nprocs,
   };
   const ranks = await spawn<number[]>(new URL(import.meta.url), { nprocs, args: [options] });

@@ -14,14 +14,28 @@ function refuse(sentence: string): never {
   process.exit(2);
 }
 
-/** Returns the values of `flags` on the command line. Other words and options are refused. */
-export function readOptions<const T extends Flags>(url: string, flags: T): Values<T> {
+/**
+ * Returns the values of `flags` on the command line, and its other words, one for each of the names `wordNames`. Other
+ * options and words are refused.
+ */
+export function readOptions<const T extends Flags>(
+  url: string,
+  flags: T,
+  wordNames: readonly string[] = [],
+): Values<T> & { words: string[] } {
   const help = { type: 'boolean', short: 'h', default: false } as const;
   try {
-    const { values } = parseArgs({ options: { ...flags, help } as Flags });
-    if (!values.help) return values as Values<T>;
+    const { values, positionals: words } = parseArgs({
+      options: { ...flags, help } as Flags,
+      allowPositionals: wordNames.length > 0,
+    });
+    if (!values.help) {
+      if (words.length !== wordNames.length)
+        refuse(`expected ${wordNames.join(' and ')}, got ${words.join(' ') || 'nothing'}.`);
+      return { ...(values as Values<T>), words };
+    }
   } catch (error) {
-    refuse(`${(error as Error).message.split('. ')[0]}.`);
+    refuse(`${(error as Error).message.split(/\.?(\s*\n|\. |$)/)[0]}.`);
   }
   // With several ranks, the first prints it. All end here.
   if ((process.env.RANK ?? '0') === '0') console.log(headOf(fileURLToPath(url)));

@@ -5,6 +5,10 @@
 // Claim: all ranks end with the same bits, and with the parameters of one process that trains on the joined batches.
 import { type Group, init, loopbackGroups } from '@ringwise/collectives';
 import { assertInSync, ddp, type GradParam } from '@ringwise/ddp';
+import { reportMetrics } from '@ringwise/launch';
+import { readOptions } from './options.ts';
+
+readOptions(import.meta.url, {});
 
 /** Holds a vector, its gradient, the vectors that it was computed from, and a function that passes the gradient on. */
 class Value {
@@ -91,11 +95,13 @@ async function train(group: Group, seed: number): Promise<Float32Array[]> {
     for (const { grad } of weights) grad.fill(0);
     const x = Float32Array.from({ length: share }, (_, i) => Math.sin(step + group.rank * share + i));
     const out = weights.reduce((value, weight) => neuron(weight, value), new Value(x));
-    meanSquare(
+    const loss = meanSquare(
       out,
       x.map((xi) => xi / 2),
-    ).backward();
+    );
+    loss.backward();
     await model.finish();
+    reportMetrics({ loss: loss.data[0]!, samples: share });
     for (const { data, grad } of weights) for (const i of data.keys()) data[i]! -= 0.3 * grad[i]!;
   }
   await assertInSync(params, group);

@@ -12,6 +12,7 @@ import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 import { deserialize, serialize } from 'node:v8';
 import * as rw from '@ringwise/collectives';
+import { readOptions } from './options.ts';
 
 /** A request has an operation or an abort. One with neither means that the rank leaves. The reply has the same id. */
 type Request = { id?: string; operation?: rw.Operation; abort?: rw.Failure };
@@ -71,6 +72,7 @@ function talk<M>(socket: Socket, peer: number, take: (message: M) => void, lose:
 }
 
 if (import.meta.url === pathToFileURL(process.argv[1] ?? '').href) {
+  readOptions(import.meta.url, {});
   rw.registerBackend('via-rank-0', viaRank0);
   await using group = await rw.init({ backend: 'via-rank-0' });
   const x = new Float32Array([group.rank + 1]);

@@ -7,10 +7,13 @@
 // Claim: the loss falls, and after training the parameters of all ranks are bitwise equal to those of one process that
 // holds all layers.
 import { init } from '@ringwise/collectives';
+import { reportMetrics } from '@ringwise/launch';
 import { crossEntropy, fromHost, manualSeed, randn, scope, type Tensor, tensor } from '@ringwise/tensor';
 import { Linear, ReLU, Sequential } from '@ringwise/tensor/nn';
 import { SGD } from '@ringwise/tensor/optim';
+import { readOptions } from './options.ts';
 
+readOptions(import.meta.url, {});
 const [width, classes, microBatch, microBatches, steps] = [32, 8, 16, 4, 30];
 const shape = [microBatch, width];
 
@@ -86,6 +89,7 @@ const [pipelined, alone] = [stage, whole].map(
 const losses: number[] = [];
 for (let step = 0; step < steps; step++) {
   losses.push(await pipelineStep(pipelined!));
+  if (isLast) reportMetrics({ loss: losses.at(-1)!, samples: microBatch * microBatches });
   wholeStep(alone!);
 }
 

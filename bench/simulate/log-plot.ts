@@ -14,6 +14,11 @@ export interface Curve {
 export interface Panel {
   readonly title: string;
   readonly curves: readonly Curve[];
+  /** As in Plot, where this panel differs. */
+  readonly xLabel?: string;
+  readonly yLabel?: string;
+  readonly xTick?: (x: number) => string;
+  readonly yTick?: (y: number) => string;
 }
 
 export interface Plot {
@@ -24,9 +29,15 @@ export interface Plot {
   readonly xTick: (x: number) => string;
   readonly yTick: (y: number) => string;
   readonly panels: readonly Panel[];
+  /** Default: light. */
+  readonly theme?: keyof typeof themes;
 }
 
-const colors = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#000000', '#999933'];
+const themes = {
+  light: { paper: '#fff', ink: '#000', grid: '#e5e5e5' },
+  dark: { paper: '#0d1117', ink: '#e6edf3', grid: '#30363d' },
+};
+const colors = ['#0072b2', '#d55e00', '#009e73', '#cc79a7', '#e69f00', '#56b4e9', '#888888', '#999933'];
 const width = 420;
 const height = 320;
 const margin = { left: 64, right: 12, top: 34, bottom: 44 };
@@ -49,7 +60,9 @@ function axis(values: readonly number[], base: number, from: number, to: number)
   return { ticks, at: (value: number): number => from + ((log(value) - low) / (high - low)) * (to - from) };
 }
 
-function drawPanel(panel: Panel, plot: Plot, colorOf: (name: string) => string): string {
+function drawPanel(own: Panel, plot: Plot, colorOf: (name: string) => string): string {
+  const panel = { ...plot, ...own };
+  const { grid } = themes[plot.theme ?? 'light'];
   const points = panel.curves.flatMap((curve) => [...curve.marks, ...curve.line]);
   if (points.length === 0) return '';
   const left = margin.left;
@@ -62,16 +75,16 @@ function drawPanel(panel: Panel, plot: Plot, colorOf: (name: string) => string):
   const parts = [text((left + right) / 2, 20, 'middle', panel.title, 'font-weight="bold"')];
   for (const tick of xs.ticks) {
     const x = xs.at(tick);
-    parts.push(`<line x1="${x}" y1="${top}" x2="${x}" y2="${bottom}" stroke="#e5e5e5"/>`);
-    parts.push(text(x, bottom + 15, 'middle', plot.xTick(tick)));
+    parts.push(`<line x1="${x}" y1="${top}" x2="${x}" y2="${bottom}" stroke="${grid}"/>`);
+    parts.push(text(x, bottom + 15, 'middle', panel.xTick(tick)));
   }
   for (const tick of ys.ticks) {
     const y = ys.at(tick);
-    parts.push(`<line x1="${left}" y1="${y}" x2="${right}" y2="${y}" stroke="#e5e5e5"/>`);
-    parts.push(text(left - 6, y + 4, 'end', plot.yTick(tick)));
+    parts.push(`<line x1="${left}" y1="${y}" x2="${right}" y2="${y}" stroke="${grid}"/>`);
+    parts.push(text(left - 6, y + 4, 'end', panel.yTick(tick)));
   }
-  parts.push(text((left + right) / 2, height - 10, 'middle', plot.xLabel));
-  parts.push(text(-(top + bottom) / 2, 14, 'middle', plot.yLabel, 'transform="rotate(-90)"'));
+  parts.push(text((left + right) / 2, height - 10, 'middle', panel.xLabel));
+  parts.push(text(-(top + bottom) / 2, 14, 'middle', panel.yLabel, 'transform="rotate(-90)"'));
   for (const curve of panel.curves) {
     const color = colorOf(curve.name);
     const path = curve.line.map((point) => `${xs.at(point.x).toFixed(1)},${ys.at(point.y).toFixed(1)}`);
@@ -103,10 +116,11 @@ export function drawLogPlot(plot: Plot): string {
     const at = `translate(${(i % columns) * width} ${head + Math.floor(i / columns) * height})`;
     parts.push(`<g transform="${at}">${drawPanel(panel, plot, colorOf)}</g>`);
   }
+  const { paper, ink } = themes[plot.theme ?? 'light'];
   const size = `width="${columns * width}" height="${head + rows * height}"`;
   return (
-    `<svg xmlns="http://www.w3.org/2000/svg" ${size} font-family="sans-serif" font-size="11">\n` +
+    `<svg xmlns="http://www.w3.org/2000/svg" ${size} font-family="sans-serif" font-size="11" fill="${ink}">\n` +
     `<title>${escapeText(plot.title)}</title>\n` +
-    `<rect width="100%" height="100%" fill="#fff"/>\n${parts.join('\n')}\n</svg>\n`
+    `<rect width="100%" height="100%" fill="${paper}"/>\n${parts.join('\n')}\n</svg>\n`
   );
 }

@@ -1,16 +1,19 @@
 // Trains a small GPT that writes text character by character, as minGPT's chargpt does, and prints a sample of its
 // text.
 //
-//   npx tsx examples/char-gpt/main.ts                  tinyshakespeare.txt in RINGWISE_TEST_DATA, or generated text
-//   npx tsx examples/char-gpt/main.ts --data FILE      any text
-//   npx tsx examples/char-gpt/main.ts --quick          a smaller model on generated text; takes seconds
+//   npx tsx examples/char-gpt/main.ts                  made-up sentences; half a minute on two cores
+//   npx tsx examples/char-gpt/main.ts --data FILE      any text, such as tinyshakespeare.txt
+//   npx tsx examples/char-gpt/main.ts --quick          a smaller model on made-up sentences; takes seconds
 //   npx ringwise run --nproc-per-node 2 examples/char-gpt/main.ts      each batch divided among two processes
+//   … --steps 600      training steps, from 1 on; after few the sample is noise
+//   … --json           one JSON line at the end
 //
-// Claim: on held-out text, the loss per character falls below 2.3 nats, with --quick below 1.6. The model learns the
-// same on any number of processes that divides the batch of 16.
-import { parseArgs } from 'node:util';
+// Claim: with the default number of steps, the loss per character on held-out text falls below 0.6 nats for sentences,
+// below 1.6 with --quick, and below 2.3 for a text of 1 MB such as tinyshakespeare. The model learns the same on any
+// number of processes up to 16, the rows of a batch.
 import { init } from '@ringwise/collectives';
 import { ddp } from '@ringwise/ddp';
+import { reportMetrics } from '@ringwise/launch';
 import {
   crossEntropy,
   fromHost,
@@ -24,14 +27,15 @@ import {
   type Tensor,
 } from '@ringwise/tensor';
 import { AdamW, clipGradNorm, WarmupCosineLR } from '@ringwise/tensor/optim';
+import { readOptions, whole } from '../options.ts';
 import { Gpt } from './model.ts';
 import { textFrom } from './text.ts';
 
 const flag = { type: 'boolean', default: false } as const;
-const { values: args } = parseArgs({
-  options: { data: { type: 'string' }, steps: { type: 'string' }, quick: flag, json: flag },
+const args = readOptions(import.meta.url, {
+  ...{ data: { type: 'string' }, steps: { type: 'string' }, quick: flag, json: flag },
 });
-const text = textFrom(args.data, args.quick);
+const text = textFrom(args.data);
 
 const characters = [...new Set(text)].sort();
 const numbers = new Map(characters.map((character, i) => [character, i]));
@@ -40,46 +44,62 @@ const split = Math.floor(tokens.length * 0.9);
 
 const size = args.quick
   ? { layers: 2, width: 64, heads: 2, context: 64, batch: 16, steps: 150, goal: 1.6, lr: 3e-3 }
-  : { layers: 4, width: 128, heads: 4, context: 128, batch: 16, steps: 600, goal: 2.3, lr: 1e-3 };
-const steps = args.steps ? Number(args.steps) : size.steps;
+  : {
+      layers: 4,
+      width: 128,
+      heads: 4,
+      context: 128,
+      batch: 16,
+      steps: 600,
+      goal: args.data ? 2.3 : 0.6,
+      lr: 1e-3,
+    };
+const steps = whole('--steps', args.steps ?? String(size.steps));
+if (Math.min(split, tokens.length - split) <= size.context)
+  throw new Error(`expected a text of more than ${10 * size.context} characters, got ${tokens.length}`);
 
 await using group = await init();
 manualSeed(1);
 const model = new Gpt({ ...size, characters: characters.length });
-const { forward } = await ddp(model, { group });
+const wrapped = await ddp(model, { group });
 const optimizer = new AdamW(model.parameters(), { lr: size.lr, betas: [0.9, 0.99], weightDecay: 0.1 });
-const schedule = new WarmupCosineLR(optimizer, { warmupSteps: Math.ceil(steps / 20), totalSteps: steps });
+const schedule = new WarmupCosineLR(optimizer, {
+  warmupSteps: Math.floor(steps / 20),
+  totalSteps: steps,
+});
 
-/**
- * Computes the loss on random windows of the tokens `from` to `to`. All ranks draw the same batch, and rank `rank` of
- * `ranks` takes its share of the rows.
- */
-function lossOn(from: number, to: number, draws = generator(7), ranks = 1, rank = 0): Tensor {
+/** Computes the loss on rows `first` to `end` of a batch of random windows of the tokens `from` to `to`. */
+function lossOn(from: number, to: number, draws = generator(7), first = 0, end = size.batch): Tensor {
   const { context } = size;
-  const batch = size.batch / ranks;
   const drawn = randint(from, to - context, [size.batch], { generator: draws }).dataSync() as BigInt64Array;
-  const starts = drawn.subarray(rank * batch, (rank + 1) * batch);
-  const [x, y] = [new Int32Array(batch * context), new Int32Array(batch * context)];
+  const starts = drawn.subarray(first, end);
+  const [x, y] = [new Int32Array(starts.length * context), new Int32Array(starts.length * context)];
   for (const [row, start] of starts.entries()) {
     x.set(tokens.subarray(Number(start), Number(start) + context), row * context);
     y.set(tokens.subarray(Number(start) + 1, Number(start) + 1 + context), row * context);
   }
-  return crossEntropy(forward(fromHost(x, [batch, context])), fromHost(y));
+  return crossEntropy(wrapped.forward(fromHost(x, [starts.length, context])), fromHost(y));
 }
 
-if (size.batch % group.size !== 0) throw new Error(`expected a number of ranks that divides ${size.batch}`);
+if (group.size > size.batch) throw new Error(`expected at most ${size.batch} ranks, got ${group.size}`);
+// All ranks draw the same batches, and each takes its share of the rows. Shares may differ by a row: they are weights.
+const [first, end] = [group.rank, group.rank + 1].map((rank) => Math.floor((rank * size.batch) / group.size));
+const rows = end! - first!;
 const log = group.rank === 0 ? console.log : () => {};
 const batches = generator(2);
 const begin = performance.now();
 for (let step = 1; step <= steps; step++) {
   scope(() => {
-    const loss = lossOn(0, split, batches, group.size, group.rank);
+    const loss = lossOn(0, split, batches, first, end);
+    const value = loss.item();
     optimizer.zeroGrad();
-    loss.backward();
+    if (size.batch % group.size === 0) loss.backward();
+    else wrapped.backward(loss, { weight: rows });
     clipGradNorm(model.parameters(), 1);
     optimizer.step();
     schedule.step();
-    if (step % 50 === 0) log(`step ${step}/${steps}  loss ${loss.item().toFixed(3)}`);
+    reportMetrics({ step, loss: value, samples: rows, ddp: wrapped.statistics() });
+    if (step % 50 === 0) log(`step ${step}/${steps}  loss ${value.toFixed(3)}`);
   });
 }
 const tokensPerSecond = Math.round((steps * size.batch * size.context * 1000) / (performance.now() - begin));
@@ -100,4 +120,5 @@ log(noGrad(() => write('\n', 300)));
 const heldOut = noGrad(() => scope(() => lossOn(split, tokens.length).item()));
 log(`loss ${heldOut.toFixed(3)} on text it has not seen, ${tokensPerSecond} characters/s`);
 if (args.json) log(JSON.stringify({ loss: heldOut, steps, ranks: group.size, tokensPerSecond }));
-if (!(heldOut < size.goal)) throw new Error(`expected a loss below ${size.goal}, got ${heldOut}`);
+const goal = steps < size.steps ? Number.POSITIVE_INFINITY : size.goal; // fewer steps promise nothing
+if (!(heldOut < goal)) throw new Error(`expected a loss below ${goal}, got ${heldOut}`);

@@ -1,6 +1,5 @@
 // Provides the text to learn from: a file, or generated sentences with a simple grammar, the same in every run.
-import { existsSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { readFileSync } from 'node:fs';
 import { generator, randint } from '@ringwise/tensor';
 
 const words = [
@@ -22,14 +21,6 @@ function sentences(count: number): string {
   }).join('');
 }
 
-const folder = process.env.RINGWISE_TEST_DATA;
-const shakespeare = folder ? join(folder, 'tinyshakespeare.txt') : null;
-
-/**
- * Returns the text in `file`. Without a file, returns tinyshakespeare.txt from the folder RINGWISE_TEST_DATA if it is
- * there and `wantsSentences` is false, otherwise generated sentences.
- */
-export function textFrom(file: string | undefined, wantsSentences: boolean): string {
-  const path = file ?? (!wantsSentences && shakespeare && existsSync(shakespeare) ? shakespeare : null);
-  return path === null ? sentences(4000) : readFileSync(path, 'utf8');
-}
+/** Returns the text in `file`, or, without a file, generated sentences. */
+export const textFrom = (file: string | undefined): string =>
+  file === undefined ? sentences(4000) : readFileSync(file, 'utf8');

@@ -7,33 +7,31 @@
 // If DIR has a checkpoint, the run continues from it. --accumulate is the number of batches per step of all ranks
 // together; each rank takes its share, rounded down, at least one batch. Claim: the loss on val.bin is lower at the end
 // of the run than at its start.
-import { parseArgs } from 'node:util';
 import { init } from '@ringwise/collectives';
 import { TokenFile } from '@ringwise/data/tokens';
 import { ddp } from '@ringwise/ddp';
+import { reportMetrics } from '@ringwise/launch';
 import { fromHost, generator, manualSeed, noGrad, randint, scope } from '@ringwise/tensor';
 import { AdamW, clipGradNorm, WarmupCosineLR } from '@ringwise/tensor/optim';
+import { numberFrom, readOptions, whole } from '../options.ts';
 import { loadCheckpoint, saveCheckpoint } from './checkpoint.ts';
 import { decayGroups, Gpt2 } from './model.ts';
 
 const text = (value: string) => ({ type: 'string', default: value }) as const;
-const { values: args } = parseArgs({
-  options: {
-    ...{ train: text('train.bin'), val: text('val.bin'), out: text('gpt2') },
-    ...{
-      layers: text('12'),
-      heads: text('12'),
-      width: text('768'),
-      context: text('1024'),
-      vocab: text('50304'),
-    },
-    ...{ dropout: text('0'), batch: text('12'), accumulate: text('40'), steps: text('600000') },
-    ...{ lr: text('6e-4'), warmup: text('2000'), 'eval-every': text('1000'), 'eval-batches': text('20') },
-    ddp: { type: 'boolean', default: false },
-    json: { type: 'boolean', default: false },
-  },
+const args = readOptions(import.meta.url, {
+  ...{ train: text('train.bin'), val: text('val.bin'), out: text('gpt2') },
+  ...{ layers: text('12'), heads: text('12'), width: text('768'), context: text('1024') },
+  ...{ vocab: text('50304'), dropout: text('0'), batch: text('12'), accumulate: text('40') },
+  ...{ steps: text('600000'), lr: text('6e-4'), warmup: text('2000') },
+  ...{ 'eval-every': text('1000'), 'eval-batches': text('20') },
+  ddp: { type: 'boolean', default: false },
+  json: { type: 'boolean', default: false },
 });
-const number = (name: keyof typeof args): number => Number(args[name]);
+const fractions = ['dropout', 'lr']; // the others are whole
+const number = (name: keyof typeof args): number =>
+  fractions.includes(name)
+    ? numberFrom(`--${name}`, String(args[name]), 'a number from 0 to 1', (n) => n >= 0 && n <= 1)
+    : whole(`--${name}`, String(args[name]), name === 'warmup' || name === 'steps' ? 0 : 1);
 const [batch, context, steps] = [number('batch'), number('context'), number('steps')];
 
 await using group = args.ddp ? await init() : null;
@@ -100,6 +98,12 @@ for (let step = first; step < steps; step++) {
   optimizer.step();
   schedule.step();
   const tokens = accumulate * batch * context * size;
+  reportMetrics({
+    step: step + 1,
+    loss: loss / accumulate,
+    samples: accumulate * batch,
+    ddp: wrapped?.statistics() ?? null,
+  });
   const rate = Math.round((tokens * 1000) / (performance.now() - begin));
   log(`step ${step + 1}  loss ${(loss / accumulate).toFixed(4)}  norm ${norm.toFixed(2)}  ${rate} tokens/s`);
   if ((step + 1) % number('eval-every') === 0 || step + 1 === steps) {

@@ -2,14 +2,17 @@
 //
 //   npx ringwise run --nproc-per-node 2 examples/tfjs/main.ts
 //
-// Claim: all ranks end with the same bits, and to within 1e-6 with the weights of one process that trains on the joined
+// Claim: all ranks end with the same bits, and to within 1e-5 with the weights of one process that trains on the joined
 // batches.
 import { type Group, init } from '@ringwise/collectives';
 import { normalize } from '@ringwise/data';
 import { syntheticDigits } from '@ringwise/data/synthetic';
+import { reportMetrics } from '@ringwise/launch';
 import { dataParallel, shard } from '@ringwise/tfjs';
 import * as tf from '@tensorflow/tfjs';
+import { readOptions } from '../options.ts';
 
+readOptions(import.meta.url, {});
 tf.enableProdMode();
 await tf.setBackend('cpu');
 
@@ -34,6 +37,9 @@ async function train(group: Group, seed: number): Promise<{ weights: number[]; l
     epochs: 5,
     shuffle: false,
     verbose: 0,
+    callbacks: {
+      onBatchEnd: (_, logs) => reportMetrics({ loss: logs!.loss as number, samples: batch / group.size }),
+    },
   });
   await parallel.assertInSync(); // all ranks have the same bits
   const weights = model.getWeights().flatMap((weight) => [...weight.dataSync()]);
@@ -50,7 +56,7 @@ await using self = await group.split(group.rank); // a group of one, on every ra
 if (group.rank === 0) {
   const alone = await train(self!, 0);
   const difference = weights.reduce((most, w, i) => Math.max(most, Math.abs(w - alone.weights[i]!)), 0);
-  if (!(difference < 1e-6)) throw new Error(`off by ${difference}`);
+  if (!(difference < 1e-5)) throw new Error(`off by ${difference}`);
   console.log(`loss ${losses.map((loss) => loss.toFixed(3)).join(' ')}`);
-  console.log(`${group.size} ranks: the same bits on all, and the weights of one process to 1e-6`);
+  console.log(`${group.size} ranks: the same bits on all, and the weights of one process to 1e-5`);
 }

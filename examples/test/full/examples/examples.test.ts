@@ -1,5 +1,5 @@
 // Runs each example as its first lines say. An example checks its own claim and ends with exit code 0 if it holds.
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -67,26 +67,55 @@ describe('jax-js.ts', () => {
 });
 
 describe('tfjs/main.ts', () => {
-  it.each([1, 2])('trains %i ranks with model.fit() as one process', async (size) => {
+  it.each([1, 3])('trains %i ranks with model.fit() as one process', async (size) => {
     const [losses, result] = await linesOf('tfjs/main.ts', size);
     expect(losses).toMatch(/^\[0\] loss 2\.\d{3} /);
-    expect(result).toBe(`[0] ${size} ranks: the same bits on all, and the weights of one process to 1e-6`);
+    expect(result).toBe(`[0] ${size} ranks: the same bits on all, and the weights of one process to 1e-5`);
   });
 });
 
 describe('parameter-server.ts', () => {
-  const claims = (prefix: string, workers: number) =>
-    ['synchronous', 'asynchronous'].map(
-      (name) => `${prefix}${name}: ${workers} workers found the line to 0.01`,
-    );
+  /** Checks the table of costs, and returns the updates and gradients of both modes. */
+  const costsOf = (lines: readonly string[], workers: number): number[][] => {
+    expect(lines[0]).toBe(`${workers} workers, 0.2 s for each mode, loss 1.973 at first`);
+    return ['synchronous', 'asynchronous'].map((mode, i) => {
+      const number = '([\\d.e-]+)';
+      const costs = [...Array<string>(3).fill(number), `${number} \\((\\d+)\\)`, '136', number].join(' +');
+      const match = new RegExp(`^${mode} +${costs}$`).exec(lines[2 + i]!);
+      expect(match, lines.join('\n')).not.toBeNull();
+      return match!.slice(1).map(Number);
+    });
+  };
 
-  it('trains with 3 workers', async () => {
-    expect(await linesOf('parameter-server.ts', 4)).toEqual(claims('[0] ', 3));
+  it('tells what both modes cost with 2 workers', async () => {
+    const argv = [
+      ringwise,
+      'run',
+      '--nproc-per-node',
+      '3',
+      example('parameter-server.ts'),
+      '--seconds',
+      '0.2',
+    ];
+    const { exitCode, stdout, stderr } = await run(argv);
+    expect([exitCode, stderr]).toEqual([0, '']);
+    const lines = stdout.trimEnd().split('\n');
+    const [sync, async] = costsOf(
+      lines.map((line) => line.slice('[0] '.length)),
+      2,
+    );
+    // A round of the synchronous mode takes one gradient of each worker, all of the newest parameters.
+    expect(sync!.slice(0, 2)).toEqual([sync![0], 2 * sync![0]!]);
+    expect(sync!.slice(3, 5)).toEqual([0, 0]);
+    expect(async![0]).toBe(async![1]);
+    expect(async![3]).toBeGreaterThan(0);
+    expect(async![4]).toBeGreaterThan(0);
   });
 
   it('needs no launcher', async () => {
-    const stdout = `${claims('', 2).join('\n')}\n`;
-    expect(await run([tsx, example('parameter-server.ts')])).toEqual({ exitCode: 0, stdout, stderr: '' });
+    const { exitCode, stdout, stderr } = await run([tsx, example('parameter-server.ts'), '--seconds', '0.2']);
+    expect([exitCode, stderr]).toEqual([0, '']);
+    costsOf(stdout.trimEnd().split('\n'), 2);
   });
 });
 
@@ -102,28 +131,52 @@ describe('gather.ts', () => {
 
 describe('coalesced.ts', () => {
   it('needs one operation for 200 buffers', async () => {
-    const lines = (await linesOf('coalesced.ts', 2)).map((line) => line.replace(/ +\d+ µs$/, ''));
+    const time = / {2}median +\d+ µs of 31 \(\d+ to \d+\)$/;
+    const lines = await linesOf('coalesced.ts', 2);
+    expect(lines.filter((line) => time.test(line)).length).toBe(6);
     const report = [
       'oneByOne     200 operations',
       'joinedByHand   1 operations',
       'inOneCall      1 operations',
     ];
-    expect(lines).toEqual(
+    expect(lines.map((line) => line.replace(time, ''))).toEqual(
       [0, 1].flatMap((rank) => [`[${rank}] rank ${rank}`, ...report.map((line) => `[${rank}]   ${line}`)]),
     );
   });
 });
 
 describe('ring-vs-parameter-server.ts', () => {
-  it('moves the bytes of the formulas', async () => {
-    const moved = (await linesOf('ring-vs-parameter-server.ts', 3)).map((line) =>
-      line.replace(/ +[\d.]+ K .*$/, ''),
-    );
-    expect(moved).toEqual([
-      '[0] N = 2  parameterServer',
-      '[0] N = 2  ring',
-      '[0] N = 3  parameterServer',
-      '[0] N = 3  ring',
+  it('moves the bytes of the formulas, and draws them', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'ringwise-examples-'));
+    try {
+      const svg = join(folder, 'plot.svg');
+      const argv = [ringwise, 'run', '--nproc-per-node', '3', example('ring-vs-parameter-server.ts')];
+      const { exitCode, stdout, stderr } = await run([...argv, '--repeats', '3', '--svg', svg]);
+      expect([exitCode, stderr]).toEqual([0, '']);
+      const [bandwidth, , ...rows] = stdout.trimEnd().split('\n');
+      expect(bandwidth).toMatch(/^\[0\] K = 1.68 MB. B = [\d.]+ GB\/s: /);
+      expect(rows.pop()).toBe(`[0] plot: ${svg}`);
+      const cells = rows.map((row) => row.split(/ {2,}/));
+      expect(cells.map((row) => row.slice(0, 5))).toEqual([
+        ['[0] 2', 'parameter server', '2 (N−1) K', '2.00 K', '2.00 K'],
+        ['[0] 2', 'ring', '2 (N−1) K/N', '1.00 K', '1.00 K'],
+        ['[0] 3', 'parameter server', '2 (N−1) K', '4.00 K', '4.00 K'],
+        ['[0] 3', 'ring', '2 (N−1) K/N', '1.33 K', '1.33 K'],
+      ]);
+      for (const row of cells) expect(row.slice(5).join(' ')).toMatch(/^[\d.]+ ms [\d.]+ ms$/);
+      const drawing = readFileSync(svg, 'utf8');
+      expect(drawing).toMatch(/^<svg .*<title>Sum over N ranks.*<\/svg>\n$/s);
+      expect(drawing).not.toMatch(/NaN|undefined|Infinity/);
+      // Two ways, each measured on 2 and 3 ranks, in both panels; and two in the legend.
+      expect(drawing.match(/<circle/g)?.length).toBe(2 * 2 * 2 + 2);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+
+  it('says that one rank is too few', async () => {
+    expect(await linesOf('ring-vs-parameter-server.ts', 1)).toEqual([
+      '[0] one rank has nobody to sum with: start at least two',
     ]);
   });
 });
@@ -137,6 +190,12 @@ describe('cnn.ts', () => {
 
   it('learns to read drawn digits, and keeps what it learnt in a file', async () => {
     expect(await accuracyFrom()).toBeGreaterThan(0.95);
+  });
+
+  it('learns on two ranks that share batch norm', async () => {
+    expect((await linesOf('cnn.ts', 2)).at(-1)).toMatch(
+      /^\[0\] accuracy (0\.9[5-9]\d*) on 2000 held-out digits, \1 after loading$/,
+    );
   });
 
   it.skipIf(realMnist === null)('learns to read handwritten digits', async () => {
@@ -233,12 +292,18 @@ describe('multigpu.ts', () => {
   });
 
   it('says how it is used', async () => {
-    const { exitCode, stderr } = await run([tsx, example('multigpu.ts')], folder);
-    expect(stderr).toContain('usage: multigpu.ts TOTAL_EPOCHS SAVE_EVERY [--batch_size N]');
-    expect(exitCode).toBe(1);
+    const none = await run([tsx, example('multigpu.ts')], folder);
+    const missing = 'multigpu.ts: expected TOTAL_EPOCHS and SAVE_EVERY, got nothing. See --help.\n';
+    expect(none).toEqual({ exitCode: 2, stdout: '', stderr: missing });
+    const wrong = await run([tsx, example('multigpu.ts'), '2', 'often'], folder);
+    const often =
+      "multigpu.ts: SAVE_EVERY: expected a whole number of at least 1, got 'often'. See --help.\n";
+    expect(wrong).toEqual({ exitCode: 2, stdout: '', stderr: often });
     const help = await run([tsx, example('multigpu.ts'), '--help'], folder);
     expect(help).toMatchObject({ exitCode: 0, stderr: '' });
-    expect(help.stdout).toMatch(/^usage: multigpu\.ts TOTAL_EPOCHS SAVE_EVERY .*\n {2}--samples /s);
+    expect(help.stdout).toMatch(
+      /^Trains with one process .* examples\/multigpu\.ts TOTAL_EPOCHS SAVE_EVERY .*\n {2}--samples /s,
+    );
   });
 
   it('tells the size of the batches that it trains on', async () => {
