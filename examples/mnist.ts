@@ -2,7 +2,7 @@
 //
 //   npx ringwise run examples/mnist.ts                 10,000 generated digits
 //   npx ringwise run examples/mnist.ts --data DIR      MNIST's t10k files, or others in that format
-//   … --epochs 6 --batch-size 32 --json                epochs, samples of a step, one JSON line at the end
+//   … --epochs 6 --batch-size 32 --json                epochs, samples of a step of a rank, one JSON line at the end
 //
 // Claim: the trained network classifies at least 9 of 10 held-out digits correctly.
 import { ArrayDataset, DataLoader, normalize, RandomSampler } from '@ringwise/data';

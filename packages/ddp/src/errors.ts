@@ -313,3 +313,43 @@ function list(names: readonly string[]): string {
     ? `${shown.join(', ')} and ${names.length - shown.length} more`
     : shown.join(', ');
 }
+
+export const notAgain = (): DdpError =>
+  new DdpError(
+    'ERR_DDP_INVALID',
+    'dataParallel: this program has called it before, and its threads run the program once. For another model, ' +
+      'call ddp(model, { group }) with the group of the first.',
+  );
+
+export const otherThread = (): DdpError =>
+  new DdpError(
+    'ERR_DDP_INVALID',
+    'dataParallel: expected the main thread of a program, got a worker thread. In threads that you start yourself, ' +
+      'call init() and ddp().',
+  );
+
+export const noProgram = (path: string | null): DdpError =>
+  invalidArgument('dataParallel: program', 'the file that all threads run', path ?? 'none, as with node -e');
+
+export const endedEarly = (rank: number, code: number): DdpError =>
+  new DdpError(
+    'ERR_DDP_INVALID',
+    `dataParallel: thread ${rank} ended with exit code ${code} before it reached dataParallel(). All threads run the ` +
+      'program from its beginning, and each must make this call.',
+    { ranks: [rank] },
+  );
+
+export const notRows = (expected: number, got: number | null): DdpError =>
+  new DdpError(
+    'ERR_DDP_INVALID',
+    `forward: expected a tensor with one row for each of the ${expected} rows that this thread computes, got ` +
+      `${got === null ? 'no tensor' : `${got} rows`}. With other results, use ddp().`,
+  );
+
+export const differentInputs = (rank: number): DdpError =>
+  new DdpError(
+    'ERR_DDP_MISMATCH',
+    `forward: thread ${rank} has another input than thread 0. All threads run the same program, so give data that is ` +
+      'drawn at random a seed.',
+    { ranks: [rank] },
+  );

@@ -32,6 +32,7 @@ export {
   exchangeOver,
   type ModuleTree,
 } from './sync-batch-norm.ts';
+export { type DataParallel, type DataParallelOptions, dataParallel } from './threads/data-parallel.ts';
 export { type DistributedDataParallel, ddp, type WeightableLoss } from './wrapper/ddp.ts';
 export {
   type BucketMemory,

@@ -10,6 +10,7 @@ declare global {
     readonly frozenParams: unique symbol;
     readonly buffers: unique symbol;
     readonly capture: unique symbol;
+    readonly rows: unique symbol;
   }
 }
 
@@ -23,6 +24,9 @@ export const frozenParamsSymbol: RingwiseSymbols['frozenParams'] = Symbol.for(
 ) as never;
 /** `[Symbol.for('ringwise.buffers')]()` returns the memory that its object saves but does not train. */
 export const buffersSymbol: RingwiseSymbols['buffers'] = Symbol.for('ringwise.buffers') as never;
+
+/** `[Symbol.for('ringwise.rows')]()` returns the rows of a tensor, for dividing a batch. */
+export const rowsSymbol: RingwiseSymbols['rows'] = Symbol.for('ringwise.rows') as never;
 
 /**
  * A step that is being captured: `globalThis[Symbol.for('ringwise.capture')].now`, null at other times. Work

@@ -11,13 +11,14 @@ import type {
   ToOptions,
   VarianceOptions,
 } from '../core/op-options.ts';
-import type { TensorHandle } from '../core/protocol.ts';
+import { rowsSymbol, type TensorHandle } from '../core/protocol.ts';
 import type { Shape } from '../core/shape.ts';
 import { type Index, type Operand, type Sorted, Tensor, type TensorMethods } from '../core/tensor.ts';
 import type { DeviceName } from '../device/device.ts';
 import { handleOf } from '../device/handle.ts';
 import { refuseForeignNames } from './foreign-names.ts';
 import * as ops from './index.ts';
+import { type Rows, rowsOf } from './rows.ts';
 
 const methods: TensorMethods & ThisType<Tensor> = {
   add(other: Operand, extra?: unknown): Tensor {
@@ -359,5 +360,13 @@ const methods: TensorMethods & ThisType<Tensor> = {
 // Not enumerable, like the methods of a class.
 for (const [name, value] of Object.entries(methods))
   Object.defineProperty(Tensor.prototype, name, { value, writable: true, configurable: true });
+<<<<<<< HEAD
 
 refuseForeignNames();
+=======
+Object.defineProperty(Tensor.prototype, rowsSymbol, {
+  value(this: Tensor): Rows {
+    return rowsOf(this);
+  },
+});
+>>>>>>> 37ae6327 (ddp: dataParallel(net) trains on threads of one process, in one line)

@@ -1,0 +1,110 @@
+// The threads of dataParallel(). The first one is the main thread. It starts the others, which run the same program
+// from its beginning until they reach dataParallel(), where all form a group.
+import { existsSync, mkdtempSync, rmSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+import { isMainThread, Worker, workerData } from 'node:worker_threads';
+import { type Group, init } from '@ringwise/collectives';
+import { endedEarly, noProgram, notAgain, otherThread } from '../errors.ts';
+
+/** What a thread that this file has started knows. */
+interface Place {
+  readonly rank: number;
+  readonly size: number;
+  /** URL of the folder in which the threads meet. */
+  readonly meeting: string;
+}
+
+const own = (workerData as { ringwiseThread?: Place } | null)?.ringwiseThread;
+let isTaken = false;
+
+export interface Crew {
+  readonly group: Group;
+  /** Resolves when all other threads have ended. */
+  readonly ended: Promise<unknown>;
+}
+
+const meet = ({ rank, size, meeting }: Place): Promise<Group> =>
+  init({ url: `${meeting}?rank=${rank}&size=${size}`, name: 'threads' });
+
+/** Returns the group of all threads that run `program`. On the main thread, starts the others. */
+export async function gatherCrew(size: number, program: string | URL | undefined): Promise<Crew> {
+  if (isTaken) throw notAgain();
+  if (own === undefined && !isMainThread) throw otherThread();
+  const file = fileOf(program ?? process.argv[1]);
+  isTaken = true;
+  if (own !== undefined) return { group: await meet(own), ended: Promise.resolve() };
+  const folder = mkdtempSync(join(tmpdir(), 'ringwise-threads-'));
+  const remove = () => rmSync(folder, { recursive: true, force: true });
+  process.once('exit', remove);
+  try {
+    const meeting = pathToFileURL(folder).href;
+    const workers = Array.from({ length: size - 1 }, (_, i) => start(file, { rank: i + 1, size, meeting }));
+    const exits = workers.map((worker) => new Promise<number>((resolve) => worker.once('exit', resolve)));
+    const early = exits.map(async (exit, i) => Promise.reject(endedEarly(i + 1, await exit)));
+    const group = await Promise.race([meet({ rank: 0, size, meeting }), ...early]);
+    for (const each of early) each.catch(() => {}); // from now on, threads may end
+    return { group, ended: Promise.all(exits) };
+  } finally {
+    remove();
+    process.off('exit', remove);
+  }
+}
+
+/** Runs in a new thread: makes it look like the start of the program, and runs the program. */
+const entry = `
+  const { workerData } = require('node:worker_threads');
+  const { program, registrars } = workerData.ringwiseThread;
+  process.argv[1] = require('node:url').fileURLToPath(program);
+  (async () => {
+    for (const url of registrars) (await import(url)).register();
+    await import(program);
+  })();
+`;
+
+/**
+ * Starts a thread. What it prints to stdout is dropped, because all threads print the same. An error that it does not
+ * catch ends the process, since nothing listens to 'error'.
+ */
+function start(file: string, place: Place): Worker {
+  const program = pathToFileURL(file).href;
+  const worker = new Worker(entry, {
+    eval: true,
+    argv: process.argv.slice(2),
+    execArgv: [],
+    name: `ringwise thread ${place.rank}`,
+    stdout: true,
+    workerData: { ringwiseThread: { ...place, program, registrars: registrarsFor(file) } },
+  });
+  worker.stdout.resume();
+  return worker;
+}
+
+/**
+ * Returns the modules of tsx that let a thread run TypeScript; none for JavaScript, or where Node.js does it alone. Looks
+ * beside the program, and for the tsx by which this process was started.
+ */
+function registrarsFor(file: string): string[] {
+  if (!/\.[cm]?tsx?$/.test(file)) return [];
+  const loaders = process.execArgv.filter((arg) => arg.startsWith('file:') && arg.includes('tsx'));
+  for (const base of [file, ...loaders]) {
+    try {
+      const [cjs, esm] = ['tsx/cjs/api', 'tsx/esm/api'].map((name) => createRequire(base).resolve(name));
+      // require() resolves to the CommonJS version, which cannot register a loader for ES modules.
+      return [cjs!, esm!.replace(/\.cjs$/, '.mjs')].map((path) => pathToFileURL(path).href);
+    } catch {
+      // Not installed there.
+    }
+  }
+  return [];
+}
+
+/** Returns the path of the program. Throws if it is no file, as for `node -e`. */
+function fileOf(program: unknown): string {
+  const isUrl = program instanceof URL || (typeof program === 'string' && program.startsWith('file:'));
+  const file = isUrl ? fileURLToPath(program) : program;
+  if (typeof file === 'string' && existsSync(file)) return file;
+  throw noProgram(typeof file === 'string' ? file : null);
+}

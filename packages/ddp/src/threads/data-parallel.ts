@@ -1,0 +1,85 @@
+// Data-parallel training on threads of one process, in one line: the rest of a program for one process stays as it is.
+import { availableParallelism } from 'node:os';
+import type { Group } from '@ringwise/collectives';
+import { checkInteger, checkOptions } from '../check.ts';
+import { type DistributedDataParallel, ddp } from '../wrapper/ddp.ts';
+import type { MethodOf } from '../wrapper/delegate.ts';
+import type { GradParamSource } from '../wrapper/grad-param.ts';
+import { gatherCrew } from './crew.ts';
+import { inShares } from './rows.ts';
+
+/** Options of dataParallel(). */
+export interface DataParallelOptions {
+  /** How many threads compute, the main thread included. Default: the number of cores. */
+  readonly threads?: number;
+  /** The file that all threads run, as `import.meta.url`. Default: the program that node was started with. */
+  readonly program?: string | URL;
+}
+
+/** The wrapper that dataParallel() returns. `M` is the type of the model. */
+export class DataParallel<M = unknown> {
+  /** The model itself: this thread's copy, equal to those of the other threads after each step. */
+  readonly module: M;
+  /** The group of the threads. Rank 0 is the main thread. */
+  readonly group: Group;
+  /**
+   * Calls the model's forward on this thread's rows of each tensor. Returns the rows of all threads, so that loss and
+   * labels are those of the whole batch. Blocks. Throws ERR_DDP_MISMATCH if the threads have different inputs.
+   */
+  readonly forward: MethodOf<M, 'forward'>;
+  readonly #wrapped: DistributedDataParallel<M>;
+  readonly #ended: Promise<unknown>;
+
+  /** Use dataParallel(). @internal */
+  constructor(wrapped: DistributedDataParallel<M>, ended: Promise<unknown>) {
+    const { module, group } = wrapped;
+    this.module = module;
+    this.group = group;
+    this.#wrapped = wrapped;
+    this.#ended = ended;
+    const forward = wrapped.forward as unknown as (...args: readonly unknown[]) => unknown;
+    const weigh = (weight: number): void => wrapped.addWeight(weight);
+    this.forward = ((...args: unknown[]) =>
+      inShares(group, args, (own) => forward(...own), weigh)) as unknown as MethodOf<M, 'forward'>;
+  }
+
+  /** Stops averaging. Resolves when the other threads have come here, too, and on the main thread when they have ended. */
+  async close(): Promise<void> {
+    this.#wrapped.close();
+    await this.group.close();
+    await this.#ended;
+  }
+
+  async [Symbol.asyncDispose](): Promise<void> {
+    await this.close();
+  }
+}
+
+/**
+ * Makes a model data-parallel on threads of this process, as nn.DataParallel does: starts threads that run the same
+ * program from its beginning, each with a model of its own. `forward` then divides a batch among the threads and returns
+ * all results, and backward gives every thread the gradients of the whole batch. Loader, loss and optimizer stay as they
+ * are. What the other threads print is dropped; guard what must happen once by `model.group.rank === 0`.
+ *
+ * Call it once, at the same place on each thread. ddp() on processes is faster, because each process loads, and keeps,
+ * only its own data.
+ *
+ * @example
+ * ```ts
+ * const model = await dataParallel(net); // the one line
+ * const loss = crossEntropy(model.forward(x), y); // the whole batch, computed by all threads
+ * loss.backward();
+ * optimizer.step();
+ * await model.close();
+ * ```
+ */
+export async function dataParallel<M extends GradParamSource>(
+  model: M,
+  options: DataParallelOptions = {},
+): Promise<DataParallel<M>> {
+  checkOptions('dataParallel', options, { known: ['threads', 'program'] });
+  const { threads = availableParallelism(), program } = options;
+  checkInteger('dataParallel: threads', threads, 1, 1024);
+  const { group, ended } = await gatherCrew(threads, program);
+  return new DataParallel(await ddp(model, { group }), ended);
+}
