@@ -7,6 +7,10 @@
 import { defaultDevice, init as initJax, numpy as np, tree, valueAndGrad } from '@jax-js/jax';
 import { type Group, init } from '@ringwise/collectives';
 import { averageGradients } from '@ringwise/ddp';
+import { reportMetrics } from '@ringwise/launch';
+import { readOptions } from './options.ts';
+
+readOptions(import.meta.url, {});
 
 type Params = { readonly w1: np.Array; readonly b1: np.Array; readonly w2: np.Array };
 type Loss = (params: Params, x: np.Array, y: np.Array) => np.Array;
@@ -70,6 +74,7 @@ async function train(group: Group, seed: number): Promise<{ params: Float32Array
       gradients,
     );
     losses.push(loss.js() as number);
+    reportMetrics({ loss: losses.at(-1)!, samples: share });
   }
   const leaves = tree.leaves<np.Array>(params);
   return { params: await Promise.all(leaves.map((leaf) => leaf.data() as Promise<Float32Array>)), losses };

@@ -97,6 +97,7 @@ export class DataParallel {
  *
  * @example
  * ```ts
+ * import { dataParallel } from '@ringwise/tfjs';
  * import * as tf from '@tensorflow/tfjs';
  *
  * const net = tf.sequential({ layers: [tf.layers.dense({ units: 1, inputShape: [2] })] });

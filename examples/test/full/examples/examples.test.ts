@@ -119,6 +119,27 @@ describe('parameter-server.ts', () => {
   });
 });
 
+describe('data-parallel.ts', () => {
+  it('has the losses of one thread on two threads, and on two processes', async () => {
+    const few = ['--steps', '10', '--batch', '64', '--json'];
+    const lossesOf = async (...argv: string[]): Promise<number[]> => {
+      const { exitCode, stdout, stderr } = await run([...argv, ...few]);
+      expect([exitCode, stderr]).toEqual([0, '']);
+      const last = stdout.trimEnd().split('\n').at(-1)!;
+      return (JSON.parse(last.slice(last.indexOf('{'))) as { losses: number[] }).losses;
+    };
+    const program = example('data-parallel.ts');
+    const one = await lossesOf(tsx, program, '--threads', '1');
+    const two = await lossesOf(tsx, program, '--threads', '2');
+    const processes = await lossesOf(ringwise, 'run', '--nproc-per-node', '2', program, '--ddp');
+    expect(one.length).toBe(10);
+    for (const [step, loss] of one.entries()) {
+      expect(two[step]).toBeCloseTo(loss, 4);
+      expect(processes[step]).toBeCloseTo(loss, 4);
+    }
+  });
+});
+
 describe('gather.ts', () => {
   it('gives the table and the reports to the root only', async () => {
     expect((await linesOf('gather.ts', 3)).sort()).toEqual([

@@ -83,8 +83,8 @@ function start(file: string, place: Place): Worker {
 }
 
 /**
- * Returns the modules of tsx that let a thread run TypeScript; none for JavaScript, or where Node.js does it alone. Looks
- * beside the program, and for the tsx by which this process was started.
+ * Returns the modules of tsx that let a thread run TypeScript; none for JavaScript, or where Node.js does it alone.
+ * Looks beside the program, and for the tsx by which this process was started.
  */
 function registrarsFor(file: string): string[] {
   if (!/\.[cm]?tsx?$/.test(file)) return [];

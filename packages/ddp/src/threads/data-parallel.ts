@@ -43,7 +43,10 @@ export class DataParallel<M = unknown> {
       inShares(group, args, (own) => forward(...own), weigh)) as unknown as MethodOf<M, 'forward'>;
   }
 
-  /** Stops averaging. Resolves when the other threads have come here, too, and on the main thread when they have ended. */
+  /**
+   * Stops averaging. Collective. Resolves when all threads have called it, on the main thread when the others have
+   * ended.
+   */
   async close(): Promise<void> {
     this.#wrapped.close();
     await this.group.close();
@@ -56,16 +59,19 @@ export class DataParallel<M = unknown> {
 }
 
 /**
- * Makes a model data-parallel on threads of this process, as nn.DataParallel does: starts threads that run the same
- * program from its beginning, each with a model of its own. `forward` then divides a batch among the threads and returns
- * all results, and backward gives every thread the gradients of the whole batch. Loader, loss and optimizer stay as they
- * are. What the other threads print is dropped; guard what must happen once by `model.group.rank === 0`.
+ * Makes a model data-parallel on threads of this process, as nn.DataParallel does. Starts threads that run the same
+ * program from its beginning, each with a model of its own. `forward` then divides a batch among the threads and
+ * returns all results, and backward gives every thread the gradients of the whole batch. Loader, loss and optimizer
+ * stay as they are. What the other threads print is dropped; guard what must happen once by
+ * `model.group.rank === 0`.
  *
- * Call it once, at the same place on each thread. ddp() on processes is faster, because each process loads, and keeps,
- * only its own data.
+ * Collective: every thread calls it once, at the same place. With ddp() on processes, each process loads and keeps
+ * only its own data, and several hosts can take part.
  *
  * @example
  * ```ts
+ * import { dataParallel } from '@ringwise/ddp';
+ *
  * const model = await dataParallel(net); // the one line
  * const loss = crossEntropy(model.forward(x), y); // the whole batch, computed by all threads
  * loss.backward();

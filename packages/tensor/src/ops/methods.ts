@@ -360,13 +360,10 @@ const methods: TensorMethods & ThisType<Tensor> = {
 // Not enumerable, like the methods of a class.
 for (const [name, value] of Object.entries(methods))
   Object.defineProperty(Tensor.prototype, name, { value, writable: true, configurable: true });
-<<<<<<< HEAD
-
-refuseForeignNames();
-=======
 Object.defineProperty(Tensor.prototype, rowsSymbol, {
   value(this: Tensor): Rows {
     return rowsOf(this);
   },
 });
->>>>>>> 37ae6327 (ddp: dataParallel(net) trains on threads of one process, in one line)
+
+refuseForeignNames();
