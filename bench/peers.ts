@@ -38,16 +38,18 @@ const around: Surroundings = {
   // The command given with --through may be a lock that waits for its turn.
   timeoutMs: values.through === '' ? 120_000 : 3_600_000,
 };
+const only = values.only?.split(',');
+const isChosen = (name: string): boolean => only === undefined || only.includes(name);
 let isGood = true;
 // The handlers of 'exit' kill the running programs.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(1));
 
-if (values.hosts === '1') await compareAll(await findContenders(values['native-build']), {});
+if (values.hosts === '1') await compareAll(await findContenders(values['native-build'], isChosen), {});
 else {
   for (const link of values.link.split(',') as LinkName[]) {
     const made = await makeLink(link);
     try {
-      await compareAll(await findBetween(made, values['native-build']), { link });
+      await compareAll(await findBetween(made, values['native-build'], isChosen), { link });
     } finally {
       await made.close();
     }
@@ -83,8 +85,13 @@ function readOptions() {
 /** Measures all verbs and numbers of ranks and prints the results, together with the link in `where`. */
 async function compareAll(found: Found, where: { readonly link?: LinkName }): Promise<void> {
   for (const reason of found.missing) console.error(`left out: ${reason}`);
-  const only = values.only?.split(',');
-  const contenders = found.contenders.filter(({ name }) => !only || only.includes(name));
+  const { contenders } = found;
+  if (contenders.length === 0) {
+    console.error(
+      `peers: no contender is left${only ? ` of --only ${only.join()}` : ''}. --help has examples.`,
+    );
+    process.exit(2);
+  }
   for (const ranks of values.ranks.split(',').map(Number)) {
     for (const verb of values.verb.split(',')) {
       const rows = rowsOf(await compare(verb, ranks, contenders), contenders);

@@ -34,17 +34,24 @@ type Argv = (path: string, test: Case, folder: string) => readonly string[] | nu
 
 /** A program and the commands that measure it, by the contender's name. */
 export interface Entry {
-  readonly program: Program;
+  /** Finds the program, or compiles it. */
+  readonly program: () => Program | Promise<Program>;
   readonly kind: Contender['kind'];
   readonly commands: Readonly<Record<string, Argv>>;
 }
 
-/** Divides the entries into the contenders that can be measured and the reasons why others cannot. */
-export function foundAmong(entries: readonly Entry[]): Found {
+/** Tells whether a contender of this name is to be measured. */
+export type IsChosen = (name: string) => boolean;
+
+/** Divides the chosen contenders into those that can be measured and the reasons why others cannot. */
+export async function foundAmong(entries: readonly Entry[], isChosen: IsChosen): Promise<Found> {
   const contenders: Contender[] = [];
   const missing: string[] = [];
-  for (const { program, kind, commands } of entries) {
-    for (const [name, argv] of Object.entries(commands)) {
+  for (const { program: find, kind, commands } of entries) {
+    const chosen = Object.entries(commands).filter(([name]) => isChosen(name));
+    if (chosen.length === 0) continue;
+    const program = await find();
+    for (const [name, argv] of chosen) {
       if ('missing' in program) missing.push(`${name}: ${program.missing}`);
       else contenders.push({ name, kind, argv: (test, folder) => argv(program.path, test, folder) });
     }
@@ -68,71 +75,76 @@ export const native = (path: string, test: Case, ...more: string[]): string[] | 
         }),
       ];
 
-/** Finds all contenders that can be measured on this host; compiles those that are not yet compiled. */
-export async function findContenders(nativeFolder: string): Promise<Found> {
+/** Finds the chosen contenders that can be measured on this host; compiles those that are not yet compiled. */
+export async function findContenders(nativeFolder: string, isChosen: IsChosen): Promise<Found> {
   const bench = (path: string, { verb, ranks, min, max, seconds }: Case) => [
     ...[process.execPath, path, 'bench', verb, '--nproc-per-node', `${ranks}`, '--json'],
     ...['--min', `${min}`, '--max', `${max}`, '--seconds', `${seconds}`],
   ];
   const limit = (what: string) => (path: string, test: Case) =>
     test.verb === 'all-reduce' && test.ranks === 2 ? [path, what, ...flags(test)] : null;
-  return foundAmong([
-    {
-      program: await buildNative(nativeFolder),
-      kind: 'ours',
-      commands: {
-        c: (path, test) => native(path, test),
-        'c-alloc': (path, test) => (hasSizes(test) ? native(path, test, '--alloc') : null),
+  return foundAmong(
+    [
+      {
+        program: () => buildNative(nativeFolder),
+        kind: 'ours',
+        commands: {
+          c: (path, test) => native(path, test),
+          'c-alloc': (path, test) => (hasSizes(test) ? native(path, test, '--alloc') : null),
+        },
       },
-    },
-    {
-      program: { path: launcher },
-      kind: 'ours',
-      commands: {
-        js: (path, test) => [...bench(path, test), '--sync'],
-        'js-async': (path, test) => [...bench(path, test), '--async'],
-        'js-tcp': (path, test) => [...bench(path, test), '--async', '--backend', 'tcp'],
+      {
+        program: () => ({ path: launcher }),
+        kind: 'ours',
+        commands: {
+          js: (path, test) => [...bench(path, test), '--sync'],
+          'js-async': (path, test) => [...bench(path, test), '--async'],
+          'js-tcp': (path, test) => [...bench(path, test), '--async', '--backend', 'tcp'],
+        },
       },
-    },
-    {
-      program: await build('openmpi'),
-      kind: 'peer',
-      commands: {
-        openmpi: (path, test) => [
-          ...['mpirun.openmpi', '--oversubscribe', '-np', `${test.ranks}`, path, ...flags(test)],
-        ],
+      {
+        program: () => build('openmpi'),
+        kind: 'peer',
+        commands: {
+          openmpi: (path, test) => [
+            ...['mpirun.openmpi', '--oversubscribe', '-np', `${test.ranks}`, path, ...flags(test)],
+          ],
+        },
       },
-    },
-    {
-      program: await build('mpich'),
-      kind: 'peer',
-      commands: {
-        mpich: (path, test) => ['mpiexec.mpich', '-np', `${test.ranks}`, path, ...flags(test)],
+      {
+        program: () => build('mpich'),
+        kind: 'peer',
+        commands: {
+          mpich: (path, test) => ['mpiexec.mpich', '-np', `${test.ranks}`, path, ...flags(test)],
+        },
       },
-    },
-    {
-      program: await build('gloo'),
-      kind: 'peer',
-      commands: {
-        gloo: (path, test, folder) => [
-          ...[path, '--ranks', `${test.ranks}`, '--store', folder, ...flags(test)],
-        ],
+      {
+        program: () => build('gloo'),
+        kind: 'peer',
+        commands: {
+          gloo: (path, test, folder) => [
+            ...[path, '--ranks', `${test.ranks}`, '--store', folder, ...flags(test)],
+          ],
+        },
       },
-    },
-    {
-      program: await findTorch(),
-      kind: 'peer',
-      commands: {
-        torch: (path, test, folder) =>
-          hasTorch(test) ? together(each(test.ranks, (rank) => torch(path, test, rank, folder, 'lo'))) : null,
+      {
+        program: () => findTorch(),
+        kind: 'peer',
+        commands: {
+          torch: (path, test, folder) =>
+            hasTorch(test)
+              ? together(each(test.ranks, (rank) => torch(path, test, rank, folder, 'lo')))
+              : null,
+        },
       },
-    },
-    {
-      program: await build('limits'),
-      kind: 'limit',
-      commands: { 'limit-staged': limit('staged'), 'limit-shared': limit('shared') },
-    },
-  ]);
+      {
+        program: () => build('limits'),
+        kind: 'limit',
+        commands: { 'limit-staged': limit('staged'), 'limit-shared': limit('shared') },
+      },
+    ],
+    isChosen,
+  );
 }
 
 const hasSizes = ({ verb }: Case) => verb !== 'barrier';

@@ -5,7 +5,16 @@ import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { makeHosts, whyNoNamespaces } from '@ringwise/testing';
 import { benchRank, build, buildNative, findTorch } from './build.ts';
-import { type Case, type Found, flags, foundAmong, hasTorch, native, torch } from './contenders.ts';
+import {
+  type Case,
+  type Found,
+  flags,
+  foundAmong,
+  hasTorch,
+  type IsChosen,
+  native,
+  torch,
+} from './contenders.ts';
 import { line, together } from './together.ts';
 
 /**
@@ -75,8 +84,12 @@ async function makeWan(a: string, b: string, close: () => Promise<void>): Promis
   };
 }
 
-/** Finds all contenders that can be measured between two hosts; compiles those that are not yet compiled. */
-export async function findBetween({ ends, interface: device }: Linked, nativeFolder: string): Promise<Found> {
+/** Finds the chosen contenders that can be measured between two hosts; compiles those that are not yet compiled. */
+export async function findBetween(
+  { ends, interface: device }: Linked,
+  nativeFolder: string,
+  isChosen: IsChosen,
+): Promise<Found> {
   const bench =
     (form: string) =>
     (path: string, { verb, ranks, min, max, seconds }: Case) =>
@@ -99,42 +112,57 @@ export async function findBetween({ ends, interface: device }: Linked, nativeFol
     test.verb === 'all-reduce' && test.ranks > ends.length
       ? ['env', `RINGWISE_ALGO_ALLREDUCE=${algorithm}`, ...placed(path, test)!]
       : null;
-  return foundAmong([
-    {
-      program: await buildNative(nativeFolder),
-      kind: 'ours',
-      commands: { c: placed, 'c-ring': flat('ring'), 'c-two-shot': flat('two-shot') },
-    },
-    {
-      program: { path: benchRank },
-      kind: 'ours',
-      commands: { js: bench('--sync'), 'js-async': bench('--async') },
-    },
-    {
-      program: await build('openmpi'),
-      kind: 'peer',
-      commands: { openmpi: (path, test) => openMpi(ends, path, test.ranks, flags(test)) },
-    },
-    {
-      program: await build('gloo'),
-      kind: 'peer',
-      commands: {
-        gloo: (path, test, folder) =>
-          spread(ends, test.ranks, (rank) => [
-            ...[path, '--ranks', `${test.ranks}`, '--rank', `${rank}`, '--store', folder, '--iface', device],
-            ...flags(test),
-          ]),
+  return foundAmong(
+    [
+      {
+        program: () => buildNative(nativeFolder),
+        kind: 'ours',
+        commands: { c: placed, 'c-ring': flat('ring'), 'c-two-shot': flat('two-shot') },
       },
-    },
-    {
-      program: await findTorch(),
-      kind: 'peer',
-      commands: {
-        torch: (path, test, folder) =>
-          hasTorch(test) ? spread(ends, test.ranks, (rank) => torch(path, test, rank, folder, device)) : null,
+      {
+        program: () => ({ path: benchRank }),
+        kind: 'ours',
+        commands: { js: bench('--sync'), 'js-async': bench('--async') },
       },
-    },
-  ]);
+      {
+        program: () => build('openmpi'),
+        kind: 'peer',
+        commands: { openmpi: (path, test) => openMpi(ends, path, test.ranks, flags(test)) },
+      },
+      {
+        program: () => build('gloo'),
+        kind: 'peer',
+        commands: {
+          gloo: (path, test, folder) =>
+            spread(ends, test.ranks, (rank) => [
+              ...[
+                path,
+                '--ranks',
+                `${test.ranks}`,
+                '--rank',
+                `${rank}`,
+                '--store',
+                folder,
+                '--iface',
+                device,
+              ],
+              ...flags(test),
+            ]),
+        },
+      },
+      {
+        program: () => findTorch(),
+        kind: 'peer',
+        commands: {
+          torch: (path, test, folder) =>
+            hasTorch(test)
+              ? spread(ends, test.ranks, (rank) => torch(path, test, rank, folder, device))
+              : null,
+        },
+      },
+    ],
+    isChosen,
+  );
 }
 
 const assignments = (variables: Record<string, string>) =>
