@@ -493,10 +493,15 @@ export class Group {
 
   /** Runs a call on this thread and blocks until it has ended. */
   #run<T>(name: string, callOf: (group: Admission) => Call<T>): T {
-    this.#state.checkOpen(name);
-    if (!this.supports.sync) throw this.#state.error(cannotBlock(name, this.backend));
-    entering(this, name, true);
-    return this.#runner.run(name, callOf(this.#admission));
+    try {
+      this.#state.checkOpen(name);
+      if (!this.supports.sync) throw this.#state.error(cannotBlock(name, this.backend));
+      entering(this, name, true);
+      return this.#runner.run(name, callOf(this.#admission));
+    } catch (error) {
+      this.#state.isTold = true;
+      throw error;
+    }
   }
 
   async #leave(): Promise<void> {
@@ -562,6 +567,7 @@ export class Group {
 
   static {
     const properties = { world_size: 'size', get_rank: 'rank', get_world_size: 'size' };
-    refuseForeign(Group.prototype, 'group', foreignMember, { properties });
+    const error = (member: string, fault: string) => new CollectiveError(foreignMember(member, fault), null);
+    refuseForeign(Group.prototype, 'group', error, { properties });
   }
 }

@@ -5,8 +5,10 @@ import type { Backend, Operation, Run, Running, Settle } from '../backend.ts';
 import { type CollectiveCode, CollectiveError } from '../errors.ts';
 import type { FlightEntry } from '../flight/entry.ts';
 import { FlightRecorder } from '../flight/recorder.ts';
+import { whoIsMissing } from '../verbs/monitored-barrier.ts';
 import type { Admission } from './admission.ts';
 import { callSite, inCallAt } from './call-site.ts';
+import { addCallSite } from './caller-line.ts';
 import { type CapturedStep, CapturedSteps, captureNow } from './captured.ts';
 import { CallQueue } from './queue.ts';
 import type { GroupState } from './state.ts';
@@ -114,7 +116,7 @@ export class Runner {
     try {
       const ended: Settle = (error, source) => {
         record?.(error, source);
-        settle(error && this.#failed(error, operation, name), source);
+        settle(error && this.#failedLater(error, operation, name), source);
       };
       if (captureNow() !== null) return this.#captured.add(operation, ended);
       return this.#backend.start(operation, ended);
@@ -177,11 +179,22 @@ export class Runner {
     return known;
   }
 
+  /** Does what #failed() does for a call that has returned: the first failure gets the place of the call. */
+  #failedLater(error: unknown, operation: Operation, name: string): CollectiveError {
+    const isFirst = this.#state.failure === null;
+    const failure = this.#failed(error, operation, name);
+    const { verb, seq } = operation;
+    const isSame = (entry: FlightEntry) => entry.verb === verb && entry.seq === seq;
+    if (isFirst) addCallSite(failure, this.flightRecord().findLast(isSame)?.callSite ?? null);
+    return failure;
+  }
+
   /** Makes the error of an operation the group's failure. The error names the call, not its operation. */
   #failed(error: unknown, operation: Operation, name: string): CollectiveError {
     if (name === operation.verb || !CollectiveError.is(error) || !isOf(error, operation))
       return this.#state.fail(error);
-    const { code, seq, peers, what, cause } = error;
+    const { code, seq, peers, cause } = error;
+    const what = name === 'monitoredBarrier' ? whoIsMissing(error) : error.what;
     const options = cause === undefined ? undefined : { cause };
     return this.#state.fail(this.#state.error({ code, verb: name, seq, peers, what }, options));
   }

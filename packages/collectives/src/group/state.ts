@@ -10,6 +10,8 @@ export class GroupState {
   /** Name of the backend. */
   readonly backend: string;
   readonly supports: Supports;
+  /** Whether the program has got an error of this group, from a call or from close(). */
+  isTold = false;
   #failure: CollectiveError | null = null;
   #isClosed = false;
 

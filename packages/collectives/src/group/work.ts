@@ -1,10 +1,12 @@
 // A running call as the caller sees it: a thenable that creates a promise only when it is awaited. A failure
 // that is never awaited therefore causes no unhandled rejection. If an operation has failed, the next call on the
-// group reports it. If the call was refused, nothing reports it.
+// group reports it, or else the end of the process (unawaited.ts).
 import type { Running } from '../backend.ts';
 import { CollectiveError, cannotBlock, type Failure, notEnded } from '../errors.ts';
 import { checkOptions } from '../options/known-options.ts';
 import type { CallOptions } from '../options/options.ts';
+import { rejectedToCaller } from './caller-line.ts';
+import { heard, keepUnheard } from './unawaited.ts';
 
 /** The members of a group that a Work names in its own errors. */
 export interface WorkOwner {
@@ -12,6 +14,10 @@ export interface WorkOwner {
   readonly rank: number;
   readonly size: number;
   readonly backend: string;
+  /** Whether close() was called. */
+  readonly isClosed?: boolean;
+  /** Whether the program has got an error of the group. A Work sets it. */
+  isTold?: boolean;
 }
 
 /** Called once, with the error or the value. */
@@ -34,6 +40,7 @@ export class Work<T = void> implements PromiseLike<T> {
   readonly #owner: WorkOwner;
   readonly #running: Running | null;
   #ended = false;
+  #isRefused = false;
   #error: CollectiveError | undefined;
   #value: T | undefined;
   #promise: Promise<T> | undefined;
@@ -48,12 +55,18 @@ export class Work<T = void> implements PromiseLike<T> {
     this.seq = seq;
     this.group = owner.name;
     this.#owner = owner;
+    let hasStarted = false;
     this.#running = start((error, value) => {
       this.#ended = true;
       this.#error = error;
       this.#value = value;
+      if (error !== undefined) {
+        this.#isRefused = !hasStarted;
+        if (this.#promise === undefined) keepUnheard(this, { error, group: owner });
+      }
       this.#finish?.();
     });
+    hasStarted = true;
   }
 
   /** Whether the call has ended, with or without an error. Does not block. */
@@ -93,7 +106,10 @@ export class Work<T = void> implements PromiseLike<T> {
       if (this.#running.fence !== undefined) this.#running.fence();
       else this.#running.wait();
     }
-    if (this.#error !== undefined) throw this.#error;
+    if (this.#error !== undefined) {
+      this.#tell();
+      throw this.#error;
+    }
     return this.#value as T;
   }
 
@@ -118,9 +134,21 @@ export class Work<T = void> implements PromiseLike<T> {
     return new CollectiveError(failure, { group, rank, size });
   }
 
+  /** Notes that the program gets the error. */
+  #tell(): void {
+    this.#owner.isTold = true;
+    heard(this);
+  }
+
   #asPromise(): Promise<T> {
     this.#promise ??= new Promise((resolve, reject) => {
-      this.#finish = () => (this.#error === undefined ? resolve(this.#value as T) : reject(this.#error));
+      this.#finish = () => {
+        if (this.#error === undefined) return resolve(this.#value as T);
+        this.#tell();
+        // The stack of a refused call has the caller already.
+        if (this.#isRefused) reject(this.#error);
+        else resolve(rejectedToCaller(this.#error));
+      };
       if (this.#ended) this.#finish();
       else this.#running?.requestProgress?.();
     });

@@ -1,6 +1,6 @@
 // Error messages about options. They occur before anything is sent, so they do not poison the group.
 
-import { CollectiveError, type Failure, local } from '../errors.ts';
+import { type Failure, local } from '../errors.ts';
 import type { ReduceOp } from '../reduce-ops.ts';
 
 /** `fault` is the text that unknownOption() returned. */
@@ -58,9 +58,9 @@ export function unknownOp(verb: string, op: unknown, known: readonly ReduceOp[])
   return local('ERR_COLL_INVALID', verb, `unknown op ${shown(op)}; expected ${expected}`);
 }
 
-/** Returns the error of a member that only other libraries have; see foreign-members.ts. */
-export function foreignMember(member: string, fault: string): CollectiveError {
-  return new CollectiveError(local('ERR_COLL_INVALID', member, fault), null);
+/** Returns the failure of a member that only other libraries have; see foreign-members.ts. */
+export function foreignMember(member: string, fault: string): Failure {
+  return local('ERR_COLL_INVALID', member, fault);
 }
 
 /** Formats a value of any type for a message. */

@@ -1,6 +1,7 @@
 // A barrier in which every rank hears from every other rank directly. At the deadline each rank therefore
 // knows all missing ranks, while a fast barrier knows only those that it exchanges messages with.
 import type { AllToAll } from '../backend.ts';
+import { type Failure, rankList } from '../errors.ts';
 import type { Admission } from '../group/admission.ts';
 import { asBuffer } from '../group/buffer.ts';
 import { checkOptions } from '../options/known-options.ts';
@@ -22,4 +23,15 @@ export function monitoredBarrier(group: Admission, options: CollectiveOptions): 
     sendCounts: ones,
     recvCounts: ones,
   });
+}
+
+/**
+ * Returns the middle of the sentence for a failure of the exchange by which the barrier is made: which ranks did not
+ * call the barrier in time. Returns that of other failures unchanged.
+ */
+export function whoIsMissing({ code, peers, what }: Failure): string {
+  const [, ms] = / within (\d+) ms/.exec(what) ?? [];
+  if (code !== 'ERR_COLL_TIMEOUT' || ms === undefined || peers.length === 0) return what;
+  const [, ...details] = what.split('; ');
+  return [`${rankList(peers)} did not call monitoredBarrier() within ${ms} ms`, ...details].join('; ');
 }

@@ -1,6 +1,7 @@
 // Last words: the error that ends a rank, which the rank writes as one line of JSON to a pipe of the launcher
-// (installed by rank.ts, read by rank-process.ts). Writing it never changes how the process ends. An uncaught
-// error that the program then handles is written, too.
+// (installed by rank.ts, read by rank-process.ts). Writing it never changes how the process ends, except that a rank
+// that fails only because a peer did ends without Node's text about its error: the launcher's report has a line for it,
+// and the root cause stays in sight. An uncaught error that the program then handles is written, too.
 
 import { writeSync } from 'node:fs';
 import { inspect } from 'node:util';
@@ -21,15 +22,22 @@ const maxCauses = 4;
 
 /** Makes this process write every uncaught error to the pipe `fd`, before handlers of the program see it. */
 export function installLastWords(fd: number): void {
-  process.on('uncaughtExceptionMonitor', (error) => {
+  const tell: NodeJS.UncaughtExceptionListener = (error, origin) => {
     try {
       const timeNs = `${process.hrtime.bigint()}`;
-      const words = { timeNs, error: reportError(error), hasHandler: hasErrorHandler() };
-      writeSync(fd, `${JSON.stringify(words)}\n`);
+      const reported = reportError(error);
+      const hasHandler = hasErrorHandler();
+      writeSync(fd, `${JSON.stringify({ timeNs, error: reported, hasHandler })}\n`);
+      if (reported.fields.secondary !== true || hasHandler) return;
     } catch {
       // The launcher has ended, or reading the error throws. The exit code still tells the failure.
+      return;
     }
-  });
+    const others = process.listeners('uncaughtExceptionMonitor').filter((listener) => listener !== tell);
+    for (const listener of others) listener.call(process, error, origin);
+    process.exit(1);
+  };
+  process.on('uncaughtExceptionMonitor', tell);
 }
 
 /** Returns whether the program handles uncaught errors, so that they do not end the process. */

@@ -2,10 +2,12 @@
 // not secondary. Failure times are read when the rank had an uncaught error, or else when the launcher saw it
 // end; all are on the monotonic clock of one host (toSent() of messages.ts converts those of other hosts).
 
+import { existsSync } from 'node:fs';
 import { constants } from 'node:os';
-import { isAbsolute, relative } from 'node:path';
+import { dirname, isAbsolute, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { RankOutcome } from '../agent/rank-process.ts';
+import { manifest } from '../package-files.ts';
 import { isSecondary } from './last-words.ts';
 import type { ReportedError } from './words.ts';
 
@@ -31,7 +33,7 @@ const remediesByMessage: readonly (readonly [RegExp, string])[] = [
 ];
 /** Most characters of the error of a rank that is not the root cause. */
 const otherLength = 300;
-/** Most frames of a native stack that a report shows. */
+/** Most frames of a stack that a report shows. */
 const reportedFrames = 12;
 
 /** Returns the first failure that is not secondary; otherwise the first failure; null if no rank failed. */
@@ -94,6 +96,13 @@ function errorLines(error: ReportedError): string[] {
   const remedy = remedyOf(error);
   if (remedy) lines.push(`  ${remedy}`);
   if (isCrash(error)) lines.push(...error.stack.split('\n').filter(Boolean).slice(0, reportedFrames));
+  // Node.js has not printed the stack of an error that a peer caused; see last-words.ts.
+  if (error.fields.secondary === true)
+    lines.push(
+      ...userFrames(error.stack)
+        .map(({ text }) => text)
+        .slice(0, reportedFrames),
+    );
   if (error.cause) lines.push(`  caused by ${error.cause.name}: ${error.cause.message.split('\n')[0]}`);
   return lines;
 }
@@ -118,21 +127,51 @@ function remedyOf({ message, fields }: ReportedError): string | undefined {
   return remedies[`${fields.code}`] ?? remediesByMessage.find(([pattern]) => pattern.test(message))?.[1];
 }
 
+/** The folder that contains our packages side by side in the repository; in node_modules it does not matter. */
+const packagesFolder = dirname(dirname(dirname(fileURLToPath(manifest))));
+
+/** Returns whether a file is code of one of our packages, outside node_modules. */
+function isOurs(file: string): boolean {
+  const [, , folder] = relative(packagesFolder, file).split(sep);
+  return !relative(packagesFolder, file).startsWith('..') && (folder === 'src' || folder === 'dist');
+}
+
 /**
- * Returns the innermost frame outside node and node_modules, such as "train.ts:88", relative to the working
- * directory. Frames in a `dist` folder count only if there are no others.
+ * Returns the innermost frame outside node, node_modules and our packages, such as "train.ts:88", relative to the
+ * working directory. Frames in a `dist` folder count only if there are no others.
  */
 export function firstUserFrame(stack: string): string | null {
-  const frames = stack.split('\n').flatMap((line) => {
-    const match = /^\s+at (?:async )?(?:.*\()?((?:file:\/\/)?\/.*):(\d+):\d+\)?$/.exec(line);
-    if (!match || match[1]!.includes('/node_modules/')) return [];
-    const file = match[1]!.startsWith('file:') ? fileURLToPath(match[1]!) : match[1]!;
-    return [{ file, line: match[2] }];
-  });
+  const frames = userFrames(stack);
   const frame = frames.find(({ file }) => !file.includes('/dist/')) ?? frames[0] ?? pythonFrame(stack);
   if (!frame) return null;
   const near = relative('', frame.file);
   return `${near.startsWith('..') || isAbsolute(near) ? frame.file : near}:${frame.line}`;
+}
+
+interface Frame {
+  readonly file: string;
+  readonly line: string | undefined;
+  /** The line of the stack. */
+  readonly text: string;
+}
+
+function userFrames(stack: string): Frame[] {
+  return stack.split('\n').flatMap((text) => {
+    const frame =
+      /^\s+at (?:async )?(?:.*\()?((?:file:\/\/)?\/.*):(\d+):\d+\)?$/.exec(text) ?? callPlace(text);
+    if (!frame || frame[1]!.includes('/node_modules/')) return [];
+    const file = resolve(frame[1]!.startsWith('file:') ? fileURLToPath(frame[1]!) : frame[1]!);
+    return isOurs(file) ? [] : [{ file, line: frame[2], text }];
+  });
+}
+
+/**
+ * Matches "    at train.ts:57", the place of a call on a group, as @ringwise/collectives adds it. Of a file outside the
+ * working directory there is only the name, which cannot be found.
+ */
+function callPlace(text: string): RegExpExecArray | null {
+  const place = /^\s+at ([^\s():]+\.[cm]?[jt]sx?):(\d+)$/.exec(text);
+  return place !== null && existsSync(place[1]!) ? place : null;
 }
 
 /** Returns the innermost frame of a Python stack, which lists it last; prefers frames outside site-packages. */
@@ -155,8 +194,9 @@ function grouped(others: readonly RankOutcome[]): Map<string, RankOutcome[]> {
     const error = outcome.lastWords?.error;
     const wasStopped = outcome.failedNs === null && outcome.exitCode !== 0;
     if (!error && wasStopped) continue;
+    const at = error && firstUserFrame(error.stack);
     const said = error
-      ? `reported ${error.fields.code ?? firstLine(`${error.name}: ${error.message}`)}`
+      ? `reported ${error.fields.code ?? firstLine(`${error.name}: ${error.message}`)}${at ? `   ${at}` : ''}`
       : `ended with ${ending(outcome)}`;
     groups.set(said, [...(groups.get(said) ?? []), outcome]);
   }

@@ -83,6 +83,20 @@ describe('failureReport', () => {
     );
   });
 
+  it('names the line of the program in ranks that are secondary, and their stack if one of them is all there is', () => {
+    const stack = ['Error: lost', '    at onEnd (node:internal/x:1:2)', '    at vitest.config.ts:5'].join(
+      '\n',
+    );
+    const lost = thrown(0, 2n, secondary);
+    const words = { ...lost.lastWords!, error: { ...lost.lastWords!.error, stack } };
+    const other = { ...lost, lastWords: words };
+    const root = thrown(1, 1n, new Error('mine'));
+    expect(reportOf(root, other, root)).toMatch(
+      /\n {2}rank 0 reported ERR_COLL_PEER_LOST {3}vitest\.config\.ts:5$/,
+    );
+    expect(reportOf(other, other)).toContain('lost rank 2   vitest.config.ts:5\n    at vitest.config.ts:5\n');
+  });
+
   it('shows the end of the output of a rank that died without a word', () => {
     const tail = Array.from({ length: 50 }, (_, i) => `line ${i}`);
     const root = outcome(0, { exitCode: null, signal: 'SIGKILL', failedNs: 100_000_000n, tail });

@@ -25,7 +25,10 @@ describe('ranks that disagree', () => {
     expect(stderr).toContain(`[1] ${sentence}`);
     expect(stderr.match(/^ringwise: rank [01] of 2 failed \(exit code 1\)/gm)).toHaveLength(1);
     expect(stderr).toContain(`\n  ${sentence}`);
-    expect(stderr).toMatch(/\n {2}rank [01] reported ERR_COLL_MISMATCH\n$/);
+    expect(stderr).toMatch(/\n {2}rank [01] reported ERR_COLL_MISMATCH {3}disagree\.ts:\d+\n$/);
+    // The error was made in a callback; its stack still has the line of the program, on both ranks.
+    for (const rank of [0, 1])
+      expect(stderr).toMatch(new RegExp(`^\\[${rank}\\] {5}at async .*disagree\\.ts:\\d+:\\d+`, 'm'));
     expect(exitCode).toBe(1);
   });
 });
@@ -95,17 +98,19 @@ describe('a rank that is killed', () => {
       const noticedMs = await numbersFrom(job, 'noticed', 2);
       expect([...noticedMs.keys()].sort()).toEqual([0, 2]);
       for (const atMs of noticedMs.values()) expect(atMs - killedMs).toBeLessThan(1000);
-      for (const rank of [0, 2]) expect(job.out.stderr).toMatch(lostRankOne(rank));
+      // The report says it of them, in one line; their own texts would hide the root cause.
+      expect(job.out.stderr).not.toContain('CollectiveError');
       expect(job.out.stderr).toMatch(/^ringwise: rank 1 of 3 failed \(SIGKILL\)/m);
       expect(job.out.stderr).toContain(`\n  pid ${pids.get(1)} on `);
-      expect(job.out.stderr).toMatch(/\n {2}ranks 0, 2 reported ERR_COLL_PEER_LOST\n$/);
+      expect(job.out.stderr).toMatch(
+        /\n {2}ranks 0, 2 reported ERR_COLL_PEER_LOST( {3}\S+-forever\.ts:\d+)?\n$/,
+      );
 
       expect(socketNames().filter((name) => names.includes(name))).toEqual([]);
       expect(sharedFiles().filter((file) => !filesBefore.includes(file))).toEqual([]);
     },
   );
 
-  const lostRankOne = (rank: number) => new RegExp(`^\\[${rank}\\] CollectiveError: .*lost rank 1 \\(`, 'm');
   // Returns only ringwise's files, because other programs of this host put files into the folder too.
   const sharedFiles = () => readdirSync('/dev/shm').filter((name) => name.includes('ringwise'));
 });
@@ -114,11 +119,8 @@ it('a rank that throws is the root cause, with its line; those that waited for i
   const { exitCode, stderr } = await runJob(3, 'throws.ts');
   expect(stderr).toMatch(/^ringwise: rank 1 of 3 failed \(exit code 1\)/m);
   expect(stderr).toContain('\n  RangeError: token 50304 is outside the vocabulary of 50257   throws.ts:6\n');
-  expect(stderr).toMatch(/\n {2}ranks 0, 2 reported ERR_COLL_PEER_LOST\n$/);
-  for (const rank of [0, 2])
-    expect(stderr).toMatch(
-      new RegExp(`^\\[${rank}\\] CollectiveError: barrier: rank 1 has closed the group`, 'm'),
-    );
+  expect(stderr).toMatch(/\n {2}ranks 0, 2 reported ERR_COLL_PEER_LOST {3}throws\.ts:\d+\n$/);
+  expect(stderr).not.toContain('CollectiveError');
   expect(exitCode).toBe(1);
 });
 
@@ -129,7 +131,7 @@ it('a rank that crashes in native code tells where, and its last call; a fault o
   expect(stderr).toMatch(/^ {2}SIGABRT: raised, in thread \w+ \(\d+\)$/m);
   expect(stderr).toMatch(/^ {2}last call in a group of 2 ranks: allReduce #0, done, crashes\.mjs:6$/m);
   expect(stderr).toMatch(/^ {4}at abort\+0x\w+ \(libc/m);
-  expect(stderr).toMatch(/\n {2}rank 0 reported ERR_COLL_PEER_LOST\n$/);
+  expect(stderr).toMatch(/\n {2}rank 0 reported ERR_COLL_PEER_LOST {3}crashes\.mjs:\d+\n$/);
   expect(exitCode).toBe(128 + 6);
 });
 

@@ -70,10 +70,10 @@ const operations: Advice = {
   uniform_: 'uniform(tensor) of @ringwise/tensor/nn, or rand(shape)',
 };
 
+// Not `length`, which other code reads to find out whether something is a list.
 const properties: Advice = {
   size: 'shape, and count for the number of elements',
   ndim: 'rank',
-  length: 'shape[0], and count for the number of elements',
   T: 't()',
   mT: 'transpose(-2, -1)',
   is_cuda: "device !== 'cpu'",

@@ -82,6 +82,7 @@ describe('an error', () => {
     const work = runner.start('monitoredBarrier', monitoredBarrier(admission, { timeoutMs: 20 }));
     await expect(work).rejects.toMatchObject({ code: 'ERR_COLL_TIMEOUT', verb: 'monitoredBarrier', seq: 0 });
     expect(state.failure?.verb).toBe('monitoredBarrier');
+    expect(state.failure?.what).toMatch(/^ranks? \d+(, \d+)* did not call monitoredBarrier\(\) within 20 ms/);
     expect(recorded()).toEqual(['allToAll 0 failed']);
   });
 

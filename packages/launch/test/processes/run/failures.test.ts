@@ -82,7 +82,7 @@ it('blames the rank that failed on its own, though a peer reported first', async
   );
   const { exitCode, stderr } = await finished(['run', '--nproc-per-node', '2', file]);
   expect(stderr).toContain('ringwise: rank 1 of 2 failed (exit code 9)');
-  expect(stderr).toContain('  rank 0 reported Error: step 3 failed\n');
+  expect(stderr).toContain('  rank 0 reported Error: step 3 failed   echo.mjs:2\n');
   expect(exitCode).toBe(9);
 });
 

@@ -12,7 +12,6 @@ describe('a tensor', () => {
   const members: readonly (readonly [string, string])[] = [
     ['size', 'shape, and count for the number of elements'],
     ['ndim', 'rank'],
-    ['length', 'shape[0]'],
     ['T', 't()'],
     ['requires_grad', 'requiresGrad'],
     ['is_leaf', 'isLeaf'],

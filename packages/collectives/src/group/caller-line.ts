@@ -1,0 +1,41 @@
+// Gives the error of a call that was awaited the lines of the program that led to it. Such an error is made when the
+// operation ends, in a callback without the program's functions on the stack. Nothing is captured when a call starts,
+// which would cost microseconds each time: the lines come from the promises that wait for the call, and from the
+// flight record.
+
+/**
+ * Returns the lines of the stack for the functions that wait for the promise whose handler runs now, such as
+ * "    at async step (…)". `handler` and what it calls are left out.
+ */
+function awaitingFrames(handler: (error: Error) => unknown): string[] {
+  const holder: { stack?: string } = {};
+  Error.captureStackTrace(holder, awaitingFrames);
+  const frames = (holder.stack ?? '').split('\n').slice(1);
+  return frames.filter((line) => !line.includes(handler.name) && !line.includes('node:internal'));
+}
+
+/** Appends the frames to the stack of an error, except those that it has. */
+function addFrames(error: Error, frames: readonly string[]): void {
+  const { stack = '' } = error;
+  const added = frames.filter((frame) => !stack.includes(frame.trim()));
+  if (added.length > 0) error.stack = [stack, ...added].join('\n');
+}
+
+/**
+ * Returns a promise that rejects with the error, once the stack of the error has the functions that await the promise
+ * which is resolved with this one.
+ */
+export async function rejectedToCaller(error: Error): Promise<never> {
+  // V8 finds the awaiting functions when this promise has been connected with theirs, which takes two microtasks.
+  await Promise.resolve();
+  await Promise.resolve();
+  addFrames(error, awaitingFrames(rejectedToCaller));
+  throw error;
+}
+
+/** Adds the place of the call, such as "train.ts:57", to the stack of an error. */
+export function addCallSite(error: Error, callSite: string | null): void {
+  if (!callSite) return;
+  const place = callSite.replace(/^\w+ at /, '');
+  if (!(error.stack ?? '').includes(`${place}:`)) addFrames(error, [`    at ${place}`]);
+}

@@ -1,0 +1,67 @@
+// Failures that the program would never hear of: those of calls that it has not awaited. When the process has nothing
+// left to do, the first of them is thrown, so that it ends with an error instead of exit code 0.
+//
+// The failure of an operation counts only if the group was not closed and no other call has reported a failure of the
+// group. A call that was refused, such as one with a wrong argument, is reported by nothing else.
+
+import { type CollectiveCode, CollectiveError } from '../errors.ts';
+
+/** What is known of the group of a failed call. */
+export interface Reporting {
+  readonly name: string;
+  readonly rank: number;
+  readonly size: number;
+  readonly isClosed?: boolean;
+  /** Whether the program has got an error of the group. */
+  readonly isTold?: boolean;
+}
+
+interface Unheard {
+  readonly error: CollectiveError;
+  readonly group: Reporting;
+}
+
+/** Enough to find one to report; a program may ignore the failures of many calls. */
+const most = 16;
+const unheard = new Map<object, Unheard>();
+let isWatching = false;
+
+/** Codes of calls that were refused before they did anything. */
+const ofRefused: ReadonlySet<CollectiveCode> = new Set(['ERR_COLL_INVALID', 'ERR_COLL_UNSUPPORTED']);
+
+/** Remembers the failure of `work`, which the program has not awaited yet. */
+export function keepUnheard(work: object, failure: Unheard): void {
+  if (unheard.size === most) return;
+  unheard.set(work, failure);
+  if (isWatching) return;
+  isWatching = true;
+  // If the program has called process.exit(), it has decided on its exit code, and no 'beforeExit' came before.
+  let hasRunOut = false;
+  process.on('beforeExit', () => {
+    hasRunOut = true;
+  });
+  process.on('exit', (exitCode) => {
+    if (hasRunOut && exitCode === 0) throwFirst();
+  });
+}
+
+/** Forgets the failure of `work`, because the program gets it. */
+export function heard(work: object): void {
+  unheard.delete(work);
+}
+
+function throwFirst(): void {
+  const found = [...unheard.values()].find(
+    ({ error, group }) => ofRefused.has(error.code) || !(group.isClosed || group.isTold),
+  );
+  if (found === undefined) return;
+  const { error, group } = found;
+  const site = { group: group.name, rank: group.rank, size: group.size };
+  const { code, verb, seq, peers, secondary } = error;
+  const what = `nothing awaited this call, and it failed: ${error.what}`;
+  const failure = { code, verb, seq, peers, what, next: 'Await every call.' };
+  const thrown = new CollectiveError(secondary ? { ...failure, isSecondary: true } : failure, site);
+  // The place of the call, and not this handler.
+  thrown.stack = (error.stack ?? '').replace(/^[^\n]*/, `CollectiveError: ${thrown.message}`);
+  throw thrown;
+}

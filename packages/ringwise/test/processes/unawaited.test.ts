@@ -1,0 +1,24 @@
+// Tests programs that do not await a call that fails.
+import { expect, it } from 'vitest';
+import { runJob } from '../support/command.ts';
+
+it.each([
+  ['mismatch', 'allReduce: nothing awaited this call, and it failed: rank 0 called allReduce sum 1', 6],
+  ['refused', 'allReduce: nothing awaited this call, and it failed: cannot use string as a buffer', 7],
+  ['refused-closed', 'allReduce: nothing awaited this call, and it failed: cannot use string as a buffer', 9],
+] as const)(
+  'a failure that nothing has awaited (%s) ends the rank with its error',
+  async (how, sentence, line) => {
+    const { exitCode, stderr } = await runJob(2, 'unawaited.mjs', [how]);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain(`  CollectiveError: ${sentence}`);
+    expect(stderr).toMatch(new RegExp(`unawaited\\.mjs:${line}$`, 'm'));
+  },
+);
+
+it.each(['told', 'fine'])('a program that has got the error, or has none, ends well (%s)', async (how) => {
+  const { exitCode, stdout, stderr } = await runJob(2, 'unawaited.mjs', [how]);
+  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
+  if (how === 'told')
+    expect(stdout.split('\n').sort()).toEqual(['', '[0] ERR_COLL_MISMATCH', '[1] ERR_COLL_MISMATCH']);
+});
