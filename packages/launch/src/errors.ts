@@ -105,7 +105,15 @@ export const unsupportedFlag = (what: string) =>
 export const noModules = (flag: string) =>
   new LaunchError(
     'ERR_LAUNCH_ARGUMENT',
-    `ringwise: this version does not have ${flag} yet. For a module of Python: --no-python python3 -u -m MODULE.`,
+    `ringwise run: ${flag} names a module of Python, and ringwise run starts files. ` +
+      'For a module of Python: --no-python python3 -u -m MODULE. For a program of an npm package: --no-python npx NAME.',
+  );
+
+export const useEnv = (flag: string) =>
+  new LaunchError(
+    'ERR_LAUNCH_ARGUMENT',
+    `ringwise run: ${flag} is always on: ranks find LOCAL_RANK in the environment, and no --local-rank is added to the ` +
+      "script's arguments. Leave it out.",
   );
 
 export const notInstalled = (command: string, packageName: string) =>

@@ -34,6 +34,7 @@ export function checkedValue({ name, rawName, value, inlineValue }: OptionToken)
 
 function unknownFlag(name: string, rawName: string): Error {
   if (name === 'module' || rawName === '-m') return errors.noModules(rawName);
+  if (name === 'use-env') return errors.useEnv(rawName);
   if (unsupportedFlags.includes(name)) return errors.unsupportedFlag(rawName);
   return errors.unknownWord('ringwise run', 'flag', rawName, meantFlag(name));
 }

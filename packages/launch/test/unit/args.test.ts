@@ -163,9 +163,11 @@ describe('parseRun', () => {
     [['--start-method', 'fork'], 'this version does not have --start-method yet'],
     [
       ['-m', 'package.train'],
-      'this version does not have -m yet. For a module of Python: --no-python python3 -u -m MODULE',
+      '-m names a module of Python, and ringwise run starts files. For a module of Python: --no-python python3 -u -m MODULE. ',
     ],
-    [['--module', 'package.train'], 'this version does not have --module yet'],
+    [['--module', 'package.train'], '--module names a module of Python'],
+    [['--use-env', 'train.ts'], '--use-env is always on: ranks find LOCAL_RANK in the environment'],
+    [['--use_env', 'train.ts'], '--use-env is always on'],
     [
       ['--nnodes', '2:1', 'x.ts'],
       "--nnodes expects a number of hosts such as 2, or a range such as 1:4, got '2:1'",

@@ -41,6 +41,17 @@ function said(argv: readonly string[], env: NodeJS.ProcessEnv = {}, timeout = 60
   });
 }
 
+/** Writes the program of the ranks once more as TypeScript that Node.js cannot run by removing types. */
+function inTypeScript(): string {
+  const file = join(folder, 'rank.mts');
+  const source = readFileSync(rank, 'utf8').replace(
+    'timeoutMs: 20_000',
+    'timeoutMs: Wait.Deadline as number',
+  );
+  writeFileSync(file, `enum Wait { Deadline = 20_000 }\n${source}`);
+  return file;
+}
+
 const has = (command: string, ...args: string[]) => spawnSync(command, args).status === 0;
 const missing = (isThere: boolean) => (isThere ? '' : ' (skipped: not installed)');
 
@@ -64,6 +75,18 @@ describe.skipIf(!openmpi)(`under Open MPI${missing(openmpi)}`, () => {
     const flags = ['--allow-run-as-root', '--oversubscribe', '-n', '3'];
     const { ranks, text } = await said(['mpirun.openmpi', ...flags, process.execPath, rank]);
     expect(ranks, text).toEqual(['openmpi,0,3,6', 'openmpi,1,3,6', 'openmpi,2,3,6']);
+  });
+
+  it('ranks may be TypeScript, by tsx', { timeout: 90_000 }, async () => {
+    const flags = ['--allow-run-as-root', '--oversubscribe', '-n', '2'];
+    const { ranks, text } = await said([
+      'mpirun.openmpi',
+      ...flags,
+      process.execPath,
+      ...tsx,
+      inTypeScript(),
+    ]);
+    expect(ranks, text).toEqual(['openmpi,0,2,3', 'openmpi,1,2,3']);
   });
 });
 
@@ -132,6 +155,12 @@ describe.skipIf(torch === null)(`under torchrun ${torch ?? '(skipped: none that 
 
   it.skipIf(torch?.startsWith('1.'))("ranks meet in its agent's store", { timeout: 90_000 }, async () => {
     const { ranks, text } = await run('--nproc_per_node', '2', '--no_python', process.execPath, rank);
+    expect(ranks, text).toEqual(['torchrun,0,2,3', 'torchrun,1,2,3']);
+  });
+
+  it.skipIf(torch?.startsWith('1.'))('ranks may be TypeScript, by tsx', { timeout: 90_000 }, async () => {
+    const argv = ['--nproc_per_node', '2', '--no_python', process.execPath, ...tsx, inTypeScript()];
+    const { ranks, text } = await run(...argv);
     expect(ranks, text).toEqual(['torchrun,0,2,3', 'torchrun,1,2,3']);
   });
 
