@@ -1,9 +1,10 @@
 // Makes the pictures of the live page in docs/images, from real runs in Chromium: node scripts/docs/pictures.mjs
-// Needs the built packages and addons, and chromium in PATH or its path in RINGWISE_CHROMIUM.
+// Needs the built packages and addons, and Chromium or Chrome in PATH.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdirSync } from 'node:fs';
+import { existsSync, mkdirSync } from 'node:fs';
 import { createRequire } from 'node:module';
+import { delimiter, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import sharp from 'sharp';
 import { root } from '../run.mjs';
@@ -27,16 +28,17 @@ async function started(args) {
   const child = spawn(process.execPath, [`${root}/packages/launch/bin/ringwise.js`, ...command], {
     cwd: fileURLToPath(new URL('pictures/', import.meta.url)),
   });
-  let said = '';
   child.stdout.resume();
-  for await (const text of child.stderr.setEncoding('utf8')) {
-    said += text;
-    const [, address] = /live page at (http\S+)\n/.exec(said) ?? [];
-    if (!address) continue;
-    child.stderr.on('data', () => {});
-    return { child, address };
-  }
-  throw new Error(`the training did not start: ${said}`);
+  let said = '';
+  const address = await new Promise((resolve, reject) => {
+    child.once('exit', () => reject(new Error(`the training did not start: ${said}`)));
+    child.stderr.setEncoding('utf8').on('data', (text) => {
+      said += text;
+      const found = /live page at (http\S+)\n/.exec(said);
+      if (found) resolve(found[1]);
+    });
+  });
+  return { child, address };
 }
 
 async function waitFor(page, expression) {
@@ -47,32 +49,40 @@ async function waitFor(page, expression) {
   }
 }
 
+const executablePath = process.env.PATH.split(delimiter)
+  .flatMap((folder) => ['chromium', 'chromium-browser', 'google-chrome'].map((name) => join(folder, name)))
+  .find((file) => existsSync(file));
+if (!executablePath)
+  throw new Error('pictures: no chromium, chromium-browser or google-chrome in PATH. Install one.');
 mkdirSync(images, { recursive: true });
 const browser = await chromium.launch({
-  executablePath: process.env.RINGWISE_CHROMIUM ?? '/usr/bin/chromium',
+  executablePath,
   args: ['--disable-gpu', '--no-first-run', '--disable-background-networking', '--disable-sync'],
 });
-for (const [name, { args, isTime, height }] of Object.entries(pictures)) {
-  const { child, address } = await started(args);
-  const ended = once(child, 'exit');
-  try {
-    const viewport = { width: 1280, height: height ?? 900 };
-    const page = await browser.newPage({ viewport, deviceScaleFactor: 1.5 });
-    await page.goto(address);
-    await waitFor(page, isTime);
-    // Both pictures show the same moment: no message arrives between them, or the job has ended.
-    await page.context().setOffline(true);
-    for (const colorScheme of ['light', 'dark']) {
-      await page.emulateMedia({ colorScheme });
-      const picture = await page.screenshot({ fullPage: height === null });
-      const file = `${images}/${name}-${colorScheme}.png`;
-      await sharp(picture).png({ palette: true, quality: 90, effort: 10 }).toFile(file);
-      console.log(file);
+try {
+  for (const [name, { args, isTime, height }] of Object.entries(pictures)) {
+    const { child, address } = await started(args);
+    const ended = once(child, 'exit');
+    try {
+      const viewport = { width: 1280, height: height ?? 900 };
+      const page = await browser.newPage({ viewport, deviceScaleFactor: 1.5 });
+      await page.goto(address);
+      await waitFor(page, isTime);
+      // Both pictures show the same moment: no message arrives between them, or the job has ended.
+      await page.context().setOffline(true);
+      for (const colorScheme of ['light', 'dark']) {
+        await page.emulateMedia({ colorScheme });
+        const picture = await page.screenshot({ fullPage: height === null });
+        const file = `${images}/${name}-${colorScheme}.png`;
+        await sharp(picture).png({ palette: true, quality: 90, effort: 10 }).toFile(file);
+        console.log(file);
+      }
+      await page.close();
+    } finally {
+      child.kill('SIGINT');
+      await ended;
     }
-    await page.close();
-  } finally {
-    child.kill('SIGINT');
-    await ended;
   }
+} finally {
+  await browser.close();
 }
-await browser.close();

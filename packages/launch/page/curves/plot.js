@@ -7,6 +7,10 @@ import { smoothed } from './series.js';
 
 const font = '11px system-ui, sans-serif';
 const colorNames = { train: 'accent', validation: 'second', test: 'third' };
+/** Distances between the ticks of steps: a step has no halves. */
+const wholeSteps = Array.from({ length: 10 }, (_, power) =>
+  [1, 2, 5].map((size) => size * 10 ** power),
+).flat();
 /** A curve of so few points shows each of them. */
 const fewPoints = 40;
 
@@ -44,6 +48,7 @@ export function plotOf(frame, { width, height, xName, isFromZero, isLog, isSmoot
         labelSize: 14,
         labelFont: font,
         values: (_, ticks) => tickTexts(ticks),
+        ...(xName === 'step' && { incrs: wholeSteps }),
       },
       {
         ...axis,

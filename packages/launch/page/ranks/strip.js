@@ -4,6 +4,8 @@
 import { element, setText } from '../element.js';
 import { compared } from './pace.js';
 
+/** The cells of more ranks than this are smaller. */
+const manyRanks = 128;
 const states = { failed: '✕', stopped: '–', ended: '✓' };
 
 export class Strip {
@@ -27,6 +29,7 @@ export class Strip {
     this.#ranks = ranks;
     this.#culprit = culprit;
     const { cells, sentence } = compared(ranks, this.#select.value);
+    this.#strip.classList.toggle('dense', ranks.length > manyRanks);
     const buttons = this.#strip.children;
     while (buttons.length > ranks.length) this.#strip.lastElementChild.remove();
     while (buttons.length < ranks.length) this.#strip.append(this.#cell(buttons.length === 0));

@@ -10,6 +10,8 @@ const sizes = [
   { most: 40, row: 15, bar: 10, bucket: 2, labelEvery: 1 },
   { most: Infinity, row: 9, bar: 7, bucket: 0, labelEvery: 2 },
 ];
+/** More rows than this would not fit a screen: the first ones of the table are drawn. */
+const mostRows = 64;
 const axisHeight = 20;
 const kept = 100;
 const patienceMs = 2_000;
@@ -52,7 +54,9 @@ export class Timeline {
   }
 
   #draw() {
-    const rows = this.#ranks.map(({ rank }) => ({ rank, spans: this.#spans.get(rank) ?? [] }));
+    const rows = this.#ranks
+      .slice(0, mostRows)
+      .map(({ rank }) => ({ rank, spans: this.#spans.get(rank) ?? [] }));
     const shown = this.#window();
     const canvas = this.#canvas;
     canvas.hidden = shown === null;
@@ -83,9 +87,13 @@ export class Timeline {
       `The last ${this.#select.value} steps of ${rows.length} ranks over time`,
     );
     const hasTiming = rows.some(({ spans }) => spans.some(({ timing }) => timing));
-    this.#note.textContent = hasTiming
-      ? 'On the right: the share of the time shown that the rank waited for gradients.'
-      : 'For backward and communication, report ddp: model.statistics() as well.';
+    const missing = this.#ranks.length - rows.length;
+    this.#note.textContent = [
+      ...(missing > 0 ? [`The first ${rows.length} ranks of the table; ${missing} are not drawn.`] : []),
+      hasTiming
+        ? 'On the right: the share of the time shown that the rank waited for gradients.'
+        : 'For backward and communication, report ddp: model.statistics() as well.',
+    ].join(' ');
   }
 
   /**

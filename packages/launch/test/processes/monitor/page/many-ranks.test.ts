@@ -21,8 +21,8 @@ import { lateRank, manyRanks, slowRank } from '../../../support/many-ranks.ts';
 describeInBrowser('the page of 64 ranks', () => {
   withBrowser();
 
-  const openMany = (width: number) =>
-    open(pathToFileURL(script('many.html', reportHtml(manyRanks().message))).href, { width });
+  const openMany = (width: number, count = 64) =>
+    open(pathToFileURL(script('many.html', reportHtml(manyRanks(count, 40).message))).href, { width });
 
   it('names the slow rank, marks it in the strip, and sorts table and timeline by it', async () => {
     const { page, problems } = await openMany(1280);
@@ -55,6 +55,21 @@ describeInBrowser('the page of 64 ranks', () => {
     const { page } = await openMany(1280);
     await until(page, `${pixelsOf('wait')} > 1000`);
     expect(await page.evaluate(`document.getElementById('timeline').clientHeight`)).toBeLessThan(800);
+  });
+
+  it.each([1280, 390])('is the page of 512 ranks, too, %i pixels wide', async (width) => {
+    const { page, problems } = await openMany(width, 512);
+    expect(await page.locator('#strip button').count()).toBe(512);
+    expect(await texts(page, '#strip [data-level="4"]')).toEqual([`${slowRank}`]);
+    const cell = (await page.locator('#strip button').nth(500).boundingBox())!;
+    expect(Math.min(cell.width, cell.height)).toBeGreaterThanOrEqual(24);
+    expect(await page.evaluate('document.documentElement.scrollWidth')).toBe(width);
+    expect(await page.evaluate(`document.getElementById('timeline').clientHeight`)).toBeLessThan(800);
+    expect(await page.textContent('#timeline-note')).toMatch(
+      /^The first 64 ranks of the table; 448 are not drawn\./,
+    );
+    expect(problems).toEqual([]);
+    await picture(page, `512-ranks-${width}`);
   });
 
   it('fits a phone: cells large enough to touch, the columns that matter, nothing to scroll sideways', async () => {
