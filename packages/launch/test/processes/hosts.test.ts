@@ -139,7 +139,7 @@ describe('two launchers', () => {
   });
 
   it('refuse one that does not know the secret, and go on', async () => {
-    const file = script('empty.mjs', '');
+    const file = script('idle.mjs', 'export {};');
     const first = numbered(0, file);
     const outsider = ringwise(
       ['run', '--nnodes', '2', '--node-rank', '1', '--master-port', `${port}`, file],
@@ -153,7 +153,7 @@ describe('two launchers', () => {
   });
 
   it('refuse one with the same number', async () => {
-    const file = script('empty.mjs', '');
+    const file = script('idle.mjs', 'export {};');
     const first = numbered(0, file);
     const twin = ringwise(
       [
@@ -176,7 +176,7 @@ describe('two launchers', () => {
   });
 
   it('refuse one of another job', async () => {
-    const file = script('empty.mjs', '');
+    const file = script('idle.mjs', 'export {};');
     const first = elastic('2', file, '--rdzv-id', 'mine');
     await until('it listens', () => first.out.stderr.includes('waiting for 2 hosts, 1 is there.'));
     const other = elastic('2', file, '--rdzv-id', 'other');
@@ -186,7 +186,7 @@ describe('two launchers', () => {
   });
 
   it('give up when too few come in time', async () => {
-    const alone = elastic('2', script('empty.mjs', ''), '--rdzv-conf', 'join_timeout=0.3');
+    const alone = elastic('2', script('idle.mjs', 'export {};'), '--rdzv-conf', 'join_timeout=0.3');
     expect(await alone.exitCode).toBe(1);
     expect(alone.out.stderr).toMatch(/ringwise: 1 of 2 hosts came within 0\.3 s: /);
   });
@@ -224,7 +224,7 @@ describe('a host', () => {
   it('that is turned away by a busy store is told so', async () => {
     const busy = createServer((socket) => socket.on('error', () => {}).end('\xf7rwbusy1', 'latin1'));
     await once(busy.listen(port, '127.0.0.1'), 'listening');
-    const file = script('empty.mjs', '');
+    const file = script('idle.mjs', 'export {};');
     const alone = elastic('2', file, '--rdzv-conf', 'join_timeout=0.3,is_host=false');
     expect(await alone.exitCode).toBe(1);
     expect(alone.out.stderr).toMatch(
