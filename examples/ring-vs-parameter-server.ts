@@ -10,7 +10,7 @@
 // The times are measured, and not checked: the formulas leave out latency, additions, and that ranks share cores.
 import { writeFileSync } from 'node:fs';
 import { type Group, init } from '@ringwise/collectives';
-import { drawLogPlot } from '../bench/simulate/log-plot.ts';
+import { drawLogPlot } from '../bench/plot/log-plot.ts';
 import { readOptions, whole } from './options.ts';
 
 const args = readOptions(import.meta.url, {

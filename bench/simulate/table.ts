@@ -1,5 +1,5 @@
 // Formats the table lines and draws the plot of bench/simulate.ts.
-import { drawLogPlot, type Panel } from './log-plot.ts';
+import { drawLogPlot, type Panel } from '../plot/log-plot.ts';
 import type { Row, Skipped } from './program.ts';
 
 /** Formats `value` in the largest unit that is not above it. `units` are in ascending order, with their sizes. */
