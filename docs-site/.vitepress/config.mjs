@@ -1,6 +1,7 @@
 // The site: which pages are where in the sidebar, search, anchors and code blocks. Pages come from docs-site/.pages,
 // which docs-site/build.mjs writes.
 import { existsSync, readFileSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
 import { transformerTwoslash } from '@shikijs/vitepress-twoslash';
 import { ModuleKind, ModuleResolutionKind, ScriptTarget } from 'typescript';
 import { defineConfig } from 'vitepress';
@@ -17,10 +18,11 @@ const itemOf = (page) => {
 
 const modulesFile = 'docs-site/.pages/api/modules.json';
 const modules = existsSync(modulesFile) ? JSON.parse(readFileSync(modulesFile, 'utf8')) : [];
-const guides = [
-  ...parts.map(({ text, pages }) => ({ text, collapsed: false, items: pages.map(itemOf) })),
-  { text: 'API', collapsed: true, items: modules.map(({ name }) => ({ text: name, link: `/api/${name}/` })) },
-];
+// Groups that collapse would put a button into a button, which screen readers cannot press.
+const guides = parts.map(({ text, pages }) => ({ text, items: pages.map(itemOf) }));
+const api = { text: 'API', items: modules.map(({ name }) => ({ text: name, link: `/api/${name}/` })) };
+const ring =
+  '%3Csvg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 8 8"%3E%3Ccircle cx="4" cy="4" r="3" fill="none" stroke="%233451b2" stroke-width="1.5"/%3E%3C/svg%3E';
 
 export default defineConfig({
   title: 'ringwise',
@@ -28,8 +30,20 @@ export default defineConfig({
   srcDir: '.pages',
   outDir: 'dist',
   cleanUrls: false,
+  head: [['link', { rel: 'icon', href: `data:image/svg+xml,${ring}` }]],
+  vite: {
+    resolve: {
+      alias: [
+        {
+          find: /^.*\/VPHome\.vue$/,
+          replacement: fileURLToPath(new URL('theme/home.mjs', import.meta.url)),
+        },
+      ],
+    },
+  },
   markdown: {
     anchor: { slugify: anchorOf },
+    theme: { light: 'github-light-high-contrast', dark: 'github-dark-high-contrast' },
     codeTransformers: [
       transformerTwoslash({
         explicitTrigger: true,
@@ -47,15 +61,22 @@ export default defineConfig({
     languages: ['js', 'ts'],
   },
   themeConfig: {
-    sidebar: guides,
+    sidebar: {
+      '/api/': [api],
+      '/': [...guides, { text: 'API', items: [{ text: 'All packages', link: '/api/' }] }],
+    },
     outline: [2, 3],
     nav: parts
       .filter(({ nav }) => nav)
       .map(({ nav, pages }) => ({ text: nav, link: itemOf(pages[0]).link }))
-      .concat([{ text: 'API', link: '/api/' }]),
+      .concat([{ text: 'API', link: '/api/', activeMatch: '^/api/' }]),
     search: {
       provider: 'local',
-      options: { miniSearch: { searchOptions } },
+      options: {
+        miniSearch: { searchOptions },
+        // The name must contain the text that is seen: a word, and the key that the theme writes behind it.
+        translations: { button: { buttonText: 'Search ', buttonAriaLabel: 'Search K' } },
+      },
     },
   },
 });

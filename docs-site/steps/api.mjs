@@ -12,6 +12,7 @@ export async function writeApi(folder) {
   const entries = documentedEntryPoints();
   const app = await Application.bootstrapWithPlugins(
     {
+      name: 'API',
       plugin: ['typedoc-plugin-markdown'],
       entryPoints: entries.map(([, file]) => file),
       tsconfig,

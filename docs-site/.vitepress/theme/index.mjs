@@ -2,6 +2,7 @@
 import TwoslashFloatingVue from '@shikijs/vitepress-twoslash/client';
 import Theme from 'vitepress/theme';
 import '@shikijs/vitepress-twoslash/style.css';
+import './contrast.css';
 import './wide.css';
 
 export default {

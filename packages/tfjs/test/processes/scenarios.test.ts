@@ -73,6 +73,14 @@ describe('state of the optimizer', () => {
     expect(later[0]).toEqual([15]);
   });
 
+  it('is that of rank 0, although other ranks have trained longer', () => {
+    const states = both<number[][][]>('resumedOthers');
+    // 6 batches of rank 0 alone, then 3 of both. Then none, one or two numbers for each of 4 weights.
+    expect(states.map(([steps]) => steps)).toEqual(states.map(() => [6 + 3]));
+    expect(states.map((state) => state.length - 1)).toEqual([0, 4, 8, 4, 8]);
+    expect(states.flat(2).every(Number.isFinite)).toBe(true);
+  });
+
   it('a sentence says which optimizer cannot be resumed', () => {
     expect(both('resumedAdamax')).toMatch(
       /^ERR_TFJS_INVALID dataParallel: Adamax .* Compile the model again\.$/,
