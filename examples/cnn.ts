@@ -91,7 +91,8 @@ for (let epoch = 0; epoch < epochs; epoch++) {
       optimizer.zeroGrad();
       loss.backward();
       optimizer.step();
-      reportMetrics({ loss: loss.item(), samples: label.shape[0]!, ddp: model.statistics() });
+      const progress = { epoch, epochs, steps: epochs * loader.length };
+      reportMetrics({ ...progress, loss: loss.item(), samples: label.shape[0]!, ddp: model.statistics() });
       if (group.rank === 0 && step % 50 === 0)
         console.log(
           `epoch ${epoch + 1}/${epochs}  step ${step}/${loader.length}  loss ${loss.item().toFixed(4)}`,

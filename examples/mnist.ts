@@ -54,7 +54,8 @@ for (let epoch = 0; epoch < epochs; epoch++) {
       optimizer.zeroGrad();
       loss.backward();
       optimizer.step();
-      reportMetrics({ loss: loss.item(), samples: label.shape[0]! });
+      const progress = { epoch, epochs, steps: epochs * loader.length };
+      reportMetrics({ ...progress, loss: loss.item(), samples: label.shape[0]! });
       if (step % 25 === 0 || step === loader.length)
         log(`epoch ${epoch + 1}/${epochs}  step ${step}/${loader.length}  loss ${loss.item().toFixed(4)}`);
     });

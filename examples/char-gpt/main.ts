@@ -98,7 +98,7 @@ for (let step = 1; step <= steps; step++) {
     clipGradNorm(model.parameters(), 1);
     optimizer.step();
     schedule.step();
-    reportMetrics({ step, loss: value, samples: rows, ddp: wrapped.statistics() });
+    reportMetrics({ step, steps, loss: value, samples: rows, ddp: wrapped.statistics() });
     if (step % 50 === 0) log(`step ${step}/${steps}  loss ${value.toFixed(3)}`);
   });
 }

@@ -1,6 +1,6 @@
 // One chart: its curves, its legend with the latest values, and a sentence about values that are not numbers.
 
-import { element, onScheme, setText } from '../element.js';
+import { element, setText } from '../element.js';
 import { numberText } from '../format.js';
 import { labelOf, valueText } from './legend.js';
 import { plotOf, tableOf } from './plot.js';
@@ -50,7 +50,6 @@ export class Chart {
     );
     this.box = element('div', { className: 'curve' }, head, this.#trouble, this.#frame);
     this.box.dataset.name = title;
-    onScheme(() => this.#rebuild());
   }
 
   clear(run) {
@@ -92,6 +91,11 @@ export class Chart {
 
   smooth(weight) {
     this.#smoothing = weight;
+    this.#rebuild();
+  }
+
+  /** Draws in the colours of now. */
+  repaint() {
     this.#rebuild();
   }
 

@@ -1,5 +1,6 @@
 // The charts: one for each metric, with its training, validation and test curves, and those of another run.
 
+import { onScheme } from '../element.js';
 import { Chart, throughput } from './chart.js';
 import { placeOf } from './series.js';
 
@@ -16,6 +17,7 @@ export class Curves {
     this.#container = container;
     this.#hint = hint;
     new ResizeObserver(() => this.#each((chart) => chart.resize())).observe(container);
+    onScheme(() => this.#each((chart) => chart.repaint()));
     slider.addEventListener('input', () => {
       this.#smoothing = Number(slider.value);
       sliderValue.textContent = this.#smoothing === 0 ? 'off' : `${this.#smoothing}`;

@@ -41,6 +41,7 @@ describeInBrowser('the live page in a browser', () => {
     expect(Number(await page.getAttribute('#progress', 'aria-valuenow'))).toBeGreaterThan(0);
     await picture(page, 'running-light');
     await page.emulateMedia({ colorScheme: 'dark' });
+    await until(page, `${pixelsOf('accent', '[data-name=loss] canvas')} > 20`); // that of dark
     await picture(page, 'running-dark');
 
     await page.selectOption('#log-rank', '1');
