@@ -21,7 +21,8 @@ export const parts = {
   sanitizers: 'the C++ unit tests with the address, undefined-behaviour and thread sanitizers',
   simulator: 'the simulated network',
   soak: 'long runs, and jobs whose processes are killed',
-  windows: 'Node.js for Windows under Wine, with the node.exe that RINGWISE_WINDOWS_NODE names',
+  windows:
+    'Node.js for Windows under Wine, with the node.exe that RINGWISE_WINDOWS_NODE names: tcp, launcher, native kernels',
 };
 
 /** Returns what vitest runs for a part: the projects, and texts one of which a file's path must contain. */

@@ -1,7 +1,6 @@
 #include "base/shared_library.h"
 
-#include <cstdlib>
-
+#include "base/os/environment.h"
 #include "base/os/library.h"
 
 namespace ringwise {
@@ -15,10 +14,7 @@ constexpr const char* kTarget = "sbsa-linux";
 constexpr const char* kTarget = "x86_64-linux";
 #endif
 
-std::string variable(const char* name) {
-  const char* value = std::getenv(name);
-  return value ? value : "";
-}
+using os::variable;
 
 /// Folders that are searched before those of the dynamic loader (`first`) and after them (`last`).
 struct Folders {

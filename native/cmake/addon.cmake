@@ -24,8 +24,7 @@ function(ringwise_addon name)
     set(exports ${PROJECT_SOURCE_DIR}/node/exports.map)
     target_link_options(${target} PRIVATE -Wl,--version-script,${exports})
     set_target_properties(${target} PROPERTIES LINK_DEPENDS ${exports})
-    # Never unload the code: Node unloads the addons of a worker thread when that thread ends, while threads that the
-    # addon started may still sleep in its code.
+    # Never unload the code; see keep_loaded() in base/os/library.h, which does the same on other systems.
     target_link_options(${target} PRIVATE -Wl,-z,nodelete)
   endif()
 endfunction()

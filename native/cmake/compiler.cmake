@@ -27,7 +27,16 @@ endif()
 # does not depend on the versions that the host has.
 function(ringwise_standalone target)
   if(APPLE)
-    target_link_options(${target} PRIVATE -Wl,-dead_strip -Wl,-x)
+    target_link_options(${target} PRIVATE -Wl,-dead_strip)
+    # Apple's linker and zig's have different options for leaving out local symbols.
+    if(CMAKE_CXX_COMPILER_ID STREQUAL "AppleClang")
+      target_link_options(${target} PRIVATE -Wl,-x)
+    else()
+      target_link_options(${target} PRIVATE -s)
+    endif()
+    # A library holds its own name, which CMake would make its path in the build folder.
+    set_target_properties(${target} PROPERTIES NO_SONAME ON)
+    target_link_options(${target} PRIVATE -Wl,-install_name,@rpath/$<TARGET_FILE_NAME:${target}>)
   else()
     target_link_options(${target} PRIVATE -Wl,--gc-sections -s)
     if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

@@ -1,8 +1,9 @@
 # Chooses the files of base/os. Each function is implemented once per system, in one of these folders:
-#   posix     the same everywhere
+#   posix     the same everywhere except on Windows
 #   linux     Linux
 #   portable  what macOS does, by means that Linux has too
 #   darwin    what only macOS can do
+#   windows   Windows, where only tensor.node runs
 # With RINGWISE_PORTABLE=ON, a build for Linux takes the files of `portable` in place of those of the same name in
 # `linux`, so that the tests run them. The poller is a kqueue, and is taken only if libkqueue is found, for example in
 # CMAKE_PREFIX_PATH.
@@ -11,8 +12,12 @@ file(GLOB os_sources CONFIGURE_DEPENDS base/os/posix/*.cc)
 file(GLOB ringwise_linux CONFIGURE_DEPENDS base/os/linux/*.cc)
 file(GLOB ringwise_portable CONFIGURE_DEPENDS base/os/portable/*.cc)
 file(GLOB ringwise_darwin CONFIGURE_DEPENDS base/os/darwin/*.cc)
+file(GLOB ringwise_windows CONFIGURE_DEPENDS base/os/windows/*.cc)
 set(ringwise_kqueue "")
-if(APPLE)
+if(WIN32)
+  set(os_sources ${ringwise_windows})
+  add_compile_definitions(NOMINMAX WIN32_LEAN_AND_MEAN _WIN32_WINNT=0x0A00) # 0x0A00 is Windows 10
+elseif(APPLE)
   list(APPEND os_sources ${ringwise_portable} ${ringwise_darwin})
 elseif(RINGWISE_PORTABLE)
   find_path(RINGWISE_KQUEUE_INCLUDE sys/event.h PATH_SUFFIXES kqueue)

@@ -9,6 +9,8 @@
 #include <thread>
 #include <vector>
 
+#include "base/os/environment.h"
+
 namespace ringwise::tensor {
 
 namespace {
@@ -119,8 +121,9 @@ int positive(const char* text) {
 }
 
 std::atomic<int>& chosen_count() {
-  static std::atomic<int> count = default_thread_count(std::getenv("OMP_NUM_THREADS"), std::getenv("LOCAL_WORLD_SIZE"),
-                                                       static_cast<int>(std::thread::hardware_concurrency()));
+  static std::atomic<int> count =
+      default_thread_count(os::variable("OMP_NUM_THREADS").c_str(), os::variable("LOCAL_WORLD_SIZE").c_str(),
+                           static_cast<int>(std::thread::hardware_concurrency()));
   return count;
 }
 

@@ -7,6 +7,7 @@ import { basename, dirname, join } from 'node:path';
 import { namedFiles } from '../release/packages.mjs';
 import { root } from '../run.mjs';
 import { faultsOfBinary } from './faults.mjs';
+import { writeNodeLibrary } from './windows.mjs';
 import { findZig, writeToolchain } from './zig.mjs';
 
 /** Maps the files of packages to the CMake targets that build them. */
@@ -49,6 +50,9 @@ export async function crossBuild(name, target, { families, jobs = availableParal
   const options = [
     `-DCMAKE_TOOLCHAIN_FILE=${toolchain}`,
     `-DCMAKE_JS_INC=${headers().join(';')}`,
+    ...(target.os === 'win32'
+      ? [`-DCMAKE_JS_LIB=${writeNodeLibrary(join(folder, 'zig'), zig, target, nodeApi().def_paths)}`]
+      : []),
     '-DCMAKE_DISABLE_PRECOMPILE_HEADERS=ON', // zig has no precompiled headers
     `-DCMAKE_LIBRARY_OUTPUT_DIRECTORY=${join(folder, 'Release')}`,
     `-DCMAKE_RUNTIME_OUTPUT_DIRECTORY=${join(folder, 'Release')}`,
@@ -89,12 +93,17 @@ function stage(name, to) {
   return to;
 }
 
+const requireNative = createRequire(join(native, 'package.json'));
+
+/** Returns the package of Node-API's headers. */
+function nodeApi() {
+  const cmakeJs = createRequire(requireNative.resolve('cmake-js/package.json'));
+  return cmakeJs('node-api-headers');
+}
+
 /** Returns the folders of Node-API's headers. */
 export function headers() {
-  const require = createRequire(join(native, 'package.json'));
-  const addon = dirname(require.resolve('node-addon-api/package.json'));
-  const cmakeJs = createRequire(require.resolve('cmake-js/package.json'));
-  return [cmakeJs('node-api-headers').include_dir, addon];
+  return [nodeApi().include_dir, dirname(requireNative.resolve('node-addon-api/package.json'))];
 }
 
 /** Runs a command; passes on those of its lines that tell progress, and rejects with its output if it fails. */

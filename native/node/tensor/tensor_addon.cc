@@ -11,6 +11,7 @@
 #include <string>
 #include <utility>
 
+#include "base/os/library.h"
 #include "node/tensor/tensor_call.h"
 #include "node/tensor/tensor_cuda.h"
 #include "node/tensor/tensor_loan.h"
@@ -50,6 +51,7 @@ class TensorAddon final : public Napi::Addon<TensorAddon> {
          InstanceMethod<&TensorAddon::adjust_external>("adjustExternalMemory"),
          InstanceMethod<&TensorAddon::use_cpu>("useCpu"), InstanceMethod<&TensorAddon::num_threads>("numThreads"),
          InstanceMethod<&TensorAddon::set_num_threads>("setNumThreads")});
+    os::keep_loaded(reinterpret_cast<const void*>(&holds));
     const auto scratch = Napi::Float64Array::New(env, kScratchCount);
     state_.scratch = scratch.Data();
     state_.scratch_owner = Napi::Persistent(scratch.As<Napi::Object>());

@@ -23,6 +23,11 @@ std::string file_of(const void* code) {
   return dladdr(code, &found) != 0 && found.dli_fname ? found.dli_fname : "";
 }
 
+void keep_loaded(const void* code) {
+  if (const std::string file = file_of(code); !file.empty())
+    dlopen(file.c_str(), RTLD_NOW | RTLD_NOLOAD | RTLD_NODELETE);
+}
+
 std::vector<std::string> matching_paths(const std::string& pattern) {
   glob_t found{};
   std::vector<std::string> paths;

@@ -1,7 +1,9 @@
 #include "base/os/random.h"
 
-#include <sys/random.h>
+// On macOS, the second one needs what the first one includes.
 #include <unistd.h>
+
+#include <sys/random.h>
 
 #include <cerrno>
 #include <system_error>

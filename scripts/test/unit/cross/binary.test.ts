@@ -87,6 +87,19 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('a check 
     ]);
   });
 
+  it('finds a file for a newer Windows, and one that needs what not every Windows has', () => {
+    const path = reflink('win32-x64-msvc-J2TZHRQI');
+    const newer = altered(path, 'windows.node', (bytes) => {
+      bytes.writeUInt16LE(11, bytes.readUInt32LE(60) + 24 + 48); // the version of the subsystem
+      return bytes;
+    });
+    const fault = `${newer} needs win32 11.0; expected at most 10.0.`;
+    expect(faultsOfBinary(newer, 'win32-x64')).toContain(fault);
+    const faults = faultsOfBinary(path, 'win32-x64').join();
+    expect(faults).toMatch(/needs [^;]*VCRUNTIME140\.dll[^;]*, which not every win32 has/);
+    expect(faults).not.toMatch(/needs win32|KERNEL32/);
+  });
+
   it('finds symbols that are too new', () => {
     // The versions of symbols are text. 2.9 is as long as 2.4, and some are that old.
     const path = altered(ours('tensor-linux-x64/tensor.node'), 'new.node', (bytes) => {

@@ -206,7 +206,15 @@ export interface NativeAddon extends DeclaredKernels {
 }
 
 /** Platforms for which releases have the addon. */
-const released = ['linux-arm64', 'linux-x64', 'linuxmusl-arm64', 'linuxmusl-x64'];
+const released = [
+  'darwin-arm64',
+  'darwin-x64',
+  'linux-arm64',
+  'linux-x64',
+  'linuxmusl-arm64',
+  'linuxmusl-x64',
+  'win32-x64',
+];
 
 export const loadAddon = (): NativeAddon => loadedAddon().addon;
 
