@@ -14,13 +14,14 @@ function folderOf(family) {
 }
 
 const capi = folderOf('capi');
-copyFileSync(new URL('libringwise.so', release), new URL('libringwise.so', capi));
+const library = process.platform === 'darwin' ? 'libringwise.dylib' : 'libringwise.so';
+copyFileSync(new URL(library, release), new URL(library, capi));
 copyFileSync(new URL('./coll/include/ringwise.h', import.meta.url), new URL('ringwise.h', capi));
 copyFileSync(new URL('coll.node', release), new URL('coll.node', folderOf('collectives')));
 copyFileSync(new URL('tensor.node', release), new URL('tensor.node', folderOf('tensor')));
 // An MPI addon is built only if this machine has that MPI. If it is not in the build folder, a copy that was staged
 // earlier is removed.
-for (const built of ['mpi-openmpi.node', 'mpi-mpich.node']) {
+for (const built of process.platform === 'linux' ? ['mpi-openmpi.node', 'mpi-mpich.node'] : []) {
   const staged = new URL(built, folderOf('collectives-mpi'));
   rmSync(staged, { force: true });
   if (existsSync(new URL(built, release))) copyFileSync(new URL(built, release), staged);

@@ -6,6 +6,7 @@ import { backendNotLoaded, unknownBackend } from '../init/errors.ts';
 import { wrongOption } from '../options/errors.ts';
 import type { BackendFactory } from './context.ts';
 import { loadNative } from './native.ts';
+import { whyUntried } from './untried.ts';
 
 /**
  * Loads a backend's factory. Rejects with an error that says what this process lacks for it, before the process
@@ -62,7 +63,7 @@ export interface Found {
   /** The name that was asked for; 'tcp' if 'auto' falls back to it. All ranks must have the same. */
   readonly name: string;
   readonly factory: BackendFactory;
-  /** Why 'auto' falls back to tcp. */
+  /** Why 'auto' uses tcp. */
   readonly fallback?: CollectiveError;
 }
 
@@ -84,6 +85,8 @@ export async function findBackend(name: string): Promise<Found> {
 
 async function findBest(): Promise<Found> {
   try {
+    const untried = whyUntried();
+    if (untried !== null) throw untried;
     loadNative();
   } catch (error) {
     if (!CollectiveError.is(error)) throw error;

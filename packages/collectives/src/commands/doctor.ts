@@ -4,6 +4,7 @@
 import { kindsOfMpi } from '../backends/mpi.ts';
 import type { NativeNccl } from '../backends/native.ts';
 import { findNative, loadNative, loadNativeMpi } from '../backends/native.ts';
+import { whyUntried } from '../backends/untried.ts';
 import { nativeFacts } from '../backends/why-no-native.ts';
 import { CollectiveError, unusableNccl } from '../errors.ts';
 import type { Env } from '../init/env.ts';
@@ -79,9 +80,17 @@ function memoryFinding(): Finding {
   return { name: 'memory', state: 'ok', text: `${text}${shared}` };
 }
 
-/** A missing addon is wrong where there is a package with it. Elsewhere ranks use tcp. */
+/** A missing addon is wrong where there is a package with it. Elsewhere, and where it is untried, ranks use tcp. */
 function addonFinding(): Finding {
   const name = 'coll.node';
+  const untried = process.env.RINGWISE_BACKEND === 'host' ? null : whyUntried();
+  if (untried !== null)
+    return {
+      name,
+      state: 'note',
+      text: `${untried.what}; ranks use the tcp backend`,
+      fix: untried.next ?? '',
+    };
   try {
     return { name, state: 'ok', text: findNative().path };
   } catch (error) {

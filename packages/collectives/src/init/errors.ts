@@ -135,6 +135,13 @@ export function backendNotLoaded(name: string, detail: string): Failure {
   return init(`the ${name} backend cannot be loaded: ${detail}`);
 }
 
+export function hostUntried(system: string): Failure {
+  return init(
+    `the native addon of the host backend is built for ${system} and has not been run there yet`,
+    'RINGWISE_BACKEND=host uses it all the same.',
+  );
+}
+
 /** `reason` says why the native addon of this platform cannot be loaded; see backends/why-no-native.ts. */
 export function nativeMissing(
   platform: string,

@@ -2,6 +2,7 @@
 // bits.
 
 import { loadNative } from '../backends/native.ts';
+import { whyUntried } from '../backends/untried.ts';
 import { dtypes } from '../dtype.ts';
 import { CollectiveError } from '../errors.ts';
 import type { GridKernels } from './grid.ts';
@@ -14,8 +15,9 @@ export function gridKernels(): GridKernels {
   return kernels;
 }
 
-/** Returns the native kernels, or null if there is no addon that can be loaded. */
+/** Returns the native kernels, or null if there is no addon that can be loaded or its system is untried. */
 export function nativeKernels(): GridKernels | null {
+  if (whyUntried() !== null) return null;
   try {
     const { grid } = loadNative();
     return {

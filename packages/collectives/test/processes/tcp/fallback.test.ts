@@ -82,16 +82,34 @@ describe('an installation without the native package', () => {
     expect(warnings[0]).toContain(missing);
   });
 
-  it.each(['darwin', 'win32'] as const)(
-    'says on %s that there is no package, and works',
-    async (platform) => {
-      const [first, second] = await run({}, [platform, platform]);
-      expect(second).toEqual(['tcp 3', 'tcp 3']);
-      expect(first!.join()).toMatch(
-        new RegExp(`@ringwise/collectives-${platform}-|no package is built for ${platform}-`),
-      );
-    },
-  );
+  it('says on Windows that there is no package, and works', async () => {
+    const [first, second] = await run({}, ['win32', 'win32']);
+    expect(second).toEqual(['tcp 3', 'tcp 3']);
+    expect(first!.join()).toContain('no package is built for win32-');
+  });
+
+  it('says on macOS that the addon is untried, does not load it, and works', async () => {
+    // An addon that cannot be loaded would be named in the warning.
+    const [first, second] = await run({ RINGWISE_NATIVE_PATH: '/nowhere' }, ['darwin', 'darwin']);
+    expect(second).toEqual(['tcp 3', 'tcp 3']);
+    const warning = first!.find((line) => line.startsWith('warning'))!;
+    expect(warning).toContain(
+      'is built for macOS and has not been run there yet. RINGWISE_BACKEND=host uses it',
+    );
+    expect(warning).not.toContain('/nowhere');
+  });
+
+  it('loads the addon on macOS for a program that asks for it', async () => {
+    const [first, second] = await run({ RINGWISE_BACKEND: 'host' }, ['darwin', 'darwin']);
+    for (const output of [first, second])
+      expect(output!.join()).toContain(`@ringwise/collectives-darwin-${process.arch} is not installed`);
+    const { path } = findNative();
+    const env = { RINGWISE_BACKEND: 'host', RINGWISE_NATIVE_PATH: dirname(path) };
+    expect(await run(env, ['darwin', 'darwin'])).toEqual([
+      ['host 3', 'host 3'],
+      ['host 3', 'host 3'],
+    ]);
+  });
 
   it('says if the package is there but cannot be loaded', async () => {
     const name = `@ringwise/collectives-${process.platform}-${process.arch}`;
