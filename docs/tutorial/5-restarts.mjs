@@ -26,7 +26,11 @@ if (saved) {
   optimizer.loadStateDict(saved.optimizer);
 }
 const first = saved ? saved.epoch + 1 : 0;
-if (group.rank === 0) console.log(`begins with epoch ${first + 1}`);
+if (group.rank === 0) {
+  console.log(
+    first < 6 ? `begins with epoch ${first + 1}` : `${file} has all epochs; remove it to train again`,
+  );
+}
 
 const model = await ddp(net, { group });
 for (let epoch = first; epoch < 6; epoch++) {

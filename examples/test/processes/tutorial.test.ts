@@ -81,6 +81,9 @@ describe('docs/tutorial', () => {
     const { exitCode, stdout, stderr } = await ranks('--max-restarts', '1', '5-restarts.mjs');
     expect([exitCode, printed(stdout)]).toEqual([0, expected(5).sort()]);
     expect(stderr).toContain('rank 1 gives up, once');
+    const again = await ranks('--max-restarts', '1', '5-restarts.mjs');
+    expect([again.exitCode, again.stderr]).toEqual([0, '']);
+    expect(again.stdout).toContain('[0] tutorial.snapshot has all epochs; remove it to train again\n');
   });
 
   it('step 6 runs on two hosts', async () => {

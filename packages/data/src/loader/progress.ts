@@ -1,5 +1,5 @@
-// A progress line on a terminal for a loop over a DataLoader. If the output is not a terminal (a file, a pipe, a
-// launcher that collects output), nothing is computed or written.
+// A progress line on a terminal for a loop over a DataLoader. Under `ringwise run`, where ranks print into pipes, the
+// launcher shows the line of rank 0. If the output is neither, nothing is computed or written.
 
 import { DataError, outOfRange } from '../errors.ts';
 import { checkedOptions, optionNames } from '../options.ts';
@@ -27,10 +27,15 @@ const refreshMs = 100;
 const barWidth = 20;
 const toLineStart = '\r\x1b[K'; // moves to the start of the line and clears it
 
+/** Under this symbol the launcher leaves a function in rank 0 that shows a line; `isEnd` for the last of a pass. */
+const progressSymbol = Symbol.for('ringwise.progress');
+type ShowProgress = (line: string, isEnd: boolean) => void;
+
 /**
  * Yields the batches of one pass over `loader`. On a terminal, a line shows the number of batches, samples
  * per second, the share of time that the loop waited for data, and the remaining time. The line stays when
- * the loop ends.
+ * the loop ends. Under `ringwise run`, the line of rank 0 is part of the launcher's status line, or is printed
+ * every 10 s where the launcher has no terminal; its last state is printed when the loop ends.
  */
 export function progress<T, B>(
   loader: DataLoader<T, B>,
@@ -46,7 +51,8 @@ async function* followed<T, B>(
   label: string,
   stream: ProgressStream,
 ): AsyncGenerator<B, void, undefined> {
-  if (!stream.isTTY) {
+  const show = stream.isTTY ? onTerminal(stream) : stream === process.stderr ? onLauncher() : undefined;
+  if (show === undefined) {
     yield* loader;
     return;
   }
@@ -55,10 +61,10 @@ async function* followed<T, B>(
   const beginMs = performance.now();
   let done = 0;
   let drawnMs = -Infinity;
-  const draw = (nowMs: number) => {
+  const draw = (nowMs: number, isEnd = false) => {
     drawnMs = nowMs;
     const line = progressLine(done, total, since(before, loader.statistics()), nowMs - beginMs);
-    stream.write(toLineStart + `${label} ${line}`.trim().slice(0, (stream.columns ?? 80) - 1));
+    show(`${label} ${line}`.trim(), isEnd);
   };
   try {
     for await (const batch of loader) {
@@ -68,9 +74,19 @@ async function* followed<T, B>(
       if (nowMs - drawnMs >= refreshMs) draw(nowMs);
     }
   } finally {
-    draw(performance.now());
-    stream.write('\n');
+    draw(performance.now(), true);
   }
+}
+
+function onTerminal(stream: ProgressStream): ShowProgress {
+  return (line, isEnd) => {
+    stream.write(toLineStart + line.slice(0, (stream.columns ?? 80) - 1));
+    if (isEnd) stream.write('\n');
+  };
+}
+
+function onLauncher(): ShowProgress | undefined {
+  return (globalThis as { [progressSymbol]?: ShowProgress })[progressSymbol];
 }
 
 /** Returns the number of batches, or null if it is known only after the pass. */

@@ -10,6 +10,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { findProgram } from '../cli/program.ts';
 import type { Observe } from '../monitor/events.ts';
 import { METRICS_FD } from '../monitor/rank-metrics.ts';
+import { PROGRESS } from '../monitor/rank-progress.ts';
 import { readReports } from '../monitor/read-reports.ts';
 import { readErrorFile } from '../report/error-file.ts';
 import { failureOf } from '../report/failure.ts';
@@ -45,6 +46,8 @@ export interface RankOptions {
   readonly host?: string;
   /** Receives the rank's output, metrics and end. Only with it, the rank can report metrics. */
   readonly observe?: Observe;
+  /** Receives the progress of rank 0 for the status line, if there is one. */
+  readonly showProgress?: (text: string) => void;
   /** Receives the rank's process as soon as it runs. With it, the process has a message channel (IPC). */
   readonly connect?: (rank: number, child: ChildProcess) => void;
 }
@@ -138,7 +141,7 @@ export function startRank(
 function spawnRank(
   spec: RankSpec,
   diesWithParent: readonly string[],
-  { write, connect, observe }: RankOptions,
+  { write, connect, observe, showProgress }: RankOptions,
 ): ChildProcess {
   const output = write ? 'pipe' : 'inherit';
   const hasGroup = hasProcessGroups();
@@ -156,6 +159,7 @@ function spawnRank(
       ...(spec.isNode && { [LAST_WORDS_FD]: `${wordsFd}` }),
       ...(mustWatch && { [WATCHED_PARENT]: `${process.pid}` }),
       ...(observe && { [METRICS_FD]: `${metricsFd}` }),
+      ...(write && spec.isNode && spec.rank === 0 && { [PROGRESS]: showProgress ? 'live' : 'lines' }),
       ...(hasLine && { [LAUNCHER_LINE_FD]: `${lineFd}` }),
     },
     stdio,
@@ -184,7 +188,7 @@ function readWords(child: ChildProcess): Words {
 async function follow(
   spec: RankSpec,
   child: ChildProcess,
-  { write, observe, warn = () => {}, host = hostname() }: RankOptions,
+  { write, observe, showProgress, warn = () => {}, host = hostname() }: RankOptions,
   words: Words,
   stoppedNs: () => bigint | null,
 ): Promise<RankOutcome> {
@@ -192,7 +196,7 @@ async function follow(
   const output = write
     ? new RankOutput(rank, write, (text) => observe?.({ kind: 'line', rank, text }))
     : null;
-  if (observe) readReports(child.stdio[metricsFd] as Readable, rank, observe);
+  if (observe) readReports(child.stdio[metricsFd] as Readable, rank, observe, showProgress);
   const closeFiles = output ? copyStreams(output, child, streams, warn) : () => {};
   const closed = once(child, 'close');
   const disconnected = child.connected ? once(child, 'disconnect') : null;

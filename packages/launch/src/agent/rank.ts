@@ -2,6 +2,7 @@
 // forks with the same flags, load it too; there the variables of the launcher are absent, so it does nothing.
 
 import { installMetrics, METRICS_FD } from '../monitor/rank-metrics.ts';
+import { installProgress, PROGRESS } from '../monitor/rank-progress.ts';
 import { crashSymbol } from '../report/crash-words.ts';
 import { recordErrors } from '../report/error-file.ts';
 import { installLastWords, LAST_WORDS_FD } from '../report/last-words.ts';
@@ -28,8 +29,15 @@ if (lineFd) {
   followLauncher(Number(lineFd));
 }
 
+let sendProgress: ((text: string) => void) | null = null;
 const metricsFd = process.env[METRICS_FD];
 if (metricsFd) {
   delete process.env[METRICS_FD];
-  installMetrics(Number(metricsFd));
+  sendProgress = installMetrics(Number(metricsFd));
+}
+
+const progress = process.env[PROGRESS];
+if (progress) {
+  delete process.env[PROGRESS];
+  installProgress(progress === 'live' ? sendProgress : null);
 }

@@ -136,8 +136,13 @@ async function startRound(
   const extras = (local: number) => logs.forRank(round, local, monitor.say);
   const specs = planRanks(share, program, await meeting.forRound(round), machine, facts, extras, places);
   const { shutdownTimeoutMs } = options;
-  const { write, observe, say: warn } = monitor;
-  const looks = { ...(write && { write }), ...(observe && { observe }), warn };
+  const { write, observe, showProgress, say: warn } = monitor;
+  const looks = {
+    ...(write && { write }),
+    ...(observe && { observe }),
+    ...(showProgress && { showProgress }),
+    warn,
+  };
   return await startJob(specs, { shutdownTimeoutMs, host: member.host, onFailure, ...looks });
 }
 

@@ -50,6 +50,17 @@ export function parseReport(line: string): SentReport | null {
   }
 }
 
+/** Parses a line of rank 0 with the text of its progress; null if it is not one. */
+export function parseProgress(line: string): string | null {
+  if (!line.startsWith('{"progress":') || line.length > maxLineLength) return null;
+  try {
+    const { progress } = JSON.parse(line) as { progress: unknown };
+    return typeof progress === 'string' ? progress : null;
+  } catch {
+    return null;
+  }
+}
+
 /** Parses events that another launcher forwarded; null if the text is anything else. */
 export function parseEvents(text: string): RankEvent[] | null {
   try {

@@ -21,6 +21,8 @@ import type { UiServer } from './ui-server.ts';
 export interface Monitor {
   /** Receives the events of this host's ranks; undefined if monitoring is off. */
   readonly observe: Observe | undefined;
+  /** Shows the progress of rank 0 in the status line; undefined if there is none. */
+  readonly showProgress: ((text: string) => void) | undefined;
   /** Writes lines of ranks; undefined if the ranks print directly. */
   readonly write: Write | undefined;
   /** Prints the launcher's own lines to stderr. */
@@ -53,10 +55,13 @@ export async function openMonitor(
     : Buffer.from(await store.get(watchedKey).catch(() => new Uint8Array())).toString() === 'true';
 
   const view = new JobView(clockMs());
+  let progress = '';
   const isTerminal = { stdout: process.stdout.isTTY === true, stderr: process.stderr.isTTY === true };
   const status =
     write && isTerminal.stderr && process.env.TERM !== 'dumb'
-      ? statusLine(write, isTerminal, process.stderr, () => statusText(view, clockMs()))
+      ? statusLine(write, isTerminal, process.stderr, () =>
+          [statusText(view, clockMs()), progress].filter(Boolean).join('  '),
+        )
       : null;
   const say = (text: string) => {
     if (status) void status.write('stderr', `ringwise: ${text}\n`);
@@ -85,9 +90,15 @@ export async function openMonitor(
   const memoryTimer = watching ? setInterval(() => void sampleMemory(), memoryEveryMs) : undefined;
   return {
     observe: watching || status ? observe : undefined,
+    showProgress: status
+      ? (text) => {
+          progress = text;
+        }
+      : undefined,
     write: status?.write ?? write,
     say,
     startRound: ({ worldSize, groupWorldSize, round, why }, clockOffsetNs) => {
+      progress = '';
       view.startRound(worldSize, groupWorldSize, round, why);
       if (forwarding) forwarding.clockOffsetMs = Number(clockOffsetNs) / 1e6;
     },

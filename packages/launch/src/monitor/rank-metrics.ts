@@ -16,8 +16,11 @@ const maxBuckets = 32;
 /** Time in milliseconds for which a rank that exits waits until its launcher has read the last reports. */
 const patienceMs = 2_000;
 
-/** Makes reportMetrics() write to this pipe from now on. */
-export function installMetrics(fd: number): void {
+/**
+ * Makes reportMetrics() write to this pipe from now on. Returns a function that sends a text for the status line by the
+ * same pipe.
+ */
+export function installMetrics(fd: number): (progress: string) => void {
   let lines = '';
   let kept: Buffer = Buffer.alloc(0);
   let isUnblocked = false;
@@ -57,6 +60,10 @@ export function installMetrics(fd: number): void {
     flush();
     for (const endMs = sentMs + patienceMs; kept.length > 0 && performance.now() < endMs; flush()) sleep(5);
   });
+  return (progress) => {
+    lines += `${JSON.stringify({ progress })}\n`;
+    timer ??= setTimeout(flush, gatherMs).unref();
+  };
 }
 
 /**

@@ -105,6 +105,26 @@ describe('the status line', () => {
     expect(text.match(/line \d+/g)).toHaveLength(12);
   });
 
+  it.skipIf(!hasScript)('has the progress of rank 0, whose last line of a pass stays', async () => {
+    const file = script(
+      'loops.mjs',
+      `const show = globalThis[Symbol.for('ringwise.progress')];
+       for (let done = 1; done <= 12; done++) {
+         show?.('batch ' + done, done === 12);
+         if (process.env.RANK === '1') console.log('shows ' + (show !== undefined));
+         await new Promise((resolve) => setTimeout(resolve, 150));
+       }`,
+    );
+    const seen: string[] = [];
+    const { text, code } = await onTerminal(['run', '--nproc-per-node', '2', file], {}, (text) =>
+      seen.push(screen(text, 60).at(-1)!),
+    );
+    expect(code).toBe(0);
+    expect(seen.some((row) => /^ringwise {2}0:0\d {2}2 ranks {2}batch \d+$/.test(row))).toBe(true);
+    const rows = screen(text, 60).filter((row) => row !== '');
+    expect(rows.filter((row) => row !== '[1] shows false')).toEqual(['[0] batch 12']);
+  });
+
   it('is cut to the width of the terminal, and follows it', async () => {
     let written = '';
     let resized = () => {};
