@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/crash_words.h"
+#include "base/os/library.h"
 #include "coll/engine/host_group.h"
 #include "node/coll/coll_device.h"
 #include "node/coll/coll_grid.h"
@@ -178,6 +179,7 @@ void set_variable(const Napi::CallbackInfo& info) {
 }
 
 Napi::Object initialise(Napi::Env env, Napi::Object exports) {
+  os::keep_loaded(reinterpret_cast<const void*>(&initialise));
   exports.Set("HostGroup", HostGroup::define(env));
   exports.Set("DeviceLane", define_device_lane(env));
   exports.Set("grid", define_grid(env));
