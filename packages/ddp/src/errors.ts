@@ -346,6 +346,13 @@ export const notRows = (expected: number, got: number | null): DdpError =>
       `${got === null ? 'no tensor' : `${got} rows`}. With other results, use ddp().`,
   );
 
+export const inputNeedsGradient = (): DdpError =>
+  new DdpError(
+    'ERR_DDP_INVALID',
+    'forward: an input requires a gradient; expected inputs without one, because a thread differentiates its own rows ' +
+      'only. Put the layers before this model into it, or use ddp().',
+  );
+
 export const differentInputs = (rank: number): DdpError =>
   new DdpError(
     'ERR_DDP_MISMATCH',

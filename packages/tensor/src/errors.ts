@@ -459,7 +459,7 @@ export const indexOutOfRange = (op: string, index: number | bigint, at: number, 
 
 export const positionOutOfRange = (op: string, index: number, at: number, size: number): TensorError =>
   argument(
-    `${op}: index ${index} at position ${at} is out of range; expected ${-size} to ${size - 1}, where negative ones count from the end.`,
+    `${op}: index ${index} at position ${at} is out of range; expected ${size === 0 ? 'none, as there is no element' : `${-size} to ${size - 1}, where negative ones count from the end`}.`,
   );
 
 export const unknownData = (data: unknown): TensorError =>

@@ -22,8 +22,8 @@ let isTaken = false;
 
 export interface Crew {
   readonly group: Group;
-  /** Resolves when all other threads have ended. */
-  readonly ended: Promise<unknown>;
+  /** Ends the other threads, on the main thread. Resolves when they have ended. */
+  readonly end: () => Promise<unknown>;
 }
 
 const meet = ({ rank, size, meeting }: Place): Promise<Group> =>
@@ -35,7 +35,7 @@ export async function gatherCrew(size: number, program: string | URL | undefined
   if (own === undefined && !isMainThread) throw otherThread();
   const file = fileOf(program ?? process.argv[1]);
   isTaken = true;
-  if (own !== undefined) return { group: await meet(own), ended: Promise.resolve() };
+  if (own !== undefined) return { group: await meet(own), end: () => Promise.resolve() };
   const folder = mkdtempSync(join(tmpdir(), 'ringwise-threads-'));
   const remove = () => rmSync(folder, { recursive: true, force: true });
   process.once('exit', remove);
@@ -46,17 +46,23 @@ export async function gatherCrew(size: number, program: string | URL | undefined
     const early = exits.map(async (exit, i) => Promise.reject(endedEarly(i + 1, await exit)));
     const group = await Promise.race([meet({ rank: 0, size, meeting }), ...early]);
     for (const each of early) each.catch(() => {}); // from now on, threads may end
-    return { group, ended: Promise.all(exits) };
+    return { group, end: () => Promise.all(workers.map((worker) => worker.terminate())) };
   } finally {
     remove();
     process.off('exit', remove);
   }
 }
 
-/** Runs in a new thread: makes it look like the start of the program, and runs the program. */
+/**
+ * Runs in a new thread: makes it look like the start of the program, and runs the program. An error that the program
+ * does not catch is written at once: the main thread may be blocked in a call, and fail before it hears of it.
+ */
 const entry = `
   const { workerData } = require('node:worker_threads');
-  const { program, registrars } = workerData.ringwiseThread;
+  const { program, rank, registrars } = workerData.ringwiseThread;
+  process.on('uncaughtExceptionMonitor', (error) => {
+    require('node:fs').writeSync(2, 'dataParallel: thread ' + rank + ' failed: ' + (error?.stack ?? error) + '\\n');
+  });
   process.argv[1] = require('node:url').fileURLToPath(program);
   (async () => {
     for (const url of registrars) (await import(url)).register();

@@ -24,33 +24,33 @@ export class DataParallel<M = unknown> {
   readonly group: Group;
   /**
    * Calls the model's forward on this thread's rows of each tensor. Returns the rows of all threads, so that loss and
-   * labels are those of the whole batch. Blocks. Throws ERR_DDP_MISMATCH if the threads have different inputs.
+   * labels are those of the whole batch. Blocks. Throws ERR_DDP_MISMATCH if the threads have different inputs, and
+   * ERR_DDP_INVALID if an input requires a gradient, which only parameters get.
    */
   readonly forward: MethodOf<M, 'forward'>;
   readonly #wrapped: DistributedDataParallel<M>;
-  readonly #ended: Promise<unknown>;
+  readonly #end: () => Promise<unknown>;
 
   /** Use dataParallel(). @internal */
-  constructor(wrapped: DistributedDataParallel<M>, ended: Promise<unknown>) {
+  constructor(wrapped: DistributedDataParallel<M>, end: () => Promise<unknown>) {
     const { module, group } = wrapped;
     this.module = module;
     this.group = group;
     this.#wrapped = wrapped;
-    this.#ended = ended;
+    this.#end = end;
     const forward = wrapped.forward as unknown as (...args: readonly unknown[]) => unknown;
-    const weigh = (weight: number): void => wrapped.addWeight(weight);
     this.forward = ((...args: unknown[]) =>
-      inShares(group, args, (own) => forward(...own), weigh)) as unknown as MethodOf<M, 'forward'>;
+      inShares(group, args, (own) => forward(...own))) as unknown as MethodOf<M, 'forward'>;
   }
 
   /**
-   * Stops averaging. Collective. Resolves when all threads have called it, on the main thread when the others have
-   * ended.
+   * Stops averaging. Collective. Resolves when all threads have called it. Then the main thread ends the others,
+   * wherever they are, and goes on alone.
    */
   async close(): Promise<void> {
     this.#wrapped.close();
     await this.group.close();
-    await this.#ended;
+    await this.#end();
   }
 
   async [Symbol.asyncDispose](): Promise<void> {
@@ -86,6 +86,6 @@ export async function dataParallel<M extends GradParamSource>(
   checkOptions('dataParallel', options, { known: ['threads', 'program'] });
   const { threads = availableParallelism(), program } = options;
   checkInteger('dataParallel: threads', threads, 1, 1024);
-  const { group, ended } = await gatherCrew(threads, program);
-  return new DataParallel(await ddp(model, { group }), ended);
+  const { group, end } = await gatherCrew(threads, program);
+  return new DataParallel(await ddp(model, { group }), end);
 }

@@ -2,7 +2,7 @@
 // symbol, so that this package needs none.
 import { crc32 } from 'node:zlib';
 import type { BufferView, Group } from '@ringwise/collectives';
-import { differentInputs, notRows } from '../errors.ts';
+import { differentInputs, inputNeedsGradient, notRows } from '../errors.ts';
 
 /** The rows of a tensor: its parts along the first dimension. */
 interface Rows {
@@ -13,8 +13,10 @@ interface Rows {
   readonly memory: () => BufferView;
   /** Returns `count` rows from row `from` on. */
   readonly take: (from: number, count: number) => unknown;
-  /** Returns `count` rows: `fill` writes their values, and gradients of rows `from` and on go to this tensor. */
-  readonly within: (count: number, from: number, fill: (all: BufferView) => void) => unknown;
+  /**
+   * Returns `count` rows: `fill` writes their values. Gradients of rows `from` and on go to this tensor, times `scale`.
+   */
+  readonly within: (count: number, from: number, scale: number, fill: (all: BufferView) => void) => unknown;
 }
 
 declare global {
@@ -31,35 +33,36 @@ function rowsOf(value: unknown): Rows | null {
 
 const carrier = (view: BufferView) => ({ [Symbol.for('ringwise.buffer')]: () => view }) as never;
 
-/** Runs `forward` on this thread's rows of each tensor in `args`. Returns the rows of all threads. Blocks. */
+/**
+ * Runs `forward` on this thread's rows of each tensor in `args`. Returns the rows of all threads. Blocks.
+ *
+ * Each thread's loss is that of all rows, but its gradient through the model is that of its own rows, so the gradients
+ * of the threads have to be added up; ddp averages them. So what goes back through these rows is multiplied by the
+ * number of threads. Everything else is the same on all threads, and so is its average: gradients that were there
+ * before, a penalty on parameters in the loss, a batch that all threads compute.
+ */
 export function inShares(
   group: Group,
   args: readonly unknown[],
   forward: (args: readonly unknown[]) => unknown,
-  weigh: (weight: number) => void,
 ): unknown {
   const inputs = args.map(rowsOf);
+  if (inputs.some((rows) => rows?.needsGrad)) throw inputNeedsGradient();
   const count = inputs.find((rows) => rows !== null)?.count ?? 0;
   compareInputs(group, inputs);
   // A batch of fewer rows than threads is computed by all.
   const isDivided = count >= group.size && inputs.every((rows) => rows === null || rows.count === count);
-  if (!isDivided) {
-    const whole = forward(args);
-    if (rowsOf(whole)?.needsGrad) weigh(1);
-    return whole;
-  }
+  if (!isDivided) return forward(args);
   const starts = Array.from({ length: group.size + 1 }, (_, rank) => Math.floor((rank * count) / group.size));
   const [from, end] = [starts[group.rank]!, starts[group.rank + 1]!];
   const output = forward(args.map((arg, i) => inputs[i]?.take(from, end - from) ?? arg));
   const own = rowsOf(output);
   if (own === null || own.count !== end - from) throw notRows(end - from, own?.count ?? null);
-  // Each thread's loss is that of all rows, but its gradients are of its own rows only: they add up. Weights that add
-  // up to 1 make a sum of the weighted average.
-  if (own.needsGrad) weigh((end - from) / count);
   const mine = own.memory();
   const rowLength = mine.count / (end - from);
   const counts = starts.slice(1).map((next, rank) => (next - starts[rank]!) * rowLength);
-  return own.within(count, from, (all) => void group.allGatherSync(carrier(mine), carrier(all), { counts }));
+  const fill = (all: BufferView) => void group.allGatherSync(carrier(mine), carrier(all), { counts });
+  return own.within(count, from, group.size, fill);
 }
 
 /** Throws on all threads unless all have the same inputs. Compares checksums of those in host memory. */

@@ -127,6 +127,61 @@ describe('dataParallel', () => {
     for (const [i, value] of byThreads.entries()) expect(value).toBeCloseTo(byRanks[i]!, 5);
   });
 
+  // Each program prints the gradients that a model has, which may not depend on the number of threads.
+  it.each([
+    ['gradients that accumulate', 'for (let i = 0; i < 4; i++) model.forward(x).square().sum().backward();'],
+    [
+      'a penalty on parameters',
+      'net.parameters().reduce((sum, p) => sum.add(p.square().sum()), model.forward(x).sum()).backward();',
+    ],
+    [
+      'a forward whose result is not used, and batches of one row',
+      'model.forward(batch(1)[0]); model.forward(x).sum().add(model.forward(batch(1)[0]).square().sum()).backward();',
+    ],
+  ])('gives %s the gradients of one thread', async (_, steps) => {
+    const program = (threads: number) => `
+      const model = await dataParallel(net, { threads: ${threads} });
+      const [x] = batch(6);
+      ${steps}
+      if (model.group.rank === 0) console.log(JSON.stringify(net.parameters().flatMap((p) => [...p.grad.dataSync()])));
+      await model.close();`;
+    const alone = await numbers(program(1));
+    for (const threads of [2, 3]) {
+      const together = await numbers(program(threads));
+      expect(together.length).toBe(alone.length);
+      for (const [i, value] of together.entries()) expect(value).toBeCloseTo(alone[i]!, 4);
+    }
+  });
+
+  it('refuses an input that requires a gradient', async () => {
+    const { exitCode, stderr } = await run(`
+      const model = await dataParallel(net, { threads: 2 });
+      const [x] = batch(6);
+      x.requiresGrad = true;
+      noGrad(() => model.forward(x));
+      model.forward(x);`);
+    expect(exitCode).not.toBe(0);
+    expect(stderr).toContain('forward: an input requires a gradient');
+  });
+
+  it('shows the error of a thread while the main thread waits in a call', async () => {
+    const { exitCode, stderr } = await run(`
+      const model = await dataParallel(net, { threads: 2 });
+      if (model.group.rank === 1) throw new Error('boom on a thread');
+      for (;;) model.forward(batch(6)[0]);`);
+    expect(exitCode).not.toBe(0);
+    expect(stderr).toContain('dataParallel: thread 1 failed: Error: boom on a thread');
+  });
+
+  it('goes on alone after close(), although other threads would never end', async () => {
+    const { exitCode, stdout } = await run(`
+      const model = await dataParallel(net, { threads: 3 });
+      await model.close();
+      if (!isMainThread) for (;;);
+      console.log('closed');`);
+    expect([exitCode, stdout]).toEqual([0, 'closed\n']);
+  });
+
   it('evaluates without gradients, and passes other arguments on', async () => {
     const source = `
       class Scaled extends Sequential { forward(x, by = 1) { return super.forward(x).mul(by); } }

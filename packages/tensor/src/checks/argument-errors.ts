@@ -63,6 +63,9 @@ export const badIndexKind = (op: string, index: unknown): TensorError =>
       `got ${kindOf(index)}.`,
   );
 
+export const notAnOperandOf = (op: string, value: unknown): TensorError =>
+  argument(`${op}: expected the value to be a tensor or a number, got ${kindOf(value)}.`);
+
 export const indexListNeeded = (op: string, indices: unknown): TensorError =>
   argument(`${op}: expected a list of indices, such as [0, ':'], got ${kindOf(indices)}.`);
 

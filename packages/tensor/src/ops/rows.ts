@@ -1,6 +1,9 @@
 // How dataParallel() of @ringwise/ddp divides a batch among threads and joins the results, without importing this
 // package.
 
+import { customFunction } from '../autograd/custom.ts';
+import { isRecording } from '../autograd/node.ts';
+import { scope } from '../core/context.ts';
 import { zeros } from '../core/creation.ts';
 import type { BufferView } from '../core/protocol.ts';
 import { bufferSymbol } from '../core/protocol.ts';
@@ -15,24 +18,36 @@ export interface Rows {
   readonly needsGrad: boolean;
   readonly memory: () => BufferView;
   readonly take: (from: number, count: number) => Tensor;
-  readonly within: (count: number, from: number, fill: (all: BufferView) => void) => Tensor;
+  readonly within: (count: number, from: number, scale: number, fill: (all: BufferView) => void) => Tensor;
 }
 
 /** Returns the rows of a tensor. The memory is contiguous. */
 export function rowsOf(tensor: Tensor): Rows {
   return {
     count: tensor.shape[0] ?? 0,
-    needsGrad: tensor.requiresGrad,
+    needsGrad: isRecording(tensor),
     memory: () => contiguous(tensor.detach())[bufferSymbol](),
     take: (from, count) => contiguous(narrow(tensor, 0, from, count)),
     /** Returns `count` rows: `fill` writes their values, and gradients of rows `from` and on go to this tensor. */
-    within(count, from, fill) {
+    within(count, from, scale, fill) {
       const { dtype, device, shape } = tensor;
       const all = zeros([count, ...shape.slice(1)], { dtype, device });
       fill(all[bufferSymbol]());
+      if (!isRecording(tensor)) return all;
       const end = from + shape[0]!;
-      if (!tensor.requiresGrad) return all;
-      return cat([narrow(all, 0, 0, from), tensor, narrow(all, 0, end, count - end)]);
+      const joined = scope(() =>
+        cat([narrow(all, 0, 0, from), scaledGradient(scale)(tensor), narrow(all, 0, end, count - end)]),
+      );
+      all.dispose();
+      return joined;
     },
   };
 }
+
+/** Returns a function that returns a tensor as it is, and multiplies its gradient. */
+const scaledGradient = (scale: number) =>
+  customFunction({
+    name: 'rows',
+    forward: (_, a: Tensor) => a,
+    backward: (_, gradient) => gradient.mul(scale),
+  });

@@ -184,8 +184,8 @@ describe('spawn', () => {
       { nprocs: 2, daemon: true },
       "unknown option 'daemon'; expected nprocs, args, env, exportName, threads, timeoutMs",
     ],
-    [2, 'options are a number; expected an object'],
-    [undefined, 'options are null; expected an object'],
+    [2, 'options expects an object such as { nprocs: 2 }, got 2'],
+    [undefined, 'options expects an object such as { nprocs: 2 }, got undefined'],
   ])('refuses %j', async (options, sentence) => {
     const error = await failure(spawn(new URL('file:///worker.mjs'), options as unknown as SpawnOptions));
     expect(error.code).toBe('ERR_LAUNCH_ARGUMENT');

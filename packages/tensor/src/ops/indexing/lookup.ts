@@ -133,8 +133,8 @@ export function gather(a: Tensor, dim: number, index: Tensor): Tensor {
   const at = checkedDim('gather', dim, a.rank);
   // An empty index may have any shape.
   if (index.count === 0) return scope(() => reshape(narrow(flatten(a), 0, 0, 0), index.shape));
-  const dense = denseFitted('gather', a, at, index);
   const places = prepared('gather', index, a.shape[at]!);
+  const dense = denseFitted('gather', a, at, index);
   const out = lookedUp(
     'gather',
     dense,

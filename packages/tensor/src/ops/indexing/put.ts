@@ -2,16 +2,17 @@
 import { customFunction } from '../../autograd/custom.ts';
 import { isRecording } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
-import { indexListNeeded } from '../../checks/argument-errors.ts';
+import { indexListNeeded, notAnOperandOf } from '../../checks/argument-errors.ts';
 import { checkFits } from '../../checks/arguments.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { flag } from '../../checks/value-checks.ts';
 import { noGrad, scope } from '../../core/context.ts';
 import { copyInto } from '../../core/memory/transfer.ts';
+import type { Range } from '../../core/op-options.ts';
 import { broadcastShapes, type Shape, sameShape } from '../../core/shape.ts';
 import { empty, type Index, type Operand, Tensor } from '../../core/tensor.ts';
 import { cannotStretchInto, mixedDtypes, recordedInPlace, writtenTwice } from '../../errors.ts';
-import { clone, contiguous, requireOperand, requireTensor } from '../elementwise/convert.ts';
+import { clone, contiguous, requireTensor } from '../elementwise/convert.ts';
 import { add_, copy_, hasTwins } from '../elementwise/in-place.ts';
 import { jointDevice } from '../joint-device.ts';
 import { expand, part } from '../shape/views.ts';
@@ -65,17 +66,31 @@ function putAt(op: string, view: Tensor, { places }: IndexPlan, value: Operand, 
  * several times, the last value stays.
  */
 export function set(a: Tensor, indices: readonly Index[], value: Operand, options: PutOptions = {}): Tensor {
-  requireTensor('set', a);
-  if (typeof value !== 'number') requireOperand('set', 'the value', value);
-  if (!Array.isArray(indices)) throw indexListNeeded('set', indices);
-  checkOptions('set', options, putOptions);
-  if (isRecording(a, typeof value === 'number' ? null : value)) throw recordedInPlace('set');
-  jointDevice('set', a, value);
-  const plan = planOf('set', a, indices);
+  checkPut('set', a, indices, value, options);
+  return put('set', a, indices, value, options);
+}
+
+function checkPut(
+  op: string,
+  a: Tensor,
+  indices: readonly Index[],
+  value: Operand,
+  options: PutOptions,
+): void {
+  requireTensor(op, a);
+  if (typeof value !== 'number' && !(value instanceof Tensor)) throw notAnOperandOf(op, value);
+  if (!Array.isArray(indices)) throw indexListNeeded(op, indices);
+  checkOptions(op, options, putOptions);
+}
+
+function put(op: string, a: Tensor, indices: readonly Index[], value: Operand, options: PutOptions): Tensor {
+  if (isRecording(a, typeof value === 'number' ? null : value)) throw recordedInPlace(op);
+  jointDevice(op, a, value);
+  const plan = planOf(op, a, indices);
   scope(() => {
-    const view = part('set', a, plan.view);
+    const view = part(op, a, plan.view);
     if (plan.places.length > 0) {
-      putAt('set', view, plan, value, options.accumulate === true);
+      putAt(op, view, plan, value, options.accumulate === true);
       a.storage.version++;
     } else if (options.accumulate === true) add_(view, value);
     else copy_(view, value);
@@ -83,23 +98,32 @@ export function set(a: Tensor, indices: readonly Index[], value: Operand, option
   return a;
 }
 
+/** Returns the shape of what indices name. */
+function shapeAt(op: string, a: Tensor, indices: readonly Index[]): Shape {
+  const { view, places } = planOf(op, a, indices);
+  const whole = part(op, a, view);
+  return places.length === 0 ? whole.shape : arranged(op, whole, places).shape;
+}
+
 const putFunction = (
-  indices: readonly Index[],
+  given: readonly Index[],
   options: PutOptions,
 ): ((a: Tensor, values: Tensor) => Tensor) => {
+  // The caller may change its arrays before backward.
+  const indices = given.map((index) => (Array.isArray(index) ? ([...index] as unknown as Range) : index));
   const tensors = indices.filter((index) => index instanceof Tensor);
   const isAdding = options.accumulate === true;
   return customFunction({
     name: 'indexPut',
     forward: (context, a: Tensor, values: Tensor) => {
       context.save(...tensors);
-      return set(clone(a), indices, values, options);
+      return put('indexPut', clone(a), indices, values, options);
     },
     backward: (context, grad) => {
       const [...saved] = context.saved;
       const own = indices.map((index) => (index instanceof Tensor ? saved.shift()! : index));
       const [needsA, needsValues] = context.needsGrad;
-      const toA = isAdding ? grad : needsA ? set(clone(grad), own, 0) : null;
+      const toA = isAdding ? grad : needsA ? put('indexPut', clone(grad), own, 0, {}) : null;
       return [toA, needsValues ? at(grad, ...own) : null];
     },
   });
@@ -115,14 +139,14 @@ export function indexPut(
   values: Operand,
   options: PutOptions = {},
 ): Tensor {
-  requireTensor('indexPut', a);
-  if (typeof values !== 'number') requireOperand('indexPut', 'the values', values);
-  if (!Array.isArray(indices)) throw indexListNeeded('indexPut', indices);
-  checkOptions('indexPut', options, putOptions);
+  checkPut('indexPut', a, indices, values, options);
   if (!isRecording(a, typeof values === 'number' ? null : values))
-    return noGrad(() => set(clone(a), indices, values, options));
+    return scope(() => {
+      const copy = noGrad(() => clone(a));
+      return put('indexPut', copy, indices, values, options);
+    });
   return scope(() => {
-    const shape = noGrad(() => at(a, ...indices)).shape;
+    const shape = noGrad(() => shapeAt('indexPut', a, indices));
     const source = typeof values === 'number' ? spread('indexPut', values, a, shape) : values;
     checkStretch('indexPut', source, shape);
     return putFunction(indices, options)(a, expand(source, shape));

@@ -5,13 +5,13 @@ import { kernels } from '../../backends/index.ts';
 import { notOfBool } from '../../checks/argument-errors.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { checkValue, flag } from '../../checks/value-checks.ts';
-import { scope } from '../../core/context.ts';
-import { isFloat } from '../../core/dtype.ts';
+import { noGrad, scope } from '../../core/context.ts';
+import { isFloat, isHalf } from '../../core/dtype.ts';
 import type { ScatterReduction } from '../../core/op-options.ts';
 import { checkedDim } from '../../core/shape.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { mixedDtypes } from '../../errors.ts';
-import { div, eq, logicalAnd, maximum, mul } from '../elementwise/binary.ts';
+import { add, div, eq, logicalAnd, logicalOr, maximum, mul, ne, sub } from '../elementwise/binary.ts';
 import { maskedFill, where } from '../elementwise/choose.ts';
 import { clone, contiguous, requireTensor, to } from '../elementwise/convert.ts';
 import { floor } from '../elementwise/unary.ts';
@@ -42,15 +42,22 @@ interface Site {
 const without = (a: Tensor, { dim, index, includeSelf }: Site, value: number): Tensor =>
   includeSelf ? a : scatter(a, dim, index, value);
 
-/** Returns the mean, rounded down for integers, as PyTorch does. */
+/** Returns ⌊total / counts⌋ of int64. The second step divides what the first one, in float64, has left. */
+function dividedDown(total: Tensor, counts: Tensor): Tensor {
+  const quotient = (x: Tensor): Tensor => to(floor(div(to(x, 'float64'), to(counts, 'float64'))), 'int64');
+  const first = quotient(total);
+  return add(first, quotient(sub(total, mul(first, counts))));
+}
+
+/** Returns the mean, rounded down for integers, as PyTorch does. Sums of 16-bit floats are computed in float32. */
 function meanOf(a: Tensor, source: Tensor, site: Site): Tensor {
   const { dim, index } = site;
-  const total = scatterAdd(without(a, site, 0), dim, index, source);
-  const ones = filled(to(a, 'float64'), index.shape, 1);
-  const first = without(filled(to(a, 'float64'), a.shape, 1), site, 0);
-  const counts = maximum(scatterAdd(first, dim, index, ones), 1);
-  if (isFloat(a.dtype)) return div(total, to(counts, a.dtype));
-  return to(floor(div(to(total, 'float64'), counts)), a.dtype);
+  const wide = isHalf(a.dtype) ? 'float32' : isFloat(a.dtype) ? a.dtype : 'int64';
+  const total = scatterAdd(without(to(a, wide), site, 0), dim, index, to(source, wide));
+  const counter = noGrad(() => to(a, wide));
+  const first = without(filled(counter, a.shape, 1), site, 0);
+  const counts = maximum(scatterAdd(first, dim, index, filled(counter, index.shape, 1)), 1);
+  return to(wide === 'int64' ? dividedDown(total, counts) : div(total, counts), a.dtype);
 }
 
 /** Combines without a gradient. The index is at most as large as `a` in the other dimensions. */
@@ -84,6 +91,9 @@ function productGradients(grad: Tensor, a: Tensor, source: Tensor, site: Site): 
   return [toA, where(isOnlyZero, at(withoutIt), div(at(all), noZero(source)))];
 }
 
+/** Returns where two tensors are equal; NaN equals NaN. */
+const same = (x: Tensor, y: Tensor): Tensor => logicalOr(eq(x, y), logicalAnd(ne(x, x), ne(y, y)));
+
 /** Returns the gradients of a minimum or maximum: equal extremes share it. */
 function extremeGradients(
   grad: Tensor,
@@ -93,8 +103,8 @@ function extremeGradients(
   site: Site,
 ): [Tensor, Tensor] {
   const { dim, index } = site;
-  const own = without(ones(eq(a, out), a), site, 0);
-  const given = ones(eq(source, gather(out, dim, index)), source);
+  const own = without(ones(same(a, out), a), site, 0);
+  const given = ones(same(source, gather(out, dim, index)), source);
   const shares = div(grad, maximum(scatterAdd(own, dim, index, given), 1));
   return [mul(own, shares), mul(given, gather(shares, dim, index))];
 }
@@ -142,7 +152,7 @@ export function scatterReduce(
   return scope(() => {
     const [whole, places, given] = [asRow(a), asRow(index), asRow(source)];
     const at = checkedDim(op, dim, whole.rank);
-    if (places.count === 0) return clone(a);
+    if (places.count === 0) return scatterAdd(a, dim, index, source);
     fitted(op, whole, at, places);
     const part = fitted(op, given, null, places);
     const site = { dim: at, index: prepared(op, places, whole.shape[at]!), includeSelf };

@@ -116,8 +116,8 @@ function along(name: string, op: WriteOp, a: Tensor, dim: number, index: Tensor,
   const part = fitted(name, a, at, index);
   const shape = part.shape;
   if (part !== a) part.dispose();
-  const dense = denseFitted(name, source, null, index);
   const places = prepared(name, index, a.shape[at]!);
+  const dense = denseFitted(name, source, null, index);
   const sizes = sizesOf(shape, at, index.shape[at]!, true);
   const out = written(name, op, a, dense, places, shape, sizes);
   disposeCopies([places, dense], [index, source]);

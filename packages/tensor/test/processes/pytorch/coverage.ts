@@ -1,4 +1,5 @@
 // Lists the exports of the package, and the reason for each that has no case.
+import { isForeignMethod } from '../../../src/checks/foreign-members.ts';
 import * as t from '../../../src/index.ts';
 import * as nn from '../../../src/nn/index.ts';
 import type { Case } from './case.ts';
@@ -43,7 +44,8 @@ function* methods(): Generator<string> {
   let holder: object = t.Tensor.prototype;
   for (; holder !== Object.prototype; holder = Object.getPrototypeOf(holder)) {
     for (const [name, { value }] of Object.entries(Object.getOwnPropertyDescriptors(holder))) {
-      if (typeof value === 'function' && name !== 'constructor') yield `Tensor.${name}`;
+      if (typeof value === 'function' && name !== 'constructor' && !isForeignMethod(value))
+        yield `Tensor.${name}`;
     }
   }
 }

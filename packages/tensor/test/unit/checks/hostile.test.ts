@@ -91,22 +91,22 @@ describe('a wrong index', () => {
       value,
     ]),
     ['a function', () => 0],
-    ['a tensor', tensor([0n])],
-    ['a tensor without dimensions', tensor(1)],
-    ['a mask', a.gt(1)],
   ];
 
   test.each(anything)('%s is refused by at()', (_, value) => {
     for (const indices of [[value], [0, value], ['...', value]] as never[][])
       expect(() => a.at(...indices)).toThrow(
-        /^at: expected an integer, a range \[start, end, step\], ':', '...' or null, got /,
+        /^at: expected an integer, a range \[start, end, step\], ':', '...', null, or a tensor of positions or bool, got /,
       );
   });
 
-  test('a tensor is told where to go', () => {
-    expect(() => a.at(a.gt(1) as never)).toThrow(
-      'got a tensor. For indices in a tensor use indexSelect, gather or embedding, for a mask where or maskedFill.',
-    );
+  test.each([
+    ['of floats', tensor(1)],
+    ['of floats with dimensions', tensor([1])],
+    ['of uint8', tensor([1], { dtype: 'uint8' })],
+  ])('a tensor %s is refused', (_, index) => {
+    for (const indices of [[index], [0, index], ['...', index]] as never[][])
+      expect(() => a.at(...indices)).toThrow(/^at: expected indices of int32 or int64, got /);
   });
 
   test.each([[[]], [[1, 2, 3, 4]], [['0', '1']], [[0.5]], [[0, NaN]], [[true]], [[[0]]], [[0, 1, 0.5]]])(

@@ -5,6 +5,7 @@ import {
   arange,
   fromHost,
   indexPut,
+  leakReport,
   maskedSelect,
   noGrad,
   nonzero,
@@ -12,6 +13,7 @@ import {
   scope,
   take,
   tensor,
+  trackLeaks,
   where,
   zeros,
 } from '../../../src/index.ts';
@@ -155,6 +157,30 @@ describe('set and indexPut', () => {
     gradCheck64((v) => zeros([2, 3], { dtype: 'float64' }).indexPut([1], v!).square(), [leaf64([3])]);
   });
 
+  test('a range may change before backward', () => {
+    const x = leaf64([3]);
+    const range: [number, number] = [0, 1];
+    const out = x.indexPut([range], 9);
+    [range[0], range[1]] = [1, 3];
+    out.sum().backward();
+    expect(x.grad!.toArray()).toEqual([0, 1, 1]);
+  });
+
+  test('a call that throws leaves no tensor behind, and names itself', () => {
+    trackLeaks(true);
+    try {
+      const [x, bad] = [arange(6).reshape([3, 2]), ints([9])];
+      const before = leakReport().length;
+      expect(() => x.indexPut([bad], 1)).toThrow(/^indexPut: index 9/);
+      expect(() => leaf64([3]).indexPut([bad], 1)).toThrow(/^indexPut: index 9/);
+      expect(() => x.t().gather(0, ints([9], [1, 1]))).toThrow(/gather/);
+      expect(() => x.scatterAdd(0, ints([9, 9], [1, 2]), ones([2, 1]).t())).toThrow(/scatterAdd/);
+      expect(leakReport().length - before).toBeLessThanOrEqual(5); // the operands of these calls
+    } finally {
+      trackLeaks(false);
+    }
+  });
+
   test('indexPut may dispose of its indices before backward', () => {
     const x = leaf64([3]);
     const out = scope(() =>
@@ -199,6 +225,35 @@ describe('scatter and its reductions', () => {
       .backward();
     expect(x.grad!.toArray()).toEqual([0, 0]);
     expect(y.grad!.toArray()).toEqual([10, 0, 0, 0]);
+  });
+
+  test('means of 16-bit floats and of large integers do not lose small parts', () => {
+    const many = zeros([1000], { dtype: 'int64' });
+    for (const dtype of ['bfloat16', 'float16'] as const) {
+      const x = zeros([1], { dtype }).scatterReduce(0, many, ones([1000], { dtype }), 'mean', {
+        includeSelf: false,
+      });
+      expect(x.toArray()).toEqual([1]);
+    }
+    const large = tensor([2n ** 62n + 1n]);
+    expect(large.scatterReduce(0, ints([0]), large, 'mean', { includeSelf: false }).dataSync()[0]).toBe(
+      2n ** 62n + 1n,
+    );
+    expect(
+      tensor([-3n])
+        .scatterReduce(0, ints([0]), tensor([-4n]), 'mean')
+        .item(),
+    ).toBe(-4);
+  });
+
+  test('NaN is an extreme, and gets the gradient', () => {
+    const x = tensor([NaN, 1], { requiresGrad: true });
+    const y = tensor([1, 2], { requiresGrad: true });
+    x.scatterReduce(0, ints([0, 1]), y, 'amax')
+      .sum()
+      .backward();
+    expect(x.grad!.toArray()).toEqual([1, 0]);
+    expect(y.grad!.toArray()).toEqual([0, 1]);
   });
 
   test('refuses unknown reductions and options, and means of bool', () => {
