@@ -24,6 +24,7 @@ export function replaceTraining(model: tf.LayersModel, parts: Parts, group: Grou
     check('fit');
     const { batchSize = 32, epochs = 1, initialEpoch = 0, validationData, validationSplit = 0 } = args;
     await compare('fit', group, parts, {
+      ...compiledWith(model),
       samples: rowsOf(x),
       batchSize,
       epochs,
@@ -38,7 +39,13 @@ export function replaceTraining(model: tf.LayersModel, parts: Parts, group: Grou
     check('fitDataset');
     const { epochs, batchesPerEpoch = 0, initialEpoch = 0, validationData } = args ?? {};
     const validates = validationData == null ? 'no' : 'yes';
-    await compare('fitDataset', group, parts, { epochs, batchesPerEpoch, initialEpoch, validates });
+    await compare('fitDataset', group, parts, {
+      ...compiledWith(model),
+      epochs,
+      batchesPerEpoch,
+      initialEpoch,
+      validates,
+    });
     return own.fitDataset(dataset, {
       ...args,
       callbacks: callbacksAround(group, args?.callbacks, args?.yieldEvery) as never,
@@ -53,6 +60,13 @@ export function replaceTraining(model: tf.LayersModel, parts: Parts, group: Grou
   };
 
   return replaceMethods(model, { fit, fitDataset, trainOnBatch });
+}
+
+/** Returns what the model was compiled with, beside the optimizer. Functions of the program are compared by name. */
+function compiledWith(model: tf.LayersModel): object {
+  const nameOf = (_: string, value: unknown): unknown =>
+    typeof value === 'function' ? `function ${value.name}` : value;
+  return { loss: JSON.parse(JSON.stringify(model.loss, nameOf) ?? 'null'), metrics: model.metricsNames };
 }
 
 /** Throws on all ranks if their settings differ. Collective. */

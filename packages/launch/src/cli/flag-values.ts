@@ -54,8 +54,10 @@ export function isPageAddress({ name, value }: OptionToken, next: string): boole
 
 /** Returns a hint if the script is an empty file; null if it is not. */
 export function emptyScriptHint(script: string): string | null {
-  const isEmpty = statSync(script, { throwIfNoEntry: false })?.size === 0;
-  return isEmpty ? `${script} is empty, so its ranks do nothing. Has your editor saved it?` : null;
+  const found = statSync(script, { throwIfNoEntry: false });
+  return found?.isFile() && found.size === 0
+    ? `${script} is empty, so its ranks do nothing. Has your editor saved it?`
+    : null;
 }
 
 /**
@@ -65,15 +67,13 @@ export function emptyScriptHint(script: string): string | null {
 export function misplacedFlagHint(script: string, scriptArgs: readonly string[]): string | null {
   const end = scriptArgs.indexOf('--');
   const words = end < 0 ? scriptArgs : scriptArgs.slice(0, end);
-  for (const [index, word] of words.entries()) {
+  for (const word of words) {
     if (!isOurFlag(word)) continue;
     const flag = /^[^=]*/.exec(word)![0];
-    const next = words[index + 1];
-    const value = word === flag && next !== undefined && !next.startsWith('-') ? ` ${next}` : '';
-    const meant = known(flag) ? word : `${meantFlag(dashed(flag).slice(2))}`;
+    const meant = known(flag) ? flag : meantFlag(dashed(flag).slice(2));
     return (
-      `${flag} comes after ${script} and goes to the script. If it is meant for ringwise, write: ` +
-      `ringwise run ${meant}${value} ${script}`
+      `${flag} comes after ${script} and goes to the script. If it is meant for ringwise, put ${meant} before ` +
+      `${script}.`
     );
   }
   return null;

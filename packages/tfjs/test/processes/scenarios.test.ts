@@ -31,6 +31,11 @@ describe('all ranks get one sentence', () => {
     ],
     ['otherBatches', /^ERR_TFJS_MISMATCH trainOnBatch: batch sizes differ .*: 4 on rank 0; 3 on rank 1\. /],
     [
+      'otherMetrics',
+      /^ERR_TFJS_MISMATCH fit: the settings differ .*"metrics":\["loss","acc"\].* on rank 0; .*"mse"/,
+    ],
+    ['otherLoss', /^ERR_TFJS_MISMATCH fit: the settings differ .*"loss":"meanSquaredError"/],
+    [
       'otherRateLater',
       /^ERR_TFJS_MISMATCH fit: .* learning rates differ between ranks: 0\.1 on rank 0; 0\.05 /,
     ],

@@ -1,7 +1,7 @@
 // The report of a run: the live page in one HTML file, with the data that it shows. The file is replaced in one
 // piece, so that a reader never finds half of it.
 
-import { mkdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { badArgument } from '../../errors.ts';
 import type { Message } from '../feed.ts';
@@ -23,15 +23,17 @@ export interface ReportFile {
  * there.
  */
 export function openReport(path: string, whole: () => Message, say: (text: string) => void): ReportFile {
+  let file = path;
   try {
     mkdirSync(dirname(path), { recursive: true });
-    write(path, whole());
+    file = writablePath(path);
+    write(file, whole());
   } catch (cause) {
-    throw badArgument('ringwise run', '--report', 'a path where it may write', path, cause);
+    throw badArgument('ringwise run', '--report', 'a file that it may write', path, cause);
   }
   const attempt = () => {
     try {
-      write(path, whole());
+      write(file, whole());
     } catch (error) {
       say(`--report: ${(error as Error).message}; the file is not up to date.`);
     }
@@ -43,6 +45,14 @@ export function openReport(path: string, whole: () => Message, say: (text: strin
       attempt();
     },
   };
+}
+
+/** Returns the file behind a link, so that the link stays. Throws for what is no regular file, such as a device. */
+function writablePath(path: string): string {
+  if (!existsSync(path)) return path;
+  const file = realpathSync(path);
+  if (!statSync(file).isFile()) throw new Error(`${path} is no regular file`);
+  return file;
 }
 
 function write(path: string, message: Message): void {

@@ -112,8 +112,8 @@ describe('a flag of ringwise after the script', () => {
     const { exitCode, stdout, stderr } = await finished(['run', file, '--nproc', '2']);
     expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: '[0] hello --nproc 2\n' });
     expect(stderr).toBe(
-      `ringwise: --nproc comes after ${file} and goes to the script. If it is meant for ringwise, write: ` +
-        `ringwise run --nproc-per-node 2 ${file}\n`,
+      `ringwise: --nproc comes after ${file} and goes to the script. If it is meant for ringwise, ` +
+        `put --nproc-per-node before ${file}.\n`,
     );
   });
 

@@ -1,6 +1,7 @@
 // Reports of real runs, opened as files, and the comparison of two.
 
-import { existsSync, mkdirSync, readFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, lstatSync, mkdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { freePort } from '@ringwise/testing';
@@ -38,6 +39,23 @@ describe('--report', () => {
     expect(stderr).toContain('--report');
     expect(stderr).toContain(folder);
     expect(stdout).toBe('');
+  });
+
+  it('writes behind a link, and refuses what is no regular file', async () => {
+    const file = script('train.mjs', `console.log('started');`);
+    const [link, target, pipe] = ['link.html', 'target.html', 'pipe'].map((name) =>
+      join(dirname(file), name),
+    );
+    writeFileSync(target!, '');
+    symlinkSync(target!, link!);
+    expect((await finished(['run', '--report', link!, file])).exitCode).toBe(0);
+    expect(lstatSync(link!).isSymbolicLink()).toBe(true);
+    expect(readFileSync(target!, 'utf8').startsWith('<!doctype html>')).toBe(true);
+    execFileSync('mkfifo', [pipe!]);
+    const { exitCode, stderr } = await finished(['run', '--report', pipe!, file]);
+    expect(exitCode).toBe(2);
+    expect(stderr).toContain('--report expects a file that it may write');
+    expect(lstatSync(pipe!).isFIFO()).toBe(true);
   });
 
   it('tells of a run that the user ended, and stays when the launcher is killed', async () => {
