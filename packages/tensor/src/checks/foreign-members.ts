@@ -13,11 +13,6 @@ export interface ForeignMembers {
   readonly isSetRefused?: boolean;
 }
 
-const foreignMethods = new WeakSet<object>();
-
-/** Tells whether a method of a class is one that only throws. */
-export const isForeignMethod = (method: object): boolean => foreignMethods.has(method);
-
 /**
  * Adds the members to the prototype, and the names in snake_case of the members that it has. `what` is the name of the
  * object in the errors. `error` makes one from the member's name and the rest of the sentence, without its full stop.
@@ -35,7 +30,6 @@ export function refuseForeign(
     const value = () => {
       throw refused(`${name}()`, instead);
     };
-    foreignMethods.add(value);
     Object.defineProperty(prototype, name, { value, writable: true, configurable: true });
   }
 
