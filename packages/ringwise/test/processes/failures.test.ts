@@ -119,7 +119,11 @@ it('a rank that throws is the root cause, with its line; those that waited for i
   const { exitCode, stderr } = await runJob(3, 'throws.ts');
   expect(stderr).toMatch(/^ringwise: rank 1 of 3 failed \(exit code 1\)/m);
   expect(stderr).toContain('\n  RangeError: token 50304 is outside the vocabulary of 50257   throws.ts:6\n');
-  expect(stderr).toMatch(/\n {2}ranks 0, 2 reported ERR_COLL_PEER_LOST {3}throws\.ts:\d+\n$/);
+  // A rank may still be in the first barrier when rank 1 has left it. Then the two have a line each.
+  const reports = [
+    ...stderr.matchAll(/^ {2}ranks? ([\d, ]+) reported ERR_COLL_PEER_LOST {3}throws\.ts:[57]$/gm),
+  ];
+  expect(reports.flatMap(([, ranks]) => ranks!.split(', '))).toEqual(['0', '2']);
   expect(stderr).not.toContain('CollectiveError');
   expect(exitCode).toBe(1);
 });
