@@ -4,6 +4,7 @@ import { checkFits } from '../../checks/arguments.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { finite } from '../../checks/value-checks.ts';
 import { scope } from '../../core/context.ts';
+import { full } from '../../core/creation.ts';
 import { checkedDim, sameShape } from '../../core/shape.ts';
 import { type Operand, Tensor } from '../../core/tensor.ts';
 import { lookupShapes, mixedDtypes, needsRank } from '../../errors.ts';
@@ -11,7 +12,7 @@ import { mul } from '../elementwise/binary.ts';
 import { contiguous, requireOperand, requireTensor } from '../elementwise/convert.ts';
 import { expand, reshape } from '../shape/views.ts';
 import { asRow, prepared, sizesOf } from './lookup.ts';
-import { filled, type WriteOp, written } from './scatter.ts';
+import { written } from './scatter.ts';
 
 /** Options of indexAdd(). */
 export interface IndexAddOptions {
@@ -22,7 +23,14 @@ export interface IndexAddOptions {
 const indexAddOptions = optionChecks<IndexAddOptions>({ alpha: finite });
 
 /** Writes slice i of `source` to slice index[i] of a copy of `a`, along `dim`. */
-function slices(name: string, op: WriteOp, a: Tensor, dim: number, index: Tensor, source: Tensor): Tensor {
+function slices(
+  name: string,
+  op: 'add' | 'replace',
+  a: Tensor,
+  dim: number,
+  index: Tensor,
+  source: Tensor,
+): Tensor {
   if (source.dtype !== a.dtype) throw mixedDtypes(name, a.dtype, source.dtype);
   if (index.rank > 1) throw needsRank(`${name}: index`, 1, index.shape);
   return scope(() => {
@@ -73,7 +81,8 @@ export function indexFill(a: Tensor, dim: number, index: Tensor, value: Operand)
   const at = checkedDim('indexFill', dim, rows.rank);
   const shape = rows.shape.with(at, index.count);
   return scope(() => {
-    const source = typeof value === 'number' ? filled(a, shape, value) : expand(value, shape);
+    const { dtype, device } = a;
+    const source = typeof value === 'number' ? full(shape, value, { dtype, device }) : expand(value, shape);
     return slices('indexFill', 'replace', a, dim, index, source);
   });
 }

@@ -7,10 +7,11 @@ import { checkFits } from '../../checks/arguments.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { flag } from '../../checks/value-checks.ts';
 import { noGrad, scope } from '../../core/context.ts';
+import { full } from '../../core/creation.ts';
 import { copyInto } from '../../core/memory/transfer.ts';
 import type { Range } from '../../core/op-options.ts';
 import { broadcastShapes, type Shape, sameShape } from '../../core/shape.ts';
-import { empty, type Index, type Operand, Tensor } from '../../core/tensor.ts';
+import { type Index, type Operand, Tensor } from '../../core/tensor.ts';
 import { cannotStretchInto, mixedDtypes, recordedInPlace, writtenTwice } from '../../errors.ts';
 import { clone, contiguous, requireTensor } from '../elementwise/convert.ts';
 import { add_, copy_, hasTwins } from '../elementwise/in-place.ts';
@@ -42,9 +43,7 @@ function spread(op: string, value: Operand, like: Tensor, shape: Shape): Tensor 
     return dense.storage === like.storage ? clone(dense) : dense;
   }
   checkFits(op, value, like.dtype);
-  const filled = empty(like.dtype, shape, like.device);
-  kernels().copy(shape, filled.strided, value);
-  return filled;
+  return full(shape, value, { dtype: like.dtype, device: like.device });
 }
 
 /** Writes to the places of a plan, which has tensors. */

@@ -1,11 +1,11 @@
 // scatterReduce(): combines elements of a source by index. Sums and means are made of other operations; products and
 // extremes have a kernel and a gradient of their own.
 import { customFunction } from '../../autograd/custom.ts';
-import { kernels } from '../../backends/index.ts';
 import { notOfBool } from '../../checks/argument-errors.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { checkValue, flag } from '../../checks/value-checks.ts';
-import { noGrad, scope } from '../../core/context.ts';
+import { scope } from '../../core/context.ts';
+import { full, zerosLike } from '../../core/creation.ts';
 import { isFloat, isHalf } from '../../core/dtype.ts';
 import type { ScatterReduction } from '../../core/op-options.ts';
 import { checkedDim } from '../../core/shape.ts';
@@ -13,11 +13,11 @@ import type { Tensor } from '../../core/tensor.ts';
 import { mixedDtypes } from '../../errors.ts';
 import { add, div, eq, logicalAnd, logicalOr, maximum, mul, ne, sub } from '../elementwise/binary.ts';
 import { maskedFill, where } from '../elementwise/choose.ts';
-import { clone, contiguous, requireTensor, to } from '../elementwise/convert.ts';
+import { contiguous, requireTensor, to } from '../elementwise/convert.ts';
 import { floor } from '../elementwise/unary.ts';
 import { reshape } from '../shape/views.ts';
 import { asRow, fitted, gather, prepared, sizesOf } from './lookup.ts';
-import { filled, scatter, scatterAdd } from './scatter.ts';
+import { scatter, scatterAdd, written } from './scatter.ts';
 
 /** Options of scatterReduce(). */
 export interface ScatterReduceOptions {
@@ -54,22 +54,17 @@ function meanOf(a: Tensor, source: Tensor, site: Site): Tensor {
   const { dim, index } = site;
   const wide = isHalf(a.dtype) ? 'float32' : isFloat(a.dtype) ? a.dtype : 'int64';
   const total = scatterAdd(without(to(a, wide), site, 0), dim, index, to(source, wide));
-  const counter = noGrad(() => to(a, wide));
-  const first = without(filled(counter, a.shape, 1), site, 0);
-  const counts = maximum(scatterAdd(first, dim, index, filled(counter, index.shape, 1)), 1);
+  const counter = { dtype: wide, device: a.device } as const;
+  const first = without(full(a.shape, 1, counter), site, 0);
+  const counts = maximum(scatterAdd(first, dim, index, full(index.shape, 1, counter)), 1);
   return to(wide === 'int64' ? dividedDown(total, counts) : div(total, counts), a.dtype);
 }
 
-/** Combines without a gradient. The index is at most as large as `a` in the other dimensions. */
+/** Combines where nothing is recorded. The index is checked, and at most as large as `a` in the other dimensions. */
 function combined(op: 'mul' | 'min' | 'max', a: Tensor, source: Tensor, { dim, index }: Site): Tensor {
-  const out = clone(a);
-  const part = fitted('scatterReduce', out, dim, index);
-  const dense = contiguous(part);
-  const places = prepared('scatterReduce', index, a.shape[dim]!);
-  const sizes = { ...sizesOf(dense.shape, dim, index.shape[dim]!, true), op };
-  kernels().scatter({ out: dense.strided, a: contiguous(source).strided, index: places.strided }, sizes);
-  if (dense !== part) kernels().copy(part.shape, part.strided, dense.strided);
-  return out;
+  const part = fitted('scatterReduce', a, dim, index).shape;
+  const sizes = sizesOf(part, dim, index.shape[dim]!, true);
+  return written('scatterReduce', op, a, contiguous(source), index, part, sizes);
 }
 
 /** Returns 1 where a mask is true, else 0, in the dtype of `like`. */
@@ -83,7 +78,7 @@ function productGradients(grad: Tensor, a: Tensor, source: Tensor, site: Site): 
   const others = combined('mul', noZero(start), source, site);
   const toA = without(div(mul(grad, others), noZero(start)), site, 0);
   const zero = eq(source, 0);
-  const zeros = scatterAdd(filled(a, a.shape, 0), dim, index, ones(zero, a));
+  const zeros = scatterAdd(zerosLike(a), dim, index, ones(zero, a));
   const isOnlyZero = logicalAnd(zero, eq(gather(zeros, dim, index), 1));
   const withoutIt = combined('mul', start, maskedFill(source, isOnlyZero, 1), site);
   const all = combined('mul', start, source, site);

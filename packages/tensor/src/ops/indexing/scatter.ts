@@ -1,10 +1,12 @@
 // Writes to elements by index: adds to them, or replaces them. The indices have the rules of lookup.ts.
 import { isRecording, record } from '../../autograd/node.ts';
+import type { ScatterOp } from '../../backends/declarations/names.ts';
 import { kernels } from '../../backends/index.ts';
 import type { LookupSizes } from '../../backends/kernels.ts';
 import type { Strided } from '../../backends/operands.ts';
 import { checkFits } from '../../checks/arguments.ts';
 import { noGrad, scope } from '../../core/context.ts';
+import { full } from '../../core/creation.ts';
 import { allocate, type Storage } from '../../core/memory/storage.ts';
 import { checkedDim, countOf, type Shape, sameShape, stridesOf } from '../../core/shape.ts';
 import { empty, type Operand, type Tensor } from '../../core/tensor.ts';
@@ -13,9 +15,6 @@ import { clone, requireOperand, requireTensor } from '../elementwise/convert.ts'
 import { jointDevice } from '../joint-device.ts';
 import { reshape } from '../shape/views.ts';
 import { asRow, denseFitted, disposeCopies, fitted, prepared, sizesOf } from './lookup.ts';
-
-/** Whether values are added to elements or take their place. */
-export type WriteOp = 'add' | 'replace';
 
 /** Where a dense tensor of this shape is written: only its part with the shape `part` may change. */
 interface Target {
@@ -42,18 +41,21 @@ function withPart(whole: Storage, target: Target, use: (part: Storage) => void):
   part.release();
 }
 
-/** Writes `source`, dense elements or a number, to dense memory. */
-function write(op: WriteOp, out: Storage, source: Strided, index: Strided, target: Target): void {
+/** Writes `source`, which is dense, to dense memory. */
+function write(op: ScatterOp, out: Storage, source: Strided, index: Strided, target: Target): void {
   withPart(out, target, (part) => {
     kernels().scatter({ out: part.dense, a: source, index }, { ...target.sizes, op });
     if (part !== out) kernels().copy(target.part, within(out.dense, target), part.dense);
   });
 }
 
-/** Computes scatter and what is like it. `source` and `places` are dense. */
+/**
+ * Computes scatter and what is like it. `source` and `places` are dense. Only 'add' and 'replace' have a gradient: call
+ * it for others where nothing is recorded.
+ */
 export function written(
   name: string,
-  op: WriteOp,
+  op: ScatterOp,
   a: Tensor,
   source: Tensor,
   places: Tensor,
@@ -100,14 +102,7 @@ function withoutAny(name: string, a: Tensor, source: Tensor): Tensor {
   });
 }
 
-/** Returns a tensor of one value. */
-export function filled(a: Tensor, shape: Shape, value: number): Tensor {
-  const out = empty(a.dtype, shape, a.device);
-  kernels().copy(shape, out.strided, value);
-  return out;
-}
-
-function along(name: string, op: WriteOp, a: Tensor, dim: number, index: Tensor, source: Tensor): Tensor {
+function along(name: string, op: ScatterOp, a: Tensor, dim: number, index: Tensor, source: Tensor): Tensor {
   if (source.dtype !== a.dtype) throw mixedDtypes(name, a.dtype, source.dtype);
   if (a.rank === 0 || index.rank === 0 || source.rank === 0)
     return scope(() => reshape(along(name, op, asRow(a), dim, asRow(index), asRow(source)), a.shape));
@@ -148,5 +143,8 @@ export function scatter(a: Tensor, dim: number, index: Tensor, source: Operand):
     return along('scatter', 'replace', a, dim, index, source);
   }
   checkFits('scatter', source, a.dtype);
-  return scope(() => along('scatter', 'replace', a, dim, index, filled(a, index.shape, source)));
+  const { dtype, device } = a;
+  return scope(() =>
+    along('scatter', 'replace', a, dim, index, full(index.shape, source, { dtype, device })),
+  );
 }

@@ -61,7 +61,7 @@ it('a rank with another secret and the others turn each other away', async () =>
 
 it('a rank that ends after it has told its address is lost, for lower and for higher ranks', async () => {
   const store = new MemoryStore();
-  // Nobody listens at this address any more.
+  // The server is closed below, so a connection to this address is refused.
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
