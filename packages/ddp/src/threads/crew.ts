@@ -15,6 +15,8 @@ interface Place {
   readonly size: number;
   /** URL of the folder in which the threads meet. */
   readonly meeting: string;
+  /** Shared by all threads: [0] is 1 once the main thread ends them. What fails from then on is no news. */
+  readonly ending: Int32Array;
 }
 
 const own = (workerData as { ringwiseThread?: Place } | null)?.ringwiseThread;
@@ -26,7 +28,7 @@ export interface Crew {
   readonly end: () => Promise<unknown>;
 }
 
-const meet = ({ rank, size, meeting }: Place): Promise<Group> =>
+const meet = ({ rank, size, meeting }: Omit<Place, 'ending'>): Promise<Group> =>
   init({ url: `${meeting}?rank=${rank}&size=${size}`, name: 'threads' });
 
 /** Returns the group of all threads that run `program`. On the main thread, starts the others. */
@@ -39,14 +41,22 @@ export async function gatherCrew(size: number, program: string | URL | undefined
   const folder = mkdtempSync(join(tmpdir(), 'ringwise-threads-'));
   const remove = () => rmSync(folder, { recursive: true, force: true });
   process.once('exit', remove);
+  const ending = new Int32Array(new SharedArrayBuffer(4));
+  const announceEnd = () => void Atomics.store(ending, 0, 1);
+  process.once('exit', announceEnd);
   try {
     const meeting = pathToFileURL(folder).href;
-    const workers = Array.from({ length: size - 1 }, (_, i) => start(file, { rank: i + 1, size, meeting }));
+    const workers = Array.from({ length: size - 1 }, (_, i) => start(file, { rank: i + 1, size, meeting, ending }));
     const exits = workers.map((worker) => new Promise<number>((resolve) => worker.once('exit', resolve)));
     const early = exits.map(async (exit, i) => Promise.reject(endedEarly(i + 1, await exit)));
     const group = await Promise.race([meet({ rank: 0, size, meeting }), ...early]);
     for (const each of early) each.catch(() => {}); // from now on, threads may end
-    return { group, end: () => Promise.all(workers.map((worker) => worker.terminate())) };
+    const end = () => {
+      announceEnd();
+      process.off('exit', announceEnd);
+      return Promise.all(workers.map((worker) => worker.on('error', () => {}).terminate()));
+    };
+    return { group, end };
   } finally {
     remove();
     process.off('exit', remove);
@@ -59,8 +69,9 @@ export async function gatherCrew(size: number, program: string | URL | undefined
  */
 const entry = `
   const { workerData } = require('node:worker_threads');
-  const { program, rank, registrars } = workerData.ringwiseThread;
+  const { program, rank, registrars, ending } = workerData.ringwiseThread;
   process.on('uncaughtExceptionMonitor', (error) => {
+    if (Atomics.load(ending, 0) === 1) return;
     require('node:fs').writeSync(2, 'dataParallel: thread ' + rank + ' failed: ' + (error?.stack ?? error) + '\\n');
   });
   process.argv[1] = require('node:url').fileURLToPath(program);
