@@ -46,7 +46,9 @@ export async function gatherCrew(size: number, program: string | URL | undefined
   process.once('exit', announceEnd);
   try {
     const meeting = pathToFileURL(folder).href;
-    const workers = Array.from({ length: size - 1 }, (_, i) => start(file, { rank: i + 1, size, meeting, ending }));
+    const workers = Array.from({ length: size - 1 }, (_, i) =>
+      start(file, { rank: i + 1, size, meeting, ending }),
+    );
     const exits = workers.map((worker) => new Promise<number>((resolve) => worker.once('exit', resolve)));
     const early = exits.map(async (exit, i) => Promise.reject(endedEarly(i + 1, await exit)));
     const group = await Promise.race([meet({ rank: 0, size, meeting }), ...early]);
