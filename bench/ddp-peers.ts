@@ -28,7 +28,7 @@ import { mlp, mlpData } from './jobs/mlp.ts';
 const { values } = parseArgs({
   options: {
     job: { type: 'string', default: 'mlp,gpt' },
-    python: { type: 'string', default: '/usr/bin/python3' },
+    python: { type: 'string', default: process.env.RINGWISE_PYTHON ?? '/usr/bin/python3' },
     rounds: { type: 'string', default: '3' },
     ranks: { type: 'string', default: '2' },
     batch: { type: 'string' },

@@ -13,6 +13,7 @@ const help = `npx tsx bench/plot.ts [options]
   --repeats R     rounds of each contender, in turns (5)
   --max BYTES     largest all-reduce (67108864)
   --steps N       steps of a DDP run of each contender (400)
+  --python PATH   a Python with PyTorch 2 (RINGWISE_PYTHON, else python3)
   --busy          measures although other programs use the machine, and says so in the picture`;
 
 function readOptions() {
@@ -21,7 +22,13 @@ function readOptions() {
   try {
     return parseArgs({
       options: {
-        ...{ help: flag, busy: flag, from: { type: 'string' }, out: text('docs/images/peers') },
+        ...{
+          help: flag,
+          busy: flag,
+          python: { type: 'string' },
+          from: { type: 'string' },
+          out: text('docs/images/peers'),
+        },
         ...{ repeats: text('5'), max: text(`${64 << 20}`), steps: text('400') },
       },
     }).values;
@@ -36,6 +43,8 @@ if (values.help) {
   console.log(help);
   process.exit();
 }
+
+if (values.python !== undefined) process.env.RINGWISE_PYTHON = values.python;
 
 /** Runs a program of this folder. Returns its lines of JSON. */
 function measured<Row>(program: string, ...options: string[]): Row[] {

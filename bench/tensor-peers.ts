@@ -17,7 +17,7 @@ import { agree, inputsOf, median, newModel, type Result, runTask, tasksOf } from
 
 const { values } = parseArgs({
   options: {
-    python: { type: 'string', default: '/usr/bin/python3' },
+    python: { type: 'string', default: process.env.RINGWISE_PYTHON ?? '/usr/bin/python3' },
     rounds: { type: 'string', default: '3' },
     seconds: { type: 'string', default: '0.15' },
     only: { type: 'string', default: '' },

@@ -52,9 +52,10 @@ export async function build(name: keyof typeof recipes): Promise<Program> {
   }
 }
 
-/** Finds a python3 that has torch. */
+/** Finds a Python that has torch: RINGWISE_PYTHON, or a python3. */
 export async function findTorch(): Promise<Program> {
-  for (const path of ['python3', '/usr/bin/python3']) {
+  const chosen = process.env.RINGWISE_PYTHON;
+  for (const path of chosen ? [chosen] : ['python3', '/usr/bin/python3']) {
     try {
       await run(path, ['-c', 'import torch.distributed']);
       return { path };
@@ -62,7 +63,9 @@ export async function findTorch(): Promise<Program> {
       // Try the next one.
     }
   }
-  return { missing: 'apt-get install python3-torch libopenblas0-pthread (no python3 with torch)' };
+  return {
+    missing: `apt-get install python3-torch libopenblas0-pthread (no torch in ${chosen ?? 'python3'})`,
+  };
 }
 
 /** Returns the path of a program of this folder that needs no compiler. */
