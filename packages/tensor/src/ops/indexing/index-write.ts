@@ -56,6 +56,8 @@ export function indexAdd(
   requireTensor('indexAdd', index);
   requireTensor('indexAdd', source);
   checkOptions('indexAdd', options, indexAddOptions);
+  // As PyTorch 2; indexCopy also takes [1] for a 0-d tensor, and the reverse.
+  if (source.rank !== a.rank) throw lookupShapes('indexAdd', a.shape, source.shape);
   const { alpha = 1 } = options;
   if (alpha === 1) return slices('indexAdd', 'add', a, dim, index, source);
   checkFits('indexAdd', alpha, a.dtype);

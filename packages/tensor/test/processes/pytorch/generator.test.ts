@@ -2,7 +2,7 @@
 //
 //   RINGWISE_SEED=123, or =random    other cases (only where a Python has PyTorch: RINGWISE_PYTHON, else python3)
 //   RINGWISE_CASE=add or add:3       the cases of one op, or one case
-//   RINGWISE_STORE_ANSWERS=1         writes answers.json.gz, for machines without PyTorch; adds the op of RINGWISE_CASE
+//   RINGWISE_STORE_ANSWERS=1         writes oracle/answers, for machines without PyTorch; adds the op of RINGWISE_CASE
 import { describe, expect, test, vi } from 'vitest';
 import type { Answer, Case } from './case.ts';
 import { casesOf, ops } from './cases/index.ts';
@@ -62,7 +62,7 @@ if (isStoring) {
       'RINGWISE_STORE_ANSWERS: needs PyTorch, the default seed, and all cases or those of an op.',
     );
   if (wantedCase === '') store(live.torch, seed, cases, live.answers);
-  else storeOp(live.torch, wantedCase, cases, live.answers);
+  else storeOp(live.torch, seed, wantedCase, cases, live.answers);
 }
 const theirs = (live?.answers ?? storedAnswers(cases)).map((packed) => packed && unpackedAnswer(packed));
 

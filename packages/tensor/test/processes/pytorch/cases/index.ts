@@ -26,20 +26,27 @@ export interface Maker {
 }
 export type Makers = Readonly<Record<string, Maker>>;
 
-const makers: Makers = {
-  ...elementwise,
-  ...views,
-  ...reductions,
-  ...lookups,
-  ...indexing,
-  ...matrices,
-  ...losses,
-  ...layers,
-  ...modules,
-  ...creation,
-  ...inPlace,
-  expression: { draw: expressions, count: 210, isUnsteady: true },
-};
+/** The makers of each file of this folder. PyTorch's answers are stored in a file for each of these names. */
+const groups = {
+  elementwise,
+  views,
+  reductions,
+  lookups,
+  indexing,
+  matrices,
+  losses,
+  layers,
+  modules,
+  creation,
+  inPlace,
+  expressions: { expression: { draw: expressions, count: 210, isUnsteady: true } },
+} satisfies Record<string, Makers>;
+
+const makers: Makers = Object.assign({}, ...Object.values(groups));
+
+/** Returns the name of an op's group. */
+export const groupOf = (op: string): string =>
+  Object.entries<Makers>(groups).find(([, makersOfGroup]) => op in makersOfGroup)![0];
 
 export const ops: readonly string[] = Object.keys(makers);
 

@@ -1,13 +1,15 @@
-// Stores PyTorch's answers to the cases of one seed, for machines without PyTorch. The key of an answer is a hash of
-// its case, so that it never serves another case. Stored float32 and float64 numbers are rounded; the relative error is
+// Stores PyTorch's answers to the cases of one seed, for machines without PyTorch: in answers/, a file for each group of
+// cases/index.ts. The key of an answer is a hash of its case, so that it never serves another case. Stored float32 and float64 numbers are rounded; the relative error is
 // less than a tenth of the relative tolerance in compare.ts.
 import { createHash } from 'node:crypto';
-import { readFileSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { gunzipSync, gzipSync } from 'node:zlib';
 import type { Case } from '../case.ts';
+import { groupOf } from '../cases/index.ts';
 import type { PackedAnswer } from './answers.ts';
 
-const file = new URL('./answers.json.gz', import.meta.url);
+const folder = new URL('./answers/', import.meta.url);
+const fileOf = (group: string): URL => new URL(`${group}.json.gz`, folder);
 
 const keyOf = (one: Case): string =>
   createHash('sha256').update(JSON.stringify(one)).digest('base64url').slice(0, 12);
@@ -20,13 +22,22 @@ interface Stored {
   readonly answers: Readonly<Record<string, PackedAnswer>>;
 }
 
-const read = (): Stored => JSON.parse(gunzipSync(readFileSync(file)).toString()) as Stored;
+function read(group: string): Stored | null {
+  const file = fileOf(group);
+  return existsSync(file) ? (JSON.parse(gunzipSync(readFileSync(file)).toString()) as Stored) : null;
+}
+
+const opOf = ({ name }: Case): string => name.split(':')[0]!;
 
 /** Returns the answers to `cases`, undefined for those that are not stored. */
-export const storedAnswers = (cases: readonly Case[]): (PackedAnswer | undefined)[] => {
-  const { answers } = read();
-  return cases.map((one) => answers[keyOf(one)]);
-};
+export function storedAnswers(cases: readonly Case[]): (PackedAnswer | undefined)[] {
+  const groups = new Map<string, Stored['answers']>();
+  return cases.map((one) => {
+    const group = groupOf(opOf(one));
+    if (!groups.has(group)) groups.set(group, read(group)?.answers ?? {});
+    return groups.get(group)![keyOf(one)];
+  });
+}
 
 /** Rounds the elements of a result to fewer bits: float64 by 16, float32 by 5; others are not changed. */
 function rounded(text: string, dtype: string): string {
@@ -60,7 +71,10 @@ function shortened(answer: PackedAnswer): PackedAnswer {
   };
 }
 
-const write = (stored: Stored): void => writeFileSync(file, gzipSync(JSON.stringify(stored), { level: 9 }));
+function write(group: string, stored: Stored): void {
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(fileOf(group), gzipSync(JSON.stringify(stored), { level: 9 }));
+}
 
 const byKey = (cases: readonly Case[], answers: readonly PackedAnswer[]): Stored['answers'] =>
   Object.fromEntries(cases.map((one, i) => [keyOf(one), shortened(answers[i]!)]));
@@ -72,17 +86,27 @@ export function store(
   cases: readonly Case[],
   answers: readonly PackedAnswer[],
 ): void {
-  write({ torch, seed, answers: byKey(cases, answers) });
+  for (const group of new Set(cases.map((one) => groupOf(opOf(one))))) {
+    const indices = [...cases.keys()].filter((i) => groupOf(opOf(cases[i]!)) === group);
+    const [own, theirs] = [indices.map((i) => cases[i]!), indices.map((i) => answers[i]!)];
+    write(group, { torch, seed, answers: byKey(own, theirs) });
+  }
 }
 
 /** Stores the answers to the cases of one op beside those that are there. */
 export function storeOp(
   torch: string,
+  seed: string,
   op: string,
   cases: readonly Case[],
   answers: readonly PackedAnswer[],
 ): void {
-  const stored = read();
+  const group = groupOf(op);
+  const stored = read(group) ?? { torch, seed, answers: {} };
   const others = stored.torch === torch ? stored.others : { ...stored.others, [op]: torch };
-  write({ ...stored, ...(others && { others }), answers: { ...stored.answers, ...byKey(cases, answers) } });
+  write(group, {
+    ...stored,
+    ...(others && { others }),
+    answers: { ...stored.answers, ...byKey(cases, answers) },
+  });
 }
