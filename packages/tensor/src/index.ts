@@ -1,5 +1,5 @@
 // The exports of @ringwise/tensor. The first import gives tensors their methods.
-import './ops/methods.ts';
+import './ops/methods/index.ts';
 
 export { onBackwardEnd } from './autograd/backward.ts';
 export { type GradCheckOptions, gradCheck } from './autograd/check.ts';

@@ -1,4 +1,4 @@
-// The tensor that users see. Its operations are declared here and implemented in ops/methods.ts, which calls ops/ and
+// The tensor that users see. Its operations are declared here and implemented in ops/methods/, which calls ops/ and
 // which every entry of the package imports. So operations can import this file, and it imports none of them.
 import type { Strided } from '../backends/operands.ts';
 import type { Device, DeviceName } from '../device/device.ts';
@@ -169,14 +169,14 @@ export interface TensorMethods {
   zero_(): Tensor;
 }
 
-// The class has these methods once ops/methods.ts has been loaded.
+// The class has these methods once ops/methods/ has been loaded.
 export interface Tensor extends TensorMethods {}
 
 /**
  * An array of numbers of one dtype, on the CPU or a CUDA device, which may require a gradient. Made by tensor(),
  * zeros() and operations.
  */
-// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: ops/methods.ts must have every method to compile
+// biome-ignore lint/suspicious/noUnsafeDeclarationMerging: ops/methods/ must have every method to compile
 export class Tensor extends GradTensor<Tensor> {
   protected override over(storage: Storage): Tensor {
     return new Tensor(storage, this.shape);

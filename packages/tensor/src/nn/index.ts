@@ -1,5 +1,5 @@
 // The exports of @ringwise/tensor/nn. The first import gives tensors their methods.
-import '../ops/methods.ts';
+import '../ops/methods/index.ts';
 
 export { type BufferOptions, buffer } from './buffer.ts';
 export * as init from './initializers.ts';

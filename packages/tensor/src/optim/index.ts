@@ -1,5 +1,5 @@
 // The exports of @ringwise/tensor/optim. The first import gives tensors their methods.
-import '../ops/methods.ts';
+import '../ops/methods/index.ts';
 
 export { Adam, type AdamOptions, AdamW } from './adam.ts';
 export { type ClipOptions, clipGradNorm, clipGradValue } from './clip.ts';

@@ -1,5 +1,5 @@
 // Reads and writes NumPy's files: .npy holds one array, .npz a zip archive of them by name.
-import '../../ops/methods.ts';
+import '../../ops/methods/index.ts';
 
 import type { FileHandle } from 'node:fs/promises';
 import {

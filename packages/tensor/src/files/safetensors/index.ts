@@ -1,5 +1,5 @@
 // The exports of @ringwise/tensor/safetensors. The first import gives tensors their methods.
-import '../../ops/methods.ts';
+import '../../ops/methods/index.ts';
 
 export { type LoadOptions, openSafetensors, type SafetensorsFile, type TensorInfo } from './file.ts';
 export { loadShardedSafetensors, type ShardOptions, saveShardedSafetensors } from './sharded.ts';

@@ -1,6 +1,6 @@
-// Stores PyTorch's answers to the cases of one seed, for machines without PyTorch: in answers/, a file for each group of
-// cases/index.ts. The key of an answer is a hash of its case, so that it never serves another case. Stored float32 and float64 numbers are rounded; the relative error is
-// less than a tenth of the relative tolerance in compare.ts.
+// Stores PyTorch's answers to the cases of one seed, for machines without PyTorch: in answers/, a file for each group
+// of cases/index.ts. The key of an answer is a hash of its case, so that it never serves another case. Stored float32
+// and float64 numbers are rounded; the relative error is less than a tenth of the relative tolerance in compare.ts.
 import { createHash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { gunzipSync, gzipSync } from 'node:zlib';

@@ -1,8 +1,7 @@
-// The operations of a tensor as its methods. core/tensor.ts declares them; this file gives them to the class when it is
-// loaded. PyTorch has options that do not exist here; `extra`, which is not part of the declared type, refuses them, so
-// that they are not ignored.
-import { refuseOptions } from '../checks/options.ts';
-import type { DType } from '../core/dtype.ts';
+// The methods that training loops call in each step, and views. PyTorch has options that do not exist here; `extra`,
+// which is not part of the declared type, refuses them, so that they are not ignored.
+import { refuseOptions } from '../../checks/options.ts';
+import type { DType } from '../../core/dtype.ts';
 import type {
   Dims,
   GeluOptions,
@@ -10,15 +9,15 @@ import type {
   ScatterReduction,
   ToOptions,
   VarianceOptions,
-} from '../core/op-options.ts';
-import { rowsSymbol, type TensorHandle } from '../core/protocol.ts';
-import type { Shape } from '../core/shape.ts';
-import { type Index, type Operand, type Sorted, Tensor, type TensorMethods } from '../core/tensor.ts';
-import type { DeviceName } from '../device/device.ts';
-import { handleOf } from '../device/handle.ts';
-import { refuseForeignNames } from './foreign-names.ts';
-import * as ops from './index.ts';
-import { type Rows, rowsOf } from './rows.ts';
+} from '../../core/op-options.ts';
+import { rowsSymbol, type TensorHandle } from '../../core/protocol.ts';
+import type { Shape } from '../../core/shape.ts';
+import { type Index, type Operand, type Sorted, Tensor, type TensorMethods } from '../../core/tensor.ts';
+import type { DeviceName } from '../../device/device.ts';
+import { handleOf } from '../../device/handle.ts';
+import * as ops from '../index.ts';
+import { type Rows, rowsOf } from '../rows.ts';
+import { addMethods } from './define.ts';
 
 const methods: TensorMethods & ThisType<Tensor> = {
   add(other: Operand, extra?: unknown): Tensor {
@@ -357,13 +356,9 @@ const methods: TensorMethods & ThisType<Tensor> = {
   },
 };
 
-// Not enumerable, like the methods of a class.
-for (const [name, value] of Object.entries(methods))
-  Object.defineProperty(Tensor.prototype, name, { value, writable: true, configurable: true });
+addMethods(methods);
 Object.defineProperty(Tensor.prototype, rowsSymbol, {
   value(this: Tensor): Rows {
     return rowsOf(this);
   },
 });
-
-refuseForeignNames();
