@@ -11,7 +11,7 @@ import { lookupShapes, mixedDtypes, needsRank } from '../../errors.ts';
 import { mul } from '../elementwise/binary.ts';
 import { contiguous, requireOperand, requireTensor } from '../elementwise/convert.ts';
 import { expand, reshape } from '../shape/views.ts';
-import { asRow, prepared, sizesOf } from './lookup.ts';
+import { asRow, countedFromEnd, prepared, sizesOf } from './lookup.ts';
 import { written } from './scatter.ts';
 
 /** Options of indexAdd(). */
@@ -72,7 +72,10 @@ export function indexCopy(a: Tensor, dim: number, index: Tensor, source: Tensor)
   return slices('indexCopy', 'replace', a, dim, index, source);
 }
 
-/** Sets the slices of a copy of `a` that `index` [count] names along `dim` to a number, or to a 0-d tensor. */
+/**
+ * Sets the slices of a copy of `a` that `index` [count] names along `dim` to a number, or to a 0-d tensor. Negative
+ * indices count from the end.
+ */
 export function indexFill(a: Tensor, dim: number, index: Tensor, value: Operand): Tensor {
   requireTensor('indexFill', a);
   requireTensor('indexFill', index);
@@ -85,6 +88,7 @@ export function indexFill(a: Tensor, dim: number, index: Tensor, value: Operand)
   return scope(() => {
     const { dtype, device } = a;
     const source = typeof value === 'number' ? full(shape, value, { dtype, device }) : expand(value, shape);
-    return slices('indexFill', 'replace', a, dim, index, source);
+    const places = countedFromEnd('indexFill', index, rows.shape[at]!);
+    return slices('indexFill', 'replace', a, dim, places, source);
   });
 }

@@ -1,5 +1,6 @@
 // Reads elements and rows by index. Indices are int32 or int64. In host memory they are checked
-// before a kernel reads them; on a device, the kernel checks them. Negative ones are refused, as in PyTorch.
+// before a kernel reads them; on a device, the kernel checks them. As in PyTorch, negative ones count from the end in
+// take() and takeAlongDim(), and the others refuse them.
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import type { LookupSizes } from '../../backends/kernels.ts';
@@ -30,10 +31,20 @@ export function checkIndices(op: string, index: Tensor, size: number, complain =
   }
 }
 
-/** Returns a checked dense int64 copy of an index, or the index itself if it is one. */
-export function prepared(op: string, index: Tensor, size: number): Tensor {
+function requireIndex(op: string, index: Tensor): void {
   requireTensor(op, index);
   if (index.dtype !== 'int32' && index.dtype !== 'int64') throw needsIndex(op, index.dtype);
+}
+
+/** Returns the positions that an index names, as int64 in [0, size). Negative ones count from the end. */
+export function countedFromEnd(op: string, index: Tensor, size: number): Tensor {
+  requireIndex(op, index);
+  return joinedPositions(op, [{ index, dim: 0, span: 1, size }]);
+}
+
+/** Returns a checked dense int64 copy of an index, or the index itself if it is one. */
+export function prepared(op: string, index: Tensor, size: number): Tensor {
+  requireIndex(op, index);
   const ready = contiguous(to(index, 'int64'));
   checkIndices(op, ready, size);
   return ready;
@@ -148,7 +159,8 @@ export function gather(a: Tensor, dim: number, index: Tensor): Tensor {
 
 /**
  * Gathers along `dim`, with `a` and `index` broadcast to each other in the other dimensions: sorts a tensor by the
- * indices that sort() or argmax() with keepDim gave. Without `dim`, both count as flat.
+ * indices that sort() or argmax() with keepDim gave. Negative indices count from the end. Without `dim`, both count as
+ * flat, and negative indices throw, as in PyTorch.
  */
 export function takeAlongDim(a: Tensor, index: Tensor, dim?: number): Tensor {
   requireTensor('takeAlongDim', a);
@@ -159,17 +171,21 @@ export function takeAlongDim(a: Tensor, index: Tensor, dim?: number): Tensor {
   const others = broadcastShapes('takeAlongDim', a.shape.with(at, 1), index.shape.with(at, 1));
   return scope(() => {
     const stretchedTo = (b: Tensor): Tensor => expand(b, others.with(at, b.shape[at]!));
-    return gather(stretchedTo(a), at, stretchedTo(index));
+    const positions = countedFromEnd('takeAlongDim', index, a.shape[at]!);
+    return gather(stretchedTo(a), at, stretchedTo(positions));
   });
 }
 
-/** Returns the elements of `a`, counted as if it were flat, at `index`, whose shape the result has. */
+/**
+ * Returns the elements of `a`, counted as if it were flat, at `index`, whose shape the result has. Negative indices
+ * count from the end.
+ */
 export function take(a: Tensor, index: Tensor): Tensor {
   requireTensor('take', a);
   requireTensor('take', index);
   return scope(() => {
     const flat = flatten(a);
-    const positions = joinedPositions('take', [{ index, dim: 0, span: 1, size: a.count }]);
+    const positions = countedFromEnd('take', index, a.count);
     const sizes = { outer: 1, count: index.count, size: a.count, inner: 1, perElement: false };
     return lookedUp('take', contiguous(flat), positions, index.shape, sizes);
   });

@@ -43,9 +43,10 @@ export function cosineSimilarity(a: Tensor, b: Tensor, dim = 1, eps = 1e-8): Ten
   if (!isFloat(dtype)) throw needsFloat(op, dtype);
   return scope(() => {
     const shape = broadcastShapes(op, a.shape, b.shape);
-    const [left, right] = [expand(to(a, dtype), shape), expand(to(b, dtype), shape)];
+    // As in PyTorch, the length of a float is rounded to its own dtype: 0 in float16 for a small eps.
+    const [left, right] = [a, b].map((x) => expand(isFloat(x.dtype) ? x : to(x, dtype), shape));
     const unit = (x: Tensor): Tensor => div(x, atLeast(norm(x, dim, { keepDim: true }), eps));
-    return sum(mul(unit(left), unit(right)), dim);
+    return sum(mul(unit(left!), unit(right!)), dim);
   });
 }
 

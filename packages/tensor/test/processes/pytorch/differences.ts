@@ -70,12 +70,16 @@ const words: Readonly<Record<string, (one: Case) => boolean>> = {
 
 /**
  * Tells whether some integer argument (a number, or an integer input without dimensions) does not fit in the dtype of
- * some integer input. Dimensions count as numbers, too.
+ * some integer input, or an element of an integer input not in float16, where that is the dtype of another. Dimensions
+ * count as numbers, too.
  */
 function hasMisfit({ inputs, steps }: Case): boolean {
   const integers = inputs.filter(({ dtype }) => integerTypes.includes(dtype));
   const numbers = steps.flatMap(({ args }) => args.filter((arg) => Number.isInteger(arg))) as number[];
   if (integers.some(({ dtype }) => numbers.some((number) => !holds(dtype, number)))) return true;
+  const exceedsHalf = (input: Input): boolean =>
+    input.values.some((value) => !holds('float16', BigInt(value)));
+  if (inputs.some(({ dtype }) => dtype === 'float16') && integers.some(exceedsHalf)) return true;
   return integers.some(
     (input) =>
       viewedShape(input).length === 0 &&

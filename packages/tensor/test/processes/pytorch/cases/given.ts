@@ -321,6 +321,32 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
     one('scatterAdd', (d) => [f32(d, [1], []), 0, i64(d, [0], []), f32(d, [2], [])]),
   ],
   gather: [one('gather', (d) => [f32(d, [1], []), 0, i64(d, [0], [])])],
+  takeAlongDim: [
+    one('takeAlongDim', (d) => [ramp(d, [2, 3]), i64(d, [-1, 0, -2], [1, 3]), 0]),
+    one('takeAlongDim', (d) => [ramp(d, [2, 3]), i64(d, [-1, 0, -6])]),
+    (d) => {
+      d.tags.add('index out of range');
+      d.call('takeAlongDim', ramp(d, [2, 3]), i64(d, [2, 0, -3], [1, 3]), 0);
+    },
+  ],
+  take: ['uint8', 'bool', 'float32'].map((dtype) =>
+    one('take', (d) => [ramp(d, [2, 3]), d.given([0, 1], [2], dtype as 'uint8', false)]),
+  ),
+  indexFill: [one('indexFill', (d) => [ramp(d, [2, 3]), 1, i64(d, [-1, 0]), 7])],
+  indexCopy: [one('indexCopy', (d) => [f32(d, [1], []), 0, i64(d, [0, 0]), f32(d, [2, 3])])],
+  scatterReduce: [
+    (d) => {
+      d.tags.add('mean of uint8');
+      const row = (...values: number[]): Ref => d.given(values, [1], 'uint8');
+      d.call('scatterReduce', row(254), 0, i64(d, [0]), row(4), 'mean');
+    },
+    (d) => {
+      d.tags.add('without self');
+      d.call('scatterReduce', f32(d, [2, 1]), 0, i64(d, [0, 0]), f32(d, [2, 1]), 'amax', {
+        includeSelf: false,
+      });
+    },
+  ],
   indexSelect: [one('indexSelect', (d) => [f32(d, [1], []), 0, i64(d, [0])])],
   oneHot: [one('oneHot', (d) => [i64(d, [0, 2])]), one('oneHot', (d) => [d.given([0, 2], [2], 'int32'), 3])],
   topk: [one('topk', (d) => [f32(d, [1], []), 0])],

@@ -109,6 +109,7 @@ function scatterReduce(d: Draft): void {
   const without = draws.chance(0.35);
   if (without && reduce.startsWith('am')) d.tags.add('without self');
   if (dtype === 'bool') d.tags.add('bool');
+  if (dtype === 'uint8' && reduce === 'mean') d.tags.add('mean of uint8');
   d.call('scatterReduce', x, dim, index, source, reduce, without ? { includeSelf: false } : nothing);
 }
 
@@ -150,14 +151,20 @@ function takeAlongDim(d: Draft): void {
   const dim = d.dim(shape.length);
   const along = dim < 0 ? dim + shape.length : dim;
   const own = shape.map((size, i) => (i === along ? Math.max(1, d.size()) : draws.chance(0.3) ? 1 : size));
-  // Without a dimension, PyTorch 1.13 refuses tensors with strides.
   const isFlat = draws.chance(0.2);
+  // Without a dimension, PyTorch refuses tensors with strides.
   const x = d.tensor(shape, { dtype: d.anyType(), views: !isFlat });
   if (isFlat) {
     const count = shape.reduce((a, b) => a * b, 1);
     const values = Array.from({ length: 4 }, () => draws.int(0, count - 1));
     d.call('takeAlongDim', x, d.given(values, [2, 2], 'int64'));
-  } else d.call('takeAlongDim', x, indices(d, own, shape[along] ?? 1), dim);
+    return;
+  }
+  const size = shape[along] ?? 1;
+  const index = indices(d, own, size);
+  const isInside = (at: number | string): boolean => Number(at) >= -size && Number(at) < size;
+  if (!d.inputs.at(-1)!.values.every(isInside)) d.tags.add('index out of range');
+  d.call('takeAlongDim', x, index, dim);
 }
 
 function take(d: Draft): void {

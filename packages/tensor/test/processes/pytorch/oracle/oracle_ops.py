@@ -182,6 +182,8 @@ def put(x, indices, value, o=None):
     if o and o.get("accumulate"):
         places = torch.arange(x.numel()).reshape(x.shape)[own]
         values = value if isinstance(value, torch.Tensor) else torch.tensor(value, dtype=x.dtype)
+        if not any(isinstance(i, torch.Tensor) for i in own):
+            values = values.to(x.dtype)  # x[:] += values converts
         flat = x.reshape(-1) if x.is_contiguous() else x.contiguous().view(-1)
         return x.copy_(flat.index_put((places.reshape(-1),), values.expand(places.shape).reshape(-1), True).view(x.shape))
     x[own] = value
