@@ -1,6 +1,7 @@
 // The variables that code of the docs may use without declaring them. scripts/docs/compile.mjs adds this file to every
 // check; names that packages export need no entry, because they are imported where a block uses them.
 declare const group: import('@ringwise/collectives').Group;
+declare const grid: import('@ringwise/collectives').Mesh<'dp' | 'tp'>;
 declare const work: import('@ringwise/collectives').Work<number>;
 declare const factory: import('@ringwise/collectives').BackendFactory;
 declare const store: import('@ringwise/store').Store;

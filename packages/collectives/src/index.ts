@@ -52,9 +52,12 @@ export { detectLauncher, type Launched } from './init/env.ts';
 export { exchange } from './init/exchange.ts';
 export { init } from './init/init.ts';
 export type { Placement } from './init/placement.ts';
+export type { AxisSize, PerAxis } from './mesh/layout.ts';
+export { Mesh, mesh } from './mesh/mesh.ts';
 export type { GroupOptions } from './options/group-options.ts';
 export type { InitOptions } from './options/init-options.ts';
 export type { JoinNcclOptions } from './options/join-nccl-options.ts';
+export type { MeshOptions } from './options/mesh-options.ts';
 export {
   type AllReduceOptions,
   type AllToAllOptions,

@@ -6,6 +6,7 @@ import { badTimeout, isTimeout, unknownOptions, wrongOption } from './errors.ts'
 import type { GroupOptions } from './group-options.ts';
 import type { InitOptions } from './init-options.ts';
 import type { JoinNcclOptions } from './join-nccl-options.ts';
+import type { MeshOptions } from './mesh-options.ts';
 import { unknownOption } from './option-names.ts';
 import type {
   AllReduceOptions,
@@ -64,6 +65,7 @@ const known = {
   split: subgroup,
   subgroup,
   shrink: namesOf<ShrinkOptions>({ name: true, timeoutMs: true, without: true, waitMs: true }),
+  mesh: namesOf<MeshOptions>({ name: true, timeoutMs: true, flat: true }),
   wait: call,
   init: namesOf<InitOptions>({
     rank: true,

@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from 'vitest';
-import { type Group, loopbackGroups } from '../../src/index.ts';
+import { type Group, loopbackGroups, mesh } from '../../src/index.ts';
 
 const page = readFileSync(new URL('../../../../docs/collectives.md', import.meta.url), 'utf8');
 const AsyncFunction = (async () => {}).constructor as new (
   ...source: string[]
-) => (group: Group, assertions: typeof assert) => Promise<void>;
+) => (group: Group, assertions: typeof assert, makeMesh: typeof mesh) => Promise<void>;
 
 /** The blocks, each with the heading above it. */
 const blocks = page.split(/^## /m).flatMap((section) => {
@@ -21,9 +21,9 @@ describe('docs/collectives.md', () => {
   });
 
   it.each(blocks)('does what it says under "%s"', async (_, code) => {
-    const run = new AsyncFunction('group', 'assert', code);
+    const run = new AsyncFunction('group', 'assert', 'mesh', code);
     const groups = loopbackGroups(2, { timeoutMs: 5_000 });
-    await Promise.all(groups.map((group) => run(group, assert)));
+    await Promise.all(groups.map((group) => run(group, assert, mesh)));
     await Promise.all(groups.map((group) => group.close()));
   });
 });

@@ -2,12 +2,13 @@ import { describe, expect, it } from 'vitest';
 import * as errors from '../../src/errors.ts';
 import { CollectiveError, type Failure } from '../../src/errors.ts';
 import * as initErrors from '../../src/init/errors.ts';
+import * as meshErrors from '../../src/mesh/errors.ts';
 import * as optionErrors from '../../src/options/errors.ts';
 
 const site = { group: 'dp', rank: 0, size: 8 };
 const first = new CollectiveError(errors.timedOut('barrier', 12, [2, 5], 30_000), site);
 
-// A failure by every message builder of errors.ts, init/errors.ts and options/errors.ts.
+// A failure by every message builder of errors.ts, init/errors.ts, mesh/errors.ts and options/errors.ts.
 const failures: Record<string, Failure> = {
   timedOut: errors.timedOut('barrier', 12, [2, 5], 30_000),
   notEnded: errors.notEnded('allReduce', 3, 500),
@@ -151,6 +152,13 @@ const failures: Record<string, Failure> = {
     'Install it.',
   ),
   backendNotLoaded: initErrors.backendNotLoaded('host', 'no addon'),
+  axesDoNotMultiply: meshErrors.axesDoNotMultiply('3 × 2', 6, 8),
+  restDoesNotDivide: meshErrors.restDoesNotDivide('dp', 3, 8),
+  twoRests: meshErrors.twoRests('dp', 'tp'),
+  badAxisName: meshErrors.badAxisName("'2'"),
+  axisTwice: meshErrors.axisTwice('dp'),
+  unknownAxis: meshErrors.unknownAxis('mesh.axis', "'pp'", ['dp', 'tp']),
+  meshClosed: meshErrors.meshClosed('mesh.axis'),
 };
 
 describe('errors', () => {
@@ -266,6 +274,13 @@ describe('errors', () => {
       allGather: 2147483648 elements in parts are too many for MPI; expected at most 2147483647 for all ranks together (group "dp", rank 0 of 8). Call it on pieces.
       init: there is no native addon for linux-x64: it is not installed (tried coll.node (not found)) (group "dp", rank 0 of 8). Install it.
       init: the host backend cannot be loaded: no addon (group "dp", rank 0 of 8).
+      mesh: the sizes of the axes do not multiply to the size of the group; expected 8, got 3 × 2 = 6 (group "dp", rank 0 of 8). One axis may have the size 'rest'.
+      mesh: no whole number is left for axis 'dp', which takes the rest; expected other axes that divide 8, got 3 (group "dp", rank 0 of 8).
+      mesh: both 'dp' and 'tp' take the rest; expected one axis at most (group "dp", rank 0 of 8).
+      mesh: the name of an axis is not usable; expected letters, digits and _, no digit first, got '2' (group "dp", rank 0 of 8).
+      mesh: 'dp' names an axis and a combination; expected one of them (group "dp", rank 0 of 8).
+      mesh.axis: the mesh has no axis 'pp'; expected one of dp, tp (group "dp", rank 0 of 8).
+      mesh.axis: the mesh is closed (group "dp", rank 0 of 8).
       "
     `);
   });
@@ -301,7 +316,7 @@ describe('errors', () => {
   });
 
   it('every message builder is in the list above', () => {
-    const builders = Object.keys({ ...errors, ...initErrors, ...optionErrors }).filter(
+    const builders = Object.keys({ ...errors, ...initErrors, ...meshErrors, ...optionErrors }).filter(
       (name) => !['CollectiveError', 'local', 'rankList', 'shown', 'isTimeout'].includes(name),
     );
     expect(Object.keys(failures).sort()).toEqual(builders.sort());

@@ -1,0 +1,139 @@
+// Names for the dimensions of a group: ranks on a grid, with a group for each line of it.
+import { CollectiveError, type Failure } from '../errors.ts';
+import type { Group } from '../group/group.ts';
+import { nameOf } from '../group/members/subgroups.ts';
+import { shown, wrongOption } from '../options/errors.ts';
+import { checkGroupOptions } from '../options/known-options.ts';
+import type { MeshOptions } from '../options/mesh-options.ts';
+import { meshClosed, unknownAxis } from './errors.ts';
+import { type AxisSize, combinationsOf, indexOf, lineOf, type PerAxis, placeOf, sizesOf } from './layout.ts';
+
+/**
+ * Ranks of a group on named axes. `Axis` are the names of the axes, `Flat` those of their combinations. Made by
+ * mesh().
+ */
+export class Mesh<Axis extends string = string, Flat extends string = never> {
+  /** The group whose ranks are on the axes. */
+  readonly group: Group;
+  /** Number of ranks along each axis. */
+  readonly shape: PerAxis<Axis>;
+  /** The place of this rank on each axis. */
+  readonly at: PerAxis<Axis>;
+  readonly #lines: ReadonlyMap<string, Group>;
+  #closing: Promise<void> | null = null;
+
+  /** Internal; call mesh(). */
+  constructor(group: Group, shape: PerAxis<Axis>, lines: ReadonlyMap<string, Group>) {
+    this.group = group;
+    this.shape = shape;
+    this.at = placeOf(group.rank, shape) as PerAxis<Axis>;
+    this.#lines = lines;
+  }
+
+  /**
+   * Returns the group of the ranks that differ from this one only in their place on the axis; for a combination,
+   * only in their places on its axes. A rank of that group is the place on the axis. Throws ERR_COLL_INVALID for an
+   * unknown name, and ERR_COLL_CLOSED after close().
+   */
+  axis(name: Axis | Flat): Group {
+    if (this.#closing !== null) throw this.#error(meshClosed('mesh.axis'));
+    const line = this.#lines.get(name);
+    if (line === undefined) throw this.#error(unknownAxis('mesh.axis', shown(name), [...this.#lines.keys()]));
+    return line;
+  }
+
+  /**
+   * Returns the rank, in the mesh's group, of a place. Axes that are not given have the place of this rank. Throws
+   * ERR_COLL_INVALID for an unknown axis or a place beyond its end.
+   */
+  rankOf(place: { readonly [A in Axis]?: number }): number {
+    if (typeof place !== 'object' || place === null)
+      throw this.#error(wrongOption('mesh.rankOf', 'place', 'an object with an index for each axis', place));
+    const shape: PerAxis = this.shape;
+    const names = Object.keys(shape);
+    for (const [name, index] of Object.entries(place)) {
+      if (!names.includes(name)) throw this.#error(unknownAxis('mesh.rankOf', shown(name), names));
+      const end = shape[name]! - 1;
+      if (!(Number.isSafeInteger(index) && (index as number) >= 0 && (index as number) <= end))
+        throw this.#error(wrongOption('mesh.rankOf', `the place on axis '${name}'`, `0 to ${end}`, index));
+    }
+    return indexOf({ ...this.at, ...place }, shape, names);
+  }
+
+  /** Whether close() was called on this rank. */
+  get isClosed(): boolean {
+    return this.#closing !== null;
+  }
+
+  /** Closes the groups of all axes and combinations. The mesh's own group stays open. Idempotent. */
+  close(): Promise<void> {
+    this.#closing ??= closeAll([...this.#lines.values()]);
+    return this.#closing;
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  #error(failure: Failure): CollectiveError {
+    return errorIn(this.group, failure);
+  }
+}
+
+const errorIn = ({ name, rank, size }: Group, failure: Failure): CollectiveError =>
+  new CollectiveError(failure, { group: name, rank, size });
+
+async function closeAll(groups: readonly Group[]): Promise<void> {
+  const ends = await Promise.allSettled(groups.map((group) => group.close()));
+  for (const end of ends) if (end.status === 'rejected') throw end.reason;
+}
+
+/**
+ * Puts the ranks of a group on named axes, of which the last varies fastest, and makes a group for each line along
+ * an axis and for each combination in `flat`. Collective over the group; all ranks pass the same. All groups are made
+ * here, so nothing waits later. Closing the group closes them. Rejects with ERR_COLL_INVALID for sizes that do not
+ * multiply to the size of the group, and with ERR_COLL_MISMATCH if ranks pass different axes.
+ *
+ * @example
+ * ```ts
+ * const grid = await mesh(group, { dp: 'rest', tp: 2 }); // tp: ranks 0 and 1, ranks 2 and 3, …
+ * await grid.axis('tp').allReduce(x);
+ * ```
+ */
+export async function mesh<
+  const Axes extends { readonly [axis: string]: AxisSize },
+  const Flat extends { readonly [name: string]: readonly (keyof Axes & string)[] } = Record<never, never>,
+>(
+  group: Group,
+  axes: Axes,
+  options: MeshOptions<Flat> = {},
+): Promise<Mesh<keyof Axes & string, keyof Flat & string>> {
+  const calls = { error: (failure: Failure) => errorIn(group, failure) };
+  const refuse = (failure: Failure): never => {
+    throw calls.error(failure);
+  };
+  checkGroupOptions(calls, 'mesh', options);
+  const shape = sizesOf(axes, group.size, refuse);
+  const names = Object.keys(shape);
+  const flat = combinationsOf(options.flat, names, refuse);
+  const wanted = [
+    ...names.map((name): [string, readonly string[]] => [name, [name]]),
+    ...Object.entries(flat),
+  ];
+  const { name = group.name, timeoutMs = group.timeoutMs } = options;
+  // So that ranks with other axes are told, instead of getting groups that do not fit.
+  const label = `mesh ${wanted.map(([line, parts]) => `${line}=${parts.map((part) => `${part}:${shape[part]}`)}`).join(' ')}`;
+  await group.barrier({ label });
+  const lines = new Map<string, Group>();
+  try {
+    for (const [line, parts] of wanted) {
+      const { color, key, members } = lineOf(group.rank, shape, parts);
+      const made = await group.split(color, key, { name: nameOf(`${name}.${line}`, members), timeoutMs });
+      lines.set(line, made!);
+    }
+  } catch (error) {
+    await Promise.allSettled([...lines.values()].map((made) => made.close()));
+    throw error;
+  }
+  return new Mesh(group, shape as PerAxis<keyof Axes & string>, lines);
+}
