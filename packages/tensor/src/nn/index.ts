@@ -19,7 +19,7 @@ export {
 export { MultiHeadAttention, type MultiHeadAttentionOptions } from './layers/attention.ts';
 export { BatchNorm, BatchNorm1d, BatchNorm2d, type BatchNormLayerOptions } from './layers/batch-norm.ts';
 export { ModuleDict, ModuleList, Sequential } from './layers/containers.ts';
-export { Conv2d } from './layers/conv.ts';
+export { Conv1d, Conv2d, Conv3d, type ConvLayerOptions, type PaddingMode } from './layers/conv.ts';
 export { Embedding, type EmbeddingOptions } from './layers/embedding.ts';
 export { Linear } from './layers/linear.ts';
 export {
@@ -38,6 +38,7 @@ export {
 } from './layers/losses.ts';
 export { LayerNorm, type LayerNormLayerOptions, RMSNorm, type RMSNormLayerOptions } from './layers/norm.ts';
 export { AdaptiveAvgPool2d, AvgPool2d, MaxPool2d } from './layers/pool.ts';
+export * from './layers/spatial/index.ts';
 export { Flatten, ReLU } from './layers/stateless.ts';
 export { TransformerBlock, type TransformerBlockOptions } from './layers/transformer.ts';
 export {

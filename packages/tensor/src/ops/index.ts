@@ -132,3 +132,4 @@ export {
   unsqueeze,
   view,
 } from './shape/views.ts';
+export * from './spatial/index.ts';

@@ -14,6 +14,8 @@ import { losses } from './losses.ts';
 import { matrices } from './matrices.ts';
 import { modules } from './modules.ts';
 import { reductions } from './reductions.ts';
+import { spatial } from './spatial.ts';
+import { spatialModules } from './spatial-modules.ts';
 import { views } from './views.ts';
 
 export interface Maker {
@@ -39,6 +41,8 @@ const groups = {
   modules,
   creation,
   inPlace,
+  spatial,
+  spatialModules,
   expressions: { expression: { draw: expressions, count: 210, isUnsteady: true } },
 } satisfies Record<string, Makers>;
 

@@ -44,7 +44,13 @@ function conv2d(d: Draft): void {
   const [ins, outs] = [groups * d.draws.int(1, 2), groups * d.draws.int(1, 2)];
   const x = input(d, planes(d, ins, 3));
   const hasBias = d.draws.chance(0.6);
-  const options = { groups, padding: d.draws.int(0, 1), ...(hasBias ? {} : { bias: false }) };
+  const paddingMode = d.draws.pick(['zeros', 'zeros', 'reflect', 'replicate', 'circular']);
+  const options = {
+    groups,
+    padding: d.draws.pick<Arg>([0, 1, 'same']),
+    ...(paddingMode === 'zeros' ? {} : { paddingMode }),
+    ...(hasBias ? {} : { bias: false }),
+  };
   const state = {
     weight: parameter(d, outs, ins / groups, 2, 2),
     ...(hasBias ? { bias: parameter(d, outs) } : {}),
@@ -174,7 +180,7 @@ export const modules: Makers = {
     count: 4,
   },
   'nn.Linear': { draw: linear },
-  'nn.Conv2d': { draw: conv2d, count: 7 },
+  'nn.Conv2d': { draw: conv2d, count: 14 },
   'nn.Embedding': { draw: embedding, count: 8 },
   'nn.LayerNorm': { draw: norm('LayerNorm'), count: 7, isUnsteady: true },
   'nn.RMSNorm': { draw: norm('RMSNorm'), count: 7, isUnsteady: true },

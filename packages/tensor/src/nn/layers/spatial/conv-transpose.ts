@@ -1,0 +1,92 @@
+// Transposed convolution, as layers.
+
+import { checkOptions, type OptionChecks } from '../../../checks/options.ts';
+import { flag } from '../../../checks/value-checks.ts';
+import { countOf } from '../../../core/shape.ts';
+import type { Tensor } from '../../../core/tensor.ts';
+import type { Pair } from '../../../ops/layers/window.ts';
+import {
+  type ConvTranspose1dOptions,
+  type ConvTransposeOptions,
+  convTranspose1d,
+  convTranspose2d,
+  convTransposeOptions,
+  transposedSteps,
+} from '../../../ops/spatial/conv-transpose.ts';
+import { sizesFor } from '../../../ops/spatial/sizes.ts';
+import { uniformParameter } from '../../init.ts';
+import { Module } from '../../module.ts';
+import { checkChannels } from '../conv.ts';
+
+const layerOptions: OptionChecks = new Map([...convTransposeOptions, ['bias', flag]]);
+
+type AnyOptions = ConvTranspose1dOptions | ConvTransposeOptions;
+
+/** Common base of the layers. */
+abstract class TransposedConvolution<O extends AnyOptions> extends Module {
+  readonly weight: Tensor;
+  readonly bias: Tensor | null;
+  /** The options of the operation. */
+  readonly options: O;
+
+  constructor(
+    rank: 1 | 2,
+    inChannels: number,
+    outChannels: number,
+    kernelSize: number | readonly number[],
+    options: AnyOptions & { readonly bias?: boolean },
+  ) {
+    super();
+    const layer = `ConvTranspose${rank}d`;
+    checkOptions(layer, options, layerOptions);
+    const { bias = true, ...rest } = options;
+    const { groups = 1 } = rest;
+    checkChannels(layer, { inChannels, outChannels }, groups);
+    const kernel = sizesFor(`${layer}: kernelSize`, kernelSize, rank, 1);
+    transposedSteps(layer, rest, rank);
+    const shape = [inChannels, outChannels / groups, ...kernel];
+    const bound = 1 / Math.sqrt(countOf(shape.slice(1)));
+    this.weight = uniformParameter(shape, bound);
+    this.bias = bias ? uniformParameter([outChannels], bound) : null;
+    this.options = { ...(rest as O), groups };
+  }
+}
+
+/**
+ * Maps x [batch, in, length] to [batch, out, …] as convTranspose1d does; the batch may be absent. weight [in, out /
+ * groups, kernel] and bias [out] start uniform in ±1/√(out / groups · kernel), which is PyTorch's default.
+ */
+export class ConvTranspose1d extends TransposedConvolution<ConvTranspose1dOptions> {
+  constructor(
+    inChannels: number,
+    outChannels: number,
+    kernelSize: number,
+    options: ConvTranspose1dOptions & { readonly bias?: boolean } = {},
+  ) {
+    super(1, inChannels, outChannels, kernelSize, options);
+  }
+
+  forward(input: Tensor): Tensor {
+    return convTranspose1d(input, this.weight, this.bias, this.options);
+  }
+}
+
+/**
+ * Maps x [batch, in, height, width] to [batch, out, …] as convTranspose2d does; the batch may be absent. weight [in,
+ * out / groups, kernel height, kernel width] and bias [out] start uniform in ±1/√(out / groups · kernel height · kernel
+ * width), which is PyTorch's default.
+ */
+export class ConvTranspose2d extends TransposedConvolution<ConvTransposeOptions> {
+  constructor(
+    inChannels: number,
+    outChannels: number,
+    kernelSize: Pair,
+    options: ConvTransposeOptions & { readonly bias?: boolean } = {},
+  ) {
+    super(2, inChannels, outChannels, kernelSize, options);
+  }
+
+  forward(input: Tensor): Tensor {
+    return convTranspose2d(input, this.weight, this.bias, this.options);
+  }
+}

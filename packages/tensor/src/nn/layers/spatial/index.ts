@@ -1,0 +1,20 @@
+// Layers for planes, signals and volumes.
+export { ConvTranspose1d, ConvTranspose2d } from './conv-transpose.ts';
+export {
+  CircularPad1d,
+  CircularPad2d,
+  CircularPad3d,
+  ConstantPad1d,
+  ConstantPad2d,
+  ConstantPad3d,
+  type PadSizes,
+  ReflectionPad1d,
+  ReflectionPad2d,
+  ReflectionPad3d,
+  ReplicationPad1d,
+  ReplicationPad2d,
+  ReplicationPad3d,
+  ZeroPad1d,
+  ZeroPad2d,
+  ZeroPad3d,
+} from './pad.ts';

@@ -1,0 +1,39 @@
+// Errors of the operations on planes and signals.
+import { TensorError } from '../../errors.ts';
+
+type Shape = readonly number[];
+export const show = (shape: Shape): string => `[${shape.join(', ')}]`;
+const shapeError = (message: string): TensorError => new TensorError('ERR_TENSOR_SHAPE', message);
+
+export const badPadding = (
+  mode: string,
+  shape: Shape,
+  dim: number,
+  before: number,
+  after: number,
+): TensorError =>
+  shapeError(
+    `pad: mode '${mode}' cannot pad dimension ${dim} of ${show(shape)} by ${before} in front and ${after} behind. 'reflect' adds less than the size, 'circular' at most the size, and no size may fall below 0.`,
+  );
+
+export const paddingRank = (mode: string, shape: Shape, count: number): TensorError =>
+  shapeError(
+    `pad: mode '${mode}' pads 1 to 3 dimensions of a tensor that has one or two more, got ${count} sizes for ${show(shape)}.`,
+  );
+
+/** `dims` names the spatial dimensions, such as 'height, width'. */
+export const badConvolution = (
+  op: string,
+  dims: string,
+  weights: string,
+  x: Shape,
+  w: Shape,
+  b: Shape | null,
+  groups: number,
+): TensorError =>
+  shapeError(
+    `${op}: expected x [batch, in, ${dims}], w ${weights} and b [out], where in and out are multiples of groups ${groups}; got x ${show(x)}, w ${show(w)}, b ${b ? show(b) : 'null'}. x may lack the batch.`,
+  );
+
+export const noOutput = (op: string, size: Shape): TensorError =>
+  shapeError(`${op}: the result would have a plane of ${show(size)}. Take less padding or a larger input.`);

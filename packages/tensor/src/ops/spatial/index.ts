@@ -1,0 +1,11 @@
+// Operations on planes, signals and volumes.
+
+export {
+  type ConvTranspose1dOptions,
+  type ConvTransposeOptions,
+  convTranspose1d,
+  convTranspose2d,
+} from './conv-transpose.ts';
+export { type Conv3dOptions, conv3d } from './conv3d.ts';
+export { type PadMode, type PadOptions, pad } from './pad.ts';
+export type { Triple } from './sizes.ts';

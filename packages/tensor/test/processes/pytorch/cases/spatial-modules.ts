@@ -1,0 +1,87 @@
+// Cases of the layers for planes, signals and volumes.
+import type { Arg, Ref } from '../case.ts';
+import type { Draft } from '../draft.ts';
+import type { Makers } from './index.ts';
+import { maybe, optionsOrNothing, several, volume } from './spatial.ts';
+
+type State = Record<string, Ref>;
+
+/** Draws a parameter: dense float32, as modules hold it. */
+const parameter = (d: Draft, ...shape: number[]): Ref => d.tensor(shape, { domain: 'finite', views: false });
+
+const input = (d: Draft, shape: readonly number[]): Ref => d.tensor(shape, { domain: 'finite' });
+
+const modes = ['zeros', 'reflect', 'replicate', 'circular'];
+
+/** Draws a convolution layer whose padding mode is often not 'zeros'. */
+function conv(rank: 1 | 2 | 3) {
+  return (d: Draft): void => {
+    const { draws } = d;
+    const groups = draws.pick([1, 2]);
+    const [ins, outs] = [groups * draws.int(1, 2), groups * draws.int(1, 2)];
+    const x = input(d, volume(d, ins, rank, 2, 4));
+    const kernel = Array.from({ length: rank }, () => draws.int(1, 2));
+    const hasBias = draws.chance(0.6);
+    const options = {
+      ...(groups > 1 ? { groups } : {}),
+      ...(hasBias ? {} : { bias: false }),
+      ...maybe(d, 0.8, 'padding', () => draws.pick<Arg>(['same', several(d, rank, 0, 1), 1, 'valid'])),
+      ...maybe(d, 0.7, 'paddingMode', () => draws.pick(modes)),
+      ...maybe(d, 0.3, 'stride', () => several(d, rank, 1, 2)),
+      ...maybe(d, 0.2, 'dilation', () => several(d, rank, 1, 2)),
+    };
+    const state: State = {
+      weight: parameter(d, outs, ins / groups, ...kernel),
+      ...(hasBias ? { bias: parameter(d, outs) } : {}),
+    };
+    const size = rank === 1 ? kernel[0]! : kernel;
+    d.callModule(`Conv${rank}d`, [ins, outs, size, optionsOrNothing(options)], state, [x]);
+  };
+}
+
+function convTranspose(rank: 1 | 2) {
+  return (d: Draft): void => {
+    const { draws } = d;
+    const groups = draws.pick([1, 2]);
+    const [ins, outs] = [groups * draws.int(1, 2), groups * draws.int(1, 2)];
+    const x = input(d, volume(d, ins, rank));
+    const hasBias = draws.chance(0.6);
+    const options = {
+      stride: 2,
+      ...maybe(d, 0.5, 'padding', () => 1),
+      ...maybe(d, 0.5, 'outputPadding', () => 1),
+      ...(groups > 1 ? { groups } : {}),
+      ...(hasBias ? {} : { bias: false }),
+    };
+    const state: State = {
+      weight: parameter(d, ins, outs / groups, ...new Array<number>(rank).fill(3)),
+      ...(hasBias ? { bias: parameter(d, outs) } : {}),
+    };
+    d.callModule(`ConvTranspose${rank}d`, [ins, outs, 3, options], state, [x]);
+  };
+}
+
+function padding(kind: string, rank: 1 | 2 | 3) {
+  return {
+    draw: (d: Draft): void => {
+      const sizes = d.draws.chance(0.4)
+        ? 1
+        : Array.from({ length: 2 * rank }, () => d.draws.int(kind === 'CircularPad' ? 0 : -1, 2));
+      const own = kind === 'ConstantPad' ? [sizes, d.draws.pick([0, 1.5, -2])] : [sizes];
+      d.callModule(`${kind}${rank}d`, own, {}, [input(d, volume(d, 2, rank, 3, 4))]);
+    },
+    count: 3,
+  };
+}
+
+const kinds = ['ZeroPad', 'ConstantPad', 'ReflectionPad', 'ReplicationPad', 'CircularPad'];
+
+export const spatialModules: Makers = {
+  'nn.Conv1d': { draw: conv(1), count: 12 },
+  'nn.Conv3d': { draw: conv(3), count: 10 },
+  'nn.ConvTranspose1d': { draw: convTranspose(1), count: 5 },
+  'nn.ConvTranspose2d': { draw: convTranspose(2), count: 6 },
+  ...Object.fromEntries(
+    kinds.flatMap((kind) => ([1, 2, 3] as const).map((rank) => [`nn.${kind}${rank}d`, padding(kind, rank)])),
+  ),
+};

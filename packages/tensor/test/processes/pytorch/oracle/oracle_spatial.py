@@ -1,0 +1,53 @@
+"""Operations on planes, signals and volumes, and their layers, written with PyTorch. Arguments are those of TypeScript."""
+import torch
+import torch.nn.functional as F
+from torch import nn
+
+from oracle_layers import of
+from oracle_ops import conv, options
+
+NAMES = {"outputPadding": "output_padding", "paddingMode": "padding_mode"}
+
+
+def named(o):
+    return {NAMES.get(name, name): value for name, value in options(o).items()}
+
+
+def with_options(fn):
+    """Wraps a function whose last argument may be an object of options."""
+
+    def run(*args):
+        args = list(args)
+        o = args.pop() if args and isinstance(args[-1], dict) else {}
+        return fn(*args, **named(o))
+
+    return run
+
+
+def transposed(fn):
+    """Wraps a transposed convolution. The weight is made contiguous, as for conv()."""
+    return lambda x, w, b=None, o=None: fn(x, w.contiguous(), b, **named(o))
+
+
+def layer(cls):
+    """Returns a constructor of `cls` whose last argument may be an object of options."""
+    return of(cls, **NAMES)
+
+
+SPATIAL_OPS = {
+    "conv3d": conv(F.conv3d),
+    "convTranspose1d": transposed(F.conv_transpose1d),
+    "convTranspose2d": transposed(F.conv_transpose2d),
+    "pad": with_options(F.pad),
+}
+
+LAYERS = """
+Conv1d Conv3d ConvTranspose1d ConvTranspose2d
+ZeroPad1d ZeroPad2d ZeroPad3d ConstantPad1d ConstantPad2d ConstantPad3d
+ReflectionPad1d ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d ReplicationPad3d
+CircularPad1d CircularPad2d CircularPad3d
+"""
+SPATIAL_MODULES = {
+    **{f"nn.{name}": layer(getattr(nn, name)) for name in LAYERS.split()},
+    "nn.Conv2d": layer(nn.Conv2d),
+}
