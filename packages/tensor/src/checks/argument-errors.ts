@@ -102,6 +102,14 @@ export const boundsByName = (): TensorError =>
       'clamp(x, null, 1) for an upper one.',
   );
 
+export const negativeLimit = (op: string, limit: number, dtype: DType): TensorError =>
+  argument(`${op}: expected limits ≥ 0 for ${dtype}, got ${limit}. Use .to('int32').`);
+
+export const crossedLimits = (op: string, low: number, high: number): TensorError =>
+  argument(`${op}: expected min ≤ max, got ${low} and ${high}. Swap them.`);
+
+export const zeroAlpha = (): TensorError => argument('celu: expected an alpha other than 0, got 0.');
+
 export const negativePower = (exponent: number): TensorError =>
   argument(
     `pow: integers have no power of ${exponent} among the integers. Use .to('float32') on the base first.`,

@@ -1,4 +1,5 @@
 // Errors and warnings that only one operation, or one family of operations, has. Others are in errors.ts.
+import type { DType } from '../core/dtype.ts';
 import { TensorError } from '../errors.ts';
 
 type Shape = readonly number[];
@@ -40,3 +41,43 @@ export const badLossWeight = (what: string, weight: Shape, losses: Shape): Tenso
 export const lossBroadcast = (op: string, prediction: Shape, target: Shape, shape: Shape): string =>
   `${op}: the prediction ${show(prediction)} and the target ${show(target)} differ in shape, so each was broadcast to ${show(shape)}. ` +
   'If that is not meant, use reshape, squeeze or unsqueeze; if it is, expand. Later cases are not reported.';
+
+export const oddHalves = (op: string, dim: number, shape: Shape): TensorError =>
+  shapeError(
+    `${op}: expected an even size of dimension ${dim}, which is split into halves, got shape ${show(shape)}.`,
+  );
+
+export const badSlopes = (weight: Shape, channels: number, shape: Shape): TensorError =>
+  shapeError(
+    `prelu: expected a weight of one element or of [${channels}], one for each channel of ${show(shape)}, got ${show(weight)}.`,
+  );
+
+export const slopeDtype = (a: DType, weight: DType): TensorError =>
+  new TensorError(
+    'ERR_TENSOR_DTYPE',
+    `prelu: expected a weight of ${a}, the dtype of the input, got ${weight}. Use weight.to('${a}').`,
+  );
+
+export const noDerivative = (op: string): TensorError =>
+  new TensorError(
+    'ERR_TENSOR_AUTOGRAD',
+    `${op}: has no gradient. Use detach() on its operands, or noGrad(), if none is meant.`,
+  );
+
+export const dividedByZero = (op: string): TensorError =>
+  new TensorError(
+    'ERR_TENSOR_ARGUMENT',
+    `${op}: an integer is divided by 0. Use .to('float32') for NaN and infinities.`,
+  );
+
+export const needsIntegers = (op: string, dtype: DType): TensorError =>
+  new TensorError('ERR_TENSOR_DTYPE', `${op}: expected integers or bool, got ${dtype}. Use .to('int64').`);
+
+export const needsOneDtype = (op: string, a: DType, b: DType): TensorError =>
+  new TensorError('ERR_TENSOR_DTYPE', `${op}: expected operands of one dtype, got ${a} and ${b}. Use to().`);
+
+export const fractionForIntegers = (op: string, what: string, value: number): TensorError =>
+  new TensorError(
+    'ERR_TENSOR_ARGUMENT',
+    `${op}: expected an integer as ${what} for integers, got ${value}. Use .to('float32') on the tensors.`,
+  );

@@ -10,7 +10,17 @@ export type {
   ViewIndex,
 } from '../core/op-options.ts';
 export type { Index, Sorted } from '../core/tensor.ts';
-export { elu, leakyRelu, softplus } from './elementwise/activations.ts';
+export {
+  hardshrink,
+  hardsigmoid,
+  hardswish,
+  hardtanh,
+  relu6,
+  softshrink,
+  threshold,
+} from './elementwise/activations/bounded.ts';
+export { glu, leakyRelu, softsign, tanhshrink } from './elementwise/activations/composed.ts';
+export { celu, elu, logSigmoid, mish, prelu, selu, softplus } from './elementwise/activations/smooth.ts';
 export {
   add,
   div,

@@ -5,6 +5,7 @@ import { Draws } from '../draws.ts';
 import { creation } from './creation.ts';
 import { elementwise } from './elementwise.ts';
 import { expressions } from './expressions.ts';
+import { functions } from './functions.ts';
 import { given } from './given.ts';
 import { inPlace } from './in-place.ts';
 import { indexing } from './indexing.ts';
@@ -43,6 +44,7 @@ const groups = {
   inPlace,
   spatial,
   spatialModules,
+  functions,
   expressions: { expression: { draw: expressions, count: 210, isUnsteady: true } },
 } satisfies Record<string, Makers>;
 

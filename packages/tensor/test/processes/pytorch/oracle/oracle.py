@@ -12,11 +12,13 @@ import warnings
 
 import torch
 
+from oracle_functions import FUNCTIONS
 from oracle_layers import MODULES
 from oracle_ops import OPS
 from oracle_spatial import SPATIAL_MODULES, SPATIAL_OPS
 
 OPS.update(SPATIAL_OPS)
+OPS.update(FUNCTIONS)
 MODULES.update(SPATIAL_MODULES)
 
 DTYPES = {name: getattr(torch, name) for name in "float32 float64 float16 bfloat16 int32 int64 uint8 bool".split()}

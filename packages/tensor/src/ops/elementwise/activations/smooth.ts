@@ -1,0 +1,195 @@
+// Activations that are several kernels with exponentials, and prelu.
+
+import type { Input, Strided } from '../../../backends/operands.ts';
+import { zeroAlpha } from '../../../checks/argument-errors.ts';
+import { checkNumber } from '../../../checks/arguments.ts';
+import { badSlopes, slopeDtype } from '../../../checks/op-errors.ts';
+import { scope } from '../../../core/context.ts';
+import type { Tensor } from '../../../core/tensor.ts';
+import type { Calculation } from '../../gradient.ts';
+import { reshape } from '../../shape/views.ts';
+import { requireFloat, requireOperand } from '../convert.ts';
+import { evaluate, type Formula } from '../formula.ts';
+
+/** The formula of scale × a for positive a, else of scale × alpha × (exp(a × inner) − 1). */
+const exponentialBelow = (name: string, alpha: number, scale: number, inner: number): Formula => ({
+  name,
+  steps: (k, out, x) => {
+    const [below, isBelow] = [k.temporary(), k.temporary()];
+    k.map('mul', below, x!, inner);
+    k.map('exp', below, below);
+    k.map('sub', below, below, 1);
+    k.map('mul', below, below, alpha * scale);
+    k.map('le', isBelow, x!, 0);
+    if (scale === 1) k.map('where', out, isBelow, below, x!);
+    else {
+      const above = k.temporary();
+      k.map('mul', above, x!, scale);
+      k.map('where', out, isBelow, below, above);
+    }
+  },
+  slopes: [
+    (k, into, grad, { inputs: [x] }) => {
+      const [slope, isBelow] = [k.temporary(), k.temporary()];
+      k.map('mul', slope, x!, inner);
+      k.map('exp', slope, slope);
+      k.map('mul', slope, slope, inner * alpha * scale);
+      k.map('le', isBelow, x!, 0);
+      k.map('where', slope, isBelow, slope, scale);
+      k.map('mul', into, slope, grad);
+    },
+  ],
+});
+
+/** Returns a where it is positive, else alpha × (exp a − 1). Floats only. */
+export function elu(a: Tensor, alpha = 1): Tensor {
+  requireFloat('elu', a);
+  checkNumber('elu', 'alpha', alpha);
+  return evaluate(exponentialBelow('elu', alpha, 1, 1), a.dtype, a.shape, [a]);
+}
+
+/** Returns a where it is positive, else alpha × (exp(a / alpha) − 1). Floats only. `alpha` must not be 0. */
+export function celu(a: Tensor, alpha = 1): Tensor {
+  requireFloat('celu', a);
+  checkNumber('celu', 'alpha', alpha);
+  if (alpha === 0) throw zeroAlpha();
+  return evaluate(exponentialBelow('celu', alpha, 1, 1 / alpha), a.dtype, a.shape, [a]);
+}
+
+const seluScale = 1.0507009873554805;
+const seluAlpha = 1.6732632423543772;
+
+/**
+ * Returns elu with alpha 1.6733, times 1.0507: the factors with which layers keep mean 0 and variance 1. Floats only.
+ */
+export function selu(a: Tensor): Tensor {
+  requireFloat('selu', a);
+  return evaluate(exponentialBelow('selu', seluAlpha, seluScale, 1), a.dtype, a.shape, [a]);
+}
+
+/** Writes log(1 + exp x) = max(x, 0) + log(1 + exp −|x|). `out` may be `x`. */
+function softplusOf(k: Calculation, out: Strided, x: Input): void {
+  const small = k.temporary();
+  k.map('abs', small, x);
+  k.map('neg', small, small);
+  k.map('exp', small, small);
+  k.map('add', small, small, 1);
+  k.map('log', small, small);
+  k.map('max', out, x, 0);
+  k.map('add', out, out, small);
+}
+
+const mishFormula: Formula = {
+  name: 'mish',
+  steps: (k, out, x) => {
+    const gate = k.temporary();
+    softplusOf(k, gate, x!);
+    k.map('tanh', gate, gate);
+    k.map('mul', out, gate, x!);
+  },
+  slopes: [
+    // gate + a × sigmoid(a) × (1 − gate²)
+    (k, into, grad, { inputs: [x] }) => {
+      const [gate, slope] = [k.temporary(), k.temporary()];
+      softplusOf(k, gate, x!);
+      k.map('tanh', gate, gate);
+      k.map('sigmoid', slope, x!);
+      k.map('mul', slope, slope, x!);
+      k.map('tanhGrad', slope, slope, gate);
+      k.map('add', slope, slope, gate);
+      k.map('mul', into, slope, grad);
+    },
+  ],
+};
+
+/** Computes a × tanh(log(1 + exp a)). Floats only. */
+export function mish(a: Tensor): Tensor {
+  requireFloat('mish', a);
+  return evaluate(mishFormula, a.dtype, a.shape, [a]);
+}
+
+const softplusFormula: Formula = {
+  name: 'softplus',
+  steps: (k, out, x) => softplusOf(k, out, x!),
+  slopes: [
+    (k, into, grad, { inputs: [x] }) => {
+      const slope = k.temporary();
+      k.map('sigmoid', slope, x!);
+      k.map('mul', into, slope, grad);
+    },
+  ],
+};
+
+/** Computes log(1 + exp a), without overflow. Floats only. */
+export function softplus(a: Tensor): Tensor {
+  requireFloat('softplus', a);
+  return evaluate(softplusFormula, a.dtype, a.shape, [a]);
+}
+
+const logSigmoidFormula: Formula = {
+  name: 'logSigmoid',
+  steps: (k, out, x) => {
+    const sum = k.temporary();
+    k.map('neg', sum, x!);
+    softplusOf(k, sum, sum);
+    k.map('neg', out, sum);
+  },
+  slopes: [
+    (k, into, grad, { inputs: [x] }) => {
+      const slope = k.temporary();
+      k.map('neg', slope, x!);
+      k.map('sigmoid', slope, slope);
+      k.map('mul', into, slope, grad);
+    },
+  ],
+};
+
+/** Computes the logarithm of sigmoid(a), without overflow. Floats only. */
+export function logSigmoid(a: Tensor): Tensor {
+  requireFloat('logSigmoid', a);
+  return evaluate(logSigmoidFormula, a.dtype, a.shape, [a]);
+}
+
+const preluFormula: Formula = {
+  name: 'prelu',
+  steps: (k, out, x, slope) => {
+    const [scaled, isPositive] = [k.temporary(), k.temporary()];
+    k.map('mul', scaled, x!, slope!);
+    k.map('lt', isPositive, 0, x!);
+    k.map('where', out, isPositive, x!, scaled);
+  },
+  slopes: [
+    (k, into, grad, { inputs: [x, slope] }) => {
+      const isPositive = k.temporary();
+      k.map('lt', isPositive, 0, x!);
+      k.map('mul', into, grad, slope!);
+      k.map('where', into, isPositive, grad, into);
+    },
+    (k, into, grad, { inputs: [x] }) => {
+      const isPositive = k.temporary();
+      k.map('lt', isPositive, 0, x!);
+      k.map('mul', into, grad, x!);
+      k.map('where', into, isPositive, 0, into);
+    },
+  ],
+};
+
+/**
+ * Returns a where it is positive, else a times a learned slope. `weight` has the dtype of `a`, and one element, or one
+ * for each channel, which is dimension 1. Floats only.
+ */
+export function prelu(a: Tensor, weight: Tensor): Tensor {
+  requireFloat('prelu', a);
+  requireOperand('prelu', 'weight', weight);
+  if (weight.dtype !== a.dtype) throw slopeDtype(a.dtype, weight.dtype);
+  const channels = a.rank > 1 ? a.shape[1]! : 1;
+  if (weight.rank > 1 || (weight.count !== 1 && weight.count !== channels))
+    throw badSlopes(weight.shape, channels, a.shape);
+  return scope(() => {
+    const slopes = reshape(
+      weight,
+      a.rank > 1 && weight.count === channels ? [channels, ...a.shape.slice(2).map(() => 1)] : [],
+    );
+    return evaluate(preluFormula, a.dtype, a.shape, [a, slopes]);
+  });
+}
