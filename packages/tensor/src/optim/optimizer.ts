@@ -7,6 +7,7 @@ import { foreignMember, notParams } from '../checks/argument-errors.ts';
 import { refuseForeign } from '../checks/foreign-members.ts';
 import { checkOptions, type OptionChecks } from '../checks/options.ts';
 import { anything, type Check, checkValue, nonNegative } from '../checks/value-checks.ts';
+import type { Shape } from '../core/shape.ts';
 import { Tensor } from '../core/tensor.ts';
 import { type ZeroGradOptions, zeroGradOptions } from '../core/tensor-grad.ts';
 import { badOption, badStateDict } from '../errors.ts';
@@ -22,36 +23,49 @@ export interface LrOptions {
 /** The options of a group, all of them present. A program may change them between steps. */
 export type AllOptions<O> = { -readonly [Name in keyof O]-?: O[Name] };
 
+/** A parameter with its name, as namedParameters() lists them. */
+export type NamedParam = readonly [name: string, param: Tensor];
+
 /** Parameters and their options. */
 export type ParamGroup<O> = O & {
   readonly params: readonly Tensor[];
+  /** The names of the parameters, if the optimiser was made with names. */
+  readonly paramNames?: readonly string[];
   /** The learning rate from which schedules compute. The first schedule sets it. */
   initialLr?: number;
 };
 
 /** Parameters with their own options; options that are left out are those of the optimiser. */
-export type GroupOptions<O> = Partial<O> & { readonly params: Iterable<Tensor> };
+export type GroupOptions<O> = Partial<O> & { readonly params: Iterable<Tensor> | Iterable<NamedParam> };
 
-/** One group of parameters, or several. */
-export type OptimizerParams<O> = Iterable<Tensor> | Iterable<GroupOptions<O>>;
+/** One group of parameters, with or without names, or several groups. */
+export type OptimizerParams<O> = Iterable<Tensor> | Iterable<NamedParam> | Iterable<GroupOptions<O>>;
 
 const isParam = (item: unknown): boolean => item instanceof Tensor;
+const isNamed = (item: unknown): item is NamedParam =>
+  Array.isArray(item) && item.length === 2 && typeof item[0] === 'string' && isParam(item[1]);
 const isGroup = (item: unknown): boolean => {
   const params: unknown = (item as { readonly params?: unknown } | null)?.params;
   return typeof params === 'object' && params !== null && Symbol.iterator in params;
 };
 
 /** Converts the parameters or groups to a list. Throws if the argument is neither. */
-function listOf<O>(params: OptimizerParams<O>): readonly Tensor[] | readonly GroupOptions<O>[] {
+function listOf<O>(
+  params: OptimizerParams<O>,
+): readonly Tensor[] | readonly NamedParam[] | readonly GroupOptions<O>[] {
   const isList = typeof params === 'object' && params !== null && Symbol.iterator in params;
   const list: unknown[] = isList ? [...params] : [];
-  if (isList && (list.every(isParam) || list.every(isGroup))) return list as readonly Tensor[];
+  if (isList && [isParam, isNamed, isGroup].some((is) => list.every(is))) return list as readonly Tensor[];
   const odd = isList ? list.find((item) => !isParam(item)) : params;
-  throw notParams('optimizer: params', 'a list of tensors, or of groups { params, … }', odd);
+  throw notParams(
+    'optimizer: params',
+    'a list of tensors, of pairs [name, tensor], or of groups { params, … }',
+    odd,
+  );
 }
 
-const areTensors = (given: readonly unknown[]): given is readonly Tensor[] =>
-  given.every((item) => item instanceof Tensor);
+const areTensors = (given: readonly unknown[]): given is readonly Tensor[] => given.every(isParam);
+const areNamed = (given: readonly unknown[]): given is readonly NamedParam[] => given.every(isNamed);
 
 /** Returns `defaults` overridden by `options`. Options that are undefined count as left out. */
 export const completed = <O extends object>(defaults: O, options: Partial<O>): O => ({
@@ -72,7 +86,7 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
     checkOptions(this.constructor.name, options, this.#known);
     this.#defaults = completed(defaults, options);
     const given = listOf(params);
-    if (areTensors(given)) this.#add(given, {});
+    if (areTensors(given) || areNamed(given)) this.#add(given, {});
     else for (const group of given) this.addParamGroup(group);
     if (this.params.length === 0) throw badOption('optimizer: params', 'at least one parameter', 'none');
   }
@@ -80,8 +94,16 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
   /** Throws ERR_TENSOR_ARGUMENT for invalid options. */
   protected abstract check(options: O): void;
 
-  /** Returns the names of the state tensors that each parameter of a group with these options has. */
-  protected abstract remembers(options: O): readonly string[];
+  /** Throws ERR_TENSOR_ARGUMENT for a parameter that this optimiser does not take. */
+  protected checkParam(_param: Tensor): void {}
+
+  /** Returns the names of the state tensors that a parameter of a group with these options has. */
+  protected abstract remembers(options: O, param: Tensor): readonly string[];
+
+  /** Returns the shape of a state tensor: here that of its parameter; null for a number, which is kept in float64. */
+  protected stateShape(_name: string, param: Tensor): Shape | null {
+    return param.shape;
+  }
 
   /** Changes every parameter that has a gradient. */
   abstract step(): void;
@@ -91,20 +113,32 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
     const { params, ...options } = group;
     checkOptions(`${this.constructor.name}: group`, options, this.#known);
     const list = listOf<O>(params);
-    if (!areTensors(list)) throw badOption('addParamGroup: params', 'tensors', 'groups');
+    if (!areTensors(list) && !areNamed(list))
+      throw badOption('addParamGroup: params', 'tensors, or pairs [name, tensor]', 'groups');
     this.#add(list, options as unknown as Partial<O>);
   }
 
-  #add(params: readonly Tensor[], chosen: Partial<O>): void {
+  #add(given: readonly Tensor[] | readonly NamedParam[], chosen: Partial<O>): void {
     const options = completed(this.#defaults, chosen);
     this.check(options);
+    const isNamed = given.length > 0 && areNamed(given);
+    const params = isNamed ? given.map(([, param]) => param) : (given as readonly Tensor[]);
+    const names = isNamed ? { paramNames: given.map(([name]) => name) } : {};
+    const [first] = this.groups;
+    if (first && isNamed !== (first.paramNames !== undefined))
+      throw badOption(
+        'optimizer: params',
+        'all groups with names, or all without',
+        `a group ${isNamed ? 'with' : 'without'} names`,
+      );
     const known = new Set(this.params);
     for (const param of params) {
       if (!param.isLeaf) throw badOption('optimizer: params', 'parameters', 'the result of an operation');
+      this.checkParam(param);
       if (known.has(param)) throw badOption('optimizer: params', 'each parameter once', 'one twice');
       known.add(param);
     }
-    this.groups.push({ ...options, params });
+    this.groups.push({ ...options, params, ...names });
   }
 
   /** All parameters, in the order of the groups. */
@@ -160,15 +194,22 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
   loadStateDict(state: OptimizerState): void {
     const { params } = this;
     const names = this.groups.flatMap((group, i) =>
-      group.params.map(() => this.remembers((state.groups[i] ?? group) as unknown as O)),
+      group.params.map((param) => this.remembers((state.groups[i] ?? group) as unknown as O, param)),
     );
-    const problems = checkState(state, this.groups, params, names);
+    const shapeOf = (name: string, param: Tensor): Shape => this.stateShape(name, param) ?? [];
+    const problems = checkState(state, this.groups, params, names, shapeOf);
     if (problems.length > 0) throw badStateDict(problems);
     for (const group of state.groups) this.check(group as unknown as O);
     for (const [i, { params: _, ...options }] of state.groups.entries())
       Object.assign(this.groups[i]!, options);
     for (const [i, param] of params.entries()) {
-      this.stateOf(param).load(param, state.steps[i]!, (name) => state.tensors[`${name}.${i}`], names[i]!);
+      this.stateOf(param).load(
+        param,
+        state.steps[i]!,
+        (name) => state.tensors[`${name}.${i}`],
+        names[i]!,
+        (name) => this.stateShape(name, param),
+      );
     }
   }
 

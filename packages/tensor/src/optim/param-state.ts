@@ -1,8 +1,8 @@
-// An optimiser's state of one parameter: the number of steps, and tensors with its shape and dtype, which
-// belong to no scope.
+// An optimiser's state of one parameter: the number of steps, and tensors, which belong to no scope.
 import { kernels } from '../backends/index.ts';
 import { allocate } from '../core/memory/storage.ts';
 import { copyInto } from '../core/memory/transfer.ts';
+import { countOf, type Shape } from '../core/shape.ts';
 import { Tensor } from '../core/tensor.ts';
 import { capturing } from '../device/capture.ts';
 import { stateOutsideStep } from '../errors.ts';
@@ -12,20 +12,23 @@ export class ParamState {
   readonly tensors = new Map<string, Tensor>();
 
   /**
-   * Returns the tensor of this name, which is made with zeros at the first call. Converts it if the parameter
-   * has another dtype or device now. While a step is captured, throws ERR_TENSOR_CAPTURE instead of either: each run
+   * Returns the tensor of this name, which is made with zeros at the first call. It has the dtype and the device of the
+   * parameter, and is converted if those have changed; with a `shape` of null it is a number: float64 without
+   * dimensions, in host memory. While a step is captured, throws ERR_TENSOR_CAPTURE instead of either: each run
    * of the step would make or convert the tensor again, so that no run saw the state of the run before.
    */
-  tensor(name: string, param: Tensor): Tensor {
+  tensor(name: string, param: Tensor, shape: Shape | null = param.shape): Tensor {
     let tensor = this.tensors.get(name);
-    const isFitting = tensor?.dtype === param.dtype && tensor.device === param.device;
+    const { dtype, device } = shape === null ? ({ dtype: 'float64', device: 'cpu' } as const) : param;
+    const isFitting = tensor?.dtype === dtype && tensor.device === device;
     if (capturing() !== null && !isFitting) throw stateOutsideStep(name, param.shape);
     if (tensor === undefined) {
-      tensor = new Tensor(allocate(param.dtype, param.count, param.device), param.shape);
-      kernels().copy(param.shape, tensor.strided, 0);
+      const own = shape ?? [];
+      tensor = new Tensor(allocate(dtype, countOf(own), device), own);
+      kernels().copy(own, tensor.strided, 0);
       this.tensors.set(name, tensor);
     }
-    tensor.convert(param.dtype, param.device);
+    tensor.convert(dtype, device);
     return tensor;
   }
 
@@ -38,14 +41,16 @@ export class ParamState {
     steps: number,
     saved: (name: string) => Tensor | undefined,
     names: readonly string[],
+    shapeOf: (name: string) => Shape | null,
   ): void {
     this.steps = steps;
     for (const name of new Set([...this.tensors.keys(), ...names])) {
       const from = saved(name);
-      if (from !== undefined) copyInto(this.tensor(name, param).strided, param.shape, from.strided);
+      if (from !== undefined)
+        copyInto(this.tensor(name, param, shapeOf(name)).strided, from.shape, from.strided);
       else if (names.includes(name)) {
         const tensor = this.tensors.get(name);
-        if (tensor !== undefined) kernels().copy(param.shape, tensor.strided, 0);
+        if (tensor !== undefined) kernels().copy(tensor.shape, tensor.strided, 0);
       } else {
         this.tensors.get(name)?.dispose();
         this.tensors.delete(name);

@@ -1,5 +1,5 @@
 // The saved state of an optimiser, and the check that it fits another one.
-import { sameShape } from '../core/shape.ts';
+import { type Shape, sameShape } from '../core/shape.ts';
 import type { Tensor } from '../core/tensor.ts';
 
 /** The options of a group, and the positions of its parameters; plain JSON. */
@@ -20,14 +20,18 @@ export interface OptimizerState {
   readonly tensors: Readonly<Record<string, Tensor>>;
 }
 
-const show = (tensor: Tensor): string => `[${tensor.shape.join(', ')}]`;
+const show = (shape: Shape): string => `[${shape.join(', ')}]`;
 
-/** Returns the reasons why `state` cannot be loaded. `names` lists the state tensors of each parameter. */
+/**
+ * Returns the reasons why `state` cannot be loaded. `names` lists the state tensors of each parameter, and `shapeOf`
+ * returns their shapes.
+ */
 export function checkState(
   state: OptimizerState,
   groups: readonly { readonly params: readonly Tensor[] }[],
   params: readonly Tensor[],
   names: readonly (readonly string[])[],
+  shapeOf: (name: string, param: Tensor) => Shape,
 ): string[] {
   const sizes = groups.map((group) => group.params.length);
   const given = state.groups.map((group) => group.params.length);
@@ -43,8 +47,10 @@ export function checkState(
     const [, what, at] = /^(\w+)\.(\d+)$/.exec(name) ?? [];
     const param = params[Number(at)];
     if (!param || !names[Number(at)]!.includes(what!)) problems.push(`unexpected ${name}`);
-    else if (!sameShape(param.shape, tensor.shape)) {
-      problems.push(`${name} expected ${show(param)}, got ${show(tensor)}`);
+    else {
+      const shape = shapeOf(what!, param);
+      if (!sameShape(shape, tensor.shape))
+        problems.push(`${name} expected ${show(shape)}, got ${show(tensor.shape)}`);
     }
   }
   const missing = names.flatMap((own, i) =>

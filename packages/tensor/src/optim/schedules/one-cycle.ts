@@ -3,16 +3,10 @@
 
 import { optionChecks } from '../../checks/options.ts';
 import { anything, checkValue, decayRate, flag, oneOf, positive, share } from '../../checks/value-checks.ts';
-import { badOption } from '../../errors.ts';
 import { completed } from '../optimizer.ts';
 import { cosineBetween } from './cosine.ts';
-import {
-  type AnyGroup,
-  type AnyOptimizer,
-  checkedCount,
-  checkRequiredOptions,
-  LrSchedule,
-} from './schedule.ts';
+import { setMomentum } from './momentum.ts';
+import { type AnyOptimizer, checkedCount, checkRequiredOptions, LrSchedule } from './schedule.ts';
 
 /** Options of OneCycleLR. */
 export interface OneCycleLROptions {
@@ -60,9 +54,6 @@ interface Phase {
   readonly lr: readonly [from: number, to: number];
   readonly momentum: readonly [from: number, to: number];
 }
-
-/** A group with what different optimisers call momentum: the first beta in Adam and Lion. */
-type Momentous = AnyGroup & { momentum?: number; betas?: readonly [number, number] };
 
 function phasesOf(options: Required<OneCycleLROptions>): Phase[] {
   const { maxLr, totalSteps, pctStart, divFactor, finalDivFactor, threePhase } = options;
@@ -132,10 +123,6 @@ export class OneCycleLR extends LrSchedule {
     super.setAt(steps);
     if (!this.#cyclesMomentum) return;
     const momentum = this.#at(steps, 'momentum');
-    for (const group of this.groups as readonly Momentous[]) {
-      if (group.betas) group.betas = [momentum, group.betas[1]];
-      else if (group.momentum !== undefined) group.momentum = momentum;
-      else throw badOption('OneCycleLR: cycleMomentum', 'an optimiser with momentum or betas', 'none');
-    }
+    for (const group of this.groups) setMomentum('OneCycleLR', group, momentum);
   }
 }

@@ -25,20 +25,36 @@ export function checkRequiredOptions(name: string, options: unknown, checks: Opt
   checkOptions(name, options, checks);
 }
 
-/** Base of the schedules, which set what an optimiser uses in its next step. */
-export abstract class Schedule {
+/** Base of everything that sets the rates of an optimiser's groups. */
+export abstract class RateSetter {
   protected readonly groups: readonly AnyGroup[];
-  #steps = 0;
 
-  /**
-   * Stores each group's initial rate, unless an earlier schedule did. A subclass must end its constructor with start().
-   */
+  /** Stores each group's initial rate, unless an earlier schedule did. */
   constructor(optimizer: AnyOptimizer) {
     if (!Array.isArray(optimizer?.groups))
       throw badOption(`${this.constructor.name}: optimizer`, 'an optimiser', shown(optimizer));
     this.groups = optimizer.groups;
     for (const group of this.groups) group.initialLr ??= group.lr;
   }
+
+  /** The learning rate of each group now. */
+  get lastLr(): number[] {
+    return this.groups.map((group) => group.lr);
+  }
+}
+
+/** Makes PyTorch's names of a schedule's members throw an error with our names. */
+export const refusePythonNames = (prototype: RateSetter): void =>
+  refuseForeign(prototype, 'schedule', foreignMember, {
+    methods: { get_last_lr: 'the property lr of the optimiser' },
+  });
+
+/**
+ * Base of the schedules, which set what an optimiser uses in its next step. A subclass must end its constructor with
+ * start().
+ */
+export abstract class Schedule extends RateSetter {
+  #steps = 0;
 
   /** Sets the scheduled values (rates, for some schedules also momentum) to those after `steps` steps. */
   abstract setAt(steps: number): void;
@@ -62,11 +78,6 @@ export abstract class Schedule {
     return this.#steps;
   }
 
-  /** The learning rate of each group now. */
-  get lastLr(): number[] {
-    return this.groups.map((group) => group.lr);
-  }
-
   stateDict(): ScheduleState {
     return { steps: this.#steps };
   }
@@ -78,9 +89,7 @@ export abstract class Schedule {
   }
 
   static {
-    refuseForeign(Schedule.prototype, 'schedule', foreignMember, {
-      methods: { get_last_lr: 'the property lr of the optimiser' },
-    });
+    refusePythonNames(Schedule.prototype);
   }
 }
 
@@ -88,6 +97,11 @@ export abstract class Schedule {
 export abstract class LrSchedule extends Schedule {
   /** Returns the learning rate after `steps` steps for the group at position `group`. */
   protected abstract lrAt(steps: number, initialLr: number, group: number): number;
+
+  /** Returns the rate that `schedule` computes, for a schedule that is made of others. */
+  protected static rateOf(schedule: LrSchedule, steps: number, initialLr: number, group: number): number {
+    return schedule.lrAt(steps, initialLr, group);
+  }
 
   setAt(steps: number): void {
     for (const [i, group] of this.groups.entries()) {

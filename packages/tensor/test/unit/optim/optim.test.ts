@@ -1,14 +1,22 @@
 // Tests optimisers, their groups and their state.
 import { describe, expect, test } from 'vitest';
 import { crossEntropy, linear, memory, relu, scope, type Tensor, tensor } from '../../../src/index.ts';
-import { parameter } from '../../../src/nn/index.ts';
+import { Linear, parameter } from '../../../src/nn/index.ts';
 import {
+  Adadelta,
+  Adafactor,
+  Adagrad,
   Adam,
+  Adamax,
   AdamW,
+  ASGD,
   Lion,
+  NAdam,
   Optimizer,
   type OptimizerState,
+  RAdam,
   RMSprop,
+  Rprop,
   SGD,
   type SGDOptions,
 } from '../../../src/optim/index.ts';
@@ -113,6 +121,16 @@ describe('defaults', () => {
       () => new RMSprop([p], { alpha: 1.5 }),
       () => new RMSprop([p], { momentum: -1 }),
       () => new Lion([p], { weightDecay: -1 }),
+      () => new Adagrad([p], { lrDecay: -1 }),
+      () => new Adadelta([p], { rho: 1.1 }),
+      () => new Adamax([p], { betas: [0.9, 1] }),
+      () => new NAdam([p], { momentumDecay: -1 }),
+      () => new RAdam([p], { decoupledWeightDecay: 1 as never }),
+      () => new ASGD([p], { t0: NaN }),
+      () => new Rprop([p], { etas: [1.1, 1.2] }),
+      () => new Adafactor([p], { beta2Decay: 0.1 }),
+      () => new Adafactor([p], { eps: [null, -1] }),
+      () => new Adafactor([p], { d: 0.5 }),
     ]) {
       expect(codeOf(make)).toBe('ERR_TENSOR_ARGUMENT');
     }
@@ -126,6 +144,14 @@ describe('every optimiser', () => {
     ['AdamW', (params) => new AdamW(params, { lr: 0.05, weightDecay: 0.1 })],
     ['RMSprop', (params) => new RMSprop(params, { momentum: 0.5, centered: true })],
     ['Lion', (params) => new Lion(params, { lr: 0.05, weightDecay: 0.1 })],
+    ['Adagrad', (params) => new Adagrad(params, { lr: 0.5, initialAccumulatorValue: 0.1 })],
+    ['Adadelta', (params) => new Adadelta(params, { lr: 1, eps: 1e-4 })],
+    ['Adamax', (params) => new Adamax(params, { lr: 0.05 })],
+    ['NAdam', (params) => new NAdam(params, { lr: 0.05 })],
+    ['RAdam', (params) => new RAdam(params, { lr: 0.05 })],
+    ['ASGD', (params) => new ASGD(params, { lr: 0.05, t0: 2, lambd: 0.01 })],
+    ['Rprop', (params) => new Rprop(params)],
+    ['Adafactor', (params) => new Adafactor(params, { lr: 0.05 })],
   ];
 
   test.each(makers)('%s: finds a minimum', (_, make) => {
@@ -157,7 +183,7 @@ describe('every optimiser', () => {
     expect(p.item()).not.toBe(1);
     expect(q.item()).toBe(1);
     q.requiresGrad = false;
-    stepOnFirst(optimizer, p);
+    for (let i = 0; i < 6; i++) stepOnFirst(optimizer, p);
     const before = memory();
     for (let i = 0; i < 5; i++) stepOnFirst(optimizer, p);
     expect(memory()).toEqual(before);
@@ -211,6 +237,31 @@ describe('groups', () => {
     ]);
     expect(steps).toEqual([1, 1, 1]);
     expect(Object.keys(tensors)).toEqual([0, 1, 2].flatMap((i) => [`expAvg.${i}`, `expAvgSq.${i}`]));
+  });
+});
+
+describe('names of parameters', () => {
+  test('go into the groups and the saved state, and come back from it', () => {
+    const net = new Linear(2, 1);
+    const optimizer = new SGD(net.namedParameters(), { lr: 0.1 });
+    expect(optimizer.params).toEqual(net.parameters());
+    optimizer.addParamGroup({ params: [['scale', leaf(1)]], lr: 1 });
+    expect(optimizer.groups.map((group) => group.paramNames)).toEqual([['weight', 'bias'], ['scale']]);
+    const saved = optimizer.stateDict();
+    expect(saved.groups.map((group) => group.paramNames)).toEqual([['weight', 'bias'], ['scale']]);
+    const unnamed = new SGD([{ params: [leaf(1), leaf(2)] }, { params: [leaf(3)] }], { lr: 1 });
+    unnamed.loadStateDict(saved);
+    expect(unnamed.groups[1]).toMatchObject({ lr: 1, paramNames: ['scale'] });
+  });
+
+  test('are there for all groups or for none', () => {
+    const named = new SGD([['p', leaf(1)]], { lr: 0.1 });
+    expect(() => named.addParamGroup({ params: [leaf(1)] })).toThrow(
+      'expected all groups with names, or all without, got a group without names',
+    );
+    const unnamed = new SGD([leaf(1)], { lr: 0.1 });
+    expect(() => unnamed.addParamGroup({ params: [['p', leaf(1)]] })).toThrow('got a group with names');
+    expect(() => new SGD([['p', leaf(1)], leaf(1)] as never, { lr: 0.1 })).toThrow('pairs [name, tensor]');
   });
 });
 

@@ -1,20 +1,26 @@
 // Tests schedules of the learning rate.
 import { describe, expect, test } from 'vitest';
-import { ones } from '../../../src/index.ts';
+import { ones, tensor } from '../../../src/index.ts';
 import { parameter } from '../../../src/nn/index.ts';
 import {
   Adam,
+  ChainedScheduler,
   CosineAnnealingLR,
+  CosineAnnealingWarmRestarts,
+  CyclicLR,
   ExponentialLR,
   LambdaLR,
   LinearLR,
+  MultiplicativeLR,
   MultiStepLR,
   OneCycleLR,
+  ReduceLROnPlateau,
   RMSprop,
   type Schedule,
   SequentialLR,
   SGD,
   StepLR,
+  SWALR,
   WarmupCosineLR,
 } from '../../../src/optim/index.ts';
 import { codeOf } from '../../support/code-of.ts';
@@ -146,6 +152,116 @@ describe('SequentialLR', () => {
   });
 });
 
+describe('ChainedScheduler', () => {
+  test('multiplies the factors, sets momentum, and can be part of a sequence', () => {
+    const optimizer = sgd();
+    const cycle = new CyclicLR(optimizer, { baseLr: 1, maxLr: 2, stepSizeUp: 2 });
+    const chain = new ChainedScheduler(optimizer, [cycle, new ExponentialLR(optimizer, { gamma: 0.5 })]);
+    expect([optimizer.lr, optimizer.groups[0]!.momentum]).toEqual([1, 0.9]);
+    chain.step();
+    chain.step();
+    expect(optimizer.lr).toBe(2 * 0.25);
+    expect(optimizer.groups[0]!.momentum).toBeCloseTo(0.8, 12);
+    const other = new ExponentialLR(optimizer, { gamma: 1 });
+    const sequence = new SequentialLR(optimizer, { schedules: [other, chain], milestones: [1] });
+    sequence.step();
+    sequence.step();
+    expect(optimizer.lr).toBe(1.5 * 0.5);
+  });
+});
+
+describe('MultiplicativeLR', () => {
+  test('goes on from its state, and back', () => {
+    const make = (optimizer: SGD): MultiplicativeLR =>
+      new MultiplicativeLR(optimizer, [(steps) => 1 / (steps + 1)]);
+    const optimizer = sgd();
+    const schedule = make(optimizer);
+    for (let i = 0; i < 3; i++) schedule.step();
+    expect(optimizer.lr).toBeCloseTo(1 / 24, 12);
+    const resumed = sgd();
+    make(resumed).loadStateDict(schedule.stateDict());
+    expect(resumed.lr).toBeCloseTo(1 / 24, 12);
+    schedule.loadStateDict({ steps: 1 });
+    expect(optimizer.lr).toBe(0.5);
+    optimizer.addParamGroup({ params: [parameter(ones([1]))] });
+    expect(() => schedule.step()).toThrow(
+      'MultiplicativeLR: factors: expected one for each of 2 groups, got 1',
+    );
+  });
+});
+
+describe('ReduceLROnPlateau', () => {
+  test('takes tensors, counts NaN as bad, and goes on from its state', () => {
+    const optimizer = sgd();
+    const schedule = new ReduceLROnPlateau(optimizer, { patience: 1, factor: 0.5, cooldown: 1 });
+    schedule.step(tensor(1));
+    schedule.step(NaN);
+    expect(optimizer.lr).toBe(1);
+    const state = JSON.parse(JSON.stringify(schedule.stateDict()));
+    expect(state).toEqual({ steps: 2, best: 1, numBadSteps: 1, cooldownCounter: 0 });
+    const other = sgd();
+    const resumed = new ReduceLROnPlateau(other, { patience: 1, factor: 0.5, cooldown: 1 });
+    resumed.loadStateDict(state);
+    for (const each of [schedule, resumed]) each.step(2);
+    expect([optimizer.lr, other.lr, resumed.steps, resumed.lastLr]).toEqual([0.5, 0.5, 3, [0.5]]);
+    for (const bad of [{ best: '1' }, { steps: -1 }, { numBadSteps: 0.5 }])
+      expect(codeOf(() => resumed.loadStateDict({ ...state, ...bad }))).toBe('ERR_TENSOR_ARGUMENT');
+    expect(codeOf(() => resumed.step('1' as never))).toBe('ERR_TENSOR_ARGUMENT');
+  });
+
+  test('keeps each group above its least rate', () => {
+    const optimizer = new SGD([{ params: [parameter(ones([1]))] }, { params: [parameter(ones([1]))] }], {
+      lr: 1,
+    });
+    const schedule = new ReduceLROnPlateau(optimizer, { patience: 0, minLr: [0.5, 0.01] });
+    schedule.step(1);
+    schedule.step(1);
+    expect(schedule.lastLr).toEqual([0.5, 0.1]);
+    optimizer.addParamGroup({ params: [parameter(ones([1]))] });
+    expect(() => schedule.step(1)).toThrow('one for each of 3 groups');
+  });
+});
+
+describe('SWALR', () => {
+  test('starts from the rate at its first step, and goes on from its state', () => {
+    const optimizer = sgd();
+    const before = new ExponentialLR(optimizer, { gamma: 0.5 });
+    const schedule = new SWALR(optimizer, { swaLr: 0.1, annealEpochs: 2, annealStrategy: 'linear' });
+    before.step();
+    schedule.step();
+    expect(optimizer.lr).toBeCloseTo(0.3, 12);
+    const resumed = sgd();
+    const other = new SWALR(resumed, { swaLr: 0.1, annealEpochs: 2, annealStrategy: 'linear' });
+    other.loadStateDict(JSON.parse(JSON.stringify(schedule.stateDict())));
+    expect([resumed.lr, other.steps]).toEqual([optimizer.lr, 1]);
+    for (let i = 0; i < 3; i++) other.step();
+    expect(resumed.lr).toBe(0.1);
+    expect(codeOf(() => other.loadStateDict({ steps: 1, startLrs: ['1'] as never }))).toBe(
+      'ERR_TENSOR_ARGUMENT',
+    );
+  });
+
+  test('is no part of a sequence', () => {
+    const optimizer = sgd();
+    const schedules = [new SWALR(optimizer, { swaLr: 0.1 })] as never;
+    expect(() => new SequentialLR(optimizer, { schedules, milestones: [] })).toThrow('a list of schedules');
+  });
+});
+
+test('CyclicLR sets each group apart, and the first beta of Adam', () => {
+  const params = [1, 2].map(() => ({ params: [parameter(ones([1]))] }));
+  const optimizer = new Adam(params);
+  const schedule = new CyclicLR(optimizer, {
+    ...{ baseLr: [0, 1], maxLr: [1, 3], stepSizeUp: 2, baseMomentum: 0.5, maxMomentum: [0.9, 0.7] },
+    ...{ scaleFn: (steps: number) => 1 / (1 + steps), scaleMode: 'iterations' },
+  });
+  schedule.step();
+  expect(schedule.lastLr).toEqual([0.25, 1.5]);
+  const [a, b] = optimizer.groups.map((group) => group.betas[0]);
+  expect(a).toBeCloseTo(0.9 - 0.4 / 4, 12);
+  expect(b).toBeCloseTo(0.7 - 0.2 / 4, 12);
+});
+
 test('a restored optimiser keeps the rate from which its schedule starts', () => {
   const optimizer = sgd();
   const schedule = new ExponentialLR(optimizer, { gamma: 0.5 });
@@ -173,7 +289,10 @@ test('a group that is added later starts from its own rate; one function for eac
 });
 
 test('a schedule that needs options says so', () => {
-  for (const Made of [StepLR, MultiStepLR, ExponentialLR, CosineAnnealingLR, WarmupCosineLR, OneCycleLR]) {
+  for (const Made of [
+    ...[StepLR, MultiStepLR, ExponentialLR, CosineAnnealingLR, WarmupCosineLR, OneCycleLR],
+    ...[CosineAnnealingWarmRestarts, CyclicLR],
+  ]) {
     const make = (): Schedule => new (Made as new (optimizer: SGD, options?: object) => Schedule)(sgd());
     expect(make).toThrow(`${Made.name}: options: expected an object with`);
     expect(codeOf(make)).toBe('ERR_TENSOR_ARGUMENT');

@@ -23,13 +23,14 @@ def hashed(i, n):
     return (x - math.floor(x)) * 2 - 1
 
 
-def tensor(shape, n, grad=True):
+def tensor(shape, n, grad=True, dtype=torch.float32):
     count = math.prod(shape)
-    return torch.tensor(wave(count, n), dtype=torch.float32).reshape(shape).requires_grad_(grad)
+    return torch.tensor(wave(count, n), dtype=dtype).reshape(shape).requires_grad_(grad)
 
 
 def numbers(t):
-    return [float(f"{x:.8g}") for x in t.detach().double().flatten().tolist()]
+    digits = 10 if t.dtype == torch.float64 else 8
+    return [float(f"{x:.{digits}g}") for x in t.detach().double().flatten().tolist()]
 
 
 def labels(count, classes):
@@ -43,7 +44,9 @@ class Lion(torch.optim.Optimizer):
         super().__init__(params, dict(lr=lr, betas=betas, weight_decay=weight_decay))
 
     @torch.no_grad()
-    def step(self):
+    def step(self, closure):
+        with torch.enable_grad():
+            closure()
         for group in self.param_groups:
             beta1, beta2 = group["betas"]
             for p in group["params"]:
@@ -64,22 +67,51 @@ OPTIMIZERS = {
     "RMSprop": lambda p: O.RMSprop(p, lr=0.01),
     "RMSprop centered": lambda p: O.RMSprop(p, lr=0.005, alpha=0.9, momentum=0.5, centered=True, weight_decay=0.01),
     "Lion": lambda p: Lion(p, lr=0.01, betas=(0.9, 0.99), weight_decay=0.1),
+    "Adagrad": lambda p: O.Adagrad(p, lr=0.05),
+    "Adagrad decay": lambda p: O.Adagrad(p, lr=0.1, lr_decay=0.02, weight_decay=0.01, initial_accumulator_value=0.1, eps=1e-8, maximize=True),
+    "Adadelta": lambda p: O.Adadelta(p),
+    "Adadelta decay": lambda p: O.Adadelta(p, lr=0.5, rho=0.8, eps=1e-4, weight_decay=0.02, maximize=True),
+    "Adamax": lambda p: O.Adamax(p, lr=0.02),
+    "Adamax decay": lambda p: O.Adamax(p, lr=0.01, betas=(0.4, 0.9), weight_decay=0.1, maximize=True),
+    "NAdam": lambda p: O.NAdam(p, lr=0.02),
+    "NAdam decay": lambda p: O.NAdam(p, lr=0.01, betas=(0.8, 0.95), weight_decay=0.05, momentum_decay=0.01, maximize=True),
+    "NAdam decoupled": lambda p: O.NAdam(p, lr=0.02, weight_decay=0.1, decoupled_weight_decay=True),
+    "RAdam": lambda p: O.RAdam(p, lr=0.02),
+    "RAdam decay": lambda p: O.RAdam(p, lr=0.02, betas=(0.8, 0.95), weight_decay=0.05, maximize=True),
+    "RAdam decoupled": lambda p: O.RAdam(p, lr=0.02, betas=(0.9, 0.99), weight_decay=0.1, decoupled_weight_decay=True),
+    "ASGD": lambda p: O.ASGD(p, lr=0.05),
+    "ASGD averaged": lambda p: O.ASGD(p, lr=0.05, lambd=0.02, alpha=0.6, t0=2, weight_decay=0.01),
+    "Rprop": lambda p: O.Rprop(p),
+    "Rprop bounds": lambda p: O.Rprop(p, lr=0.02, etas=(0.4, 1.3), step_sizes=(0.005, 0.1), maximize=True),
+    "Adafactor": lambda p: O.Adafactor(p),
+    "Adafactor decay": lambda p: O.Adafactor(p, lr=0.05, beta2_decay=-0.6, eps=(1e-4, 1e-2), d=1.5, weight_decay=0.1, maximize=True),
+    "Muon": lambda p: O.Muon(p, lr=0.02),
+    "Muon adjusted": lambda p: O.Muon(p, lr=0.02, momentum=0.8, nesterov=False, weight_decay=0.01, ns_steps=3, adjust_lr_fn="match_rms_adamw"),
+    "LBFGS": lambda p: O.LBFGS(p, lr=0.1, max_iter=4, history_size=3),
+    "LBFGS searching": lambda p: O.LBFGS(p, max_iter=3, line_search_fn="strong_wolfe"),
 }
 
 
-def optimizer_case(make):
-    """Returns the parameters after 1, 10 and 100 steps. The gradient of element i of parameter n is
-    p + sin(0.3 step + i + n)."""
-    params = [tensor([7], 1), tensor([2, 3], 2)]
-    optimizer = make(params)
+def optimizer_case(name, dtype, seen_at):
+    """Returns the parameters after these steps. The gradient of element i of parameter n is p + sin(0.3 step + i + n)."""
+    shapes = [[4, 3], [2, 3]] if name.startswith("Muon") else [[7], [2, 3], [2, 2, 3]]
+    params = [tensor(shape, n + 1, dtype=dtype) for n, shape in enumerate(shapes)]
+    optimizer = OPTIMIZERS[name](params)
     seen = []
-    for step in range(100):
-        optimizer.zero_grad()
-        for n, p in enumerate(params):
-            push = torch.tensor([math.sin(step * 0.3 + i + n) for i in range(p.numel())], dtype=torch.float32)
-            ((p * p).sum() * 0.5 + (p.flatten() * push).sum()).backward()
-        optimizer.step()
-        if step in (0, 9, 99):
+    for step in range(seen_at[-1]):
+
+        def closure():
+            optimizer.zero_grad()
+            losses = []
+            for n, p in enumerate(params):
+                push = torch.tensor([math.sin(step * 0.3 + i + n) for i in range(p.numel())], dtype=dtype)
+                losses.append((p * p).sum() * 0.5 + (p.flatten() * push).sum())
+            loss = sum(losses)
+            loss.backward()
+            return loss
+
+        optimizer.step(closure)
+        if step + 1 in seen_at:
             seen.append([x for p in params for x in numbers(p)])
     return seen
 
@@ -88,14 +120,18 @@ def schedule_rates(make):
     optimizer = torch.optim.SGD([tensor([1], 0)], lr=0.4, momentum=0.9)
     schedule = make(optimizer)
     rates = []
-    for _ in range(24):
+    for step in range(24):
         rates.append(float(f"{optimizer.param_groups[0]['lr']:.10g}"))
         optimizer.step()
-        schedule.step()
+        if isinstance(schedule, S.ReduceLROnPlateau):
+            schedule.step(math.sin(step * 0.8) / (1 + step * 0.3))
+        else:
+            schedule.step()
     return rates
 
 
 S = torch.optim.lr_scheduler
+SWALR = torch.optim.swa_utils.SWALR
 SCHEDULES = {
     "StepLR": lambda o: S.StepLR(o, 5, 0.5),
     "MultiStepLR": lambda o: S.MultiStepLR(o, [3, 9], 0.3),
@@ -105,6 +141,21 @@ SCHEDULES = {
     "LinearLR": lambda o: S.LinearLR(o, 0.25, 0.75, 6),
     "OneCycleLR": lambda o: S.OneCycleLR(o, 1.0, 24),
     "OneCycleLR in three phases": lambda o: S.OneCycleLR(o, 1.0, 24, pct_start=0.4, three_phase=True, anneal_strategy="linear"),
+    "ConstantLR": lambda o: S.ConstantLR(o, 0.3, 7),
+    "PolynomialLR": lambda o: S.PolynomialLR(o, 15, 2.0),
+    "MultiplicativeLR": lambda o: S.MultiplicativeLR(o, lambda step: 1 - 1 / (1 + step)),
+    "CosineAnnealingWarmRestarts": lambda o: S.CosineAnnealingWarmRestarts(o, 3, 2, 0.01),
+    "CosineAnnealingWarmRestarts of equal length": lambda o: S.CosineAnnealingWarmRestarts(o, 5),
+    "CyclicLR": lambda o: S.CyclicLR(o, 0.1, 0.5, 4),
+    "CyclicLR that halves": lambda o: S.CyclicLR(o, 0.1, 0.5, 3, 2, mode="triangular2"),
+    "CyclicLR that decays": lambda o: S.CyclicLR(o, [0.1], [0.5], 3, mode="exp_range", gamma=0.9),
+    "CyclicLR by a function": lambda o: S.CyclicLR(o, 0.1, 0.5, 3, scale_fn=lambda x: 1 / x),
+    "ReduceLROnPlateau": lambda o: S.ReduceLROnPlateau(o, patience=2),
+    "ReduceLROnPlateau upwards": lambda o: S.ReduceLROnPlateau(o, "max", 0.5, 1, 0.01, "abs", 2, 0.03),
+    "ChainedScheduler": lambda o: S.ChainedScheduler([S.ConstantLR(o, 0.1, 4), S.ExponentialLR(o, 0.9), S.CosineAnnealingLR(o, 30)]),
+    "SWALR": lambda o: SWALR(o, 0.05, anneal_epochs=8),
+    "SWALR linear": lambda o: SWALR(o, [0.05], anneal_epochs=6, anneal_strategy="linear"),
+    "SWALR at once": lambda o: SWALR(o, 0.05, anneal_epochs=0),
     "SequentialLR": lambda o: S.SequentialLR(o, [S.LinearLR(o, 0.1, 1, 4), S.CosineAnnealingLR(o, 20)], [4]),
 }
 
@@ -180,7 +231,13 @@ if __name__ == "__main__":
     torch.set_num_threads(1)
     result = {
         "torch": torch.__version__,
-        "optimizers": {name: optimizer_case(make) for name, make in OPTIMIZERS.items()},
+        "optimizers": {
+            name: {
+                "float32": optimizer_case(name, torch.float32, [1, 20, 100]),
+                "float64": optimizer_case(name, torch.float64, [5, 20]),
+            }
+            for name in OPTIMIZERS
+        },
         "schedules": {name: schedule_rates(make) for name, make in SCHEDULES.items()},
         "training": {"mlp": mlp(), "cnn": cnn(), "gpt": gpt()},
     }

@@ -4,9 +4,9 @@ import { type Shape, type Tensor, tensor } from '../../../../src/index.ts';
 export const countOf = (shape: Shape): number => shape.reduce((a, b) => a * b, 1);
 
 /** Returns a tensor whose element i is sin(i × 0.7 + n) × scale. */
-export function wave(shape: Shape, n: number, scale = 1.5): Tensor {
-  const values = Float32Array.from({ length: countOf(shape) }, (_, i) => Math.sin(i * 0.7 + n) * scale);
-  return tensor(values, { shape, requiresGrad: true });
+export function wave(shape: Shape, n: number, scale = 1.5, dtype: 'float32' | 'float64' = 'float32'): Tensor {
+  const values = Float64Array.from({ length: countOf(shape) }, (_, i) => Math.sin(i * 0.7 + n) * scale);
+  return tensor(values, { shape, dtype, requiresGrad: true });
 }
 
 /** Returns a number between −1 and 1. Unlike those of a wave, matrices of such numbers have full rank. */

@@ -1,0 +1,34 @@
+// A schedule that applies other schedules at the same time.
+import { type Check, checkValue } from '../../checks/value-checks.ts';
+import { type AnyOptimizer, LrSchedule } from './schedule.ts';
+
+const schedulesCheck: Check = {
+  expected: 'a list of schedules that compute a rate from the initial rate',
+  fits: (value) =>
+    Array.isArray(value) && value.length > 0 && value.every((item) => item instanceof LrSchedule),
+};
+
+/**
+ * Applies schedules of one optimiser at the same time: each starts from the rate that the one before computed, so that
+ * the factors of all are multiplied. Call step() of this schedule only, not of its parts.
+ */
+export class ChainedScheduler extends LrSchedule {
+  readonly #schedules: readonly LrSchedule[];
+
+  constructor(optimizer: AnyOptimizer, schedules: readonly LrSchedule[]) {
+    super(optimizer);
+    checkValue('ChainedScheduler: schedules', schedules, schedulesCheck);
+    this.#schedules = [...schedules];
+    this.start();
+  }
+
+  protected lrAt(steps: number, initialLr: number, group: number): number {
+    return this.#schedules.reduce((lr, schedule) => LrSchedule.rateOf(schedule, steps, lr, group), initialLr);
+  }
+
+  override setAt(steps: number): void {
+    // What some set besides the rate, such as momentum.
+    for (const schedule of this.#schedules) schedule.setAt(steps);
+    super.setAt(steps);
+  }
+}
