@@ -38,6 +38,7 @@ export {
 } from './layers/losses.ts';
 export { LayerNorm, type LayerNormLayerOptions, RMSNorm, type RMSNormLayerOptions } from './layers/norm.ts';
 export { AdaptiveAvgPool2d, AvgPool2d, MaxPool2d } from './layers/pool.ts';
+export * from './layers/recurrent/index.ts';
 export * from './layers/spatial/index.ts';
 export { Flatten, ReLU } from './layers/stateless.ts';
 export { TransformerBlock, type TransformerBlockOptions } from './layers/transformer.ts';

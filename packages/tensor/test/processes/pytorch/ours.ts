@@ -62,7 +62,7 @@ class Run {
     for (const step of this.#case.steps) {
       const found = step.via === 'module' ? this.#module(step) : this.#call(step);
       this.#values.push(found[0]);
-      this.outs.splice(0, Infinity, ...found);
+      this.outs.splice(0, Infinity, ...listed(found));
     }
   }
 
@@ -91,8 +91,8 @@ class Run {
     };
     // Running statistics are results, too.
     if (op === 'batchNorm') return [call(), ...own.slice(1, 3).filter((arg) => arg !== null)];
-    if (!inPlace) return listed(call());
-    return [...listed(this.#package.t.noGrad(call)), this.#leaves[0]];
+    if (!inPlace) return results(call());
+    return [...results(this.#package.t.noGrad(call)), this.#leaves[0]];
   }
 
   #module({ op, new: own, state, args, training }: Step): unknown[] {
@@ -117,7 +117,7 @@ class Run {
     }
     module.train(training!);
     const forward = (module as unknown as { forward: (...args: unknown[]) => unknown }).forward.bind(module);
-    const outs = listed(forward(...args.map((arg) => this.#arg(arg))));
+    const outs = results(forward(...args.map((arg) => this.#arg(arg))));
     const buffers = module.namedBuffers().filter(([key]) => key in state!);
     return [...outs, ...buffers.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, buffer]) => buffer)];
   }
@@ -147,11 +147,19 @@ class Run {
   }
 }
 
+/** Returns the results of a call: nested lists as one list, without nulls, and of packed sequences their data. */
 function listed(found: unknown): unknown[] {
-  if (Array.isArray(found)) return found;
+  if (Array.isArray(found)) return found.flatMap((item) => (item === null ? [] : listed(item)));
+  if (typeof found === 'object' && found !== null && 'batchSizes' in found && 'data' in found)
+    return [found.data];
   if (typeof found === 'object' && found !== null && 'values' in found && 'indices' in found)
     return [found.values, found.indices];
   return [found];
+}
+
+/** Returns the results of a call as they are: the items of a list, or one. */
+function results(found: unknown): unknown[] {
+  return Array.isArray(found) ? found : [found];
 }
 
 function readOut(found: Tensor): Value {

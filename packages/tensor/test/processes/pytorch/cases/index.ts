@@ -15,6 +15,7 @@ import { losses } from './losses.ts';
 import { matrices } from './matrices.ts';
 import { modules } from './modules.ts';
 import { reductions } from './reductions.ts';
+import { sequences } from './sequences.ts';
 import { spatial } from './spatial.ts';
 import { spatialModules } from './spatial-modules.ts';
 import { views } from './views.ts';
@@ -40,6 +41,7 @@ const groups = {
   losses,
   layers,
   modules,
+  sequences,
   creation,
   inPlace,
   spatial,

@@ -15,6 +15,7 @@ import torch
 from oracle_functions import FUNCTIONS
 from oracle_layers import MODULES
 from oracle_ops import OPS
+from oracle_sequences import flattened
 from oracle_spatial import SPATIAL_MODULES, SPATIAL_OPS
 
 OPS.update(SPATIAL_OPS)
@@ -67,6 +68,11 @@ def decoded(arg, values):
     return {key: decoded(item, values) for key, item in arg.items()}
 
 
+def results(out):
+    """Returns the results of a call: the items of a list, or one. A packed sequence is one, though it is a tuple."""
+    return list(out) if isinstance(out, (tuple, list)) and not hasattr(out, "batch_sizes") else [out]
+
+
 def run_module(step, values):
     """Builds the module, loads its state, and returns the results of forward, then the loaded buffers by name."""
     module = MODULES[step["op"]](*decoded(step["new"], values))
@@ -77,7 +83,7 @@ def run_module(step, values):
     module.train(step["training"])
     buffers = {name: state[name].detach().clone() for name, _ in module.named_buffers() if name in state}
     out = torch.func.functional_call(module, {**state, **buffers}, tuple(decoded(step["args"], values)))
-    outs = list(out) if isinstance(out, (tuple, list)) else [out]
+    outs = results(out)
     return outs + [buffers[name] for name in sorted(buffers)]
 
 
@@ -94,9 +100,9 @@ def run_steps(case, leaves, move):
                     outs = [OPS[step["op"]](*args), leaves[0]]
             else:
                 out = OPS[step["op"]](*args)
-                outs = list(out) if isinstance(out, (tuple, list)) else [out]
+                outs = results(out)
         values.append(outs[0] if outs else None)
-    return outs
+    return flattened(outs)
 
 
 def weights_of(x):
@@ -121,7 +127,7 @@ def attempt(case, move=lambda x: x):
     if roots and wanted:
         try:
             grads = torch.autograd.grad(roots, wanted, [weights_of(x) for x in roots], allow_unused=True)
-        except (RuntimeError, NotImplementedError) as error:
+        except (RuntimeError, IndexError, NotImplementedError) as error:
             answer["gradRaises"] = str(error).split("\n")[0][:160]
     return answer, outs, grads
 

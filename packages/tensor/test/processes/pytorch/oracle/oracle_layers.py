@@ -2,6 +2,7 @@
 import torch
 from torch import nn
 
+import oracle_sequences
 from oracle_ops import SNAKE, options
 
 NAMES = {
@@ -10,6 +11,7 @@ NAMES = {
     "trackRunningStats": "track_running_stats",
     "affine": "affine",
     "numFeatures": "num_features",
+    **oracle_sequences.NAMES,
 }
 
 
@@ -114,3 +116,5 @@ MODULES = {
     "nn.CosineSimilarity": of(nn.CosineSimilarity),
     "nn.CosineEmbeddingLoss": of(nn.CosineEmbeddingLoss),
 }
+
+MODULES.update({f"nn.{name}": of(cls) for name, cls in oracle_sequences.CLASSES.items()})

@@ -4,6 +4,8 @@ import math
 import torch
 import torch.nn.functional as F
 
+import oracle_sequences
+
 DTYPES = {name: getattr(torch, name) for name in "float32 float64 float16 bfloat16 int32 int64 uint8 bool".split()}
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 
@@ -343,3 +345,5 @@ OPS = {
         {"leakyRelu": "leaky_relu"}.get(name, name), slope
     ),
 }
+
+OPS.update(oracle_sequences.OPS)

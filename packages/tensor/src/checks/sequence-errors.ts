@@ -1,0 +1,40 @@
+// Errors of recurrent layers, packed sequences and the layers of transformers.
+import { TensorError } from '../errors.ts';
+
+type Shape = readonly number[];
+const show = (shape: Shape): string => `[${shape.join(', ')}]`;
+const shapeError = (message: string): TensorError => new TensorError('ERR_TENSOR_SHAPE', message);
+const argument = (message: string): TensorError => new TensorError('ERR_TENSOR_ARGUMENT', message);
+
+export const badSequenceInput = (op: string, expected: string, shape: Shape): TensorError =>
+  shapeError(`${op}: expected an input ${expected}, got ${show(shape)}.`);
+
+export const badState = (op: string, name: string, expected: Shape, got: Shape): TensorError =>
+  shapeError(`${op}: expected ${name} of shape ${show(expected)}, got ${show(got)}.`);
+
+export const emptySequence = (op: string): TensorError =>
+  shapeError(`${op}: expected at least one time step, got 0.`);
+
+export const badStateKind = (op: string, expected: string, got: string): TensorError =>
+  argument(`${op}: expected ${expected} as state, got ${got}.`);
+
+export const badLengths = (op: string, expected: string, got: string): TensorError =>
+  argument(`${op}: expected lengths ${expected}, got ${got}.`);
+
+export const unsortedLengths = (): TensorError =>
+  argument(
+    'packPaddedSequence: expected lengths from the longest to the shortest. Sort the batch, or set enforceSorted: false.',
+  );
+
+export const notPacked = (op: string, got: string): TensorError =>
+  argument(`${op}: expected a packed sequence, which packPaddedSequence makes, got ${got}.`);
+
+export const unevenSequences = (op: string, first: Shape, other: Shape): TensorError =>
+  shapeError(
+    `${op}: expected sequences that differ in their first dimension only, got ${show(first)} beside ${show(other)}.`,
+  );
+
+export const shortTotalLength = (total: number, longest: number): TensorError =>
+  argument(
+    `padPackedSequence: totalLength ${total} is less than ${longest}, the length of the longest sequence.`,
+  );
