@@ -12,6 +12,7 @@ declare const out: import('@ringwise/tensor').Tensor;
 declare const loss: import('@ringwise/tensor').Tensor;
 declare const parts: readonly Float32Array[];
 declare const net: import('@ringwise/tensor/nn').Sequential;
+declare const otherNet: import('@ringwise/tensor/nn').Sequential;
 declare const model: import('@ringwise/ddp').DistributedDataParallel<
   import('@ringwise/tensor/nn').Sequential
 >;

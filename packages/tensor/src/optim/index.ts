@@ -2,6 +2,16 @@
 import '../ops/methods/index.ts';
 
 export { Adam, type AdamOptions, AdamW } from './adam.ts';
+export { AveragedModel, type AveragedModelOptions } from './averages/averaged-model.ts';
+export {
+  type AvgFn,
+  getEmaAvgFn,
+  getEmaMultiAvgFn,
+  getSwaAvgFn,
+  getSwaMultiAvgFn,
+  type MultiAvgFn,
+} from './averages/averaging.ts';
+export { type BnBatch, type UpdateBnOptions, updateBn } from './averages/update-bn.ts';
 export { type ClipOptions, clipGradNorm, clipGradValue } from './clip.ts';
 export { Adadelta, type AdadeltaOptions } from './composed/adadelta.ts';
 export { Adafactor, type AdafactorOptions } from './composed/adafactor.ts';

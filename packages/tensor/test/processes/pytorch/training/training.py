@@ -160,6 +160,32 @@ SCHEDULES = {
 }
 
 
+U = torch.optim.swa_utils
+AVERAGES = {
+    "SWA": {},
+    "SWA with buffers": {"use_buffers": True},
+    "EMA": {"multi_avg_fn": U.get_ema_multi_avg_fn(0.8)},
+    "EMA of one": {"avg_fn": U.get_ema_avg_fn(0.3)},
+    "SWA of one": {"avg_fn": U.get_swa_avg_fn()},
+    "SWA of all": {"multi_avg_fn": U.get_swa_multi_avg_fn()},
+}
+
+
+def average_case(options):
+    """Returns parameters and buffers of the average of four models, then the statistics that update_bn computes."""
+    model = torch.nn.BatchNorm1d(3)
+    averaged = U.AveragedModel(model, **options)
+    for n in range(4):
+        with torch.no_grad():
+            model.weight.copy_(tensor([3], n, grad=False))
+            model.bias.copy_(tensor([3], n + 4, grad=False))
+        model(tensor([4, 3], n, grad=False))
+        averaged.update_parameters(model)
+    seen = [x for t in averaged.state_dict().values() for x in numbers(t)]
+    U.update_bn([[tensor([5, 3], n, grad=False)] for n in range(3)], averaged)
+    return seen + [x for t in averaged.buffers() for x in numbers(t)]
+
+
 def weights(shape, n):
     fan_in = math.prod(shape[1:]) if len(shape) > 1 else shape[0]
     values = [hashed(i, n) * 1.5 / math.sqrt(fan_in) for i in range(math.prod(shape))]
@@ -239,6 +265,7 @@ if __name__ == "__main__":
             for name in OPTIMIZERS
         },
         "schedules": {name: schedule_rates(make) for name, make in SCHEDULES.items()},
+        "averages": {name: average_case(options) for name, options in AVERAGES.items()},
         "training": {"mlp": mlp(), "cnn": cnn(), "gpt": gpt()},
     }
     json.dump(result, sys.stdout, separators=(",", ":"))

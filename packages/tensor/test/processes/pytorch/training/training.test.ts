@@ -6,12 +6,14 @@ import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import * as optim from '../../../../src/optim/index.ts';
+import { averageOf, averages } from './averages.ts';
 import { optimizers, schedules, stepsOf } from './optimizers.ts';
 import { cnn, gpt, mlp } from './training.ts';
 
 interface Expected {
   readonly optimizers: Readonly<Record<string, Readonly<Record<'float32' | 'float64', number[][]>>>>;
   readonly schedules: Readonly<Record<string, number[]>>;
+  readonly averages: Readonly<Record<string, number[]>>;
   readonly training: Readonly<Record<'mlp' | 'cnn' | 'gpt', number[]>>;
 }
 
@@ -38,12 +40,16 @@ function expectNear(got: ArrayLike<number>, want: readonly number[], tolerance: 
 test('both sides have the same cases', () => {
   expect(Object.keys(optimizers)).toEqual(Object.keys(expected.optimizers));
   expect(Object.keys(schedules)).toEqual(Object.keys(expected.schedules));
+  expect(Object.keys(averages)).toEqual(Object.keys(expected.averages));
 });
 
 test('every optimiser and schedule is compared, or stands here with the reason', () => {
   const apart = {
     'a base class': ['Optimizer', 'LrSchedule', 'RateSetter', 'Schedule'],
     'not of PyTorch: schedules.test.ts': ['WarmupCosineLR'],
+    'averages.ts': [
+      ...['AveragedModel', 'getEmaAvgFn', 'getEmaMultiAvgFn', 'getSwaAvgFn', 'getSwaMultiAvgFn', 'updateBn'],
+    ],
     'clip.test.ts, autocast.test.ts': ['clipGradNorm', 'clipGradValue', 'GradScaler'],
   };
   const compared = Object.keys({ ...optimizers, ...schedules }).map((name) => name.split(' ')[0]!);
@@ -69,6 +75,12 @@ describe('optimiser steps', () => {
 describe('learning rates', () => {
   test.each(Object.entries(schedules))('%s', (name, make) => {
     expectNear(make(), expected.schedules[name]!, 1e-8, 1e-3);
+  });
+});
+
+describe('averages of weights, and statistics for them', () => {
+  test.each(Object.entries(averages))('%s', async (name, options) => {
+    expectNear(await averageOf(options), expected.averages[name]!, 1e-6);
   });
 });
 
