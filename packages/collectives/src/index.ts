@@ -1,4 +1,17 @@
 // The public API of @ringwise/collectives.
+export { Across, across } from './across/across.ts';
+export { type Autograd, type Differentiable, differentiableSymbol } from './across/autograd.ts';
+export type {
+  AfterOptions,
+  DifferentiableOp,
+  DimOptions,
+  ExchangeOptions,
+  OpOptions,
+  PartOptions,
+  RootedOptions,
+  TaggedOptions,
+  Use,
+} from './across/options.ts';
 export type { Verb } from './all-verbs.ts';
 export type { Backend, Operation, Running, Settle, Supports, Wire } from './backend.ts';
 export { bytesWritten } from './backends/arithmetic/execute.ts';

@@ -556,12 +556,12 @@ export const recordedInPlace = (op: string): TensorError =>
 export const leafIsReadOnly = {
   reason:
     'the tensor requires a gradient, and operations are recorded: backward would know nothing of the change',
-  next: 'To set its values, call it inside noGrad(() => …); to average gradients, use ddp(), or tensor.grad.',
+  next: 'To set its values, call it inside noGrad(() => …); for a result with a gradient, use across(group); to average gradients, use ddp(), or tensor.grad.',
 };
 
 export const resultIsReadOnly = {
   reason: 'operations made the tensor and are recorded: its gradient would be that of the value before',
-  next: 'Take a copy without a graph, tensor.detach().clone(); gradients are averaged by ddp(), after backward.',
+  next: 'For a result with a gradient, use across(group); for the values alone, call it inside noGrad(() => …), or on a copy without a graph, tensor.detach().clone(). Gradients are averaged by ddp(), after backward.',
 };
 
 export const notALeaf = (what: string): TensorError =>

@@ -1,6 +1,15 @@
 // The options that each call accepts, and PyTorch's names for them. checkOptions() runs on every call, before
 // defaults are filled in.
 
+import type {
+  AfterOptions,
+  DimOptions,
+  ExchangeOptions,
+  OpOptions,
+  PartOptions,
+  RootedOptions,
+  TaggedOptions,
+} from '../across/options.ts';
 import type { Failure } from '../errors.ts';
 import { badTimeout, isTimeout, unknownOptions, wrongOption } from './errors.ts';
 import type { GroupOptions } from './group-options.ts';
@@ -26,6 +35,7 @@ function namesOf<Options>(names: { readonly [Name in keyof Options]-?: true }): 
   return Object.keys(names);
 }
 
+const labelled = { timeoutMs: true, label: true } as const;
 const call = namesOf<CallOptions>({ timeoutMs: true });
 const collective = namesOf<CollectiveOptions>({ timeoutMs: true, label: true });
 const root = namesOf<RootOptions>({ timeoutMs: true, label: true, root: true });
@@ -65,6 +75,29 @@ const known = {
   split: subgroup,
   subgroup,
   shrink: namesOf<ShrinkOptions>({ name: true, timeoutMs: true, without: true, waitMs: true }),
+  'across.enter': collective,
+  'across.allReduce': namesOf<AfterOptions & OpOptions>({ ...labelled, after: true, op: true }),
+  'across.allGather': namesOf<AfterOptions & DimOptions>({
+    ...labelled,
+    after: true,
+    dim: true,
+    sizes: true,
+  }),
+  'across.part': namesOf<PartOptions>({ ...labelled, before: true, dim: true, sizes: true }),
+  'across.reduceScatter': namesOf<OpOptions & DimOptions>({ ...labelled, op: true, dim: true, sizes: true }),
+  'across.allToAll': namesOf<ExchangeOptions>({
+    ...labelled,
+    split: true,
+    concat: true,
+    sendSizes: true,
+    recvSizes: true,
+  }),
+  'across.broadcast': namesOf<AfterOptions & RootedOptions>({ ...labelled, after: true, root: true }),
+  'across.gather': namesOf<RootedOptions & DimOptions>({ ...labelled, root: true, dim: true, sizes: true }),
+  'across.scatter': namesOf<RootedOptions & DimOptions>({ ...labelled, root: true, dim: true, sizes: true }),
+  'across.reduce': namesOf<OpOptions & RootedOptions>({ ...labelled, op: true, root: true }),
+  'across.send': namesOf<TaggedOptions>({ timeoutMs: true, tag: true }),
+  'across.recv': namesOf<TaggedOptions>({ timeoutMs: true, tag: true }),
   mesh: namesOf<MeshOptions>({ name: true, timeoutMs: true, flat: true }),
   wait: call,
   init: namesOf<InitOptions>({

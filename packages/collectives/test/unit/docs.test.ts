@@ -1,13 +1,17 @@
 // Runs every JavaScript block of docs/collectives.md on each rank of a group of two.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
+import { tensor } from '@ringwise/tensor';
 import { describe, expect, it } from 'vitest';
-import { type Group, loopbackGroups, mesh } from '../../src/index.ts';
+import { across, type Group, loopbackGroups, mesh } from '../../src/index.ts';
 
 const page = readFileSync(new URL('../../../../docs/collectives.md', import.meta.url), 'utf8');
 const AsyncFunction = (async () => {}).constructor as new (
   ...source: string[]
-) => (group: Group, assertions: typeof assert, makeMesh: typeof mesh) => Promise<void>;
+) => (group: Group, ...names: readonly unknown[]) => Promise<void>;
+
+/** What the blocks use beside their group. */
+const names = { assert, across, mesh, tensor };
 
 /** The blocks, each with the heading above it. */
 const blocks = page.split(/^## /m).flatMap((section) => {
@@ -21,9 +25,9 @@ describe('docs/collectives.md', () => {
   });
 
   it.each(blocks)('does what it says under "%s"', async (_, code) => {
-    const run = new AsyncFunction('group', 'assert', 'mesh', code);
+    const run = new AsyncFunction('group', ...Object.keys(names), code);
     const groups = loopbackGroups(2, { timeoutMs: 5_000 });
-    await Promise.all(groups.map((group) => run(group, assert, mesh)));
+    await Promise.all(groups.map((group) => run(group, ...Object.values(names))));
     await Promise.all(groups.map((group) => group.close()));
   });
 });

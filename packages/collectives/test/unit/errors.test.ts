@@ -1,4 +1,5 @@
 import { describe, expect, it } from 'vitest';
+import * as acrossErrors from '../../src/across/errors.ts';
 import * as errors from '../../src/errors.ts';
 import { CollectiveError, type Failure } from '../../src/errors.ts';
 import * as initErrors from '../../src/init/errors.ts';
@@ -8,7 +9,7 @@ import * as optionErrors from '../../src/options/errors.ts';
 const site = { group: 'dp', rank: 0, size: 8 };
 const first = new CollectiveError(errors.timedOut('barrier', 12, [2, 5], 30_000), site);
 
-// A failure by every message builder of errors.ts, init/errors.ts, mesh/errors.ts and options/errors.ts.
+// A failure by every message builder of errors.ts and of the errors.ts of across, init, mesh and options.
 const failures: Record<string, Failure> = {
   timedOut: errors.timedOut('barrier', 12, [2, 5], 30_000),
   notEnded: errors.notEnded('allReduce', 3, 500),
@@ -152,6 +153,13 @@ const failures: Record<string, Failure> = {
     'Install it.',
   ),
   backendNotLoaded: initErrors.backendNotLoaded('host', 'no addon'),
+  notDifferentiable: acrossErrors.notDifferentiable('across.allReduce', 'an object (Float32Array)'),
+  useNotGiven: acrossErrors.useNotGiven('across.allReduce', 'after', undefined),
+  opHasNoGradient: acrossErrors.opHasNoGradient('across.allReduce', 'max'),
+  badDim: acrossErrors.badDim('across.allGather', 'dim', 3, 2),
+  badSizes: acrossErrors.badSizes('across.allGather', 'sizes', 2, "this rank's being 4", [3, 4]),
+  unevenDim: acrossErrors.unevenDim('across.reduceScatter', 0, 5, 2, 'sizes'),
+  gradientCannotBlock: acrossErrors.gradientCannotBlock('across.enter', 'tcp'),
   axesDoNotMultiply: meshErrors.axesDoNotMultiply('3 × 2', 6, 8),
   restDoesNotDivide: meshErrors.restDoesNotDivide('dp', 3, 8),
   twoRests: meshErrors.twoRests('dp', 'tp'),
@@ -274,6 +282,13 @@ describe('errors', () => {
       allGather: 2147483648 elements in parts are too many for MPI; expected at most 2147483647 for all ranks together (group "dp", rank 0 of 8). Call it on pieces.
       init: there is no native addon for linux-x64: it is not installed (tried coll.node (not found)) (group "dp", rank 0 of 8). Install it.
       init: the host backend cannot be loaded: no addon (group "dp", rank 0 of 8).
+      across.allReduce: expected a tensor, which offers its autograd as a Symbol.for("ringwise.differentiable") member, got an object (Float32Array) (group "dp", rank 0 of 8). Typed arrays have no gradients: call the verb on the group.
+      across.allReduce: after is not usable; expected 'same' if all ranks compute the same from the result, 'own' if each computes something of its own, got undefined (group "dp", rank 0 of 8). There is no default: the gradient depends on it.
+      across.allReduce: op 'max' has no gradient here; expected 'sum' or 'avg' (group "dp", rank 0 of 8). For the values alone, call the verb on the group with a detached copy of the tensor.
+      across.allGather: dim is not usable; expected a dimension from -2 to 1, got 3 (group "dp", rank 0 of 8).
+      across.allGather: sizes is not usable; expected a length for each of 2 ranks, this rank's being 4, got [3, 4] (group "dp", rank 0 of 8).
+      across.reduceScatter: dimension 0 cannot be split evenly; expected a multiple of 2, got 5 (group "dp", rank 0 of 8). Pass sizes for parts of different lengths.
+      across.enter: its gradient needs communication inside backward, which has to block, and the tcp backend may not block this thread (group "dp", rank 0 of 8). Use the backend host or nccl, or a verb whose gradient needs none.
       mesh: the sizes of the axes do not multiply to the size of the group; expected 8, got 3 × 2 = 6 (group "dp", rank 0 of 8). One axis may have the size 'rest'.
       mesh: no whole number is left for axis 'dp', which takes the rest; expected other axes that divide 8, got 3 (group "dp", rank 0 of 8).
       mesh: both 'dp' and 'tp' take the rest; expected one axis at most (group "dp", rank 0 of 8).
@@ -316,9 +331,13 @@ describe('errors', () => {
   });
 
   it('every message builder is in the list above', () => {
-    const builders = Object.keys({ ...errors, ...initErrors, ...meshErrors, ...optionErrors }).filter(
-      (name) => !['CollectiveError', 'local', 'rankList', 'shown', 'isTimeout'].includes(name),
-    );
+    const builders = Object.keys({
+      ...acrossErrors,
+      ...errors,
+      ...initErrors,
+      ...meshErrors,
+      ...optionErrors,
+    }).filter((name) => !['CollectiveError', 'local', 'rankList', 'shown', 'isTimeout'].includes(name));
     expect(Object.keys(failures).sort()).toEqual(builders.sort());
   });
 });

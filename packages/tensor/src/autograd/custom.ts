@@ -61,10 +61,15 @@ const functionOptions = optionChecks<FunctionOptions<readonly unknown[]>>({
   backward: aFunction,
 });
 
-type Input = Pick<Tensor, 'dtype' | 'shape' | 'device' | 'target'>;
+/** The part of an input that backward needs. @internal */
+export type Input = Pick<Tensor, 'dtype' | 'shape' | 'device' | 'target'>;
 
-/** Sends the gradients that a user's backward gave, or zeros for null, to the inputs that require one. */
-function send(name: string, inputs: readonly (Input | null)[], given: readonly (Tensor | null)[]): void {
+/** Sends the gradients that a backward gave, or zeros for null, to the inputs that require one. @internal */
+export function sendGradients(
+  name: string,
+  inputs: readonly (Input | null)[],
+  given: readonly (Tensor | null)[],
+): void {
   if (given.length !== inputs.length) throw gradientCount(name, inputs.length, given.length);
   for (const [i, input] of inputs.entries()) {
     const target = input?.target;
@@ -120,7 +125,7 @@ export function customFunction<Inputs extends readonly unknown[]>(
         scope(() => {
           const gradient = created(grad.retain(), out.shape);
           const given = noGrad(() => backward(context, gradient));
-          send(name, known, given instanceof Tensor ? [given] : given);
+          sendGradients(name, known, given instanceof Tensor ? [given] : given);
         });
       });
     });

@@ -11,6 +11,7 @@ declare global {
     readonly buffers: unique symbol;
     readonly capture: unique symbol;
     readonly rows: unique symbol;
+    readonly differentiable: unique symbol;
   }
 }
 
@@ -27,6 +28,11 @@ export const buffersSymbol: RingwiseSymbols['buffers'] = Symbol.for('ringwise.bu
 
 /** `[Symbol.for('ringwise.rows')]()` returns the rows of a tensor, for dividing a batch. */
 export const rowsSymbol: RingwiseSymbols['rows'] = Symbol.for('ringwise.rows') as never;
+
+/** `[Symbol.for('ringwise.differentiable')]()` returns the autograd of a tensor, for collectives with gradients. */
+export const differentiableSymbol: RingwiseSymbols['differentiable'] = Symbol.for(
+  'ringwise.differentiable',
+) as never;
 
 /**
  * A step that is being captured: `globalThis[Symbol.for('ringwise.capture')].now`, null at other times. Work
@@ -136,6 +142,24 @@ export interface BucketMemory {
   readonly clear: () => void;
   readonly divide: (divisor: number) => void;
   readonly isZero: () => boolean;
+}
+
+/** What collectives with gradients need of the autograd of tensors of type `T`. */
+export interface Autograd<T> {
+  readonly shapeOf: (x: T) => readonly number[];
+  readonly isRecorded: (x: T) => boolean;
+  readonly empty: (like: T, shape: readonly number[]) => T;
+  readonly zeros: (like: T, shape: readonly number[]) => T;
+  readonly copy: (x: T) => T;
+  readonly toFront: (x: T, dim: number) => T;
+  readonly fromFront: (x: T, dim: number) => T;
+  readonly narrow: (x: T, dim: number, from: number, count: number) => T;
+  readonly join: (parts: readonly T[]) => T;
+  readonly scale: (x: T, factor: number) => T;
+  readonly keep: (x: T) => void;
+  readonly dispose: (x: T) => void;
+  readonly untracked: <R>(fn: () => R) => R;
+  readonly record: (name: string, output: T, input: T, backward: (grad: T) => T | null) => T;
 }
 
 /** Memory of a model that has no gradient, as distributed training sees it. */

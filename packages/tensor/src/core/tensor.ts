@@ -15,7 +15,7 @@ import type {
   VarianceOptions,
   ViewIndex,
 } from './op-options.ts';
-import type { TensorHandle } from './protocol.ts';
+import type { Autograd, differentiableSymbol, TensorHandle } from './protocol.ts';
 import { countOf, type Shape } from './shape.ts';
 import { GradTensor } from './tensor-grad.ts';
 
@@ -170,7 +170,10 @@ export interface TensorMethods {
 }
 
 // The class has these methods once ops/methods/ has been loaded.
-export interface Tensor extends TensorMethods {}
+export interface Tensor extends TensorMethods {
+  /** Offers the autograd to the differentiable verbs of collectives; see across(). */
+  readonly [differentiableSymbol]: () => Autograd<Tensor>;
+}
 
 /**
  * An array of numbers of one dtype, on the CPU or a CUDA device, which may require a gradient. Made by tensor(),

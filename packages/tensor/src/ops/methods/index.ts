@@ -2,5 +2,6 @@
 // are loaded.
 import { refuseForeignNames } from '../foreign-names.ts';
 import './basic.ts';
+import './differentiable.ts';
 
 refuseForeignNames();

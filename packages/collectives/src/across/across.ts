@@ -1,0 +1,198 @@
+// Collectives with gradients, for tensors of any autograd that offers itself (autograd.ts).
+//
+// What the gradient of a verb is depends on what the ranks do with a value that is equal on all of them. If all compute
+// the same from it, each of them has the whole gradient already; if each computes something of its own, the gradient
+// is the sum of theirs. No verb can know, so where it matters the caller says it: `after`, or `before`.
+//
+// Backward communicates inside backward, where a verb blocks until the ranks have met. All ranks run the same verbs,
+// so their tapes meet in the reverse order. Results lie in new memory.
+import type { Group } from '../group/group.ts';
+import type { CollectiveOptions } from '../options/options.ts';
+import type { Differentiable } from './autograd.ts';
+import { checkBlocking, finished, finishedSync } from './call.ts';
+import * as exchanges from './exchange.ts';
+import * as gathers from './gathers.ts';
+import * as messages from './messages.ts';
+import type {
+  AfterOptions,
+  DimOptions,
+  ExchangeOptions,
+  OpOptions,
+  PartOptions,
+  RootedOptions,
+  TaggedOptions,
+} from './options.ts';
+import * as reductions from './reductions.ts';
+import * as rooted from './rooted.ts';
+
+const none = Object.freeze({});
+
+/**
+ * The verbs of a group for tensors with gradients, made by across(). Each takes a tensor and gives a new one. The plain
+ * forms resolve when the result is there; the Sync forms block until then. enter() and part() send nothing in forward
+ * and return at once.
+ *
+ * Where a gradient needs communication, backward blocks: on a group that may not block (`tcp`, `loopback`) the verb is
+ * then refused with ERR_COLL_UNSUPPORTED, unless nothing is recorded. All ranks must run backward through the same
+ * verbs. Either all or none of them pass a tensor that requires a gradient; the ranks compare this.
+ */
+export class Across {
+  /** The group whose verbs these are. */
+  readonly group: Group;
+
+  /** Internal; call across(). */
+  constructor(group: Group) {
+    this.group = group;
+  }
+
+  /**
+   * Returns `x`, which all ranks have and from which each now computes something of its own. The gradient is the sum
+   * over all ranks.
+   */
+  enter<T extends Differentiable>(x: T, options: CollectiveOptions = none): T {
+    return reductions.enter(this.group, x, options);
+  }
+
+  /** Reduces `x` over all ranks. The gradient is the result's (after 'same'), or its reduction (after 'own'). */
+  async allReduce<T extends Differentiable>(x: T, options: AfterOptions & OpOptions): Promise<T> {
+    return finished(reductions.allReduce(this.group, x, options));
+  }
+  /** Does what allReduce() does, but blocks this thread until it has ended. */
+  allReduceSync<T extends Differentiable>(x: T, options: AfterOptions & OpOptions): T {
+    checkBlocking(this.group, 'allReduce');
+    return finishedSync(reductions.allReduce(this.group, x, options));
+  }
+
+  /**
+   * Joins the ranks' tensors along a dimension, in rank order. The gradient is this rank's part of the result's (after
+   * 'same'), or of the sum over all ranks (after 'own').
+   */
+  async allGather<T extends Differentiable>(x: T, options: AfterOptions & DimOptions): Promise<T> {
+    return finished(gathers.allGather(this.group, x, options));
+  }
+  /** Does what allGather() does, but blocks this thread until it has ended. */
+  allGatherSync<T extends Differentiable>(x: T, options: AfterOptions & DimOptions): T {
+    checkBlocking(this.group, 'allGather');
+    return finishedSync(gathers.allGather(this.group, x, options));
+  }
+
+  /**
+   * Returns this rank's part of a tensor that is equal on all ranks. The gradient is that of all parts, gathered, if
+   * all ranks compute the same from `x` elsewhere (before 'same'); or zero outside of the part (before 'own').
+   */
+  part<T extends Differentiable>(x: T, options: PartOptions): T {
+    return gathers.part(this.group, x, options);
+  }
+
+  /** Reduces `x` over all ranks and returns this rank's part of the result. The gradient is that of all parts. */
+  async reduceScatter<T extends Differentiable>(x: T, options: OpOptions & DimOptions = none): Promise<T> {
+    return finished(gathers.reduceScatter(this.group, x, options));
+  }
+  /** Does what reduceScatter() does, but blocks this thread until it has ended. */
+  reduceScatterSync<T extends Differentiable>(x: T, options: OpOptions & DimOptions = none): T {
+    checkBlocking(this.group, 'reduceScatter');
+    return finishedSync(gathers.reduceScatter(this.group, x, options));
+  }
+
+  /**
+   * Splits `x` along one dimension into a part for each rank, and joins the parts that come from them along another,
+   * or the same. The gradient goes back the same way.
+   */
+  async allToAll<T extends Differentiable>(x: T, options: ExchangeOptions): Promise<T> {
+    return finished(exchanges.allToAll(this.group, x, options));
+  }
+  /** Does what allToAll() does, but blocks this thread until it has ended. */
+  allToAllSync<T extends Differentiable>(x: T, options: ExchangeOptions): T {
+    checkBlocking(this.group, 'allToAll');
+    return finishedSync(exchanges.allToAll(this.group, x, options));
+  }
+
+  /**
+   * Returns the root's tensor on all ranks. The others pass a tensor of the same shape, whose elements do not matter.
+   * The root's gradient is that of its own result (after 'same'), or the sum over all ranks (after 'own'); that of the
+   * others is zero.
+   */
+  async broadcast<T extends Differentiable>(x: T, options: AfterOptions & RootedOptions): Promise<T> {
+    return finished(reductions.broadcast(this.group, x, options));
+  }
+  /** Does what broadcast() does, but blocks this thread until it has ended. */
+  broadcastSync<T extends Differentiable>(x: T, options: AfterOptions & RootedOptions): T {
+    checkBlocking(this.group, 'broadcast');
+    return finishedSync(reductions.broadcast(this.group, x, options));
+  }
+
+  /**
+   * Reduces `x` to the root. The other ranks get a zero of shape [], which must be part of what they run backward on:
+   * that is how they get the root's gradient.
+   */
+  async reduce<T extends Differentiable>(x: T, options: OpOptions & RootedOptions = none): Promise<T> {
+    return finished(reductions.reduce(this.group, x, options));
+  }
+  /** Does what reduce() does, but blocks this thread until it has ended. */
+  reduceSync<T extends Differentiable>(x: T, options: OpOptions & RootedOptions = none): T {
+    checkBlocking(this.group, 'reduce');
+    return finishedSync(reductions.reduce(this.group, x, options));
+  }
+
+  /** Joins the ranks' tensors along a dimension at the root. The other ranks get a zero, as from reduce(). */
+  async gather<T extends Differentiable>(x: T, options: RootedOptions & DimOptions = none): Promise<T> {
+    return finished(rooted.gather(this.group, x, options));
+  }
+  /** Does what gather() does, but blocks this thread until it has ended. */
+  gatherSync<T extends Differentiable>(x: T, options: RootedOptions & DimOptions = none): T {
+    checkBlocking(this.group, 'gather');
+    return finishedSync(rooted.gather(this.group, x, options));
+  }
+
+  /**
+   * Splits the root's tensor along a dimension into a part for each rank. The others pass a tensor of the shape of
+   * their part, whose elements do not matter. The root's gradient is that of all parts, gathered; that of the others is
+   * zero.
+   */
+  async scatter<T extends Differentiable>(x: T, options: RootedOptions & DimOptions = none): Promise<T> {
+    return finished(rooted.scatter(this.group, x, options));
+  }
+  /** Does what scatter() does, but blocks this thread until it has ended. */
+  scatterSync<T extends Differentiable>(x: T, options: RootedOptions & DimOptions = none): T {
+    checkBlocking(this.group, 'scatter');
+    return finishedSync(rooted.scatter(this.group, x, options));
+  }
+
+  /**
+   * Sends `x` to a rank, which must call recv(). Gives a zero of shape []: its backward waits for the gradient, which
+   * that rank sends inside its backward, and goes on from `x`.
+   */
+  async send<T extends Differentiable>(x: T, to: number, options: TaggedOptions = none): Promise<T> {
+    return finished(messages.send(this.group, x, to, options));
+  }
+  /** Does what send() does, but blocks this thread until it has ended. */
+  sendSync<T extends Differentiable>(x: T, to: number, options: TaggedOptions = none): T {
+    checkBlocking(this.group, 'send');
+    return finishedSync(messages.send(this.group, x, to, options));
+  }
+
+  /**
+   * Receives a tensor. `like` has its shape and dtype, and requires a gradient if that of the sender does; its elements
+   * do not matter. Backward sends the gradient back.
+   */
+  async recv<T extends Differentiable>(like: T, from: number, options: TaggedOptions = none): Promise<T> {
+    return finished(messages.recv(this.group, like, from, options));
+  }
+  /** Does what recv() does, but blocks this thread until it has ended. */
+  recvSync<T extends Differentiable>(like: T, from: number, options: TaggedOptions = none): T {
+    checkBlocking(this.group, 'recv');
+    return finishedSync(messages.recv(this.group, like, from, options));
+  }
+}
+
+/**
+ * Returns the verbs of a group for tensors with gradients. Not collective.
+ *
+ * @example
+ * ```ts
+ * const loss = await across(group).allReduce(x, { op: 'avg', after: 'same' });
+ * ```
+ */
+export function across(group: Group): Across {
+  return new Across(group);
+}
