@@ -37,3 +37,11 @@ export const badConvolution = (
 
 export const noOutput = (op: string, size: Shape): TensorError =>
   shapeError(`${op}: the result would have a plane of ${show(size)}. Take less padding or a larger input.`);
+
+export const oneValuePerGroup = (op: string, shape: Shape): TensorError =>
+  shapeError(`${op}: expected more than one value to normalise together, got shape ${show(shape)}.`);
+
+export const badInterpolation = (mode: string, shape: Shape): TensorError =>
+  shapeError(
+    `interpolate: mode '${mode}' does not take ${show(shape)}: expected [batch, channels, length], [batch, channels, height, width] or, for the nearest modes, [batch, channels, depth, height, width], as the mode allows, and no size 0 but the batch, in the result neither.`,
+  );

@@ -90,7 +90,8 @@ class Run {
       return (holder as Record<string, (...args: unknown[]) => unknown>)[path.at(-1)!]!(...own);
     };
     // Running statistics are results, too.
-    if (op === 'batchNorm') return [call(), ...own.slice(1, 3).filter((arg) => arg !== null)];
+    if (op === 'batchNorm' || op === 'instanceNorm')
+      return [call(), ...own.slice(1, 3).filter((arg) => arg !== null)];
     if (!inPlace) return results(call());
     return [...results(this.#package.t.noGrad(call)), this.#leaves[0]];
   }

@@ -71,6 +71,10 @@ const calls: Readonly<Record<string, Call>> = {
   convTranspose1d: (o) => t.convTranspose1d(t.ones([1, 2, 4]), t.ones([2, 1, 2]), null, o),
   convTranspose2d: (o) => t.convTranspose2d(planes(), t.ones([2, 1, 2, 2]), null, o),
   pad: (o) => t.pad(row(), [1, 1], o),
+  groupNorm: (o) => t.groupNorm(planes(), 2, o),
+  instanceNorm: (o) => t.instanceNorm(planes(), null, null, o),
+  localResponseNorm: (o) => t.localResponseNorm(planes(), 2, o),
+  interpolate: (o) => t.interpolate(planes(), withSize(o)),
   linear: (o) => t.linear(rows(), rows(), null, o),
   dropout: (o) => t.dropout(row(), 0.5, o),
   ...{ layerNorm: (o) => t.layerNorm(row(), [3], o), rmsNorm: (o) => t.rmsNorm(row(), [3], o) },
@@ -104,6 +108,16 @@ const calls: Readonly<Record<string, Call>> = {
   buffer: (o) => nn.buffer(row(), o),
   'new Linear': (o) => new nn.Linear(2, 2, o),
   ...{ 'new Conv1d': (o) => new nn.Conv1d(2, 2, 2, o), 'new Conv2d': (o) => new nn.Conv2d(2, 2, 2, o) },
+  ...{
+    'new GroupNorm': (o) => new nn.GroupNorm(2, 2, o),
+    'new Upsample': (o) => new nn.Upsample(withSize(o)),
+  },
+  'new InstanceNorm1d': (o) => new nn.InstanceNorm1d(2, o),
+  'new InstanceNorm2d': (o) => new nn.InstanceNorm2d(2, o),
+  'new InstanceNorm3d': (o) => new nn.InstanceNorm3d(2, o),
+  'new LocalResponseNorm': (o) => new nn.LocalResponseNorm(2, o),
+  'new UpsamplingNearest2d': (o) => new nn.UpsamplingNearest2d(withSize(o)),
+  'new UpsamplingBilinear2d': (o) => new nn.UpsamplingBilinear2d(withSize(o)),
   'new Conv3d': (o) => new nn.Conv3d(2, 2, 2, o),
   'new ConvTranspose1d': (o) => new nn.ConvTranspose1d(2, 2, 2, o),
   'new ConvTranspose2d': (o) => new nn.ConvTranspose2d(2, 2, 2, o),
@@ -182,6 +196,13 @@ const calls: Readonly<Record<string, Call>> = {
   saveShardedSafetensors: (o) => safetensors.saveShardedSafetensors(folder, {}, o),
   loadShardedSafetensors: (o) => safetensors.loadShardedSafetensors(at('x.json'), [], o),
 };
+
+/** Adds a size to options that are an object; others stay as they are. */
+function withSize(options: never): never {
+  const isPlain = typeof options === 'object' && options !== null && !Array.isArray(options);
+  const isTensor = (options as unknown) instanceof t.Tensor;
+  return isPlain && !isTensor ? ({ size: 2, ...(options as object) } as never) : options;
+}
 
 /** Wraps options that are not an object, because spread into another object they would vanish. */
 function checkedSpread(options: object): object {

@@ -1,6 +1,15 @@
 // Layers for planes, signals and volumes.
 export { ConvTranspose1d, ConvTranspose2d } from './conv-transpose.ts';
 export {
+  GroupNorm,
+  type GroupNormLayerOptions,
+  InstanceNorm1d,
+  InstanceNorm2d,
+  InstanceNorm3d,
+  type InstanceNormLayerOptions,
+  LocalResponseNorm,
+} from './group-norm.ts';
+export {
   CircularPad1d,
   CircularPad2d,
   CircularPad3d,
@@ -18,3 +27,4 @@ export {
   ZeroPad2d,
   ZeroPad3d,
 } from './pad.ts';
+export { Upsample, UpsamplingBilinear2d, UpsamplingNearest2d } from './upsample.ts';

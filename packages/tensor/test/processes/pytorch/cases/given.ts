@@ -246,6 +246,35 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
     one('convTranspose2d', (d) => [ramp(d, [1, 1, 2, 2], 'int64'), ramp(d, [1, 1, 1, 1], 'int64')]),
     one('convTranspose2d', (d) => [ramp(d, [1, 1, 0, 2]), ramp(d, [1, 1, 2, 2])]),
   ],
+  groupNorm: [
+    (d) => {
+      d.tags.add('bias without weight');
+      d.call('groupNorm', ramp(d, [2, 2, 3]), 2, { bias: f32(d, [1, 2]) });
+    },
+    one('groupNorm', (d) => [ramp(d, [1, 2]), 2]),
+    one('groupNorm', (d) => [f32(d, [], [2, 2, 0]), 2]),
+    one('groupNorm', (d) => [f32(d, [], [0, 2, 3]), 2, { weight: f32(d, [1, 2]), bias: f32(d, [1, 2]) }]),
+  ],
+  instanceNorm: [
+    one('instanceNorm', (d) => [ramp(d, [2, 2])]),
+    one('instanceNorm', (d) => [ramp(d, [2, 2, 1])]),
+    one('instanceNorm', (d) => [ramp(d, [2, 2, 2]), null, null, { useInputStats: false }]),
+  ],
+  localResponseNorm: [one('localResponseNorm', (d) => [ramp(d, [1, 3, 2, 2], 'bfloat16'), 2])],
+  interpolate: [
+    one('interpolate', (d) => [f32(d, ['inf', 1, 2, 3], [1, 1, 2, 2]), { size: [2, 3], mode: 'bilinear' }]),
+    one('interpolate', (d) => [
+      d.given([0, 250, 3, 4], [1, 1, 2, 2], 'uint8'),
+      { size: 3, mode: 'bilinear' },
+    ]),
+    one('interpolate', (d) => [d.given([0, 250, 3, 4], [1, 1, 2, 2], 'uint8'), { scaleFactor: 2 }]),
+    one('interpolate', (d) => [ramp(d, [1, 1, 2, 2], 'int64'), { scaleFactor: 2 }]),
+    one('interpolate', (d) => [ramp(d, [1, 1, 2, 2]), { size: 3, scaleFactor: 2 }]),
+    one('interpolate', (d) => [ramp(d, [1, 1, 2, 2]), {}]),
+    one('interpolate', (d) => [ramp(d, [1, 1, 2, 2]), { size: 3, recomputeScaleFactor: true }]),
+    one('interpolate', (d) => [ramp(d, [1, 2, 2]), { size: 3, mode: 'bilinear' }]),
+    one('interpolate', (d) => [ramp(d, [1, 1, 7, 5]), { scaleFactor: 0.1 }]),
+  ],
   pad: [
     one('pad', (d) => [ramp(d, [1, 5]), [-1, 2], { mode: 'circular' }]),
     one('pad', (d) => [ramp(d, [1, 5]), [-2, -2], { mode: 'circular' }]),

@@ -76,7 +76,75 @@ function padding(kind: string, rank: 1 | 2 | 3) {
 
 const kinds = ['ZeroPad', 'ConstantPad', 'ReflectionPad', 'ReplicationPad', 'CircularPad'];
 
+function groupNorm(d: Draft): void {
+  const groups = d.draws.int(1, 2);
+  const channels = groups * d.draws.int(1, 2);
+  const isAffine = d.draws.chance(0.7);
+  const state: State = isAffine ? { weight: parameter(d, channels), bias: parameter(d, channels) } : {};
+  const x = input(d, [d.draws.int(1, 2), channels, ...d.draws.pick([[3], [2, 2]])]);
+  d.callModule('GroupNorm', [groups, channels, isAffine ? { eps: 0.1 } : { affine: false }], state, [x]);
+}
+
+function instanceNorm(rank: 1 | 2 | 3) {
+  return (d: Draft): void => {
+    const { draws } = d;
+    const channels = draws.int(1, 3);
+    const x = input(d, volume(d, channels, rank, 2, 3));
+    const [isAffine, tracks] = [draws.chance(0.6), draws.chance(0.6)];
+    const options = {
+      ...(isAffine ? { affine: true } : {}),
+      ...(tracks ? { trackRunningStats: true } : {}),
+      ...maybe(d, 0.4, 'momentum', () => draws.pick([null, 0.3])),
+    };
+    const state: State = {
+      ...(isAffine ? { weight: parameter(d, channels), bias: parameter(d, channels) } : {}),
+      ...(tracks
+        ? {
+            running_mean: d.tensor([channels], { domain: 'real', grad: false, views: false }),
+            running_var: d.tensor([channels], { domain: 'positive', grad: false, views: false }),
+            num_batches_tracked: d.given([draws.int(0, 3)], [], 'int64'),
+          }
+        : {}),
+    };
+    d.callModule(
+      `InstanceNorm${rank}d`,
+      [channels, optionsOrNothing(options)],
+      state,
+      [x],
+      draws.chance(0.6),
+    );
+  };
+}
+
+const upsample = (name: string, own: Record<string, Arg>) => ({
+  draw: (d: Draft): void =>
+    d.callModule(
+      name,
+      [{ ...d.draws.pick<Record<string, Arg>>([{ size: 5 }, { scaleFactor: 2 }]), ...own }],
+      {},
+      [input(d, [1, 2, d.draws.int(2, 3), d.draws.int(1, 4)])],
+    ),
+  count: 3,
+});
+
 export const spatialModules: Makers = {
+  'nn.Upsample': upsample('Upsample', { mode: 'bilinear' }),
+  'nn.UpsamplingNearest2d': upsample('UpsamplingNearest2d', {}),
+  'nn.UpsamplingBilinear2d': upsample('UpsamplingBilinear2d', {}),
+  'nn.GroupNorm': { draw: groupNorm, count: 6, isUnsteady: true },
+  ...Object.fromEntries(
+    ([1, 2, 3] as const).map((rank) => [
+      `nn.InstanceNorm${rank}d`,
+      { draw: instanceNorm(rank), count: 7, isUnsteady: true },
+    ]),
+  ),
+  'nn.LocalResponseNorm': {
+    draw: (d) =>
+      d.callModule('LocalResponseNorm', [d.draws.int(1, 3), d.draws.pick<Arg>([{ k: 2 }, {}])], {}, [
+        input(d, volume(d, 3, 2, 2, 3)),
+      ]),
+    count: 3,
+  },
   'nn.Conv1d': { draw: conv(1), count: 12 },
   'nn.Conv3d': { draw: conv(3), count: 10 },
   'nn.ConvTranspose1d': { draw: convTranspose(1), count: 5 },

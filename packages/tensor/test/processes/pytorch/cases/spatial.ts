@@ -111,7 +111,99 @@ function pad(d: Draft): void {
   d.call('pad', d.tensor(shape, { dtype, grad: isFloat(dtype) && !isEmpty }), sizes, { mode });
 }
 
+/** Draws a weight and a bias for channels; they may have another dtype. */
+function perChannel(d: Draft, channels: number, dtype: ReturnType<Draft['floatType']>): Options {
+  const one = (): Ref =>
+    d.tensor([channels + Number(d.draws.chance(0.02))], {
+      dtype: d.draws.chance(0.9) ? dtype : 'float32',
+      domain: 'finite',
+    });
+  return { ...maybe(d, 0.6, 'weight', one), ...maybe(d, 0.6, 'bias', one) };
+}
+
+function groupNorm(d: Draft): void {
+  const { draws } = d;
+  const groups = draws.int(1, 3);
+  const dtype = d.floatType();
+  const channels = groups * draws.int(1, 2) + Number(draws.chance(0.03));
+  const rest = draws.pick([[], [3], [2, 2], [1], [2, 1, 2]]);
+  const x = d.tensor([draws.chance(0.06) ? d.size() : draws.int(1, 3), channels, ...rest], {
+    dtype,
+    domain: draws.chance(0.9) ? 'finite' : 'special',
+  });
+  const options: Options = { ...perChannel(d, channels, dtype), ...maybe(d, 0.3, 'eps', () => 0.25) };
+  if ('bias' in options && !('weight' in options)) d.tags.add('bias without weight');
+  d.call('groupNorm', x, groups, optionsOrNothing(options));
+}
+
+function instanceNorm(d: Draft): void {
+  const { draws } = d;
+  const channels = draws.int(1, 3);
+  const dtype = d.floatType();
+  const rest = draws.pick([[3], [2, 2], [1], [2, 1, 2], [4], [2, 3]]);
+  const x = d.tensor([draws.int(1, 3), channels, ...rest], { dtype, domain: 'finite' });
+  const own = (domain: 'real' | 'positive'): Ref =>
+    d.tensor([channels], { dtype, domain, grad: false, views: false });
+  const [mean, variance] = draws.chance(0.6) ? [own('real'), own('positive')] : [null, null];
+  const options = {
+    ...perChannel(d, channels, dtype),
+    ...maybe(d, 0.3, 'useInputStats', () => false),
+    ...maybe(d, 0.4, 'momentum', () => draws.pick([0, 0.5, 1])),
+    ...maybe(d, 0.3, 'eps', () => 0.25),
+  };
+  d.call('instanceNorm', x, mean, variance, optionsOrNothing(options));
+}
+
+function localResponseNorm(d: Draft): void {
+  const { draws } = d;
+  const dtype = d.floatType();
+  const shape = [draws.int(1, 2), draws.int(1, 4), ...draws.pick([[3], [2, 2], [1, 2, 2], [], [0]])];
+  const options = {
+    ...maybe(d, 0.5, 'alpha', () => 0.5),
+    ...maybe(d, 0.5, 'beta', () => 0.5),
+    ...maybe(d, 0.5, 'k', () => 2),
+  };
+  d.call(
+    'localResponseNorm',
+    d.tensor(shape, { dtype, domain: 'finite' }),
+    draws.int(1, 4),
+    optionsOrNothing(options),
+  );
+}
+
+/** Draws sizes or scale factors for `rank` dimensions. */
+export function resized(d: Draft, rank: number): Options {
+  const { draws } = d;
+  if (draws.chance(0.5)) return { size: several(d, rank, 1, 7) };
+  const one = (): number => draws.pick([0.5, 1, 1.5, 2, 2, 3, 0.7, 1.3, 2.6]);
+  return {
+    scaleFactor: draws.chance(0.6) ? one() : Array.from({ length: rank }, one),
+    ...maybe(d, 0.3, 'recomputeScaleFactor', () => true),
+  };
+}
+
+function interpolate(d: Draft): void {
+  const { draws } = d;
+  const mode = draws.pick(['nearest', 'nearest-exact', 'linear', 'bilinear', 'bilinear', 'bicubic', 'area']);
+  const dtype = d.floatType();
+  const isNearest = mode.startsWith('nearest');
+  const rank = mode === 'linear' ? 1 : mode.startsWith('bi') ? 2 : draws.int(1, isNearest ? 3 : 2);
+  const space = Array.from({ length: rank }, () => draws.int(1, 5));
+  const shape = [draws.chance(0.05) ? d.size() : draws.int(1, 2), draws.int(1, 2), ...space];
+  const x = d.tensor(shape, { dtype, domain: draws.chance(0.9) ? 'finite' : 'special' });
+  const isSmooth = mode.startsWith('bi') || mode === 'linear';
+  d.call('interpolate', x, {
+    ...resized(d, rank),
+    ...(mode === 'nearest' && draws.chance(0.5) ? {} : { mode }),
+    ...maybe(d, isSmooth ? 0.5 : 0.03, 'alignCorners', () => draws.chance(0.8)),
+  });
+}
+
 export const spatial: Makers = {
+  interpolate: { draw: interpolate, count: 48 },
+  groupNorm: { draw: groupNorm, count: 24, isUnsteady: true },
+  instanceNorm: { draw: instanceNorm, count: 24, isUnsteady: true },
+  localResponseNorm: { draw: localResponseNorm, count: 10 },
   conv3d: { draw: conv3d, count: 18 },
   convTranspose1d: { draw: convTranspose(1), count: 16 },
   convTranspose2d: { draw: convTranspose(2), count: 24 },

@@ -6,7 +6,15 @@ from torch import nn
 from oracle_layers import of
 from oracle_ops import conv, options
 
-NAMES = {"outputPadding": "output_padding", "paddingMode": "padding_mode"}
+NAMES = {
+    "outputPadding": "output_padding",
+    "paddingMode": "padding_mode",
+    "scaleFactor": "scale_factor",
+    "alignCorners": "align_corners",
+    "recomputeScaleFactor": "recompute_scale_factor",
+    "useInputStats": "use_input_stats",
+    "trackRunningStats": "track_running_stats",
+}
 
 
 def named(o):
@@ -34,11 +42,23 @@ def layer(cls):
     return of(cls, **NAMES)
 
 
+def instance_norm(x, mean=None, var=None, o=None):
+    """Returns [result, mean, var]; mean and var are the running statistics after the call."""
+    mean, var = (None if s is None else s.detach().clone() for s in (mean, var))
+    out = F.instance_norm(x, mean, var, **named(o))
+    return [s for s in (out, mean, var) if s is not None]
+
+
 SPATIAL_OPS = {
     "conv3d": conv(F.conv3d),
     "convTranspose1d": transposed(F.conv_transpose1d),
     "convTranspose2d": transposed(F.conv_transpose2d),
     "pad": with_options(F.pad),
+    "groupNorm": with_options(F.group_norm),
+    "instanceNorm": instance_norm,
+    "interpolate": with_options(F.interpolate),
+    # PyTorch 2.13 refuses some strided tensors.
+    "localResponseNorm": with_options(lambda x, *args, **o: F.local_response_norm(x.contiguous(), *args, **o)),
 }
 
 LAYERS = """
@@ -46,6 +66,8 @@ Conv1d Conv3d ConvTranspose1d ConvTranspose2d
 ZeroPad1d ZeroPad2d ZeroPad3d ConstantPad1d ConstantPad2d ConstantPad3d
 ReflectionPad1d ReflectionPad2d ReflectionPad3d ReplicationPad1d ReplicationPad2d ReplicationPad3d
 CircularPad1d CircularPad2d CircularPad3d
+GroupNorm InstanceNorm1d InstanceNorm2d InstanceNorm3d LocalResponseNorm
+Upsample UpsamplingNearest2d UpsamplingBilinear2d
 """
 SPATIAL_MODULES = {
     **{f"nn.{name}": layer(getattr(nn, name)) for name in LAYERS.split()},
