@@ -225,7 +225,7 @@ export const cannotStretchInto = (op: string, from: Shape, into: Shape): TensorE
 
 export const writtenTwice = (op: string, shape: Shape): TensorError =>
   shapeError(
-    `${op}: elements of the tensor ${show(shape)} share memory, as those that expand() made; they cannot be written one by one. ` +
+    `${op}: elements of the tensor ${show(shape)} share memory, as those that expand() made, or windows of unfold(); they cannot be written one by one. ` +
       'Change a clone() of it.',
   );
 

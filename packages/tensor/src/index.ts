@@ -21,11 +21,15 @@ export {
 } from './core/context.ts';
 export {
   arange,
-  type CreationOptions,
+  empty,
+  emptyLike,
   eye,
   fromHost,
   full,
+  fullLike,
+  type LogspaceOptions,
   linspace,
+  logspace,
   type NestedData,
   ones,
   onesLike,
@@ -38,6 +42,7 @@ export {
 export { type DType, type HostArray, promoteTypes, resultType } from './core/dtype.ts';
 export { type Leak, leakReport, trackLeaks } from './core/memory/leaks.ts';
 export { emptyCache, type MemoryUse, memory, synchronize } from './core/memory/storage.ts';
+export type { CreationOptions } from './core/op-options.ts';
 export type { BufferView, DeviceHandle, GradParam, TensorHandle } from './core/protocol.ts';
 export type { Shape } from './core/shape.ts';
 export { type Operand, Tensor } from './core/tensor.ts';
@@ -52,6 +57,14 @@ export { TensorError, type TensorErrorCode } from './errors.ts';
 export * from './ops/index.ts';
 export type { Pair } from './ops/layers/window.ts';
 export { Generator, generator, manualSeed } from './random/random.ts';
+export {
+  type NormalOptions,
+  normal,
+  type RandomLikeOptions,
+  randintLike,
+  randLike,
+  randnLike,
+} from './random/random-like.ts';
 export {
   bernoulli,
   type DrawOptions,

@@ -14,7 +14,7 @@ import {
   flag,
   nonNegativeInteger,
 } from '../checks/value-checks.ts';
-import { type DeviceName, deviceOf } from '../device/device.ts';
+import { deviceOf } from '../device/device.ts';
 import {
   badArange,
   badHostArray,
@@ -29,8 +29,9 @@ import { to } from '../ops/elementwise/convert.ts';
 import { type DType, dtypeInfo, dtypeOfArray, type HostArray, holds, isFloat } from './dtype.ts';
 import { type Value, writer } from './element.ts';
 import { adopt, allocatePinned, pinnedArray } from './memory/storage.ts';
+import type { CreationOptions } from './op-options.ts';
 import { checkedShape, countOf, type Shape } from './shape.ts';
-import { created, empty, type Tensor } from './tensor.ts';
+import { created, type Tensor, empty as unset } from './tensor.ts';
 
 /** The typed arrays that a tensor may be made from. */
 export type TypedArray =
@@ -47,17 +48,6 @@ export type TypedArray =
   | BigUint64Array;
 /** Values for a tensor: numbers in arrays, one level of arrays for each dimension. */
 export type NestedData = number | bigint | boolean | readonly NestedData[];
-
-/** Options of functions that make tensors. */
-export interface CreationOptions {
-  readonly dtype?: DType;
-  /** Default: 'cpu'. */
-  readonly device?: DeviceName;
-  /** Whether to use pinned host memory, which CUDA devices copy directly; `device` is then 'cpu'. Default false. */
-  readonly pinMemory?: boolean;
-  /** Whether to record operations on the tensor, so that backward fills its `grad`. Default false. Floats only. */
-  readonly requiresGrad?: boolean;
-}
 
 /** The checks of creation options; dtype and device are checked where they are used. */
 export const creationChecks = { dtype: anything, device: anything, pinMemory: flag, requiresGrad: flag };
@@ -174,7 +164,7 @@ export function tensor(
   const dtype = checkedDtype('tensor', options.dtype ?? found);
   if (!isArray && !isFloat(dtype)) checkValues(flat.values, dtype);
   if (options.dtype === undefined && flat.dtype === 'int64') checkWhole(flat.values);
-  const out = options.pinMemory ? emptyPinned(dtype, shape, options) : empty(dtype, shape);
+  const out = options.pinMemory ? emptyPinned(dtype, shape, options) : unset(dtype, shape);
   write(out.memory, values, found);
   return finish(out, options);
 }
@@ -218,16 +208,29 @@ export function full(shape: Shape, value: number, options: CreationOptions = {})
   return filled('full', shape, value, options);
 }
 
-function filled(op: string, shape: Shape, value: number, options: CreationOptions): Tensor {
+/** Makes a tensor with the elements `value`, or with elements that are not set if it is null. */
+function filled(op: string, shape: Shape, value: number | null, options: CreationOptions): Tensor {
   checkOptions(op, options, creationOptions);
   const dtype = checkedDtype(op, options.dtype ?? 'float32');
-  checkFits(op, value, dtype);
+  if (value !== null) checkFits(op, value, dtype);
   const own = checkedShape(op, shape);
   const { device = 'cpu' } = options;
-  const out = options.pinMemory ? emptyPinned(dtype, own, options) : empty(dtype, own, deviceOf(device));
-  kernels().copy(out.shape, out.strided, value);
+  const out = options.pinMemory ? emptyPinned(dtype, own, options) : unset(dtype, own, deviceOf(device));
+  if (value !== null) kernels().copy(out.shape, out.strided, value);
   if (options.requiresGrad) out.requiresGrad = true;
   return out;
+}
+
+/** Makes a tensor whose elements are whatever the memory holds: write all of them before you read one. */
+export const empty = (shape: Shape, options: CreationOptions = {}): Tensor =>
+  filled('empty', shape, null, options);
+/** Makes a tensor of the shape, dtype and device of another tensor, whose elements are not set. */
+export const emptyLike = (like: Tensor, options: CreationOptions = {}): Tensor =>
+  filledLike('emptyLike', like, null, options);
+/** Makes a tensor of the shape, dtype and device of another tensor, whose elements are `value`, which must fit. */
+export function fullLike(like: Tensor, value: number, options: CreationOptions = {}): Tensor {
+  checkValue('fullLike: value', value, anyNumber);
+  return filledLike('fullLike', like, value, options);
 }
 
 /** Makes a tensor of zeros. */
@@ -243,7 +246,7 @@ export const zerosLike = (like: Tensor, options: CreationOptions = {}): Tensor =
 export const onesLike = (like: Tensor, options: CreationOptions = {}): Tensor =>
   filledLike('onesLike', like, 1, options);
 
-function filledLike(op: string, like: Tensor, value: number, options: CreationOptions): Tensor {
+function filledLike(op: string, like: Tensor, value: number | null, options: CreationOptions): Tensor {
   checkValue(op, like, aTensor);
   checkOptions(op, options, creationOptions);
   return filled(op, like.shape, value, { dtype: like.dtype, device: like.device, ...options });
@@ -269,12 +272,34 @@ export function linspace(start: number, end: number, count: number, options: Cre
   checkValue('linspace: start', start, finite);
   checkValue('linspace: end', end, finite);
   checkValue('linspace: count', count, nonNegativeInteger);
+  return tensor(spaced(start, end, count), { dtype: 'float32', ...options });
+}
+
+function spaced(start: number, end: number, count: number): Float64Array {
   const step = count > 1 ? (end - start) / (count - 1) : 0;
   // Computed from the nearer end, so that the last number is exactly `end`.
   const at = (i: number): number => (2 * i < count ? start + i * step : end - (count - 1 - i) * step);
+  return Float64Array.from({ length: count }, (_, i) => at(i));
+}
+
+/** Options of logspace(). */
+export interface LogspaceOptions extends CreationOptions {
+  /** The number that is raised to the powers. Default 10. */
+  readonly base?: number;
+}
+
+const logspaceOptions = optionChecks<LogspaceOptions>({ ...creationChecks, base: finite });
+
+/** Makes `count` powers of the base, with exponents at equal distances from `start` to `end`, both included. */
+export function logspace(start: number, end: number, count: number, options: LogspaceOptions = {}): Tensor {
+  checkOptions('logspace', options, logspaceOptions);
+  checkValue('logspace: start', start, finite);
+  checkValue('logspace: end', end, finite);
+  checkValue('logspace: count', count, nonNegativeInteger);
+  const { base = 10, ...rest } = options;
   return tensor(
-    Float64Array.from({ length: count }, (_, i) => at(i)),
-    { dtype: 'float32', ...options },
+    spaced(start, end, count).map((exponent) => base ** exponent),
+    { dtype: 'float32', ...rest },
   );
 }
 

@@ -1,4 +1,6 @@
 // Types of arguments that operations and the methods of a tensor share.
+import type { DeviceName } from '../device/device.ts';
+import type { DType } from './dtype.ts';
 
 /** One dimension or several; negative ones count from the last. */
 export type Dims = number | readonly number[];
@@ -38,6 +40,14 @@ export interface NormOptions {
   readonly keepDim?: boolean;
 }
 
+/** Options of bucketize(). */
+export interface BucketizeOptions {
+  /** Whether a value that equals a boundary comes after it. Default false. */
+  readonly right?: boolean;
+  /** Whether to return int32 instead of int64. Default false. */
+  readonly outInt32?: boolean;
+}
+
 /** Options of to(). */
 export interface ToOptions {
   /**
@@ -47,4 +57,25 @@ export interface ToOptions {
    * Default false: a copy to the device may wait for large copies before it, one to the host waits for its end.
    */
   readonly nonBlocking?: boolean;
+}
+
+/** Options of functions that make tensors. */
+export interface CreationOptions {
+  readonly dtype?: DType;
+  /** Default: 'cpu'. */
+  readonly device?: DeviceName;
+  /** Whether to use pinned host memory, which CUDA devices copy directly; `device` is then 'cpu'. Default false. */
+  readonly pinMemory?: boolean;
+  /** Whether to record operations on the tensor, so that backward fills its `grad`. Default false. Floats only. */
+  readonly requiresGrad?: boolean;
+}
+
+/** Options of allclose(). */
+export interface CloseOptions {
+  /** The distance that is allowed in proportion to |b|. Default 1e-5. */
+  readonly rtol?: number;
+  /** The distance that is always allowed. Default 1e-8. */
+  readonly atol?: number;
+  /** Whether NaN is close to NaN. Default false. */
+  readonly equalNan?: boolean;
 }

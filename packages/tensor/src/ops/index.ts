@@ -1,5 +1,7 @@
 // The operations that the package exports, with their types of options.
 export type {
+  BucketizeOptions,
+  CloseOptions,
   Dims,
   GeluOptions,
   NormOptions,
@@ -10,6 +12,9 @@ export type {
   ViewIndex,
 } from '../core/op-options.ts';
 export type { Index, Sorted } from '../core/tensor.ts';
+export { allclose, equal } from './compare/close.ts';
+export { type IsinOptions, isin } from './compare/isin.ts';
+export { type MeshgridOptions, meshgrid } from './creation/meshgrid.ts';
 export {
   hardshrink,
   hardsigmoid,
@@ -70,7 +75,7 @@ export {
 export { at } from './indexing/at.ts';
 export { type IndexAddOptions, indexAdd, indexCopy, indexFill } from './indexing/index-write.ts';
 export { embedding, gather, indexSelect, oneHot, take, takeAlongDim } from './indexing/lookup.ts';
-export { maskedSelect, nonzero } from './indexing/mask.ts';
+export { maskedSelect, nonzero, nonzero as argwhere } from './indexing/mask.ts';
 export { indexPut, type PutOptions, set } from './indexing/put.ts';
 export { scatter, scatterAdd } from './indexing/scatter.ts';
 export { type ScatterReduceOptions, scatterReduce } from './indexing/scatter-reduce.ts';
@@ -120,15 +125,33 @@ export {
 export { einsum } from './matrix/einsum.ts';
 export { type LinearOptions, linear } from './matrix/linear.ts';
 export { matmul } from './matrix/matmul.ts';
+export { bucketize, type SearchOptions, searchsorted } from './order/search.ts';
 export { type CosineEmbeddingOptions, cosineEmbeddingLoss, cosineSimilarity } from './reduce/cosine.ts';
 export { all, any, argmax, argmin, max, mean, min, prod, sum } from './reduce/reduce.ts';
 export type { LossOptions, Reduction } from './reduce/reduction.ts';
 export { logSumExp } from './reduce/statistics.ts';
 export { std, variance, varMean } from './reduce/variance.ts';
 export { norm } from './reduce/vector-norm.ts';
+export { type CombinationOptions, cartesianProd, combinations } from './shape/choices.ts';
 export { cat, chunk, split, stack } from './shape/join.ts';
+export {
+  broadcastTensors,
+  broadcastTo,
+  expandAs,
+  fliplr,
+  flipud,
+  movedim,
+  ravel,
+  reshapeAs,
+  rot90,
+  swapaxes,
+  viewAs,
+} from './shape/moves.ts';
 export { cumsum, sort, topk, tril, triu } from './shape/order.ts';
 export { flip, repeat, roll, unbind, unflatten } from './shape/rearrange.ts';
+export { repeatInterleave, tile } from './shape/repeats.ts';
+export { dsplit, hsplit, type Sections, tensorSplit, vsplit } from './shape/splits.ts';
+export { atleast1d, atleast2d, atleast3d, columnStack, dstack, hstack, vstack } from './shape/stacks.ts';
 export {
   expand,
   flatten,

@@ -35,9 +35,20 @@ function isOverwritten(a: Tensor, from: Tensor): boolean {
   return !isSame && first <= fromLast && fromFirst <= last;
 }
 
-/** Returns whether elements of `a` share memory, as after expand(). */
-export const hasTwins = (a: Tensor): boolean =>
-  a.count > 0 && a.strides.some((stride, d) => stride === 0 && a.shape[d]! > 1);
+/**
+ * Returns whether elements of `a` may share memory, as after expand() or unfold(): whether a step along some dimension
+ * is not larger than the way that the dimensions of smaller steps reach together.
+ */
+export function hasTwins(a: Tensor): boolean {
+  if (a.count === 0 || a.isContiguous) return false;
+  const steps = a.strides.map((stride, d) => ({ step: Math.abs(stride), size: a.shape[d]! }));
+  let reach = 0;
+  for (const { step, size } of steps.filter((each) => each.size > 1).sort((x, y) => x.step - y.step)) {
+    if (step <= reach) return true;
+    reach += step * (size - 1);
+  }
+  return false;
+}
 
 function change(name: string, a: Tensor, operand: Operand, write: (operand: Operand) => void): Tensor {
   requireTensor(name, a);

@@ -2,6 +2,7 @@
 // which is not part of the declared type, refuses them, so that they are not ignored.
 import { refuseOptions } from '../../checks/options.ts';
 import type { DType } from '../../core/dtype.ts';
+import type { ArrayMethods } from '../../core/methods/arrays.ts';
 import type {
   Dims,
   GeluOptions,
@@ -19,7 +20,7 @@ import * as ops from '../index.ts';
 import { type Rows, rowsOf } from '../rows.ts';
 import { addMethods } from './define.ts';
 
-const methods: TensorMethods & ThisType<Tensor> = {
+const methods: Omit<TensorMethods, keyof ArrayMethods<Tensor>> & ThisType<Tensor> = {
   add(other: Operand, extra?: unknown): Tensor {
     if (extra !== undefined) refuseOptions('add', extra);
     return ops.add(this, other);

@@ -1,6 +1,7 @@
 // The operations of a tensor as its methods. core/tensor.ts declares them; these files give them to the class when they
 // are loaded.
 import { refuseForeignNames } from '../foreign-names.ts';
+import './arrays.ts';
 import './basic.ts';
 import './differentiable.ts';
 

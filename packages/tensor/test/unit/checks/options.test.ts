@@ -48,6 +48,19 @@ const calls: Readonly<Record<string, Call>> = {
   ...{ tensor: (o) => t.tensor([1], o), fromHost: (o) => t.fromHost(new Float32Array(1), [1], o) },
   ...{ rand: (o) => t.rand([2], o), randn: (o) => t.randn([2], o), randint: (o) => t.randint(0, 2, [2], o) },
   ...{ randperm: (o) => t.randperm(3, o), bernoulli: (o) => t.bernoulli(t.rand([2]), o) },
+  ...{ empty: (o) => t.empty([2], o), emptyLike: (o) => t.emptyLike(row(), o) },
+  ...{ fullLike: (o) => t.fullLike(row(), 1, o), logspace: (o) => t.logspace(0, 1, 2, o) },
+  ...{ randLike: (o) => t.randLike(row(), o), randnLike: (o) => t.randnLike(row(), o) },
+  ...{ randintLike: (o) => t.randintLike(row(), 0, 2, o), normal: (o) => t.normal(row(), row(), o) },
+  ...{ allclose: (o) => t.allclose(row(), row(), o), isin: (o) => t.isin(row(), row(), o) },
+  ...{ meshgrid: (o) => t.meshgrid([row()], o), combinations: (o) => t.combinations(row(), 2, o) },
+  searchsorted: (o) => t.searchsorted(row(), row(), o),
+  bucketize: (o) => t.bucketize(row(), row(), o),
+  'Tensor.newZeros': (o) => row().newZeros([2], o),
+  'Tensor.newOnes': (o) => row().newOnes([2], o),
+  'Tensor.newFull': (o) => row().newFull([2], 1, o),
+  'Tensor.newEmpty': (o) => row().newEmpty([2], o),
+  'Tensor.allclose': (o) => row().allclose(row(), o),
   ...{ set: (o) => t.set(row(), [0], 1, o), indexPut: (o) => t.indexPut(row(), [0], 1, o) },
   indexAdd: (o) => t.indexAdd(row(), 0, labels(), t.ones([2]), o),
   scatterReduce: (o) => t.scatterReduce(row(), 0, labels(), t.ones([2]), 'sum', o),
@@ -214,6 +227,7 @@ const publicNames: Readonly<Record<string, string>> = {
   GradTensor: 'Tensor',
   SafetensorsFile: 'SafetensorsFile',
 };
+const methodInterfaces = new Set(['TensorMethods', 'ArrayMethods']);
 const exported = new Set(Object.keys({ ...t, ...nn, ...nn.init, ...npy, ...optim, ...safetensors }));
 
 const isOptions = (parameter: ts.ParameterDeclaration): boolean =>
@@ -238,8 +252,8 @@ function takersIn(source: ts.SourceFile): string[] {
           add(name.getText(), initializer);
       }
     }
-    // This interface declares the methods of Tensor.
-    if (ts.isInterfaceDeclaration(statement) && statement.name.text === 'TensorMethods') {
+    // These interfaces declare the methods of Tensor.
+    if (ts.isInterfaceDeclaration(statement) && methodInterfaces.has(statement.name.text)) {
       for (const member of statement.members)
         if (ts.isMethodSignature(member)) add(`Tensor.${member.name.getText()}`, member);
     }

@@ -2,6 +2,7 @@
 import type { Case } from '../case.ts';
 import { Draft } from '../draft.ts';
 import { Draws } from '../draws.ts';
+import { arrays } from './arrays.ts';
 import { creation } from './creation.ts';
 import { elementwise } from './elementwise.ts';
 import { expressions } from './expressions.ts';
@@ -18,6 +19,7 @@ import { reductions } from './reductions.ts';
 import { sequences } from './sequences.ts';
 import { spatial } from './spatial.ts';
 import { spatialModules } from './spatial-modules.ts';
+import { statistics } from './statistics.ts';
 import { views } from './views.ts';
 
 export interface Maker {
@@ -32,6 +34,8 @@ export type Makers = Readonly<Record<string, Maker>>;
 
 /** The makers of each file of this folder. PyTorch's answers are stored in a file for each of these names. */
 const groups = {
+  arrays,
+  statistics,
   elementwise,
   views,
   reductions,

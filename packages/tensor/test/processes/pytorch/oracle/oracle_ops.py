@@ -5,6 +5,7 @@ import torch
 import torch.nn.functional as F
 
 import oracle_sequences
+from oracle_arrays import ARRAYS
 
 DTYPES = {name: getattr(torch, name) for name in "float32 float64 float16 bfloat16 int32 int64 uint8 bool".split()}
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
@@ -202,6 +203,7 @@ def in_place(name):
 
 UNARY = "neg abs sign exp log sqrt rsqrt square sin cos tanh sigmoid relu erf floor ceil round trunc".split()
 OPS = {
+    **ARRAYS,
     **{name: getattr(torch, name) for name in UNARY},
     "gelu": lambda x, o=None: F.gelu(x, **(o or {})),
     "silu": F.silu,

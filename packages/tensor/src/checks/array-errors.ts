@@ -1,0 +1,24 @@
+// Errors of functions that make, rearrange or search arrays.
+import { TensorError } from '../errors.ts';
+
+type Shape = readonly number[];
+const show = (shape: Shape): string => `[${shape.join(', ')}]`;
+const shapeError = (message: string): TensorError => new TensorError('ERR_TENSOR_SHAPE', message);
+
+const argument = (message: string): TensorError => new TensorError('ERR_TENSOR_ARGUMENT', message);
+
+export const unevenSplit = (op: string, dim: number, size: number, sections: number): TensorError =>
+  shapeError(
+    `${op}: dimension ${dim} has size ${size}, which is no multiple of ${sections}. Use tensorSplit, whose parts may differ by one.`,
+  );
+
+export const unequalMoves = (from: number, to: number): TensorError =>
+  shapeError(`movedim: expected as many destinations as sources, got ${to} and ${from}.`);
+
+export const negativeRepeats = (count: number): TensorError =>
+  argument(`repeatInterleave: expected numbers of repeats ≥ 0, got ${count}.`);
+
+export const sorterShape = (sorted: Shape, sorter: Shape): TensorError =>
+  shapeError(
+    `searchsorted: expected a sorter of shape ${show(sorted)}, that of the sequence, got ${show(sorter)}.`,
+  );

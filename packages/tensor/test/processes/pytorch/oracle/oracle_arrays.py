@@ -1,0 +1,84 @@
+"""The array functions of @ringwise/tensor, written with PyTorch. Arguments are those of the TypeScript functions."""
+import torch
+
+DTYPES = {name: getattr(torch, name) for name in "float32 float64 float16 bfloat16 int32 int64 uint8 bool".split()}
+
+SNAKE = {
+    "equalNan": "equal_nan",
+    "withReplacement": "with_replacement",
+    "outInt32": "out_int32",
+    "keepDim": "keepdim",
+}
+
+
+def named(o):
+    """Returns an options object as keyword arguments."""
+    own = {SNAKE.get(name, name): value for name, value in (o or {}).items()}
+    return {**own, "dtype": DTYPES[own["dtype"]]} if "dtype" in own else own
+
+
+def split(fn):
+    return lambda x, sections, *rest: fn(x, tuple(sections) if isinstance(sections, list) else sections, *rest)
+
+
+def combinations(x, r=2, o=None):
+    return torch.combinations(x, 2 if r is None else r, **named(o))
+
+
+def rot90(x, k=1, dims=None):
+    return torch.rot90(x, 1 if k is None else k, (0, 1) if dims is None else dims)
+
+
+def searchsorted(sequence, values, o=None):
+    return torch.searchsorted(sequence, values, **named(o))
+
+
+ARRAYS = {
+    "empty": lambda shape, o=None: torch.empty(shape, **named(o)),
+    "emptyLike": lambda x, o=None: torch.empty_like(x, **named(o)),
+    "fullLike": lambda x, value, o=None: torch.full_like(x, value, **named(o)),
+    "newZeros": lambda x, shape, o=None: x.new_zeros(shape, **named(o)),
+    "newOnes": lambda x, shape, o=None: x.new_ones(shape, **named(o)),
+    "newFull": lambda x, shape, value, o=None: x.new_full(shape, value, **named(o)),
+    "newEmpty": lambda x, shape, o=None: x.new_empty(shape, **named(o)),
+    "logspace": lambda start, end, count, o=None: torch.logspace(start, end, count, **named(o)),
+    "randLike": torch.rand_like,
+    "randnLike": torch.randn_like,
+    "randintLike": torch.randint_like,
+    "normal": torch.normal,
+    "allclose": lambda a, b, o=None: torch.allclose(a, b, **named(o)),
+    "equal": torch.equal,
+    # PyTorch 2.13 cannot sort test elements with strides.
+    "isin": lambda a, b, o=None: torch.isin(a, b.contiguous() if isinstance(b, torch.Tensor) else b, **named(o)),
+    "meshgrid": lambda tensors, o=None: torch.meshgrid(*tensors, **{"indexing": "ij", **named(o)}),
+    "tile": lambda x, counts: torch.tile(x, counts),
+    "repeatInterleave": lambda x, repeats, dim=None: torch.repeat_interleave(x, repeats, dim),
+    "movedim": torch.movedim,
+    "swapaxes": torch.swapaxes,
+    "unfold": lambda x, dim, size, step: x.unfold(dim, size, step),
+    "rot90": rot90,
+    "fliplr": torch.fliplr,
+    "flipud": torch.flipud,
+    "argwhere": torch.argwhere,
+    "ravel": torch.ravel,
+    "hstack": torch.hstack,
+    "vstack": torch.vstack,
+    "dstack": torch.dstack,
+    "columnStack": torch.column_stack,
+    "atleast1d": torch.atleast_1d,
+    "atleast2d": torch.atleast_2d,
+    "atleast3d": torch.atleast_3d,
+    "tensorSplit": split(torch.tensor_split),
+    "hsplit": split(torch.hsplit),
+    "vsplit": split(torch.vsplit),
+    "dsplit": split(torch.dsplit),
+    "broadcastTo": torch.broadcast_to,
+    "broadcastTensors": torch.broadcast_tensors,
+    "viewAs": lambda x, other: x.view_as(other),
+    "reshapeAs": lambda x, other: x.reshape_as(other),
+    "expandAs": lambda x, other: x.expand_as(other),
+    "searchsorted": searchsorted,
+    "bucketize": lambda x, boundaries, o=None: torch.bucketize(x, boundaries, **named(o)),
+    "cartesianProd": torch.cartesian_prod,
+    "combinations": combinations,
+}
