@@ -235,6 +235,15 @@ describe('pipeline.ts', () => {
   });
 });
 
+describe('contrastive.ts', () => {
+  it.each([1, 3])('learns on %i ranks as one process does with all samples', async (size) => {
+    const [losses, gaps, without] = await linesOf('contrastive.ts', size);
+    expect(losses).toMatch(new RegExp(`^\\[0\\] ${size} × 8 samples: loss \\d\\.\\d{3} to 0\\.\\d{3}$`));
+    expect(gaps).toMatch(/^\[0\] from one process differ: losses \S+, gradients \S+, parameters \S+$/);
+    expect(without).toMatch(/differ by 0\.\d\d$/);
+  });
+});
+
 describe('mnist.ts', () => {
   const mnist = [ringwise, 'run', example('mnist.ts'), '--json'];
 
