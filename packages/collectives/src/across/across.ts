@@ -47,7 +47,7 @@ export class Across {
 
   /**
    * Returns `x`, which all ranks have and from which each now computes something of its own. The gradient is the sum
-   * over all ranks.
+   * over all ranks. Not for results after 'own', whose gradients are summed already.
    */
   enter<T extends Differentiable>(x: T, options: CollectiveOptions = none): T {
     return reductions.enter(this.group, x, options);

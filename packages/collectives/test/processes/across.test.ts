@@ -3,8 +3,10 @@ import { manualSeed, type Tensor } from '@ringwise/tensor';
 import { values, withRanks } from '@ringwise/testing';
 import { describe, expect, it } from 'vitest';
 import { cases, inputOf, type Kind } from '../support/across-cases.ts';
+import { type layerOnMesh, parameters } from '../support/across-ranks.ts';
 
 const module = new URL('../support/across-cases.ts', import.meta.url);
+const more = new URL('../support/across-ranks.ts', import.meta.url);
 const elements = (x: Tensor): number[] => Array.from(x.to('float64').dataSync() as Float64Array);
 
 /** The gradients of one process, by rank. All ranks have rank 0's where they share its tensor. */
@@ -45,5 +47,42 @@ describe.each([2, 3, 4])('%i ranks get the gradients of one process', (size) => 
     }
     expect(wrong).toEqual([]);
     expect(compared).toBeGreaterThan(cases.length);
+  });
+});
+
+describe('beyond single verbs', () => {
+  it('names what ranks disagree about, in backward too', async () => {
+    for (const [leftOut, withoutGradient] of values(
+      await withRanks(3, more, 'disagreements'),
+    ) as string[][]) {
+      expect(leftOut).toMatch(
+        /labelled "gradient of across 1: allReduce, after own, with gradient".* but rank 0 called .*"gradient of across 2: |labelled "gradient of across 2: .* but rank 2 called .*"gradient of across 1: /,
+      );
+      expect(withoutGradient).toMatch(
+        /after own, with(out)? gradient.* but rank \d called .*after own, with(out)? gradient/,
+      );
+    }
+  });
+
+  it('backward may compute a block with verbs again', async () => {
+    // The loss is (1 + 2 + 3) · Σ x², as each rank multiplies the same sum by its own factor.
+    expect(values(await withRanks(3, more, 'recomputed'))).toEqual([1, 2, 3].map((x) => [12 * x, 24]));
+  });
+
+  it('a layer cut along two axes of a mesh is the layer', async () => {
+    const { x, up, down } = parameters();
+    const loss = x.matmul(up).tanh().matmul(down).square().mean();
+    const expected = loss.item();
+    loss.backward();
+    for (const rank of values(await withRanks(4, more, 'layerOnMesh')) as Awaited<
+      ReturnType<typeof layerOnMesh>
+    >[]) {
+      expect(rank.loss).toBeCloseTo(expected, 12);
+      for (const [got, from] of [
+        [rank.up, up],
+        [rank.down, down],
+      ] as const)
+        for (const [i, value] of elements(from.grad!).entries()) expect(got[i]).toBeCloseTo(value, 12);
+    }
   });
 });

@@ -172,6 +172,8 @@ describe('arguments', () => {
         expect((await errorOf(() => call(use as never))).message).toMatch(
           `across.${verb}: ${name} is not usable; expected 'same' if all ranks compute the same from`,
         );
+    // @ts-expect-error: the compiler asks for it, too
+    await errorOf(() => verbs.allReduce(x, { op: 'avg' }));
     expect(await errorOf(() => verbs.allReduce(x, undefined as never))).toMatchObject({
       code: 'ERR_COLL_INVALID',
     });
@@ -193,6 +195,36 @@ describe('arguments', () => {
     expect((await errorOf(() => verbs.allReduce(x, { op: 'mean' as never, after: 'own' }))).message).toMatch(
       "across.allReduce: unknown op 'mean'; expected 'avg'",
     );
+  });
+
+  it('are refused under names that the verb does not have, and under names of PyTorch', async () => {
+    const verbs = alone();
+    const x = trained(2);
+    const calls: Record<string, (options: never) => unknown> = {
+      enter: (options) => verbs.enter(x, options),
+      allReduce: (options) => verbs.allReduce(x, options),
+      allGather: (options) => verbs.allGather(x, options),
+      part: (options) => verbs.part(x, options),
+      reduceScatter: (options) => verbs.reduceScatter(x, options),
+      allToAll: (options) => verbs.allToAll(x, options),
+      broadcast: (options) => verbs.broadcast(x, options),
+      reduce: (options) => verbs.reduce(x, options),
+      gather: (options) => verbs.gather(x, options),
+      scatter: (options) => verbs.scatter(x, options),
+      send: (options) => verbs.send(x, 0, options),
+      recv: (options) => verbs.recv(x, 0, options),
+    };
+    const told = async (name: string, options: unknown) =>
+      (await errorOf(() => calls[name]!(options as never))).message;
+    for (const name of Object.keys(calls)) {
+      expect(await told(name, { timeout: 5 })).toMatch(
+        `across.${name}: unknown option 'timeout'; expected 'timeoutMs'`,
+      );
+      expect(await told(name, { async_op: true })).toMatch("unknown option 'async_op'");
+      expect(await told(name, null)).toMatch(`across.${name}: options are null; expected an object`);
+      expect(await told(name, { timeoutMs: 0 })).toMatch('timeoutMs is not usable');
+    }
+    expect(await told('broadcast', { src: 0 })).toMatch("unknown option 'src'; expected 'root'");
   });
 
   it('are checked before anything is sent', async () => {
