@@ -530,12 +530,27 @@ export const notScalarLoss = (shape: Shape): TensorError =>
     `backward: expected a tensor with one element, got shape ${show(shape)}. Reduce it, or pass its gradient.`,
   );
 
+export const notScalarOutput = (op: string, shape: Shape): TensorError =>
+  autograd(
+    `${op}: expected a function that returns one element, got shape ${show(shape)}. Reduce the result.`,
+  );
+
 export const gradientShape = (gradient: Shape, tensor: Shape): TensorError =>
   autograd(`backward: expected a gradient of shape ${show(tensor)}, got ${show(gradient)}.`);
 
 export const graphUsedTwice = (name: string): TensorError =>
   autograd(
     `backward: the graph was freed by an earlier backward (reached '${name}'). Pass { retainGraph: true } to the earlier one, or compute the loss again.`,
+  );
+
+export const notTwiceDifferentiable = (name: string): TensorError =>
+  autograd(
+    `grad: createGraph needs the gradient of every operation as tensors, which '${name}' does not have. Write it with other operations, or leave createGraph out.`,
+  );
+
+export const hooksInGraph = (): TensorError =>
+  autograd(
+    'grad: with createGraph, tensors between outputs and inputs must not have hooks (registerHook, retainGrad). Remove the hooks, or leave createGraph out.',
   );
 
 export const weightGradient = (op: string): TensorError =>

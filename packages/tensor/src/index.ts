@@ -5,6 +5,7 @@ export { onBackwardEnd } from './autograd/backward.ts';
 export { type GradCheckOptions, gradCheck } from './autograd/check.ts';
 export { checkpoint } from './autograd/checkpoint.ts';
 export { customFunction, type FunctionContext, type FunctionOptions } from './autograd/custom.ts';
+export { hessian, hvp, jacobian, jvp } from './autograd/functional.ts';
 export { type GradOptions, grad } from './autograd/grad.ts';
 export { kernelsName } from './backends/index.ts';
 export { type CudaDevice, type CudaInfo, type CudaLibrary, cudaInfo } from './backends/native/native.ts';

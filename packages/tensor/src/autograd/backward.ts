@@ -86,7 +86,7 @@ function runNodes(pass: Pass, nodes: Node[], roots: ReadonlySet<GradTarget>, ret
       for (const each of inner) entered.add(each);
       insert(nodes, i + 1, inner);
     } else {
-      node.backward!(node.grad!);
+      node.backward!(node.grad!, null);
       checkBackward(node);
     }
     node.dropGrad();

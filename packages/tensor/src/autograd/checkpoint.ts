@@ -2,36 +2,15 @@
 // when backward gets there. The graph of the second run takes the place of the checkpoint in the running backward, so
 // parameters inside get their contributions, and are ready, as if nothing had been dropped.
 
-import type { Strided } from '../backends/operands.ts';
 import { aFunction, checkValue } from '../checks/value-checks.ts';
 import { enableGrad, isGradEnabled, keepingAutocast, scope } from '../core/context.ts';
-import type { Storage } from '../core/memory/storage.ts';
-import { type Shape, sameShape } from '../core/shape.ts';
-import { created, type Tensor } from '../core/tensor.ts';
+import { sameShape } from '../core/shape.ts';
+import type { Tensor } from '../core/tensor.ts';
 import { checkpointChanged } from '../errors.ts';
 import { defaultGenerator } from '../random/random.ts';
+import { revived } from './graph.ts';
 import { latestSeq, Node, record } from './node.ts';
 import type { GradTarget } from './target.ts';
-
-interface SavedInput {
-  readonly storage: Storage;
-  readonly shape: Shape;
-  readonly strided: Strided;
-  readonly target: GradTarget | null;
-}
-
-const savedInput = ({ storage, shape, strided, target }: Tensor): SavedInput => ({
-  storage,
-  shape,
-  strided,
-  target,
-});
-
-/** Returns a tensor over the saved memory that sends its gradient to the saved target. */
-function revived({ storage, shape, strided, target }: SavedInput): Tensor {
-  const tensor = created(storage.retain(), shape, strided);
-  return target === null ? tensor : record('checkpoint', tensor, [target], [], (grad) => target.share(grad));
-}
 
 /** Returns the targets outside the graph of `root` that it contributes to: leaves, and operations before `seq`. */
 function borderOf(root: GradTarget, seq: number): GradTarget[] {
@@ -75,12 +54,16 @@ export function checkpoint<Inputs extends readonly Tensor[]>(
     const result = fn(...inputs);
     if (result.target === null) return result;
     const out = result.detach();
-    const saved = inputs.map(savedInput);
+    const saved = inputs.map(({ storage, shape, strided, target }) => ({ storage, shape, strided, target }));
     const storages = saved.map(({ storage }) => storage);
     record('checkpoint', out, borderOf(result.target, seq), storages, () => {});
     (out.target as Node).recompute = () => {
       const again = withRandomState(state, () =>
-        scope(() => asNow(() => enableGrad(() => fn(...(saved.map(revived) as unknown as Inputs))))),
+        scope(() =>
+          asNow(() =>
+            enableGrad(() => fn(...(saved.map((one) => revived(one.storage, one)) as unknown as Inputs))),
+          ),
+        ),
       );
       if (again.target === null || !sameShape(again.shape, out.shape)) throw checkpointChanged();
       return again.target;

@@ -1,26 +1,25 @@
 // Operations whose gradient the user writes.
 
 import { kernels } from '../backends/index.ts';
-import type { Strided } from '../backends/operands.ts';
 import { checkOptions, optionChecks } from '../checks/options.ts';
 import { aFunction, checkValue } from '../checks/value-checks.ts';
-import { isGradEnabled, noGrad, scope } from '../core/context.ts';
+import { enableGrad, isGradEnabled, noGrad, scope } from '../core/context.ts';
 import { allocate, type Storage } from '../core/memory/storage.ts';
-import type { Shape } from '../core/shape.ts';
 import { created, Tensor } from '../core/tensor.ts';
 import { checkedGradient } from '../core/tensor-grad.ts';
 import { gradientCount, noResult } from '../errors.ts';
+import { type GradGraph, graphOf, revived, type SavedValue } from './graph.ts';
 import { record } from './node.ts';
 
-interface Saved {
+interface Saved extends SavedValue {
   readonly storage: Storage;
-  readonly shape: Shape;
-  readonly strided: Strided;
 }
 
 /** Carries values from forward to backward. */
 export class FunctionContext {
   #saved: readonly Saved[] = [];
+  /** Whether backward computes gradients that have a graph. */
+  #isDifferentiable = false;
 
   /** Whether a gradient is wanted for each input; backward may give null for the others. */
   readonly needsGrad: readonly boolean[];
@@ -32,12 +31,23 @@ export class FunctionContext {
 
   /** Keeps tensors, inputs or others, for backward. To be called once, in forward. */
   save(...tensors: readonly Tensor[]): void {
-    this.#saved = tensors.map(({ storage, shape, strided }) => ({ storage, shape, strided }));
+    this.#saved = tensors.map(({ storage, shape, strided, target }) => ({ storage, shape, strided, target }));
   }
 
   /** The saved tensors. Only in backward. */
   get saved(): readonly Tensor[] {
-    return this.#saved.map(({ storage, shape, strided }) => created(storage.retain(), shape, strided));
+    const isConstant = !this.#isDifferentiable;
+    return this.#saved.map((one) => revived(one.storage, isConstant ? { ...one, target: null } : one));
+  }
+
+  /** Runs `backward`; what it computes from `saved` is recorded. @internal */
+  differentiably<T>(backward: () => T): T {
+    this.#isDifferentiable = true;
+    try {
+      return enableGrad(backward);
+    } finally {
+      this.#isDifferentiable = false;
+    }
   }
 
   /** Returns the memory that the tape must keep. @internal */
@@ -84,6 +94,22 @@ export function sendGradients(
   }
 }
 
+/** Does what send() does, with tensors that have a graph. */
+function sendTensors(
+  name: string,
+  graph: GradGraph,
+  inputs: readonly (Input | null)[],
+  given: readonly (Tensor | null)[],
+): void {
+  if (given.length !== inputs.length) throw gradientCount(name, inputs.length, given.length);
+  for (const [i, input] of inputs.entries()) {
+    const gradient = given[i];
+    if (!input?.target || !gradient) continue;
+    checkedGradient(name, gradient, input).release();
+    graph.send(input.target, gradient);
+  }
+}
+
 /**
  * Makes an operation from its forward and its backward. Inputs may be tensors and other values. The result
  * shares the memory of the tensor that forward returns, which may be new, an input or any other.
@@ -121,7 +147,13 @@ export function customFunction<Inputs extends readonly unknown[]>(
         return { dtype, shape, device, target };
       });
       const targets = known.map((input) => input?.target ?? null);
-      return record(name, out, targets, context.storages(), (grad) => {
+      return record(name, out, targets, context.storages(), (grad, graph) => {
+        if (graph) {
+          const own = graphOf(graph);
+          const given = context.differentiably(() => backward(context, own.grad));
+          sendTensors(name, own, known, given instanceof Tensor ? [given] : given);
+          return;
+        }
         scope(() => {
           const gradient = created(grad.retain(), out.shape);
           const given = noGrad(() => backward(context, gradient));

@@ -2,6 +2,7 @@
 
 import { checkOptions, optionChecks } from '../checks/options.ts';
 import { aTensor, checkValue, flag, isTensor } from '../checks/value-checks.ts';
+import { enableGrad, scope } from '../core/context.ts';
 import { sameShape } from '../core/shape.ts';
 import { created, type Tensor } from '../core/tensor.ts';
 import { denseStorage } from '../core/tensor-grad.ts';
@@ -14,6 +15,7 @@ import {
   unusedInput,
 } from '../errors.ts';
 import { type Root, runBackward } from './backward.ts';
+import { type GraphRoot, gradientsWithGraph } from './double.ts';
 import type { Captures } from './pass.ts';
 
 /** Options of grad(). */
@@ -24,6 +26,12 @@ export interface GradOptions {
   readonly gradOutputs?: readonly (Tensor | null)[];
   /** Keeps the graph for another backward. Default false. */
   readonly retainGraph?: boolean;
+  /**
+   * Gives the gradients a graph of their own, so that they can be differentiated again: gradient penalties, products
+   * with the Hessian. Implies retainGraph. Throws if an operation has no second gradient, and if a tensor between
+   * outputs and inputs has a hook.
+   */
+  readonly createGraph?: boolean;
   /** Returns null for inputs that the outputs do not depend on. Default false: throws. */
   readonly allowUnused?: boolean;
 }
@@ -34,6 +42,7 @@ const gradOptions = optionChecks<GradOptions>({
     fits: (value) => Array.isArray(value) && value.every((item) => item === null || isTensor(item)),
   },
   retainGraph: flag,
+  createGraph: flag,
   allowUnused: flag,
 });
 
@@ -80,6 +89,7 @@ export function grad(
     if (input.target === null) throw needsGraph('grad: inputs');
     captures.set(input.target, null);
   }
+  if (options.createGraph) return withGraph(list(outputs), wanted, options);
   const roots = list(outputs).map((output, i) => rootOf(output, options.gradOutputs?.[i] ?? null));
   try {
     runBackward(roots, options.retainGraph ?? false, captures);
@@ -93,4 +103,26 @@ export function grad(
     for (const storage of captures.values()) storage?.release();
     for (const root of roots) root.gradient?.release();
   }
+}
+
+function withGraph(
+  outputs: readonly Tensor[],
+  inputs: readonly Tensor[],
+  options: GradOptions,
+): (Tensor | null)[] {
+  const roots = outputs.map((output, i): GraphRoot => {
+    const gradient = options.gradOutputs?.[i] ?? null;
+    rootOf(output, gradient).gradient?.release(); // checks both
+    return { output, gradient };
+  });
+  return scope(() => {
+    const gradients = gradientsWithGraph(roots, new Set(inputs.map(({ target }) => target!)));
+    return inputs.map((input, i) => {
+      const gradient = gradients.get(input.target!);
+      // A tensor of its own, also where two inputs have the same gradient, or one is that of an output.
+      if (gradient !== undefined) return enableGrad(() => gradient.reshape(input.shape));
+      if (options.allowUnused) return null;
+      throw unusedInput(i);
+    });
+  });
 }

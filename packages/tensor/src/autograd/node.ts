@@ -15,8 +15,11 @@ import { checkForward, siteOf } from './anomaly.ts';
 import type { Leaf } from './leaf.ts';
 import { GradTarget } from './target.ts';
 
-/** Sends the gradient of the output on to the inputs. Gives every input that has a target exactly one contribution. */
-export type Backward = (grad: Storage) => void;
+/**
+ * Sends the gradient of the output on to the inputs. Gives every input that has a target exactly one contribution. With
+ * `graph`, a GradGraph, it leaves `grad` alone and sends tensors by `graph`; a function without that parameter cannot.
+ */
+export type Backward = (grad: Storage, graph: object | null) => void;
 
 const nothing: readonly never[] = [];
 let lastSeq = 0;
@@ -118,6 +121,16 @@ export class Node extends GradTarget {
     this.grad?.release();
     this.grad = null;
     this.isFilled = false;
+  }
+
+  /** Returns the saved storage with this memory. */
+  savedStorage(memory: Strided['memory']): Storage {
+    return this.saved.find((storage) => storage.memory === memory)!;
+  }
+
+  /** Whether the gradient can be computed as tensors. */
+  get isTwiceDifferentiable(): boolean {
+    return this.backward !== null && this.backward.length > 1;
   }
 
   /** Gives saved memory back. The node cannot run again. */

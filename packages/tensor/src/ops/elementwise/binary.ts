@@ -1,6 +1,7 @@
 // a op b with NumPy's broadcasting and PyTorch's type promotion. An operand may be a number. No operand is
 // copied: kernels broadcast and convert while they read.
 
+import { type GradGraph, graphOf } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
 import type { GradTarget } from '../../autograd/target.ts';
 import { floatMapOps, type MapOp } from '../../backends/declarations/names.ts';
@@ -16,7 +17,7 @@ import type { Storage } from '../../core/memory/storage.ts';
 import { broadcastShapes, broadcastStrides, type Shape, sameShape } from '../../core/shape.ts';
 import { empty, type Operand, Tensor } from '../../core/tensor.ts';
 import { notATensor } from '../../errors.ts';
-import { Calculation, contribute, shareReduced } from '../gradient.ts';
+import { Calculation, contribute, shareReduced, unstretched } from '../gradient.ts';
 import { jointDevice } from '../joint-device.ts';
 import { recast } from './autocast.ts';
 import { requireTensor } from './convert.ts';
@@ -209,18 +210,42 @@ function recorded(
   const values: Values = { a: readsA ? all.a : 0, b: readsB ? all.b : 0, out: all.out };
   const leftShape = shapeOf(a);
   const rightShape = shapeOf(b);
-  const send = (contribution: Contribution, target: GradTarget, inputShape: Shape, grad: Storage): void => {
+  const send = (
+    contribution: Contribution,
+    target: GradTarget,
+    inputShape: Shape,
+    grad: Storage,
+    graph: object | null,
+  ): void => {
     if (contribution === 'same') {
-      shareReduced(target, grad, shape, inputShape);
+      if (graph) graphOf(graph).send(target, graphOf(graph).grad, inputShape);
+      else shareReduced(target, grad, shape, inputShape);
       return;
     }
-    const k = new Calculation(dtype, shape, grad.memory.device);
+    const k = new Calculation(dtype, shape, grad.memory.device, graph);
+    if (k.graph) {
+      k.graph.bind(grad.dense, k.graph.grad);
+      bindOperand(k.graph, values.a, shape, leftShape, leftTarget);
+      bindOperand(k.graph, values.b, shape, rightShape, rightTarget);
+      if (isRead('out')) k.graph.bind(values.out, k.graph.result(values.out, shape));
+    }
     contribute(target, k, inputShape, (into) => contribution(k, into, grad.dense, values));
   };
-  return record(name, out, [leftTarget, rightTarget], saved, (grad) => {
-    if (leftTarget !== null) send(toA, leftTarget, leftShape, grad);
-    if (rightTarget !== null) send(toB, rightTarget, rightShape, grad);
+  return record(name, out, [leftTarget, rightTarget], saved, (grad, graph) => {
+    if (leftTarget !== null) send(toA, leftTarget, leftShape, grad, graph);
+    if (rightTarget !== null) send(toB, rightTarget, rightShape, grad, graph);
   });
+}
+
+/** Lets rules read an operand, which was broadcast to `shape`, as a tensor. */
+export function bindOperand(
+  graph: GradGraph,
+  value: Input,
+  shape: Shape,
+  own: Shape,
+  target: GradTarget | null,
+): void {
+  if (typeof value !== 'number') graph.bind(value, graph.saved(unstretched(value, shape, own), own, target));
 }
 
 type Binary = (a: Operand, b: Operand) => Tensor;

@@ -2,13 +2,14 @@
 
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
+import type { Strided } from '../../backends/operands.ts';
 import { badFillValue } from '../../checks/argument-errors.ts';
 import { checkFits } from '../../checks/arguments.ts';
 import { type DType, resultType } from '../../core/dtype.ts';
 import { broadcastShapes } from '../../core/shape.ts';
 import { empty, type Operand, Tensor } from '../../core/tensor.ts';
 import { needsMask } from '../../errors.ts';
-import { Calculation, contribute } from '../gradient.ts';
+import { Calculation, contribute, unstretched } from '../gradient.ts';
 import { jointDevice } from '../joint-device.ts';
 import { jointShape, shapeOf, stretched } from './binary.ts';
 import { requireTensor } from './convert.ts';
@@ -48,8 +49,14 @@ function choose(name: string, mask: Tensor, a: Operand, b: Operand, dtype: DType
   const toB = typeof b === 'number' ? null : b.target;
   if (!isRecording(typeof a === 'number' ? out : a, typeof b === 'number' ? null : b)) return out;
   const [aShape, bShape] = [shapeOf(a), shapeOf(b)];
-  return record(name, out, [toA, toB], [mask.storage], (grad) => {
-    const k = new Calculation(dtype, shape, grad.memory.device);
+  const maskShape = mask.shape;
+  return record(name, out, [toA, toB], [mask.storage], (grad, graph) => {
+    const k = new Calculation(dtype, shape, grad.memory.device, graph);
+    if (k.graph) {
+      k.graph.bind(grad.dense, k.graph.grad);
+      const original = unstretched(isChosen as Strided, shape, maskShape);
+      k.graph.bind(isChosen, k.graph.saved(original, maskShape, null));
+    }
     if (toA) contribute(toA, k, aShape, (into) => k.map('where', into, isChosen, grad.dense, 0));
     if (toB) contribute(toB, k, bShape, (into) => k.map('where', into, isChosen, 0, grad.dense));
   });

@@ -7,7 +7,7 @@ import { boundsByName, noBounds, notOfBool } from '../../checks/argument-errors.
 import { type DType, isFloat, resultType } from '../../core/dtype.ts';
 import { broadcastShapes, type Shape } from '../../core/shape.ts';
 import { empty, type Operand, Tensor } from '../../core/tensor.ts';
-import { Calculation, contribute } from '../gradient.ts';
+import { Calculation, contribute, unstretched } from '../gradient.ts';
 import { jointDevice } from '../joint-device.ts';
 import { comparable, jointShape, stretched } from './binary.ts';
 import { requireTensor } from './convert.ts';
@@ -70,11 +70,20 @@ function recorded(inputs: readonly (Tensor | null)[], values: Values, out: Tenso
   const targets = inputs.map((input) => (input === null ? null : input.target));
   const shapes = inputs.map((input) => (input === null ? [] : input.shape));
   const saved = inputs.flatMap((input) => (input === null ? [] : [input.storage]));
-  return record('clamp', out, targets, saved, (grad) => {
+  const all = [values.x, values.low, values.high];
+  return record('clamp', out, targets, saved, (grad, graph) => {
     for (const [i, isReached] of [inside, belowLow, aboveHigh].entries()) {
       const target = targets[i];
       if (!target) continue;
-      const k = new Calculation(dtype, shape, grad.memory.device);
+      const k = new Calculation(dtype, shape, grad.memory.device, graph);
+      if (k.graph) {
+        k.graph.bind(grad.dense, k.graph.grad);
+        for (const [j, value] of all.entries()) {
+          if (value === null || typeof value === 'number') continue;
+          const own = shapes[j]!;
+          k.graph.bind(value, k.graph.saved(unstretched(value, shape, own), own, targets[j] ?? null));
+        }
+      }
       contribute(target, k, shapes[i]!, (into) => {
         isReached(k, into, values);
         k.map('where', into, into, grad.dense, 0);

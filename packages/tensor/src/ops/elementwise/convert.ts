@@ -1,6 +1,7 @@
 // Copies of tensors: to other memory, to another dtype or device, in dense order. Also the checks of operands that are
 // tensors.
 
+import { graphOf } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import { notAnOperand, notOneTensor } from '../../checks/argument-errors.ts';
@@ -22,7 +23,10 @@ function copied(name: string, a: Tensor, wanted?: DType): Tensor {
   kernels().copy(a.shape, out.strided, a.strided);
   if (!isRecording(a) || !isFloat(dtype)) return out;
   const target = a.target!;
-  return record(name, out, [target], [], (grad) => target.share(grad));
+  return record(name, out, [target], [], (grad, graph) => {
+    if (graph) graphOf(graph).send(target, graphOf(graph).grad);
+    else target.share(grad);
+  });
 }
 
 const toOptions = optionChecks<ToOptions>({ nonBlocking: flag });
@@ -46,7 +50,11 @@ function moved(a: Tensor, device: Device, isNonBlocking: boolean): Tensor {
   const out = created(transferred(a.strided, a.shape, a.dtype, device, isNonBlocking), a.shape);
   if (!isRecording(a)) return out;
   const target = a.target!;
-  return record('to', out, [target], [], (grad) => {
+  return record('to', out, [target], [], (grad, graph) => {
+    if (graph) {
+      graphOf(graph).send(target, moved(graphOf(graph).grad, target.device, false));
+      return;
+    }
     const back = transferred(grad.dense, [grad.memory.count], grad.memory.dtype, target.device);
     target.share(back);
     back.release();
@@ -62,7 +70,10 @@ export function pinMemory(a: Tensor): Tensor {
   kernels().copy(a.shape, out.strided, a.strided);
   if (!isRecording(a)) return out;
   const target = a.target!;
-  return record('pinMemory', out, [target], [], (grad) => target.share(grad));
+  return record('pinMemory', out, [target], [], (grad, graph) => {
+    if (graph) graphOf(graph).send(target, graphOf(graph).grad);
+    else target.share(grad);
+  });
 }
 
 /** Returns the tensor itself if its elements are dense in row-major order, else a copy. */

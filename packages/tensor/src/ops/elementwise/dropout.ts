@@ -1,5 +1,6 @@
 // Dropout. A position in the random stream decides which elements are dropped, so backward draws the same numbers again
 // and no mask is stored.
+import { graphOf } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import type { Stream } from '../../backends/operands.ts';
@@ -33,14 +34,19 @@ export function dropout(x: Tensor, p = 0.5, options: DropoutOptions = {}): Tenso
   return needsFloat32OnCpu(x) ? inFloat32(x, (wide) => dropped(wide, p, stream)) : dropped(x, p, stream);
 }
 
-function dropped(x: Tensor, p: number, stream: Stream): Tensor {
+/** Drops the elements that words of `stream` choose, the first word for the first element. */
+export function dropped(x: Tensor, p: number, stream: Stream): Tensor {
   const { count } = x;
   const dense = contiguous(x);
   const out = empty(x.dtype, x.shape, x.device);
   kernels().dropout({ out: out.strided, a: dense.strided }, { count, p, stream });
   if (isRecording(dense)) {
     const target = dense.target!;
-    record('dropout', out, [target], [], (grad) => {
+    record('dropout', out, [target], [], (grad, graph) => {
+      if (graph) {
+        graphOf(graph).send(target, dropped(graphOf(graph).grad, p, stream));
+        return;
+      }
       const into = target.begin();
       kernels().dropout({ out: into.dense, a: grad.dense }, { count, p, stream });
       target.end(into);

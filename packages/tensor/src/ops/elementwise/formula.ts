@@ -1,4 +1,5 @@
 // Elementwise functions that are several kernels, or one of two operands, with one entry of the graph for all of them.
+import { graphOf } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
 import type { MapOp } from '../../backends/declarations/names.ts';
 import type { Input, Strided } from '../../backends/operands.ts';
@@ -8,7 +9,7 @@ import type { Shape } from '../../core/shape.ts';
 import { empty, type Operand, type Tensor } from '../../core/tensor.ts';
 import { Calculation, contribute, shareReduced } from '../gradient.ts';
 import { jointDevice } from '../joint-device.ts';
-import { shapeOf, stretched } from './binary.ts';
+import { bindOperand, shapeOf, stretched } from './binary.ts';
 
 /** Writes a result from the inputs, which are broadcast to its shape. */
 export type Steps = (k: Calculation, out: Strided, ...inputs: readonly Input[]) => void;
@@ -90,16 +91,23 @@ function recorded(
   const storages = isRead ? operands.filter(isTensor).map((operand) => operand.storage) : [];
   if (isRead && readsOutput) storages.push(out.storage);
   const saved: Saved = { inputs: isRead ? inputs : [], out: out.strided };
-  return record(name, out, targets, storages, (grad) => {
+  return record(name, out, targets, storages, (grad, graph) => {
     for (const [i, target] of targets.entries()) {
       const slope = slopes[i]!;
       if (target === null || slope === 'none') continue;
       if (slope === 'refused') throw noDerivative(name);
       if (slope === 'same') {
-        shareReduced(target, grad, shape, shapes[i]!);
+        if (graph) graphOf(graph).send(target, graphOf(graph).grad, shapes[i]!);
+        else shareReduced(target, grad, shape, shapes[i]!);
         continue;
       }
-      const k = new Calculation(computed, shape, grad.memory.device);
+      const k = new Calculation(computed, shape, grad.memory.device, graph);
+      if (k.graph) {
+        k.graph.bind(grad.dense, k.graph.grad);
+        for (const [j, input] of saved.inputs.entries())
+          bindOperand(k.graph, input, shape, shapes[j]!, targets[j] ?? null);
+        if (readsOutput) k.graph.bind(saved.out, k.graph.result(saved.out, shape));
+      }
       contribute(target, k, shapes[i]!, (into) => slope(k, into, grad.dense, saved));
     }
   });

@@ -27,7 +27,7 @@ const fused = (saves: 'input' | 'output', op: MapOp): Rule => ({
 });
 
 /** The rule of step functions: the gradient is 0. */
-const flat: Rule = { saves: 'nothing', gradient: (k, into) => kernels().copy(k.shape, into, 0) };
+const flat: Rule = { saves: 'nothing', gradient: (k, into, grad) => k.map('where', into, 0, grad, 0) };
 
 /** Makes a rule whose gradient is grad × factor × g(x), for a kernel g. */
 const scaled = (op: MapOp, factor: number): Rule => ({
@@ -134,8 +134,13 @@ function recorded(op: keyof typeof rules, a: Tensor, out: Tensor): Tensor {
   const saved = saves === 'input' ? a : out;
   const { shape } = a;
   const values = saved.strided;
-  return record(op, out, [target], saves === 'nothing' ? [] : [saved.storage], (grad) => {
-    const k = new Calculation(dtype, shape, grad.memory.device);
+  return record(op, out, [target], saves === 'nothing' ? [] : [saved.storage], (grad, graph) => {
+    const k = new Calculation(dtype, shape, grad.memory.device, graph);
+    if (k.graph) {
+      k.graph.bind(grad.dense, k.graph.grad);
+      if (saves === 'input') k.graph.bind(values, k.graph.saved(values, shape, target));
+      if (saves === 'output') k.graph.bind(values, k.graph.result(values, shape));
+    }
     contribute(target, k, shape, (into) => gradient(k, into, grad.dense, values));
   });
 }

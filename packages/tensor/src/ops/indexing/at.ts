@@ -5,7 +5,7 @@ import { contiguous, requireTensor } from '../elementwise/convert.ts';
 import { part } from '../shape/views.ts';
 import { arranged } from './arrange.ts';
 import { planOf } from './index-list.ts';
-import { lookedUp } from './lookup.ts';
+import { lookedUp } from './moves.ts';
 
 /**
  * Returns the elements that `indices` name, as PyTorch's `a[...]`. Numbers, ranges, ':', '...' and null give a view,

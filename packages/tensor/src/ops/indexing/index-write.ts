@@ -12,7 +12,7 @@ import { mul } from '../elementwise/binary.ts';
 import { contiguous, requireOperand, requireTensor } from '../elementwise/convert.ts';
 import { expand, reshape } from '../shape/views.ts';
 import { asRow, countedFromEnd, prepared, sizesOf } from './lookup.ts';
-import { written } from './scatter.ts';
+import { written } from './moves.ts';
 
 /** Options of indexAdd(). */
 export interface IndexAddOptions {

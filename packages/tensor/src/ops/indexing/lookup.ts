@@ -1,7 +1,6 @@
 // Reads elements and rows by index. Indices are int32 or int64. In host memory they are checked
 // before a kernel reads them; on a device, the kernel checks them. As in PyTorch, negative ones count from the end in
 // take() and takeAlongDim(), and the others refuse them.
-import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import type { LookupSizes } from '../../backends/kernels.ts';
 import { scope } from '../../core/context.ts';
@@ -9,9 +8,9 @@ import { broadcastShapes, checkedDim, countOf, type Shape } from '../../core/sha
 import { empty, type Tensor } from '../../core/tensor.ts';
 import { badOption, indexOutOfRange, lookupShapes, needsIndex, needsRank, shown } from '../../errors.ts';
 import { contiguous, requireTensor, to } from '../elementwise/convert.ts';
-import { jointDevice } from '../joint-device.ts';
 import { max } from '../reduce/reduce.ts';
 import { expand, flatten, narrow, reshape } from '../shape/views.ts';
+import { lookedUp } from './moves.ts';
 import { joinedPositions } from './positions.ts';
 
 /** Throws unless all elements of `index`, which is dense, are in [0, size). Indices on a device are not read here. */
@@ -57,21 +56,6 @@ export const sizesOf = (shape: Shape, dim: number, count: number, perElement: bo
   inner: countOf(shape.slice(dim + 1)),
   perElement,
 });
-
-/** Looks `index` up in `a`, which is dense. Backward adds the gradient to the elements that were read. */
-export function lookedUp(name: string, a: Tensor, index: Tensor, shape: Shape, sizes: LookupSizes): Tensor {
-  const out = empty(a.dtype, shape, jointDevice(name, a, index));
-  kernels().lookup({ out: out.strided, a: a.strided, index: index.strided }, sizes);
-  if (!isRecording(a)) return out;
-  const target = a.target!;
-  const places = index.strided;
-  return record(name, out, [target], [index.storage], (grad) => {
-    const into = target.open();
-    if (!target.isFilled) kernels().copy([target.count], into, 0);
-    kernels().scatter({ out: into, a: grad.dense, index: places }, { ...sizes, op: 'add' });
-    target.close();
-  });
-}
 
 export function disposeCopies(copies: readonly Tensor[], originals: readonly Tensor[]): void {
   for (const copy of copies) if (!originals.includes(copy)) copy.dispose();

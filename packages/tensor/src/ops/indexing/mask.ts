@@ -8,7 +8,7 @@ import { ne } from '../elementwise/binary.ts';
 import { contiguous, requireTensor, to } from '../elementwise/convert.ts';
 import { stack } from '../shape/join.ts';
 import { expand, reshape } from '../shape/views.ts';
-import { lookedUp } from './lookup.ts';
+import { lookedUp } from './moves.ts';
 import { positionsOf, truePositions, whereTrue } from './positions.ts';
 
 /** Returns int64 positions [count] along each dimension, of the elements that are not 0. */

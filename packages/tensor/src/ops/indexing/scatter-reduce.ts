@@ -4,7 +4,7 @@ import { customFunction } from '../../autograd/custom.ts';
 import { notOfBool } from '../../checks/argument-errors.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { checkValue, flag } from '../../checks/value-checks.ts';
-import { scope } from '../../core/context.ts';
+import { isGradEnabled, scope } from '../../core/context.ts';
 import { full, zerosLike } from '../../core/creation.ts';
 import { isFloat, isHalf } from '../../core/dtype.ts';
 import type { ScatterReduction } from '../../core/op-options.ts';
@@ -17,7 +17,8 @@ import { contiguous, requireTensor, to } from '../elementwise/convert.ts';
 import { floor } from '../elementwise/unary.ts';
 import { reshape } from '../shape/views.ts';
 import { asRow, fitted, gather, prepared, sizesOf } from './lookup.ts';
-import { scatter, scatterAdd, written } from './scatter.ts';
+import { written } from './moves.ts';
+import { scatter, scatterAdd } from './scatter.ts';
 
 /** Options of scatterReduce(). */
 export interface ScatterReduceOptions {
@@ -60,6 +61,10 @@ function meanOf(a: Tensor, source: Tensor, site: Site): Tensor {
   return to(wide === 'int64' ? dividedDown(total, counts) : div(total, counts), a.dtype);
 }
 
+/** Multiplies by index; where operations are recorded, with a gradient, so that gradients of products have one. */
+const product = (a: Tensor, source: Tensor, site: Site): Tensor =>
+  isGradEnabled() ? reduced('mul', site.dim, true)(a, source, site.index) : combined('mul', a, source, site);
+
 /** Combines where nothing is recorded. The index is checked, and at most as large as `a` in the other dimensions. */
 function combined(op: 'mul' | 'min' | 'max', a: Tensor, source: Tensor, { dim, index }: Site): Tensor {
   const part = fitted('scatterReduce', a, dim, index).shape;
@@ -75,13 +80,13 @@ function productGradients(grad: Tensor, a: Tensor, source: Tensor, site: Site): 
   const { dim, index } = site;
   const noZero = (x: Tensor): Tensor => maskedFill(x, eq(x, 0), 1);
   const start = without(a, site, 1);
-  const others = combined('mul', noZero(start), source, site);
+  const others = product(noZero(start), source, site);
   const toA = without(div(mul(grad, others), noZero(start)), site, 0);
   const zero = eq(source, 0);
   const zeros = scatterAdd(zerosLike(a), dim, index, ones(zero, a));
   const isOnlyZero = logicalAnd(zero, eq(gather(zeros, dim, index), 1));
-  const withoutIt = combined('mul', start, maskedFill(source, isOnlyZero, 1), site);
-  const all = combined('mul', start, source, site);
+  const withoutIt = product(start, maskedFill(source, isOnlyZero, 1), site);
+  const all = product(start, source, site);
   const at = (x: Tensor): Tensor => gather(mul(grad, x), dim, index);
   return [toA, where(isOnlyZero, at(withoutIt), div(at(all), noZero(source)))];
 }

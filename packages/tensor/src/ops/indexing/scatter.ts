@@ -1,99 +1,32 @@
 // Writes to elements by index: adds to them, or replaces them. The indices have the rules of lookup.ts.
+import { graphOf } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
 import type { ScatterOp } from '../../backends/declarations/names.ts';
 import { kernels } from '../../backends/index.ts';
-import type { LookupSizes } from '../../backends/kernels.ts';
-import type { Strided } from '../../backends/operands.ts';
 import { checkFits } from '../../checks/arguments.ts';
 import { noGrad, scope } from '../../core/context.ts';
-import { full } from '../../core/creation.ts';
-import { allocate, type Storage } from '../../core/memory/storage.ts';
-import { checkedDim, countOf, type Shape, sameShape, stridesOf } from '../../core/shape.ts';
-import { empty, type Operand, type Tensor } from '../../core/tensor.ts';
+import { full, zeros } from '../../core/creation.ts';
+import { checkedDim } from '../../core/shape.ts';
+import type { Operand, Tensor } from '../../core/tensor.ts';
 import { mixedDtypes } from '../../errors.ts';
 import { clone, requireOperand, requireTensor } from '../elementwise/convert.ts';
-import { jointDevice } from '../joint-device.ts';
 import { reshape } from '../shape/views.ts';
 import { asRow, denseFitted, disposeCopies, fitted, prepared, sizesOf } from './lookup.ts';
-
-/** Where a dense tensor of this shape is written: only its part with the shape `part` may change. */
-interface Target {
-  readonly shape: Shape;
-  readonly part: Shape;
-  readonly sizes: LookupSizes;
-}
-
-/** The elements of a part of a dense tensor. */
-const within = ({ memory, offset }: Strided, { shape }: Target): Strided => ({
-  memory,
-  offset,
-  strides: stridesOf(shape),
-});
-
-/** Calls `use` with dense memory that has the part of `whole`, which is dense: its own where the part is all of it. */
-function withPart(whole: Storage, target: Target, use: (part: Storage) => void): void {
-  const isWhole = sameShape(target.part, target.shape);
-  const part = isWhole
-    ? whole.retain()
-    : allocate(whole.memory.dtype, countOf(target.part), whole.memory.device);
-  if (!isWhole) kernels().copy(target.part, part.dense, within(whole.dense, target));
-  use(part);
-  part.release();
-}
-
-/** Writes `source`, which is dense, to dense memory. */
-function write(op: ScatterOp, out: Storage, source: Strided, index: Strided, target: Target): void {
-  withPart(out, target, (part) => {
-    kernels().scatter({ out: part.dense, a: source, index }, { ...target.sizes, op });
-    if (part !== out) kernels().copy(target.part, within(out.dense, target), part.dense);
-  });
-}
-
-/**
- * Computes scatter and what is like it. `source` and `places` are dense. Only 'add' and 'replace' have a gradient: call
- * it for others where nothing is recorded.
- */
-export function written(
-  name: string,
-  op: ScatterOp,
-  a: Tensor,
-  source: Tensor,
-  places: Tensor,
-  part: Shape,
-  sizes: LookupSizes,
-): Tensor {
-  const out = empty(a.dtype, a.shape, jointDevice(name, a, places, source));
-  const target: Target = { shape: a.shape, part, sizes };
-  kernels().copy(a.shape, out.strided, a.strided);
-  write(op, out.storage, source.strided, places.strided, target);
-  if (!isRecording(a, source)) return out;
-  const [toA, toSource] = [a.target, source.target];
-  const index = places.strided;
-  const { count } = source;
-  return record(name, out, [toA, toSource], [places.storage], (grad) => {
-    if (toA && op === 'add') toA.share(grad);
-    else if (toA) {
-      const into = toA.begin();
-      kernels().copy([toA.count], into.dense, grad.dense);
-      const zeros = allocate(into.memory.dtype, count, into.memory.device);
-      kernels().copy([count], zeros.dense, 0);
-      write('replace', into, zeros.dense, index, target);
-      zeros.release();
-      toA.end(into);
-    }
-    if (!toSource) return;
-    const into = toSource.begin();
-    withPart(grad, target, (own) => kernels().lookup({ out: into.dense, a: own.dense, index }, sizes));
-    toSource.end(into);
-  });
-}
+import { written } from './moves.ts';
 
 /** Returns a copy of `a`, for an index without elements. */
 function withoutAny(name: string, a: Tensor, source: Tensor): Tensor {
   const out = noGrad(() => clone(a));
   if (!isRecording(a, source)) return out;
   const [toA, toSource] = [a.target, source.target];
-  return record(name, out, [toA, toSource], [], (grad) => {
+  const { shape } = source;
+  return record(name, out, [toA, toSource], [], (grad, graph) => {
+    if (graph) {
+      const { grad: own } = graphOf(graph);
+      graphOf(graph).send(toA, own);
+      if (toSource) graphOf(graph).send(toSource, zeros(shape, { dtype: own.dtype, device: own.device }));
+      return;
+    }
     if (toA) toA.share(grad);
     if (!toSource) return;
     const into = toSource.begin();

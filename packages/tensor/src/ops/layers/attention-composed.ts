@@ -1,5 +1,6 @@
 // Attention composed of separate operations, with the matrix of weights in memory. Unlike the kernel, it
 // gives the mask a gradient.
+import type { Stream } from '../../backends/operands.ts';
 import { scope } from '../../core/context.ts';
 import { ones } from '../../core/creation.ts';
 import { isHalf } from '../../core/dtype.ts';
@@ -8,7 +9,7 @@ import type { Generator } from '../../random/random.ts';
 import { add, eq, logicalNot, mul } from '../elementwise/binary.ts';
 import { maskedFill, where } from '../elementwise/choose.ts';
 import { to } from '../elementwise/convert.ts';
-import { dropout } from '../elementwise/dropout.ts';
+import { dropout, dropped } from '../elementwise/dropout.ts';
 import { matmul } from '../matrix/matmul.ts';
 import { max } from '../reduce/reduce.ts';
 import { tril } from '../shape/order.ts';
@@ -34,11 +35,40 @@ export function composedAttention({ q, k, v, mask }: Heads, weighting: Weighting
       Tensor,
     ];
     const scores = add(matmul(mul(queries, weighting.scale), transpose(keys, -1, -2)), added);
-    const seen = weighting.causal ? maskedFill(scores, isAhead(scores), -Infinity) : scores;
-    const weights = dropout(safeSoftmax(seen), weighting.dropout, { generator: weighting.generator });
-    return to(matmul(weights, values), q.dtype);
+    const weights = safeSoftmax(seenBy(scores, weighting.causal));
+    const kept = dropout(weights, weighting.dropout, { generator: weighting.generator });
+    return to(matmul(kept, values), q.dtype);
   });
 }
+
+/** What the kernel has read: the mask in its form, and the stream of its dropout. */
+export interface KernelWeighting {
+  readonly causal: boolean;
+  readonly scale: number;
+  readonly dropout: number;
+  readonly stream: Stream;
+}
+
+/** Computes what the attention kernel has computed, with the same dropout, by operations that have second gradients. */
+export function recomputedAttention(
+  [q, k, v]: readonly Tensor[],
+  mask: Tensor | null,
+  { causal, scale, dropout: share, stream }: KernelWeighting,
+): Tensor {
+  const products = matmul(mul(q!, scale), transpose(k!, -1, -2));
+  const isHidden = mask?.dtype === 'bool';
+  const scores =
+    mask === null
+      ? products
+      : isHidden
+        ? maskedFill(products, logicalNot(mask), -Infinity)
+        : add(products, mask);
+  const weights = safeSoftmax(seenBy(scores, causal));
+  return matmul(share > 0 ? dropped(weights, share, stream) : weights, v!);
+}
+
+const seenBy = (scores: Tensor, causal: boolean): Tensor =>
+  causal ? maskedFill(scores, isAhead(scores), -Infinity) : scores;
 
 /** Returns a bool matrix that is true for keys that come after the query. */
 function isAhead(scores: Tensor): Tensor {

@@ -1,6 +1,7 @@
 // Scaled dot-product attention in one kernel forward and one backward, without a matrix of queries × keys in memory,
 // except for a mask that requires a gradient (attention-composed.ts).
 // Heads are read and written by strides, so that heads inside of a packed projection are not copied.
+import { graphOf } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
 import type { GradTarget } from '../../autograd/target.ts';
 import { kernels } from '../../backends/index.ts';
@@ -28,7 +29,7 @@ import { contiguous, inFloat32, needsFloat32OnCpu, requireFloat, to } from '../e
 import { jointDevice } from '../joint-device.ts';
 import { unbind } from '../shape/rearrange.ts';
 import { flatten, reshape, transpose } from '../shape/views.ts';
-import { composedAttention, type Weighting } from './attention-composed.ts';
+import { composedAttention, recomputedAttention, type Weighting } from './attention-composed.ts';
 import { batched, grouped, type Heads, sharedLead } from './attention-heads.ts';
 
 /** Options of scaledDotProductAttention() and selfAttention(). */
@@ -251,7 +252,21 @@ function attended(
     const inputs = [q, k, v].map(({ shape: own, count }) => ({ shape: own, count }));
     const saved = [q, k, v, out, ...(mask ? [mask] : [])].map((tensor) => tensor.storage);
     const { dtype } = q;
-    record(op, out, targets, [...saved, lse], (grad) => {
+    const strides = [q.strided, k.strided, v.strided];
+    const added = mask && { strided: mask.strided, shape: mask.shape };
+    record(op, out, targets, [...saved, lse], (grad, graph) => {
+      if (graph) {
+        const own = graphOf(graph);
+        const values = inputs.map(({ shape: size }, i) => ({
+          ...{ strided: strides[i]!, shape: size, target: targets[i]! },
+        }));
+        own.through(values, (...heads) =>
+          recomputedAttention(heads, added && own.saved(added.strided, added.shape, null), sizes).reshape(
+            shape,
+          ),
+        );
+        return;
+      }
       const counts = inputs.map(({ count }) => count);
       const grads = openGrads(targets, counts, dtype, device);
       const [gradQ, gradK, gradV] = grads.map((into, i) => denseRows(inputs[i]!.shape, into.dense));
@@ -331,7 +346,21 @@ function attendedPacked(op: string, qkv: Tensor, mask: Tensor | null, sizes: Att
   if (isRecording(dense)) {
     const target = dense.target!;
     const saved = [dense, out, ...(mask ? [mask] : [])].map((tensor) => tensor.storage);
-    record(op, out, [target], [...saved, lse], (grad) => {
+    const outShape = out.shape;
+    const packed = { strided: dense.strided, shape: dense.shape, target };
+    const added = mask && { strided: mask.strided, shape: mask.shape };
+    record(op, out, [target], [...saved, lse], (grad, graph) => {
+      if (graph) {
+        const own = graphOf(graph);
+        own.through([packed], (qkv) => {
+          const { batch, heads, queries, width } = sizes;
+          const apart = unbind(reshape(qkv!, [batch, queries, 3, heads, width]), 2);
+          const turned = apart.map((part) => transpose(part, 1, 2));
+          const typed = added && own.saved(added.strided, added.shape, null);
+          return reshape(transpose(recomputedAttention(turned, typed, sizes), 1, 2), outShape);
+        });
+        return;
+      }
       const into = target.begin();
       const [gradQ, gradK, gradV] = [0, 1, 2].map((part) => packedRows(into.dense, part, 3, sizes));
       const gradOut = packedRows(grad.dense, 0, 1, sizes);

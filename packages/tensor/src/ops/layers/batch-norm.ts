@@ -1,6 +1,7 @@
 // Batch normalisation over all dimensions but the second: out = x · scale + shift, with a scale and a shift for each
 // channel. They follow from few numbers: means and sums of squared distances forward, two sums of gradients backward.
 // Processes that share a batch exchange only these numbers (BatchNormSync).
+import { graphOf } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import type { Strided } from '../../backends/operands.ts';
@@ -13,7 +14,13 @@ import { allocate, type Storage } from '../../core/memory/storage.ts';
 import { copyInto } from '../../core/memory/transfer.ts';
 import { countOf, type Shape } from '../../core/shape.ts';
 import { empty, Tensor } from '../../core/tensor.ts';
-import { badChannels, needsRank, noRunningStatistics, oneValuePerChannel } from '../../errors.ts';
+import {
+  badChannels,
+  needsRank,
+  noRunningStatistics,
+  notTwiceDifferentiable,
+  oneValuePerChannel,
+} from '../../errors.ts';
 import { add, div, mul, sub } from '../elementwise/binary.ts';
 import { contiguous, inFloat32, needsFloat32, requireFloat, requireOperand } from '../elementwise/convert.ts';
 import { square } from '../elementwise/unary.ts';
@@ -99,6 +106,7 @@ interface Statistics {
   readonly sums: Storage;
   /** 1 / √(variance + eps). */
   readonly inverse: Storage;
+  readonly eps: number;
   /**
    * Elements per channel in all processes. 0 for running statistics and for an empty batch: no gradient reaches x
    * through them.
@@ -130,7 +138,7 @@ function batchStatistics(x: Tensor, e: Extent, eps: number, sync: BatchNormSync 
   const squares = part(sums.dense, channels);
   kernels().map('mulAdd', dtype, [channels], inverse.dense, squares, 1 / count, eps);
   kernels().map('rsqrt', dtype, [channels], inverse.dense, inverse.dense);
-  return { sums, inverse, count };
+  return { sums, inverse, count, eps };
 }
 
 /**
@@ -162,7 +170,7 @@ function ofNothing(sums: Storage, channels: number): Statistics {
   const inverse = allocate(dtype, channels, device);
   kernels().copy([count], sums.dense, 0);
   kernels().copy([channels], inverse.dense, 0);
-  return { sums, inverse, count: 0 };
+  return { sums, inverse, count: 0, eps: 0 };
 }
 
 function runningStatistics(dtype: DType, mean: Tensor, variance: Tensor, eps: number): Statistics {
@@ -172,7 +180,7 @@ function runningStatistics(dtype: DType, mean: Tensor, variance: Tensor, eps: nu
   kernels().copy([channels], sums.dense, mean.strided);
   kernels().map('add', dtype, [channels], inverse.dense, variance.strided, eps);
   kernels().map('rsqrt', dtype, [channels], inverse.dense, inverse.dense);
-  return { sums, inverse, count: 0 };
+  return { sums, inverse, count: 0, eps };
 }
 
 /** Updates running = running · (1 − momentum) + value · factor. */
@@ -251,7 +259,7 @@ function evaluated(
 function normalised(
   x: Tensor,
   { outer, channels, inner }: Extent,
-  { sums, inverse, count }: Statistics,
+  { sums, inverse, count, eps }: Statistics,
   weight: Tensor | null,
   bias: Tensor | null,
   sync: BatchNormSync | null,
@@ -271,7 +279,7 @@ function normalised(
   shift.release();
   const pass: Pass = {
     extent: { outer, channels, inner },
-    statistics: { sums, inverse, count },
+    statistics: { sums, inverse, count, eps },
     scale,
     sync,
   };
@@ -296,13 +304,34 @@ function recorded(
   { extent: { outer, channels, inner }, statistics, scale, sync }: Pass,
 ): void {
   const { dtype } = x;
-  const { sums, inverse, count } = statistics;
+  const { sums, inverse, count, eps } = statistics;
   const [toX, toWeight, toBias] = [x.target, weight?.target ?? null, bias?.target ?? null];
   const row: Shape = [channels];
   const shape: Shape = [outer, channels, inner];
   const mean = part(sums.dense, 0);
   const input = x.strided;
-  record('batchNorm', out, [toX, toWeight, toBias], [x.storage, sums, inverse, scale], (grad) => {
+  const wholeShape = x.shape;
+  const weights = weight?.strided ?? null;
+  const saved = [x.storage, sums, inverse, scale, ...(weight ? [weight.storage] : [])];
+  record('batchNorm', out, [toX, toWeight, toBias], saved, (grad, graph) => {
+    if (graph) {
+      const own = graphOf(graph);
+      if (sync && count > 0) throw notTwiceDifferentiable('batchNorm over several ranks');
+      own.send(toBias, own.grad.reshape(shape).sum([0, 2]));
+      const inputs = [{ strided: input, shape: wholeShape, target: toX }];
+      if (weights) inputs.push({ strided: weights, shape: row, target: toWeight });
+      const constant = (value: Strided): Tensor => own.saved(value, row, null).reshape([channels, 1]);
+      own.through(inputs, (a, factors) => {
+        const planes = a!.reshape(shape);
+        const centre = count > 0 ? planes.mean([0, 2], true) : constant(mean);
+        const centred = planes.sub(centre);
+        const deviation =
+          count > 0 ? centred.square().mean([0, 2], true).add(eps).rsqrt() : constant(inverse.dense);
+        const normed = centred.mul(deviation);
+        return (factors ? normed.mul(factors.reshape([channels, 1])) : normed).reshape(wholeShape);
+      });
+      return;
+    }
     const gradSums = allocate(dtype, 2 * channels, grad.memory.device);
     kernels().channelGradSums(
       { out: gradSums.dense, grad: grad.dense, a: input, mean },

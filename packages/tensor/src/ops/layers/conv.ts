@@ -1,5 +1,6 @@
 // Convolution over planes, as cross-correlation: the kernel is not mirrored. In backward the gradients of
 // bias and weight are final before that of the input is computed, so that DDP can send them meanwhile.
+import { graphOf } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import type { ConvSizes } from '../../backends/kernels.ts';
@@ -13,6 +14,7 @@ import { recast } from '../elementwise/autocast.ts';
 import { contiguous, needsFloat32OnCpu, requireFloat, requireOperand, to } from '../elementwise/convert.ts';
 import { jointDevice } from '../joint-device.ts';
 import { squeeze, unsqueeze } from '../shape/views.ts';
+import { inputGradient, weightGradient } from './conv-gradients.ts';
 import { type Pair, pairOf, windowOf } from './window.ts';
 
 /** Options of conv2d(). */
@@ -128,7 +130,23 @@ export function conv2d(x: Tensor, w: Tensor, b: Tensor | null = null, options: C
   if (isRecording(dense, weights, b)) {
     const [toX, toW, toB] = [dense.target, weights.target, b?.target ?? null];
     const saved = [...(toW ? [dense.storage] : []), ...(toX ? [weights.storage] : [])];
-    record('conv2d', out, [toX, toW, toB], saved, (grad) => {
+    const [xShape, wShape] = [x.shape, w.shape];
+    record('conv2d', out, [toX, toW, toB], saved, (grad, graph) => {
+      if (graph) {
+        const own = graphOf(graph);
+        if (toB) own.send(toB, own.grad.sum([0, 2, 3]));
+        if (toW)
+          own.send(
+            toW,
+            weightGradient(conv2d, own.saved(input, xShape, toX), own.grad, wShape, groups, window),
+          );
+        if (toX)
+          own.send(
+            toX,
+            inputGradient(conv2d, own.grad, own.saved(weight, wShape, toW), xShape, groups, window),
+          );
+        return;
+      }
       if (toB) {
         const into = toB.begin();
         kernels().reduce('sum', byChannel, withStrides(into.dense, [0, 1, 0]), grad.dense);

@@ -1,5 +1,6 @@
 // Layer and root-mean-square normalisation over the last dimensions, in one kernel forward and one backward.
 
+import { graphOf } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import { checkList } from '../../checks/arguments.ts';
@@ -106,7 +107,11 @@ function inFloat32(call: Call, x: Tensor, addend: Tensor | null): Normed {
 function recordSum(sum: Tensor, x: Tensor, addend: Tensor): void {
   if (!isRecording(x, addend)) return;
   const [toX, toAddend] = [x.target, addend.target];
-  record('add', sum, [toX, toAddend], [], (grad) => {
+  record('add', sum, [toX, toAddend], [], (grad, graph) => {
+    if (graph) {
+      for (const target of [toX, toAddend]) graphOf(graph).send(target, graphOf(graph).grad);
+      return;
+    }
     toX?.share(grad);
     toAddend?.share(grad);
   });
@@ -149,7 +154,21 @@ function computed(
     const [toX, toGamma, toBeta] = [sum.target, gamma?.target ?? null, beta?.target ?? null];
     const values = sum.strided;
     const saved = [sum, gamma].flatMap((tensor) => (tensor ? [tensor.storage] : []));
-    record(name, out, [toX, toGamma, toBeta], [...saved, rstd, ...(mean ? [mean] : [])], (grad) => {
+    const { shape: whole } = x;
+    record(name, out, [toX, toGamma, toBeta], [...saved, rstd, ...(mean ? [mean] : [])], (grad, graph) => {
+      if (graph) {
+        const own = graphOf(graph);
+        own.send(toBeta, own.grad, shape);
+        const inputs = [{ strided: values, shape: whole, target: toX }];
+        if (scale) inputs.push({ strided: scale, shape, target: toGamma });
+        own.through(inputs, (a, weights) => {
+          const rowwise = a!.reshape([rows, cols]);
+          const centred = hasMean ? rowwise.sub(rowwise.mean(-1, true)) : rowwise;
+          const normed = centred.mul(centred.square().mean(-1, true).add(eps).rsqrt()).reshape(whole);
+          return weights ? normed.mul(weights) : normed;
+        });
+        return;
+      }
       const forGamma = toGamma?.begin() ?? null;
       const forBeta = toBeta?.begin() ?? null;
       kernels().normGrad(

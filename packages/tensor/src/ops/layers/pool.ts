@@ -1,12 +1,14 @@
 // Pooling over planes. Every kind of averaging is a mean over boxes with its own table of bins: begin, end
 // and divisor of each output row and column.
+import { graphOf } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import type { PoolSizes, Window } from '../../backends/kernels.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { anything, flag } from '../../checks/value-checks.ts';
+import { zeros } from '../../core/creation.ts';
 import { allocate, type Storage } from '../../core/memory/storage.ts';
-import { countOf } from '../../core/shape.ts';
+import { countOf, type Shape } from '../../core/shape.ts';
 import { empty, type Tensor } from '../../core/tensor.ts';
 import type { Device } from '../../device/device.ts';
 import { badOption, badPlanes, shown, windowTooLarge } from '../../errors.ts';
@@ -113,7 +115,16 @@ export function maxPool2d(x: Tensor, kernelSize: Pair, options: MaxPoolOptions =
       inner: 1,
       perElement: true,
     };
-    record('maxPool2d', out, [target], [positions], (grad) => {
+    const { shape } = x;
+    const outShape = [planes, sizes.count];
+    record('maxPool2d', out, [target], [positions], (grad, graph) => {
+      if (graph) {
+        const own = graphOf(graph);
+        const index = own.saved(positions.dense, outShape, null);
+        const flat = zeros([planes, sizes.size], { dtype: own.grad.dtype, device: own.grad.device });
+        own.send(target, flat.scatterAdd(1, index, own.grad.reshape(outShape)).reshape(shape));
+        return;
+      }
       const into = target.open();
       if (!target.isFilled) kernels().copy([target.count], into, 0);
       kernels().scatter({ out: into, a: grad.dense, index: positions.dense }, { ...sizes, op: 'add' });
@@ -143,6 +154,40 @@ function stored(bins: readonly Bin[], device: Device): Storage {
   return storage;
 }
 
+/** Returns the gradient of averaged(), whose own gradient is averaged(). */
+function spreadOut(
+  op: string,
+  grad: Tensor,
+  shape: Shape,
+  rows: readonly Bin[],
+  cols: readonly Bin[],
+): Tensor {
+  const [height, width] = shape.slice(-2) as [number, number];
+  const sizes: PoolSizes = {
+    ...{ planes: countOf(shape.slice(0, -2)), height, width },
+    ...{ outHeight: rows.length, outWidth: cols.length },
+  };
+  const bins = stored([...rows, ...cols], grad.device);
+  const dense = contiguous(grad);
+  const out = empty(grad.dtype, shape, grad.device);
+  kernels().avgPoolGrad({ gradIn: out.strided, grad: dense.strided, bins: bins.dense }, sizes);
+  if (isRecording(dense)) {
+    const target = dense.target!;
+    record(op, out, [target], [bins], (given, graph) => {
+      if (graph) {
+        graphOf(graph).send(target, averaged(op, graphOf(graph).grad, rows, cols));
+        return;
+      }
+      const into = target.begin();
+      kernels().avgPool({ out: into.dense, a: given.dense, bins: bins.dense }, sizes);
+      target.end(into);
+    });
+  }
+  bins.release();
+  if (dense !== grad) dense.dispose();
+  return out;
+}
+
 /** Computes means over the boxes that `rows` and `cols` span. */
 function averaged(op: string, x: Tensor, rows: readonly Bin[], cols: readonly Bin[]): Tensor {
   if (needsFloat32OnCpu(x)) return inFloat32(x, (wide) => averaged(op, wide, rows, cols));
@@ -156,7 +201,14 @@ function averaged(op: string, x: Tensor, rows: readonly Bin[], cols: readonly Bi
   kernels().avgPool({ out: out.strided, a: dense.strided, bins: bins.dense }, sizes);
   if (isRecording(dense)) {
     const target = dense.target!;
-    record(op, out, [target], [bins], (grad) => {
+    record(op, out, [target], [bins], (grad, graph) => {
+      if (graph) {
+        graphOf(graph).send(
+          target,
+          spreadOut(op, graphOf(graph).grad, [...front, height, width], rows, cols),
+        );
+        return;
+      }
       const into = target.begin();
       kernels().avgPoolGrad({ gradIn: into.dense, grad: grad.dense, bins: bins.dense }, sizes);
       target.end(into);

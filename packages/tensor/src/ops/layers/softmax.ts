@@ -1,4 +1,5 @@
 // Log-softmax and softmax. Kernels work along the last dimension; another dimension is transposed there and back.
+import { graphOf } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import { refuseOptions } from '../../checks/options.ts';
@@ -37,7 +38,14 @@ export function logSoftmax(a: Tensor, dim = -1, extra?: unknown): Tensor {
   if (isRecording(dense)) {
     const target = dense.target!;
     const logProbs = out.strided;
-    record('logSoftmax', out, [target], [out.storage], (grad) => {
+    const { shape } = a;
+    record('logSoftmax', out, [target], [out.storage], (grad, graph) => {
+      if (graph) {
+        const { grad: own } = graphOf(graph);
+        const probs = graphOf(graph).result(logProbs, shape).exp();
+        graphOf(graph).send(target, own.sub(probs.mul(own.sum(-1, true))));
+        return;
+      }
       const into = target.begin();
       kernels().logSoftmaxGrad({ gradIn: into.dense, gradOut: grad.dense, out: logProbs }, { rows, cols });
       target.end(into);
@@ -91,7 +99,13 @@ function halfSoftmax(a: Tensor): Tensor {
   if (!isRecording(a)) return out;
   const target = a.target!;
   const probs = out.strided;
-  return record('softmax', out, [target], [out.storage], (grad) => {
+  return record('softmax', out, [target], [out.storage], (grad, graph) => {
+    if (graph) {
+      const wide = graphOf(graph).result(probs, shape).to('float32');
+      const own = graphOf(graph).grad.to('float32');
+      graphOf(graph).send(target, own.sub(own.mul(wide).sum(-1, true)).mul(wide));
+      return;
+    }
     const whole = [rows, cols];
     const scaled = allocate('float32', count, device);
     const sums = allocate('float32', rows, device);

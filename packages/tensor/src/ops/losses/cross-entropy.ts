@@ -1,4 +1,5 @@
 // Cross entropy of scores of classes, in one kernel forward and one backward. On a device the kernel checks the labels.
+import { graphOf } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import type { AttributesFor, OperandsFor } from '../../backends/kernels.ts';
@@ -13,6 +14,7 @@ import { created, empty, type Tensor } from '../../core/tensor.ts';
 import { denseStorage } from '../../core/tensor-grad.ts';
 import { weightGradient } from '../../errors.ts';
 import { inDtypeOf, isReadAsFloat32, recast } from '../elementwise/autocast.ts';
+import { where } from '../elementwise/choose.ts';
 import { contiguous, inFloat32, needsFloat32OnCpu, requireTensor, to } from '../elementwise/convert.ts';
 import { jointDevice } from '../joint-device.ts';
 import type { Reduction } from '../reduce/reduction.ts';
@@ -120,7 +122,29 @@ function recordRows(
   sizes: AttributesFor<'crossEntropyGrad'>,
 ): void {
   const target = scores.target!;
-  record('crossEntropy', out, [target], saved, (grad) => {
+  const { rows, cols, ignoreIndex, smoothing, isPerRow } = sizes;
+  const { dtype } = kept.memory;
+  record('crossEntropy', out, [target], saved, (grad, graph) => {
+    if (graph) {
+      const own = graphOf(graph);
+      own.through([{ strided: a, shape: [rows, cols], target }], (scores) => {
+        const classes = own.saved(labels, [rows], null).to('int64');
+        const isCounted = classes.ne(ignoreIndex);
+        const chosen = classes.maskedFill(isCounted.logicalNot(), 0).unsqueeze(1);
+        const logProbs = scores!.to(dtype).logSoftmax(-1);
+        const weighted = weight ? logProbs.mul(own.saved(weight, [cols], null)) : logProbs;
+        const ofLabels = weighted
+          .gather(1, chosen)
+          .squeeze(1)
+          .mul(smoothing - 1);
+        const ofAll = weighted.sum(-1).mul(-smoothing / cols);
+        const losses = where(isCounted, ofLabels.add(ofAll), 0);
+        if (isPerRow) return losses;
+        const total = losses.sum();
+        return total.div(typeof divisor === 'number' ? divisor : own.saved(divisor.dense, [], null));
+      });
+      return;
+    }
     const into = target.begin();
     kernels().crossEntropyGrad(
       {

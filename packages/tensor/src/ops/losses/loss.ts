@@ -1,14 +1,16 @@
 // Losses of log-probabilities of classes. Labels are class numbers, int32 or int64; uint8 is converted. In host memory,
 // each label is checked once before a kernel reads it; on a device, the kernel checks it.
+import { type GradGraph, graphOf } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import type { Strided } from '../../backends/operands.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { scope } from '../../core/context.ts';
+import { zeros } from '../../core/creation.ts';
 import { type DType, isFloat, isHalf } from '../../core/dtype.ts';
 import { withStrides } from '../../core/layout.ts';
 import { allocate, type Storage } from '../../core/memory/storage.ts';
-import { sameShape } from '../../core/shape.ts';
+import { type Shape, sameShape } from '../../core/shape.ts';
 import { created, empty, type Tensor } from '../../core/tensor.ts';
 import { denseStorage } from '../../core/tensor-grad.ts';
 import type { Device } from '../../device/device.ts';
@@ -149,6 +151,20 @@ class Rows {
     return out;
   }
 
+  /** Returns what gradient() writes, as a tensor. It is linear in the gradient of the loss. */
+  gradientTensor(graph: GradGraph): Tensor {
+    const saved = (storage: Storage, shape: Shape): Tensor => graph.saved(storage.dense, shape, null);
+    const counted = this.#counted;
+    const labels = saved(this.#labels, [this.count]).to('int64').unsqueeze(1);
+    let perRow = graph.grad.neg().expand([this.count]);
+    if (counted !== null) perRow = perRow.mul(saved(counted.rows, [this.count]));
+    // If all rows are ignored, the total is 0.
+    const total = counted === null ? this.count : saved(counted.total, []).clamp(1);
+    if (this.#reduction === 'mean') perRow = perRow.div(total);
+    const { dtype, device } = perRow;
+    return zeros([this.count, this.classes], { dtype, device }).scatter(1, labels, perRow.unsqueeze(1));
+  }
+
   /** Writes the gradient of the log-probabilities, given that of the loss. */
   gradient(into: Strided, grad: Storage): void {
     const counted = this.#counted;
@@ -192,7 +208,11 @@ export function nllLoss(logProbs: Tensor, labels: Tensor, options: ClassLossOpti
   const out = rows.loss(dense.strided);
   if (isRecording(dense)) {
     const target = dense.target!;
-    record(op, out, [target], rows.saved, (grad) => {
+    record(op, out, [target], rows.saved, (grad, graph) => {
+      if (graph) {
+        graphOf(graph).send(target, rows.gradientTensor(graphOf(graph)));
+        return;
+      }
       const into = target.begin();
       rows.gradient(into.dense, grad);
       target.end(into);

@@ -1,16 +1,20 @@
 // A fully connected layer in one op.
+import { type GradGraph, graphOf } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
-import { type Activation, activations } from '../../backends/declarations/names.ts';
+import type { GradTarget } from '../../autograd/target.ts';
+import { type Activation, activations, type MapOp } from '../../backends/declarations/names.ts';
 import { kernels } from '../../backends/index.ts';
+import type { Strided } from '../../backends/operands.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { oneOf } from '../../checks/value-checks.ts';
 import { scope } from '../../core/context.ts';
 import { isFloat } from '../../core/dtype.ts';
 import { withStrides } from '../../core/layout.ts';
 import { allocate, type Storage } from '../../core/memory/storage.ts';
-import { rowsOf, withLast } from '../../core/shape.ts';
-import { empty, type Tensor } from '../../core/tensor.ts';
+import { rowsOf, type Shape, withLast } from '../../core/shape.ts';
+import { created, empty, type Tensor } from '../../core/tensor.ts';
 import { badLinear, mixedDtypes } from '../../errors.ts';
+import { differentiableMap } from '../differentiable-map.ts';
 import { recast } from '../elementwise/autocast.ts';
 import { add } from '../elementwise/binary.ts';
 import {
@@ -23,7 +27,7 @@ import {
 } from '../elementwise/convert.ts';
 import { jointDevice } from '../joint-device.ts';
 import { expand, t } from '../shape/views.ts';
-import { denseMatrices, matmul, matricesOf, multiply, turned } from './matmul.ts';
+import { denseMatrices, matmul, multiply, turned } from './matmul.ts';
 
 /** Options of linear(). */
 export interface LinearOptions {
@@ -95,15 +99,19 @@ function recordLinear(
   saved: Storage | null,
   rows: number,
 ): void {
-  const [outSize, inSize] = w.shape as readonly [number, number];
+  const outSize = w.shape[0]!;
   const [toX, toW, toB] = [x.target, w.target, b?.target ?? null];
   // Only what is read: a layer with frozen weights keeps no input.
-  const input = toW && denseMatrices(x.strided, [rows, inSize]);
-  const weight = toX && matricesOf(w, []);
   const reads = saved === null ? [] : [saved];
-  if (input) reads.push(x.storage);
-  if (weight) reads.push(w.storage);
-  record('linear', out, [toX, toW, toB], reads, (grad) => {
+  if (toW) reads.push(x.storage);
+  if (toX) reads.push(w.storage);
+  const product: Product = { toX, toW, toB, x: x.strided, xShape: x.shape, w: w.strided, wShape: w.shape };
+  record('linear', out, [toX, toW, toB], reads, (grad, graph) => {
+    if (graph) {
+      const own = graphOf(graph);
+      sendProduct(own, product, gradientBefore(own, product, activation, saved, reads));
+      return;
+    }
     const own =
       activation === 'none' ? null : allocate(grad.memory.dtype, rows * outSize, grad.memory.device);
     const before = own ?? grad;
@@ -115,17 +123,84 @@ function recordLinear(
       );
     else if (bias) kernels().reduce('sum', [rows, outSize], withStrides(bias.dense, [0, 1]), grad.dense);
     if (bias) toB!.end(bias);
-    const g = denseMatrices(before.dense, [rows, outSize]);
-    if (toW) {
-      multiply([], toW.open(), turned(g), input!, outSize, inSize, rows, toW.isFilled);
-      toW.close();
-    }
-    if (toX) {
-      multiply([], toX.open(), g, weight!, rows, inSize, outSize, toX.isFilled);
-      toX.close();
-    }
+    sendMatrices(product, before);
     own?.release();
   });
+}
+
+/** What linear multiplied, and where the gradients go. */
+interface Product {
+  readonly toX: GradTarget | null;
+  readonly toW: GradTarget | null;
+  readonly toB: GradTarget | null;
+  readonly x: Strided;
+  readonly xShape: Shape;
+  readonly w: Strided;
+  readonly wShape: Shape;
+}
+
+/** Sends the gradients of x · wᵀ + b. */
+function sendProduct(graph: GradGraph, { toX, toW, toB, x, xShape, w, wShape }: Product, grad: Tensor): void {
+  const [outSize, inSize] = wShape as readonly [number, number];
+  const count = rowsOf(xShape);
+  const rows = grad.reshape([count, outSize]);
+  if (toB) graph.send(toB, rows.sum(0));
+  if (toW) graph.send(toW, rows.t().matmul(graph.saved(x, xShape, toX).reshape([count, inSize])));
+  if (toX) graph.send(toX, rows.matmul(graph.saved(w, wShape, toW)).reshape(xShape));
+}
+
+/** Returns the gradient of the values before the activation. */
+function gradientBefore(
+  graph: GradGraph,
+  product: Product,
+  activation: Activation,
+  saved: Storage | null,
+  reads: readonly Storage[],
+): Tensor {
+  if (saved === null) return graph.grad;
+  const values = created(saved.retain(), graph.grad.shape);
+  const slope = (op: MapOp): Tensor => differentiableMap(op, [graph.grad, values], values.dtype) as Tensor;
+  if (activation === 'relu') return slope('reluGrad');
+  // The values depend on what linear multiplied, as without an activation.
+  record('linear', values, [product.toX, product.toW, product.toB], reads, (grad, again) => {
+    if (again) sendProduct(graphOf(again), product, graphOf(again).grad);
+    else {
+      if (product.toB) sendBias(product.toB, grad, rowsOf(product.xShape), product.wShape[0]!);
+      sendMatrices(product, grad);
+    }
+  });
+  return slope(activation === 'gelu' ? 'geluGrad' : 'geluTanhGrad');
+}
+
+/** Sends the gradient of b, whose elements stand in the columns of the result. */
+function sendBias(toB: GradTarget, grad: Storage, rows: number, outSize: number): void {
+  const into = toB.begin();
+  kernels().reduce('sum', [rows, outSize], withStrides(into.dense, [0, 1]), grad.dense);
+  toB.end(into);
+}
+
+/** Sends the gradients of w, then of x, given that of x · wᵀ. */
+function sendMatrices({ toX, toW, x, xShape, w, wShape }: Product, grad: Storage): void {
+  const [outSize, inSize] = wShape as readonly [number, number];
+  const rows = rowsOf(xShape);
+  const g = denseMatrices(grad.dense, [rows, outSize]);
+  if (toW) {
+    multiply(
+      [],
+      toW.open(),
+      turned(g),
+      denseMatrices(x, [rows, inSize]),
+      outSize,
+      inSize,
+      rows,
+      toW.isFilled,
+    );
+    toW.close();
+  }
+  if (toX) {
+    multiply([], toX.open(), g, denseMatrices(w, wShape), rows, inSize, outSize, toX.isFilled);
+    toX.close();
+  }
 }
 
 function linearInFloat32(x: Tensor, w: Tensor, b: Tensor | null, options: LinearOptions): Tensor {

@@ -2,13 +2,14 @@
 // rows, so that transposes and slices are multiplied without a copy. The kernel can add to its output, so
 // that gradients are summed up without a temporary.
 
+import { graphOf } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
 import type { GradTarget } from '../../autograd/target.ts';
 import { kernels } from '../../backends/index.ts';
 import type { Strided } from '../../backends/operands.ts';
 import { isFloat } from '../../core/dtype.ts';
 import { withStrides } from '../../core/layout.ts';
-import { allocate, type Storage } from '../../core/memory/storage.ts';
+import { allocate } from '../../core/memory/storage.ts';
 import {
   broadcastShapes,
   broadcastStrides,
@@ -158,7 +159,14 @@ function recorded(out: Tensor, a: Tensor, b: Tensor, batch: Shape, left: Matrice
   const saved = [...(toA ? [b.storage] : []), ...(toB ? [a.storage] : [])];
   const m = aShape[aShape.length - 2]!;
   const n = bShape[bShape.length - 1]!;
-  return record('matmul', out, [toA, toB], saved, (grad: Storage) => {
+  const [aStrided, bStrided] = [a.strided, b.strided];
+  return record('matmul', out, [toA, toB], saved, (grad, graph) => {
+    if (graph) {
+      const own = graphOf(graph);
+      if (toB) own.send(toB, matmul(own.saved(aStrided, aShape, toA).transpose(-1, -2), own.grad), bShape);
+      if (toA) own.send(toA, matmul(own.grad, own.saved(bStrided, bShape, toB).transpose(-1, -2)), aShape);
+      return;
+    }
     const g = denseMatrices(grad.dense, [...batch, m, n]);
     if (toB) sendMatrices(toB, batch, bShape, forB!, g, m);
     if (toA) sendMatrices(toA, batch, aShape, g, forA!, n);

@@ -16,7 +16,8 @@ import { badOption, lookupShapes, needsRank } from '../../errors.ts';
 import { add, le, logicalAnd, logicalOr, lt, minimum, ne, sub } from '../elementwise/binary.ts';
 import { where } from '../elementwise/choose.ts';
 import { contiguous, requireTensor, to } from '../elementwise/convert.ts';
-import { gather, lookedUp } from '../indexing/lookup.ts';
+import { gather } from '../indexing/lookup.ts';
+import { lookedUp } from '../indexing/moves.ts';
 import { jointDevice } from '../joint-device.ts';
 
 /** Options of searchsorted(). */

@@ -137,7 +137,7 @@ function recorded(out: Tensor, given: Recurrence, rule: Rule, kept: Kept): void 
   const [toWeight, toBias] = [weight.target, bias?.target ?? null];
   const targets = [toInput, ...toStates, toWeight, toBias];
   const saved: Storage[] = [kept.gates, ...kept.before, kept.extra].flatMap((part) => part?.storage ?? []);
-  record(kind, out, targets, [...saved, weight.storage], (grad) => {
+  record(`recurrent layer (${kind})`, out, targets, [...saved, weight.storage], (grad) => {
     const k = new RowKernels(dtype, device);
     const gradOut = new Rows(grad, width);
     const current = states.map((_, i) => {

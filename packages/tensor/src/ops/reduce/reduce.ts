@@ -1,5 +1,6 @@
 // Reductions over the given dimensions, or over all.
 
+import { graphOf, summedTo } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
 import type { ReduceOp } from '../../backends/declarations/names.ts';
 import { kernels } from '../../backends/index.ts';
@@ -7,15 +8,16 @@ import type { Strided } from '../../backends/operands.ts';
 import { notOfBool } from '../../checks/argument-errors.ts';
 import { checkFlag } from '../../checks/arguments.ts';
 import { refuseOptions } from '../../checks/options.ts';
+import { eye, zeros } from '../../core/creation.ts';
 import { type DType, isFloat } from '../../core/dtype.ts';
 import { keptStrides, withStrides } from '../../core/layout.ts';
 import { allocate } from '../../core/memory/storage.ts';
 import type { Dims } from '../../core/op-options.ts';
-import { checkedDim, countOf, dimMask, reducedShape } from '../../core/shape.ts';
+import { checkedDim, countOf, dimMask, reducedShape, type Shape } from '../../core/shape.ts';
 import { empty, type Tensor } from '../../core/tensor.ts';
 import { emptyReduction } from '../../errors.ts';
 import { recast } from '../elementwise/autocast.ts';
-import { eq, ne } from '../elementwise/binary.ts';
+import { eq, logicalOr, ne } from '../elementwise/binary.ts';
 import { requireFloat, requireTensor } from '../elementwise/convert.ts';
 import { Calculation, contribute } from '../gradient.ts';
 
@@ -48,6 +50,29 @@ function reduced(
   return { out, strides, size };
 }
 
+/** Returns the shape of a reduced tensor of `shape` with its dimensions kept; reduced ones have the stride 0. */
+const keptShape = (shape: Shape, strides: readonly number[]): Shape =>
+  shape.map((size, d) => (strides[d] === 0 ? 1 : size));
+
+/** Repeats a reduced tensor along the dimensions that were reduced. */
+function spread(reduced: Tensor, shape: Shape, strides: readonly number[]): Tensor {
+  if (countOf(shape) === 0) return zeros(shape, { dtype: reduced.dtype, device: reduced.device });
+  return reduced.reshape(keptShape(shape, strides)).expand(shape);
+}
+
+/** Returns for each element the product of the others that `prod` multiplies with it, by all pairs of elements. */
+function productsOfOthers(x: Tensor, strides: readonly number[]): Tensor {
+  const dims = [...x.shape.keys()];
+  const [kept, gone] = [dims.filter((d) => strides[d] !== 0), dims.filter((d) => strides[d] === 0)];
+  const order = [...kept, ...gone];
+  const turned = x.permute(order);
+  const count = countOf(gone.map((d) => x.shape[d]!));
+  const rows = turned.reshape([countOf(kept.map((d) => x.shape[d]!)), 1, count]);
+  const self = eye(count, count, { dtype: 'bool', device: x.device });
+  const products = prod(rows.expand([rows.shape[0]!, count, count]).maskedFill(self, 1), -1);
+  return products.reshape(turned.shape).permute(order.map((_, d) => order.indexOf(d)));
+}
+
 /** Returns the dtype of a sum: int64 for integers and bool. */
 const totalType = (dtype: DType): DType => (isFloat(dtype) ? dtype : 'int64');
 
@@ -65,7 +90,11 @@ export function sum(a: Tensor, dims?: Dims, keepDim = false, extra?: unknown): T
   if (!isRecording(a)) return out;
   const target = a.target!;
   const { shape } = a;
-  return record('sum', out, [target], [], (grad) => {
+  return record('sum', out, [target], [], (grad, graph) => {
+    if (graph) {
+      graphOf(graph).send(target, spread(graphOf(graph).grad, shape, strides));
+      return;
+    }
     const into = target.begin();
     kernels().copy(shape, into.dense, withStrides(grad.dense, strides));
     target.end(into);
@@ -81,7 +110,11 @@ export function mean(a: Tensor, dims?: Dims, keepDim = false, extra?: unknown): 
   if (!isRecording(a)) return out;
   const target = a.target!;
   const { shape, dtype } = a;
-  return record('mean', out, [target], [], (grad) => {
+  return record('mean', out, [target], [], (grad, graph) => {
+    if (graph) {
+      graphOf(graph).send(target, spread(graphOf(graph).grad.mul(1 / size), shape, strides));
+      return;
+    }
     const into = target.begin();
     kernels().map('mul', dtype, shape, into.dense, withStrides(grad.dense, strides), 1 / size);
     target.end(into);
@@ -104,7 +137,18 @@ function extreme(op: 'max' | 'min', a: Tensor, dims: Dims | undefined, keepDim: 
   const { shape, dtype, strided: values } = a;
   const best = out.strided;
   const { count } = out;
-  return record(op, out, [target], [a.storage, out.storage], (grad) => {
+  const outShape = out.shape;
+  return record(op, out, [target], [a.storage, out.storage], (grad, graph) => {
+    if (graph) {
+      const own = graphOf(graph);
+      const x = own.saved(values, shape, null);
+      // The choice of elements does not change with x; the gradient depends on that of the result alone.
+      const isBest = eq(x, spread(own.saved(best, outShape, null), shape, strides));
+      const marks = (dims === undefined ? logicalOr(isBest, ne(x, x)) : isBest).to(dtype);
+      const counts = spread(summedTo(marks, keptShape(shape, strides)), shape, strides);
+      own.send(target, spread(own.grad, shape, strides).mul(marks).div(counts));
+      return;
+    }
     const k = new Calculation(dtype, shape, grad.memory.device);
     const share = allocate(dtype, count, grad.memory.device);
     const stretched = withStrides(share.dense, strides);
@@ -140,7 +184,13 @@ export function prod(a: Tensor, dims?: Dims, keepDim = false, extra?: unknown): 
   const target = a.target!;
   const { shape, dtype, strided: values } = a;
   const { count } = out;
-  return record('prod', out, [target], [a.storage], (grad) => {
+  return record('prod', out, [target], [a.storage], (grad, graph) => {
+    if (graph) {
+      const own = graphOf(graph);
+      const others = productsOfOthers(own.saved(values, shape, target), strides);
+      own.send(target, spread(own.grad, shape, strides).mul(others));
+      return;
+    }
     const k = new Calculation(dtype, shape, grad.memory.device);
     contribute(target, k, shape, (into) =>
       prodGradient(k, into, values, withStrides(grad.dense, strides), count),

@@ -1,6 +1,7 @@
 // Variance and standard deviation. Their gradients are written out, because that of the formula is NaN where all
 // elements are equal.
 
+import { graphOf } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
 import type { Strided } from '../../backends/operands.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
@@ -12,6 +13,7 @@ import type { Dims, VarianceOptions } from '../../core/op-options.ts';
 import { dimMask } from '../../core/shape.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { div, sub } from '../elementwise/binary.ts';
+import { where } from '../elementwise/choose.ts';
 import { inFloat32, needsFloat32, requireFloat } from '../elementwise/convert.ts';
 import { sqrt, square } from '../elementwise/unary.ts';
 import { Calculation, contribute } from '../gradient.ts';
@@ -73,9 +75,21 @@ function recorded(
   const { shape, dtype, strided: values } = a;
   // As in PyTorch, the gradient over all elements without a degree of freedom is that of a division by 0: NaN where an
   // element is the mean, else infinite.
+  const outShape = out.shape;
   const hasNoFreedom = isOfAll && freedom <= 0;
   const [mean, result, { count }] = [middle.storage.dense, out.strided, out];
-  record(name, out, [target], [a.storage, middle.storage, out.storage], (grad) => {
+  record(name, out, [target], [a.storage, middle.storage, out.storage], (grad, graph) => {
+    if (graph) {
+      const own = graphOf(graph);
+      const x = own.saved(values, shape, target);
+      const dims = kept.flatMap((stride, d) => (stride === 0 ? [d] : []));
+      const distance = x.sub(x.mean(dims, true));
+      const slope = hasNoFreedom ? where(distance.eq(0), NaN, Infinity) : distance.div(freedom);
+      const root = own.result(result, outShape);
+      const factor = name === 'std' ? where(root.ne(0), own.grad.div(root), 0) : own.grad.mul(2);
+      own.send(target, slope.mul(factor.reshape(shape.map((size, d) => (kept[d] === 0 ? 1 : size)))));
+      return;
+    }
     const k = new Calculation(dtype, shape, grad.memory.device);
     const factor = allocate(dtype, count, grad.memory.device);
     const one = new Calculation(dtype, [count], grad.memory.device);

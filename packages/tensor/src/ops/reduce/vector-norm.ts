@@ -1,5 +1,6 @@
 // Norms of vectors along dimensions, with the gradients that PyTorch gives: 0 where a vector of zeros has no direction.
 
+import { graphOf, summedTo } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import type { Strided } from '../../backends/operands.ts';
@@ -13,7 +14,8 @@ import { dimMask } from '../../core/shape.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { emptyReduction } from '../../errors.ts';
 import { recast } from '../elementwise/autocast.ts';
-import { ne, pow } from '../elementwise/binary.ts';
+import { logicalOr, ne, pow } from '../elementwise/binary.ts';
+import { where } from '../elementwise/choose.ts';
 import { inFloat32, needsFloat32, requireFloat, to } from '../elementwise/convert.ts';
 import { abs, sqrt, square } from '../elementwise/unary.ts';
 import { Calculation, contribute } from '../gradient.ts';
@@ -51,7 +53,15 @@ function recorded(a: Tensor, p: number, kept: readonly number[], out: Tensor): T
   const { shape, strided: x } = a;
   const { dense: length } = out.storage;
   const { count, dtype } = out;
-  return record('norm', out, [target], [a.storage, out.storage], (grad) => {
+  const outShape = out.shape;
+  return record('norm', out, [target], [a.storage, out.storage], (grad, graph) => {
+    if (graph) {
+      const own = graphOf(graph);
+      const wide = (a: Tensor): Tensor => a.reshape(shape.map((size, d) => (kept[d] === 0 ? 1 : size)));
+      const norm = own.result(length, outShape);
+      own.send(target, slopes(own.saved(x, shape, target), wide(norm), wide(own.grad), p));
+      return;
+    }
     const k = new Calculation(dtype, shape, grad.memory.device);
     const own = allocate(dtype, count, grad.memory.device);
     const one = new Calculation(dtype, [count], grad.memory.device);
@@ -64,6 +74,23 @@ function recorded(a: Tensor, p: number, kept: readonly number[], out: Tensor): T
     });
     own.release();
   });
+}
+
+/** Returns the gradient as a tensor, by the formulas of direction(), slope(), signOfExtreme() and factor(). */
+function slopes(x: Tensor, norm: Tensor, grad: Tensor, p: number): Tensor {
+  if (p === 0) return x.mul(0).mul(grad);
+  if (p === 1) return x.sign().mul(grad);
+  if (p === 2) return where(norm.ne(0), x.div(norm), 0).mul(grad);
+  if (!Number.isFinite(p)) {
+    const isExtreme = logicalOr(x.abs().eq(norm), x.ne(x)).to(x.dtype);
+    return x
+      .sign()
+      .mul(isExtreme)
+      .mul(grad.div(summedTo(isExtreme, norm.shape)));
+  }
+  const power = x.abs().pow(p < 2 ? p - 1 : p - 2);
+  const slope = (p < 1 ? where(x.ne(0), power, 0) : power).mul(p < 2 ? x.sign() : x);
+  return slope.mul(p < 1 ? norm.pow(1 - p).mul(grad) : where(norm.ne(0), grad.div(norm.pow(p - 1)), 0));
 }
 
 /** Writes x ÷ length, and 0 where the length is 0. */

@@ -1,5 +1,6 @@
 // Joins tensors, and splits them.
 
+import { graphOf } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import type { Strided } from '../../backends/operands.ts';
@@ -58,7 +59,13 @@ export function cat(tensors: readonly Tensor[], dim = 0): Tensor {
     out,
     parts.map((part) => part.target),
     [],
-    (grad) => {
+    (grad, graph) => {
+      if (graph) {
+        const { grad: whole } = graphOf(graph);
+        for (const { start, shape: own, target } of parts)
+          graphOf(graph).send(target, whole.narrow(at, start, own[at]!));
+        return;
+      }
       for (const { start, shape: own, target } of parts) {
         if (target === null) continue;
         const into = target.begin();

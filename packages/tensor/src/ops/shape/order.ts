@@ -1,5 +1,6 @@
 // Running sums, sorting, and triangles of matrices.
 
+import { graphOf } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import { notOfBool } from '../../checks/argument-errors.ts';
@@ -32,7 +33,11 @@ export function cumsum(a: Tensor, dim: number, extra?: unknown): Tensor {
   if (dense !== a) dense.dispose();
   if (!isRecording(a)) return out;
   const target = a.target!;
-  return record('cumsum', out, [target], [], (grad) => {
+  return record('cumsum', out, [target], [], (grad, graph) => {
+    if (graph) {
+      graphOf(graph).send(target, cumsum(graphOf(graph).grad.flip(at), at).flip(at));
+      return;
+    }
     const into = target.begin();
     kernels().cumsum({ out: into.dense, a: grad.dense }, { outer, size, inner, reverse: true });
     target.end(into);
@@ -108,7 +113,11 @@ function triangle(name: string, a: Tensor, diagonal: number, upper: boolean): Te
   if (dense !== a) dense.dispose();
   if (!isRecording(a)) return out;
   const target = a.target!;
-  return record(name, out, [target], [], (grad) => {
+  return record(name, out, [target], [], (grad, graph) => {
+    if (graph) {
+      graphOf(graph).send(target, triangle(name, graphOf(graph).grad, diagonal, upper));
+      return;
+    }
     const into = target.begin();
     kernels().triangle({ out: into.dense, a: grad.dense }, sizes);
     target.end(into);

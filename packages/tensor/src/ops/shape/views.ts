@@ -2,6 +2,7 @@
 // the layout of a tensor it gives the view; applied to the dense layout of the tensor's gradient it gives the
 // location of the view's gradient.
 
+import { graphOf } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
 import type { GradTarget } from '../../autograd/target.ts';
 import { kernels } from '../../backends/index.ts';
@@ -22,7 +23,7 @@ import {
 } from '../../core/layout.ts';
 import type { Storage } from '../../core/memory/storage.ts';
 import { checkedDim, checkedDims, checkRank, countOf, type Shape } from '../../core/shape.ts';
-import { type Tensor, viewAs, viewOf } from '../../core/tensor.ts';
+import { empty, type Tensor, viewAs, viewOf } from '../../core/tensor.ts';
 import { badIndex, badPermutation, badRange, cannotReshape, cannotView } from '../../errors.ts';
 import { contiguous, requireTensor } from '../elementwise/convert.ts';
 
@@ -49,14 +50,40 @@ function sendBack(kind: Kind, target: GradTarget, grad: Storage, shape: Shape, r
   }
 }
 
+/**
+ * Returns the gradient of the tensor of `shape` from that of its view. What a view reads, this writes; so the gradient
+ * of one is the other.
+ */
+function withView(kind: Kind, grad: Tensor, shape: Shape, change: (layout: Layout) => Layout): Tensor {
+  const out = empty(grad.dtype, shape, grad.device);
+  const { memory } = out.storage.dense;
+  const { offset, strides } = change(denseLayout(shape));
+  const region = { memory, offset, strides };
+  if (kind === 'part') kernels().copy(shape, out.strided, 0);
+  if (kind === 'stretched') kernels().reduce('sum', grad.shape, region, grad.strided);
+  else kernels().copy(grad.shape, region, grad.strided);
+  if (!isRecording(grad)) return out;
+  const target = grad.target!;
+  return record('withView', out, [target], [], (given, graph) => {
+    if (graph) {
+      graphOf(graph).send(target, derived('view', contiguous(graphOf(graph).grad), kind, change));
+      return;
+    }
+    const into = target.begin();
+    kernels().copy(grad.shape, into.dense, { memory: given.memory, offset, strides });
+    target.end(into);
+  });
+}
+
 function derived(name: string, a: Tensor, kind: Kind, change: (layout: Layout) => Layout): Tensor {
   const out = viewOf(a, change(a.layout));
   if (kind === 'same') return sharing(name, a, out);
   if (!isRecording(a)) return out;
   const target = a.target!;
   const { shape } = a;
-  return record(name, out, [target], [], (grad) => {
-    sendBack(kind, target, grad, out.shape, change(denseLayout(shape)));
+  return record(name, out, [target], [], (grad, graph) => {
+    if (graph) graphOf(graph).send(target, withView(kind, graphOf(graph).grad, shape, change));
+    else sendBack(kind, target, grad, out.shape, change(denseLayout(shape)));
   });
 }
 
@@ -64,7 +91,11 @@ function derived(name: string, a: Tensor, kind: Kind, change: (layout: Layout) =
 function sharing(name: string, a: Tensor, out: Tensor): Tensor {
   if (!isRecording(a)) return out;
   const target = a.target!;
-  return record(name, out, [target], [], (grad) => target.share(grad));
+  const { shape } = a;
+  return record(name, out, [target], [], (grad, graph) => {
+    if (graph) graphOf(graph).send(target, reshape(graphOf(graph).grad, shape));
+    else target.share(grad);
+  });
 }
 
 /** Fills in the size that is −1. */

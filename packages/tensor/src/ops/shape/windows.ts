@@ -1,8 +1,10 @@
 // Windows that slide along a dimension, as a view.
 
+import { graphOf } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import { scope } from '../../core/context.ts';
+import { arange, zeros } from '../../core/creation.ts';
 import { denseLayout, type Layout, selected } from '../../core/layout.ts';
 import { checkedDim } from '../../core/shape.ts';
 import { type Tensor, viewOf } from '../../core/tensor.ts';
@@ -31,7 +33,20 @@ export function unfold(a: Tensor, dim: number, size: number, step: number): Tens
   if (!isRecording(a)) return out;
   const target = a.target!;
   const { shape } = a;
-  return record('unfold', out, [target], [], (grad) => {
+  return record('unfold', out, [target], [], (grad, graph) => {
+    if (graph) {
+      const { grad: own } = graphOf(graph);
+      const [count, { dtype, device }] = [own.shape[at]!, own];
+      const steps = (n: number, by: number) => arange(0, n, 1, { dtype: 'int64', device }).mul(by);
+      const places = steps(count, step)
+        .reshape([count, 1])
+        .add(steps(size, 1))
+        .reshape([count * size]);
+      const order = [...shape.keys()].flatMap((d) => (d === at ? [d, shape.length] : [d]));
+      const joined = own.permute(order).reshape(shape.with(at, count * size));
+      graphOf(graph).send(target, zeros(shape, { dtype, device }).indexAdd(at, places, joined));
+      return;
+    }
     const into = target.open();
     if (!target.isFilled) kernels().copy([target.count], into, 0);
     const windows = windowed(denseLayout(shape));

@@ -1,5 +1,6 @@
 // Transposed convolutions: the kernels of conv2d with the roles of input and result exchanged.
 
+import { graphOf } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import type { ConvSizes } from '../../backends/kernels.ts';
@@ -12,6 +13,8 @@ import { badOption, mixedDtypes, shown } from '../../errors.ts';
 import { recast } from '../elementwise/autocast.ts';
 import { contiguous, needsFloat32OnCpu, requireFloat, requireOperand, to } from '../elementwise/convert.ts';
 import { jointDevice } from '../joint-device.ts';
+import { conv2d } from '../layers/conv.ts';
+import { weightGradient } from '../layers/conv-gradients.ts';
 import type { Pair } from '../layers/window.ts';
 import { squeeze, unsqueeze } from '../shape/views.ts';
 import { badConvolution, noOutput } from './errors.ts';
@@ -235,7 +238,28 @@ function computed(
   if (!isRecording(dense, weights, b)) return out;
   const [toX, toW, toB] = [dense.target, weights.target, b?.target ?? null];
   const saved = [...(toW ? [dense.storage] : []), ...(toX ? [weights.storage] : [])];
-  return record(op, out, [toX, toW, toB], saved, (grad) => {
+  const [xShape, wShape] = [x.shape, w.shape];
+  return record(op, out, [toX, toW, toB], saved, (grad, graph) => {
+    if (graph) {
+      const own = graphOf(graph);
+      const { strideY, strideX, dilationY, dilationX, padTop, padLeft } = window;
+      if (toB) own.send(toB, own.grad.sum([0, 2, 3]));
+      if (toW)
+        own.send(
+          toW,
+          weightGradient(conv2d, own.grad, own.saved(input, xShape, toX), wShape, groups, window),
+        );
+      if (toX) {
+        const all = conv2d(own.grad, own.saved(weight, wShape, toW), null, {
+          stride: [strideY, strideX],
+          padding: [padTop, padLeft],
+          dilation: [dilationY, dilationX],
+          groups,
+        });
+        own.send(toX, all.narrow(2, 0, xShape[2]!).narrow(3, 0, xShape[3]!));
+      }
+      return;
+    }
     if (toB) {
       const into = toB.begin();
       kernels().reduce('sum', byChannel, withStrides(into.dense, [0, 1, 0]), grad.dense);

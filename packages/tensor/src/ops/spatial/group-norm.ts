@@ -1,5 +1,6 @@
 // Normalisation over parts of one sample: groups of channels, single channels, and neighbouring channels.
 
+import { graphOf } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import type { Strided } from '../../backends/operands.ts';
@@ -122,7 +123,16 @@ function affine(name: string, x: Tensor, weight: Tensor | null, bias: Tensor | n
   const [toX, toWeight, toBias] = [dense.target, weight?.target ?? null, bias?.target ?? null];
   const input = dense.strided;
   const saved = [...(toWeight ? [dense.storage] : []), ...(toX && weight ? [weight.storage] : [])];
-  return record(name, out, [toX, toWeight, toBias], saved, (grad) => {
+  const [weights, bare] = [weight?.strided ?? null, [channels]];
+  return record(name, out, [toX, toWeight, toBias], saved, (grad, graph) => {
+    if (graph) {
+      const own = graphOf(graph);
+      if (toBias) own.send(toBias, own.grad.sum([0, 2]));
+      if (toWeight) own.send(toWeight, own.grad.mul(own.saved(input, shape, toX)).sum([0, 2]));
+      const factor = toX && weights ? own.saved(weights, bare, toWeight).reshape([channels, 1]) : 1;
+      own.send(toX, own.grad.mul(factor));
+      return;
+    }
     if (toWeight || toBias) {
       const [sums, zero] = [allocate(dtype, 2 * channels, device), allocate(dtype, channels, device)];
       kernels().copy([channels], zero.dense, 0);

@@ -1,11 +1,13 @@
 // Resizing of signals, planes and volumes. Each dimension is resized on its own: every result element is a weighted sum
 // of up to four elements along it, whose places and weights are computed on the host as PyTorch computes them.
 
+import { graphOf } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { anything, flag, oneOf } from '../../checks/value-checks.ts';
 import { scope } from '../../core/context.ts';
+import { zeros } from '../../core/creation.ts';
 import { withStrides } from '../../core/layout.ts';
 import { allocate, type Storage } from '../../core/memory/storage.ts';
 import { countOf } from '../../core/shape.ts';
@@ -257,7 +259,20 @@ function blended(a: Tensor, dim: number, { places, weights }: Taps): Tensor {
   part.release();
   if (isRecording(dense)) {
     const target = dense.target!;
-    record('interpolate', out, [target], [...index, ...factors], (grad) => {
+    const whole = a.shape;
+    record('interpolate', out, [target], [...index, ...factors], (grad, graph) => {
+      if (graph) {
+        const own = graphOf(graph);
+        let all = zeros(whole, { dtype, device });
+        for (const tap of places.keys()) {
+          const at = own.saved(index[tap]!.dense, [count], null);
+          const factor = own.saved(factors[tap]!.dense, [count], null);
+          const wide = factor.reshape(whole.map((_, d) => (d === dim ? count : 1)));
+          all = all.indexAdd(dim, at, own.grad.mul(wide));
+        }
+        own.send(target, all);
+        return;
+      }
       const sum = target.open();
       if (!target.isFilled) kernels().copy([target.count], sum, 0);
       const weighted = allocate(dtype, grad.memory.count, device);

@@ -1,5 +1,6 @@
 // Padding: more indices in front of and behind the last dimensions, or fewer where a size is negative.
 
+import { graphOf } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import { checkFits, checkList } from '../../checks/arguments.ts';
@@ -133,7 +134,13 @@ function constantPad(a: Tensor, edges: readonly Edge[], value: number): Tensor {
     if (!isRecording(kept)) return out;
     const target = kept.target!;
     const own = kept.shape;
-    return record('pad', out, [target], [], (grad) => {
+    return record('pad', out, [target], [], (grad, graph) => {
+      if (graph) {
+        let inside = graphOf(graph).grad;
+        for (const { dim, before } of edges) inside = inside.narrow(dim, Math.max(0, before), own[dim]!);
+        graphOf(graph).send(target, inside);
+        return;
+      }
       const into = target.begin();
       if (target.count > 0) kernels().copy(own, into.dense, { memory: grad.memory, offset, strides });
       target.end(into);

@@ -72,6 +72,10 @@ export interface Answer {
   readonly gradRaises?: string;
   /** The gradient of each input that requires one. */
   readonly grads: readonly (Value | null)[];
+  /** The gradients of a weighted sum of the gradients, null for zero; absent if they are not compared. */
+  readonly seconds?: readonly (Value | null)[];
+  /** The message, if second gradients were refused. */
+  readonly secondRaises?: string;
   /** How far results and gradients moved when the inputs were changed; 0 if `unsteady` is not set. */
   readonly error: number;
 }

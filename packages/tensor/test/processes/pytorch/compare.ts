@@ -3,12 +3,19 @@ import type { Answer, Case, Result, Value } from './case.ts';
 
 /**
  * Kinds of differences. 'raises': refused here, computed by PyTorch. 'computes': the opposite. 'dtype', 'shape' or
- * 'value' of a result; 'NaN' if one side has a number and the other NaN; the same for a gradient. 'crash': what was
- * thrown here is no proper error.
+ * 'value' of a result; 'NaN' if one side has a number and the other NaN; the same for a gradient. 'second gradient':
+ * its values, which are not compared where PyTorch has none. 'crash': what was thrown here is no proper error.
  */
 export const kinds = [
   ...(['raises', 'computes', 'dtype', 'shape', 'value', 'NaN'] as const),
-  ...(['gradient', 'gradient NaN', 'gradient raises', 'gradient computes', 'crash'] as const),
+  ...([
+    'gradient',
+    'gradient NaN',
+    'gradient raises',
+    'gradient computes',
+    'second gradient',
+    'crash',
+  ] as const),
 ] as const;
 export type Kind = (typeof kinds)[number];
 
@@ -62,12 +69,14 @@ function differenceOf(
   got: Result,
   want: Result,
   error: number,
+  factor = 1,
 ): 'dtype' | 'shape' | 'value' | 'NaN' | null {
   if (typeof got === 'string' || typeof want === 'string') return got === want ? null : 'value';
   if (got.dtype !== want.dtype) return 'dtype';
   if (got.shape.join() !== want.shape.join()) return 'shape';
   let kind: 'value' | 'NaN' | null = null;
-  const tolerance = toleranceOf(one, want, error);
+  const { relative, least } = toleranceOf(one, want, error);
+  const tolerance = { relative: relative * factor, least: least * factor };
   for (let i = 0; i < want.elements.length; i++) {
     const [x, y] = [got.elements[i]!, want.elements[i]!];
     if (Number.isNaN(x) !== Number.isNaN(y)) kind ??= 'NaN';
@@ -99,7 +108,8 @@ export function compare(one: Case, ours: Answer, theirs: Answer): Difference[] {
     if (kind) found.push({ kind, text: `result ${i}${sides(got, want)}` });
   }
   if (one.compares === 'kind') return found;
-  return [...found, ...gradientDifferences(one, ours, theirs, error, sides)];
+  const gradients = gradientDifferences(one, ours, theirs, error, sides);
+  return [...found, ...gradients, ...secondDifferences(one, ours, theirs, error, sides)];
 }
 
 function kindOnly(one: Case, got: Result, want: Result): 'dtype' | 'shape' | null {
@@ -130,5 +140,27 @@ function gradientDifferences(
     const kind = differenceOf(one, got, want, error);
     if (kind === null) return [];
     return [{ kind: kind === 'NaN' ? 'gradient NaN' : 'gradient', text }];
+  });
+}
+
+function secondDifferences(
+  one: Case,
+  ours: Answer,
+  theirs: Answer,
+  error: number,
+  sides: (got: Value | null, want: Value | null) => string,
+): Difference[] {
+  if (theirs.seconds === undefined) return [];
+  if (ours.secondRaises !== undefined)
+    return [{ kind: 'second gradient', text: `here: ${ours.secondRaises}` }];
+  if (ours.seconds === undefined) return [];
+  const isZero = (value: Value | null): boolean =>
+    value === null || Array.from(value.elements as ArrayLike<number>).every((x) => x === 0);
+  return ours.seconds.flatMap((got, i): Difference[] => {
+    const want = theirs.seconds![i]!;
+    if (isZero(got) && isZero(want)) return [];
+    // Rounding errors are those of several steps, and differences of large numbers occur.
+    const isSame = got !== null && want !== null && differenceOf(one, got, want, error, 100) === null;
+    return isSame ? [] : [{ kind: 'second gradient', text: `second gradient ${i}${sides(got, want)}` }];
   });
 }

@@ -7,7 +7,7 @@ const reasons = {
   context:
     'says how code runs and computes nothing: lifetime, anomaly, autocast, autograd, checkpoint, compile.test.ts',
   autograd:
-    'the generator takes gradients with grad() and backward(); the rest is in autograd.test.ts, grad-hooks.test.ts',
+    'the generator takes gradients with grad() and backward(); the rest is in autograd.test.ts, double.test.ts, grad-hooks.test.ts',
   device: 'devices, streams and their memory: cuda.test.ts, streams.test.ts, memory.test.ts, pinned.test.ts',
   machine: 'says what computes, or sets it, or tracks leaks: kernel-sets, threads, cublas and memory.test.ts',
   random: 'draws other random numbers than PyTorch: random.test.ts, init.test.ts',
@@ -19,7 +19,7 @@ const reasons = {
 const excluded: Readonly<Record<keyof typeof reasons, string>> = {
   context: 'scope keep noGrad enableGrad isGradEnabled autocast detectAnomaly checkpoint compile TensorError',
   autograd:
-    'grad gradCheck customFunction onBackwardEnd Tensor.backward Tensor.registerHook Tensor.retainGrad Tensor.zeroGrad ' +
+    'grad jvp hvp jacobian hessian gradCheck customFunction onBackwardEnd Tensor.backward Tensor.registerHook Tensor.retainGrad Tensor.zeroGrad ' +
     'Tensor.onGradReady Tensor.onTrained Tensor.bindGrad Tensor.unbindGrad Tensor.convert Tensor.checkConvertible Tensor.dropGrad',
   device:
     'CudaEvent CudaStream currentStream withStream synchronize emptyCache cudaInfo pinMemory pinArray memory ' +

@@ -43,6 +43,9 @@ class Run {
   /** Tensors that modules hold, which no scope disposes. */
   readonly #kept: Tensor[] = [];
   readonly outs: unknown[] = [];
+  /** Second gradients, which gradients() computes for some cases. */
+  seconds: readonly (Tensor | null)[] | null = null;
+  secondRaises: string | null = null;
 
   constructor(from: Package, one: Case) {
     this.#package = from;
@@ -123,14 +126,48 @@ class Run {
     return [...outs, ...buffers.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, buffer]) => buffer)];
   }
 
+  /** Tells whether second gradients are compared; the same rule stands in oracle.py. */
+  #hasSeconds(wanted: readonly Tensor[]): boolean {
+    const isWide = wanted.every(({ dtype }) => dtype === 'float32' || dtype === 'float64');
+    const areFinite = this.#case.inputs.every(({ values }) =>
+      values.every((value) => typeof value === 'number'),
+    );
+    return isWide && areFinite && this.#case.compares === 'all' && this.#case.unsteady === undefined;
+  }
+
+  /** Computes the gradients of a weighted sum of the gradients. */
+  #addSeconds(roots: readonly Tensor[], wanted: readonly Tensor[], weights: readonly Tensor[]): void {
+    const { t } = this.#package;
+    const options = { gradOutputs: weights, allowUnused: true, createGraph: true } as const;
+    let grads: (Tensor | null)[];
+    try {
+      grads = t.grad(roots, wanted, options);
+    } catch (error) {
+      if (!(error instanceof t.TensorError) || !error.message.includes('createGraph needs')) throw error;
+      this.secondRaises = error.message;
+      return;
+    }
+    const again = grads.filter((x) => x?.requiresGrad) as Tensor[];
+    const gradOutputs = again.map((grad) => this.#weights(grad));
+    // Ordinary gradients of the same graph follow.
+    const second = { gradOutputs, allowUnused: true, retainGraph: true } as const;
+    this.seconds = again.length === 0 ? wanted.map(() => null) : t.grad(again, wanted, second);
+  }
+
+  /** Returns the weights of a result, which are those of oracle.py. */
+  #weights({ dtype, shape, count }: Tensor): Tensor {
+    const values = Float64Array.from({ length: count }, (_, i) => (((i * 7 + 3) % 12) - 5.5) / 4);
+    return this.#package.t.tensor(values, { dtype, shape });
+  }
+
   /** Disposes the tensors that no scope disposes. */
   dispose(): void {
     for (const tensor of this.#kept) tensor.dispose();
   }
 
   /**
-   * Returns the gradients of a weighted sum of all results, for each input that requires one. The weights are those of
-   * oracle.py. Some cases use grad(), the others backward().
+   * Returns the gradients of a weighted sum of all results, for each input that requires one. Some cases use grad(),
+   * the others backward().
    */
   gradients(): (Tensor | null)[] {
     const { t } = this.#package;
@@ -138,10 +175,8 @@ class Run {
     const isTensor = (x: unknown): x is Tensor => x instanceof t.Tensor;
     const roots = this.outs.filter(isTensor).filter((x) => x.requiresGrad);
     if (roots.length === 0) return wanted.map(() => null);
-    const weights = roots.map(({ dtype, shape, count }) => {
-      const values = Float64Array.from({ length: count }, (_, i) => (((i * 7 + 3) % 12) - 5.5) / 4);
-      return t.tensor(values, { dtype, shape });
-    });
+    const weights = roots.map((root) => this.#weights(root));
+    if (this.#hasSeconds(wanted)) this.#addSeconds(roots, wanted, weights);
     if (wanted.length % 2 === 0) return t.grad(roots, wanted, { gradOutputs: weights, allowUnused: true });
     for (const [i, root] of roots.entries()) root.backward(weights[i]!, { retainGraph: true });
     return wanted.map(({ grad }) => grad);
@@ -195,7 +230,9 @@ function attempted(t: typeof tensors, run: Run): Answer {
   const outs = run.outs.map((found) => resultOf(t, found));
   try {
     const grads = run.gradients().map((grad) => grad && readOut(grad));
-    return { ...none, outs, grads };
+    const seconds = run.seconds?.map((second) => second && readOut(second));
+    const secondRaises = run.secondRaises === null ? {} : { secondRaises: run.secondRaises };
+    return { ...none, outs, grads, ...(seconds && { seconds }), ...secondRaises };
   } catch (error) {
     const found = refusal(t, error);
     return 'crash' in found ? { ...none, ...found } : { ...none, outs, gradRaises: found.raises };

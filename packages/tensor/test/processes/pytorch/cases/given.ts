@@ -117,7 +117,11 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
       unaryOfIntegers(op),
     ]),
   ),
-  elu: [...unaryOfIntegers('elu'), one('elu', (d) => [f32(d, new Array<string>(32).fill('nan'))])],
+  elu: [
+    ...unaryOfIntegers('elu'),
+    one('elu', (d) => [f32(d, new Array<string>(32).fill('nan'))]),
+    one('elu', (d) => [f32(d, [0, -1, 1])]),
+  ],
   gelu: [...unaryOfIntegers('gelu'), one('gelu', (d) => [f32(d, new Array<string>(32).fill('inf'))])],
   sign: [one('sign', (d) => [f32(d, ['nan', 0, '-0', -2])])],
   add: [one('add', (d) => [bool(d, [0, 1]), bool(d, [1, 1])]), one('add', (d) => [bool(d, [0, 1]), 1])],
@@ -340,6 +344,7 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
     one('bce', (d) => [f32(d, [0.5, 1.5]), f32(d, [0, 1])]),
     one('bce', (d) => [f32(d, [0, 1]), f32(d, [0.25, 0.5])]),
     one('bce', (d) => [d.given([0, 1], [2], 'float64'), d.given([0.25, 0.5], [2], 'float64')]),
+    one('bce', (d) => [f32(d, [0, 1]), d.given([0.25, 0.5], [2], 'float32', false), { reduction: 'none' }]),
     one('bce', (d) => [
       d.given([0.25], [1], 'float16'),
       d.given([0.5], [1], 'float16', false),

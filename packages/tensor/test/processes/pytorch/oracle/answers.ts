@@ -12,6 +12,8 @@ export interface PackedAnswer {
   readonly gradRaises?: string;
   readonly outs?: readonly Packed[];
   readonly grads?: readonly (Packed | null)[];
+  /** Second gradients, null for zero; absent if they are not compared. */
+  readonly seconds?: readonly (Packed | null)[];
   readonly error?: number;
 }
 
@@ -31,10 +33,17 @@ function unpacked(packed: Packed): Result {
   return { dtype, shape, elements: new Float32Array(bytes) };
 }
 
-export const unpackedAnswer = ({ outs = [], grads = [], error = 0, ...rest }: PackedAnswer): Answer => ({
+export const unpackedAnswer = ({
+  outs = [],
+  grads = [],
+  seconds,
+  error = 0,
+  ...rest
+}: PackedAnswer): Answer => ({
   ...rest,
   outs: outs.map(unpacked),
   grads: grads.map((grad) => grad && unpacked(grad)) as Answer['grads'],
+  ...(seconds && { seconds: seconds.map((second) => second && unpacked(second)) as Answer['grads'] }),
   error,
 });
 

@@ -112,6 +112,23 @@ def weights_of(x):
     return torch.empty_like(x).copy_(((values.double() - 5.5) / 4).reshape(x.shape))
 
 
+def seconds_of(case, roots, wanted):
+    """Returns the gradients of a weighted sum of the gradients; None for zero, or where PyTorch has none."""
+    grads = torch.autograd.grad(roots, wanted, [weights_of(x) for x in roots], create_graph=True, allow_unused=True)
+    again = [x for x in grads if x is not None and x.requires_grad]
+    if not again:
+        return [None] * len(wanted)
+    return torch.autograd.grad(again, wanted, [weights_of(x) for x in again], allow_unused=True)
+
+
+def has_seconds(case, wanted):
+    """Tells whether second gradients are compared: of finite floats of 32 and 64 bits. Their rounding errors are small."""
+    if any(isinstance(value, str) for spec in case["inputs"] for value in spec["values"]):
+        return False
+    is_wide = all(x.dtype in (torch.float32, torch.float64) for x in wanted)
+    return is_wide and case["compares"] == "all" and "unsteady" not in case
+
+
 def attempt(case, move=lambda x: x):
     leaves = [leaf_of(spec) for spec in case["inputs"]]
     try:
@@ -126,9 +143,15 @@ def attempt(case, move=lambda x: x):
     answer = {}
     if roots and wanted:
         try:
-            grads = torch.autograd.grad(roots, wanted, [weights_of(x) for x in roots], allow_unused=True)
+            given = [weights_of(x) for x in roots]
+            grads = torch.autograd.grad(roots, wanted, given, allow_unused=True, retain_graph=True)
         except (RuntimeError, IndexError, NotImplementedError) as error:
             answer["gradRaises"] = str(error).split("\n")[0][:160]
+        if has_seconds(case, wanted):
+            try:
+                answer["seconds"] = [None if x is None else encoded(x) for x in seconds_of(case, roots, wanted)]
+            except (RuntimeError, IndexError, NotImplementedError):
+                pass
     return answer, outs, grads
 
 

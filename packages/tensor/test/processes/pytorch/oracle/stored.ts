@@ -68,6 +68,7 @@ function shortened(answer: PackedAnswer): PackedAnswer {
     ...answer,
     ...(answer.outs && { outs: answer.outs.map(one) }),
     ...(answer.grads && { grads: answer.grads.map(one) }),
+    ...(answer.seconds && { seconds: answer.seconds.map(one) }),
   };
 }
 
