@@ -6,6 +6,8 @@
 //
 // Claim: losses, gradients and trained parameters are those of one process with the joined batch; the loss falls.
 // Without the gradients through the gather, the parameters' gradients differ clearly.
+//
+// Gradients through the gather are sent inside backward, so the backend must be able to block: not `tcp`.
 import { across, init } from '@ringwise/collectives';
 import { ddp } from '@ringwise/ddp';
 import {

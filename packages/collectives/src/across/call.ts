@@ -76,9 +76,9 @@ export class Call<T extends Differentiable, O extends CollectiveOptions = Collec
   /**
    * Numbers the call. To be called when all arguments have been checked. `hasOperation` tells whether the gradient
    * needs communication: then it must be recorded on all ranks or on none, and this group must be able to block.
-   * `details` are compared between ranks.
+   * `shape` and `details` are compared between ranks.
    */
-  number(hasOperation: boolean, details = ''): void {
+  number(hasOperation: boolean, shape: string, details = ''): void {
     if (hasOperation) this.requireBlocking();
     const isRecorded = this.autograd.isRecorded(this.x);
     const number = (calls.get(this.group) ?? 0) + 1;
@@ -86,7 +86,7 @@ export class Call<T extends Differentiable, O extends CollectiveOptions = Collec
     const gradient = hasOperation ? (isRecorded ? ', with gradient' : ', without gradient') : '';
     const { label } = this.options;
     const title = label === undefined ? '' : ` ${label}`;
-    this.#text = `across ${number}: ${this.#verb}${title}${details}${gradient}`;
+    this.#text = `across ${number}: ${this.#verb}${title} of ${shape}${details}${gradient}`;
   }
 
   /** Throws if the gradient needs communication inside backward and this group may not block. */
@@ -116,6 +116,10 @@ export class Call<T extends Differentiable, O extends CollectiveOptions = Collec
     return { label, ...this.ofMessage };
   }
 }
+
+/** Formats a shape, with dots in the place of the dimensions `open`, whose sizes may differ between ranks. */
+export const shapeText = (shape: readonly number[], ...open: readonly number[]): string =>
+  `[${shape.map((size, dim) => (open.includes(dim) ? '·' : size)).join(', ')}]`;
 
 /** Waits for a verb. Returns its result. */
 export async function finished<T>({ work, result, temporaries, autograd }: Started<T>): Promise<T> {

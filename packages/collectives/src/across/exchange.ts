@@ -3,7 +3,7 @@
 import { oneOfCounts } from '../errors.ts';
 import type { Group } from '../group/group.ts';
 import type { Differentiable } from './autograd.ts';
-import { Call, type Started } from './call.ts';
+import { Call, type Started, shapeText } from './call.ts';
 import { unevenDim } from './errors.ts';
 import { now, unused } from './gathers.ts';
 import type { ExchangeOptions } from './options.ts';
@@ -92,7 +92,7 @@ export function allToAll<T extends Differentiable>(group: Group, x: T, options: 
       (all) => all[group.rank] === kept,
     );
   }
-  call.number(true);
+  call.number(true, shapeText(shape, split, concat), `, ${split} → ${concat}`);
   const plan = { split, concat, send, recv };
   const back = { split: concat, concat: split, send: recv, recv: send };
   const started = exchange(call, x, plan, call.forward);

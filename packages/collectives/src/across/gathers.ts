@@ -1,7 +1,7 @@
 // Gathers, the own part, reduceScatter, and their gradients: the gradient of each is one of the others.
 import type { Group } from '../group/group.ts';
 import type { Differentiable } from './autograd.ts';
-import { Call, type Started } from './call.ts';
+import { Call, type Started, shapeText } from './call.ts';
 import type { AfterOptions, DimOptions, OpOptions, PartOptions } from './options.ts';
 import { type Parts, partsOf } from './parts.ts';
 
@@ -51,7 +51,7 @@ export function allGather<T extends Differentiable>(
   const call = new Call(group, 'allGather', x, options);
   const after = call.checkUse('after', call.options.after);
   const parts = partsOf(call, 'part', call.options);
-  call.number(after === 'own', `, after ${after}`);
+  call.number(after === 'own', shapeText(call.shape, parts.dim), `, after ${after}`);
   const { autograd } = call;
   const started = joinParts(call, x, parts, call.forward);
   const result = autograd.record('allGather', started.result, x, (grad) =>
@@ -70,7 +70,7 @@ export function reduceScatter<T extends Differentiable>(
   const call = new Call(group, 'reduceScatter', x, options);
   const op = call.checkOp(call.options.op);
   const parts = partsOf(call, 'whole', call.options);
-  call.number(true);
+  call.number(true, shapeText(call.shape, parts.dim), `, ${op}`);
   const { autograd } = call;
   const started = reduceParts(call, x, parts, { ...call.forward, op });
   const result = autograd.record('reduceScatter', started.result, x, (grad) => {
@@ -88,7 +88,7 @@ export function part<T extends Differentiable>(group: Group, x: T, options: Part
   const { dim, from, own } = parts;
   const { autograd } = call;
   if (before === 'own') return autograd.narrow(x, dim, from, own);
-  call.number(true, ', before same');
+  call.number(true, shapeText(call.shape, dim), ', before same');
   const result = autograd.untracked(() => autograd.narrow(x, dim, from, own));
   return autograd.record('part', result, x, (grad) => now(joinParts(call, grad, parts, call.backward)));
 }

@@ -2,7 +2,7 @@
 import type { Group } from '../group/group.ts';
 import type { CollectiveOptions } from '../options/options.ts';
 import type { Differentiable } from './autograd.ts';
-import { Call, type Started } from './call.ts';
+import { Call, type Started, shapeText } from './call.ts';
 import { now } from './gathers.ts';
 import type { AfterOptions, DifferentiableOp, OpOptions, RootedOptions } from './options.ts';
 
@@ -44,7 +44,7 @@ function sendToAll<T extends Differentiable>(
 /** Returns `x`. Nothing is sent in forward. */
 export function enter<T extends Differentiable>(group: Group, x: T, options: CollectiveOptions): T {
   const call = new Call(group, 'enter', x, options);
-  call.number(true);
+  call.number(true, shapeText(call.shape));
   return call.autograd.record('enter', x, x, (grad) => now(reduceCopy(call, grad, call.backward, 'sum')));
 }
 
@@ -56,7 +56,7 @@ export function allReduce<T extends Differentiable>(
   const call = new Call(group, 'allReduce', x, options);
   const after = call.checkUse('after', call.options.after);
   const op = call.checkOp(call.options.op);
-  call.number(after === 'own', `, after ${after}`);
+  call.number(after === 'own', shapeText(call.shape), `, after ${after}`);
   const { autograd } = call;
   const started = reduceCopy(call, x, call.forward, op);
   const result = autograd.record('allReduce', started.result, x, (grad) => {
@@ -75,7 +75,7 @@ export function reduce<T extends Differentiable>(
   const op = call.checkOp(call.options.op);
   const { root = 0 } = call.options;
   const { shape, autograd } = call;
-  call.number(true);
+  call.number(true, shapeText(call.shape));
   const started = reduceToRoot(call, x, root, call.forward, op);
   const isRoot = group.rank === root;
   const output = isRoot ? started.result : autograd.zeros(x, []);
@@ -94,7 +94,7 @@ export function broadcast<T extends Differentiable>(
   const call = new Call(group, 'broadcast', x, options);
   const after = call.checkUse('after', call.options.after);
   const { root = 0 } = call.options;
-  call.number(after === 'own', `, after ${after}`);
+  call.number(after === 'own', shapeText(call.shape), `, after ${after}`);
   const started = sendToAll(call, x, call.shape, root, call.forward);
   const isRoot = group.rank === root;
   const result = call.autograd.record('broadcast', started.result, x, (grad) => {

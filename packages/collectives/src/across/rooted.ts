@@ -1,7 +1,7 @@
 // gather and scatter: the whole is at one rank, the root. The gradient of each is the other.
 import type { Group } from '../group/group.ts';
 import type { Differentiable } from './autograd.ts';
-import { Call, type Started } from './call.ts';
+import { Call, type Started, shapeText } from './call.ts';
 import { now, unused } from './gathers.ts';
 import type { DimOptions, RootedOptions } from './options.ts';
 import { type Parts, partsOf } from './parts.ts';
@@ -46,7 +46,7 @@ export function gather<T extends Differentiable>(
   const call = new Call(group, 'gather', x, options);
   const { root = 0 } = call.options;
   const parts = partsOf(call, 'part', call.options);
-  call.number(true);
+  call.number(true, shapeText(call.shape, parts.dim));
   const started = toRoot(call, x, parts, root, call.forward);
   const result = call.autograd.record('gather', started.result, x, (grad) =>
     now(fromRoot(call, grad, parts, root, call.backward)),
@@ -63,7 +63,7 @@ export function scatter<T extends Differentiable>(
   const { root = 0 } = call.options;
   const isRoot = group.rank === root;
   const parts = partsOf(call, isRoot ? 'whole' : 'part', call.options);
-  call.number(true);
+  call.number(true, shapeText(call.shape, parts.dim));
   const started = fromRoot(call, x, parts, root, call.forward);
   const result = call.autograd.record('scatter', started.result, x, (grad) => {
     const whole = now(toRoot(call, grad, parts, root, call.backward));

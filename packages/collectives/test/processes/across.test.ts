@@ -56,7 +56,7 @@ describe('beyond single verbs', () => {
       await withRanks(3, more, 'disagreements'),
     ) as string[][]) {
       expect(leftOut).toMatch(
-        /labelled "gradient of across 1: allReduce, after own, with gradient".* but rank 0 called .*"gradient of across 2: |labelled "gradient of across 2: .* but rank 2 called .*"gradient of across 1: /,
+        /labelled "gradient of across 1: allReduce of \[2\], after own, with gradient".* but rank 0 called .*"gradient of across 2: |labelled "gradient of across 2: .* but rank 2 called .*"gradient of across 1: /,
       );
       expect(withoutGradient).toMatch(
         /after own, with(out)? gradient.* but rank \d called .*after own, with(out)? gradient/,

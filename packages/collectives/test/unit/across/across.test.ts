@@ -284,8 +284,32 @@ describe('ranks', () => {
     );
     for (const outcome of outcomes)
       expect(String((outcome as PromiseRejectedResult).reason)).toMatch(
-        'labelled "across 1: allReduce logits, after own, without gradient" but rank 0 called allReduce sum 2 × float32 labelled "across 1: allReduce logits, after same"',
+        'labelled "across 1: allReduce logits of [2], after own, without gradient" but rank 0 called allReduce sum 2 × float32 labelled "across 1: allReduce logits of [2], after same"',
       );
+  });
+
+  it('compare shapes and dimensions, also where the lengths are equal', async () => {
+    const messageOf = async (
+      call: (verbs: Across, isFirst: boolean) => PromiseLike<unknown>,
+    ): Promise<string> => {
+      const outcomes = await Promise.allSettled(pair().map((group) => call(across(group), group.rank === 0)));
+      return String((outcomes[0] as PromiseRejectedResult).reason);
+    };
+    expect(
+      await messageOf((verbs, isFirst) =>
+        verbs.broadcast(zeros(isFirst ? [2, 3] : [3, 2]), { after: 'same' }),
+      ),
+    ).toMatch(/broadcast of \[3, 2\], after same.* but rank 0 .*broadcast of \[2, 3\], after same/);
+    expect(
+      await messageOf((verbs, isFirst) =>
+        verbs.allGather(zeros([2, 2]), { after: 'same', dim: isFirst ? 0 : -1 }),
+      ),
+    ).toMatch(/allGather of \[2, ·\], after same.* but rank 0 .*allGather of \[·, 2\], after same/);
+    expect(
+      await messageOf((verbs, isFirst) =>
+        verbs.allToAll(zeros([2, 2]), isFirst ? { split: 0, concat: 1 } : { split: 1, concat: 0 }),
+      ),
+    ).toMatch(/allToAll of \[·, ·\], 1 → 0.* but rank 0 .*allToAll of \[·, ·\], 0 → 1/);
   });
 
   it('compare how many verbs they have called', async () => {
