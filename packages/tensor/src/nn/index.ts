@@ -41,6 +41,7 @@ export { AdaptiveAvgPool2d, AvgPool2d, MaxPool2d } from './layers/pool.ts';
 export * from './layers/recurrent/index.ts';
 export * from './layers/spatial/index.ts';
 export { Flatten, ReLU } from './layers/stateless.ts';
+export * from './layers/transformer/index.ts';
 export { TransformerBlock, type TransformerBlockOptions } from './layers/transformer.ts';
 export {
   type ForwardHook,

@@ -104,6 +104,12 @@ export {
   type OutputSize,
   type PoolOptions,
 } from './layers/pool.ts';
+export {
+  type ApplyRotaryOptions,
+  applyRotary,
+  type RotaryEmbeddingOptions,
+  rotaryEmbedding,
+} from './layers/rotary.ts';
 export { logSoftmax, softmax } from './layers/softmax.ts';
 export type { ClassLossOptions, CrossEntropyOptions } from './losses/class-options.ts';
 export { crossEntropy } from './losses/cross-entropy.ts';

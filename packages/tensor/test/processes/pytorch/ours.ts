@@ -111,7 +111,15 @@ class Run {
     const name = op.slice('nn.'.length);
     const layers = (): modules.Module[] =>
       (given as [string, ...unknown[]][]).map(([layer, ...rest]) => make(layer, rest));
-    const module = name === 'Sequential' ? make(name, layers()) : make(name, given);
+    /** An encoder or a decoder, of the arguments of its layers, their number, and the width of a normalisation. */
+    const stack = (): modules.Module => {
+      const [inner, count, width] = given as [unknown[], number, number | undefined];
+      const layer = make(`${name}Layer`, inner);
+      this.#kept.push(...layer.parameters());
+      return make(name, [layer, count, width === undefined ? {} : { norm: new nn.LayerNorm(width) }]);
+    };
+    const isStack = name === 'TransformerEncoder' || name === 'TransformerDecoder';
+    const module = name === 'Sequential' ? make(name, layers()) : isStack ? stack() : make(name, given);
     this.#kept.push(...module.parameters(), ...module.buffers());
     const holds = module.stateDict();
     for (const [key, ref] of Object.entries(state!)) {

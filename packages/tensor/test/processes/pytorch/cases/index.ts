@@ -20,6 +20,7 @@ import { sequences } from './sequences.ts';
 import { spatial } from './spatial.ts';
 import { spatialModules } from './spatial-modules.ts';
 import { statistics } from './statistics.ts';
+import { transformers } from './transformers.ts';
 import { views } from './views.ts';
 
 export interface Maker {
@@ -46,6 +47,7 @@ const groups = {
   layers,
   modules,
   sequences,
+  transformers,
   creation,
   inPlace,
   spatial,

@@ -133,7 +133,7 @@ def attempt(case, move=lambda x: x):
     leaves = [leaf_of(spec) for spec in case["inputs"]]
     try:
         outs = run_steps(case, leaves, move)
-    except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError) as error:
+    except (RuntimeError, ValueError, TypeError, IndexError, AssertionError, NotImplementedError) as error:
         return {"raises": str(error).split("\n")[0][:160]}, [], []
     if any(min(x.shape, default=0) < 0 for x in outs if isinstance(x, torch.Tensor)):
         return {"raises": "PyTorch made a tensor of a negative size"}, [], []

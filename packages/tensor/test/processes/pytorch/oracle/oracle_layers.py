@@ -11,7 +11,6 @@ NAMES = {
     "trackRunningStats": "track_running_stats",
     "affine": "affine",
     "numFeatures": "num_features",
-    **oracle_sequences.NAMES,
 }
 
 
@@ -117,4 +116,4 @@ MODULES = {
     "nn.CosineEmbeddingLoss": of(nn.CosineEmbeddingLoss),
 }
 
-MODULES.update({f"nn.{name}": of(cls) for name, cls in oracle_sequences.CLASSES.items()})
+MODULES.update(oracle_sequences.MODULES)
