@@ -66,11 +66,20 @@ struct Walks {
 bool needs_float(MapOp op) {
   using enum MapOp;
   for (const MapOp each :
-       {Exp,  Log,   Sqrt, Rsqrt, Sin,   Cos, Tanh,        Sigmoid,  Erf,      Gelu,         GeluTanh,
-        Silu, Floor, Ceil, Round, Trunc, Div, SigmoidGrad, TanhGrad, GeluGrad, GeluTanhGrad, SiluGrad}) {
+       {Exp,   Log,   Sqrt,  Rsqrt, Sin,    Cos,   Tanh,        Sigmoid,  Erf,       Gelu,         GeluTanh,
+        Silu,  Floor, Ceil,  Round, Trunc,  Div,   SigmoidGrad, TanhGrad, GeluGrad,  GeluTanhGrad, SiluGrad,
+        Log1p, Expm1, Log2,  Log10, Exp2,   Tan,   Asin,        Acos,     Atan,      Sinh,         Cosh,
+        Asinh, Acosh, Atanh, Erfc,  Erfinv, Atan2, Hypot,       Copysign, LogAddExp, Xlogy}) {
     if (op == each) return true;
   }
   return false;
+}
+/// Returns whether an operation is defined only for integers and bool.
+bool needs_integer(MapOp op) { return op >= MapOp::BitAnd && op <= MapOp::Gcd; }
+/// Returns the number of operands of an operation, with its output.
+int operands_of(MapOp op) {
+  if (op >= MapOp::Log1p) return op >= MapOp::Atan2 ? 3 : 2;
+  return op >= MapOp::Where ? 4 : op >= MapOp::Add ? 3 : 2;
 }
 bool is_float(DType dtype) { return dtype == DType::Float32 || dtype == DType::Float64 || is_half(dtype); }
 
@@ -115,8 +124,8 @@ TEST("map gives what the CPU gives, for every operation, any dtypes and layouts"
     const auto op = static_cast<MapOp>(round % static_cast<int>(MapOp::Count));
     const DType compute = kTypes[below(3) ? below(2) : below(8)];
     // Integer powers become larger than a double represents exactly.
-    if (!is_float(compute) && (needs_float(op) || op == MapOp::Pow)) continue;
-    const int operands = op >= MapOp::Where ? 4 : op >= MapOp::Add ? 3 : 2;
+    if (is_float(compute) ? needs_integer(op) : needs_float(op) || op == MapOp::Pow) continue;
+    const int operands = operands_of(op);
     Walks walks(operands);
     const DType to = is_float(compute) ? compute : DType::Int64;
     View views[4];
@@ -150,7 +159,7 @@ TEST("map in packs: rows with gaps, rows and columns that are broadcast, and num
   for (int round = 0; round < rounds(400); round++) {
     const DType dtype = std::array{DType::Float32, DType::Float16, DType::BFloat16, DType::Float64}[round % 4];
     const auto op = std::array{MapOp::Add, MapOp::GeluGrad, MapOp::MulAdd, MapOp::Neg, MapOp::Where}[round % 5];
-    const int operands = op >= MapOp::Where ? 4 : op >= MapOp::Add ? 3 : 2;
+    const int operands = operands_of(op);
     const size_t planes = 1 + below(3), rows = 1 + below(5), cols = 4 * (1 + below(20)), gap = 8 * below(2);
     Walks walks(operands);
     for (Walk* walk : {&walks.on_host, &walks.on_device}) {

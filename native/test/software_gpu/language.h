@@ -2,6 +2,7 @@
 // tests. Every thread of a block is a function call, or a fiber if threads wait for each other (blocks.h).
 #pragma once
 
+#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -31,6 +32,20 @@ extern thread_local ringwise::software_gpu::Dimensions threadIdx, blockIdx, bloc
 #define __device__
 #define __shared__ static thread_local
 #define __syncthreads() ringwise::software_gpu::barrier()
+
+// The inverse of the error function, by Newton's method from an estimate by S. Winitzki.
+template <class T>
+T erfinv(T argument) {
+  const double x = argument, size = std::fabs(x);
+  if (!(size < 1)) return static_cast<T>(size == 1 ? x * HUGE_VAL : std::nan(""));
+  const double log = std::log1p(-x * x), middle = 4.3307 + log / 2;
+  double y = std::sqrt(-log / 0.147 / (std::sqrt(middle * middle - log / 0.147) + middle));
+  for (int step = 0; step < 8; step++) {
+    const double error = size < 0.5 ? std::erf(y) - size : 1 - size - std::erfc(y);
+    y -= error * 0.88622692545275801 * std::exp(y * y);
+  }
+  return static_cast<T>(std::copysign(y, x));
+}
 
 template <class T>
 T __shfl_sync(unsigned, T value, int lane) {

@@ -85,7 +85,8 @@ TEST("exp, log, tanh, sigmoid and erf are within a few units in the last place, 
 TEST("an element's result does not depend on where in the array it stands") {
   const auto values = noise(1200);
   for (const auto* k : all_levels()) {
-    for (int op = 0; op <= static_cast<int>(MapOp::LogicalNot); op++) {
+    for (int op = 0; op <= static_cast<int>(MapOp::Erfinv); op++) {
+      if (op > static_cast<int>(MapOp::LogicalNot) && op < static_cast<int>(MapOp::Log1p)) continue;  // of two
       std::vector<float> all(values.size()), part(values.size() - 13);
       const auto map = [&](std::vector<float>& out, const float* in) {
         k->map({static_cast<MapOp>(op), DType::Float32, walk_of({out.size()}, {floats(out.data()), floats(in)})});

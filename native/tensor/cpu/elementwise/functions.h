@@ -41,6 +41,15 @@ template <class F>
 inline double by_lane(double x, F f) {
   return f(x);
 }
+template <class F>
+inline Vec by_lane(Vec x, Vec y, F f) {
+  for (int i = 0; i < kLanes; i++) x[i] = f(x[i], y[i]);
+  return x;
+}
+template <class T, class F>
+inline T by_lane(T x, T y, F f) {
+  return f(x, y);
+}
 inline Vec pow_of(Vec x, Vec y) {
   for (int i = 0; i < kLanes; i++) x[i] = std::pow(x[i], y[i]);
   return x;

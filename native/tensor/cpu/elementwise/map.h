@@ -47,7 +47,34 @@ TileFunction<T> float_function(MapOp op) {
     case MapOp::Ceil: return unary<T>([](auto x) { return by_lane(x, [](auto v) { return std::ceil(v); }); });
     case MapOp::Round: return unary<T>([](auto x) { return by_lane(x, [](auto v) { return std::nearbyint(v); }); });
     case MapOp::Trunc: return unary<T>([](auto x) { return by_lane(x, [](auto v) { return std::trunc(v); }); });
+    case MapOp::Log1p: return unary<T>([](auto x) { return by_lane(x, [](auto v) { return std::log1p(v); }); });
+    case MapOp::Expm1: return unary<T>([](auto x) { return by_lane(x, [](auto v) { return std::expm1(v); }); });
+    case MapOp::Log2: return unary<T>([](auto x) { return by_lane(x, [](auto v) { return std::log2(v); }); });
+    case MapOp::Log10: return unary<T>([](auto x) { return by_lane(x, [](auto v) { return std::log10(v); }); });
+    case MapOp::Exp2: return unary<T>([](auto x) { return by_lane(x, [](auto v) { return std::exp2(v); }); });
+    case MapOp::Tan: return unary<T>([](auto x) { return by_lane(x, [](auto v) { return std::tan(v); }); });
+    case MapOp::Asin: return unary<T>([](auto x) { return by_lane(x, [](auto v) { return std::asin(v); }); });
+    case MapOp::Acos: return unary<T>([](auto x) { return by_lane(x, [](auto v) { return std::acos(v); }); });
+    case MapOp::Atan: return unary<T>([](auto x) { return by_lane(x, [](auto v) { return std::atan(v); }); });
+    case MapOp::Sinh: return unary<T>([](auto x) { return by_lane(x, [](auto v) { return std::sinh(v); }); });
+    case MapOp::Cosh: return unary<T>([](auto x) { return by_lane(x, [](auto v) { return std::cosh(v); }); });
+    case MapOp::Asinh: return unary<T>([](auto x) { return by_lane(x, [](auto v) { return std::asinh(v); }); });
+    case MapOp::Acosh: return unary<T>([](auto x) { return by_lane(x, [](auto v) { return std::acosh(v); }); });
+    case MapOp::Atanh: return unary<T>([](auto x) { return by_lane(x, [](auto v) { return std::atanh(v); }); });
+    case MapOp::Erfc: return unary<T>([](auto x) { return by_lane(x, [](auto v) { return std::erfc(v); }); });
+    case MapOp::Erfinv: return unary<T>([](auto x) { return by_lane(x, [](auto v) { return erfinv_of(v); }); });
     case MapOp::Div: return binary<T>([](auto x, auto y) { return x / y; });
+    case MapOp::Atan2:
+      return binary<T>([](auto x, auto y) { return by_lane(x, y, [](auto v, auto w) { return std::atan2(v, w); }); });
+    case MapOp::Hypot:
+      return binary<T>([](auto x, auto y) { return by_lane(x, y, [](auto v, auto w) { return std::hypot(v, w); }); });
+    case MapOp::Copysign:
+      return binary<T>(
+          [](auto x, auto y) { return by_lane(x, y, [](auto v, auto w) { return std::copysign(v, w); }); });
+    case MapOp::LogAddExp:
+      return binary<T>([](auto x, auto y) { return by_lane(x, y, [](auto v, auto w) { return log_add_exp(v, w); }); });
+    case MapOp::Xlogy:
+      return binary<T>([](auto x, auto y) { return by_lane(x, y, [](auto v, auto w) { return xlogy_of(v, w); }); });
     case MapOp::SigmoidGrad: return binary<T>([](auto g, auto y) { return g * y * (like(y, 1) - y); });
     case MapOp::TanhGrad: return binary<T>([](auto g, auto y) { return g * (like(y, 1) - y * y); });
     case MapOp::GeluGrad: return binary<T>([](auto g, auto x) { return g * (normal_cdf(x) + x * normal_density(x)); });
@@ -90,6 +117,12 @@ TileFunction<T> any_function(MapOp op) {
       return binary<T>([](auto x, auto y) { return OneIf{}(x, (x != like(x, 0)) | (y != like(x, 0))); });
     case MapOp::LogicalXor:
       return binary<T>([](auto x, auto y) { return OneIf{}(x, (x != like(x, 0)) ^ (y != like(x, 0))); });
+    case MapOp::Remainder:
+      return binary<T>([](auto x, auto y) { return by_lane(x, y, [](auto v, auto w) { return remainder_of(v, w); }); });
+    case MapOp::Fmod:
+      return binary<T>([](auto x, auto y) { return by_lane(x, y, [](auto v, auto w) { return fmod_of(v, w); }); });
+    case MapOp::FloorDiv:
+      return binary<T>([](auto x, auto y) { return by_lane(x, y, [](auto v, auto w) { return floor_div(v, w); }); });
     case MapOp::ReluGrad: return binary<T>([](auto g, auto y) { return y <= like(y, 0) ? like(y, 0) : g; });
     case MapOp::Where: return ternary<T>([](auto c, auto x, auto y) { return c != like(c, 0) ? x : y; });
     case MapOp::MulAdd:
@@ -102,11 +135,27 @@ TileFunction<T> any_function(MapOp op) {
   }
 }
 
+// Returns the function of an operation that is defined for integers alone; null for other operations.
+inline TileFunction<int64_t> integer_function(MapOp op) {
+  using T = int64_t;
+  switch (op) {
+    case MapOp::BitAnd: return binary<T>([](T x, T y) { return x & y; });
+    case MapOp::BitOr: return binary<T>([](T x, T y) { return x | y; });
+    case MapOp::BitXor: return binary<T>([](T x, T y) { return x ^ y; });
+    case MapOp::ShiftLeft: return binary<T>([](T x, T y) { return shift_left(x, y); });
+    case MapOp::ShiftRight: return binary<T>([](T x, T y) { return shift_right(x, y); });
+    case MapOp::Gcd: return binary<T>([](T x, T y) { return gcd_of(x, y); });
+    default: return nullptr;
+  }
+}
+
 template <class T>
 TileFunction<T> function_of(MapOp op) {
   const TileFunction<T> any = any_function<T>(op);
-  if constexpr (std::is_floating_point_v<T>) return any ? any : float_function<T>(op);
-  return any;
+  if constexpr (std::is_floating_point_v<T>)
+    return any ? any : float_function<T>(op);
+  else
+    return any ? any : integer_function(op);
 }
 
 // Computes a simplified walk. Operands that are dense and of type T are used in place, others pass through a buffer.

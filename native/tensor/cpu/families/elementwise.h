@@ -4,6 +4,7 @@
 #include "tensor/cpu/elementwise/transpose.h"
 #include "tensor/cpu/elementwise/math.h"
 #include "tensor/cpu/elementwise/functions.h"
+#include "tensor/cpu/elementwise/pairs.h"
 #include "tensor/cpu/elementwise/tile.h"
 #include "tensor/cpu/elementwise/common.h"
 #include "tensor/cpu/elementwise/movement.h"

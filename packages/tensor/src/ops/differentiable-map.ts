@@ -7,6 +7,7 @@ import { type Operand, Tensor } from '../core/tensor.ts';
 import * as binary from './elementwise/binary.ts';
 import { where } from './elementwise/choose.ts';
 import { clamp } from './elementwise/clamp.ts';
+import { floorDivide, xlogy } from './elementwise/functions/pairs.ts';
 import * as unary from './elementwise/unary.ts';
 
 type Numbers = (...operands: Operand[]) => Tensor;
@@ -34,6 +35,8 @@ function tanhGeluSlope(x: Tensor): Tensor {
   return gate.add(x.mul(bend).mul(slope).mul(2));
 }
 
+const detached = (operand: Operand): Operand => (operand instanceof Tensor ? operand.detach() : operand);
+
 const asMask = (operand: Operand): Operand =>
   operand instanceof Tensor && operand.dtype !== 'bool' ? binary.ne(operand, 0) : operand;
 
@@ -48,6 +51,9 @@ const others: Partial<Record<MapOp, (...operands: never[]) => Tensor>> = {
   mulAdd: (a: Operand, b: Operand, c: Operand) => binary.add(binary.mul(a, b), c),
   inRange: (x: Operand, low: Operand, high: Operand) =>
     binary.logicalAnd(binary.le(low, x), binary.le(x, high)),
+  xlogy,
+  // Its gradient is 0, although floorDivide has none.
+  floorDiv: (a: Operand, b: Operand) => floorDivide(detached(a), detached(b)),
   reluGrad: (grad: Tensor, out: Tensor) => where(binary.le(out, 0), 0, grad),
   sigmoidGrad: (grad: Tensor, out: Tensor) => grad.mul(out).mul(out.neg().add(1)),
   tanhGrad: (grad: Tensor, out: Tensor) => grad.mul(out.square().neg().add(1)),

@@ -12,7 +12,7 @@ export type {
   ViewIndex,
 } from '../core/op-options.ts';
 export type { Index, Sorted } from '../core/tensor.ts';
-export { allclose, equal } from './compare/close.ts';
+export { allclose, equal, isclose } from './compare/close.ts';
 export { type IsinOptions, isin } from './compare/isin.ts';
 export { type MeshgridOptions, meshgrid } from './creation/meshgrid.ts';
 export {
@@ -49,16 +49,71 @@ export { maskedFill } from './elementwise/choose.ts';
 export { clamp } from './elementwise/clamp.ts';
 export { clone, contiguous, pinMemory, to } from './elementwise/convert.ts';
 export { type DropoutOptions, dropout } from './elementwise/dropout.ts';
+export {
+  bitwiseAnd,
+  bitwiseLeftShift,
+  bitwiseNot,
+  bitwiseOr,
+  bitwiseRightShift,
+  bitwiseXor,
+  gcd,
+  lcm,
+} from './elementwise/functions/bits.ts';
+export { type AddcOptions, addcdiv, addcmul, lerp } from './elementwise/functions/blends.ts';
+export {
+  atan2,
+  copysign,
+  floorDivide,
+  fmod,
+  heaviside,
+  hypot,
+  logaddexp,
+  logaddexp2,
+  remainder,
+  xlogy,
+} from './elementwise/functions/pairs.ts';
+export {
+  deg2rad,
+  frac,
+  logit,
+  nanToNum,
+  rad2deg,
+  reciprocal,
+  sgn,
+  sinc,
+} from './elementwise/functions/single.ts';
+export {
+  isfinite,
+  isinf,
+  isnan,
+  isneginf,
+  isposinf,
+  signbit,
+} from './elementwise/functions/tests.ts';
 export { add_, copy_, div_, fill_, mul_, sub_, zero_ } from './elementwise/in-place.ts';
 export {
   abs,
+  acos,
+  acosh,
+  asin,
+  asinh,
+  atan,
+  atanh,
   ceil,
   cos,
+  cosh,
   erf,
+  erfc,
+  erfinv,
   exp,
+  exp2,
+  expm1,
   floor,
   gelu,
   log,
+  log1p,
+  log2,
+  log10,
   neg,
   relu,
   round,
@@ -67,8 +122,10 @@ export {
   sign,
   silu,
   sin,
+  sinh,
   sqrt,
   square,
+  tan,
   tanh,
   trunc,
 } from './elementwise/unary.ts';

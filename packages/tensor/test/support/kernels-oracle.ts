@@ -79,6 +79,29 @@ function erf64(x: number): number {
   const value = Math.sign(x) * (2 / Math.sqrt(Math.PI)) * (end / steps / 3) * sum;
   return Number.isNaN(x) ? NaN : value;
 }
+/** Computes erfc from 2 on by its integral, so that its small values keep their digits. */
+function erfc64(x: number): number {
+  if (!(x > 2)) return 1 - erf64(x);
+  if (x > 30) return 0;
+  const steps = 4000;
+  let sum = 0;
+  for (let i = 0; i <= steps; i++) {
+    const at = x + (8 * i) / steps;
+    sum += (i === 0 || i === steps ? 1 : i % 2 === 1 ? 4 : 2) * Math.exp(-at * at);
+  }
+  return (2 / Math.sqrt(Math.PI)) * (8 / steps / 3) * sum;
+}
+/** Finds the number whose erf is x by bisection. */
+function erfinv64(x: number): number {
+  if (!(Math.abs(x) < 1)) return Math.abs(x) === 1 ? x * Infinity : NaN;
+  let [low, high] = [-7, 7];
+  for (let step = 0; step < 60; step++) {
+    const middle = (low + high) / 2;
+    if (erf64(middle) < x) low = middle;
+    else high = middle;
+  }
+  return (low + high) / 2;
+}
 const logistic = (x: number): number => 1 / (1 + Math.exp(-x));
 const cdf = (x: number): number => 0.5 + 0.5 * erf64(x / Math.sqrt(2));
 const derivative = (f: (x: number) => number, x: number): number => (f(x + 1e-5) - f(x - 1e-5)) / 2e-5;
@@ -106,6 +129,12 @@ export const unaries = {
   round: (x) => (Math.abs(x % 1) === 0.5 ? 2 * Math.round(x / 2) : Math.round(x)),
   trunc: (x) => Math.trunc(x),
   logicalNot: (x) => Number(x === 0),
+  ...{ log1p: Math.log1p, expm1: Math.expm1, log2: Math.log2, log10: Math.log10 },
+  exp2: (x) => 2 ** x,
+  ...{ tan: Math.tan, asin: Math.asin, acos: Math.acos, atan: Math.atan, sinh: Math.sinh, cosh: Math.cosh },
+  ...{ asinh: Math.asinh, acosh: Math.acosh, atanh: Math.atanh },
+  erfc: erfc64,
+  erfinv: erfinv64,
 } satisfies Partial<Record<MapOp, (x: number) => number>>;
 export const binaries = {
   add: (a, b) => a + b,
@@ -125,6 +154,34 @@ export const binaries = {
   reluGrad: (grad, out) => (out <= 0 ? 0 : grad),
   sigmoidGrad: (grad, out) => grad * out * (1 - out),
   tanhGrad: (grad, out) => grad * (1 - out ** 2),
+  atan2: (a, b) => Math.atan2(a, b),
+  hypot: (a, b) => Math.hypot(a, b),
+  copysign: (a, b) => (b < 0 || Object.is(b, -0) ? -Math.abs(a) : Math.abs(a)),
+  // Numbers above 50 that differ are so far apart here that only the larger one counts.
+  logAddExp: (a, b) => {
+    if (Math.max(Math.abs(a), Math.abs(b)) < 50) return Math.log(Math.exp(a) + Math.exp(b));
+    return a === b ? a + Math.LN2 : Math.max(a, b);
+  },
+  xlogy: (a, b) => (a === 0 && !Number.isNaN(b) ? 0 : a * Math.log(b)),
+  remainder: (a, b) => {
+    const rest = a % b;
+    return rest === 0 || rest > 0 === b > 0 ? rest : rest + b;
+  },
+  fmod: (a, b) => a % b,
+  floorDiv: (a, b) => (b === 0 ? a / b : (a - (a % b)) / b - Number((a % b) * b < 0)),
+} satisfies Partial<Record<MapOp, (a: number, b: number) => number>>;
+/** Operations of integers and bool alone, for integers of at most 31 bits. */
+export const integerPairs = {
+  bitAnd: (a, b) => a & b,
+  bitOr: (a, b) => a | b,
+  bitXor: (a, b) => a ^ b,
+  shiftLeft: (a, b) => (b < 0 ? 0 : a * 2 ** b),
+  shiftRight: (a, b) => (b < 0 ? (a < 0 ? -1 : 0) : Math.floor(a / 2 ** b)),
+  gcd: (a, b) => {
+    let [x, y] = [Math.abs(a), Math.abs(b)];
+    while (y > 0) [x, y] = [y, x % y];
+    return x;
+  },
 } satisfies Partial<Record<MapOp, (a: number, b: number) => number>>;
 /** Gradients that read the forward input, by central differences. They are not right for NaN, ±∞ and signed zeros. */
 export const slopes = {

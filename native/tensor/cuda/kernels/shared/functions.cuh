@@ -64,6 +64,52 @@ __device__ inline T normal_density(T x) {
   return T(0.39894228040143268) * exp(T(-0.5) * x * x);
 }
 
+template <class T>
+__device__ inline T log_add_exp(T x, T y) {
+  if (x == y && isinf(x)) return x;
+  return (x > y ? x : y) + log1p(exp(-fabs(x - y)));
+}
+
+// Integers divided by 0 give 0. A quotient by -1 is computed without a division, which would overflow.
+template <class T>
+__device__ inline T fmod_of(T x, T y) {
+  if constexpr (std::is_floating_point_v<T>)
+    return fmod(x, y);
+  else
+    return y == 0 || y == -1 ? 0 : x % y;
+}
+template <class T>
+__device__ inline T remainder_of(T x, T y) {
+  const T rest = fmod_of(x, y);
+  return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+}
+template <class T>
+__device__ inline T floor_div(T x, T y) {
+  if constexpr (std::is_floating_point_v<T>) {
+    // Divides what is left of x without the remainder, because the quotient itself may be rounded up to an integer.
+    if (y == 0) return x / y;
+    const T rest = fmod(x, y);
+    const T quotient = (x - rest) / y - T(rest != 0 && (rest < 0) != (y < 0));
+    if (quotient == 0) return copysign(T(0), x / y);
+    const T whole = floor(quotient);
+    return quotient - whole > T(0.5) ? whole + 1 : whole;
+  } else {
+    if (y == 0) return 0;
+    if (y == -1) return static_cast<T>(0 - wrap(x));
+    return x / y - T(x % y != 0 && (x < 0) != (y < 0));
+  }
+}
+template <class T>
+__device__ inline T gcd_of(T x, T y) {
+  uint64_t a = x < 0 ? 0 - wrap(x) : wrap(x), b = y < 0 ? 0 - wrap(y) : wrap(y);
+  while (b != 0) {
+    const uint64_t rest = a % b;
+    a = b;
+    b = rest;
+  }
+  return static_cast<T>(a);
+}
+
 template <class T, int N, class F>
 __device__ inline void unary(T* out, const T* a, F f) {
 #pragma unroll
@@ -102,7 +148,28 @@ __device__ inline void apply_float(int op, T* out, const T* a, const T* b) {
     case MapOp::Ceil: return one([](T x) { return ceil(x); });
     case MapOp::Round: return one([](T x) { return rint(x); });
     case MapOp::Trunc: return one([](T x) { return trunc(x); });
+    case MapOp::Log1p: return one([](T x) { return log1p(x); });
+    case MapOp::Expm1: return one([](T x) { return expm1(x); });
+    case MapOp::Log2: return one([](T x) { return log2(x); });
+    case MapOp::Log10: return one([](T x) { return log10(x); });
+    case MapOp::Exp2: return one([](T x) { return exp2(x); });
+    case MapOp::Tan: return one([](T x) { return tan(x); });
+    case MapOp::Asin: return one([](T x) { return asin(x); });
+    case MapOp::Acos: return one([](T x) { return acos(x); });
+    case MapOp::Atan: return one([](T x) { return atan(x); });
+    case MapOp::Sinh: return one([](T x) { return sinh(x); });
+    case MapOp::Cosh: return one([](T x) { return cosh(x); });
+    case MapOp::Asinh: return one([](T x) { return asinh(x); });
+    case MapOp::Acosh: return one([](T x) { return acosh(x); });
+    case MapOp::Atanh: return one([](T x) { return atanh(x); });
+    case MapOp::Erfc: return one([](T x) { return erfc(x); });
+    case MapOp::Erfinv: return one([](T x) { return erfinv(x); });
     case MapOp::Div: return two([](T x, T y) { return x / y; });
+    case MapOp::Atan2: return two([](T x, T y) { return atan2(x, y); });
+    case MapOp::Hypot: return two([](T x, T y) { return hypot(x, y); });
+    case MapOp::Copysign: return two([](T x, T y) { return copysign(x, y); });
+    case MapOp::LogAddExp: return two([](T x, T y) { return log_add_exp(x, y); });
+    case MapOp::Xlogy: return two([](T x, T y) { return x == T(0) && y == y ? T(0) : x * log(y); });
     case MapOp::SigmoidGrad: return two([](T g, T y) { return g * y * (T(1) - y); });
     case MapOp::TanhGrad: return two([](T g, T y) { return g * (T(1) - y * y); });
     case MapOp::GeluGrad: return two([](T g, T x) { return g * (normal_cdf(x) + x * normal_density(x)); });
@@ -112,6 +179,21 @@ __device__ inline void apply_float(int op, T* out, const T* a, const T* b) {
         const T s = sigmoid_of(x);
         return g * s * (T(1) + x * (T(1) - s));
       });
+    default: return;
+  }
+}
+
+/// Computes the operations that are defined only for integers.
+template <class T, int N>
+__device__ inline void apply_integer(int op, T* out, const T* a, const T* b) {
+  const auto two = [&](auto f) { binary<T, N>(out, a, b, f); };
+  switch (static_cast<MapOp>(op)) {
+    case MapOp::BitAnd: return two([](T x, T y) { return x & y; });
+    case MapOp::BitOr: return two([](T x, T y) { return x | y; });
+    case MapOp::BitXor: return two([](T x, T y) { return x ^ y; });
+    case MapOp::ShiftLeft: return two([](T x, T y) { return y < 0 || y > 63 ? T(0) : static_cast<T>(wrap(x) << y); });
+    case MapOp::ShiftRight: return two([](T x, T y) { return x >> (y < 0 || y > 63 ? 63 : y); });
+    case MapOp::Gcd: return two([](T x, T y) { return gcd_of(x, y); });
     default: return;
   }
 }
@@ -143,6 +225,9 @@ __device__ inline void apply(int op, T* out, const T* a, const T* b, const T* c)
     case MapOp::LogicalAnd: return two([](T x, T y) { return T((x != T(0)) & (y != T(0))); });
     case MapOp::LogicalOr: return two([](T x, T y) { return T((x != T(0)) | (y != T(0))); });
     case MapOp::LogicalXor: return two([](T x, T y) { return T((x != T(0)) ^ (y != T(0))); });
+    case MapOp::Remainder: return two([](T x, T y) { return remainder_of(x, y); });
+    case MapOp::Fmod: return two([](T x, T y) { return fmod_of(x, y); });
+    case MapOp::FloorDiv: return two([](T x, T y) { return floor_div(x, y); });
     case MapOp::ReluGrad: return two([](T g, T y) { return y <= T(0) ? T(0) : g; });
     case MapOp::Where: return three([](T x, T y, T z) { return x != T(0) ? y : z; });
     case MapOp::MulAdd: return three([](T x, T y, T z) { return static_cast<T>(wrap(x) * wrap(y) + wrap(z)); });
@@ -150,7 +235,10 @@ __device__ inline void apply(int op, T* out, const T* a, const T* b, const T* c)
     case MapOp::Clamp: return three([](T x, T low, T high) { return min_of(max_of(x, low), high); });
     case MapOp::InRange: return three([](T x, T low, T high) { return T((x >= low) & (x <= high)); });
     default:
-      if constexpr (std::is_floating_point_v<T>) apply_float<T, N>(op, out, a, b);
+      if constexpr (std::is_floating_point_v<T>)
+        apply_float<T, N>(op, out, a, b);
+      else
+        apply_integer<T, N>(op, out, a, b);
   }
 }
 

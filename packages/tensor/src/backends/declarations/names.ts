@@ -7,6 +7,11 @@
  * output and v the output (relu, sigmoid, tanh) or the input (gelu, silu). geluTanh is gelu with the distribution
  * function approximated by a tanh. mulAdd(a, b, c) = a·b + c, clamp(a, low, high), inRange(a, low, high) with both ends
  * included. Integers wrap around; the operations of `floatMapOps` are not defined on them.
+ *
+ * logAddExp(a, b) = log(e^a + e^b). xlogy(a, b) = a·log b, and 0 where a is 0 and b is a number. remainder has the sign
+ * of b, fmod that of a; floorDiv rounds the quotient down. Integers divided by 0 give 0. The operations of
+ * `integerMapOps` are defined on integers and bool only; gcd is not negative. shiftLeft by less than 0 or by more bits
+ * than there are gives 0, shiftRight then gives 0 or −1.
  */
 export const mapOps = [
   ...([
@@ -28,6 +33,10 @@ export const mapOps = [
   ...(['logicalAnd', 'logicalOr', 'logicalXor'] as const),
   ...(['reluGrad', 'sigmoidGrad', 'tanhGrad', 'geluGrad', 'geluTanhGrad', 'siluGrad'] as const),
   ...(['where', 'mulAdd', 'clamp', 'inRange'] as const),
+  ...(['log1p', 'expm1', 'log2', 'log10', 'exp2', 'tan', 'asin', 'acos', 'atan', 'sinh', 'cosh'] as const),
+  ...(['asinh', 'acosh', 'atanh', 'erfc', 'erfinv'] as const),
+  ...(['atan2', 'hypot', 'copysign', 'logAddExp', 'xlogy', 'remainder', 'fmod', 'floorDiv'] as const),
+  ...(['bitAnd', 'bitOr', 'bitXor', 'shiftLeft', 'shiftRight', 'gcd'] as const),
 ] as const;
 export type MapOp = (typeof mapOps)[number];
 
@@ -58,7 +67,14 @@ export const floatMapOps: ReadonlySet<MapOp> = new Set([
     'geluGrad',
     'geluTanhGrad',
   ] as const),
-  'siluGrad',
+  ...(['log1p', 'expm1', 'log2', 'log10', 'exp2', 'tan', 'asin', 'acos', 'atan', 'sinh', 'cosh'] as const),
+  ...(['asinh', 'acosh', 'atanh', 'erfc', 'erfinv', 'atan2', 'hypot', 'copysign', 'logAddExp'] as const),
+  ...(['xlogy', 'siluGrad'] as const),
+]);
+
+/** The operations that are defined on integers and bool only. */
+export const integerMapOps: ReadonlySet<MapOp> = new Set([
+  ...(['bitAnd', 'bitOr', 'bitXor', 'shiftLeft', 'shiftRight', 'gcd'] as const),
 ]);
 
 export const reduceOps = ['sum', 'mean', 'prod', 'max', 'min'] as const;

@@ -4,29 +4,12 @@ import { type Value, writer } from '../../core/element.ts';
 import type { MapOp } from '../declarations/names.ts';
 import type { Input, Strided } from '../operands.ts';
 import { isInteger, offsets, readAll } from './access.ts';
+import { elementary, erf } from './functions.ts';
+import { floatPairs, type IntegerOp, integerPairs } from './pairs.ts';
 
 const { abs, cos, exp, sin, sqrt } = Math;
 
-/**
- * Returns the error function of x: by its series, and from |x| = 2.5 on by the continued fraction of its complement.
- */
-export function erf(x: number): number {
-  const size = abs(x);
-  if (Number.isNaN(x)) return NaN;
-  if (size > 6) return Math.sign(x);
-  if (size < 2.5) {
-    let term = x;
-    let sum = x;
-    for (let n = 1; abs(term) > 1e-18 * abs(sum); n++) {
-      term *= (-x * x) / n;
-      sum += term / (2 * n + 1);
-    }
-    return (2 / sqrt(Math.PI)) * sum;
-  }
-  let fraction = 0;
-  for (let n = 60; n > 0; n--) fraction = n / 2 / (size + fraction);
-  return Math.sign(x) * (1 - exp(-x * x) / sqrt(Math.PI) / (size + fraction));
-}
+type FloatOp = Exclude<MapOp, IntegerOp>;
 
 const sigmoid = (x: number): number => 1 / (1 + exp(-x));
 const cdf = (x: number): number => 0.5 * (1 + erf(x / Math.SQRT2));
@@ -50,7 +33,8 @@ const min = (a: number, b: number): number => Math.min(a, b);
 const max = (a: number, b: number): number => Math.max(a, b);
 const oneIf = (condition: boolean): number => (condition ? 1 : 0);
 
-export const floatOps: Record<MapOp, (a: number, b: number, c: number) => number> = {
+/** The operations of floats. Those of integers alone are missing. */
+export const floatOps: Record<FloatOp, (a: number, b: number, c: number) => number> = {
   neg: (x) => -x,
   abs,
   sign: (x) => oneIf(x > 0) - oneIf(x < 0),
@@ -65,6 +49,7 @@ export const floatOps: Record<MapOp, (a: number, b: number, c: number) => number
   sigmoid,
   relu: (x) => max(x, 0),
   erf,
+  ...elementary,
   gelu: (x) => x * cdf(x),
   geluTanh: (x) => x * tanhGate(x),
   silu: (x) => x * sigmoid(x),
@@ -87,6 +72,7 @@ export const floatOps: Record<MapOp, (a: number, b: number, c: number) => number
   logicalAnd: (a, b) => oneIf(a !== 0 && b !== 0),
   logicalOr: (a, b) => oneIf(a !== 0 || b !== 0),
   logicalXor: (a, b) => oneIf((a !== 0) !== (b !== 0)),
+  ...floatPairs,
   reluGrad: (grad, out) => (out <= 0 ? 0 : grad),
   sigmoidGrad: (grad, out) => grad * out * (1 - out),
   tanhGrad: (grad, out) => grad * (1 - out * out),
@@ -134,6 +120,7 @@ export const integerOps: Partial<Record<MapOp, (a: bigint, b: bigint, c: bigint)
   logicalAnd: (a, b) => bit(a !== 0n && b !== 0n),
   logicalOr: (a, b) => bit(a !== 0n || b !== 0n),
   logicalXor: (a, b) => bit((a !== 0n) !== (b !== 0n)),
+  ...integerPairs,
   reluGrad: (grad, out) => (out <= 0n ? 0n : grad),
   where: (c, a, b) => (c !== 0n ? a : b),
   mulAdd: (a, b, c) => a * b + c,
@@ -150,7 +137,11 @@ export function map(
   b: Input = 0,
   c: Input = 0,
 ): void {
-  const apply = (isInteger(compute) ? integerOps : floatOps)[op] as (a: Value, b: Value, c: Value) => Value;
+  const apply = (isInteger(compute) ? integerOps : floatOps)[op as FloatOp] as (
+    a: Value,
+    b: Value,
+    c: Value,
+  ) => Value;
   const [left, right, third] = [a, b, c].map((input) => readAll(shape, input, compute));
   const write = writer(out.memory);
   for (const [i, at] of offsets(shape, out).entries()) write(at, apply(left![i]!, right![i]!, third![i]!));

@@ -17,20 +17,23 @@ import { all } from '../reduce/reduce.ts';
 const closeOptions = optionChecks<CloseOptions>({ rtol: nonNegative, atol: nonNegative, equalNan: flag });
 
 /**
- * Returns whether |a − b| ≤ atol + rtol · |b| for all elements. Tensors are broadcast and have one dtype. Infinities
- * are close to equal ones only. Waits for the result.
+ * Returns bools: true where |a − b| ≤ atol + rtol · |b|. Tensors are broadcast and have one dtype. Infinities are close
+ * to equal ones only.
  */
-export function allclose(a: Tensor, b: Tensor, options: CloseOptions = {}): boolean {
-  requireTensor('allclose', a);
-  requireTensor('allclose', b);
-  checkOptions('allclose', options, closeOptions);
-  if (a.dtype !== b.dtype) throw mixedDtypes('allclose', a.dtype, b.dtype);
-  const { rtol = 1e-5, atol = 1e-8, equalNan = false } = options;
-  return scope(() => all(areClose(a.detach(), b.detach(), rtol, atol, equalNan)).item() !== 0);
-}
+export const isclose = (a: Tensor, b: Tensor, options: CloseOptions = {}): Tensor =>
+  scope(() => areClose('isclose', a, b, options));
 
-/** Returns bools: where elements are close. Both tensors have one dtype and require no gradient. */
-function areClose(a: Tensor, b: Tensor, rtol: number, atol: number, equalNan: boolean): Tensor {
+/** Returns whether isclose is true for all elements. Waits for the result. */
+export const allclose = (a: Tensor, b: Tensor, options: CloseOptions = {}): boolean =>
+  scope(() => all(areClose('allclose', a, b, options)).item() !== 0);
+
+function areClose(name: string, first: Tensor, second: Tensor, options: CloseOptions): Tensor {
+  requireTensor(name, first);
+  requireTensor(name, second);
+  checkOptions(name, options, closeOptions);
+  if (first.dtype !== second.dtype) throw mixedDtypes(name, first.dtype, second.dtype);
+  const { rtol = 1e-5, atol = 1e-8, equalNan = false } = options;
+  const [a, b] = [first.detach(), second.detach()];
   let close = eq(a, b);
   if (isFloat(a.dtype) && equalNan) close = logicalOr(close, logicalAnd(ne(a, a), ne(b, b)));
   if (rtol === 0 && atol === 0) return close;

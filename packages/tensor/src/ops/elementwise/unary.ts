@@ -1,9 +1,8 @@
-// Functions of one element. Each rule names the value that the gradient reads, and writes grad × f′ into `into`.
+// Functions of one element that are one kernel each.
 
 import { isRecording, record } from '../../autograd/node.ts';
 import { floatMapOps, type MapOp } from '../../backends/declarations/names.ts';
 import { kernels } from '../../backends/index.ts';
-import type { Strided } from '../../backends/operands.ts';
 import { notOfBool } from '../../checks/argument-errors.ts';
 import { checkOptions, optionChecks, refuseOptions } from '../../checks/options.ts';
 import { oneOf } from '../../checks/value-checks.ts';
@@ -14,83 +13,7 @@ import { needsFloat } from '../../errors.ts';
 import { Calculation, contribute } from '../gradient.ts';
 import { recast } from './autocast.ts';
 import { clone, requireTensor } from './convert.ts';
-
-interface Rule {
-  readonly saves: 'input' | 'output' | 'nothing';
-  readonly gradient: (k: Calculation, into: Strided, grad: Strided, saved: Strided) => void;
-}
-
-/** Makes a rule whose gradient is one kernel over the input or the output. */
-const fused = (saves: 'input' | 'output', op: MapOp): Rule => ({
-  saves,
-  gradient: (k, into, grad, saved) => k.map(op, into, grad, saved),
-});
-
-/** The rule of step functions: the gradient is 0. */
-const flat: Rule = { saves: 'nothing', gradient: (k, into, grad) => k.map('where', into, 0, grad, 0) };
-
-/** Makes a rule whose gradient is grad × factor × g(x), for a kernel g. */
-const scaled = (op: MapOp, factor: number): Rule => ({
-  saves: 'input',
-  gradient: (k, into, grad, x) => {
-    k.map(op, into, x);
-    k.map('mul', into, into, grad);
-    if (factor !== 1) k.map('mul', into, into, factor);
-  },
-});
-
-const rules = {
-  neg: { saves: 'nothing', gradient: (k, into, grad) => k.map('neg', into, grad) },
-  abs: scaled('sign', 1),
-  sign: flat,
-  exp: fused('output', 'mul'),
-  log: fused('input', 'div'),
-  sqrt: {
-    saves: 'output',
-    gradient: (k, into, grad, out) => {
-      k.map('div', into, grad, out);
-      k.map('mul', into, into, 0.5);
-    },
-  },
-  rsqrt: {
-    saves: 'output',
-    gradient: (k, into, grad, out) => {
-      k.map('square', into, out);
-      k.map('mul', into, into, out);
-      k.map('mul', into, into, grad);
-      k.map('mul', into, into, -0.5);
-    },
-  },
-  square: {
-    saves: 'input',
-    gradient: (k, into, grad, x) => {
-      k.map('mul', into, grad, x);
-      k.map('mul', into, into, 2);
-    },
-  },
-  sin: scaled('cos', 1),
-  cos: scaled('sin', -1),
-  tanh: fused('output', 'tanhGrad'),
-  sigmoid: fused('output', 'sigmoidGrad'),
-  relu: fused('output', 'reluGrad'),
-  erf: {
-    saves: 'input',
-    gradient: (k, into, grad, x) => {
-      k.map('square', into, x);
-      k.map('neg', into, into);
-      k.map('exp', into, into);
-      k.map('mul', into, into, 2 / Math.sqrt(Math.PI));
-      k.map('mul', into, into, grad);
-    },
-  },
-  gelu: fused('input', 'geluGrad'),
-  geluTanh: fused('input', 'geluTanhGrad'),
-  silu: fused('input', 'siluGrad'),
-  floor: flat,
-  ceil: flat,
-  round: flat,
-  trunc: flat,
-} satisfies Partial<Record<MapOp, Rule>>;
+import { type Rule, unaryRules as rules } from './unary-rules.ts';
 
 /** Functions that PyTorch has for floats only. */
 const onlyOfFloats: ReadonlySet<MapOp> = new Set(['gelu', 'geluTanh', 'silu']);
@@ -198,6 +121,38 @@ export const sigmoid = plain('sigmoid');
 export const relu = plain('relu');
 /** Computes the error function. */
 export const erf = plain('erf');
+/** Computes 1 − erf a, also where that is small. */
+export const erfc = plain('erfc');
+/** Computes the inverse of erf: ±∞ for ±1, NaN beyond. */
+export const erfinv = plain('erfinv');
+/** Computes log(1 + a), also for a near 0; under autocast in float32. */
+export const log1p = raised('log1p');
+/** Computes e to the power of a, minus 1, also for a near 0; under autocast in float32. */
+export const expm1 = raised('expm1');
+/** Computes the logarithm to base 2; under autocast in float32. */
+export const log2 = raised('log2');
+/** Computes the logarithm to base 10; under autocast in float32. */
+export const log10 = raised('log10');
+/** Computes 2 to the power of each element. */
+export const exp2 = plain('exp2');
+/** Computes the tangent of an angle in radians; under autocast in float32. */
+export const tan = raised('tan');
+/** Computes the angle in radians whose sine is given; NaN beyond ±1. Under autocast in float32. */
+export const asin = raised('asin');
+/** Computes the angle in radians whose cosine is given; NaN beyond ±1. Under autocast in float32. */
+export const acos = raised('acos');
+/** Computes the angle in radians whose tangent is given. */
+export const atan = plain('atan');
+/** Computes the hyperbolic sine; under autocast in float32. */
+export const sinh = raised('sinh');
+/** Computes the hyperbolic cosine; under autocast in float32. */
+export const cosh = raised('cosh');
+/** Computes the inverse of sinh. */
+export const asinh = plain('asinh');
+/** Computes the inverse of cosh; NaN below 1. */
+export const acosh = plain('acosh');
+/** Computes the inverse of tanh; ±∞ for ±1, NaN beyond. */
+export const atanh = plain('atanh');
 /** Computes a × Φ(a), with the exact distribution function or its approximation by a tanh (as in GPT-2). */
 export function gelu(a: Tensor, options: GeluOptions = {}): Tensor {
   return unary(isTanhGelu('gelu', options) ? 'geluTanh' : 'gelu', a);

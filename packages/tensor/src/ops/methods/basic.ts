@@ -3,6 +3,7 @@
 import { refuseOptions } from '../../checks/options.ts';
 import type { DType } from '../../core/dtype.ts';
 import type { ArrayMethods } from '../../core/methods/arrays.ts';
+import type { FunctionMethods } from '../../core/methods/functions.ts';
 import type {
   Dims,
   GeluOptions,
@@ -20,7 +21,8 @@ import * as ops from '../index.ts';
 import { type Rows, rowsOf } from '../rows.ts';
 import { addMethods } from './define.ts';
 
-const methods: Omit<TensorMethods, keyof ArrayMethods<Tensor>> & ThisType<Tensor> = {
+const methods: Omit<TensorMethods, keyof ArrayMethods<Tensor> | keyof FunctionMethods<Tensor>> &
+  ThisType<Tensor> = {
   add(other: Operand, extra?: unknown): Tensor {
     if (extra !== undefined) refuseOptions('add', extra);
     return ops.add(this, other);

@@ -4,5 +4,6 @@ import { refuseForeignNames } from '../foreign-names.ts';
 import './arrays.ts';
 import './basic.ts';
 import './differentiable.ts';
+import './functions.ts';
 
 refuseForeignNames();

@@ -1,6 +1,6 @@
 // Contract of map, the kernel of all elementwise operations.
 import { describe, expect, test } from 'vitest';
-import { floatMapOps, type MapOp, mapOps } from '../../../src/backends/declarations/names.ts';
+import { floatMapOps, integerMapOps, type MapOp, mapOps } from '../../../src/backends/declarations/names.ts';
 import { type DType, isFloat } from '../../../src/core/dtype.ts';
 import {
   binaries,
@@ -8,6 +8,7 @@ import {
   expectClose,
   floatTypes,
   gather,
+  integerPairs,
   integers,
   noise,
   product,
@@ -23,41 +24,69 @@ import { valuesOf, type Workbench, walked } from './workbench.ts';
 
 /** An operation in float64. Operations of fewer inputs do not read the others. */
 type Expression = (a: number, b: number, c: number) => number;
-const oracle: Readonly<Record<string, Expression>> = { ...unaries, ...binaries, ...slopes, ...ternaries };
+const oracle: Readonly<Record<string, Expression>> = {
+  ...unaries,
+  ...binaries,
+  ...integerPairs,
+  ...slopes,
+  ...ternaries,
+};
 const arity = (op: MapOp): number => (op in unaries ? 1 : op in ternaries ? 3 : 2);
 /** Operations whose first input inputsFor() makes positive, because most results would be NaN otherwise. */
-const positiveFirst = new Set<MapOp>(['log', 'sqrt', 'rsqrt', 'pow']);
+const positiveFirst = new Set<MapOp>(['log', 'log2', 'log10', 'sqrt', 'rsqrt', 'pow']);
+/** Operations of a sine, a cosine or a hyperbolic tangent, whose inputs must not exceed 1. */
+const atMostOne = new Set<MapOp>(['asin', 'acos', 'atanh', 'erfinv', 'log1p']);
+/** Operations that divide by their second input, and those that take its logarithm. */
+const divides = new Set<MapOp>(['remainder', 'fmod', 'floorDiv']);
+/** Returns numbers for which input `i` of an operation is defined and well conditioned. */
+function suited(op: MapOp, i: number, raw: readonly number[], isOfFloats: boolean): readonly number[] {
+  if (i === 0 && positiveFirst.has(op)) return raw.map((x) => Math.abs(x) + 0.1);
+  if (i === 0 && atMostOne.has(op)) return raw.map((x) => x * 0.45);
+  if (i === 0 && op === 'tan') return raw.map((x) => x * 0.6);
+  if (i === 0 && op === 'acosh') return raw.map((x) => Math.abs(x) + 1.5);
+  if (i === 1 && op === 'xlogy') return raw.map((x) => Math.abs(x) + 0.1);
+  // Quotients that are not near an integer, where a rounding error would change the result.
+  if (divides.has(op) && isOfFloats) return raw.map((x) => (i === 1 ? 2 : Math.round(x * 8) + 0.25));
+  if (i === 1 && divides.has(op)) return raw.map((x) => (x === 0 ? 3 : x));
+  return raw;
+}
+
 /** Returns inputs as the dtype stores them, so that the oracle gets the same rounded arguments as the kernel. */
 const inputsFor = (op: MapOp, dtype: DType, count: number): number[][] =>
   [2, 3, 4].map((seed, i) => {
     const raw = isFloat(dtype) ? noise(count, seed) : integers(count, seed).map((x) => x % 8);
-    const values = positiveFirst.has(op) && i === 0 ? raw.map((x) => Math.abs(x) + 0.1) : raw;
+    const values = suited(op, i, raw, isFloat(dtype));
     return stored(dtype, op === 'where' && i === 0 ? values.map((x) => Number(x > 0)) : values);
   });
 
 export function elementwiseContract(bench: Workbench): void {
   describe('map', () => {
-    test.each(mapOps)('%s of floats, of every size, also in place', (op) => {
-      for (const count of sizes) {
-        const inputs = inputsFor(op, 'float32', count);
-        // Some elements are equal, for comparisons, max and min.
-        for (let i = 0; i < count; i += 5) inputs[1]![i] = inputs[0]![i]!;
-        const operands = inputs.slice(0, arity(op)).map((values) => bench.floats(values));
-        const out = bench.dirty(count);
-        const [a, b, c] = operands;
-        bench.kernels.map(op, 'float32', [count], out, a!, b, c);
-        expectClose(
-          valuesOf(out),
-          inputs[0]!.map((x, i) => oracle[op]!(x, inputs[1]![i]!, inputs[2]![i]!)),
-          op in slopes ? 1e-5 : tolerances.float32,
-        );
-        bench.kernels.map(op, 'float32', [count], a!, a!, b, c);
-        expect(valuesOf(a!)).toEqual(valuesOf(out));
-      }
-    });
+    test.each(mapOps.filter((op) => !integerMapOps.has(op)))(
+      '%s of floats, of every size, also in place',
+      (op) => {
+        for (const count of sizes) {
+          const inputs = inputsFor(op, 'float32', count);
+          // Some elements are equal, for comparisons, max and min.
+          for (let i = 0; i < count; i += 5) inputs[1]![i] = inputs[0]![i]!;
+          const operands = inputs.slice(0, arity(op)).map((values) => bench.floats(values));
+          const out = bench.dirty(count);
+          const [a, b, c] = operands;
+          bench.kernels.map(op, 'float32', [count], out, a!, b, c);
+          expectClose(
+            valuesOf(out),
+            inputs[0]!.map((x, i) => oracle[op]!(x, inputs[1]![i]!, inputs[2]![i]!)),
+            op in slopes ? 1e-5 : tolerances.float32,
+          );
+          bench.kernels.map(op, 'float32', [count], a!, a!, b, c);
+          expect(valuesOf(a!)).toEqual(valuesOf(out));
+        }
+      },
+    );
 
     const cases = dtypes.flatMap((dtype) =>
-      mapOps.filter((op) => isFloat(dtype) || !floatMapOps.has(op)).map((op) => [op, dtype] as const),
+      mapOps
+        .filter((op) => !(isFloat(dtype) ? integerMapOps : floatMapOps).has(op))
+        .map((op) => [op, dtype] as const),
     );
     test.each(cases)('%s of %s, read and written with strides', (op, dtype) => {
       const count = 600;
@@ -81,9 +110,10 @@ export function elementwiseContract(bench: Workbench): void {
       (op) => {
         // The second input is an output of sigmoid or tanh, which never exceeds 1.
         const second = op === 'sigmoidGrad' || op === 'tanhGrad' ? [NaN, 0, -0, 0.5, 1, -1] : special;
-        // Leaves out finite arguments so large that a float32 cannot resolve their sine and cosine.
+        // Leaves out finite arguments so large that a float32 cannot resolve their sine, cosine and tangent.
         const isTooLarge = (x: number) => Number.isFinite(x) && Math.abs(x) > 1000;
-        const first = op === 'sin' || op === 'cos' ? special.filter((x) => !isTooLarge(x)) : special;
+        const first =
+          op === 'sin' || op === 'cos' || op === 'tan' ? special.filter((x) => !isTooLarge(x)) : special;
         const left = first.flatMap((x) => second.map(() => Math.fround(x)));
         const right = first.flatMap(() => second.map(Math.fround));
         for (const dtype of ['float32', 'float64'] as const) {

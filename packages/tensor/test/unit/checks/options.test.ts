@@ -68,6 +68,12 @@ const calls: Readonly<Record<string, Call>> = {
   'Tensor.indexPut': (o) => row().indexPut([0], 1, o),
   'Tensor.indexAdd': (o) => row().indexAdd(0, labels(), t.ones([2]), o),
   'Tensor.scatterReduce': (o) => row().scatterReduce(0, labels(), t.ones([2]), 'sum', o),
+  ...{ addcmul: (o) => t.addcmul(row(), row(), row(), o), addcdiv: (o) => t.addcdiv(row(), row(), row(), o) },
+  ...{
+    'Tensor.addcmul': (o) => row().addcmul(row(), row(), o),
+    'Tensor.addcdiv': (o) => row().addcdiv(row(), row(), o),
+  },
+  ...{ isclose: (o) => t.isclose(row(), row(), o), 'Tensor.isclose': (o) => row().isclose(row(), o) },
   multinomial: (o) => t.multinomial(row(), 1, o),
   grad: (o) => t.grad(leaf().sum(), [], o),
   gradCheck: (o) => t.gradCheck(double, [], o),
@@ -227,7 +233,7 @@ const publicNames: Readonly<Record<string, string>> = {
   GradTensor: 'Tensor',
   SafetensorsFile: 'SafetensorsFile',
 };
-const methodInterfaces = new Set(['TensorMethods', 'ArrayMethods']);
+const methodInterfaces = new Set(['TensorMethods', 'ArrayMethods', 'FunctionMethods']);
 const exported = new Set(Object.keys({ ...t, ...nn, ...nn.init, ...npy, ...optim, ...safetensors }));
 
 const isOptions = (parameter: ts.ParameterDeclaration): boolean =>

@@ -90,6 +90,8 @@ describe('the dtype of results is PyTorch’s', () => {
   const functions: Readonly<Record<string, string>> = {
     ...{ exp: asFloat, log: asFloat, sqrt: asFloat, rsqrt: asFloat, sin: asFloat, cos: asFloat },
     ...{ tanh: asFloat, sigmoid: asFloat, erf: asFloat, square: 'luilhBfd', sign: ofAll },
+    ...{ log1p: asFloat, tan: asFloat, erfc: asFloat, reciprocal: asFloat, sinc: asFloat, frac: ofFloats },
+    ...{ sgn: ofAll, nanToNum: ofAll, isnan: 'bbbbbbbb', signbit: 'bbbbbbbb', bitwiseNot: 'buil----' },
     ...{ neg: ofNumbers, abs: ofNumbers, relu: ofNumbers, floor: ofNumbers, ceil: ofNumbers },
     ...{ round: ofNumbers, trunc: ofNumbers, gelu: ofFloats, silu: ofFloats, softplus: ofFloats },
     ...{ elu: ofFloats, leakyRelu: ofFloats, softmax: ofFloats, logSoftmax: ofFloats },

@@ -33,7 +33,7 @@ def encoded(value):
         value = torch.tensor(value, dtype=torch.float64)
     dense = value.detach().contiguous()
     wide = dense.float() if dense.dtype in (torch.float16, torch.bfloat16) else dense
-    return [NAMES.get(value.dtype, str(value.dtype)), list(value.shape), base64.b64encode(wide.numpy().tobytes()).decode()]
+    return [NAMES.get(value.dtype, str(value.dtype)), list(value.shape), base64.b64encode(wide.numpy(force=True).tobytes()).decode()]
 
 
 def leaf_of(spec):

@@ -2,7 +2,39 @@
 import torch
 import torch.nn.functional as F
 
+def beside(value, other):
+    """Returns a number as a tensor without dimensions, in the dtype of an operation of `other` with it."""
+    if isinstance(value, torch.Tensor):
+        return value
+    return torch.tensor(value, dtype=torch.result_type(other, value))
+
+
+def pair(fn):
+    """Wraps a function of two operands that PyTorch does not define on numbers."""
+    return lambda a, b: fn(beside(a, b), beside(b, a))
+
+
+def close(fn):
+    return lambda a, b, o=None: fn(a, b, **{{"equalNan": "equal_nan"}.get(k, k): v for k, v in (o or {}).items()})
+
+
+def snake(name):
+    return "".join("_" + c.lower() if c.isupper() else c for c in name)
+
+
+ONE = """log1p expm1 log2 log10 exp2 reciprocal tan asin acos atan sinh cosh asinh acosh atanh erfc erfinv frac sgn sinc
+    logit deg2rad rad2deg nanToNum isnan isfinite isinf isposinf isneginf signbit bitwiseNot""".split()
+PAIRS = """atan2 hypot copysign logaddexp logaddexp2 xlogy remainder fmod floorDivide bitwiseAnd bitwiseOr bitwiseXor
+    bitwiseLeftShift bitwiseRightShift gcd lcm""".split()
+
 FUNCTIONS = {
+    **{name: getattr(torch, snake(name)) for name in ONE},
+    **{name: pair(getattr(torch, snake(name))) for name in PAIRS},
+    "heaviside": torch.heaviside,
+    "lerp": torch.lerp,
+    "addcmul": lambda a, b, c, o=None: torch.addcmul(a, b, c, **(o or {})),
+    "addcdiv": lambda a, b, c, o=None: torch.addcdiv(a, b, c, **(o or {})),
+    "isclose": close(torch.isclose),
     **{name: getattr(F, name) for name in "softsign tanhshrink relu6 hardsigmoid hardswish selu mish".split()},
     "logSigmoid": F.logsigmoid,
     "hardtanh": lambda x, low=-1.0, high=1.0: F.hardtanh(x, low, high),

@@ -1,0 +1,60 @@
+// Methods of tensors: elementwise functions beyond arithmetic. ops/elementwise/ says what each computes.
+import type { CloseOptions } from '../op-options.ts';
+
+/** The type parameter stands for Tensor, whose file imports this one. */
+export interface FunctionMethods<Tensor> {
+  log1p(): Tensor;
+  expm1(): Tensor;
+  log2(): Tensor;
+  log10(): Tensor;
+  exp2(): Tensor;
+  reciprocal(): Tensor;
+  tan(): Tensor;
+  asin(): Tensor;
+  acos(): Tensor;
+  atan(): Tensor;
+  atan2(other: Tensor | number): Tensor;
+  sinh(): Tensor;
+  cosh(): Tensor;
+  asinh(): Tensor;
+  acosh(): Tensor;
+  atanh(): Tensor;
+  erfc(): Tensor;
+  erfinv(): Tensor;
+  frac(): Tensor;
+  sgn(): Tensor;
+  sinc(): Tensor;
+  logit(eps?: number | null): Tensor;
+  deg2rad(): Tensor;
+  rad2deg(): Tensor;
+  nanToNum(nan?: number, posinf?: number | null, neginf?: number | null): Tensor;
+  isnan(): Tensor;
+  isfinite(): Tensor;
+  isinf(): Tensor;
+  isposinf(): Tensor;
+  isneginf(): Tensor;
+  signbit(): Tensor;
+  isclose(other: Tensor, options?: CloseOptions): Tensor;
+  remainder(other: Tensor | number): Tensor;
+  fmod(other: Tensor | number): Tensor;
+  floorDivide(other: Tensor | number): Tensor;
+  lerp(end: Tensor, weight: Tensor | number): Tensor;
+  addcmul(b: Tensor, c: Tensor, options?: { readonly value?: number }): Tensor;
+  addcdiv(b: Tensor, c: Tensor, options?: { readonly value?: number }): Tensor;
+  logaddexp(other: Tensor | number): Tensor;
+  logaddexp2(other: Tensor | number): Tensor;
+  hypot(other: Tensor | number): Tensor;
+  copysign(other: Tensor | number): Tensor;
+  xlogy(other: Tensor | number): Tensor;
+  heaviside(values: Tensor): Tensor;
+  bitwiseAnd(other: Tensor | number): Tensor;
+  bitwiseOr(other: Tensor | number): Tensor;
+  bitwiseXor(other: Tensor | number): Tensor;
+  bitwiseNot(): Tensor;
+  bitwiseLeftShift(other: Tensor | number): Tensor;
+  bitwiseRightShift(other: Tensor | number): Tensor;
+  gcd(other: Tensor | number): Tensor;
+  lcm(other: Tensor | number): Tensor;
+  hardshrink(lambda?: number): Tensor;
+  prelu(weight: Tensor): Tensor;
+}
