@@ -7,6 +7,7 @@ os.environ['OMP_NUM_THREADS'] = os.environ['MKL_NUM_THREADS'] = os.environ['OPEN
 import numpy as np
 import torch
 import torch.nn as nn
+import torch.nn.functional as F
 
 torch.set_num_threads(1)
 folder = sys.argv[1]
@@ -66,9 +67,57 @@ def matmul(task):
     return {'us': median_us(times), 'check': [float(out[0, 0]), float(out[m - 1, n - 1]), float(out.double().sum())]}
 
 
+ROWS = 20_000
+
+
+def layer(task):
+    size = lambda shape: int(np.prod(shape, dtype=np.int64))
+    x = read('a', (-1,))[:size(task['shape'])].view(task['shape']).clone().requires_grad_()
+    noise, at, weights = read('b', (-1,)), 0, []
+    for shape in task['weights']:
+        weights.append((noise[at:at + size(shape)].view(shape) * 0.1).requires_grad_())
+        at += size(shape)
+    places = torch.tensor([(i * 7919) % ROWS for i in range(2 * ROWS)])
+    name = task['name']
+    if name == 'lstm':
+        model = nn.LSTM(128, 128)
+        with torch.no_grad():
+            for parameter, weight in zip(model.parameters(), weights):
+                parameter.copy_(weight)
+        parameters = list(model.parameters())
+    else:
+        parameters = weights
+    forward = {
+        'lstm': lambda: model(x)[0],
+        'groupNorm': lambda: F.group_norm(x, 8, weights[0], weights[1]),
+        'convTranspose2d': lambda: F.conv_transpose2d(x, weights[0], weights[1], stride=2, padding=1),
+        'rows by index': lambda: x[places],
+        'rows added by index': lambda: x.index_add(0, places, weights[0]),
+        'bilinear interpolation': lambda: F.interpolate(x, scale_factor=2, mode='bilinear'),
+    }[name]
+
+    def step():
+        for leaf in [x, *parameters]:
+            leaf.grad = None
+        loss = forward().square().sum()
+        loss.backward()
+        return loss.item()
+
+    step()
+    times = []
+    end = now() + task['seconds']
+    while len(times) < 5 or now() < end:
+        start = now()
+        step()
+        times.append(now() - start)
+    return {'us': median_us(times), 'check': [step(), float(x.grad.double().sum())]}
+
+
 for task in json.load(open(os.path.join(folder, 'tasks.json'))):
     if task['kind'] == 'mlp':
         result = mlp(task)
+    elif task['kind'] == 'layer':
+        result = layer(task)
     else:
         with torch.no_grad():
             result = matmul(task)

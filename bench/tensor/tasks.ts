@@ -2,6 +2,7 @@
 import { crossEntropy, fromHost, generator, manualSeed, matmul, scope } from '@ringwise/tensor';
 import { Linear, ReLU, Sequential } from '@ringwise/tensor/nn';
 import { SGD } from '@ringwise/tensor/optim';
+import { type Layer, layerTasks, runLayer } from './layers.ts';
 
 export interface Mlp {
   readonly kind: 'mlp';
@@ -30,7 +31,7 @@ export interface Result {
   readonly check: readonly number[];
 }
 
-export type Task = Mlp | Matmul;
+export type Task = Mlp | Matmul | Layer;
 
 const mlp = (batch: number, steps: number): Mlp => ({
   kind: 'mlp',
@@ -70,6 +71,7 @@ export function tasksOf(seconds: number, words: readonly string[]): Task[] {
     multiplied('gpt qkv', 1024, 2304, 768, false, true),
     multiplied('gpt mlp', 1024, 3072, 768, false, true),
     multiplied('gpt weight gradient', 768, 3072, 1024, true),
+    ...layerTasks(seconds),
   ].filter(({ name }) => words.length === 0 || words.some((word) => name.includes(word)));
 }
 
@@ -143,11 +145,18 @@ function multiply(task: Matmul, { left, right }: Inputs): Result {
   });
 }
 
-export const runTask = (task: Task, inputs: Inputs): Result =>
-  task.kind === 'mlp' ? trainMlp(task, inputs) : multiply(task, inputs);
+export function runTask(task: Task, inputs: Inputs): Result {
+  if (task.kind === 'mlp') return trainMlp(task, inputs);
+  if (task.kind === 'matmul') return multiply(task, inputs);
+  const { times, check } = runLayer(task, inputs.left, inputs.right);
+  return { us: median(times), check };
+}
 
 /** Tells whether two programs have computed the same, up to rounding. */
 export function agree(task: Task, ours: Result, theirs: Result): boolean {
+  // Gradients of both signs cancel in the second sum.
+  if (task.kind === 'layer')
+    return ours.check.every((value, i) => Math.abs(value - theirs.check[i]!) <= 1e-3 * Math.abs(value) + i);
   // An element of the product sums k products of numbers below 1, so its rounding error is of this order. The
   // sum of all elements may be off by more: by the square root of their number.
   const allowed = task.kind === 'mlp' ? 0 : 1e-4 * Math.sqrt(task.k);
