@@ -94,7 +94,7 @@ export function sendGradients(
   }
 }
 
-/** Does what send() does, with tensors that have a graph. */
+/** Does what sendGradients() does, with tensors that have a graph. */
 function sendTensors(
   name: string,
   graph: GradGraph,

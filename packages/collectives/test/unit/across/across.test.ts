@@ -1,6 +1,6 @@
 // What the differentiable verbs refuse, what they compare between ranks, and what works without blocking. The gradients
 // themselves are tested with processes (test/processes/across.test.ts).
-import { memory, noGrad, ones, scope, type Tensor, tensor, zeros } from '@ringwise/tensor';
+import { grad, memory, noGrad, ones, scope, type Tensor, tensor, zeros } from '@ringwise/tensor';
 import { describe, expect, it } from 'vitest';
 import { solo } from '../../../src/backends/solo.ts';
 import { type Across, across, CollectiveError, Group, loopbackGroups } from '../../../src/index.ts';
@@ -370,6 +370,16 @@ describe('memory', () => {
     );
     await noGrad(() => group!.allReduce(saved));
     expect(() => loss.backward()).toThrow("a value that 'mul' saved was changed in place afterwards");
+  });
+});
+
+describe('the gradient of a gradient', () => {
+  it('is refused by name', async () => {
+    const x = trained(2);
+    const y = await alone().allReduce(x.mul(x), { after: 'same' });
+    expect(() => grad(y.sum(), [x], { createGraph: true })).toThrow(
+      "createGraph needs the gradient of every operation as tensors, which 'allReduce' does not have",
+    );
   });
 });
 
