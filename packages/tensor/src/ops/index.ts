@@ -158,6 +158,7 @@ export {
   avgPool2d,
   type MaxPoolOptions,
   maxPool2d,
+  maxPool2dWithIndices,
   type OutputSize,
   type PoolOptions,
 } from './layers/pool.ts';

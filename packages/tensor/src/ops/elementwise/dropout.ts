@@ -20,7 +20,7 @@ export interface DropoutOptions {
   readonly generator?: Generator;
 }
 
-const dropoutOptions = optionChecks<DropoutOptions>({ training: flag, generator: aGenerator });
+export const dropoutOptions = optionChecks<DropoutOptions>({ training: flag, generator: aGenerator });
 
 /** Makes each element 0 with probability p and divides the others by 1 − p. If p is 0, returns the tensor as it is. */
 export function dropout(x: Tensor, p = 0.5, options: DropoutOptions = {}): Tensor {

@@ -5,14 +5,14 @@ import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import type { PoolSizes, Window } from '../../backends/kernels.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
-import { anything, flag } from '../../checks/value-checks.ts';
+import { anything, atLeastOne, flag } from '../../checks/value-checks.ts';
 import { zeros } from '../../core/creation.ts';
 import { allocate, type Storage } from '../../core/memory/storage.ts';
 import { countOf, type Shape } from '../../core/shape.ts';
 import { empty, type Tensor } from '../../core/tensor.ts';
 import type { Device } from '../../device/device.ts';
 import { badOption, badPlanes, shown, windowTooLarge } from '../../errors.ts';
-import { contiguous, inFloat32, needsFloat32OnCpu, requireFloat } from '../elementwise/convert.ts';
+import { contiguous, inFloat32, needsFloat32OnCpu, requireFloat, to } from '../elementwise/convert.ts';
 import { type Pair, pairOf, windowOf } from './window.ts';
 
 /** Options that all poolings share. */
@@ -35,12 +35,21 @@ export interface MaxPoolOptions extends PoolOptions {
 export interface AvgPoolOptions extends PoolOptions {
   /** Whether padding counts as elements that are 0. Default true. */
   readonly countIncludePad?: boolean;
+  /** What sums are divided by, in place of the number of elements; null, the default, stands for that number. */
+  readonly divisorOverride?: number | null;
 }
 
 /** Values are checked together with the sizes of the operand. */
 const poolChecks = { stride: anything, padding: anything, ceilMode: flag };
 export const maxPoolOptions = optionChecks<MaxPoolOptions>({ ...poolChecks, dilation: anything });
-export const avgPoolOptions = optionChecks<AvgPoolOptions>({ ...poolChecks, countIncludePad: flag });
+export const avgPoolOptions = optionChecks<AvgPoolOptions>({
+  ...poolChecks,
+  countIncludePad: flag,
+  divisorOverride: {
+    expected: 'an integer ≥ 1 or null',
+    fits: (value) => value === null || atLeastOne.fits(value),
+  },
+});
 
 function checkPlanes(op: string, x: Tensor): readonly [number, number] {
   requireFloat(op, x);
@@ -93,18 +102,42 @@ function misses(
  * x is [batch, channels, height, width], or lacks the batch.
  */
 export function maxPool2d(x: Tensor, kernelSize: Pair, options: MaxPoolOptions = {}): Tensor {
+  const [out, positions] = maxPool2dWithIndices(x, kernelSize, options);
+  positions.dispose();
+  return out;
+}
+
+/**
+ * Returns what maxPool2d returns, and an int64 tensor of the same shape: where in its plane, counted row by row, each
+ * element stood.
+ */
+export function maxPool2dWithIndices(
+  x: Tensor,
+  kernelSize: Pair,
+  options: MaxPoolOptions = {},
+): [values: Tensor, indices: Tensor] {
   checkOptions('maxPool2d', options, maxPoolOptions);
   const window = poolWindow('maxPool2d', x, kernelSize, options);
   if (missesPlane(window)) {
     const { kernelHeight, kernelWidth, dilationY, dilationX, height, width } = window;
     throw windowTooLarge('maxPool2d', [kernelHeight, kernelWidth], [dilationY, dilationX], [height, width]);
   }
-  if (needsFloat32OnCpu(x)) return inFloat32(x, (wide) => maxPool2d(wide, kernelSize, options));
+  if (!needsFloat32OnCpu(x)) return maxPooled(x, window);
+  const wide = to(x, 'float32');
+  const [largest, indices] = maxPooled(wide, window);
+  const out = to(largest, x.dtype);
+  wide.dispose();
+  largest.dispose();
+  return [out, indices];
+}
+
+function maxPooled(x: Tensor, window: Window): [values: Tensor, indices: Tensor] {
   const front = x.shape.slice(0, -2);
   const planes = countOf(front);
   const dense = contiguous(x);
   const out = empty(x.dtype, [...front, window.outHeight, window.outWidth], x.device);
-  const positions = allocate('int64', out.count, x.device);
+  const indices = empty('int64', out.shape, x.device);
+  const positions = indices.storage;
   kernels().maxPool({ out: out.strided, positions: positions.dense, a: dense.strided }, { planes, window });
   if (isRecording(dense)) {
     const target = dense.target!;
@@ -131,9 +164,8 @@ export function maxPool2d(x: Tensor, kernelSize: Pair, options: MaxPoolOptions =
       target.close();
     });
   }
-  positions.release();
   if (dense !== x) dense.dispose();
-  return out;
+  return [out, indices];
 }
 
 type Bin = readonly [begin: number, end: number, divisor: number];
@@ -223,7 +255,7 @@ function averaged(op: string, x: Tensor, rows: readonly Bin[], cols: readonly Bi
 export function avgPool2d(x: Tensor, kernelSize: Pair, options: AvgPoolOptions = {}): Tensor {
   checkOptions('avgPool2d', options, avgPoolOptions);
   const w = poolWindow('avgPool2d', x, kernelSize, options);
-  const { countIncludePad = true } = options;
+  const { countIncludePad = true, divisorOverride = null } = options;
   const binsOf = (size: number, out: number, kernel: number, stride: number, pad: number): Bin[] =>
     Array.from({ length: out }, (_, o) => {
       const start = o * stride - pad;
@@ -232,9 +264,11 @@ export function avgPool2d(x: Tensor, kernelSize: Pair, options: AvgPoolOptions =
       const end = Math.min(stop, size);
       return [begin, end, countIncludePad ? stop - start : end - begin];
     });
+  const divided = (bins: Bin[], divisor: number): Bin[] =>
+    divisorOverride === null ? bins : bins.map(([begin, end]): Bin => [begin, end, divisor]);
   const rows = binsOf(w.height, w.outHeight, w.kernelHeight, w.strideY, w.padTop);
   const cols = binsOf(w.width, w.outWidth, w.kernelWidth, w.strideX, w.padLeft);
-  return averaged('avgPool2d', x, rows, cols);
+  return averaged('avgPool2d', x, divided(rows, divisorOverride ?? 1), divided(cols, 1));
 }
 
 /** [rows, columns] of a result; null stands for the size of the input. One number stands for both. */

@@ -45,3 +45,23 @@ export const badInterpolation = (mode: string, shape: Shape): TensorError =>
   shapeError(
     `interpolate: mode '${mode}' does not take ${show(shape)}: expected [batch, channels, length], [batch, channels, height, width] or, for the nearest modes, [batch, channels, depth, height, width], as the mode allows, and no size 0 but the batch, in the result neither.`,
   );
+
+export const badSignal = (op: string, shape: Shape): TensorError =>
+  shapeError(
+    `${op}: expected [batch, channels, length] or [channels, length] with signals that are not empty, got ${show(shape)}.`,
+  );
+
+export const badChannelCount = (op: string, shape: Shape, divisor: number): TensorError =>
+  shapeError(
+    `${op}: expected at least 3 dimensions, and channels that ${divisor} divides, got ${show(shape)}.`,
+  );
+
+export const badUnshuffle = (shape: Shape, factor: number): TensorError =>
+  shapeError(
+    `pixelUnshuffle: expected at least 3 dimensions, and a height and width that ${factor} divides, got ${show(shape)}.`,
+  );
+
+export const badColumns = (shape: Shape, rows: number, count: number): TensorError =>
+  shapeError(
+    `col2im: expected [batch, channels · ${rows}, ${count}] or [channels · ${rows}, ${count}], one column for each window, got ${show(shape)}.`,
+  );

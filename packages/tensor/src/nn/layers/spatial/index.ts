@@ -27,4 +27,26 @@ export {
   ZeroPad2d,
   ZeroPad3d,
 } from './pad.ts';
+export {
+  AdaptiveAvgPool1d,
+  AdaptiveMaxPool1d,
+  AdaptiveMaxPool2d,
+  AvgPool1d,
+  LPPool1d,
+  LPPool2d,
+  MaxPool1d,
+  MaxUnpool2d,
+} from './pool.ts';
+export {
+  AlphaDropout,
+  ChannelShuffle,
+  Dropout1d,
+  Dropout2d,
+  Dropout3d,
+  Fold,
+  PixelShuffle,
+  PixelUnshuffle,
+  Unflatten,
+  Unfold,
+} from './rearrange.ts';
 export { Upsample, UpsamplingBilinear2d, UpsamplingNearest2d } from './upsample.ts';

@@ -332,7 +332,18 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
     one('instanceNorm', (d) => [ramp(d, [2, 2, 2]), null, null, { useInputStats: false }]),
   ],
   localResponseNorm: [one('localResponseNorm', (d) => [ramp(d, [1, 3, 2, 2], 'bfloat16'), 2])],
+  im2col: [one('im2col', (d) => [ramp(d, [1, 2, 3], 'int64'), [1, 2]])],
+  col2im: [one('col2im', (d) => [d.given([0, 1, 1, 0], [2, 2], 'bool'), [1, 3], [1, 2]])],
+  pixelUnshuffle: [one('pixelUnshuffle', (d) => [f32(d, [], [0, 1, 2, 2]), 2])],
+  maxUnpool2d: [
+    one('maxUnpool2d', (d) => [ramp(d, [1, 1, 1]), i64(d, [5], [1, 1, 1]), 2]),
+    one('maxUnpool2d', (d) => [ramp(d, [1, 1, 1]), i64(d, [3], [1, 1, 1]), 2, { outputSize: [5, 3] }]),
+  ],
   interpolate: [
+    (d) => {
+      d.tags.add('output of size 0');
+      d.call('interpolate', ramp(d, [1, 2, 1]), { scaleFactor: 0.5, mode: 'area' });
+    },
     one('interpolate', (d) => [f32(d, ['inf', 1, 2, 3], [1, 1, 2, 2]), { size: [2, 3], mode: 'bilinear' }]),
     one('interpolate', (d) => [
       d.given([0, 250, 3, 4], [1, 1, 2, 2], 'uint8'),

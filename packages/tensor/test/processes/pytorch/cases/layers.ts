@@ -63,7 +63,10 @@ export function poolWindow(d: Draft, isMax: boolean): [size: Arg, options: Arg] 
     ...maybe(d, 0.3, 'ceilMode', () => true),
     ...(isMax
       ? maybe(d, 0.3, 'dilation', () => pair(d, 1, 2))
-      : maybe(d, 0.3, 'countIncludePad', () => false)),
+      : {
+          ...maybe(d, 0.3, 'countIncludePad', () => false),
+          ...maybe(d, 0.15, 'divisorOverride', () => d.draws.int(1, 5)),
+        }),
   };
   return [pair(d, 1, 3), optionsOrNothing(options)];
 }

@@ -1,8 +1,8 @@
 // Cases of the layers for planes, signals and volumes.
 import type { Arg, Ref } from '../case.ts';
-import type { Draft } from '../draft.ts';
+import { type Draft, nothing } from '../draft.ts';
 import type { Makers } from './index.ts';
-import { maybe, optionsOrNothing, several, volume } from './spatial.ts';
+import { maybe, optionsOrNothing, rowPool, several, volume } from './spatial.ts';
 
 type State = Record<string, Ref>;
 
@@ -127,7 +127,58 @@ const upsample = (name: string, own: Record<string, Arg>) => ({
   count: 3,
 });
 
+/** Makes cases of a layer without state. `own` draws arguments of its constructor, and the shape of its input. */
+const stateless = (
+  name: string,
+  own: (d: Draft) => readonly [args: readonly Arg[], shape: readonly number[]],
+  training = true,
+) => ({
+  draw: (d: Draft): void => {
+    const [args, shape] = own(d);
+    d.callModule(name, args, {}, [input(d, shape)], training);
+  },
+  count: 3,
+});
+
+function maxUnpool(d: Draft): void {
+  const x = input(d, [1, 2, 2]);
+  d.callModule('MaxUnpool2d', [[2, 2], nothing], {}, [x, d.given([0, 3, 9, 10], [1, 2, 2], 'int64', false)]);
+}
+
 export const spatialModules: Makers = {
+  'nn.MaxPool1d': stateless('MaxPool1d', (d) => [rowPool(d, true), volume(d, 2, 1, 3, 6)]),
+  'nn.AvgPool1d': stateless('AvgPool1d', (d) => [rowPool(d, false), volume(d, 2, 1, 3, 6)]),
+  'nn.AdaptiveAvgPool1d': stateless('AdaptiveAvgPool1d', (d) => [[d.draws.int(1, 4)], volume(d, 2, 1)]),
+  'nn.AdaptiveMaxPool1d': stateless('AdaptiveMaxPool1d', (d) => [[d.draws.int(1, 4)], volume(d, 2, 1)]),
+  'nn.AdaptiveMaxPool2d': stateless('AdaptiveMaxPool2d', (d) => [
+    [[d.draws.int(1, 4), null]],
+    volume(d, 2, 2),
+  ]),
+  'nn.MaxUnpool2d': { draw: maxUnpool, count: 2 },
+  'nn.LPPool1d': stateless('LPPool1d', (d) => [[1, d.draws.int(1, 2), { stride: 1 }], volume(d, 2, 1, 2)]),
+  'nn.LPPool2d': stateless('LPPool2d', (d) => [[1, d.draws.int(1, 2), { stride: 1 }], volume(d, 2, 2, 2)]),
+  'nn.Unfold': stateless('Unfold', (d) => [[[2, 1], { padding: d.draws.int(0, 1) }], volume(d, 2, 2, 2)]),
+  'nn.Fold': stateless('Fold', (d) => [
+    [[3, 2], 2, { padding: 1 }],
+    [d.draws.int(1, 2), 4, 12],
+  ]),
+  'nn.PixelShuffle': stateless('PixelShuffle', (d) => [[2], volume(d, 4, 2)]),
+  'nn.PixelUnshuffle': stateless('PixelUnshuffle', () => [[2], [1, 2, 4, 2]]),
+  'nn.ChannelShuffle': stateless('ChannelShuffle', () => [[2], [2, 4, 2, 3]]),
+  'nn.Unflatten': stateless('Unflatten', (d) => [
+    [
+      1,
+      d.draws.pick([
+        [2, 3],
+        [-1, 2],
+      ]),
+    ],
+    [2, 6, 2],
+  ]),
+  'nn.Dropout1d': stateless('Dropout1d', (d) => [[1], volume(d, 2, 1)]),
+  'nn.Dropout2d': stateless('Dropout2d', () => [[0.3], [2, 2, 2, 2]], false),
+  'nn.Dropout3d': stateless('Dropout3d', (d) => [[1], volume(d, 2, 3, 1, 2)]),
+  'nn.AlphaDropout': stateless('AlphaDropout', (d) => [[0.3], volume(d, 2, 1)], false),
   'nn.Upsample': upsample('Upsample', { mode: 'bilinear' }),
   'nn.UpsamplingNearest2d': upsample('UpsamplingNearest2d', {}),
   'nn.UpsamplingBilinear2d': upsample('UpsamplingBilinear2d', {}),

@@ -192,14 +192,177 @@ function interpolate(d: Draft): void {
   const shape = [draws.chance(0.05) ? d.size() : draws.int(1, 2), draws.int(1, 2), ...space];
   const x = d.tensor(shape, { dtype, domain: draws.chance(0.9) ? 'finite' : 'special' });
   const isSmooth = mode.startsWith('bi') || mode === 'linear';
+  const sizes = resized(d, rank);
+  if (mode === 'area' && space.includes(1) && 'scaleFactor' in sizes) d.tags.add('output of size 0');
   d.call('interpolate', x, {
-    ...resized(d, rank),
+    ...sizes,
     ...(mode === 'nearest' && draws.chance(0.5) ? {} : { mode }),
     ...maybe(d, isSmooth ? 0.5 : 0.03, 'alignCorners', () => draws.chance(0.8)),
   });
 }
 
+/** Draws the window of a pool over signals: the arguments after the input. */
+export function rowPool(d: Draft, isMax: boolean): [size: Arg, options: Arg] {
+  const { draws } = d;
+  const options = {
+    ...maybe(d, 0.5, 'stride', () => draws.int(1, 3)),
+    ...maybe(d, 0.4, 'padding', () => draws.int(0, 1)),
+    ...maybe(d, 0.3, 'ceilMode', () => true),
+    ...(isMax
+      ? maybe(d, 0.3, 'dilation', () => draws.int(1, 2))
+      : maybe(d, 0.3, 'countIncludePad', () => false)),
+  };
+  return [draws.int(1, 3), optionsOrNothing(options)];
+}
+
+const pooled = ['finite', 'finite', 'coarse', 'special'] as const;
+
+function pool1d(op: string, isMax: boolean) {
+  return (d: Draft): void => {
+    const dtype = d.floatType();
+    const shape = volume(d, d.draws.int(1, 2), 1, 2, 6);
+    d.call(op, d.tensor(shape, { dtype, domain: d.draws.pick(pooled) }), ...rowPool(d, isMax));
+  };
+}
+
+function adaptive(op: string, rank: 1 | 2) {
+  return (d: Draft): void => {
+    const { draws } = d;
+    const dtype = d.floatType();
+    const x = d.tensor(volume(d, draws.int(1, 2), rank, 1, 6), { dtype, domain: draws.pick(pooled) });
+    const one = (): Arg => (draws.chance(0.15) ? null : draws.int(1, 5));
+    d.call(op, x, rank === 1 || draws.chance(0.4) ? draws.int(1, 5) : [one(), one()]);
+  };
+}
+
+function withIndices(d: Draft): void {
+  const dtype = d.floatType();
+  const x = d.tensor(volume(d, d.draws.int(1, 2), 2, 3, 5), { dtype, domain: d.draws.pick(pooled) });
+  const options = {
+    ...maybe(d, 0.5, 'stride', () => several(d, 2, 1, 2)),
+    ...maybe(d, 0.4, 'padding', () => 1),
+    ...maybe(d, 0.3, 'ceilMode', () => true),
+  };
+  d.call('maxPool2dWithIndices', x, several(d, 2, 2, 3), optionsOrNothing(options));
+}
+
+function unpool(d: Draft): void {
+  const { draws } = d;
+  const dtype = d.floatType();
+  const shape = volume(d, draws.int(1, 2), 2, 1, 3);
+  const x = d.tensor(shape, { dtype });
+  const [high, wide] = shape.slice(-2) as [number, number];
+  const indexType = d.beside('int64', ['int32'], 0.05);
+  // Every plane has other places, in its own order, so that none is written twice.
+  const planes = shape.slice(0, -2).reduce((a, b) => a * b, 1);
+  const places = Array.from({ length: planes }, () =>
+    draws.shuffled(Array.from({ length: 4 * high * wide }, (_, i) => i)).slice(0, high * wide),
+  );
+  const indices = d.given(places.flat(), shape, indexType, false);
+  const more = maybe(d, 0.4, 'outputSize', () => [2 * high + draws.int(0, 2), 2 * wide + draws.int(0, 1)]);
+  d.call('maxUnpool2d', x, indices, 2, optionsOrNothing(more));
+}
+
+function lpPool(rank: 1 | 2) {
+  return (d: Draft): void => {
+    const { draws } = d;
+    const dtype = draws.pick(['float32', 'float64'] as const);
+    const x = d.tensor(volume(d, draws.int(1, 2), rank, 2, 5), { dtype, domain: 'positive' });
+    const options = {
+      ...maybe(d, 0.5, 'stride', () => several(d, rank, 1, 2)),
+      ...maybe(d, 0.3, 'ceilMode', () => true),
+    };
+    d.call(
+      `lpPool${rank}d`,
+      x,
+      draws.pick([1, 2, 3, 1.5]),
+      several(d, rank, 1, 2),
+      optionsOrNothing(options),
+    );
+  };
+}
+
+const columnOptions = (d: Draft): Options => ({
+  ...maybe(d, 0.3, 'dilation', () => several(d, 2, 1, 2)),
+  ...maybe(d, 0.4, 'padding', () => several(d, 2, 0, 2)),
+  ...maybe(d, 0.5, 'stride', () => several(d, 2, 1, 3)),
+});
+
+function im2col(d: Draft): void {
+  const dtype = d.floatType();
+  const x = d.tensor(volume(d, d.draws.int(1, 2), 2, 1, 4), { dtype });
+  d.call('im2col', x, several(d, 2, 1, 3), optionsOrNothing(columnOptions(d)));
+}
+
+function col2im(d: Draft): void {
+  const { draws } = d;
+  const dtype = d.floatType();
+  const [size, kernel] = [
+    [draws.int(2, 5), draws.int(2, 5)],
+    [draws.int(1, 2), draws.int(1, 3)],
+  ];
+  const options = columnOptions(d);
+  const at = (name: string, i: number, none: number): number => {
+    const value = options[name] ?? none;
+    return (Array.isArray(value) ? value[i] : value) as number;
+  };
+  const counts = size.map((each, i) => {
+    const free = each + 2 * at('padding', i, 0) - at('dilation', i, 1) * (kernel[i]! - 1) - 1;
+    return Math.max(0, Math.floor(free / at('stride', i, 1)) + 1);
+  });
+  const rows = draws.int(1, 2) * kernel[0]! * kernel[1]! + Number(draws.chance(0.05));
+  const columns = counts[0]! * counts[1]! + Number(draws.chance(0.05));
+  const shape = [...(draws.chance(0.3) ? [] : [draws.int(1, 2)]), rows, columns];
+  d.call('col2im', d.tensor(shape, { dtype, domain: 'finite' }), size, kernel, optionsOrNothing(options));
+}
+
+function shuffle(op: 'pixelShuffle' | 'pixelUnshuffle' | 'channelShuffle') {
+  return (d: Draft): void => {
+    const { draws } = d;
+    const dtype = d.anyType();
+    const factor = draws.int(1, 3);
+    const wrong = Number(draws.chance(0.08));
+    const size = (): number => (op === 'pixelUnshuffle' ? factor * draws.int(1, 2) : draws.int(1, 3));
+    const channels = { pixelShuffle: factor ** 2, pixelUnshuffle: 1, channelShuffle: factor }[op];
+    const front = op === 'channelShuffle' ? [draws.int(1, 2)] : d.shape(0, 2);
+    const shape = [...front, channels * draws.int(1, 2) + wrong, size() + wrong, size()];
+    d.call(op, d.tensor(shape, { dtype }), factor);
+  };
+}
+
+function dropping(op: string, ranks: readonly number[]) {
+  return (d: Draft): void => {
+    const dtype = d.floatType();
+    const x = d.tensor(
+      Array.from({ length: d.draws.pick(ranks) }, () => d.draws.int(1, 3)),
+      { dtype, domain: 'finite' },
+    );
+    const isOff = d.draws.chance(0.3);
+    const p = isOff ? 0.5 : d.draws.pick([0, 1, 0.5, 0.5, -0.1]);
+    if (p === 0.5 && !isOff) d.compares = 'kind';
+    d.call(op, x, p, isOff ? { training: false } : nothing);
+  };
+}
+
 export const spatial: Makers = {
+  maxPool1d: { draw: pool1d('maxPool1d', true), count: 18 },
+  avgPool1d: { draw: pool1d('avgPool1d', false), count: 14 },
+  adaptiveAvgPool1d: { draw: adaptive('adaptiveAvgPool1d', 1), count: 10 },
+  adaptiveMaxPool1d: { draw: adaptive('adaptiveMaxPool1d', 1), count: 12 },
+  adaptiveMaxPool2d: { draw: adaptive('adaptiveMaxPool2d', 2), count: 20 },
+  maxPool2dWithIndices: { draw: withIndices, count: 14 },
+  maxUnpool2d: { draw: unpool, count: 12 },
+  lpPool1d: { draw: lpPool(1), count: 10 },
+  lpPool2d: { draw: lpPool(2), count: 10 },
+  im2col: { draw: im2col, count: 18 },
+  col2im: { draw: col2im, count: 20 },
+  pixelShuffle: { draw: shuffle('pixelShuffle'), count: 14 },
+  pixelUnshuffle: { draw: shuffle('pixelUnshuffle'), count: 14 },
+  channelShuffle: { draw: shuffle('channelShuffle'), count: 14 },
+  dropout1d: { draw: dropping('dropout1d', [2, 3]) },
+  dropout2d: { draw: dropping('dropout2d', [3, 4]) },
+  dropout3d: { draw: dropping('dropout3d', [4, 5]) },
+  alphaDropout: { draw: dropping('alphaDropout', [1, 2, 3]) },
   interpolate: { draw: interpolate, count: 48 },
   groupNorm: { draw: groupNorm, count: 24, isUnsteady: true },
   instanceNorm: { draw: instanceNorm, count: 24, isUnsteady: true },

@@ -1,0 +1,173 @@
+// Pooling over signals, and variants of pooling over planes, as layers.
+
+import { checkOptions } from '../../../checks/options.ts';
+import { checkValue, positive } from '../../../checks/value-checks.ts';
+import type { Tensor } from '../../../core/tensor.ts';
+import { checkOutputSize, maxPoolOptions, type OutputSize } from '../../../ops/layers/pool.ts';
+import { type Pair, pairOf } from '../../../ops/layers/window.ts';
+import {
+  type AvgPool1dOptions,
+  adaptiveAvgPool1d,
+  adaptiveMaxPool1d,
+  adaptiveMaxPool2d,
+  avgPool1d,
+  avgPool1dOptions,
+  type LpPoolOptions,
+  lpPool1d,
+  lpPool2d,
+  lpPoolOptions,
+  type MaxPool1dOptions,
+  type MaxUnpoolOptions,
+  maxPool1d,
+  maxUnpool2d,
+  maxUnpoolOptions,
+  rowWindow,
+} from '../../../ops/spatial/pool.ts';
+import { sizesFor } from '../../../ops/spatial/sizes.ts';
+import { Module } from '../../module.ts';
+
+/** Layer of maxPool1d(). */
+export class MaxPool1d extends Module {
+  readonly kernelSize: number;
+  readonly options: MaxPool1dOptions;
+
+  constructor(kernelSize: number, options: MaxPool1dOptions = {}) {
+    super();
+    checkOptions('MaxPool1d', options, maxPoolOptions);
+    rowWindow('MaxPool1d', kernelSize, options);
+    this.kernelSize = kernelSize;
+    this.options = options;
+  }
+
+  forward(input: Tensor): Tensor {
+    return maxPool1d(input, this.kernelSize, this.options);
+  }
+}
+
+/** Layer of avgPool1d(). */
+export class AvgPool1d extends Module {
+  readonly kernelSize: number;
+  readonly options: AvgPool1dOptions;
+
+  constructor(kernelSize: number, options: AvgPool1dOptions = {}) {
+    super();
+    checkOptions('AvgPool1d', options, avgPool1dOptions);
+    rowWindow('AvgPool1d', kernelSize, options);
+    this.kernelSize = kernelSize;
+    this.options = options;
+  }
+
+  forward(input: Tensor): Tensor {
+    return avgPool1d(input, this.kernelSize, this.options);
+  }
+}
+
+/** Layer of adaptiveAvgPool1d(). */
+export class AdaptiveAvgPool1d extends Module {
+  readonly outputSize: number;
+
+  constructor(outputSize: number) {
+    super();
+    sizesFor('AdaptiveAvgPool1d: outputSize', outputSize, 1, 1);
+    this.outputSize = outputSize;
+  }
+
+  forward(input: Tensor): Tensor {
+    return adaptiveAvgPool1d(input, this.outputSize);
+  }
+}
+
+/** Layer of adaptiveMaxPool1d(). */
+export class AdaptiveMaxPool1d extends Module {
+  readonly outputSize: number;
+
+  constructor(outputSize: number) {
+    super();
+    sizesFor('AdaptiveMaxPool1d: outputSize', outputSize, 1, 1);
+    this.outputSize = outputSize;
+  }
+
+  forward(input: Tensor): Tensor {
+    return adaptiveMaxPool1d(input, this.outputSize);
+  }
+}
+
+/** Layer of adaptiveMaxPool2d(). */
+export class AdaptiveMaxPool2d extends Module {
+  readonly outputSize: OutputSize;
+
+  constructor(outputSize: OutputSize) {
+    super();
+    checkOutputSize('AdaptiveMaxPool2d', outputSize);
+    this.outputSize = outputSize;
+  }
+
+  forward(input: Tensor): Tensor {
+    return adaptiveMaxPool2d(input, this.outputSize);
+  }
+}
+
+/** Layer of maxUnpool2d(). */
+export class MaxUnpool2d extends Module {
+  readonly kernelSize: Pair;
+  readonly options: MaxUnpoolOptions;
+
+  constructor(kernelSize: Pair, options: Pick<MaxUnpoolOptions, 'stride' | 'padding'> = {}) {
+    super();
+    checkOptions('MaxUnpool2d', options, maxUnpoolOptions);
+    pairOf('MaxUnpool2d: kernelSize', kernelSize, 1);
+    pairOf('MaxUnpool2d: stride', options.stride ?? kernelSize, 1);
+    pairOf('MaxUnpool2d: padding', options.padding ?? 0, 0);
+    this.kernelSize = kernelSize;
+    this.options = options;
+  }
+
+  /** Takes what maxPool2dWithIndices returned, and [height, width] of the result if it is not the smallest. */
+  forward(input: Tensor, indices: Tensor, outputSize?: readonly [number, number]): Tensor {
+    const more = outputSize === undefined ? {} : { outputSize };
+    return maxUnpool2d(input, indices, this.kernelSize, { ...this.options, ...more });
+  }
+}
+
+/** Layer of lpPool1d(). */
+export class LPPool1d extends Module {
+  readonly p: number;
+  readonly kernelSize: number;
+  readonly options: LpPoolOptions;
+
+  constructor(p: number, kernelSize: number, options: LpPoolOptions = {}) {
+    super();
+    checkValue('LPPool1d: p', p, positive);
+    checkOptions('LPPool1d', options, lpPoolOptions);
+    rowWindow('LPPool1d', kernelSize, options as MaxPool1dOptions);
+    this.p = p;
+    this.kernelSize = kernelSize;
+    this.options = options;
+  }
+
+  forward(input: Tensor): Tensor {
+    return lpPool1d(input, this.p, this.kernelSize, this.options);
+  }
+}
+
+/** Layer of lpPool2d(). */
+export class LPPool2d extends Module {
+  readonly p: number;
+  readonly kernelSize: Pair;
+  readonly options: LpPoolOptions;
+
+  constructor(p: number, kernelSize: Pair, options: LpPoolOptions = {}) {
+    super();
+    checkValue('LPPool2d: p', p, positive);
+    checkOptions('LPPool2d', options, lpPoolOptions);
+    pairOf('LPPool2d: kernelSize', kernelSize, 1);
+    pairOf('LPPool2d: stride', options.stride ?? kernelSize, 1);
+    this.p = p;
+    this.kernelSize = kernelSize;
+    this.options = options;
+  }
+
+  forward(input: Tensor): Tensor {
+    return lpPool2d(input, this.p, this.kernelSize, this.options);
+  }
+}

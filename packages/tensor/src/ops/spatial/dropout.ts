@@ -1,0 +1,76 @@
+// Dropout of whole channels, and dropout that keeps mean and variance.
+
+import { checkOptions } from '../../checks/options.ts';
+import { checkValue, probability } from '../../checks/value-checks.ts';
+import { noGrad, scope } from '../../core/context.ts';
+import { ones } from '../../core/creation.ts';
+import type { Tensor } from '../../core/tensor.ts';
+import { needsRank } from '../../errors.ts';
+import { add, mul } from '../elementwise/binary.ts';
+import { requireFloat, requireTensor } from '../elementwise/convert.ts';
+import { type DropoutOptions, dropout, dropoutOptions } from '../elementwise/dropout.ts';
+
+function channelDropout(
+  op: string,
+  ranks: readonly number[],
+  unbatched: number,
+  x: Tensor,
+  p: number,
+  options: DropoutOptions,
+): Tensor {
+  requireTensor(op, x);
+  checkValue(`${op}: p`, p, probability);
+  checkOptions(op, options, dropoutOptions);
+  if (!ranks.includes(x.rank)) throw needsRank(op, ranks.join(' or '), x.shape);
+  if (p === 0 || options.training === false) return x;
+  requireFloat(op, x);
+  const front = x.rank === unbatched ? 1 : 2;
+  return scope(() => {
+    const shape = x.shape.map((size, d) => (d < front ? size : 1));
+    const mask = noGrad(() => dropout(ones(shape, { dtype: x.dtype, device: x.device }), p, options));
+    return mul(x, mask);
+  });
+}
+
+/**
+ * Makes each channel of x [batch, channels, length] or [channels, length] 0 with probability p and divides the others
+ * by 1 − p. If p is 0, returns the tensor as it is.
+ */
+export const dropout1d = (x: Tensor, p = 0.5, options: DropoutOptions = {}): Tensor =>
+  channelDropout('dropout1d', [2, 3], 2, x, p, options);
+
+/**
+ * Does what dropout1d does, for x [batch, channels, height, width]. As in PyTorch, three dimensions are [batch,
+ * channels, length].
+ */
+export const dropout2d = (x: Tensor, p = 0.5, options: DropoutOptions = {}): Tensor =>
+  channelDropout('dropout2d', [3, 4], 0, x, p, options);
+
+/** Does what dropout1d does, for x [batch, channels, depth, height, width]; the batch may be absent. */
+export const dropout3d = (x: Tensor, p = 0.5, options: DropoutOptions = {}): Tensor =>
+  channelDropout('dropout3d', [4, 5], 4, x, p, options);
+
+/** What selu() tends to for −∞. */
+const lowest = -1.7580993408473766;
+
+/**
+ * Replaces each element with probability p by the value that selu() has at −∞, and scales and shifts so that mean 0 and
+ * variance 1 stay. If p is 0, returns the tensor as it is; if p is 1, all becomes 0.
+ */
+export function alphaDropout(x: Tensor, p = 0.5, options: DropoutOptions = {}): Tensor {
+  requireTensor('alphaDropout', x);
+  checkValue('alphaDropout: p', p, probability);
+  checkOptions('alphaDropout', options, dropoutOptions);
+  if (p === 0 || options.training === false) return x;
+  requireFloat('alphaDropout', x);
+  if (p === 1) return mul(x, 0);
+  const scale = 1 / Math.sqrt((lowest ** 2 * p + 1) * (1 - p));
+  return scope(() => {
+    // 1 for elements that stay, 0 for others.
+    const kept = noGrad(() =>
+      mul(dropout(ones(x.shape, { dtype: x.dtype, device: x.device }), p, options), 1 - p),
+    );
+    const shift = noGrad(() => add(mul(kept, -scale * lowest), scale * lowest - scale * lowest * p));
+    return add(mul(mul(x, scale), kept), shift);
+  });
+}
