@@ -281,6 +281,15 @@ it(`mnist-ddp.ts learns to read ${realMnist !== null ? 'real' : 'drawn'} digits 
   expect(exitCode).toBe(0);
 });
 
+it.each([1, 2])('cifar-resnet.ts learns to tell classes of pictures apart on %i ranks', async (size) => {
+  const lines = await linesOf('cifar-resnet.ts', size);
+  const losses = lines.slice(0, -1).map((line) => Number(/loss ([\d.]+)$/.exec(line)![1]));
+  expect(losses).toHaveLength(4);
+  expect(losses.at(-1)).toBeLessThan(losses[0]! / 2);
+  const [, accuracy] = /accuracy ([\d.]+) on 512 held-out pictures, in sync: true$/.exec(lines.at(-1)!)!;
+  expect(Number(accuracy)).toBeGreaterThanOrEqual(0.9);
+});
+
 describe('multigpu.ts', () => {
   let folder: string;
   beforeEach(() => {
