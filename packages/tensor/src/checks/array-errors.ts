@@ -7,6 +7,14 @@ const shapeError = (message: string): TensorError => new TensorError('ERR_TENSOR
 
 const argument = (message: string): TensorError => new TensorError('ERR_TENSOR_ARGUMENT', message);
 
+export const contractedSizes = (op: string, a: Shape, b: Shape): TensorError =>
+  shapeError(
+    `${op}: the shapes ${show(a)} and ${show(b)} do not fit${op === 'cross' ? '; vectors of 3 elements are needed' : ''}.`,
+  );
+
+export const sameDimTwice = (op: string, dim1: number, dim2: number): TensorError =>
+  shapeError(`${op}: expected two different dimensions, got ${dim1} and ${dim2}.`);
+
 export const unevenSplit = (op: string, dim: number, size: number, sections: number): TensorError =>
   shapeError(
     `${op}: dimension ${dim} has size ${size}, which is no multiple of ${sections}. Use tensorSplit, whose parts may differ by one.`,

@@ -79,3 +79,11 @@ export interface CloseOptions {
   /** Whether NaN is close to NaN. Default false. */
   readonly equalNan?: boolean;
 }
+
+/** Options of addmm() and other products that are added to a tensor. */
+export interface AddedOptions {
+  /** The factor of the tensor. Default 1; for 0 the tensor is not read. Integers drop its fraction. */
+  readonly beta?: number;
+  /** The factor of the product. Default 1. Integers drop its fraction. */
+  readonly alpha?: number;
+}

@@ -8,6 +8,7 @@ import { isDense, type Layout } from './layout.ts';
 import { allocate, type Storage } from './memory/storage.ts';
 import type { ArrayMethods } from './methods/arrays.ts';
 import type { FunctionMethods } from './methods/functions.ts';
+import type { ProductMethods } from './methods/products.ts';
 import type {
   Dims,
   GeluOptions,
@@ -41,7 +42,7 @@ export interface Sorted {
  * The operations of a tensor. Names that end with an underscore change the tensor; the others return new tensors,
  * views, or the tensor itself where nothing is to be done.
  */
-export interface TensorMethods extends ArrayMethods<Tensor>, FunctionMethods<Tensor> {
+export interface TensorMethods extends ArrayMethods<Tensor>, FunctionMethods<Tensor>, ProductMethods<Tensor> {
   add(other: Operand): Tensor;
   sub(other: Operand): Tensor;
   mul(other: Operand): Tensor;

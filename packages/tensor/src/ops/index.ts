@@ -1,5 +1,6 @@
 // The operations that the package exports, with their types of options.
 export type {
+  AddedOptions,
   BucketizeOptions,
   CloseOptions,
   Dims,
@@ -186,9 +187,22 @@ export {
   type SmoothL1LossOptions,
   smoothL1Loss,
 } from './losses/loss-pairs.ts';
+export { addbmm, addmm, addmv, addr, baddbmm } from './matrix/added.ts';
+export {
+  blockDiag,
+  diag,
+  diagEmbed,
+  diagflat,
+  diagonal,
+  type TriangleIndexOptions,
+  trace,
+  trilIndices,
+  triuIndices,
+} from './matrix/diagonals.ts';
 export { einsum } from './matrix/einsum.ts';
 export { type LinearOptions, linear } from './matrix/linear.ts';
 export { matmul } from './matrix/matmul.ts';
+export { bmm, cross, dot, inner, kron, mm, mv, outer, tensordot, vdot } from './matrix/products.ts';
 export { bucketize, type SearchOptions, searchsorted } from './order/search.ts';
 export { type CosineEmbeddingOptions, cosineEmbeddingLoss, cosineSimilarity } from './reduce/cosine.ts';
 export { all, any, argmax, argmin, max, mean, min, prod, sum } from './reduce/reduce.ts';

@@ -8,7 +8,7 @@ import type { Tensor } from '../../core/tensor.ts';
 import { mul } from '../elementwise/binary.ts';
 import { requireOperand, to } from '../elementwise/convert.ts';
 import { sum } from '../reduce/reduce.ts';
-import { diagonal, permute, reshape, squeeze } from '../shape/views.ts';
+import { jointDiagonal, permute, reshape, squeeze } from '../shape/views.ts';
 import { type Equation, parseEquation } from './einsum-names.ts';
 import { matmul } from './matmul.ts';
 
@@ -31,7 +31,7 @@ function plain({ tensor, names }: Named, sizes: Sizes): Named {
   for (let d = names.length - 1; d > 0; d--) {
     const first = names.indexOf(names[d]!);
     if (first === d) continue;
-    tensor = diagonal(tensor, first, d);
+    tensor = jointDiagonal(tensor, first, d);
     names = names.slice(0, d) + names.slice(d + 1);
   }
   const isStretched = (name: string): boolean => tensor.shape[names.indexOf(name)] !== sizes[name];

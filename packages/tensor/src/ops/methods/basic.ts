@@ -4,6 +4,7 @@ import { refuseOptions } from '../../checks/options.ts';
 import type { DType } from '../../core/dtype.ts';
 import type { ArrayMethods } from '../../core/methods/arrays.ts';
 import type { FunctionMethods } from '../../core/methods/functions.ts';
+import type { ProductMethods } from '../../core/methods/products.ts';
 import type {
   Dims,
   GeluOptions,
@@ -21,7 +22,10 @@ import * as ops from '../index.ts';
 import { type Rows, rowsOf } from '../rows.ts';
 import { addMethods } from './define.ts';
 
-const methods: Omit<TensorMethods, keyof ArrayMethods<Tensor> | keyof FunctionMethods<Tensor>> &
+const methods: Omit<
+  TensorMethods,
+  keyof (ArrayMethods<Tensor> & FunctionMethods<Tensor> & ProductMethods<Tensor>)
+> &
   ThisType<Tensor> = {
   add(other: Operand, extra?: unknown): Tensor {
     if (extra !== undefined) refuseOptions('add', extra);

@@ -3,6 +3,7 @@
 import { refuseForeignNames } from '../foreign-names.ts';
 import './arrays.ts';
 import './basic.ts';
+import './products.ts';
 import './differentiable.ts';
 import './functions.ts';
 

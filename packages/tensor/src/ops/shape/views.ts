@@ -230,7 +230,7 @@ export function select(a: Tensor, dim: number, index: number): Tensor {
  * Returns the diagonal of two dimensions of one size. It takes the position of the first; the second is dropped. Shares
  * memory with `a`.
  */
-export const diagonal = (a: Tensor, first: number, second: number): Tensor =>
+export const jointDiagonal = (a: Tensor, first: number, second: number): Tensor =>
   derived('diagonal', a, 'part', (layout) => onDiagonal(layout, first, second));
 
 /** Returns an index of dimension `dim`; a negative one counts from the end. Throws if it is out of range. */

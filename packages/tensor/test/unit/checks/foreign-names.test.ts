@@ -33,7 +33,6 @@ describe('a tensor', () => {
     ['cuda', "to('cuda')"],
     ['float', "to('float32')"],
     ['long', "to('int64')"],
-    ['mm', 'matmul(other)'],
     ['requires_grad_', 'requiresGrad = true'],
     ['masked_fill', 'maskedFill()'],
     ['retain_grad', 'retainGrad()'],

@@ -54,6 +54,20 @@ const calls: Readonly<Record<string, Call>> = {
   ...{ randintLike: (o) => t.randintLike(row(), 0, 2, o), normal: (o) => t.normal(row(), row(), o) },
   ...{ allclose: (o) => t.allclose(row(), row(), o), isin: (o) => t.isin(row(), row(), o) },
   ...{ meshgrid: (o) => t.meshgrid([row()], o), combinations: (o) => t.combinations(row(), 2, o) },
+  ...{
+    addmm: (o) => t.addmm(rows(), t.ones([2, 2]), rows(), o),
+    'Tensor.addmm': (o) => rows().addmm(t.ones([2, 2]), rows(), o),
+    addmv: (o) => t.addmv(row(), t.ones([3, 3]), row(), o),
+    'Tensor.addmv': (o) => row().addmv(t.ones([3, 3]), row(), o),
+    addr: (o) => t.addr(t.ones([3, 3]), row(), row(), o),
+    'Tensor.addr': (o) => t.ones([3, 3]).addr(row(), row(), o),
+    baddbmm: (o) => t.baddbmm(t.ones([1, 2, 2]), t.ones([1, 2, 2]), t.ones([1, 2, 2]), o),
+    'Tensor.baddbmm': (o) => t.ones([1, 2, 2]).baddbmm(t.ones([1, 2, 2]), t.ones([1, 2, 2]), o),
+    addbmm: (o) => t.addbmm(t.ones([2, 2]), t.ones([1, 2, 2]), t.ones([1, 2, 2]), o),
+    'Tensor.addbmm': (o) => t.ones([2, 2]).addbmm(t.ones([1, 2, 2]), t.ones([1, 2, 2]), o),
+    trilIndices: (o) => t.trilIndices(2, 2, 0, o),
+    triuIndices: (o) => t.triuIndices(2, 2, 0, o),
+  },
   searchsorted: (o) => t.searchsorted(row(), row(), o),
   bucketize: (o) => t.bucketize(row(), row(), o),
   'Tensor.newZeros': (o) => row().newZeros([2], o),
@@ -245,7 +259,13 @@ const publicNames: Readonly<Record<string, string>> = {
   GradTensor: 'Tensor',
   SafetensorsFile: 'SafetensorsFile',
 };
-const methodInterfaces = new Set(['TensorMethods', 'ArrayMethods', 'FunctionMethods']);
+const methodInterfaces = new Set([
+  'TensorMethods',
+  'ArrayMethods',
+  'FunctionMethods',
+  'ProductMethods',
+  'StatisticMethods',
+]);
 const exported = new Set(Object.keys({ ...t, ...nn, ...nn.init, ...npy, ...optim, ...safetensors }));
 
 const isOptions = (parameter: ts.ParameterDeclaration): boolean =>

@@ -466,6 +466,13 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
     one('take', (d) => [ramp(d, [2, 3]), d.given([0, 1], [2], dtype as 'uint8', false)]),
   ),
   indexFill: [one('indexFill', (d) => [ramp(d, [2, 3]), 1, i64(d, [-1, 0]), 7])],
+  inner: [
+    (d) => {
+      const values = [1, 1, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0];
+      d.inputs.push({ dtype: 'bool', shape: [4, 3], values, views: [['select', 1, 0]], grad: false });
+      d.call('inner', { $: 0 }, bool(d, [1, 1, 1, 0]));
+    },
+  ],
   indexCopy: [one('indexCopy', (d) => [f32(d, [1], []), 0, i64(d, [0, 0]), f32(d, [2, 3])])],
   scatterReduce: [
     (d) => {

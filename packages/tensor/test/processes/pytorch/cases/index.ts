@@ -15,6 +15,7 @@ import { lookups } from './lookups.ts';
 import { losses } from './losses.ts';
 import { matrices } from './matrices.ts';
 import { modules } from './modules.ts';
+import { products } from './products.ts';
 import { reductions } from './reductions.ts';
 import { sequences } from './sequences.ts';
 import { spatial } from './spatial.ts';
@@ -36,6 +37,7 @@ export type Makers = Readonly<Record<string, Maker>>;
 /** The makers of each file of this folder. PyTorch's answers are stored in a file for each of these names. */
 const groups = {
   arrays,
+  products,
   statistics,
   elementwise,
   views,

@@ -29,11 +29,32 @@ def rot90(x, k=1, dims=None):
     return torch.rot90(x, 1 if k is None else k, (0, 1) if dims is None else dims)
 
 
+def triangle(fn):
+    return lambda rows, cols, offset=0, o=None: fn(rows, cols, 0 if offset is None else offset, **named(o))
+
+
 def searchsorted(sequence, values, o=None):
     return torch.searchsorted(sequence, values, **named(o))
 
 
+def tensordot(a, b, dims=2):
+    return torch.tensordot(a, b, dims)
+
+
+def addition(fn):
+    return lambda x, a, b, o=None: fn(x, a, b, **named(o))
+
+
 ARRAYS = {
+    **{name: getattr(torch, name) for name in "outer mm bmm mv dot vdot inner trace diag diagonal diagflat".split()},
+    **{name: addition(getattr(torch, name)) for name in "addmm addmv addr baddbmm addbmm".split()},
+    "tensordot": tensordot,
+    "kron": lambda a, b: torch.kron(a.contiguous(), b.contiguous()),  # PyTorch 2.13 refuses some strides
+    "cross": lambda a, b, dim=-1: torch.linalg.cross(a, b, dim=-1 if dim is None else dim),
+    "diagEmbed": torch.diag_embed,
+    "trilIndices": triangle(torch.tril_indices),
+    "triuIndices": triangle(torch.triu_indices),
+    "blockDiag": torch.block_diag,
     "empty": lambda shape, o=None: torch.empty(shape, **named(o)),
     "emptyLike": lambda x, o=None: torch.empty_like(x, **named(o)),
     "fullLike": lambda x, value, o=None: torch.full_like(x, value, **named(o)),

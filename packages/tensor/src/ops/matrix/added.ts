@@ -1,0 +1,91 @@
+// Products that are scaled and added to another tensor.
+
+import { isRecording } from '../../autograd/node.ts';
+import { checkFits } from '../../checks/arguments.ts';
+import { checkOptions, optionChecks } from '../../checks/options.ts';
+import { anyNumber } from '../../checks/value-checks.ts';
+import { scope } from '../../core/context.ts';
+import { full } from '../../core/creation.ts';
+import { isFloat, promoteTypes } from '../../core/dtype.ts';
+import type { AddedOptions } from '../../core/op-options.ts';
+import type { Shape } from '../../core/shape.ts';
+import type { Tensor } from '../../core/tensor.ts';
+import { badOption, mixedDtypes, shown } from '../../errors.ts';
+import { add, mul } from '../elementwise/binary.ts';
+import { where } from '../elementwise/choose.ts';
+import { requireNumbers, requireTensor, to } from '../elementwise/convert.ts';
+import { sum } from '../reduce/reduce.ts';
+import { expand } from '../shape/views.ts';
+import { bmm, mm, mv, outer } from './products.ts';
+
+const addedOptions = optionChecks<AddedOptions>({ beta: anyNumber, alpha: anyNumber });
+
+/** Computes beta · input + alpha · product. The input is broadcast to the product, and not read for a beta of 0. */
+function added(
+  op: string,
+  input: Tensor,
+  a: Tensor,
+  b: Tensor,
+  options: AddedOptions,
+  product: (a: Tensor, b: Tensor) => Tensor,
+): Tensor {
+  requireTensor(op, input);
+  requireTensor(op, a);
+  requireTensor(op, b);
+  checkOptions(op, options, addedOptions);
+  requireNumbers(op, a);
+  if (a.dtype !== b.dtype) throw mixedDtypes(op, a.dtype, b.dtype);
+  if (input.dtype !== a.dtype) throw mixedDtypes(op, input.dtype, a.dtype);
+  const { beta = 1, alpha = 1 } = options;
+  const whole = (factor: number): number => {
+    checkFits(op, factor, a.dtype);
+    return isFloat(a.dtype) ? factor : Math.trunc(factor);
+  };
+  const [own, scale] = [whole(beta), whole(alpha)];
+  return scope(() => {
+    const made = product(a, b);
+    const scaled = scale === 1 ? made : mul(made, scale);
+    const stretched = expand(input, made.shape as Shape);
+    if (own === 0) {
+      if (!isRecording(input)) return scaled;
+      // Nothing is chosen from the input, so its gradient is 0.
+      const never = full([], 0, { dtype: 'bool', device: input.device });
+      return add(scaled, where(never, stretched, 0));
+    }
+    return add(own === 1 ? stretched : mul(stretched, own), scaled);
+  });
+}
+
+/** Adds the product of two matrices to `input`, which is broadcast: [m, n] for [m, k] and [k, n]. All have one dtype. */
+export const addmm = (input: Tensor, a: Tensor, b: Tensor, options: AddedOptions = {}): Tensor =>
+  added('addmm', input, a, b, options, mm);
+
+/** Adds the product of a matrix and a vector to `input`, which is broadcast: [m] for [m, k] and [k]. */
+export const addmv = (input: Tensor, a: Tensor, b: Tensor, options: AddedOptions = {}): Tensor =>
+  added('addmv', input, a, b, options, mv);
+
+/**
+ * Adds the outer product of two vectors to `input`, which is broadcast: [m, n] for [m] and [n]. Other than the products
+ * of matrices, it takes bool and several dtypes, which it converts to their joint dtype.
+ */
+export function addr(input: Tensor, a: Tensor, b: Tensor, options: AddedOptions = {}): Tensor {
+  for (const tensor of [input, a, b]) requireTensor('addr', tensor);
+  checkOptions('addr', options, addedOptions);
+  const dtype = [a.dtype, b.dtype].reduce(promoteTypes, input.dtype);
+  const wide = dtype === 'bool' ? 'uint8' : dtype;
+  const factor = (value = 1): number => {
+    if (!isFloat(dtype) && !Number.isInteger(value))
+      throw badOption('addr: a factor', 'an integer', shown(value));
+    return dtype === 'bool' ? Number(value !== 0) : value;
+  };
+  const own = { beta: factor(options.beta), alpha: factor(options.alpha) };
+  return scope(() => to(added('addr', to(input, wide), to(a, wide), to(b, wide), own, outer), dtype));
+}
+
+/** Adds the products of two batches of matrices to `input`, which is broadcast: [b, m, n] for [b, m, k] and [b, k, n]. */
+export const baddbmm = (input: Tensor, a: Tensor, b: Tensor, options: AddedOptions = {}): Tensor =>
+  added('baddbmm', input, a, b, options, bmm);
+
+/** Adds the sum of the products of two batches of matrices to `input`: [m, n] for [b, m, k] and [b, k, n]. */
+export const addbmm = (input: Tensor, a: Tensor, b: Tensor, options: AddedOptions = {}): Tensor =>
+  added('addbmm', input, a, b, options, (x, y) => to(sum(bmm(x, y), 0), x.dtype));
