@@ -56,7 +56,7 @@ function added(
   });
 }
 
-/** Adds the product of two matrices to `input`, which is broadcast: [m, n] for [m, k] and [k, n]. All have one dtype. */
+/** Adds the product of two matrices to `input`, which is broadcast: [m, n] for [m, k] and [k, n]; all of one dtype. */
 export const addmm = (input: Tensor, a: Tensor, b: Tensor, options: AddedOptions = {}): Tensor =>
   added('addmm', input, a, b, options, mm);
 
@@ -82,7 +82,7 @@ export function addr(input: Tensor, a: Tensor, b: Tensor, options: AddedOptions 
   return scope(() => to(added('addr', to(input, wide), to(a, wide), to(b, wide), own, outer), dtype));
 }
 
-/** Adds the products of two batches of matrices to `input`, which is broadcast: [b, m, n] for [b, m, k] and [b, k, n]. */
+/** Adds the products of two batches to `input`, which is broadcast: [b, m, n] for [b, m, k] and [b, k, n]. */
 export const baddbmm = (input: Tensor, a: Tensor, b: Tensor, options: AddedOptions = {}): Tensor =>
   added('baddbmm', input, a, b, options, bmm);
 

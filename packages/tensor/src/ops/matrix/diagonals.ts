@@ -1,5 +1,6 @@
 // Diagonals and triangles of matrices, and matrices that are made of them.
 
+import { graphOf } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import type { Strided } from '../../backends/operands.ts';
@@ -82,7 +83,11 @@ export function diagEmbed(a: Tensor, offset = 0, dim1 = -2, dim2 = -1): Tensor {
   if (!isRecording(a)) return out;
   const target = a.target!;
   const own = a.shape;
-  return record('diagEmbed', out, [target], [], (grad) => {
+  return record('diagEmbed', out, [target], [], (grad, graph) => {
+    if (graph) {
+      graphOf(graph).send(target, diagonal(graphOf(graph).grad, offset, first, second));
+      return;
+    }
     const into = target.begin();
     if (target.count > 0) kernels().copy(own, into.dense, place(grad));
     target.end(into);

@@ -125,7 +125,7 @@ function contracted(
   });
 }
 
-/** Multiplies each element of `a` by all of `b`, which take its place. A tensor of fewer dimensions gets more in front. */
+/** Multiplies each element of `a` by all of `b`, which take its place. Missing dimensions are added in front. */
 export function kron(a: Tensor, b: Tensor): Tensor {
   requireTensor('kron', a);
   requireTensor('kron', b);
