@@ -36,6 +36,19 @@ export {
   NLLLoss,
   SmoothL1Loss,
 } from './layers/losses.ts';
+export {
+  GaussianNLLLoss,
+  HingeEmbeddingLoss,
+  MarginRankingLoss,
+  MultiLabelMarginLoss,
+  MultiLabelSoftMarginLoss,
+  MultiMarginLoss,
+  PairwiseDistance,
+  PoissonNLLLoss,
+  SoftMarginLoss,
+  TripletMarginLoss,
+  TripletMarginWithDistanceLoss,
+} from './layers/more-losses.ts';
 export { LayerNorm, type LayerNormLayerOptions, RMSNorm, type RMSNormLayerOptions } from './layers/norm.ts';
 export { AdaptiveAvgPool2d, AvgPool2d, MaxPool2d } from './layers/pool.ts';
 export * from './layers/recurrent/index.ts';

@@ -172,6 +172,12 @@ export {
 export { logSoftmax, softmax } from './layers/softmax.ts';
 export type { ClassLossOptions, CrossEntropyOptions } from './losses/class-options.ts';
 export { crossEntropy } from './losses/cross-entropy.ts';
+export {
+  type GaussianNllOptions,
+  gaussianNllLoss,
+  type PoissonNllOptions,
+  poissonNllLoss,
+} from './losses/likelihoods.ts';
 export { nllLoss } from './losses/loss.ts';
 export {
   type BCELossOptions,
@@ -187,6 +193,25 @@ export {
   type SmoothL1LossOptions,
   smoothL1Loss,
 } from './losses/loss-pairs.ts';
+export {
+  hingeEmbeddingLoss,
+  type MarginOptions,
+  marginRankingLoss,
+  type PairwiseDistanceOptions,
+  pairwiseDistance,
+  type TripletMarginOptions,
+  type TripletMarginWithDistanceOptions,
+  tripletMarginLoss,
+  tripletMarginWithDistanceLoss,
+} from './losses/margins.ts';
+export {
+  type MultilabelSoftMarginOptions,
+  type MultiMarginOptions,
+  multilabelMarginLoss,
+  multilabelSoftMarginLoss,
+  multiMarginLoss,
+  softMarginLoss,
+} from './losses/multi-class.ts';
 export { addbmm, addmm, addmv, addr, baddbmm } from './matrix/added.ts';
 export {
   blockDiag,

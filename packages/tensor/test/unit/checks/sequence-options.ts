@@ -1,4 +1,4 @@
-// Calls with options of layers for sequences, for options.test.ts.
+// Calls with options of layers for sequences and of losses, for options.test.ts.
 import * as t from '../../../src/index.ts';
 import * as nn from '../../../src/nn/index.ts';
 
@@ -8,6 +8,10 @@ const encoderLayer = (): nn.TransformerEncoderLayer => new nn.TransformerEncoder
 const decoderLayer = (): nn.TransformerDecoderLayer => new nn.TransformerDecoderLayer(3, 1);
 const tiny = (): nn.Transformer =>
   new nn.Transformer(3, 1, { numEncoderLayers: 1, numDecoderLayers: 1, dimFeedforward: 2 });
+
+const row = (): t.Tensor => t.ones([3]);
+const label = (): t.Tensor => t.tensor([1n]);
+const labels = (): t.Tensor => t.tensor([1n, -1n, 0n]);
 
 export const sequenceCalls: Readonly<Record<string, (options: never) => unknown>> = {
   'new RNN': (o) => new nn.RNN(2, 2, o),
@@ -36,4 +40,26 @@ export const sequenceCalls: Readonly<Record<string, (options: never) => unknown>
   'Transformer.generateSquareSubsequentMask': (o) => nn.Transformer.generateSquareSubsequentMask(2, o),
   rotaryEmbedding: (o) => t.rotaryEmbedding(2, 2, o),
   applyRotary: (o) => t.applyRotary(t.ones([2, 2]), t.ones([2, 1]), t.ones([2, 1]), o),
+  marginRankingLoss: (o) => t.marginRankingLoss(row(), row(), row(), o),
+  hingeEmbeddingLoss: (o) => t.hingeEmbeddingLoss(row(), row(), o),
+  softMarginLoss: (o) => t.softMarginLoss(row(), row(), o),
+  multiMarginLoss: (o) => t.multiMarginLoss(row(), label(), o),
+  multilabelMarginLoss: (o) => t.multilabelMarginLoss(row(), labels(), o),
+  multilabelSoftMarginLoss: (o) => t.multilabelSoftMarginLoss(row(), row(), o),
+  tripletMarginLoss: (o) => t.tripletMarginLoss(row(), row(), row(), o),
+  tripletMarginWithDistanceLoss: (o) => t.tripletMarginWithDistanceLoss(row(), row(), row(), o),
+  gaussianNllLoss: (o) => t.gaussianNllLoss(row(), row(), row(), o),
+  poissonNllLoss: (o) => t.poissonNllLoss(row(), row(), o),
+  pairwiseDistance: (o) => t.pairwiseDistance(row(), row(), o),
+  'new MarginRankingLoss': (o) => new nn.MarginRankingLoss(o),
+  'new HingeEmbeddingLoss': (o) => new nn.HingeEmbeddingLoss(o),
+  'new SoftMarginLoss': (o) => new nn.SoftMarginLoss(o),
+  'new MultiMarginLoss': (o) => new nn.MultiMarginLoss(o),
+  'new MultiLabelMarginLoss': (o) => new nn.MultiLabelMarginLoss(o),
+  'new MultiLabelSoftMarginLoss': (o) => new nn.MultiLabelSoftMarginLoss(o),
+  'new TripletMarginLoss': (o) => new nn.TripletMarginLoss(o),
+  'new TripletMarginWithDistanceLoss': (o) => new nn.TripletMarginWithDistanceLoss(o),
+  'new GaussianNLLLoss': (o) => new nn.GaussianNLLLoss(o),
+  'new PoissonNLLLoss': (o) => new nn.PoissonNLLLoss(o),
+  'new PairwiseDistance': (o) => new nn.PairwiseDistance(o),
 };

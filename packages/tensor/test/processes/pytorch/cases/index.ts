@@ -15,6 +15,7 @@ import { lookups } from './lookups.ts';
 import { losses } from './losses.ts';
 import { matrices } from './matrices.ts';
 import { modules } from './modules.ts';
+import { moreLosses } from './more-losses.ts';
 import { products } from './products.ts';
 import { reductions } from './reductions.ts';
 import { sequences } from './sequences.ts';
@@ -50,6 +51,7 @@ const groups = {
   modules,
   sequences,
   transformers,
+  moreLosses,
   creation,
   inPlace,
   spatial,

@@ -14,6 +14,7 @@ import torch
 
 from oracle_functions import FUNCTIONS
 from oracle_layers import MODULES
+from oracle_more_losses import LOSS_MODULES, LOSS_OPS
 from oracle_ops import OPS
 from oracle_sequences import flattened
 from oracle_spatial import SPATIAL_MODULES, SPATIAL_OPS
@@ -21,6 +22,8 @@ from oracle_spatial import SPATIAL_MODULES, SPATIAL_OPS
 OPS.update(SPATIAL_OPS)
 OPS.update(FUNCTIONS)
 MODULES.update(SPATIAL_MODULES)
+OPS.update(LOSS_OPS)
+MODULES.update(LOSS_MODULES)
 
 DTYPES = {name: getattr(torch, name) for name in "float32 float64 float16 bfloat16 int32 int64 uint8 bool".split()}
 NAMES = {dtype: name for name, dtype in DTYPES.items()}

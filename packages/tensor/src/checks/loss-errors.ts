@@ -1,0 +1,27 @@
+// Errors of losses.
+import { TensorError } from '../errors.ts';
+
+type Shape = readonly number[];
+const show = (shape: Shape): string => `[${shape.join(', ')}]`;
+const shapeError = (message: string): TensorError => new TensorError('ERR_TENSOR_SHAPE', message);
+
+export const differentRanks = (op: string, shapes: readonly Shape[]): TensorError =>
+  shapeError(
+    `${op}: expected tensors with the same number of dimensions, got ${shapes.map(show).join(', ')}.`,
+  );
+
+export const badClassScores = (op: string, scores: Shape, target: Shape, expected: string): TensorError =>
+  shapeError(
+    `${op}: expected scores [batch, classes] or [classes] with ${expected}, got ${show(scores)} and ${show(target)}.`,
+  );
+
+export const badVariance = (input: Shape, variance: Shape): TensorError =>
+  shapeError(
+    `gaussianNllLoss: expected a variance of the shape ${show(input)}, of that shape without the last dimension, or with 1 there, got ${show(variance)}.`,
+  );
+
+export const negativeVariance = (): TensorError =>
+  new TensorError(
+    'ERR_TENSOR_ARGUMENT',
+    'gaussianNllLoss: expected variances ≥ 0, got one below 0. Use exp or softplus of what the model returns.',
+  );
