@@ -8,6 +8,7 @@ import { isDense, type Layout } from './layout.ts';
 import { allocate, type Storage } from './memory/storage.ts';
 import type { ArrayMethods } from './methods/arrays.ts';
 import type { FunctionMethods } from './methods/functions.ts';
+import type { InPlaceMethods } from './methods/in-place.ts';
 import type { ProductMethods } from './methods/products.ts';
 import type {
   Dims,
@@ -173,7 +174,7 @@ export interface TensorMethods extends ArrayMethods<Tensor>, FunctionMethods<Ten
 }
 
 // The class has these methods once ops/methods/ has been loaded.
-export interface Tensor extends TensorMethods {
+export interface Tensor extends TensorMethods, InPlaceMethods<TensorMethods> {
   /** Offers the autograd to the differentiable verbs of collectives; see across(). */
   readonly [differentiableSymbol]: () => Autograd<Tensor>;
 }

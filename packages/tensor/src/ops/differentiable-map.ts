@@ -52,7 +52,8 @@ const others: Partial<Record<MapOp, (...operands: never[]) => Tensor>> = {
   inRange: (x: Operand, low: Operand, high: Operand) =>
     binary.logicalAnd(binary.le(low, x), binary.le(x, high)),
   xlogy,
-  // Its gradient is 0, although floorDivide has none.
+  // The gradients of both are 0, also where the operand has an infinite gradient.
+  trunc: (a: Operand) => unary.trunc(detached(a) as Tensor),
   floorDiv: (a: Operand, b: Operand) => floorDivide(detached(a), detached(b)),
   reluGrad: (grad: Tensor, out: Tensor) => where(binary.le(out, 0), 0, grad),
   sigmoidGrad: (grad: Tensor, out: Tensor) => grad.mul(out).mul(out.neg().add(1)),

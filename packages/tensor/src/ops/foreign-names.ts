@@ -56,7 +56,6 @@ const operations: Advice = {
   detach_: 'detach()',
   unsqueeze_: 'unsqueeze(dim), which gives a view',
   squeeze_: 'squeeze(), which gives a view',
-  clamp_: 'copy_(x.clamp(low, high))',
   normal_: 'normal(tensor) of @ringwise/tensor/nn, or randn(shape)',
   uniform_: 'uniform(tensor) of @ringwise/tensor/nn, or rand(shape)',
 };

@@ -37,7 +37,8 @@ function areClose(name: string, first: Tensor, second: Tensor, options: CloseOpt
   let close = eq(a, b);
   if (isFloat(a.dtype) && equalNan) close = logicalOr(close, logicalAnd(ne(a, a), ne(b, b)));
   if (rtol === 0 && atol === 0) return close;
-  const [left, right] = a.dtype === 'bool' ? [to(a, 'int32'), to(b, 'int32')] : [a, b];
+  // Integers are compared in float32, in which differences of uint8 do not wrap around.
+  const [left, right] = isFloat(a.dtype) ? [a, b] : [to(a, 'float32'), to(b, 'float32')];
   const distance = abs(sub(left, right));
   const allowed = add(mul(abs(right), rtol), atol);
   // An infinite distance is never allowed, not even by an infinite bound.

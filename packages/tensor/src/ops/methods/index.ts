@@ -6,5 +6,6 @@ import './basic.ts';
 import './products.ts';
 import './differentiable.ts';
 import './functions.ts';
+import './in-place.ts';
 
 refuseForeignNames();

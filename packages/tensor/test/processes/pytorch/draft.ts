@@ -197,7 +197,12 @@ export class Draft {
 
   /** Records a call of an operation that changes its first argument, which is input 0. */
   callInPlace(op: string, ...args: readonly Arg[]): void {
-    this.steps.push({ op, via: this.#way(['function', 'method']), args, inPlace: true });
+    this.steps.push({
+      op,
+      via: this.#way(op in t ? ['function', 'method'] : ['method']),
+      args: trimmed(args),
+      inPlace: true,
+    });
   }
 
   /** Records that a module of nn is built, gets a state, and is called. */

@@ -17,6 +17,7 @@ import {
   lerp,
   logaddexp,
   logit,
+  noGrad,
   ones,
   remainder,
   sinc,
@@ -118,5 +119,51 @@ describe('elementwise functions', () => {
     expect(() =>
       gradCheck64((x, y, z) => addcdiv(x, y!, z!.square().add(1), { value: 2 }), [a, b, c]),
     ).not.toThrow();
+  });
+});
+
+describe('in-place forms', () => {
+  test('write into the tensor and all its views, and return it', () => {
+    const x = tensor([
+      [1, 4],
+      [9, 16],
+    ]);
+    const column = x.at(':', 1);
+    expect(column.sqrt_()).toBe(column);
+    expect(x.toArray()).toEqual([
+      [1, 2],
+      [9, 4],
+    ]);
+    x.clamp_(2, 5).maskedFill_(x.eq(4), 0);
+    expect(column.toArray()).toEqual([2, 0]);
+  });
+
+  test('read operands before they write', () => {
+    const x = tensor([1, 2, 3, 4]).reshape([2, 2]);
+    expect(x.pow_(x.t()).toArray()).toEqual([
+      [1, 8],
+      [9, 256],
+    ]);
+  });
+
+  test('refuse what add_ refuses', () => {
+    const leaf = tensor([1, 4], { requiresGrad: true });
+    expect(() => leaf.exp_()).toThrow(
+      'exp_: cannot change a tensor in place while operations on it are recorded.',
+    );
+    expect(() => tensor([1, 2]).atan2_(leaf)).toThrow('atan2_: cannot change a tensor in place');
+    expect(noGrad(() => leaf.sqrt_()).toArray()).toEqual([1, 2]);
+    expect(() => ones([1]).expand([3]).exp_()).toThrow('exp_: elements of the tensor [3] share memory');
+    expect(() => whole.clone().exp_()).toThrow('exp_: the result is float32, and the tensor is int64.');
+    expect(() => flags.clone().pow_(whole)).toThrow('pow_: the result is int64, and the tensor is bool.');
+    expect(codeOf(() => ones([3]).hypot_(ones([2, 3])))).toBe('ERR_TENSOR_SHAPE');
+    expect(codeOf(() => tensor([1]).clamp_('1' as never))).toBe('ERR_TENSOR_ARGUMENT');
+  });
+
+  test('are seen by backward', () => {
+    const leaf = tensor([1, 4], { requiresGrad: true });
+    const out = leaf.exp();
+    out.detach().neg_();
+    expect(codeOf(() => out.sum().backward())).toBe('ERR_TENSOR_AUTOGRAD');
   });
 });

@@ -10,6 +10,7 @@ import { needsFloat, notATensor } from '../../../errors.ts';
 import { requireFloat, requireOperand, requireTensor } from '../convert.ts';
 import { evaluate, type Formula, type Steps } from '../formula.ts';
 
+/** Options of addcmul and addcdiv. */
 export interface AddcOptions {
   /** The factor of the product or quotient. Default 1; an integer for integers. */
   readonly value?: number;

@@ -111,7 +111,10 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
     one('remainder', (d) => [f32(d, [5.5, -5.5, 1, -1, 'inf', 1]), f32(d, [-2, 2, 'inf', 'inf', 2, 0])]),
     one('remainder', (d) => [i64(d, [1]), 0]),
   ],
-  fmod: [one('fmod', (d) => [f32(d, [5.5, -5.5, 1, -1, 'inf', 1]), f32(d, [-2, 2, 'inf', 'inf', 2, 0])])],
+  fmod: [
+    one('fmod', (d) => [f32(d, [1.5, 2]), f32(d, [0, 1.5])]),
+    one('fmod', (d) => [f32(d, [5.5, -5.5, 1, -1, 'inf', 1]), f32(d, [-2, 2, 'inf', 'inf', 2, 0])]),
+  ],
   copysign: [one('copysign', (d) => [f32(d, [0, 1, '-inf', 'nan']), f32(d, ['-0', '-0', 3, -1])])],
   signbit: [one('signbit', (d) => [f32(d, [0, '-0', '-inf', -1, 1])])],
   erfinv: [one('erfinv', (d) => [f32(d, [-1, 1, 0, '-0', 1.5, 0.999999, 1e-30])])],
@@ -135,6 +138,7 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
       f32(d, ['inf', '-inf', 1, 'inf', 'nan']),
     ]),
     one('isclose', (d) => [i64(d, [100000, 3]), i64(d, [100001, 4])]),
+    one('isclose', (d) => [d.given([3, 252], [2], 'uint8'), d.given([5, 6], [2], 'uint8'), { rtol: 0.6 }]),
   ],
   clamp: [
     one('clamp', (d) => [f32(d, [-2, 0, 1, 2]), f32(d, [-1, 0, 1, 3]), f32(d, [1, 1, 1, 2])]),

@@ -7,6 +7,7 @@ import { creation } from './creation.ts';
 import { elementwise } from './elementwise.ts';
 import { expressions } from './expressions.ts';
 import { functions } from './functions.ts';
+import { functionsInPlace } from './functions-in-place.ts';
 import { given } from './given.ts';
 import { inPlace } from './in-place.ts';
 import { indexing } from './indexing.ts';
@@ -57,6 +58,7 @@ const groups = {
   spatial,
   spatialModules,
   functions,
+  functionsInPlace,
   expressions: { expression: { draw: expressions, count: 210, isUnsteady: true } },
 } satisfies Record<string, Makers>;
 

@@ -45,3 +45,27 @@ FUNCTIONS = {
     "prelu": F.prelu,
     "glu": lambda x, dim=-1: F.glu(x, -1 if dim is None else dim),
 }
+
+
+IN_PLACE = """abs neg sign sgn exp log sqrt rsqrt square sin cos tan tanh sigmoid relu erf erfc erfinv floor ceil round trunc
+    frac log1p expm1 log2 log10 exp2 reciprocal asin acos atan sinh cosh asinh acosh atanh sinc logit deg2rad rad2deg
+    nanToNum pow clamp maskedFill lerp addcmul addcdiv atan2 hypot copysign xlogy heaviside remainder fmod floorDivide
+    gcd lcm eq ne lt le gt ge logicalAnd logicalOr logicalXor logicalNot bitwiseAnd bitwiseOr bitwiseXor bitwiseNot
+    bitwiseLeftShift bitwiseRightShift""".split()
+OF_TENSORS = "atan2 hypot copysign gcd lcm logicalAnd logicalOr logicalXor".split()
+
+
+def in_place(name):
+    """Returns the method that writes, called with an object of options last, or with tensors for numbers."""
+
+    def run(x, *args):
+        args = list(args)
+        o = args.pop() if args and isinstance(args[-1], dict) else {}
+        if name in OF_TENSORS:
+            args = [beside(value, x) for value in args]
+        return getattr(x, snake(name) + "_")(*args, **o)
+
+    return run
+
+
+FUNCTIONS.update({name + "_": in_place(name) for name in IN_PLACE})
