@@ -65,3 +65,13 @@ export const badColumns = (shape: Shape, rows: number, count: number): TensorErr
   shapeError(
     `col2im: expected [batch, channels · ${rows}, ${count}] or [channels · ${rows}, ${count}], one column for each window, got ${show(shape)}.`,
   );
+
+export const badGrid = (x: Shape, grid: Shape): TensorError =>
+  shapeError(
+    `gridSample: expected x [batch, channels, height, width] with planes that are not empty, and a grid [batch, rows, columns, 2], got ${show(x)} and ${show(grid)}.`,
+  );
+
+export const badTheta = (theta: Shape, size: Shape): TensorError =>
+  shapeError(
+    `affineGrid: expected theta [batch, 2, 3] and a size [batch, channels, height, width] without 0, got ${show(theta)} and ${show(size)}.`,
+  );

@@ -9,6 +9,7 @@ export {
 } from './conv-transpose.ts';
 export { type Conv3dOptions, conv3d } from './conv3d.ts';
 export { alphaDropout, dropout1d, dropout2d, dropout3d } from './dropout.ts';
+export { affineGrid, type GridSampleOptions, gridSample } from './grid-sample.ts';
 export {
   type GroupNormOptions,
   groupNorm,

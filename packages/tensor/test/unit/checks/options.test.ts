@@ -112,6 +112,7 @@ const calls: Readonly<Record<string, Call>> = {
   ...{ im2col: (o) => t.im2col(planes(), 2, o), col2im: (o) => t.col2im(t.ones([4, 1]), 2, 2, o) },
   ...{ dropout1d: (o) => t.dropout1d(rows(), 0.5, o), dropout2d: (o) => t.dropout2d(planes(), 0.5, o) },
   ...{ dropout3d: (o) => t.dropout3d(planes(), 0.5, o), alphaDropout: (o) => t.alphaDropout(row(), 0.5, o) },
+  gridSample: (o) => t.gridSample(planes(), t.zeros([1, 2, 2, 2]), o),
   groupNorm: (o) => t.groupNorm(planes(), 2, o),
   instanceNorm: (o) => t.instanceNorm(planes(), null, null, o),
   localResponseNorm: (o) => t.localResponseNorm(planes(), 2, o),

@@ -65,6 +65,8 @@ SPATIAL_OPS = {
     "groupNorm": with_options(F.group_norm),
     "instanceNorm": instance_norm,
     "interpolate": with_options(F.interpolate),
+    "gridSample": with_options(lambda *args, **o: F.grid_sample(*args, **{"align_corners": False, **o})),
+    "affineGrid": lambda theta, size, corners=False: F.affine_grid(theta, size, align_corners=corners),
     "maxPool1d": with_options(F.max_pool1d),
     "avgPool1d": with_options(F.avg_pool1d),
     "avgPool2d": with_options(F.avg_pool2d),

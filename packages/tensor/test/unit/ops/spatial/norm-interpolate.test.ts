@@ -1,6 +1,8 @@
 // Tests errors and memory of the norms over groups and of interpolate; their values are compared with PyTorch.
 import { describe, expect, test } from 'vitest';
 import {
+  affineGrid,
+  gridSample,
   groupNorm,
   instanceNorm,
   interpolate,
@@ -8,6 +10,7 @@ import {
   ones,
   randn,
   scope,
+  tensor,
   zeros,
 } from '../../../../src/index.ts';
 import { codeOf } from '../../../support/code-of.ts';
@@ -59,5 +62,34 @@ describe('interpolate', () => {
     const before = memory().bytes;
     scope(() => interpolate(x, { scaleFactor: 2, mode: 'bicubic' }).sum().backward());
     expect(memory().bytes).toBe(before + x.count * 4);
+  });
+});
+
+describe('gridSample and affineGrid', () => {
+  test('the grid of the identity reads every element', () => {
+    const x = randn([2, 3, 4, 5]);
+    const theta = tensor([1, 0, 0, 0, 1, 0], { shape: [1, 2, 3] }).expand([2, 2, 3]);
+    for (const alignCorners of [true, false]) {
+      const same = gridSample(x, affineGrid(theta, x.shape, alignCorners), { alignCorners });
+      expect(same.sub(x).abs().max().item()).toBeLessThan(1e-5);
+    }
+  });
+
+  test('have the gradients of finite differences', () => {
+    const grid = tensor([0.13, -0.37, 0.71, 0.59, -0.83, 0.21], { dtype: 'float64', shape: [1, 1, 3, 2] });
+    grid.requiresGrad = true;
+    gradCheck64((x, places) => gridSample(x!, places!), [leaf64([1, 2, 3, 4]), grid]);
+  });
+
+  test('refuse shapes and dtypes that do not fit', () => {
+    const x = ones([1, 2, 3, 3]);
+    expect(() => gridSample(x, zeros([2, 1, 1, 2]))).toThrow(
+      'gridSample: expected x [batch, channels, height, width]',
+    );
+    expect(codeOf(() => gridSample(x, zeros([1, 1, 1, 2], { dtype: 'float64' })))).toBe('ERR_TENSOR_DTYPE');
+    expect(() => gridSample(x, zeros([1, 1, 1, 2]), { mode: 'bicubic' as never })).toThrow("got 'bicubic'");
+    expect(() => affineGrid(zeros([1, 2, 3]), [2, 1, 2, 2])).toThrow(
+      'affineGrid: expected theta [batch, 2, 3]',
+    );
   });
 });
