@@ -55,6 +55,7 @@ export { type MatmulPrecision, setFloat32MatmulPrecision } from './device/precis
 export { CudaEvent, CudaStream, currentStream, withStream } from './device/streams.ts';
 export { getNumThreads, setNumThreads } from './device/threads.ts';
 export { TensorError, type TensorErrorCode } from './errors.ts';
+export * as linalg from './linalg/index.ts';
 export * from './ops/index.ts';
 export type { Pair } from './ops/layers/window.ts';
 export { Generator, generator, manualSeed } from './random/random.ts';

@@ -30,7 +30,7 @@ const excluded: Readonly<Record<keyof typeof reasons, string>> = {
     'nn.init.xavierNormal_ nn.init.kaimingUniform_ nn.init.kaimingNormal_ nn.init.orthogonal_',
   memory:
     'Tensor fromHost fromHandle Tensor.handle Tensor.dispose Tensor.dataSync Tensor.data Tensor.toArray Tensor.toString',
-  module: 'nn.Module nn.ModuleDict nn.ModuleList nn.BatchNorm nn.buffer nn.parameter nn.init',
+  module: 'nn.Module nn.ModuleDict nn.ModuleList nn.BatchNorm nn.buffer nn.parameter nn.init linalg',
 };
 
 export const exclusions: ReadonlyMap<string, string> = new Map(
@@ -55,6 +55,7 @@ function* methods(): Generator<string> {
 export const exported: ReadonlySet<string> = new Set([
   ...Object.keys(t),
   ...Object.keys(nn).map((name) => `nn.${name}`),
+  ...Object.keys(t.linalg).map((name) => `linalg.${name}`),
   ...Object.keys(nn.init).map((name) => `nn.init.${name}`),
   ...methods(),
 ]);

@@ -22,6 +22,8 @@ export interface TensorSpec {
   readonly grad?: boolean;
   /** Whether it may be seen through views. Default true. */
   readonly views?: boolean;
+  /** Whether a view may show an element twice. Default true. */
+  readonly repeats?: boolean;
 }
 
 /** Builds one case: draws its inputs, then records its calls. */
@@ -115,7 +117,9 @@ export class Draft {
     const dtype = spec.dtype ?? 'float32';
     const grad = isFloat(dtype) && spec.grad !== false && draws.chance(0.9);
     const hasViews = spec.views !== false && draws.chance(0.5);
-    const base = hasViews ? this.#behind(shape, spec.domain !== 'distinct') : { shape, views: [] };
+    const base = hasViews
+      ? this.#behind(shape, spec.domain !== 'distinct' && spec.repeats !== false)
+      : { shape, views: [] };
     const values = drawValues(draws, countOf(base.shape), dtype, spec.domain ?? 'any');
     this.inputs.push({ dtype, ...base, values, grad });
     return { $: this.inputs.length - 1 };

@@ -198,6 +198,8 @@ function listed(found: unknown): unknown[] {
     return [found.data];
   if (typeof found === 'object' && found !== null && 'values' in found && 'indices' in found)
     return [found.values, found.indices];
+  if (typeof found === 'object' && found !== null && Object.getPrototypeOf(found) === Object.prototype)
+    return listed(Object.values(found));
   return [found];
 }
 

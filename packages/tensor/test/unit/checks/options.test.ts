@@ -215,6 +215,21 @@ const calls: Readonly<Record<string, Call>> = {
   'Optimizer.addParamGroup': (o) => sgd().addParamGroup({ params: [leaf()], ...checkedSpread(o) }),
   'new AveragedModel': (o) => new optim.AveragedModel(new nn.Linear(1, 1), new nn.Linear(1, 1), o),
   updateBn: (o) => optim.updateBn([], new nn.Linear(1, 1), o),
+  ...{
+    'linalg.cholesky': (o) => t.linalg.cholesky(t.eye(2), o),
+    'linalg.solve': (o) => t.linalg.solve(t.eye(2), t.eye(2), o),
+    'linalg.solveTriangular': (o) => t.linalg.solveTriangular(t.eye(2), t.eye(2), o),
+    'linalg.qr': (o) => t.linalg.qr(t.eye(2), o),
+    'linalg.eigh': (o) => t.linalg.eigh(t.eye(2), o),
+    'linalg.eigvalsh': (o) => t.linalg.eigvalsh(t.eye(2), o),
+    'linalg.svd': (o) => t.linalg.svd(t.eye(2), o),
+    'linalg.pinv': (o) => t.linalg.pinv(t.eye(2), o),
+    'linalg.matrixRank': (o) => t.linalg.matrixRank(t.eye(2), o),
+    'linalg.lstsq': (o) => t.linalg.lstsq(t.eye(2), t.eye(2), o),
+    'linalg.vectorNorm': (o) => t.linalg.vectorNorm(row(), null, o),
+    'linalg.norm': (o) => t.linalg.norm(row(), null, o),
+    'linalg.matrixNorm': (o) => t.linalg.matrixNorm(t.eye(2), undefined, o),
+  },
   clipGradNorm: (o) => optim.clipGradNorm([leaf()], 1, o),
   'new GradScaler': (o) => new optim.GradScaler(o),
   'new StepLR': (o) => new optim.StepLR(sgd(), o),
@@ -267,7 +282,10 @@ const methodInterfaces = new Set([
   'ProductMethods',
   'StatisticMethods',
 ]);
-const exported = new Set(Object.keys({ ...t, ...nn, ...nn.init, ...npy, ...optim, ...safetensors }));
+const exported = new Set([
+  ...Object.keys({ ...t, ...nn, ...nn.init, ...npy, ...optim, ...safetensors }),
+  ...Object.keys(t.linalg).map((name) => `linalg.${name}`),
+]);
 
 const isOptions = (parameter: ts.ParameterDeclaration): boolean =>
   parameter.name.getText() === 'options' || /Options?(<.*>)?$/.test(parameter.type?.getText() ?? '');
@@ -283,8 +301,9 @@ function takersIn(source: ts.SourceFile): string[] {
       ts.canHaveModifiers(statement) &&
       ts.getModifiers(statement)?.some(({ kind }) => kind === ts.SyntaxKind.ExportKeyword);
     if (!isExported) continue;
-    if (ts.isFunctionDeclaration(statement) && exported.has(statement.name!.text))
-      add(statement.name!.text, statement);
+    const prefix = source.fileName.startsWith('linalg') ? 'linalg.' : '';
+    if (ts.isFunctionDeclaration(statement) && exported.has(prefix + statement.name!.text))
+      add(prefix + statement.name!.text, statement);
     if (ts.isVariableStatement(statement)) {
       for (const { name, initializer } of statement.declarationList.declarations) {
         if (initializer && ts.isArrowFunction(initializer) && exported.has(name.getText()))

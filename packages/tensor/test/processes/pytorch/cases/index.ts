@@ -12,6 +12,7 @@ import { given } from './given.ts';
 import { inPlace } from './in-place.ts';
 import { indexing } from './indexing.ts';
 import { layers } from './layers.ts';
+import { linalg } from './linalg.ts';
 import { lookups } from './lookups.ts';
 import { losses } from './losses.ts';
 import { matrices } from './matrices.ts';
@@ -47,6 +48,7 @@ const groups = {
   lookups,
   indexing,
   matrices,
+  linalg,
   losses,
   layers,
   modules,

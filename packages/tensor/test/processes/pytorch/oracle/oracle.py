@@ -14,6 +14,7 @@ import torch
 
 from oracle_functions import FUNCTIONS
 from oracle_layers import MODULES
+from oracle_linalg import LINALG
 from oracle_more_losses import LOSS_MODULES, LOSS_OPS
 from oracle_ops import OPS
 from oracle_sequences import flattened
@@ -21,6 +22,7 @@ from oracle_spatial import SPATIAL_MODULES, SPATIAL_OPS
 
 OPS.update(SPATIAL_OPS)
 OPS.update(FUNCTIONS)
+OPS.update(LINALG)
 MODULES.update(SPATIAL_MODULES)
 OPS.update(LOSS_OPS)
 MODULES.update(LOSS_MODULES)
