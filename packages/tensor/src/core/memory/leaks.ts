@@ -1,5 +1,6 @@
 // Records where memory in use was made. Off by default, because a stack for each tensor costs microseconds;
 // RINGWISE_TENSOR_DEBUG=1 or trackLeaks() enables it.
+import { dirname } from 'node:path';
 import { codeFolder } from '../../package-files.ts';
 
 interface Birth {
@@ -10,7 +11,8 @@ interface Birth {
 /** Null: nothing is recorded. Undefined: the environment has not been read yet. */
 let births: Map<object, Birth> | null | undefined;
 
-const inPackage = `${codeFolder}/`;
+/** The built code, and the sources, which frames name where source maps are in use, as under tsx. */
+const ownFolders = [`${codeFolder}/`, `${dirname(codeFolder)}/src/`];
 const mostFrames = 30;
 
 /** Returns the source location of the call into this package. @internal */
@@ -22,7 +24,7 @@ function callersStack(): string {
   Error.stackTraceLimit = mostFrames;
   const lines = new Error('stack').stack?.split('\n').slice(1) ?? [];
   Error.stackTraceLimit = limit;
-  const outside = lines.findIndex((line) => !line.includes(inPackage));
+  const outside = lines.findIndex((line) => !ownFolders.some((folder) => line.includes(folder)));
   return lines
     .slice(Math.max(outside, 0))
     .map((line) => line.trim())
