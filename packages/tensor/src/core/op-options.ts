@@ -87,3 +87,15 @@ export interface AddedOptions {
   /** The factor of the product. Default 1. Integers drop its fraction. */
   readonly alpha?: number;
 }
+
+/** Options of argsort(). */
+export interface ArgsortOptions {
+  readonly descending?: boolean;
+  /** Whether equal elements keep their order, which they do here in any case. */
+  readonly stable?: boolean;
+}
+
+/** Options of aminmax(). */
+export interface AminmaxOptions {
+  readonly keepDim?: boolean;
+}

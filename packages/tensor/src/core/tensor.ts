@@ -10,6 +10,7 @@ import type { ArrayMethods } from './methods/arrays.ts';
 import type { FunctionMethods } from './methods/functions.ts';
 import type { InPlaceMethods } from './methods/in-place.ts';
 import type { ProductMethods } from './methods/products.ts';
+import type { StatisticMethods } from './methods/statistics.ts';
 import type {
   Dims,
   GeluOptions,
@@ -43,7 +44,11 @@ export interface Sorted {
  * The operations of a tensor. Names that end with an underscore change the tensor; the others return new tensors,
  * views, or the tensor itself where nothing is to be done.
  */
-export interface TensorMethods extends ArrayMethods<Tensor>, FunctionMethods<Tensor>, ProductMethods<Tensor> {
+export interface TensorMethods
+  extends ArrayMethods<Tensor>,
+    FunctionMethods<Tensor>,
+    ProductMethods<Tensor>,
+    StatisticMethods<Tensor> {
   add(other: Operand): Tensor;
   sub(other: Operand): Tensor;
   mul(other: Operand): Tensor;

@@ -1,6 +1,8 @@
 // The operations that the package exports, with their types of options.
 export type {
   AddedOptions,
+  AminmaxOptions,
+  ArgsortOptions,
   BucketizeOptions,
   CloseOptions,
   Dims,
@@ -229,6 +231,7 @@ export { type LinearOptions, linear } from './matrix/linear.ts';
 export { matmul } from './matrix/matmul.ts';
 export { bmm, cross, dot, inner, kron, mm, mv, outer, tensordot, vdot } from './matrix/products.ts';
 export { bucketize, type SearchOptions, searchsorted } from './order/search.ts';
+export { argsort, median, msort, nanmedian } from './order/sorted.ts';
 export { type CosineEmbeddingOptions, cosineEmbeddingLoss, cosineSimilarity } from './reduce/cosine.ts';
 export { all, any, argmax, argmin, max, mean, min, prod, sum } from './reduce/reduce.ts';
 export type { LossOptions, Reduction } from './reduce/reduction.ts';
@@ -269,3 +272,5 @@ export {
   view,
 } from './shape/views.ts';
 export * from './spatial/index.ts';
+export { amax, amin, aminmax, countNonzero } from './statistics/missing.ts';
+export { cummax, cummin, cumprod } from './statistics/running.ts';

@@ -5,6 +5,7 @@ import type { DType } from '../../core/dtype.ts';
 import type { ArrayMethods } from '../../core/methods/arrays.ts';
 import type { FunctionMethods } from '../../core/methods/functions.ts';
 import type { ProductMethods } from '../../core/methods/products.ts';
+import type { StatisticMethods } from '../../core/methods/statistics.ts';
 import type {
   Dims,
   GeluOptions,
@@ -24,7 +25,7 @@ import { addMethods } from './define.ts';
 
 const methods: Omit<
   TensorMethods,
-  keyof (ArrayMethods<Tensor> & FunctionMethods<Tensor> & ProductMethods<Tensor>)
+  keyof (ArrayMethods<Tensor> & FunctionMethods<Tensor> & ProductMethods<Tensor> & StatisticMethods<Tensor>)
 > &
   ThisType<Tensor> = {
   add(other: Operand, extra?: unknown): Tensor {

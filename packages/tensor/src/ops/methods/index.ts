@@ -4,6 +4,7 @@ import { refuseForeignNames } from '../foreign-names.ts';
 import './arrays.ts';
 import './basic.ts';
 import './products.ts';
+import './statistics.ts';
 import './differentiable.ts';
 import './functions.ts';
 import './in-place.ts';

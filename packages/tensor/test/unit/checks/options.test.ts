@@ -68,6 +68,8 @@ const calls: Readonly<Record<string, Call>> = {
     trilIndices: (o) => t.trilIndices(2, 2, 0, o),
     triuIndices: (o) => t.triuIndices(2, 2, 0, o),
   },
+  ...{ argsort: (o) => t.argsort(row(), 0, o), 'Tensor.argsort': (o) => row().argsort(0, o) },
+  ...{ aminmax: (o) => t.aminmax(row(), 0, o), 'Tensor.aminmax': (o) => row().aminmax(0, o) },
   searchsorted: (o) => t.searchsorted(row(), row(), o),
   bucketize: (o) => t.bucketize(row(), row(), o),
   'Tensor.newZeros': (o) => row().newZeros([2], o),

@@ -71,6 +71,18 @@ test('isin compares many elements beyond 2^53', () => {
   expect(t.isin(t.tensor([2n ** 60n, 2n ** 60n + 1n, 7n]), many).toArray()).toEqual([0, 1, 1]);
 });
 
+test('running extremes and medians take NaN as PyTorch does', () => {
+  const { values, indices } = t.tensor([1, NaN, 2]).cummax(0);
+  expect([values.toArray(), indices.toArray()]).toEqual([
+    [1, NaN, NaN],
+    [0, 1, 1],
+  ]);
+  expect(t.tensor([3, NaN, 1]).median().item()).toBeNaN();
+  expect(t.tensor([3, NaN, 1]).nanmedian().item()).toBe(1);
+  expect(() => row().to('bool').median()).toThrow('median: expected numbers, got bool');
+  expect(() => t.zeros([2, 0]).median(1)).toThrow('median: nothing to choose from');
+});
+
 describe('a wrong call', () => {
   const wrong: readonly [string, () => unknown, string][] = [
     ['tile', () => grid().tile([-1]), 'tile: expected an array of sizes'],

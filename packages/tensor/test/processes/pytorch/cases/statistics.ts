@@ -1,6 +1,6 @@
 // Cases of functions that order, count or describe elements.
 import type { Arg, Ref } from '../case.ts';
-import { allTypes, countOf, type Draft, nothing } from '../draft.ts';
+import { allTypes, countOf, type Draft, nothing, type TensorSpec } from '../draft.ts';
 import { options } from './arrays.ts';
 import type { Makers } from './index.ts';
 
@@ -42,7 +42,71 @@ function bucketize(d: Draft): void {
   d.call('bucketize', values, boundaries, options({ right: flagged(d), outInt32: flagged(d) }));
 }
 
+const keep = (d: Draft): Arg => d.draws.pick([nothing, false, true]);
+
+/** Draws a tensor and one dimension of it. */
+function withDim(d: Draft, spec: TensorSpec = {}): [x: Ref, dim: Arg] {
+  const shape = d.shape();
+  return [d.tensor(shape, { dtype: d.anyType(), ...spec }), d.dim(shape.length)];
+}
+
+const along =
+  (op: string, spec: TensorSpec = {}) =>
+  (d: Draft): void =>
+    d.call(op, ...withDim(d, spec));
+
+function argsort(d: Draft): void {
+  const [x, dim] = withDim(d);
+  d.call('argsort', x, dim, options({ descending: flagged(d), stable: true }));
+}
+
+const median =
+  (op: string) =>
+  (d: Draft): void => {
+    const { draws } = d;
+    const shape = d.shape();
+    const dtype = d.anyType();
+    const isOfAll = draws.chance(0.4);
+    const x = d.tensor(shape, {
+      dtype,
+      domain: isOfAll && draws.chance(0.5) ? 'any' : 'distinct',
+      grad: !isOfAll,
+    });
+    if (isOfAll) d.call(op, x);
+    else d.call(op, x, d.dim(shape.length), keep(d));
+  };
+
+const overDims =
+  (op: string, isFloat: boolean) =>
+  (d: Draft): void => {
+    const dtype = isFloat ? d.floatType() : d.anyType();
+    const shape = d.shape();
+    const x = d.tensor(shape, { dtype });
+    d.call(op, x, d.dims(shape.length), keep(d));
+  };
+
+function aminmax(d: Draft): void {
+  const [x, dim] = withDim(d);
+  d.call('aminmax', x, d.draws.chance(0.4) ? nothing : dim, options({ keepDim: keep(d) }));
+}
+
+function countNonzero(d: Draft): void {
+  const shape = d.shape();
+  d.call('countNonzero', d.tensor(shape, { dtype: d.anyType(), grad: false }), d.dims(shape.length));
+}
+
 export const statistics: Makers = {
   searchsorted: { draw: searchsorted, count: 24 },
   bucketize: { draw: bucketize, count: 14 },
+  argsort: { draw: argsort, count: 14 },
+  msort: { draw: (d) => d.call('msort', d.tensor(d.shape(), { dtype: d.anyType() })) },
+  median: { draw: median('median'), count: 20 },
+  nanmedian: { draw: median('nanmedian'), count: 20 },
+  cummax: { draw: along('cummax'), count: 16 },
+  cummin: { draw: along('cummin'), count: 16 },
+  cumprod: { draw: along('cumprod', { domain: 'finite' }), count: 16, isUnsteady: true },
+  amax: { draw: overDims('amax', false), count: 14 },
+  amin: { draw: overDims('amin', false), count: 14 },
+  aminmax: { draw: aminmax, count: 14 },
+  countNonzero: { draw: countNonzero, count: 12 },
 };

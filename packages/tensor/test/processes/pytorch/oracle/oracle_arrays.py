@@ -45,7 +45,92 @@ def addition(fn):
     return lambda x, a, b, o=None: fn(x, a, b, **named(o))
 
 
+def dims_of(dims):
+    return dims if dims is None or isinstance(dims, int) else tuple(dims)
+
+
+def over(fn):
+    return lambda x, dims=None, keep=False: fn(x, dims_of(dims), keepdim=bool(keep))
+
+
+def extreme(fn):
+    return lambda x, dims=None, keep=False: fn(x, () if dims is None else dims_of(dims), keepdim=bool(keep))
+
+
+def ranked(fn):
+    return lambda x, *args: fn(x, *[a for a in args if a is not None])
+
+
+def median(fn):
+    return lambda x, dim=None, keep=False: fn(x) if dim is None else fn(x, dim, keepdim=bool(keep))
+
+
+def quantile(fn):
+    return lambda x, q, dim=None, o=None: fn(x, q, dim=dim, **{"keepdim": False, **named(o)})
+
+
+def unique(fn, **fixed):
+    def run(x, o=None):
+        o = dict(o or {})
+        inverse, counts = o.get("returnInverse", False), o.get("returnCounts", False)
+        out = fn(x, **fixed, return_inverse=inverse, return_counts=counts, dim=o.get("dim"))
+        return list(out) if isinstance(out, tuple) else [out]
+
+    return run
+
+
+def bincount(x, o=None):
+    o = o or {}
+    return torch.bincount(x, o.get("weights"), o.get("minLength", 0))
+
+
+def diff(x, n=1, dim=-1, o=None):
+    return torch.diff(x, 1 if n is None else n, dim, **(o or {}))
+
+
+def trapezoid(y, x=None, dim=-1):
+    if isinstance(x, torch.Tensor):
+        return torch.trapezoid(y, x, dim=dim)
+    return torch.trapezoid(y, dx=1 if x is None else x, dim=dim)
+
+
+def histc(x, bins=100, low=0, high=0):
+    return torch.histc(x, bins, 0 if low is None else low, 0 if high is None else high)
+
+
+def std_mean(x, dims=None, o=None):
+    return torch.std_mean(x, dims_of(dims), **{"correction": 1, **named(o)})
+
+
 ARRAYS = {
+    "argsort": lambda x, dim=-1, o=None: torch.argsort(x, dim=dim, **named(o)),
+    "msort": torch.msort,
+    "kthvalue": lambda x, k, dim=-1, keep=False: torch.kthvalue(x, k, dim, bool(keep)),
+    "mode": lambda x, dim=-1, keep=False: torch.mode(x, dim, bool(keep)),
+    "median": median(torch.median),
+    "nanmedian": median(torch.nanmedian),
+    "quantile": quantile(torch.quantile),
+    "nanquantile": quantile(torch.nanquantile),
+    **{name: getattr(torch, name) for name in "cummax cummin cumprod logcumsumexp corrcoef renorm".split()},
+    "amax": extreme(torch.amax),
+    "amin": extreme(torch.amin),
+    "aminmax": lambda x, dim=None, o=None: torch.aminmax(x, dim=dim, **named(o)),
+    "nansum": over(torch.nansum),
+    "nanmean": over(torch.nanmean),
+    "countNonzero": lambda x, dims=None: torch.count_nonzero(x, dims_of(dims)),
+    "stdMean": std_mean,
+    "unique": unique(torch.unique, sorted=True),
+    "uniqueConsecutive": unique(torch.unique_consecutive),
+    "bincount": bincount,
+    "histc": histc,
+    "diff": diff,
+    "trapezoid": trapezoid,
+    "cov": lambda x, o=None: torch.cov(x, **named(o)),
+    "cdist": lambda a, b, o=None: torch.cdist(a, b, **{"compute_mode": "donot_use_mm_for_euclid_dist", **(o or {})}),
+    "pdist": lambda x, p=2: torch.pdist(x, 2 if p is None else p),
+    "dist": lambda a, b, p=2: torch.dist(a, b, 2 if p is None else p),
+    "pairwiseDistance": lambda a, b, o=None: torch.nn.functional.pairwise_distance(a, b, **named(o)),
+    "normalize": lambda x, o=None: torch.nn.functional.normalize(x, **named(o)),
     **{name: getattr(torch, name) for name in "outer mm bmm mv dot vdot inner trace diag diagonal diagflat".split()},
     **{name: addition(getattr(torch, name)) for name in "addmm addmv addr baddbmm addbmm".split()},
     "tensordot": tensordot,

@@ -1,0 +1,71 @@
+// Running extremes, products and logarithms of sums along a dimension. They combine each element with the one 1, 2, 4, …
+// places before it, so that log₂(size) steps over all elements are enough, on every device.
+
+import { scope } from '../../core/context.ts';
+import { arange } from '../../core/creation.ts';
+import { isFloat } from '../../core/dtype.ts';
+import { checkedDim } from '../../core/shape.ts';
+import type { Sorted, Tensor } from '../../core/tensor.ts';
+import { eq, gt, logicalAnd, logicalOr, lt, mul, ne } from '../elementwise/binary.ts';
+import { where } from '../elementwise/choose.ts';
+import { requireTensor, to } from '../elementwise/convert.ts';
+import { gather } from '../indexing/lookup.ts';
+import { ofOne } from '../order/sorted.ts';
+import { cat } from '../shape/join.ts';
+import { expand, narrow, reshape } from '../shape/views.ts';
+
+/** Combines along `dim`: `combine` gets the parts with later and with earlier elements, and returns the later part. */
+function scanned(
+  a: readonly Tensor[],
+  dim: number,
+  combine: (later: readonly Tensor[], earlier: readonly Tensor[]) => readonly Tensor[],
+): readonly Tensor[] {
+  const size = a[0]!.shape[dim]!;
+  let all = a;
+  for (let step = 1; step < size; step *= 2) {
+    const part = (start: number): Tensor[] => all.map((x) => narrow(x, dim, start, size - step));
+    const later = combine(part(step), part(0));
+    all = all.map((x, i) => cat([narrow(x, dim, 0, step), later[i]!], dim));
+  }
+  return all;
+}
+
+/** Returns running maxima or minima and the positions of the last ones. The gradient goes to these elements. */
+function extremes(op: 'cummax' | 'cummin', a: Tensor, dim: number): Sorted {
+  requireTensor(op, a);
+  if (a.rank === 0) return ofOne(a, (row) => extremes(op, row, dim));
+  const at = checkedDim(op, dim, a.rank);
+  return scope(() => {
+    const values = a.detach();
+    const counted = to(arange(a.shape[at]!, undefined, 1, { dtype: 'int64' }), a.device);
+    const places = reshape(
+      counted,
+      a.shape.map((size, d) => (d === at ? size : 1)),
+    );
+    const start = expand(places, a.shape);
+    const [, positions] = scanned([values, start], at, ([x, i], [y, j]) => {
+      const isLess = op === 'cummax' ? lt(x!, y!) : gt(x!, y!);
+      // A NaN stays, and a later one takes its place.
+      const isMissing = isFloat(a.dtype) ? logicalAnd(eq(x!, x!), ne(y!, y!)) : isLess;
+      const takesEarlier = logicalOr(isLess, isMissing);
+      return [where(takesEarlier, y!, x!), where(takesEarlier, j!, i!)];
+    });
+    return { values: gather(a, at, positions!), indices: positions! };
+  });
+}
+
+/** Returns the maxima of all elements up to each along `dim`, and the position of the last maximum. NaN is the largest. */
+export const cummax = (a: Tensor, dim: number): Sorted => extremes('cummax', a, dim);
+/** Returns the minima of all elements up to each along `dim`, and the position of the last minimum. NaN is the least. */
+export const cummin = (a: Tensor, dim: number): Sorted => extremes('cummin', a, dim);
+
+/** Computes running products along `dim`. Integers and bool are multiplied in int64. */
+export function cumprod(a: Tensor, dim: number): Tensor {
+  requireTensor('cumprod', a);
+  if (a.rank === 0) return scope(() => reshape(cumprod(reshape(a, [1]), dim), []));
+  const at = checkedDim('cumprod', dim, a.rank);
+  return scope(() => {
+    const wide = isFloat(a.dtype) ? a : to(a, 'int64');
+    return scanned([wide], at, ([later], [earlier]) => [mul(later!, earlier!)])[0]!;
+  });
+}
