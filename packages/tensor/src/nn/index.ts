@@ -17,7 +17,13 @@ export {
   Tanh,
 } from './layers/activations.ts';
 export { MultiHeadAttention, type MultiHeadAttentionOptions } from './layers/attention.ts';
-export { BatchNorm, BatchNorm1d, BatchNorm2d, type BatchNormLayerOptions } from './layers/batch-norm.ts';
+export {
+  BatchNorm,
+  BatchNorm1d,
+  BatchNorm2d,
+  BatchNorm3d,
+  type BatchNormLayerOptions,
+} from './layers/batch-norm.ts';
 export { ModuleDict, ModuleList, Sequential } from './layers/containers.ts';
 export { Conv1d, Conv2d, Conv3d, type ConvLayerOptions, type PaddingMode } from './layers/conv.ts';
 export { Embedding, type EmbeddingOptions } from './layers/embedding.ts';
@@ -37,6 +43,25 @@ export {
   SmoothL1Loss,
 } from './layers/losses.ts';
 export {
+  CELU,
+  GLU,
+  Hardshrink,
+  Hardsigmoid,
+  Hardswish,
+  Hardtanh,
+  LogSigmoid,
+  Mish,
+  PReLU,
+  ReLU6,
+  SELU,
+  Softmax2d,
+  Softmin,
+  Softshrink,
+  Softsign,
+  Tanhshrink,
+  Threshold,
+} from './layers/more-activations.ts';
+export {
   GaussianNLLLoss,
   HingeEmbeddingLoss,
   MarginRankingLoss,
@@ -50,6 +75,7 @@ export {
   TripletMarginWithDistanceLoss,
 } from './layers/more-losses.ts';
 export { LayerNorm, type LayerNormLayerOptions, RMSNorm, type RMSNormLayerOptions } from './layers/norm.ts';
+export { ParameterDict, ParameterList } from './layers/parameter-containers.ts';
 export { AdaptiveAvgPool2d, AvgPool2d, MaxPool2d } from './layers/pool.ts';
 export * from './layers/recurrent/index.ts';
 export * from './layers/spatial/index.ts';

@@ -100,3 +100,10 @@ export class BatchNorm2d extends BatchNorm {
     if (input.rank !== 4) throw needsRank('BatchNorm2d', 4, input.shape);
   }
 }
+
+/** Normalises [batch, channels, depth, height, width] per channel. */
+export class BatchNorm3d extends BatchNorm {
+  protected override checkRank(input: Tensor): void {
+    if (input.rank !== 5) throw needsRank('BatchNorm3d', 5, input.shape);
+  }
+}

@@ -37,8 +37,8 @@ export function msort(a: Tensor): Tensor {
 }
 
 /**
- * Returns the elements at `positions`, int64 with size 1 along `dim`, and these positions. Gradients go to the elements.
- * Drops `dim` unless `keepDim`.
+ * Returns the elements at `positions`, int64 with size 1 along `dim`, and these positions. Gradients go to the
+ * elements. Drops `dim` unless `keepDim`.
  */
 export function chosenAlong(a: Tensor, positions: Tensor, dim: number, keepDim: boolean): Sorted {
   const values = gather(a, dim, positions);

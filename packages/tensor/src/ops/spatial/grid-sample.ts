@@ -138,7 +138,8 @@ function bilinear(plane: Plane, column: Tensor, row: Tensor): Tensor {
 
 /**
  * Returns the grid [batch, height, width, 2] for gridSample() that the matrices `theta` [batch, 2, 3] describe: they
- * map [column, row, 1] of the result, from −1 to 1, to positions in the input. `size` is [batch, channels, height, width].
+ * map [column, row, 1] of the result, from −1 to 1, to positions in the input. `size` is [batch, channels, height,
+ * width].
  */
 export function affineGrid(theta: Tensor, size: Shape, alignCorners = false): Tensor {
   requireFloat('affineGrid', theta);

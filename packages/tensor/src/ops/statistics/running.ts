@@ -1,5 +1,5 @@
-// Running extremes, products and logarithms of sums along a dimension. They combine each element with the one 1, 2, 4, …
-// places before it, so that log₂(size) steps over all elements are enough, on every device.
+// Running extremes and products along a dimension. They combine each element with the one 1, 2, 4, … places before it,
+// so that log₂(size) steps over all elements are enough, on every device.
 
 import { scope } from '../../core/context.ts';
 import { arange } from '../../core/creation.ts';
@@ -54,9 +54,9 @@ function extremes(op: 'cummax' | 'cummin', a: Tensor, dim: number): Sorted {
   });
 }
 
-/** Returns the maxima of all elements up to each along `dim`, and the position of the last maximum. NaN is the largest. */
+/** Returns the maxima of all elements up to each along `dim`, and the position of the last one. NaN is the largest. */
 export const cummax = (a: Tensor, dim: number): Sorted => extremes('cummax', a, dim);
-/** Returns the minima of all elements up to each along `dim`, and the position of the last minimum. NaN is the least. */
+/** Returns the minima of all elements up to each along `dim`, and the position of the last one. NaN is the least. */
 export const cummin = (a: Tensor, dim: number): Sorted => extremes('cummin', a, dim);
 
 /** Computes running products along `dim`. Integers and bool are multiplied in int64. */

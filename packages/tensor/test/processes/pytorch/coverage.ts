@@ -30,7 +30,8 @@ const excluded: Readonly<Record<keyof typeof reasons, string>> = {
     'nn.init.xavierNormal_ nn.init.kaimingUniform_ nn.init.kaimingNormal_ nn.init.orthogonal_',
   memory:
     'Tensor fromHost fromHandle Tensor.handle Tensor.dispose Tensor.dataSync Tensor.data Tensor.toArray Tensor.toString',
-  module: 'nn.Module nn.ModuleDict nn.ModuleList nn.BatchNorm nn.buffer nn.parameter nn.init linalg',
+  module:
+    'nn.Module nn.ModuleDict nn.ModuleList nn.ParameterDict nn.ParameterList nn.BatchNorm nn.buffer nn.parameter nn.init linalg',
 };
 
 export const exclusions: ReadonlyMap<string, string> = new Map(

@@ -188,6 +188,9 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
       unaryOfIntegers(op),
     ]),
   ),
+  cummax: [one('cummax', (d) => [f32(d, [], [0, 2]), 5])],
+  cummin: [one('cummin', (d) => [f32(d, [], [0, 2]), 5])],
+  nanmedian: [one('nanmedian', (d) => [i64(d, [], [0])])],
   elu: [
     ...unaryOfIntegers('elu'),
     one('elu', (d) => [f32(d, new Array<string>(32).fill('nan'))]),

@@ -79,11 +79,12 @@ function norm(name: 'LayerNorm' | 'RMSNorm') {
   };
 }
 
-function batchNorm(rank: 1 | 2) {
+function batchNorm(rank: 1 | 2 | 3) {
   return (d: Draft): void => {
     const { draws } = d;
     const channels = draws.int(1, 3);
-    const rest = rank === 2 ? [draws.int(1, 2), 2] : draws.pick([[], [3]]);
+    const planes = [draws.int(1, 2), 2];
+    const rest = rank === 1 ? draws.pick([[], [3]]) : rank === 2 ? planes : [2, ...planes];
     const x = input(d, [draws.int(1, 3), channels, ...rest, ...(draws.chance(0.05) ? [1, 1] : [])]);
     const isAffine = draws.chance(0.7);
     const momentum = draws.pick<Arg>([nothing, null, 0.3]);
@@ -186,6 +187,7 @@ export const modules: Makers = {
   'nn.RMSNorm': { draw: norm('RMSNorm'), count: 7, isUnsteady: true },
   'nn.BatchNorm1d': { draw: batchNorm(1), isUnsteady: true },
   'nn.BatchNorm2d': { draw: batchNorm(2), isUnsteady: true },
+  'nn.BatchNorm3d': { draw: batchNorm(3), isUnsteady: true },
   'nn.MaxPool2d': pool('MaxPool2d', true),
   'nn.AvgPool2d': pool('AvgPool2d', false),
   'nn.AdaptiveAvgPool2d': {

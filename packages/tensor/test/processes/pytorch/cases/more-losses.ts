@@ -1,4 +1,4 @@
-// Cases of losses with margins and of likelihoods, as functions and as modules of nn.
+// Cases of losses with margins and of likelihoods, as functions and as modules of nn, and of layers of activations.
 import type { Arg, Ref } from '../case.ts';
 import { type Draft, nothing } from '../draft.ts';
 import type { Domain } from '../values.ts';
@@ -135,7 +135,49 @@ const table: Readonly<Record<string, readonly [module: string, draw: (d: Draft) 
 
 const optionsOrNothing = (options: Options): Arg => (Object.keys(options).length > 0 ? options : nothing);
 
+/** For each layer of an activation, lists of arguments of its constructor. */
+const activations: Readonly<Record<string, readonly (readonly number[])[]>> = {
+  ...Object.fromEntries(
+    ['ReLU6', 'Hardsigmoid', 'Hardswish', 'Tanhshrink', 'Softsign', 'SELU', 'Mish', 'LogSigmoid'].map(
+      (name) => [name, [[]]],
+    ),
+  ),
+  ...{ Hardshrink: [[], [1]], Softshrink: [[], [1]], CELU: [[], [0.5]], Hardtanh: [[], [-0.5, 2]] },
+  ...{ Threshold: [[0.5, -1]], Softmin: [[], [0]] },
+};
+
+const activation =
+  (name: string) =>
+  (d: Draft): void => {
+    const x = d.tensor(d.shape(1), { dtype: typeOf(d), domain: 'finite' });
+    d.callModule(name, d.draws.pick(activations[name]!), {}, [x]);
+  };
+
+function glu(d: Draft): void {
+  d.callModule('GLU', d.draws.pick([[], [0]]), {}, [
+    d.tensor([2, d.draws.int(1, 3), 4], { domain: 'finite' }),
+  ]);
+}
+
+function prelu(d: Draft): void {
+  const count = d.draws.pick([1, 3]);
+  const weight = d.tensor([count], { domain: 'share', views: false });
+  const x = d.tensor([d.draws.int(1, 2), 3, 2], { domain: 'finite' });
+  d.callModule('PReLU', count === 1 ? [] : [count], { weight }, [x]);
+}
+
+function softmax2d(d: Draft): void {
+  const shape = [2, 3, 2, 2].slice(d.draws.int(0, 2));
+  d.callModule('Softmax2d', [], {}, [d.tensor(shape, { domain: 'finite' })]);
+}
+
 export const moreLosses: Makers = {
+  ...Object.fromEntries(
+    Object.keys(activations).map((name) => [`nn.${name}`, { draw: activation(name), count: 4 }]),
+  ),
+  'nn.GLU': { draw: glu, count: 4 },
+  'nn.PReLU': { draw: prelu, count: 5 },
+  'nn.Softmax2d': { draw: softmax2d, count: 4 },
   ...Object.fromEntries(
     Object.entries(table).map(([op, [, draw]]) => [
       op,

@@ -84,6 +84,7 @@ MODULES = {
     "nn.RMSNorm": of(nn.RMSNorm, affine="elementwise_affine"),
     "nn.BatchNorm1d": of(nn.BatchNorm1d),
     "nn.BatchNorm2d": of(nn.BatchNorm2d),
+    "nn.BatchNorm3d": of(nn.BatchNorm3d),
     "nn.MaxPool2d": of(nn.MaxPool2d),
     "nn.AvgPool2d": of(nn.AvgPool2d),
     "nn.AdaptiveAvgPool2d": of(nn.AdaptiveAvgPool2d),

@@ -38,3 +38,10 @@ def module(cls):
 
 LOSS_OPS = {name: function(fn) for name, (fn, _) in FUNCTIONS.items()}
 LOSS_MODULES = {f"nn.{cls.__name__}": module(cls) for _, cls in FUNCTIONS.values()}
+
+ACTIVATIONS = (
+    "CELU GLU Hardshrink Hardsigmoid Hardswish Hardtanh LogSigmoid Mish PReLU"
+    " ReLU6 SELU Softmax2d Softmin Softshrink Softsign Tanhshrink Threshold"
+).split()
+LOSS_MODULES.update({f"nn.{name}": getattr(nn, name) for name in ACTIVATIONS if name != "Softmin"})
+LOSS_MODULES["nn.Softmin"] = lambda dim=-1: nn.Softmin(dim)

@@ -1,0 +1,220 @@
+// Activation functions as layers that are less used than those of activations.ts. Arguments are PyTorch's, by position.
+import { atLeastOne, checkValue, finite, integer, nonNegative } from '../../checks/value-checks.ts';
+import { scope } from '../../core/context.ts';
+import type { Tensor } from '../../core/tensor.ts';
+import { needsRank } from '../../errors.ts';
+import {
+  celu,
+  glu,
+  hardshrink,
+  hardsigmoid,
+  hardswish,
+  hardtanh,
+  logSigmoid,
+  mish,
+  neg,
+  prelu,
+  relu6,
+  selu,
+  softmax,
+  softshrink,
+  softsign,
+  tanhshrink,
+  threshold,
+} from '../../ops/index.ts';
+import { constantParameter } from '../init.ts';
+import { Module } from '../module.ts';
+
+/** Layer of relu6(). */
+export class ReLU6 extends Module {
+  forward(input: Tensor): Tensor {
+    return relu6(input);
+  }
+}
+
+/** Layer of hardsigmoid(). */
+export class Hardsigmoid extends Module {
+  forward(input: Tensor): Tensor {
+    return hardsigmoid(input);
+  }
+}
+
+/** Layer of hardswish(). */
+export class Hardswish extends Module {
+  forward(input: Tensor): Tensor {
+    return hardswish(input);
+  }
+}
+
+/** Layer of tanhshrink(). */
+export class Tanhshrink extends Module {
+  forward(input: Tensor): Tensor {
+    return tanhshrink(input);
+  }
+}
+
+/** Layer of softsign(). */
+export class Softsign extends Module {
+  forward(input: Tensor): Tensor {
+    return softsign(input);
+  }
+}
+
+/** Layer of selu(). */
+export class SELU extends Module {
+  forward(input: Tensor): Tensor {
+    return selu(input);
+  }
+}
+
+/** Layer of mish(). */
+export class Mish extends Module {
+  forward(input: Tensor): Tensor {
+    return mish(input);
+  }
+}
+
+/** Layer of logSigmoid(). */
+export class LogSigmoid extends Module {
+  forward(input: Tensor): Tensor {
+    return logSigmoid(input);
+  }
+}
+
+/** Layer of hardshrink(). */
+export class Hardshrink extends Module {
+  readonly lambda: number;
+
+  constructor(lambda = 0.5) {
+    super();
+    checkValue('Hardshrink: lambda', lambda, finite);
+    this.lambda = lambda;
+  }
+
+  forward(input: Tensor): Tensor {
+    return hardshrink(input, this.lambda);
+  }
+}
+
+/** Layer of softshrink(). */
+export class Softshrink extends Module {
+  readonly lambda: number;
+
+  constructor(lambda = 0.5) {
+    super();
+    checkValue('Softshrink: lambda', lambda, nonNegative);
+    this.lambda = lambda;
+  }
+
+  forward(input: Tensor): Tensor {
+    return softshrink(input, this.lambda);
+  }
+}
+
+/** Layer of celu(). */
+export class CELU extends Module {
+  readonly alpha: number;
+
+  constructor(alpha = 1) {
+    super();
+    checkValue('CELU: alpha', alpha, finite);
+    this.alpha = alpha;
+  }
+
+  forward(input: Tensor): Tensor {
+    return celu(input, this.alpha);
+  }
+}
+
+/** Layer of glu(). */
+export class GLU extends Module {
+  readonly dim: number;
+
+  constructor(dim = -1) {
+    super();
+    checkValue('GLU: dim', dim, integer);
+    this.dim = dim;
+  }
+
+  forward(input: Tensor): Tensor {
+    return glu(input, this.dim);
+  }
+}
+
+/** Layer of hardtanh(). */
+export class Hardtanh extends Module {
+  readonly minVal: number;
+  readonly maxVal: number;
+
+  constructor(minVal = -1, maxVal = 1) {
+    super();
+    checkValue('Hardtanh: minVal', minVal, finite);
+    checkValue('Hardtanh: maxVal', maxVal, {
+      expected: `a number > ${minVal}`,
+      fits: (value) => (value as number) > minVal,
+    });
+    this.minVal = minVal;
+    this.maxVal = maxVal;
+  }
+
+  forward(input: Tensor): Tensor {
+    return hardtanh(input, this.minVal, this.maxVal);
+  }
+}
+
+/** Layer of threshold(). */
+export class Threshold extends Module {
+  readonly threshold: number;
+  readonly value: number;
+
+  constructor(least: number, value: number) {
+    super();
+    checkValue('Threshold: threshold', least, finite);
+    checkValue('Threshold: value', value, finite);
+    this.threshold = least;
+    this.value = value;
+  }
+
+  forward(input: Tensor): Tensor {
+    return threshold(input, this.threshold, this.value);
+  }
+}
+
+/** Layer of prelu(). Its slopes below 0 are a parameter: one, or one for each channel, which is dimension 1. */
+export class PReLU extends Module {
+  readonly weight: Tensor;
+
+  constructor(numParameters = 1, init = 0.25) {
+    super();
+    checkValue('PReLU: numParameters', numParameters, atLeastOne);
+    checkValue('PReLU: init', init, finite);
+    this.weight = constantParameter([numParameters], init);
+  }
+
+  forward(input: Tensor): Tensor {
+    return prelu(input, this.weight);
+  }
+}
+
+/** Layer of softmax() of the negated input along one dimension. */
+export class Softmin extends Module {
+  readonly dim: number;
+
+  constructor(dim = -1) {
+    super();
+    checkValue('Softmin: dim', dim, integer);
+    this.dim = dim;
+  }
+
+  forward(input: Tensor): Tensor {
+    return scope(() => softmax(neg(input), this.dim));
+  }
+}
+
+/** Layer of softmax() over the channels of [batch, channels, height, width] or [channels, height, width]. */
+export class Softmax2d extends Module {
+  forward(input: Tensor): Tensor {
+    if (input.rank !== 3 && input.rank !== 4) throw needsRank('Softmax2d', '3 or 4', input.shape);
+    return softmax(input, -3);
+  }
+}
