@@ -63,10 +63,10 @@ const missing = new Set(
 );
 
 const kinds: readonly [string, readonly string[], (name: string) => boolean, number][] = [
-  ['functions and methods', functions, isHere, 0],
-  ['functions of linalg', linearAlgebra, isHere, 0],
-  ['layers', modules, (name) => exists(renamed[name] ?? `nn.${name}`), 0],
-  ['optimisers and schedules', optimizers, (name) => exists(renamed[name] ?? `optim.${name}`), 0],
+  ['functions and methods', functions, isHere, 328],
+  ['functions of linalg', linearAlgebra, isHere, 20],
+  ['layers', modules, (name) => exists(renamed[name] ?? `nn.${name}`), 125],
+  ['optimisers and schedules', optimizers, (name) => exists(renamed[name] ?? `optim.${name}`), 31],
 ];
 
 describe('the names of PyTorch', () => {
