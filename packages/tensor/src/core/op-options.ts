@@ -99,3 +99,42 @@ export interface ArgsortOptions {
 export interface AminmaxOptions {
   readonly keepDim?: boolean;
 }
+
+/** Options of quantile() and nanquantile(). */
+export interface QuantileOptions {
+  /** What to take where a quantile lies between two elements. Default 'linear'. */
+  readonly interpolation?: 'linear' | 'lower' | 'higher' | 'nearest' | 'midpoint';
+  readonly keepDim?: boolean;
+}
+
+/** Options of unique(). */
+export interface UniqueOptions {
+  /** Whether to return, for each element, the position of its value. Default false. */
+  readonly returnInverse?: boolean;
+  /** Whether to return how often each value occurs. Default false. */
+  readonly returnCounts?: boolean;
+  /** The dimension whose slices are compared. Without it, all elements are. */
+  readonly dim?: number;
+}
+
+/** Options of cov(). */
+export interface CovOptions {
+  /** The divisor is the number of observations minus this. Default 1. */
+  readonly correction?: number;
+}
+
+/** Options of cdist(). */
+export interface CdistOptions {
+  /** The order of the norm, ≥ 0. Default 2. */
+  readonly p?: number;
+}
+
+/** Options of normalize(). */
+export interface NormalizeOptions {
+  /** The order of the norm. Default 2. */
+  readonly p?: number;
+  /** Default 1. */
+  readonly dim?: number;
+  /** The least divisor. Default 1e-12. */
+  readonly eps?: number;
+}

@@ -231,7 +231,7 @@ export { type LinearOptions, linear } from './matrix/linear.ts';
 export { matmul } from './matrix/matmul.ts';
 export { bmm, cross, dot, inner, kron, mm, mv, outer, tensordot, vdot } from './matrix/products.ts';
 export { bucketize, type SearchOptions, searchsorted } from './order/search.ts';
-export { argsort, median, msort, nanmedian } from './order/sorted.ts';
+export { argsort, kthvalue, median, msort, nanmedian } from './order/sorted.ts';
 export { type CosineEmbeddingOptions, cosineEmbeddingLoss, cosineSimilarity } from './reduce/cosine.ts';
 export { all, any, argmax, argmin, max, mean, min, prod, sum } from './reduce/reduce.ts';
 export type { LossOptions, Reduction } from './reduce/reduction.ts';
@@ -272,5 +272,11 @@ export {
   view,
 } from './shape/views.ts';
 export * from './spatial/index.ts';
-export { amax, amin, aminmax, countNonzero } from './statistics/missing.ts';
-export { cummax, cummin, cumprod } from './statistics/running.ts';
+export { type BincountOptions, bincount, histc, mode } from './statistics/counting.ts';
+export { corrcoef, cov } from './statistics/covariance.ts';
+export { type DiffOptions, diff, trapezoid } from './statistics/differences.ts';
+export { cdist, dist, normalize, pdist, renorm } from './statistics/distances.ts';
+export { amax, amin, aminmax, countNonzero, nanmean, nansum, stdMean } from './statistics/missing.ts';
+export { nanquantile, quantile } from './statistics/quantile.ts';
+export { cummax, cummin, cumprod, logcumsumexp } from './statistics/running.ts';
+export { type Unique, unique, uniqueConsecutive } from './statistics/unique.ts';

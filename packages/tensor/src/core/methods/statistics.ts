@@ -1,5 +1,5 @@
 // Methods of tensors that order, count and describe elements. ops/methods/statistics.ts installs them.
-import type { AminmaxOptions, ArgsortOptions, Dims } from '../op-options.ts';
+import type { AminmaxOptions, ArgsortOptions, CovOptions, Dims, QuantileOptions } from '../op-options.ts';
 
 interface Found<Tensor> {
   readonly values: Tensor;
@@ -11,15 +11,27 @@ interface Found<Tensor> {
 export interface StatisticMethods<Tensor> {
   argsort(dim?: number, options?: ArgsortOptions): Tensor;
   msort(): Tensor;
+  kthvalue(k: number, dim?: number, keepDim?: boolean): Found<Tensor>;
+  mode(dim?: number, keepDim?: boolean): Found<Tensor>;
   median(): Tensor;
   median(dim: number, keepDim?: boolean): Found<Tensor>;
   nanmedian(): Tensor;
   nanmedian(dim: number, keepDim?: boolean): Found<Tensor>;
+  quantile(q: number | Tensor, dim?: number, options?: QuantileOptions): Tensor;
+  nanquantile(q: number | Tensor, dim?: number, options?: QuantileOptions): Tensor;
   cummax(dim: number): Found<Tensor>;
   cummin(dim: number): Found<Tensor>;
   cumprod(dim: number): Tensor;
+  logcumsumexp(dim: number): Tensor;
   amax(dims?: Dims, keepDim?: boolean): Tensor;
   amin(dims?: Dims, keepDim?: boolean): Tensor;
   aminmax(dim?: number, options?: AminmaxOptions): [Tensor, Tensor];
+  nansum(dims?: Dims, keepDim?: boolean): Tensor;
+  nanmean(dims?: Dims, keepDim?: boolean): Tensor;
   countNonzero(dims?: Dims): Tensor;
+  histc(bins?: number, low?: number, high?: number): Tensor;
+  cov(options?: CovOptions): Tensor;
+  corrcoef(): Tensor;
+  dist(other: Tensor, p?: number): Tensor;
+  renorm(p: number, dim: number, most: number): Tensor;
 }

@@ -31,6 +31,7 @@ export function weightGradient(
   window: Window,
 ): Tensor {
   const { strideY, strideX, dilationY, dilationX, kernelHeight, kernelWidth } = window;
+  if (x.count === 0 || grad.count === 0) return zeros(shape, { dtype: grad.dtype, device: grad.device });
   const padded = enlarged(x, window);
   const parts = Array.from({ length: groups }, (_, group) => {
     const [ins, outs] = [shape[1]!, shape[0]! / groups];
@@ -58,6 +59,7 @@ export function inputGradient(
   const [height, width] = shape.slice(-2) as [number, number];
   const [batch, outs, rows, cols] = grad.shape as [number, number, number, number];
   const { dtype, device } = grad;
+  if (grad.count === 0 || w.count === 0) return zeros(shape, { dtype, device });
   const [reachY, reachX] = [(kernelHeight - 1) * dilationY, (kernelWidth - 1) * dilationX];
   // Element (y, x) of the gradient stands at (y · stride + reach) of a plane, over which the turned kernel slides.
   const placed = (count: number, stride: number, reach: number): Tensor =>

@@ -1,15 +1,21 @@
-// Methods that order and count elements.
+// Methods that order, count and describe elements.
 import type { StatisticMethods } from '../../core/methods/statistics.ts';
 import type { Tensor } from '../../core/tensor.ts';
-import { argsort, median, msort, nanmedian } from '../order/sorted.ts';
-import { amax, amin, aminmax, countNonzero } from '../statistics/missing.ts';
-import { cummax, cummin, cumprod } from '../statistics/running.ts';
+import { argsort, kthvalue, median, msort, nanmedian } from '../order/sorted.ts';
+import { histc, mode } from '../statistics/counting.ts';
+import { corrcoef, cov } from '../statistics/covariance.ts';
+import { dist, renorm } from '../statistics/distances.ts';
+import { amax, amin, aminmax, countNonzero, nanmean, nansum } from '../statistics/missing.ts';
+import { nanquantile, quantile } from '../statistics/quantile.ts';
+import { cummax, cummin, cumprod, logcumsumexp } from '../statistics/running.ts';
 import { addFunctions, addMethods } from './define.ts';
 
 type Overloaded = 'median' | 'nanmedian';
 
 addFunctions<Omit<StatisticMethods<Tensor>, Overloaded>>({
-  ...{ argsort, msort, cummax, cummin, cumprod, amax, amin, aminmax, countNonzero },
+  ...{ argsort, msort, kthvalue, mode, quantile, nanquantile },
+  ...{ cummax, cummin, cumprod, logcumsumexp, amax, amin, aminmax },
+  ...{ nansum, nanmean, countNonzero, histc, cov, corrcoef, dist, renorm },
 });
 
 // These have two signatures each, which FunctionsOf cannot express.

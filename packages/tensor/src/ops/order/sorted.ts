@@ -10,7 +10,7 @@ import { isFloat } from '../../core/dtype.ts';
 import type { ArgsortOptions } from '../../core/op-options.ts';
 import { checkedDim } from '../../core/shape.ts';
 import type { Sorted, Tensor } from '../../core/tensor.ts';
-import { emptyReduction } from '../../errors.ts';
+import { badOption, emptyReduction, shown } from '../../errors.ts';
 import { div, eq, maximum, ne, sub } from '../elementwise/binary.ts';
 import { where } from '../elementwise/choose.ts';
 import { requireTensor, to } from '../elementwise/convert.ts';
@@ -57,6 +57,25 @@ export function ofOne(a: Tensor, op: (row: Tensor) => Sorted): Sorted {
 function requireOrdered(op: string, a: Tensor): void {
   requireTensor(op, a);
   if (a.dtype === 'bool') throw notOfBool(op, ".to('uint8')");
+}
+
+/** Returns the element of rank `k` along `dim`, counted from 1 in ascending order, and its position. NaN is last. */
+export function kthvalue(a: Tensor, k: number, dim = -1, keepDim = false): Sorted {
+  requireOrdered('kthvalue', a);
+  checkFlag('kthvalue', 'keepDim', keepDim);
+  if (a.rank === 0) return ofOne(a, (row) => kthvalue(row, k, dim, true));
+  const at = checkedDim('kthvalue', dim, a.rank);
+  const size = a.shape[at]!;
+  if (!Number.isSafeInteger(k) || k < 1 || k > size)
+    throw badOption(
+      'kthvalue: k',
+      size === 0 ? 'elements to choose from' : `an integer from 1 to ${size}`,
+      shown(k),
+    );
+  return scope(() => {
+    const { indices } = sort(a.detach(), at);
+    return chosenAlong(a, narrow(indices, at, k - 1, 1), at, keepDim);
+  });
 }
 
 /** Returns the positions of medians along `dim`. `skipsNaN`: whether NaN does not take part, unless all are NaN. */

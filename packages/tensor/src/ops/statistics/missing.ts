@@ -3,11 +3,31 @@
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { flag } from '../../checks/value-checks.ts';
 import { scope } from '../../core/context.ts';
-import type { AminmaxOptions, Dims } from '../../core/op-options.ts';
+import { isFloat } from '../../core/dtype.ts';
+import type { AminmaxOptions, Dims, VarianceOptions } from '../../core/op-options.ts';
 import type { Tensor } from '../../core/tensor.ts';
-import { ne } from '../elementwise/binary.ts';
-import { requireTensor } from '../elementwise/convert.ts';
-import { max, min, sum } from '../reduce/reduce.ts';
+import { div, eq, ne } from '../elementwise/binary.ts';
+import { where } from '../elementwise/choose.ts';
+import { requireFloat, requireTensor, to } from '../elementwise/convert.ts';
+import { max, mean, min, sum } from '../reduce/reduce.ts';
+import { std } from '../reduce/variance.ts';
+
+/** Sums the elements that are not NaN, as sum() does. */
+export function nansum(a: Tensor, dims?: Dims, keepDim = false): Tensor {
+  requireTensor('nansum', a);
+  if (!isFloat(a.dtype)) return sum(a, dims, keepDim);
+  return scope(() => sum(where(eq(a.detach(), a.detach()), a, 0), dims, keepDim));
+}
+
+/** Computes the mean of the floats that are not NaN; NaN if all are. */
+export function nanmean(a: Tensor, dims?: Dims, keepDim = false): Tensor {
+  requireFloat('nanmean', a);
+  return scope(() => {
+    const isPresent = eq(a.detach(), a.detach());
+    const total = sum(where(isPresent, a, 0), dims, keepDim);
+    return div(total, to(sum(isPresent, dims, keepDim), a.dtype));
+  });
+}
 
 /** Counts the elements that are not 0, over `dims` or all dimensions: int64. NaN is not 0. */
 export function countNonzero(a: Tensor, dims?: Dims): Tensor {
@@ -28,4 +48,9 @@ export function aminmax(a: Tensor, dim?: number, options: AminmaxOptions = {}): 
   const { keepDim = false } = options;
   const dims = dim ?? [];
   return scope(() => [amin(a, dims, keepDim), amax(a, dims, keepDim)]);
+}
+
+/** Returns [standard deviation, mean] over `dims`, as std() and mean() do. */
+export function stdMean(a: Tensor, dims?: Dims, options: VarianceOptions = {}): [Tensor, Tensor] {
+  return scope(() => [std(a, dims, options), mean(a, dims, options.keepDim ?? false)]);
 }

@@ -1,14 +1,15 @@
-// Running extremes and products along a dimension. They combine each element with the one 1, 2, 4, … places before it,
-// so that log₂(size) steps over all elements are enough, on every device.
+// Running extremes, products and logarithms of sums along a dimension. They combine each element with the one
+// 1, 2, 4, … places before it, so that log₂(size) steps over all elements are enough, on every device.
 
 import { scope } from '../../core/context.ts';
 import { arange } from '../../core/creation.ts';
 import { isFloat } from '../../core/dtype.ts';
 import { checkedDim } from '../../core/shape.ts';
 import type { Sorted, Tensor } from '../../core/tensor.ts';
-import { eq, gt, logicalAnd, logicalOr, lt, mul, ne } from '../elementwise/binary.ts';
+import { add, eq, gt, logicalAnd, logicalOr, lt, maximum, mul, ne, sub } from '../elementwise/binary.ts';
 import { where } from '../elementwise/choose.ts';
-import { requireTensor, to } from '../elementwise/convert.ts';
+import { requireFloat, requireTensor, to } from '../elementwise/convert.ts';
+import { exp, log } from '../elementwise/unary.ts';
 import { gather } from '../indexing/lookup.ts';
 import { ofOne } from '../order/sorted.ts';
 import { cat } from '../shape/join.ts';
@@ -67,5 +68,21 @@ export function cumprod(a: Tensor, dim: number): Tensor {
   return scope(() => {
     const wide = isFloat(a.dtype) ? a : to(a, 'int64');
     return scanned([wide], at, ([later], [earlier]) => [mul(later!, earlier!)])[0]!;
+  });
+}
+
+/** Computes log Σ exp of all elements up to each along `dim`, without overflow. */
+export function logcumsumexp(a: Tensor, dim: number): Tensor {
+  requireFloat('logcumsumexp', a);
+  if (a.rank === 0) return scope(() => reshape(logcumsumexp(reshape(a, [1]), dim), []));
+  const at = checkedDim('logcumsumexp', dim, a.rank);
+  return scope(() => {
+    const combine = (x: Tensor, y: Tensor): Tensor => {
+      const top = maximum(x.detach(), y.detach());
+      // An infinite maximum would give NaN; any finite number serves in its place.
+      const shift = where(eq(sub(top, top), 0), top, 0);
+      return add(log(add(exp(sub(x, shift)), exp(sub(y, shift)))), shift);
+    };
+    return scanned([a], at, ([later], [earlier]) => [combine(later!, earlier!)])[0]!;
   });
 }

@@ -115,7 +115,8 @@ describe.runIf(wantedCase === '')('the cases', () => {
     expect([...exclusions.keys()].filter((name) => seen.has(name) || !exported.has(name))).toEqual([]);
   });
 
-  test('need every row of the table of differences', () => {
+  // Other seeds may draw no case of a row.
+  test.runIf(seed === defaultSeed)('need every row of the table of differences', () => {
     expect(rows.filter((row) => !used.has(row)).map(({ line }) => line)).toEqual([]);
   });
 

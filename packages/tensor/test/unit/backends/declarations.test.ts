@@ -155,7 +155,7 @@ describe('the walk through one op', () => {
       .flatMap((folder) => [...filesOf(join(root, folder))])
       .filter((path) => {
         const source = readFileSync(path, 'utf8');
-        return /cumsum/i.test(source) && !/import \{[^}]*\bcumsum\b/.test(source); // not those that call it
+        return /(?<!log)cumsum/i.test(source) && !/import \{[^}]*\bcumsum\b/.test(source); // not those that call it
       })
       .map((path) => relative(root, path));
     expect(listed.sort()).toEqual(found.sort());

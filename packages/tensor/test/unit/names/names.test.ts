@@ -63,7 +63,7 @@ const missing = new Set(
 );
 
 const kinds: readonly [string, readonly string[], (name: string) => boolean, number][] = [
-  ['functions and methods', functions, isHere, 328],
+  ['functions and methods', functions, isHere, 349],
   ['functions of linalg', linearAlgebra, isHere, 20],
   ['layers', modules, (name) => exists(renamed[name] ?? `nn.${name}`), 125],
   ['optimisers and schedules', optimizers, (name) => exists(renamed[name] ?? `optim.${name}`), 31],

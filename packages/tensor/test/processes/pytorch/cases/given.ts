@@ -421,7 +421,9 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
   ],
   mseLoss: [one('mseLoss', (d) => [ramp(d, [2, 3]), ramp(d, [3])])],
   smoothL1Loss: [one('smoothL1Loss', (d) => [f32(d, ['inf', 1, 'nan']), f32(d, [0, '-inf', 1])])],
+  maxPool2dWithIndices: [one('maxPool2dWithIndices', (d) => [ramp(d, [1, 2, 2], 'int64'), 2])],
   huberLoss: [
+    one('huberLoss', (d) => [f32(d, [1, 3]), f32(d, [0, 0])]),
     one('huberLoss', (d) => [f32(d, ['inf', 1, 'nan']), f32(d, [0, '-inf', 1])]),
     one('huberLoss', (d) => [f32(d, [1, 2]), d.given([0, 1], [2], 'float64')]),
   ],

@@ -66,7 +66,7 @@ describe('optimiser steps', () => {
 
   test.each(Object.keys(optimizers))('%s, 100 in float32', (name) => {
     // L-BFGS divides by differences of gradients that are nearly equal, which makes roundings larger.
-    const tolerances = name.startsWith('LBFGS') ? [1e-3, 1e-3, 1e-3] : [1e-5, 1e-5, 1e-4];
+    const tolerances = name.startsWith('LBFGS') ? [1e-3, 1e-3, 1e-3] : [1e-5, 2e-5, 1e-4];
     for (const [i, got] of stepsOf(name, 'float32', [1, 20, 100]).entries())
       expectNear(got, expected.optimizers[name]!.float32[i]!, tolerances[i]!);
   });
