@@ -2,15 +2,13 @@
 // inputs, so the inputs' own graphs and gradients stay as they are. Results have no graph.
 import { aFunction, aTensor, checkValue } from '../checks/value-checks.ts';
 import { enableGrad, scope } from '../core/context.ts';
-import { zeros } from '../core/creation.ts';
+import { zeros, zerosLike } from '../core/creation.ts';
 import { sameShape } from '../core/shape.ts';
 import type { Tensor } from '../core/tensor.ts';
 import { badOption, gradDtype, gradientShape, notScalarOutput, shown } from '../errors.ts';
 import { grad } from './grad.ts';
 
 type TensorFunction = (...inputs: Tensor[]) => Tensor;
-
-const zerosAs = ({ shape, dtype, device }: Tensor): Tensor => zeros(shape, { dtype, device });
 
 /** Returns tensors over the memory of the inputs that require a gradient. */
 function leavesOf(op: string, inputs: readonly Tensor[]): Tensor[] {
@@ -50,13 +48,13 @@ function gradientsOf(
   inputs: readonly Tensor[],
 ): Tensor[] {
   const kept = [...gradients.keys()].filter((i) => gradients[i]?.requiresGrad);
-  if (kept.length === 0) return inputs.map(zerosAs);
+  if (kept.length === 0) return inputs.map((input) => zerosLike(input));
   const found = grad(
     kept.map((i) => gradients[i]!),
     inputs,
     { gradOutputs: kept.map((i) => vectors[i]!), allowUnused: true, retainGraph: true },
   );
-  return found.map((gradient, i) => gradient ?? zerosAs(inputs[i]!));
+  return found.map((gradient, i) => gradient ?? zerosLike(inputs[i]!));
 }
 
 /**
@@ -82,9 +80,9 @@ export function jvp(
     enableGrad(() => {
       const leaves = leavesOf('jvp', inputs);
       const output = outputOf('jvp', fn, leaves);
-      if (!output.requiresGrad) return { output: output.detach(), product: zerosAs(output) };
+      if (!output.requiresGrad) return { output: output.detach(), product: zerosLike(output) };
       // The gradients are linear in `weights`; their derivative by `weights` is the Jacobian.
-      const weights = zerosAs(output);
+      const weights = zerosLike(output);
       weights.requiresGrad = true;
       const options = { gradOutputs: [weights], createGraph: true, allowUnused: true } as const;
       const [product] = gradientsOf(grad(output, leaves, options), vectors, [weights]);
@@ -109,7 +107,8 @@ export function hvp(
       const leaves = leavesOf('hvp', inputs);
       const output = outputOf('hvp', fn, leaves);
       if (output.count !== 1) throw notScalarOutput('hvp', output.shape);
-      if (!output.requiresGrad) return { output: output.detach(), products: leaves.map(zerosAs) };
+      if (!output.requiresGrad)
+        return { output: output.detach(), products: leaves.map((leaf) => zerosLike(leaf)) };
       const gradients = grad(output, leaves, { createGraph: true, allowUnused: true });
       return { output: output.detach(), products: gradientsOf(gradients, vectors, leaves) };
     }),
@@ -123,7 +122,7 @@ function rowsOf(output: Tensor, input: Tensor): Tensor {
   if (output.requiresGrad) {
     for (let i = 0; i < output.count; i++)
       scope(() => {
-        const unit = zerosAs(output);
+        const unit = zerosLike(output);
         unit.reshape([output.count]).select(0, i).fill_(1);
         const options = { gradOutputs: [unit], retainGraph: true, allowUnused: true } as const;
         const [row] = grad(output, input, options);
@@ -157,7 +156,7 @@ export function hessian(fn: TensorFunction, input: Tensor): Tensor {
       if (output.count !== 1) throw notScalarOutput('hessian', output.shape);
       const options = { createGraph: true, allowUnused: true } as const;
       const [gradient] = output.requiresGrad ? grad(output, leaf, options) : [null];
-      return rowsOf(gradient ?? zerosAs(leaf), leaf);
+      return rowsOf(gradient ?? zerosLike(leaf), leaf);
     }),
   );
 }

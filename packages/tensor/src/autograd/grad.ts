@@ -17,6 +17,7 @@ import {
 import { type Root, runBackward } from './backward.ts';
 import { type GraphRoot, gradientsWithGraph } from './double.ts';
 import type { Captures } from './pass.ts';
+import type { GradTarget } from './target.ts';
 
 /** Options of grad(). */
 export interface GradOptions {
@@ -48,17 +49,23 @@ const gradOptions = optionChecks<GradOptions>({
 
 const list = <T>(value: T | readonly T[]): readonly T[] => (Array.isArray(value) ? value : [value as T]);
 
-function rootOf(output: Tensor, gradient: Tensor | null): Root {
+/** Throws unless `gradient` is one of `output`, which has a graph. Returns the target of the output. */
+function checkedRoot(output: Tensor, gradient: Tensor | null): GradTarget {
   checkValue('grad: outputs', output, aTensor);
   if (output.target === null) throw needsGraph('grad: outputs');
   if (gradient === null) {
     if (output.count !== 1) throw notScalarLoss(output.shape);
-    return { target: output.target, gradient: null };
+    return output.target;
   }
   if (!sameShape(gradient.shape, output.shape)) throw gradientShape(gradient.shape, output.shape);
   if (gradient.dtype !== output.dtype) throw gradDtype(gradient.dtype, output.dtype);
   if (gradient.device !== output.device) throw differentDevices('grad', output.device, gradient.device);
-  return { target: output.target, gradient: denseStorage(gradient) };
+  return output.target;
+}
+
+function rootOf(output: Tensor, gradient: Tensor | null): Root {
+  const target = checkedRoot(output, gradient);
+  return { target, gradient: gradient && denseStorage(gradient) };
 }
 
 /**
@@ -112,7 +119,7 @@ function withGraph(
 ): (Tensor | null)[] {
   const roots = outputs.map((output, i): GraphRoot => {
     const gradient = options.gradOutputs?.[i] ?? null;
-    rootOf(output, gradient).gradient?.release(); // checks both
+    checkedRoot(output, gradient);
     return { output, gradient };
   });
   return scope(() => {

@@ -6,7 +6,7 @@ import type { DType } from '../core/dtype.ts';
 import type { Storage } from '../core/memory/storage.ts';
 import { type Shape, sameShape } from '../core/shape.ts';
 import { created, type Operand, type Tensor } from '../core/tensor.ts';
-import { type Node, record } from './node.ts';
+import { type Backward, type Node, record } from './node.ts';
 import type { GradTarget } from './target.ts';
 
 /** What the steps of one backward share. */
@@ -29,10 +29,15 @@ export interface SavedValue {
 export function revived(storage: Storage, { strided, shape, target }: SavedValue): Tensor {
   const tensor = created(storage.retain(), shape, strided);
   if (target === null) return tensor;
-  return record('saved', tensor, [target], [], (grad, graph) => {
+  return record('saved', tensor, [target], [], passedOn(target));
+}
+
+/** Returns the gradient of an operation that passes it on as it is. */
+export function passedOn(target: GradTarget): Backward {
+  return (grad, graph) => {
     if (graph) graphOf(graph).send(target, graphOf(graph).grad);
     else target.share(grad);
-  });
+  };
 }
 
 /** Sums a gradient over the dimensions along which an input of `shape` was broadcast. */

@@ -86,7 +86,7 @@ __device__ inline T remainder_of(T x, T y) {
 template <class T>
 __device__ inline T floor_div(T x, T y) {
   if constexpr (std::is_floating_point_v<T>) {
-    // Divides what is left of x without the remainder, because the quotient itself may be rounded up to an integer.
+    // Subtracts the remainder before the division: the rounded quotient x / y may be the next larger integer.
     if (y == 0) return x / y;
     const T rest = fmod(x, y);
     const T quotient = (x - rest) / y - T(rest != 0 && (rest < 0) != (y < 0));

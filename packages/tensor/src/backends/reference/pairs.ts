@@ -12,7 +12,7 @@ function remainder(a: number, b: number): number {
   return rest !== 0 && rest < 0 !== b < 0 ? rest + b : rest;
 }
 
-/** Divides what is left of a without the remainder, because the quotient itself may be rounded up to an integer. */
+/** Subtracts the remainder before the division: the rounded quotient a / b may be the next larger integer. */
 function floorDiv(a: number, b: number): number {
   if (b === 0) return a / b;
   const rest = a % b;

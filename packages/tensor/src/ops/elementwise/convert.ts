@@ -1,7 +1,7 @@
 // Copies of tensors: to other memory, to another dtype or device, in dense order. Also the checks of operands that are
 // tensors.
 
-import { graphOf } from '../../autograd/graph.ts';
+import { graphOf, passedOn } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import { notAnOperand, notOneTensor } from '../../checks/argument-errors.ts';
@@ -23,10 +23,7 @@ function copied(name: string, a: Tensor, wanted?: DType): Tensor {
   kernels().copy(a.shape, out.strided, a.strided);
   if (!isRecording(a) || !isFloat(dtype)) return out;
   const target = a.target!;
-  return record(name, out, [target], [], (grad, graph) => {
-    if (graph) graphOf(graph).send(target, graphOf(graph).grad);
-    else target.share(grad);
-  });
+  return record(name, out, [target], [], passedOn(target));
 }
 
 const toOptions = optionChecks<ToOptions>({ nonBlocking: flag });
@@ -70,10 +67,7 @@ export function pinMemory(a: Tensor): Tensor {
   kernels().copy(a.shape, out.strided, a.strided);
   if (!isRecording(a)) return out;
   const target = a.target!;
-  return record('pinMemory', out, [target], [], (grad, graph) => {
-    if (graph) graphOf(graph).send(target, graphOf(graph).grad);
-    else target.share(grad);
-  });
+  return record('pinMemory', out, [target], [], passedOn(target));
 }
 
 /** Returns the tensor itself if its elements are dense in row-major order, else a copy. */

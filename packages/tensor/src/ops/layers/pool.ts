@@ -7,12 +7,13 @@ import type { PoolSizes, Window } from '../../backends/kernels.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { anything, atLeastOne, flag } from '../../checks/value-checks.ts';
 import { zeros } from '../../core/creation.ts';
-import { allocate, type Storage } from '../../core/memory/storage.ts';
+import type { Storage } from '../../core/memory/storage.ts';
 import { countOf, type Shape } from '../../core/shape.ts';
 import { empty, type Tensor } from '../../core/tensor.ts';
 import type { Device } from '../../device/device.ts';
 import { badOption, badPlanes, shown, windowTooLarge } from '../../errors.ts';
 import { contiguous, inFloat32, needsFloat32OnCpu, requireFloat, to } from '../elementwise/convert.ts';
+import { storedPlaces } from '../spatial/places.ts';
 import { type Pair, pairOf, windowOf } from './window.ts';
 
 /** Options that all poolings share. */
@@ -170,21 +171,8 @@ function maxPooled(x: Tensor, window: Window): [values: Tensor, indices: Tensor]
 
 type Bin = readonly [begin: number, end: number, divisor: number];
 
-/** Writes bins to memory for the kernels. */
-function stored(bins: readonly Bin[], device: Device): Storage {
-  const storage = allocate('int64', 3 * bins.length, device);
-  const host = new BigInt64Array(3 * bins.length);
-  // Written as pairs of 32 bits, low first, so that no BigInt is made.
-  const words = new Int32Array(host.buffer, host.byteOffset, 2 * host.length);
-  for (const [i, bin] of bins.entries()) {
-    for (const [j, value] of bin.entries()) {
-      words[2 * (3 * i + j)] = value;
-      words[2 * (3 * i + j) + 1] = 0;
-    }
-  }
-  kernels().write(storage.memory, 0, host);
-  return storage;
-}
+/** Writes bins to memory for the kernels. The caller releases it. */
+const stored = (bins: readonly Bin[], device: Device): Storage => storedPlaces(bins.flat(), device);
 
 /** Returns the gradient of averaged(), whose own gradient is averaged(). */
 function spreadOut(

@@ -115,14 +115,14 @@ function recordLinear(
     const own =
       activation === 'none' ? null : allocate(grad.memory.dtype, rows * outSize, grad.memory.device);
     const before = own ?? grad;
-    const bias = toB ? toB.begin() : null;
-    if (activation !== 'none')
+    if (activation !== 'none') {
+      const bias = toB ? toB.begin() : null;
       kernels().linearGrad(
         { gradBefore: before.dense, grad: grad.dense, saved: saved!.dense, gradBias: bias?.dense ?? null },
         { rows, outs: outSize, activation },
       );
-    else if (bias) kernels().reduce('sum', [rows, outSize], withStrides(bias.dense, [0, 1]), grad.dense);
-    if (bias) toB!.end(bias);
+      if (bias) toB!.end(bias);
+    } else if (toB) sendBias(toB, grad, rows, outSize);
     sendMatrices(product, before);
     own?.release();
   });

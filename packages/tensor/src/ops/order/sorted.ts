@@ -17,8 +17,8 @@ import { requireTensor, to } from '../elementwise/convert.ts';
 import { floor } from '../elementwise/unary.ts';
 import { gather } from '../indexing/lookup.ts';
 import { any, sum } from '../reduce/reduce.ts';
-import { sort } from '../shape/order.ts';
-import { flatten, narrow, reshape, squeeze } from '../shape/views.ts';
+import { ofOne, sort } from '../shape/order.ts';
+import { flatten, narrow, squeeze } from '../shape/views.ts';
 
 const argsortOptions = optionChecks<ArgsortOptions>({ descending: flag, stable: flag });
 
@@ -44,14 +44,6 @@ export function chosenAlong(a: Tensor, positions: Tensor, dim: number, keepDim: 
   const values = gather(a, dim, positions);
   if (keepDim) return { values, indices: positions };
   return { values: squeeze(values, dim), indices: squeeze(positions, dim) };
-}
-
-/** Runs `op` on a tensor without dimensions as on a row of one element. The results have no dimensions. */
-export function ofOne(a: Tensor, op: (row: Tensor) => Sorted): Sorted {
-  return scope(() => {
-    const { values, indices } = op(reshape(a, [1]));
-    return { values: reshape(values, []), indices: reshape(indices, []) };
-  });
 }
 
 function requireOrdered(op: string, a: Tensor): void {

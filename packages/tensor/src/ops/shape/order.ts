@@ -70,7 +70,7 @@ export function topk(a: Tensor, k: number, dim = -1, options: { readonly largest
 }
 
 /** Runs `op` on a tensor without dimensions as on a row of one element. The result has no dimensions, as in PyTorch. */
-function ofOne(a: Tensor, op: (row: Tensor) => Sorted): Sorted {
+export function ofOne(a: Tensor, op: (row: Tensor) => Sorted): Sorted {
   return scope(() => {
     const { values, indices } = op(reshape(a, [1]));
     return values.count === 0

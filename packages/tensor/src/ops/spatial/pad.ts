@@ -105,7 +105,7 @@ function placesOf(mode: PadMode, size: number, { before, after }: Edge): number[
     const at = o - before;
     if (mode === 'replicate') return Math.min(Math.max(at, 0), size - 1);
     if (mode === 'reflect') return at < 0 ? -at : at >= size ? 2 * (size - 1) - at : at;
-    // Negative sizes cut first, so that what is left is repeated.
+    // Negative sizes remove elements first; the remaining ones are repeated.
     const first = Math.max(0, -before);
     const kept = size - first - Math.max(0, -after);
     return first + ((at - first + kept) % kept);

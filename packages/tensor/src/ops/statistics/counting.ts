@@ -4,7 +4,7 @@ import { checkFlag } from '../../checks/arguments.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { aTensor, checkValue, finite, nonNegativeInteger } from '../../checks/value-checks.ts';
 import { scope } from '../../core/context.ts';
-import { arange, full } from '../../core/creation.ts';
+import { full } from '../../core/creation.ts';
 import { isFloat, isHalf } from '../../core/dtype.ts';
 import { checkedDim, sameShape } from '../../core/shape.ts';
 import type { Sorted, Tensor } from '../../core/tensor.ts';
@@ -23,12 +23,12 @@ import { requireFloat, requireTensor, to } from '../elementwise/convert.ts';
 import { floor } from '../elementwise/unary.ts';
 import { gather } from '../indexing/lookup.ts';
 import { scatterAdd } from '../indexing/scatter.ts';
-import { chosenAlong, ofOne } from '../order/sorted.ts';
+import { chosenAlong } from '../order/sorted.ts';
 import { argmax, max, min } from '../reduce/reduce.ts';
 import { cat } from '../shape/join.ts';
-import { sort } from '../shape/order.ts';
-import { expand, flatten, narrow, reshape } from '../shape/views.ts';
-import { cummax } from './running.ts';
+import { ofOne, sort } from '../shape/order.ts';
+import { flatten, narrow } from '../shape/views.ts';
+import { cummax, placesAlong } from './running.ts';
 
 /** Options of bincount(). */
 export interface BincountOptions {
@@ -104,9 +104,7 @@ export function mode(a: Tensor, dim = -1, keepDim = false): Sorted {
   if (size === 0) throw emptyReduction('mode', a.shape);
   return scope(() => {
     const { values, indices } = sort(a.detach(), at);
-    const along = a.shape.map((own, d) => (d === at ? own : 1));
-    const counted = to(arange(size, undefined, 1, { dtype: 'int64' }), a.device);
-    const places = expand(reshape(counted, along), a.shape);
+    const places = placesAlong(a, at);
     const changes = ne(narrow(values, at, 1, size - 1), narrow(values, at, 0, size - 1));
     const first = full(a.shape.with(at, 1), 1, { dtype: 'bool', device: a.device });
     const starts = where(cat([first, changes], at), places, 0);

@@ -11,9 +11,16 @@ import { where } from '../elementwise/choose.ts';
 import { requireFloat, requireTensor, to } from '../elementwise/convert.ts';
 import { exp, log } from '../elementwise/unary.ts';
 import { gather } from '../indexing/lookup.ts';
-import { ofOne } from '../order/sorted.ts';
 import { cat } from '../shape/join.ts';
+import { ofOne } from '../shape/order.ts';
 import { expand, narrow, reshape } from '../shape/views.ts';
+
+/** Returns the int64 position of each element of `a` along `dim`. */
+export function placesAlong(a: Tensor, dim: number): Tensor {
+  const counted = arange(a.shape[dim]!, undefined, 1, { dtype: 'int64', device: a.device });
+  const along = a.shape.map((size, d) => (d === dim ? size : 1));
+  return expand(reshape(counted, along), a.shape);
+}
 
 /** Combines along `dim`: `combine` gets the parts with later and with earlier elements, and returns the later part. */
 function scanned(
@@ -38,12 +45,7 @@ function extremes(op: 'cummax' | 'cummin', a: Tensor, dim: number): Sorted {
   const at = checkedDim(op, dim, a.rank);
   return scope(() => {
     const values = a.detach();
-    const counted = to(arange(a.shape[at]!, undefined, 1, { dtype: 'int64' }), a.device);
-    const places = reshape(
-      counted,
-      a.shape.map((size, d) => (d === at ? size : 1)),
-    );
-    const start = expand(places, a.shape);
+    const start = placesAlong(a, at);
     const [, positions] = scanned([values, start], at, ([x, i], [y, j]) => {
       const isLess = op === 'cummax' ? lt(x!, y!) : gt(x!, y!);
       // A NaN stays, and a later one takes its place.

@@ -150,8 +150,8 @@ const ofQuotient =
   };
 
 /**
- * Computes what is left of a after the division by b that floorDivide makes: it has the sign of b. Integers throw where
- * b is 0; on a device they give 0 there. Throws for bool.
+ * Computes the remainder of floorDivide(a, b), which has the sign of b. Integers throw where b is 0; on a device they
+ * give 0 there. Throws for bool.
  */
 export const remainder = ofQuotient({
   name: 'remainder',
@@ -167,7 +167,7 @@ export const remainder = ofQuotient({
   ],
 });
 
-/** Computes what is left of a after a division by b towards 0: it has the sign of a. Has the rules of remainder. */
+/** Computes the remainder of a / b rounded towards 0, which has the sign of a. Has the rules of remainder(). */
 export const fmod = ofQuotient({
   name: 'fmod',
   steps: kernel('fmod'),

@@ -5,7 +5,7 @@ import type { Makers } from './index.ts';
 
 const keep = (d: Draft): Arg => d.draws.pick([nothing, false, true]);
 
-const overDims =
+export const overDims =
   (op: string, isFloat: boolean) =>
   (d: Draft): void => {
     const dtype = isFloat ? d.floatType() : d.anyType();

@@ -3,6 +3,7 @@ import type { Arg, Ref } from '../case.ts';
 import { allTypes, countOf, type Draft, nothing, type TensorSpec } from '../draft.ts';
 import { options } from './arrays.ts';
 import type { Makers } from './index.ts';
+import { overDims } from './reductions.ts';
 
 const flagged = (d: Draft): Arg => d.draws.pick([nothing, true, false]);
 
@@ -115,15 +116,6 @@ const quantile =
     const interpolation = draws.pick([nothing, 'linear', 'lower', 'higher', 'nearest', 'midpoint']);
     const dim = draws.chance(0.3) ? nothing : d.dim(shape.length);
     d.call(op, x, q, dim, options({ interpolation, keepDim: keep(d) }));
-  };
-
-const overDims =
-  (op: string, isFloat: boolean) =>
-  (d: Draft): void => {
-    const dtype = isFloat ? d.floatType() : d.anyType();
-    const shape = d.shape();
-    const x = d.tensor(shape, { dtype });
-    d.call(op, x, d.dims(shape.length), keep(d));
   };
 
 function aminmax(d: Draft): void {
