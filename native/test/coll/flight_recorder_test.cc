@@ -184,7 +184,7 @@ TEST("the timeout of a blocking call names the call sites of both ranks") {
     CHECK_EQ(without_times(rank.run(op)),
              "rank 1 never entered barrier #1 (train.ts:0) within 2000 ms; it has been in recv #0 for T "
              "(0 × uint8 from rank 0, train.ts:1)");
-    while (!failed) std::this_thread::yield();
+    sleep_until([&] { return failed.load(); });
   });
 }
 

@@ -88,15 +88,15 @@ TEST("the flight record has labels, and so has the error of a rank that waits") 
   with_ranks(2, one_host, [&](Rank& rank) {
     std::vector<float> data(10);
     Op op = labelled(data, 0, coll::label_of("late"));
-    op.timeout_ns = 200 * kMillisecond;
+    op.timeout_ns = kAnsweredTimeout;
     if (rank.rank == 0) {
       const std::string text = rank.run(op);
-      CHECK(text.find("rank 1 never entered allReduce #0 (10 × float32 labelled \"late\") within 200 ms") !=
+      CHECK(text.find("rank 1 never entered allReduce #0 (10 × float32 labelled \"late\") within 1000 ms") !=
             std::string::npos);
       const auto entries = rank.group->flight().entries();
       CHECK_EQ(entries.at(0).label, op.label);
     } else {
-      while (rank.group->failure() == nullptr) std::this_thread::yield();
+      sleep_until([&] { return rank.group->failure() != nullptr; });
     }
   });
 }

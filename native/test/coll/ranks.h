@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -89,6 +90,14 @@ inline int own_host(int rank) { return rank; }
 inline int two_per_host(int rank) { return rank / 2; }
 
 inline constexpr int64_t kTimeout = 20'000'000'000;
+/// A timeout for tests of the sentence that it makes: long enough for the other ranks to answer on a busy machine.
+inline constexpr int64_t kAnsweredTimeout = 1'000'000'000;
+
+/// Sleeps until `is_done()`. A thread that yielded instead would take the core from the ranks that it waits for.
+template <class Predicate>
+void sleep_until(const Predicate& is_done) {
+  while (!is_done()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
+}
 
 template <class T>
 Op all_reduce(std::vector<T>& data, DType dtype, uint64_t seq, coll::ReduceOp reduce = coll::ReduceOp::Sum) {

@@ -176,7 +176,7 @@ TEST("a queued operation fails at its own deadline, although another one runs") 
   std::atomic<bool> failed{false};
   with_ranks(2, one_host, [&](Rank& rank) {
     if (rank.rank == 1) {
-      while (!failed) std::this_thread::yield();
+      sleep_until([&] { return failed.load(); });
       return;
     }
     rank.group->start(barrier(0));

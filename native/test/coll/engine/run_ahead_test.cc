@@ -74,12 +74,12 @@ TEST("a rank that runs ahead waits after kPerPeer operations, and its timeout na
     std::vector<float> data(8);
     for (uint64_t seq = 0; seq < kFarthest; ++seq) CHECK_EQ(rank.run(broadcast(data, seq)), "");
     Op op = broadcast(data, kFarthest);
-    op.timeout_ns = 300 * kMillisecond;
+    op.timeout_ns = kAnsweredTimeout;
     const auto failure = rank.group->run(op);
     CHECK(failure != nullptr && failure->code == FailureCode::Timeout);
     CHECK_EQ(failure ? failure->text : "",
              "rank 1 never entered broadcast #" + std::to_string(kFarthest) +
-                 " (8 × float32 from rank 0) within 300 ms; it has not started any operation");
+                 " (8 × float32 from rank 0) within 1000 ms; it has not started any operation");
     failed = true;
   });
 }
