@@ -11,6 +11,7 @@ const allowed = {
   store: [],
   collectives: ['store'],
   ddp: ['collectives'],
+  elastic: ['collectives', 'data', 'ddp', 'store'],
   formats: [],
   tensor: ['formats'],
   data: ['formats'],
@@ -25,6 +26,7 @@ const testOnly = {
   ddp: ['testing', 'tensor', 'store'],
   ringwise: ['testing'],
   tfjs: ['testing'],
+  elastic: ['testing', 'tensor'],
 };
 
 /** Returns the package whose binaries an npm package holds, such as tensor for @ringwise/tensor-linux-x64, or null. */

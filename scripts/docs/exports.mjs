@@ -3,7 +3,7 @@ import { existsSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 /** Packages whose names docs may use without an import, from the one that wins to the last. */
-const packages = ['collectives', 'ddp', 'launch', 'store', 'tensor', 'data', 'tfjs'];
+const packages = ['collectives', 'ddp', 'launch', 'store', 'tensor', 'data', 'elastic', 'tfjs'];
 
 /** Returns the entry points of a package, as [specifier, declaration file]. */
 export function entryPoints(name) {

@@ -10,6 +10,7 @@ const packages = [
   'store',
   'collectives',
   'ddp',
+  'elastic',
   'formats',
   'tensor',
   'data',

@@ -10,7 +10,7 @@ it.each([
   [
     'unknown options are described',
     [
-      ...['store', 'ddp', 'data', 'launch'].map((name) => `${name}/src/option-names.ts`),
+      ...['store', 'ddp', 'data', 'elastic', 'launch'].map((name) => `${name}/src/option-names.ts`),
       'collectives/src/options/option-names.ts',
       'tensor/src/checks/option-names.ts',
     ],

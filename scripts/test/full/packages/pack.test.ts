@@ -7,7 +7,18 @@ import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 import { root } from '../../support/clean-room.ts';
 import { compiled, folderOf, makeProject, pack, run } from '../../support/outside.ts';
 
-const packages = ['store', 'collectives', 'ddp', 'formats', 'tensor', 'data', 'launch', 'tfjs', 'ringwise'];
+const packages = [
+  'store',
+  'collectives',
+  'ddp',
+  'elastic',
+  'formats',
+  'tensor',
+  'data',
+  'launch',
+  'tfjs',
+  'ringwise',
+];
 
 function firstSnippet(name: string): string {
   const readme = readFileSync(join(root, folderOf(name), 'README.md'), 'utf8');

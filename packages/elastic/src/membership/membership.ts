@@ -1,0 +1,54 @@
+// The contract between the membership of a job and what trains in it. Job and custom loops use nothing else.
+import type { Group } from '@ringwise/collectives';
+import type { Decision, Member, View } from './view.ts';
+
+/** What a member says in the vote that ends a step. */
+export interface Ballot {
+  /** Whether this member stops after the step. */
+  readonly isLeaving?: boolean;
+  /** Numbers that have to be equal on all members, such as the step and the position in the data. */
+  readonly agreed: readonly number[];
+}
+
+/** What all members voted. Equal on all of them. */
+export interface Vote {
+  /** Whether the members change the view after this step, because a member leaves or another one joins. */
+  readonly changesView: boolean;
+}
+
+/** A new view, the group of its members, and what becomes of the step that was in flight. */
+export interface Change {
+  readonly view: View;
+  readonly group: Group;
+  readonly decision: Decision;
+  /** Ranks in `group` that have no state of the training yet; the others have it. */
+  readonly joined: readonly number[];
+}
+
+/** What this member knows about its steps when a view ends; the part of a Report that training fills in. */
+export interface Progress {
+  readonly finalSteps: number;
+  readonly isComplete: boolean;
+}
+
+export interface Membership {
+  readonly self: Member;
+  readonly view: View;
+  readonly group: Group;
+  /**
+   * Ends a step: to be called when all averages are complete and before anything is changed by them. Collective; blocks
+   * if the group can block. Throws the group's error if the vote could not be completed: then call change().
+   */
+  readonly vote: (ballot: Ballot) => Promise<Vote>;
+  /** Whether `error` says that the membership has changed, rather than that the program is wrong. */
+  readonly isChange: (error: unknown) => boolean;
+  /**
+   * Ends the view: reports `progress`, waits for the next view, and connects its members. After an error of the group
+   * (pass it), or after a vote that changes the view. Collective among those that are left. Rejects with
+   * ERR_ELASTIC_LEFT_OUT if the next view does not have this member.
+   */
+  readonly change: (progress: Progress, error?: unknown) => Promise<Change>;
+  /** Makes this member leave after the next vote. Does not block. */
+  readonly leave: () => void;
+  readonly close: () => Promise<void>;
+}

@@ -1,0 +1,3 @@
+import { testsOf } from '../../vitest.base.ts';
+
+export default testsOf('packages/elastic');
