@@ -14,6 +14,8 @@ export interface Ballot {
 export interface Vote {
   /** Whether the members change the view after this step, because a member leaves or another one joins. */
   readonly changesView: boolean;
+  /** Whether this member leaves after this step: its wish has reached all. It then calls close(), not change(). */
+  readonly isLeaving: boolean;
 }
 
 /** A new view, the group of its members, and what becomes of the step that was in flight. */
@@ -29,6 +31,11 @@ export interface Change {
 export interface Progress {
   readonly finalSteps: number;
   readonly isComplete: boolean;
+  /**
+   * Whether this member has the state of the training after `finalSteps` steps: false on a member that `joined` names
+   * until it has received all of it.
+   */
+  readonly hasState: boolean;
 }
 
 export interface Membership {
@@ -50,5 +57,9 @@ export interface Membership {
   readonly change: (progress: Progress, error?: unknown) => Promise<Change>;
   /** Makes this member leave after the next vote. Does not block. */
   readonly leave: () => void;
+  /**
+   * Ends this member's part in the job, and closes its group. Not collective: the others go on without it. After a vote
+   * with `isLeaving`, or when the training is over. Idempotent.
+   */
   readonly close: () => Promise<void>;
 }

@@ -12,11 +12,19 @@ export interface Member {
   readonly host: string;
 }
 
+/** What a process writes that wants to be a member. */
+export interface Wish {
+  readonly id: string;
+  /** The slot that its launcher gave it; null if it takes the lowest one that is free. */
+  readonly slot: number | null;
+  readonly host: string;
+}
+
 /** What the members of a new view do about the step that was in flight in the view before. */
 export type Decision =
   /** The step is final: members that have not applied its averages apply them now. */
   | 'commit'
-  /** Nobody has applied its averages: they are dropped, and the step runs again in the new view. */
+  /** No member has applied averages of a step that is not final: they are dropped, and the step runs in the new view. */
   | 'redo';
 
 /** Which processes train together from a step on. Immutable. */
@@ -33,8 +41,21 @@ export interface View {
   /** Number of steps that are final, counting the one that `decision` makes final. */
   readonly finalSteps: number;
   readonly decision: Decision;
+  /** Number of wishes to join that this view and those before it have read. */
+  readonly wishes: number;
+  /** Numbers of wishes up to `wishes` that had a number but no text yet, and are read again. */
+  readonly unread: readonly number[];
+  /** The failure that ended the view before, if it was the same one at the same step before; null if there was none. */
+  readonly failure: RepeatedFailure | null;
   /** Why the job ends with this view, as a sentence; null while it goes on. */
   readonly ended: string | null;
+}
+
+/** A failure that ended one or more views in a row at the same step. */
+export interface RepeatedFailure {
+  /** Slots of the members that were lost or, if none was, the sentence of the failure. */
+  readonly what: string;
+  readonly times: number;
 }
 
 /** What a member writes when its view has come to an end. It says what the member knows, without interpretation. */
@@ -46,8 +67,14 @@ export interface Report {
   readonly finalSteps: number;
   /** Whether all averages of the step after these are complete in the member's memory. */
   readonly isComplete: boolean;
+  /** Whether the member has the state of the training after `finalSteps` steps. */
+  readonly hasState: boolean;
+  /** Whether the member was connected with all members of the view. */
+  readonly wasConnected: boolean;
   /** Ids of members that it cannot reach, and whether it knows that they have ended. */
   readonly unreachable: readonly { readonly member: string; readonly isCertain: boolean }[];
   /** Whether the member does not want to be in the next view. */
   readonly isLeaving: boolean;
+  /** The failure that ended the view for the member, as a sentence; null after a vote that changes the view. */
+  readonly failure: string | null;
 }

@@ -1,0 +1,33 @@
+// The names of the keys through which the members of a job agree. A process that is no member, such as a launcher,
+// writes only `ended/…`; it repeats these names, because it imports nothing from here.
+
+/**
+ * Returns the prefix of all keys of an elastic job in the store of its run. It does not depend on the number of
+ * restarts: a process that was started again belongs to the same job.
+ */
+export const jobPrefix = (runId: string) => `ringwise/${runId}/elastic`;
+
+/**
+ * Says that the process of a member has ended, for certain. Its launcher writes the key, as
+ * `ringwise/<RINGWISE_RUN_ID>/elastic/ended/<RINGWISE_SLOT>.<RINGWISE_INCARNATION>`; the value is the exit code, or the
+ * name of the signal, as text.
+ */
+export const endedKey = (memberId: string) => `ended/${memberId}`;
+
+/** View `n` as JSON, written once by compareSet() from an absent key. */
+export const viewKey = (number: number) => `view/${number}`;
+
+/** Number of a view that exists; the latest one is the same or a little later. Decimal text. */
+export const headKey = 'head';
+
+/** The reports of the members of view `n`, appended as one line of JSON each. A later line of a member replaces its earlier one. */
+export const reportsKey = (number: number) => `reports/${number}`;
+
+/** Number of wishes to join so far, as a counter. */
+export const wishCountKey = 'wishes';
+
+/** Wish number `k`, from 1, as JSON. */
+export const wishKey = (k: number) => `wish/${k}`;
+
+/** The prefix of the group of view `n`. */
+export const groupPrefix = (number: number) => `group/${number}`;
