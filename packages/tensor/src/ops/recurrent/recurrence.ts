@@ -2,6 +2,7 @@
 // computed before, for all steps at once, and so are the gradients of the weights in backward. Sequences may differ in
 // length: rows are packed step by step, and longer sequences come first, so that each step has the first `sizes[t]`
 // sequences.
+import { graphOf } from '../../autograd/graph.ts';
 import { record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import { isGradEnabled } from '../../core/context.ts';
@@ -11,6 +12,7 @@ import { contiguous, needsFloat32OnCpu, to } from '../elementwise/convert.ts';
 import { jointDevice } from '../joint-device.ts';
 import { denseMatrices, multiply, turned } from '../matrix/matmul.ts';
 import { narrow } from '../shape/views.ts';
+import { composedRecurrence } from './composed.ts';
 import { RowKernels, Rows } from './rows.ts';
 import { type CellKind, type Rule, rules, sumOfRows } from './rules.ts';
 
@@ -137,7 +139,26 @@ function recorded(out: Tensor, given: Recurrence, rule: Rule, kept: Kept): void 
   const [toWeight, toBias] = [weight.target, bias?.target ?? null];
   const targets = [toInput, ...toStates, toWeight, toBias];
   const saved: Storage[] = [kept.gates, ...kept.before, kept.extra].flatMap((part) => part?.storage ?? []);
-  record(`recurrent layer (${kind})`, out, targets, [...saved, weight.storage], (grad) => {
+  // Gradients with a graph read these, too.
+  const operands = [...states, weight, ...(bias ? [bias] : [])].map(({ strided, shape, target, storage }) => {
+    saved.push(storage);
+    return { strided, shape, target };
+  });
+  record(`recurrent layer (${kind})`, out, targets, saved, (grad, graph) => {
+    if (graph) {
+      const own = graphOf(graph);
+      const { gates } = kept;
+      const first = { strided: gates.dense, shape: [rows, gates.width], target: toInput };
+      own.through([first, ...operands], (wholeInput, ...others) =>
+        composedRecurrence({
+          ...{ kind, input: wholeInput!, states: others.slice(0, rule.states) },
+          ...{ weight: others[rule.states]!, bias: others[rule.states + 1] ?? null },
+          steps: stepsOf(sizes, isReversed),
+          gate: (index, row, count) => own.saved(gates.from(row).at(index * width), [count, width], null),
+        }),
+      );
+      return;
+    }
     const k = new RowKernels(dtype, device);
     const gradOut = new Rows(grad, width);
     const current = states.map((_, i) => {

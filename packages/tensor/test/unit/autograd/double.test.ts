@@ -4,6 +4,7 @@ import { describe, expect, test } from 'vitest';
 import {
   avgPool2d,
   batchNorm,
+  cat,
   checkpoint,
   conv2d,
   crossEntropy,
@@ -32,9 +33,25 @@ import {
   tensor,
 } from '../../../src/index.ts';
 import { Linear, Sequential, Tanh } from '../../../src/nn/index.ts';
+import { runCell } from '../../../src/nn/layers/recurrent/stack.ts';
+import type { CellKind } from '../../../src/ops/recurrent/rules.ts';
 import { SGD } from '../../../src/optim/index.ts';
 
 type TensorFunction = (...inputs: Tensor[]) => Tensor;
+
+/** Runs two sequences of 3 and 2 steps through a recurrent cell; returns its outputs and final states as one tensor. */
+const recurrent =
+  (kind: CellKind, isReversed: boolean): TensorFunction =>
+  (rows, weightIh, weightHh, biasIh, biasHh, ...states) => {
+    const cell = { weightIh: weightIh!, weightHh: weightHh!, biasIh: biasIh!, biasHh: biasHh! };
+    const { output, states: last } = runCell(kind, cell, rows!, states, [2, 2, 1], isReversed);
+    return cat([output, ...last], 0);
+  };
+const recurrentShapes = (gates: number, states: number): number[][] => {
+  const [ins, width] = [2, 3];
+  const parameters = [[gates * width, ins], [gates * width, width], [gates * width], [gates * width]];
+  return [[5, ins], ...parameters, ...Array.from({ length: states }, () => [2, width])];
+};
 
 /** Returns a function that computes all first gradients of the weighted sum of `fn`, as one tensor. */
 const gradientsOf =
@@ -121,6 +138,12 @@ const cases: Record<string, [TensorFunction, ...(readonly number[])[]]> = {
   'linear with relu': [(x, w, b) => linear(x!, w!, b!, { activation: 'relu' }), [3, 2], [4, 2], [4]],
   'linear with gelu': [(x, w, b) => linear(x!, w!, b!, { activation: 'gelu' }), [3, 2], [4, 2], [4]],
   'linear with geluTanh': [(x, w, b) => linear(x!, w!, b!, { activation: 'geluTanh' }), [2, 2], [3, 2], [3]],
+  'a recurrence with relu': [recurrent('relu', false), ...recurrentShapes(1, 1)],
+  'a recurrence with tanh, backwards': [recurrent('tanh', true), ...recurrentShapes(1, 1)],
+  lstm: [recurrent('lstm', false), ...recurrentShapes(4, 2)],
+  'lstm, backwards': [recurrent('lstm', true), ...recurrentShapes(4, 2)],
+  gru: [recurrent('gru', false), ...recurrentShapes(3, 1)],
+  'gru, backwards': [recurrent('gru', true), ...recurrentShapes(3, 1)],
   dropout: [(x) => dropout(x!.square(), 0.4, { generator: generator(1) }), [3, 4]],
   softmax: [(x) => x!.softmax(0), [3, 4]],
   'products, variances and norms': [(x) => x!.prod(1).add(x!.std(1)).add(x!.norm(1)), [2, 3]],
