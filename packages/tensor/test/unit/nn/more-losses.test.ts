@@ -1,5 +1,5 @@
 // Errors of losses with margins and of likelihoods, and weights of their modules. Values are compared with PyTorch in
-// test/processes/pytorch/cases/more-losses.ts.
+// test/processes/pytorch/cases/losses/more-losses.ts.
 import { describe, expect, test } from 'vitest';
 import {
   gaussianNllLoss,

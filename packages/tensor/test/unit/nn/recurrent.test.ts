@@ -1,5 +1,5 @@
 // Recurrent layers: errors, initial values, dropout, mixed precision and memory. Values are compared with PyTorch in
-// test/processes/pytorch/cases/sequences.ts.
+// test/processes/pytorch/cases/networks/sequences.ts.
 import { describe, expect, test } from 'vitest';
 import {
   autocast,

@@ -1,5 +1,5 @@
 // PyTorch's transformer: errors, initial values, names and copies. Values are compared with PyTorch in
-// test/processes/pytorch/cases/transformers.ts.
+// test/processes/pytorch/cases/networks/transformers.ts.
 import { describe, expect, test } from 'vitest';
 import { applyRotary, manualSeed, ones, randn, rotaryEmbedding, tensor, zeros } from '../../../src/index.ts';
 import {

@@ -2,30 +2,30 @@
 import type { Case } from '../case.ts';
 import { Draft } from '../draft.ts';
 import { Draws } from '../draws.ts';
-import { arrays } from './arrays.ts';
-import { creation } from './creation.ts';
-import { elementwise } from './elementwise.ts';
-import { expressions } from './expressions.ts';
-import { functions } from './functions.ts';
-import { functionsInPlace } from './functions-in-place.ts';
+import { arrays } from './arrays/arrays.ts';
+import { creation } from './arrays/creation.ts';
+import { indexing } from './arrays/indexing.ts';
+import { lookups } from './arrays/lookups.ts';
+import { views } from './arrays/views.ts';
+import { elementwise } from './elementwise/elementwise.ts';
+import { expressions } from './elementwise/expressions.ts';
+import { functions } from './elementwise/functions.ts';
+import { functionsInPlace } from './elementwise/functions-in-place.ts';
+import { inPlace } from './elementwise/in-place.ts';
 import { given } from './given.ts';
-import { inPlace } from './in-place.ts';
-import { indexing } from './indexing.ts';
-import { layers } from './layers.ts';
-import { linalg } from './linalg.ts';
-import { lookups } from './lookups.ts';
-import { losses } from './losses.ts';
-import { matrices } from './matrices.ts';
-import { modules } from './modules.ts';
-import { moreLosses } from './more-losses.ts';
-import { products } from './products.ts';
-import { reductions } from './reductions.ts';
-import { sequences } from './sequences.ts';
-import { spatial } from './spatial.ts';
-import { spatialModules } from './spatial-modules.ts';
-import { statistics } from './statistics.ts';
-import { transformers } from './transformers.ts';
-import { views } from './views.ts';
+import { losses } from './losses/losses.ts';
+import { moreLosses } from './losses/more-losses.ts';
+import { layers } from './networks/layers.ts';
+import { modules } from './networks/modules.ts';
+import { sequences } from './networks/sequences.ts';
+import { transformers } from './networks/transformers.ts';
+import { linalg } from './products/linalg.ts';
+import { matrices } from './products/matrices.ts';
+import { products } from './products/products.ts';
+import { reductions } from './reduced/reductions.ts';
+import { statistics } from './reduced/statistics.ts';
+import { spatial } from './spatial/spatial.ts';
+import { spatialModules } from './spatial/spatial-modules.ts';
 
 export interface Maker {
   /** Draws the inputs and the call of one case. */
@@ -37,7 +37,7 @@ export interface Maker {
 }
 export type Makers = Readonly<Record<string, Maker>>;
 
-/** The makers of each file of this folder. PyTorch's answers are stored in a file for each of these names. */
+/** The makers of each file in the folders here. PyTorch's answers are stored in a file for each of these names. */
 const groups = {
   arrays,
   products,

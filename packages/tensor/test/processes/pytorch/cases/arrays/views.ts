@@ -1,8 +1,8 @@
 // Cases of views (reshape, narrow, at, …) and of functions that rearrange, join, copy or convert elements (flip, cat,
 // to, …). A few draw invalid arguments, for which both libraries must throw.
-import type { Arg } from '../case.ts';
-import { countOf, type Draft, nothing } from '../draft.ts';
-import type { Makers } from './index.ts';
+import type { Arg } from '../../case.ts';
+import { countOf, type Draft, nothing } from '../../draft.ts';
+import type { Makers } from '../index.ts';
 
 const anyTensor = (d: Draft, shape = d.shape()): { shape: number[]; x: Arg } => ({
   shape,

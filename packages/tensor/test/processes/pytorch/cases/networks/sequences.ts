@@ -1,7 +1,7 @@
 // Cases of recurrent layers, and of packed and padded sequences.
-import type { Arg, Ref } from '../case.ts';
-import { type Draft, floats, nothing } from '../draft.ts';
-import type { Makers } from './index.ts';
+import type { Arg, Ref } from '../../case.ts';
+import { type Draft, floats, nothing } from '../../draft.ts';
+import type { Makers } from '../index.ts';
 
 type State = Record<string, Ref>;
 type Options = Record<string, Arg>;

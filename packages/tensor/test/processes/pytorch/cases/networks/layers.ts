@@ -1,7 +1,7 @@
 // Cases of convolutions, pooling, normalisation and dropout.
-import type { Arg, Ref } from '../case.ts';
-import { type Draft, isFloat, nothing } from '../draft.ts';
-import type { Makers } from './index.ts';
+import type { Arg, Ref } from '../../case.ts';
+import { type Draft, isFloat, nothing } from '../../draft.ts';
+import type { Makers } from '../index.ts';
 
 type Options = Record<string, Arg>;
 const optionsOrNothing = (options: Options): Arg => (Object.keys(options).length > 0 ? options : nothing);

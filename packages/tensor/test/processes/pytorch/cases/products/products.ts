@@ -1,8 +1,8 @@
 // Cases of products of vectors and matrices under their own names, and of diagonals.
-import type { Arg, Ref } from '../case.ts';
-import { allTypes, type Draft, isFloat, nothing } from '../draft.ts';
-import { options } from './arrays.ts';
-import type { Maker, Makers } from './index.ts';
+import type { Arg, Ref } from '../../case.ts';
+import { allTypes, type Draft, isFloat, nothing } from '../../draft.ts';
+import { options } from '../arrays/arrays.ts';
+import type { Maker, Makers } from '../index.ts';
 
 /** Returns `size`, or in a few cases a size that does not fit. */
 const wrong = (d: Draft, size: number): number => (d.draws.chance(0.03) ? size + 1 : size);

@@ -1,7 +1,7 @@
 // Cases that read elements and rows by indices.
-import type { Ref } from '../case.ts';
-import { type Draft, isFloat, nothing } from '../draft.ts';
-import type { Makers } from './index.ts';
+import type { Ref } from '../../case.ts';
+import { type Draft, isFloat, nothing } from '../../draft.ts';
+import type { Makers } from '../index.ts';
 
 /** Draws indices into `size` elements; a few are out of range or have a dtype that is refused. */
 export function indices(d: Draft, shape: readonly number[], size: number): Ref {

@@ -1,7 +1,7 @@
 // Cases of operations on planes, signals and volumes.
-import type { Arg, Ref } from '../case.ts';
-import { type Draft, isFloat, nothing } from '../draft.ts';
-import type { Makers } from './index.ts';
+import type { Arg, Ref } from '../../case.ts';
+import { type Draft, isFloat, nothing } from '../../draft.ts';
+import type { Makers } from '../index.ts';
 
 type Options = Record<string, Arg>;
 export const optionsOrNothing = (options: Options): Arg =>

@@ -1,8 +1,8 @@
 // Cases of PyTorch's MultiheadAttention and transformer, and of rotary embeddings. No case hides all keys of a query:
 // PyTorch's kernels give different results for it.
-import type { Arg, Ref } from '../case.ts';
-import { type Draft, nothing } from '../draft.ts';
-import type { Makers } from './index.ts';
+import type { Arg, Ref } from '../../case.ts';
+import { type Draft, nothing } from '../../draft.ts';
+import type { Makers } from '../index.ts';
 
 type State = Record<string, Ref>;
 type Options = Record<string, Arg>;

@@ -1,7 +1,7 @@
 // Cases of functions that make arrays like others, compare them, and rearrange their elements.
-import type { Arg, Ref } from '../case.ts';
-import { allTypes, countOf, type Draft, floats, isFloat, nothing } from '../draft.ts';
-import type { Maker, Makers } from './index.ts';
+import type { Arg, Ref } from '../../case.ts';
+import { allTypes, countOf, type Draft, floats, isFloat, nothing } from '../../draft.ts';
+import type { Maker, Makers } from '../index.ts';
 
 const anyTensor = (d: Draft, shape = d.shape()): Ref => d.tensor(shape, { dtype: d.anyType() });
 

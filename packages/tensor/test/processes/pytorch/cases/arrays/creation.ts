@@ -1,8 +1,8 @@
 // Cases of functions that make tensors, initialise them, promote dtypes or draw random numbers. Random numbers are
 // compared only by dtype and shape, except for draws whose result is certain.
-import type { Arg } from '../case.ts';
-import { allTypes, type Draft, floats, nothing } from '../draft.ts';
-import type { Makers } from './index.ts';
+import type { Arg } from '../../case.ts';
+import { allTypes, type Draft, floats, nothing } from '../../draft.ts';
+import type { Makers } from '../index.ts';
 
 const typed = (d: Draft): Arg => (d.draws.chance(0.4) ? nothing : { dtype: d.anyType() });
 

@@ -1,9 +1,9 @@
 // Cases of layers of nn. Their state is loaded by PyTorch's names.
-import type { Arg, Ref } from '../case.ts';
-import { type Draft, floats, nothing } from '../draft.ts';
-import type { Makers } from './index.ts';
+import type { Arg, Ref } from '../../case.ts';
+import { type Draft, floats, nothing } from '../../draft.ts';
+import { indices } from '../arrays/lookups.ts';
+import type { Makers } from '../index.ts';
 import { planes, poolWindow } from './layers.ts';
-import { indices } from './lookups.ts';
 
 type State = Record<string, Ref>;
 

@@ -1,7 +1,7 @@
 // Cases of elementwise functions beyond arithmetic, and of their forms that write in place.
-import type { Arg } from '../case.ts';
-import { allTypes, type Draft, floats, nothing, type TensorSpec } from '../draft.ts';
-import type { Maker, Makers } from './index.ts';
+import type { Arg } from '../../case.ts';
+import { allTypes, type Draft, floats, nothing, type TensorSpec } from '../../draft.ts';
+import type { Maker, Makers } from '../index.ts';
 
 const all = (list: string, make: (op: string) => Maker): Makers =>
   Object.fromEntries(list.split(' ').map((op) => [op, make(op)]));

@@ -1,9 +1,9 @@
 // Cases of the in-place forms of elementwise operations. The whole tensor that the written view is of is compared with
 // PyTorch's, too.
-import { inPlaceForms } from '../../../../src/core/methods/in-place.ts';
-import type { Arg } from '../case.ts';
-import { allTypes, type Draft, isFloat, type TensorSpec } from '../draft.ts';
-import type { Makers } from './index.ts';
+import { inPlaceForms } from '../../../../../src/core/methods/in-place.ts';
+import type { Arg } from '../../case.ts';
+import { allTypes, type Draft, isFloat, type TensorSpec } from '../../draft.ts';
+import type { Makers } from '../index.ts';
 
 const integers = new Set(
   'gcd lcm bitwiseAnd bitwiseOr bitwiseXor bitwiseNot bitwiseLeftShift bitwiseRightShift'.split(' '),

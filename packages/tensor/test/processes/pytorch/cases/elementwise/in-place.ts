@@ -1,8 +1,8 @@
 // Cases of operations that write into their first argument, which may be a view. The whole tensor that the view is of
 // is compared with PyTorch's, too.
-import type { Arg } from '../case.ts';
-import { allTypes, type Draft } from '../draft.ts';
-import type { Makers } from './index.ts';
+import type { Arg } from '../../case.ts';
+import { allTypes, type Draft } from '../../draft.ts';
+import type { Makers } from '../index.ts';
 
 function combined(op: string) {
   return (d: Draft): void => {

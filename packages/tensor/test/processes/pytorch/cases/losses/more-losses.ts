@@ -1,8 +1,8 @@
 // Cases of losses with margins and of likelihoods, as functions and as modules of nn, and of layers of activations.
-import type { Arg, Ref } from '../case.ts';
-import { type Draft, nothing } from '../draft.ts';
-import type { Domain } from '../values.ts';
-import type { Makers } from './index.ts';
+import type { Arg, Ref } from '../../case.ts';
+import { type Draft, nothing } from '../../draft.ts';
+import type { Domain } from '../../values.ts';
+import type { Makers } from '../index.ts';
 
 type Options = Record<string, Arg>;
 type Drawn = readonly [args: readonly Ref[], options: Options];

@@ -1,7 +1,7 @@
 // Cases of matrix products and attention.
-import type { Arg, Ref } from '../case.ts';
-import { allTypes, type Draft, nothing } from '../draft.ts';
-import type { Makers } from './index.ts';
+import type { Arg, Ref } from '../../case.ts';
+import { allTypes, type Draft, nothing } from '../../draft.ts';
+import type { Makers } from '../index.ts';
 
 /** Returns `size`, or in a few cases a size that does not fit. */
 const wrong = (d: Draft, size: number): number => (d.draws.chance(0.03) ? size + 1 : size);

@@ -1,6 +1,6 @@
 // Cases of random expressions: chains of ops with gradients in which several values are used more than once.
-import type { Ref } from '../case.ts';
-import { countOf, type Draft } from '../draft.ts';
+import type { Ref } from '../../case.ts';
+import { countOf, type Draft } from '../../draft.ts';
 
 interface Known {
   readonly ref: Ref;

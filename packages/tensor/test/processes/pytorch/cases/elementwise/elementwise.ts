@@ -1,7 +1,7 @@
 // Cases of functions of one element, of two broadcast elements, and of choices such as where.
-import type { Arg, Ref } from '../case.ts';
-import { allTypes, type Draft, floats, nothing } from '../draft.ts';
-import type { Makers } from './index.ts';
+import type { Arg, Ref } from '../../case.ts';
+import { allTypes, type Draft, floats, nothing } from '../../draft.ts';
+import type { Makers } from '../index.ts';
 
 const unary =
   (op: string) =>

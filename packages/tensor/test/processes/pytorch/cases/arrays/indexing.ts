@@ -1,7 +1,7 @@
 // Cases that read and write by index tensors and masks.
-import type { Arg, Ref } from '../case.ts';
-import { allTypes, type Draft, isFloat, nothing } from '../draft.ts';
-import type { Makers } from './index.ts';
+import type { Arg, Ref } from '../../case.ts';
+import { allTypes, type Draft, isFloat, nothing } from '../../draft.ts';
+import type { Makers } from '../index.ts';
 import { indices } from './lookups.ts';
 
 const atLeastOne = (shape: number[]): number[] => shape.map((size) => Math.max(1, size));

@@ -1,8 +1,8 @@
 // Cases of functions that order, count or describe elements.
-import type { Arg, Ref } from '../case.ts';
-import { allTypes, countOf, type Draft, nothing, type TensorSpec } from '../draft.ts';
-import { options } from './arrays.ts';
-import type { Makers } from './index.ts';
+import type { Arg, Ref } from '../../case.ts';
+import { allTypes, countOf, type Draft, nothing, type TensorSpec } from '../../draft.ts';
+import { options } from '../arrays/arrays.ts';
+import type { Makers } from '../index.ts';
 import { overDims } from './reductions.ts';
 
 const flagged = (d: Draft): Arg => d.draws.pick([nothing, true, false]);

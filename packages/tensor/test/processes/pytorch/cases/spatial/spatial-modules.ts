@@ -1,7 +1,7 @@
 // Cases of the layers for planes, signals and volumes.
-import type { Arg, Ref } from '../case.ts';
-import { type Draft, nothing } from '../draft.ts';
-import type { Makers } from './index.ts';
+import type { Arg, Ref } from '../../case.ts';
+import { type Draft, nothing } from '../../draft.ts';
+import type { Makers } from '../index.ts';
 import { maybe, optionsOrNothing, rowPool, several, volume } from './spatial.ts';
 
 type State = Record<string, Ref>;

@@ -1,7 +1,7 @@
 // Cases of reductions, and of ops that go along a dimension in order, such as cumsum.
-import type { Arg } from '../case.ts';
-import { type Draft, nothing } from '../draft.ts';
-import type { Makers } from './index.ts';
+import type { Arg } from '../../case.ts';
+import { type Draft, nothing } from '../../draft.ts';
+import type { Makers } from '../index.ts';
 
 const keep = (d: Draft): Arg => d.draws.pick([nothing, false, true]);
 

@@ -1,9 +1,9 @@
 // Cases of losses and of cosine similarity, as functions and as modules of nn. A few draw invalid arguments, for which
 // both libraries must throw.
-import type { Arg, Ref } from '../case.ts';
-import { allTypes, type Draft, floats, nothing, type TensorSpec } from '../draft.ts';
-import type { Domain } from '../values.ts';
-import type { Makers } from './index.ts';
+import type { Arg, Ref } from '../../case.ts';
+import { allTypes, type Draft, floats, nothing, type TensorSpec } from '../../draft.ts';
+import type { Domain } from '../../values.ts';
+import type { Makers } from '../index.ts';
 
 type Options = Record<string, Arg>;
 

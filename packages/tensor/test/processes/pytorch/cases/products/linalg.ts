@@ -1,8 +1,8 @@
 // Cases of the namespace linalg. Matrices are random, so that eigenvalues and singular values are distinct: vectors are
 // then unique up to their sign, which oracle_linalg.py sets as the package does.
-import type { Arg, Ref } from '../case.ts';
-import { type Draft, nothing, whole } from '../draft.ts';
-import type { Makers } from './index.ts';
+import type { Arg, Ref } from '../../case.ts';
+import { type Draft, nothing, whole } from '../../draft.ts';
+import type { Makers } from '../index.ts';
 
 /** Records a call of a function of the namespace. */
 function call(d: Draft, op: string, ...args: readonly Arg[]): void {
