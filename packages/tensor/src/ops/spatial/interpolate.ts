@@ -112,7 +112,7 @@ export function interpolate(x: Tensor, options: InterpolateOptions): Tensor {
     let out = wide;
     // The last dimension first, as PyTorch sums.
     for (let d = rank - 1; d >= 0; d--) {
-      const line = { size: before[d]!, out: after[d]!, scale: scales[d]!, alignCorners, isFloat64 };
+      const line = { rank, size: before[d]!, out: after[d]!, scale: scales[d]!, alignCorners, isFloat64 };
       if (isNearest) {
         const places = nearest(line, mode === 'nearest-exact');
         if (places !== null) out = takenAt('interpolate', out, d + 2, places);
@@ -137,6 +137,8 @@ function area(x: Tensor, after: readonly number[]): Tensor {
 
 /** One dimension that is resized. */
 interface Line {
+  /** The number of dimensions that are resized. */
+  readonly rank: number;
   readonly size: number;
   readonly out: number;
   /** The scale factor that positions follow, or null if they follow the sizes. */
@@ -153,14 +155,18 @@ interface Taps {
 
 const stepOf = ({ size, out, scale }: Line): number => (scale === null ? size / out : 1 / scale);
 
-/** Returns the place of each result element, or null if the dimension does not change. */
+/**
+ * Returns the place of each result element, or null if the dimension does not change. As in PyTorch, planes whose size
+ * stays or doubles ignore what the scale factor has beyond that; signals and volumes do not.
+ */
 function nearest(line: Line, isExact: boolean): number[] | null {
-  const { size, out } = line;
+  const { rank, size, out } = line;
   if (size === out && line.scale === null) return null;
   const step = Math.fround(stepOf(line));
+  const isPlane = rank === 2 && !isExact;
   const at = (o: number): number => {
-    if (!isExact && out === size) return o;
-    if (!isExact && out === 2 * size) return o >> 1;
+    if (isPlane && out === size) return o;
+    if (isPlane && out === 2 * size) return o >> 1;
     return Math.floor(Math.fround((isExact ? o + 0.5 : o) * step));
   };
   return Array.from({ length: out }, (_, o) => Math.min(at(o), size - 1));

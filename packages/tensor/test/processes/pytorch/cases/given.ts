@@ -351,6 +351,10 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
       d.tags.add('output of size 0');
       d.call('interpolate', ramp(d, [1, 2, 1]), { scaleFactor: 0.5, mode: 'area' });
     },
+    ...[[4], [3, 5, 1]].map((space) => (d: Draft): void => {
+      d.tags.add('size nearly kept or doubled');
+      d.call('interpolate', ramp(d, [1, 1, ...space]), { scaleFactor: 2.2 });
+    }),
     one('interpolate', (d) => [f32(d, ['inf', 1, 2, 3], [1, 1, 2, 2]), { size: [2, 3], mode: 'bilinear' }]),
     one('interpolate', (d) => [
       d.given([0, 250, 3, 4], [1, 1, 2, 2], 'uint8'),

@@ -182,6 +182,16 @@ export function resized(d: Draft, rank: number): Options {
   };
 }
 
+/** Tells whether a scale factor that is not 1 or 2 keeps or doubles a size. */
+function isNearlyWhole(space: readonly number[], { scaleFactor, recomputeScaleFactor }: Options): boolean {
+  if (scaleFactor === undefined || recomputeScaleFactor) return false;
+  return space.some((size, i) => {
+    const factor = (Array.isArray(scaleFactor) ? scaleFactor[i] : scaleFactor) as number;
+    const out = Math.floor(size * factor);
+    return (out === size || out === 2 * size) && out !== size * factor;
+  });
+}
+
 function interpolate(d: Draft): void {
   const { draws } = d;
   const mode = draws.pick(['nearest', 'nearest-exact', 'linear', 'bilinear', 'bilinear', 'bicubic', 'area']);
@@ -194,6 +204,8 @@ function interpolate(d: Draft): void {
   const isSmooth = mode.startsWith('bi') || mode === 'linear';
   const sizes = resized(d, rank);
   if (mode === 'area' && space.includes(1) && 'scaleFactor' in sizes) d.tags.add('output of size 0');
+  if (mode === 'nearest' && rank !== 2 && isNearlyWhole(space, sizes))
+    d.tags.add('size nearly kept or doubled');
   d.call('interpolate', x, {
     ...sizes,
     ...(mode === 'nearest' && draws.chance(0.5) ? {} : { mode }),
