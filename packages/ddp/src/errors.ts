@@ -134,13 +134,18 @@ export function noForward(): DdpError {
 }
 
 /** `values[r]` describes rank r's parameter at the position. Equal texts mean equal parameters. */
-export function paramsDiffer(position: number, name: string, values: readonly string[]): DdpError {
-  const message = `ddp: parameter lists differ at position ${position}: ${byRank(values)}. Build the same model on all ranks, with parameters in the same order.`;
+export function paramsDiffer(
+  position: number,
+  name: string,
+  values: readonly string[],
+  verb = 'ddp',
+): DdpError {
+  const message = `${verb}: parameter lists differ at position ${position}: ${byRank(values)}. Build the same model on all ranks, with parameters in the same order.`;
   return new DdpError('ERR_DDP_MISMATCH', message, { params: [name], ranks: oddRanks(values) });
 }
 
-export function plansDiffer(values: readonly string[]): DdpError {
-  const message = `ddp: options or bucket layouts differ between ranks: ${byRank(values)}. Pass the same options on all ranks, and spread the model over devices in the same way.`;
+export function plansDiffer(values: readonly string[], verb = 'ddp'): DdpError {
+  const message = `${verb}: options or bucket layouts differ between ranks: ${byRank(values)}. Pass the same options on all ranks, and spread the model over devices in the same way.`;
   return new DdpError('ERR_DDP_MISMATCH', message, { ranks: oddRanks(values) });
 }
 
@@ -226,8 +231,12 @@ export function cannotBlock(backend: string): DdpError {
   return new DdpError('ERR_DDP_INVALID', message);
 }
 
-export function joinsBatchNorm(rank: number): DdpError {
-  const message = `join: the model has batch norms over all ranks on rank ${rank}, which need every rank in every forward; expected batch norms of each rank. Leave out convertSyncBatchNorm(), or give every rank as many steps and leave out join().`;
+export function joinsBatchNorm(rank: number, verb: 'join' | 'takePartOnce' = 'join'): DdpError {
+  const next =
+    verb === 'join'
+      ? 'or give every rank as many steps and leave out join()'
+      : 'or run a forward and backward on every rank in every step, also with an empty batch';
+  const message = `${verb}: the model has batch norms over all ranks on rank ${rank}, which need every rank in every forward; expected batch norms of each rank. Leave out convertSyncBatchNorm(), ${next}.`;
   return new DdpError('ERR_DDP_INVALID', message, { ranks: [rank] });
 }
 

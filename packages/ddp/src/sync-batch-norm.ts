@@ -40,6 +40,12 @@ type DeviceGroup = Pick<Group, 'allGather' | 'allReduce'>;
  */
 const converted = new WeakSet<object>();
 
+/** Models whose batch norms were converted, also for a group of one. */
+const models = new WeakSet<object>();
+
+/** Returns whether convertSyncBatchNorm() was called for a model. */
+export const isConverted = (model: Partial<ModuleTree>): model is ModuleTree => models.has(model);
+
 /** Returns whether batch norms that are on a device exchange its memory in `group`. */
 export const hasExchanges = (group: Group): boolean => converted.has(group);
 
@@ -65,8 +71,12 @@ export async function convertSyncBatchNorm(model: ModuleTree, group: Group): Pro
   if (typeof model?.modules !== 'function') throw notModules();
   checkGroup('convertSyncBatchNorm', group);
   const layers = [...model.modules()].filter((layer): layer is NormLayer => 'sync' in layer);
+  if (group.size > 1 && layers.length > 0 && !group.supports.sync) throw cannotBlock(group.backend);
+  if (group.size === 1 && models.has(model)) {
+    for (const layer of layers) layer.sync = null; // leaves the exchange over a larger group
+  }
+  models.add(model);
   if (group.size === 1 || layers.length === 0) return layers.length;
-  if (!group.supports.sync) throw cannotBlock(group.backend);
   const inHostMemory = (await group.split(0, group.rank, { name: `${group.name} batch norm` }))!;
   for (const layer of layers) layer.sync = exchangeOver(inHostMemory, group);
   converted.add(group);

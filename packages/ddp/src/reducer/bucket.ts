@@ -3,7 +3,7 @@
 // parameters are on a device, the buffer is on the device too, in memory that the engine has allocated.
 //
 // The group borrows the buffer from launch() until settle() has finished.
-import { asBuffer, type BufferView, bufferSymbol, type Group } from '@ringwise/collectives';
+import { allocHost, asBuffer, type BufferView, bufferSymbol, type Group } from '@ringwise/collectives';
 import { noBucketMemory } from '../errors.ts';
 import type { BucketMemory, GradParam } from '../wrapper/grad-param.ts';
 import { Contents } from './contents.ts';
@@ -27,6 +27,9 @@ interface Member {
    */
   readonly view: BufferView;
 }
+
+/** Buckets that have been replaced while an operation of their group had not ended. */
+const inUse = new Set<Bucket>();
 
 export class Bucket {
   /** The bucket as a hook sees it. */
@@ -70,6 +73,26 @@ export class Bucket {
   /** Ends the bucket's use: it will not be launched again. Idempotent. */
   retire(): void {
     this.#deregister();
+  }
+
+  /**
+   * Keeps the bucket's memory referenced until the operation that it waits for has ended, also by a failure. For a
+   * bucket whose group has failed, before it is replaced.
+   */
+  keepUntilEnded(): void {
+    const work = this.#next?.done === false ? this.#next.value : null;
+    if (work === null || work.done) return;
+    inUse.add(this);
+    const forget = () => void inUse.delete(this);
+    void work.then(forget, forget);
+  }
+
+  /** Makes all gradients zero. */
+  clear(): void {
+    this.#memory.clear();
+    for (const { param } of this.#members) {
+      if (!param.bindGrad && param.grad !== null) new HostMemory(param.grad).clear();
+    }
   }
 
   /** Prepares the bucket for the next backward. */
@@ -135,6 +158,25 @@ export class Bucket {
   /** Returns whether a member's gradient is zero everywhere. Waits for the device. */
   isZero(index: number): boolean {
     return this.#members[index]!.memory.isZero();
+  }
+}
+
+/**
+ * Drops the gradients, or moves them, with zeros, out of the buckets of `plan` if the engine cannot drop one. For a
+ * reducer that goes on in a group of one, which has no buckets.
+ */
+export function leaveBuckets(plan: readonly BucketPlan[], params: readonly BucketParam[]): void {
+  for (const { dtype, device, slots } of plan) {
+    for (const { param: index, count } of slots) {
+      const param = params[index]!;
+      if (param.dropGrad) param.dropGrad();
+      else if (param.bindGrad) {
+        const onHost = device.kind === 'cpu';
+        const memory = onHost ? new HostMemory(allocHost(count, dtype)) : param.allocBucket!(count);
+        param.bindGrad(memory[bufferSymbol]());
+        memory.clear();
+      } else if (param.grad !== null) new HostMemory(param.grad).clear();
+    }
   }
 }
 

@@ -8,7 +8,7 @@ import type { BucketParam } from './bucket.ts';
 
 export class HookCounts {
   readonly #params: readonly BucketParam[];
-  readonly #rank: number;
+  #rank: number;
   readonly #counts: Uint32Array;
   readonly #left: Int32Array;
   /** The parameters that the first backward has used, in order of their last reports in it. */
@@ -21,6 +21,11 @@ export class HookCounts {
     this.#rank = rank;
     this.#counts = new Uint32Array(params.length);
     this.#left = new Int32Array(params.length);
+  }
+
+  /** Changes the rank that errors name. */
+  moveTo(rank: number): void {
+    this.#rank = rank;
   }
 
   get isKnown(): boolean {

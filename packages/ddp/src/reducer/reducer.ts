@@ -24,7 +24,7 @@ import {
 import { Timeline } from '../statistics/timeline.ts';
 import { hasExchanges } from '../sync-batch-norm.ts';
 import type { StateBuffer } from '../wrapper/grad-param.ts';
-import { Bucket, type BucketParam } from './bucket.ts';
+import { Bucket, type BucketParam, leaveBuckets } from './bucket.ts';
 import { type CommHook, checkHook, plainHook } from './hook.ts';
 import { HookCounts } from './hook-counts.ts';
 import { broadcasts, carrier } from './memory.ts';
@@ -62,13 +62,13 @@ const optionNames = ['unused', 'staticGraph', 'hook', 'rebuild', 'model', 'buffe
  */
 export class Reducer {
   readonly timeline = new Timeline();
-  readonly #group: Group;
+  #group: Group;
   readonly #params: readonly BucketParam[];
   readonly #unused: UnusedPolicy;
   readonly #hook: CommHook;
-  readonly #model: string;
+  #model: string;
   readonly #buffers: readonly Pick<StateBuffer, 'value'>[];
-  readonly #usage: Usage;
+  #usage: Usage;
   readonly #hookCounts: HookCounts | null;
   #rebuildLimits: PlanLimits | null;
   #plan: readonly BucketPlan[];
@@ -259,17 +259,45 @@ export class Reducer {
       const call = new Participation(this.#group, null);
       await runAwaiting(call.settle());
       if (call.firstLive === null) break;
-      this.#participation = call;
-      this.#usage.reset();
-      this.#phase = 'reducing';
-      this.timeline.begin(this.#plan);
-      for (const bucket of this.#buckets) bucket.collectNothing();
-      this.#orFail(() => this.#launchFull());
-      this.timeline.backwardEnded();
-      await this.#settled();
+      await this.#reduceNothing(call);
     }
     this.#isJoining = false;
     return this.#lastLive;
+  }
+
+  /**
+   * Takes part in the next averaged backward of the other ranks, which has weights, without data and with weight 0.
+   * Resolves when this rank has the averages in its gradients. Collective: a rank calls this or runs its backward.
+   */
+  async takePartOnce(): Promise<void> {
+    this.#checkOpen('takePartOnce');
+    this.checkIdle('takePartOnce');
+    if (this.#unused !== 'skip') {
+      const bare = this.#params.find((param) => !param.bindGrad && param.grad === null);
+      if (bare !== undefined) this.#fail(gradMissing(bare.name, this.#group.rank));
+    }
+    await this.#reduceNothing(new Participation(this.#group, null));
+  }
+
+  /**
+   * Averages over `group` from now on, after the reducer's own group has failed or has been closed, or while it is
+   * idle. Makes new buckets with the same plan; gradients are zero afterwards, or dropped in a group of one. The old
+   * buckets are kept until their operations have ended. `model` is the name of the model for labels. Not collective.
+   */
+  rebind(group: Group, model = this.#model): void {
+    this.#checkOpen('rebind');
+    for (const bucket of this.#buckets) bucket.keepUntilEnded();
+    this.#reset();
+    this.#isJoining = false;
+    this.#pauses = 0;
+    this.timeline.drop();
+    this.#group = group;
+    this.#model = model;
+    this.#usage = new Usage(this.#params.length, group);
+    this.#hookCounts?.moveTo(group.rank);
+    this.#build();
+    if (group.size === 1) leaveBuckets(this.#plan, this.#params);
+    for (const bucket of this.#buckets) bucket.clear();
   }
 
   /** Throws if the gradients of an earlier backward still need finish(). */
@@ -282,6 +310,18 @@ export class Reducer {
     this.#isClosed = true;
     this.#retire();
     this.#reset();
+  }
+
+  /** Runs a reduction to which this rank contributes zeros. */
+  async #reduceNothing(participation: Participation): Promise<void> {
+    this.#participation = participation;
+    this.#usage.reset();
+    this.#phase = 'reducing';
+    this.timeline.begin(this.#plan);
+    for (const bucket of this.#buckets) bucket.collectNothing();
+    this.#orFail(() => this.#launchFull());
+    this.timeline.backwardEnded();
+    await this.#settled();
   }
 
   #checkOpen(where: string): void {
@@ -430,7 +470,7 @@ export class Reducer {
     let totalWeight: number | null = null;
     if (this.#participation) {
       yield* this.#participation.settle();
-      this.#lastLive = this.#participation.firstLive!;
+      this.#lastLive = this.#participation.firstLive ?? 0;
       totalWeight = this.#participation.totalWeight || 1; // all weights 0: so are all gradients
     }
     for (const bucket of this.#buckets) yield* bucket.settle(totalWeight);

@@ -56,6 +56,23 @@ export async function agreeOnPlan(
   return plan;
 }
 
+/**
+ * Compares the parts, options and layout of a model that is wrapped already between the ranks of `options.group`.
+ * Collective. All ranks throw if they differ.
+ */
+export async function agreeAgain(
+  parts: Parts,
+  options: CheckedOptions,
+  plan: readonly BucketPlan[],
+): Promise<void> {
+  const { group } = options;
+  if (group.size === 1) return;
+  const difference = await firstDisagreement(group, () => entriesOf(parts));
+  if (difference) throw paramsDiffer(difference.index, difference.name, difference.values, 'rebind');
+  const layouts = await differingTexts(group, settingsText(options, plan));
+  if (layouts) throw plansDiffer(layouts, 'rebind');
+}
+
 function entriesOf({ params, frozen, buffers }: Parts): Entry[] {
   const entry = ({ name, value, shape = [value.count] }: FrozenParam, suffix = ''): Entry => {
     return [name, `[${value.dtype} × ${shape.join(' × ')}]${suffix}`];

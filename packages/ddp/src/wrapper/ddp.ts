@@ -2,7 +2,7 @@
 // autograd. Every later backward ends with averaged gradients, so that every rank's optimizer takes the same
 // step.
 import type { Group } from '@ringwise/collectives';
-import { checkOptions } from '../check.ts';
+import { checkGroup, checkOptions } from '../check.ts';
 import { badOptions, closed, joinsBatchNorm, noForward, notALoss, trainedLater } from '../errors.ts';
 import { refuseForeign } from '../foreign-members.ts';
 import { broadcasts, carrier } from '../reducer/memory.ts';
@@ -12,8 +12,8 @@ import { runAwaiting } from '../reducer/works.ts';
 import { type StepStatistics, statisticsOf } from '../statistics/statistics.ts';
 import type { StepTimes } from '../statistics/timeline.ts';
 import { type DdpTrace, gatherTrace } from '../statistics/trace.ts';
-import { hasSyncBatchNorm, type ModuleTree } from '../sync-batch-norm.ts';
-import { agreeOnPlan, type Parts, partsOf } from './agreement.ts';
+import { convertSyncBatchNorm, hasSyncBatchNorm, isConverted, type ModuleTree } from '../sync-batch-norm.ts';
+import { agreeAgain, agreeOnPlan, type Parts, partsOf } from './agreement.ts';
 import { type ChainedMethodOf, callOn, type MethodOf } from './delegate.ts';
 import {
   buffersSymbol,
@@ -51,12 +51,13 @@ function countModel(group: Group): number {
 export class DistributedDataParallel<M = unknown> implements GradParamSource {
   /** The object that was passed to ddp(): the model itself, for saving and evaluation. */
   readonly module: M;
-  readonly group: Group;
   /** Calls the model's forward. Throws ERR_DDP_UNFINISHED if the last backward is not averaged yet. */
   readonly forward: MethodOf<M, 'forward'>;
   readonly #parts: Parts;
   readonly #reducer: Reducer;
   readonly #claim: Claim;
+  #group: Group;
+  readonly #options: CheckedOptions;
   #unsubscribe: (() => void)[] = [];
   #isClosed = false;
 
@@ -78,7 +79,8 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
       rebuild: rebuild ? { bucketBytes, firstBucketBytes } : null,
     });
     this.module = module;
-    this.group = group;
+    this.#group = group;
+    this.#options = options;
     this.#parts = parts;
     this.#reducer = reducer;
     this.#claim = claim;
@@ -93,10 +95,15 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
     for (const param of frozen) {
       const stop = param.onGradReady?.(() => {
         // If another wrapper averages the parameter, it is trained there.
-        if (!isWrapped(param)) reducer.refuse(trainedLater(param.name, group.rank));
+        if (!isWrapped(param)) reducer.refuse(trainedLater(param.name, this.#group.rank));
       });
       if (stop) this.#unsubscribe.push(stop);
     }
+  }
+
+  /** The group over which gradients are averaged. */
+  get group(): Group {
+    return this.#group;
   }
 
   /** The buckets, in the order in which they are averaged. */
@@ -192,6 +199,45 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
     // In a rank without data, no forward would take part in the exchanges of the others.
     if (hasSyncBatchNorm(this.module as Partial<ModuleTree>)) throw joinsBatchNorm(this.group.rank);
     return await join(this.#reducer, this.group, [...this.#parts.params, ...this.#parts.buffers], loop);
+  }
+
+  /**
+   * Takes part in the next averaged backward of the other ranks with no data and weight 0: for a rank that has no
+   * samples in a step in which the others call `backward(loss, { weight })` or addWeight(). Resolves when this rank
+   * has the averages in its gradients, as the others have. Collective: in a step, a rank calls this or backward.
+   */
+  takePartOnce(): Promise<void> {
+    // Without a forward, the rank would be missing in the exchanges of the others.
+    if (hasSyncBatchNorm(this.module as Partial<ModuleTree>))
+      throw joinsBatchNorm(this.group.rank, 'takePartOnce');
+    return this.#reducer.takePartOnce();
+  }
+
+  /**
+   * Averages over `group` from now on: after a failure of the group with which the model was wrapped, or to train on
+   * with more ranks, fewer, or one. Parameters, buckets' layout and options stay as they are, and nothing is
+   * broadcast: the caller makes sure that all ranks of `group` hold the same values. Gradients are zero afterwards,
+   * or dropped in a group of one, and so is an unfinished backward. Batch norms of convertSyncBatchNorm() exchange
+   * over the new group, too. The group before may have failed or be closed.
+   *
+   * Collective among the ranks of `group`; does not block. Rejects with ERR_DDP_MISMATCH on all of them if their
+   * models or options differ; then the model stays with the group that it has.
+   *
+   * @example
+   * ```ts
+   * const survivors = await group.shrink(); // after an error with code ERR_COLL_PEER_LOST
+   * await model.rebind(survivors);
+   * ```
+   */
+  async rebind(group: Group): Promise<void> {
+    checkGroup('rebind', group);
+    if (this.#isClosed) throw closed('rebind');
+    const name = `model ${countModel(group)}`;
+    await agreeAgain(this.#parts, { ...this.#options, group }, this.plan);
+    const model = this.module as Partial<ModuleTree>;
+    if (isConverted(model)) await convertSyncBatchNorm(model, group);
+    this.#reducer.rebind(group, name);
+    this.#group = group;
   }
 
   /**
