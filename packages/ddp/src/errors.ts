@@ -245,6 +245,13 @@ export function notConsolidated(rank: number): DdpError {
   return new DdpError('ERR_DDP_INVALID', message, { ranks: [rank] });
 }
 
+export function severalGroups(count: number): DdpError {
+  const message =
+    `consolidateStateDict: the optimizer of this rank's share has ${count} groups of parameters; expected one, because ` +
+    'the state of several cannot be told apart in the order of all parameters. Make one ZeroRedundancyOptimizer for each group.';
+  return new DdpError('ERR_DDP_INVALID', message);
+}
+
 export function stateOutOfReach(): DdpError {
   const message =
     'consolidateStateDict: the optimizer remembers tensors in memory that JavaScript cannot reach, and they have no dataSync(); expected one, or tensors in host memory.';

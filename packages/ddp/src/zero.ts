@@ -3,7 +3,7 @@
 // by ddp as usual.
 import { asBuffer, type BufferCarrier, type BufferView, type Group } from '@ringwise/collectives';
 import { checkFunction, checkGroup, checkInteger, shown } from './check.ts';
-import { invalidArgument, notConsolidated, stateOutOfReach } from './errors.ts';
+import { invalidArgument, notConsolidated, severalGroups, stateOutOfReach } from './errors.ts';
 import { broadcasts, bytesOf, valueCarrier } from './reducer/memory.ts';
 import { runAwaiting, runBlocking, type Works } from './reducer/works.ts';
 
@@ -65,7 +65,9 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
 
   /**
    * `make` gets this rank's parameters, for example `(shard) => new AdamW(shard, { lr })`. `params` must be
-   * the same list on all ranks.
+   * the same list on all ranks. The optimizer must update each parameter by its own gradient alone, as all of
+   * @ringwise/tensor do but LBFGS: one whose step() takes an argument, such as a function that evaluates the loss, is refused. Parameters stay whole, so
+   * Adafactor and Muon work, too. Throws ERR_DDP_INVALID.
    */
   constructor(params: Iterable<P>, group: Group, make: (shard: P[]) => O) {
     checkGroup('ZeroRedundancyOptimizer', group);
@@ -88,7 +90,7 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
       group.size,
     );
     const own = this.shards[group.rank]!.map((position) => this.#params[position]!);
-    this.local = own.length > 0 ? make(own) : null;
+    this.local = own.length > 0 ? checkedOptimizer(make(own)) : null;
   }
 
   /**
@@ -106,10 +108,14 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
     await runAwaiting(this.#exchange());
   }
 
-  /** Collects the state of all shares on rank `to`, for stateDict() there. Collective. */
+  /**
+   * Collects the state of all shares on rank `to`, for stateDict() there. Collective. Throws ERR_DDP_INVALID if the
+   * optimizers have more than one group of parameters each.
+   */
   async consolidateStateDict(to = 0): Promise<void> {
     checkInteger('consolidateStateDict: to', to, 0, this.#group.size - 1);
     const state = this.local?.stateDict();
+    if (state !== undefined && state.groups.length > 1) throw severalGroups(state.groups.length);
     const own = state && {
       ...state,
       tensors: Object.fromEntries(
@@ -157,6 +163,20 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
     });
     for (const work of works) yield work;
   }
+}
+
+/** Refuses an optimizer that evaluates the loss in its step, because that needs all parameters and all ranks. */
+function checkedOptimizer<O extends ShardOptimizer>(optimizer: O): O {
+  const { step, stateDict } = (optimizer ?? {}) as Partial<ShardOptimizer>;
+  const isOptimizer = typeof step === 'function' && typeof stateDict === 'function';
+  if (isOptimizer && step.length === 0) return optimizer;
+  throw invalidArgument(
+    'ZeroRedundancyOptimizer: make',
+    'an optimizer that updates each parameter by its own gradient, with step() without arguments and stateDict()',
+    isOptimizer
+      ? `${optimizer.constructor.name}, whose step() takes an argument. Make it of all parameters, on every rank`
+      : shown(optimizer),
+  );
 }
 
 function assign(counts: readonly number[], ranks: number): number[][] {

@@ -69,8 +69,8 @@ function recorded(op: keyof typeof rules, a: Tensor, out: Tensor): Tensor {
 }
 
 /**
- * Records `out` as the result of an activation of `a`, whose values are not read: the slope of these activations follows
- * from their results.
+ * Records `out` as the result of an activation of `a`, whose values are not read: the slope of these activations
+ * follows from their results.
  */
 export const activated = (op: 'tanh' | 'sigmoid' | 'relu', a: Tensor, out: Tensor): Tensor =>
   isRecording(a) ? recorded(op, a, out) : out;

@@ -1,0 +1,161 @@
+// Tests ZeRO with every optimiser of @ringwise/tensor: the same numbers as one optimiser of all parameters, also after
+// a saved state was loaded on another number of ranks.
+import { fromHost, scope, type Tensor, tensor } from '@ringwise/tensor';
+import * as o from '@ringwise/tensor/optim';
+import { describe, expect, it, test } from 'vitest';
+import { type ConsolidatedState, ZeroRedundancyOptimizer } from '../../../src/index.ts';
+import { onRanks, reasons, values } from '../../support/ranks.ts';
+
+const optimizers: Readonly<Record<string, (params: Tensor[]) => o.Optimizer>> = {
+  SGD: (p) => new o.SGD(p, { lr: 0.1, momentum: 0.9 }),
+  AdamW: (p) => new o.AdamW(p, { lr: 0.1, amsgrad: true }),
+  RMSprop: (p) => new o.RMSprop(p, { momentum: 0.5, centered: true }),
+  Lion: (p) => new o.Lion(p),
+  Adadelta: (p) => new o.Adadelta(p),
+  Adagrad: (p) => new o.Adagrad(p, { lrDecay: 0.1 }),
+  Adamax: (p) => new o.Adamax(p),
+  NAdam: (p) => new o.NAdam(p),
+  RAdam: (p) => new o.RAdam(p, { betas: [0.9, 0.9] }),
+  ASGD: (p) => new o.ASGD(p, { t0: 2 }),
+  Rprop: (p) => new o.Rprop(p),
+  Adafactor: (p) => new o.Adafactor(p),
+  Muon: (p) => new o.Muon(p, { lr: 0.1 }),
+};
+const shapesOf = (name: string): number[][] =>
+  name === 'Muon'
+    ? [
+        [4, 3],
+        [2, 3],
+        [3, 3],
+      ]
+    : [[7], [2, 3], [4, 3]];
+
+const parametersOf = (name: string): Tensor[] =>
+  shapesOf(name).map((shape, n) => {
+    const count = shape.reduce((a, b) => a * b, 1);
+    return tensor(
+      Float64Array.from({ length: count }, (_, i) => Math.sin(i + n)),
+      { shape, dtype: 'float64', requiresGrad: true },
+    );
+  });
+
+/** Computes gradients that differ in each step, the same on each rank. */
+function backward(params: readonly Tensor[], step: number): void {
+  for (const param of params) param.zeroGrad();
+  scope(() => {
+    const losses = params.map((param, n) =>
+      param
+        .sub(Math.cos(3 * step + n))
+        .square()
+        .sum(),
+    );
+    losses.reduce((a, b) => a.add(b)).backward();
+  });
+}
+
+const numbersOf = (params: readonly Tensor[]): number[][] =>
+  params.map((param) => [...(param.dataSync() as Float64Array)]);
+
+function alone(name: string, steps: number): { numbers: number[][]; state: o.OptimizerState } {
+  const params = parametersOf(name);
+  const optimizer = optimizers[name]!(params);
+  for (let step = 0; step < steps; step++) {
+    backward(params, step);
+    optimizer.step();
+  }
+  return { numbers: numbersOf(params), state: optimizer.stateDict() };
+}
+
+/** The values of the parameters, and the state of the optimiser, after some steps. */
+interface Saved {
+  readonly numbers: number[][];
+  readonly state: ConsolidatedState;
+}
+
+/** Trains with ZeRO from step `first` on. Returns what each rank has; the state is that of rank 0. */
+async function sharded(
+  name: string,
+  ranks: number,
+  first: number,
+  steps: number,
+  from?: Saved,
+): Promise<Saved[]> {
+  let state: ConsolidatedState | null = null;
+  const all = values(
+    await onRanks(ranks, async (group) => {
+      const params = parametersOf(name);
+      if (from)
+        for (const [i, param] of params.entries()) (param.dataSync() as Float64Array).set(from.numbers[i]!);
+      const zero = new ZeroRedundancyOptimizer(params, group, optimizers[name]!);
+      const own = from && zero.shardOf(from.state);
+      if (own) zero.local!.loadStateDict({ ...own, tensors: loaded(own) });
+      for (let step = first; step < steps; step++) {
+        backward(params, step);
+        await zero.stepAsync();
+      }
+      await zero.consolidateStateDict();
+      if (group.rank === 0) state = zero.stateDict();
+      return numbersOf(params);
+    }),
+  );
+  return all.map((numbers) => ({ numbers, state: state! }));
+}
+
+const loaded = ({ tensors }: ConsolidatedState): Record<string, Tensor> =>
+  Object.fromEntries(
+    Object.entries(tensors).map(([key, { bytes, shape }]) => [
+      key,
+      fromHost(new Float64Array(bytes.slice().buffer), [...shape]),
+    ]),
+  );
+
+describe('ZeRO', () => {
+  test.each(Object.keys(optimizers))(
+    'gives the numbers of one %s, and goes on with other ranks',
+    async (name) => {
+      const { numbers, state } = alone(name, 5);
+      const whole = await sharded(name, 2, 0, 5);
+      for (const rank of whole) expect(rank.numbers).toEqual(numbers);
+      const { steps, tensors } = whole[0]!.state;
+      expect(steps).toEqual(state.steps);
+      expect(Object.keys(tensors).sort()).toEqual(Object.keys(state.tensors).sort());
+      const [half] = await sharded(name, 2, 0, 3);
+      for (const rank of await sharded(name, 3, 3, 5, half)) expect(rank.numbers).toEqual(numbers);
+    },
+  );
+
+  it('refuses LBFGS, whose step evaluates the loss of all parameters, and what is no optimiser', async () => {
+    const make = (given: unknown) => async (group: Parameters<Parameters<typeof onRanks>[1]>[0]) => {
+      const params = parametersOf('SGD');
+      return new ZeroRedundancyOptimizer(
+        params,
+        group,
+        (shard) => (given ?? new o.LBFGS(shard)) as o.Optimizer,
+      );
+    };
+    const sentence =
+      'ZeroRedundancyOptimizer: make: expected an optimizer that updates each parameter by its own gradient, with ' +
+      'step() without arguments and stateDict(), got LBFGS, whose step() takes an argument. Make it of all parameters, on every rank.';
+    for (const { message, code } of reasons(await onRanks(2, make(null))))
+      expect([code, message]).toEqual(['ERR_DDP_INVALID', sentence]);
+    for (const { message } of reasons(await onRanks(2, make({ step: 1 }))))
+      expect(message).toMatch(/got an object/);
+  });
+
+  it('refuses to collect the state of several groups, whose order it does not know', async () => {
+    const outcomes = await onRanks(2, async (group) => {
+      const groupsOf = (shard: Tensor[]) => [{ params: shard }, { params: parametersOf('SGD'), lr: 1 }];
+      const zero = new ZeroRedundancyOptimizer(
+        parametersOf('SGD'),
+        group,
+        (shard) => new o.AdamW(groupsOf(shard)),
+      );
+      await zero.consolidateStateDict();
+    });
+    for (const { message, code } of reasons(outcomes))
+      expect([code, message]).toEqual([
+        'ERR_DDP_INVALID',
+        expect.stringContaining('has 2 groups of parameters'),
+      ]);
+  });
+});
