@@ -1,0 +1,49 @@
+// Every error message of what trains in a job. Errors of the membership are made in membership/.
+
+/** The codes of an ElasticError of a job. The README lists cause and next step of each. */
+export type ElasticErrorCode =
+  | 'ERR_ELASTIC_INVALID'
+  | 'ERR_ELASTIC_STATE'
+  | 'ERR_ELASTIC_STEP'
+  | 'ERR_ELASTIC_REPLAY';
+
+const marker = Symbol.for('ringwise.ElasticError');
+
+/** The error type of this package. Branch on `code`; the text is for people. */
+export class ElasticError extends Error {
+  override readonly name = 'ElasticError';
+  readonly code: ElasticErrorCode;
+
+  constructor(code: ElasticErrorCode, message: string, options?: ErrorOptions) {
+    super(message, options);
+    this.code = code;
+    Object.defineProperty(this, marker, { value: true });
+  }
+
+  /** Returns whether `error` is an ElasticError, also one of another copy of this package. */
+  static is(error: unknown): error is ElasticError {
+    return typeof error === 'object' && error !== null && marker in error;
+  }
+}
+
+export function invalidArgument(what: string, expected: string, got: string): ElasticError {
+  return new ElasticError('ERR_ELASTIC_INVALID', `${what}: expected ${expected}, got ${got}.`);
+}
+
+/** `fault` is the text that unknownOption() returned. */
+export function badOptions(verb: string, fault: string): ElasticError {
+  return new ElasticError('ERR_ELASTIC_INVALID', `${verb}: ${fault}.`);
+}
+
+interface Range {
+  readonly epoch: number;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** Error for a batch that is not the next one of the loader. */
+export function wrongBatch(wanted: Range, got: Range | undefined): ElasticError {
+  const name = ({ epoch, start, end }: Range) => `positions ${start} to ${end - 1} of epoch ${epoch}`;
+  const message = `loader: its next batch has ${got ? name(got) : 'no samples'}; expected ${name(wanted)}. Iterate an elastic loader only by job.steps(), in one loop at a time.`;
+  return new ElasticError('ERR_ELASTIC_STEP', message);
+}

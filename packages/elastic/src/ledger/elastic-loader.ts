@@ -1,0 +1,157 @@
+// Loads the micro-batches of this rank in the order in which they will be trained on, ahead of the training. A
+// DataLoader does the work; its batchSampler is the list of the micro-batches that this rank is going to own if steps
+// become final one after the other and the view stays as it is. When the view changes, or a step is redone, batches
+// that were loaded ahead are dropped, and loading starts again from the cursor: nothing that was dropped counts as used.
+import { DataLoader, type DataLoaderOptions, type Dataset } from '@ringwise/data';
+import { checkInteger } from '../check.ts';
+import { invalidArgument, wrongBatch } from '../errors.ts';
+import { type Cursor, firstCursor, type Ledger, type MicroBatch, ownedBy, type StepPlan } from './ledger.ts';
+
+/** Options of the DataLoader that loads; its other options would change which samples a batch has. */
+export type LoadOptions<B> = Pick<
+  DataLoaderOptions,
+  'prefetch' | 'numWorkers' | 'persistentWorkers' | 'pinMemory' | 'workerSeed' | 'timeoutMs'
+> & { readonly collate?: (samples: never[]) => B | Promise<B> };
+
+export const loadOptionNames = [
+  'prefetch',
+  'numWorkers',
+  'persistentWorkers',
+  'pinMemory',
+  'workerSeed',
+  'timeoutMs',
+  'collate',
+] as const;
+
+/** What this rank is in the view for which batches are loaded. */
+interface Place {
+  readonly rank: number;
+  readonly size: number;
+}
+
+interface Pass<B> {
+  readonly batches: AsyncGenerator<B, void, undefined>;
+  /** Micro-batches that the DataLoader has asked for and that the training has not taken, in order. */
+  readonly asked: MicroBatch[];
+}
+
+/** The batches of an elastic job; job.loader() makes it. Iterated by job.steps(), not by the program. */
+export class ElasticLoader<B = unknown> {
+  /** The rules by which samples are dealt. @internal */
+  readonly ledger: Ledger;
+  readonly #loader: DataLoader<unknown, B>;
+  #cursor: Cursor = firstCursor;
+  #place: Place = { rank: 0, size: 1 };
+  #pass: Pass<B> | null = null;
+  /** Micro-batches of the pass that begins next, and where it notes those that it has asked for. */
+  #next: { readonly from: Iterable<MicroBatch>; readonly asked: MicroBatch[] } = { from: [], asked: [] };
+
+  constructor(dataset: Dataset<unknown, B>, ledger: Ledger, options: LoadOptions<B>) {
+    this.ledger = ledger;
+    const batchSampler = { [Symbol.iterator]: () => this.#indices() };
+    this.#loader = new DataLoader<unknown, B>(dataset, { ...options, batchSampler } as DataLoaderOptions);
+  }
+
+  /** Number of samples of an epoch. */
+  get samples(): number {
+    return this.ledger.length;
+  }
+
+  /** Number of steps of an epoch, at the present number of ranks. */
+  get length(): number {
+    return this.ledger.stepsOf(this.#place.size);
+  }
+
+  /**
+   * Returns where the next step begins, as plain JSON: the position after the last final step, not after the last
+   * batch that was loaded.
+   */
+  state(): Cursor {
+    return this.#cursor;
+  }
+
+  /** Continues from what state() has returned. Throws ERR_ELASTIC_INVALID if it does not fit the data set. */
+  load(state: Cursor): void {
+    this.#cursor = checkedCursor(state, this.ledger);
+    void this.restart(this.#place);
+  }
+
+  /** Returns the step at the cursor. @internal */
+  plan(): StepPlan {
+    return this.ledger.stepAt(this.#cursor, this.#place.size);
+  }
+
+  /** Returns the micro-batches of this rank in a step. @internal */
+  owned(plan: StepPlan): readonly MicroBatch[] {
+    return ownedBy(plan, this.#place.rank, this.#place.size);
+  }
+
+  /** Makes a step final: the cursor moves behind it. @internal */
+  finish(plan: StepPlan): void {
+    this.#cursor = this.ledger.after(plan);
+  }
+
+  /** Drops what was loaded ahead, and loads for `place` from the cursor on at the next take(). @internal */
+  async restart(place: Place): Promise<void> {
+    this.#place = place;
+    const pass = this.#pass;
+    this.#pass = null;
+    await pass?.batches.return();
+  }
+
+  /** Resolves with the batch of a micro-batch, which must be the next one of this rank. @internal */
+  async take(wanted: MicroBatch): Promise<B> {
+    this.#pass ??= this.#open();
+    const { batches, asked } = this.#pass;
+    const next = await batches.next();
+    const got = asked.shift();
+    if (next.done || got === undefined || got.start !== wanted.start || got.epoch !== wanted.epoch)
+      throw wrongBatch(wanted, got);
+    return next.value;
+  }
+
+  /** Ends the workers. Idempotent. */
+  async close(): Promise<void> {
+    await this.restart(this.#place);
+    await this.#loader.close();
+  }
+
+  #open(): Pass<B> {
+    this.#next = { from: ownFrom(this.ledger, this.#cursor, this.#place), asked: [] };
+    return { batches: this.#loader[Symbol.asyncIterator](), asked: this.#next.asked };
+  }
+
+  *#indices(): Generator<number[], void, undefined> {
+    const { from, asked } = this.#next;
+    for (const microBatch of from) {
+      asked.push(microBatch);
+      yield this.ledger.indicesOf(microBatch);
+    }
+  }
+}
+
+/** Yields the micro-batches of a rank from the cursor on, without an end. */
+function* ownFrom(
+  ledger: Ledger,
+  cursor: Cursor,
+  { rank, size }: Place,
+): Generator<MicroBatch, void, undefined> {
+  for (let at = cursor; ; ) {
+    const plan = ledger.stepAt(at, size);
+    yield* ownedBy(plan, rank, size);
+    at = ledger.after(plan);
+  }
+}
+
+function checkedCursor(state: Cursor, { length }: Ledger): Cursor {
+  const { epoch, step, position } = state ?? {};
+  for (const [name, value] of Object.entries({ epoch, step, position }))
+    checkInteger(`load: ${name}`, value, 0);
+  if (position >= length)
+    throw invalidArgument(
+      'load: position',
+      `one below ${length}, the length of the data set`,
+      String(position),
+    );
+  return { epoch, step, position };
+}

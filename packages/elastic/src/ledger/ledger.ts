@@ -1,0 +1,184 @@
+// Which samples are trained on in which step, and by which rank. All of it is a function of the seed, the position and
+// the number of ranks, so that ranks agree without a message. A position counts samples of an epoch's order; the cursor
+// is the position up to which samples are used by final steps. It moves only when a step is final, so a step that is
+// redone in another view has the same samples, dealt to other ranks. Nothing is padded: the last step of an epoch is
+// short, and ranks without samples have weight 0 in it.
+import { randperm } from '@ringwise/data';
+import { checkInteger, checkOptions, shown } from '../check.ts';
+import { invalidArgument } from '../errors.ts';
+
+/** How the samples of an epoch are ordered, and dealt to steps and ranks. */
+export interface LedgerOptions {
+  /** Number of samples of a step, over all ranks; a multiple of `microBatch`. Excludes `batchPerRank`. */
+  readonly globalBatch?: number;
+  /** Number of samples that go through the model at once. Required with `globalBatch`. */
+  readonly microBatch?: number;
+  /** Number of samples of a step on each rank, instead of a global batch: a step has more samples on more ranks. */
+  readonly batchPerRank?: number;
+  /** Whether each epoch has a random order: that of DistributedSampler for the same seed. Default true. */
+  readonly shuffle?: boolean;
+  /** Seed of the orders, and of the random numbers of steps. Default 0. */
+  readonly seed?: number;
+  /** Returns the order of an epoch, instead of `shuffle`: indices of samples, the same on all ranks. */
+  readonly order?: (epoch: number) => ArrayLike<number>;
+}
+
+export const ledgerOptionNames: readonly (keyof LedgerOptions)[] = [
+  'globalBatch',
+  'microBatch',
+  'batchPerRank',
+  'shuffle',
+  'seed',
+  'order',
+];
+
+/** Where the next step begins. Plain JSON. */
+export interface Cursor {
+  readonly epoch: number;
+  /** Number of steps of this epoch that are final. */
+  readonly step: number;
+  /** Number of samples of this epoch that final steps have used. */
+  readonly position: number;
+}
+
+/** Samples that go through the model at once: positions `start` to `end` − 1 of the epoch's order. */
+export interface MicroBatch {
+  readonly epoch: number;
+  /** Index of the step in the epoch. */
+  readonly step: number;
+  /** Index among the micro-batches of the step. */
+  readonly index: number;
+  readonly start: number;
+  readonly end: number;
+}
+
+/** The samples of one step. */
+export interface StepPlan {
+  readonly epoch: number;
+  readonly step: number;
+  readonly start: number;
+  readonly end: number;
+  readonly microBatches: readonly MicroBatch[];
+}
+
+export const firstCursor: Cursor = { epoch: 0, step: 0, position: 0 };
+
+/** The rules by which the samples of a data set of `length` samples are dealt. */
+export class Ledger {
+  readonly length: number;
+  readonly seed: number;
+  /** Number of samples of a whole micro-batch. */
+  readonly microBatch: number;
+  readonly #globalBatch: number | null;
+  readonly #shuffle: boolean;
+  readonly #custom: ((epoch: number) => ArrayLike<number>) | null;
+  /** Orders of the last epochs that were asked for: loading ahead reaches into the next epoch. */
+  readonly #orders = new Map<number, ArrayLike<number>>();
+
+  /** Throws ERR_ELASTIC_INVALID for options that do not fit. */
+  constructor(length: number, options: LedgerOptions) {
+    checkOptions('loader', options, ledgerOptionNames);
+    const { globalBatch, microBatch, batchPerRank, shuffle = true, seed = 0, order } = options;
+    checkInteger('loader: length of the data set', length, 1);
+    checkInteger('loader: seed', seed, 0);
+    if (typeof shuffle !== 'boolean')
+      throw invalidArgument('loader: shuffle', 'true or false', shown(shuffle));
+    if (order !== undefined && typeof order !== 'function')
+      throw invalidArgument('loader: order', 'a function that returns the order of an epoch', shown(order));
+    const isGlobal = globalBatch !== undefined;
+    if (isGlobal === (batchPerRank !== undefined))
+      throw invalidArgument(
+        'loader',
+        'either globalBatch and microBatch, or batchPerRank',
+        isGlobal ? 'both' : 'neither',
+      );
+    if (isGlobal) {
+      checkInteger('loader: microBatch', microBatch, 1);
+      checkInteger('loader: globalBatch', globalBatch, 1);
+      if (globalBatch % microBatch! !== 0)
+        throw invalidArgument(
+          'loader: globalBatch',
+          `a multiple of microBatch, ${microBatch}`,
+          shown(globalBatch),
+        );
+    } else {
+      if (microBatch !== undefined)
+        throw invalidArgument('loader: microBatch', 'none beside batchPerRank', shown(microBatch));
+      checkInteger('loader: batchPerRank', batchPerRank, 1);
+    }
+    this.length = length;
+    this.seed = seed;
+    this.microBatch = isGlobal ? microBatch! : batchPerRank!;
+    this.#globalBatch = globalBatch ?? null;
+    this.#shuffle = shuffle;
+    this.#custom = order ?? null;
+  }
+
+  /** Number of steps of an epoch on `size` ranks; `size` matters only with batchPerRank. */
+  stepsOf(size: number): number {
+    return Math.ceil(this.length / (this.#globalBatch ?? size * this.microBatch));
+  }
+
+  /** Returns the step that begins at the cursor, on `size` ranks. The cursor must be inside the epoch. */
+  stepAt({ epoch, step, position }: Cursor, size: number): StepPlan {
+    const end = Math.min(position + (this.#globalBatch ?? size * this.microBatch), this.length);
+    const microBatches: MicroBatch[] = [];
+    for (let start = position; start < end; start += this.microBatch) {
+      const index = microBatches.length;
+      microBatches.push({ epoch, step, index, start, end: Math.min(start + this.microBatch, end) });
+    }
+    return { epoch, step, start: position, end, microBatches };
+  }
+
+  /** Returns the cursor once the step is final. */
+  after({ epoch, step, end }: StepPlan): Cursor {
+    return end < this.length
+      ? { epoch, step: step + 1, position: end }
+      : { epoch: epoch + 1, step: 0, position: 0 };
+  }
+
+  /** Returns the indices of the samples of a micro-batch in the data set. */
+  indicesOf({ epoch, start, end }: MicroBatch): number[] {
+    const order = this.#orderOf(epoch);
+    return Array.from({ length: end - start }, (_, i) => order[start + i]!);
+  }
+
+  /** Returns what must be the same on all ranks, as text. */
+  get description(): string {
+    const batch =
+      this.#globalBatch === null
+        ? `batchPerRank ${this.microBatch}`
+        : `globalBatch ${this.#globalBatch}, microBatch ${this.microBatch}`;
+    const order = this.#custom ? 'an order of its own' : this.#shuffle ? 'shuffled' : 'in order';
+    return `${this.length} samples, ${batch}, seed ${this.seed}, ${order}`;
+  }
+
+  #orderOf(epoch: number): ArrayLike<number> {
+    const known = this.#orders.get(epoch);
+    if (known !== undefined) return known;
+    const order = this.#custom?.(epoch) ?? this.#ownOrder(epoch);
+    if (order.length !== this.length)
+      throw invalidArgument(
+        `loader: order of epoch ${epoch}`,
+        `${this.length} indices, one for each sample`,
+        `${order.length}`,
+      );
+    if (this.#orders.size === 2) this.#orders.delete(Math.min(...this.#orders.keys()));
+    this.#orders.set(epoch, order);
+    return order;
+  }
+
+  #ownOrder(epoch: number): ArrayLike<number> {
+    if (this.#shuffle) return randperm(this.length, this.seed + epoch);
+    return Int32Array.from({ length: this.length }, (_, i) => i);
+  }
+}
+
+/**
+ * Returns the micro-batches of `rank` among `size` ranks: contiguous blocks in rank order, whose lengths differ by at
+ * most one. Ranks are ordered by slot, so that a loss elsewhere changes few of them.
+ */
+export function ownedBy(plan: StepPlan, rank: number, size: number): readonly MicroBatch[] {
+  const count = plan.microBatches.length;
+  return plan.microBatches.slice(Math.ceil((rank * count) / size), Math.ceil(((rank + 1) * count) / size));
+}
