@@ -25,6 +25,7 @@ export {
   toFloat16,
 } from './backends/arithmetic/narrow-floats.ts';
 export type { BackendContext, BackendFactory } from './backends/context.ts';
+export { hostId } from './backends/host-address.ts';
 export { loopback, loopbackGroups } from './backends/loopback.ts';
 export { joinNccl } from './backends/nccl/join.ts';
 export { registerBackend } from './backends/registry.ts';
@@ -63,7 +64,7 @@ export { shapeOf, signatureOf } from './group/signature.ts';
 export type { Work } from './group/work.ts';
 export { detectLauncher, type Launched } from './init/env.ts';
 export { exchange } from './init/exchange.ts';
-export { init } from './init/init.ts';
+export { init, initMembers, type MembersOptions } from './init/init.ts';
 export type { Placement } from './init/placement.ts';
 export type { AxisSize, PerAxis } from './mesh/layout.ts';
 export { Mesh, mesh } from './mesh/mesh.ts';

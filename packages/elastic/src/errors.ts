@@ -1,11 +1,18 @@
-// Every error message of what trains in a job. Errors of the membership are made in membership/.
+// Every error message of what trains in a job. Errors of the membership are made in membership/errors.ts.
 
-/** The codes of an ElasticError of a job. The README lists cause and next step of each. */
+/** The codes of an ElasticError. The README lists cause and next step of each. */
 export type ElasticErrorCode =
+  | 'ERR_ELASTIC_DISAGREE'
+  | 'ERR_ELASTIC_ENDED'
   | 'ERR_ELASTIC_INVALID'
+  | 'ERR_ELASTIC_LEFT'
+  | 'ERR_ELASTIC_LEFT_OUT'
+  | 'ERR_ELASTIC_REPLAY'
   | 'ERR_ELASTIC_STATE'
   | 'ERR_ELASTIC_STEP'
-  | 'ERR_ELASTIC_REPLAY';
+  | 'ERR_ELASTIC_STORE'
+  | 'ERR_ELASTIC_TOO_FEW'
+  | 'ERR_ELASTIC_USE';
 
 const marker = Symbol.for('ringwise.ElasticError');
 

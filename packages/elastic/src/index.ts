@@ -3,5 +3,8 @@
  *
  * @packageDocumentation
  */
+export { ElasticError, type ElasticErrorCode } from './errors.ts';
+export { joinMembership } from './membership/join.ts';
 export type { Ballot, Change, Membership, Progress, Vote } from './membership/membership.ts';
-export type { Decision, Member, Report, View } from './membership/view.ts';
+export type { MembershipOptions } from './membership/options.ts';
+export type { Decision, Member, RepeatedFailure, Report, View } from './membership/view.ts';

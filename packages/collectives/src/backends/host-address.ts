@@ -12,6 +12,7 @@ import { isLoopback, loopbackAddress } from '@ringwise/store';
  * other: they run on the same boot of the same machine and in the same network namespace (a container or a
  * test with its own namespace counts as another host). RINGWISE_HOST_ID replaces it, to separate processes
  * that share nothing but a network, such as the containers of a pod.
+ * @internal
  */
 export function hostId(): string {
   const given = process.env.RINGWISE_HOST_ID;

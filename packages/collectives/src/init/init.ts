@@ -34,11 +34,41 @@ import { withStoreErrors } from './store-errors.ts';
  * ```
  */
 export async function init(options: InitOptions = {}): Promise<Group> {
-  const { plan, fault } = draftInit(options, process.env);
+  return await enter(draftInit(options, process.env));
+}
+
+/** Options of initMembers(). */
+export interface MembersOptions
+  extends Omit<InitOptions, 'rank' | 'size' | 'store' | 'timeoutMs'>,
+    Required<Pick<InitOptions, 'rank' | 'size' | 'store' | 'timeoutMs'>> {
+  /** Deadline of connecting in milliseconds; `timeoutMs` is that of the operations alone. */
+  readonly connectMs: number;
+  /** Host of the store as the launcher names it, or null. */
+  readonly masterHost: string | null;
+}
+
+/**
+ * Joins a group as init() does, for processes that agree on rank, size and store by themselves. The number of restarts
+ * of the launcher does not separate them.
+ * @internal
+ */
+export async function initMembers({ connectMs, masterHost, ...options }: MembersOptions): Promise<Group> {
+  const env = { ...process.env, TORCHELASTIC_RESTART_COUNT: undefined };
+  const { plan, fault } = draftInit({ ...options, timeoutMs: connectMs }, env);
+  const { store } = plan;
+  const located = store.kind === 'store' ? { ...store, host: masterHost } : store;
+  return await enter({ plan: { ...plan, store: located }, fault }, options.timeoutMs);
+}
+
+/** `timeoutMs` is the default deadline of the group's operations. */
+async function enter(
+  { plan, fault }: ReturnType<typeof draftInit>,
+  timeoutMs = plan.timeoutMs,
+): Promise<Group> {
   const site = { group: plan.name, rank: plan.rank, size: plan.size };
   const { name: backend, factory, fallback } = await prepared(plan, fault);
   if (fallback !== undefined && plan.rank === 0) warnOfFallback(fallback);
-  return withStoreErrors('init', site, () => join({ ...plan, backend }, site, factory));
+  return withStoreErrors('init', site, () => join({ ...plan, backend }, site, factory, timeoutMs));
 }
 
 /**
@@ -55,11 +85,12 @@ async function prepared(plan: Plan, fault: Failure | null): Promise<Found> {
   }
 }
 
-async function join(plan: Plan, site: Site, factory: BackendFactory): Promise<Group> {
-  const { name, rank, size, via, timeoutMs, secret } = plan;
+async function join(plan: Plan, site: Site, factory: BackendFactory, timeoutMs: number): Promise<Group> {
+  const { name, rank, size, via, secret } = plan;
   const { store, leave, hosts, placement, masterHost } = await gather(plan, site);
   const { localRank, localSize } = placement;
-  const context = { store, rank, size, localRank, localSize, masterHost, group: name, timeoutMs, secret };
+  const place = { rank, size, localRank, localSize, masterHost, group: name };
+  const context = { ...place, store, timeoutMs: plan.timeoutMs, secret };
   let backend: Backend;
   try {
     backend = await makeBackend(factory, context);

@@ -41,12 +41,17 @@ export interface Progress {
 export interface Membership {
   readonly self: Member;
   readonly view: View;
+  /** The group of the view. A group of an earlier view refuses all calls. */
   readonly group: Group;
+  /** The change with which this member has joined. */
+  readonly first: Change;
   /**
    * Ends a step: to be called when all averages are complete and before anything is changed by them. Collective; blocks
    * if the group can block. Throws the group's error if the vote could not be completed: then call change().
    */
   readonly vote: (ballot: Ballot) => Promise<Vote>;
+  /** Does what vote() does, but blocks this thread until it has ended. Throws its error. */
+  readonly voteSync: (ballot: Ballot) => Vote;
   /** Whether `error` says that the membership has changed, rather than that the program is wrong. */
   readonly isChange: (error: unknown) => boolean;
   /**

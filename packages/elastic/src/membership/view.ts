@@ -10,6 +10,8 @@ export interface Member {
   readonly slot: number;
   /** Id of the host, to prefer sources of state on the same one. */
   readonly host: string;
+  /** Identifies the process on its host, so that members there see whether it has ended; null if it cannot be seen. */
+  readonly process: string | null;
 }
 
 /** What a process writes that wants to be a member. */
@@ -18,6 +20,7 @@ export interface Wish {
   /** The slot that its launcher gave it; null if it takes the lowest one that is free. */
   readonly slot: number | null;
   readonly host: string;
+  readonly process: string | null;
 }
 
 /** What the members of a new view do about the step that was in flight in the view before. */

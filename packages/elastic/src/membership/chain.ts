@@ -1,0 +1,197 @@
+// The documents of a job in the store: views, reports and wishes as JSON. Every call has a deadline; a store that does
+// not answer is an error of the member.
+import { setTimeout as sleep } from 'node:timers/promises';
+import { type Store, StoreError } from '@ringwise/store';
+import { storeFailed } from './errors.ts';
+import { endedKey, headKey, reportsKey, viewKey, wishCountKey, wishKey } from './keys.ts';
+import type { Action, Reading } from './machine.ts';
+import type { Report, View, Wish } from './view.ts';
+
+/** How long the store may take for an answer. */
+const answerMs = 15_000;
+/** A watch looks this often whether it has missed a view that was deleted. */
+const sliceMs = 1_000;
+
+export type ReadRequest = Omit<Extract<Action, { kind: 'read' }>, 'kind'>;
+
+export class Chain {
+  readonly #store: Store;
+
+  /** `store` has the keys of one job only. */
+  constructor(store: Store) {
+    this.#store = store;
+  }
+
+  /** Writes a wish to join. Returns its number. */
+  async wish(wish: Wish): Promise<number> {
+    const number = await this.#answer(this.#store.add(wishCountKey, 1));
+    await this.#answer(this.#store.set(wishKey(number), JSON.stringify(wish)));
+    return number;
+  }
+
+  /** Returns a view that exists, at most a few views old; null if there is none. */
+  async head(): Promise<View | null> {
+    const number = await this.#headNumber();
+    if (number === null) return await this.#view(0);
+    return (await this.#view(number)) ?? (await this.#view(number + 1));
+  }
+
+  async report(report: Report): Promise<void> {
+    await this.#answer(this.#store.append(reportsKey(report.view), `${JSON.stringify(report)}\n`));
+  }
+
+  /** Writes `view` if there is none of its number. Returns the one that is there. */
+  async propose(view: View): Promise<View> {
+    const stored = await this.#answer(this.#store.compareSet(viewKey(view.number), '', JSON.stringify(view)));
+    return parse(stored) as View;
+  }
+
+  /** Reads what a decision needs. Does not wait for anything that is absent. */
+  async read({ view, wishes, unread, ids }: ReadRequest): Promise<Reading> {
+    const [reports, count, ended] = await Promise.all([
+      this.#reports(view),
+      this.#answer(this.#store.add(wishCountKey, 0)),
+      this.#present(ids.map(endedKey)),
+    ]);
+    const news = Array.from({ length: Math.max(0, count - wishes) }, (_, index) => wishes + 1 + index);
+    const read = await this.#wishes([...unread, ...news]);
+    // A process that died soon after it had written its wish.
+    const known = new Set(ids);
+    const unasked = read.flatMap(({ wish }) => (wish === null || known.has(wish.id) ? [] : [wish.id]));
+    const endedToo = await this.#present(unasked.map(endedKey));
+    const all = [...ids.filter((_, index) => ended[index]), ...unasked.filter((_, index) => endedToo[index])];
+    return { view, reports, wishes: read, ended: new Set(all) };
+  }
+
+  /** Waits for a view after `number` and returns it: the next one, or a later one if that has been deleted. */
+  async next(number: number, signal: AbortSignal): Promise<View> {
+    for (;;) {
+      if (await this.#appears(viewKey(number + 1), sliceMs, signal)) {
+        const view = await this.#view(number + 1);
+        if (view !== null) return view;
+      }
+      const head = await this.#headNumber();
+      if (head !== null && head > number + 1) {
+        const view = await this.#view(head);
+        if (view !== null) return view;
+        await sleep(20, undefined, { signal });
+      }
+      signal.throwIfAborted();
+    }
+  }
+
+  /** Waits until a member has reported that view `number` has ended. */
+  async over(number: number, signal: AbortSignal): Promise<void> {
+    while (!(await this.#appears(reportsKey(number), sliceMs * 10, signal))) signal.throwIfAborted();
+  }
+
+  /** Waits until there is a wish after number `wishes`. */
+  async wished(wishes: number, signal: AbortSignal): Promise<void> {
+    while (!(await this.#appears(wishKey(wishes + 1), sliceMs * 10, signal))) signal.throwIfAborted();
+  }
+
+  /**
+   * Makes `view` the head, and deletes the documents of views that no member needs any more, and the wishes that the
+   * views after `before` have read.
+   */
+  async announce(view: View, before: View | null): Promise<void> {
+    const head = await this.#headNumber();
+    if (head !== null && head >= view.number) return;
+    const text = head === null ? '' : String(head);
+    await this.#answer(this.#store.compareSet(headKey, text, String(view.number)));
+    const old = view.number - 3;
+    const documents = old < 0 ? [] : [viewKey(old), reportsKey(old)];
+    const read = before === null ? [] : wishesBetween(before, view);
+    await Promise.all(
+      [...documents, ...read.map(wishKey)].map((key) => this.#answer(this.#store.delete(key))),
+    );
+  }
+
+  async #headNumber(): Promise<number | null> {
+    const bytes = await this.#value(headKey);
+    return bytes === null ? null : Number(Buffer.from(bytes).toString());
+  }
+
+  async #view(number: number): Promise<View | null> {
+    const bytes = await this.#value(viewKey(number));
+    return bytes === null ? null : (parse(bytes) as View);
+  }
+
+  async #reports(view: number): Promise<Report[]> {
+    const bytes = view < 0 ? null : await this.#value(reportsKey(view));
+    if (bytes === null) return [];
+    const lines = Buffer.from(bytes).toString().split('\n').slice(0, -1);
+    return lines.map((line) => JSON.parse(line) as Report);
+  }
+
+  async #wishes(numbers: readonly number[]): Promise<Reading['wishes']> {
+    const present = await this.#present(numbers.map(wishKey));
+    const found = numbers.filter((_, index) => present[index]);
+    const values = found.length === 0 ? [] : await this.#answer(this.#store.multiGet(found.map(wishKey)));
+    const texts = new Map(found.map((number, index) => [number, values[index]!]));
+    return numbers.map((number) => {
+      const bytes = texts.get(number);
+      return { number, wish: bytes === undefined || bytes.length === 0 ? null : (parse(bytes) as Wish) };
+    });
+  }
+
+  async #present(keys: readonly string[]): Promise<boolean[]> {
+    return await Promise.all(keys.map((key) => this.#answer(this.#store.check([key]))));
+  }
+
+  async #value(key: string): Promise<Uint8Array | null> {
+    if (!(await this.#answer(this.#store.check([key])))) return null;
+    try {
+      const bytes = await this.#answer(this.#store.get(key, { timeoutMs: sliceMs }));
+      return bytes.length === 0 ? null : bytes;
+    } catch (error) {
+      if (isTimeout(error)) return null;
+      throw error;
+    }
+  }
+
+  async #appears(key: string, timeoutMs: number, signal: AbortSignal): Promise<boolean> {
+    try {
+      await this.#store.wait([key], { timeoutMs, signal });
+      return true;
+    } catch (error) {
+      signal.throwIfAborted();
+      if (isTimeout(error)) return false;
+      throw failed(error);
+    }
+  }
+
+  /** Rejects if the store does not answer in time. */
+  async #answer<T>(call: Promise<T>): Promise<T> {
+    let timer: NodeJS.Timeout | undefined;
+    const late = new Promise<never>((_, reject) => {
+      const error = () => storeFailed('change', `no answer within ${answerMs} ms`, undefined);
+      timer = setTimeout(() => reject(error()), answerMs);
+    });
+    try {
+      return await Promise.race([call, late]);
+    } catch (error) {
+      throw isTimeout(error) ? error : failed(error);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+}
+
+/** Returns the numbers of the wishes that `view` has read and `before` has not. */
+function wishesBetween(before: View, view: View): number[] {
+  const news = Array.from({ length: view.wishes - before.wishes }, (_, index) => before.wishes + 1 + index);
+  return [...before.unread, ...news].filter((number) => !view.unread.includes(number));
+}
+
+function parse(bytes: Uint8Array): unknown {
+  return JSON.parse(Buffer.from(bytes).toString());
+}
+
+function isTimeout(error: unknown): boolean {
+  return StoreError.isInstance(error) && error.code === 'ERR_STORE_TIMEOUT';
+}
+
+function failed(error: unknown): unknown {
+  return StoreError.isInstance(error) ? storeFailed('change', error.message, error) : error;
+}

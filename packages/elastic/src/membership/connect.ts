@@ -1,0 +1,104 @@
+// Makes the group of a view. Members that connect may be lost meanwhile, so connecting can be stopped at any time: the
+// store refuses all further calls, which ends the rendezvous, and a group that is connected too late is closed.
+import { CollectiveError, type Group, initMembers } from '@ringwise/collectives';
+import { PrefixStore, type Store } from '@ringwise/store';
+import { groupPrefix } from './keys.ts';
+import type { Report, View } from './view.ts';
+
+const graceMs = 2_000;
+
+export interface Connecting {
+  /** Store with the keys of the job only. */
+  readonly store: Store;
+  /** Name of the host of the store, or null. */
+  readonly masterHost: string | null;
+  readonly backend: string | undefined;
+  /** Default deadline of the group's operations. */
+  readonly timeoutMs: number;
+  /** Deadline of connecting. */
+  readonly connectMs: number;
+}
+
+/** Connects this member, which is `rank` in `view`. Collective. Rejects at the deadline, or when `signal` is aborted. */
+export async function connect(
+  view: View,
+  rank: number,
+  signal: AbortSignal,
+  { store, masterHost, backend, timeoutMs, connectMs }: Connecting,
+): Promise<Group> {
+  // Connecting ends by itself at its deadline, with the names of the missing members.
+  const ended = AbortSignal.any([signal, AbortSignal.timeout(connectMs + graceMs)]);
+  const group = initMembers({
+    store: endable(new PrefixStore(groupPrefix(view.number), store), ended),
+    rank,
+    size: view.members.length,
+    name: `view ${view.number}`,
+    timeoutMs,
+    connectMs,
+    masterHost,
+    ...(backend !== undefined && { backend }),
+  });
+  let isLate = false;
+  group.then(
+    (late) => (isLate ? late.close().catch(() => {}) : undefined),
+    () => {},
+  );
+  const stopped = new Promise<never>((_, reject) => {
+    const stop = () => {
+      isLate = true;
+      reject(ended.reason);
+    };
+    if (ended.aborted) stop();
+    else ended.addEventListener('abort', stop, { once: true });
+  });
+  stopped.catch(() => {});
+  return await Promise.race([group, stopped]);
+}
+
+/** Returns the members that an error of connecting or of the group of `view` names, other than `self`. */
+export function namedBy(error: unknown, view: View, self: string): Report['unreachable'] {
+  const failure = rootOf(error);
+  if (failure === null) return [];
+  const own = view.members.find(({ id }) => id === self)!;
+  return failure.peers.flatMap((peer) => {
+    const member = view.members[peer];
+    if (member === undefined || member.id === self) return [];
+    // On one host a connection ends only when its process has ended or has closed the group.
+    const isCertain = failure.code === 'ERR_COLL_PEER_LOST' && member.host === own.host;
+    return [{ member: member.id, isCertain }];
+  });
+}
+
+/** Returns the first CollectiveError in the chain of causes; null if there is none. */
+export function rootOf(error: unknown): CollectiveError | null {
+  for (let each = error; each instanceof Error; each = each.cause) {
+    if (CollectiveError.is(each)) return each;
+  }
+  return null;
+}
+
+/** Returns a store whose pending and later calls reject once `ended` is aborted. */
+function endable(store: Store, ended: AbortSignal): Store {
+  const stopped = new Promise<never>((_, reject) => {
+    ended.addEventListener('abort', () => reject(ended.reason), { once: true });
+  });
+  stopped.catch(() => {});
+  const race = <T>(call: () => Promise<T>): Promise<T> =>
+    ended.aborted ? Promise.reject(ended.reason) : Promise.race([call(), stopped]);
+  const options = (given: object | undefined) => ({ ...given, signal: ended });
+  return {
+    timeoutMs: store.timeoutMs,
+    set: (key, value) => race(() => store.set(key, value)),
+    get: (key, given) => race(() => store.get(key, options(given))),
+    add: (key, amount) => race(() => store.add(key, amount)),
+    compareSet: (key, expected, desired) => race(() => store.compareSet(key, expected, desired)),
+    wait: (keys, given) => race(() => store.wait(keys, options(given))),
+    check: (keys) => race(() => store.check(keys)),
+    delete: (key) => race(() => store.delete(key)),
+    numKeys: () => race(() => store.numKeys()),
+    append: (key, value) => race(() => store.append(key, value)),
+    multiGet: (keys, given) => race(() => store.multiGet(keys, options(given))),
+    multiSet: (entries) => race(() => store.multiSet(entries)),
+    close: () => Promise.resolve(),
+  };
+}

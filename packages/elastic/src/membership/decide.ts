@@ -1,0 +1,265 @@
+// Computes the next view from the one that has ended and from what is known about its members. Pure: the same
+// knowledge gives the same view on every member.
+//
+// What becomes of the step in flight follows from two facts. The vote that ends a step is a reduction over all members,
+// which each of them starts when all its averages are complete. So if one member has applied the averages of a step,
+// all members of that view hold them, and the survivors commit. If no survivor has applied them, either all survivors
+// hold them, and commit as well, or none of them has changed anything, and they redo the step. The decision is taken
+// again from the reports at each view, so that a survivor that dies in between takes nothing with it.
+import { fewestToRemove } from './reachable.ts';
+import * as sentences from './sentences.ts';
+import type { Decision, Member, RepeatedFailure, Report, View, Wish } from './view.ts';
+
+export interface NumberedWish {
+  readonly number: number;
+  /** Null if the process has not written it yet. */
+  readonly wish: Wish | null;
+}
+
+/** What a member has read in the store after the end of a view. */
+export interface Knowledge {
+  readonly reports: readonly Report[];
+  /** All wishes that the view has not read, in order. */
+  readonly wishes: readonly NumberedWish[];
+  /** Ids of members and of those that want to join whose processes have ended, for certain. */
+  readonly ended: ReadonlySet<string>;
+  /** Milliseconds since the view ended for the member that decides, by its own clock. */
+  readonly forMs: number;
+}
+
+export interface Rules {
+  /** Fewest members of a view. */
+  readonly min: number;
+  /** How long members that have not reported are waited for after a failure. */
+  readonly settleMs: number;
+  /** The same after a vote that changed the view: all members are known to be alive. */
+  readonly stallMs: number;
+  /** How long the members that are left wait for others if they are fewer than `min`. */
+  readonly joinTimeoutMs: number;
+}
+
+export type Outcome =
+  | { readonly kind: 'view'; readonly view: View }
+  /** There is no next view yet; the decision changes after `forMs` at the latest. `missing` are ids of members. */
+  | { readonly kind: 'wait'; readonly forMs: number; readonly missing: readonly string[] };
+
+/** Failures of the same kind at one step after which the job ends. */
+const mostRepeats = 3;
+
+export function decide(view: View, knowledge: Knowledge, rules: Rules): Outcome {
+  const { forMs } = knowledge;
+  const reports = latest(view, knowledge.reports);
+  const wishes = lastOfEachSlot(knowledge);
+  const gone = (id: string) => isGone(view, id, knowledge.ended, wishes, reports);
+  const missing = view.members.filter(({ id }) => !reports.has(id) && !gone(id)).map(({ id }) => id);
+  const hasFailed = [...reports.values()].some(({ failure }) => failure !== null);
+  const patienceMs = hasFailed ? rules.settleMs : rules.stallMs;
+  if (missing.length > 0 && forMs < patienceMs) return { kind: 'wait', forMs: patienceMs - forMs, missing };
+  const present = view.members.filter(({ id }) => reports.has(id) && !gone(id));
+  const staying = present.filter(({ id }) => !reports.get(id)!.isLeaving);
+  const leaving = present.filter(({ id }) => reports.get(id)!.isLeaving);
+  const kept = mutuallyReachable(staying, reports);
+  const members = withSlots(kept, wishes);
+  const next = compose(view, { ...knowledge, kept, leaving, members, reports });
+  if (next.ended === null && members.length < rules.min) {
+    if (forMs < rules.joinTimeoutMs) return { kind: 'wait', forMs: rules.joinTimeoutMs - forMs, missing: [] };
+    return {
+      kind: 'view',
+      view: { ...next, ended: sentences.tooFewLeft(members.length, rules.min, rules.joinTimeoutMs) },
+    };
+  }
+  return { kind: 'view', view: next };
+}
+
+/** Returns the report of each member of the view that has one; the last if it has several. */
+function latest(view: View, reports: readonly Report[]): ReadonlyMap<string, Report> {
+  const ids = new Set(view.members.map(({ id }) => id));
+  return new Map(
+    reports.flatMap((report) => (ids.has(report.member) ? [[report.member, report] as const] : [])),
+  );
+}
+
+/** Returns the wishes of living processes; of those for one slot the last one, whose process has replaced the others. */
+export function lastOfEachSlot({ wishes, ended }: Pick<Knowledge, 'wishes' | 'ended'>): Wish[] {
+  const all = wishes.flatMap(({ wish }) => (wish === null ? [] : [wish]));
+  return all.filter(
+    ({ id, slot }, index) =>
+      !ended.has(id) && (slot === null || !all.slice(index + 1).some((later) => later.slot === slot)),
+  );
+}
+
+/**
+ * Returns whether a member is not waited for. Its launcher says so, or has started another process in its slot; or a
+ * member that knows it for certain says so; or more than half of the members have lost it. One member that has lost
+ * many others does not count: it may itself be the one that is cut off.
+ */
+function isGone(
+  view: View,
+  id: string,
+  ended: ReadonlySet<string>,
+  wishes: readonly Wish[],
+  reports: ReadonlyMap<string, Report>,
+): boolean {
+  const { slot } = view.members.find((member) => member.id === id)!;
+  if (ended.has(id) || wishes.some((wish) => wish.slot === slot && wish.id !== id)) return true;
+  const opinions = [...reports.values()].flatMap(({ unreachable }) =>
+    unreachable.filter(({ member }) => member === id),
+  );
+  if (opinions.some(({ isCertain }) => isCertain)) return true;
+  return !reports.has(id) && opinions.length > view.members.length / 2;
+}
+
+/**
+ * Returns the members of a largest set whose members reach each other. A member that says it has lost another one
+ * which has reported nevertheless may have lost only a connection: the next view tries again, and only members that
+ * could not connect count as unreachable.
+ */
+function mutuallyReachable(members: readonly Member[], reports: ReadonlyMap<string, Report>): Member[] {
+  const indexOf = new Map(members.map(({ id }, index) => [id, index]));
+  const cutOf = (rows: readonly Member[]) =>
+    rows.flatMap(({ id }): [number, number][] => {
+      const { unreachable, wasConnected } = reports.get(id)!;
+      if (wasConnected) return [];
+      return unreachable.flatMap(({ member }): [number, number][] => {
+        const other = indexOf.get(member);
+        return other === undefined ? [] : [[indexOf.get(id)!, other]];
+      });
+    });
+  const removed = fewestToRemove(members.length, cutOf(members));
+  const kept = members.filter((_, index) => !removed.includes(index));
+  const hasState = ({ id }: Member) => reports.get(id)!.hasState;
+  if (kept.some(hasState) || !members.some(hasState)) return kept;
+  // The larger side has no state of the training: the other one goes on.
+  return mutuallyReachable(members.filter(hasState), reports);
+}
+
+/** Returns the kept members and those that join, in order of slot. */
+export function withSlots(kept: readonly Member[], wishes: readonly Wish[]): Member[] {
+  const taken = new Set(kept.map(({ slot }) => slot));
+  for (const { slot } of wishes) if (slot !== null) taken.add(slot);
+  const members = [...kept];
+  let lowest = 0;
+  for (const wish of wishes) {
+    if (wish.slot === null) while (taken.has(lowest)) lowest++;
+    const slot = wish.slot ?? lowest;
+    taken.add(slot);
+    members.push({ ...wish, slot });
+  }
+  return members.sort((a, b) => a.slot - b.slot);
+}
+
+interface Parts extends Knowledge {
+  readonly kept: readonly Member[];
+  readonly leaving: readonly Member[];
+  readonly members: readonly Member[];
+}
+
+function compose(
+  view: View,
+  parts: Omit<Parts, 'reports'> & { readonly reports: ReadonlyMap<string, Report> },
+): View {
+  const { kept, leaving, members, reports, wishes } = parts;
+  const keptReports = kept.map(({ id }) => reports.get(id)!);
+  const step = resolve(
+    view,
+    keptReports,
+    leaving.map(({ id }) => reports.get(id)!),
+  );
+  const stays = new Set(members.map(({ id }) => id));
+  const left = leaving.map(({ id }) => id);
+  const lost = view.members.filter(({ id }) => !stays.has(id) && !left.includes(id));
+  const failure = repeated(view, lost, [...reports.values()], step.finalSteps);
+  const stateless = new Set(keptReports.filter(({ hasState }) => !hasState).map(({ member }) => member));
+  const keptIds = new Set(kept.map(({ id }) => id));
+  return {
+    number: view.number + 1,
+    members,
+    joined: members.filter(({ id }) => stateless.has(id) || !keptIds.has(id)).map(({ id }) => id),
+    lost: lost.map(({ id }) => id),
+    left,
+    finalSteps: step.finalSteps,
+    decision: step.decision,
+    wishes: wishes.reduce((most, { number }) => Math.max(most, number), view.wishes),
+    unread: wishes.filter(({ wish }) => wish === null).map(({ number }) => number),
+    failure,
+    ended:
+      step.ended ??
+      (failure !== null && failure.times >= mostRepeats ? sentences.repeats(failure, step.finalSteps) : null),
+  };
+}
+
+interface Step {
+  readonly finalSteps: number;
+  readonly decision: Decision;
+  readonly ended: string | null;
+}
+
+/** Decides what becomes of the step in flight, from the reports of those that stay and of those that leave. */
+function resolve(view: View, kept: readonly Report[], leaving: readonly Report[]): Step {
+  const able = kept.filter(({ hasState }) => hasState);
+  const witnesses = [...able, ...leaving.filter(({ hasState }) => hasState)];
+  const finalSteps = witnesses.reduce((most, report) => Math.max(most, report.finalSteps), view.finalSteps);
+  const redo: Step = { finalSteps, decision: 'redo', ended: null };
+  if (kept.length === 0)
+    return {
+      ...redo,
+      ended: leaving.length > 0 ? sentences.allLeft(finalSteps) : sentences.allLost(finalSteps),
+    };
+  if (able.length === 0) return finalSteps === 0 ? redo : { ...redo, ended: sentences.allLost(finalSteps) };
+  const behind = able.filter((report) => report.finalSteps < finalSteps);
+  const unable = behind.find((report) => report.finalSteps < finalSteps - 1 || !report.isComplete);
+  if (unable !== undefined) return { ...redo, ended: sentences.contradiction(unable, finalSteps) };
+  if (behind.length > 0) return { finalSteps, decision: 'commit', ended: null };
+  if (able.every(({ isComplete }) => isComplete))
+    return { finalSteps: finalSteps + 1, decision: 'commit', ended: null };
+  return redo;
+}
+
+/** Counts how often the same failure has ended a view at the same step. A view that was never connected does not count. */
+function repeated(
+  view: View,
+  lost: readonly Member[],
+  reports: readonly Report[],
+  finalSteps: number,
+): RepeatedFailure | null {
+  const before = finalSteps === view.finalSteps ? view.failure : null;
+  if (!reports.some(({ wasConnected }) => wasConnected)) return before;
+  const what =
+    lost.length > 0
+      ? `the loss of ${lost.length === 1 ? 'slot' : 'slots'} ${lost.map(({ slot }) => slot).join(', ')}`
+      : reports.find(({ failure }) => failure !== null)?.failure;
+  if (what === undefined || what === null) return null;
+  return { what, times: before?.what === what ? before.times + 1 : 1 };
+}
+
+export interface FoundingRules {
+  readonly size: number;
+  readonly min: number;
+  readonly lastCallMs: number;
+}
+
+/**
+ * Returns the first view of a job, or null while its members have not come: at once when `size` processes want to
+ * join, or when there have been `min` for `lastCallMs` milliseconds. `forMs` says for how long there have been.
+ */
+export function found(
+  knowledge: Pick<Knowledge, 'wishes' | 'ended' | 'forMs'>,
+  rules: FoundingRules,
+): View | null {
+  const members = withSlots([], lastOfEachSlot(knowledge));
+  const isLate = knowledge.forMs >= rules.lastCallMs;
+  if (members.length < rules.min || (members.length < rules.size && !isLate)) return null;
+  return {
+    number: 0,
+    members,
+    joined: members.map(({ id }) => id),
+    lost: [],
+    left: [],
+    finalSteps: 0,
+    decision: 'redo',
+    wishes: knowledge.wishes.reduce((most, { number }) => Math.max(most, number), 0),
+    unread: knowledge.wishes.filter(({ wish }) => wish === null).map(({ number }) => number),
+    failure: null,
+    ended: null,
+  };
+}

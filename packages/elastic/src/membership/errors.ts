@@ -1,0 +1,87 @@
+// The error messages of the membership of a job.
+import { ElasticError } from '../errors.ts';
+
+/** `fault` is the text that unknownOption() returned. */
+export const badOptions = (verb: string, fault: string) =>
+  new ElasticError('ERR_ELASTIC_INVALID', `${verb}: ${fault}.`);
+
+export const badOption = (verb: string, name: string, expected: string, got: unknown) =>
+  new ElasticError(
+    'ERR_ELASTIC_INVALID',
+    `${verb}: option '${name}': expected ${expected}, got ${shown(got)}.`,
+  );
+
+export const badVariable = (name: string, expected: string, got: string) =>
+  new ElasticError('ERR_ELASTIC_INVALID', `joinMembership: ${name} is '${got}'; expected ${expected}.`);
+
+export const badAgreed = (got: unknown) =>
+  new ElasticError(
+    'ERR_ELASTIC_INVALID',
+    `vote: 'agreed': expected a list of safe integers, got ${shown(got)}.`,
+  );
+
+export const noStore = () =>
+  new ElasticError(
+    'ERR_ELASTIC_STORE',
+    'joinMembership: there is no store that outlives a lost member; expected one that a launcher serves, or the option store. ' +
+      'Start the program with `npx ringwise run --elastic`, or serve a store in a process of its own and pass a client of it.',
+  );
+
+export const storeFailed = (verb: string, reason: string, cause: unknown) =>
+  new ElasticError(
+    'ERR_ELASTIC_STORE',
+    `${verb}: the store failed (${reason}). Without it the members cannot agree on a view: end this process, and start the job again from its last snapshot.`,
+    cause === undefined ? undefined : { cause },
+  );
+
+export const sizeUnknown = () =>
+  new ElasticError(
+    'ERR_ELASTIC_INVALID',
+    'joinMembership: the number of founding members is unknown; expected the option size, or WORLD_SIZE from a launcher.',
+  );
+
+export const tooFew = (present: number, min: number, joinTimeoutMs: number) =>
+  new ElasticError(
+    'ERR_ELASTIC_TOO_FEW',
+    `joinMembership: ${present} of at least ${min} processes came within ${joinTimeoutMs} ms. Do all use the same store and run id?`,
+  );
+
+export const notAdmitted = (id: string, members: number, joinTimeoutMs: number) =>
+  new ElasticError(
+    'ERR_ELASTIC_TOO_FEW',
+    `joinMembership: member ${id} was not admitted by the ${members} members of the job within ${joinTimeoutMs} ms. They admit others when a vote ends: do they vote?`,
+  );
+
+export const leftOut = (id: string, view: number, members: number) =>
+  new ElasticError(
+    'ERR_ELASTIC_LEFT_OUT',
+    `change: member ${id} is not in view ${view}; its ${members} members took it for lost, or could not reach it. End this process; it can come back as a new member.`,
+  );
+
+export const hasLeft = (id: string) =>
+  new ElasticError(
+    'ERR_ELASTIC_LEFT',
+    `change: member ${id} has left the job. Call close() after its last vote.`,
+  );
+
+export const jobEnded = (verb: string, view: number, sentence: string) =>
+  new ElasticError('ERR_ELASTIC_ENDED', `${verb}: the job ended with view ${view}: ${sentence}.`);
+
+export const misused = (verb: string, what: string) =>
+  new ElasticError('ERR_ELASTIC_USE', `${verb}: ${what}.`);
+
+/** `values` are the agreed numbers of each member, by rank; `at` is the place where they differ. */
+export const disagree = (view: number, at: number, values: readonly (readonly number[])[]) => {
+  const first = values[0]![at]!;
+  const other = values.findIndex((row) => row[at] !== first);
+  return new ElasticError(
+    'ERR_ELASTIC_DISAGREE',
+    `vote: number ${at} of 'agreed' differs in view ${view}: rank 0 has ${first}, rank ${other} has ${values[other]![at]}. All members have to do the same steps on the same data.`,
+  );
+};
+
+function shown(value: unknown): string {
+  if (typeof value === 'string') return `'${value}'`;
+  if (Array.isArray(value)) return `[${value.map(String).join(', ')}]`;
+  return typeof value === 'object' && value !== null ? 'an object' : String(value);
+}

@@ -1,0 +1,139 @@
+// Options of joinMembership(), checked and completed from the environment of the launcher.
+import { randomUUID } from 'node:crypto';
+import { detectLauncher, hostId } from '@ringwise/collectives';
+import type { Store } from '@ringwise/store';
+import { unknownOption } from '../option-names.ts';
+import { badOption, badOptions, badVariable, noStore, sizeUnknown } from './errors.ts';
+import type { Patience, Settings } from './machine.ts';
+import { ownProcess } from './processes.ts';
+import type { Wish } from './view.ts';
+
+/** Options of joinMembership(). Times are in milliseconds. */
+export interface MembershipOptions {
+  /**
+   * Store through which the members agree. It has to outlive each member, so no member may serve it. The caller keeps
+   * it and must leave it open. Default: the store of the launcher.
+   */
+  readonly store?: Store;
+  /** Name of the job in the store. Default: RINGWISE_RUN_ID, TORCHELASTIC_RUN_ID or 'run'. */
+  readonly runId?: string;
+  /** Number of processes that found the job. Default: the launcher's WORLD_SIZE. */
+  readonly size?: number;
+  /** Fewest members with which the job goes on. Default: 1. */
+  readonly min?: number;
+  /** Backend of the groups, as in init(). */
+  readonly backend?: string;
+  /** Default deadline of the operations of the groups. Default: `stallMs` when the view begins. */
+  readonly timeoutMs?: number;
+  /**
+   * How long a member that does not report after a failure is waited for, if it is not known to have ended. Default:
+   * 4 times the median step, within 200 and 5,000; 2,000 before there are steps.
+   */
+  readonly settleMs?: number;
+  /**
+   * How long a vote, and a member that does not report after it, is waited for. Default: 20 times the median step, at
+   * least 2,000; 60,000 before there are steps.
+   */
+  readonly stallMs?: number;
+  /** How long `min` or more founding members wait for the rest of `size`. Default: 30,000. */
+  readonly lastCallMs?: number;
+  /** How long this process waits to be admitted, and fewer than `min` members for others. Default: 600,000. */
+  readonly joinTimeoutMs?: number;
+  /** Deadline of connecting the members of a view. Default: 30,000. */
+  readonly connectMs?: number;
+}
+
+const names: readonly (keyof MembershipOptions)[] = [
+  ...(['store', 'runId', 'size', 'min', 'backend', 'timeoutMs'] as const),
+  ...(['settleMs', 'stallMs', 'lastCallMs', 'joinTimeoutMs', 'connectMs'] as const),
+];
+const renamed = { min_size: 'min', minRanks: 'min', world_size: 'size' };
+
+/** Where the store is, if the caller has not given one. */
+export interface StoreAddress {
+  readonly host: string;
+  readonly port: number;
+  readonly secret: string | null;
+}
+
+export interface JoinPlan {
+  readonly self: Wish;
+  readonly runId: string;
+  readonly store: Store | StoreAddress;
+  readonly masterHost: string | null;
+  readonly backend: string | undefined;
+  readonly timeoutMs: number | null;
+  readonly connectMs: number;
+  readonly settings: Settings;
+  readonly patience: Partial<Patience>;
+}
+
+type Env = Readonly<Record<string, string | undefined>>;
+
+export function planJoin(options: MembershipOptions, env: Env): JoinPlan {
+  check(options);
+  const launched = detectLauncher(env);
+  const size = options.size ?? launched?.size ?? null;
+  if (size === null) throw sizeUnknown();
+  const { min = 1, lastCallMs = 30_000, joinTimeoutMs = 600_000, connectMs = 30_000 } = options;
+  if (min > size) throw badOption('joinMembership', 'min', `at most size, which is ${size}`, min);
+  const { settleMs, stallMs } = options;
+  return {
+    self: selfOf(env),
+    runId: options.runId ?? (env.RINGWISE_RUN_ID || env.TORCHELASTIC_RUN_ID || 'run'),
+    store: options.store ?? addressOf(launched, env),
+    masterHost: launched?.masterHost ?? null,
+    backend: options.backend,
+    timeoutMs: options.timeoutMs ?? null,
+    connectMs,
+    settings: { size, min, lastCallMs, joinTimeoutMs },
+    patience: { ...(settleMs !== undefined && { settleMs }), ...(stallMs !== undefined && { stallMs }) },
+  };
+}
+
+function check(options: MembershipOptions): void {
+  const fault = unknownOption(options, names, renamed);
+  if (fault !== null) throw badOptions('joinMembership', fault);
+  const { store, runId, backend, size, min, ...times } = options;
+  const refuse = (name: string, expected: string, got: unknown) => {
+    throw badOption('joinMembership', name, expected, got);
+  };
+  if (store !== undefined && (typeof store !== 'object' || store === null || !('compareSet' in store)))
+    refuse('store', 'a Store of @ringwise/store, or an object with its methods', store);
+  for (const [name, text] of Object.entries({ runId, backend })) {
+    if (text !== undefined && (typeof text !== 'string' || text === ''))
+      refuse(name, 'a text that is not empty', text);
+  }
+  for (const [name, count] of Object.entries({ size, min })) {
+    if (count !== undefined && !(Number.isSafeInteger(count) && count > 0))
+      refuse(name, 'a whole number from 1', count);
+  }
+  for (const [name, ms] of Object.entries(times)) {
+    const isTime = typeof ms === 'number' && ms > 0 && ms <= 2 ** 31 - 1;
+    if (ms !== undefined && !isTime) refuse(name, 'a number of milliseconds from 0 to 2147483647, not 0', ms);
+  }
+}
+
+/** Names this process: `slot.incarnation` if the launcher gives both, otherwise a random id. */
+function selfOf(env: Env): Wish {
+  const slot = whole('RINGWISE_SLOT', env);
+  const incarnation = whole('RINGWISE_INCARNATION', env);
+  const id = slot === null || incarnation === null ? randomUUID() : `${slot}.${incarnation}`;
+  return { id, slot, host: hostId(), process: ownProcess() };
+}
+
+function whole(name: string, env: Env): number | null {
+  const text = env[name];
+  if (!text) return null;
+  if (!/^\d{1,9}$/.test(text)) throw badVariable(name, 'a whole number', text);
+  return Number(text);
+}
+
+function addressOf(launched: ReturnType<typeof detectLauncher>, env: Env): StoreAddress {
+  // A store that rank 0 serves would end with it.
+  if (launched === null || !launched.isStoreServed) throw noStore();
+  const { masterHost: host, masterPort: port } = launched;
+  if (host === null || port === null) throw noStore();
+  // torchrun's agent does not know the secret; RINGWISE_RUN_ID is set only by the ringwise launcher.
+  return { host, port, secret: (env.RINGWISE_RUN_ID && env.RINGWISE_SECRET) || null };
+}

@@ -1,0 +1,46 @@
+// Deadlines that follow the pace of the training: how long a member may be silent depends on how long its steps take.
+import type { Patience } from './machine.ts';
+
+/** Number of steps of which the median is taken. */
+const window = 32;
+/** Deadlines before the first steps, which take longer than others: code is compiled, data is opened. */
+const first: Patience = { settleMs: 2_000, stallMs: 60_000 };
+
+export class Pace {
+  readonly #fixed: Partial<Patience>;
+  readonly #steps: number[] = [];
+  #last: number | null = null;
+
+  /** `fixed` replaces the deadlines that it names. */
+  constructor(fixed: Partial<Patience>) {
+    this.#fixed = fixed;
+  }
+
+  /** Notes the end of a step. */
+  tick(nowMs: number): void {
+    if (this.#last !== null) {
+      this.#steps.push(nowMs - this.#last);
+      if (this.#steps.length > window) this.#steps.shift();
+    }
+    this.#last = nowMs;
+  }
+
+  /** Notes an interruption: the time until the next step says nothing about the pace. */
+  pause(): void {
+    this.#last = null;
+  }
+
+  /** settleMs is 4 median steps, within 0.2 … 5 s; stallMs is 20 median steps, at least 2 s. */
+  get patience(): Patience {
+    const sorted = [...this.#steps].sort((a, b) => a - b);
+    const median = sorted[sorted.length >> 1];
+    const own: Patience =
+      median === undefined
+        ? first
+        : {
+            settleMs: Math.min(Math.max(4 * median, 200), 5_000),
+            stallMs: Math.max(20 * median, 2_000),
+          };
+    return { ...own, ...this.#fixed };
+  }
+}

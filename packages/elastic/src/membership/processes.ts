@@ -1,0 +1,35 @@
+// Tells whether a process on this host has ended. A process that was killed is known by this even where no launcher
+// says so. Linux only: without /proc nothing is known.
+import { readFileSync, statSync } from 'node:fs';
+
+/** Returns what identifies this process on its host: the namespace of its id, the id, and when it started. */
+export function ownProcess(): string | null {
+  try {
+    const [, start] = read('self');
+    return `${statSync('/proc/self/ns/pid').ino}/${process.pid}/${start}`;
+  } catch {
+    return null;
+  }
+}
+
+/** Returns whether a process on this host has ended for certain. False if it cannot be seen from here. */
+export function hasEnded(identity: string | null): boolean {
+  const own = ownProcess();
+  if (identity === null || own === null) return false;
+  const [namespace, pid, start] = identity.split('/') as [string, string, string];
+  if (namespace !== own.split('/')[0]) return false;
+  try {
+    const [state, since] = read(pid);
+    return since !== start || state === 'Z' || state === 'X';
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    return code === 'ENOENT' || code === 'ESRCH';
+  }
+}
+
+/** Returns the state and the start time of a process. Its name, in brackets, may have spaces and brackets. */
+function read(pid: string): [string, string] {
+  const text = readFileSync(`/proc/${pid}/stat`, 'latin1');
+  const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');
+  return [fields[0]!, fields[19]!];
+}

@@ -1,0 +1,16 @@
+// The sentences with which a job ends, as a view says them to all members.
+import type { RepeatedFailure, Report } from './view.ts';
+
+export const tooFewLeft = (count: number, min: number, joinTimeoutMs: number): string =>
+  `${count} of at least ${min} members are left, and no others joined within ${joinTimeoutMs} ms`;
+
+export const allLeft = (finalSteps: number): string => `all members left after step ${finalSteps}`;
+
+export const allLost = (finalSteps: number): string =>
+  `all members that had the state of the training are lost; at least ${finalSteps} steps were final. Start again from the last snapshot`;
+
+export const contradiction = ({ member, finalSteps, isComplete }: Report, ahead: number): string =>
+  `member ${member} reports ${finalSteps} applied steps and ${isComplete ? '' : 'no '}complete averages, but another member has applied ${ahead}; expected at most one step between them`;
+
+export const repeats = ({ what, times }: RepeatedFailure, finalSteps: number): string =>
+  `step ${finalSteps} has failed ${times} times in the same way: ${what}`;

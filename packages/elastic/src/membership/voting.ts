@@ -1,0 +1,34 @@
+// The message of a vote: numbers of which all members take the largest. A flag is 1 if one member sets it. A number
+// that has to be equal on all members travels twice, as itself and negated, which gives the largest and the smallest.
+
+export interface Tally {
+  readonly changesView: boolean;
+}
+
+const flags = 2;
+
+export function ballotOf(ballot: {
+  readonly isLeaving: boolean;
+  readonly hasWish: boolean;
+  readonly agreed: readonly number[];
+}): Float64Array {
+  const { isLeaving, hasWish, agreed } = ballot;
+  // Zero minus a number, because the negative of 0 is -0.
+  return Float64Array.from([
+    Number(isLeaving),
+    Number(hasWish),
+    ...agreed.flatMap((each) => [each, 0 - each]),
+  ]);
+}
+
+/** Returns the place of the first number that is not equal on all members; null if all are. */
+export function differing(reduced: Float64Array): number | null {
+  for (let at = flags; at < reduced.length; at += 2) {
+    if (reduced[at] !== 0 - reduced[at + 1]!) return (at - flags) / 2;
+  }
+  return null;
+}
+
+export function tallyOf(reduced: Float64Array): Tally {
+  return { changesView: reduced[0] !== 0 || reduced[1] !== 0 };
+}
