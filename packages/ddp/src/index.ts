@@ -21,7 +21,15 @@ export {
   type Slot,
 } from './reducer/plan.ts';
 export { Reducer, type ReducerOptions, type UnusedPolicy } from './reducer/reducer.ts';
-export type { Revive, SnapshotTensor } from './snapshot/format.ts';
+export {
+  type Extent,
+  type PackedState,
+  packState,
+  type Revive,
+  type SnapshotTensor,
+  type UnpackedState,
+  unpackState,
+} from './snapshot/format.ts';
 export { type PerRank, perRank } from './snapshot/own-state.ts';
 export { type LoadSnapshotOptions, loadSnapshot, saveSnapshot } from './snapshot/snapshot.ts';
 export type { BucketStatistics, StepStatistics } from './statistics/statistics.ts';

@@ -86,6 +86,7 @@ export class Reducer {
   #isFinishing = false;
   #hasWarned = false;
   #pauses = 0;
+  #averages = 0;
   /** Sum of this rank's weights since the last reduction; null if none was given. */
   #weight: number | null = null;
   #isJoining = false;
@@ -277,6 +278,30 @@ export class Reducer {
       if (bare !== undefined) this.#fail(gradMissing(bare.name, this.#group.rank));
     }
     await this.#reduceNothing(new Participation(this.#group, null));
+  }
+
+  /**
+   * Averages what backwards inside noSync have accumulated, without another backward. Resolves when all gradients are
+   * averaged. Collective: for the other ranks it is one averaged backward.
+   */
+  async averageAccumulated(): Promise<void> {
+    this.#checkOpen('average');
+    this.checkIdle('average');
+    this.#orFail(() => this.#begin(undefined));
+    this.#endBackward();
+    await this.#settled();
+  }
+
+  /** Divides the gradients that backwards inside noSync have accumulated, so that later ones count more. */
+  divideAccumulated(divisor: number): void {
+    this.#checkOpen('divideAccumulated');
+    this.checkIdle('divideAccumulated');
+    for (const param of this.#params) divideGrad(param, divisor);
+  }
+
+  /** Number of averaged backwards that have ended, over all groups. */
+  get averages(): number {
+    return this.#averages;
   }
 
   /**
@@ -485,6 +510,7 @@ export class Reducer {
     // Captured operations did not run now, and their launches are not timed.
     if (captureNow() === null) this.timeline.done();
     else this.timeline.drop();
+    this.#averages++;
   }
 
   #dropUnused(): void {

@@ -53,7 +53,12 @@ export const aligned = (bytes: number): number => Math.ceil(bytes / alignment) *
  */
 class Arrays {
   readonly reads: (() => Promise<Uint8Array> | Uint8Array)[] = [];
+  readonly places: { readonly offset: number; readonly bytes: number }[] = [];
   #end = 0;
+
+  get end(): number {
+    return this.#end;
+  }
 
   add(item: BufferLike, path: string): Stored {
     const { dtype, count, host } = asBuffer(item, 'saveSnapshot');
@@ -64,6 +69,7 @@ class Arrays {
     else this.reads.push(async () => whole(bytesOf(await data.call(item)), bytes, path));
     const offset = this.#end;
     this.#end += aligned(bytes);
+    this.places.push({ offset, bytes });
     return { dtype, offset, count };
   }
 }
@@ -127,6 +133,46 @@ export async function* encodeSnapshot(
     yield bytes;
     yield padding(bytes.length);
   }
+}
+
+/** A state as a header, and the memory of its arrays in the order of the header's offsets. */
+export interface PackedState {
+  /** The state as JSON, with a place for each array. */
+  readonly header: string;
+  /** Number of bytes of the whole memory; each array begins at a multiple of 64. */
+  readonly bytes: number;
+  readonly arrays: readonly {
+    readonly offset: number;
+    readonly bytes: number;
+    /** Returns the array's bytes: its memory where JavaScript can reach it, else a copy. */
+    readonly read: () => Promise<Uint8Array> | Uint8Array;
+  }[];
+}
+
+/**
+ * Describes a state, as saveSnapshot() takes one, for a transfer. Copies nothing. Unlike a snapshot it is the state of
+ * this rank, also where ranks differ. Throws ERR_DDP_INVALID if a part cannot be sent.
+ */
+export function packState(state: unknown): PackedState {
+  const arrays = new Arrays();
+  const header = JSON.stringify(headerOf(state, 'state', arrays, null));
+  const list = arrays.reads.map((read, i) => ({ ...arrays.places[i]!, read }));
+  return { header, bytes: arrays.end, arrays: list };
+}
+
+/** Where the arrays of a packed state go, and how it is read once they are filled. */
+export interface UnpackedState {
+  readonly arrays: readonly Extent[];
+  readonly value: () => unknown;
+}
+
+/**
+ * Reads the header of packState(). Fill all arrays, then call value(). `revive` returns what replaces a tensor; default:
+ * its memory, dtype and shape.
+ */
+export function unpackState(header: string, revive: Revive = (tensor) => tensor): UnpackedState {
+  const { extents, value } = parseHeader(header, revive, { rank: 0, size: 1 });
+  return { arrays: extents, value };
 }
 
 const padding = (bytes: number) => new Uint8Array(aligned(bytes) - bytes);

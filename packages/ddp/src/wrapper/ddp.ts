@@ -214,6 +214,24 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
   }
 
   /**
+   * Averages what backwards inside noSync have accumulated, without another backward. Resolves when all gradients are
+   * averaged. Collective: for the other ranks it is one averaged backward.
+   */
+  average(): Promise<void> {
+    return this.#reducer.averageAccumulated();
+  }
+
+  /** Divides the gradients that backwards inside noSync have accumulated, so that later ones count more. @internal */
+  divideAccumulated(divisor: number): void {
+    this.#reducer.divideAccumulated(divisor);
+  }
+
+  /** Number of averaged backwards that have ended, over all groups. @internal */
+  get averages(): number {
+    return this.#reducer.averages;
+  }
+
+  /**
    * Averages over `group` from now on: after a failure of the group with which the model was wrapped, or to train on
    * with more ranks, fewer, or one. Parameters, buckets' layout and options stay as they are, and nothing is
    * broadcast: the caller makes sure that all ranks of `group` hold the same values. Gradients are zero afterwards,

@@ -74,4 +74,4 @@ export {
   type CosineAnnealingWarmRestartsOptions,
 } from './schedules/warm-restarts.ts';
 export { SGD, type SGDOptions } from './sgd.ts';
-export type { OptimizerState } from './state.ts';
+export type { OptimizerState, SavedOptimizerState, SavedTensor } from './state.ts';

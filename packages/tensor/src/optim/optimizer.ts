@@ -7,12 +7,13 @@ import { foreignMember, notParams } from '../checks/argument-errors.ts';
 import { refuseForeign } from '../checks/foreign-members.ts';
 import { checkOptions, type OptionChecks } from '../checks/options.ts';
 import { anything, type Check, checkValue, nonNegative } from '../checks/value-checks.ts';
+import { scope } from '../core/context.ts';
 import type { Shape } from '../core/shape.ts';
 import { Tensor } from '../core/tensor.ts';
 import { type ZeroGradOptions, zeroGradOptions } from '../core/tensor-grad.ts';
 import { badOption, badStateDict } from '../errors.ts';
 import { ParamState } from './param-state.ts';
-import { checkState, type OptimizerState } from './state.ts';
+import { checkState, type OptimizerState, type SavedOptimizerState, withTensors } from './state.ts';
 
 /** Options that the parameter groups of every optimiser have. */
 export interface LrOptions {
@@ -190,8 +191,15 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
     };
   }
 
-  /** Copies options and state tensors from `state`, which the caller keeps. Checks everything before it copies. */
-  loadStateDict(state: OptimizerState): void {
+  /**
+   * Copies options and state tensors from `state`, which the caller keeps. Its tensors may be plain data, as a snapshot
+   * has them. Checks everything before it copies.
+   */
+  loadStateDict(state: SavedOptimizerState): void {
+    scope(() => this.#load(withTensors(state)));
+  }
+
+  #load(state: OptimizerState): void {
     const { params } = this;
     const names = this.groups.flatMap((group, i) =>
       group.params.map((param) => this.remembers((state.groups[i] ?? group) as unknown as O, param)),

@@ -1,6 +1,8 @@
 // The saved state of an optimiser, and the check that it fits another one.
+import { fromHost } from '../core/creation.ts';
+import type { DType, HostArray } from '../core/dtype.ts';
 import { type Shape, sameShape } from '../core/shape.ts';
-import type { Tensor } from '../core/tensor.ts';
+import { Tensor } from '../core/tensor.ts';
 
 /** The options of a group, and the positions of its parameters; plain JSON. */
 export interface SavedGroup {
@@ -18,6 +20,26 @@ export interface OptimizerState {
    * them.
    */
   readonly tensors: Readonly<Record<string, Tensor>>;
+}
+
+/** A tensor as plain data, as loadSnapshot() of @ringwise/ddp reads it. */
+export interface SavedTensor {
+  readonly data: HostArray;
+  readonly dtype: DType;
+  readonly shape: Shape;
+}
+
+/** State of an optimiser whose tensors may be plain data. */
+export interface SavedOptimizerState extends Omit<OptimizerState, 'tensors'> {
+  readonly tensors: Readonly<Record<string, Tensor | SavedTensor>>;
+}
+
+/** Returns the state with a tensor over the memory of each one that is plain data. */
+export function withTensors(state: SavedOptimizerState): OptimizerState {
+  const tensors = Object.entries(state.tensors).map(([name, each]): [string, Tensor] => {
+    return [name, each instanceof Tensor ? each : fromHost(each.data, each.shape, { dtype: each.dtype })];
+  });
+  return { ...state, tensors: Object.fromEntries(tensors) };
 }
 
 const show = (shape: Shape): string => `[${shape.join(', ')}]`;

@@ -266,6 +266,27 @@ describe('names of parameters', () => {
 });
 
 describe('loadStateDict', () => {
+  test('takes tensors as plain data, and copies them', () => {
+    const make = () => new NAdam([leaf(1, 2), leaf(3)], { lr: 0.1 });
+    const [first, second] = [make(), make()];
+    stepOn(first);
+    for (const [i, param] of first.params.entries()) second.params[i]!.detach().copy_(param.detach());
+    const { tensors, ...rest } = first.stateDict();
+    const plain = Object.entries(tensors).map(([name, { dtype, shape, dataSync }], i) => {
+      const data = dataSync.call(Object.values(tensors)[i]!).slice();
+      return [name, { dtype, shape, data }] as const;
+    });
+    const before = memory().tensors;
+    second.loadStateDict({ ...rest, tensors: Object.fromEntries(plain) });
+    expect(memory().tensors - before).toBe(Object.keys(tensors).length); // the optimiser's own
+    for (const [, { data }] of plain) data.fill(9 as never);
+    stepOn(first);
+    stepOn(second);
+    expect(second.params.map((param) => param.toArray())).toEqual(
+      first.params.map((param) => param.toArray()),
+    );
+  });
+
   test('names every problem, and changes nothing', () => {
     const optimizer = new Adam([leaf(1, -2), leaf(1)], { lr: 0.1 });
     const other = new Adam([leaf(1, -2), leaf(1, 2)], { lr: 0.2 });
