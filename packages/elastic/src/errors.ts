@@ -54,3 +54,20 @@ export function wrongBatch(wanted: Range, got: Range | undefined): ElasticError 
   const message = `loader: its next batch has ${got ? name(got) : 'no samples'}; expected ${name(wanted)}. Iterate an elastic loader only by job.steps(), in one loop at a time.`;
   return new ElasticError('ERR_ELASTIC_STEP', message);
 }
+
+/** Error for members that should hold the same state and do not. `difference` says where, and `rank` which differs. */
+export function statesDiffer(difference: string, rank: number): ElasticError {
+  const message = `transfer: rank ${rank} holds another state than the first member: ${difference}; expected equal states on all members that have trained. Change learning rates, schedules and what is passed as extra in the same way on all ranks.`;
+  return new ElasticError('ERR_ELASTIC_STATE', message);
+}
+
+export function chunkDamaged(source: number, rank: number): ElasticError {
+  const message = `transfer: a part of the state that rank ${source} sent to rank ${rank} does not fit its SHA-256; nothing was loaded. Check the memory and the network of both hosts.`;
+  return new ElasticError('ERR_ELASTIC_STATE', message);
+}
+
+export function transferFailed(why: string, rank: number, cause: unknown): ElasticError {
+  const end = why.endsWith('.') ? '' : '.';
+  const message = `transfer: rank ${rank} cannot load the state of the training: ${why}${end} Make the same model, optimizer and extra state on all ranks.`;
+  return new ElasticError('ERR_ELASTIC_STATE', message, cause === undefined ? undefined : { cause });
+}

@@ -1,0 +1,53 @@
+// Splits the memory of a packed state into chunks. The split is a function of the layout, so that all members compute
+// the same one. A chunk has parts of one or more arrays, and at most `most` bytes.
+
+/** Largest chunk in bytes. */
+export const largestChunk = 16 << 20;
+
+/** Part of an array: bytes `from` to `to` − 1 of array `array`. */
+export interface Piece {
+  readonly array: number;
+  readonly from: number;
+  readonly to: number;
+}
+
+export interface Chunk {
+  readonly bytes: number;
+  readonly pieces: readonly Piece[];
+}
+
+/** Returns the chunks of arrays of these numbers of bytes. Arrays without bytes are in none. */
+export function chunksOf(arrays: readonly { readonly bytes: number }[], most = largestChunk): Chunk[] {
+  const chunks: Chunk[] = [];
+  let pieces: Piece[] = [];
+  let filled = 0;
+  const end = () => {
+    if (filled > 0) chunks.push({ bytes: filled, pieces });
+    pieces = [];
+    filled = 0;
+  };
+  for (const [array, { bytes }] of arrays.entries()) {
+    for (let from = 0; from < bytes; ) {
+      const to = Math.min(bytes, from + most - filled);
+      pieces.push({ array, from, to });
+      filled += to - from;
+      from = to;
+      if (filled === most) end();
+    }
+  }
+  end();
+  return chunks;
+}
+
+/** Returns the chunks of each of `sources` sources: consecutive ones, about equally many bytes each. */
+export function dealt(chunks: readonly Chunk[], sources: number): Chunk[][] {
+  const total = chunks.reduce((sum, { bytes }) => sum + bytes, 0);
+  const shares = Array.from({ length: sources }, (): Chunk[] => []);
+  let before = 0;
+  for (const chunk of chunks) {
+    const middle = before + chunk.bytes / 2;
+    shares[Math.min(sources - 1, Math.floor((middle * sources) / total))]!.push(chunk);
+    before += chunk.bytes;
+  }
+  return shares;
+}

@@ -1,0 +1,173 @@
+// Gives the state of the training to members that have none, between two steps. The first member that has the state
+// sends its header: all values but the arrays, and the layout of these. The arrays go in chunks, dealt over the members
+// that have the state, those on the joiner's host first. To one joiner a chunk goes as a message, to several as a
+// broadcast. Each chunk ends with its SHA-256, so that a member takes over either the whole state or nothing: it loads
+// only when all chunks have come and fit.
+import { createHash } from 'node:crypto';
+import type { Group } from '@ringwise/collectives';
+import { type PackedState, packState, type Revive, unpackState } from '@ringwise/ddp';
+import { chunkDamaged, statesDiffer, transferFailed } from '../errors.ts';
+import { type Chunk, chunksOf, dealt, largestChunk } from './chunks.ts';
+
+const hashBytes = 32;
+
+/** What is given: how a member that has the state reads it, and how one that has none takes it over. */
+export interface TransferredState {
+  /** Returns plain values, typed arrays and tensors; the arrays are read until the transfer has ended. */
+  readonly save: () => unknown;
+  readonly load: (value: unknown) => void;
+  /** Returns what replaces a tensor that was sent. Default: its memory, dtype and shape. */
+  readonly revive?: Revive;
+}
+
+/** Options of transfer(), for tests. */
+export interface TransferOptions {
+  /** Largest chunk in bytes. Default 16 MiB. */
+  readonly chunkBytes?: number;
+}
+
+/** What a transfer has moved. */
+export interface TransferReport {
+  readonly bytes: number;
+  readonly chunks: number;
+  /** Ranks that sent chunks. */
+  readonly sources: readonly number[];
+}
+
+/**
+ * Gives the state to the ranks `joined` of `group`. Collective: every rank calls it with the same list; at least one
+ * rank is not in it. Resolves on all ranks when all have the state. Rejects on all ranks with ERR_ELASTIC_STATE, and
+ * nothing is loaded anywhere, if members that have the state differ, a chunk is damaged, or the state does not fit a
+ * joiner's model; and with the group's error if a rank is lost.
+ */
+export async function transfer(
+  group: Group,
+  joined: readonly number[],
+  state: TransferredState,
+  { chunkBytes = largestChunk }: TransferOptions = {},
+): Promise<TransferReport> {
+  const have = Array.from({ length: group.size }, (_, rank) => rank).filter((rank) => !joined.includes(rank));
+  const [first] = have as [number];
+  const isJoining = joined.includes(group.rank);
+  const packed = isJoining ? null : packState(state.save());
+  const header = await group.broadcastObject(group.rank === first ? packed!.header : undefined, {
+    root: first,
+  });
+  const faults: Fault[] = [];
+  if (packed !== null && packed.header !== header) {
+    faults.push({ kind: 'differs', text: firstDifference(JSON.parse(header), JSON.parse(packed.header)) });
+  }
+  await settle(group, faults);
+
+  const incoming = isJoining ? unpackState(header, state.revive) : null;
+  const layout = packed?.arrays ?? incoming!.arrays;
+  const sources = nearest(group, have, joined);
+  const shares = dealt(chunksOf(layout, chunkBytes), sources.length);
+  const memory = isJoining ? layout.map(({ bytes }) => new Uint8Array(bytes)) : null;
+  const take = (chunk: Chunk, message: Uint8Array, source: number) => {
+    if (isIntact(message, chunk.bytes)) unpack(message, chunk, memory!);
+    else faults.push({ kind: 'damaged', text: String(source) });
+  };
+  if (joined.length === 1) {
+    if (isJoining) {
+      await Promise.all(
+        shares.map(async (share, i) => {
+          for (const chunk of share) {
+            const message = new Uint8Array(chunk.bytes + hashBytes);
+            await group.recv(message, sources[i]!);
+            take(chunk, message, sources[i]!);
+          }
+        }),
+      );
+    } else {
+      const own = sources.indexOf(group.rank);
+      for (const chunk of shares[own] ?? []) await group.send(await message(packed!, chunk), joined[0]!);
+    }
+  } else {
+    for (const [i, share] of shares.entries()) {
+      const root = sources[i]!;
+      for (const chunk of share) {
+        const isSource = root === group.rank;
+        const sent = isSource ? await message(packed!, chunk) : new Uint8Array(chunk.bytes + hashBytes);
+        await group.broadcast(sent, { root });
+        if (isJoining) take(chunk, sent, root);
+      }
+    }
+  }
+  await settle(group, faults);
+
+  if (isJoining) {
+    try {
+      for (const [i, { fill }] of incoming!.arrays.entries()) fill(memory![i]!);
+      state.load(incoming!.value());
+    } catch (error) {
+      faults.push({ kind: 'unfit', text: error instanceof Error ? error.message : String(error), error });
+    }
+  }
+  await settle(group, faults);
+  const chunks = shares.reduce((sum, share) => sum + share.length, 0);
+  return { bytes: layout.reduce((sum, { bytes }) => sum + bytes, 0), chunks, sources };
+}
+
+interface Fault {
+  readonly kind: 'differs' | 'damaged' | 'unfit';
+  readonly text: string;
+  readonly error?: unknown;
+}
+
+/** Throws the same error on all ranks if one of them has a fault. Collective. */
+async function settle(group: Group, faults: readonly Fault[]): Promise<void> {
+  const [own] = faults;
+  const told = await group.allGatherObject(own ? { kind: own.kind, text: own.text } : null);
+  const rank = told.findIndex((fault) => fault !== null);
+  if (rank === -1) return;
+  const { kind, text } = told[rank]!;
+  if (kind === 'differs') throw statesDiffer(text, rank);
+  if (kind === 'damaged') throw chunkDamaged(Number(text), rank);
+  throw transferFailed(text, rank, rank === group.rank ? own?.error : undefined);
+}
+
+/** Returns the ranks that send: those on the joiner's host if there are any, else all that have the state. */
+function nearest(group: Group, have: readonly number[], joined: readonly number[]): readonly number[] {
+  if (joined.length > 1) return have;
+  const near = group.hosts.find((ranks) => ranks.includes(joined[0]!)) ?? [];
+  const local = have.filter((rank) => near.includes(rank));
+  return local.length > 0 ? local : have;
+}
+
+/** Copies a chunk, so that its hash is that of what is sent. */
+async function message(packed: PackedState, { bytes, pieces }: Chunk): Promise<Uint8Array> {
+  const sent = new Uint8Array(bytes + hashBytes);
+  let at = 0;
+  for (const { array, from, to } of pieces) {
+    const memory = await packed.arrays[array]!.read();
+    sent.set(memory.subarray(from, to), at);
+    at += to - from;
+  }
+  sent.set(createHash('sha256').update(sent.subarray(0, bytes)).digest(), bytes);
+  return sent;
+}
+
+function isIntact(message: Uint8Array, bytes: number): boolean {
+  const hash = createHash('sha256').update(message.subarray(0, bytes)).digest();
+  return hash.equals(message.subarray(bytes));
+}
+
+function unpack(message: Uint8Array, { pieces }: Chunk, memory: readonly Uint8Array[]): void {
+  let at = 0;
+  for (const { array, from, to } of pieces) {
+    memory[array]!.set(message.subarray(at, at + to - from), from);
+    at += to - from;
+  }
+}
+
+/** Describes the first place at which two headers differ. */
+export function firstDifference(a: unknown, b: unknown, path = 'state'): string {
+  const isTree = (value: unknown): value is Record<string, unknown> =>
+    typeof value === 'object' && value !== null;
+  if (!isTree(a) || !isTree(b))
+    return `${path} is ${JSON.stringify(a)} on one and ${JSON.stringify(b)} on the other`;
+  const keys = [...new Set([...Object.keys(a), ...Object.keys(b)])];
+  const odd = keys.find((key) => JSON.stringify(a[key]) !== JSON.stringify(b[key]));
+  return odd === undefined ? `${path} has another order` : firstDifference(a[odd], b[odd], `${path}.${odd}`);
+}
