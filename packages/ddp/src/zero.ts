@@ -66,8 +66,8 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
   /**
    * `make` gets this rank's parameters, for example `(shard) => new AdamW(shard, { lr })`. `params` must be
    * the same list on all ranks. The optimizer must update each parameter by its own gradient alone, as all of
-   * @ringwise/tensor do but LBFGS: one whose step() takes an argument, such as a function that evaluates the loss, is refused. Parameters stay whole, so
-   * Adafactor and Muon work, too. Throws ERR_DDP_INVALID.
+   * @ringwise/tensor do but LBFGS: one whose step() takes an argument, such as a function that evaluates the loss,
+   * is refused. Parameters stay whole, so Adafactor and Muon work, too. Throws ERR_DDP_INVALID.
    */
   constructor(params: Iterable<P>, group: Group, make: (shard: P[]) => O) {
     checkGroup('ZeroRedundancyOptimizer', group);

@@ -75,3 +75,4 @@ export {
 } from './schedules/warm-restarts.ts';
 export { SGD, type SGDOptions } from './sgd.ts';
 export type { OptimizerState, SavedOptimizerState, SavedTensor } from './state.ts';
+export { fromTorchState, type TorchParamGroup } from './torch-state.ts';

@@ -101,6 +101,12 @@ export class BCEWithLogitsLoss extends WeightedLoss<BCEWithLogitsOptions> {
     this.posWeight = options.posWeight ? buffer(options.posWeight) : null;
   }
 
+  /** Names the buffers as PyTorch does. */
+  protected override *members(): Iterable<[string, unknown]> {
+    yield ['weight', this.weight];
+    yield ['pos_weight', this.posWeight];
+  }
+
   forward(logits: Tensor, target: Tensor): Tensor {
     return bceWithLogits(logits, target, this.options);
   }

@@ -388,9 +388,9 @@ describe('losses as modules', () => {
     for (const [module, fn] of pairs) expect(module.item()).toBe(fn.item());
   });
 
-  test('save their weights as buffers', () => {
+  test("save their weights as buffers under PyTorch's names", () => {
     const loss = new BCEWithLogitsLoss({ weight: tensor([1]), posWeight: tensor([2]) });
-    expect(Object.keys(loss.stateDict())).toEqual(['weight', 'posWeight']);
+    expect(Object.keys(loss.stateDict())).toEqual(['weight', 'pos_weight']);
     expect(loss.parameters()).toEqual([]);
   });
 });

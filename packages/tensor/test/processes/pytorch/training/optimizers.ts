@@ -1,5 +1,5 @@
 // The optimisers and schedules of training.py's OPTIMIZERS and SCHEDULES, by the same names and in the same order.
-import { keep, scope, type Tensor, tensor } from '../../../../src/index.ts';
+import { keep, type Shape, scope, type Tensor, tensor } from '../../../../src/index.ts';
 import * as o from '../../../../src/optim/index.ts';
 import { wave } from './wave.ts';
 
@@ -55,16 +55,52 @@ export const optimizers: Readonly<Record<string, Make>> = {
   'LBFGS searching': (p) => new o.LBFGS(p, { maxIter: 3, lineSearchFn: 'strong_wolfe' }),
 };
 
-/** Returns the parameters after these steps. Element i of parameter n has the gradient p + sin(0.3 step + i + n). */
-export function stepsOf(name: string, dtype: 'float32' | 'float64', seenAt: readonly number[]): number[][] {
-  const shapes = name.startsWith('Muon')
+const shapesOf = (name: string): number[][] =>
+  name.startsWith('Muon')
     ? [
         [4, 3],
         [2, 3],
       ]
     : [[7], [2, 3], [2, 2, 3]];
-  const params = shapes.map((shape, n) => wave(shape, n + 1, 1.5, dtype));
+
+/** Returns the parameters after these steps. Element i of parameter n has the gradient p + sin(0.3 step + i + n). */
+export function stepsOf(name: string, dtype: 'float32' | 'float64', seenAt: readonly number[]): number[][] {
+  const params = shapesOf(name).map((shape, n) => wave(shape, n + 1, 1.5, dtype));
+  return steps(params, optimizers[name]!(params), 0, seenAt);
+}
+
+/** What training.py saved of an optimiser in the middle of its steps, and the parameters at the end. */
+export interface Resumed {
+  /** The number of steps that PyTorch made. */
+  readonly step: number;
+  readonly groups: readonly o.TorchParamGroup[];
+  readonly tensors: Readonly<Record<string, { readonly shape: Shape; readonly values: number[] }>>;
+  readonly params: readonly number[][];
+  /** The parameters after 20 steps. */
+  readonly after: readonly number[];
+}
+
+/** Loads a state of PyTorch into an optimiser with other options, and returns the parameters after 20 steps. */
+export function resumedSteps(name: string, { step, groups, tensors, params: values }: Resumed): number[] {
+  const params = shapesOf(name).map((shape, n) =>
+    tensor(values[n]!, { shape, dtype: 'float64', requiresGrad: true }),
+  );
   const optimizer = optimizers[name]!(params);
+  optimizer.lr = 0.25; // the state has another
+  const own = Object.entries(tensors).map(([key, { shape, values: all }]): [string, Tensor] => [
+    key,
+    tensor(all, { shape, dtype: 'float64' }),
+  ]);
+  optimizer.loadStateDict(o.fromTorchState(optimizer, Object.fromEntries(own), groups));
+  return steps(params, optimizer, step, [20])[0]!;
+}
+
+function steps(
+  params: readonly Tensor[],
+  optimizer: o.Optimizer,
+  first: number,
+  seenAt: readonly number[],
+): number[][] {
   const lossAt = (step: number): Tensor => {
     optimizer.zeroGrad();
     const losses = params.map((p, n) => {
@@ -73,14 +109,19 @@ export function stepsOf(name: string, dtype: 'float32' | 'float64', seenAt: read
         .square()
         .sum()
         .mul(0.5)
-        .add(p.flatten().mul(tensor(push, { dtype })).sum());
+        .add(
+          p
+            .flatten()
+            .mul(tensor(push, { dtype: p.dtype }))
+            .sum(),
+        );
     });
     const loss = losses.reduce((a, b) => a.add(b));
     keep(loss).backward();
     return loss;
   };
   const seen: number[][] = [];
-  for (let step = 0; step < seenAt.at(-1)!; step++) {
+  for (let step = first; step < seenAt.at(-1)!; step++) {
     if (optimizer instanceof o.LBFGS) optimizer.step(() => lossAt(step)).dispose();
     else
       scope(() => {

@@ -92,28 +92,66 @@ OPTIMIZERS = {
 }
 
 
-def optimizer_case(name, dtype, seen_at):
-    """Returns the parameters after these steps. The gradient of element i of parameter n is p + sin(0.3 step + i + n)."""
+def parameters_of(name, dtype):
     shapes = [[4, 3], [2, 3]] if name.startswith("Muon") else [[7], [2, 3], [2, 2, 3]]
-    params = [tensor(shape, n + 1, dtype=dtype) for n, shape in enumerate(shapes)]
+    return [tensor(shape, n + 1, dtype=dtype) for n, shape in enumerate(shapes)]
+
+
+def optimizer_case(name, dtype, seen_at):
+    """Returns the parameters after these steps."""
+    params = parameters_of(name, dtype)
     optimizer = OPTIMIZERS[name](params)
     seen = []
     for step in range(seen_at[-1]):
-
-        def closure():
-            optimizer.zero_grad()
-            losses = []
-            for n, p in enumerate(params):
-                push = torch.tensor([math.sin(step * 0.3 + i + n) for i in range(p.numel())], dtype=dtype)
-                losses.append((p * p).sum() * 0.5 + (p.flatten() * push).sum())
-            loss = sum(losses)
-            loss.backward()
-            return loss
-
-        optimizer.step(closure)
+        optimizer_step(optimizer, params, step)
         if step + 1 in seen_at:
             seen.append([x for p in params for x in numbers(p)])
     return seen
+
+
+def saved_tensors(state):
+    """Returns the tensors of state_dict()["state"] by name, as docs/tensor.md writes them to a file."""
+    tensors = {}
+    for parameter, own in state.items():
+        for name, value in own.items():
+            if isinstance(value, list):
+                value = torch.stack([v for v in value if v is not None])
+            if value is not None:
+                tensors[f"{parameter}.{name}"] = torch.as_tensor(value)
+    return tensors
+
+
+def resumed_case(name):
+    """Returns the state of an optimiser after 7 steps, and the parameters then and after 20 steps."""
+    params = parameters_of(name, torch.float64)
+    optimizer = OPTIMIZERS[name](params)
+    for step in range(20):
+        if step == 7:
+            state = optimizer.state_dict()
+            tensors = {
+                key: {"shape": list(t.shape), "values": numbers(t)}
+                for key, t in saved_tensors(state["state"]).items()
+            }
+            case = {"step": step, "groups": state["param_groups"], "tensors": tensors}
+            case["params"] = [numbers(p) for p in params]
+        optimizer_step(optimizer, params, step)
+    return {**case, "after": [x for p in params for x in numbers(p)]}
+
+
+def optimizer_step(optimizer, params, step):
+    """Makes a step. The gradient of element i of parameter n is p + sin(0.3 step + i + n)."""
+
+    def closure():
+        optimizer.zero_grad()
+        losses = []
+        for n, p in enumerate(params):
+            push = torch.tensor([math.sin(step * 0.3 + i + n) for i in range(p.numel())], dtype=p.dtype)
+            losses.append((p * p).sum() * 0.5 + (p.flatten() * push).sum())
+        loss = sum(losses)
+        loss.backward()
+        return loss
+
+    optimizer.step(closure)
 
 
 def schedule_rates(make):
@@ -264,6 +302,7 @@ if __name__ == "__main__":
             }
             for name in OPTIMIZERS
         },
+        "resumed": {name: resumed_case(name) for name in OPTIMIZERS if not name.startswith("Lion")},
         "schedules": {name: schedule_rates(make) for name, make in SCHEDULES.items()},
         "averages": {name: average_case(options) for name, options in AVERAGES.items()},
         "training": {"mlp": mlp(), "cnn": cnn(), "gpt": gpt()},

@@ -7,11 +7,12 @@ import { fileURLToPath } from 'node:url';
 import { describe, expect, test } from 'vitest';
 import * as optim from '../../../../src/optim/index.ts';
 import { averageOf, averages } from './averages.ts';
-import { optimizers, schedules, stepsOf } from './optimizers.ts';
+import { optimizers, type Resumed, resumedSteps, schedules, stepsOf } from './optimizers.ts';
 import { cnn, gpt, mlp } from './training.ts';
 
 interface Expected {
   readonly optimizers: Readonly<Record<string, Readonly<Record<'float32' | 'float64', number[][]>>>>;
+  readonly resumed: Readonly<Record<string, Resumed>>;
   readonly schedules: Readonly<Record<string, number[]>>;
   readonly averages: Readonly<Record<string, number[]>>;
   readonly training: Readonly<Record<'mlp' | 'cnn' | 'gpt', number[]>>;
@@ -39,6 +40,8 @@ function expectNear(got: ArrayLike<number>, want: readonly number[], tolerance: 
 
 test('both sides have the same cases', () => {
   expect(Object.keys(optimizers)).toEqual(Object.keys(expected.optimizers));
+  const shared = Object.keys(optimizers).filter((name) => name !== 'Lion'); // PyTorch has no Lion
+  expect(Object.keys(expected.resumed)).toEqual(shared);
   expect(Object.keys(schedules)).toEqual(Object.keys(expected.schedules));
   expect(Object.keys(averages)).toEqual(Object.keys(expected.averages));
 });
@@ -50,6 +53,7 @@ test('every optimiser and schedule is compared, or stands here with the reason',
     'averages.ts': [
       ...['AveragedModel', 'getEmaAvgFn', 'getEmaMultiAvgFn', 'getSwaAvgFn', 'getSwaMultiAvgFn', 'updateBn'],
     ],
+    'goes on from a state of PyTorch': ['fromTorchState'],
     'clip.test.ts, autocast.test.ts': ['clipGradNorm', 'clipGradValue', 'GradScaler'],
   };
   const compared = Object.keys({ ...optimizers, ...schedules }).map((name) => name.split(' ')[0]!);
@@ -69,6 +73,13 @@ describe('optimiser steps', () => {
     const tolerances = name.startsWith('LBFGS') ? [1e-3, 1e-3, 1e-3] : [1e-5, 2e-5, 1e-4];
     for (const [i, got] of stepsOf(name, 'float32', [1, 20, 100]).entries())
       expectNear(got, expected.optimizers[name]!.float32[i]!, tolerances[i]!);
+  });
+});
+
+describe('goes on from a state of PyTorch', () => {
+  test.each(Object.keys(expected.resumed))('%s', (name) => {
+    const resumed = expected.resumed[name]!;
+    expectNear(resumedSteps(name, resumed), resumed.after, name.startsWith('LBFGS') ? 1e-5 : 1e-6);
   });
 });
 
