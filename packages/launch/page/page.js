@@ -5,6 +5,7 @@ import { drawComparison, meanOf, onOtherRun } from './compare.js';
 import { Curves } from './curves/curves.js';
 import { drawEnd, drawFacts, drawState, drawTroubles, notice } from './facts.js';
 import { Log } from './log.js';
+import { drawMembership } from './membership.js';
 import { Ranks } from './ranks/ranks.js';
 import { Strip } from './ranks/strip.js';
 import { Timeline } from './ranks/timeline.js';
@@ -61,6 +62,7 @@ function drawJob(job, ranks, troubles) {
   drawState(kind, state);
   drawFacts(job, ranks, curves.last('loss'), meanOf(last.curves.get('samples/s')));
   drawEnd(job);
+  drawMembership(job);
   drawTroubles(troubles);
 }
 

@@ -102,6 +102,13 @@ export const unexpectedValue = (flag: string, value: string) =>
 export const unsupportedFlag = (what: string) =>
   new LaunchError('ERR_LAUNCH_ARGUMENT', `ringwise: this version does not have ${what} yet.`);
 
+export const onlyElastic = (flag: string) =>
+  new LaunchError(
+    'ERR_LAUNCH_ARGUMENT',
+    `ringwise run: ${flag} is for --elastic, which was not given. Without it, --shutdown-timeout is the time from SIGTERM ` +
+      'to SIGKILL.',
+  );
+
 export const noModules = (flag: string) =>
   new LaunchError(
     'ERR_LAUNCH_ARGUMENT',

@@ -34,6 +34,14 @@ export interface JobFacts {
   readonly maxRestarts: number;
 }
 
+/** What a rank of an elastic job is told besides: which slot it has, and how often that was started before. */
+export interface SlotFacts {
+  readonly slot: number;
+  readonly incarnation: number;
+  /** The job goes on with so many ranks at least. */
+  readonly minRanks: number;
+}
+
 export const firstStart: JobFacts = { role: 'default', restartCount: 0, maxRestarts: 0 };
 
 /** Returns the environment variables of one rank. */
@@ -69,4 +77,13 @@ export function rankEnvironment(
  */
 export function ompThreads(cores: number, nproc: number): string {
   return `${Math.max(1, Math.floor(cores / nproc))}`;
+}
+
+/** Names of the variables of slotEnvironment(). */
+export const slotVariables = ['RINGWISE_SLOT', 'RINGWISE_INCARNATION', 'RINGWISE_MIN_RANKS'] as const;
+
+/** Returns the environment variables that a rank of an elastic job has besides those of rankEnvironment(). */
+export function slotEnvironment({ slot, incarnation, minRanks }: SlotFacts): Record<string, string> {
+  const [number, starts, min] = slotVariables;
+  return { [number]: `${slot}`, [starts]: `${incarnation}`, [min]: `${minRanks}` };
 }

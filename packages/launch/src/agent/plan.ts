@@ -3,7 +3,17 @@
 import type { Program } from '../cli/program.ts';
 import { badArgument, noGpu } from '../errors.ts';
 import type { RankStreams } from '../report/output.ts';
-import { firstStart, type JobFacts, ompThreads, type Rendezvous, rankEnvironment } from './env.ts';
+import {
+  firstStart,
+  type JobFacts,
+  ompThreads,
+  type Placement,
+  type Rendezvous,
+  rankEnvironment,
+  type SlotFacts,
+  slotEnvironment,
+  slotVariables,
+} from './env.ts';
 
 /** Number of cores and GPUs of this host. */
 export interface Machine {
@@ -85,19 +95,33 @@ export function planRanks(
   places: readonly RankPlace[] = [],
 ): RankSpec[] {
   const { nproc, firstRank, ...rest } = share;
-  const OMP_NUM_THREADS = program.env.OMP_NUM_THREADS ?? ompThreads(machine.cores, nproc);
   return Array.from({ length: nproc }, (_, localRank) => {
-    const rank = firstRank + localRank;
-    const place = { ...rest, rank, localRank, localWorldSize: nproc };
-    const { env, streams } = extras(localRank);
-    const own = places[localRank];
-    const contract = rankEnvironment(place, rendezvous, facts);
-    return {
-      ...program,
-      command: [...(own?.command ?? []), ...program.command],
-      rank,
-      env: { ...program.env, OMP_NUM_THREADS, ...contract, ...own?.env, ...env },
-      ...(streams && { streams }),
-    };
+    const place = { ...rest, rank: firstRank + localRank, localRank, localWorldSize: nproc };
+    return planRank(place, program, rendezvous, machine, facts, extras(localRank), places[localRank]);
   });
+}
+
+/** Returns one rank: `own` is where it runs, if it is bound. Facts of a slot make it a rank of an elastic job. */
+export function planRank(
+  place: Placement,
+  program: Program,
+  rendezvous: Rendezvous,
+  machine: Machine,
+  facts: JobFacts,
+  { env, streams }: RankExtras,
+  own: RankPlace | undefined,
+  slot: SlotFacts | null = null,
+): RankSpec {
+  const OMP_NUM_THREADS = program.env.OMP_NUM_THREADS ?? ompThreads(machine.cores, place.localWorldSize);
+  const contract = { ...rankEnvironment(place, rendezvous, facts), ...(slot && slotEnvironment(slot)) };
+  const inherited = { ...program.env };
+  // This launcher may itself be a rank of an elastic job.
+  for (const name of slotVariables) delete inherited[name];
+  return {
+    ...program,
+    command: [...(own?.command ?? []), ...program.command],
+    rank: place.rank,
+    env: { ...inherited, OMP_NUM_THREADS, ...contract, ...own?.env, ...env },
+    ...(streams && { streams }),
+  };
 }

@@ -48,6 +48,8 @@ export interface RankOptions {
   readonly observe?: Observe;
   /** Receives the progress of rank 0 for the status line, if there is one. */
   readonly showProgress?: (text: string) => void;
+  /** Called at once when the rank's process has ended, with its exit code or the name of the signal, as text. */
+  readonly onExit?: (ending: string) => void;
   /** Receives the rank's process as soon as it runs. With it, the process has a message channel (IPC). */
   readonly connect?: (rank: number, child: ChildProcess) => void;
 }
@@ -112,8 +114,9 @@ export function startRank(
   let stoppedNs: bigint | null = null;
   let hasEnded = false;
   let waking: NodeJS.Timeout | undefined;
-  child.once('exit', (exitCode) => {
+  child.once('exit', (exitCode, signal) => {
     hasEnded = true;
+    options.onExit?.(signal ?? `${exitCode}`);
     clearInterval(waking);
     if (hasGroup) send('SIGKILL');
     lifeLine.remove(pid);

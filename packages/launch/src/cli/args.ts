@@ -7,6 +7,7 @@ import { loopbackAddress } from '@ringwise/store';
 import { type BindingKind, bindingKinds } from '../agent/binding.ts';
 import { isRankCount, rankCountForm } from '../agent/plan.ts';
 import * as errors from '../errors.ts';
+import { elasticOf, graceOf, isRange } from './elastic-args.ts';
 import { checkedValue, isPageAddress } from './flag-values.ts';
 import { flags, unsupportedFlags, variableOf } from './flags.ts';
 import { meetingOf } from './meeting-args.ts';
@@ -19,7 +20,12 @@ export function parseRun(argv: readonly string[], env: NodeJS.ProcessEnv): RunOp
   const values = fromVariables(env);
   // Flags may be spelled with underscores. Positions do not change, so the script's words are taken from argv
   // itself.
-  const dashed = argv.map((word) => word.replace(/^--[^=]*/, (name) => name.replaceAll('_', '-')));
+  const dashed = argv.map(
+    (word) =>
+      word
+        .replace(/^--[^=]*/, (name) => name.replaceAll('_', '-'))
+        .replace(/^-np?(=|$)/, (_, equals: string) => (equals ? '--nproc-per-node=' : '-n')), // mpirun's -np, and -n=2
+  );
   const { tokens } = parseArgs({
     args: dashed,
     options: Object.fromEntries(
@@ -38,6 +44,11 @@ export function parseRun(argv: readonly string[], env: NodeJS.ProcessEnv): RunOp
   let last: (typeof tokens)[number] | undefined;
   for (const token of tokens) {
     if (token.kind === 'positional') {
+      if (last?.kind === 'option' && last.name === 'elastic' && !last.value && isRange(token.value)) {
+        values.set('elastic', token.value, last.rawName);
+        last = token;
+        continue;
+      }
       if (last?.kind === 'option' && isPageAddress(last, token.value)) {
         throw errors.valueWithoutEquals(last.rawName, token.value);
       }
@@ -55,11 +66,11 @@ function fromVariables(env: NodeJS.ProcessEnv): Values {
   const values = new Values();
   for (const { name } of flags) {
     const value = env[variableOf(name)];
-    if (value !== undefined) values.set(name, value, variableOf(name));
+    // An empty variable is how shells and container specifications leave one out.
+    if (value) values.set(name, value, variableOf(name));
   }
   for (const name of unsupportedFlags) {
-    if (env[variableOf(name)] !== undefined)
-      throw errors.unsupportedFlag(`--${name} (set by ${variableOf(name)})`);
+    if (env[variableOf(name)]) throw errors.unsupportedFlag(`--${name} (set by ${variableOf(name)})`);
   }
   return values;
 }
@@ -74,15 +85,19 @@ function toOptions(
   if (interval !== undefined && !(Number(interval) > 0)) {
     throw errors.badArgument('ringwise run', values.nameOf('monitor-interval'), 'seconds above 0', interval);
   }
+  const meeting = meetingOf(values, env);
+  const elastic = elasticOf(values);
   return {
     script,
     scriptArgs,
     isProgram: isSwitchedOn(values, 'no-python'),
     nprocPerNode: nprocOf(values),
     role: values.get('role') ?? 'default',
-    meeting: meetingOf(values, env),
+    meeting,
     runId: values.get('rdzv-id'),
-    maxRestarts: wholeNumber(values, 'max-restarts', '0', 1_000_000),
+    elastic,
+    maxRestarts: wholeNumber(values, 'max-restarts', elastic ? '3' : '0', 1_000_000),
+    graceMs: graceOf(values, elastic !== null),
     shutdownTimeoutMs: wholeNumber(values, 'shutdown-timeout', '30', 86_400) * 1000,
     signals: signalsOf(values),
     output: outputOf(values),

@@ -63,6 +63,12 @@ _ringwise_files() {
 _ringwise() {
   local cur="\${COMP_WORDS[COMP_CWORD]}" prev="\${COMP_WORDS[COMP_CWORD-1]}" i word
   COMPREPLY=()
+  # Bash splits --flag=value into three words.
+  if [[ "$cur" == "=" ]]; then
+    cur=""
+  elif [[ "$prev" == "=" ]] && ((COMP_CWORD > 2)); then
+    prev="\${COMP_WORDS[COMP_CWORD-2]}"
+  fi
   case "\${COMP_WORDS[1]}" in
 ${others.join('\n')}
   esac

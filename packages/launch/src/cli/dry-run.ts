@@ -1,6 +1,6 @@
 // --dry-run: describes the process of each rank on this host without starting anything.
 
-import { firstStart } from '../agent/env.ts';
+import { firstStart, slotEnvironment } from '../agent/env.ts';
 import { type Machine, planRanks, type RankPlace } from '../agent/plan.ts';
 import { describeMeeting } from '../rendezvous/rendezvous.ts';
 import type { Program } from './program.ts';
@@ -11,7 +11,7 @@ import type { RunOptions } from './run-options.ts';
  * one.
  */
 export async function describePlan(
-  { meeting, runId, role, maxRestarts }: RunOptions,
+  { meeting, runId, role, maxRestarts, elastic }: RunOptions,
   nproc: number,
   program: Program,
   machine: Machine,
@@ -28,7 +28,12 @@ export async function describePlan(
   const isPython = program.isPython === true;
   const rendezvous = await describeMeeting(meeting, { runId, isPython }, program.env);
   const facts = { ...firstStart, role, maxRestarts };
-  const specs = planRanks(share, program, rendezvous, machine, facts, undefined, places);
+  const { minRanks } = elastic ?? { minRanks: null };
+  const extras = (localRank: number) =>
+    minRanks === null
+      ? {}
+      : { env: slotEnvironment({ slot: share.firstRank + localRank, incarnation: 0, minRanks }) };
+  const specs = planRanks(share, program, rendezvous, machine, facts, extras, places);
   return specs
     .map(({ rank, command, args, env }) => {
       const changed = Object.entries(env).filter(([name, value]) => program.env[name] !== value);

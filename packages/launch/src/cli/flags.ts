@@ -107,7 +107,19 @@ export const flagGroups: readonly FlagGroup[] = [
         name: 'max-restarts',
         value: 'N',
         soughtAs: ['retries', 'restarts', 'max-retries'],
-        help: 'how often all ranks are started again after a failure or the loss of a host [0]',
+        help: 'how often all ranks are started again after a failure or the loss of a host [0]; with --elastic, each rank [3]',
+      },
+      {
+        name: 'elastic',
+        value: 'MIN:MAX',
+        isValueOptional: true,
+        soughtAs: ['min-ranks', 'max-ranks', 'elasticity'],
+        help: 'a lost rank stops no other and is started again; the job goes on with MIN ranks, and has at most MAX',
+      },
+      {
+        name: 'grace',
+        value: 'SECONDS',
+        help: 'with --elastic: from a signal to SIGKILL, for ranks that finish a step and leave [30]',
       },
       {
         name: 'monitor-interval',

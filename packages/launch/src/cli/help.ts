@@ -34,6 +34,7 @@ arguments.
                --master-addr gpu-a train.ts                               on each of two hosts, R = 0 and 1
   ringwise run --nnodes 1:4 --max-restarts 3 --rdzv-backend c10d \\
                --rdzv-endpoint gpu-a train.ts                             on up to four hosts that come and go
+  ringwise run --elastic --nproc-per-node 4 train.ts                      a lost rank stops no other (@ringwise/elastic)
 
 Several hosts need one secret: export RINGWISE_SECRET on each, or RINGWISE_SECRET_FILE with the name of a file. On one
 host it is random. PyTorch cannot prove a secret: on one host a .py script is not asked for one.

@@ -2,6 +2,7 @@
 
 import { loopbackAddress } from '@ringwise/store';
 import type { BindingKind } from '../agent/binding.ts';
+import type { ElasticLimits } from '../rendezvous/elastic/elastic-coordinator.ts';
 
 /** The rendezvous of a job's launchers. */
 export interface MeetingOptions {
@@ -70,7 +71,12 @@ export interface RunOptions {
   readonly meeting: MeetingOptions;
   /** Undefined to generate one. */
   readonly runId: string | undefined;
+  /** Limits of the number of ranks in elastic mode; null if a lost rank stops all. */
+  readonly elastic: ElasticLimits | null;
+  /** How often all ranks are started again; in elastic mode, how often each is. */
   readonly maxRestarts: number;
+  /** Time in milliseconds that ranks of an elastic job have to leave after a signal to their launcher. */
+  readonly graceMs: number;
   readonly shutdownTimeoutMs: number;
   readonly signals: readonly NodeJS.Signals[];
   readonly output: OutputOptions;

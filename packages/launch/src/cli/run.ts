@@ -5,10 +5,12 @@ import { hostname } from 'node:os';
 import { type Job, settleTimes, startJob } from '../agent/agent.ts';
 import { thisMachine } from '../agent/machine.ts';
 import { placesOf } from '../agent/placement.ts';
-import { type Machine, planRanks, type RankPlace, rankCount } from '../agent/plan.ts';
+import { planRanks, rankCount } from '../agent/plan.ts';
 import { type Monitor, openMonitor } from '../monitor/monitor.ts';
 import { coordinate } from '../rendezvous/coordinate.ts';
-import type { Member, Outcome, StartOrder } from '../rendezvous/messages.ts';
+import { elasticStore } from '../rendezvous/elastic/elastic-keys.ts';
+import { watchViews } from '../rendezvous/elastic/view-watch.ts';
+import type { Outcome, StartOrder } from '../rendezvous/messages.ts';
 import { plainClient } from '../rendezvous/outcomes.ts';
 import { type Meeting, openMeeting } from '../rendezvous/rendezvous.ts';
 import { type Participant, type ParticipantOptions, takePart } from '../rendezvous/take-part.ts';
@@ -16,9 +18,10 @@ import { type LogFiles, openLogFiles } from '../report/log-files.ts';
 import type { Write } from '../report/output.ts';
 import { parseRun } from './args.ts';
 import { describePlan } from './dry-run.ts';
+import { outputsOf, type Setup, slotHosting } from './elastic-run.ts';
 import { emptyScriptHint, misplacedFlagHint } from './flag-values.ts';
 import { runHelp } from './help.ts';
-import { type Program, programOf } from './program.ts';
+import { programOf } from './program.ts';
 import type { RunOptions } from './run-options.ts';
 import { styled } from './style.ts';
 import { terminal } from './terminal.ts';
@@ -35,18 +38,6 @@ export async function run(argv: readonly string[]): Promise<number> {
     if (hint !== null) process.stderr.write(`ringwise: ${hint}\n`);
   }
   return await runScript('ringwise run', options, terminal());
-}
-
-/** Facts about one launcher that stay the same in all rounds of its job. */
-interface Setup {
-  readonly options: RunOptions;
-  readonly machine: Machine;
-  readonly program: Program;
-  readonly member: Member;
-  readonly places: readonly RankPlace[];
-  readonly monitor: Monitor;
-  /** Aborted by the first signal to this launcher. */
-  readonly ending: AbortController;
 }
 
 /**
@@ -103,18 +94,30 @@ async function takePartInJob(setup: Setup, meeting: Meeting, logs: LogFiles): Pr
   const { store, where, isHost } = meeting;
   const { maxNodes, keepAliveMs: everyMs, keepAliveAttempts: attempts } = options.meeting;
   const keepAlive = maxNodes > 1 ? { everyMs, attempts } : null;
-  const { maxRestarts } = options;
-  const coordination =
-    isHost &&
-    coordinate(store, { ...options.meeting, self: member.id, maxRestarts, settle: settleTimes }, keepAlive);
+  const { maxRestarts, elastic } = options;
+  const own = { ...options.meeting, self: member.id, maxRestarts, settle: settleTimes };
+  const ranks = elastic && elasticStore(meeting.runId, await meeting.rankStore());
+  const elasticSetup = elastic && ranks && { limits: elastic, store: ranks, onView: monitor.showView };
+  const coordination = isHost && coordinate(store, own, keepAlive, elasticSetup);
+  // The launcher with the store follows the views anyway, to decide by them.
+  const views = ranks && !isHost ? watchViews(ranks, monitor.showView) : null;
   const start: ParticipantOptions['start'] = (order, onFailure, clockOffsetNs) => {
     monitor.startRound(order, clockOffsetNs);
     return startRound(setup, meeting, logs, order, onFailure);
   };
+  const slots = elastic && ranks ? slotHosting({ ...setup, meeting, logs, ranks, elastic }) : undefined;
   const { say } = monitor;
-  const participant = takePart({ member, store, where, keepAlive: isHost ? null : keepAlive, say, start });
+  const participant = takePart({
+    member,
+    store,
+    where,
+    keepAlive: isHost ? null : keepAlive,
+    say,
+    start,
+    slots,
+  });
   passOnSignals(participant, options.signals, ending);
-  const outcome = await participant.outcome;
+  const outcome = await participant.outcome.finally(() => views?.close());
   if (coordination) await coordination.close();
   return outcome;
 }
@@ -136,14 +139,7 @@ async function startRound(
   const extras = (local: number) => logs.forRank(round, local, monitor.say);
   const specs = planRanks(share, program, await meeting.forRound(round), machine, facts, extras, places);
   const { shutdownTimeoutMs } = options;
-  const { write, observe, showProgress, say: warn } = monitor;
-  const looks = {
-    ...(write && { write }),
-    ...(observe && { observe }),
-    ...(showProgress && { showProgress }),
-    warn,
-  };
-  return await startJob(specs, { shutdownTimeoutMs, host: member.host, onFailure, ...looks });
+  return await startJob(specs, { shutdownTimeoutMs, host: member.host, onFailure, ...outputsOf(monitor) });
 }
 
 // A rank prints into a pipe and so would not use colours. Enables them if this process prints to a terminal.

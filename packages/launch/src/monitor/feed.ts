@@ -2,6 +2,7 @@
 
 import type { CurvePart } from './curve.ts';
 import type { JobEnd, JobView, LogLine, StepSpan } from './job-view.ts';
+import type { ShownView } from './membership.ts';
 import { paceOf } from './pace.ts';
 import { Ring } from './ring.ts';
 
@@ -24,6 +25,11 @@ export interface Job {
   /** Share of the job that is done, from 0 to 1, and the time left; null while they are unknown. */
   readonly done: number | null;
   readonly etaMs: number | null;
+  /** The last views of an elastic job, and how many ranks were lost, left and joined; empty in other jobs. */
+  readonly views: readonly ShownView[];
+  readonly losses: number;
+  readonly leaves: number;
+  readonly joins: number;
   readonly end: Omit<JobEnd, 'elapsedMs'> | null;
 }
 
@@ -123,9 +129,11 @@ export class Feed {
     const { epoch, epochs, steps, done } = view.progress;
     const etaMs = end ? null : view.progress.etaMs(nowMs);
     const about = { title: this.#title, startedAtMs: this.#startedAtMs, worldSize, hosts, restarts, why };
+    const { views, losses, leaves, joins } = view.membership;
+    const changes = { views, losses, leaves, joins };
     const far = { elapsedMs, step, epoch, epochs, steps, done, etaMs };
     return {
-      job: { ...about, ...far, loss, samplesPerSecond, end },
+      job: { ...about, ...far, ...changes, loss, samplesPerSecond, end },
       ranks: rows.sort((a, b) => a.rank - b.rank),
     };
   }

@@ -2,9 +2,11 @@
 // from it. It only takes events in; it neither draws nor sends anything.
 
 import { stripVTControlCharacters } from 'node:util';
+import type { ViewFacts } from '../rendezvous/elastic/view-facts.ts';
 import type { Culprit } from '../report/culprit.ts';
 import { Curve } from './curve.ts';
 import type { RankEvent, SentReport, SentTiming } from './events.ts';
+import { Membership } from './membership.ts';
 import { Meter } from './meter.ts';
 import { Progress } from './progress.ts';
 import { Ring } from './ring.ts';
@@ -81,6 +83,8 @@ export class JobView {
   hosts = 0;
   restarts = 0;
   readonly progress = new Progress();
+  /** The views of an elastic job; empty in other jobs. */
+  readonly membership = new Membership();
   /** Why the current ranks were started; null in the first round. */
   why: string | null = null;
   /** The end of the job; null while it runs. */
@@ -104,6 +108,15 @@ export class JobView {
     for (const rank of this.ranks.keys()) if (rank >= worldSize) this.ranks.delete(rank);
     this.progress.restart();
     for (const [name, curve] of this.curves) if (name !== throughputCurve) curve.resume();
+  }
+
+  /** Notes how many ranks and hosts an elastic job has now. */
+  resize(worldSize: number, hosts: number): void {
+    Object.assign(this, { worldSize, hosts });
+  }
+
+  showView(view: ViewFacts, nowMs: number): void {
+    this.membership.add(view, this.elapsedMs(nowMs));
   }
 
   finish(exitCode: number, text: string | null, nowMs: number, culprit: Culprit | null = null): void {
@@ -140,9 +153,13 @@ export class JobView {
     return rates.length === 0 ? null : rates.reduce((a, b) => a + b);
   }
 
-  /** Adds a point to the throughput curve, unless a rank has ended: then the sum over the others says nothing. */
+  /**
+   * Adds a point to the throughput curve, unless a rank has ended: then the sum over the others says nothing, but in an
+   * elastic job, where they train on.
+   */
   sampleThroughput(nowMs: number): void {
-    if ([...this.ranks.values()].some(({ state }) => state !== 'running')) return;
+    const isElastic = this.membership.last !== null;
+    if (!isElastic && [...this.ranks.values()].some(({ state }) => state !== 'running')) return;
     const rate = this.samplesPerSecond;
     if (rate !== null) this.#curve(throughputCurve)?.add(this.elapsedMs(nowMs) / 1000, rate);
   }

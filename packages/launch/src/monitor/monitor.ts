@@ -3,6 +3,7 @@
 
 import { once } from 'node:events';
 import type { LiveOptions } from '../cli/run-options.ts';
+import type { ViewFacts } from '../rendezvous/elastic/view-facts.ts';
 import type { Outcome, StartOrder } from '../rendezvous/messages.ts';
 import type { Meeting } from '../rendezvous/rendezvous.ts';
 import type { Write } from '../report/output.ts';
@@ -14,6 +15,7 @@ import type { Sink } from './files/sink.ts';
 import { openSinks } from './files/sinks.ts';
 import { collect, forward } from './forward.ts';
 import { JobView } from './job-view.ts';
+import { viewText } from './membership.ts';
 import { residentBytes } from './memory.ts';
 import { statusLine, statusText } from './status-line.ts';
 import type { UiServer } from './ui-server.ts';
@@ -28,6 +30,12 @@ export interface Monitor {
   /** Prints the launcher's own lines to stderr. */
   readonly say: (text: string) => void;
   readonly startRound: (order: StartOrder, clockOffsetNs: bigint) => void;
+  /** Begins to show an elastic job. */
+  readonly startSlots: (clockOffsetNs: bigint) => void;
+  /** Shows how many slots and hosts an elastic job has now. */
+  readonly showSlots: (slots: number, hosts: number) => void;
+  /** Shows a new view of an elastic job, and prints who was lost and who has joined. */
+  readonly showView: (view: ViewFacts) => void;
   readonly finish: (outcome: Outcome) => void;
   /** Closes everything but the page that stays after the job. */
   readonly close: () => Promise<void>;
@@ -101,6 +109,15 @@ export async function openMonitor(
       progress = '';
       view.startRound(worldSize, groupWorldSize, round, why);
       if (forwarding) forwarding.clockOffsetMs = Number(clockOffsetNs) / 1e6;
+    },
+    startSlots: (clockOffsetNs) => {
+      if (forwarding) forwarding.clockOffsetMs = Number(clockOffsetNs) / 1e6;
+    },
+    showSlots: (slots, hosts) => view.resize(slots, hosts),
+    showView: (next) => {
+      view.showView(next, clockMs());
+      const text = isHost ? viewText(next) : null;
+      if (text !== null) say(text);
     },
     finish: ({ exitCode, text, culprit }) => {
       view.finish(exitCode, text, clockMs(), culprit);

@@ -76,12 +76,18 @@ export function statusText(view: JobView, nowMs: number): string {
   const { worldSize, hosts, restarts, step, samplesPerSecond: rate } = view;
   const { epoch, epochs, steps } = view.progress;
   const leftMs = view.progress.etaMs(nowMs);
+  const { last, losses, leaves, joins } = view.membership;
+  const ranks = last && last.ranks !== worldSize ? `${last.ranks} of ${worldSize}` : `${worldSize}`;
   const ofTotal = (total: number | null) => (total === null ? '' : `/${total}`);
   const loss = view.curves.get('loss')?.last ?? null;
   return [
     'ringwise',
     duration(view.elapsedMs(nowMs)),
-    `${worldSize} rank${worldSize === 1 ? '' : 's'}${hosts > 1 ? ` on ${hosts} hosts` : ''}`,
+    `${ranks} rank${worldSize === 1 ? '' : 's'}${hosts > 1 ? ` on ${hosts} hosts` : ''}`,
+    ...(last === null ? [] : [`view ${last.number}`]),
+    ...(losses > 0 ? [`${losses} lost`] : []),
+    ...(leaves > 0 ? [`${leaves} left`] : []),
+    ...(joins > 0 ? [`${joins} joined`] : []),
     ...(restarts > 0 ? [`${restarts} restart${restarts === 1 ? '' : 's'}`] : []),
     ...(epoch === null ? [] : [`epoch ${Math.floor(epoch) + 1}${ofTotal(epochs)}`]),
     ...(step === null ? [] : [`step ${step}${ofTotal(steps)}`]),

@@ -2,9 +2,13 @@
 // launchers that send no keep-alive signals.
 
 import type { Store } from '@ringwise/store';
-import { Coordinator, type CoordinatorOptions } from './coordinator.ts';
+import { Coordinator, type CoordinatorOptions, type Decider } from './coordinator.ts';
+import { ElasticCoordinator, type ElasticLimits } from './elastic/elastic-coordinator.ts';
+import { endedKey } from './elastic/elastic-keys.ts';
+import type { ViewFacts } from './elastic/view-facts.ts';
+import { watchViews } from './elastic/view-watch.ts';
 import { inbox, Outbox } from './mailbox.ts';
-import { type Order, parseReport } from './messages.ts';
+import { type Order, parseReport, type Send } from './messages.ts';
 
 export const coordinatorBox = 'launch/coordinator';
 export const boxOf = (id: string) => `launch/to/${id}`;
@@ -21,19 +25,55 @@ export interface Coordination {
   readonly close: () => Promise<void>;
 }
 
+/** What the coordinator of an elastic job needs besides. */
+export interface ElasticSetup {
+  readonly limits: ElasticLimits;
+  /** The keys of the job in the store of its ranks. */
+  readonly store: Store;
+  /** Receives each new view, to be shown to users. */
+  readonly onView: (view: ViewFacts) => void;
+}
+
 /**
- * Starts the coordinator. `keepAlive` is null if there is only one launcher. Uses the store until closed, but
- * does not close it.
+ * Starts the coordinator. `keepAlive` is null if there is only one launcher, `elastic` if a lost rank stops all. Uses
+ * the store until closed, but does not close it.
  */
 export function coordinate(
   store: Store,
   options: CoordinatorOptions,
   keepAlive: KeepAlive | null,
+  elastic: ElasticSetup | null = null,
 ): Coordination {
   const outbox = new Outbox(store);
   const ended = new AbortController();
-  const coordinator = new Coordinator(options, clockMs(), (to, order) => void outbox.post(boxOf(to), order));
+  const send: Send = (to, order) => void outbox.post(boxOf(to), order);
+  const { coordinator, refresh, lost, closeViews } = elastic ? makeElastic(elastic) : makePlain();
   let timer: NodeJS.Timeout | undefined;
+
+  function makePlain() {
+    const coordinator: Decider = new Coordinator(options, clockMs(), send);
+    const lost = (id: string) => coordinator.lost(id, clockMs());
+    return { coordinator, refresh: async () => {}, lost, closeViews: async () => {} };
+  }
+
+  function makeElastic({ limits, store: ranks, onView }: ElasticSetup) {
+    const coordinator = new ElasticCoordinator({ ...options, ...limits }, clockMs(), send);
+    const views = watchViews(ranks, (view) => {
+      advance(() => coordinator.viewed(view, clockMs()));
+      onView(view);
+    });
+    return {
+      coordinator: coordinator as Decider,
+      // Reads the views before the end of a process is judged. If the store is lost, the job ends anyway.
+      refresh: () => views.refresh().catch(() => {}),
+      lost: (id: string) => {
+        for (const ran of coordinator.lost(id, clockMs())) {
+          ranks.set(endedKey(ran), 'lost with its host').catch(() => {});
+        }
+      },
+      closeViews: views.close,
+    };
+  }
 
   function rearm(): void {
     clearTimeout(timer);
@@ -55,13 +95,17 @@ export function coordinate(
       if (report.kind === 'clock') {
         const time: Order = { kind: 'time', ns: `${process.hrtime.bigint()}` };
         void outbox.post(boxOf(report.id), time);
-      } else advance(() => coordinator.handle(report, clockMs()));
+        continue;
+      }
+      if (report.kind === 'slot-ended') await refresh();
+      advance(() => coordinator.handle(report, clockMs()));
       if (coordinator.isFinished && coordinator.present.length === 0) return;
     }
   }
 
   const reading = read().catch(() => {});
-  const watching = keepAlive && watchPulses(store, keepAlive, coordinator, options.self, advance);
+  const watching =
+    keepAlive && watchPulses(store, keepAlive, coordinator, options.self, (id) => advance(() => lost(id)));
   rearm();
   return {
     close: async () => {
@@ -71,6 +115,7 @@ export function coordinate(
       clearTimeout(timer);
       ended.abort();
       clearInterval(watching ?? undefined);
+      await closeViews();
     },
   };
 }
@@ -93,9 +138,9 @@ function clockMs(): number {
 function watchPulses(
   store: Store,
   { everyMs, attempts }: KeepAlive,
-  coordinator: Coordinator,
+  coordinator: Decider,
   self: string,
-  advance: (change: () => void) => void,
+  onLost: (id: string) => void,
 ): NodeJS.Timeout {
   const seen = new Map<string, { pulse: number; misses: number }>();
   let isLooking = false;
@@ -106,7 +151,7 @@ function watchPulses(
       const last = seen.get(id);
       const misses = last?.pulse === pulse ? last.misses + 1 : 0;
       seen.set(id, { pulse, misses });
-      if (misses >= attempts) advance(() => coordinator.lost(id, clockMs()));
+      if (misses >= attempts) onLost(id);
     }
   }
   return setInterval(() => {

@@ -10,7 +10,16 @@ import type { RankOutcome } from '../agent/rank-process.ts';
 import { culpritOf } from '../report/culprit.ts';
 import { isSecondary } from '../report/last-words.ts';
 import { exitCodeOf, failureReport, rootCause } from '../report/report.ts';
-import { fromSent, type Member, type Order, type Outcome, type Report, stoppedBy } from './messages.ts';
+import {
+  failed,
+  finish,
+  fromSent,
+  type Member,
+  type Outcome,
+  type Report,
+  type Send,
+  stoppedBy,
+} from './messages.ts';
 import * as words from './outcomes.ts';
 
 export interface CoordinatorOptions {
@@ -34,9 +43,22 @@ interface Host {
   isLost: boolean;
 }
 
-export class Coordinator {
+/** What decides for all hosts of a job: Coordinator, or ElasticCoordinator. */
+export interface Decider {
+  readonly isFinished: boolean;
+  /** Launchers that have not left and are not lost. */
+  readonly present: readonly string[];
+  /** The time at which tick() must be called; Infinity if none. */
+  readonly deadlineMs: number;
+  handle(report: Report, nowMs: number): void;
+  /** Notes that a launcher is lost because its keep-alive signals have stopped. */
+  lost(id: string, nowMs: number): void;
+  tick(nowMs: number): void;
+}
+
+export class Coordinator implements Decider {
   readonly #options: CoordinatorOptions;
-  readonly #send: (to: string, order: Order) => void;
+  readonly #send: Send;
   /** Hosts in order of arrival. */
   readonly #hosts = new Map<string, Host>();
   #phase: 'gathering' | 'running' | 'stopping' | 'finished' = 'gathering';
@@ -53,7 +75,7 @@ export class Coordinator {
   #why: { readonly text: string; readonly blamed: string | null } | null = null;
 
   /** Times are milliseconds on one monotonic clock, the clock of rank failures. */
-  constructor(options: CoordinatorOptions, nowMs: number, send: (to: string, order: Order) => void) {
+  constructor(options: CoordinatorOptions, nowMs: number, send: Send) {
     this.#options = options;
     this.#send = send;
     this.#deadlineMs = nowMs + options.joinTimeoutMs;
@@ -77,12 +99,13 @@ export class Coordinator {
 
   handle(report: Report, nowMs: number): void {
     if (report.kind === 'join') this.#join(report.member, nowMs);
-    else if (report.kind !== 'clock') this.#handleFrom(this.#hosts.get(report.id), report, nowMs);
+    else if (report.kind !== 'clock' && report.kind !== 'slot-ended')
+      this.#handleFrom(this.#hosts.get(report.id), report, nowMs);
   }
 
   #handleFrom(
     host: Host | undefined,
-    report: Exclude<Report, { kind: 'join' | 'clock' }>,
+    report: Exclude<Report, { kind: 'join' | 'clock' | 'slot-ended' }>,
     nowMs: number,
   ): void {
     if (!host) {
@@ -288,7 +311,7 @@ export class Coordinator {
         culprit: culpritOf(root),
       };
     }
-    if (gone) return failed(words.hostLost(gone.member.host, ranksOf(gone)), gone.member.id);
+    if (gone) return failed(words.hostLost(gone.member.host, words.ranks(ranksOf(gone))), gone.member.id);
     return leaver ? leaves(leaver) : null;
   }
 
@@ -305,13 +328,8 @@ export class Coordinator {
   }
 }
 
-const failed = (text: string, blamed: string | null = null): Outcome => ({ exitCode: 1, text, blamed });
-
-const finish = (outcome: Outcome): Order => ({ kind: 'finish', outcome });
-
 const leaves = ({ leaving, member }: Host): Outcome => stoppedBy(leaving!, member.id);
 
-function ranksOf({ firstRank, member }: Host): string {
-  const last = firstRank + member.nproc - 1;
-  return last === firstRank ? `rank ${firstRank}` : `ranks ${firstRank} to ${last}`;
+function ranksOf({ firstRank, member }: Host): number[] {
+  return Array.from({ length: member.nproc }, (_, local) => firstRank + local);
 }

@@ -36,6 +36,16 @@ export type Report =
       readonly round: number;
       readonly outcomes: readonly SentOutcome[];
     }
+  /** A process of an elastic job has ended. */
+  | {
+      readonly kind: 'slot-ended';
+      readonly id: string;
+      readonly slot: number;
+      readonly incarnation: number;
+      readonly outcome: SentOutcome;
+      /** The step that it has last reported by reportMetrics(); null if it has not. */
+      readonly step: number | null;
+    }
   /** The user has told the launcher to stop. */
   | { readonly kind: 'leaving'; readonly id: string; readonly signal: NodeJS.Signals }
   /** The launcher has received the job's outcome. */
@@ -45,6 +55,9 @@ export type Report =
 export type Order =
   | { readonly kind: 'time'; readonly ns: string }
   | StartOrder
+  | SlotOrder
+  /** The process of a slot must be killed: the others have gone on without it. */
+  | { readonly kind: 'end-slot'; readonly slot: number; readonly incarnation: number }
   /** The launcher must wait; `text` tells the user why. */
   | { readonly kind: 'wait'; readonly text: string }
   | { readonly kind: 'stop'; readonly round: number }
@@ -62,6 +75,25 @@ export interface StartOrder {
   readonly why: string | null;
 }
 
+/** Starts the process of one slot of an elastic job. */
+export interface SlotOrder {
+  readonly kind: 'slot';
+  readonly slot: number;
+  /** How often the slot's process was started before. */
+  readonly incarnation: number;
+  readonly localRank: number;
+  readonly localWorldSize: number;
+  /** Number of slots of the job now. */
+  readonly worldSize: number;
+  readonly groupRank: number;
+  readonly groupWorldSize: number;
+  /** Why the slot is started again, as a sentence; null at first. */
+  readonly why: string | null;
+}
+
+/** Sends an order to the launcher with this id. */
+export type Send = (to: string, order: Order) => void;
+
 /** The end of the job. */
 export interface Outcome {
   readonly exitCode: number;
@@ -72,6 +104,14 @@ export interface Outcome {
   /** The rank with the root cause; absent if no rank failed. */
   readonly culprit?: Culprit;
 }
+
+export const failed = (text: string, blamed: string | null = null): Outcome => ({
+  exitCode: 1,
+  text,
+  blamed,
+});
+
+export const finish = (outcome: Outcome): Order => ({ kind: 'finish', outcome });
 
 /** The outcome for a launcher `id` that its user has stopped. */
 export function stoppedBy(signal: NodeJS.Signals, id: string): Outcome {
@@ -163,6 +203,11 @@ export function parseOrder(text: string): Order | null {
     start: () =>
       [order.round, order.groupRank, order.groupWorldSize, order.firstRank, order.worldSize].every(isCount) &&
       isTextOrNull(order.why),
+    slot: () =>
+      [order.slot, order.incarnation, order.localRank, order.localWorldSize].every(isCount) &&
+      [order.worldSize, order.groupRank, order.groupWorldSize].every(isCount) &&
+      isTextOrNull(order.why),
+    'end-slot': () => isCount(order.slot) && isCount(order.incarnation),
     wait: () => typeof order.text === 'string',
     stop: () => isCount(order.round),
     finish: () =>
@@ -189,6 +234,12 @@ function isReport(report: Sent): boolean {
       isCount(report.round) &&
       Array.isArray(report.outcomes) &&
       report.outcomes.every((outcome) => isObject(outcome) && isOutcome(outcome)),
+    'slot-ended': () =>
+      hasId &&
+      [report.slot, report.incarnation].every(isCount) &&
+      (report.step === null || Number.isFinite(report.step)) &&
+      isObject(report.outcome) &&
+      isOutcome(report.outcome),
     leaving: () => hasId && isSignal(report.signal),
   };
   return lookUp(isKind, report.kind)?.() ?? false;

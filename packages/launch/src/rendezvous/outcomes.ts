@@ -26,6 +26,34 @@ export const waiting = (present: number, minNodes: number, maxNodes: number, why
 export const hostLost = (host: string, ranks: string) =>
   `host ${host} with ${ranks} was lost: no sign of life from its launcher. It was killed, or its network is cut off.`;
 
+/** Names ranks by their numbers, which must be sorted: "rank 3", "ranks 0 to 3" or "ranks 0, 2". */
+export function ranks(numbers: readonly number[]): string {
+  const [first = 0] = numbers;
+  const last = numbers.at(-1) ?? first;
+  if (numbers.length < 2) return `rank ${first}`;
+  return `ranks ${last - first === numbers.length - 1 ? `${first} to ${last}` : numbers.join(', ')}`;
+}
+
+export const reserve = (maxRanks: number) =>
+  `all ${maxRanks} ranks of the job have a host: this one waits, and takes over if another one is lost.`;
+
+export const slotAgain = (slot: number, ending: string, restarts: number, maxRestarts: number) =>
+  `starting rank ${slot} again after ${ending}, restart ${restarts} of ${maxRestarts}; the others go on.`;
+
+export const tooFewRanks = (ranks: number, minRanks: number) =>
+  `${ranks} of at least ${minRanks} ranks are left.`;
+
+export const stateLost =
+  'The job cannot go on: no rank with the state of the training is left. Start it again; it resumes from its last snapshot.';
+
+export const repeated = (times: number, step: number) =>
+  `The job was ended: this place has failed ${times} times at step ${step}, so another start does not help.`;
+
+export const restartsUsed = (maxRestarts: number) =>
+  maxRestarts === 0
+    ? 'The job was ended: --max-restarts 0 starts no rank again.'
+    : `The job was ended: this rank has been started again ${maxRestarts === 1 ? 'once' : `${maxRestarts} times`}, as often as --max-restarts allows.`;
+
 /** Warns that a client of the job's store did not prove the secret, which torch's clients cannot do. */
 export const plainClient = (address: string, hasSeveralHosts: boolean) =>
   `a client from ${address} was turned away from the job's store: it did not prove the secret, which PyTorch's cannot. ` +

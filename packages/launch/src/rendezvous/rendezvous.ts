@@ -58,6 +58,8 @@ export interface Meeting extends HostedRendezvous {
    * Returns the rendezvous for the ranks of a round. Call it only when no rank of an earlier round is left.
    */
   readonly forRound: (round: number) => Promise<Rendezvous>;
+  /** Returns a connection to the store of the ranks of round 0, which close() closes. */
+  readonly rankStore: () => Promise<Store>;
 }
 
 /** Facts about the job whose store is opened or joined. */
@@ -95,6 +97,11 @@ async function meetAlone(
   const first = await hostRendezvous(masterAddr, port, { runId, secret, onPlainClient });
   let hosted = first;
   const store = new MemoryStore();
+  let client: Promise<Store> | null = null;
+  const connect = () => {
+    const own = { host: reachable(masterAddr), port: first.masterPort };
+    return TcpStore.connect({ ...own, ...(first.secret && { secret: first.secret }) });
+  };
   return {
     ...first,
     store,
@@ -106,8 +113,13 @@ async function meetAlone(
       hosted = await hostRendezvous(masterAddr, port, { runId: first.runId, secret, onPlainClient });
       return hosted;
     },
+    rankStore: () => {
+      client ??= connect();
+      return client;
+    },
     close: async () => {
       await store.close();
+      await client?.then((each) => each.close()).catch(() => {});
       await hosted.close();
     },
   };
@@ -167,7 +179,8 @@ async function meetOthers(options: MeetingOptions, facts: MeetingFacts, secret: 
       await server?.close();
     };
     const forRound = async () => rendezvous;
-    return { ...rendezvous, store, isHost: server !== null, where, forRound, close };
+    const rankStore = async () => store;
+    return { ...rendezvous, store, isHost: server !== null, where, forRound, rankStore, close };
   } catch (cause) {
     await server?.close();
     throw (cause as Error).name === 'LaunchError' ? cause : noMeeting(where, cause);

@@ -3,6 +3,8 @@
 
 import { type Store, StoreError } from '@ringwise/store';
 import type { Job } from '../agent/agent.ts';
+import type { RankOutcome } from '../agent/rank-process.ts';
+import type { SlotAgent } from '../agent/slot-agent.ts';
 import { storeLost } from '../errors.ts';
 import { within } from '../within.ts';
 import { clockOffset, type Sample } from './clock-offset.ts';
@@ -15,8 +17,10 @@ import {
   type Outcome,
   parseOrder,
   type Report,
+  type SlotOrder,
   type StartOrder,
   stoppedBy,
+  toSent,
 } from './messages.ts';
 
 export interface ParticipantOptions {
@@ -38,6 +42,25 @@ export interface ParticipantOptions {
     onFailure: (isSecondary: boolean) => void,
     clockOffsetNs: bigint,
   ) => Promise<Job>;
+  /** Runs the slots of this host in an elastic job; absent in others. */
+  readonly slots?: SlotHosting | undefined;
+}
+
+/** What this launcher does for the slots of its host in an elastic job. */
+export interface SlotHosting {
+  /** Opens the agent. It calls `tell` with the report of each process that has ended. */
+  readonly open: (tell: TellEnd, clockOffsetNs: bigint) => Promise<SlotAgent>;
+  /** Starts the process of a slot. */
+  readonly start: (agent: SlotAgent, order: SlotOrder) => Promise<void>;
+}
+
+export type TellEnd = (slot: number, incarnation: number, outcome: RankOutcome, step: number | null) => void;
+
+/** The processes that this launcher has started. */
+interface HostRanks {
+  readonly stop: (signal: NodeJS.Signals) => void;
+  readonly interrupt: (signal: NodeJS.Signals) => void;
+  readonly ended: () => Promise<void>;
 }
 
 export interface Participant {
@@ -58,7 +81,8 @@ export function takePart(options: ParticipantOptions): Participant {
   const outbox = new Outbox(store);
   const tell = (report: Report) => void outbox.post(coordinatorBox, report);
   const lost = new AbortController();
-  let job: Job | undefined;
+  let ranks: HostRanks | undefined;
+  let agent: SlotAgent | undefined;
   let hasJoined = false;
   let stopping: NodeJS.Signals | null = null;
 
@@ -72,12 +96,13 @@ export function takePart(options: ParticipantOptions): Participant {
     for (;;) {
       const { value: order } = await orders.next();
       if (order.kind === 'start') await startRound(order, offsetNs);
+      else if (order.kind === 'slot') await startSlot(order, offsetNs);
+      else if (order.kind === 'end-slot') agent?.kill(order.slot, order.incarnation);
       else if (order.kind === 'wait') options.say(order.text);
-      else if (order.kind === 'stop') job?.stop('SIGTERM');
+      else if (order.kind === 'stop') ranks?.stop('SIGTERM');
       else if (order.kind === 'finish') {
         await within(goodbyeMs, outbox.post(coordinatorBox, { kind: 'bye', id } satisfies Report));
-        job?.stop('SIGTERM');
-        await job?.done;
+        await stopRanks();
         return order.outcome;
       }
     }
@@ -86,9 +111,32 @@ export function takePart(options: ParticipantOptions): Participant {
   async function startRound(order: StartOrder, offsetNs: bigint): Promise<void> {
     const { round } = order;
     const onFailure = (isSecondary: boolean) => tell({ kind: 'failing', id, round, isSecondary });
-    job = await options.start(order, onFailure, offsetNs);
+    const job = await options.start(order, onFailure, offsetNs);
+    ranks = {
+      ...job,
+      ended: async () => {
+        await job.done;
+      },
+    };
     if (stopping) job.interrupt(stopping);
     void job.done.then(({ outcomes }) => tell(endedReport(id, round, outcomes, offsetNs)));
+  }
+
+  async function startSlot(order: SlotOrder, offsetNs: bigint): Promise<void> {
+    if (!options.slots) return;
+    if (!agent) {
+      const end: TellEnd = (slot, incarnation, outcome, step) =>
+        tell({ kind: 'slot-ended', id, slot, incarnation, outcome: toSent(outcome, offsetNs), step });
+      agent = await options.slots.open(end, offsetNs);
+      ranks = agent;
+      if (stopping) agent.interrupt(stopping);
+    }
+    await options.slots.start(agent, order);
+  }
+
+  async function stopRanks(): Promise<void> {
+    ranks?.stop('SIGTERM');
+    await ranks?.ended();
   }
 
   async function run(): Promise<Outcome> {
@@ -96,12 +144,12 @@ export function takePart(options: ParticipantOptions): Participant {
     try {
       return await follow();
     } catch (cause) {
-      job?.stop('SIGTERM');
-      await job?.done;
+      await stopRanks();
       if (!lost.signal.aborted && !StoreError.isInstance(cause)) throw cause;
       throw storeLost(options.where, cause);
     } finally {
       clearInterval(pulse ?? undefined);
+      agent?.close();
     }
   }
 
@@ -110,7 +158,7 @@ export function takePart(options: ParticipantOptions): Participant {
     interrupt: (signal) => {
       if (!stopping && hasJoined) tell({ kind: 'leaving', id, signal });
       stopping ??= signal;
-      job?.interrupt(signal);
+      ranks?.interrupt(signal);
     },
   };
 }

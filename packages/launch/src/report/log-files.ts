@@ -2,15 +2,18 @@
 // stdout.log, stderr.log and error.json. Without a log dir, error files of programs other than Node.js go to
 // a temporary folder.
 
-import { mkdirSync, mkdtempSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { openLifeLine } from '../agent/life-line.ts';
 import type { OutputOptions, Stream } from '../cli/run-options.ts';
 import { badArgument, noLogDir, noTemporaryFolder } from '../errors.ts';
+import { makeFolder } from '../make-folder.ts';
 import { ERROR_FILE } from './error-file.ts';
 import type { RankStreams } from './output.ts';
 import { removeTemporary } from './temporary-folder.ts';
+
+const errorFile = 'error.json';
 
 export interface LogFiles {
   /**
@@ -47,13 +50,15 @@ export async function openLogFiles(
     forRank: (round, localRank, warn) => {
       const folder = root && join(root, `attempt_${round}`, `${localRank}`);
       try {
-        if (folder) mkdirSync(folder, { recursive: true });
+        if (folder) makeFolder(folder);
+        // In an elastic job, the process of this place before may have left one.
+        if (folder) rmSync(join(folder, errorFile), { force: true });
       } catch (error) {
         warn(`${folder}: ${(error as Error).message}; no files of this rank are written.`);
         return {};
       }
       return {
-        ...(folder && { env: { [ERROR_FILE]: join(folder, 'error.json') } }),
+        ...(folder && { env: { [ERROR_FILE]: join(folder, errorFile) } }),
         streams: streamsFor(options, localRank, folder),
       };
     },
@@ -81,7 +86,7 @@ async function temporaryFolder(folder: string): Promise<{ readonly remove: () =>
 function makeRoot(logDir: string | undefined, runId: string): string {
   const parent = logDir === undefined ? tmpdir() : resolve(logDir);
   try {
-    mkdirSync(parent, { recursive: true });
+    makeFolder(parent);
     return mkdtempSync(join(parent, `${runId.replaceAll('/', '_')}_`));
   } catch (cause) {
     if (logDir === undefined) throw noTemporaryFolder(parent, cause);

@@ -67,6 +67,53 @@ describe('parseRun', () => {
     },
   );
 
+  it.each([['-np', '2'], ['-np=2'], ['-n=2'], ['-n', '2'], ['-n2']])("reads mpirun's %s %s", (...argv) => {
+    expect(parsed([...argv, 'train.ts', '-np', '3'])).toMatchObject({
+      nprocPerNode: '2',
+      scriptArgs: ['-np', '3'],
+    });
+  });
+
+  it('takes an empty variable for one that is not set', () => {
+    const env = { PET_REPORT: '', PET_NNODES: '', PET_MODULE: '', PET_ELASTIC: '' };
+    expect(parsed(['train.ts'], env)).toMatchObject({
+      live: { reportFile: null },
+      meeting: oneHost,
+      elastic: null,
+    });
+  });
+
+  it.each<[string[], NodeJS.ProcessEnv, number, number]>([
+    [['--elastic'], {}, 1, Number.POSITIVE_INFINITY],
+    [['--elastic=2'], {}, 2, Number.POSITIVE_INFINITY],
+    [['--elastic', '2:8'], {}, 2, 8],
+    [['--elastic', '1:1'], {}, 1, 1],
+    [[], { PET_ELASTIC: '2:4' }, 2, 4],
+    [[], { PET_ELASTIC: '1' }, 1, Number.POSITIVE_INFINITY],
+  ])('reads %j with %j as an elastic job', (argv, env, minRanks, maxRanks) => {
+    expect(parsed([...argv, 'train.ts', '--elastic', '9'], env)).toMatchObject({
+      script: 'train.ts',
+      scriptArgs: ['--elastic', '9'],
+      elastic: { minRanks, maxRanks },
+      maxRestarts: 3,
+      graceMs: 30_000,
+    });
+  });
+
+  it.each([['0:2'], ['3:2'], ['many'], ['2:'], ['-1']])('refuses --elastic=%s', (text) => {
+    expect(message([`--elastic=${text}`, 'train.ts'])).toBe(
+      `ringwise run: --elastic expects a number of ranks such as 2, or a range such as 2:8, got '${text}'.`,
+    );
+  });
+
+  it('has --grace for elastic jobs only', () => {
+    expect(parsed(['--elastic', '--grace', '5', '--max-restarts', '0', 'train.ts'])).toMatchObject({
+      graceMs: 5_000,
+      maxRestarts: 0,
+    });
+    expect(message(['--grace', '5', 'train.ts'])).toContain('--grace is for --elastic, which was not given.');
+  });
+
   it('reads each flag from its PET_ variable, below the command line', () => {
     const env = {
       PET_NPROC_PER_NODE: '4',

@@ -4,8 +4,11 @@ import { parseReport } from '../../src/monitor/events.ts';
 import { Feed } from '../../src/monitor/feed.ts';
 import { prometheusText } from '../../src/monitor/files/prometheus.ts';
 import { JobView } from '../../src/monitor/job-view.ts';
+import { viewText } from '../../src/monitor/membership.ts';
 import { Meter } from '../../src/monitor/meter.ts';
 import { Ring } from '../../src/monitor/ring.ts';
+import { statusText } from '../../src/monitor/status-line.ts';
+import { parseView, type ViewFacts } from '../../src/rendezvous/elastic/view-facts.ts';
 
 describe('a curve', () => {
   it('has the mean over ranks of each step, in order of steps', () => {
@@ -193,4 +196,66 @@ it('Prometheus gets the state of each rank, with labels quoted as it wants them'
   for (const line of text.trimEnd().split('\n')) {
     expect(line).toMatch(/^(# (HELP|TYPE) \w+ .+|\w+(\{.*\})? [-+.\deE]+)$/);
   }
+});
+
+describe('the membership of an elastic job', () => {
+  const view = (number: number, members: string[], more: Partial<ViewFacts> = {}): ViewFacts => ({
+    ...{ number, members, joined: [], lost: [], left: [], finalSteps: 10 * number, ended: null },
+    ...more,
+  });
+
+  it('is shown with its changes, of which the first view has none', () => {
+    const job = new JobView(0);
+    job.resize(3, 2);
+    const all = ['0.0', '1.0', '2.0'];
+    job.showView(view(0, all, { joined: all }), 1_000);
+    expect(statusText(job, 1_000)).toBe('ringwise  0:01  3 ranks on 2 hosts  view 0');
+    job.showView(view(1, ['0.0', '2.0'], { lost: ['1.0'] }), 2_000);
+    expect(statusText(job, 2_000)).toBe('ringwise  0:02  2 of 3 ranks on 2 hosts  view 1  1 lost');
+    job.showView(view(2, ['0.0', '1.1'], { joined: ['1.1'], left: ['2.0'] }), 3_000);
+    expect(statusText(job, 3_000)).toBe(
+      'ringwise  0:03  2 of 3 ranks on 2 hosts  view 2  1 lost  1 left  1 joined',
+    );
+    const { views, losses, leaves, joins } = new Feed(job, 'train.ts').whole(3_000).job;
+    expect({ losses, leaves, joins }).toEqual({ losses: 1, leaves: 1, joins: 1 });
+    expect(views.at(-1)).toEqual({
+      number: 2,
+      atMs: 3_000,
+      ranks: 2,
+      step: 20,
+      joined: [1],
+      lost: [],
+      left: [2],
+    });
+  });
+
+  it('is told in a sentence', () => {
+    expect(viewText(view(0, ['0.0'], { joined: ['0.0'] }))).toBeNull();
+    expect(viewText(view(3, ['0.0', '1.1'], { joined: ['1.1'], lost: ['2.0', '3.4'] }))).toBe(
+      'view 3, after step 30: 2 ranks, lost ranks 2, 3, rank 1 joined.',
+    );
+  });
+});
+
+describe('parseView', () => {
+  it('reads what @ringwise/elastic writes, and nothing else', () => {
+    const members = [{ id: '0.0', slot: 0, host: 'a' }];
+    const text = {
+      number: 1,
+      members,
+      joined: [],
+      lost: ['1.0'],
+      left: [],
+      finalSteps: 3,
+      decision: 'redo',
+      ended: null,
+    };
+    expect(parseView(JSON.stringify(text))).toEqual({
+      ...{ number: 1, members: ['0.0'], joined: [], lost: ['1.0'], left: [], finalSteps: 3, ended: null },
+    });
+    for (const wrong of [{ number: -1 }, { members: {} }, { members: [3] }, { lost: [1] }, { ended: 3 }]) {
+      expect(parseView(JSON.stringify({ ...text, ...wrong }))).toBeNull();
+    }
+    for (const wrong of ['', 'null', '[]', '{']) expect(parseView(wrong)).toBeNull();
+  });
 });

@@ -1,5 +1,6 @@
-import { mkdirSync, openSync } from 'node:fs';
+import { openSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { makeFolder } from '../../make-folder.ts';
 import { AppendFile } from './append-file.ts';
 import type { Sink } from './sink.ts';
 
@@ -10,7 +11,7 @@ const columns = new Set(['time', 'rank', 'restarts', 'step']);
  * number with the name of another column gets the prefix "reported_". Throws if the file cannot be opened.
  */
 export function jsonLinesSink(path: string): Sink {
-  mkdirSync(dirname(path), { recursive: true });
+  makeFolder(dirname(path));
   const file = new AppendFile(openSync(path, 'a'));
   return {
     add: ({ timeMs, rank, restarts, step, values }) => {

@@ -1,9 +1,10 @@
 // The report of a run: the live page in one HTML file, with the data that it shows. The file is replaced in one
 // piece, so that a reader never finds half of it.
 
-import { existsSync, mkdirSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { badArgument } from '../../errors.ts';
+import { makeFolder } from '../../make-folder.ts';
 import type { Message } from '../feed.ts';
 import { pageFiles } from '../page-files.ts';
 
@@ -25,7 +26,7 @@ export interface ReportFile {
 export function openReport(path: string, whole: () => Message, say: (text: string) => void): ReportFile {
   let file = path;
   try {
-    mkdirSync(dirname(path), { recursive: true });
+    makeFolder(dirname(path));
     file = writablePath(path);
     write(file, whole());
   } catch (cause) {

@@ -2,9 +2,10 @@
 // little endian; the data is a protobuf message, of which scalars need five fields. Each rank is a run of its
 // own, so that its curves can be switched on and off.
 
-import { mkdirSync, openSync } from 'node:fs';
+import { openSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
+import { makeFolder } from '../../make-folder.ts';
 import { AppendFile } from './append-file.ts';
 import { maskedCrc32c } from './crc32c.ts';
 import type { Report, Sink } from './sink.ts';
@@ -12,7 +13,7 @@ import type { Report, Sink } from './sink.ts';
 /** Returns a sink that writes DIR/rank<R>/events.out.tfevents.*. Throws if the folder cannot be made. */
 export function tensorboardSink(dir: string): Sink {
   const files = new Map<number, AppendFile>();
-  mkdirSync(dir, { recursive: true });
+  makeFolder(dir);
   const fileOf = (rank: number, timeMs: number) => {
     const known = files.get(rank);
     if (known) return known;
@@ -38,7 +39,7 @@ export function tensorboardSink(dir: string): Sink {
 }
 
 function openRun(folder: string, timeMs: number): number {
-  mkdirSync(folder, { recursive: true });
+  makeFolder(folder);
   const name = `events.out.tfevents.${Math.floor(timeMs / 1000)}.${hostname()}.${process.pid}`;
   return openSync(join(folder, name), 'a');
 }

@@ -55,6 +55,16 @@ it('bash completes commands, flags, values and files', () => {
   expect(inShell('bash', ['--norc'], source).trim().split('\n')).toEqual([...expected, `${afterScript}:|`]);
 });
 
+it('bash completes the value after --flag=', () => {
+  const source = `source ./completion
+    try() { COMP_WORDS=("$@"); COMP_CWORD=$(($#-1)); COMPREPLY=(); _ringwise; printf '%s ' "\${COMPREPLY[@]}"; echo; }
+    try ringwise run --rdzv-backend =
+    try ringwise run --rdzv-backend = c
+    try ringwise run --rdzv-backend = c10d --nu`;
+  const found = inShell('bash', ['--norc'], source).trimEnd().split('\n');
+  expect(found).toEqual(['static c10d ', 'c10d ', '--numa-binding']);
+});
+
 it('bash knows every flag of the table', () => {
   const source = `source ./completion
     COMP_WORDS=(ringwise run --); COMP_CWORD=2; _ringwise; printf '%s\\n' "\${COMPREPLY[@]}"`;

@@ -1,0 +1,36 @@
+// Parses the flags of elastic mode.
+
+import { badArgument, onlyElastic } from '../errors.ts';
+import type { ElasticLimits } from '../rendezvous/elastic/elastic-coordinator.ts';
+import { switchOf, type Values, wholeNumber } from './values.ts';
+
+const verb = 'ringwise run';
+
+/** Tells whether a word is a value of --elastic, and so not the script. */
+export const isRange = (word: string): boolean => /^\d+(:\d+)?$/.test(word);
+
+/** Returns the limits of an elastic job; null without --elastic. MIN is 1 by default, and MAX what the hosts start. */
+export function elasticOf(values: Values): ElasticLimits | null {
+  const text = values.get('elastic') ?? '';
+  if (switchOf(text) === false) return null;
+  const [min = 0, max = Number.POSITIVE_INFINITY] = switchOf(text)
+    ? [1]
+    : isRange(text)
+      ? text.split(':').map(Number)
+      : [];
+  if (min < 1 || max < min) {
+    throw badArgument(
+      verb,
+      values.nameOf('elastic'),
+      'a number of ranks such as 2, or a range such as 2:8',
+      text,
+    );
+  }
+  return { minRanks: min, maxRanks: max };
+}
+
+/** Returns the time that ranks have to leave, in milliseconds. */
+export function graceOf(values: Values, isElastic: boolean): number {
+  if (!isElastic && values.get('grace') !== undefined) throw onlyElastic(values.nameOf('grace'));
+  return wholeNumber(values, 'grace', '30', 86_400) * 1000;
+}

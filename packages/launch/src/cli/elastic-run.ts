@@ -1,0 +1,95 @@
+// What a launcher does for the slots of its host in an elastic job.
+
+import type { Store } from '@ringwise/store';
+import { type Machine, planRank, type RankPlace } from '../agent/plan.ts';
+import type { RankOptions } from '../agent/rank-process.ts';
+import { openSlotAgent } from '../agent/slot-agent.ts';
+import type { Monitor } from '../monitor/monitor.ts';
+import type { ElasticLimits } from '../rendezvous/elastic/elastic-coordinator.ts';
+import { endedKey } from '../rendezvous/elastic/elastic-keys.ts';
+import type { Member, SlotOrder } from '../rendezvous/messages.ts';
+import type { Meeting } from '../rendezvous/rendezvous.ts';
+import type { SlotHosting } from '../rendezvous/take-part.ts';
+import type { LogFiles } from '../report/log-files.ts';
+import type { Program } from './program.ts';
+import type { RunOptions } from './run-options.ts';
+
+/** Facts about one launcher that stay the same in all rounds of its job. */
+export interface Setup {
+  readonly options: RunOptions;
+  readonly machine: Machine;
+  readonly program: Program;
+  readonly member: Member;
+  readonly places: readonly RankPlace[];
+  readonly monitor: Monitor;
+  /** Aborted by the first signal to this launcher. */
+  readonly ending: AbortController;
+}
+
+export interface SlotSetup extends Setup {
+  readonly meeting: Meeting;
+  readonly logs: LogFiles;
+  readonly elastic: ElasticLimits;
+  /** The keys of the job in the store of its ranks. */
+  readonly ranks: Store;
+}
+
+/** Returns where the output and the events of this host's ranks go. */
+export function outputsOf({ write, observe, showProgress, say }: Monitor): RankOptions {
+  return {
+    ...(write && { write }),
+    ...(observe && { observe }),
+    ...(showProgress && { showProgress }),
+    warn: say,
+  };
+}
+
+export function slotHosting(setup: SlotSetup): SlotHosting {
+  const { options, monitor, ranks, member } = setup;
+  const { shutdownTimeoutMs, graceMs } = options;
+  /** The step that each slot has last reported; none since its last start if absent. */
+  const steps = new Map<number, number>();
+  return {
+    open: (tell, clockOffsetNs) => {
+      monitor.startSlots(clockOffsetNs);
+      return openSlotAgent({
+        shutdownTimeoutMs,
+        graceMs,
+        onExit: (slot, incarnation, ending) => {
+          // The others need not wait to notice it. If the store is lost, the job ends anyway.
+          ranks.set(endedKey(`${slot}.${incarnation}`), ending).catch(() => {});
+        },
+        onEnded: (slot, incarnation, outcome) => tell(slot, incarnation, outcome, steps.get(slot) ?? null),
+      });
+    },
+    start: async (agent, order) => {
+      const { slot, worldSize, groupWorldSize, why } = order;
+      steps.delete(slot);
+      monitor.showSlots(worldSize, groupWorldSize);
+      if (why !== null) monitor.say(why);
+      const outputs = outputsOf(monitor);
+      const observe: NonNullable<RankOptions['observe']> = (event) => {
+        if (event.kind === 'report') steps.set(event.rank, event.report.step);
+        outputs.observe?.(event);
+      };
+      agent.start(await planSlot(setup, order), order.incarnation, {
+        ...outputs,
+        host: member.host,
+        observe,
+      });
+    },
+  };
+}
+
+async function planSlot(
+  { options, machine, program, places, meeting, logs, elastic, monitor }: SlotSetup,
+  order: SlotOrder,
+) {
+  const { slot, incarnation, localRank, localWorldSize, worldSize, groupRank, groupWorldSize } = order;
+  const place = { rank: slot, localRank, localWorldSize, worldSize, groupRank, groupWorldSize };
+  const facts = { role: options.role, restartCount: 0, maxRestarts: options.maxRestarts };
+  const rendezvous = await meeting.forRound(0);
+  const extras = logs.forRank(0, localRank, monitor.say);
+  const own = { slot, incarnation, minRanks: elastic.minRanks };
+  return planRank(place, program, rendezvous, machine, facts, extras, places[localRank], own);
+}

@@ -1,0 +1,71 @@
+// How the membership of an elastic job changed: its last views, for the status line and the live page.
+
+import type { ViewFacts } from '../rendezvous/elastic/view-facts.ts';
+import { Ring } from './ring.ts';
+
+/** A view as viewers show it. */
+export interface ShownView {
+  readonly number: number;
+  /** Milliseconds since the job started. */
+  readonly atMs: number;
+  readonly ranks: number;
+  readonly step: number;
+  /** Numbers of the ranks that changed. */
+  readonly joined: readonly number[];
+  readonly lost: readonly number[];
+  readonly left: readonly number[];
+}
+
+const keptViews = 200;
+
+/** The views so far, of which the last ones are kept. */
+export class Membership {
+  readonly #views = new Ring<ShownView>(keptViews);
+  /** Numbers of ranks that were lost, that left, and that joined after the first view. */
+  losses = 0;
+  leaves = 0;
+  joins = 0;
+
+  get views(): readonly ShownView[] {
+    return this.#views.items;
+  }
+
+  /** The latest view; null before the first one, and in jobs that are not elastic. */
+  get last(): ShownView | null {
+    return this.#views.items.at(-1) ?? null;
+  }
+
+  add(view: ViewFacts, atMs: number): void {
+    const [joined, lost, left] = [view.joined, view.lost, view.left].map((ids) => ids.map(rankOf));
+    if (view.number > 0) this.joins += joined!.length;
+    this.losses += lost!.length;
+    this.leaves += left!.length;
+    const { number, finalSteps: step, members } = view;
+    this.#views.push({
+      number,
+      atMs,
+      ranks: members.length,
+      step,
+      joined: joined!,
+      lost: lost!,
+      left: left!,
+    });
+  }
+}
+
+/** Returns the sentence about a new view; null for the first one, which everybody expects. */
+export function viewText({ number, members, joined, lost, left, finalSteps }: ViewFacts): string | null {
+  if (number === 0) return null;
+  const parts = [
+    ...(lost.length > 0 ? [`lost ${named(lost)}`] : []),
+    ...(left.length > 0 ? [`${named(left)} left`] : []),
+    ...(joined.length > 0 ? [`${named(joined)} joined`] : []),
+  ];
+  const size = `${members.length} rank${members.length === 1 ? '' : 's'}`;
+  return `view ${number}, after step ${finalSteps}: ${[size, ...parts].join(', ')}.`;
+}
+
+/** Returns the number of the rank of a member `slot.incarnation`. */
+const rankOf = (id: string): number => Number.parseInt(id, 10);
+
+const named = (ids: readonly string[]) => `rank${ids.length === 1 ? '' : 's'} ${ids.map(rankOf).join(', ')}`;

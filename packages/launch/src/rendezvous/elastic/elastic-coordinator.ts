@@ -1,0 +1,402 @@
+// Decides for all hosts of an elastic job. Unlike in Coordinator, the end of a rank stops no other: only its slot is
+// started again. Like it, this is a pure state machine: reports, views and the time go in, orders come out.
+//
+//   gathering ──enough hosts──▶ running ──all living ranks have ended with 0──▶ finished
+//                                  └──nothing helps any more──▶ ending ──all have ended──▶ finished
+
+import type { RankOutcome } from '../../agent/rank-process.ts';
+import { culpritOf } from '../../report/culprit.ts';
+import { isSecondary } from '../../report/last-words.ts';
+import { ending, exitCodeOf, failureReport, rootCause } from '../../report/report.ts';
+import type { CoordinatorOptions, Decider } from '../coordinator.ts';
+import {
+  failed,
+  finish,
+  fromSent,
+  type Member,
+  type Outcome,
+  type Report,
+  type Send,
+  stoppedBy,
+} from '../messages.ts';
+import * as words from '../outcomes.ts';
+import { maxRepeats, RepeatedFailures } from './repeated-failures.ts';
+import { memberOf, type Slot, SlotTable, scheduleRestart } from './slots.ts';
+import type { ViewFacts } from './view-facts.ts';
+
+export interface ElasticLimits {
+  /** The job goes on with so many ranks at least, and has at most `maxRanks`. */
+  readonly minRanks: number;
+  readonly maxRanks: number;
+}
+
+export type ElasticOptions = CoordinatorOptions & ElasticLimits;
+
+interface Host {
+  readonly member: Member;
+  leaving: NodeJS.Signals | null;
+}
+
+/** Time in milliseconds in which a process that is not in the new view must end by itself. */
+const leftOutMs = 5_000;
+
+export class ElasticCoordinator implements Decider {
+  readonly #options: ElasticOptions;
+  readonly #send: Send;
+  /** Hosts in order of arrival. */
+  readonly #hosts = new Map<string, Host>();
+  readonly #slots = new SlotTable();
+  readonly #repeats = new RepeatedFailures();
+  /** Processes that are not in the latest view any more, and when they are killed. */
+  readonly #leftOut = new Map<string, number>();
+  #phase: 'gathering' | 'running' | 'ending' | 'finished' = 'gathering';
+  #view: ViewFacts | null = null;
+  #startedMs = 0;
+  /** When too few hosts or ranks end the job, or, in phase 'ending', when the ranks are stopped. */
+  #deadlineMs: number;
+  #stoppedMs = Number.POSITIVE_INFINITY;
+  /** How the job ends; null while it ends by a failure whose root cause is not known yet. */
+  #outcome: Outcome | null = null;
+  /** The failure that ends a job before its first view, unless another one turns out to be its root cause. */
+  #firstFailure: RankOutcome | null = null;
+
+  /** Times are milliseconds on one monotonic clock, the clock of rank failures. */
+  constructor(options: ElasticOptions, nowMs: number, send: Send) {
+    this.#options = options;
+    this.#send = send;
+    this.#deadlineMs = nowMs + options.joinTimeoutMs;
+  }
+
+  get isFinished(): boolean {
+    return this.#phase === 'finished';
+  }
+
+  get present(): readonly string[] {
+    return [...this.#hosts.keys()];
+  }
+
+  get deadlineMs(): number {
+    const starts = this.#phase === 'running' ? this.#waiting.map(({ startMs }) => startMs) : [];
+    return Math.min(this.#deadlineMs, ...starts, ...this.#leftOut.values());
+  }
+
+  handle(report: Report, nowMs: number): void {
+    if (report.kind === 'join') this.#join(report.member, nowMs);
+    else if (report.kind !== 'clock') this.#handleFrom(report, nowMs);
+  }
+
+  #handleFrom(report: Exclude<Report, { kind: 'join' | 'clock' }>, nowMs: number): void {
+    const host = this.#hosts.get(report.id);
+    if (!host) {
+      if (report.kind !== 'bye') this.#send(report.id, finish(failed(words.givenUp)));
+    } else if (report.kind === 'bye') {
+      this.#remove(host);
+    } else if (report.kind === 'leaving') {
+      this.#leaving(host, report.signal, nowMs);
+    } else if (report.kind === 'slot-ended') {
+      const slot = this.#slots.all[report.slot];
+      if (!slot || slot.host !== report.id || slot.incarnation !== report.incarnation) return;
+      this.#slotEnded(host, slot, fromSent(report.outcome), report.step, nowMs);
+    }
+  }
+
+  /** Notes the latest view of the job's ranks. Processes that were lost from it and still run are killed soon. */
+  viewed(view: ViewFacts, nowMs: number): void {
+    if (this.#view !== null && view.number <= this.#view.number) return;
+    this.#view = view;
+    for (const slot of this.#slots.placed) {
+      const id = memberOf(slot);
+      if (slot.state === 'running' && view.lost.includes(id)) this.#leftOut.set(id, nowMs + leftOutMs);
+    }
+    this.#conclude();
+  }
+
+  /** Notes that a launcher is lost. Returns the ids of the processes that were lost with it. */
+  lost(id: string, nowMs: number): readonly string[] {
+    const host = this.#hosts.get(id);
+    if (!host) return [];
+    const slots = this.#slots.of(id).map(({ number }) => number);
+    const ran = this.#remove(host);
+    if (this.#phase === 'ending') this.#conclude();
+    else if (this.#phase === 'running')
+      this.#hasLess(failed(words.hostLost(host.member.host, words.ranks(slots)), id), nowMs);
+    return ran;
+  }
+
+  tick(nowMs: number): void {
+    for (const [id, atMs] of this.#leftOut) if (nowMs >= atMs) this.#kill(id);
+    if (this.#phase === 'running')
+      for (const slot of this.#waiting) if (nowMs >= slot.startMs) this.#start(slot, nowMs);
+    if (nowMs < this.#deadlineMs) return;
+    if (this.#phase === 'ending') this.#stopAll(nowMs);
+    else if (this.#phase === 'gathering') {
+      const names = [...this.#hosts.values()].map(({ member }) => member.host);
+      const { minNodes, joinTimeoutMs } = this.#options;
+      this.#finish(failed(words.tooFewHosts(names, minNodes, joinTimeoutMs)));
+    } else if (this.#phase === 'running') {
+      this.#end(this.#outcome ?? failed(words.tooFewRanks(this.#kept.length, this.#options.minRanks)), nowMs);
+    }
+  }
+
+  #join(member: Member, nowMs: number): void {
+    if (this.#phase === 'finished' || this.#phase === 'ending') {
+      this.#send(member.id, finish(failed(words.tooLate)));
+      return;
+    }
+    const twin = [...this.#hosts.values()].find(
+      ({ member: { nodeRank } }) => nodeRank !== null && nodeRank === member.nodeRank,
+    );
+    if (twin) {
+      this.#send(member.id, finish(failed(words.hostTwice(member, twin.member))));
+      return;
+    }
+    this.#hosts.set(member.id, { member, leaving: null });
+    if (this.#phase === 'running') this.#place(nowMs);
+    else this.#tryBegin(nowMs);
+  }
+
+  /** Starts the job if there are enough hosts and ranks. Hosts that come later join it as it runs. */
+  #tryBegin(nowMs: number): void {
+    const { self, minNodes, maxNodes, minRanks } = this.#options;
+    const hosts = [...this.#hosts.values()];
+    const ranks = hosts.reduce((sum, { member }) => sum + member.nproc, 0);
+    if (hosts.length < minNodes || ranks < minRanks) {
+      if (this.#hosts.has(self)) {
+        this.#send(self, { kind: 'wait', text: words.waiting(hosts.length, minNodes, maxNodes, null) });
+      }
+      return;
+    }
+    this.#phase = 'running';
+    this.#startedMs = nowMs;
+    this.#deadlineMs = Number.POSITIVE_INFINITY;
+    this.#place(nowMs);
+  }
+
+  /** Gives slots to hosts that have none, in the order of their numbers or of their arrival, and starts them. */
+  #place(nowMs: number): void {
+    const { self, maxRanks } = this.#options;
+    const order = ({ member: { id, nodeRank } }: Host) => nodeRank ?? (id === self ? -1 : 0);
+    const without = [...this.#hosts.values()].filter(
+      ({ member, leaving }) => leaving === null && this.#slots.of(member.id).length === 0,
+    );
+    // Array.sort is stable: hosts without an index stay in order of arrival, after the host with the store.
+    for (const { member } of without.sort((a, b) => order(a) - order(b))) {
+      const placed = this.#slots.place(member.id, member.nproc, maxRanks, nowMs);
+      if (placed.length === 0) this.#send(member.id, { kind: 'wait', text: words.reserve(maxRanks) });
+    }
+    for (const slot of this.#waiting) if (nowMs >= slot.startMs) this.#start(slot, nowMs);
+    if (this.#kept.length < this.#options.minRanks) return;
+    this.#deadlineMs = Number.POSITIVE_INFINITY;
+    this.#outcome = null;
+  }
+
+  #start(slot: Slot, nowMs: number): void {
+    if (slot.outcome !== null) slot.incarnation++;
+    slot.state = 'running';
+    slot.startedMs = nowMs;
+    const hosts = [...new Set(this.#slots.placed.map(({ host }) => host!))];
+    this.#send(slot.host!, {
+      kind: 'slot',
+      slot: slot.number,
+      incarnation: slot.incarnation,
+      localRank: slot.localRank,
+      localWorldSize: this.#slots.of(slot.host!).length,
+      worldSize: this.#slots.all.length,
+      groupRank: hosts.indexOf(slot.host!),
+      groupWorldSize: hosts.length,
+      why:
+        slot.outcome &&
+        words.slotAgain(slot.number, ending(slot.outcome), slot.restarts, this.#options.maxRestarts),
+    });
+  }
+
+  #slotEnded(host: Host, slot: Slot, outcome: RankOutcome, step: number | null, nowMs: number): void {
+    this.#leftOut.delete(memberOf(slot));
+    slot.outcome = outcome;
+    if (outcome.exitCode === 0) slot.state = 'finished';
+    else if (this.#phase !== 'running' || host.leaving) slot.state = 'stopped';
+    else {
+      // A process that was killed because it was left out has been stopped, and so has no time of failure.
+      slot.outcome = { ...outcome, failedNs: outcome.failedNs ?? BigInt(Math.round(nowMs * 1e6)) };
+      this.#slotFailed(slot, slot.outcome, step, nowMs);
+    }
+    if (host.leaving && this.#phase === 'running') this.#tryLeave(host, nowMs);
+    this.#conclude();
+  }
+
+  /** Decides whether the slot of a process that has failed is started again. */
+  #slotFailed(slot: Slot, outcome: RankOutcome, step: number | null, nowMs: number): void {
+    slot.state = 'stopped';
+    if (this.#view === null) {
+      this.#settle(outcome, nowMs);
+      return;
+    }
+    const { maxRestarts } = this.#options;
+    const atStep = Math.max(step ?? 0, this.#view.finalSteps);
+    const repeats = this.#repeats.count(outcome, atStep);
+    const why =
+      this.#view.ended !== null
+        ? this.#view.ended
+        : !this.#hasState
+          ? words.stateLost
+          : repeats >= maxRepeats
+            ? words.repeated(repeats, atStep)
+            : slot.restarts >= maxRestarts
+              ? words.restartsUsed(maxRestarts)
+              : null;
+    // If the ranks themselves have ended the job, one that failed before the others is the cause.
+    const down = this.#slots.placed.flatMap(({ state, outcome: last }) =>
+      last !== null && (state === 'waiting' || state === 'stopped') ? last : [],
+    );
+    const root = this.#view.ended === null ? outcome : (rootCause(down) ?? outcome);
+    if (why !== null) this.#end(this.#blame(root, why), nowMs);
+    else scheduleRestart(slot, nowMs);
+  }
+
+  /** Before the first view, a failure ends the job as one without elastic mode: after a moment for its root cause. */
+  #settle(outcome: RankOutcome, nowMs: number): void {
+    this.#phase = 'ending';
+    this.#outcome = null;
+    this.#firstFailure = outcome;
+    const { secondaryMs, causeMs } = this.#options.settle;
+    const { lastWords } = outcome;
+    this.#deadlineMs = nowMs + (lastWords && isSecondary(lastWords.error) ? secondaryMs : causeMs);
+  }
+
+  #leaving(host: Host, signal: NodeJS.Signals, nowMs: number): void {
+    host.leaving ??= signal;
+    const outcome = stoppedBy(host.leaving, host.member.id);
+    if (host.member.id === this.#options.self && this.#phase !== 'ending') {
+      if (this.#phase === 'gathering') this.#finish(outcome);
+      else this.#end(outcome, nowMs);
+    } else this.#tryLeave(host, nowMs);
+    this.#conclude();
+  }
+
+  /** Lets a host go whose ranks have all ended. */
+  #tryLeave(host: Host, nowMs: number): void {
+    const { id } = host.member;
+    if (this.#slots.of(id).some(({ state }) => state === 'running')) return;
+    const outcome = stoppedBy(host.leaving!, id);
+    this.#remove(host);
+    this.#send(id, finish(outcome));
+    if (this.#phase === 'running') this.#hasLess(outcome, nowMs);
+  }
+
+  /** Goes on after a host has gone, waits for another one if there are too few ranks, or ends the job. */
+  #hasLess(outcome: Outcome, nowMs: number): void {
+    const { minRanks, minNodes, maxNodes, joinTimeoutMs } = this.#options;
+    this.#place(nowMs);
+    const hasState = this.#view !== null && this.#hasState;
+    if (hasState && this.#kept.length >= minRanks) return;
+    if (!hasState || maxNodes === 1) {
+      this.#end(outcome, nowMs);
+      return;
+    }
+    this.#outcome = outcome;
+    this.#deadlineMs = Math.min(this.#deadlineMs, nowMs + joinTimeoutMs);
+    const text = words.waiting(
+      this.#hosts.size,
+      Math.max(minNodes, this.#hosts.size + 1),
+      maxNodes,
+      outcome.text,
+    );
+    this.#send(this.#options.self, { kind: 'wait', text });
+  }
+
+  /** Whether a rank that has the state of the training still runs. */
+  get #hasState(): boolean {
+    const members = new Set(this.#view?.members);
+    return this.#slots.placed.some((slot) => slot.state === 'running' && members.has(memberOf(slot)));
+  }
+
+  get #waiting(): readonly Slot[] {
+    return this.#slots.placed.filter(({ state }) => state === 'waiting');
+  }
+
+  /** Slots that train, or will. */
+  get #kept(): readonly Slot[] {
+    return this.#slots.placed.filter(
+      ({ state, host }) => state !== 'stopped' && this.#hosts.get(host!)?.leaving === null,
+    );
+  }
+
+  #remove(host: Host): readonly string[] {
+    const { id } = host.member;
+    for (const slot of this.#slots.of(id)) this.#leftOut.delete(memberOf(slot));
+    this.#hosts.delete(id);
+    return this.#slots.remove(id);
+  }
+
+  #kill(id: string): void {
+    this.#leftOut.delete(id);
+    const slot = this.#slots.placed.find((each) => memberOf(each) === id);
+    if (slot?.state !== 'running') return;
+    this.#send(slot.host!, { kind: 'end-slot', slot: slot.number, incarnation: slot.incarnation });
+  }
+
+  #blame(root: RankOutcome, why: string | null): Outcome {
+    const outcomes = this.#slots.placed.map(({ outcome, number }) => outcome ?? running(number));
+    const startedNs = BigInt(Math.round(this.#startedMs * 1e6));
+    const text = failureReport(outcomes, startedNs, root);
+    const host = this.#slots.placed.find(({ outcome }) => outcome === root)?.host ?? null;
+    return {
+      exitCode: exitCodeOf(root),
+      text: why === null ? text : `${text}\n  ${why}`,
+      blamed: host,
+      culprit: culpritOf(root),
+    };
+  }
+
+  /** Ends the job with this outcome, after all ranks have been stopped. */
+  #end(outcome: Outcome, nowMs: number): void {
+    this.#phase = 'ending';
+    this.#outcome = outcome;
+    this.#stopAll(nowMs);
+    this.#conclude();
+  }
+
+  #stopAll(nowMs: number): void {
+    this.#deadlineMs = Number.POSITIVE_INFINITY;
+    this.#stoppedMs = nowMs;
+    this.#leftOut.clear();
+    for (const [id, { leaving }] of this.#hosts) if (!leaving) this.#send(id, { kind: 'stop', round: 0 });
+  }
+
+  /** Finishes the job if nothing is left to wait for. */
+  #conclude(): void {
+    if (this.#phase !== 'running' && this.#phase !== 'ending') return;
+    const { placed } = this.#slots;
+    const running = placed.filter(({ state }) => state === 'running');
+    if (this.#phase === 'ending') {
+      if (running.length === 0) this.#finish(this.#outcome ?? this.#rootCause());
+      return;
+    }
+    if (!placed.some(({ state }) => state === 'finished')) return;
+    // A rank that was started when the last ones had finished has nothing to join.
+    const isOver = this.#view === null ? running.length === 0 : !this.#hasState;
+    if (isOver) this.#finish({ exitCode: 0, text: null, blamed: null });
+  }
+
+  /** Returns how a job ended that failed before its first view. */
+  #rootCause(): Outcome {
+    const outcomes = this.#slots.placed.flatMap(({ outcome }) => outcome ?? []);
+    const early = outcomes.filter(
+      ({ failedNs }) => failedNs !== null && Number(failedNs) <= this.#stoppedMs * 1e6,
+    );
+    return this.#blame(rootCause(early) ?? this.#firstFailure!, null);
+  }
+
+  #finish(outcome: Outcome): void {
+    this.#phase = 'finished';
+    this.#deadlineMs = Number.POSITIVE_INFINITY;
+    this.#leftOut.clear();
+    for (const id of this.#hosts.keys()) this.#send(id, finish(outcome));
+  }
+}
+
+/** Stands for a rank that runs and is about to be stopped. */
+function running(rank: number): RankOutcome {
+  const ended = { exitCode: null, signal: 'SIGTERM' as const, failedNs: null, lastWords: null };
+  return { rank, host: '', pid: 0, ...ended, tail: [], logFile: null };
+}

@@ -1,0 +1,17 @@
+// The keys of an elastic job in the store of its ranks. @ringwise/elastic has the same names (membership/keys.ts); the
+// two packages agree by shape. Launchers read views and write `ended`.
+
+import { PrefixStore, type Store } from '@ringwise/store';
+
+/** Returns the part of the ranks' store that belongs to the elastic job `runId`. */
+export const elasticStore = (runId: string, store: Store): Store =>
+  new PrefixStore(`ringwise/${runId}/elastic`, store);
+
+/** Says that the process `slot.incarnation` has ended, for certain. */
+export const endedKey = (id: string) => `ended/${id}`;
+
+/** View `n` as JSON, written once. */
+export const viewKey = (number: number) => `view/${number}`;
+
+/** Number of a view that exists; the latest one is the same or a little later. */
+export const headKey = 'head';

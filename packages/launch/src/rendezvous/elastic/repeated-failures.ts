@@ -1,0 +1,29 @@
+// Notices a failure that comes back: the same place in the program at the same step, whichever slot computes it. To
+// start slots again does not help then.
+
+import type { RankOutcome } from '../../agent/rank-process.ts';
+import { isSecondary } from '../../report/last-words.ts';
+import { firstUserFrame } from '../../report/report.ts';
+
+/** So many failures of the same kind at the same step end the job. */
+export const maxRepeats = 3;
+
+export class RepeatedFailures {
+  #step = -1;
+  readonly #counts = new Map<string, number>();
+
+  /**
+   * Counts a failure at `step`, and returns how many of the same kind there have been at this step. Failures without an
+   * error, such as a kill, and those that are the consequence of another rank's are not counted.
+   */
+  count(outcome: RankOutcome, step: number): number {
+    const error = outcome.lastWords?.error;
+    if (!error || isSecondary(error)) return 0;
+    if (step !== this.#step) this.#counts.clear();
+    this.#step = step;
+    const site = `${error.name} ${firstUserFrame(error.stack) ?? error.message}`;
+    const count = (this.#counts.get(site) ?? 0) + 1;
+    this.#counts.set(site, count);
+    return count;
+  }
+}

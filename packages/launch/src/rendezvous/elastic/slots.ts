@@ -1,0 +1,107 @@
+// The slots of an elastic job. A slot is a stable number under which one process at a time trains: it keeps its number,
+// its place on a host and its log file when its process is started again. A number whose host is gone is given to the
+// next host that comes, and goes on counting incarnations, because `slot.incarnation` must be unique in the job.
+
+import type { RankOutcome } from '../../agent/rank-process.ts';
+
+export type SlotState =
+  /** Its process runs, as far as the coordinator knows. */
+  | 'running'
+  /** Its process has failed, and is started again at `startMs`. */
+  | 'waiting'
+  /** Its process has ended with 0. It is not started again. */
+  | 'finished'
+  /** Its process has ended after the job or its host was told to stop. */
+  | 'stopped';
+
+export interface Slot {
+  readonly number: number;
+  /** Id of the launcher on whose host it is; null if that one has left or is lost. */
+  host: string | null;
+  localRank: number;
+  state: SlotState;
+  /** How often its process was started before. */
+  incarnation: number;
+  /** How often it was started again on this host. */
+  restarts: number;
+  /** How many of its last processes ended soon after their start, in a row. */
+  shortLives: number;
+  startedMs: number;
+  startMs: number;
+  /** How its last process ended; null before. */
+  outcome: RankOutcome | null;
+}
+
+/** Id of the process that a slot has now; also the id of the member of a view that this process is. */
+export const memberOf = ({ number, incarnation }: Pick<Slot, 'number' | 'incarnation'>): string =>
+  `${number}.${incarnation}`;
+
+/** A process that lives for less than this has had a short life: the next start of its slot waits. */
+const shortLifeMs = 5_000;
+const maxBackOffMs = 30_000;
+
+/** Notes that the process of a slot has failed and is to be started again: at once, or later if it keeps failing. */
+export function scheduleRestart(slot: Slot, nowMs: number): void {
+  slot.shortLives = nowMs - slot.startedMs < shortLifeMs ? slot.shortLives + 1 : 1;
+  slot.restarts++;
+  slot.state = 'waiting';
+  slot.startMs = nowMs + backOffMs(slot.shortLives);
+}
+
+/** Returns the wait before a start: 0, 1, 2, 4, … 30 s after 1, 2, 3, 4, … short lives in a row. */
+export function backOffMs(shortLives: number): number {
+  return shortLives <= 1 ? 0 : Math.min(maxBackOffMs, 1_000 * 2 ** (shortLives - 2));
+}
+
+export class SlotTable {
+  readonly #slots: Slot[] = [];
+
+  /** All slots, by number, also those whose host is gone. */
+  get all(): readonly Slot[] {
+    return this.#slots;
+  }
+
+  of(host: string): readonly Slot[] {
+    return this.#slots.filter((slot) => slot.host === host);
+  }
+
+  /** Slots whose host takes part. */
+  get placed(): readonly Slot[] {
+    return this.#slots.filter(({ host }) => host !== null);
+  }
+
+  /**
+   * Gives a host up to `count` slots, at most `max` in the whole job: the lowest numbers that no host has. Each is in
+   * state 'waiting' with a start that is due.
+   */
+  place(host: string, count: number, max: number, nowMs: number): readonly Slot[] {
+    const room = Math.max(0, Math.min(count, max - this.placed.length));
+    return Array.from({ length: room }, (_, localRank) => {
+      const free = this.#slots.find((slot) => slot.host === null);
+      const incarnation = free ? free.incarnation + 1 : 0;
+      const number = free?.number ?? this.#slots.length;
+      const slot: Slot = {
+        number,
+        host,
+        localRank,
+        state: 'waiting',
+        incarnation,
+        restarts: 0,
+        shortLives: 0,
+        startedMs: nowMs,
+        startMs: nowMs,
+        outcome: null,
+      };
+      this.#slots[number] = slot;
+      return slot;
+    });
+  }
+
+  /** Takes all slots from a host that has left or is lost. Returns the processes that may still have run there. */
+  remove(host: string): readonly string[] {
+    const slots = this.of(host);
+    const ran = slots.filter(({ state }) => state === 'running').map(memberOf);
+    for (const slot of slots) slot.host = null;
+    return ran;
+  }
+}

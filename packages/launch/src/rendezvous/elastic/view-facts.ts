@@ -1,0 +1,42 @@
+// What launchers read of a view, the document that says which processes of an elastic job train together.
+// @ringwise/elastic writes it (membership/view.ts); the two packages agree by shape.
+
+export interface ViewFacts {
+  readonly number: number;
+  /** Ids of the processes, `slot.incarnation`. */
+  readonly members: readonly string[];
+  readonly joined: readonly string[];
+  readonly lost: readonly string[];
+  readonly left: readonly string[];
+  /** Number of steps that are final. */
+  readonly finalSteps: number;
+  /** Why the job ends with this view, as a sentence; null while it goes on. */
+  readonly ended: string | null;
+}
+
+/** Parses a view; null if the text is none. */
+export function parseView(text: string): ViewFacts | null {
+  try {
+    const {
+      number,
+      members,
+      joined,
+      lost,
+      left,
+      finalSteps,
+      ended = null,
+    } = JSON.parse(text) as Record<string, unknown>;
+    if (!isCount(number) || !isCount(finalSteps) || !Array.isArray(members)) return null;
+    const ids = members.map((member: unknown) => (member as { id?: unknown } | null)?.id);
+    if (![ids, joined, lost, left].every(isTexts)) return null;
+    if (ended !== null && typeof ended !== 'string') return null;
+    const lists = { joined, lost, left } as Pick<ViewFacts, 'joined' | 'lost' | 'left'>;
+    return { number, finalSteps, ended, members: ids as string[], ...lists };
+  } catch {
+    return null;
+  }
+}
+
+const isCount = (value: unknown): value is number => Number.isSafeInteger(value) && (value as number) >= 0;
+const isTexts = (value: unknown): boolean =>
+  Array.isArray(value) && value.every((each) => typeof each === 'string');

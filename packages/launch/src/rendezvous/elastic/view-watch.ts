@@ -1,0 +1,65 @@
+// Follows the views of an elastic job in the store of its ranks.
+
+import { type Store, StoreError } from '@ringwise/store';
+import { headKey, viewKey } from './elastic-keys.ts';
+import { parseView, type ViewFacts } from './view-facts.ts';
+
+/** Time in milliseconds after which a wait for the next view is begun again, from the latest one. */
+const waitMs = 60_000;
+
+export interface ViewWatch {
+  /** Reads the views that have been written since. Resolves when `onView` has been called for each. */
+  readonly refresh: () => Promise<void>;
+  /** Ends the watch. Does not close the store. */
+  readonly close: () => Promise<void>;
+}
+
+/**
+ * Calls `onView` for each new view, in order. Views that were removed before they were read are left out. Ends when the
+ * store is lost, which its other users report.
+ */
+export function watchViews(store: Store, onView: (view: ViewFacts) => void): ViewWatch {
+  const ending = new AbortController();
+  let next = 0;
+  // One reader at a time, so that each view is passed on once.
+  let reading: Promise<void> = Promise.resolve();
+
+  async function readAll(): Promise<void> {
+    const head = (await store.check([headKey])) ? Number(textOf(await store.get(headKey))) : 0;
+    // Old views are removed.
+    if (!(await store.check([viewKey(next)])) && head > next) next = head;
+    while (await store.check([viewKey(next)])) {
+      const view = parseView(textOf(await store.get(viewKey(next))));
+      next++;
+      if (view !== null && !ending.signal.aborted) onView(view);
+    }
+  }
+
+  function refresh(): Promise<void> {
+    reading = reading.then(readAll);
+    return reading;
+  }
+
+  async function follow(): Promise<void> {
+    while (!ending.signal.aborted) {
+      await refresh();
+      await store
+        .wait([viewKey(next)], { timeoutMs: waitMs, signal: ending.signal })
+        .catch((error: unknown) => {
+          if (!StoreError.isInstance(error) || error.code !== 'ERR_STORE_TIMEOUT') throw error;
+        });
+    }
+  }
+
+  // Rejects only when the watch is closed or the store is lost.
+  const following = follow().catch(() => {});
+  return {
+    refresh,
+    close: async () => {
+      ending.abort(new Error('the watch of views was closed'));
+      await following;
+    },
+  };
+}
+
+const textOf = (bytes: Uint8Array) => Buffer.from(bytes).toString();
