@@ -1,4 +1,5 @@
-// Every error message of what trains in a job. Errors of the membership are made in membership/errors.ts.
+// Every error message of what trains in a job. Errors of the membership are made in membership/errors.ts,
+// those of diloco() in diloco/errors.ts.
 
 /** The codes of an ElasticError. The README lists cause and next step of each. */
 export type ElasticErrorCode =

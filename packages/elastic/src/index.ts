@@ -3,6 +3,15 @@
  *
  * @packageDocumentation
  */
+export { DiLoCo, type DilocoChange, type DilocoStepEnd, diloco } from './diloco/diloco.ts';
+export type {
+  DilocoOptions,
+  InnerOptimizer,
+  MakeOuter,
+  OuterOptimizer,
+  OuterParam,
+} from './diloco/options.ts';
+export type { DilocoFragmentState, DilocoOwnState, DilocoState } from './diloco/state.ts';
 export { ElasticError, type ElasticErrorCode } from './errors.ts';
 export { joinMembership } from './membership/join.ts';
 export type { Ballot, Change, Membership, Progress, Vote } from './membership/membership.ts';

@@ -64,6 +64,12 @@ export interface GradParam {
   /** Drops the gradient: `grad` is null until the next backward. Optional; for `unused: 'skip'`. */
   readonly dropGrad?: () => void;
   /**
+   * Returns a new parameter of the same engine, with the name and a copy of the value in host memory, and without a
+   * gradient. Its `key` is an object that the engine's optimizers accept. Optional; for the outer optimizers of
+   * diloco() in @ringwise/elastic.
+   */
+  readonly clone?: () => GradParam;
+  /**
    * Calls `done` at the end of every backward that reached this parameter's engine and did not throw, after
    * the last `ready`, with the same `backward`. An engine that several models share must pass `backward`, so
    * that each model can recognize its own backwards. Returns a function that unsubscribes. Optional: without

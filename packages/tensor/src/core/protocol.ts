@@ -190,5 +190,6 @@ export interface GradParam {
   readonly divideGrad: (divisor: number) => void;
   readonly readValue: () => ArrayBufferView;
   readonly dropGrad: () => void;
+  readonly clone: () => GradParam;
   readonly onBackwardEnd: (done: (backward: object) => void) => () => void;
 }

@@ -1,6 +1,7 @@
 // Gives distributed training (@ringwise/ddp) access to a module's parameters, through structural types, without
 // importing that package.
 import { onBackwardEnd, runningBackward } from '../autograd/backward.ts';
+import { fromHost } from '../core/creation.ts';
 import type { HostArray } from '../core/dtype.ts';
 import {
   type BucketMemory,
@@ -14,6 +15,7 @@ import {
 import type { Tensor } from '../core/tensor.ts';
 import { memoryView } from '../core/tensor-core.ts';
 import { deviceBucket } from './device-bucket.ts';
+import { parameter } from './parameter.ts';
 
 class TensorGradParam implements GradParam {
   readonly name: string;
@@ -25,6 +27,7 @@ class TensorGradParam implements GradParam {
   readonly divideGrad: (divisor: number) => void;
   readonly readValue: () => ArrayBufferView;
   readonly dropGrad: () => void;
+  readonly clone: () => TensorGradParam;
   readonly onBackwardEnd = onBackwardEnd;
 
   constructor(name: string, tensor: Tensor) {
@@ -36,6 +39,10 @@ class TensorGradParam implements GradParam {
     this.divideGrad = (divisor) => void tensor.grad?.div_(divisor);
     this.readValue = () => tensor.dataSync();
     this.dropGrad = () => tensor.unbindGrad();
+    this.clone = () => {
+      const { dtype, shape } = tensor;
+      return new TensorGradParam(name, parameter(fromHost(tensor.dataSync().slice(), shape, { dtype })));
+    };
     // Tensor.bindGrad refuses memory of another type, size or device.
     this.bindGrad = (bucket) => tensor.bindGrad((bucket.host as HostArray | null) ?? bucket);
   }

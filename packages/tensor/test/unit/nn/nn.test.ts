@@ -192,6 +192,23 @@ describe('gradParams', () => {
     expect(events).toHaveLength(4);
   });
 
+  test('a parameter has clones for another optimiser, which no scope disposes', () => {
+    const model = new Linear(2, 3);
+    const [weight] = paramsOf(model);
+    model.weight.sum().backward();
+    const clone = scope(() => weight!.clone());
+    expect([clone.name, clone.shape, clone.grad]).toEqual(['weight', [3, 2], null]);
+    expect(clone.value.host).toEqual(weight!.value.host);
+    const copy = clone.key as Tensor;
+    expect([copy.requiresGrad, copy.isLeaf]).toEqual([true, true]);
+    (clone.value.host as Float32Array).fill(7);
+    expect(copy.toArray()).toEqual(Array(3).fill([7, 7]));
+    expect(model.weight.toArray()).not.toEqual(copy.toArray());
+
+    const half = new Linear(2, 3).to('bfloat16');
+    expect((paramsOf(half)[0]!.clone().key as Tensor).dtype).toBe('bfloat16');
+  });
+
   test('every backward has an object of its own, which its gradients and its end are told with', () => {
     const model = new Sequential(new Linear(2, 2), new Linear(2, 1));
     const params = paramsOf(model);

@@ -1,0 +1,168 @@
+// One fragment of the model: its local parameters, the global ones, the buffer in which their difference travels, and
+// the outer optimizer.
+import { createHash } from 'node:crypto';
+import { elementsOf } from '@ringwise/collectives';
+import type { GradParam } from '@ringwise/ddp';
+import { shown } from '../check.ts';
+import { noClone, notAnOptimizer } from './errors.ts';
+import type { OuterOptimizer } from './options.ts';
+import { OuterState } from './outer-state.ts';
+
+type Make = 'average' | ((params: never[]) => OuterOptimizer);
+
+export class Fragment {
+  readonly index: number;
+  /** The parameters that the inner optimizer changes. */
+  readonly params: readonly GradParam[];
+  /** The difference global − local on its way, then its average. In the order of `params`, one after the other. */
+  readonly flat: Float32Array<ArrayBuffer>;
+  /** The outer optimizer and its state; null if the average is taken as it is. */
+  readonly outer: OuterState | null;
+  /** Samples that this rank has trained since the last average started. */
+  samples = 0;
+  /**
+   * Rounding errors of the last average that was applied, and those of the one in flight; null unless they are kept.
+   * An average that fails leaves the first as they were.
+   */
+  residual: Float32Array<ArrayBuffer> | null;
+  nextResidual: Float32Array<ArrayBuffer> | null;
+  /** Copies of the parameters for the outer optimizer. Their memory has the global values. Empty without one. */
+  readonly #clones: readonly GradParam[];
+  /** The global values without an outer optimizer. */
+  readonly #values: readonly Float32Array[];
+
+  constructor(index: number, params: readonly GradParam[], make: Make, keepsResidual: boolean) {
+    this.index = index;
+    this.params = params;
+    const count = params.reduce((sum, { value }) => sum + value.count, 0);
+    this.flat = new Float32Array(count);
+    this.residual = keepsResidual ? new Float32Array(count) : null;
+    this.nextResidual = keepsResidual ? new Float32Array(count) : null;
+    if (make === 'average') {
+      this.#clones = [];
+      this.#values = params.map((param) => floats(param).slice());
+      this.outer = null;
+      return;
+    }
+    this.#values = [];
+    this.#clones = params.map((param) => param.clone?.() ?? refuse(param));
+    let offset = 0;
+    for (const clone of this.#clones) {
+      const { count } = clone.value;
+      (clone.bindGrad ?? refuse(clone))(hostView(this.flat.subarray(offset, offset + count)));
+      offset += count;
+    }
+    const optimizer = make(this.#clones.map((clone) => clone.key ?? refuse(clone)) as never[]);
+    const { step, stateDict, loadStateDict } = (optimizer ?? {}) as Partial<OuterOptimizer>;
+    if (![step, stateDict, loadStateDict].every((member) => typeof member === 'function'))
+      throw notAnOptimizer(shown(optimizer));
+    this.outer = new OuterState(optimizer, () => this.#stepInVain(optimizer));
+  }
+
+  /** The global values of each parameter, in the order of `params`: the memory itself. */
+  get globals(): readonly Float32Array[] {
+    return this.#clones.length > 0 ? this.#clones.map(floats) : this.#values;
+  }
+
+  /** The local values of each parameter: the memory itself. */
+  get locals(): readonly Float32Array[] {
+    return this.params.map(floats);
+  }
+
+  /** Writes (global − local) · weight to `flat`. */
+  subtract(weight: number): void {
+    const { globals, locals, flat } = this;
+    let offset = 0;
+    for (const [i, global] of globals.entries()) {
+      const local = locals[i]!;
+      for (let k = 0; k < global.length; k++) flat[offset + k] = (global[k]! - local[k]!) * weight;
+      offset += global.length;
+    }
+    if (this.residual !== null) this.nextResidual!.set(this.residual);
+  }
+
+  /**
+   * Takes the outer step: `flat` has the sum of the weighted differences of all ranks, and `weight` is the sum of
+   * their weights. Without any weight nothing was trained, and the global parameters stay.
+   */
+  advance(weight: number): void {
+    [this.residual, this.nextResidual] = [this.nextResidual, this.residual];
+    if (weight === 0) return;
+    const { flat } = this;
+    for (let k = 0; k < flat.length; k++) flat[k] = flat[k]! / weight;
+    if (this.outer !== null) {
+      this.outer.optimizer.step();
+      return;
+    }
+    let offset = 0;
+    for (const global of this.#values) {
+      for (let k = 0; k < global.length; k++) global[k] = global[k]! - flat[offset + k]!;
+      offset += global.length;
+    }
+  }
+
+  /** Sets the local parameters to mix · local + (1 − mix) · global. */
+  adopt(mix: number): void {
+    const { globals, locals } = this;
+    for (const [i, local] of locals.entries()) {
+      const global = globals[i]!;
+      this.params[i]!.value.written?.();
+      if (mix === 0) local.set(global);
+      else for (let k = 0; k < local.length; k++) local[k] = mix * local[k]! + (1 - mix) * global[k]!;
+    }
+  }
+
+  /** Lets the optimizer take a step without gradients, after which the global values are as before. */
+  #stepInVain(optimizer: OuterOptimizer): void {
+    const before = this.globals.map((values) => values.slice());
+    this.flat.fill(0);
+    optimizer.step();
+    this.setGlobals(before);
+  }
+
+  setGlobals(values: readonly Float32Array[]): void {
+    for (const [i, global] of this.globals.entries()) global.set(values[i]!);
+    for (const clone of this.#clones) clone.value.written?.();
+  }
+
+  setLocals(values: readonly Float32Array[]): void {
+    for (const [i, local] of this.locals.entries()) local.set(values[i]!);
+    for (const { value } of this.params) value.written?.();
+  }
+
+  /** Copies the global values to `flat`. */
+  pack(): void {
+    let offset = 0;
+    for (const global of this.globals) {
+      this.flat.set(global, offset);
+      offset += global.length;
+    }
+  }
+
+  /** Copies the global values from `flat`. */
+  unpack(): void {
+    let end = 0;
+    const parts = this.globals.map(({ length }) => {
+      end += length;
+      return this.flat.subarray(end - length, end);
+    });
+    this.setGlobals(parts);
+  }
+
+  /** Returns the first 48 bits of the SHA-256 of the global values, as a number. */
+  hash(): number {
+    const hash = createHash('sha256');
+    for (const { buffer, byteOffset, byteLength } of this.globals)
+      hash.update(new Uint8Array(buffer, byteOffset, byteLength));
+    return hash.digest().readUIntBE(0, 6);
+  }
+}
+
+const floats = ({ value }: GradParam): Float32Array => elementsOf(value) as Float32Array;
+
+const hostView = (host: Float32Array) =>
+  ({ dtype: 'float32', count: host.length, device: { kind: 'cpu', index: 0 }, host, handle: null }) as const;
+
+function refuse({ name }: GradParam): never {
+  throw noClone(name);
+}
