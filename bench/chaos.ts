@@ -1,0 +1,180 @@
+// Disturbs a training at random, and measures what that costs: kills, stopped ranks, hosts that leave, launchers that are
+// killed, networks that are cut. Lost ranks are started again and join.
+//
+//   npx tsx bench/chaos.ts --faults 200 --json
+//
+// See --help. Checks that each sample was used once, that all ranks had the same bits after each step, and that one
+// process without faults has these bits at the end.
+
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+import { randomOf } from '../packages/store/test/support/fuzz.ts';
+import { audit, goodputOf, lastBits, replay } from './chaos/audit.ts';
+import { type FaultKind, faultHelp, faultKinds, planFaults, type Struck, strike } from './chaos/faults.ts';
+import { allJournals, Job, nowNs } from './chaos/job.ts';
+import { samplesPerStep } from './chaos/model.ts';
+
+const help = `npx tsx bench/chaos.ts [flags]
+
+Trains on two hosts with two ranks each and disturbs it at random.
+
+  --faults N       number of faults [20]
+  --seed N         which faults, when, and whom they hit [1]
+  --mode MODE      elastic: ranks go on in their processes (ringwise run --elastic); restart: all start again from a
+                   snapshot that is written every 50 steps (ringwise run --max-restarts) [elastic]
+  --hosts 1|2      2: network namespaces, which need root; 1: both launchers on loopback [2]
+  --kinds K,…      ${faultKinds.join(', ')} [all]
+  --parameters N   size of the model [1024]
+  --work-ms N      time of one of the 24 micro-batches of a step; a rank sleeps for that long [2]
+  --json           only the last line, which is JSON
+  --keep           keep the ranks' journals, and print where they are
+  --help
+
+${faultKinds.map((kind) => `  ${kind.padEnd(10)} ${faultHelp[kind]}`).join('\n')}
+
+The last line is JSON. ok: every check passed. goodput: final samples, divided by those that the living ranks would have
+trained without faults; shareOfFull: divided by those of four ranks in the same time. medianRecoveryMs, p99RecoveryMs: from a fault to the end of the first final step that was begun
+after it; of stop and cut this includes the time for which the others wait. lostSamples, doubledSamples: samples of final
+steps that no rank, or several ranks, used. replayEqual: one process without faults has the same bits at the end.
+`;
+
+const { values } = parseArgs({
+  options: {
+    faults: { type: 'string', default: '20' },
+    seed: { type: 'string', default: '1' },
+    mode: { type: 'string', default: 'elastic' },
+    hosts: { type: 'string', default: '2' },
+    kinds: { type: 'string', default: '' },
+    parameters: { type: 'string', default: '1024' },
+    'work-ms': { type: 'string', default: '2' },
+    json: { type: 'boolean', default: false },
+    keep: { type: 'boolean', default: false },
+    help: { type: 'boolean', default: false },
+  },
+});
+if (values.help) {
+  process.stdout.write(help);
+  process.exit(0);
+}
+
+const mode = oneOf('--mode', values.mode, ['elastic', 'restart'] as const);
+const hasNamespaces = oneOf('--hosts', values.hosts, ['1', '2'] as const) === '2';
+const possible = faultKinds.filter((kind) => hasNamespaces || kind !== 'cut');
+const kinds: readonly FaultKind[] =
+  values.kinds === '' ? possible : values.kinds.split(',').map((kind) => oneOf('--kinds', kind, possible));
+const [faults, seed, parameters, workMs] = (['faults', 'seed', 'parameters', 'work-ms'] as const).map(
+  (name) => count(`--${name}`, values[name]),
+) as [number, number, number, number];
+
+const folder = mkdtempSync(join(tmpdir(), 'ringwise-chaos-'));
+const say = (text: string) => {
+  if (!values.json) console.error(text);
+};
+let job: Job | null = null;
+try {
+  job = new Job({ mode, hasNamespaces, folder, parameters, workMs });
+  const result = await run(job);
+  console.log(JSON.stringify(result));
+  if (!result.ok) process.exitCode = 1;
+} finally {
+  await job?.close();
+  if (values.keep) console.error(`journals: ${folder}`);
+  else rmSync(folder, { recursive: true });
+}
+
+async function run(running: Job) {
+  await running.start();
+  await running.until('four ranks in training', () => running.training.length === 4);
+  // The speed without faults.
+  const calmNs = nowNs();
+  const calmStep = running.step;
+  await running.until('200 steps without faults', () => running.step >= calmStep + 200);
+  const fromNs = nowNs();
+  const fromStep = running.step;
+  const perRankSecond = ((fromStep - calmStep) * samplesPerStep) / 4 / ((fromNs - calmNs) / 1e9);
+  say(`without faults: ${Math.round(4 * perRankSecond)} samples/s on 4 ranks`);
+
+  const struck: Struck[] = [];
+  for (const [index, fault] of planFaults(faults, kinds, randomOf(seed)).entries()) {
+    const each = await strike(running, fault);
+    struck.push(each);
+    const took = each.recoveryMs === null ? 'nothing to strike' : `${Math.round(each.recoveryMs)} ms`;
+    say(`${index + 1}: ${each.kind}, ${took}; step ${running.step} on ${running.training.length} ranks`);
+  }
+  const toNs = nowNs();
+  running.update();
+  const toStep = running.step;
+  writeFileSync(join(folder, 'last-step'), `${toStep + 100}`);
+  await running.end();
+
+  const journals = allJournals(folder).filter(({ lines }) => lines.length > 0);
+  const { differences, ...checked } = audit(journals);
+  for (const difference of differences.slice(0, 10)) console.error(`different bits: ${difference}`);
+  const replayEqual = (await replay(checked.steps, parameters)) === lastBits(journals, checked.steps);
+  const samples = (toStep - fromStep) * samplesPerStep;
+  const goodput = goodputOf(
+    journals,
+    fromNs,
+    toNs,
+    samples,
+    perRankSecond,
+    struck.flatMap(({ idle }) => idle),
+  );
+  const times = struck.flatMap(({ recoveryMs }) => recoveryMs ?? []).sort((a, b) => a - b);
+  const ok =
+    replayEqual &&
+    differences.length === 0 &&
+    checked.lostSamples === 0 &&
+    (mode === 'restart' || checked.doubledSamples === 0);
+  return {
+    bench: 'chaos',
+    ok,
+    mode,
+    faults: times.length,
+    seed,
+    hosts: Number(values.hosts),
+    seconds: Math.round((toNs - fromNs) / 1e9),
+    goodput: round(goodput, 3),
+    shareOfFull: round(samples / (((toNs - fromNs) / 1e9) * 4 * perRankSecond), 3),
+    medianRecoveryMs: round(at(times, 0.5), 0),
+    p99RecoveryMs: round(at(times, 0.99), 0),
+    medianByKind: Object.fromEntries(kinds.map((kind) => [kind, medianOf(struck, kind)])),
+    ...checked,
+    differentBits: differences.length,
+    replayEqual,
+    samplesPerSecond: Math.round(4 * perRankSecond),
+  };
+}
+
+function medianOf(struck: readonly Struck[], kind: FaultKind): number | null {
+  const times = struck
+    .flatMap((each) => (each.kind === kind ? (each.recoveryMs ?? []) : []))
+    .sort((a, b) => a - b);
+  return times.length === 0 ? null : round(at(times, 0.5), 0);
+}
+
+function at(sorted: readonly number[], share: number): number {
+  return sorted[Math.min(sorted.length - 1, Math.floor(share * sorted.length))] ?? Number.NaN;
+}
+
+function round(value: number, digits: number): number {
+  return Number(value.toFixed(digits));
+}
+
+function oneOf<T extends string>(flag: string, text: string, words: readonly T[]): T {
+  const found = words.find((word) => word === text);
+  if (found === undefined) wrong(`${flag} expects one of ${words.join(', ')}, got '${text}'`);
+  return found;
+}
+
+function count(flag: string, text: string): number {
+  if (!/^\d{1,9}$/.test(text)) wrong(`${flag} expects a whole number, got '${text}'`);
+  return Number(text);
+}
+
+function wrong(what: string): never {
+  console.error(`chaos: ${what}. See --help.`);
+  process.exit(2);
+}

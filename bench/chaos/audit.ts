@@ -1,0 +1,109 @@
+// Checks the journals of a run: each sample was used once, all ranks had the same bits, and one process that does the
+// steps without faults has them, too.
+
+import { init } from '@ringwise/collectives';
+import { hashOf, type Journal, type Line } from './journal.ts';
+import { Model, microBatchesPerStep, samplesPerStep } from './model.ts';
+
+type Final = Extract<Line, { kind: 'final' }>;
+
+export interface Audit {
+  readonly steps: number;
+  /** Samples of final steps that no rank used, and that several ranks used. */
+  readonly lostSamples: number;
+  readonly doubledSamples: number;
+  /** Steps and views after which two ranks had different bits. */
+  readonly differences: readonly string[];
+  /** Steps that were computed and were no part of the training: those that were in flight, and after a restart, more. */
+  readonly redoneSteps: number;
+  readonly joins: number;
+  readonly joinBytes: number;
+}
+
+export function audit(journals: readonly Journal[]): Audit {
+  const tries = new Map<string, number[]>();
+  const finals = new Map<number, Final>();
+  const bits = new Map<number, string>();
+  const differences: string[] = [];
+  let [joins, joinBytes] = [0, 0];
+  const note = (step: number, text: string, what: string) => {
+    const known = bits.get(step);
+    if (known === undefined) bits.set(step, text);
+    else if (known !== text) differences.push(what);
+  };
+  const attempts = new Set<string>();
+  for (const { name, lines } of journals) {
+    for (const line of lines) {
+      if (line.kind === 'try') {
+        const key = `${line.step} ${line.view}`;
+        attempts.add(key);
+        tries.set(key, [...(tries.get(key) ?? []), ...line.batches]);
+      } else if (line.kind === 'state') {
+        joins++;
+        joinBytes += line.bytes;
+      } else if (line.kind === 'view') {
+        // A rank without the state has random bits, but it writes this line when it has received the state.
+        note(line.step, line.bits, `${name} in view ${line.view} at step ${line.step}`);
+      } else if (line.kind === 'final') {
+        note(line.step + 1, line.bits, `${name} after step ${line.step}`);
+        const known = finals.get(line.step);
+        if (known === undefined || line.view > known.view) finals.set(line.step, line);
+      }
+    }
+  }
+  const steps = Math.max(-1, ...finals.keys()) + 1;
+  let [lost, doubled] = [0, 0];
+  const perBatch = samplesPerStep / microBatchesPerStep;
+  for (let step = 0; step < steps; step++) {
+    const final = finals.get(step);
+    const used = final === undefined ? [] : tries.get(`${step} ${final.view}`)!;
+    for (let batch = 0; batch < microBatchesPerStep; batch++) {
+      const times = used.filter((each) => each === batch).length;
+      if (times === 0) lost += perBatch;
+      if (times > 1) doubled += perBatch * (times - 1);
+    }
+  }
+  const redoneSteps = attempts.size - steps;
+  return { steps, lostSamples: lost, doubledSamples: doubled, differences, redoneSteps, joins, joinBytes };
+}
+
+/** Returns the bits after `steps` steps that one process does without faults. */
+export async function replay(steps: number, parameters: number): Promise<string> {
+  await using group = await init();
+  const model = new Model(parameters);
+  while (model.steps < steps) {
+    const plan = model.plan(1);
+    const contributions = model.owned(plan, 0, 1).map((batch) => model.gradientOf(batch));
+    await model.reduce(group, contributions);
+    model.apply(plan);
+  }
+  return model.bits(hashOf);
+}
+
+/** Returns the bits that the ranks had after `steps` steps; null if none has written them. */
+export function lastBits(journals: readonly Journal[], steps: number): string | null {
+  for (const { lines } of journals) {
+    for (const line of lines) if (line.kind === 'final' && line.step === steps - 1) return line.bits;
+  }
+  return null;
+}
+
+/**
+ * Returns the part of the work that the living ranks could have done and did: final samples, divided by the samples that
+ * they would have trained at the speed without faults, `perRankSecond`. A rank counts from its first line to its last
+ * one; `idle` are times during which ranks were stopped or cut off.
+ */
+export function goodputOf(
+  journals: readonly Journal[],
+  fromNs: number,
+  toNs: number,
+  samples: number,
+  perRankSecond: number,
+  idle: readonly (readonly [number, number, number])[],
+): number {
+  const within = (from: number, to: number) => Math.max(0, Math.min(to, toNs) - Math.max(from, fromNs)) / 1e9;
+  let seconds = 0;
+  for (const { lines } of journals) seconds += within(lines[0]!.t, lines.at(-1)!.t);
+  for (const [from, to, ranks] of idle) seconds -= ranks * within(from, to);
+  return samples / (seconds * perRankSecond);
+}
