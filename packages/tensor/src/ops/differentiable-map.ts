@@ -7,7 +7,7 @@ import { type Operand, Tensor } from '../core/tensor.ts';
 import * as binary from './elementwise/binary.ts';
 import { where } from './elementwise/choose.ts';
 import { clamp } from './elementwise/clamp.ts';
-import { floorDivide, xlogy } from './elementwise/functions/pairs.ts';
+import { floorDivide, logaddexp, xlogy } from './elementwise/functions/pairs.ts';
 import * as unary from './elementwise/unary.ts';
 
 type Numbers = (...operands: Operand[]) => Tensor;
@@ -52,6 +52,7 @@ const others: Partial<Record<MapOp, (...operands: never[]) => Tensor>> = {
   inRange: (x: Operand, low: Operand, high: Operand) =>
     binary.logicalAnd(binary.le(low, x), binary.le(x, high)),
   xlogy,
+  logAddExp: logaddexp,
   // The gradients of both are 0, also where the operand has an infinite gradient.
   trunc: (a: Operand) => unary.trunc(detached(a) as Tensor),
   floorDiv: (a: Operand, b: Operand) => floorDivide(detached(a), detached(b)),

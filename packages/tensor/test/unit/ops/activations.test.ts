@@ -2,7 +2,9 @@
 import { describe, expect, test } from 'vitest';
 import {
   celu,
+  elu,
   glu,
+  grad,
   hardsigmoid,
   hardswish,
   hardtanh,
@@ -11,6 +13,7 @@ import {
   prelu,
   relu6,
   selu,
+  softplus,
   softshrink,
   tensor,
   threshold,
@@ -70,5 +73,37 @@ describe('activations', () => {
     expect(() =>
       gradCheck64((x, weight) => prelu(x, weight!), [leaf64([2, 4, 3]), leaf64([4], 2)]),
     ).not.toThrow();
+  });
+
+  test('results and gradients near 0 keep their digits', () => {
+    const inputs = [-40, -17, -1e-3, -1e-6, -1e-9];
+    const x = tensor(inputs);
+    const seluScale = 1.0507009873554805 * 1.6732632423543772;
+    const softplusOf = (v: number): number => Math.log1p(Math.exp(v));
+    const functions: readonly (readonly [(a: typeof x) => typeof x, (v: number) => number])[] = [
+      [elu, Math.expm1],
+      [(a) => celu(a, 2), (v) => 2 * Math.expm1(v / 2)],
+      [selu, (v) => seluScale * Math.expm1(v)],
+      [softplus, softplusOf],
+      [(a) => logSigmoid(a.neg()), (v) => -softplusOf(v)],
+      [mish, (v) => v * Math.tanh(softplusOf(v))],
+    ];
+    for (const [ours, exact] of functions) {
+      for (const [i, value] of (ours(x).toArray() as number[]).entries()) {
+        const wanted = exact(Math.fround(inputs[i]!));
+        expect(Math.abs(value / wanted - 1)).toBeLessThan(1e-6);
+      }
+    }
+  });
+
+  test('gradients to the third order are numbers where powers overflow', () => {
+    const x = tensor([-200, -100, 100, 200], { requiresGrad: true });
+    for (const fn of [elu, celu, selu, softplus, mish, logSigmoid]) {
+      let out = fn(x);
+      for (let order = 1; order <= 3; order++) {
+        [out] = grad(out.sum(), x, { createGraph: true }) as [typeof x];
+        expect(out.isfinite().all().item()).toBe(1);
+      }
+    }
   });
 });

@@ -17,8 +17,7 @@ const exponentialBelow = (name: string, alpha: number, scale: number, inner: num
   steps: (k, out, x) => {
     const [below, isBelow] = [k.temporary(), k.temporary()];
     k.map('mul', below, x!, inner);
-    k.map('exp', below, below);
-    k.map('sub', below, below, 1);
+    k.map('expm1', below, below);
     k.map('mul', below, below, alpha * scale);
     k.map('le', isBelow, x!, 0);
     if (scale === 1) k.map('where', out, isBelow, below, x!);
@@ -31,10 +30,12 @@ const exponentialBelow = (name: string, alpha: number, scale: number, inner: num
   slopes: [
     (k, into, grad, { inputs: [x] }) => {
       const [slope, isBelow] = [k.temporary(), k.temporary()];
-      k.map('mul', slope, x!, inner);
+      k.map('le', isBelow, x!, 0);
+      // An infinite power that is not chosen would make the second gradient NaN.
+      k.map('where', slope, isBelow, x!, 0);
+      k.map('mul', slope, slope, inner);
       k.map('exp', slope, slope);
       k.map('mul', slope, slope, inner * alpha * scale);
-      k.map('le', isBelow, x!, 0);
       k.map('where', slope, isBelow, slope, scale);
       k.map('mul', into, slope, grad);
     },
@@ -67,17 +68,8 @@ export function selu(a: Tensor): Tensor {
   return evaluate(exponentialBelow('selu', seluAlpha, seluScale, 1), a.dtype, a.shape, [a]);
 }
 
-/** Writes log(1 + exp x) = max(x, 0) + log(1 + exp −|x|). `out` may be `x`. */
-function softplusOf(k: Calculation, out: Strided, x: Input): void {
-  const small = k.temporary();
-  k.map('abs', small, x);
-  k.map('neg', small, small);
-  k.map('exp', small, small);
-  k.map('add', small, small, 1);
-  k.map('log', small, small);
-  k.map('max', out, x, 0);
-  k.map('add', out, out, small);
-}
+/** Writes log(1 + exp x), without overflow, and with the digits of results near 0. `out` may be `x`. */
+const softplusOf = (k: Calculation, out: Strided, x: Input): void => k.map('logAddExp', out, x, 0);
 
 const mishFormula: Formula = {
   name: 'mish',

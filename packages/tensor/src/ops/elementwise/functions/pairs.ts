@@ -93,13 +93,13 @@ const logOfSum = (name: string, ofBase: number): Formula => ({
     k.map('logAddExp', x, x, y);
     k.map('div', out, x, ofBase);
   },
-  // grad ÷ (1 + base^(other − own))
+  // grad × sigmoid(own − other), to the base
   slopes: [0, 1].map((i) => (k, into, grad, { inputs }) => {
     const share = k.temporary();
-    k.map('sub', share, inputs[1 - i]!, inputs[i]!);
-    k.map(ofBase === 1 ? 'exp' : 'exp2', share, share);
-    k.map('add', share, share, 1);
-    k.map('div', into, grad, share);
+    k.map('sub', share, inputs[i]!, inputs[1 - i]!);
+    if (ofBase !== 1) k.map('mul', share, share, ofBase);
+    k.map('sigmoid', share, share);
+    k.map('mul', into, share, grad);
   }),
 });
 
