@@ -30,3 +30,8 @@ export const sorterShape = (sorted: Shape, sorter: Shape): TensorError =>
   shapeError(
     `searchsorted: expected a sorter of shape ${show(sorted)}, that of the sequence, got ${show(sorter)}.`,
   );
+
+export const fewerThanMask = (needed: number, count: number): TensorError =>
+  shapeError(
+    `maskedScatter: expected a source with at least ${needed} elements, one for each true element of the mask, got ${count}.`,
+  );

@@ -138,3 +138,13 @@ export interface NormalizeOptions {
   /** The least divisor. Default 1e-12. */
   readonly eps?: number;
 }
+
+/** Options of histogram(). The type parameter stands for Tensor, whose file imports this one. */
+export interface HistogramOptions<Tensor> {
+  /** Both ends of bins of one width. Default: the least and the largest element. */
+  readonly range?: readonly [low: number, high: number];
+  /** A weight for each element, which has the shape and dtype of the elements. Default: each counts 1. */
+  readonly weight?: Tensor;
+  /** Whether to divide each count by the total and by the width of its bin. Default false. */
+  readonly density?: boolean;
+}

@@ -7,6 +7,7 @@ export type {
   CloseOptions,
   Dims,
   GeluOptions,
+  HistogramOptions,
   NormOptions,
   Range,
   ScatterReduction,
@@ -50,7 +51,7 @@ export {
 } from './elementwise/binary.ts';
 export { maskedFill } from './elementwise/choose.ts';
 export { clamp } from './elementwise/clamp.ts';
-export { clone, contiguous, pinMemory, to } from './elementwise/convert.ts';
+export { clone, contiguous, isFloatingPoint, pinMemory, to } from './elementwise/convert.ts';
 export { type DropoutOptions, dropout } from './elementwise/dropout.ts';
 export {
   bitwiseAnd,
@@ -63,6 +64,7 @@ export {
   lcm,
 } from './elementwise/functions/bits.ts';
 export { type AddcOptions, addcdiv, addcmul, lerp } from './elementwise/functions/blends.ts';
+export { floatPower, fmax, fmin, ldexp, positive } from './elementwise/functions/extremes.ts';
 export {
   atan2,
   copysign,
@@ -133,12 +135,14 @@ export {
   trunc,
 } from './elementwise/unary.ts';
 export { at } from './indexing/at.ts';
+export { indexReduce, maskedScatter, put } from './indexing/flat-writes.ts';
 export { type IndexAddOptions, indexAdd, indexCopy, indexFill } from './indexing/index-write.ts';
 export { embedding, gather, indexSelect, oneHot, take, takeAlongDim } from './indexing/lookup.ts';
 export { maskedSelect, nonzero, nonzero as argwhere } from './indexing/mask.ts';
 export { indexPut, type PutOptions, set } from './indexing/put.ts';
 export { scatter, scatterAdd } from './indexing/scatter.ts';
 export { type ScatterReduceOptions, scatterReduce } from './indexing/scatter-reduce.ts';
+export { diagonalScatter, selectScatter, sliceScatter } from './indexing/view-scatter.ts';
 export { where } from './indexing/where.ts';
 export {
   type AttentionOptions,
@@ -171,7 +175,7 @@ export {
   type RotaryEmbeddingOptions,
   rotaryEmbedding,
 } from './layers/rotary.ts';
-export { logSoftmax, softmax } from './layers/softmax.ts';
+export { logSoftmax, softmax, softmin } from './layers/softmax.ts';
 export type { ClassLossOptions, CrossEntropyOptions } from './losses/class-options.ts';
 export { crossEntropy } from './losses/cross-entropy.ts';
 export {
@@ -230,6 +234,7 @@ export { einsum } from './matrix/einsum.ts';
 export { type LinearOptions, linear } from './matrix/linear.ts';
 export { matmul } from './matrix/matmul.ts';
 export { bmm, cross, dot, inner, kron, mm, mv, outer, tensordot, vdot } from './matrix/products.ts';
+export { vander } from './matrix/vander.ts';
 export { bucketize, type SearchOptions, searchsorted } from './order/search.ts';
 export { argsort, kthvalue, median, msort, nanmedian } from './order/sorted.ts';
 export { type CosineEmbeddingOptions, cosineEmbeddingLoss, cosineSimilarity } from './reduce/cosine.ts';
@@ -256,6 +261,7 @@ export {
 export { cumsum, sort, topk, tril, triu } from './shape/order.ts';
 export { flip, repeat, roll, unbind, unflatten } from './shape/rearrange.ts';
 export { repeatInterleave, tile } from './shape/repeats.ts';
+export { broadcastShapes } from './shape/sizes.ts';
 export { dsplit, hsplit, type Sections, tensorSplit, vsplit } from './shape/splits.ts';
 export { atleast1d, atleast2d, atleast3d, columnStack, dstack, hstack, vstack } from './shape/stacks.ts';
 export {
@@ -274,9 +280,11 @@ export {
 export * from './spatial/index.ts';
 export { type BincountOptions, bincount, histc, mode } from './statistics/counting.ts';
 export { corrcoef, cov } from './statistics/covariance.ts';
-export { type DiffOptions, diff, trapezoid } from './statistics/differences.ts';
+export { cumulativeTrapezoid, type DiffOptions, diff, trapezoid } from './statistics/differences.ts';
 export { cdist, dist, normalize, pdist, renorm } from './statistics/distances.ts';
+export { histogram } from './statistics/histogram.ts';
 export { amax, amin, aminmax, countNonzero, nanmean, nansum, stdMean } from './statistics/missing.ts';
 export { nanquantile, quantile } from './statistics/quantile.ts';
 export { cummax, cummin, cumprod, logcumsumexp } from './statistics/running.ts';
+export { type GradientOptions, gradient } from './statistics/slopes.ts';
 export { type Unique, unique, uniqueConsecutive } from './statistics/unique.ts';

@@ -1,5 +1,5 @@
 // Methods of tensors that make others like them, and that rearrange elements. ops/methods/arrays.ts installs them.
-import type { CloseOptions, CreationOptions, Dims } from '../op-options.ts';
+import type { CloseOptions, CreationOptions, Dims, ScatterReduction } from '../op-options.ts';
 import type { Shape } from '../shape.ts';
 
 /** The type parameter stands for Tensor, whose file imports this one. */
@@ -34,4 +34,23 @@ export interface ArrayMethods<Tensor> {
   viewAs(other: Tensor): Tensor;
   reshapeAs(other: Tensor): Tensor;
   expandAs(other: Tensor): Tensor;
+  sumToSize(shape: Shape): Tensor;
+  put(index: Tensor, source: Tensor, accumulate?: boolean): Tensor;
+  maskedScatter(mask: Tensor, source: Tensor): Tensor;
+  indexReduce(
+    dim: number,
+    index: Tensor,
+    source: Tensor,
+    reduce: Exclude<ScatterReduction, 'sum'>,
+    options?: { readonly includeSelf?: boolean },
+  ): Tensor;
+  selectScatter(source: Tensor, dim: number, index: number): Tensor;
+  sliceScatter(
+    source: Tensor,
+    dim?: number,
+    start?: number | null,
+    end?: number | null,
+    step?: number,
+  ): Tensor;
+  diagonalScatter(source: Tensor, offset?: number, dim1?: number, dim2?: number): Tensor;
 }

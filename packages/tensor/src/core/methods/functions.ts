@@ -47,6 +47,12 @@ export interface FunctionMethods<Tensor> {
   copysign(other: Tensor | number): Tensor;
   xlogy(other: Tensor | number): Tensor;
   heaviside(values: Tensor): Tensor;
+  fmax(other: Tensor | number): Tensor;
+  fmin(other: Tensor | number): Tensor;
+  floatPower(exponent: Tensor | number): Tensor;
+  ldexp(exponent: Tensor | number): Tensor;
+  positive(): Tensor;
+  isFloatingPoint(): boolean;
   bitwiseAnd(other: Tensor | number): Tensor;
   bitwiseOr(other: Tensor | number): Tensor;
   bitwiseXor(other: Tensor | number): Tensor;

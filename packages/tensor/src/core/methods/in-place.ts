@@ -55,6 +55,8 @@ export const inPlaceForms = [
   ] as const),
   ...(['remainder', 'fmod', 'floorDivide', 'gcd', 'lcm', 'eq', 'ne', 'lt', 'le', 'gt', 'ge'] as const),
   ...(['logicalAnd', 'logicalOr', 'logicalXor', 'logicalNot', 'bitwiseAnd', 'bitwiseOr'] as const),
+  ...(['ldexp'] as const),
+  ...(['scatter', 'scatterAdd', 'indexAdd', 'indexCopy', 'indexFill', 'put', 'maskedScatter'] as const),
   ...(['bitwiseXor', 'bitwiseNot', 'bitwiseLeftShift', 'bitwiseRightShift'] as const),
 ] as const;
 export type InPlaceForm = (typeof inPlaceForms)[number];

@@ -1,5 +1,12 @@
 // Methods of tensors that order, count and describe elements. ops/methods/statistics.ts installs them.
-import type { AminmaxOptions, ArgsortOptions, CovOptions, Dims, QuantileOptions } from '../op-options.ts';
+import type {
+  AminmaxOptions,
+  ArgsortOptions,
+  CovOptions,
+  Dims,
+  HistogramOptions,
+  QuantileOptions,
+} from '../op-options.ts';
 
 interface Found<Tensor> {
   readonly values: Tensor;
@@ -30,6 +37,7 @@ export interface StatisticMethods<Tensor> {
   nanmean(dims?: Dims, keepDim?: boolean): Tensor;
   countNonzero(dims?: Dims): Tensor;
   histc(bins?: number, low?: number, high?: number): Tensor;
+  histogram(bins: number | Tensor, options?: HistogramOptions<Tensor>): [hist: Tensor, binEdges: Tensor];
   cov(options?: CovOptions): Tensor;
   corrcoef(): Tensor;
   dist(other: Tensor, p?: number): Tensor;

@@ -1,6 +1,5 @@
 // Activation functions as layers that are less used than those of activations.ts. Arguments are PyTorch's, by position.
 import { atLeastOne, checkValue, finite, integer, nonNegative } from '../../checks/value-checks.ts';
-import { scope } from '../../core/context.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { needsRank } from '../../errors.ts';
 import {
@@ -12,11 +11,11 @@ import {
   hardtanh,
   logSigmoid,
   mish,
-  neg,
   prelu,
   relu6,
   selu,
   softmax,
+  softmin,
   softshrink,
   softsign,
   tanhshrink,
@@ -207,7 +206,7 @@ export class Softmin extends Module {
   }
 
   forward(input: Tensor): Tensor {
-    return scope(() => softmax(neg(input), this.dim));
+    return softmin(input, this.dim);
   }
 }
 

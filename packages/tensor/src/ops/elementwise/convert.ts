@@ -115,3 +115,9 @@ export function inFloat32(a: Tensor, op: (a: Tensor) => Tensor): Tensor {
 export const needsFloat32 = (a: Tensor): boolean => isHalf(a.dtype);
 /** Does what needsFloat32 does, for ops whose CUDA kernels take float16 and bfloat16. */
 export const needsFloat32OnCpu = (a: Tensor): boolean => isHalf(a.dtype) && a.device === 'cpu';
+
+/** Returns whether the elements are floats. */
+export function isFloatingPoint(a: Tensor): boolean {
+  requireTensor('isFloatingPoint', a);
+  return isFloat(a.dtype);
+}

@@ -16,7 +16,7 @@ import {
   needsFloat32OnCpu,
   requireFloat,
 } from '../elementwise/convert.ts';
-import { exp } from '../elementwise/unary.ts';
+import { exp, neg } from '../elementwise/unary.ts';
 import { reshape, transpose } from '../shape/views.ts';
 
 /** Computes the logarithm of softmax along `dim`, without overflow. */
@@ -119,4 +119,10 @@ function halfSoftmax(a: Tensor): Tensor {
     scaled.release();
     sums.release();
   });
+}
+
+/** Computes softmax of −a along `dim`: the largest share belongs to the least element. */
+export function softmin(a: Tensor, dim = -1): Tensor {
+  requireFloat('softmin', a);
+  return scope(() => softmax(neg(a), dim));
 }

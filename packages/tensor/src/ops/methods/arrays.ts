@@ -5,7 +5,9 @@ import type { ArrayMethods } from '../../core/methods/arrays.ts';
 import type { CreationOptions } from '../../core/op-options.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { allclose, equal } from '../compare/close.ts';
+import { indexReduce, maskedScatter, put } from '../indexing/flat-writes.ts';
 import { nonzero } from '../indexing/mask.ts';
+import { diagonalScatter, selectScatter, sliceScatter } from '../indexing/view-scatter.ts';
 import {
   broadcastTo,
   expandAs,
@@ -19,6 +21,7 @@ import {
   viewAs,
 } from '../shape/moves.ts';
 import { repeatInterleave, tile } from '../shape/repeats.ts';
+import { sumToSize } from '../shape/sizes.ts';
 import { dsplit, hsplit, tensorSplit, vsplit } from '../shape/splits.ts';
 import { unfold } from '../shape/windows.ts';
 import { addFunctions } from './define.ts';
@@ -56,4 +59,6 @@ addFunctions<ArrayMethods<Tensor>>({
   viewAs,
   reshapeAs,
   expandAs,
+  sumToSize,
+  ...{ put, maskedScatter, indexReduce, selectScatter, sliceScatter, diagonalScatter },
 });

@@ -5,6 +5,7 @@ import { argsort, kthvalue, median, msort, nanmedian } from '../order/sorted.ts'
 import { histc, mode } from '../statistics/counting.ts';
 import { corrcoef, cov } from '../statistics/covariance.ts';
 import { dist, renorm } from '../statistics/distances.ts';
+import { histogram } from '../statistics/histogram.ts';
 import { amax, amin, aminmax, countNonzero, nanmean, nansum } from '../statistics/missing.ts';
 import { nanquantile, quantile } from '../statistics/quantile.ts';
 import { cummax, cummin, cumprod, logcumsumexp } from '../statistics/running.ts';
@@ -15,7 +16,7 @@ type Overloaded = 'median' | 'nanmedian';
 addFunctions<Omit<StatisticMethods<Tensor>, Overloaded>>({
   ...{ argsort, msort, kthvalue, mode, quantile, nanquantile },
   ...{ cummax, cummin, cumprod, logcumsumexp, amax, amin, aminmax },
-  ...{ nansum, nanmean, countNonzero, histc, cov, corrcoef, dist, renorm },
+  ...{ nansum, nanmean, countNonzero, histc, histogram, cov, corrcoef, dist, renorm },
 });
 
 // These have two signatures each, which FunctionsOf cannot express.

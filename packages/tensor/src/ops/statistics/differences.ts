@@ -1,5 +1,6 @@
 // Differences of neighbours, and areas under curves.
 
+import { notOfBool } from '../../checks/argument-errors.ts';
 import { checkNumber } from '../../checks/arguments.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { aTensor } from '../../checks/value-checks.ts';
@@ -7,10 +8,11 @@ import { scope } from '../../core/context.ts';
 import { checkedDim } from '../../core/shape.ts';
 import { Tensor } from '../../core/tensor.ts';
 import { badOption, lookupShapes, needsRank, shown } from '../../errors.ts';
-import { add, logicalXor, mul, sub } from '../elementwise/binary.ts';
+import { add, div, logicalXor, mul, sub } from '../elementwise/binary.ts';
 import { clone, requireTensor } from '../elementwise/convert.ts';
 import { sum } from '../reduce/reduce.ts';
 import { cat } from '../shape/join.ts';
+import { cumsum } from '../shape/order.ts';
 import { narrow, reshape, select } from '../shape/views.ts';
 
 /** Options of diff(). */
@@ -65,18 +67,39 @@ export function trapezoid(y: Tensor, x: Tensor | number = 1, dim = -1): Tensor {
       return mul(sub(sum(y, at), mul(ends, 0.5)), x);
     });
   }
-  if (x.rank === 1 && x.shape[0] !== y.shape[at]) throw lookupShapes('trapezoid', y.shape, x.shape);
+  return scope(() => mul(sum(strips('trapezoid', y, x, at), at), 0.5));
+}
+
+/** Returns twice the area of each strip between neighbours along `dim`, where `x` has the places of the points. */
+function strips(op: string, y: Tensor, x: Tensor, dim: number): Tensor {
+  if (x.rank === 1 && x.shape[0] !== y.shape[dim]) throw lookupShapes(op, y.shape, x.shape);
+  const places =
+    x.rank === 1
+      ? reshape(
+          x,
+          y.shape.map((_, d) => (d === dim ? x.count : 1)),
+        )
+      : x;
+  const along = x.rank === 1 ? dim : places.rank - (y.rank - dim);
+  const [later, earlier] = neighbours(places, along);
+  const [right, left] = neighbours(y, dim);
+  return mul(sub(later, earlier), add(right, left));
+}
+
+/**
+ * Returns the areas under a curve from its first point to each later one, along `dim`, by trapezoids: one fewer than
+ * there are points. `x` is that of trapezoid(). Integers give floats.
+ */
+export function cumulativeTrapezoid(y: Tensor, x: Tensor | number = 1, dim = -1): Tensor {
+  const op = 'cumulativeTrapezoid';
+  requireTensor(op, y);
+  const at = checkedDim(op, dim, y.rank);
+  if (y.rank === 0) throw needsRank(op, 'at least 1', y.shape);
+  if (y.dtype === 'bool' || (x instanceof Tensor && x.dtype === 'bool')) throw notOfBool(op, ".to('int64')");
+  if (x instanceof Tensor) return scope(() => mul(cumsum(strips(op, y, x, at), at), 0.5));
+  checkNumber(op, 'x', x);
   return scope(() => {
-    const places =
-      x.rank === 1
-        ? reshape(
-            x,
-            y.shape.map((_, d) => (d === at ? x.count : 1)),
-          )
-        : x;
-    const along = x.rank === 1 ? at : places.rank - (y.rank - at);
-    const [later, earlier] = neighbours(places, along);
     const [right, left] = neighbours(y, at);
-    return mul(sum(mul(sub(later, earlier), add(right, left)), at), 0.5);
+    return div(mul(cumsum(add(right, left), at), x), 2);
   });
 }

@@ -22,6 +22,7 @@ const renamed: Readonly<Record<string, string>> = {
   fill: 'Tensor.fill_',
   is_tensor: 't.Tensor',
   rsub: 't.sub',
+  fold: 't.col2im',
 };
 
 const camelCase = (name: string): string =>
@@ -63,7 +64,7 @@ const missing = new Set(
 );
 
 const kinds: readonly [string, readonly string[], (name: string) => boolean, number][] = [
-  ['functions and methods', functions, isHere, 349],
+  ['functions and methods', functions, isHere, 370],
   ['functions of linalg', linearAlgebra, isHere, 20],
   ['layers', modules, (name) => exists(renamed[name] ?? `nn.${name}`), 125],
   ['optimisers and schedules', optimizers, (name) => exists(renamed[name] ?? `optim.${name}`), 31],

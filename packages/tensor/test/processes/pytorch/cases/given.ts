@@ -87,6 +87,15 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
     one('logaddexp', (d) => [f32(d, [1, 'inf', '-inf', '-inf', 'nan']), f32(d, [1, 'inf', '-inf', 2, 1])]),
     one('logaddexp', (d) => [f32(d, [1, 2]), bool(d, [0, 1])]),
   ],
+  ldexp: [one('ldexp', (d) => [f32(d, [1, 2, 3]), i64(d, [-1, 2, -3])])],
+  indexReduce: [
+    (d) => {
+      d.tags.add('without self');
+      d.call('indexReduce', f32(d, [0.5, 2]), 0, i64(d, [0, 1]), f32(d, [0.5, 1]), 'amin', {
+        includeSelf: false,
+      });
+    },
+  ],
   sinc: [
     one('sinc', (d) => [f32(d, [0, '-0', 1e-30, 'inf', 'nan', 2.5])]),
     one('sinc', (d) => [d.given([1, -0.0625, 0.3125], [3], 'float16')]),

@@ -7,6 +7,7 @@ import { creation } from './arrays/creation.ts';
 import { indexing } from './arrays/indexing.ts';
 import { lookups } from './arrays/lookups.ts';
 import { views } from './arrays/views.ts';
+import { writes } from './arrays/writes.ts';
 import { elementwise } from './elementwise/elementwise.ts';
 import { expressions } from './elementwise/expressions.ts';
 import { functions } from './elementwise/functions.ts';
@@ -23,6 +24,7 @@ import { linalg } from './products/linalg.ts';
 import { matrices } from './products/matrices.ts';
 import { products } from './products/products.ts';
 import { reductions } from './reduced/reductions.ts';
+import { slopes } from './reduced/slopes.ts';
 import { statistics } from './reduced/statistics.ts';
 import { spatial } from './spatial/spatial.ts';
 import { spatialModules } from './spatial/spatial-modules.ts';
@@ -42,11 +44,13 @@ const groups = {
   arrays,
   products,
   statistics,
+  slopes,
   elementwise,
   views,
   reductions,
   lookups,
   indexing,
+  writes,
   matrices,
   linalg,
   losses,

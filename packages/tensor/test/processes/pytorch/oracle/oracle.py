@@ -16,6 +16,7 @@ from oracle_functions import FUNCTIONS
 from oracle_layers import MODULES
 from oracle_linalg import LINALG
 from oracle_more_losses import LOSS_MODULES, LOSS_OPS
+from oracle_more_ops import MORE_OPS
 from oracle_ops import OPS
 from oracle_sequences import flattened
 from oracle_spatial import SPATIAL_MODULES, SPATIAL_OPS
@@ -25,6 +26,7 @@ OPS.update(FUNCTIONS)
 OPS.update(LINALG)
 MODULES.update(SPATIAL_MODULES)
 OPS.update(LOSS_OPS)
+OPS.update(MORE_OPS)
 MODULES.update(LOSS_MODULES)
 
 DTYPES = {name: getattr(torch, name) for name in "float32 float64 float16 bfloat16 int32 int64 uint8 bool".split()}

@@ -25,7 +25,7 @@ def snake(name):
 ONE = """log1p expm1 log2 log10 exp2 reciprocal tan asin acos atan sinh cosh asinh acosh atanh erfc erfinv frac sgn sinc
     logit deg2rad rad2deg nanToNum isnan isfinite isinf isposinf isneginf signbit bitwiseNot""".split()
 PAIRS = """atan2 hypot copysign logaddexp logaddexp2 xlogy remainder fmod floorDivide bitwiseAnd bitwiseOr bitwiseXor
-    bitwiseLeftShift bitwiseRightShift gcd lcm""".split()
+    bitwiseLeftShift bitwiseRightShift gcd lcm fmax fmin""".split()
 
 FUNCTIONS = {
     **{name: getattr(torch, snake(name)) for name in ONE},

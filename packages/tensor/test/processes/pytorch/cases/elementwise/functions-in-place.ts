@@ -10,10 +10,13 @@ const integers = new Set(
 );
 const ofTwo = new Set(
   (
-    'pow atan2 hypot copysign xlogy remainder fmod floorDivide gcd lcm eq ne lt le gt ge logicalAnd logicalOr ' +
+    'pow ldexp atan2 hypot copysign xlogy remainder fmod floorDivide gcd lcm eq ne lt le gt ge logicalAnd logicalOr ' +
     'logicalXor bitwiseAnd bitwiseOr bitwiseXor bitwiseLeftShift bitwiseRightShift'
   ).split(' '),
 );
+
+/** The forms of operations by index, whose cases are in arrays/writes.ts. */
+const byIndex = new Set('scatter scatterAdd indexAdd indexCopy indexFill put maskedScatter'.split(' '));
 
 /** Draws the other arguments of an operation on a tensor of this shape and dtype. */
 function rest(d: Draft, name: string, shape: readonly number[], dtype: TensorSpec['dtype']): readonly Arg[] {
@@ -38,19 +41,21 @@ function rest(d: Draft, name: string, shape: readonly number[], dtype: TensorSpe
 }
 
 export const functionsInPlace: Makers = Object.fromEntries(
-  inPlaceForms.map((name) => [
-    `${name}_`,
-    {
-      count: 10,
-      draw: (d: Draft): void => {
-        const whole = ['int64', 'int32', 'uint8', 'bool'] as const;
-        const dtype = integers.has(name) ? d.draws.pick(whole) : d.anyType();
-        const shape = d.shape();
-        // PyTorch writes to elements that share memory if they do not change, and by masked_fill_ (deprecated).
-        const isDistinct = name === 'maskedFill' || (name === 'nanToNum' && !isFloat(dtype));
-        const x = d.tensor(shape, { dtype, grad: false, ...(isDistinct ? { domain: 'distinct' } : {}) });
-        d.callInPlace(`${name}_`, x, ...rest(d, name, shape, dtype));
+  inPlaceForms
+    .filter((name) => !byIndex.has(name))
+    .map((name) => [
+      `${name}_`,
+      {
+        count: 10,
+        draw: (d: Draft): void => {
+          const whole = ['int64', 'int32', 'uint8', 'bool'] as const;
+          const dtype = integers.has(name) ? d.draws.pick(whole) : d.anyType();
+          const shape = d.shape();
+          // PyTorch writes to elements that share memory if they do not change, and by masked_fill_ (deprecated).
+          const isDistinct = name === 'maskedFill' || (name === 'nanToNum' && !isFloat(dtype));
+          const x = d.tensor(shape, { dtype, grad: false, ...(isDistinct ? { domain: 'distinct' } : {}) });
+          d.callInPlace(`${name}_`, x, ...rest(d, name, shape, dtype));
+        },
       },
-    },
-  ]),
+    ]),
 );

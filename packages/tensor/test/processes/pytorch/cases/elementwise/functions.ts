@@ -137,6 +137,17 @@ function lerp(d: Draft): void {
   d.call('lerp', a, end, draws.chance(0.5) ? tensor() : draws.pick([0.25, 0.5, 1, 0, -2, 0.75, 3]));
 }
 
+function ldexp(d: Draft): void {
+  const dtype = d.anyType();
+  const shape = d.shape();
+  const exponents = d.draws.pick(['int32', 'int64', 'float32', 'float64', dtype] as const);
+  d.call(
+    'ldexp',
+    d.tensor(d.narrower(shape), { dtype }),
+    d.tensor(d.narrower(shape), { dtype: exponents, domain: 'finite' }),
+  );
+}
+
 function heaviside(d: Draft): void {
   const dtype = d.anyType();
   const shape = d.shape();
@@ -199,7 +210,10 @@ export const functions: Makers = {
     count: 16,
   },
   nanToNum: { draw: nanToNum, count: 14 },
-  ...all('atan2 hypot copysign logaddexp logaddexp2 xlogy', (op) => ({ draw: ofTwo(op), count: 16 })),
+  ...all('atan2 hypot copysign logaddexp logaddexp2 xlogy fmax fmin', (op) => ({
+    draw: ofTwo(op),
+    count: 16,
+  })),
   ...all('remainder fmod floorDivide', (op) => ({ draw: ofQuotient(op), count: 20 })),
   ...all('bitwiseAnd bitwiseOr bitwiseXor gcd lcm', (op) => ({ draw: ofIntegers(op), count: 12 })),
   ...all('bitwiseLeftShift bitwiseRightShift', (op) => ({ draw: ofIntegers(op, [-2, 66]), count: 14 })),
@@ -207,6 +221,11 @@ export const functions: Makers = {
   ...all('addcmul addcdiv', (op) => ({ draw: blend(op), count: 20 })),
   lerp: { draw: lerp, count: 20 },
   heaviside: { draw: heaviside, count: 14 },
+  // Second gradients differ where those of pow do.
+  floatPower: { draw: ofTwo('floatPower'), count: 16, isUnsteady: true },
+  ldexp: { draw: ldexp, count: 16 },
+  positive: { draw: ofOne('positive') },
+  isFloatingPoint: { draw: ofOne('isFloatingPoint', { grad: false }) },
   isclose: { draw: close, count: 14 },
   ...all('softsign tanhshrink relu6 hardsigmoid hardswish selu mish logSigmoid', (op) => ({
     draw: ofOne(op),

@@ -102,6 +102,7 @@ export const reductions: Makers = {
   norm: { draw: norm, count: 30 },
   logSumExp: { draw: logSumExp, count: 14 },
   softmax: { draw: along('softmax', true), count: 14 },
+  softmin: { draw: along('softmin', true), count: 12 },
   logSoftmax: { draw: along('logSoftmax', true), count: 14 },
   cumsum: { draw: along('cumsum', false) },
   sort: { draw: sort, count: 14 },
