@@ -1,5 +1,5 @@
-// Disturbs a training at random, and measures what that costs: kills, stopped ranks, hosts that leave, launchers that are
-// killed, networks that are cut. Lost ranks are started again and join.
+// Disturbs a training at random, and measures what that costs: kills, stopped ranks, hosts that leave, launchers that
+// are killed, networks that are cut. Lost ranks are started again and join.
 //
 //   npx tsx bench/chaos.ts --faults 200 --json
 //
@@ -13,7 +13,8 @@ import { parseArgs } from 'node:util';
 import { randomOf } from '../packages/store/test/support/fuzz.ts';
 import { audit, goodputOf, lastBits, replay } from './chaos/audit.ts';
 import { type FaultKind, faultHelp, faultKinds, planFaults, type Struck, strike } from './chaos/faults.ts';
-import { allJournals, Job, nowNs } from './chaos/job.ts';
+import { allJournals, Job } from './chaos/job.ts';
+import { nowNs } from './chaos/journal.ts';
 import { samplesPerStep } from './chaos/model.ts';
 
 const help = `npx tsx bench/chaos.ts [flags]

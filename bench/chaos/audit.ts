@@ -14,7 +14,7 @@ export interface Audit {
   readonly doubledSamples: number;
   /** Steps and views after which two ranks had different bits. */
   readonly differences: readonly string[];
-  /** Steps that were computed and were no part of the training: those that were in flight, and after a restart, more. */
+  /** Steps that were computed and are no part of the training: those in flight, and more after a restart. */
   readonly redoneSteps: number;
   readonly joins: number;
   readonly joinBytes: number;
@@ -89,9 +89,9 @@ export function lastBits(journals: readonly Journal[], steps: number): string | 
 }
 
 /**
- * Returns the part of the work that the living ranks could have done and did: final samples, divided by the samples that
- * they would have trained at the speed without faults, `perRankSecond`. A rank counts from its first line to its last
- * one; `idle` are times during which ranks were stopped or cut off.
+ * Returns the part of the work that the living ranks could have done and did: final samples, divided by the samples
+ * that they would have trained at the speed without faults, `perRankSecond`. A rank counts from its first line to its
+ * last one; `idle` are times during which ranks were stopped or cut off.
  */
 export function goodputOf(
   journals: readonly Journal[],

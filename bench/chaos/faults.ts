@@ -1,7 +1,9 @@
-// The faults of the chaos bench. Which fault comes when follows from the seed; which process it hits, also from who lives.
+// The faults of the chaos bench. Which fault comes when follows from the seed; which process it hits, also from who
+// lives.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { firstFinalAfter, type Job, nowNs } from './job.ts';
+import { firstFinalAfter, type Job } from './job.ts';
+import { nowNs } from './journal.ts';
 
 export const faultKinds = ['kill', 'stop', 'leave', 'launcher', 'cut'] as const;
 export type FaultKind = (typeof faultKinds)[number];

@@ -1,5 +1,5 @@
-// The job that the chaos bench disturbs: two launchers, each with two ranks, on two network namespaces or on loopback.
-// A launcher that ends is started again, as an operator or a scheduler would do.
+// The job that the chaos bench disturbs: two launchers, each with two ranks, on two network namespaces or on
+// loopback. A launcher that ends is started again, as an operator or a scheduler would do.
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -7,7 +7,7 @@ import { createServer } from 'node:net';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type Hosts, makeHosts } from '@ringwise/testing';
-import { type Journal, type Line, nowNs, readJournals } from './journal.ts';
+import { type Journal, type Line, readJournals } from './journal.ts';
 
 const command = fileURLToPath(new URL('../../packages/launch/bin/ringwise.js', import.meta.url));
 const script = fileURLToPath(new URL('./train.ts', import.meta.url));
@@ -212,7 +212,7 @@ async function freePort(): Promise<number> {
   return port;
 }
 
-/** Returns when the first step became final that was begun after `sinceNs` by a rank that made it final; null if none. */
+/** Returns when the first step that a rank began after `sinceNs` became final there; null if none has. */
 export function firstFinalAfter(job: Job, sinceNs: number): number | null {
   let first: number | null = null;
   for (let i = job.finals.length - 1; i >= 0; i--) {
@@ -223,5 +223,3 @@ export function firstFinalAfter(job: Job, sinceNs: number): number | null {
   }
   return first;
 }
-
-export { nowNs };

@@ -1,5 +1,5 @@
-// What each rank of the chaos bench writes down, a line of JSON each, so that nothing is lost when it is killed. Times are
-// nanoseconds on the monotonic clock, which all processes of a machine share.
+// What each rank of the chaos bench writes down, a line of JSON each, so that nothing is lost when it is killed.
+// Times are nanoseconds on the monotonic clock, which all processes of a machine share.
 
 import { createHash } from 'node:crypto';
 import { openSync, readdirSync, readFileSync, writeSync } from 'node:fs';

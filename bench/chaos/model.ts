@@ -1,6 +1,6 @@
-// The training of the chaos bench: linear regression by SGD with momentum, in float32, on samples that are a function of
-// their index. Each micro-batch is one addend of the gradient's sum, and the sum is reproducible, so the parameters after
-// each step do not depend on which ranks trained: a run is replayed by one process without faults.
+// The training of the chaos bench: linear regression by SGD with momentum, in float32, on samples that are a function
+// of their index. Each micro-batch is one addend of the gradient's sum, and the sum is reproducible, so the
+// parameters after each step do not depend on which ranks trained: a run is replayed by one process without faults.
 
 import type { Group } from '@ringwise/collectives';
 import {

@@ -1,6 +1,6 @@
 // The program whose ranks the chaos bench disturbs: bench/chaos/train.ts FOLDER MODE PARAMETERS WORK_MS. With mode
-// `elastic` it goes on in the process when ranks are lost; with `restart` it begins again from a snapshot, which rank 0
-// writes every `snapshotEvery` steps.
+// `elastic` it goes on in the process when ranks are lost; with `restart` it begins again from a snapshot, which rank
+// 0 writes every `snapshotEvery` steps.
 
 import { existsSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
