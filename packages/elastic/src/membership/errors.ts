@@ -27,6 +27,16 @@ export const noStore = () =>
       'Start the program with `npx ringwise run --elastic`, or serve a store in a process of its own and pass a client of it.',
   );
 
+/** torchrun's agent stops all workers when one fails, and its store knows nothing of single slots. */
+export const endedByTorchrun = () =>
+  new ElasticError(
+    'ERR_ELASTIC_USE',
+    'joinMembership: torchrun stops all ranks when one is lost, so none could go on. Start the program with `npx ringwise run --elastic`, which has the flags of torchrun, or serve a store in a process of its own and pass a client of it.',
+  );
+
+export const endedByLauncher =
+  'joinMembership: this launcher stops all ranks when one is lost, because it was started without --elastic. Start the program with `npx ringwise run --elastic`.';
+
 export const storeFailed = (verb: string, reason: string, cause: unknown) =>
   new ElasticError(
     'ERR_ELASTIC_STORE',

@@ -3,7 +3,15 @@ import { randomUUID } from 'node:crypto';
 import { detectLauncher, hostId } from '@ringwise/collectives';
 import type { Store } from '@ringwise/store';
 import { unknownOption } from '../option-names.ts';
-import { badOption, badOptions, badVariable, noStore, sizeUnknown } from './errors.ts';
+import {
+  badOption,
+  badOptions,
+  badVariable,
+  endedByLauncher,
+  endedByTorchrun,
+  noStore,
+  sizeUnknown,
+} from './errors.ts';
 import type { Patience, Settings } from './machine.ts';
 import { ownProcess } from './processes.ts';
 import type { Wish } from './view.ts';
@@ -19,7 +27,7 @@ export interface MembershipOptions {
   readonly runId?: string;
   /** Number of processes that found the job. Default: the launcher's WORLD_SIZE. */
   readonly size?: number;
-  /** Fewest members with which the job goes on. Default: 1. */
+  /** Fewest members with which the job goes on. Default: that of `ringwise run --elastic MIN:MAX`, else 1. */
   readonly min?: number;
   /** Backend of the groups, as in init(). */
   readonly backend?: string;
@@ -75,7 +83,12 @@ export function planJoin(options: MembershipOptions, env: Env): JoinPlan {
   const launched = detectLauncher(env);
   const size = options.size ?? launched?.size ?? null;
   if (size === null) throw sizeUnknown();
-  const { min = 1, lastCallMs = 30_000, joinTimeoutMs = 600_000, connectMs = 30_000 } = options;
+  const {
+    min = whole('RINGWISE_MIN_RANKS', env) ?? 1,
+    lastCallMs = 30_000,
+    joinTimeoutMs = 600_000,
+    connectMs = 30_000,
+  } = options;
   if (min > size) throw badOption('joinMembership', 'min', `at most size, which is ${size}`, min);
   const { settleMs, stallMs } = options;
   return {
@@ -132,6 +145,8 @@ function whole(name: string, env: Env): number | null {
 function addressOf(launched: ReturnType<typeof detectLauncher>, env: Env): StoreAddress {
   // A store that rank 0 serves would end with it.
   if (launched === null || !launched.isStoreServed) throw noStore();
+  if (launched.via === 'torchrun') throw endedByTorchrun();
+  if (launched.via === 'ringwise' && !env.RINGWISE_SLOT) process.emitWarning(endedByLauncher);
   const { masterHost: host, masterPort: port } = launched;
   if (host === null || port === null) throw noStore();
   // torchrun's agent does not know the secret; RINGWISE_RUN_ID is set only by the ringwise launcher.
