@@ -72,3 +72,57 @@ export function transferFailed(why: string, rank: number, cause: unknown): Elast
   const message = `transfer: rank ${rank} cannot load the state of the training: ${why}${end} Make the same model, optimizer and extra state on all ranks.`;
   return new ElasticError('ERR_ELASTIC_STATE', message, cause === undefined ? undefined : { cause });
 }
+
+export function deviceBuffers(name: string): ElasticError {
+  const message = `ddp: "${name}" is state that a forward changes, in memory that JavaScript cannot reach, so that it could not be put back when a step is run again; expected running statistics in host memory. Use layers without running statistics, such as GroupNorm or LayerNorm, or train on the host.`;
+  return new ElasticError('ERR_ELASTIC_INVALID', message);
+}
+
+export function ledgersDiffer(own: string, theirs: string): ElasticError {
+  return new ElasticError(
+    'ERR_ELASTIC_STATE',
+    `the loader has ${own}; expected that of the other members: ${theirs}`,
+  );
+}
+
+export function modelDiffers(what: string, name: string, isOwn: boolean): ElasticError {
+  const where = isOwn ? 'only this member' : 'not this member';
+  return new ElasticError('ERR_ELASTIC_STATE', `${what}: ${where} has "${name}"`);
+}
+
+export function jobMisused(verb: string, what: string): ElasticError {
+  return new ElasticError('ERR_ELASTIC_USE', `${verb}: ${what}.`);
+}
+
+/** Error for a step that the loop has left without a run(). */
+export function stepNotRun(index: number): ElasticError {
+  const message = `steps: step ${index} was not run; expected one \`await step.run(…)\` in the loop, on every rank. Without it, the other ranks wait for this one.`;
+  return new ElasticError('ERR_ELASTIC_STEP', message);
+}
+
+export function stepRunTwice(index: number): ElasticError {
+  const message = `run: step ${index} is final already; expected one run() for each step. Put all backwards of a micro-batch into one function.`;
+  return new ElasticError('ERR_ELASTIC_STEP', message);
+}
+
+export function badLoss(got: string): ElasticError {
+  const message = `run: the function returned ${got}; expected the mean loss of its micro-batch as a number. Return loss.item(), or 0.`;
+  return new ElasticError('ERR_ELASTIC_STEP', message);
+}
+
+export function tooManyBackwards(count: number): ElasticError {
+  const message = `run: the function ran ${count} backwards of the model for a micro-batch; expected one. Add the losses up, and run one backward.`;
+  return new ElasticError('ERR_ELASTIC_STEP', message);
+}
+
+/** Error for a step that others have made final and of which this member has no averages. */
+export function missedStep(own: number, theirs: number): ElasticError {
+  const message = `change: the other members have ${theirs} final steps and this one has ${own}, without the averages of the next one. Start this process again, so that it joins and gets their state.`;
+  return new ElasticError('ERR_ELASTIC_STATE', message);
+}
+
+export function sharded(): ElasticError {
+  const message =
+    'ddp: a ZeroRedundancyOptimizer keeps the state of each parameter on one rank, where a loss would take it along; expected an optimizer that keeps all of it. Pass an optimizer of all parameters.';
+  return new ElasticError('ERR_ELASTIC_INVALID', message);
+}

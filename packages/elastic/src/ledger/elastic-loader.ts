@@ -5,7 +5,15 @@
 import { DataLoader, type DataLoaderOptions, type Dataset } from '@ringwise/data';
 import { checkInteger } from '../check.ts';
 import { invalidArgument, wrongBatch } from '../errors.ts';
-import { type Cursor, firstCursor, type Ledger, type MicroBatch, ownedBy, type StepPlan } from './ledger.ts';
+import {
+  type Cursor,
+  firstCursor,
+  inTrainingOrder,
+  type Ledger,
+  type MicroBatch,
+  ownedBy,
+  type StepPlan,
+} from './ledger.ts';
 
 /** Options of the DataLoader that loads; its other options would change which samples a batch has. */
 export type LoadOptions<B> = Pick<
@@ -72,8 +80,13 @@ export class ElasticLoader<B = unknown> {
 
   /** Continues from what state() has returned. Throws ERR_ELASTIC_INVALID if it does not fit the data set. */
   load(state: Cursor): void {
-    this.#cursor = checkedCursor(state, this.ledger);
+    this.moveTo(state);
     void this.restart(this.#place);
+  }
+
+  /** Sets the cursor; the caller restarts the loader. @internal */
+  moveTo(state: Cursor): void {
+    this.#cursor = checkedCursor(state, this.ledger);
   }
 
   /** Returns the step at the cursor. @internal */
@@ -81,9 +94,9 @@ export class ElasticLoader<B = unknown> {
     return this.ledger.stepAt(this.#cursor, this.#place.size);
   }
 
-  /** Returns the micro-batches of this rank in a step. @internal */
+  /** Returns the micro-batches of this rank in a step, in the order in which take() gives them. @internal */
   owned(plan: StepPlan): readonly MicroBatch[] {
-    return ownedBy(plan, this.#place.rank, this.#place.size);
+    return inTrainingOrder(ownedBy(plan, this.#place.rank, this.#place.size));
   }
 
   /** Makes a step final: the cursor moves behind it. @internal */
@@ -138,7 +151,7 @@ function* ownFrom(
 ): Generator<MicroBatch, void, undefined> {
   for (let at = cursor; ; ) {
     const plan = ledger.stepAt(at, size);
-    yield* ownedBy(plan, rank, size);
+    yield* inTrainingOrder(ownedBy(plan, rank, size));
     at = ledger.after(plan);
   }
 }

@@ -175,6 +175,16 @@ export class Ledger {
 }
 
 /**
+ * Returns micro-batches in the order in which they are trained on: a short one first, because its gradient counts less
+ * and is divided before the others are added.
+ */
+export function inTrainingOrder(own: readonly MicroBatch[]): readonly MicroBatch[] {
+  const sizeOf = ({ start, end }: MicroBatch) => end - start;
+  const [last] = own.slice(-1);
+  return own.length > 1 && sizeOf(last!) < sizeOf(own[0]!) ? [last!, ...own.slice(0, -1)] : own;
+}
+
+/**
  * Returns the micro-batches of `rank` among `size` ranks: contiguous blocks in rank order, whose lengths differ by at
  * most one. Ranks are ordered by slot, so that a loss elsewhere changes few of them.
  */

@@ -1,0 +1,324 @@
+// A training that goes on when ranks are lost, leave or join. It enters a view in three parts, the same on all members:
+// the model averages over the view's group, members without the state get it, and the loader begins at the cursor. If
+// another rank is lost meanwhile, the same begins again in the next view.
+import type { Group } from '@ringwise/collectives';
+import type { Dataset } from '@ringwise/data';
+import { type DistributedDataParallel, ddp, type GradParamSource } from '@ringwise/ddp';
+import { checkInteger, checkOptions } from '../check.ts';
+import { jobMisused, missedStep, stepNotRun } from '../errors.ts';
+import { ElasticLoader, type LoadOptions, loadOptionNames } from '../ledger/elastic-loader.ts';
+import { Ledger, type LedgerOptions, ledgerOptionNames } from '../ledger/ledger.ts';
+import { joinMembership } from '../membership/join.ts';
+import type { Change, Membership, Vote } from '../membership/membership.ts';
+import type { MembershipOptions } from '../membership/options.ts';
+import { transfer } from '../transfer/transfer.ts';
+import { entryOf, type LogTarget, writeLog } from './log.ts';
+import { checkDdpOptions, type ElasticDdpOptions } from './options.ts';
+import { soloGroup } from './solo.ts';
+import {
+  type Attempt,
+  attempt,
+  ElasticStep,
+  type RunOptions,
+  type StepFunction,
+  type StepResult,
+} from './step.ts';
+import { Trained } from './trained.ts';
+
+/** A change of the view, as onView() reports it. */
+export interface ViewChange {
+  /** Number of the view. */
+  readonly view: number;
+  /** Number of ranks, now and in the view before; 0 before the first one. */
+  readonly size: number;
+  readonly was: number;
+  /** Ids of members that joined, were lost, and left. */
+  readonly joined: readonly string[];
+  readonly lost: readonly string[];
+  readonly left: readonly string[];
+  /** Number of steps that are final. */
+  readonly step: number;
+}
+
+interface Settings {
+  readonly membership: MembershipOptions;
+  readonly log: LogTarget | null;
+  readonly leaveOn: NodeJS.Signals | null;
+}
+
+/** A job that elastic() starts. */
+export class ElasticJob {
+  readonly #settings: Settings;
+  readonly #listeners = new Set<(change: ViewChange) => void>();
+  #membership: Membership | null = null;
+  #trained: Trained | null = null;
+  /** A view that this member has entered only in part. */
+  #pending: Change | null = null;
+  #hasState = false;
+  #hasLeft = false;
+  #isIterating = false;
+  #size = 0;
+  #stopListening: (() => void) | null = null;
+
+  /** Use elastic(). @internal */
+  constructor(settings: Settings) {
+    this.#settings = settings;
+  }
+
+  /** The group of the present members. Valid until the view changes, so ask for it each time. After ddp() only. */
+  get group(): Group {
+    return this.#joined('group').group;
+  }
+
+  /** Number of ranks at present. After ddp() only. */
+  get size(): number {
+    return this.group.size;
+  }
+
+  /** This process's rank at present; it changes when lower ranks are lost. After ddp() only. */
+  get rank(): number {
+    return this.group.rank;
+  }
+
+  /** Whether this process is rank 0 at present. After ddp() only. */
+  get leader(): boolean {
+    return this.rank === 0;
+  }
+
+  /** Whether this process has left the job, by leave() or by a signal; steps() has ended then. */
+  get hasLeft(): boolean {
+    return this.#hasLeft;
+  }
+
+  /** Number of steps that are final. */
+  get finalSteps(): number {
+    return this.#trained?.finalSteps ?? 0;
+  }
+
+  /** Calls `listener` after each change of the view, when all members have the state. Returns a function that ends it. */
+  onView(listener: (change: ViewChange) => void): () => void {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  }
+
+  /**
+   * Makes the loader of the job: it deals the samples of a data set to steps and ranks, so that each sample of an epoch
+   * is trained on once, whatever happens to the ranks. All ranks pass the same data set and options. Not collective.
+   */
+  loader<T, B>(dataset: Dataset<T, B>, options: LedgerOptions & LoadOptions<B>): ElasticLoader<B> {
+    checkOptions('loader', options, [...ledgerOptionNames, ...loadOptionNames]);
+    const pick = (names: readonly string[]) =>
+      Object.fromEntries(Object.entries(options ?? {}).filter(([name]) => names.includes(name)));
+    const ledger = new Ledger(dataset?.length, pick(ledgerOptionNames));
+    return new ElasticLoader<B>(dataset as Dataset<unknown, B>, ledger, pick(loadOptionNames));
+  }
+
+  /**
+   * Makes a model data-parallel, joins the job, and gets the state of the training: from the members that have it, or in
+   * a new job from the lowest one. Resolves when this process takes part in the next step; begin the loop soon, because
+   * the others wait. Call it once, when everything else is ready. Collective among the members.
+   */
+  async ddp<M extends GradParamSource>(
+    source: M,
+    options: ElasticDdpOptions,
+  ): Promise<DistributedDataParallel<M>> {
+    if (this.#trained !== null)
+      throw jobMisused('ddp', 'the job has a model already; pass all parts of a model at once');
+    checkDdpOptions(source, options);
+    const { optimizer, loader, scaler = null, generators = [], extra = {}, tensor, ...rest } = options;
+    const model = await ddp(source, { ...rest, group: soloGroup() });
+    const trained = new Trained({
+      ...{ source, optimizer, loader, scaler, generators, extra },
+      model: model as unknown as DistributedDataParallel<GradParamSource>,
+      revive: tensor,
+    });
+    this.#membership = await joinMembership(this.#settings.membership);
+    this.#trained = trained;
+    this.#listen();
+    this.#pending = this.#membership.first;
+    await this.#enterView();
+    return model;
+  }
+
+  /**
+   * Yields the steps from where the job is up to the end of `epochs` epochs; call run() on each. Changes of the view
+   * happen between two steps, or in run(). Ends early on a member that leaves. Collective.
+   */
+  async *steps<B = unknown>(
+    loader: ElasticLoader<B>,
+    { epochs }: { readonly epochs: number },
+  ): AsyncGenerator<ElasticStep<B>, void, undefined> {
+    checkInteger('steps: epochs', epochs, 0);
+    const trained = this.#training('steps');
+    if ((loader as ElasticLoader) !== trained.parts.loader)
+      throw jobMisused('steps', 'the loader is not the one that ddp() got');
+    if (this.#isIterating) throw jobMisused('steps', 'a loop over the steps is running already');
+    this.#isIterating = true;
+    try {
+      for (;;) {
+        if (this.#hasLeft) return;
+        await this.#enterView();
+        if (loader.state().epoch >= epochs) return;
+        const step = new ElasticStep<B>(loader.plan(), trained.finalSteps, (fn, options) =>
+          this.#run(trained, fn, options),
+        );
+        yield step;
+        if (!step.hasRun) throw stepNotRun(step.number);
+      }
+    } finally {
+      this.#isIterating = false;
+    }
+  }
+
+  /** Makes this process leave the job after the step in flight: steps() ends then. Does not block. */
+  leave(): void {
+    this.#joined('leave').leave();
+  }
+
+  /** Ends this process's part in the job, and the workers of the loader. Not collective. Idempotent. */
+  async close(): Promise<void> {
+    this.#stopListening?.();
+    this.#stopListening = null;
+    await this.#membership?.close();
+    if (this.#trained === null) return;
+    this.#trained.parts.model.close();
+    await this.#trained.parts.loader.close();
+  }
+
+  [Symbol.asyncDispose](): Promise<void> {
+    return this.close();
+  }
+
+  /** Runs one step until it is final. */
+  async #run<B>(trained: Trained, fn: StepFunction<B>, { beforeUpdate }: RunOptions): Promise<StepResult> {
+    const { loader } = trained.parts;
+    for (;;) {
+      await this.#enterView();
+      const { group } = this;
+      const plan = loader.plan();
+      trained.begin();
+      let done: Attempt | null = null;
+      let vote: Vote;
+      try {
+        done = await attempt(trained.parts, plan, group, fn);
+        const agreed = [trained.finalSteps, plan.epoch, plan.start, plan.end];
+        const membership = this.#membership!;
+        vote = group.supports.sync ? membership.voteSync({ agreed }) : await membership.vote({ agreed });
+      } catch (error) {
+        await this.#change(error, done !== null);
+        if (this.#pending!.view.finalSteps === trained.finalSteps) {
+          trained.undo();
+          await loader.restart({ rank: this.#pending!.group.rank, size: this.#pending!.group.size });
+          continue;
+        }
+        // The others could have applied the averages only if all members had them.
+        if (done === null) throw missedStep(trained.finalSteps, this.#pending!.view.finalSteps);
+        this.#finish(trained, plan, beforeUpdate);
+        return { ...done, ranks: group.size };
+      }
+      this.#finish(trained, plan, beforeUpdate);
+      if (vote.isLeaving) await this.#depart();
+      else if (vote.changesView) await this.#change(undefined, false);
+      return { ...done, ranks: group.size };
+    }
+  }
+
+  #finish(trained: Trained, plan: ReturnType<ElasticLoader['plan']>, beforeUpdate?: () => void): void {
+    try {
+      trained.apply(beforeUpdate);
+    } catch (error) {
+      this.group.abort(error); // the others must not go on with another state
+      throw error;
+    }
+    trained.parts.loader.finish(plan);
+  }
+
+  /** Enters a view that has been decided. Does nothing if there is none. */
+  async #enterView(): Promise<void> {
+    const trained = this.#training('steps');
+    for (let change = this.#pending; change !== null; change = this.#pending) {
+      const { view, group } = change;
+      try {
+        await trained.parts.model.rebind(group);
+        await this.#share(trained, change);
+        await trained.parts.loader.restart({ rank: group.rank, size: group.size });
+        this.#pending = null;
+      } catch (error) {
+        await this.#change(error, false);
+        continue;
+      }
+      const was = this.#size;
+      this.#size = group.size;
+      const { joined, lost, left } = view;
+      writeLog(this.#settings.log, entryOf(view, trained.finalSteps), this.leader);
+      const report = {
+        view: view.number,
+        size: group.size,
+        was,
+        joined,
+        lost,
+        left,
+        step: trained.finalSteps,
+      };
+      for (const listener of this.#listeners) listener(report);
+    }
+  }
+
+  /** Gives the state to members that have none. In a new job, that of rank 0. */
+  async #share(trained: Trained, { group, joined, view }: Change): Promise<void> {
+    const without = joined.length === group.size ? joined.slice(1) : joined;
+    if (joined.length === group.size && view.number > 0 && view.finalSteps > 0)
+      throw missedStep(trained.finalSteps, view.finalSteps);
+    const isWithout = without.includes(group.rank);
+    if (without.length > 0) {
+      const root = group.ranks.findIndex((_, rank) => !without.includes(rank));
+      await trained.broadcastFar(group, root);
+      await transfer(group, without, {
+        save: () => trained.save(),
+        load: (value) => trained.load(value),
+        ...(trained.parts.revive && { revive: trained.parts.revive }),
+      });
+    }
+    if (isWithout || !this.#hasState) this.#hasState = true;
+  }
+
+  /**
+   * Ends the view. After an error: throws it if it is not a change of the membership; then the other ranks end, too.
+   */
+  async #change(error: unknown, isComplete: boolean): Promise<void> {
+    const membership = this.#membership!;
+    if (error !== undefined && !membership.isChange(error)) {
+      membership.group.abort(error);
+      throw error;
+    }
+    const { finalSteps } = this.#training('change');
+    this.#pending = await membership.change({ finalSteps, isComplete, hasState: this.#hasState }, error);
+  }
+
+  async #depart(): Promise<void> {
+    this.#hasLeft = true;
+    this.#stopListening?.();
+    this.#stopListening = null;
+    await this.#membership!.close();
+  }
+
+  /** Leaves at a signal. A second one has its usual effect. */
+  #listen(): void {
+    const { leaveOn } = this.#settings;
+    if (leaveOn === null) return;
+    const leave = () => this.#membership?.leave();
+    process.once(leaveOn, leave);
+    this.#stopListening = () => void process.off(leaveOn, leave);
+  }
+
+  #joined(what: string): Membership {
+    if (this.#membership === null)
+      throw jobMisused(what, 'the process joins the job in ddp(); expected that before');
+    return this.#membership;
+  }
+
+  #training(what: string): Trained {
+    this.#joined(what);
+    return this.#trained!;
+  }
+}

@@ -1,0 +1,35 @@
+// The membership log: one line of JSON for each view, with the step from which it trains. With the seed it says which
+// ranks have computed which step, so that a run can be played again.
+import { appendFileSync } from 'node:fs';
+import type { Decision, View } from '../membership/view.ts';
+
+/** One line of the membership log. */
+export interface LogEntry {
+  /** Number of the view. */
+  readonly view: number;
+  /** Number of steps that were final before the view's first step. */
+  readonly step: number;
+  /** Number of ranks from this step on. */
+  readonly size: number;
+  /** Slots of the members, in rank order. */
+  readonly slots: readonly number[];
+  /** What became of the step that was in flight in the view before. */
+  readonly decision: Decision;
+  readonly joined: readonly string[];
+  readonly lost: readonly string[];
+  readonly left: readonly string[];
+}
+
+/** A file to which rank 0 of each view appends lines, or a function that every rank calls. */
+export type LogTarget = string | ((entry: LogEntry) => void);
+
+export function entryOf(view: View, step: number): LogEntry {
+  const { number, members, decision, joined, lost, left } = view;
+  const slots = members.map(({ slot }) => slot);
+  return { view: number, step, size: members.length, slots, decision, joined, lost, left };
+}
+
+export function writeLog(target: LogTarget | null, entry: LogEntry, isLeader: boolean): void {
+  if (typeof target === 'function') target(entry);
+  else if (target !== null && isLeader) appendFileSync(target, `${JSON.stringify(entry)}\n`);
+}

@@ -1,0 +1,64 @@
+// Options of elastic() and of job.ddp(), checked before anything is sent.
+import type { DdpOptions, GradParamSource, Revive } from '@ringwise/ddp';
+import { checkFunction, checkOptions, shown } from '../check.ts';
+import { invalidArgument, sharded } from '../errors.ts';
+import { ElasticLoader } from '../ledger/elastic-loader.ts';
+import type { MembershipOptions } from '../membership/options.ts';
+import type { LogTarget } from './log.ts';
+import { checkExtra, checkStateful, type Stateful } from './stateful.ts';
+import type { StreamGenerator } from './streams.ts';
+import type { ElasticOptimizer, ElasticScaler } from './trained.ts';
+
+/** Options of elastic(): those of joinMembership(), and of the job. */
+export interface ElasticOptions extends MembershipOptions {
+  /** Membership log: a file to which rank 0 of each view appends a line of JSON, or a function. Default: none. */
+  readonly log?: LogTarget;
+  /** Signal at which this process leaves after the step in flight; a second one kills it. Default 'SIGTERM'; null: none. */
+  readonly leaveOn?: NodeJS.Signals | null;
+}
+
+/** Options of job.ddp(). */
+export interface ElasticDdpOptions
+  extends Partial<Pick<DdpOptions, 'bucketBytes' | 'firstBucketBytes' | 'unused' | 'broadcastBuffers'>> {
+  /** Optimizer of the model's parameters. The job calls its zeroGrad() and step(). */
+  readonly optimizer: ElasticOptimizer;
+  /** The loader that job.loader() made. */
+  readonly loader: ElasticLoader;
+  /** Scaler of the loss; the program scales the loss, and the job calls everything else. */
+  readonly scaler?: ElasticScaler;
+  /**
+   * Generators from which the model draws, such as the one that manualSeed() returns. Inside a micro-batch each has a
+   * stream that depends on the loader's seed, the step and the micro-batch, so that a step that runs again draws the
+   * same numbers, also on another rank.
+   */
+  readonly generators?: readonly StreamGenerator[];
+  /** Whatever else belongs to the state of the training, by name, such as a schedule of the learning rate. */
+  readonly extra?: Readonly<Record<string, Stateful>>;
+  /** Returns what replaces a tensor in states of `extra`. Default: its memory, dtype and shape. */
+  readonly tensor?: Revive;
+}
+
+const ddpNames: readonly (keyof ElasticDdpOptions)[] = [
+  ...(['optimizer', 'loader', 'scaler', 'generators', 'extra', 'tensor'] as const),
+  ...(['bucketBytes', 'firstBucketBytes', 'unused', 'broadcastBuffers'] as const),
+];
+
+export function checkDdpOptions(source: GradParamSource, options: ElasticDdpOptions): void {
+  if (typeof source !== 'object' || source === null)
+    throw invalidArgument('ddp', 'a model with parameters', shown(source));
+  checkOptions('ddp', options ?? {}, ddpNames);
+  const { optimizer, loader, scaler, generators = [], extra, tensor } = options ?? {};
+  const { step, zeroGrad, stateDict, loadStateDict } = (optimizer ?? {}) as Partial<ElasticOptimizer>;
+  if (optimizer !== undefined && 'consolidateStateDict' in optimizer) throw sharded();
+  if ([step, zeroGrad, stateDict, loadStateDict].some((member) => typeof member !== 'function')) {
+    const expected = 'an optimizer with step(), zeroGrad(), stateDict() and loadStateDict()';
+    throw invalidArgument('ddp: optimizer', expected, shown(optimizer));
+  }
+  if (!(loader instanceof ElasticLoader))
+    throw invalidArgument('ddp: loader', 'what job.loader() returns', shown(loader));
+  if (scaler !== undefined) checkStateful('ddp: scaler', scaler);
+  if (!Array.isArray(generators)) throw invalidArgument('ddp: generators', 'a list', shown(generators));
+  for (const [i, generator] of generators.entries()) checkStateful(`ddp: generators[${i}]`, generator);
+  checkExtra(extra);
+  if (tensor !== undefined) checkFunction('ddp: tensor', tensor);
+}

@@ -1,0 +1,58 @@
+// Objects with a state, in the forms that they have in our packages, and their states as plain values.
+import { checkOptions, shown } from '../check.ts';
+import { invalidArgument } from '../errors.ts';
+
+/** An object whose state a joiner gets: a schedule, a generator, a sampler, averages of weights. */
+export type Stateful =
+  | { readonly stateDict: () => unknown; readonly loadStateDict: (state: never) => unknown }
+  | { readonly state: () => unknown; readonly setState: (state: never) => unknown }
+  | { readonly state: () => unknown; readonly load: (state: never) => unknown };
+
+/** Throws ERR_ELASTIC_INVALID if an object has no state that can be read and set. */
+export function checkStateful(what: string, value: unknown): void {
+  const has = (name: string) => typeof (value as Record<string, unknown> | null)?.[name] === 'function';
+  if (has('stateDict') && has('loadStateDict')) return;
+  if (has('state') && (has('setState') || has('load'))) return;
+  const expected = 'an object with stateDict() and loadStateDict(), or state() and setState() or load()';
+  throw invalidArgument(what, expected, shown(value));
+}
+
+export function stateOf(object: Stateful): unknown {
+  return 'stateDict' in object ? object.stateDict() : object.state();
+}
+
+export function setStateOf(object: Stateful, state: unknown): void {
+  if ('loadStateDict' in object) object.loadStateDict(state as never);
+  else if ('setState' in object) object.setState(state as never);
+  else object.load(state as never);
+}
+
+export function checkExtra(extra: unknown): void {
+  checkOptions('ddp: extra', extra, Object.keys((extra as object | null) ?? {}));
+  for (const [name, value] of Object.entries((extra as object | null) ?? {}))
+    checkStateful(`ddp: extra.${name}`, value);
+}
+
+const mark = '#number';
+
+/** Returns `value` with numbers that JSON has not, such as Infinity, replaced by marked objects. */
+export function withoutNonFinite(value: unknown): unknown {
+  if (typeof value === 'number') return Number.isFinite(value) ? value : { [mark]: String(value) };
+  if (Array.isArray(value)) return value.map(withoutNonFinite);
+  if (!isPlain(value)) return value;
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, withoutNonFinite(each)]));
+}
+
+/** Undoes withoutNonFinite(). */
+export function withNonFinite(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withNonFinite);
+  if (!isPlain(value)) return value;
+  if (typeof value[mark] === 'string') return Number(value[mark]);
+  return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, withNonFinite(each)]));
+}
+
+function isPlain(value: unknown): value is Record<string, unknown> {
+  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return false;
+  const prototype: unknown = Object.getPrototypeOf(value);
+  return prototype === Object.prototype || prototype === null;
+}

@@ -1,0 +1,128 @@
+// One step of the training: the micro-batches of this rank, the averages over all ranks, the vote, and the update. If a
+// rank is lost on the way, the survivors make the step final if all of them have the averages, else they run it again
+// without the lost rank, which deals its samples to the others.
+import type { Group } from '@ringwise/collectives';
+import { shown } from '../check.ts';
+import { badLoss, stepRunTwice, tooManyBackwards } from '../errors.ts';
+import type { MicroBatch, StepPlan } from '../ledger/ledger.ts';
+import { beginMicroBatch } from './streams.ts';
+import type { TrainedParts } from './trained.ts';
+
+/**
+ * Computes the loss of a micro-batch and runs its backward. Returns the mean loss of the micro-batch as a number. It
+ * must be repeatable: it runs once for each micro-batch, and again if a rank was lost.
+ */
+export type StepFunction<B> = (batch: B, microBatch: MicroBatch) => number | Promise<number>;
+
+/** Options of ElasticStep.run(). */
+export interface RunOptions {
+  /**
+   * Called when all gradients are averaged and the step is final, before the optimizer's step: the place to clip
+   * gradients, such as `() => clipGradNorm(net.parameters(), 1)`.
+   */
+  readonly beforeUpdate?: () => void;
+}
+
+/** What a final step has done, the same on all ranks. */
+export interface StepResult {
+  /** Mean loss over the samples of the step. */
+  readonly mean: number;
+  /** Number of samples of the step, over all ranks. */
+  readonly samples: number;
+  /** Number of ranks that trained on them. */
+  readonly ranks: number;
+}
+
+/** The loss of a step, over all ranks. */
+export interface Attempt {
+  readonly mean: number;
+  readonly samples: number;
+}
+
+/** Runs a step until it is final; the job does it. */
+export type Runner<B> = (fn: StepFunction<B>, options: RunOptions) => Promise<StepResult>;
+
+/** A step that job.steps() gives. */
+export class ElasticStep<B = unknown> {
+  readonly epoch: number;
+  /** Index in the epoch, from 0. */
+  readonly index: number;
+  /** Number of steps before it, over all epochs. */
+  readonly number: number;
+  readonly #run: Runner<B>;
+  #hasRun = false;
+
+  constructor({ epoch, step }: StepPlan, number: number, run: Runner<B>) {
+    this.epoch = epoch;
+    this.index = step;
+    this.number = number;
+    this.#run = run;
+  }
+
+  /** Whether run() has been called. @internal */
+  get hasRun(): boolean {
+    return this.#hasRun;
+  }
+
+  /**
+   * Runs `fn` for each micro-batch of this rank, averages the gradients over all samples of the step, votes, and updates
+   * the parameters. Resolves when the step is final. If a rank is lost, `fn` may run again, for other micro-batches.
+   * Collective: every rank calls it for every step, once. If `fn` throws, the job ends on all ranks with its error.
+   *
+   * @example
+   * ```ts
+   * const loss = await step.run(({ image, label }) => {
+   *   const loss = crossEntropy(model.forward(fromHost(image.data, image.shape)), fromHost(label.data));
+   *   loss.backward();
+   *   return loss.item();
+   * });
+   * ```
+   */
+  run(fn: StepFunction<B>, options: RunOptions = {}): Promise<StepResult> {
+    if (this.#hasRun) throw stepRunTwice(this.number);
+    this.#hasRun = true;
+    return this.#run(fn, options);
+  }
+}
+
+/**
+ * Computes the averaged gradients of a step and its loss; changes no parameters. Resolves when this rank has both.
+ * Collective in `group`.
+ */
+export async function attempt<B>(
+  { model, optimizer, loader, generators }: TrainedParts,
+  plan: StepPlan,
+  group: Group,
+  fn: StepFunction<B>,
+): Promise<Attempt> {
+  const { microBatch: whole, seed } = loader.ledger;
+  const own = loader.owned(plan);
+  const outside = generators.map((generator) => generator.state());
+  // Σ loss · samples and Σ samples of this rank, then of all.
+  const sums = new Float64Array(2);
+  optimizer.zeroGrad();
+  if (own.length === 0) await model.takePartOnce();
+  const before = model.averages;
+  for (const [i, microBatch] of own.entries()) {
+    const samples = microBatch.end - microBatch.start;
+    const isWhole = samples === whole;
+    const isLast = i === own.length - 1;
+    const batch = (await loader.take(microBatch)) as B;
+    beginMicroBatch(generators, seed, microBatch);
+    // Weights are whole micro-batches, so that gradients of whole ones need no factor.
+    if (isLast) model.addWeight(own.reduce((sum, { start, end }) => sum + (end - start) / whole, 0));
+    const overlaps = isLast && isWhole;
+    const loss = await (overlaps ? fn(batch, microBatch) : model.noSync(() => fn(batch, microBatch)));
+    if (overlaps) await model.finish();
+    if (!isWhole) model.divideAccumulated(whole / samples);
+    if (typeof loss !== 'number') throw badLoss(shown(loss));
+    sums[0]! += loss * samples;
+    sums[1]! += samples;
+    if (model.averages > before + 1) throw tooManyBackwards(model.averages - before);
+  }
+  for (const [i, generator] of generators.entries()) generator.setState(outside[i]!);
+  if (own.length > 0 && model.averages === before) await model.average();
+  if (group.supports.sync) group.allReduceSync(sums);
+  else await group.allReduce(sums);
+  return { mean: sums[0]! / sums[1]!, samples: sums[1]! };
+}

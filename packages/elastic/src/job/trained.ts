@@ -1,0 +1,191 @@
+// What is trained, and what belongs to its state: the model with its optimizer, the position in the data, and the
+// states that the program has named. Saves all of it for a joiner, takes it over, changes it by a final step, and puts
+// back what a forward has changed when a step is not final.
+import {
+  type BufferCarrier,
+  type BufferView,
+  bufferSymbol,
+  elementsOf,
+  type Group,
+} from '@ringwise/collectives';
+import {
+  buffersSymbol,
+  type DistributedDataParallel,
+  frozenParamsSymbol,
+  type GradParamSource,
+  gradParamsSymbol,
+  type Revive,
+} from '@ringwise/ddp';
+import { deviceBuffers, ledgersDiffer, modelDiffers } from '../errors.ts';
+import type { ElasticLoader } from '../ledger/elastic-loader.ts';
+import type { Cursor } from '../ledger/ledger.ts';
+import { type Stateful, setStateOf, stateOf, withNonFinite, withoutNonFinite } from './stateful.ts';
+import type { StreamGenerator } from './streams.ts';
+
+/** The members of an optimizer that a job uses, such as one of @ringwise/tensor. */
+export interface ElasticOptimizer {
+  readonly step: () => unknown;
+  readonly zeroGrad: () => void;
+  readonly stateDict: () => unknown;
+  readonly loadStateDict: (state: never) => unknown;
+}
+
+/** The members of a GradScaler that a job uses. */
+export interface ElasticScaler {
+  readonly unscale_: (optimizer: never) => void;
+  readonly step: (optimizer: never) => unknown;
+  readonly update: () => void;
+  readonly stateDict: () => unknown;
+  readonly loadStateDict: (state: never) => unknown;
+}
+
+/** All that belongs to the training. */
+export interface TrainedParts {
+  readonly source: GradParamSource;
+  readonly model: DistributedDataParallel<GradParamSource>;
+  readonly optimizer: ElasticOptimizer;
+  readonly loader: ElasticLoader;
+  readonly scaler: ElasticScaler | null;
+  readonly generators: readonly StreamGenerator[];
+  readonly extra: Readonly<Record<string, Stateful>>;
+  readonly revive: Revive | undefined;
+}
+
+interface Memory {
+  readonly name: string;
+  readonly value: BufferView;
+}
+
+/** The state that transfer() moves. */
+interface Saved {
+  readonly finalSteps: number;
+  readonly cursor: Cursor;
+  readonly ledger: string;
+  readonly model: Readonly<Record<string, BufferCarrier>>;
+  readonly optimizer: unknown;
+  readonly scaler: unknown;
+  readonly generators: readonly unknown[];
+  readonly extra: Readonly<Record<string, unknown>>;
+}
+
+export class Trained {
+  readonly parts: TrainedParts;
+  /** Number of steps that are final and whose averages are applied. */
+  finalSteps = 0;
+  readonly #memories: readonly Memory[];
+  readonly #buffers: readonly Memory[];
+  /** Values of the state buffers at the beginning of the step. */
+  #before: readonly ArrayBufferView[] = [];
+
+  /** Throws ERR_ELASTIC_INVALID if running statistics are in memory that JavaScript cannot reach. */
+  constructor(parts: TrainedParts) {
+    this.parts = parts;
+    const { source } = parts;
+    this.#buffers = [...(source[buffersSymbol]?.() ?? [])];
+    this.#memories = [
+      ...source[gradParamsSymbol](),
+      ...(source[frozenParamsSymbol]?.() ?? []),
+      ...this.#buffers,
+    ];
+    const far = this.#buffers.find(({ value }) => value.host === null);
+    if (far !== undefined) throw deviceBuffers(far.name);
+  }
+
+  /** Notes what a forward may change, before the first one of a step. */
+  begin(): void {
+    this.#before = this.#buffers.map(({ value }) => elementsOf(value).slice());
+  }
+
+  /** Puts back what begin() has noted: the step is not final. */
+  undo(): void {
+    for (const [i, before] of this.#before.entries()) {
+      const { value } = this.#buffers[i]!;
+      elementsOf(value).set(before as never);
+      value.written?.();
+    }
+  }
+
+  /** Applies the averages of a final step. `beforeUpdate` sees them unscaled. */
+  apply(beforeUpdate: (() => void) | undefined): void {
+    const { optimizer, scaler } = this.parts;
+    if (scaler === null) {
+      beforeUpdate?.();
+      optimizer.step();
+    } else {
+      scaler.unscale_(optimizer as never);
+      beforeUpdate?.();
+      scaler.step(optimizer as never);
+      scaler.update();
+    }
+    this.finalSteps++;
+  }
+
+  /** Returns the state; arrays and tensors are those of the training, not copies. */
+  save(): unknown {
+    const { optimizer, loader, scaler, generators, extra } = this.parts;
+    const near = this.#memories.filter(({ value }) => value.host !== null);
+    const saved: Saved = {
+      finalSteps: this.finalSteps,
+      cursor: loader.state(),
+      ledger: loader.ledger.description,
+      model: Object.fromEntries(near.map(({ name, value }) => [name, carrier(value)])),
+      optimizer: optimizer.stateDict(),
+      scaler: scaler?.stateDict() ?? null,
+      generators: generators.map((generator) => generator.state()),
+      extra: Object.fromEntries(Object.entries(extra).map(([name, each]) => [name, stateOf(each)])),
+    };
+    return withoutNonFinite(saved);
+  }
+
+  /** Takes a state over. Throws if it does not fit, before parameters are changed. */
+  load(value: unknown): void {
+    const saved = withNonFinite(value) as Omit<Saved, 'model'> & {
+      readonly model: Readonly<Record<string, { readonly data: ArrayLike<number> }>>;
+    };
+    const { optimizer, loader, scaler, generators, extra } = this.parts;
+    if (saved.ledger !== loader.ledger.description)
+      throw ledgersDiffer(loader.ledger.description, saved.ledger);
+    const near = this.#memories.filter(({ value: own }) => own.host !== null);
+    checkNames(
+      'parameters and buffers',
+      near.map(({ name }) => name),
+      Object.keys(saved.model),
+    );
+    checkNames('members of extra', Object.keys(extra), Object.keys(saved.extra));
+    checkNames('generators', Object.keys(generators), Object.keys(saved.generators));
+    checkNames('scalers', scaler ? ['scaler'] : [], saved.scaler === null ? [] : ['scaler']);
+    for (const { name, value: own } of near) {
+      elementsOf(own).set(saved.model[name]!.data as never);
+      own.written?.();
+    }
+    optimizer.loadStateDict(saved.optimizer as never);
+    scaler?.loadStateDict(saved.scaler as never);
+    for (const [i, generator] of generators.entries()) generator.setState(saved.generators[i] as never);
+    for (const [name, each] of Object.entries(extra)) setStateOf(each, saved.extra[name]);
+    loader.moveTo(saved.cursor);
+    this.finalSteps = saved.finalSteps;
+  }
+
+  /** Broadcasts parameters in device memory from `root`; save() has the others. Collective. */
+  async broadcastFar(group: Group, root: number): Promise<void> {
+    const far = this.#memories.filter(({ value }) => value.host === null);
+    if (far.length > 0)
+      await group.broadcast(
+        far.map(({ value }) => carrier(value)),
+        { root },
+      );
+  }
+}
+
+/** Wraps memory as an argument. Drops `readOnly`: values are written between steps on purpose. */
+function carrier(value: BufferView): BufferCarrier {
+  const { dtype, count, device, host, handle } = value;
+  return {
+    [bufferSymbol]: () => ({ dtype, count, device, host, handle, written: () => value.written?.() }),
+  };
+}
+
+function checkNames(what: string, own: readonly string[], theirs: readonly string[]): void {
+  const odd = own.find((name) => !theirs.includes(name)) ?? theirs.find((name) => !own.includes(name));
+  if (odd !== undefined) throw modelDiffers(what, odd, own.includes(odd));
+}
