@@ -14,7 +14,7 @@ export type {
 export type { DilocoFragmentState, DilocoOwnState, DilocoState } from './diloco/state.ts';
 export { ElasticError, type ElasticErrorCode } from './errors.ts';
 export { elastic } from './job/elastic.ts';
-export { ElasticJob, type ViewChange } from './job/job.ts';
+export { ElasticJob, type ElasticLoaderOptions, type ViewChange } from './job/job.ts';
 export type { LogEntry, LogTarget } from './job/log.ts';
 export type { ElasticDdpOptions, ElasticOptions } from './job/options.ts';
 export type { Stateful } from './job/stateful.ts';

@@ -2,7 +2,7 @@
 // the model averages over the view's group, members without the state get it, and the loader begins at the cursor. If
 // another rank is lost meanwhile, the same begins again in the next view.
 import type { Group } from '@ringwise/collectives';
-import type { Dataset } from '@ringwise/data';
+import type { Collated, Dataset } from '@ringwise/data';
 import { type DistributedDataParallel, ddp, type GradParamSource } from '@ringwise/ddp';
 import { checkInteger, checkOptions } from '../check.ts';
 import { jobMisused, missedStep, stepNotRun } from '../errors.ts';
@@ -39,6 +39,9 @@ export interface ViewChange {
   /** Number of steps that are final. */
   readonly step: number;
 }
+
+/** Options of job.loader(). */
+export type ElasticLoaderOptions = LedgerOptions & LoadOptions;
 
 interface Settings {
   readonly membership: MembershipOptions;
@@ -105,12 +108,20 @@ export class ElasticJob {
    * Makes the loader of the job: it deals the samples of a data set to steps and ranks, so that each sample of an epoch
    * is trained on once, whatever happens to the ranks. All ranks pass the same data set and options. Not collective.
    */
-  loader<T, B>(dataset: Dataset<T, B>, options: LedgerOptions & LoadOptions<B>): ElasticLoader<B> {
+  loader<T, B>(
+    dataset: Dataset<T, unknown>,
+    options: ElasticLoaderOptions & { readonly collate: (samples: T[]) => B | Promise<B> },
+  ): ElasticLoader<B>;
+  loader<T, B = Collated<T>>(dataset: Dataset<T, B>, options: ElasticLoaderOptions): ElasticLoader<B>;
+  loader<B>(
+    dataset: Dataset<never, unknown>,
+    options: ElasticLoaderOptions & { readonly collate?: unknown },
+  ): ElasticLoader<B> {
     checkOptions('loader', options, [...ledgerOptionNames, ...loadOptionNames]);
     const pick = (names: readonly string[]) =>
       Object.fromEntries(Object.entries(options ?? {}).filter(([name]) => names.includes(name)));
     const ledger = new Ledger(dataset?.length, pick(ledgerOptionNames));
-    return new ElasticLoader<B>(dataset as Dataset<unknown, B>, ledger, pick(loadOptionNames));
+    return new ElasticLoader<B>(dataset, ledger, pick(loadOptionNames));
   }
 
   /**
@@ -269,17 +280,19 @@ export class ElasticJob {
     const without = joined.length === group.size ? joined.slice(1) : joined;
     if (joined.length === group.size && view.number > 0 && view.finalSteps > 0)
       throw missedStep(trained.finalSteps, view.finalSteps);
-    const isWithout = without.includes(group.rank);
     if (without.length > 0) {
       const root = group.ranks.findIndex((_, rank) => !without.includes(rank));
       await trained.broadcastFar(group, root);
       await transfer(group, without, {
         save: () => trained.save(),
-        load: (value) => trained.load(value),
+        load: (value) => {
+          trained.load(value);
+          this.#hasState = true;
+        },
         ...(trained.parts.revive && { revive: trained.parts.revive }),
       });
     }
-    if (isWithout || !this.#hasState) this.#hasState = true;
+    this.#hasState = true;
   }
 
   /**

@@ -1,4 +1,5 @@
 // Objects with a state, in the forms that they have in our packages, and their states as plain values.
+import { bufferSymbol } from '@ringwise/collectives';
 import { checkOptions, shown } from '../check.ts';
 import { invalidArgument } from '../errors.ts';
 
@@ -52,7 +53,7 @@ export function withNonFinite(value: unknown): unknown {
 }
 
 function isPlain(value: unknown): value is Record<string, unknown> {
-  if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return false;
+  if (typeof value !== 'object' || value === null || bufferSymbol in value) return false;
   const prototype: unknown = Object.getPrototypeOf(value);
   return prototype === Object.prototype || prototype === null;
 }

@@ -16,10 +16,10 @@ import {
 } from './ledger.ts';
 
 /** Options of the DataLoader that loads; its other options would change which samples a batch has. */
-export type LoadOptions<B> = Pick<
+export type LoadOptions = Pick<
   DataLoaderOptions,
   'prefetch' | 'numWorkers' | 'persistentWorkers' | 'pinMemory' | 'workerSeed' | 'timeoutMs'
-> & { readonly collate?: (samples: never[]) => B | Promise<B> };
+>;
 
 export const loadOptionNames = [
   'prefetch',
@@ -54,10 +54,13 @@ export class ElasticLoader<B = unknown> {
   /** Micro-batches of the pass that begins next, and where it notes those that it has asked for. */
   #next: { readonly from: Iterable<MicroBatch>; readonly asked: MicroBatch[] } = { from: [], asked: [] };
 
-  constructor(dataset: Dataset<unknown, B>, ledger: Ledger, options: LoadOptions<B>) {
+  constructor(dataset: Dataset<never, unknown>, ledger: Ledger, options: LoadOptions) {
     this.ledger = ledger;
     const batchSampler = { [Symbol.iterator]: () => this.#indices() };
-    this.#loader = new DataLoader<unknown, B>(dataset, { ...options, batchSampler } as DataLoaderOptions);
+    this.#loader = new DataLoader<unknown, B>(
+      dataset as Dataset<unknown, B>,
+      { ...options, batchSampler } as DataLoaderOptions,
+    );
   }
 
   /** Number of samples of an epoch. */
