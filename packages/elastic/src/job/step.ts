@@ -90,18 +90,38 @@ export class ElasticStep<B = unknown> {
  * Collective in `group`.
  */
 export async function attempt<B>(
-  { model, optimizer, loader, generators }: TrainedParts,
+  parts: TrainedParts,
   plan: StepPlan,
   group: Group,
   fn: StepFunction<B>,
 ): Promise<Attempt> {
-  const { microBatch: whole, seed } = loader.ledger;
+  const { model, optimizer, loader, generators } = parts;
   const own = loader.owned(plan);
-  const outside = generators.map((generator) => generator.state());
   // Σ loss · samples and Σ samples of this rank, then of all.
   const sums = new Float64Array(2);
+  const before = model.averages;
   optimizer.zeroGrad();
   if (own.length === 0) await model.takePartOnce();
+  const outside = generators.map((generator) => generator.state());
+  try {
+    await backwards(parts, own, fn, sums);
+  } finally {
+    for (const [i, generator] of generators.entries()) generator.setState(outside[i]!);
+  }
+  if (model.averages === before) await model.average();
+  if (group.supports.sync) group.allReduceSync(sums);
+  else await group.allReduce(sums);
+  return { mean: sums[0]! / sums[1]!, samples: sums[1]! };
+}
+
+/** Runs the micro-batches of this rank. The last backward averages, unless its micro-batch is a short one. */
+async function backwards<B>(
+  { model, loader, generators }: TrainedParts,
+  own: readonly MicroBatch[],
+  fn: StepFunction<B>,
+  sums: Float64Array,
+): Promise<void> {
+  const { microBatch: whole, seed } = loader.ledger;
   const before = model.averages;
   for (const [i, microBatch] of own.entries()) {
     const samples = microBatch.end - microBatch.start;
@@ -111,18 +131,13 @@ export async function attempt<B>(
     beginMicroBatch(generators, seed, microBatch);
     // Weights are whole micro-batches, so that gradients of whole ones need no factor.
     if (isLast) model.addWeight(own.reduce((sum, { start, end }) => sum + (end - start) / whole, 0));
-    const overlaps = isLast && isWhole;
-    const loss = await (overlaps ? fn(batch, microBatch) : model.noSync(() => fn(batch, microBatch)));
-    if (overlaps) await model.finish();
+    const averages = isLast && isWhole;
+    const loss = await (averages ? fn(batch, microBatch) : model.noSync(() => fn(batch, microBatch)));
+    if (averages) await model.finish();
     if (!isWhole) model.divideAccumulated(whole / samples);
     if (typeof loss !== 'number') throw badLoss(shown(loss));
+    if (model.averages > before + 1) throw tooManyBackwards(model.averages - before);
     sums[0]! += loss * samples;
     sums[1]! += samples;
-    if (model.averages > before + 1) throw tooManyBackwards(model.averages - before);
   }
-  for (const [i, generator] of generators.entries()) generator.setState(outside[i]!);
-  if (own.length > 0 && model.averages === before) await model.average();
-  if (group.supports.sync) group.allReduceSync(sums);
-  else await group.allReduce(sums);
-  return { mean: sums[0]! / sums[1]!, samples: sums[1]! };
 }

@@ -19,18 +19,26 @@ const planOf = (size: number, rest: Partial<Plan> = {}): Plan => ({
 const run = (size: number, plan: Plan) =>
   withRanks(size, fixture, 'train', { args: [plan], timeoutMs: 60_000 });
 
-/** Checks that the final steps have used each sample of each epoch once. `results` are those of all processes. */
-function checkLedger(results: readonly RankResult[]): void {
+/**
+ * Checks that the final steps have used each sample of each epoch once, up to the step `count`. `results` are those of
+ * all processes.
+ */
+function checkLedger(results: readonly RankResult[], count = steps): void {
   const lines = results.flatMap(({ stdout }) => stdout.split('\n').map((line) => line.split(' ')));
   const finals = new Map(lines.filter(([kind]) => kind === 'final').map(([, step, view]) => [step!, view!]));
-  expect(finals.size).toBe(steps);
-  const used = Array.from({ length: epochs }, () => new Uint8Array(samples));
+  expect([...finals.keys()].map(Number).sort((a, b) => a - b)).toEqual([...Array(count).keys()]);
+  const perEpoch = Math.ceil(samples / globalBatch);
+  const used = Array.from({ length: Math.ceil(count / perEpoch) }, () => new Uint8Array(samples));
   for (const [step, view] of finals) {
     const tried = lines.filter(([kind, s, v]) => kind === 'tried' && s === step && v === view);
     for (const [, , , epoch, , , indices] of tried)
       for (const index of indices!.split(',')) used[Number(epoch)]![Number(index)]!++;
   }
-  for (const counts of used) expect([...counts].every((count) => count === 1)).toBe(true);
+  for (const [epoch, counts] of used.entries()) {
+    expect(Math.max(...counts)).toBe(1);
+    const expected = Math.min(samples, (count - epoch * perEpoch) * globalBatch);
+    expect(counts.reduce((sum, n) => sum + n, 0)).toBe(expected);
+  }
 }
 
 function largestDifference(a: Float32Array, b: Float32Array): number {
@@ -66,18 +74,23 @@ it.each([2, 3, 5])('%i ranks train as one', { timeout: 60_000 }, async (size) =>
 });
 
 describe('a rank is killed', () => {
-  const points: Point[] = ['forward', 'backward', 'averaged', 'voted', 'between', 'entering'];
+  const points: Point[] = ['forward', 'backward', 'averaged', 'reduced', 'voted', 'between', 'entering'];
   for (const at of points)
     it(`${at} a step`, { timeout: 60_000 }, async () => {
       for (const [lost, step] of [
         [0, 3],
-        [1, 4],
+        [1, 6],
         [2, 0],
       ] as const) {
         const fault: Fault = { step, at, do: 'SIGKILL' };
         const results = await run(3, planOf(3, { faults: { [lost]: fault } }));
         const others = [0, 1, 2].filter((rank) => rank !== lost);
-        for (const { sizes } of checkEnd(results, others)) expect(sizes).toEqual([3, 2]);
+        for (const { sizes, log } of checkEnd(results, others)) {
+          expect(sizes).toEqual([3, 2]);
+          // All members had the averages, or none may have applied them.
+          if (at === 'reduced') expect(log[1]!.decision).toBe('commit');
+          if (at === 'forward') expect(log[1]!.decision).toBe('redo');
+        }
         expect(results[lost]!.signal).toBe('SIGKILL');
         checkLedger(results);
       }
@@ -93,4 +106,99 @@ describe('a rank is killed', () => {
     checkEnd(results, [3]);
     checkLedger(results);
   });
+});
+
+/** Checks a job of any number of steps against one process that takes as many. Returns the ends of `ranks`. */
+async function checkSteps(
+  results: readonly RankResult[],
+  ranks: readonly number[],
+  plan: Plan,
+): Promise<Trained[]> {
+  const ends = values<Trained>(results.filter(({ rank }) => ranks.includes(rank)));
+  const [{ finalSteps }] = ends as [Trained];
+  const { options: _, faults: __, joins: ___, until: ____, ...rest } = plan;
+  const [expected] = values<Trained>(
+    await run(1, { ...rest, options: { size: 1 }, maxSteps: finalSteps }),
+  ) as [Trained];
+  for (const end of ends) {
+    expect(end.state).toEqual(ends[0]!.state);
+    expect(end.finalSteps).toBe(finalSteps);
+    expect(end.lr).toBe(expected.lr);
+    expect(largestDifference(end.state, expected.state)).toBeLessThan(1e-4);
+  }
+  checkLedger(results, finalSteps);
+  return ends;
+}
+
+const long = { epochs: 10_000, stepMs: 5 };
+
+describe('a process joins', () => {
+  it('gets the state, and takes part', { timeout: 60_000 }, async () => {
+    const plan = planOf(2, { ...long, joins: { 2: 200 }, until: { size: 3, steps: 8 } });
+    const results = await run(3, plan);
+    for (const r of results)
+      console.log(
+        r.stdout.split('\n').filter((l) => l.startsWith('view')),
+        (r.value as Trained)?.log,
+        (r.value as Trained).finalSteps,
+        (r.value as Trained).losses.slice(0, 5),
+      );
+    const ends = await checkSteps(results, [0, 1, 2], plan);
+    expect(ends[0]!.sizes).toEqual([2, 3]);
+    expect(ends[2]!.sizes).toEqual([3]);
+  });
+
+  it('with a large state, in many chunks from both members', { timeout: 60_000 }, async () => {
+    const plan = planOf(2, { ...long, joins: { 2: 200 }, until: { size: 3, steps: 8 }, ballast: 12 << 20 });
+    await checkSteps(await run(3, plan), [0, 1, 2], plan);
+  });
+
+  it('in place of one that was killed', { timeout: 60_000 }, async () => {
+    const plan = planOf(3, {
+      ...long,
+      ...{ faults: { 0: { step: 4, at: 'backward', do: 'SIGKILL' } }, joins: { 3: 1000 } },
+      until: { size: 3, steps: 500 },
+    });
+    const ends = await checkSteps(
+      await run(4, {
+        ...plan,
+        until: { size: 3, steps: 8 },
+        stepMs: 50,
+        faults: { 0: { step: 2, at: 'backward', do: 'SIGKILL' } },
+      }),
+      [1, 2, 3],
+      plan,
+    );
+    expect(ends[0]!.sizes.slice(0, 2)).toEqual([3, 2]);
+  });
+
+  it('and dies before it has the state', { timeout: 60_000 }, async () => {
+    const plan = planOf(2, {
+      ...long,
+      ...{ joins: { 2: 200, 3: 900 }, faults: { 2: { step: -1, at: 'loading', do: 'SIGKILL' } } },
+      until: { size: 3, steps: 8 },
+    });
+    const results = await run(4, plan);
+    expect(results[2]!.signal).toBe('SIGKILL');
+    await checkSteps(results, [0, 1, 3], plan);
+  });
+});
+
+it('goes on when a member leaves by SIGTERM, after its step', { timeout: 60_000 }, async () => {
+  const faults: Record<number, Fault> = { 1: { step: 3, at: 'forward', do: 'SIGTERM' } };
+  const results = await run(3, planOf(3, { faults, stepMs: 20 }));
+  for (const { sizes } of checkEnd(results, [0, 2])) expect(sizes).toEqual([3, 2]);
+  const [left] = values<Trained>([results[1]!]) as [Trained];
+  expect(left.hasLeft).toBe(true);
+  expect(left.finalSteps).toBeLessThan(steps);
+  checkLedger(results);
+});
+
+it('ends on all ranks if the program of one throws', { timeout: 60_000 }, async () => {
+  const faults: Record<number, Fault> = { 1: { step: 3, at: 'forward', do: 'throw' } };
+  const results = await run(3, planOf(3, { faults }));
+  for (const { rank, error } of results) {
+    expect(error!.message).toContain('the program of process 1 failed');
+    if (rank !== 1) expect(error).toMatchObject({ code: 'ERR_COLL_ABORTED' });
+  }
 });
