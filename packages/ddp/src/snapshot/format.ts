@@ -167,7 +167,7 @@ export interface UnpackedState {
 }
 
 /**
- * Reads the header of packState(). Fill all arrays, then call value(). `revive` returns what replaces a tensor; default:
+ * Reads the header of packState(). Fill all arrays, then call value(). `revive` returns what replaces a tensor. Default:
  * its memory, dtype and shape.
  */
 export function unpackState(header: string, revive: Revive = (tensor) => tensor): UnpackedState {

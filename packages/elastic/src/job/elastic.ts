@@ -10,8 +10,8 @@ const names: readonly (keyof ElasticOptions)[] = [
 ];
 
 /**
- * Makes a job whose training goes on when ranks are lost or join: instead of init(). Resolves at once. The process joins
- * the other ones in job.ddp(), when it has everything that it needs, so that they never wait while it loads data.
+ * Makes a job whose training goes on when ranks are lost or join, instead of init(). Resolves at once. The process
+ * joins the other ones in job.ddp(), when it has everything that it needs, so that they never wait for its data.
  *
  * @example
  * ```ts

@@ -98,7 +98,7 @@ export class ElasticJob {
     return this.#trained?.finalSteps ?? 0;
   }
 
-  /** Calls `listener` after each change of the view, when all members have the state. Returns a function that ends it. */
+  /** Calls `listener` after each change of the view, when all members have the state. Returns a function to stop it. */
   onView(listener: (change: ViewChange) => void): () => void {
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
@@ -125,8 +125,8 @@ export class ElasticJob {
   }
 
   /**
-   * Makes a model data-parallel, joins the job, and gets the state of the training: from the members that have it, or in
-   * a new job from the lowest one. Resolves when this process takes part in the next step; begin the loop soon, because
+   * Makes a model data-parallel, joins the job, and gets the state of the training from the members that have it, or,
+   * in a new job, from the lowest one. Resolves when this process takes part in the next step; begin the loop soon, because
    * the others wait. Call it once, when everything else is ready. Collective among the members.
    */
   async ddp<M extends GradParamSource>(

@@ -13,7 +13,10 @@ import type { ElasticOptimizer, ElasticScaler } from './trained.ts';
 export interface ElasticOptions extends MembershipOptions {
   /** Membership log: a file to which rank 0 of each view appends a line of JSON, or a function. Default: none. */
   readonly log?: LogTarget;
-  /** Signal at which this process leaves after the step in flight; a second one kills it. Default 'SIGTERM'; null: none. */
+  /**
+   * Signal at which this process leaves after the step in flight; a second one has its usual effect. Default 'SIGTERM';
+   * null: none.
+   */
   readonly leaveOn?: NodeJS.Signals | null;
 }
 

@@ -65,8 +65,8 @@ export class ElasticStep<B = unknown> {
   }
 
   /**
-   * Runs `fn` for each micro-batch of this rank, averages the gradients over all samples of the step, votes, and updates
-   * the parameters. Resolves when the step is final. If a rank is lost, `fn` may run again, for other micro-batches.
+   * Runs `fn` for each micro-batch of this rank, averages the gradients over all samples of the step, votes, and
+   * updates the parameters. Resolves when the step is final. If a rank is lost, `fn` may run again, for other micro-batches.
    * Collective: every rank calls it for every step, once. If `fn` throws, the job ends on all ranks with its error.
    *
    * @example

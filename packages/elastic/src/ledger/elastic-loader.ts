@@ -1,7 +1,7 @@
 // Loads the micro-batches of this rank in the order in which they will be trained on, ahead of the training. A
 // DataLoader does the work; its batchSampler is the list of the micro-batches that this rank is going to own if steps
 // become final one after the other and the view stays as it is. When the view changes, or a step is redone, batches
-// that were loaded ahead are dropped, and loading starts again from the cursor: what was dropped does not count as used.
+// that were loaded ahead are dropped, and loading starts again from the cursor. Dropped batches do not count as used.
 import { DataLoader, type DataLoaderOptions, type Dataset } from '@ringwise/data';
 import { checkInteger } from '../check.ts';
 import { invalidArgument, wrongBatch } from '../errors.ts';

@@ -134,48 +134,34 @@ const long = { epochs: 10_000, stepMs: 5 };
 
 describe('a process joins', () => {
   it('gets the state, and takes part', { timeout: 60_000 }, async () => {
-    const plan = planOf(2, { ...long, joins: { 2: 200 }, until: { size: 3, steps: 8 } });
+    const plan = planOf(2, { ...long, joins: { 2: 0 }, until: { size: 3, steps: 8 } });
     const results = await run(3, plan);
-    for (const r of results)
-      console.log(
-        r.stdout.split('\n').filter((l) => l.startsWith('view')),
-        (r.value as Trained)?.log,
-        (r.value as Trained).finalSteps,
-        (r.value as Trained).losses.slice(0, 5),
-      );
     const ends = await checkSteps(results, [0, 1, 2], plan);
     expect(ends[0]!.sizes).toEqual([2, 3]);
     expect(ends[2]!.sizes).toEqual([3]);
   });
 
   it('with a large state, in many chunks from both members', { timeout: 60_000 }, async () => {
-    const plan = planOf(2, { ...long, joins: { 2: 200 }, until: { size: 3, steps: 8 }, ballast: 12 << 20 });
+    const plan = planOf(2, { ...long, joins: { 2: 0 }, until: { size: 3, steps: 8 }, ballast: 12 << 20 });
     await checkSteps(await run(3, plan), [0, 1, 2], plan);
   });
 
   it('in place of one that was killed', { timeout: 60_000 }, async () => {
     const plan = planOf(3, {
       ...long,
-      ...{ faults: { 0: { step: 4, at: 'backward', do: 'SIGKILL' } }, joins: { 3: 1000 } },
-      until: { size: 3, steps: 500 },
+      ...{ faults: { 0: { step: 2, at: 'backward', do: 'SIGKILL' } }, joins: { 3: 1 } },
+      until: { size: 3, steps: 8 },
+      stepMs: 50,
     });
-    const ends = await checkSteps(
-      await run(4, {
-        ...plan,
-        until: { size: 3, steps: 8 },
-        stepMs: 50,
-        faults: { 0: { step: 2, at: 'backward', do: 'SIGKILL' } },
-      }),
-      [1, 2, 3],
-      plan,
-    );
-    expect(ends[0]!.sizes.slice(0, 2)).toEqual([3, 2]);
+    // The three founders also have had size 3: process 0 is killed before that ends the loop.
+    const ends = await checkSteps(await run(4, plan), [1, 2, 3], plan);
+    expect(ends[0]!.sizes).toEqual([3, 2, 3]);
   });
 
   it('and dies before it has the state', { timeout: 60_000 }, async () => {
     const plan = planOf(2, {
       ...long,
-      ...{ joins: { 2: 200, 3: 900 }, faults: { 2: { step: -1, at: 'loading', do: 'SIGKILL' } } },
+      ...{ joins: { 2: 0, 3: 1 }, faults: { 2: { step: -1, at: 'loading', do: 'SIGKILL' } } },
       until: { size: 3, steps: 8 },
     });
     const results = await run(4, plan);
