@@ -1,8 +1,9 @@
 // Makes the group of a view. Members that connect may be lost meanwhile, so connecting can be stopped at any time: the
 // store refuses all further calls, which ends the rendezvous, and a group that is connected too late is closed.
-import { CollectiveError, type Group, initMembers } from '@ringwise/collectives';
+import { CollectiveError, type Group, initMembers, type MembersOptions } from '@ringwise/collectives';
 import { PrefixStore, type Store } from '@ringwise/store';
 import { groupPrefix } from './keys.ts';
+import { hasEnded } from './processes.ts';
 import type { Report, View } from './view.ts';
 
 const graceMs = 2_000;
@@ -27,8 +28,8 @@ export async function connect(
   { store, masterHost, backend, timeoutMs, connectMs }: Connecting,
 ): Promise<Group> {
   // Connecting ends by itself at its deadline, with the names of the missing members.
-  const ended = AbortSignal.any([signal, AbortSignal.timeout(connectMs + graceMs)]);
-  const group = initMembers({
+  const ended = AbortSignal.any([signal, AbortSignal.timeout(2 * connectMs + graceMs)]);
+  const group = meet({
     store: endable(new PrefixStore(groupPrefix(view.number), store), ended),
     rank,
     size: view.members.length,
@@ -55,6 +56,28 @@ export async function connect(
   return await Promise.race([group, stopped]);
 }
 
+/**
+ * Connects, and waits for the others to be connected as well: a member that cannot reach one of them says so at its
+ * deadline of connecting, before the others stop waiting for it.
+ */
+async function meet(options: MembersOptions): Promise<Group> {
+  const group = await initMembers(options);
+  try {
+    await group.barrier({ timeoutMs: options.connectMs });
+    return group;
+  } catch (error) {
+    await group.close().catch(() => {});
+    throw new Stopped(error);
+  }
+}
+
+/** A connected group has failed before all were connected. */
+class Stopped extends Error {
+  constructor(cause: unknown) {
+    super(cause instanceof Error ? cause.message : String(cause));
+  }
+}
+
 /** Returns the members that an error of connecting or of the group of `view` names, other than `self`. */
 export function namedBy(error: unknown, view: View, self: string): Report['unreachable'] {
   const failure = rootOf(error);
@@ -63,10 +86,17 @@ export function namedBy(error: unknown, view: View, self: string): Report['unrea
   return failure.peers.flatMap((peer) => {
     const member = view.members[peer];
     if (member === undefined || member.id === self) return [];
-    // On one host a connection ends only when its process has ended or has closed the group.
-    const isCertain = failure.code === 'ERR_COLL_PEER_LOST' && member.host === own.host;
-    return [{ member: member.id, isCertain }];
+    return [{ member: member.id, isCertain: member.host === own.host && hasEnded(member.process) }];
   });
+}
+
+/**
+ * Returns the members that this one could not reach by the deadline of connecting. That another one has stopped
+ * connecting says nothing about whether it can be reached.
+ */
+export function missedBy(error: unknown, view: View, self: string): Report['unreachable'] {
+  const code = rootOf(error)?.code;
+  return code === 'ERR_COLL_INIT' || code === 'ERR_COLL_TIMEOUT' ? namedBy(error, view, self) : [];
 }
 
 /** Returns the first CollectiveError in the chain of causes; null if there is none. */

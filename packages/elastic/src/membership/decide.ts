@@ -89,9 +89,9 @@ export function lastOfEachSlot({ wishes, ended }: Pick<Knowledge, 'wishes' | 'en
 }
 
 /**
- * Returns whether a member is not waited for. Its launcher says so, or has started another process in its slot; or a
- * member that knows it for certain says so; or more than half of the members have lost it. One member that has lost
- * many others does not count: it may itself be the one that is cut off.
+ * Returns whether a member is not waited for: its launcher says that it has ended, or has started another process in
+ * its slot, or a member on the same host says so. That members have lost it does not count: all of them report the
+ * same root cause, which one of them may have noticed that is itself cut off.
  */
 function isGone(
   view: View,
@@ -102,11 +102,9 @@ function isGone(
 ): boolean {
   const { slot } = view.members.find((member) => member.id === id)!;
   if (ended.has(id) || wishes.some((wish) => wish.slot === slot && wish.id !== id)) return true;
-  const opinions = [...reports.values()].flatMap(({ unreachable }) =>
-    unreachable.filter(({ member }) => member === id),
+  return [...reports.values()].some(({ unreachable }) =>
+    unreachable.some(({ member, isCertain }) => member === id && isCertain),
   );
-  if (opinions.some(({ isCertain }) => isCertain)) return true;
-  return !reports.has(id) && opinions.length > view.members.length / 2;
 }
 
 /**

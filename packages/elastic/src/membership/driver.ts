@@ -1,7 +1,7 @@
 // Runs the machine of one member: does its actions in the store, and tells it what has happened.
 import type { Group } from '@ringwise/collectives';
 import type { Chain } from './chain.ts';
-import { namedBy } from './connect.ts';
+import { missedBy } from './connect.ts';
 import type { Action, End, Input, Machine } from './machine.ts';
 import { hasEnded } from './processes.ts';
 import type { Member, View, Wish } from './view.ts';
@@ -147,7 +147,7 @@ export class Driver {
     } catch (error) {
       connecting.abort();
       const failure = error instanceof Error ? error.message : String(error);
-      return this.#feed({ kind: 'not connected', failure, unreachable: namedBy(error, view, this.#id) });
+      return this.#feed({ kind: 'not connected', failure, unreachable: missedBy(error, view, this.#id) });
     }
     connecting.abort();
     this.#feed({ kind: 'connected' });

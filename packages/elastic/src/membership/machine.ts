@@ -56,7 +56,6 @@ export type Action =
 /** How a member's part in the job ends. */
 export type End =
   | { readonly kind: 'left out'; readonly view: View }
-  | { readonly kind: 'left' }
   | { readonly kind: 'job ended'; readonly view: View }
   /** The founding members did not come, or the members did not admit this one. `present` is the number of either. */
   | { readonly kind: 'too few'; readonly present: number; readonly isFounding: boolean };
@@ -77,23 +76,38 @@ const watchMs = 20;
 /** How often one that waits to be admitted looks whether the job goes on. */
 const seekMs = 1_000;
 
+/** All that a machine remembers, as plain data. */
+interface Memory {
+  phase: Phase;
+  /** The view in which this member is or to which it connects; while seeking, the last one that it has seen. */
+  view: View | null;
+  report: Report | null;
+  wishNumber: number;
+  /** When the present phase began. */
+  sinceMs: number;
+  /** When there were `min` that want to found the job. */
+  enoughSinceMs: number | null;
+  isReading: boolean;
+  ended: Set<string>;
+  /** Ids that the next read asks about. */
+  missing: readonly string[];
+}
+
 export class Machine {
   readonly #id: string;
   readonly #settings: Settings;
   #patience: Patience;
-  #phase: Phase = 'seeking';
-  /** The view in which this member is or to which it connects; while seeking, the last one that it has seen. */
-  #view: View | null = null;
-  #report: Report | null = null;
-  #wishNumber = 0;
-  /** When the present phase began. */
-  #sinceMs = 0;
-  /** When there were `min` that want to found the job. */
-  #enoughSinceMs: number | null = null;
-  #isReading = false;
-  readonly #ended = new Set<string>();
-  /** Ids that the next read asks about. */
-  #missing: readonly string[] = [];
+  #memory: Memory = {
+    phase: 'seeking',
+    view: null,
+    report: null,
+    wishNumber: 0,
+    sinceMs: 0,
+    enoughSinceMs: null,
+    isReading: false,
+    ended: new Set(),
+    missing: [],
+  };
 
   constructor(id: string, settings: Settings, patience: Patience) {
     this.#id = id;
@@ -101,11 +115,25 @@ export class Machine {
     this.#patience = patience;
   }
 
+  /** Returns a machine that remembers the same and goes on by itself. */
+  fork(): Machine {
+    const copy = new Machine(this.#id, this.#settings, this.#patience);
+    copy.#memory = { ...this.#memory, ended: new Set(this.#memory.ended) };
+    return copy;
+  }
+
+  /** Returns what the machine remembers, with times as they lie before `nowMs`, for comparison. */
+  describe(nowMs: number): unknown {
+    const { sinceMs, enoughSinceMs, ended, ...rest } = this.#memory;
+    const enoughForMs = enoughSinceMs === null ? null : nowMs - enoughSinceMs;
+    return { ...rest, ended: [...ended].sort(), forMs: nowMs - sinceMs, enoughForMs };
+  }
+
   get phase(): Phase {
-    return this.#phase;
+    return this.#memory.phase;
   }
   get view(): View | null {
-    return this.#view;
+    return this.#memory.view;
   }
 
   /** Sets the deadlines of the changes from now on. */
@@ -116,51 +144,51 @@ export class Machine {
   take(input: Input, nowMs: number): Action[] {
     switch (input.kind) {
       case 'wished':
-        this.#wishNumber = input.wishNumber;
+        this.#memory.wishNumber = input.wishNumber;
         this.#enter('seeking', nowMs);
         // The head may have this member already.
         return input.head === null ? [this.#watch(), ...this.#seek(nowMs)] : this.#useView(input.head, nowMs);
       case 'ended':
-        return this.#phase === 'training' ? this.#startReporting(input.report, nowMs) : [];
+        return this.#memory.phase === 'training' ? this.#startReporting(input.report, nowMs) : [];
       case 'read':
         return this.#useReading(input.reading, nowMs);
       case 'view':
         return this.#useView(input.view, nowMs);
       case 'over':
-        return this.#phase === 'connecting' ? [{ kind: 'disconnect' }] : [];
+        return this.#memory.phase === 'connecting' ? [{ kind: 'disconnect' }] : [];
       case 'connected':
-        if (this.#phase !== 'connecting') return [];
+        if (this.#memory.phase !== 'connecting') return [];
         this.#enter('training', nowMs);
         return [];
       case 'not connected':
-        return this.#phase === 'connecting' ? this.#reportAgain(input, nowMs) : [];
+        return this.#memory.phase === 'connecting' ? this.#reportAgain(input, nowMs) : [];
       case 'time':
         return this.#tick(nowMs);
     }
   }
 
   #enter(phase: Phase, nowMs: number): void {
-    this.#phase = phase;
-    this.#sinceMs = nowMs;
-    this.#missing = [];
-    this.#isReading = false;
+    this.#memory.phase = phase;
+    this.#memory.sinceMs = nowMs;
+    this.#memory.missing = [];
+    this.#memory.isReading = false;
   }
 
   #end(reason: End): Action[] {
-    this.#phase = 'done';
+    this.#memory.phase = 'done';
     return [{ kind: 'end', reason }];
   }
 
   #watch(): Action {
-    return { kind: 'watch', view: this.#view?.number ?? -1 };
+    return { kind: 'watch', view: this.#memory.view?.number ?? -1 };
   }
 
   #startReporting(report: Report, nowMs: number): Action[] {
-    this.#report = report;
+    this.#memory.report = report;
     this.#enter('reporting', nowMs);
     const lost = new Set(report.unreachable.map(({ member }) => member));
-    for (const { member, isCertain } of report.unreachable) if (isCertain) this.#ended.add(member);
-    const likely = this.#view!.members.filter(({ id }) => !lost.has(id));
+    for (const { member, isCertain } of report.unreachable) if (isCertain) this.#memory.ended.add(member);
+    const likely = this.#memory.view!.members.filter(({ id }) => !lost.has(id));
     const place = likely.findIndex(({ id }) => id === this.#id);
     const first: Action[] =
       place === 0 ? this.#read() : [{ kind: 'wake', atMs: nowMs + this.#watchMs(place) }];
@@ -172,16 +200,16 @@ export class Machine {
     { failure, unreachable }: Pick<Report, 'unreachable'> & { readonly failure: string },
     nowMs: number,
   ): Action[] {
-    const before = this.#report ?? {
+    const before = this.#memory.report ?? {
       member: this.#id,
       finalSteps: 0,
       isComplete: false,
       hasState: false,
       isLeaving: false,
     };
-    const { number, members } = this.#view!;
+    const { number, members } = this.#memory.view!;
     const named = new Set(unreachable.map(({ member }) => member));
-    const dead = members.filter(({ id }) => this.#ended.has(id) && !named.has(id));
+    const dead = members.filter(({ id }) => this.#memory.ended.has(id) && !named.has(id));
     const all = [...unreachable, ...dead.map(({ id }) => ({ member: id, isCertain: true }))];
     return this.#startReporting(
       { ...before, view: number, wasConnected: false, unreachable: all, failure },
@@ -190,37 +218,37 @@ export class Machine {
   }
 
   #read(): Action[] {
-    if (this.#isReading) return [];
-    this.#isReading = true;
-    const { number, wishes, unread } = this.#view ?? { number: -1, wishes: 0, unread: [] };
-    return [{ kind: 'read', view: number, wishes, unread, ids: this.#missing.slice(0, mostAsked) }];
+    if (this.#memory.isReading) return [];
+    this.#memory.isReading = true;
+    const { number, wishes, unread } = this.#memory.view ?? { number: -1, wishes: 0, unread: [] };
+    return [{ kind: 'read', view: number, wishes, unread, ids: this.#memory.missing.slice(0, mostAsked) }];
   }
 
   #tick(nowMs: number): Action[] {
-    if (this.#phase === 'seeking') return this.#seek(nowMs);
-    if (this.#phase === 'reporting' || this.#phase === 'connecting') return this.#read();
+    if (this.#memory.phase === 'seeking') return this.#seek(nowMs);
+    if (this.#memory.phase === 'reporting' || this.#memory.phase === 'connecting') return this.#read();
     return [];
   }
 
   #useReading(reading: Reading, nowMs: number): Action[] {
-    if (reading.view !== (this.#view?.number ?? -1)) return [];
-    this.#isReading = false;
-    for (const id of reading.ended) this.#ended.add(id);
-    const ended: ReadonlySet<string> = this.#ended;
-    const knowledge = { ...reading, ended, forMs: nowMs - this.#sinceMs };
-    if (this.#phase === 'seeking') return this.#useWishes(knowledge, nowMs);
-    if (this.#phase === 'connecting') return this.#checkConnecting(nowMs);
-    return this.#phase === 'reporting' ? this.#propose(knowledge, nowMs) : [];
+    if (reading.view !== (this.#memory.view?.number ?? -1)) return [];
+    this.#memory.isReading = false;
+    for (const id of reading.ended) this.#memory.ended.add(id);
+    const ended: ReadonlySet<string> = this.#memory.ended;
+    const knowledge = { ...reading, ended, forMs: nowMs - this.#memory.sinceMs };
+    if (this.#memory.phase === 'seeking') return this.#useWishes(knowledge, nowMs);
+    if (this.#memory.phase === 'connecting') return this.#checkConnecting(nowMs);
+    return this.#memory.phase === 'reporting' ? this.#propose(knowledge, nowMs) : [];
   }
 
   #propose(knowledge: Knowledge, nowMs: number): Action[] {
     const { settleMs, stallMs } = this.#patience;
     const reported = new Set(knowledge.reports.map(({ member }) => member));
-    const living = this.#view!.members.filter(({ id }) => !this.#ended.has(id));
+    const living = this.#memory.view!.members.filter(({ id }) => !this.#memory.ended.has(id));
     const isFirst = living.find(({ id }) => reported.has(id))?.id === this.#id;
     const { min, joinTimeoutMs } = this.#settings;
-    const outcome = decide(this.#view!, knowledge, { settleMs, stallMs, min, joinTimeoutMs });
-    this.#missing = living.flatMap(({ id }) => (reported.has(id) ? [] : [id]));
+    const outcome = decide(this.#memory.view!, knowledge, { settleMs, stallMs, min, joinTimeoutMs });
+    this.#memory.missing = living.flatMap(({ id }) => (reported.has(id) ? [] : [id]));
     const mayPropose = isFirst || knowledge.forMs >= 2 * settleMs;
     if (outcome.kind === 'view' && mayPropose) return [{ kind: 'propose', view: outcome.view }];
     const place = living.findIndex(({ id }) => id === this.#id);
@@ -230,7 +258,7 @@ export class Machine {
 
   /** Returns a pause that grows with the time for which this phase has lasted. */
   #pollMs(nowMs: number): number {
-    return Math.min(Math.max((nowMs - this.#sinceMs) / 10, shortestPollMs), longestPollMs);
+    return Math.min(Math.max((nowMs - this.#memory.sinceMs) / 10, shortestPollMs), longestPollMs);
   }
 
   /** Returns how long the member at this place of the order waits before it looks after the ones before it. */
@@ -239,26 +267,25 @@ export class Machine {
   }
 
   #useView(view: View, nowMs: number): Action[] {
-    if (this.#phase === 'done' || this.#phase === 'training') return [];
-    if (view.number <= (this.#view?.number ?? -1)) return [];
-    const before = this.#view;
+    if (this.#memory.phase === 'done' || this.#memory.phase === 'training') return [];
+    if (view.number <= (this.#memory.view?.number ?? -1)) return [];
+    const before = this.#memory.view;
     const isNext = view.number === (before?.number ?? -1) + 1;
-    const wasConnecting = this.#phase === 'connecting';
+    const wasConnecting = this.#memory.phase === 'connecting';
     const stop: Action[] = wasConnecting ? [{ kind: 'disconnect' }] : [];
     const isMember = view.members.some(({ id }) => id === this.#id);
-    if (this.#report?.isLeaving) return [...stop, ...this.#end({ kind: 'left' })];
     if (view.ended !== null) return [...stop, ...this.#end({ kind: 'job ended', view })];
-    if (this.#phase === 'seeking' && !isMember) {
-      const isRead = this.#wishNumber <= view.wishes && !view.unread.includes(this.#wishNumber);
+    if (this.#memory.phase === 'seeking' && !isMember) {
+      const isRead = this.#memory.wishNumber <= view.wishes && !view.unread.includes(this.#memory.wishNumber);
       // A view before this one had this member, and has gone on without it.
       if (isRead) return this.#end({ kind: 'left out', view });
-      this.#view = view;
+      this.#memory.view = view;
       this.#enter('seeking', nowMs);
       return [this.#watch(), { kind: 'wake', atMs: nowMs + seekMs }];
     }
-    if (!isMember || (!isNext && this.#phase !== 'seeking'))
+    if (!isMember || (!isNext && this.#memory.phase !== 'seeking'))
       return [...stop, ...this.#end({ kind: 'left out', view })];
-    this.#view = view;
+    this.#memory.view = view;
     this.#enter('connecting', nowMs);
     return [
       ...stop,
@@ -270,57 +297,61 @@ export class Machine {
 
   /** Returns how often a member that connects asks whether another one has ended; the later its place, the less often. */
   #checkMs(): number {
-    const place = this.#view!.members.findIndex(({ id }) => id === this.#id);
+    const place = this.#memory.view!.members.findIndex(({ id }) => id === this.#id);
     return Math.min(watchMs * 2 ** Math.min(place, 8), 2 * this.#patience.settleMs);
   }
 
   #checkConnecting(nowMs: number): Action[] {
-    const { members } = this.#view!;
-    const dead = members.filter(({ id }) => this.#ended.has(id));
+    const { members } = this.#memory.view!;
+    const dead = members.filter(({ id }) => this.#memory.ended.has(id));
     if (dead.length > 0) return [{ kind: 'disconnect' }];
     // The next ones in turn, if there are too many for one read.
-    const last = this.#missing[Math.min(this.#missing.length, mostAsked) - 1];
+    const last = this.#memory.missing[Math.min(this.#memory.missing.length, mostAsked) - 1];
     const from = members.findIndex(({ id }) => id === last) + 1;
-    this.#missing = [...members.slice(from), ...members.slice(0, from)].map(({ id }) => id);
+    this.#memory.missing = [...members.slice(from), ...members.slice(0, from)].map(({ id }) => id);
     return [{ kind: 'wake', atMs: nowMs + this.#checkMs() }];
   }
 
   #seek(nowMs: number): Action[] {
-    if (this.#isReading) return [];
-    if (this.#view === null && this.#wishNumber > 1 && nowMs - this.#sinceMs < this.#patience.settleMs)
-      return [{ kind: 'wake', atMs: this.#sinceMs + this.#patience.settleMs }];
+    if (this.#memory.isReading) return [];
+    if (
+      this.#memory.view === null &&
+      this.#memory.wishNumber > 1 &&
+      nowMs - this.#memory.sinceMs < this.#patience.settleMs
+    )
+      return [{ kind: 'wake', atMs: this.#memory.sinceMs + this.#patience.settleMs }];
     return this.#read();
   }
 
   #useWishes(knowledge: Knowledge, nowMs: number): Action[] {
-    if (this.#view !== null) return this.#watchJob(knowledge, nowMs);
+    if (this.#memory.view !== null) return this.#watchJob(knowledge, nowMs);
     const { size, min, lastCallMs, joinTimeoutMs } = this.#settings;
     const candidates = lastOfEachSlot(knowledge);
-    if (candidates.length >= min) this.#enoughSinceMs ??= nowMs;
-    else this.#enoughSinceMs = null;
-    const forMs = this.#enoughSinceMs === null ? 0 : nowMs - this.#enoughSinceMs;
+    if (candidates.length >= min) this.#memory.enoughSinceMs ??= nowMs;
+    else this.#memory.enoughSinceMs = null;
+    const forMs = this.#memory.enoughSinceMs === null ? 0 : nowMs - this.#memory.enoughSinceMs;
     const view = found({ ...knowledge, forMs }, { size, min, lastCallMs });
     if (view !== null) return [{ kind: 'propose', view }];
     if (knowledge.forMs >= joinTimeoutMs)
       return this.#end({ kind: 'too few', present: candidates.length, isFounding: true });
-    this.#missing = candidates.map(({ id }) => id);
-    const pauseMs = this.#wishNumber === 1 ? this.#pollMs(nowMs) : longestPollMs;
+    this.#memory.missing = candidates.map(({ id }) => id);
+    const pauseMs = this.#memory.wishNumber === 1 ? this.#pollMs(nowMs) : longestPollMs;
     return [{ kind: 'wake', atMs: nowMs + pauseMs }];
   }
 
   /** Ends the job for one that waits to be admitted if no member of the view is left that could admit it. */
   #watchJob(knowledge: Knowledge, nowMs: number): Action[] {
-    const { members } = this.#view!;
+    const { members } = this.#memory.view!;
     const left = new Set(knowledge.reports.flatMap((report) => (report.isLeaving ? [report.member] : [])));
-    const rest = members.filter(({ id }) => !left.has(id) && !this.#ended.has(id));
+    const rest = members.filter(({ id }) => !left.has(id) && !this.#memory.ended.has(id));
     if (rest.length === 0) {
       const rules = { ...this.#settings, ...this.#patience };
-      const outcome = decide(this.#view!, { ...knowledge, wishes: [] }, rules);
+      const outcome = decide(this.#memory.view!, { ...knowledge, wishes: [] }, rules);
       if (outcome.kind === 'view') return [{ kind: 'propose', view: outcome.view }];
     }
     if (knowledge.forMs >= this.#settings.joinTimeoutMs)
       return this.#end({ kind: 'too few', present: rest.length, isFounding: false });
-    this.#missing = rest.map(({ id }) => id);
+    this.#memory.missing = rest.map(({ id }) => id);
     return [{ kind: 'wake', atMs: nowMs + seekMs }];
   }
 }

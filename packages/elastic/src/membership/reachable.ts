@@ -1,10 +1,12 @@
 // Which members have to go so that all others reach each other: a smallest vertex cover of the graph whose edges are
 // the pairs that cannot communicate. Exact, by branching on the member with the most edges, within a budget of
-// branches; beyond the budget greedy, which may remove more members than needed.
+// work; beyond the budget greedy, which may remove more members than needed. A partition is found without branching: a
+// matching between its sides is as large as the smaller one.
 
 type Edges = ReadonlyMap<number, ReadonlySet<number>>;
 
-const budgetOfBranches = 20_000;
+/** Number of edges that one search may look at. */
+const budgetOfEdges = 500_000;
 
 /**
  * Returns the fewest of the members 0 … count − 1 whose removal leaves no pair of `cut`, in ascending order. Among
@@ -60,14 +62,15 @@ function without(edges: Edges, gone: readonly number[]): Edges {
 
 /** Returns a smallest cover, or one with more than `limit` members if there is none with as few. */
 function coverOf(edges: Edges, limit = Number.POSITIVE_INFINITY): number[] {
-  let budget = budgetOfBranches;
+  let budget = budgetOfEdges;
   const search = (left: Edges, most: number): number[] | null => {
     if (left.size === 0) return [];
     if (most <= 0) return null;
     const [busiest, peers] = [...left].reduce((a, b) => (b[1].size > a[1].size ? b : a));
     const degree = peers.size;
     const count = [...left.values()].reduce((sum, each) => sum + each.size, 0) / 2;
-    if (count > most * degree || budget-- <= 0) return null;
+    budget -= count;
+    if (count > most * degree || budget <= 0 || matching(left) > most) return null;
     const withPeers = degree <= most ? search(without(left, [...peers]), most - degree) : null;
     const found = withPeers === null ? null : [...peers, ...withPeers];
     // A pair without other edges needs one of both, so the second branch cannot be better.
@@ -78,6 +81,20 @@ function coverOf(edges: Edges, limit = Number.POSITIVE_INFINITY): number[] {
   const greedy = greedyCover(edges);
   const most = Math.min(greedy.length - 1, limit);
   return search(edges, most) ?? greedy;
+}
+
+/** Returns the number of pairs of a maximal matching: each of them needs a member of its own in a cover. */
+function matching(edges: Edges): number {
+  const matched = new Set<number>();
+  for (const [member, peers] of edges) {
+    if (matched.has(member)) continue;
+    for (const peer of peers) {
+      if (matched.has(peer)) continue;
+      matched.add(member).add(peer);
+      break;
+    }
+  }
+  return matched.size / 2;
 }
 
 function greedyCover(edges: Edges): number[] {

@@ -206,8 +206,6 @@ export class Session implements Membership {
     if (!('kind' in settled)) return settled;
     const { self, settings } = this.#parts;
     switch (settled.kind) {
-      case 'left':
-        throw errors.hasLeft(self.id);
       case 'left out':
         throw errors.leftOut(self.id, settled.view.number, settled.view.members.length);
       case 'job ended':

@@ -1,0 +1,635 @@
+// A world of simulated members: real machines, a simulated store, and a model of groups and training. What happens is
+// a set of events. The random simulator (run.ts) executes them in the order of their times; the exhaustive search
+// (explore.ts) executes them in every order.
+//
+// The model of a group: an operation ends at a member some time after all members have started it. A member that ends,
+// or that leaves the group after an error, breaks the group; every other member gets an error some time after that.
+// So when a group breaks, an operation may end at some members and not at others, as on a network.
+import {
+  type Action,
+  type Input,
+  Machine,
+  type Patience,
+  type Settings,
+} from '../../../src/membership/machine.ts';
+import type { Report, View, Wish } from '../../../src/membership/view.ts';
+import { type Request, SimStore } from './store.ts';
+
+export type What =
+  | { readonly kind: 'request'; readonly request: Request }
+  | { readonly kind: 'answer'; readonly request: Request['kind']; readonly input: Input }
+  | { readonly kind: 'alarm'; readonly alarm: number }
+  | { readonly kind: 'wish seen'; readonly view: number }
+  /** The member has computed its part of an operation, and starts it. */
+  | { readonly kind: 'start'; readonly group: number; readonly op: number }
+  | { readonly kind: 'op ends'; readonly group: number; readonly op: number }
+  | { readonly kind: 'op is late'; readonly group: number; readonly op: number }
+  | { readonly kind: 'connected'; readonly group: number }
+  | { readonly kind: 'connecting is late'; readonly group: number }
+  | {
+      readonly kind: 'error';
+      readonly group: number;
+      readonly failure: string;
+      readonly lost: Report['unreachable'];
+    }
+  | { readonly kind: 'store is lost' }
+  | Fault;
+
+export type Fault =
+  | { readonly kind: 'start process'; readonly slot: number | null }
+  | { readonly kind: 'kill' }
+  | { readonly kind: 'stop'; readonly forMs: number }
+  | { readonly kind: 'leave' }
+  | { readonly kind: 'false alarm'; readonly peer: number };
+
+export interface Event {
+  readonly atMs: number;
+  /** Index of the member to which it happens. */
+  readonly member: number;
+  readonly what: What;
+}
+
+export type Status =
+  | 'running'
+  | 'killed'
+  | 'finished'
+  | 'left'
+  | 'left out'
+  | 'job ended'
+  | 'too few'
+  | 'no store';
+
+/** The averages of a step: in which view and from which state they were computed. */
+export type Content = string;
+
+export interface SimMember {
+  readonly wish: Wish;
+  machine: Machine;
+  status: Status;
+  ending: string | null;
+  stoppedUntilMs: number;
+  alarm: number;
+  watchedView: number | null;
+  watchedOver: number | null;
+  watchedWish: number | null;
+  hasWish: boolean;
+  wantsToLeave: boolean;
+  isAsking: boolean;
+  /** Number of the group to which it belongs or connects; null between views. */
+  group: number | null;
+  op: number;
+  /** The contents of the steps that it has applied, from `base` on. */
+  base: number;
+  steps: Content[];
+  averages: Content | null;
+  hasState: boolean;
+  /** When the view ended for it, to measure a change. */
+  endedAtMs: number | null;
+}
+
+export interface SimGroup {
+  readonly view: View;
+  readonly members: readonly number[];
+  readonly calls: Set<number>;
+  /** For each operation, the members that have started it. */
+  readonly started: Set<number>[];
+  /** The votes in which a member asked for a change of the view. */
+  readonly changes: Set<number>;
+  isBroken: boolean;
+}
+
+export interface Timing {
+  /** Milliseconds that a message takes, that a store operation takes, and that a member computes for one step. */
+  readonly messageMs: () => number;
+  readonly serviceMs: number;
+  readonly computeMs: () => number;
+  readonly noticeMs: () => number;
+  /** When the launcher says that a process has ended; null if it does not. */
+  readonly endedMs: () => number | null;
+  readonly connectMs: number;
+  /** How long the store may take for an answer. */
+  readonly storeMs: number;
+}
+
+export interface WorldOptions {
+  readonly settings: Settings;
+  readonly patience: Patience;
+  readonly timing: Timing;
+  /** Number of steps after which a member finishes. */
+  readonly target: number;
+}
+
+export class World {
+  readonly options: WorldOptions;
+  readonly push: (event: Event) => void;
+  nowMs = 0;
+  store = new SimStore();
+  storeFreeAtMs = 0;
+  members: SimMember[] = [];
+  groups: SimGroup[] = [];
+  /** Pairs of members that cannot reach each other, as `a/b` with a < b, and members that cannot reach the store. */
+  cuts = new Set<string>();
+  cutOff = new Set<number>();
+  /** For each step, the content that the first member has applied. */
+  applied: Content[] = [];
+  changesMs: number[] = [];
+
+  constructor(options: WorldOptions, push: (event: Event) => void) {
+    this.options = options;
+    this.push = push;
+  }
+
+  fork(push: (event: Event) => void): World {
+    const copy = new World(this.options, push);
+    copy.nowMs = this.nowMs;
+    copy.store = this.store.fork();
+    copy.storeFreeAtMs = this.storeFreeAtMs;
+    copy.members = this.members.map((each) => ({
+      ...each,
+      machine: each.machine.fork(),
+      steps: [...each.steps],
+    }));
+    copy.groups = this.groups.map((each) => ({
+      ...each,
+      calls: new Set(each.calls),
+      started: each.started.map((set) => new Set(set)),
+      changes: new Set(each.changes),
+    }));
+    copy.cuts = new Set(this.cuts);
+    copy.cutOff = new Set(this.cutOff);
+    copy.applied = [...this.applied];
+    copy.changesMs = [...this.changesMs];
+    return copy;
+  }
+
+  /** Adds a process that begins to join now. Returns its index. */
+  startProcess(slot: number | null): number {
+    const index = this.members.length;
+    const wish: Wish = { id: `m${index}`, slot, host: 'host', process: null };
+    this.members.push({
+      wish,
+      machine: new Machine(wish.id, this.options.settings, this.options.patience),
+      status: 'running',
+      ending: null,
+      stoppedUntilMs: 0,
+      alarm: 0,
+      watchedView: null,
+      watchedOver: null,
+      watchedWish: null,
+      hasWish: false,
+      wantsToLeave: false,
+      isAsking: false,
+      group: null,
+      op: 0,
+      base: 0,
+      steps: [],
+      averages: null,
+      hasState: false,
+      endedAtMs: null,
+    });
+    this.#ask(index, { kind: 'wish', wish });
+    return index;
+  }
+
+  execute({ member, what }: Event): void {
+    if (what.kind === 'start process') return void this.startProcess(what.slot);
+    if (what.kind === 'request') return this.#serve(member, what.request);
+    const self = this.members[member];
+    if (self?.status !== 'running') return;
+    switch (what.kind) {
+      case 'answer':
+        return this.#answered(member, what.request, what.input);
+      case 'alarm':
+        return what.alarm === self.alarm ? this.#feed(member, { kind: 'time' }) : undefined;
+      case 'wish seen':
+        if (self.machine.phase === 'training' && self.machine.view!.number === what.view) self.hasWish = true;
+        return;
+      case 'start':
+        return this.#startOp(member, what.group, what.op);
+      case 'op ends':
+        return this.#endOp(member, what.group, what.op);
+      case 'op is late':
+        return this.#isLate(member, what.group, what.op);
+      case 'connected':
+        return this.#connected(member, what.group);
+      case 'connecting is late':
+        return this.#connectingIsLate(member, what.group);
+      case 'error':
+        return this.#error(member, what.group, what.failure, what.lost);
+      case 'store is lost':
+        // Training goes on without the store until the view ends.
+        return self.machine.phase === 'training' ? undefined : this.end(member, 'no store');
+      case 'kill':
+        return this.end(member, 'killed');
+      case 'stop':
+        self.stoppedUntilMs = this.nowMs + what.forMs;
+        return;
+      case 'leave':
+        self.wantsToLeave = true;
+        return;
+      case 'false alarm':
+        return this.#falseAlarm(member, what.peer);
+    }
+  }
+
+  /** Ends a member's process. */
+  end(member: number, status: Status, ending: string | null = null): void {
+    const self = this.members[member]!;
+    self.status = status;
+    self.ending = ending;
+    if (self.group !== null && status !== 'left' && status !== 'finished') {
+      this.#break(member, self.group, 'ERR_COLL_PEER_LOST', [member]);
+    }
+    const endedMs = this.options.timing.endedMs();
+    if (endedMs !== null)
+      this.#later(member, endedMs, { kind: 'request', request: { kind: 'ended', id: self.wish.id } });
+  }
+
+  cut(a: number, b: number): void {
+    this.cuts.add(pair(a, b));
+  }
+
+  /** From now on, no message passes between the member and the store. */
+  cutOffStore(member: number): void {
+    this.cutOff.add(member);
+    this.#later(member, this.options.timing.storeMs, { kind: 'store is lost' });
+  }
+
+  #later(member: number, inMs: number, what: What): void {
+    this.push({ atMs: this.nowMs + inMs, member, what });
+  }
+
+  // The store.
+
+  #ask(member: number, request: Request): void {
+    if (this.cutOff.has(member)) {
+      if (!request.kind.startsWith('watch'))
+        this.#later(member, this.options.timing.storeMs, { kind: 'store is lost' });
+      return;
+    }
+    this.#later(member, this.options.timing.messageMs(), { kind: 'request', request });
+  }
+
+  #serve(member: number, request: Request): void {
+    const { store } = this;
+    const operations = store.operationsOf(request);
+    store.operations += operations;
+    this.storeFreeAtMs =
+      Math.max(this.storeFreeAtMs, this.nowMs) + operations * this.options.timing.serviceMs;
+    const answer = (input: Input, to = member) => this.#reply(to, request.kind, input);
+    switch (request.kind) {
+      case 'wish': {
+        store.wishes.push(request.wish);
+        this.#wakeWishWatchers();
+        const head = store.views[store.head] ?? store.views[0] ?? null;
+        return answer({ kind: 'wished', wishNumber: store.wishes.length, head });
+      }
+      case 'report': {
+        const { view } = request.report;
+        store.reports[view] ??= [];
+        store.reports[view].push(request.report);
+        this.members.forEach((each, other) => {
+          if (each.watchedOver !== view) return;
+          each.watchedOver = null;
+          this.#reply(other, 'watch over', { kind: 'over' });
+        });
+        return;
+      }
+      case 'propose': {
+        const isNew = store.views[request.view.number] === undefined;
+        const view = store.propose(request.view);
+        answer({ kind: 'view', view });
+        if (isNew) {
+          this.members.forEach((each, other) => {
+            if (each.watchedView === null || each.watchedView + 1 !== view.number) return;
+            each.watchedView = null;
+            this.#reply(other, 'watch view', { kind: 'view', view });
+          });
+        }
+        return;
+      }
+      case 'read':
+        return answer({ kind: 'read', reading: store.read(request) });
+      case 'announce':
+        store.head = Math.max(store.head, request.view);
+        return;
+      case 'ended':
+        store.ended.add(request.id);
+        return;
+      case 'watch view': {
+        const view = store.after(request.after);
+        if (view === null) this.members[member]!.watchedView = request.after;
+        else answer({ kind: 'view', view });
+        return;
+      }
+      case 'watch over':
+        if (store.reports[request.view] === undefined) this.members[member]!.watchedOver = request.view;
+        else answer({ kind: 'over' });
+        return;
+      case 'watch wish':
+        this.members[member]!.watchedWish = request.after;
+        this.#wakeWishWatchers();
+        return;
+      default:
+        return;
+    }
+  }
+
+  #wakeWishWatchers(): void {
+    this.members.forEach((each, other) => {
+      if (each.watchedWish === null || this.store.wishes.length <= each.watchedWish) return;
+      each.watchedWish = null;
+      const view = each.machine.view?.number ?? -1;
+      this.#later(other, this.options.timing.messageMs(), { kind: 'wish seen', view });
+    });
+  }
+
+  #reply(to: number, request: Request['kind'], input: Input): void {
+    if (this.cutOff.has(to)) return;
+    const waitMs = Math.max(0, this.storeFreeAtMs - this.nowMs);
+    this.#later(to, waitMs + this.options.timing.messageMs(), { kind: 'answer', request, input });
+  }
+
+  #answered(member: number, request: Request['kind'], input: Input): void {
+    const { machine } = this.members[member]!;
+    // Answers to watches of an earlier view are dropped, as the driver does.
+    if (request === 'watch over' && machine.phase !== 'connecting') return;
+    this.#feed(member, input);
+  }
+
+  // The machine.
+
+  #feed(member: number, input: Input): void {
+    const self = this.members[member]!;
+    for (const action of self.machine.take(input, this.nowMs)) this.#perform(member, action);
+  }
+
+  #perform(member: number, action: Action): void {
+    const self = this.members[member]!;
+    switch (action.kind) {
+      case 'report':
+        return this.#ask(member, { kind: 'report', report: action.report });
+      case 'read':
+        return this.#ask(member, action);
+      case 'propose':
+        return this.#ask(member, action);
+      case 'watch':
+        self.watchedView = null;
+        return this.#ask(member, { kind: 'watch view', after: action.view });
+      case 'wake':
+        self.alarm++;
+        return this.#later(member, Math.max(0, action.atMs - this.nowMs), {
+          kind: 'alarm',
+          alarm: self.alarm,
+        });
+      case 'connect':
+        return this.#connect(member, action.view);
+      case 'disconnect':
+        return this.#disconnect(member);
+      case 'end': {
+        const { reason } = action;
+        const ending = reason.kind === 'job ended' ? reason.view.ended : null;
+        if (self.group !== null) this.#leaveGroup(member);
+        return this.end(member, reason.kind, ending);
+      }
+    }
+  }
+
+  // Groups.
+
+  #connect(member: number, view: View): void {
+    const self = this.members[member]!;
+    self.group = view.number;
+    self.op = 0;
+    this.groups[view.number] ??= {
+      view,
+      members: view.members.map(({ id }) => this.members.findIndex(({ wish }) => wish.id === id)),
+      calls: new Set(),
+      started: [],
+      changes: new Set(),
+      isBroken: false,
+    };
+    const group = this.groups[view.number]!;
+    group.calls.add(member);
+    if (view.members[0]!.id === self.wish.id) this.#ask(member, { kind: 'announce', view: view.number });
+    this.#ask(member, { kind: 'watch over', view: view.number });
+    this.#later(member, this.options.timing.connectMs, { kind: 'connecting is late', group: view.number });
+    if (group.isBroken) {
+      this.#later(member, this.options.timing.noticeMs(), {
+        kind: 'error',
+        group: view.number,
+        failure: 'ERR_COLL_INIT',
+        lost: [],
+      });
+    } else if (group.calls.size === group.members.length && !this.#isCut(group)) {
+      // Connecting ends with a barrier, which needs all pairs.
+      for (const each of group.members) {
+        this.#later(each, this.options.timing.messageMs(), { kind: 'connected', group: view.number });
+      }
+    }
+  }
+
+  #disconnect(member: number): void {
+    const self = this.members[member]!;
+    const group = self.group;
+    if (group === null) return;
+    this.#leaveGroup(member);
+    if (self.machine.phase === 'connecting')
+      this.#feed(member, { kind: 'not connected', failure: 'stopped', unreachable: [] });
+  }
+
+  #connected(member: number, number: number): void {
+    const self = this.members[member]!;
+    if (self.group !== number || self.machine.phase !== 'connecting') return;
+    this.#feed(member, { kind: 'connected' });
+    const { view } = this.groups[number]!;
+    if (self.endedAtMs !== null) this.changesMs.push(this.nowMs - self.endedAtMs);
+    self.endedAtMs = null;
+    self.hasWish = false;
+    self.watchedOver = null;
+    if (view.members.findIndex(({ id }) => id === self.wish.id) < 3)
+      this.#ask(member, { kind: 'watch wish', after: view.wishes });
+    if (view.decision === 'commit' && self.hasState && self.base + self.steps.length < view.finalSteps)
+      this.#apply(member);
+    self.averages = null;
+    if (view.joined.length > 0) return this.#begin(member, 0);
+    self.op = 1;
+    this.#begin(member, 1);
+  }
+
+  #connectingIsLate(member: number, number: number): void {
+    const self = this.members[member]!;
+    if (self.group !== number || self.machine.phase !== 'connecting') return;
+    const group = this.groups[number]!;
+    const missing = group.members.filter(
+      (each) => each !== member && (!group.calls.has(each) || this.cuts.has(pair(each, member))),
+    );
+    this.#leaveGroup(member);
+    const unreachable = this.#idsOf(missing).map((id) => ({ member: id, isCertain: false }));
+    this.#feed(member, { kind: 'not connected', failure: 'ERR_COLL_INIT in init', unreachable });
+  }
+
+  /** Operation 0 gives joined members their state; then each step has two: its averages, and its vote. */
+  #begin(member: number, op: number): void {
+    const self = this.members[member]!;
+    const isReduction = op > 0 && op % 2 === 1;
+    this.#later(member, isReduction ? this.options.timing.computeMs() : 0.01, {
+      kind: 'start',
+      group: self.group!,
+      op,
+    });
+  }
+
+  #startOp(member: number, number: number, op: number): void {
+    const self = this.members[member]!;
+    const group = this.groups[number]!;
+    if (self.group !== number || self.machine.phase !== 'training') return;
+    self.op = op;
+    if (isVote(op)) {
+      self.isAsking = self.wantsToLeave;
+      if (self.isAsking || self.hasWish) group.changes.add(op);
+    }
+    group.started[op] ??= new Set();
+    group.started[op].add(member);
+    this.#later(member, this.options.patience.stallMs, { kind: 'op is late', group: number, op });
+    if (group.isBroken || group.started[op].size < group.members.length) return;
+    if (this.#isCut(group)) return;
+    for (const each of group.members)
+      this.#later(each, this.options.timing.messageMs(), { kind: 'op ends', group: number, op });
+  }
+
+  #endOp(member: number, number: number, op: number): void {
+    const self = this.members[member]!;
+    if (self.group !== number || self.machine.phase !== 'training' || self.op !== op) return;
+    const group = this.groups[number]!;
+    if (op === 0) {
+      const { joined } = group.view;
+      const donor = group.members.find((_, rank) => !joined.includes(group.view.members[rank]!.id));
+      if (!self.hasState && donor !== undefined) {
+        self.base = group.view.finalSteps;
+        self.steps = [];
+      }
+      self.hasState = true;
+      self.op = 1;
+      return this.#begin(member, 1);
+    }
+    if (!isVote(op)) {
+      self.averages = `${number}:${self.base + self.steps.length}`;
+      self.op = op + 1;
+      return this.#begin(member, op + 1);
+    }
+    this.#apply(member);
+    if (self.isAsking) return this.#leave(member, 'left');
+    if (self.base + self.steps.length >= this.options.target) return this.#leave(member, 'finished');
+    if (group.changes.has(op)) return this.#endView(member, null, []);
+    self.op = op + 1;
+    this.#begin(member, op + 1);
+  }
+
+  #apply(member: number): void {
+    const self = this.members[member]!;
+    const step = self.base + self.steps.length;
+    if (self.averages === null) throw new Error(`${self.wish.id} applies step ${step} without averages`);
+    this.applied[step] ??= self.averages;
+    if (this.applied[step] !== self.averages) {
+      throw new Error(
+        `step ${step} is final twice: as ${this.applied[step]}, and as ${self.averages} at ${self.wish.id}`,
+      );
+    }
+    self.steps.push(self.averages);
+    self.averages = null;
+  }
+
+  #leave(member: number, status: 'left' | 'finished'): void {
+    this.#ask(member, { kind: 'report', report: { ...this.#report(member, null, []), isLeaving: true } });
+    this.end(member, status);
+  }
+
+  #isLate(member: number, number: number, op: number): void {
+    const self = this.members[member]!;
+    if (self.group !== number || self.machine.phase !== 'training' || self.op !== op) return;
+    const group = this.groups[number]!;
+    const late = group.members.filter(
+      (each) => each !== member && (!group.started[op]?.has(each) || this.cuts.has(pair(each, member))),
+    );
+    this.#break(null, number, 'ERR_COLL_TIMEOUT', late);
+  }
+
+  #falseAlarm(member: number, peer: number): void {
+    const self = this.members[member]!;
+    if (self.group === null || self.machine.phase !== 'training') return;
+    this.#break(null, self.group, 'ERR_COLL_TIMEOUT', [peer]);
+  }
+
+  #error(member: number, number: number, failure: string, lost: Report['unreachable']): void {
+    const self = this.members[member]!;
+    if (self.group !== number) return;
+    const others = lost.filter(({ member: id }) => id !== self.wish.id);
+    if (self.machine.phase === 'connecting') {
+      self.group = null;
+      this.#feed(member, { kind: 'not connected', failure, unreachable: [] });
+    } else if (self.machine.phase === 'training') this.#endView(member, failure, others);
+  }
+
+  #endView(member: number, failure: string | null, unreachable: Report['unreachable']): void {
+    const self = this.members[member]!;
+    self.endedAtMs = this.nowMs;
+    const report = this.#report(member, failure, unreachable);
+    self.group = null;
+    this.#feed(member, { kind: 'ended', report });
+  }
+
+  #report(member: number, failure: string | null, unreachable: Report['unreachable']): Report {
+    const self = this.members[member]!;
+    return {
+      member: self.wish.id,
+      view: self.machine.view!.number,
+      finalSteps: self.base + self.steps.length,
+      isComplete: self.averages !== null,
+      hasState: self.hasState,
+      wasConnected: true,
+      unreachable,
+      isLeaving: false,
+      failure,
+    };
+  }
+
+  /** A member closes the group of a view that is not over for the others. */
+  #leaveGroup(member: number): void {
+    const number = this.members[member]!.group!;
+    this.members[member]!.group = null;
+    this.#break(member, number, 'ERR_COLL_PEER_LOST', [member]);
+  }
+
+  /** Breaks a group, unless it is broken: the other members get the same error, each at another time. */
+  #break(by: number | null, number: number, code: string, lost: readonly number[]): void {
+    const group = this.groups[number];
+    if (group === undefined || group.isBroken) return;
+    group.isBroken = true;
+    const ids = this.#idsOf(lost);
+    for (const each of group.members) {
+      if (each === by) continue;
+      const isCertain = (id: string) => this.members.find(({ wish }) => wish.id === id)!.status === 'killed';
+      const isSeen = this.options.timing.endedMs() !== null;
+      const unreachable = ids.map((id) => ({ member: id, isCertain: isSeen && isCertain(id) }));
+      const failure = `${code} in allReduce`;
+      this.#later(each, this.options.timing.noticeMs(), {
+        kind: 'error',
+        group: number,
+        failure,
+        lost: unreachable,
+      });
+    }
+  }
+
+  #isCut({ members }: SimGroup): boolean {
+    return this.cuts.size > 0 && members.some((a) => members.some((b) => this.cuts.has(pair(a, b))));
+  }
+
+  #idsOf(members: readonly number[]): string[] {
+    return members.map((each) => this.members[each]!.wish.id);
+  }
+}
+
+const isVote = (op: number) => op > 0 && op % 2 === 0;
+const pair = (a: number, b: number) => (a < b ? `${a}/${b}` : `${b}/${a}`);
