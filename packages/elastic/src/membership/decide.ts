@@ -50,12 +50,12 @@ export function decide(view: View, knowledge: Knowledge, rules: Rules): Outcome 
   const { forMs } = knowledge;
   const reports = latest(view, knowledge.reports);
   const wishes = lastOfEachSlot(knowledge);
-  const gone = (id: string) => isGone(view, id, knowledge.ended, wishes, reports);
-  const missing = view.members.filter(({ id }) => !reports.has(id) && !gone(id)).map(({ id }) => id);
+  const gone = goneMembers(view, knowledge.ended, wishes, reports);
+  const missing = view.members.filter(({ id }) => !reports.has(id) && !gone.has(id)).map(({ id }) => id);
   const hasFailed = [...reports.values()].some(({ failure }) => failure !== null);
   const patienceMs = hasFailed ? rules.settleMs : rules.stallMs;
   if (missing.length > 0 && forMs < patienceMs) return { kind: 'wait', forMs: patienceMs - forMs, missing };
-  const present = view.members.filter(({ id }) => reports.has(id) && !gone(id));
+  const present = view.members.filter(({ id }) => reports.has(id) && !gone.has(id));
   const staying = present.filter(({ id }) => !reports.get(id)!.isLeaving);
   const leaving = present.filter(({ id }) => reports.get(id)!.isLeaving);
   const kept = mutuallyReachable(staying, reports);
@@ -89,22 +89,26 @@ export function lastOfEachSlot({ wishes, ended }: Pick<Knowledge, 'wishes' | 'en
 }
 
 /**
- * Returns whether a member is not waited for: its launcher says that it has ended, or has started another process in
- * its slot, or a member on the same host says so. That members have lost it does not count: all of them report the
+ * Returns the members that are not waited for: their launcher says that they have ended, or has started other processes
+ * in their slots, or members on the same host say so. That members have lost one does not count: all of them report the
  * same root cause, which one of them may have noticed that is itself cut off.
  */
-function isGone(
+function goneMembers(
   view: View,
-  id: string,
   ended: ReadonlySet<string>,
   wishes: readonly Wish[],
   reports: ReadonlyMap<string, Report>,
-): boolean {
-  const { slot } = view.members.find((member) => member.id === id)!;
-  if (ended.has(id) || wishes.some((wish) => wish.slot === slot && wish.id !== id)) return true;
-  return [...reports.values()].some(({ unreachable }) =>
-    unreachable.some(({ member, isCertain }) => member === id && isCertain),
-  );
+): ReadonlySet<string> {
+  const gone = new Set(ended);
+  for (const { unreachable } of reports.values()) {
+    for (const { member, isCertain } of unreachable) if (isCertain) gone.add(member);
+  }
+  const replaced = new Map(wishes.map(({ slot, id }) => [slot, id]));
+  for (const { id, slot } of view.members) {
+    const successor = replaced.get(slot);
+    if (successor !== undefined && successor !== id) gone.add(id);
+  }
+  return gone;
 }
 
 /**
@@ -123,8 +127,8 @@ function mutuallyReachable(members: readonly Member[], reports: ReadonlyMap<stri
         return other === undefined ? [] : [[indexOf.get(id)!, other]];
       });
     });
-  const removed = fewestToRemove(members.length, cutOf(members));
-  const kept = members.filter((_, index) => !removed.includes(index));
+  const removed = new Set(fewestToRemove(members.length, cutOf(members)));
+  const kept = members.filter((_, index) => !removed.has(index));
   const hasState = ({ id }: Member) => reports.get(id)!.hasState;
   if (kept.some(hasState) || !members.some(hasState)) return kept;
   // The larger side has no state of the training: the other one goes on.

@@ -246,11 +246,12 @@ export class Machine {
     const reported = new Set(knowledge.reports.map(({ member }) => member));
     const living = this.#memory.view!.members.filter(({ id }) => !this.#memory.ended.has(id));
     const isFirst = living.find(({ id }) => reported.has(id))?.id === this.#id;
-    const { min, joinTimeoutMs } = this.#settings;
-    const outcome = decide(this.#memory.view!, knowledge, { settleMs, stallMs, min, joinTimeoutMs });
     this.#memory.missing = living.flatMap(({ id }) => (reported.has(id) ? [] : [id]));
-    const mayPropose = isFirst || knowledge.forMs >= 2 * settleMs;
-    if (outcome.kind === 'view' && mayPropose) return [{ kind: 'propose', view: outcome.view }];
+    if (isFirst || knowledge.forMs >= 2 * settleMs) {
+      const { min, joinTimeoutMs } = this.#settings;
+      const outcome = decide(this.#memory.view!, knowledge, { settleMs, stallMs, min, joinTimeoutMs });
+      if (outcome.kind === 'view') return [{ kind: 'propose', view: outcome.view }];
+    }
     const place = living.findIndex(({ id }) => id === this.#id);
     const pauseMs = isFirst ? this.#pollMs(nowMs) : Math.max(this.#watchMs(place), this.#pollMs(nowMs));
     return [{ kind: 'wake', atMs: nowMs + pauseMs }];

@@ -51,10 +51,11 @@ function edgesOf(cut: readonly (readonly [number, number])[]): Edges {
 
 /** Returns the edges that no member of `gone` has. */
 function without(edges: Edges, gone: readonly number[]): Edges {
+  const removed = new Set(gone);
   const rest = new Map<number, Set<number>>();
   for (const [member, peers] of edges) {
-    if (gone.includes(member)) continue;
-    const kept = new Set([...peers].filter((peer) => !gone.includes(peer)));
+    if (removed.has(member)) continue;
+    const kept = new Set([...peers].filter((peer) => !removed.has(peer)));
     if (kept.size > 0) rest.set(member, kept);
   }
   return rest;

@@ -139,23 +139,28 @@ class Schedule {
         const forMs = random.chance(0.5) ? random.between(10, 300) : random.between(300, 8_000);
         note(`stop ${member} for ${forMs.toFixed(0)} ms`);
         this.mayLeaveOut = true;
-        return at({ kind: 'stop', forMs });
+        at({ kind: 'stop', forMs });
+        return;
       }
       case 4:
         note(`leave ${member}`);
-        return at({ kind: 'leave' });
+        at({ kind: 'leave' });
+        return;
       case 5:
         note('join');
-        return at({ kind: 'start process', slot: this.#hasSlots ? this.#nextSlot++ : null });
+        at({ kind: 'start process', slot: this.#hasSlots ? this.#nextSlot++ : null });
+        return;
       case 6: {
         const peer = random.whole(size);
         if (peer === member) return;
         note(`false alarm of ${member} about ${peer}`);
         this.mayLeaveOut = true;
-        return at({ kind: 'false alarm', peer });
+        at({ kind: 'false alarm', peer });
+        return;
       }
       case 7:
-        return this.#cut(atMs, size);
+        this.#cut(atMs, size);
+        return;
       default:
         note(`cut ${member} off from the store`);
         this.mayLeaveOut = true;

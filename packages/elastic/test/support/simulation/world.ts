@@ -192,35 +192,51 @@ export class World {
   }
 
   execute({ member, what }: Event): void {
-    if (what.kind === 'start process') return void this.startProcess(what.slot);
-    if (what.kind === 'request') return this.#serve(member, what.request);
+    if (what.kind === 'start process') {
+      this.startProcess(what.slot);
+      return;
+    }
+    if (what.kind === 'request') {
+      this.#serve(member, what.request);
+      return;
+    }
     const self = this.members[member];
     if (self?.status !== 'running') return;
     switch (what.kind) {
       case 'answer':
-        return this.#answered(member, what.request, what.input);
+        this.#answered(member, what.request, what.input);
+        return;
       case 'alarm':
-        return what.alarm === self.alarm ? this.#feed(member, { kind: 'time' }) : undefined;
+        if (what.alarm === self.alarm) this.#feed(member, { kind: 'time' });
+        return;
       case 'wish seen':
         if (self.machine.phase === 'training' && self.machine.view!.number === what.view) self.hasWish = true;
         return;
       case 'start':
-        return this.#startOp(member, what.group, what.op);
+        this.#startOp(member, what.group, what.op);
+        return;
       case 'op ends':
-        return this.#endOp(member, what.group, what.op);
+        this.#endOp(member, what.group, what.op);
+        return;
       case 'op is late':
-        return this.#isLate(member, what.group, what.op);
+        this.#isLate(member, what.group, what.op);
+        return;
       case 'connected':
-        return this.#connected(member, what.group);
+        this.#connected(member, what.group);
+        return;
       case 'connecting is late':
-        return this.#connectingIsLate(member, what.group);
+        this.#connectingIsLate(member, what.group);
+        return;
       case 'error':
-        return this.#error(member, what.group, what.failure, what.lost);
+        this.#error(member, what.group, what.failure, what.lost);
+        return;
       case 'store is lost':
         // Training goes on without the store until the view ends.
-        return self.machine.phase === 'training' ? undefined : this.end(member, 'no store');
+        if (self.machine.phase !== 'training') this.end(member, 'no store');
+        return;
       case 'kill':
-        return this.end(member, 'killed');
+        this.end(member, 'killed');
+        return;
       case 'stop':
         self.stoppedUntilMs = this.nowMs + what.forMs;
         return;
@@ -228,7 +244,8 @@ export class World {
         self.wantsToLeave = true;
         return;
       case 'false alarm':
-        return this.#falseAlarm(member, what.peer);
+        this.#falseAlarm(member, what.peer);
+        return;
     }
   }
 
@@ -282,7 +299,8 @@ export class World {
         store.wishes.push(request.wish);
         this.#wakeWishWatchers();
         const head = store.views[store.head] ?? store.views[0] ?? null;
-        return answer({ kind: 'wished', wishNumber: store.wishes.length, head });
+        answer({ kind: 'wished', wishNumber: store.wishes.length, head });
+        return;
       }
       case 'report': {
         const { view } = request.report;
@@ -309,7 +327,8 @@ export class World {
         return;
       }
       case 'read':
-        return answer({ kind: 'read', reading: store.read(request) });
+        answer({ kind: 'read', reading: store.read(request) });
+        return;
       case 'announce':
         store.head = Math.max(store.head, request.view);
         return;
@@ -368,29 +387,37 @@ export class World {
     const self = this.members[member]!;
     switch (action.kind) {
       case 'report':
-        return this.#ask(member, { kind: 'report', report: action.report });
+        this.#ask(member, { kind: 'report', report: action.report });
+        return;
       case 'read':
-        return this.#ask(member, action);
+        this.#ask(member, action);
+        return;
       case 'propose':
-        return this.#ask(member, action);
+        this.#ask(member, action);
+        return;
       case 'watch':
         self.watchedView = null;
-        return this.#ask(member, { kind: 'watch view', after: action.view });
+        this.#ask(member, { kind: 'watch view', after: action.view });
+        return;
       case 'wake':
         self.alarm++;
-        return this.#later(member, Math.max(0, action.atMs - this.nowMs), {
+        this.#later(member, Math.max(0, action.atMs - this.nowMs), {
           kind: 'alarm',
           alarm: self.alarm,
         });
+        return;
       case 'connect':
-        return this.#connect(member, action.view);
+        this.#connect(member, action.view);
+        return;
       case 'disconnect':
-        return this.#disconnect(member);
+        this.#disconnect(member);
+        return;
       case 'end': {
         const { reason } = action;
         const ending = reason.kind === 'job ended' ? reason.view.ended : null;
         if (self.group !== null) this.#leaveGroup(member);
-        return this.end(member, reason.kind, ending);
+        this.end(member, reason.kind, ending);
+        return;
       }
     }
   }
@@ -452,7 +479,10 @@ export class World {
     if (view.decision === 'commit' && self.hasState && self.base + self.steps.length < view.finalSteps)
       this.#apply(member);
     self.averages = null;
-    if (view.joined.length > 0) return this.#begin(member, 0);
+    if (view.joined.length > 0) {
+      this.#begin(member, 0);
+      return;
+    }
     self.op = 1;
     this.#begin(member, 1);
   }
@@ -511,17 +541,28 @@ export class World {
       }
       self.hasState = true;
       self.op = 1;
-      return this.#begin(member, 1);
+      this.#begin(member, 1);
+      return;
     }
     if (!isVote(op)) {
       self.averages = `${number}:${self.base + self.steps.length}`;
       self.op = op + 1;
-      return this.#begin(member, op + 1);
+      this.#begin(member, op + 1);
+      return;
     }
     this.#apply(member);
-    if (self.isAsking) return this.#leave(member, 'left');
-    if (self.base + self.steps.length >= this.options.target) return this.#leave(member, 'finished');
-    if (group.changes.has(op)) return this.#endView(member, null, []);
+    if (self.isAsking) {
+      this.#leave(member, 'left');
+      return;
+    }
+    if (self.base + self.steps.length >= this.options.target) {
+      this.#leave(member, 'finished');
+      return;
+    }
+    if (group.changes.has(op)) {
+      this.#endView(member, null, []);
+      return;
+    }
     self.op = op + 1;
     this.#begin(member, op + 1);
   }
@@ -609,9 +650,9 @@ export class World {
     const ids = this.#idsOf(lost);
     for (const each of group.members) {
       if (each === by) continue;
-      const isCertain = (id: string) => this.members.find(({ wish }) => wish.id === id)!.status === 'killed';
+      const isCertain = (index: number) => this.members[lost[index]!]!.status === 'killed';
       const isSeen = this.options.timing.endedMs() !== null;
-      const unreachable = ids.map((id) => ({ member: id, isCertain: isSeen && isCertain(id) }));
+      const unreachable = ids.map((id, index) => ({ member: id, isCertain: isSeen && isCertain(index) }));
       const failure = `${code} in allReduce`;
       this.#later(each, this.options.timing.noticeMs(), {
         kind: 'error',
