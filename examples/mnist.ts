@@ -54,10 +54,11 @@ for (let epoch = 0; epoch < epochs; epoch++) {
       optimizer.zeroGrad();
       loss.backward();
       optimizer.step();
+      const [mean, samples] = [loss.item(), label.shape[0]!];
       const progress = { epoch, epochs, steps: epochs * loader.length };
-      reportMetrics({ ...progress, loss: loss.item(), samples: label.shape[0]! });
+      reportMetrics({ ...progress, loss: mean, samples });
       if (step % 25 === 0 || step === loader.length)
-        log(`epoch ${epoch + 1}/${epochs}  step ${step}/${loader.length}  loss ${loss.item().toFixed(4)}`);
+        log(`epoch ${epoch + 1}/${epochs}  step ${step}/${loader.length}  loss ${mean.toFixed(4)}`);
     });
   }
 }

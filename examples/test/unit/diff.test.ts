@@ -27,3 +27,13 @@ it('going from one process to many takes at most 15 lines', () => {
   expect(count).toBeGreaterThan(0);
   expect(count).toBeLessThanOrEqual(15);
 });
+
+it('going on when processes are lost takes at most ten lines, beside imports and brackets', () => {
+  const code = (name: string) =>
+    linesOf(name)
+      .map((line) => line.trim())
+      .filter((line) => !/^(\/\/|import |[\])};,]*$)/.test(line));
+  const count = newLines(code('mnist-ddp.ts'), code('mnist-elastic.ts'));
+  expect(count).toBeGreaterThan(0);
+  expect(count).toBeLessThanOrEqual(10);
+});

@@ -281,6 +281,17 @@ it(`mnist-ddp.ts learns to read ${realMnist !== null ? 'real' : 'drawn'} digits 
   expect(exitCode).toBe(0);
 });
 
+it('mnist-elastic.ts learns on three ranks of an elastic job', async () => {
+  const argv = [ringwise, 'run', '--elastic', '--nproc-per-node', '3', example('mnist-elastic.ts'), '--json'];
+  const { exitCode, stdout, stderr } = await run([...argv, '--epochs', '4']);
+  expect(stderr).toBe('');
+  expect(stdout).toContain('replicas in sync: 3 ranks hold the same bits');
+  const { accuracy, worldSize, inSync } = summaryOf(stdout);
+  expect(accuracy).toBeGreaterThanOrEqual(0.9);
+  expect({ worldSize, inSync }).toEqual({ worldSize: 3, inSync: true });
+  expect(exitCode).toBe(0);
+});
+
 it.each([1, 2])('cifar-resnet.ts learns to tell classes of pictures apart on %i ranks', async (size) => {
   const lines = await linesOf('cifar-resnet.ts', size);
   const losses = lines.slice(0, -1).map((line) => Number(/loss ([\d.]+)$/.exec(line)![1]));

@@ -2,7 +2,7 @@
 // rank is lost on the way, the survivors make the step final if all of them have the averages, else they run it again
 // without the lost rank, which deals its samples to the others.
 import type { Group } from '@ringwise/collectives';
-import { shown } from '../check.ts';
+import { checkFunction, checkOptions, shown } from '../check.ts';
 import { badLoss, stepRunTwice, tooManyBackwards } from '../errors.ts';
 import type { MicroBatch, StepPlan } from '../ledger/ledger.ts';
 import { beginMicroBatch } from './streams.ts';
@@ -47,6 +47,8 @@ export class ElasticStep<B = unknown> {
   readonly epoch: number;
   /** Index in the epoch, from 0. */
   readonly index: number;
+  /** Place in the epoch, from 1: index + 1. */
+  readonly nth: number;
   /** Number of steps before it, over all epochs. */
   readonly number: number;
   readonly #run: Runner<B>;
@@ -55,6 +57,7 @@ export class ElasticStep<B = unknown> {
   constructor({ epoch, step }: StepPlan, number: number, run: Runner<B>) {
     this.epoch = epoch;
     this.index = step;
+    this.nth = step + 1;
     this.number = number;
     this.#run = run;
   }
@@ -78,11 +81,13 @@ export class ElasticStep<B = unknown> {
    * });
    * ```
    */
-  run(fn: StepFunction<B>, options: RunOptions = {}): Promise<StepResult> {
+  readonly run = (fn: StepFunction<B>, options: RunOptions = {}): Promise<StepResult> => {
+    checkFunction('run', fn, 'a function that computes the loss of a micro-batch');
+    checkOptions('run', options, ['beforeUpdate']);
     if (this.#hasRun) throw stepRunTwice(this.number);
     this.#hasRun = true;
     return this.#run(fn, options);
-  }
+  };
 }
 
 /**
