@@ -15,8 +15,9 @@ if(RINGWISE_CUDA STREQUAL "1")
 elseif(RINGWISE_CUDA STREQUAL "0")
   set(RINGWISE_CUDA OFF)
 endif()
-# The images hold machine code for those of these architectures that nvcc knows, and PTX of the first and the last one
-# for all other devices.
+# The images hold machine code for those of these architectures that nvcc knows, and PTX of the first one
+# for all newer devices. PTX of the last one too would make the images a fifth larger, and no kernel has code for some
+# architectures only.
 set(RINGWISE_CUDA_ARCHITECTURES "80;90;100;120" CACHE STRING "Compute capabilities to compile CUDA kernels for")
 set(RINGWISE_HAVE_CUDA OFF)
 if(NOT RINGWISE_NVCC)
@@ -55,7 +56,6 @@ endif()
 
 if(RINGWISE_HAVE_CUDA)
   list(GET ringwise_code 0 ringwise_first)
-  list(GET ringwise_code -1 ringwise_last)
   set(ringwise_nvcc_options -std=c++20 -O3 --expt-relaxed-constexpr -fatbin)
   execute_process(COMMAND ${RINGWISE_NVCC} --help OUTPUT_VARIABLE ringwise_help ERROR_QUIET)
   if(ringwise_help MATCHES "compress-mode")
@@ -64,9 +64,7 @@ if(RINGWISE_HAVE_CUDA)
   foreach(architecture ${ringwise_code})
     list(APPEND ringwise_nvcc_options -gencode arch=compute_${architecture},code=sm_${architecture})
   endforeach()
-  foreach(architecture ${ringwise_first} ${ringwise_last})
-    list(APPEND ringwise_nvcc_options -gencode arch=compute_${architecture},code=compute_${architecture})
-  endforeach()
+  list(APPEND ringwise_nvcc_options -gencode arch=compute_${ringwise_first},code=compute_${ringwise_first})
   set(ringwise_images ${CMAKE_CURRENT_BINARY_DIR}/cuda-images)
   file(MAKE_DIRECTORY ${ringwise_images})
   file(GLOB_RECURSE ringwise_kernels CONFIGURE_DEPENDS tensor/cuda/kernels/*.cu)
