@@ -166,8 +166,7 @@ class LaneObject : public Napi::ObjectWrap<Self> {
 
   /// (id): blocks until the operation has ended, then settles all operations that have ended.
   void wait(const Napi::CallbackInfo& info) {
-    group(info.Env()).wait(static_cast<uint64_t>(info[0].ToNumber().Int64Value()));
-    settle_ended(info.Env());
+    settle_after(info.Env(), [&] { group(info.Env()).wait(static_cast<uint64_t>(info[0].ToNumber().Int64Value())); });
   }
 
   /// (code, peers, text)
@@ -205,6 +204,26 @@ class LaneObject : public Napi::ObjectWrap<Self> {
       settle.Call({Napi::Number::New(env, static_cast<double>(one.id)), to_js(env, one.failure),
                    Napi::Number::New(env, one.source), Napi::Boolean::New(env, is_lent)});
     }
+  }
+
+  /// Calls `work`, which may end operations, then settles everything that has ended. The event loop is not woken for
+  /// that.
+  template <class Function>
+  void settle_after(Napi::Env env, const Function& work) {
+    struct Quiet {
+      explicit Quiet(LaneObject& object) : object(object), was_notified(object.notified_.exchange(true)) {}
+      ~Quiet() { end(); }
+      void end() {
+        if (!std::exchange(was_notified, true)) object.notified_ = false;
+      }
+      LaneObject& object;
+      bool was_notified;  // a wake-up is on its way, which settles what ends meanwhile
+    };
+    Quiet quiet(*this);
+    work();
+    settle_ended(env);
+    quiet.end();
+    settle_ended(env);  // what another thread has ended since has not woken the event loop
   }
 
   std::unique_ptr<Group> group_;  // JavaScript thread; calls notify() until it is destroyed

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/os/thread.h"
+#include "base/pause.h"
 #include "base/time/clock.h"
 #include "coll/engine/waiting.h"
 
@@ -24,6 +25,12 @@ constexpr int64_t kAwayNs = 1'000 * kMillisecond;
 constexpr int64_t kSiteShare = 100;
 constexpr int64_t kSiteAverageNs = 250 * kMillisecond;
 constexpr int64_t kMaxSiteNs = 100'000;
+
+// How long an attempt waits for the other ranks. Where the last kMostMissed attempts were too short, only one of
+// kSkipped is made, because ranks that come at different times would only lose time in them.
+constexpr int64_t kAttemptNs = 35'000;
+constexpr int kMostMissed = 4;
+constexpr int kSkipped = 8;
 
 }  // namespace
 
@@ -105,6 +112,26 @@ bool HostGroup::nudge() {
 void HostGroup::request_progress() {
   signals_.progress_requested = true;
   signals_.wake_lane();
+}
+
+bool HostGroup::attempt(uint64_t id) {
+  if (requests_.has_ended(id)) return true;
+  if (missed_attempts_ < kMostMissed || ++skipped_attempts_ >= kSkipped) {
+    skipped_attempts_ = 0;
+    const int64_t until_ns = now_ns() + kAttemptNs;
+    if (std::unique_lock owner(owner_, std::try_to_lock); owner.owns_lock()) {
+      if (engine_.is_connected()) engine_.attempt(id, until_ns);
+    } else if (!engine_.is_oversubscribed()) {  // the lane works on it on a core of its own
+      while (!requests_.has_ended(id) && now_ns() < until_ns) pause_cpu();
+    }
+    if (requests_.has_ended(id)) {
+      missed_attempts_ = 0;
+      return true;
+    }
+    ++missed_attempts_;
+  }
+  request_progress();
+  return false;
 }
 
 std::shared_ptr<const Failure> HostGroup::run(Op op, int* source) {

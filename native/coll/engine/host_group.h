@@ -66,6 +66,11 @@ class HostGroup final {
   /// Makes the lane work on the started operations at full speed, for callers that wait for them without `wait`.
   void request_progress();
 
+  /// Works on a started operation for a caller that awaits it and may not block: on the calling thread for less than
+  /// 50 µs, which is enough if all ranks make the call at about the same time. Returns whether it has ended; otherwise
+  /// the lane goes on with it at full speed.
+  bool attempt(uint64_t id);
+
   /// Runs an operation, mostly on the calling thread, and blocks until it has ended; returns null on success. For a
   /// receive, `source` is set to the sender.
   std::shared_ptr<const Failure> run(Op op, int* source = nullptr);
@@ -114,6 +119,8 @@ class HostGroup final {
   std::function<std::string()> where_;  // owner's thread; may be empty
   int64_t next_site_;                   // owner's thread; when `where_` may be called again, by the recorder's clock
   int64_t next_site_ns_ = 0;            // owner's thread; the same by the monotonic clock
+  int missed_attempts_ = 0;             // owner's thread; attempts in a row in which the operation did not end
+  int skipped_attempts_ = 0;            // owner's thread; since the last attempt
   uint32_t blocking_ = 0;               // owner's thread; the record of the operation that `run` runs
 
   LaneSignals signals_;

@@ -1,5 +1,7 @@
 #include "coll/engine/progress_engine.h"
 
+#include <sched.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -17,6 +19,13 @@ constexpr int kTightSpins = 20;  // rounds without a pause instruction, which ta
 
 // The thread that starts an operation of at most this many bytes also advances it; it only announces larger ones.
 constexpr size_t kNudgeBytes = 64 * 1024;
+
+// An attempt leaves collectives of more bytes, over all ranks, to the lane: to move them may take longer than an attempt
+// may last.
+constexpr size_t kAttemptBytes = 512 * 1024;
+// Rounds between two looks at the clock, and how often an attempt yields where ranks share cores.
+constexpr int kRoundsPerLook = 16;
+constexpr int kAttemptYields = 2;
 
 // kPollNs: how often a rank that only sends polls its control connections. kDeferNs: how long a rank that only
 // receives defers its handshakes.
@@ -130,6 +139,34 @@ bool ProgressEngine::nudge() {
   }
   if ((is_busy() || requests_.has_news()) && !signals_.timer_set.exchange(true)) control_->set_timer(kDriftNs);
   return true;
+}
+
+void ProgressEngine::attempt(uint64_t id, int64_t until_ns) {
+  driven_id_ = id;
+  for (int round = 1; driven_id_ != 0 && !failures_.has_conflict() && !failures_.cause(); ++round) {
+    try {
+      admit();
+      if (!is_busy() || (running_.active && takes_long(running_.op()))) break;
+      advance_all();
+      if (driven_id_ == 0) admit();  // so that queued operations begin before any later one
+    } catch (...) {
+      report_caught();
+    }
+    if (driven_id_ == 0) return;
+    if (!has_core_each_) {
+      if (round > kAttemptYields) break;
+      sched_yield();
+    } else if (round > kTightSpins) {
+      pause_cpu();
+    }
+    if (round % kRoundsPerLook == 0 && now_ns() >= until_ns) break;
+  }
+  driven_id_ = 0;
+}
+
+/// Returns whether one step of the collective may hold a thread for longer than an attempt.
+bool ProgressEngine::takes_long(const Op& op) const {
+  return op.count * byte_size(op.dtype) * static_cast<size_t>(size_) > kAttemptBytes;
 }
 
 bool ProgressEngine::run_on_board(Op& op, int64_t& ended) {

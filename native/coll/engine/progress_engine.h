@@ -56,6 +56,9 @@ class ProgressEngine {
   /// Begins the queued operations, announces them to the other ranks, and advances small ones. Returns false if one
   /// failed. Sets the lane's timer, so that the lane advances them later if no thread waits for them before.
   bool nudge();
+  /// Begins the queued operations and advances them until the one named `id` has ended or the time is `until_ns`,
+  /// without sleeping. Stops before a collective that would hold the calling thread for long, and at a failure.
+  void attempt(uint64_t id, int64_t until_ns);
   /// Runs a collective on the board without clock or queue, for ranks that call it at about the same time. Returns true
   /// if it has ended, and sets `ended` to the time in ticks of the flight recorder's clock; otherwise `pump` continues
   /// it if it is active, or begins it. The operation's record is set once the flight recorder has it.
@@ -104,6 +107,7 @@ class ProgressEngine {
   void finish_collective();
   void finish_p2p(const PointToPoint::Pending& pending);
   void report_caught();
+  bool takes_long(const Op& op) const;
   void poll_while_sending();
   void compare_late();
   void find_owing(std::vector<int>& ranks);

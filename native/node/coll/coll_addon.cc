@@ -28,8 +28,8 @@ class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ende
         env, "HostGroup",
         {InstanceMethod("connect", &HostGroup::connect), InstanceMethod("start", &HostGroup::start),
          InstanceMethod("wait", &HostGroup::wait), InstanceMethod("requestProgress", &HostGroup::request_progress),
-         InstanceMethod("alloc", &HostGroup::alloc), InstanceMethod("labelOf", &HostGroup::label_of),
-         InstanceMethod("flightRecord", &HostGroup::flight_record),
+         InstanceMethod("attempt", &HostGroup::attempt), InstanceMethod("alloc", &HostGroup::alloc),
+         InstanceMethod("labelOf", &HostGroup::label_of), InstanceMethod("flightRecord", &HostGroup::flight_record),
          InstanceMethod("dumpFlightTo", &HostGroup::dump_flight_to), InstanceMethod("abort", &HostGroup::abort),
          InstanceMethod("close", &HostGroup::close), InstanceMethod("destroy", &HostGroup::destroy),
          InstanceAccessor<&HostGroup::unix_name>("unixName"), InstanceAccessor<&HostGroup::port>("port")});
@@ -86,6 +86,12 @@ class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ende
   }
 
   void request_progress(const Napi::CallbackInfo& info) { group(info.Env()).request_progress(); }
+
+  /// (id): works on the operation on this thread for a short time, and settles what has ended.
+  void attempt(const Napi::CallbackInfo& info) {
+    settle_after(info.Env(),
+                 [&] { group(info.Env()).attempt(static_cast<uint64_t>(info[0].ToNumber().Int64Value())); });
+  }
 
   /// (bytes) => zeroed memory that all ranks of the host can access, or null if the group has no arena.
   Napi::Value alloc(const Napi::CallbackInfo& info) {

@@ -179,6 +179,11 @@ export interface Running {
    * backend need not progress it.
    */
   readonly requestProgress?: () => void;
+  /**
+   * Does what requestProgress() does, but first works on the operation on this thread for less than 50 µs. If it ends
+   * in that time, its `settle` has been called when this returns. Absent if the backend cannot.
+   */
+  readonly attempt?: () => void;
 }
 
 /** What a backend can do. Group refuses other calls with ERR_COLL_UNSUPPORTED before it calls the backend. */

@@ -185,6 +185,44 @@ TEST("the timeout of a rank that waits says what the other rank does") {
   });
 }
 
+TEST("attempts end an operation, small ones on the calling thread, and return while another rank has not come") {
+  for (const size_t count : {size_t{8}, size_t{1} << 20}) {
+    std::atomic<bool> attempted{false};
+    with_ranks(2, one_host, [&](Rank& rank) {
+      std::vector<float> data(count, static_cast<float>(rank.rank + 1));
+      if (rank.rank == 1) sleep_until([&] { return attempted.load(); });
+      const uint64_t id = rank.group->start(all_reduce(data, DType::Float32, 0), HostGroup::Progress::Later);
+      if (rank.rank == 0) {
+        for (int i = 0; i < 40; ++i) CHECK(!rank.group->attempt(id));  // more than are made before some are left out
+        attempted = true;
+      }
+      sleep_until([&] { return rank.group->attempt(id); });
+      CHECK(rank.group->attempt(id));  // of an operation that has ended
+      std::vector<coll::Ended> ended;
+      rank.group->take_ended(ended);
+      CHECK_EQ(ended.size(), 1u);
+      CHECK(ended.back().id == id && ended.back().failure == nullptr);
+      CHECK_EQ(std::count(data.begin(), data.end(), 3.f), static_cast<ptrdiff_t>(count));
+    });
+  }
+}
+
+TEST("an attempt finds a disagreement, and operations queued before and behind it end in order") {
+  with_ranks(2, one_host, [&](Rank& rank) {
+    std::vector<float> first(8, 1.f), second(8, 1.f), third(rank.rank == 0 ? 8 : 4, 1.f);
+    const uint64_t ids[] = {rank.group->start(all_reduce(first, DType::Float32, 0), HostGroup::Progress::Later),
+                            rank.group->start(all_reduce(second, DType::Float32, 1), HostGroup::Progress::Later),
+                            rank.group->start(all_reduce(third, DType::Float32, 2), HostGroup::Progress::Later)};
+    sleep_until([&] { return rank.group->attempt(ids[2]); });
+    std::vector<coll::Ended> ended;
+    rank.group->take_ended(ended);
+    CHECK_EQ(ended.size(), 3u);
+    for (size_t i = 0; i < ended.size(); ++i) CHECK_EQ(ended[i].id, ids[i]);
+    CHECK(ended.back().failure != nullptr && ended.back().failure->code == FailureCode::Mismatch);
+    CHECK(first[0] == 2.f && second[0] == 2.f);
+  });
+}
+
 TEST("a rank that never comes is named at the deadline, with what it does instead") {
   std::atomic<int> passed{0};
   with_ranks(3, one_host, [&](Rank& rank) {

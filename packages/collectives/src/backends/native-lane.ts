@@ -126,6 +126,7 @@ export class Lane {
     const startNative: Submit<number> = native.start.bind(native);
     const runNative: Submit<NativeFailure | number | null> = native.run.bind(native);
     const requestProgress = native.requestProgress?.bind(native);
+    const attempt = native.attempt?.bind(native);
     const fence = native.fence?.bind(native);
     return {
       start: (operation, settle): Running => {
@@ -133,6 +134,7 @@ export class Lane {
         return {
           wait: () => native.wait(id),
           ...(requestProgress && { requestProgress }),
+          ...(attempt && { attempt: () => attempt(id) }),
           ...(fence && { fence: () => fence(id) }),
         };
       },

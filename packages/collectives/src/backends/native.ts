@@ -100,6 +100,11 @@ export interface NativeLane {
   /** Makes all started operations progress without wait(). If absent, they always do. */
   readonly requestProgress?: () => void;
   /**
+   * Works on a started operation on this thread for less than 50 µs, then calls `settle` for all operations that have
+   * ended. If it has not ended, it makes progress without wait() from then on.
+   */
+  readonly attempt?: (id: number) => void;
+  /**
    * Makes the stream of the operation's memory wait for it; then calls `settle` for all operations that have
    * ended.
    */

@@ -150,6 +150,7 @@ export class Work<T = void> implements PromiseLike<T> {
         else resolve(rejectedToCaller(this.#error));
       };
       if (this.#ended) this.#finish();
+      else if (this.#running?.attempt !== undefined) this.#running.attempt();
       else this.#running?.requestProgress?.();
     });
     return this.#promise;
