@@ -20,8 +20,7 @@ constexpr int kTightSpins = 20;  // rounds without a pause instruction, which ta
 // The thread that starts an operation of at most this many bytes also advances it; it only announces larger ones.
 constexpr size_t kNudgeBytes = 64 * 1024;
 
-// An attempt leaves collectives of more bytes, over all ranks, to the lane: to move them may take longer than an attempt
-// may last.
+// An attempt leaves collectives of more bytes, over all ranks, to the lane: they may take longer than an attempt may.
 constexpr size_t kAttemptBytes = 512 * 1024;
 // Rounds between two looks at the clock, and how often an attempt yields where ranks share cores.
 constexpr int kRoundsPerLook = 16;
