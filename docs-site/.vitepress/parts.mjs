@@ -51,6 +51,7 @@ export const parts = [
       ['docs/environment.md', 'Environment variables'],
       'packages/collectives/README.md',
       'packages/ddp/README.md',
+      'packages/elastic/README.md',
       'packages/tensor/README.md',
       'packages/data/README.md',
       'packages/launch/README.md',

@@ -18,7 +18,7 @@ const allowed = {
   launch: ['store'],
   tfjs: ['collectives', 'ddp'],
   testing: ['store'],
-  ringwise: ['collectives', 'data', 'ddp', 'formats', 'launch', 'store', 'tensor'],
+  ringwise: ['collectives', 'data', 'ddp', 'elastic', 'formats', 'launch', 'store', 'tensor'],
 };
 const testOnly = {
   collectives: ['testing', 'tensor'],

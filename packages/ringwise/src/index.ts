@@ -3,6 +3,7 @@
 export * as collectives from '@ringwise/collectives';
 export * as data from '@ringwise/data';
 export * as ddp from '@ringwise/ddp';
+export * as elastic from '@ringwise/elastic';
 export * as formats from '@ringwise/formats';
 export * as launch from '@ringwise/launch';
 export * as store from '@ringwise/store';

@@ -14,7 +14,7 @@ const suite = join(root, 'packages/tensor/test/fixtures/windows');
 const ringwise = ['node_modules/@ringwise/launch/bin/ringwise.js', 'run', '--nproc-per-node', '2'];
 
 describe.skipIf(!hasWine)('native kernels for Windows, under Wine', { timeout: 1_200_000 }, () => {
-  const names = ['collectives', 'data', 'ddp', 'formats', 'launch', 'store', 'tensor'];
+  const names = ['collectives', 'data', 'ddp', 'elastic', 'formats', 'launch', 'store', 'tensor'];
   const windows = useWindows(names);
   const addonOf = (platform: string) => {
     const to = join(windows.folder, 'node_modules/@ringwise', `tensor-${platform}`);
