@@ -1,0 +1,40 @@
+// Measures the time from the end of a process to the end of the next vote of the others: real processes on one host.
+//
+//   npx tsx packages/elastic/bench/recovery.ts [--ranks 4] [--runs 10] [--kill 1]
+import { parseArgs } from 'node:util';
+import { startRanks } from '@ringwise/testing';
+import type { Plan, Trained } from '../test/fixtures/loop.ts';
+
+const { values } = parseArgs({
+  options: {
+    ranks: { type: 'string', default: '4' },
+    runs: { type: 'string', default: '10' },
+    kill: { type: 'string', default: '1' },
+  },
+});
+const ranks = Number(values.ranks);
+const loop = new URL('../test/fixtures/loop.ts', import.meta.url);
+const times: number[] = [];
+const noticed: number[] = [];
+for (let run = 0; run < Number(values.runs); run++) {
+  const faults: Record<number, Plan['faults'][number]> = {};
+  for (let index = 0; index < Number(values.kill); index++) {
+    faults[(run + index) % ranks] = { step: 40, at: 'before reduce', do: 'SIGKILL' };
+  }
+  const plan: Plan = { steps: 60, options: { size: ranks }, faults, joins: {}, stepMs: 5 };
+  const results = await (await startRanks(ranks, loop, 'train', { args: [plan] })).results;
+  const faultAtMs = Math.max(
+    ...results.flatMap(({ stdout }) => /fault (\S+)/.exec(stdout)?.[1] ?? []).map(Number),
+  );
+  const ends = results.flatMap(({ status, value }) => (status === 'ok' ? [value as Trained] : []));
+  const voted = Math.max(...ends.flatMap(({ votedAtMs }) => votedAtMs.slice(-1)));
+  times.push(voted - faultAtMs);
+  noticed.push(voted - faultAtMs - Math.max(...ends.map(({ recoveryMs }) => recoveryMs.at(-1) ?? 0)));
+}
+const shown = (list: readonly number[]) => {
+  const sorted = [...list].sort((a, b) => a - b);
+  return `median ${sorted[sorted.length >> 1]!.toFixed(1)} ms, most ${sorted.at(-1)!.toFixed(1)} ms`;
+};
+console.log(`${ranks} ranks, ${values.kill} killed, ${times.length} runs`);
+console.log(`end of the process → end of the next vote: ${shown(times)}`);
+console.log(`end of the process → error of the others:  ${shown(noticed)}`);
