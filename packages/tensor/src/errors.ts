@@ -611,6 +611,11 @@ export const noResult = (name: string, got: unknown): TensorError =>
 export const gradientCount = (name: string, expected: number, got: number): TensorError =>
   autograd(`${name}: expected a gradient, or null, for each of ${expected} inputs, got ${got}.`);
 
+export const inputsHaveNoGradient = (): TensorError =>
+  autograd(
+    'registerFullBackwardHook: the hook returned gradients, and no argument of forward requires one. Return undefined.',
+  );
+
 export const unusedInput = (position: number): TensorError =>
   autograd(
     `grad: the outputs do not depend on input ${position}. Pass { allowUnused: true } to get null for it.`,

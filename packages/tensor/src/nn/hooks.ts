@@ -1,5 +1,7 @@
-// Hooks that run before and after a module's forward. A module with hooks gets its own `forward`, which calls
+// Hooks that run before and after a module's forward, and in its backward. A module with hooks gets its own `forward`, which calls
 // the hooks and the class's forward, so that modules without hooks have no overhead.
+
+import { type BackwardHook, type BackwardPreHook, HookedCall } from './backward-hooks.ts';
 
 /** A hook that runs before forward. May return an array that replaces the arguments. */
 export type PreHook<M> = (module: M, args: readonly unknown[]) => readonly unknown[] | undefined;
@@ -17,9 +19,19 @@ class Hooks {
   readonly own: PropertyDescriptor | undefined;
   readonly before = new Map<object, PreHook<never>>();
   readonly after = new Map<object, Hook<never>>();
+  readonly beforeBackward = new Map<object, BackwardPreHook<never>>();
+  readonly backward = new Map<object, BackwardHook<never>>();
 
   constructor(own: PropertyDescriptor | undefined) {
     this.own = own;
+  }
+
+  get hasBackward(): boolean {
+    return this.beforeBackward.size + this.backward.size > 0;
+  }
+
+  get isEmpty(): boolean {
+    return this.before.size + this.after.size === 0 && !this.hasBackward;
   }
 }
 const hooksOf = new WeakMap<object, Hooks>();
@@ -34,9 +46,13 @@ function hooksOn(module: object): Hooks {
   const run: Forward = (...given) => {
     let args: readonly unknown[] = given;
     for (const hook of hooks.before.values()) args = hook(module as never, args) ?? args;
+    const call = hooks.hasBackward
+      ? new HookedCall(module, hooks.beforeBackward.values(), hooks.backward.values())
+      : null;
+    if (call) args = call.takeInputs(args);
     let output = forward.apply(module, [...args]);
     for (const hook of hooks.after.values()) output = hook(module as never, args, output) ?? output;
-    return output;
+    return call ? call.takeOutput(output) : output;
   };
   // Not enumerable, so that the module does not count it as a member.
   Object.defineProperty(module, 'forward', { value: run, configurable: true, writable: true });
@@ -50,7 +66,7 @@ function add<H>(module: object, list: (hooks: Hooks) => Map<object, H>, hook: H)
   list(hooks).set(key, hook);
   return () => {
     list(hooks).delete(key);
-    if (hooks.before.size + hooks.after.size > 0 || hooksOf.get(module) !== hooks) return;
+    if (!hooks.isEmpty || hooksOf.get(module) !== hooks) return;
     hooksOf.delete(module);
     if (hooks.own) Object.defineProperty(module, 'forward', hooks.own);
     else delete (module as unknown as Partial<Hooked>).forward;
@@ -61,3 +77,7 @@ export const addPreHook = <M extends object>(module: M, hook: PreHook<M>): (() =
   add(module, (hooks) => hooks.before, hook);
 export const addHook = <M extends object>(module: M, hook: Hook<M>): (() => void) =>
   add(module, (hooks) => hooks.after, hook);
+export const addBackwardPreHook = <M extends object>(module: M, hook: BackwardPreHook<M>): (() => void) =>
+  add(module, (hooks) => hooks.beforeBackward, hook);
+export const addBackwardHook = <M extends object>(module: M, hook: BackwardHook<M>): (() => void) =>
+  add(module, (hooks) => hooks.backward, hook);

@@ -85,6 +85,8 @@ export { TransformerBlock, type TransformerBlockOptions } from './layers/transfo
 export {
   type ForwardHook,
   type ForwardPreHook,
+  type FullBackwardHook,
+  type FullBackwardPreHook,
   type Layer,
   type LoadStateDictOptions,
   Module,

@@ -5,7 +5,7 @@
 import { foreignMember } from '../checks/argument-errors.ts';
 import { refuseForeign } from '../checks/foreign-members.ts';
 import { checkOptions, optionChecks } from '../checks/options.ts';
-import { checkValue, flag } from '../checks/value-checks.ts';
+import { aFunction, checkValue, flag } from '../checks/value-checks.ts';
 import { type DType, isDType, isFloat } from '../core/dtype.ts';
 import {
   buffersSymbol,
@@ -19,9 +19,17 @@ import type { Tensor } from '../core/tensor.ts';
 import { type ZeroGradOptions, zeroGradOptions } from '../core/tensor-grad.ts';
 import { type DeviceName, deviceOf } from '../device/device.ts';
 import { needsFloat } from '../errors.ts';
+import type { BackwardHook, BackwardPreHook } from './backward-hooks.ts';
 import { isBuffer, isPersistent } from './buffer.ts';
 import { frozenParams, gradParams, stateBuffers } from './grad-params.ts';
-import { addHook, addPreHook, type Hook, type PreHook } from './hooks.ts';
+import {
+  addBackwardHook,
+  addBackwardPreHook,
+  addHook,
+  addPreHook,
+  type Hook,
+  type PreHook,
+} from './hooks.ts';
 import { isParameter } from './parameter.ts';
 import { type LoadResult, loadInto, type StateDict } from './state-dict.ts';
 
@@ -29,6 +37,10 @@ import { type LoadResult, loadInto, type StateDict } from './state-dict.ts';
 export type ForwardPreHook = PreHook<Module>;
 /** A hook that runs after a module's forward. May return a value that replaces the result. */
 export type ForwardHook = Hook<Module>;
+/** A hook of registerFullBackwardHook(). May return gradients that replace those of the arguments. */
+export type FullBackwardHook = BackwardHook<Module>;
+/** A hook of registerFullBackwardPreHook(). May return gradients that replace those of the results. */
+export type FullBackwardPreHook = BackwardPreHook<Module>;
 
 type Named<T> = [name: string, value: T];
 
@@ -195,6 +207,28 @@ export abstract class Module {
   /** Runs `hook` after every forward of this module. Returns a function that removes it. */
   registerForwardHook(hook: ForwardHook): () => void {
     return addHook(this, hook);
+  }
+
+  /**
+   * Runs `hook(module, gradInput, gradOutput)` in each backward over a later call of forward, once the gradients of its
+   * arguments are known: a list with one for each argument, zeros for tensors of floats that no gradient reached, null
+   * for other values. If no argument requires a gradient, it runs when those of the results are known, and `gradInput`
+   * has only null. `gradOutput` has one for each result that is a tensor, or an item of a list; null where none arrived.
+   * May return a list that replaces `gradInput`. The gradients are disposed afterwards, unless keep() or clone() keeps
+   * them. Returns a function that removes the hook from later calls.
+   */
+  registerFullBackwardHook(hook: FullBackwardHook): () => void {
+    checkValue('registerFullBackwardHook', hook, aFunction);
+    return addBackwardHook(this, hook);
+  }
+
+  /**
+   * Runs `hook(module, gradOutput)` in each backward over a later call of forward, before the gradients of its results
+   * go on. May return a list that replaces `gradOutput`. Returns a function that removes the hook.
+   */
+  registerFullBackwardPreHook(hook: FullBackwardPreHook): () => void {
+    checkValue('registerFullBackwardPreHook', hook, aFunction);
+    return addBackwardPreHook(this, hook);
   }
 
   /** Drops all gradients, or fills them with zero; see Tensor.zeroGrad. */
