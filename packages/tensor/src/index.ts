@@ -60,6 +60,12 @@ export * from './ops/index.ts';
 export type { Pair } from './ops/layers/window.ts';
 export { Generator, generator, manualSeed } from './random/random.ts';
 export {
+  type GumbelSoftmaxOptions,
+  gumbelSoftmax,
+  type RReluOptions,
+  rrelu,
+} from './random/random-activations.ts';
+export {
   type NormalOptions,
   normal,
   type RandomLikeOptions,

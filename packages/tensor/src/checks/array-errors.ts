@@ -35,3 +35,16 @@ export const fewerThanMask = (needed: number, count: number): TensorError =>
   shapeError(
     `maskedScatter: expected a source with at least ${needed} elements, one for each true element of the mask, got ${count}.`,
   );
+
+export const badBilinear = (x1: Shape, x2: Shape, w: Shape, b: Shape | null): TensorError =>
+  shapeError(
+    `bilinear: expected x1 [..., in1], x2 [..., in2], w [out, in1, in2] and b [out], got ${show(x1)}, ${show(x2)}, ${show(w)}, ${b ? show(b) : 'null'}.`,
+  );
+
+export const badBags = (expected: string, shape: Shape): TensorError =>
+  shapeError(`embeddingBag: expected ${expected}, got shape ${show(shape)}.`);
+
+export const badBagWeights = (weights: Shape, index: Shape): TensorError =>
+  shapeError(
+    `embeddingBag: expected perSampleWeights of shape ${show(index)}, that of the index, got ${show(weights)}.`,
+  );

@@ -9,7 +9,8 @@ import { gradientCount, inputsHaveNoGradient } from '../errors.ts';
 /**
  * A hook that runs when the gradients of a module's tensor arguments are known. `gradInput` has one for each argument
  * of forward: zeros for tensors that no gradient reached, null for other values. `gradOutput` has those of the results,
- * null where none arrived. May return gradients that replace `gradInput`. The gradients are disposed when the hook ends: keep() or clone() those that stay.
+ * null where none arrived. May return gradients that replace `gradInput`. The gradients are disposed when the hook
+ * ends: keep() or clone() those that stay.
  */
 export type BackwardHook<M> = (
   module: M,

@@ -1,5 +1,5 @@
-// Hooks that run before and after a module's forward, and in its backward. A module with hooks gets its own `forward`, which calls
-// the hooks and the class's forward, so that modules without hooks have no overhead.
+// Hooks that run before and after a module's forward, and in its backward. A module with hooks gets its own `forward`,
+// which calls the hooks and the class's forward, so that modules without hooks have no overhead.
 
 import { type BackwardHook, type BackwardPreHook, HookedCall } from './backward-hooks.ts';
 

@@ -24,6 +24,7 @@ export {
   BatchNorm3d,
   type BatchNormLayerOptions,
 } from './layers/batch-norm.ts';
+export { Bilinear, EmbeddingBag, type EmbeddingBagLayerOptions, RReLU } from './layers/bilinear.ts';
 export { ModuleDict, ModuleList, Sequential } from './layers/containers.ts';
 export { Conv1d, Conv2d, Conv3d, type ConvLayerOptions, type PaddingMode } from './layers/conv.ts';
 export { Embedding, type EmbeddingOptions } from './layers/embedding.ts';
@@ -78,6 +79,13 @@ export { LayerNorm, type LayerNormLayerOptions, RMSNorm, type RMSNormLayerOption
 export { ParameterDict, ParameterList } from './layers/parameter-containers.ts';
 export { AdaptiveAvgPool2d, AvgPool2d, MaxPool2d } from './layers/pool.ts';
 export * from './layers/recurrent/index.ts';
+export {
+  type AdaptiveLogSoftmaxOptions,
+  AdaptiveLogSoftmaxWithLoss,
+  CTCLoss,
+  LinearCrossEntropyLoss,
+  type LinearCrossEntropyLossOptions,
+} from './layers/sequence-losses.ts';
 export * from './layers/spatial/index.ts';
 export { Flatten, ReLU } from './layers/stateless.ts';
 export * from './layers/transformer/index.ts';

@@ -210,12 +210,12 @@ export abstract class Module {
   }
 
   /**
-   * Runs `hook(module, gradInput, gradOutput)` in each backward over a later call of forward, once the gradients of its
-   * arguments are known: a list with one for each argument, zeros for tensors of floats that no gradient reached, null
-   * for other values. If no argument requires a gradient, it runs when those of the results are known, and `gradInput`
-   * has only null. `gradOutput` has one for each result that is a tensor, or an item of a list; null where none arrived.
-   * May return a list that replaces `gradInput`. The gradients are disposed afterwards, unless keep() or clone() keeps
-   * them. Returns a function that removes the hook from later calls.
+   * Runs `hook(module, gradInput, gradOutput)` in each backward over a later call of forward, once the gradients of
+   * its arguments are known: a list with one for each argument, zeros for tensors of floats that no gradient reached,
+   * null for other values. If no argument requires a gradient, it runs when those of the results are known, and
+   * `gradInput` has only null. `gradOutput` has one for each result that is a tensor, or an item of a list; null where
+   * none arrived. May return a list that replaces `gradInput`. The gradients are disposed afterwards, unless keep() or
+   * clone() keeps them. Returns a function that removes the hook from later calls.
    */
   registerFullBackwardHook(hook: FullBackwardHook): () => void {
     checkValue('registerFullBackwardHook', hook, aFunction);

@@ -135,6 +135,7 @@ export {
   trunc,
 } from './elementwise/unary.ts';
 export { at } from './indexing/at.ts';
+export { type EmbeddingBagOptions, embeddingBag } from './indexing/embedding-bag.ts';
 export { indexReduce, maskedScatter, put } from './indexing/flat-writes.ts';
 export { type IndexAddOptions, indexAdd, indexCopy, indexFill } from './indexing/index-write.ts';
 export { embedding, gather, indexSelect, oneHot, take, takeAlongDim } from './indexing/lookup.ts';
@@ -178,12 +179,14 @@ export {
 export { logSoftmax, softmax, softmin } from './layers/softmax.ts';
 export type { ClassLossOptions, CrossEntropyOptions } from './losses/class-options.ts';
 export { crossEntropy } from './losses/cross-entropy.ts';
+export { type CtcLossOptions, ctcLoss, type Lengths } from './losses/ctc.ts';
 export {
   type GaussianNllOptions,
   gaussianNllLoss,
   type PoissonNllOptions,
   poissonNllLoss,
 } from './losses/likelihoods.ts';
+export { type LinearCrossEntropyOptions, linearCrossEntropy } from './losses/linear-cross-entropy.ts';
 export { nllLoss } from './losses/loss.ts';
 export {
   type BCELossOptions,
@@ -219,6 +222,7 @@ export {
   softMarginLoss,
 } from './losses/multi-class.ts';
 export { addbmm, addmm, addmv, addr, baddbmm } from './matrix/added.ts';
+export { bilinear } from './matrix/bilinear.ts';
 export {
   blockDiag,
   diag,

@@ -60,12 +60,16 @@ export interface TransposedSteps {
   readonly dilation: readonly number[];
 }
 
+/** The options of a transposed convolution of any number of dimensions. */
+interface AnySteps {
+  readonly stride?: number | readonly number[];
+  readonly padding?: number | readonly number[];
+  readonly outputPadding?: number | readonly number[];
+  readonly dilation?: number | readonly number[];
+}
+
 /** Returns the options for `count` dimensions, checked. */
-export function transposedSteps(
-  op: string,
-  options: ConvTransposeOptions | ConvTranspose1dOptions,
-  count: number,
-): TransposedSteps {
+export function transposedSteps(op: string, options: AnySteps, count: number): TransposedSteps {
   const stride = sizesFor(`${op}: stride`, options.stride ?? 1, count, 1);
   const padding = sizesFor(`${op}: padding`, options.padding ?? 0, count, 0);
   const dilation = sizesFor(`${op}: dilation`, options.dilation ?? 1, count, 1);
@@ -75,7 +79,8 @@ export function transposedSteps(
   return { stride, padding, outputPadding, dilation };
 }
 
-function checkOperands(
+/** Throws unless the operands of a transposed convolution of tensors of `rank`, with the batch, fit together. */
+export function checkOperands(
   op: string,
   rank: number,
   x: Tensor,
@@ -99,10 +104,12 @@ function checkOperands(
     w.shape[0]! % groups === 0 &&
     (b === null || (b.rank === 1 && b.shape[0] === w.shape[1]! * groups));
   if (fits) return;
-  const [dims, window] = rank === 4 ? ['height, width', 'kernel height, kernel width'] : ['length', 'kernel'];
+  const names = ['length', 'kernel', 'height, width', 'kernel height, kernel width'];
+  const ofVolume = ['depth, height, width', 'kernel depth, kernel height, kernel width'];
+  const [dims, window] = rank === 5 ? ofVolume : rank === 4 ? names.slice(2) : names;
   throw badConvolution(
     op,
-    dims,
+    dims!,
     `[in, out / ${groups}, ${window}]`,
     x.shape,
     w.shape,

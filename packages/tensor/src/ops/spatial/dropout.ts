@@ -4,6 +4,7 @@ import { checkOptions } from '../../checks/options.ts';
 import { checkValue, probability } from '../../checks/value-checks.ts';
 import { noGrad, scope } from '../../core/context.ts';
 import { ones } from '../../core/creation.ts';
+import type { Shape } from '../../core/shape.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { needsRank } from '../../errors.ts';
 import { add, mul } from '../elementwise/binary.ts';
@@ -57,18 +58,33 @@ const lowest = -1.7580993408473766;
  * Replaces each element with probability p by the value that selu() has at −∞, and scales and shifts so that mean 0 and
  * variance 1 stay. If p is 0, returns the tensor as it is; if p is 1, all becomes 0.
  */
-export function alphaDropout(x: Tensor, p = 0.5, options: DropoutOptions = {}): Tensor {
-  requireTensor('alphaDropout', x);
-  checkValue('alphaDropout: p', p, probability);
-  checkOptions('alphaDropout', options, dropoutOptions);
+export const alphaDropout = (x: Tensor, p = 0.5, options: DropoutOptions = {}): Tensor =>
+  loweredTo('alphaDropout', x, p, options, (shape) => shape);
+
+/** Does what alphaDropout does to whole channels of x [batch, channels, …]. */
+export const featureAlphaDropout = (x: Tensor, p = 0.5, options: DropoutOptions = {}): Tensor =>
+  loweredTo('featureAlphaDropout', x, p, options, (shape) => shape.map((size, d) => (d < 2 ? size : 1)));
+
+/** Draws one choice for each element of a tensor of the shape `choices`, to which that of x is reduced. */
+function loweredTo(
+  op: string,
+  x: Tensor,
+  p: number,
+  options: DropoutOptions,
+  choices: (shape: Shape) => Shape,
+): Tensor {
+  requireTensor(op, x);
+  checkValue(`${op}: p`, p, probability);
+  checkOptions(op, options, dropoutOptions);
+  if (op === 'featureAlphaDropout' && x.rank < 2) throw needsRank(op, 'at least 2', x.shape);
   if (p === 0 || options.training === false) return x;
-  requireFloat('alphaDropout', x);
+  requireFloat(op, x);
   if (p === 1) return mul(x, 0);
   const scale = 1 / Math.sqrt((lowest ** 2 * p + 1) * (1 - p));
   return scope(() => {
     // 1 for elements that stay, 0 for others.
     const kept = noGrad(() =>
-      mul(dropout(ones(x.shape, { dtype: x.dtype, device: x.device }), p, options), 1 - p),
+      mul(dropout(ones(choices(x.shape), { dtype: x.dtype, device: x.device }), p, options), 1 - p),
     );
     const shift = noGrad(() => add(mul(kept, -scale * lowest), scale * lowest - scale * lowest * p));
     return add(mul(mul(x, scale), kept), shift);

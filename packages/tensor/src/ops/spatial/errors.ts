@@ -35,6 +35,11 @@ export const badConvolution = (
     `${op}: expected x [batch, in, ${dims}], w ${weights} and b [out], where in and out are multiples of groups ${groups}; got x ${show(x)}, w ${show(w)}, b ${b ? show(b) : 'null'}. x may lack the batch.`,
   );
 
+export const badVolume = (op: string, shape: Shape): TensorError =>
+  shapeError(
+    `${op}: expected [batch, channels, depth, height, width] or [channels, depth, height, width] with volumes that are not empty, got ${show(shape)}.`,
+  );
+
 export const noOutput = (op: string, size: Shape): TensorError =>
   shapeError(`${op}: the result would have a plane of ${show(size)}. Take less padding or a larger input.`);
 

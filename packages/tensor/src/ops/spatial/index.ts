@@ -7,8 +7,9 @@ export {
   convTranspose1d,
   convTranspose2d,
 } from './conv-transpose.ts';
+export { type ConvTranspose3dOptions, convTranspose3d } from './conv-transpose3d.ts';
 export { type Conv3dOptions, conv3d } from './conv3d.ts';
-export { alphaDropout, dropout1d, dropout2d, dropout3d } from './dropout.ts';
+export { alphaDropout, dropout1d, dropout2d, dropout3d, featureAlphaDropout } from './dropout.ts';
 export { affineGrid, type GridSampleOptions, gridSample } from './grid-sample.ts';
 export {
   type GroupNormOptions,
@@ -30,9 +31,28 @@ export {
   lpPool1d,
   lpPool2d,
   type MaxPool1dOptions,
-  type MaxUnpoolOptions,
   maxPool1d,
-  maxUnpool2d,
+  maxPool1dWithIndices,
 } from './pool.ts';
 export { channelShuffle, pixelShuffle, pixelUnshuffle } from './shuffle.ts';
 export type { Triple } from './sizes.ts';
+export {
+  type MaxUnpool1dOptions,
+  type MaxUnpool3dOptions,
+  type MaxUnpoolOptions,
+  maxUnpool1d,
+  maxUnpool2d,
+  maxUnpool3d,
+} from './unpool.ts';
+export {
+  type AvgPool3dOptions,
+  adaptiveAvgPool3d,
+  adaptiveMaxPool3d,
+  avgPool3d,
+  type LpPool3dOptions,
+  lpPool3d,
+  type MaxPool3dOptions,
+  maxPool3d,
+  maxPool3dWithIndices,
+  type OutputSize3d,
+} from './volumes.ts';

@@ -3,14 +3,12 @@
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { anything, checkValue, flag, positive } from '../../checks/value-checks.ts';
 import { scope } from '../../core/context.ts';
-import { zeros } from '../../core/creation.ts';
 import { countOf } from '../../core/shape.ts';
 import type { Tensor } from '../../core/tensor.ts';
-import { badOption, badPlanes, differentShapes, needsIndex, shown } from '../../errors.ts';
+import { badPlanes } from '../../errors.ts';
 import { mul, pow } from '../elementwise/binary.ts';
-import { requireFloat, requireOperand } from '../elementwise/convert.ts';
+import { requireFloat } from '../elementwise/convert.ts';
 import { abs, relu, sign } from '../elementwise/unary.ts';
-import { scatter } from '../indexing/scatter.ts';
 import {
   adaptiveAvgPool2d,
   avgPool2d,
@@ -18,11 +16,12 @@ import {
   checkPoolSizes,
   type MaxPoolOptions,
   maxPool2d,
+  maxPool2dWithIndices,
   maxPoolOptions,
   type OutputSize,
 } from '../layers/pool.ts';
 import { type Pair, pairOf } from '../layers/window.ts';
-import { reshape, squeeze, unsqueeze } from '../shape/views.ts';
+import { squeeze, unsqueeze } from '../shape/views.ts';
 import { badSignal } from './errors.ts';
 import { takenAt } from './places.ts';
 import { sizesFor } from './sizes.ts';
@@ -74,10 +73,14 @@ export function rowWindow(op: string, kernelSize: number, options: MaxPool1dOpti
   return { kernel, pairs };
 }
 
+function checkRows(op: string, x: Tensor): void {
+  requireFloat(op, x);
+  if ((x.rank !== 2 && x.rank !== 3) || x.shape.slice(-2).includes(0)) throw badSignal(op, x.shape);
+}
+
 /** Runs `op` on x [batch, channels, length] or [channels, length] as rows of planes. */
 function overRows(name: string, x: Tensor, op: (planes: Tensor) => Tensor): Tensor {
-  requireFloat(name, x);
-  if ((x.rank !== 2 && x.rank !== 3) || x.shape.slice(-2).includes(0)) throw badSignal(name, x.shape);
+  checkRows(name, x);
   return scope(() => squeeze(op(unsqueeze(x, -2)), -2));
 }
 
@@ -86,6 +89,22 @@ export function maxPool1d(x: Tensor, kernelSize: number, options: MaxPool1dOptio
   checkOptions('maxPool1d', options, maxPoolOptions);
   const { kernel, pairs } = rowWindow('maxPool1d', kernelSize, options);
   return overRows('maxPool1d', x, (planes) => maxPool2d(planes, kernel, pairs));
+}
+
+/** Returns what maxPool1d returns, and an int64 tensor of the same shape: where in its signal each element stood. */
+export function maxPool1dWithIndices(
+  x: Tensor,
+  kernelSize: number,
+  options: MaxPool1dOptions = {},
+): [values: Tensor, indices: Tensor] {
+  const op = 'maxPool1d';
+  checkOptions(op, options, maxPoolOptions);
+  const { kernel, pairs } = rowWindow(op, kernelSize, options);
+  checkRows(op, x);
+  return scope(() => {
+    const [values, indices] = maxPool2dWithIndices(unsqueeze(x, -2), kernel, pairs);
+    return [squeeze(values, -2), squeeze(indices, -2)];
+  });
 }
 
 /** Does what avgPool2d does, for x [batch, channels, length]; the batch may be absent. */
@@ -141,61 +160,6 @@ const binsOf = (size: number, count: number): (readonly [begin: number, end: num
     Math.ceil(((o + 1) * size) / count),
   ]);
 
-/** Options of maxUnpool2d(). */
-export interface MaxUnpoolOptions {
-  /** That of the pooling. Default: the size of the window. */
-  readonly stride?: Pair;
-  /** That of the pooling. Default 0. */
-  readonly padding?: Pair;
-  /** [height, width] of the result. Default: the smallest plane that the pooling makes x of. */
-  readonly outputSize?: readonly [height: number, width: number] | null;
-}
-
-export const maxUnpoolOptions = optionChecks<MaxUnpoolOptions>({
-  stride: anything,
-  padding: anything,
-  outputSize: anything,
-});
-
-/** Returns zeros with the elements of x at `indices`, which maxPool2dWithIndices returned. */
-export function maxUnpool2d(
-  x: Tensor,
-  indices: Tensor,
-  kernelSize: Pair,
-  options: MaxUnpoolOptions = {},
-): Tensor {
-  const op = 'maxUnpool2d';
-  requireFloat(op, x);
-  requireOperand(op, 'indices', indices);
-  checkOptions(op, options, maxUnpoolOptions);
-  const kernel = pairOf(`${op}: kernelSize`, kernelSize, 1);
-  const stride = pairOf(`${op}: stride`, options.stride ?? kernel, 1);
-  const padding = pairOf(`${op}: padding`, options.padding ?? 0, 0);
-  const plane = x.shape.slice(-2) as [number, number];
-  if ((x.rank !== 3 && x.rank !== 4) || countOf(plane) === 0) throw badPlanes(op, x.shape);
-  if (indices.dtype !== 'int64') throw needsIndex(op, indices.dtype);
-  if (indices.shape.join() !== x.shape.join()) throw differentShapes(op, x.shape, indices.shape);
-  const smallest = plane.map((size, d) => (size - 1) * stride[d]! + kernel[d]! - 2 * padding[d]!);
-  const wanted = options.outputSize ?? smallest;
-  const fits =
-    Array.isArray(wanted) &&
-    wanted.length === 2 &&
-    wanted.every(
-      (size, d) =>
-        Number.isSafeInteger(size) &&
-        size >= 1 &&
-        (options.outputSize == null || Math.abs(size - smallest[d]!) < stride[d]!),
-    );
-  if (!fits)
-    throw badOption(`${op}: outputSize`, `sizes less than a stride from ${shown(smallest)}`, shown(wanted));
-  const front = x.shape.slice(0, -2);
-  return scope(() => {
-    const flat = [...front, countOf(plane)];
-    const none = zeros([...front, countOf(wanted)], { dtype: x.dtype, device: x.device });
-    return reshape(scatter(none, -1, reshape(indices, flat), reshape(x, flat)), [...front, ...wanted]);
-  });
-}
-
 /** Options of lpPool1d() and lpPool2d(). */
 export interface LpPoolOptions {
   /** Default: the size of the window. */
@@ -223,5 +187,6 @@ export function lpPool1d(x: Tensor, p: number, kernelSize: number, options: LpPo
   return scope(() => rooted(avgPool1d(pow(x, p), kernelSize, options as AvgPool1dOptions), kernelSize, p));
 }
 
-const rooted = (means: Tensor, count: number, p: number): Tensor =>
+/** Returns the roots of sums, of which `means` has the means over `count` elements. */
+export const rooted = (means: Tensor, count: number, p: number): Tensor =>
   pow(mul(mul(sign(means), relu(abs(means))), count), 1 / p);

@@ -11,6 +11,7 @@ import * as t from '../../../src/index.ts';
 import * as nn from '../../../src/nn/index.ts';
 import * as optim from '../../../src/optim/index.ts';
 import { sequenceCalls } from './sequence-options.ts';
+import { structuredCalls } from './structured-options.ts';
 
 const row = (): t.Tensor => t.tensor([1, 2, 3]);
 const rows = (): t.Tensor => t.ones([2, 3]);
@@ -38,6 +39,7 @@ type Call = (options: never) => unknown;
 /** Calls each function that takes options; the other arguments are valid. */
 const calls: Readonly<Record<string, Call>> = {
   ...sequenceCalls,
+  ...structuredCalls,
   ...{
     arange: (o) => t.arange(0, 3, 1, o),
     linspace: (o) => t.linspace(0, 1, 3, o),

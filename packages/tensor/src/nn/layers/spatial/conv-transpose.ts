@@ -13,14 +13,15 @@ import {
   convTransposeOptions,
   transposedSteps,
 } from '../../../ops/spatial/conv-transpose.ts';
-import { sizesFor } from '../../../ops/spatial/sizes.ts';
+import { type ConvTranspose3dOptions, convTranspose3d } from '../../../ops/spatial/conv-transpose3d.ts';
+import { sizesFor, type Triple } from '../../../ops/spatial/sizes.ts';
 import { uniformParameter } from '../../init.ts';
 import { Module } from '../../module.ts';
 import { checkChannels } from '../conv.ts';
 
 const layerOptions: OptionChecks = new Map([...convTransposeOptions, ['bias', flag]]);
 
-type AnyOptions = ConvTranspose1dOptions | ConvTransposeOptions;
+type AnyOptions = ConvTranspose1dOptions | ConvTransposeOptions | ConvTranspose3dOptions;
 
 /** Common base of the layers. */
 abstract class TransposedConvolution<O extends AnyOptions> extends Module {
@@ -30,7 +31,7 @@ abstract class TransposedConvolution<O extends AnyOptions> extends Module {
   readonly options: O;
 
   constructor(
-    rank: 1 | 2,
+    rank: 1 | 2 | 3,
     inChannels: number,
     outChannels: number,
     kernelSize: number | readonly number[],
@@ -88,5 +89,25 @@ export class ConvTranspose2d extends TransposedConvolution<ConvTransposeOptions>
 
   forward(input: Tensor): Tensor {
     return convTranspose2d(input, this.weight, this.bias, this.options);
+  }
+}
+
+/**
+ * Maps x [batch, in, depth, height, width] to [batch, out, …] as convTranspose3d does; the batch may be absent. weight
+ * [in, out / groups, kernel depth, kernel height, kernel width] and bias [out] start uniform in ±1/√(out / groups ·
+ * kernel depth · kernel height · kernel width), which is PyTorch's default.
+ */
+export class ConvTranspose3d extends TransposedConvolution<ConvTranspose3dOptions> {
+  constructor(
+    inChannels: number,
+    outChannels: number,
+    kernelSize: Triple,
+    options: ConvTranspose3dOptions & { readonly bias?: boolean } = {},
+  ) {
+    super(3, inChannels, outChannels, kernelSize, options);
+  }
+
+  forward(input: Tensor): Tensor {
+    return convTranspose3d(input, this.weight, this.bias, this.options);
   }
 }

@@ -1,5 +1,5 @@
 // Layers for planes, signals and volumes.
-export { ConvTranspose1d, ConvTranspose2d } from './conv-transpose.ts';
+export { ConvTranspose1d, ConvTranspose2d, ConvTranspose3d } from './conv-transpose.ts';
 export {
   GroupNorm,
   type GroupNormLayerOptions,
@@ -35,7 +35,6 @@ export {
   LPPool1d,
   LPPool2d,
   MaxPool1d,
-  MaxUnpool2d,
 } from './pool.ts';
 export {
   AlphaDropout,
@@ -43,10 +42,13 @@ export {
   Dropout1d,
   Dropout2d,
   Dropout3d,
+  FeatureAlphaDropout,
   Fold,
   PixelShuffle,
   PixelUnshuffle,
   Unflatten,
   Unfold,
 } from './rearrange.ts';
+export { MaxUnpool1d, MaxUnpool2d, MaxUnpool3d } from './unpool.ts';
 export { Upsample, UpsamplingBilinear2d, UpsamplingNearest2d } from './upsample.ts';
+export { AdaptiveAvgPool3d, AdaptiveMaxPool3d, AvgPool3d, LPPool3d, MaxPool3d } from './volume-pool.ts';

@@ -17,10 +17,7 @@ import {
   lpPool2d,
   lpPoolOptions,
   type MaxPool1dOptions,
-  type MaxUnpoolOptions,
   maxPool1d,
-  maxUnpool2d,
-  maxUnpoolOptions,
   rowWindow,
 } from '../../../ops/spatial/pool.ts';
 import { sizesFor } from '../../../ops/spatial/sizes.ts';
@@ -104,28 +101,6 @@ export class AdaptiveMaxPool2d extends Module {
 
   forward(input: Tensor): Tensor {
     return adaptiveMaxPool2d(input, this.outputSize);
-  }
-}
-
-/** Layer of maxUnpool2d(). */
-export class MaxUnpool2d extends Module {
-  readonly kernelSize: Pair;
-  readonly options: MaxUnpoolOptions;
-
-  constructor(kernelSize: Pair, options: Pick<MaxUnpoolOptions, 'stride' | 'padding'> = {}) {
-    super();
-    checkOptions('MaxUnpool2d', options, maxUnpoolOptions);
-    pairOf('MaxUnpool2d: kernelSize', kernelSize, 1);
-    pairOf('MaxUnpool2d: stride', options.stride ?? kernelSize, 1);
-    pairOf('MaxUnpool2d: padding', options.padding ?? 0, 0);
-    this.kernelSize = kernelSize;
-    this.options = options;
-  }
-
-  /** Takes what maxPool2dWithIndices returned, and [height, width] of the result if it is not the smallest. */
-  forward(input: Tensor, indices: Tensor, outputSize?: readonly [number, number]): Tensor {
-    const more = outputSize === undefined ? {} : { outputSize };
-    return maxUnpool2d(input, indices, this.kernelSize, { ...this.options, ...more });
   }
 }
 

@@ -6,7 +6,13 @@ import type { Tensor } from '../../../core/tensor.ts';
 import { type Pair, pairOf } from '../../../ops/layers/window.ts';
 import { unflatten } from '../../../ops/shape/rearrange.ts';
 import { type ColumnOptions, col2im, columnWindow, im2col } from '../../../ops/spatial/columns.ts';
-import { alphaDropout, dropout1d, dropout2d, dropout3d } from '../../../ops/spatial/dropout.ts';
+import {
+  alphaDropout,
+  dropout1d,
+  dropout2d,
+  dropout3d,
+  featureAlphaDropout,
+} from '../../../ops/spatial/dropout.ts';
 import { channelShuffle, pixelShuffle, pixelUnshuffle } from '../../../ops/spatial/shuffle.ts';
 import { Module } from '../../module.ts';
 
@@ -162,5 +168,16 @@ export class AlphaDropout extends Dropping {
 
   forward(input: Tensor): Tensor {
     return alphaDropout(input, this.p, { training: this.training });
+  }
+}
+
+/** Drops whole channels while training, as featureAlphaDropout() does. */
+export class FeatureAlphaDropout extends Dropping {
+  constructor(p = 0.5) {
+    super('FeatureAlphaDropout', p);
+  }
+
+  forward(input: Tensor): Tensor {
+    return featureAlphaDropout(input, this.p, { training: this.training });
   }
 }

@@ -87,6 +87,9 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
     one('logaddexp', (d) => [f32(d, [1, 'inf', '-inf', '-inf', 'nan']), f32(d, [1, 'inf', '-inf', 2, 1])]),
     one('logaddexp', (d) => [f32(d, [1, 2]), bool(d, [0, 1])]),
   ],
+  gradient: (['uint8', 'float16', 'bfloat16'] as const).map((dtype) =>
+    one('gradient', (d) => [d.given([5, 4, 1], [3], dtype)]),
+  ),
   ldexp: [one('ldexp', (d) => [f32(d, [1, 2, 3]), i64(d, [-1, 2, -3])])],
   indexReduce: [
     (d) => {

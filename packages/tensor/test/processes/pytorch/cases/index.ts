@@ -16,6 +16,7 @@ import { inPlace } from './elementwise/in-place.ts';
 import { given } from './given.ts';
 import { losses } from './losses/losses.ts';
 import { moreLosses } from './losses/more-losses.ts';
+import { structured } from './losses/structured.ts';
 import { layers } from './networks/layers.ts';
 import { modules } from './networks/modules.ts';
 import { sequences } from './networks/sequences.ts';
@@ -28,6 +29,7 @@ import { slopes } from './reduced/slopes.ts';
 import { statistics } from './reduced/statistics.ts';
 import { spatial } from './spatial/spatial.ts';
 import { spatialModules } from './spatial/spatial-modules.ts';
+import { volumes } from './spatial/volumes.ts';
 
 export interface Maker {
   /** Draws the inputs and the call of one case. */
@@ -63,6 +65,8 @@ const groups = {
   inPlace,
   spatial,
   spatialModules,
+  volumes,
+  structured,
   functions,
   functionsInPlace,
   expressions: { expression: { draw: expressions, count: 210, isUnsteady: true } },

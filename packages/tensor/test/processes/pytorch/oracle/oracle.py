@@ -20,6 +20,7 @@ from oracle_more_ops import MORE_OPS
 from oracle_ops import OPS
 from oracle_sequences import flattened
 from oracle_spatial import SPATIAL_MODULES, SPATIAL_OPS
+from oracle_structured import STRUCTURED_MODULES, STRUCTURED_OPS
 
 OPS.update(SPATIAL_OPS)
 OPS.update(FUNCTIONS)
@@ -27,6 +28,8 @@ OPS.update(LINALG)
 MODULES.update(SPATIAL_MODULES)
 OPS.update(LOSS_OPS)
 OPS.update(MORE_OPS)
+OPS.update(STRUCTURED_OPS)
+MODULES.update(STRUCTURED_MODULES)
 MODULES.update(LOSS_MODULES)
 
 DTYPES = {name: getattr(torch, name) for name in "float32 float64 float16 bfloat16 int32 int64 uint8 bool".split()}

@@ -56,7 +56,7 @@ const maskedScatter =
       dtype: draws.chance(0.95) ? 'bool' : 'float32',
       grad: false,
     });
-    const count = draws.chance(0.93) ? countOf(shape) + draws.int(0, 2) : 1;
+    const count = draws.chance(0.93) ? Math.max(1, countOf(shape) + draws.int(0, 2)) : 1;
     run(d, form, 'maskedScatter', x, mask, from(d, [count], dtype));
   };
 

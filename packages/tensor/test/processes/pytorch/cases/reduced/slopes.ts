@@ -6,8 +6,9 @@ import type { Makers } from '../index.ts';
 
 function gradient(d: Draft): void {
   const { draws } = d;
-  const dtype = draws.chance(0.8) ? draws.pick(['float32', 'float64', 'float32'] as const) : d.anyType();
-  if (dtype === 'uint8') d.tags.add('uint8');
+  const dtype = draws.chance(0.8)
+    ? draws.pick(['float32', 'float64', 'float32'] as const)
+    : draws.pick(['int32', 'int64', 'uint8'] as const);
   const shape = Array.from({ length: draws.int(1, 3) }, () => draws.int(draws.chance(0.05) ? 1 : 3, 4));
   const x = d.tensor(shape, { dtype, domain: 'finite' });
   const dims = draws.chance(0.5) ? nothing : draws.shuffled([...shape.keys()]).slice(0, draws.int(1, 3));

@@ -39,12 +39,12 @@ function conv(rank: 1 | 2 | 3) {
   };
 }
 
-function convTranspose(rank: 1 | 2) {
+export function convTranspose(rank: 1 | 2 | 3) {
   return (d: Draft): void => {
     const { draws } = d;
     const groups = draws.pick([1, 2]);
     const [ins, outs] = [groups * draws.int(1, 2), groups * draws.int(1, 2)];
-    const x = input(d, volume(d, ins, rank));
+    const x = input(d, volume(d, ins, rank, 1, rank === 3 ? 2 : 5));
     const hasBias = draws.chance(0.6);
     const options = {
       stride: 2,
@@ -128,7 +128,7 @@ const upsample = (name: string, own: Record<string, Arg>) => ({
 });
 
 /** Makes cases of a layer without state. `own` draws arguments of its constructor, and the shape of its input. */
-const stateless = (
+export const stateless = (
   name: string,
   own: (d: Draft) => readonly [args: readonly Arg[], shape: readonly number[]],
   training = true,

@@ -53,16 +53,16 @@ function conv3d(d: Draft): void {
   d.call('conv3d', x, w, b, optionsOrNothing(options));
 }
 
-function convTranspose(rank: 1 | 2) {
+export function convTranspose(rank: 1 | 2 | 3) {
   return (d: Draft): void => {
     const { draws } = d;
     const groups = draws.pick([1, 1, 2, 3]);
     const [ins, outs] = [draws.int(1, 2), draws.int(1, 2)];
     const dtype = d.floatType();
     const weightType = d.beside(dtype, ['float64'], 0.03);
-    const shape = volume(d, ins * groups + Number(draws.chance(0.03)), rank);
+    const shape = volume(d, ins * groups + Number(draws.chance(0.03)), rank, 1, rank === 3 ? 3 : 5);
     const x = d.tensor(shape, { dtype, domain: 'finite' });
-    const kernel = Array.from({ length: rank }, () => draws.int(1, 3));
+    const kernel = Array.from({ length: rank }, () => draws.int(1, rank === 3 ? 2 : 3));
     const w = d.tensor([ins * groups, outs, ...kernel], { dtype: weightType, domain: 'finite' });
     const b = biasOf(d, outs * groups, dtype);
     const options: Options = {
@@ -342,7 +342,7 @@ function shuffle(op: 'pixelShuffle' | 'pixelUnshuffle' | 'channelShuffle') {
   };
 }
 
-function dropping(op: string, ranks: readonly number[]) {
+export function dropping(op: string, ranks: readonly number[]) {
   return (d: Draft): void => {
     const dtype = d.floatType();
     const x = d.tensor(
