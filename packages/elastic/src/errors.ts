@@ -126,3 +126,14 @@ export function sharded(): ElasticError {
     'ddp: a ZeroRedundancyOptimizer keeps the state of each parameter on one rank, where a loss would take it along; expected an optimizer that keeps all of it. Pass an optimizer of all parameters.';
   return new ElasticError('ERR_ELASTIC_INVALID', message);
 }
+
+export function logDamaged(file: string, line: number): ElasticError {
+  const message = `elastic: line ${line} of ${file} is no entry of a membership log; expected JSON with view, step and size. Pass the file that the option log has written.`;
+  return new ElasticError('ERR_ELASTIC_REPLAY', message);
+}
+
+export function replayTooSmall(most: number, size: number): ElasticError {
+  const what = most === 0 ? 'the log has no views' : `the largest view of the log has ${most} members`;
+  const message = `elastic: ${what}, and ${size} processes replay it; expected at least as many processes. Start ${Math.max(most, 1)} of them, by a launcher without --elastic.`;
+  return new ElasticError('ERR_ELASTIC_REPLAY', message);
+}

@@ -167,8 +167,8 @@ export interface UnpackedState {
 }
 
 /**
- * Reads the header of packState(). Fill all arrays, then call value(). `revive` returns what replaces a tensor. Default:
- * its memory, dtype and shape.
+ * Reads the header of packState(). Fill all arrays, then call value(). `revive` returns what replaces a tensor; by
+ * default its memory, dtype and shape.
  */
 export function unpackState(header: string, revive: Revive = (tensor) => tensor): UnpackedState {
   const { extents, value } = parseHeader(header, revive, { rank: 0, size: 1 });

@@ -1,11 +1,14 @@
 // The entry of an elastic program.
+import { init } from '@ringwise/collectives';
 import { checkOptions, shown } from '../check.ts';
 import { invalidArgument } from '../errors.ts';
+import { joinMembership } from '../membership/join.ts';
+import { phasesOf, readLog, replayMembership } from '../replay/replay.ts';
 import { ElasticJob } from './job.ts';
 import type { ElasticOptions } from './options.ts';
 
 const names: readonly (keyof ElasticOptions)[] = [
-  ...(['log', 'leaveOn', 'store', 'runId', 'size', 'min', 'backend', 'timeoutMs'] as const),
+  ...(['log', 'leaveOn', 'replay', 'store', 'runId', 'size', 'min', 'backend', 'timeoutMs'] as const),
   ...(['settleMs', 'stallMs', 'lastCallMs', 'joinTimeoutMs', 'connectMs'] as const),
 ];
 
@@ -16,11 +19,11 @@ const names: readonly (keyof ElasticOptions)[] = [
  * @example
  * ```ts
  * await using job = await elastic({ min: 1 }); // under ringwise run --elastic
- * const loader = job.loader(dataset, { globalBatch: 64, microBatch: 16 });
- * const model = await job.ddp(net, { optimizer, loader });
- * for await (const step of job.steps(loader, { epochs: 3 })) {
+ * const batches = job.loader([{ x: Float32Array.of(1, 2), y: Float32Array.of(3) }], { batchPerRank: 1 });
+ * const elasticModel = await job.ddp(net, { optimizer, loader: batches });
+ * for await (const step of job.steps(batches, { epochs: 3 })) {
  *   await step.run((batch) => {
- *     const loss = lossOf(model, batch);
+ *     const loss = mseLoss(elasticModel.forward(fromHost(batch.x.data, batch.x.shape)), fromHost(batch.y.data));
  *     loss.backward();
  *     return loss.item();
  *   });
@@ -29,10 +32,17 @@ const names: readonly (keyof ElasticOptions)[] = [
  */
 export async function elastic(options: ElasticOptions = {}): Promise<ElasticJob> {
   checkOptions('elastic', options, names);
-  const { log = null, leaveOn = 'SIGTERM', ...membership } = options;
+  const { log = null, leaveOn = 'SIGTERM', replay, ...membership } = options;
   if (log !== null && typeof log !== 'string' && typeof log !== 'function')
     throw invalidArgument('elastic: log', 'the path of a file, or a function', shown(log));
   if (leaveOn !== null && typeof leaveOn !== 'string')
     throw invalidArgument('elastic: leaveOn', 'the name of a signal, or null', shown(leaveOn));
-  return new ElasticJob({ membership, log, leaveOn });
+  const join = async () => {
+    if (replay === undefined) return await joinMembership(membership);
+    const entries = typeof replay === 'string' ? readLog(replay) : replay;
+    const { backend } = membership;
+    const group = await init(backend === undefined ? {} : { backend: backend as never });
+    return await replayMembership(group, phasesOf(entries));
+  };
+  return new ElasticJob({ join, log, leaveOn });
 }

@@ -8,9 +8,7 @@ import { checkInteger, checkOptions } from '../check.ts';
 import { jobMisused, missedStep, stepNotRun } from '../errors.ts';
 import { ElasticLoader, type LoadOptions, loadOptionNames } from '../ledger/elastic-loader.ts';
 import { Ledger, type LedgerOptions, ledgerOptionNames } from '../ledger/ledger.ts';
-import { joinMembership } from '../membership/join.ts';
 import type { Change, Membership, Vote } from '../membership/membership.ts';
-import type { MembershipOptions } from '../membership/options.ts';
 import { transfer } from '../transfer/transfer.ts';
 import { entryOf, type LogTarget, writeLog } from './log.ts';
 import { checkDdpOptions, type ElasticDdpOptions } from './options.ts';
@@ -44,7 +42,7 @@ export interface ViewChange {
 export type ElasticLoaderOptions = LedgerOptions & LoadOptions;
 
 interface Settings {
-  readonly membership: MembershipOptions;
+  readonly join: () => Promise<Membership>;
   readonly log: LogTarget | null;
   readonly leaveOn: NodeJS.Signals | null;
 }
@@ -109,12 +107,15 @@ export class ElasticJob {
    * is trained on once, whatever happens to the ranks. All ranks pass the same data set and options. Not collective.
    */
   loader<T, B>(
-    dataset: Dataset<T, unknown>,
+    dataset: Dataset<T, unknown> | readonly T[],
     options: ElasticLoaderOptions & { readonly collate: (samples: T[]) => B | Promise<B> },
   ): ElasticLoader<B>;
-  loader<T, B = Collated<T>>(dataset: Dataset<T, B>, options: ElasticLoaderOptions): ElasticLoader<B>;
+  loader<T, B = Collated<T>>(
+    dataset: Dataset<T, B> | readonly T[],
+    options: ElasticLoaderOptions,
+  ): ElasticLoader<B>;
   loader<B>(
-    dataset: Dataset<never, unknown>,
+    dataset: Dataset<never, unknown> | readonly never[],
     options: ElasticLoaderOptions & { readonly collate?: unknown },
   ): ElasticLoader<B> {
     checkOptions('loader', options, [...ledgerOptionNames, ...loadOptionNames]);
@@ -126,8 +127,8 @@ export class ElasticJob {
 
   /**
    * Makes a model data-parallel, joins the job, and gets the state of the training from the members that have it, or,
-   * in a new job, from the lowest one. Resolves when this process takes part in the next step; begin the loop soon, because
-   * the others wait. Call it once, when everything else is ready. Collective among the members.
+   * in a new job, from the lowest one. Resolves when this process takes part in the next step; begin the loop soon,
+   * because the others wait. Call it once, when everything else is ready. Collective among the members.
    */
   async ddp<M extends GradParamSource>(
     source: M,
@@ -143,7 +144,7 @@ export class ElasticJob {
       model: model as unknown as DistributedDataParallel<GradParamSource>,
       revive: tensor,
     });
-    this.#membership = await joinMembership(this.#settings.membership);
+    this.#membership = await this.#settings.join();
     this.#trained = trained;
     this.#listen();
     this.#pending = this.#membership.first;

@@ -4,7 +4,7 @@ import { checkFunction, checkOptions, shown } from '../check.ts';
 import { invalidArgument, sharded } from '../errors.ts';
 import { ElasticLoader } from '../ledger/elastic-loader.ts';
 import type { MembershipOptions } from '../membership/options.ts';
-import type { LogTarget } from './log.ts';
+import type { LogEntry, LogTarget } from './log.ts';
 import { checkExtra, checkStateful, type Stateful } from './stateful.ts';
 import type { StreamGenerator } from './streams.ts';
 import type { ElasticOptimizer, ElasticScaler } from './trained.ts';
@@ -13,6 +13,11 @@ import type { ElasticOptimizer, ElasticScaler } from './trained.ts';
 export interface ElasticOptions extends MembershipOptions {
   /** Membership log: a file to which rank 0 of each view appends a line of JSON, or a function. Default: none. */
   readonly log?: LogTarget;
+  /**
+   * Membership log of a job that is to be played again, without its losses: the file that `log` has written, or its
+   * entries. The processes are connected by init() then. The job ends with the bits of the logged one.
+   */
+  readonly replay?: string | readonly LogEntry[];
   /**
    * Signal at which this process leaves after the step in flight; a second one has its usual effect. Default 'SIGTERM';
    * null: none.

@@ -54,7 +54,7 @@ export class ElasticLoader<B = unknown> {
   /** Micro-batches of the pass that begins next, and where it notes those that it has asked for. */
   #next: { readonly from: Iterable<MicroBatch>; readonly asked: MicroBatch[] } = { from: [], asked: [] };
 
-  constructor(dataset: Dataset<never, unknown>, ledger: Ledger, options: LoadOptions) {
+  constructor(dataset: Dataset<never, unknown> | readonly never[], ledger: Ledger, options: LoadOptions) {
     this.ledger = ledger;
     const batchSampler = { [Symbol.iterator]: () => this.#indices() };
     this.#loader = new DataLoader<unknown, B>(

@@ -38,6 +38,7 @@ export interface Progress {
   readonly hasState: boolean;
 }
 
+/** This process's part in a job: its views, the votes of its steps, and the changes of the view. */
 export interface Membership {
   readonly self: Member;
   readonly view: View;

@@ -188,3 +188,43 @@ it('ends on all ranks if the program of one throws', { timeout: 60_000 }, async 
     if (rank !== 1) expect(error).toMatchObject({ code: 'ERR_COLL_ABORTED' });
   }
 });
+
+describe('a job is replayed from its membership log, without its losses, to the same bits', () => {
+  const kill = (step: number, at: Point): Fault => ({ step, at, do: 'SIGKILL' });
+  const jobs: Record<string, { readonly size: number; readonly plan: Plan }> = {
+    'of losses at all points, with running statistics': {
+      size: 5,
+      plan: planOf(5, {
+        batchNorm: true,
+        faults: { 0: kill(1, 'backward'), 3: kill(3, 'reduced'), 1: kill(5, 'forward'), 2: kill(8, 'voted') },
+      }),
+    },
+    'of a loss and a process that joins': {
+      size: 4,
+      plan: planOf(3, {
+        ...long,
+        ...{ batchNorm: true, stepMs: 30, faults: { 0: kill(2, 'averaged') }, joins: { 3: 1 } },
+        until: { size: 3, steps: 6 },
+      }),
+    },
+  };
+  for (const [name, { size, plan }] of Object.entries(jobs))
+    it(name, { timeout: 60_000 }, async () => {
+      const results = await run(size, plan);
+      const ends = values<Trained>(results.filter(({ rank }) => plan.faults![rank] === undefined));
+      const [{ finalSteps, state }] = ends as [Trained];
+      for (const end of ends) expect(end.state).toEqual(state);
+      checkLedger(results, finalSteps);
+      const log = ends.flatMap((end) => end.log);
+      const { options: _, faults: __, joins: ___, until: ____, ...rest } = plan;
+      const most = Math.max(...log.map((entry) => entry.size));
+      const replayed = values<Trained>(
+        await run(most, { ...rest, options: { replay: log }, maxSteps: finalSteps }),
+      ).filter(({ hasLeft }) => !hasLeft);
+      expect(replayed.length).toBeGreaterThan(0);
+      for (const end of replayed) {
+        expect(end.state).toEqual(state);
+        expect(end.lr).toBe(ends[0]!.lr);
+      }
+    });
+});

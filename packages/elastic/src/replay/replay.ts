@@ -1,0 +1,143 @@
+// Plays the views of a membership log, without a loss: processes that init() has connected train each step on as many
+// ranks as have trained it in the logged job. Ranks deal samples and sum gradients by their number alone, so the replay
+// ends with the same bits. It needs as many processes as the largest view has members.
+import { readFileSync } from 'node:fs';
+import type { Group } from '@ringwise/collectives';
+import { logDamaged, replayTooSmall } from '../errors.ts';
+import type { LogEntry } from '../job/log.ts';
+import type { Change, Membership, Vote } from '../membership/membership.ts';
+import type { Member, View } from '../membership/view.ts';
+
+/** Number of ranks from a step on. */
+export type Phase = Pick<LogEntry, 'step' | 'size'>;
+
+/** Reads the entries of a log file. Throws ERR_ELASTIC_REPLAY if a line is none. */
+export function readLog(file: string): LogEntry[] {
+  const lines = readFileSync(file, 'utf8').split('\n');
+  return lines.flatMap((line, i) => {
+    if (line.trim() === '') return [];
+    try {
+      const entry = JSON.parse(line) as LogEntry;
+      if ([entry.view, entry.step, entry.size].every(Number.isSafeInteger)) return [entry];
+    } catch {
+      // Reported below.
+    }
+    throw logDamaged(file, i + 1);
+  });
+}
+
+/**
+ * Returns the sizes of a job by step. Entries may come in any order, and more than once from several members. A view
+ * that made no step final does not count.
+ */
+export function phasesOf(entries: readonly LogEntry[]): Phase[] {
+  const phases: Phase[] = [];
+  for (const { step, size } of [...entries].sort((a, b) => a.view - b.view)) {
+    if (phases.at(-1)?.step === step) phases.pop();
+    if (phases.at(-1)?.size !== size) phases.push({ step, size });
+  }
+  return phases;
+}
+
+/** Returns a membership that follows `phases`. Collective in `group`, of which the first ranks are members. */
+export async function replayMembership(group: Group, phases: readonly Phase[]): Promise<Membership> {
+  const most = Math.max(0, ...phases.map(({ size }) => size));
+  if (most === 0 || most > group.size) throw replayTooSmall(most, group.size);
+  const replay = new Replay(group, phases);
+  await replay.begin();
+  return replay;
+}
+
+class Replay implements Membership {
+  readonly self: Member;
+  first!: Change;
+  readonly #all: Group;
+  readonly #phases: readonly Phase[];
+  #at = -1;
+  #now: Change | null = null;
+  #finalSteps = 0;
+  #isLeaving = false;
+  #closing: Promise<void> | null = null;
+
+  constructor(all: Group, phases: readonly Phase[]) {
+    this.#all = all;
+    this.#phases = phases;
+    this.self = memberOf(all.rank);
+  }
+
+  get view(): View {
+    return this.#now!.view;
+  }
+  get group(): Group {
+    return this.#now!.group;
+  }
+
+  async begin(): Promise<void> {
+    this.first = await this.#next();
+  }
+
+  readonly vote = async (): Promise<Vote> => this.voteSync();
+
+  readonly voteSync = (): Vote => {
+    this.#finalSteps++;
+    const changesView = this.#phases[this.#at + 1]?.step === this.#finalSteps;
+    const isLeaving = this.#isLeaving || (changesView && !this.#isNeeded(this.#at + 1));
+    return { changesView, isLeaving };
+  };
+
+  readonly isChange = (): boolean => false;
+
+  readonly change = (): Promise<Change> => this.#next();
+
+  readonly leave = (): void => {
+    this.#isLeaving = true;
+  };
+
+  /** Also takes part in making the groups of the phases that are left, which is collective in all ranks. */
+  readonly close = (): Promise<void> => {
+    this.#closing ??= (async () => {
+      while (this.#at + 1 < this.#phases.length) await this.#enter();
+      await this.#all.close();
+    })();
+    return this.#closing;
+  };
+
+  /** Returns whether this process is a member in phase `from` or a later one. */
+  #isNeeded(from: number): boolean {
+    return this.#phases.slice(from).some(({ size }) => this.#all.rank < size);
+  }
+
+  /** Goes on to the next phase in which this process is a member. */
+  async #next(): Promise<Change> {
+    for (;;) {
+      const before = this.#at < 0 ? 0 : this.#phases[this.#at]!.size;
+      const group = await this.#enter();
+      if (group === null) continue;
+      const { size, step } = this.#phases[this.#at]!;
+      const members = Array.from({ length: size }, (_, rank) => memberOf(rank));
+      const joined = [...members.keys()].filter((rank) => rank >= before);
+      this.#finalSteps = step;
+      const view: View = {
+        ...{ number: this.#at, members, joined: joined.map((rank) => members[rank]!.id) },
+        ...{ lost: [], left: [], finalSteps: step, decision: 'redo', wishes: 0, unread: [] },
+        ...{ failure: null, ended: null },
+      };
+      this.#now = { view, group, decision: 'redo', joined };
+      return this.#now;
+    }
+  }
+
+  /** Makes the group of the next phase; null where this process is no member of it. */
+  async #enter(): Promise<Group | null> {
+    await this.#now?.group.close();
+    this.#now = null;
+    this.#at++;
+    const { size } = this.#phases[this.#at]!;
+    const isMember = this.#all.rank < size;
+    return await this.#all.split(isMember ? 0 : null, this.#all.rank, { name: `view ${this.#at}` });
+  }
+}
+
+function memberOf(rank: number): Member {
+  return { id: `replay.${rank}`, slot: rank, host: '', process: null };
+}
