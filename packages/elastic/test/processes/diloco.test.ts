@@ -35,24 +35,49 @@ function localSgd(rounds: readonly (readonly number[])[], seed: number): Float32
 
 describe('diloco', () => {
   it('goes on without a member that was killed in a round, whose steps of the round are lost', async () => {
-    const death = { slot: 1, step: 8 };
-    const running = await startRanks(3, programs, 'member', { args: [{ ...options, size: 3 }, death, 20] });
-    const results = await running.results;
-    expect(results.map(({ status }) => status)).toEqual(['ok', 'exited', 'ok']);
-    const [first, , last] = results.map(({ value }) => value as Ended);
-    expect(first!.views).toEqual([{ size: 2, step: 10 }]);
-    expect([first!.steps, first!.averages]).toEqual([20, 4]);
-    expect(last).toEqual(first);
-    const expected = localSgd(
-      [
-        [0, 1, 2],
-        [0, 2],
-        [0, 2],
-        [0, 2],
-      ],
-      1,
+    for (const fault of [
+      { slot: 1, step: 8, do: 'kill before' },
+      { slot: 1, step: 10, do: 'kill in' },
+    ]) {
+      const running = await startRanks(3, programs, 'member', { args: [{ ...options, size: 3 }, fault, 20] });
+      const results = await running.results;
+      expect(results.map(({ status }) => status)).toEqual(['ok', 'exited', 'ok']);
+      const [first, , last] = results.map(({ value }) => value as Ended);
+      // Killed in its average, the member may have given its part, and is lost for the next one.
+      expect(first!.views).toHaveLength(1);
+      expect(first!.views[0]!.size).toBe(2);
+      const { step } = first!.views[0]!;
+      expect(fault.do === 'kill in' ? [10, 15] : [10]).toContain(step);
+      expect([first!.steps, first!.averages]).toEqual([20, 4]);
+      expect(last).toEqual(first);
+      const second = step === 10 ? [0, 2] : [0, 1, 2];
+      const expected = localSgd([[0, 1, 2], second, [0, 2], [0, 2]], 1);
+      expect(largestDifference(first!.net, expected)).toBeLessThan(1e-4);
+    }
+  });
+
+  it('lets a member leave with the next average, to which it still gives its part', async () => {
+    const args = [{ ...options, size: 3 }, { slot: 0, step: 7, do: 'leave' }, 20];
+    const ends = values<Ended>(await withRanks(3, programs, 'member', { args }));
+    const expected = [2, 4].map((rounds) =>
+      localSgd(
+        [
+          [0, 1, 2],
+          [0, 1, 2],
+          [1, 2],
+          [1, 2],
+        ].slice(0, rounds),
+        1,
+      ),
     );
-    expect(largestDifference(first!.net, expected)).toBeLessThan(1e-4);
+    expect(ends.map(({ steps, averages, views }) => [steps, averages, views])).toEqual([
+      [10, 2, []],
+      [20, 4, [{ size: 2, step: 10 }]],
+      [20, 4, [{ size: 2, step: 10 }]],
+    ]);
+    expect(largestDifference(ends[0]!.net, expected[0]!)).toBeLessThan(1e-4);
+    expect(ends[2]!.net).toEqual(ends[1]!.net);
+    expect(largestDifference(ends[1]!.net, expected[1]!)).toBeLessThan(1e-4);
   });
 
   it('gives a process that joins the state of the others, with fragments on their way', async () => {
