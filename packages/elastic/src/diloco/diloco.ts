@@ -7,7 +7,7 @@
 // changed), applied. #pending has those that are started, in order. Whatever a call still has to do is state
 // (#toStart, #pending), so that it goes on where it was after a change of the group.
 import { createHash } from 'node:crypto';
-import type { Group } from '@ringwise/collectives';
+import { CollectiveError, type Group } from '@ringwise/collectives';
 import {
   buffersSymbol,
   type DistributedDataParallel,
@@ -114,7 +114,7 @@ export class DiLoCo<M = unknown> {
     return this.#group;
   }
 
-  /** The wrapper that averages gradients within the subgroup; null without `within`. */
+  /** The wrapper that averages gradients within the subgroup; null without `within`, and after recover(). */
   get model(): DistributedDataParallel<M> | null {
     return this.#model;
   }
@@ -189,16 +189,15 @@ export class DiLoCo<M = unknown> {
   }
 
   /**
-   * With `membership`: goes on after an error that did not come from this object but from a backward with `within`.
-   * The gradients of that backward are void: repeat it. Rejects with `error` if it does not say that the membership has
-   * changed.
+   * Goes on after a backward that failed because a rank of the subgroup `within` was lost: until the next average, which
+   * shows on all ranks who is left, this rank trains on its own. The gradients of that backward are void: repeat it. Not
+   * collective, does not block. Throws `error` if it is not that of a lost subgroup.
    */
-  async recover(error: unknown): Promise<DilocoStepEnd> {
-    return await this.#run(
-      'recover',
-      () => {},
-      () => Promise.reject(error),
-    );
+  recover(error: unknown): void {
+    this.#checkIdle('recover');
+    if (!CollectiveError.is(error) || this.#within === null || error.group !== this.#within.name) throw error;
+    this.#model?.close();
+    this.#model = null;
   }
 
   /**

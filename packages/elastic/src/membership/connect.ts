@@ -29,8 +29,13 @@ export async function connect(
 ): Promise<Group> {
   // Connecting ends by itself at its deadline, with the names of the missing members.
   const ended = AbortSignal.any([signal, AbortSignal.timeout(2 * connectMs + graceMs)]);
+  // The group goes on to use the store for its subgroups, so only connecting ends with `ended`.
+  const refusal = new AbortController();
+  const refuse = () => refusal.abort(ended.reason);
+  if (ended.aborted) refuse();
+  else ended.addEventListener('abort', refuse, { once: true });
   const group = meet({
-    store: endable(new PrefixStore(groupPrefix(view.number), store), ended),
+    store: endable(new PrefixStore(groupPrefix(view.number), store), refusal.signal),
     rank,
     size: view.members.length,
     name: `view ${view.number}`,
@@ -41,7 +46,10 @@ export async function connect(
   });
   let isLate = false;
   group.then(
-    (late) => (isLate ? late.close().catch(() => {}) : undefined),
+    (connected) => {
+      ended.removeEventListener('abort', refuse);
+      if (isLate) connected.close().catch(() => {});
+    },
     () => {},
   );
   const stopped = new Promise<never>((_, reject) => {

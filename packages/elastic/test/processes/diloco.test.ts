@@ -80,6 +80,30 @@ describe('diloco', () => {
     expect(largestDifference(ends[1]!.net, expected[1]!)).toBeLessThan(1e-4);
   });
 
+  it('averages gradients on each host, also after a member of one was killed', async () => {
+    const args = [
+      { ...options, size: 4 },
+      { slot: 3, step: 8 },
+    ];
+    const running = await startRanks(4, programs, 'hosts', { args });
+    const results = await running.results;
+    expect(results.map(({ status }) => status)).toEqual(['ok', 'ok', 'ok', 'exited']);
+    const [a, b, c] = results.map(
+      ({ value }) => value as { nets: Float32Array[]; sizes: number[]; recovered: number },
+    );
+    expect([a!.recovered, b!.recovered, c!.recovered]).toEqual([0, 0, 1]);
+    expect(b!.nets).toEqual(a!.nets);
+    // Groups and subgroups after each step: the third rank is alone on its host from step 8 on.
+    const sizes = (first: number, second: number, steps: number) => Array(steps).fill([first, second]).flat();
+    expect(a!.sizes).toEqual([...sizes(4, 2, 9), ...sizes(3, 2, 6)]);
+    expect(c!.sizes).toEqual([...sizes(4, 2, 7), ...sizes(4, 0, 2), ...sizes(3, 1, 6)]);
+    for (const [i, net] of c!.nets.entries()) {
+      const isAverage = (i + 1) % 5 === 0;
+      if (isAverage) expect(net).toEqual(a!.nets[i]);
+      else expect(net).not.toEqual(a!.nets[i]);
+    }
+  });
+
   it('gives a process that joins the state of the others, with fragments on their way', async () => {
     const results = await withRanks(3, programs, 'joined', { args: [{ ...options, size: 2 }] });
     const ends = values<Ended>(results);
