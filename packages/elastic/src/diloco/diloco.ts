@@ -189,9 +189,9 @@ export class DiLoCo<M = unknown> {
   }
 
   /**
-   * Goes on after a backward that failed because a rank of the subgroup `within` was lost: until the next average, which
-   * shows on all ranks who is left, this rank trains on its own. The gradients of that backward are void: repeat it. Not
-   * collective, does not block. Throws `error` if it is not that of a lost subgroup.
+   * Goes on after a backward that failed because a rank of the subgroup `within` was lost: until change(), or with a
+   * membership until the next average, this rank trains on its own. The gradients of that backward are void: repeat
+   * it. Not collective, does not block. Throws `error` if it is not that of the subgroup.
    */
   recover(error: unknown): void {
     this.#checkIdle('recover');
