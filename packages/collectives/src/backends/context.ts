@@ -21,7 +21,10 @@ export interface BackendContext {
   readonly masterHost: string;
   /** Name of the group, for error messages. */
   readonly group: string;
-  /** Time in milliseconds that making the backend may take. */
+  /**
+   * Time in milliseconds that making the backend may take, and the default deadline of the group's
+   * operations.
+   */
   readonly timeoutMs: number;
   /** Secret of the job, which proves to peers that this process belongs to it; null if the job has none. */
   readonly secret: string | null;

@@ -4,7 +4,8 @@
 //   backend     found and fit for use on this rank alone               ../backends/registry.ts
 //   rendezvous  open the store, wait for all ranks, compare settings   rendezvous.ts
 //   backend     exchanges addresses through the store and connects     its factory, such as ../backends/host.ts
-import { PrefixStore } from '@ringwise/store';
+import { hostname } from 'node:os';
+import { PrefixStore, type Store } from '@ringwise/store';
 import type { Backend } from '../backend.ts';
 import type { BackendContext, BackendFactory } from '../backends/context.ts';
 import { type Found, findBackend } from '../backends/registry.ts';
@@ -13,9 +14,10 @@ import { Group } from '../group/group.ts';
 import type { Subgroups } from '../group/members/membership.ts';
 import { survivorsIn } from '../group/members/survivors.ts';
 import type { InitOptions } from '../options/init-options.ts';
-import { cannotTakePart } from './errors.ts';
+import { cannotTakePart, settingsDiffer } from './errors.ts';
 import { callOff } from './exchange.ts';
 import { warnOfFallback } from './fallback.ts';
+import { placementOf } from './placement.ts';
 import { draftInit, type Plan } from './plan.ts';
 import { gather, tellOthers } from './rendezvous.ts';
 import { withStoreErrors } from './store-errors.ts';
@@ -34,41 +36,70 @@ import { withStoreErrors } from './store-errors.ts';
  * ```
  */
 export async function init(options: InitOptions = {}): Promise<Group> {
-  return await enter(draftInit(options, process.env));
+  const { plan, fault } = draftInit(options, process.env);
+  const site = { group: plan.name, rank: plan.rank, size: plan.size };
+  const { name: backend, factory, fallback } = await prepared(plan, fault);
+  if (fallback !== undefined && plan.rank === 0) warnOfFallback(fallback);
+  return withStoreErrors('init', site, () => join({ ...plan, backend }, site, factory));
 }
 
 /** Options of initMembers(). */
-export interface MembersOptions
-  extends Omit<InitOptions, 'rank' | 'size' | 'store' | 'timeoutMs'>,
-    Required<Pick<InitOptions, 'rank' | 'size' | 'store' | 'timeoutMs'>> {
-  /** Deadline of connecting in milliseconds; `timeoutMs` is that of the operations alone. */
+export interface MembersOptions {
+  /** Store with keys of this group only. */
+  readonly store: Store;
+  readonly rank: number;
+  /** Id of each rank's host, as hostId() returns it there; as many as there are ranks. */
+  readonly hosts: readonly string[];
+  readonly name: string;
+  /** Name of a backend, or 'auto'. Default: RINGWISE_BACKEND, or 'auto'. */
+  readonly backend?: string;
+  /** Default deadline of the operations, and deadline of connecting, in milliseconds. */
+  readonly timeoutMs: number;
   readonly connectMs: number;
   /** Host of the store as the launcher names it, or null. */
   readonly masterHost: string | null;
 }
 
 /**
- * Joins a group as init() does, for processes that agree on rank, size and store by themselves. The number of restarts
- * of the launcher does not separate them.
+ * Makes the group of ranks that know each other already, and so need no rendezvous. Collective. Rejects with
+ * ERR_COLL_INIT if ranks do not connect within `connectMs`, or use different backends.
  * @internal
  */
-export async function initMembers({ connectMs, masterHost, ...options }: MembersOptions): Promise<Group> {
-  const env = { ...process.env, TORCHELASTIC_RESTART_COUNT: undefined };
-  const { plan, fault } = draftInit({ ...options, timeoutMs: connectMs }, env);
-  const { store } = plan;
-  const located = store.kind === 'store' ? { ...store, host: masterHost } : store;
-  return await enter({ plan: { ...plan, store: located }, fault }, options.timeoutMs);
+export async function initMembers(options: MembersOptions): Promise<Group> {
+  const { store, rank, hosts, name, timeoutMs, connectMs, masterHost } = options;
+  const size = hosts.length;
+  const site = { group: name, rank, size };
+  const wanted = options.backend ?? (process.env.RINGWISE_BACKEND || 'auto');
+  const found = await findBackend(wanted === 'auto' && size === 1 ? 'solo' : wanted);
+  const seats = hosts.map((host) => ({ host, localRank: null, devices: '' }));
+  const placement = placementOf(rank, seats);
+  const { localRank, localSize } = placement;
+  const context: BackendContext = {
+    ...{ store, rank, size, localRank, localSize, group: name },
+    masterHost: masterHost ?? hostname(),
+    timeoutMs: connectMs,
+    secret: process.env.RINGWISE_SECRET || null,
+  };
+  return await withStoreErrors('init', site, async () => {
+    const [backend] = await Promise.all([
+      makeBackend(found.factory, context),
+      compareBackends(store, site, found.name),
+    ]);
+    const subgroups = subgroupsOf(found.factory, context, hosts);
+    const survivors = survivorsIn(store, site);
+    return new Group(backend, { name, timeoutMs, placement, subgroups, survivors });
+  });
 }
 
-/** `timeoutMs` is the default deadline of the group's operations. */
-async function enter(
-  { plan, fault }: ReturnType<typeof draftInit>,
-  timeoutMs = plan.timeoutMs,
-): Promise<Group> {
-  const site = { group: plan.name, rank: plan.rank, size: plan.size };
-  const { name: backend, factory, fallback } = await prepared(plan, fault);
-  if (fallback !== undefined && plan.rank === 0) warnOfFallback(fallback);
-  return withStoreErrors('init', site, () => join({ ...plan, backend }, site, factory, timeoutMs));
+/** Ends the meeting of all ranks if this rank's backend is not that of the first one. */
+async function compareBackends(store: Store, site: Site, backend: string): Promise<void> {
+  const mine = { rank: site.rank, value: backend };
+  const stored = await store.compareSet('backend name', '', JSON.stringify(mine));
+  const first = JSON.parse(Buffer.from(stored).toString()) as typeof mine;
+  if (first.value === backend) return;
+  const failure = settingsDiffer('backend', mine, first);
+  await callOff(new PrefixStore('backend', store), failure);
+  throw new CollectiveError(failure, site);
 }
 
 /**
@@ -85,12 +116,11 @@ async function prepared(plan: Plan, fault: Failure | null): Promise<Found> {
   }
 }
 
-async function join(plan: Plan, site: Site, factory: BackendFactory, timeoutMs: number): Promise<Group> {
-  const { name, rank, size, via, secret } = plan;
+async function join(plan: Plan, site: Site, factory: BackendFactory): Promise<Group> {
+  const { name, rank, size, via, timeoutMs, secret } = plan;
   const { store, leave, hosts, placement, masterHost } = await gather(plan, site);
   const { localRank, localSize } = placement;
-  const place = { rank, size, localRank, localSize, masterHost, group: name };
-  const context = { ...place, store, timeoutMs: plan.timeoutMs, secret };
+  const context = { store, rank, size, localRank, localSize, masterHost, group: name, timeoutMs, secret };
   let backend: Backend;
   try {
     backend = await makeBackend(factory, context);

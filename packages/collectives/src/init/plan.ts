@@ -21,8 +21,7 @@ import {
 
 export type StoreLocation =
   | { readonly kind: 'nowhere' }
-  /** `host` is the store's, if it is known. */
-  | { readonly kind: 'store'; readonly store: Store; readonly host: string | null }
+  | { readonly kind: 'store'; readonly store: Store }
   | { readonly kind: 'file'; readonly directory: string }
   | {
       readonly kind: 'tcp';
@@ -186,7 +185,7 @@ function placeOf(
   size: number,
   env: Env,
 ): StoreLocation {
-  if (store !== undefined) return { kind: 'store', store, host: null };
+  if (store !== undefined) return { kind: 'store', store };
   if (url?.kind === 'file') return { kind: 'file', directory: url.directory };
   const secret = env.RINGWISE_SECRET || null;
   // The launcher's store is exactly at its master's address. At any other address rank 0 serves the store.

@@ -11,7 +11,7 @@ import { callOff, meet } from './exchange.ts';
 import { explainMissing } from './foreign-ranks.ts';
 import { type OpenStore, openStore } from './open-store.ts';
 import { type Placement, placementOf, type Seat } from './placement.ts';
-import type { Plan, StoreLocation } from './plan.ts';
+import type { Plan } from './plan.ts';
 
 // Time that rank 0 keeps serving the store for ranks that have not left yet.
 const graceMs = 2_000;
@@ -75,7 +75,7 @@ async function gatherIn(open: OpenStore, plan: Plan, site: Site, deadline: numbe
     return {
       store,
       placement: placementOf(rank, cards.map(seatOf)),
-      masterHost: hostOf(location) ?? (cards[0] as Card)[4],
+      masterHost: location.kind === 'tcp' ? location.host : (cards[0] as Card)[4],
       hosts: cards.map((card) => card[3]),
       leave: async (isPolite) => {
         if (open.isHosted) await sayGoodbye(store, rank, size, isPolite ? graceMs : 0);
@@ -89,8 +89,6 @@ const attemptsKey = ({ name, rank }: Plan) => `${name}/attempts/${rank}`;
 const meetingStore = (run: Store, { name }: Plan, attempt: number) =>
   new PrefixStore(`${name}/${attempt}`, run);
 const initStore = (store: Store) => new PrefixStore('init', store);
-
-const hostOf = (location: StoreLocation) => ('host' in location ? location.host : null);
 
 function seatOf([, , , host, , , localRank, devices]: Card): Seat {
   return { host, localRank: localRank === '' ? null : Number(localRank), devices };

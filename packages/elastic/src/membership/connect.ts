@@ -37,7 +37,7 @@ export async function connect(
   const group = meet({
     store: endable(new PrefixStore(groupPrefix(view.number), store), refusal.signal),
     rank,
-    size: view.members.length,
+    hosts: view.members.map(({ host }) => host),
     name: `view ${view.number}`,
     timeoutMs,
     connectMs,

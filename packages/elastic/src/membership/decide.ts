@@ -217,7 +217,10 @@ function resolve(view: View, kept: readonly Report[], leaving: readonly Report[]
   return redo;
 }
 
-/** Counts how often the same failure has ended a view at the same step. A view that was never connected does not count. */
+/**
+ * Counts how often the same failure has ended a view at the same step. The loss of members of a view that was never
+ * connected does not count.
+ */
 function repeated(
   view: View,
   lost: readonly Member[],
@@ -225,11 +228,14 @@ function repeated(
   finalSteps: number,
 ): RepeatedFailure | null {
   const before = finalSteps === view.finalSteps ? view.failure : null;
-  if (!reports.some(({ wasConnected }) => wasConnected)) return before;
+  const isConnected = reports.some(({ wasConnected }) => wasConnected);
+  if (!isConnected && lost.length > 0) return before;
   const what =
     lost.length > 0
       ? `the loss of ${lost.length === 1 ? 'slot' : 'slots'} ${lost.map(({ slot }) => slot).join(', ')}`
-      : reports.find(({ failure }) => failure !== null)?.failure;
+      : isConnected
+        ? reports.find(({ failure }) => failure !== null)?.failure
+        : 'the members could not connect';
   if (what === undefined || what === null) return null;
   return { what, times: before?.what === what ? before.times + 1 : 1 };
 }
