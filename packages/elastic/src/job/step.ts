@@ -70,7 +70,8 @@ export class ElasticStep<B = unknown> {
   /**
    * Runs `fn` for each micro-batch of this rank, averages the gradients over all samples of the step, votes, and
    * updates the parameters. Resolves when the step is final. If a rank is lost, `fn` may run again, for other
-   * micro-batches. Collective: every rank calls it for every step, once. If `fn` throws, the job ends on all ranks with its error.
+   * micro-batches. Collective: every rank calls it for every step, once. If `fn` throws, the job ends on all ranks
+   * with its error.
    */
   readonly run = (fn: StepFunction<B>, options: RunOptions = {}): Promise<StepResult> => {
     checkFunction('run', fn, 'a function that computes the loss of a micro-batch');

@@ -108,6 +108,32 @@ describe('a rank is killed', () => {
   });
 });
 
+describe('ranks are killed from outside, at any instant', () => {
+  // Two of four ranks, some milliseconds after steps 2 and 3 have begun; a step takes about 3 ms.
+  for (const [first, second] of [
+    [0, 0],
+    [1, 1],
+    [2, 4],
+    [3, 1],
+    [5, 6],
+    [9, 7],
+    [14, 13],
+  ] as const)
+    it(`${first} and ${second} ms into the training`, { timeout: 60_000 }, async () => {
+      const fault = (step: number, delayMs: number): Fault => ({
+        step,
+        at: 'entering',
+        do: 'SIGKILL',
+        delayMs,
+      });
+      const faults = { 0: fault(2, first), 2: fault(3, second) };
+      const results = await run(4, planOf(4, { faults, stepMs: 3 }));
+      checkEnd(results, [1, 3]);
+      // A process is killed only if the job has lasted that long.
+      checkLedger(results);
+    });
+});
+
 /** Checks a job of any number of steps against one process that takes as many. Returns the ends of `ranks`. */
 async function checkSteps(
   results: readonly RankResult[],
@@ -156,6 +182,21 @@ describe('a process joins', () => {
     // The three founders also have had size 3: process 0 is killed before that ends the loop.
     const ends = await checkSteps(await run(4, plan), [1, 2, 3], plan);
     expect(ends[0]!.sizes).toEqual([3, 2, 3]);
+  });
+
+  it('while one of those that send the state is killed', { timeout: 60_000 }, async () => {
+    const plan = planOf(3, {
+      ...long,
+      ...{
+        joins: { 3: 0 },
+        ballast: 4 << 20,
+        faults: { 1: { step: -2, at: 'sending', do: 'SIGKILL', delayMs: 2 } },
+      },
+      until: { size: 3, steps: 8, view: 2 },
+    });
+    const results = await run(4, plan);
+    expect(results[1]!.signal).toBe('SIGKILL');
+    await checkSteps(results, [0, 2, 3], plan);
   });
 
   it('and dies before it has the state', { timeout: 60_000 }, async () => {
