@@ -41,6 +41,9 @@ function members(
         await change.group.barrier();
         return { changesView: false, isLeaving: false };
       },
+      voteSync: () => {
+        throw new Error('voteSync: a loopback group cannot block');
+      },
       isChange: (error) => rank !== 2 && CollectiveError.is(error),
       change: (progress) => {
         told.push(progress);
