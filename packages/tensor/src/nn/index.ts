@@ -24,11 +24,15 @@ export {
   BatchNorm3d,
   type BatchNormLayerOptions,
 } from './layers/batch-norm.ts';
-export { Bilinear, EmbeddingBag, type EmbeddingBagLayerOptions, RReLU } from './layers/bilinear.ts';
 export { ModuleDict, ModuleList, Sequential } from './layers/containers.ts';
 export { Conv1d, Conv2d, Conv3d, type ConvLayerOptions, type PaddingMode } from './layers/conv.ts';
-export { Embedding, type EmbeddingOptions } from './layers/embedding.ts';
-export { Linear } from './layers/linear.ts';
+export {
+  Embedding,
+  EmbeddingBag,
+  type EmbeddingBagLayerOptions,
+  type EmbeddingOptions,
+} from './layers/embedding.ts';
+export { Bilinear, Linear } from './layers/linear.ts';
 export {
   BCELoss,
   BCEWithLogitsLoss,
@@ -42,26 +46,7 @@ export {
   MSELoss,
   NLLLoss,
   SmoothL1Loss,
-} from './layers/losses.ts';
-export {
-  CELU,
-  GLU,
-  Hardshrink,
-  Hardsigmoid,
-  Hardswish,
-  Hardtanh,
-  LogSigmoid,
-  Mish,
-  PReLU,
-  ReLU6,
-  SELU,
-  Softmax2d,
-  Softmin,
-  Softshrink,
-  Softsign,
-  Tanhshrink,
-  Threshold,
-} from './layers/more-activations.ts';
+} from './layers/losses/losses.ts';
 export {
   GaussianNLLLoss,
   HingeEmbeddingLoss,
@@ -74,18 +59,38 @@ export {
   SoftMarginLoss,
   TripletMarginLoss,
   TripletMarginWithDistanceLoss,
-} from './layers/more-losses.ts';
-export { LayerNorm, type LayerNormLayerOptions, RMSNorm, type RMSNormLayerOptions } from './layers/norm.ts';
-export { ParameterDict, ParameterList } from './layers/parameter-containers.ts';
-export { AdaptiveAvgPool2d, AvgPool2d, MaxPool2d } from './layers/pool.ts';
-export * from './layers/recurrent/index.ts';
+} from './layers/losses/more-losses.ts';
 export {
   type AdaptiveLogSoftmaxOptions,
   AdaptiveLogSoftmaxWithLoss,
   CTCLoss,
   LinearCrossEntropyLoss,
   type LinearCrossEntropyLossOptions,
-} from './layers/sequence-losses.ts';
+} from './layers/losses/sequence-losses.ts';
+export {
+  CELU,
+  GLU,
+  Hardshrink,
+  Hardsigmoid,
+  Hardswish,
+  Hardtanh,
+  LogSigmoid,
+  Mish,
+  PReLU,
+  ReLU6,
+  RReLU,
+  SELU,
+  Softmax2d,
+  Softmin,
+  Softshrink,
+  Softsign,
+  Tanhshrink,
+  Threshold,
+} from './layers/more-activations.ts';
+export { LayerNorm, type LayerNormLayerOptions, RMSNorm, type RMSNormLayerOptions } from './layers/norm.ts';
+export { ParameterDict, ParameterList } from './layers/parameter-containers.ts';
+export { AdaptiveAvgPool2d, AvgPool2d, MaxPool2d } from './layers/pool.ts';
+export * from './layers/recurrent/index.ts';
 export * from './layers/spatial/index.ts';
 export { Flatten, ReLU } from './layers/stateless.ts';
 export * from './layers/transformer/index.ts';

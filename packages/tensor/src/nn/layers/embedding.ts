@@ -1,10 +1,11 @@
-// The embedding layer: a table of vectors.
+// Tables of vectors: a layer that looks them up, and one that combines several.
 import { kernels } from '../../backends/index.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
-import { anything, atLeastOne, checkValue } from '../../checks/value-checks.ts';
+import { anything, atLeastOne, checkValue, tensorOrNull } from '../../checks/value-checks.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { badOption, shown } from '../../errors.ts';
-import { embedding, ne, unsqueeze, where } from '../../ops/index.ts';
+import { embedding, embeddingBag, ne, unsqueeze, where } from '../../ops/index.ts';
+import { type EmbeddingBagOptions, embeddingBagChecks } from '../../ops/indexing/embedding-bag.ts';
 import { normalParameter } from '../init.ts';
 import { Module } from '../module.ts';
 
@@ -50,5 +51,51 @@ export class Embedding extends Module {
     const out = where(mask, rows, values);
     for (const tensor of [isToken, mask, values, rows]) tensor.dispose();
     return out;
+  }
+}
+
+/** Options of EmbeddingBag. */
+export type EmbeddingBagLayerOptions = Omit<EmbeddingBagOptions, 'perSampleWeights'>;
+
+const bagWeightOptions = optionChecks<Pick<EmbeddingBagOptions, 'perSampleWeights'>>({
+  perSampleWeights: tensorOrNull,
+});
+const bagOptions = optionChecks<EmbeddingBagLayerOptions>(embeddingBagChecks);
+
+/**
+ * Computes embeddingBag() of weight [count, width], which starts standard normal, as in PyTorch; the row of paddingIdx
+ * starts as 0.
+ */
+export class EmbeddingBag extends Module {
+  readonly weight: Tensor;
+  readonly options: EmbeddingBagLayerOptions;
+
+  constructor(count: number, width: number, options: EmbeddingBagLayerOptions = {}) {
+    super();
+    checkOptions('EmbeddingBag', options, bagOptions);
+    checkValue('EmbeddingBag: count', count, atLeastOne);
+    checkValue('EmbeddingBag: width', width, atLeastOne);
+    const { paddingIdx = null } = options;
+    if (paddingIdx !== null && (paddingIdx < -count || paddingIdx >= count))
+      throw badOption(
+        'EmbeddingBag: paddingIdx',
+        `an index from ${-count} to ${count - 1}`,
+        shown(paddingIdx),
+      );
+    this.weight = normalParameter([count, width]);
+    this.options = options;
+    if (paddingIdx === null) return;
+    const row = paddingIdx < 0 ? paddingIdx + count : paddingIdx;
+    kernels().copy([width], { memory: this.weight.memory, offset: row * width, strides: null }, 0);
+  }
+
+  /** Takes the arguments of embeddingBag(): an index, and offsets if it has one dimension. */
+  forward(
+    index: Tensor,
+    offsets: Tensor | null = null,
+    options: Pick<EmbeddingBagOptions, 'perSampleWeights'> = {},
+  ): Tensor {
+    checkOptions('EmbeddingBag.forward', options, bagWeightOptions);
+    return embeddingBag(index, this.weight, offsets, { ...this.options, ...options });
   }
 }

@@ -1,9 +1,9 @@
-// A fully connected layer.
+// Layers that multiply by matrices: of one input, and of two.
 
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { atLeastOne, checkValue, flag } from '../../checks/value-checks.ts';
 import type { Tensor } from '../../core/tensor.ts';
-import { type LinearOptions, linear } from '../../ops/index.ts';
+import { bilinear, type LinearOptions, linear } from '../../ops/index.ts';
 import { uniformParameter } from '../init.ts';
 import { Module } from '../module.ts';
 
@@ -30,5 +30,33 @@ export class Linear extends Module {
   /** Computes the activation, if given, in the same kernel as the product. */
   forward(input: Tensor, activation?: LinearOptions['activation']): Tensor {
     return linear(input, this.weight, this.bias, { activation: activation ?? 'none' });
+  }
+}
+
+/**
+ * Computes bilinear() of two inputs [..., in1] and [..., in2]. weight [out, in1, in2] and bias [out] start uniform in
+ * ±1/√in1, which is PyTorch's default.
+ */
+export class Bilinear extends Module {
+  readonly weight: Tensor;
+  readonly bias: Tensor | null;
+
+  constructor(
+    in1Features: number,
+    in2Features: number,
+    outFeatures: number,
+    options: { readonly bias?: boolean } = {},
+  ) {
+    super();
+    checkOptions('Bilinear', options, linearLayerOptions);
+    for (const [name, size] of Object.entries({ in1Features, in2Features, outFeatures }))
+      checkValue(`Bilinear: ${name}`, size, atLeastOne);
+    const bound = 1 / Math.sqrt(in1Features);
+    this.weight = uniformParameter([outFeatures, in1Features, in2Features], bound);
+    this.bias = options.bias === false ? null : uniformParameter([outFeatures], bound);
+  }
+
+  forward(input1: Tensor, input2: Tensor): Tensor {
+    return bilinear(input1, input2, this.weight, this.bias);
   }
 }

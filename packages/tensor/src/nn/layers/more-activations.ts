@@ -21,6 +21,7 @@ import {
   tanhshrink,
   threshold,
 } from '../../ops/index.ts';
+import { checkSlopes, rrelu } from '../../random/random-activations.ts';
 import { constantParameter } from '../init.ts';
 import { Module } from '../module.ts';
 
@@ -215,5 +216,22 @@ export class Softmax2d extends Module {
   forward(input: Tensor): Tensor {
     if (input.rank !== 3 && input.rank !== 4) throw needsRank('Softmax2d', '3 or 4', input.shape);
     return softmax(input, -3);
+  }
+}
+
+/** Layer of rrelu(): slopes below 0 are random while training. */
+export class RReLU extends Module {
+  readonly lower: number;
+  readonly upper: number;
+
+  constructor(lower = 1 / 8, upper = 1 / 3) {
+    super();
+    checkSlopes('RReLU', lower, upper);
+    this.lower = lower;
+    this.upper = upper;
+  }
+
+  forward(input: Tensor): Tensor {
+    return rrelu(input, this.lower, this.upper, { training: this.training });
   }
 }

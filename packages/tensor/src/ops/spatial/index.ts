@@ -33,9 +33,7 @@ export {
   type MaxPool1dOptions,
   maxPool1d,
   maxPool1dWithIndices,
-} from './pool.ts';
-export { channelShuffle, pixelShuffle, pixelUnshuffle } from './shuffle.ts';
-export type { Triple } from './sizes.ts';
+} from './pooling/pool.ts';
 export {
   type MaxUnpool1dOptions,
   type MaxUnpool3dOptions,
@@ -43,7 +41,7 @@ export {
   maxUnpool1d,
   maxUnpool2d,
   maxUnpool3d,
-} from './unpool.ts';
+} from './pooling/unpool.ts';
 export {
   type AvgPool3dOptions,
   adaptiveAvgPool3d,
@@ -55,4 +53,6 @@ export {
   maxPool3d,
   maxPool3dWithIndices,
   type OutputSize3d,
-} from './volumes.ts';
+} from './pooling/volumes.ts';
+export { channelShuffle, pixelShuffle, pixelUnshuffle } from './shuffle.ts';
+export type { Triple } from './sizes.ts';

@@ -19,7 +19,7 @@ import {
   type MaxPool1dOptions,
   maxPool1d,
   rowWindow,
-} from '../../../ops/spatial/pool.ts';
+} from '../../../ops/spatial/pooling/pool.ts';
 import { sizesFor } from '../../../ops/spatial/sizes.ts';
 import { Module } from '../../module.ts';
 

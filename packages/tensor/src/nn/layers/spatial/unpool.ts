@@ -2,7 +2,6 @@
 import { checkOptions } from '../../../checks/options.ts';
 import type { Tensor } from '../../../core/tensor.ts';
 import type { Pair } from '../../../ops/layers/window.ts';
-import type { Triple } from '../../../ops/spatial/sizes.ts';
 import {
   type MaxUnpool1dOptions,
   type MaxUnpool3dOptions,
@@ -12,7 +11,8 @@ import {
   maxUnpool3d,
   maxUnpoolOptions,
   unpoolWindow,
-} from '../../../ops/spatial/unpool.ts';
+} from '../../../ops/spatial/pooling/unpool.ts';
+import type { Triple } from '../../../ops/spatial/sizes.ts';
 import { Module } from '../../module.ts';
 
 /** Layer of maxUnpool1d(). */

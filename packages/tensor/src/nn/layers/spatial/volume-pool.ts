@@ -2,7 +2,6 @@
 import { checkOptions } from '../../../checks/options.ts';
 import { checkValue, positive } from '../../../checks/value-checks.ts';
 import type { Tensor } from '../../../core/tensor.ts';
-import type { Triple } from '../../../ops/spatial/sizes.ts';
 import {
   type AvgPool3dOptions,
   adaptiveAvgPool3d,
@@ -18,7 +17,8 @@ import {
   maxPool3dOptions,
   type OutputSize3d,
   windowsOf,
-} from '../../../ops/spatial/volumes.ts';
+} from '../../../ops/spatial/pooling/volumes.ts';
+import type { Triple } from '../../../ops/spatial/sizes.ts';
 import { Module } from '../../module.ts';
 
 /** Layer of maxPool3d(). */

@@ -1,12 +1,12 @@
 // Losses as modules. A weight is a buffer of its module: it is the tensor that the caller passed, and is saved, loaded
 // and converted with the module.
 
-import { checkOptions, type OptionChecks, optionChecks } from '../../checks/options.ts';
-import { integer, nonNegative } from '../../checks/value-checks.ts';
-import type { Tensor } from '../../core/tensor.ts';
-import type { ClassLossOptions, CrossEntropyOptions } from '../../ops/losses/class-options.ts';
-import { crossEntropy, crossEntropyOptions } from '../../ops/losses/cross-entropy.ts';
-import { nllLoss, nllLossOptions } from '../../ops/losses/loss.ts';
+import { checkOptions, type OptionChecks, optionChecks } from '../../../checks/options.ts';
+import { integer, nonNegative } from '../../../checks/value-checks.ts';
+import type { Tensor } from '../../../core/tensor.ts';
+import type { ClassLossOptions, CrossEntropyOptions } from '../../../ops/losses/class-options.ts';
+import { crossEntropy, crossEntropyOptions } from '../../../ops/losses/cross-entropy.ts';
+import { nllLoss, nllLossOptions } from '../../../ops/losses/loss.ts';
 import {
   type BCELossOptions,
   type BCEWithLogitsOptions,
@@ -25,16 +25,16 @@ import {
   type SmoothL1LossOptions,
   smoothL1Loss,
   smoothL1LossOptions,
-} from '../../ops/losses/loss-pairs.ts';
+} from '../../../ops/losses/loss-pairs.ts';
 import {
   type CosineEmbeddingOptions,
   cosineEmbeddingLoss,
   cosineEmbeddingOptions,
   cosineSimilarity,
-} from '../../ops/reduce/cosine.ts';
-import { type LossOptions, lossOptions } from '../../ops/reduce/reduction.ts';
-import { buffer } from '../buffer.ts';
-import { Module } from '../module.ts';
+} from '../../../ops/reduce/cosine.ts';
+import { type LossOptions, lossOptions } from '../../../ops/reduce/reduction.ts';
+import { buffer } from '../../buffer.ts';
+import { Module } from '../../module.ts';
 
 abstract class Loss<Options extends object> extends Module {
   readonly options: Options;

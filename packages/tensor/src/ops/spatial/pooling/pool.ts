@@ -1,14 +1,14 @@
 // Pooling over signals and volumes, by pooling over planes, and its variants.
 
-import { checkOptions, optionChecks } from '../../checks/options.ts';
-import { anything, checkValue, flag, positive } from '../../checks/value-checks.ts';
-import { scope } from '../../core/context.ts';
-import { countOf } from '../../core/shape.ts';
-import type { Tensor } from '../../core/tensor.ts';
-import { badPlanes } from '../../errors.ts';
-import { mul, pow } from '../elementwise/binary.ts';
-import { requireFloat } from '../elementwise/convert.ts';
-import { abs, relu, sign } from '../elementwise/unary.ts';
+import { checkOptions, optionChecks } from '../../../checks/options.ts';
+import { anything, checkValue, flag, positive } from '../../../checks/value-checks.ts';
+import { scope } from '../../../core/context.ts';
+import { countOf } from '../../../core/shape.ts';
+import type { Tensor } from '../../../core/tensor.ts';
+import { badPlanes } from '../../../errors.ts';
+import { mul, pow } from '../../elementwise/binary.ts';
+import { requireFloat } from '../../elementwise/convert.ts';
+import { abs, relu, sign } from '../../elementwise/unary.ts';
 import {
   adaptiveAvgPool2d,
   avgPool2d,
@@ -19,12 +19,12 @@ import {
   maxPool2dWithIndices,
   maxPoolOptions,
   type OutputSize,
-} from '../layers/pool.ts';
-import { type Pair, pairOf } from '../layers/window.ts';
-import { squeeze, unsqueeze } from '../shape/views.ts';
-import { badSignal } from './errors.ts';
-import { takenAt } from './places.ts';
-import { sizesFor } from './sizes.ts';
+} from '../../layers/pool.ts';
+import { type Pair, pairOf } from '../../layers/window.ts';
+import { squeeze, unsqueeze } from '../../shape/views.ts';
+import { badSignal } from '../errors.ts';
+import { takenAt } from '../places.ts';
+import { sizesFor } from '../sizes.ts';
 
 /** Options of maxPool1d(). */
 export interface MaxPool1dOptions {

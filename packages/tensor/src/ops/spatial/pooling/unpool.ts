@@ -1,17 +1,17 @@
 // Puts what a pooling has taken back to where it stood.
-import { checkOptions, optionChecks } from '../../checks/options.ts';
-import { anything } from '../../checks/value-checks.ts';
-import { scope } from '../../core/context.ts';
-import { zeros } from '../../core/creation.ts';
-import { countOf } from '../../core/shape.ts';
-import type { Tensor } from '../../core/tensor.ts';
-import { badOption, badPlanes, differentShapes, needsIndex, shown } from '../../errors.ts';
-import { requireFloat, requireOperand } from '../elementwise/convert.ts';
-import { scatter } from '../indexing/scatter.ts';
-import type { Pair } from '../layers/window.ts';
-import { reshape } from '../shape/views.ts';
-import { badSignal, badVolume } from './errors.ts';
-import { sizesFor, type Triple } from './sizes.ts';
+import { checkOptions, optionChecks } from '../../../checks/options.ts';
+import { anything } from '../../../checks/value-checks.ts';
+import { scope } from '../../../core/context.ts';
+import { zeros } from '../../../core/creation.ts';
+import { countOf } from '../../../core/shape.ts';
+import type { Tensor } from '../../../core/tensor.ts';
+import { badOption, badPlanes, differentShapes, needsIndex, shown } from '../../../errors.ts';
+import { requireFloat, requireOperand } from '../../elementwise/convert.ts';
+import { scatter } from '../../indexing/scatter.ts';
+import type { Pair } from '../../layers/window.ts';
+import { reshape } from '../../shape/views.ts';
+import { badSignal, badVolume } from '../errors.ts';
+import { sizesFor, type Triple } from '../sizes.ts';
 
 /** Options of maxUnpool2d(). */
 export interface MaxUnpoolOptions {

@@ -1,6 +1,6 @@
 // Losses with margins and likelihoods as modules, and PairwiseDistance.
-import { checkOptions, type OptionChecks } from '../../checks/options.ts';
-import type { Tensor } from '../../core/tensor.ts';
+import { checkOptions, type OptionChecks } from '../../../checks/options.ts';
+import type { Tensor } from '../../../core/tensor.ts';
 import {
   type GaussianNllOptions,
   gaussianNllLoss,
@@ -8,7 +8,7 @@ import {
   type PoissonNllOptions,
   poissonNllLoss,
   poissonNllOptions,
-} from '../../ops/losses/likelihoods.ts';
+} from '../../../ops/losses/likelihoods.ts';
 import {
   hingeEmbeddingLoss,
   type MarginOptions,
@@ -23,7 +23,7 @@ import {
   tripletMarginOptions,
   tripletMarginWithDistanceLoss,
   tripletMarginWithDistanceOptions,
-} from '../../ops/losses/margins.ts';
+} from '../../../ops/losses/margins.ts';
 import {
   type MultilabelSoftMarginOptions,
   type MultiMarginOptions,
@@ -33,10 +33,10 @@ import {
   multiMarginLoss,
   multiMarginOptions,
   softMarginLoss,
-} from '../../ops/losses/multi-class.ts';
-import { type LossOptions, lossOptions } from '../../ops/reduce/reduction.ts';
-import { buffer } from '../buffer.ts';
-import { Module } from '../module.ts';
+} from '../../../ops/losses/multi-class.ts';
+import { type LossOptions, lossOptions } from '../../../ops/reduce/reduction.ts';
+import { buffer } from '../../buffer.ts';
+import { Module } from '../../module.ts';
 
 abstract class Optioned<Options extends object> extends Module {
   readonly options: Options;

@@ -12,9 +12,9 @@ import {
   tripletMarginLoss,
   tripletMarginWithDistanceLoss,
   zeros,
-} from '../../../src/index.ts';
-import { MultiMarginLoss } from '../../../src/nn/index.ts';
-import { codeOf } from '../../support/code-of.ts';
+} from '../../../../src/index.ts';
+import { MultiMarginLoss } from '../../../../src/nn/index.ts';
+import { codeOf } from '../../../support/code-of.ts';
 
 const x = ones([2, 3]);
 

@@ -1,8 +1,8 @@
 // ctcLoss: all alignments of small targets by enumeration, its gradient by differences, and what it refuses.
 import { describe, expect, test } from 'vitest';
-import { ctcLoss, grad, logSoftmax, randn, type Tensor, tensor } from '../../../src/index.ts';
-import { codeOf } from '../../support/code-of.ts';
-import { gradCheck64, leaf64 } from '../../support/leaf64.ts';
+import { ctcLoss, grad, logSoftmax, randn, type Tensor, tensor } from '../../../../src/index.ts';
+import { codeOf } from '../../../support/code-of.ts';
+import { gradCheck64, leaf64 } from '../../../support/leaf64.ts';
 
 /** Returns −log of the probability of all sequences of classes that collapse to the target. */
 function enumerated(logProbs: number[][], target: readonly number[], blank: number): number {

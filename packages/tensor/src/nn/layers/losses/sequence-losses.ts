@@ -1,11 +1,11 @@
 // Losses with more structure than a comparison of two tensors, as modules.
-import { checkOptions, optionChecks } from '../../checks/options.ts';
-import { anything, atLeastOne, checkValue, flag, positive } from '../../checks/value-checks.ts';
-import { scope } from '../../core/context.ts';
-import { zeros } from '../../core/creation.ts';
-import { countOf } from '../../core/shape.ts';
-import type { Tensor } from '../../core/tensor.ts';
-import { badLabels, badOption, labelOutOfRange, needsRank, shown } from '../../errors.ts';
+import { checkOptions, optionChecks } from '../../../checks/options.ts';
+import { anything, atLeastOne, checkValue, flag, positive } from '../../../checks/value-checks.ts';
+import { scope } from '../../../core/context.ts';
+import { zeros } from '../../../core/creation.ts';
+import { countOf } from '../../../core/shape.ts';
+import type { Tensor } from '../../../core/tensor.ts';
+import { badLabels, badOption, labelOutOfRange, needsRank, shown } from '../../../errors.ts';
 import {
   add,
   any,
@@ -30,14 +30,14 @@ import {
   to,
   unsqueeze,
   where,
-} from '../../ops/index.ts';
-import type { CrossEntropyOptions } from '../../ops/losses/class-options.ts';
-import { type CtcLossOptions, ctcLoss, ctcLossOptions, type Lengths } from '../../ops/losses/ctc.ts';
-import { linearCrossEntropy, linearCrossEntropyChecks } from '../../ops/losses/linear-cross-entropy.ts';
-import { buffer } from '../buffer.ts';
-import { Module } from '../module.ts';
-import { ModuleList, Sequential } from './containers.ts';
-import { Linear } from './linear.ts';
+} from '../../../ops/index.ts';
+import type { CrossEntropyOptions } from '../../../ops/losses/class-options.ts';
+import { type CtcLossOptions, ctcLoss, ctcLossOptions, type Lengths } from '../../../ops/losses/ctc.ts';
+import { linearCrossEntropy, linearCrossEntropyChecks } from '../../../ops/losses/linear-cross-entropy.ts';
+import { buffer } from '../../buffer.ts';
+import { Module } from '../../module.ts';
+import { ModuleList, Sequential } from '../containers.ts';
+import { Linear } from '../linear.ts';
 
 /** Layer of ctcLoss(). */
 export class CTCLoss extends Module {

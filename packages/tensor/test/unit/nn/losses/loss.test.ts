@@ -14,10 +14,10 @@ import {
   type Tensor,
   tensor,
   zeros,
-} from '../../../src/index.ts';
-import { codeOf } from '../../support/code-of.ts';
-import { checkHalfSoftmax, halfSoftmaxCases } from '../../support/half-softmax.ts';
-import { expectCase, leafOf } from '../../support/torch-case.ts';
+} from '../../../../src/index.ts';
+import { codeOf } from '../../../support/code-of.ts';
+import { checkHalfSoftmax, halfSoftmaxCases } from '../../../support/half-softmax.ts';
+import { expectCase, leafOf } from '../../../support/torch-case.ts';
 
 const leaf = (...shape: number[]): Tensor => randn(shape, { generator: generator(4), requiresGrad: true });
 

@@ -1,20 +1,20 @@
 // Pooling over volumes: over the planes [height, width] of each depth first, then over the depths.
-import { checkOptions, optionChecks } from '../../checks/options.ts';
-import { anything, atLeastOne, checkValue, flag, positive } from '../../checks/value-checks.ts';
-import { scope } from '../../core/context.ts';
-import { isHalf } from '../../core/dtype.ts';
-import { countOf, type Shape } from '../../core/shape.ts';
-import type { Tensor } from '../../core/tensor.ts';
-import { badOption, shown, windowTooLarge } from '../../errors.ts';
-import { add, mul, pow } from '../elementwise/binary.ts';
-import { requireFloat, to } from '../elementwise/convert.ts';
-import { floorDivide } from '../elementwise/functions/pairs.ts';
-import { gather } from '../indexing/lookup.ts';
-import { adaptiveAvgPool2d, avgPool2d, maxPool2d, maxPool2dWithIndices } from '../layers/pool.ts';
-import { reshape } from '../shape/views.ts';
-import { badVolume } from './errors.ts';
+import { checkOptions, optionChecks } from '../../../checks/options.ts';
+import { anything, atLeastOne, checkValue, flag, positive } from '../../../checks/value-checks.ts';
+import { scope } from '../../../core/context.ts';
+import { isHalf } from '../../../core/dtype.ts';
+import { countOf, type Shape } from '../../../core/shape.ts';
+import type { Tensor } from '../../../core/tensor.ts';
+import { badOption, shown, windowTooLarge } from '../../../errors.ts';
+import { add, mul, pow } from '../../elementwise/binary.ts';
+import { requireFloat, to } from '../../elementwise/convert.ts';
+import { floorDivide } from '../../elementwise/functions/pairs.ts';
+import { gather } from '../../indexing/lookup.ts';
+import { adaptiveAvgPool2d, avgPool2d, maxPool2d, maxPool2dWithIndices } from '../../layers/pool.ts';
+import { reshape } from '../../shape/views.ts';
+import { badVolume } from '../errors.ts';
+import { sizesFor, type Triple } from '../sizes.ts';
 import { adaptiveMaxPool2d, rooted } from './pool.ts';
-import { sizesFor, type Triple } from './sizes.ts';
 
 /** Options of maxPool3d(). */
 export interface MaxPool3dOptions {

@@ -20,7 +20,7 @@ import {
   type Tensor,
   tensor,
   zeros,
-} from '../../../src/index.ts';
+} from '../../../../src/index.ts';
 import {
   BCEWithLogitsLoss,
   CosineEmbeddingLoss,
@@ -32,10 +32,10 @@ import {
   MSELoss,
   NLLLoss,
   SmoothL1Loss,
-} from '../../../src/nn/index.ts';
-import { codeOf } from '../../support/code-of.ts';
-import { gradCheck64, gradientsOf, leaf64 } from '../../support/leaf64.ts';
-import { expectCase, leafOf } from '../../support/torch-case.ts';
+} from '../../../../src/nn/index.ts';
+import { codeOf } from '../../../support/code-of.ts';
+import { gradCheck64, gradientsOf, leaf64 } from '../../../support/leaf64.ts';
+import { expectCase, leafOf } from '../../../support/torch-case.ts';
 
 const labels = tensor([2n, 0n, -100n, 1n]);
 const weight = tensor([0.5, 1, 2], { dtype: 'float64' });
