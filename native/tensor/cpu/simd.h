@@ -99,12 +99,12 @@ RINGWISE_INLINE inline void unrolled(Body body) {
 
 // FullVec and PartialVec let the same code access a whole vector, or the `count` floats at the end of an array.
 struct FullVec {
-  static Vec load(const float* p) { return RINGWISE_LEVEL::load(p); }
+  static Vec load(const float* p, float = 0) { return RINGWISE_LEVEL::load(p); }
   static void store(float* p, Vec v) { RINGWISE_LEVEL::store(p, v); }
 };
 struct PartialVec {
   size_t count;
-  Vec load(const float* p) const { return load_partial(p, count); }
+  Vec load(const float* p, float rest = 0) const { return load_partial(p, count, rest); }  // `rest` behind the array
   void store(float* p, Vec v) const { store_partial(p, v, count); }
 };
 

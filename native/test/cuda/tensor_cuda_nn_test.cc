@@ -76,6 +76,103 @@ void check_norm(DType dtype, size_t rows, size_t cols) {
   grad_beta.compare(loose, "norm_grad's beta");
 }
 
+void check_group_norm(DType dtype, size_t batch, size_t groups, size_t channels, size_t inner) {
+  const size_t rows = batch * groups, count = rows * channels * inner, all = groups * channels;
+  const bool has_gamma = below(2), has_beta = below(2), wants_in = below(4) > 0, accumulate = below(2);
+  Twin a(dtype, count), out(dtype, count), gamma(dtype, all), beta(dtype, all), mean(dtype, rows), rstd(dtype, rows);
+  Twin grad(dtype, count), grad_in(dtype, count), sums(dtype, 2 * batch * all);
+  const auto at = [](Twin& twin, bool on_host) -> void* {
+    return on_host ? static_cast<void*>(twin.host()) : static_cast<void*>(twin.device());
+  };
+  const auto forward = [&](bool on_host) {
+    return GroupNorm{dtype,
+                     at(out, on_host),
+                     at(mean, on_host),
+                     at(rstd, on_host),
+                     at(a, on_host),
+                     has_gamma ? at(gamma, on_host) : nullptr,
+                     has_beta ? at(beta, on_host) : nullptr,
+                     batch,
+                     groups,
+                     channels,
+                     inner,
+                     1e-5};
+  };
+  cpu.group_norm(forward(true));
+  gpu::kernels().group_norm(forward(false));
+  out.compare(2e-5, "group_norm");
+  mean.compare(2e-5, "group_norm's mean");
+  rstd.compare(2e-5, "group_norm's rstd");
+  mean.upload();
+  rstd.upload();
+  const auto backward = [&](bool on_host) {
+    return GroupNormGrad{dtype,
+                         at(grad, on_host),
+                         at(a, on_host),
+                         at(mean, on_host),
+                         at(rstd, on_host),
+                         has_gamma ? at(gamma, on_host) : nullptr,
+                         wants_in ? at(grad_in, on_host) : nullptr,
+                         at(sums, on_host),
+                         batch,
+                         groups,
+                         channels,
+                         inner,
+                         accumulate};
+  };
+  cpu.group_norm_grad(backward(true));
+  gpu::kernels().group_norm_grad(backward(false));
+  grad_in.compare(1e-4, "group_norm_grad");
+  sums.compare(1e-4, "group_norm_grad's sums");
+}
+
+void check_lstm(DType dtype, size_t rows, size_t width) {
+  const size_t count = rows * width;
+  const DType row_type = computing(dtype);
+  Wide gates(dtype, 4 * count), hidden(dtype, count), cell(dtype, count), out(dtype, count);
+  Wide hidden_before(dtype, count), cell_before(dtype, count), cell_tanh(dtype, count);
+  const auto forward = [&](bool on_host) {
+    const auto at = [&](Wide& twin) -> void* {
+      return on_host ? static_cast<void*>(twin.host()) : static_cast<void*>(twin.device());
+    };
+    return Lstm{on_host ? row_type : dtype, at(gates),       at(hidden),    at(cell), at(out),
+                at(hidden_before),          at(cell_before), at(cell_tanh), rows,     width};
+  };
+  cpu.lstm(forward(true));
+  gpu::kernels().lstm(forward(false));
+  const double tolerance = std::max(2e-5, 2 * tolerance_of(dtype));
+  gates.compare(tolerance, "lstm's gates");
+  hidden.compare(tolerance, "lstm's hidden");
+  cell.compare(tolerance, "lstm's cell");
+  out.compare(tolerance, "lstm's out");
+  hidden_before.compare(tolerance, "lstm's hidden_before");
+  cell_before.compare(tolerance, "lstm's cell_before");
+  cell_tanh.compare(tolerance, "lstm's cell_tanh");
+
+  Wide values(dtype, 4 * count), before(dtype, count), bounded(dtype, count), grad_hidden(dtype, count),
+      grad_out(dtype, count), grad_cell(dtype, count), grad_gates(dtype, 4 * count);
+  const auto backward = [&](bool on_host) {
+    const auto at = [&](Wide& twin) -> void* {
+      return on_host ? static_cast<void*>(twin.host()) : static_cast<void*>(twin.device());
+    };
+    return LstmGrad{on_host ? row_type : dtype,
+                    at(grad_gates),
+                    at(grad_cell),
+                    at(values),
+                    at(before),
+                    at(bounded),
+                    at(grad_hidden),
+                    at(grad_out),
+                    rows,
+                    width};
+  };
+  cpu.lstm_grad(backward(true));
+  gpu::kernels().lstm_grad(backward(false));
+  const double loose = std::max(1e-4, 4 * tolerance_of(dtype));
+  grad_gates.compare(loose, "lstm_grad");
+  grad_cell.compare(loose, "lstm_grad's cell");
+}
+
 /// Sets the bins of adaptive pooling: boxes of nearly equal sizes that cover the plane.
 void set_bins(Twin& bins, const Window& w) {
   int64_t* to = bins.host<int64_t>();
@@ -111,6 +208,24 @@ TEST("normalisation and its gradients: rows of a warp, of a block, and longer; f
                                                                                      {1, 8195}}) {
       check_norm(dtype, rows, cols);
     }
+  }
+}
+
+TEST("group normalisation and its gradients: few and many channels, planes of one element and of many") {
+  for (const DType dtype : {DType::Float32, DType::Float64}) {
+    check_group_norm(dtype, 3, 2, 4, 1);
+    check_group_norm(dtype, 1, 3, 1, 7);
+    check_group_norm(dtype, 2, 4, 9, 33);
+    check_group_norm(dtype, 1, 2, 3, 256);
+    check_group_norm(dtype, 2, 1, 5, 700);
+  }
+}
+
+TEST("a step of an LSTM and its gradient: rows shorter and longer than a block") {
+  for (const DType dtype : kFloats) {
+    check_lstm(dtype, 1, 1);
+    check_lstm(dtype, 5, 33);
+    check_lstm(dtype, 3, 600);
   }
 }
 

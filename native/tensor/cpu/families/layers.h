@@ -1,4 +1,5 @@
-// Convolution, pooling and sums by channel. Included by the source files that the build makes of level.cc.in.
+// Convolution, pooling, sums by channel, group normalisation and steps of an LSTM. Included by the source files that the
+// build makes of level.cc.in.
 // clang-format off: each header uses the ones before it
 #include "tensor/cpu/simd.h"
 #include "tensor/cpu/elementwise/transpose.h"
@@ -16,4 +17,6 @@
 #include "tensor/cpu/nn/conv.h"
 #include "tensor/cpu/nn/pool.h"
 #include "tensor/cpu/nn/channels.h"
+#include "tensor/cpu/nn/group_norm.h"
+#include "tensor/cpu/nn/lstm.h"
 // clang-format on

@@ -25,16 +25,34 @@ inline void channel_totals(T* out, size_t outer, size_t channels, size_t inner, 
   }
 }
 
+// Calls add(sums, i, io) for the vectors of a run, which adds to kSums sums in float32, and adds the sums of every
+// kSumBlock vectors to totals[0 … kSums - 1].
+template <size_t kSums, class Add>
+RINGWISE_INLINE inline void add_blocks(size_t count, double* totals, Add add) {
+  constexpr size_t kBlock = kSumBlock * kLanes;
+  WideSum wide[kSums];
+  size_t i = 0;
+  for (; i + kBlock <= count; i += kBlock) {
+    Vec sums[kSums] = {};
+    unrolled<kSumBlock>([&](auto j) RINGWISE_INLINE { add(sums, i + j * kLanes, FullVec{}); });
+    for (size_t s = 0; s < kSums; s++) wide[s].add(sums[s]);
+  }
+  if (i < count) {
+    Vec sums[kSums] = {};
+    for_each_vec(count - i, [&](size_t j, auto io) RINGWISE_INLINE { add(sums, i + j, io); });
+    for (size_t s = 0; s < kSums; s++) wide[s].add(sums[s]);
+  }
+  for (size_t s = 0; s < kSums; s++) totals[s] += wide[s].total();
+}
+
 // Return Σ (a - mean)² of a run.
 inline double square_run(const float* a, float mean, size_t count) {
-  WideSum squares;
-  size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    const Vec distance = load(a + i) - splat(mean);
-    squares.add(distance * distance);
-  }
-  double total = squares.total();
-  for (; i < count; i++) total += static_cast<double>(a[i] - mean) * static_cast<double>(a[i] - mean);
+  const Vec middle = splat(mean);
+  double total = 0;
+  add_blocks<1>(count, &total, [&](Vec* sums, size_t i, auto io) RINGWISE_INLINE {
+    const Vec distance = io.load(a + i, mean) - middle;
+    sums[0] += distance * distance;
+  });
   return total;
 }
 inline double square_run(const double* a, double mean, size_t count) {
@@ -45,19 +63,12 @@ inline double square_run(const double* a, double mean, size_t count) {
 
 // Add Σ grad and Σ grad · (a - mean) of a run to totals[0] and totals[1].
 inline void grad_run(const float* grad, const float* a, float mean, size_t count, double* totals) {
-  WideSum grads, products;
-  size_t i = 0;
-  for (; i + kLanes <= count; i += kLanes) {
-    const Vec g = load(grad + i);
-    grads.add(g);
-    products.add(g * (load(a + i) - splat(mean)));
-  }
-  totals[0] += grads.total();
-  totals[1] += products.total();
-  for (; i < count; i++) {
-    totals[0] += static_cast<double>(grad[i]);
-    totals[1] += static_cast<double>(grad[i]) * static_cast<double>(a[i] - mean);
-  }
+  const Vec middle = splat(mean);
+  add_blocks<2>(count, totals, [&](Vec* sums, size_t i, auto io) RINGWISE_INLINE {
+    const Vec g = io.load(grad + i);
+    sums[0] += g;
+    sums[1] += g * (io.load(a + i) - middle);
+  });
 }
 inline void grad_run(const double* grad, const double* a, double mean, size_t count, double* totals) {
   for (size_t i = 0; i < count; i++) {

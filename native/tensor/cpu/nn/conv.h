@@ -22,27 +22,47 @@ struct Gathered {
   void pack(const Piece* pieces, size_t count, Range k) const {
     for (size_t i = 0; i < count; i++) pack_piece(pieces[i].out, pieces[i].width, pieces[i].range, k);
   }
+  // Columns whose elements lie side by side are copied as whole vectors: the next vector or row overwrites the surplus,
+  // or the surplus lies in the slack.
   void pack_piece(float* out, size_t width, Range columns, Range k) const {
-    struct Run {
-      size_t to, from, count;
-    } runs[kTileCols];
-    size_t run_count = 0;
+    Copied vectors[kTileCols];
+    size_t count = 0;
     for (size_t j = 0; j < columns.size; j++) {
       const size_t from = outer[columns.begin + j];
-      Run* last = runs + run_count - 1;
-      if (run_count > 0 && from == last->from + last->count)
-        last->count++;
-      else
-        runs[run_count++] = {j, from, 1};
+      const Copied* last = vectors + count - 1;
+      const size_t behind =
+          count > 0 ? j - last->to : kLanes;  // the column's place behind the begin of the last vector
+      if (behind >= kLanes || from != last->from + behind) vectors[count++] = {j, from};
+    }
+    switch (count) {
+      case 1: return pack_vectors<1>(out, width, columns.size, k, vectors);
+      case 2: return pack_vectors<2>(out, width, columns.size, k, vectors);
+      default: break;
     }
     for (size_t p = 0; p < k.size; p++, out += width) {
       const float* from = data + inner[k.begin + p];
-      // Writes whole vectors: the next run or row overwrites the surplus, or the surplus lies in the slack.
-      for (size_t r = 0; r < run_count; r++) {
-        const Run& run = runs[r];
-        for (size_t i = 0; i < run.count; i += kLanes) store(out + run.to + i, load(from + run.from + i));
-      }
+      for (size_t i = 0; i < count; i++) store(out + vectors[i].to, load(from + vectors[i].from));
       for (size_t j = columns.size; j < width; j++) out[j] = 0;
+    }
+  }
+
+ private:
+  // A vector of the columns from `to` on, whose first element is data[from + inner[p]].
+  struct Copied {
+    size_t to, from;
+  };
+
+  // Does what the loop above does, with all that stays the same in registers.
+  template <int N>
+  void pack_vectors(float* out, size_t width, size_t cols, Range k, const Copied* given) const {
+    Copied vectors[N];
+    std::copy_n(given, N, vectors);
+    const float* all = data;
+    const size_t *step = inner + k.begin, *end = step + k.size;
+    for (; step < end; step++, out += width) {
+      const float* from = all + *step;
+      unrolled<N>([&](auto i) RINGWISE_INLINE { store(out + vectors[i].to, load(from + vectors[i].from)); });
+      for (size_t j = cols; j < width; j++) out[j] = 0;
     }
   }
 };
@@ -217,17 +237,29 @@ struct PhaseAxis {
   }
 };
 
-// Computes to[y * stride_y, x * stride_x] (+)= from[y, x] for `channels` planes.
-inline void spread(float* to, const float* from, const ConvSizes& s, const PhaseAxis& ys, const PhaseAxis& xs,
-                   bool accumulate) {
-  const Window& w = s.window;
-  for (size_t c = 0; c < s.in_channels; c++, to += w.height * w.width) {
-    for (size_t y = 0; y < ys.pixels; y++) {
-      float* row = to + (ys.phase + y * w.stride_y) * w.width + xs.phase;
-      for (size_t x = 0; x < xs.pixels; x++, from++)
-        row[x * w.stride_x] = (accumulate ? row[x * w.stride_x] : 0) + *from;
+// Computes to[x * step] (+)= from[x].
+inline void spread_row(float* to, const float* from, size_t count, size_t step, bool accumulate) {
+  for (size_t x = 0; x < count; x++) to[x * step] = (accumulate ? to[x * step] : 0) + from[x];
+}
+
+// Computes to[2 * x] (+)= even[x] and to[2 * x + 1] (+)= odd[x].
+template <size_t... I>
+inline void join_row(float* to, const float* even, const float* odd, size_t count, bool accumulate,
+                     std::index_sequence<I...>) {
+  size_t x = 0;
+  for (; x + kLanes <= count; x += kLanes, to += 2 * kLanes) {
+    const Vec a = load(even + x), b = load(odd + x);
+    Vec low = __builtin_shufflevector(a, b, (static_cast<int>(I) / 2 + (I % 2 ? kLanes : 0))...);
+    Vec high = __builtin_shufflevector(a, b, (static_cast<int>(I) / 2 + kLanes / 2 + (I % 2 ? kLanes : 0))...);
+    if (accumulate) {
+      low += load(to);
+      high += load(to + kLanes);
     }
+    store(to, low);
+    store(to + kLanes, high);
   }
+  spread_row(to, even + x, count - x, 2, accumulate);
+  spread_row(to + 1, odd + x, count - x, 2, accumulate);
 }
 
 // Copies to[ci, co, ky, kx] = weight[co, ci, ky, kx] for the taps of a phase.
@@ -245,48 +277,56 @@ inline void phase_weights(float* to, const float* weight, const ConvSizes& s, co
   }
 }
 
-// Computes the gradient of all images of one group at one phase.
-inline void grad_input_phase(float* grad_x, const float* grad, const float* weight, const ConvSizes& s, size_t group,
-                             const PhaseAxis& ys, const PhaseAxis& xs, const Padding& padded, bool accumulate) {
-  const Window& w = s.window;
-  const size_t taps = s.out_channels * ys.taps * xs.taps, pixels = ys.pixels * xs.pixels,
-               plane = padded.rows * padded.cols;
-  const size_t out_plane = w.out_height * w.out_width, in_plane = w.height * w.width;
-  const bool is_direct = w.stride_y == 1 && w.stride_x == 1;
-  ConvSpace& space = conv_space();
-  float* weights = space.weights.reserve(s.in_channels * taps);
-  size_t* outer = space.outer.reserve(pixels);
-  size_t* inner = space.inner.reserve(taps);
-  phase_weights(weights, weight + group * s.out_channels * taps_of(s), s, ys, xs);
+// Prepares the products of one phase: its weights, and the offsets of its pixels and taps. Each pixel and each tap
+// belongs to one phase, so the tables of all phases together are as long as those of one convolution without strides.
+inline void prepare_phase(float* weights, size_t* outer, size_t* inner, const float* weight, const ConvSizes& s,
+                          const PhaseAxis& ys, const PhaseAxis& xs, const Padding& padded) {
+  const size_t plane = padded.rows * padded.cols;
+  phase_weights(weights, weight, s, ys, xs);
   fill_offsets(outer, {0, 1}, {padded.cols, ys.pixels}, {1, xs.pixels});
-  for (size_t co = 0, i = 0; co < s.out_channels; co++) {
+  for (size_t co = 0; co < s.out_channels; co++) {
     for (size_t y = 0; y < ys.taps; y++) {
-      for (size_t x = 0; x < xs.taps; x++) {
-        inner[i++] = co * plane + (ys.base - y * ys.back) * padded.cols + xs.base - x * xs.back;
-      }
+      for (size_t x = 0; x < xs.taps; x++)
+        *inner++ = co * plane + (ys.base - y * ys.back) * padded.cols + xs.base - x * xs.back;
     }
   }
-  parallel_for(s.batch, conv_grain(s.in_channels * pixels * taps), [&](size_t begin, size_t end) {
-    float* image = conv_space().image.reserve(s.out_channels * plane);
-    float* result = is_direct ? nullptr : conv_space().result.reserve(s.in_channels * pixels);
-    for (size_t n = begin; n < end; n++) {
-      const size_t i = n * s.groups + group;
-      float* to = grad_x + i * s.in_channels * in_plane;
-      if (taps == 0) {
-        std::fill_n(result, s.in_channels * pixels, 0.0f);
-      } else {
-        pad_planes(image, grad + i * s.out_channels * out_plane, s.out_channels, w.out_height, w.out_width, padded);
-        multiply(Product<Gathered>{{weights, taps, true},
-                                   {image, outer, inner},
-                                   s.in_channels,
-                                   pixels,
-                                   taps,
-                                   pixels <= kFewColumns,
-                                   false,
-                                   is_direct ? to : result,
-                                   is_direct && accumulate});
+}
+
+// Calls use(ys, xs, begin of its weights, begin of its pixels, begin of its taps) for all phases, row by row.
+template <class Use>
+inline void for_each_phase(const ConvSizes& s, const Padding& padded, Use use) {
+  const Window& w = s.window;
+  size_t weights = 0, outer = 0, inner = 0;
+  for (size_t y = 0; y < std::min(w.stride_y, w.height); y++) {
+    const PhaseAxis ys(y, w.height, w.kernel_height, w.stride_y, w.dilation_y, w.pad_top, padded.top);
+    for (size_t x = 0; x < std::min(w.stride_x, w.width); x++) {
+      const PhaseAxis xs(x, w.width, w.kernel_width, w.stride_x, w.dilation_x, w.pad_left, padded.left);
+      use(ys, xs, weights, outer, inner);
+      const size_t taps = s.out_channels * ys.taps * xs.taps;
+      weights += s.in_channels * taps;
+      outer += ys.pixels * xs.pixels;
+      inner += taps;
+    }
+  }
+}
+
+// Moves the results of all phases of one image, which lie one behind the other as [channel, y, x], to their pixels.
+inline void join_phases(float* to, const float* results, const ConvSizes& s, const Padding& padded, bool accumulate) {
+  const Window& w = s.window;
+  const size_t plane = w.height * w.width;
+  const bool is_pair = w.stride_x == 2 && w.width % 2 == 0;
+  for_each_phase(s, padded, [&](const PhaseAxis& ys, const PhaseAxis& xs, size_t, size_t outer, size_t) {
+    if (is_pair && xs.phase == 1) return;  // joined with the phase before
+    const size_t pixels = ys.pixels * xs.pixels;
+    const float* from = results + outer * s.in_channels;
+    for (size_t c = 0; c < s.in_channels; c++) {
+      for (size_t y = 0; y < ys.pixels; y++, from += xs.pixels) {
+        float* row = to + c * plane + (ys.phase + y * w.stride_y) * w.width + xs.phase;
+        if (is_pair)
+          join_row(row, from, from + s.in_channels * pixels, xs.pixels, accumulate, std::make_index_sequence<kLanes>{});
+        else
+          spread_row(row, from, xs.pixels, w.stride_x, accumulate);
       }
-      if (!is_direct) spread(to, result, s, ys, xs, accumulate);
     }
   });
 }
@@ -304,14 +344,42 @@ void conv2d_grad_input_floats(float* grad_x, const float* grad, const float* wei
   padded.left = margin_of(w.kernel_width, w.dilation_x, w.pad_left, w.stride_x);
   padded.rows = padded.top + (w.height - 1 + w.pad_top) / w.stride_y + 1;
   padded.cols = padded.left + (w.width - 1 + w.pad_left) / w.stride_x + 1;
+  const size_t plane = padded.rows * padded.cols, in_plane = w.height * w.width, out_plane = w.out_height * w.out_width;
+  const size_t kernel = w.kernel_height * w.kernel_width;
+  const bool is_direct = w.stride_y == 1 && w.stride_x == 1;
+  ConvSpace& space = conv_space();
+  float* weights = space.weights.reserve(s.in_channels * s.out_channels * kernel);
+  size_t* outer = space.outer.reserve(in_plane);
+  size_t* inner = space.inner.reserve(s.out_channels * kernel);
   for (size_t group = 0; group < s.groups; group++) {
-    for (size_t y = 0; y < std::min(w.stride_y, w.height); y++) {
-      const PhaseAxis ys(y, w.height, w.kernel_height, w.stride_y, w.dilation_y, w.pad_top, padded.top);
-      for (size_t x = 0; x < std::min(w.stride_x, w.width); x++) {
-        const PhaseAxis xs(x, w.width, w.kernel_width, w.stride_x, w.dilation_x, w.pad_left, padded.left);
-        grad_input_phase(grad_x, grad, weight, s, group, ys, xs, padded, accumulate);
+    for_each_phase(s, padded, [&](const PhaseAxis& ys, const PhaseAxis& xs, size_t at, size_t pixel, size_t tap) {
+      prepare_phase(weights + at, outer + pixel, inner + tap, weight + group * s.out_channels * taps_of(s), s, ys, xs,
+                    padded);
+    });
+    parallel_for(s.batch, conv_grain(taps_of(s) * s.out_channels * out_plane), [&](size_t begin, size_t end) {
+      float* image = conv_space().image.reserve(s.out_channels * plane);
+      float* results = is_direct ? nullptr : conv_space().result.reserve(s.in_channels * in_plane);
+      for (size_t n = begin; n < end; n++) {
+        const size_t i = n * s.groups + group;
+        float* to = grad_x + i * s.in_channels * in_plane;
+        pad_planes(image, grad + i * s.out_channels * out_plane, s.out_channels, w.out_height, w.out_width, padded);
+        for_each_phase(s, padded, [&](const PhaseAxis& ys, const PhaseAxis& xs, size_t at, size_t pixel, size_t tap) {
+          const size_t taps = s.out_channels * ys.taps * xs.taps, pixels = ys.pixels * xs.pixels;
+          float* result = is_direct ? to : results + pixel * s.in_channels;
+          if (taps == 0) return void(std::fill_n(result, s.in_channels * pixels, 0.0f));
+          multiply(Product<Gathered>{{weights + at, taps, true},
+                                     {image, outer + pixel, inner + tap},
+                                     s.in_channels,
+                                     pixels,
+                                     taps,
+                                     pixels <= kFewColumns,
+                                     false,
+                                     result,
+                                     is_direct && accumulate});
+        });
+        if (!is_direct) join_phases(to, results, s, padded, accumulate);
       }
-    }
+    });
   }
 }
 

@@ -14,6 +14,8 @@ enum class Image : int {
   Layers,
   Channels,
   Norm,
+  GroupNorm,
+  Recurrent,
   Random,
   Attention,
   AttentionHalves,
@@ -74,6 +76,9 @@ inline bool has_kernels() { return image_of(Image::Map) != nullptr; }
   RINGWISE_CUDA_BY_STORED(X, norm_long, Norm) RINGWISE_CUDA_BY_STORED(X, norm_grad_warp, Norm)                      \
   RINGWISE_CUDA_BY_STORED(X, norm_grad_block, Norm) RINGWISE_CUDA_BY_STORED(X, norm_grad_long, Norm)                \
   RINGWISE_CUDA_BY_STORED(X, norm_grad_columns, Norm) RINGWISE_CUDA_BY_STORED(X, norm_grad_chunks, Norm)            \
+  X(group_norm_float, GroupNorm) X(group_norm_double, GroupNorm)                                                    \
+  X(group_norm_grad_float, GroupNorm) X(group_norm_grad_double, GroupNorm)                                          \
+  RINGWISE_CUDA_BY_STORED(X, lstm, Recurrent) RINGWISE_CUDA_BY_STORED(X, lstm_grad, Recurrent)                      \
   X(random_uniform, Random) X(random_normal, Random) X(random_integers, Random) X(random_bits, Random)              \
   RINGWISE_CUDA_BY_STORED(X, dropout, Random)                                                                       \
   X(attention_float, Attention) X(attention_double, Attention)                                                      \

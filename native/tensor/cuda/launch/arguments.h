@@ -260,6 +260,32 @@ struct RowNormGradArguments {
   int32_t lanes, unused;     // packs of columns that a block works on; a power of two up to kThreads
 };
 
+/// As tensor::GroupNorm and tensor::GroupNormGrad; `share` is 1 / (channels · inner).
+struct GroupNormArguments {
+  void *out, *mean, *rstd;
+  const void *a, *gamma, *beta;
+  int64_t batch, groups, channels, inner;
+  double share, eps;
+};
+struct GroupNormGradArguments {
+  const void *grad_out, *a, *mean, *rstd, *gamma;
+  void *grad_in, *sums;
+  int64_t batch, groups, channels, inner;
+  double share;
+  int64_t accumulate;
+};
+
+/// As tensor::Lstm and tensor::LstmGrad.
+struct LstmArguments {
+  void *gates, *hidden, *cell, *out, *hidden_before, *cell_before, *cell_tanh;
+  int64_t rows, width;
+};
+struct LstmGradArguments {
+  void *grad_gates, *grad_cell;
+  const void *gates, *cell_before, *cell_tanh, *grad_hidden, *grad_out;
+  int64_t rows, width;
+};
+
 /// A tensor::HeadRows and a tensor::AttentionMask, with strides in elements.
 struct HeadArguments {
   void* data;

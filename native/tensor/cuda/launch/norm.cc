@@ -1,4 +1,4 @@
-// Normalisation: the host's side of kernels/norm.cu.
+// Normalisation: the host's side of kernels/norm.cu and kernels/group_norm.cu.
 #include <algorithm>
 
 #include "tensor/cuda/launch/kernels.h"
@@ -67,6 +67,19 @@ void norm_grad_columns(DType dtype, RowNormGradArguments x) {
                 kThreads, x);
 }
 
+/// Launches a block for each group of each sample.
+template <class Arguments>
+void launch_groups(KernelId kernel, Arguments x) {
+  if (x.batch == 0 || x.groups == 0 || x.channels == 0) return;
+  constexpr int64_t kMostGroups = 65535, kMostSamples = INT32_MAX;  // blocks in y and x, on every device
+  const int64_t size = x.channels * x.inner;
+  x.share = 1 / static_cast<double>(size);
+  current_device().launch(
+      kernel,
+      {static_cast<unsigned>(std::min(x.batch, kMostSamples)), static_cast<unsigned>(std::min(x.groups, kMostGroups))},
+      block_threads(static_cast<size_t>(size)), x);
+}
+
 }  // namespace
 
 void norm(const Norm& n) {
@@ -110,6 +123,39 @@ void norm_grad(const NormGrad& n) {
     const Layout layout = layout_of(n.dtype, n.rows, n.cols);
     current_device().launch(norm_grad_kernel(n.dtype, layout.kind), layout.grid, layout.threads, x);
   }
+}
+
+void group_norm(const GroupNorm& n) {
+  const GroupNormArguments x{n.out,
+                             n.mean,
+                             n.rstd,
+                             n.a,
+                             n.gamma,
+                             n.beta,
+                             static_cast<int64_t>(n.batch),
+                             static_cast<int64_t>(n.groups),
+                             static_cast<int64_t>(n.channels),
+                             static_cast<int64_t>(n.inner),
+                             0,
+                             n.eps};
+  launch_groups(n.dtype == DType::Float64 ? KernelId::group_norm_double : KernelId::group_norm_float, x);
+}
+
+void group_norm_grad(const GroupNormGrad& n) {
+  const GroupNormGradArguments x{n.grad_out,
+                                 n.a,
+                                 n.mean,
+                                 n.rstd,
+                                 n.gamma,
+                                 n.grad_in,
+                                 n.sums,
+                                 static_cast<int64_t>(n.batch),
+                                 static_cast<int64_t>(n.groups),
+                                 static_cast<int64_t>(n.channels),
+                                 static_cast<int64_t>(n.inner),
+                                 0,
+                                 n.accumulate};
+  launch_groups(n.dtype == DType::Float64 ? KernelId::group_norm_grad_double : KernelId::group_norm_grad_float, x);
 }
 
 }  // namespace ringwise::tensor::cuda

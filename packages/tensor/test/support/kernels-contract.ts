@@ -6,8 +6,10 @@ import type { Device } from '../../src/device/device.ts';
 import { attentionContract } from './contract/attention.ts';
 import { crossEntropyContract } from './contract/cross-entropy.ts';
 import { elementwiseContract } from './contract/elementwise.ts';
+import { groupNormContract } from './contract/group-norm.ts';
 import { layerContract } from './contract/layers.ts';
 import { linearContract } from './contract/linear.ts';
+import { lstmContract } from './contract/lstm.ts';
 import { matrixContract } from './contract/matrices.ts';
 import { memoryContract } from './contract/memory.ts';
 import { normContract } from './contract/norm.ts';
@@ -35,6 +37,8 @@ export function kernelsContract(name: string, load: () => Kernels, device: Devic
       orderContract,
       optimizerContract,
       normContract,
+      groupNormContract,
+      lstmContract,
       randomContract,
       attentionContract,
     ]) {

@@ -341,6 +341,68 @@ export const denseKernels = {
     },
     { attributes: { accumulate: 'flag' } },
   ),
+  /**
+   * Normalises each group of channels of each sample: out = (a − mean) · rstd · gamma + beta, with 1 and 0 for a gamma
+   * and beta that are null, and rstd = 1 / √(variance + eps).
+   */
+  groupNorm: kernel(
+    'float',
+    {
+      out: output('batch groups channels inner'),
+      mean: output('batch groups'),
+      rstd: output('batch groups'),
+      a: input('batch groups channels inner'),
+      gamma: optionalInput('groups channels'),
+      beta: optionalInput('groups channels'),
+    },
+    { attributes: { eps: 'number' } },
+  ),
+  /**
+   * Writes Σ gradOut of each channel of each sample to `sums`, then Σ gradOut · (a − mean) · rstd of all of them.
+   * Writes gradIn unless it is null; adds to it when `accumulate`.
+   */
+  groupNormGrad: kernel(
+    'float',
+    {
+      gradOut: input('batch groups channels inner'),
+      a: input('batch groups channels inner'),
+      mean: input('batch groups'),
+      rstd: input('batch groups'),
+      gamma: optionalInput('groups channels'),
+      gradIn: optionalOutput('batch groups channels inner'),
+      sums: output('2 batch groups channels'),
+    },
+    { attributes: { accumulate: 'flag' } },
+  ),
+
+  /**
+   * Computes one step of an LSTM for `rows` sequences. `gates` has the sums of the products for the gates i, f, g and
+   * o, and receives σ(i), σ(f), tanh(g) and σ(o). `hidden` and `cell` have the states, which are copied to hiddenBefore
+   * and cellBefore, and receive the next ones: cell = f · cell + i · g, and hidden = o · tanh(cell), which `out`
+   * receives too. cellTanh receives tanh(cell).
+   */
+  lstm: kernel('stored', {
+    gates: output('rows 4 width'),
+    hidden: output('rows width'),
+    cell: output('rows width'),
+    out: output('rows width'),
+    hiddenBefore: output('rows width'),
+    cellBefore: output('rows width'),
+    cellTanh: output('rows width'),
+  }),
+  /**
+   * Writes the gradient of the sums that `gates` had before the step. The gradient of `hidden` is gradHidden + gradOut.
+   * gradCell has the gradient of `cell` after the step, and receives the one before it.
+   */
+  lstmGrad: kernel('stored', {
+    gradGates: output('rows 4 width'),
+    gradCell: output('rows width'),
+    gates: input('rows 4 width'),
+    cellBefore: input('rows width'),
+    cellTanh: input('rows width'),
+    gradHidden: input('rows width'),
+    gradOut: input('rows width'),
+  }),
   attention,
   /** Writes gradQ, gradK and gradV; reads what the forward read and wrote. */
   attentionGrad: kernel(

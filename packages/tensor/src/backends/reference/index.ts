@@ -7,6 +7,7 @@ import * as attention from './attention.ts';
 import * as crossEntropy from './cross-entropy.ts';
 import * as layers from './layers.ts';
 import * as linear from './linear.ts';
+import * as lstm from './lstm.ts';
 import { copy, map } from './map.ts';
 import * as matrices from './matrices.ts';
 import * as norm from './norm.ts';
@@ -58,6 +59,7 @@ export const referenceKernels: Kernels = {
   ...order,
   ...layers,
   ...norm,
+  ...lstm,
   ...attention,
   ...random,
   ...optimizer,

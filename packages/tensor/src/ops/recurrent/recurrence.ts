@@ -10,7 +10,7 @@ import type { Storage } from '../../core/memory/storage.ts';
 import { empty, type Tensor } from '../../core/tensor.ts';
 import { contiguous, needsFloat32OnCpu, to } from '../elementwise/convert.ts';
 import { jointDevice } from '../joint-device.ts';
-import { denseMatrices, multiply, turned } from '../matrix/matmul.ts';
+import { denseMatrices, type Matrices, multiply, turned } from '../matrix/matmul.ts';
 import { narrow } from '../shape/views.ts';
 import { composedRecurrence } from './composed.ts';
 import { RowKernels, Rows } from './rows.ts';
@@ -19,7 +19,10 @@ import { type CellKind, type Rule, rules, sumOfRows } from './rules.ts';
 /** The operands of recurrence(). */
 export interface Recurrence {
   readonly kind: CellKind;
-  /** [rows, gates · width]: the product of the input of all steps with its weight, with both biases except for gru. */
+  /**
+   * [rows, gates · width]: the product of the input of all steps with its weight, with both biases except for gru. The
+   * caller gives it up: if it is dense, its memory is overwritten with the values of the gates.
+   */
   readonly input: Tensor;
   /** [sequences, width]: the hidden state before the first step, and for lstm the cell state. */
   readonly states: readonly Tensor[];
@@ -93,6 +96,27 @@ interface Kept {
   readonly extra: Rows | null;
 }
 
+/** Returns the input as rows that a recurrence may overwrite. */
+function gatesOf(k: RowKernels, input: Tensor, width: number): Rows {
+  if (input.storage.memory.count === input.count) return k.over(input, width);
+  const gates = k.rows(input.shape[0]!, width);
+  kernels().copy([input.count], gates.dense, input.strided);
+  return gates;
+}
+
+/**
+ * Returns the transposed weight. On the CPU, it is stored so if there are many steps of some rows: a product with few
+ * rows reads a matrix in place if its rows are those of the product, and has to turn its result otherwise.
+ */
+function forwardWeight(k: RowKernels, weight: Tensor, sizes: readonly number[]): Matrices {
+  const [outs, width] = weight.shape as [number, number];
+  const isWorthwhile = k.device === 'cpu' && sizes.length >= 8 && sizes[0]! > 8;
+  if (!isWorthwhile) return turned(denseMatrices(weight.strided, weight.shape));
+  const transposed = k.rows(width, outs);
+  kernels().copy([width, outs], transposed.dense, { ...weight.strided, strides: [1, width] });
+  return transposed.matrix(width);
+}
+
 /** Returns output rows, then final hidden states, then final cell states: [rows + states · sequences, width]. */
 function ofDense(given: Recurrence): Tensor {
   const { kind, input, states, weight, bias, sizes, isReversed } = given;
@@ -103,23 +127,26 @@ function ofDense(given: Recurrence): Tensor {
   const out = empty(input.dtype, [rows + rule.states * sequences, width], device);
   const k = new RowKernels(input.dtype, device);
   const kept: Kept = {
-    gates: k.rows(rows, rule.gates * width),
+    gates: gatesOf(k, input, rule.gates * width),
     before: states.map(() => k.rows(rows, width)),
     extra: rule.extra > 0 ? k.rows(rows, rule.extra * width) : null,
   };
   const output = new Rows(out.storage, width);
   const current = states.map((_, i) => output.from(rows + i * sequences));
-  kernels().copy([input.count], kept.gates.dense, input.strided);
   for (const [i, state] of states.entries()) kernels().copy([state.count], current[i]!.dense, state.strided);
+  const matrix = forwardWeight(k, weight, sizes);
   for (const { count, row } of stepsOf(sizes, isReversed)) {
-    const before = kept.before.map((all) => all.from(row));
-    for (const [i, state] of current.entries()) k.copy(count, width, before[i]!.at(), state.at());
     rule.forward(k, {
-      ...{ count, width, before, states: current },
-      ...{ gates: kept.gates.from(row), extra: kept.extra?.from(row) ?? null },
-      ...{ weight: denseMatrices(weight.strided, weight.shape), bias: bias?.strided ?? null },
+      count,
+      width,
+      states: current,
+      out: output.from(row),
+      before: kept.before.map((all) => all.from(row)),
+      gates: kept.gates.from(row),
+      extra: kept.extra?.from(row) ?? null,
+      weight: matrix,
+      bias: bias?.strided ?? null,
     });
-    k.copy(count, width, output.from(row).at(), current[0]!.at());
   }
   const isRecording =
     isGradEnabled() && [input, ...states, weight, bias].some((a) => (a?.target ?? null) !== null);
@@ -170,10 +197,15 @@ function recorded(out: Tensor, given: Recurrence, rule: Rule, kept: Kept): void 
     const gradHidden = rule.hasHiddenBias ? k.rows(rows, rule.gates * width) : null;
     const scratch = k.rows(sequences, width);
     for (const { count, row } of stepsOf(sizes, !isReversed)) {
-      k.map('add', count, width, current[0]!.at(), current[0]!.at(), gradOut.from(row).at());
       rule.backward(k, {
-        ...{ count, width, states: current, scratch, weight: matrix },
-        ...{ gates: kept.gates.from(row), extra: kept.extra?.from(row) ?? null },
+        count,
+        width,
+        states: current,
+        gradOut: gradOut.from(row),
+        scratch,
+        weight: matrix,
+        gates: kept.gates.from(row),
+        extra: kept.extra?.from(row) ?? null,
         before: kept.before.map((all) => all.from(row)),
         gradGates: gradGates.from(row),
         gradHidden: gradHidden?.from(row) ?? null,

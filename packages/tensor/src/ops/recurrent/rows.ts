@@ -4,8 +4,9 @@ import { kernels } from '../../backends/index.ts';
 import type { Input, Strided } from '../../backends/operands.ts';
 import type { DType } from '../../core/dtype.ts';
 import { allocate, type Storage } from '../../core/memory/storage.ts';
+import type { Tensor } from '../../core/tensor.ts';
 import type { Device } from '../../device/device.ts';
-import { denseMatrices, type Matrices, multiply, turned } from '../matrix/matmul.ts';
+import { denseMatrices, type Matrices, multiply } from '../matrix/matmul.ts';
 
 /** Dense rows of `width` elements, from row `first` of a storage on. */
 export class Rows {
@@ -63,6 +64,13 @@ export class RowKernels {
     return new Rows(storage, width);
   }
 
+  /** Returns the elements of a dense tensor as rows, in the same memory. */
+  over(tensor: Tensor, width: number): Rows {
+    const storage = tensor.storage.retain();
+    this.#own.push(storage);
+    return new Rows(storage, width);
+  }
+
   /** Computes an elementwise operation on `count` rows of `width` elements. */
   map(op: MapOp, count: number, width: number, out: Strided, a: Input, b?: Input, c?: Input): void {
     if (count > 0) kernels().map(op, this.dtype, [count, width], out, a, b, c);
@@ -72,13 +80,8 @@ export class RowKernels {
     if (count > 0) kernels().copy([count, width], out, a);
   }
 
-  /** Computes out (+)= a · wᵀ for `count` rows; w is [out.width, a.width]. */
-  product(count: number, out: Rows, a: Rows, w: Matrices, accumulate: boolean): void {
-    multiply([], out.dense, a.matrix(count), turned(w), count, out.width, a.width, accumulate);
-  }
-
   /** Computes out (+)= a · w for `count` rows; w is [a.width, out.width]. */
-  productBack(count: number, out: Rows, a: Rows, w: Matrices, accumulate: boolean): void {
+  product(count: number, out: Rows, a: Rows, w: Matrices, accumulate: boolean): void {
     multiply([], out.dense, a.matrix(count), w, count, out.width, a.width, accumulate);
   }
 

@@ -15,25 +15,32 @@ export interface ForwardStep {
   readonly width: number;
   /** Holds the product with the input; becomes the values of the gates. */
   readonly gates: Rows;
-  /** Hidden states before the step, and cell states in the case of lstm. */
-  readonly before: readonly Rows[];
-  /** Where the new states go. They hold the states before the step. */
+  /** The states before the step, hidden and in the case of lstm cell; they become those after it. */
   readonly states: readonly Rows[];
+  /** Receives the states before the step. */
+  readonly before: readonly Rows[];
+  /** Receives the hidden states after the step. */
+  readonly out: Rows;
   /** What backward needs beside gates and states. */
   readonly extra: Rows | null;
+  /** [width, gates · width]. */
   readonly weight: Matrices;
   readonly bias: Strided | null;
 }
 
 /** What a step of a backward pass reads and writes. */
-export interface BackwardStep extends Omit<ForwardStep, 'states' | 'bias'> {
-  /** Gradients of the states after the step; become those before it. */
+export interface BackwardStep extends Omit<ForwardStep, 'states' | 'out' | 'weight' | 'bias'> {
+  /** Gradients of the states after the step, without gradOut; become those before it. */
   readonly states: readonly Rows[];
+  /** The gradient of `out`. */
+  readonly gradOut: Rows;
   /** Gradient of the product with the input. */
   readonly gradGates: Rows;
   /** Gradient of the product with the hidden state, where that differs. */
   readonly gradHidden: Rows | null;
   readonly scratch: Rows;
+  /** [gates · width, width]. */
+  readonly weight: Matrices;
 }
 
 /** One kind of recurrence. */
@@ -50,20 +57,29 @@ export interface Rule {
   backward(k: RowKernels, step: BackwardStep): void;
 }
 
+/** Copies the states before a step to where backward reads them. */
+function keepStates(k: RowKernels, { count, width, before, states }: ForwardStep): void {
+  for (const [i, state] of states.entries()) k.copy(count, width, before[i]!.at(), state.at());
+}
+
 /** h′ = activation(input + h · Wᵀ). */
 const plain = (op: 'tanh' | 'relu'): Rule => ({
   gates: 1,
   states: 1,
   extra: 0,
   hasHiddenBias: false,
-  forward(k, { count, width, gates, before, states, weight }) {
-    k.product(count, gates, before[0]!, weight, true);
+  forward(k, step) {
+    const { count, width, gates, states, out, weight } = step;
+    keepStates(k, step);
+    k.product(count, gates, states[0]!, weight, true);
     k.map(op, count, width, gates.at(), gates.at());
-    k.copy(count, width, states[0]!.at(), gates.at());
+    for (const to of [states[0]!, out]) k.copy(count, width, to.at(), gates.at());
   },
-  backward(k, { count, width, gates, states, gradGates, weight }) {
-    k.map(`${op}Grad`, count, width, gradGates.at(), states[0]!.at(), gates.at());
-    k.productBack(count, states[0]!, gradGates, weight, false);
+  backward(k, { count, width, gates, states, gradOut, gradGates, weight }) {
+    const dh = states[0]!;
+    k.map('add', count, width, dh.at(), dh.at(), gradOut.at());
+    k.map(`${op}Grad`, count, width, gradGates.at(), dh.at(), gates.at());
+    k.product(count, dh, gradGates, weight, false);
   },
 });
 
@@ -73,40 +89,39 @@ const lstm: Rule = {
   states: 2,
   extra: 1,
   hasHiddenBias: false,
-  forward(k, { count, width, gates, before, states, extra, weight }) {
-    const [h, c] = states as [Rows, Rows];
-    const [i, f, g, o] = [0, 1, 2, 3].map((part) => gates.at(part * width)) as [
-      Strided,
-      Strided,
-      Strided,
-      Strided,
-    ];
-    k.product(count, gates, before[0]!, weight, true);
-    k.map('sigmoid', count, 2 * width, i, i);
-    k.map('tanh', count, width, g, g);
-    k.map('sigmoid', count, width, o, o);
-    k.map('mul', count, width, c.at(), f, c.at());
-    k.map('mulAdd', count, width, c.at(), i, g, c.at());
-    k.map('tanh', count, width, extra!.at(), c.at());
-    k.map('mul', count, width, h.at(), o, extra!.at());
+  forward(k, { count, width, gates, states, before, out, extra, weight }) {
+    if (count === 0) return;
+    const [hidden, cell] = states as [Rows, Rows];
+    k.product(count, gates, hidden, weight, true);
+    kernels().lstm(
+      {
+        gates: gates.dense,
+        hidden: hidden.dense,
+        cell: cell.dense,
+        out: out.dense,
+        hiddenBefore: before[0]!.dense,
+        cellBefore: before[1]!.dense,
+        cellTanh: extra!.dense,
+      },
+      { rows: count, width },
+    );
   },
-  backward(k, { count, width, gates, before, states, extra, gradGates, scratch, weight }) {
-    const [dh, dc] = states as [Rows, Rows];
-    const parts = (rows: Rows): Strided[] => [0, 1, 2, 3].map((part) => rows.at(part * width));
-    const [i, f, g, o] = parts(gates) as [Strided, Strided, Strided, Strided];
-    const [di, df, dg, dO] = parts(gradGates) as [Strided, Strided, Strided, Strided];
-    k.map('mul', count, width, dO, dh.at(), extra!.at());
-    k.map('sigmoidGrad', count, width, dO, dO, o);
-    k.map('mul', count, width, scratch.at(), dh.at(), o);
-    k.map('tanhGrad', count, width, scratch.at(), scratch.at(), extra!.at());
-    k.map('add', count, width, dc.at(), dc.at(), scratch.at());
-    k.map('mul', count, width, di, dc.at(), g);
-    k.map('mul', count, width, df, dc.at(), before[1]!.at());
-    k.map('sigmoidGrad', count, 2 * width, di, di, i);
-    k.map('mul', count, width, dg, dc.at(), i);
-    k.map('tanhGrad', count, width, dg, dg, g);
-    k.map('mul', count, width, dc.at(), dc.at(), f);
-    k.productBack(count, dh, gradGates, weight, false);
+  backward(k, { count, width, gates, before, states, extra, gradOut, gradGates, weight }) {
+    if (count === 0) return;
+    const [gradHidden, gradCell] = states as [Rows, Rows];
+    kernels().lstmGrad(
+      {
+        gradGates: gradGates.dense,
+        gradCell: gradCell.dense,
+        gates: gates.dense,
+        cellBefore: before[1]!.dense,
+        cellTanh: extra!.dense,
+        gradHidden: gradHidden.dense,
+        gradOut: gradOut.dense,
+      },
+      { rows: count, width },
+    );
+    k.product(count, gradHidden, gradGates, weight, false);
   },
 };
 
@@ -119,8 +134,10 @@ const gru: Rule = {
   states: 1,
   extra: 3,
   hasHiddenBias: true,
-  forward(k, { count, width, gates, before, states, extra, weight, bias }) {
+  forward(k, step) {
+    const { count, width, gates, before, states, out, extra, weight, bias } = step;
     const h = states[0]!;
+    keepStates(k, step);
     const [r, z, n] = [0, 1, 2].map((part) => gates.at(part * width)) as [Strided, Strided, Strided];
     if (bias) k.copy(count, 3 * width, extra!.at(), { ...bias, strides: [0, 1] });
     k.product(count, extra!, before[0]!, weight, bias !== null);
@@ -130,9 +147,14 @@ const gru: Rule = {
     k.map('tanh', count, width, n, n);
     k.map('sub', count, width, h.at(), h.at(), n);
     k.map('mulAdd', count, width, h.at(), z, h.at(), n);
+    k.copy(count, width, out.at(), h.at());
   },
-  backward(k, { count, width, gates, before, states, extra, gradGates, gradHidden, scratch, weight }) {
+  backward(
+    k,
+    { count, width, gates, before, states, extra, gradOut, gradGates, gradHidden, scratch, weight },
+  ) {
     const dh = states[0]!;
+    k.map('add', count, width, dh.at(), dh.at(), gradOut.at());
     const [r, z, n] = [0, 1, 2].map((part) => gates.at(part * width)) as [Strided, Strided, Strided];
     const [dr, dz, dn] = [0, 1, 2].map((part) => gradGates.at(part * width)) as [Strided, Strided, Strided];
     k.map('mul', count, width, scratch.at(), dh.at(), z);
@@ -145,7 +167,7 @@ const gru: Rule = {
     k.copy(count, 2 * width, gradHidden!.at(), dr);
     k.map('mul', count, width, gradHidden!.at(2 * width), dn, r);
     k.copy(count, width, dh.at(), scratch.at());
-    k.productBack(count, dh, gradHidden!, weight, true);
+    k.product(count, dh, gradHidden!, weight, true);
   },
 };
 

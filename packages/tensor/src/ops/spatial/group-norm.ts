@@ -3,7 +3,6 @@
 import { graphOf } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
-import type { Strided } from '../../backends/operands.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import {
   atLeastOne,
@@ -35,7 +34,6 @@ import { copy_ } from '../elementwise/in-place.ts';
 import { square } from '../elementwise/unary.ts';
 import { jointDevice } from '../joint-device.ts';
 import { batchNorm } from '../layers/batch-norm.ts';
-import { layerNorm } from '../layers/norm.ts';
 import { avgPool2d } from '../layers/pool.ts';
 import { mean } from '../reduce/reduce.ts';
 import { expand, reshape } from '../shape/views.ts';
@@ -98,71 +96,83 @@ export function groupNorm(x: Tensor, groups: number, options: GroupNormOptions =
   const size = (channels / groups) * countOf(rest);
   if (batch * size === 1) throw oneValuePerGroup('groupNorm', x.shape);
   return scope(() => {
-    const wide = needsFloat32(x);
-    const input = wide ? to(x, 'float32') : x;
-    const normed = size === 0 ? input : layerNorm(reshape(input, [batch * groups, size]), [size], { eps });
-    const [scale, shift] = [weight, bias].map((each) => each && (wide ? to(each, 'float32') : each));
-    const apart = reshape(normed, [batch, channels, countOf(rest)]);
-    const out = scale || shift ? affine('groupNorm', apart, scale ?? null, shift ?? null) : apart;
-    return to(reshape(out, x.shape), x.dtype);
+    const extent = { batch, groups, channels: channels / groups, inner: countOf(rest) };
+    if (!needsFloat32(x)) return computed(contiguous(x), extent, weight, bias, eps);
+    const [scale, shift] = [weight && to(weight, 'float32'), bias && to(bias, 'float32')];
+    return to(computed(contiguous(to(x, 'float32')), extent, scale, shift, eps), x.dtype);
   });
 }
 
-const perChannel = (values: Strided, stride: number): Strided => withStrides(values, [0, stride, 0]);
+interface Extent {
+  readonly batch: number;
+  readonly groups: number;
+  /** Channels of a group. */
+  readonly channels: number;
+  readonly inner: number;
+}
 
-/** Returns x [outer, channels, inner] · weight [channels] + bias [channels] in one pass. */
-function affine(name: string, x: Tensor, weight: Tensor | null, bias: Tensor | null): Tensor {
+/** Normalises x, which is dense. */
+function computed(
+  x: Tensor,
+  extent: Extent,
+  weight: Tensor | null,
+  bias: Tensor | null,
+  eps: number,
+): Tensor {
   const { dtype, device, shape } = x;
-  const [outer, channels, inner] = shape as [number, number, number];
-  const dense = contiguous(x);
+  const { batch, groups, channels, inner } = extent;
+  const all = groups * channels;
+  const gamma = weight && contiguous(weight);
+  const beta = bias && contiguous(bias);
   const out = empty(dtype, shape, device);
-  const scale = weight ? perChannel(weight.strided, weight.strides[0]!) : 1;
-  const shift = bias ? perChannel(bias.strided, bias.strides[0]!) : 0;
-  if (out.count > 0) kernels().map('mulAdd', dtype, shape, out.strided, dense.strided, scale, shift);
-  if (!isRecording(dense, weight, bias)) return out;
-  const [toX, toWeight, toBias] = [dense.target, weight?.target ?? null, bias?.target ?? null];
-  const input = dense.strided;
-  const saved = [...(toWeight ? [dense.storage] : []), ...(toX && weight ? [weight.storage] : [])];
-  const [weights, bare] = [weight?.strided ?? null, [channels]];
-  return record(name, out, [toX, toWeight, toBias], saved, (grad, graph) => {
-    if (graph) {
-      const own = graphOf(graph);
-      if (toBias) own.send(toBias, own.grad.sum([0, 2]));
-      if (toWeight) own.send(toWeight, own.grad.mul(own.saved(input, shape, toX)).sum([0, 2]));
-      const factor = toX && weights ? own.saved(weights, bare, toWeight).reshape([channels, 1]) : 1;
-      own.send(toX, own.grad.mul(factor));
-      return;
-    }
-    if (toWeight || toBias) {
-      const [sums, zero] = [allocate(dtype, 2 * channels, device), allocate(dtype, channels, device)];
-      kernels().copy([channels], zero.dense, 0);
-      kernels().copy([2 * channels], sums.dense, 0);
-      // Without a weight, the input is not saved; the sums of its products are not read then.
-      const a = toWeight ? input : grad.dense;
-      if (grad.memory.count > 0)
-        kernels().channelGradSums(
-          { out: sums.dense, grad: grad.dense, a, mean: zero.dense },
-          { outer, channels, inner },
-        );
+  const [mean, rstd] = [allocate(dtype, batch * groups, device), allocate(dtype, batch * groups, device)];
+  const [input, scale] = [x.strided, gamma?.strided ?? null];
+  const parts = { mean: mean.dense, rstd: rstd.dense, a: input, gamma: scale };
+  if (x.count > 0)
+    kernels().groupNorm({ ...parts, out: out.strided, beta: beta?.strided ?? null }, { ...extent, eps });
+  if (isRecording(x, gamma, beta)) {
+    const [toX, toWeight, toBias] = [x.target, gamma?.target ?? null, beta?.target ?? null];
+    const saved = [x.storage, mean, rstd, ...(gamma ? [gamma.storage] : [])];
+    record('groupNorm', out, [toX, toWeight, toBias], saved, (grad, graph) => {
+      if (graph) {
+        const own = graphOf(graph);
+        if (toBias) own.send(toBias, own.grad.reshape([batch, all, inner]).sum([0, 2]));
+        const inputs = [{ strided: input, shape, target: toX }];
+        if (scale) inputs.push({ strided: scale, shape: [all], target: toWeight });
+        own.through(inputs, (a, factors) => {
+          const rows = a!.reshape([batch * groups, channels * inner]);
+          const centred = rows.sub(rows.mean(-1, true));
+          const normed = centred.mul(centred.square().mean(-1, true).add(eps).rsqrt());
+          if (!factors) return normed.reshape(shape);
+          return normed
+            .reshape([batch, all, inner])
+            .mul(factors.reshape([all, 1]))
+            .reshape(shape);
+        });
+        return;
+      }
+      const sums = allocate(dtype, 2 * batch * all, device);
       const { memory } = sums.dense;
-      for (const [target, offset] of [
-        [toBias, 0],
-        [toWeight, channels],
-      ] as const) {
+      const gradIn = toX?.open() ?? null;
+      if (memory.count > 0)
+        kernels().groupNormGrad(
+          { ...parts, gradOut: grad.dense, gradIn, sums: sums.dense },
+          { ...extent, accumulate: toX?.isFilled ?? false },
+        );
+      for (const [i, target] of [toBias, toWeight].entries()) {
         if (target === null) continue;
         const into = target.begin();
-        kernels().copy([channels], into.dense, { memory, offset, strides: null });
+        const perSample = { memory, offset: i * batch * all, strides: null };
+        kernels().reduce('sum', [batch, all], withStrides(into.dense, [0, 1]), perSample);
         target.end(into);
       }
+      toX?.close();
       sums.release();
-      zero.release();
-    }
-    if (toX) {
-      const into = toX.begin();
-      if (toX.count > 0) kernels().map('mul', dtype, shape, into.dense, grad.dense, scale);
-      toX.end(into);
-    }
-  });
+    });
+  }
+  mean.release();
+  rstd.release();
+  return out;
 }
 
 /** Options of instanceNorm(). */
