@@ -1,5 +1,6 @@
 // The entry of an elastic program.
-import { init } from '@ringwise/collectives';
+import { detectLauncher, init } from '@ringwise/collectives';
+import { MemoryStore } from '@ringwise/store';
 import { checkOptions, shown } from '../check.ts';
 import { invalidArgument } from '../errors.ts';
 import { joinMembership } from '../membership/join.ts';
@@ -38,7 +39,12 @@ export async function elastic(options: ElasticOptions = {}): Promise<ElasticJob>
   if (leaveOn !== null && typeof leaveOn !== 'string')
     throw invalidArgument('elastic: leaveOn', 'the name of a signal, or null', shown(leaveOn));
   const join = async () => {
-    if (replay === undefined) return await joinMembership(membership);
+    if (replay === undefined) {
+      // Without a launcher this is the only process, as it is for init().
+      const isAlone = membership.store === undefined && detectLauncher(process.env) === null;
+      const alone = { store: new MemoryStore(), size: 1, min: 1 };
+      return await joinMembership(isAlone ? { ...membership, ...alone } : membership);
+    }
     const entries = typeof replay === 'string' ? readLog(replay) : replay;
     const { backend } = membership;
     const group = await init(backend === undefined ? {} : { backend: backend as never });

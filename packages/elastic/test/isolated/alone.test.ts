@@ -1,0 +1,172 @@
+// A job of one process that no launcher has started, and what jobs refuse.
+import { fromHost, manualSeed, memory, mseLoss, scope } from '@ringwise/tensor';
+import { Linear } from '@ringwise/tensor/nn';
+import { GradScaler, SGD } from '@ringwise/tensor/optim';
+import { beforeAll, expect, it } from 'vitest';
+import { type ElasticStep, elastic } from '../../src/index.ts';
+
+const launched = ['RANK', 'WORLD_SIZE', 'MASTER_ADDR', 'MASTER_PORT', 'RINGWISE_RUN_ID', 'SLURM_PROCID'];
+beforeAll(() => {
+  for (const name of launched) delete process.env[name];
+});
+
+const data = Array.from({ length: 10 }, (_, i) => ({
+  x: Float32Array.of(i / 10, 1),
+  y: Float32Array.of(i / 5),
+}));
+type Batch = Record<'x' | 'y', { readonly data: Float32Array; readonly shape: number[] }>;
+
+const makeNet = () => {
+  manualSeed(1);
+  return new Linear(2, 1);
+};
+
+const lossOf = (net: Linear, { x, y }: Batch) =>
+  mseLoss(net.forward(fromHost(x.data, x.shape)), fromHost(y.data, y.shape));
+
+/** Trains in a plain loop, and returns the parameters. */
+function expected(epochs: number): number[] {
+  const net = makeNet();
+  const optimizer = new SGD(net.parameters(), { lr: 0.1 });
+  for (let epoch = 0; epoch < epochs; epoch++)
+    for (const [from, to] of [
+      [0, 4],
+      [4, 8],
+      [8, 10],
+    ] as const) {
+      const part = data.slice(from, to);
+      const flat = (key: 'x' | 'y') => Float32Array.from(part.flatMap((each) => [...each[key]]));
+      const batch = {
+        x: { data: flat('x'), shape: [to - from, 2] },
+        y: { data: flat('y'), shape: [to - from, 1] },
+      };
+      optimizer.zeroGrad();
+      scope(() => lossOf(net, batch).backward());
+      optimizer.step();
+    }
+  return net.parameters().flatMap((param) => Array.from(param.dataSync() as Float32Array));
+}
+
+for (const name of ['without a scaler', 'with a scaler'])
+  it(`trains as a plain loop, ${name}`, async () => {
+    await using job = await elastic();
+    const net = makeNet();
+    const optimizer = new SGD(net.parameters(), { lr: 0.1 });
+    const loader = job.loader(data, { globalBatch: 4, microBatch: 4, shuffle: false });
+    const scaler = name === 'with a scaler' ? new GradScaler({ initScale: 8 }) : undefined;
+    const model = await job.ddp(net, { optimizer, loader, ...(scaler && { scaler }) });
+    expect([job.size, job.rank, job.leader, job.hasLeft, loader.length]).toEqual([1, 0, true, false, 3]);
+    const tensors: number[] = [];
+    for await (const step of job.steps(loader, { epochs: 3 })) {
+      await step.run((batch) =>
+        scope(() => {
+          const loss = lossOf(model.module, batch as Batch);
+          (scaler ? scaler.scale(loss) : loss).backward();
+          return 1;
+        }),
+      );
+      tensors.push(memory().tensors);
+    }
+    expect(tensors.at(-1)).toBe(tensors[1]); // nothing is left over by a step
+    const got = net.parameters().flatMap((param) => Array.from(param.dataSync() as Float32Array));
+    for (const [i, value] of expected(3).entries()) expect(got[i]).toBeCloseTo(value, 6);
+    expect(job.finalSteps).toBe(9);
+  });
+
+it('continues where a loader says', async () => {
+  await using job = await elastic();
+  const net = makeNet();
+  const loader = job.loader(data, { globalBatch: 4, microBatch: 2 });
+  loader.load({ epoch: 1, step: 1, position: 4 });
+  await job.ddp(net, { optimizer: new SGD(net.parameters(), { lr: 0.1 }), loader });
+  const seen: unknown[] = [];
+  for await (const step of job.steps(loader, { epochs: 2 })) {
+    seen.push([step.epoch, step.index]);
+    const { samples, mean } = await step.run((batch) => {
+      lossOf(net, batch as Batch).backward();
+      return 2;
+    });
+    seen.push(samples, mean);
+  }
+  expect(seen).toEqual([[1, 1], 4, 2, [1, 2], 2, 2]);
+});
+
+async function failing(body: (step: ElasticStep<Batch>, net: Linear) => unknown): Promise<unknown> {
+  await using job = await elastic();
+  const net = makeNet();
+  const loader = job.loader(data, { batchPerRank: 4 });
+  await job.ddp(net, { optimizer: new SGD(net.parameters(), { lr: 0.1 }), loader });
+  try {
+    for await (const step of job.steps(loader, { epochs: 1 }))
+      await body(step as unknown as ElasticStep<Batch>, net);
+  } catch (error) {
+    return error;
+  }
+  return null;
+}
+
+it('says what is wrong with a step', async () => {
+  const cases: [body: Parameters<typeof failing>[0], code: string, text: string][] = [
+    [() => null, 'ERR_ELASTIC_STEP', 'step 0 was not run'],
+    [(step) => step.run(() => 'no' as never), 'ERR_ELASTIC_STEP', "the function returned 'no'"],
+    [
+      async (step, net) => {
+        const fn = (batch: Batch) => {
+          lossOf(net, batch).backward();
+          return 0;
+        };
+        await step.run(fn);
+        await step.run(fn);
+      },
+      'ERR_ELASTIC_STEP',
+      'step 0 is final already',
+    ],
+    [
+      (step, net) =>
+        step.run((batch) => {
+          lossOf(net, batch).backward();
+          lossOf(net, batch).backward();
+          return 0;
+        }),
+      'ERR_ELASTIC_STEP',
+      'ran 2 backwards of the model',
+    ],
+    [(step) => step.run(null as never), 'ERR_ELASTIC_INVALID', 'run: expected a function'],
+    [(step) => step.run(() => 0, { clip: 1 } as never), 'ERR_ELASTIC_INVALID', "unknown option 'clip'"],
+    [(step) => step.run(() => 0), 'ERR_DDP_UNUSED', 'parameters got no gradient'],
+  ];
+  for (const [body, code, text] of cases) {
+    const error = await failing(body);
+    expect(error).toMatchObject({ code });
+    expect((error as Error).message).toContain(text);
+  }
+});
+
+it('refuses wrong options, and calls in the wrong order', async () => {
+  await expect(elastic({ mim: 1 } as never)).rejects.toThrow("unknown option 'mim'; did you mean 'min'");
+  await expect(elastic({ log: 3 as never })).rejects.toMatchObject({ code: 'ERR_ELASTIC_INVALID' });
+  await using job = await elastic();
+  expect(() => job.size).toThrow('the process joins the job in ddp()');
+  expect(() => job.leave()).toThrow(expect.objectContaining({ code: 'ERR_ELASTIC_USE' }));
+  const net = makeNet();
+  const optimizer = new SGD(net.parameters(), { lr: 0.1 });
+  const loader = job.loader(data, { batchPerRank: 4 });
+  const refused: [options: object, text: string][] = [
+    [{}, 'ddp: optimizer: expected an optimizer'],
+    [{ optimizer }, 'ddp: loader: expected what job.loader() returns'],
+    [{ optimizer, loader, hook: 1 }, "ddp: unknown option 'hook'"],
+    [
+      { optimizer, loader, extra: { schedule: {} } },
+      'ddp: extra.schedule: expected an object with stateDict()',
+    ],
+    [{ optimizer, loader, generators: [1] }, 'ddp: generators[0]'],
+  ];
+  for (const [options, text] of refused) await expect(job.ddp(net, options as never)).rejects.toThrow(text);
+  const model = await job.ddp(net, { optimizer, loader });
+  await expect(job.ddp(net, { optimizer, loader })).rejects.toThrow('the job has a model already');
+  const other = job.loader(data, { batchPerRank: 4 });
+  await expect(job.steps(other, { epochs: 1 }).next()).rejects.toThrow(
+    'the loader is not the one that ddp() got',
+  );
+  expect(model.group).toBe(job.group);
+});
