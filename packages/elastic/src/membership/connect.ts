@@ -20,7 +20,9 @@ export interface Connecting {
   readonly connectMs: number;
 }
 
-/** Connects this member, which is `rank` in `view`. Collective. Rejects at the deadline, or when `signal` is aborted. */
+/**
+ * Connects this member, which is `rank` in `view`. Collective. Rejects at the deadline, or when `signal` is aborted.
+ */
 export async function connect(
   view: View,
   rank: number,

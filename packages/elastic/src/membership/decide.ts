@@ -79,7 +79,9 @@ function latest(view: View, reports: readonly Report[]): ReadonlyMap<string, Rep
   );
 }
 
-/** Returns the wishes of living processes; of those for one slot the last one, whose process has replaced the others. */
+/**
+ * Returns the wishes of living processes; of those for one slot the last one, whose process has replaced the others.
+ */
 export function lastOfEachSlot({ wishes, ended }: Pick<Knowledge, 'wishes' | 'ended'>): Wish[] {
   const all = wishes.flatMap(({ wish }) => (wish === null ? [] : [wish]));
   return all.filter(

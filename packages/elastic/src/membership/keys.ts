@@ -20,7 +20,10 @@ export const viewKey = (number: number) => `view/${number}`;
 /** Number of a view that exists; the latest one is the same or a little later. Decimal text. */
 export const headKey = 'head';
 
-/** The reports of the members of view `n`, appended as one line of JSON each. A later line of a member replaces its earlier one. */
+/**
+ * The reports of the members of view `n`, appended as one line of JSON each. A later line of a member replaces its
+ * earlier one.
+ */
 export const reportsKey = (number: number) => `reports/${number}`;
 
 /** Number of wishes to join so far, as a counter. */

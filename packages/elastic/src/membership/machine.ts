@@ -1,10 +1,11 @@
 // One member as a pure state machine: what happens and the time go in, what to do in the store comes out. The driver
 // (driver.ts) does it with a real store; the simulator of the tests does it with a simulated one.
 //
-//   seeking ── a view with this member ──▶ connecting ── connected ──▶ training ── the view ends ──▶ reporting
-//                                              ▲  │ not connected                                      │  ▲
-//                                              │  └───────────────────────────────────────────────────│──┘
-//                                              └──────────────────── the next view has this member ────┘
+//   seeking ── a view with this member ──▶ connecting ── connected ──▶ training
+//                                            ▲    │                        │
+//               the next view has this member│    │not connected           │the view ends
+//                                            │    ▼                        │
+//                                          reporting ◀─────────────────────┘
 //
 // Anyone may propose a view; the store takes the first one. To save work, only the lowest slot that has reported reads
 // and proposes at once; the others do the same when there is no view after 2 × settleMs.
@@ -33,7 +34,9 @@ export type Input =
 
 export type Action =
   | { readonly kind: 'report'; readonly report: Report }
-  /** Read the reports of view `view`, all wishes after `wishes` and the `unread` ones, and which of `ids` have ended. */
+  /**
+   * Read the reports of view `view`, all wishes after `wishes` and the `unread` ones, and which of `ids` have ended.
+   */
   | {
       readonly kind: 'read';
       readonly view: number;
@@ -296,7 +299,9 @@ export class Machine {
     ];
   }
 
-  /** Returns how often a member that connects asks whether another one has ended; the later its place, the less often. */
+  /**
+   * Returns how often a member that connects asks whether another one has ended; the later its place, the less often.
+   */
   #checkMs(): number {
     const place = this.#memory.view!.members.findIndex(({ id }) => id === this.#id);
     return Math.min(watchMs * 2 ** Math.min(place, 8), 2 * this.#patience.settleMs);

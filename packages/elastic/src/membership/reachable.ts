@@ -3,7 +3,7 @@
 // work; beyond the budget greedy, which may remove more members than needed. A partition is found without branching: a
 // matching between its sides is as large as the smaller one.
 
-type Edges = ReadonlyMap<number, ReadonlySet<number>>;
+type Edges = Map<number, Set<number>>;
 
 /** Number of edges that one search may look at. */
 const budgetOfEdges = 500_000;
@@ -13,30 +13,28 @@ const budgetOfEdges = 500_000;
  * several such sets it takes the one that keeps the lowest members.
  */
 export function fewestToRemove(count: number, cut: readonly (readonly [number, number])[]): number[] {
-  let edges = edgesOf(cut);
-  const best = coverOf(edges);
-  let left = best.length;
+  const edges = edgesOf(cut);
+  let left = coverOf(edges, Number.POSITIVE_INFINITY).length;
   const removed: number[] = [];
-  for (let member = 0; member < count && left > 0; member++) {
-    const peers = edges.get(member);
-    if (peers === undefined) continue;
+  const drop = (member: number) => {
+    remove(edges, member);
+    removed.push(member);
+    left--;
+  };
+  for (let member = 0; member < count && edges.size > 0; member++) {
+    const peers = [...(edges.get(member) ?? [])];
+    if (peers.length === 0) continue;
     // Keeping this member removes its peers.
-    const rest = without(edges, [...peers]);
-    if (peers.size <= left && coverOf(rest, left - peers.size).length <= left - peers.size) {
-      removed.push(...peers);
-      left -= peers.size;
-      edges = rest;
-    } else {
-      removed.push(member);
-      left--;
-      edges = without(edges, [member]);
-    }
+    if (peers.length <= left && fits(without(edges, peers), left - peers.length)) peers.forEach(drop);
+    else drop(member);
   }
   return removed.sort((a, b) => a - b);
 }
 
+const fits = (edges: Edges, limit: number) => coverOf(edges, limit).length <= limit;
+
 function edgesOf(cut: readonly (readonly [number, number])[]): Edges {
-  const edges = new Map<number, Set<number>>();
+  const edges: Edges = new Map();
   const add = (from: number, to: number) => {
     const peers = edges.get(from) ?? new Set();
     edges.set(from, peers.add(to));
@@ -49,30 +47,43 @@ function edgesOf(cut: readonly (readonly [number, number])[]): Edges {
   return edges;
 }
 
-/** Returns the edges that no member of `gone` has. */
-function without(edges: Edges, gone: readonly number[]): Edges {
-  const removed = new Set(gone);
-  const rest = new Map<number, Set<number>>();
-  for (const [member, peers] of edges) {
-    if (removed.has(member)) continue;
-    const kept = new Set([...peers].filter((peer) => !removed.has(peer)));
-    if (kept.size > 0) rest.set(member, kept);
+/** Removes a member with its edges. */
+function remove(edges: Edges, member: number): void {
+  for (const peer of edges.get(member) ?? []) {
+    const peers = edges.get(peer)!;
+    peers.delete(member);
+    if (peers.size === 0) edges.delete(peer);
   }
+  edges.delete(member);
+}
+
+function without(edges: Edges, gone: readonly number[]): Edges {
+  const rest: Edges = new Map([...edges].map(([member, peers]) => [member, new Set(peers)]));
+  for (const member of gone) remove(rest, member);
   return rest;
 }
 
+function busiestOf(edges: Edges, isLastOfEqual: boolean): number {
+  let [busiest, most] = [-1, 0];
+  for (const [member, { size }] of edges) {
+    if (size > most || (isLastOfEqual && size === most)) [busiest, most] = [member, size];
+  }
+  return busiest;
+}
+
 /** Returns a smallest cover, or one with more than `limit` members if there is none with as few. */
-function coverOf(edges: Edges, limit = Number.POSITIVE_INFINITY): number[] {
+function coverOf(edges: Edges, limit: number): number[] {
   let budget = budgetOfEdges;
   const search = (left: Edges, most: number): number[] | null => {
     if (left.size === 0) return [];
     if (most <= 0) return null;
-    const [busiest, peers] = [...left].reduce((a, b) => (b[1].size > a[1].size ? b : a));
-    const degree = peers.size;
+    const busiest = busiestOf(left, false);
+    const peers = [...left.get(busiest)!];
+    const degree = peers.length;
     const count = [...left.values()].reduce((sum, each) => sum + each.size, 0) / 2;
     budget -= count;
     if (count > most * degree || budget <= 0 || matching(left) > most) return null;
-    const withPeers = degree <= most ? search(without(left, [...peers]), most - degree) : null;
+    const withPeers = degree <= most ? search(without(left, peers), most - degree) : null;
     const found = withPeers === null ? null : [...peers, ...withPeers];
     // A pair without other edges needs one of both, so the second branch cannot be better.
     if (degree === 1 && found !== null) return found;
@@ -80,8 +91,7 @@ function coverOf(edges: Edges, limit = Number.POSITIVE_INFINITY): number[] {
     return withIt === null ? found : [busiest, ...withIt];
   };
   const greedy = greedyCover(edges);
-  const most = Math.min(greedy.length - 1, limit);
-  return search(edges, most) ?? greedy;
+  return search(edges, Math.min(greedy.length - 1, limit)) ?? greedy;
 }
 
 /** Returns the number of pairs of a maximal matching: each of them needs a member of its own in a cover. */
@@ -99,11 +109,12 @@ function matching(edges: Edges): number {
 }
 
 function greedyCover(edges: Edges): number[] {
+  const left = without(edges, []);
   const cover: number[] = [];
-  for (let left = edges; left.size > 0; ) {
-    const [busiest] = [...left].reduce((a, b) => (b[1].size >= a[1].size ? b : a));
+  while (left.size > 0) {
+    const busiest = busiestOf(left, true);
     cover.push(busiest);
-    left = without(left, [busiest]);
+    remove(left, busiest);
   }
   return cover;
 }

@@ -27,7 +27,7 @@ export interface Wish {
 export type Decision =
   /** The step is final: members that have not applied its averages apply them now. */
   | 'commit'
-  /** No member has applied averages of a step that is not final: they are dropped, and the step runs in the new view. */
+  /** No member has applied averages of the step: they are dropped, and the step runs again in the new view. */
   | 'redo';
 
 /** Which processes train together from a step on. Immutable. */

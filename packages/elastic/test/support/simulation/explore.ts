@@ -1,4 +1,4 @@
-// Executes the messages of a small world in every order: 3 members, 2 steps, at most 2 faults at any moment. A fault is a
+// Executes the messages of a small world in every order: 3 members, 2 steps, some faults at any moment. A fault is a
 // kill, a false alarm about a member that is alive, or a message that takes longer than a deadline. A state that was
 // seen before is not continued, so that the search ends.
 //

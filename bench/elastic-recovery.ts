@@ -1,9 +1,9 @@
 // Measures the time from the end of a process to the end of the next vote of the others: real processes on one host.
 //
-//   npx tsx packages/elastic/bench/recovery.ts [--ranks 4] [--runs 10] [--kill 1]
+//   npx tsx bench/elastic-recovery.ts [--ranks 4] [--runs 10] [--kill 1]
 import { parseArgs } from 'node:util';
 import { startRanks } from '@ringwise/testing';
-import type { Plan, Trained } from '../test/fixtures/loop.ts';
+import type { Plan, Trained } from '../packages/elastic/test/fixtures/loop.ts';
 
 const { values } = parseArgs({
   options: {
@@ -13,7 +13,7 @@ const { values } = parseArgs({
   },
 });
 const ranks = Number(values.ranks);
-const loop = new URL('../test/fixtures/loop.ts', import.meta.url);
+const loop = new URL('../packages/elastic/test/fixtures/loop.ts', import.meta.url);
 const times: number[] = [];
 const noticed: number[] = [];
 for (let run = 0; run < Number(values.runs); run++) {
