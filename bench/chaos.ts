@@ -11,7 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { randomOf } from '../packages/store/test/support/fuzz.ts';
-import { audit, goodputOf, lastBits, replay } from './chaos/audit.ts';
+import { audit, differenceOfJob, goodputOf, lastBits, replay } from './chaos/audit.ts';
 import { type FaultKind, faultHelp, faultKinds, planFaults, type Struck, strike } from './chaos/faults.ts';
 import { allJournals, Job } from './chaos/job.ts';
 import { nowNs } from './chaos/journal.ts';
@@ -25,6 +25,8 @@ Trains on two hosts with two ranks each and disturbs it at random.
   --seed N         which faults, when, and whom they hit [1]
   --mode MODE      elastic: ranks go on in their processes (ringwise run --elastic); restart: all start again from a
                    snapshot that is written every 50 steps (ringwise run --max-restarts) [elastic]
+  --program NAME   loop: a loop of its own on the membership, with reproducible sums, so that a replay has its bits;
+                   job: elastic() and job.steps() with Adam [loop]
   --hosts 1|2      2: network namespaces, which need root; 1: both launchers on loopback [2]
   --kinds K,…      ${faultKinds.join(', ')} [all]
   --parameters N   size of the model [1024]
@@ -35,10 +37,17 @@ Trains on two hosts with two ranks each and disturbs it at random.
 
 ${faultKinds.map((kind) => `  ${kind.padEnd(10)} ${faultHelp[kind]}`).join('\n')}
 
-The last line is JSON. ok: every check passed. goodput: final samples, divided by those that the living ranks would have
-trained without faults; shareOfFull: divided by those of four ranks in the same time. medianRecoveryMs, p99RecoveryMs: from a fault to the end of the first final step that was begun
-after it; of stop and cut this includes the time for which the others wait. lostSamples, doubledSamples: samples of final
-steps that no rank, or several ranks, used. replayEqual: one process without faults has the same bits at the end.
+The last line is JSON:
+  ok                 every check passed
+  goodput            final samples, divided by those that the living ranks would have trained without faults
+  shareOfFull        the same, divided by those of four ranks in the same time
+  medianRecoveryMs   from a fault to the end of the first final step that was begun after it; of stop and cut this
+                     includes the time for which the others wait. p99RecoveryMs, medianByKind
+  lostSamples        samples of final steps that no rank used; doubledSamples: that several ranks used
+  redoneSteps        steps that were computed and are no part of the training
+  differentBits      steps and views at which two ranks had different bits
+  replayEqual        whether one process without faults has the same bits at the end
+  replayDifference   with --program job: how far its parameters are from those, relative to the largest one
 `;
 
 const { values } = parseArgs({
@@ -46,6 +55,7 @@ const { values } = parseArgs({
     faults: { type: 'string', default: '20' },
     seed: { type: 'string', default: '1' },
     mode: { type: 'string', default: 'elastic' },
+    program: { type: 'string', default: 'loop' },
     hosts: { type: 'string', default: '2' },
     kinds: { type: 'string', default: '' },
     parameters: { type: 'string', default: '1024' },
@@ -61,6 +71,8 @@ if (values.help) {
 }
 
 const mode = oneOf('--mode', values.mode, ['elastic', 'restart'] as const);
+const program = oneOf('--program', values.program, ['loop', 'job'] as const);
+if (program === 'job' && mode === 'restart') wrong('--program job has no --mode restart');
 const hasNamespaces = oneOf('--hosts', values.hosts, ['1', '2'] as const) === '2';
 const possible = faultKinds.filter((kind) => hasNamespaces || kind !== 'cut');
 const kinds: readonly FaultKind[] =
@@ -75,7 +87,7 @@ const say = (text: string) => {
 };
 let job: Job | null = null;
 try {
-  job = new Job({ mode, hasNamespaces, folder, parameters, workMs });
+  job = new Job({ mode, program, hasNamespaces, folder, parameters, workMs });
   const result = await run(job);
   console.log(JSON.stringify(result));
   if (!result.ok) process.exitCode = 1;
@@ -113,7 +125,10 @@ async function run(running: Job) {
   const journals = allJournals(folder).filter(({ lines }) => lines.length > 0);
   const { differences, ...checked } = audit(journals);
   for (const difference of differences.slice(0, 10)) console.error(`different bits: ${difference}`);
-  const replayEqual = (await replay(checked.steps, parameters)) === lastBits(journals, checked.steps);
+  const replayed =
+    program === 'job'
+      ? { replayDifference: await differenceOfJob(folder, checked.steps, parameters) }
+      : { replayEqual: (await replay(checked.steps, parameters)) === lastBits(journals, checked.steps) };
   const samples = (toStep - fromStep) * samplesPerStep;
   const goodput = goodputOf(
     journals,
@@ -125,7 +140,7 @@ async function run(running: Job) {
   );
   const times = struck.flatMap(({ recoveryMs }) => recoveryMs ?? []).sort((a, b) => a - b);
   const ok =
-    replayEqual &&
+    replayed.replayEqual !== false &&
     differences.length === 0 &&
     checked.lostSamples === 0 &&
     (mode === 'restart' || checked.doubledSamples === 0);
@@ -133,6 +148,7 @@ async function run(running: Job) {
     bench: 'chaos',
     ok,
     mode,
+    program,
     faults: times.length,
     seed,
     hosts: Number(values.hosts),
@@ -144,7 +160,7 @@ async function run(running: Job) {
     medianByKind: Object.fromEntries(kinds.map((kind) => [kind, medianOf(struck, kind)])),
     ...checked,
     differentBits: differences.length,
-    replayEqual,
+    ...replayed,
     samplesPerSecond: Math.round(4 * perRankSecond),
   };
 }

@@ -1,9 +1,15 @@
 // Checks the journals of a run: each sample was used once, all ranks had the same bits, and one process that does the
 // steps without faults has them, too.
 
+import { readFileSync } from 'node:fs';
+import { join } from 'node:path';
 import { init } from '@ringwise/collectives';
+import { elastic } from '@ringwise/elastic';
+import { MemoryStore } from '@ringwise/store';
+import { manualSeed } from '@ringwise/tensor';
 import { hashOf, type Journal, type Line } from './journal.ts';
 import { Model, microBatchesPerStep, samplesPerStep } from './model.ts';
+import { datasetOf, lossOf, makeNetwork, microBatch, valuesOf } from './network.ts';
 
 type Final = Extract<Line, { kind: 'final' }>;
 
@@ -78,6 +84,30 @@ export async function replay(steps: number, parameters: number): Promise<string>
     model.apply(plan);
   }
   return model.bits(hashOf);
+}
+
+/**
+ * Trains `steps` steps of --program job in one process without faults, and returns how far its parameters are from those
+ * that the job has written, relative to the largest one. Sums over other numbers of ranks round in another way.
+ */
+export async function differenceOfJob(folder: string, steps: number, parameters: number): Promise<number> {
+  const trained = new Float32Array(new Uint8Array(readFileSync(join(folder, 'parameters'))).buffer);
+  const own = await trainAlone(steps, parameters);
+  const largest = trained.reduce((most, each) => Math.max(most, Math.abs(each)), 0);
+  return trained.reduce((most, each, i) => Math.max(most, Math.abs(each - own[i]!)), 0) / largest;
+}
+
+async function trainAlone(steps: number, parameters: number): Promise<Float32Array> {
+  await using job = await elastic({ store: new MemoryStore(), size: 1, runId: 'replay', leaveOn: null });
+  manualSeed(1);
+  const { net, optimizer } = makeNetwork(parameters);
+  const loader = job.loader(datasetOf(), { globalBatch: samplesPerStep, microBatch, seed: 1 });
+  const model = await job.ddp(net, { optimizer, loader });
+  for await (const step of job.steps(loader, { epochs: 1_000_000 })) {
+    if (step.number === steps) break;
+    await step.run((batch) => lossOf(model, batch));
+  }
+  return valuesOf(net);
 }
 
 /** Returns the bits that the ranks had after `steps` steps; null if none has written them. */

@@ -10,12 +10,16 @@ import { type Hosts, makeHosts } from '@ringwise/testing';
 import { type Journal, type Line, readJournals } from './journal.ts';
 
 const command = fileURLToPath(new URL('../../packages/launch/bin/ringwise.js', import.meta.url));
-const script = fileURLToPath(new URL('./train.ts', import.meta.url));
+const scriptOf = (program: Program) =>
+  fileURLToPath(new URL(program === 'job' ? './train-job.ts' : './train.ts', import.meta.url));
 
 export type Mode = 'elastic' | 'restart';
+/** loop: train.ts, on the membership alone; job: train-job.ts, by job.steps(). */
+export type Program = 'loop' | 'job';
 
 export interface JobOptions {
   readonly mode: Mode;
+  readonly program: Program;
   /** Whether the launchers run in network namespaces. */
   readonly hasNamespaces: boolean;
   /** Folder of the journals. */
@@ -60,14 +64,14 @@ export class Job {
   }
 
   async start(): Promise<void> {
-    const { folder, mode, parameters, workMs } = this.#options;
+    const { folder, mode, program, parameters, workMs } = this.#options;
     const endpoint = this.#hosts ? `${this.#hosts.hosts[0]!.address}:29400` : `127.0.0.1:${await freePort()}`;
     this.#argv = [
       ...[process.execPath, command, 'run', '--nnodes', '1:2', '--nproc-per-node', '2'],
       ...['--rdzv-backend', 'c10d', '--rdzv-endpoint', endpoint, '--rdzv-id', 'chaos'],
       ...['--rdzv-conf', 'join_timeout=60,last_call_timeout=2', '--max-restarts', '1000000'],
       ...['--shutdown-timeout', '2', ...(mode === 'elastic' ? ['--elastic', '--grace', '5'] : [])],
-      ...[script, folder, mode, `${parameters}`, `${workMs}`],
+      ...[scriptOf(program), folder, mode, `${parameters}`, `${workMs}`],
     ];
     this.#launch(0);
     // The first launcher has to keep the store; on loopback either could.

@@ -17,6 +17,7 @@ export function prometheusText(view: JobView): string {
     metric('ringwise_restarts_total', 'counter', 'How often all ranks were started again.', [
       [{}, view.restarts],
     ]),
+    ...membership(view),
     metric(
       'ringwise_rank_up',
       'gauge',
@@ -48,6 +49,20 @@ export function prometheusText(view: JobView): string {
       ranks.flatMap((rank) => [...rank.values].map(([name, value]) => [{ ...label(rank), name }, value])),
     ),
   ].join('');
+}
+
+/** Metrics that only elastic jobs have. */
+function membership({ membership: { last, losses, leaves, joins } }: JobView): string[] {
+  if (last === null) return [];
+  return [
+    metric('ringwise_view', 'gauge', 'Number of the present view of an elastic job.', [[{}, last.number]]),
+    metric('ringwise_members', 'gauge', 'Ranks in the present view.', [[{}, last.ranks]]),
+    metric('ringwise_changes_total', 'counter', 'Ranks that were lost, that left, and that joined.', [
+      [{ change: 'lost' }, losses],
+      [{ change: 'left' }, leaves],
+      [{ change: 'joined' }, joins],
+    ]),
+  ];
 }
 
 function metric(name: string, type: string, help: string, samples: (readonly [Labels, number])[]): string {
