@@ -1,5 +1,5 @@
-// Convolution, pooling, sums by channel, group normalisation and steps of an LSTM. Included by the source files that the
-// build makes of level.cc.in.
+// Convolution, pooling, sums by channel, group normalisation and steps of an LSTM. Included by the source files that
+// the build makes of level.cc.in.
 // clang-format off: each header uses the ones before it
 #include "tensor/cpu/simd.h"
 #include "tensor/cpu/elementwise/transpose.h"

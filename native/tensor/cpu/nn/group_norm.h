@@ -1,5 +1,5 @@
-// Group normalisation (Wu, He: "Group Normalization", 2018). A group of one sample is read several times, from the cache
-// if it fits there. Totals are float64. Included only by families/.
+// Group normalisation (Wu, He: "Group Normalization", 2018). A group of one sample is read several times, from the
+// cache if it fits there. Totals are float64. Included only by families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 // Calls use(sample's group r, its group, its first element) for the groups of all samples; threads share them.
@@ -33,8 +33,8 @@ void group_norm_of(const GroupNorm& x) {
   });
 }
 
-// With y = (a - mean) * rstd and g = grad_out * gamma: grad_in = rstd * (g - avg(g) - y * avg(g * y)). The averages come
-// from the sums of the channels.
+// With y = (a - mean) * rstd and g = grad_out * gamma: grad_in = rstd * (g - avg(g) - y * avg(g * y)). The averages
+// come from the sums of the channels.
 template <class T>
 void group_norm_grad_of(const GroupNormGrad& x) {
   const T* gamma = static_cast<const T*>(x.gamma);

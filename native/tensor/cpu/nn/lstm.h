@@ -1,5 +1,6 @@
 // One step of an LSTM and its gradient (Hochreiter, Schmidhuber: "Long Short-Term Memory", 1997; gate f: Gers,
-// Schmidhuber, Cummins: "Learning to Forget", 2000), after the product with the hidden state. Included only by families/.
+// Schmidhuber, Cummins: "Learning to Forget", 2000), after the product with the hidden state. Included only by
+// families/.
 namespace ringwise::tensor::RINGWISE_LEVEL {
 
 // Calls use(row) for all sequences; threads share them.

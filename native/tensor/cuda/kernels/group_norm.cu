@@ -1,4 +1,5 @@
-// Group normalisation: a block computes a group of one sample. Its first pass reads memory, later ones read the L2 cache.
+// Group normalisation: a block computes a group of one sample. Its first pass reads memory, later ones read the L2
+// cache.
 #include "tensor/cuda/kernels/shared/element.cuh"
 
 namespace ringwise::tensor::cuda {
