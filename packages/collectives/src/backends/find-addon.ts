@@ -37,7 +37,7 @@ export function findAddon<T>(name: string, family: string): Found<T> {
 }
 
 /**
- * Returns platformOf(thisHost()), and takes milliseconds only on a Linux that has musl. An addon for glibc is not even
+ * Returns platformOf(thisHost()), and takes long only on a Linux that has musl. An addon for glibc is not even
  * tried on musl: with a compatibility layer it may load, and crash later.
  */
 function nativePlatform(): string {
@@ -54,10 +54,13 @@ export interface Host {
   readonly glibc: string | null;
 }
 
-/** Takes milliseconds on Linux, because it makes a diagnostic report. */
+let known: Host | undefined;
+
+/** Takes tens of milliseconds on Linux at the first call, because it makes a diagnostic report. */
 export function thisHost(): Host {
   const { platform, arch } = process;
-  return { platform, arch, glibc: platform === 'linux' ? glibcVersion() : null };
+  known ??= { platform, arch, glibc: platform === 'linux' ? glibcVersion() : null };
+  return known;
 }
 
 function glibcVersion(): string | null {
