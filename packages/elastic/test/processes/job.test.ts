@@ -1,99 +1,47 @@
 // Jobs of real processes that are killed, leave and join. Each sample of an epoch is used once, all members hold the
 // same bits, and the result is that of a job without faults, except for rounding.
-import { type RankResult, values, withRanks } from '@ringwise/testing';
-import { beforeAll, describe, expect, it } from 'vitest';
+import { values } from '@ringwise/testing';
+import { describe, expect, it } from 'vitest';
 import type { Fault, Plan, Point, Trained } from '../fixtures/train.ts';
+import {
+  checkEnd,
+  checkLedger,
+  checkSteps,
+  lossesAlone,
+  planOf,
+  run,
+  steps,
+  trainAlone,
+} from '../support/jobs.ts';
 
-const fixture = new URL('../fixtures/train.ts', import.meta.url);
-const epochs = 2;
-const samples = 50;
-const globalBatch = 12;
-const steps = Math.ceil(samples / globalBatch) * epochs;
-
-const planOf = (size: number, rest: Partial<Plan> = {}): Plan => ({
-  options: { size, settleMs: 500 },
-  ...{ samples, globalBatch, microBatch: 4, epochs },
-  ...rest,
-});
-
-const run = (size: number, plan: Plan) =>
-  withRanks(size, fixture, 'train', { args: [plan], timeoutMs: 60_000 });
-
-/**
- * Checks that the final steps have used each sample of each epoch once, up to the step `count`. `results` are those of
- * all processes.
- */
-function checkLedger(results: readonly RankResult[], count = steps): void {
-  const lines = results.flatMap(({ stdout }) => stdout.split('\n').map((line) => line.split(' ')));
-  const finals = new Map(lines.filter(([kind]) => kind === 'final').map(([, step, view]) => [step!, view!]));
-  expect([...finals.keys()].map(Number).sort((a, b) => a - b)).toEqual([...Array(count).keys()]);
-  const perEpoch = Math.ceil(samples / globalBatch);
-  const used = Array.from({ length: Math.ceil(count / perEpoch) }, () => new Uint8Array(samples));
-  for (const [step, view] of finals) {
-    const tried = lines.filter(([kind, s, v]) => kind === 'tried' && s === step && v === view);
-    for (const [, , , epoch, , , indices] of tried)
-      for (const index of indices!.split(',')) used[Number(epoch)]![Number(index)]!++;
-  }
-  for (const [epoch, counts] of used.entries()) {
-    expect(Math.max(...counts)).toBe(1);
-    const expected = Math.min(samples, (count - epoch * perEpoch) * globalBatch);
-    expect(counts.reduce((sum, n) => sum + n, 0)).toBe(expected);
-  }
-}
-
-function largestDifference(a: Float32Array, b: Float32Array): number {
-  return a.reduce((largest, value, i) => Math.max(largest, Math.abs(value - b[i]!)), 0);
-}
-
-let alone: Trained;
-beforeAll(async () => {
-  const results = await run(1, planOf(1));
-  [alone] = values<Trained>(results) as [Trained];
-  checkLedger(results);
-  expect(alone.finalSteps).toBe(steps);
-}, 60_000);
-
-/** Checks the members that have trained to the end. */
-function checkEnd(results: readonly RankResult[], ranks: readonly number[]): Trained[] {
-  const ends = values<Trained>(results.filter(({ rank }) => ranks.includes(rank)));
-  for (const end of ends) {
-    expect(end.state).toEqual(ends[0]!.state);
-    expect(end.lr).toBe(alone.lr);
-    expect(end.finalSteps).toBe(steps);
-    expect(largestDifference(end.state, alone.state)).toBeLessThan(1e-5);
-  }
-  return ends;
-}
+trainAlone();
 
 it.each([2, 3, 5])('%i ranks train as one', { timeout: 60_000 }, async (size) => {
   const results = await run(size, planOf(size));
   const ends = checkEnd(results, [...Array(size).keys()]);
   checkLedger(results);
   for (const { losses } of ends)
-    for (const [i, loss] of losses.entries()) expect(loss).toBeCloseTo(alone.losses[i]!, 4);
+    for (const [i, loss] of losses.entries()) expect(loss).toBeCloseTo(lossesAlone()[i]!, 4);
 });
 
 describe('a rank is killed', () => {
   const points: Point[] = ['forward', 'backward', 'averaged', 'reduced', 'voted', 'between', 'entering'];
   for (const at of points)
     it(`${at} a step`, { timeout: 60_000 }, async () => {
-      for (const [lost, step] of [
-        [0, 3],
-        [1, 6],
-        [2, 0],
-      ] as const) {
-        const fault: Fault = { step, at, do: 'SIGKILL' };
-        const results = await run(3, planOf(3, { faults: { [lost]: fault } }));
-        const others = [0, 1, 2].filter((rank) => rank !== lost);
-        for (const { sizes, log } of checkEnd(results, others)) {
-          expect(sizes).toEqual([3, 2]);
-          // All members had the averages, or none may have applied them.
-          if (at === 'reduced') expect(log[1]!.decision).toBe('commit');
-          if (at === 'forward') expect(log[1]!.decision).toBe('redo');
-        }
-        expect(results[lost]!.signal).toBe('SIGKILL');
-        checkLedger(results);
+      // Another rank at each point, in another step; test/full has all of them.
+      const lost = points.indexOf(at) % 3;
+      const step = [3, 6, 0][lost]!;
+      const fault: Fault = { step, at, do: 'SIGKILL' };
+      const results = await run(3, planOf(3, { faults: { [lost]: fault } }));
+      const others = [0, 1, 2].filter((rank) => rank !== lost);
+      for (const { sizes, log } of checkEnd(results, others)) {
+        expect(sizes).toEqual([3, 2]);
+        // All members had the averages, or none may have applied them.
+        if (at === 'reduced') expect(log[1]!.decision).toBe('commit');
+        if (at === 'forward') expect(log[1]!.decision).toBe('redo');
       }
+      expect(results[lost]!.signal).toBe('SIGKILL');
+      checkLedger(results);
     });
 
   it('and another one after it, until one is left', { timeout: 60_000 }, async () => {
@@ -107,54 +55,6 @@ describe('a rank is killed', () => {
     checkLedger(results);
   });
 });
-
-describe('ranks are killed from outside, at any instant', () => {
-  // Two of four ranks, some milliseconds after steps 2 and 3 have begun; a step takes about 3 ms.
-  for (const [first, second] of [
-    [0, 0],
-    [1, 1],
-    [2, 4],
-    [3, 1],
-    [5, 6],
-    [9, 7],
-    [14, 13],
-  ] as const)
-    it(`${first} and ${second} ms into the training`, { timeout: 60_000 }, async () => {
-      const fault = (step: number, delayMs: number): Fault => ({
-        step,
-        at: 'entering',
-        do: 'SIGKILL',
-        delayMs,
-      });
-      const faults = { 0: fault(2, first), 2: fault(3, second) };
-      const results = await run(4, planOf(4, { faults, stepMs: 3 }));
-      checkEnd(results, [1, 3]);
-      // A process is killed only if the job has lasted that long.
-      checkLedger(results);
-    });
-});
-
-/** Checks a job of any number of steps against one process that takes as many. Returns the ends of `ranks`. */
-async function checkSteps(
-  results: readonly RankResult[],
-  ranks: readonly number[],
-  plan: Plan,
-): Promise<Trained[]> {
-  const ends = values<Trained>(results.filter(({ rank }) => ranks.includes(rank)));
-  const [{ finalSteps }] = ends as [Trained];
-  const { options: _, faults: __, joins: ___, until: ____, ...rest } = plan;
-  const [expected] = values<Trained>(
-    await run(1, { ...rest, options: { size: 1 }, maxSteps: finalSteps }),
-  ) as [Trained];
-  for (const end of ends) {
-    expect(end.state).toEqual(ends[0]!.state);
-    expect(end.finalSteps).toBe(finalSteps);
-    expect(end.lr).toBe(expected.lr);
-    expect(largestDifference(end.state, expected.state)).toBeLessThan(1e-4);
-  }
-  checkLedger(results, finalSteps);
-  return ends;
-}
 
 const long = { epochs: 10_000, stepMs: 5 };
 

@@ -1,0 +1,94 @@
+// Starts jobs of test/fixtures/train.ts, and checks what they have done.
+import { type RankResult, values, withRanks } from '@ringwise/testing';
+import { beforeAll, expect } from 'vitest';
+import type { Plan, Trained } from '../fixtures/train.ts';
+
+const fixture = new URL('../fixtures/train.ts', import.meta.url);
+const epochs = 2;
+const samples = 50;
+const globalBatch = 12;
+export const steps = Math.ceil(samples / globalBatch) * epochs;
+
+export const planOf = (size: number, rest: Partial<Plan> = {}): Plan => ({
+  options: { size, settleMs: 500 },
+  ...{ samples, globalBatch, microBatch: 4, epochs },
+  ...rest,
+});
+
+export const run = (size: number, plan: Plan) =>
+  withRanks(size, fixture, 'train', { args: [plan], timeoutMs: 60_000 });
+
+/**
+ * Checks that the final steps have used each sample of each epoch once, up to the step `count`. `results` are those of
+ * all processes.
+ */
+export function checkLedger(results: readonly RankResult[], count = steps): void {
+  const lines = results.flatMap(({ stdout }) => stdout.split('\n').map((line) => line.split(' ')));
+  const finals = new Map(lines.filter(([kind]) => kind === 'final').map(([, step, view]) => [step!, view!]));
+  expect([...finals.keys()].map(Number).sort((a, b) => a - b)).toEqual([...Array(count).keys()]);
+  const perEpoch = Math.ceil(samples / globalBatch);
+  const used = Array.from({ length: Math.ceil(count / perEpoch) }, () => new Uint8Array(samples));
+  for (const [step, view] of finals) {
+    const tried = lines.filter(([kind, s, v]) => kind === 'tried' && s === step && v === view);
+    for (const [, , , epoch, , , indices] of tried)
+      for (const index of indices!.split(',')) used[Number(epoch)]![Number(index)]!++;
+  }
+  for (const [epoch, counts] of used.entries()) {
+    expect(Math.max(...counts)).toBe(1);
+    const expected = Math.min(samples, (count - epoch * perEpoch) * globalBatch);
+    expect(counts.reduce((sum, n) => sum + n, 0)).toBe(expected);
+  }
+}
+
+function largestDifference(a: Float32Array, b: Float32Array): number {
+  return a.reduce((largest, value, i) => Math.max(largest, Math.abs(value - b[i]!)), 0);
+}
+
+let alone: Trained;
+
+/** Trains once without faults before the tests of a file, for checkEnd(). */
+export function trainAlone(): void {
+  beforeAll(async () => {
+    const results = await run(1, planOf(1));
+    [alone] = values<Trained>(results) as [Trained];
+    checkLedger(results);
+    expect(alone.finalSteps).toBe(steps);
+  }, 60_000);
+}
+
+/** Returns the losses of the job that trainAlone() has run. */
+export const lossesAlone = (): readonly number[] => alone.losses;
+
+/** Checks the members that have trained to the end. */
+export function checkEnd(results: readonly RankResult[], ranks: readonly number[]): Trained[] {
+  const ends = values<Trained>(results.filter(({ rank }) => ranks.includes(rank)));
+  for (const end of ends) {
+    expect(end.state).toEqual(ends[0]!.state);
+    expect(end.lr).toBe(alone.lr);
+    expect(end.finalSteps).toBe(steps);
+    expect(largestDifference(end.state, alone.state)).toBeLessThan(1e-5);
+  }
+  return ends;
+}
+
+/** Checks a job of any number of steps against one process that takes as many. Returns the ends of `ranks`. */
+export async function checkSteps(
+  results: readonly RankResult[],
+  ranks: readonly number[],
+  plan: Plan,
+): Promise<Trained[]> {
+  const ends = values<Trained>(results.filter(({ rank }) => ranks.includes(rank)));
+  const [{ finalSteps }] = ends as [Trained];
+  const { options: _, faults: __, joins: ___, until: ____, ...rest } = plan;
+  const [expected] = values<Trained>(
+    await run(1, { ...rest, options: { size: 1 }, maxSteps: finalSteps }),
+  ) as [Trained];
+  for (const end of ends) {
+    expect(end.state).toEqual(ends[0]!.state);
+    expect(end.finalSteps).toBe(finalSteps);
+    expect(end.lr).toBe(expected.lr);
+    expect(largestDifference(end.state, expected.state)).toBeLessThan(1e-4);
+  }
+  checkLedger(results, finalSteps);
+  return ends;
+}
