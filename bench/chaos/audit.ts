@@ -1,8 +1,11 @@
 // Checks the journals of a run: each sample was used once, all ranks had the same bits, and one process that does the
 // steps without faults has them, too.
 
+import { execFile } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { promisify } from 'node:util';
 import { init } from '@ringwise/collectives';
 import { elastic } from '@ringwise/elastic';
 import { MemoryStore } from '@ringwise/store';
@@ -10,6 +13,8 @@ import { manualSeed } from '@ringwise/tensor';
 import { hashOf, type Journal, type Line } from './journal.ts';
 import { Model, microBatchesPerStep, samplesPerStep } from './model.ts';
 import { datasetOf, lossOf, makeNetwork, microBatch, valuesOf } from './network.ts';
+
+const launcher = fileURLToPath(new URL('../../packages/launch/bin/ringwise.js', import.meta.url));
 
 type Final = Extract<Line, { kind: 'final' }>;
 
@@ -87,14 +92,26 @@ export async function replay(steps: number, parameters: number): Promise<string>
 }
 
 /**
- * Trains `steps` steps of --program job in one process without faults, and returns how far its parameters are from those
- * that the job has written, relative to the largest one. Sums over other numbers of ranks round in another way.
+ * Trains `steps` steps of --program job in one process without faults, and returns how far its parameters are from
+ * those that the job has written, relative to the largest one. Sums over other numbers of ranks round in another way.
  */
 export async function differenceOfJob(folder: string, steps: number, parameters: number): Promise<number> {
   const trained = new Float32Array(new Uint8Array(readFileSync(join(folder, 'parameters'))).buffer);
   const own = await trainAlone(steps, parameters);
   const largest = trained.reduce((most, each) => Math.max(most, Math.abs(each)), 0);
   return trained.reduce((most, each, i) => Math.max(most, Math.abs(each - own[i]!)), 0) / largest;
+}
+
+/**
+ * Plays the membership log of --program job by as many processes without faults, on one host, and returns whether they
+ * end with the bits that the job has written.
+ */
+export async function replayJob(folder: string, parameters: number): Promise<boolean> {
+  const script = fileURLToPath(new URL('./train-job.ts', import.meta.url));
+  const argv = [launcher, 'run', '--nproc-per-node', '4', script, folder, 'replay', `${parameters}`, '0'];
+  await promisify(execFile)(process.execPath, argv, { timeout: 600_000 });
+  const [trained, own] = ['parameters', 'replayed'].map((name) => readFileSync(join(folder, name)));
+  return trained!.equals(own!);
 }
 
 async function trainAlone(steps: number, parameters: number): Promise<Float32Array> {

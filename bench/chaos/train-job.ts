@@ -1,5 +1,6 @@
-// The program of --program job: a small network with Adam, trained by elastic() and job.steps(). Writes the same journal
-// as train.ts. Arguments: FOLDER MODE PARAMETERS WORK_MS.
+// The program of --program job: a small network with Adam, trained by elastic() and job.steps(). Writes the same
+// journal as train.ts. Arguments: FOLDER MODE PARAMETERS WORK_MS. With mode `replay` it plays the membership log of a
+// job that has ended, without faults and without a journal.
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -9,12 +10,16 @@ import { manualSeed } from '@ringwise/tensor';
 import { hashOf, openJournal } from './journal.ts';
 import { datasetOf, lossOf, makeNetwork, microBatch, samplesPerStep, valuesOf } from './network.ts';
 
-const [folder, , parameters, workMs] = process.argv.slice(2) as [string, string, string, string];
+const [folder, mode, parameters, workMs] = process.argv.slice(2) as [string, string, string, string];
 const { RINGWISE_SLOT, RINGWISE_INCARNATION, CHAOS_HOST } = process.env;
-const journal = openJournal(folder, `${RINGWISE_SLOT}.${RINGWISE_INCARNATION}.${process.pid}`);
+const isReplay = mode === 'replay';
+const journal = isReplay
+  ? () => {}
+  : openJournal(folder, `${RINGWISE_SLOT}.${RINGWISE_INCARNATION}.${process.pid}`);
 journal({ kind: 'start', pid: process.pid, slot: Number(RINGWISE_SLOT), host: Number(CHAOS_HOST) });
 
-await using job = await elastic();
+const log = join(folder, 'views.log');
+await using job = await elastic(isReplay ? { replay: log } : { log });
 manualSeed(1);
 const { net, optimizer } = makeNetwork(Number(parameters));
 const bits = () => hashOf(new Uint8Array(valuesOf(net).buffer));
@@ -33,7 +38,7 @@ for await (const step of job.steps(loader, { epochs: 1_000_000 })) {
   const file = join(folder, 'last-step');
   if (existsSync(file) && step.number >= Number(readFileSync(file, 'utf8'))) {
     why = 'done';
-    if (job.leader) writeFileSync(join(folder, 'parameters'), valuesOf(net));
+    if (job.leader) writeFileSync(join(folder, isReplay ? 'replayed' : 'parameters'), valuesOf(net));
     break;
   }
   let tried = view;
