@@ -12,6 +12,9 @@ const answerMs = 15_000;
 /** A watch looks this often whether it has missed a view that was deleted. */
 const sliceMs = 1_000;
 
+/** A text that no document is equal to. */
+const absent = '-';
+
 export type ReadRequest = Omit<Extract<Action, { kind: 'read' }>, 'kind'>;
 
 export class Chain {
@@ -139,15 +142,11 @@ export class Chain {
     return await Promise.all(keys.map((key) => this.#answer(this.#store.check([key]))));
   }
 
+  /** Reads a key without waiting for it, in one round trip. */
   async #value(key: string): Promise<Uint8Array | null> {
-    if (!(await this.#answer(this.#store.check([key])))) return null;
-    try {
-      const bytes = await this.#answer(this.#store.get(key, { timeoutMs: sliceMs }));
-      return bytes.length === 0 ? null : bytes;
-    } catch (error) {
-      if (isTimeout(error)) return null;
-      throw error;
-    }
+    // Changes nothing, because no value is equal to `absent`; an absent key is answered with the expected value.
+    const bytes = await this.#answer(this.#store.compareSet(key, absent, absent));
+    return Buffer.from(bytes).toString() === absent ? null : bytes;
   }
 
   async #appears(key: string, timeoutMs: number, signal: AbortSignal): Promise<boolean> {

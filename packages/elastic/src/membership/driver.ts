@@ -136,7 +136,9 @@ export class Driver {
     const connecting = new AbortController();
     this.#connecting = connecting;
     const { signal } = connecting;
-    if (view.members[0]!.id === this.#id) await this.#chain.announce(view, this.#before);
+    if (view.members[0]!.id === this.#id) {
+      this.#chain.announce(view, this.#before).catch((error: unknown) => this.#fail(error));
+    }
     const watch = unless(signal, this.#chain.over(view.number, signal)).then(() => {
       if (!signal.aborted) this.#feed({ kind: 'over' });
     });
