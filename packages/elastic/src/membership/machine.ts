@@ -319,13 +319,12 @@ export class Machine {
   }
 
   #seek(nowMs: number): Action[] {
-    if (this.#memory.isReading) return [];
-    if (
-      this.#memory.view === null &&
-      this.#memory.wishNumber > 1 &&
-      nowMs - this.#memory.sinceMs < this.#patience.settleMs
-    )
-      return [{ kind: 'wake', atMs: this.#memory.sinceMs + this.#patience.settleMs }];
+    const { isReading, view, wishNumber, sinceMs } = this.#memory;
+    if (isReading) return [];
+    const { settleMs } = this.#patience;
+    // The first one that wished founds the job. Others try a millisecond after their time, which may be rounded.
+    const isEarly = nowMs - sinceMs < settleMs;
+    if (view === null && wishNumber > 1 && isEarly) return [{ kind: 'wake', atMs: sinceMs + settleMs + 1 }];
     return this.#read();
   }
 
