@@ -137,3 +137,9 @@ export function replayTooSmall(most: number, size: number): ElasticError {
   const message = `elastic: ${what}, and ${size} processes replay it; expected at least as many processes. Start ${Math.max(most, 1)} of them, by a launcher without --elastic.`;
   return new ElasticError('ERR_ELASTIC_REPLAY', message);
 }
+
+export function exchangesBatches(): ElasticError {
+  const message =
+    'ddp: the model has batch norms over all ranks, which need every rank in every forward, but ranks of an elastic job may have different numbers of micro-batches; expected batch norms of each rank. Leave out convertSyncBatchNorm().';
+  return new ElasticError('ERR_ELASTIC_INVALID', message);
+}

@@ -1,6 +1,6 @@
 // A job of one process that no launcher has started, and what jobs refuse.
 import { fromHost, manualSeed, memory, mseLoss, scope } from '@ringwise/tensor';
-import { Linear } from '@ringwise/tensor/nn';
+import { BatchNorm1d, Linear } from '@ringwise/tensor/nn';
 import { GradScaler, SGD } from '@ringwise/tensor/optim';
 import { beforeAll, expect, it } from 'vitest';
 import { type ElasticStep, elastic } from '../../src/index.ts';
@@ -162,6 +162,12 @@ it('refuses wrong options, and calls in the wrong order', async () => {
     [{ optimizer, loader, generators: [1] }, 'ddp: generators[0]'],
   ];
   for (const [options, text] of refused) await expect(job.ddp(net, options as never)).rejects.toThrow(text);
+  const exchange = { size: 2, gather: () => 2, gradSums: () => {} };
+  const norm = new BatchNorm1d(2);
+  norm.sync = exchange;
+  await expect(job.ddp(norm, { optimizer, loader })).rejects.toThrow(
+    'the model has batch norms over all ranks',
+  );
   const model = await job.ddp(net, { optimizer, loader });
   await expect(job.ddp(net, { optimizer, loader })).rejects.toThrow('the job has a model already');
   const other = job.loader(data, { batchPerRank: 4 });
