@@ -1,7 +1,8 @@
 // Feeds the launchers' coordinator with messages: valid ones in any order, valid ones with altered values, and random
 // text. Every byte derives from a seed.
 
-import { Coordinator } from '../../src/rendezvous/coordinator.ts';
+import { Coordinator, type Decider } from '../../src/rendezvous/coordinator.ts';
+import { ElasticCoordinator } from '../../src/rendezvous/elastic/elastic-coordinator.ts';
 import { parseReport, type Report } from '../../src/rendezvous/messages.ts';
 
 /** Returns a generator of numbers from 0 to 1 that repeats for the same seed (mulberry32). */
@@ -22,7 +23,11 @@ const oddities: readonly unknown[] = [
 ];
 
 /** Sends `count` messages to a coordinator, replaced when its job has finished. Returns the number of finished jobs. */
-export function fuzzCoordinator(seed: number, count: number): number {
+export function fuzzCoordinator(
+  seed: number,
+  count: number,
+  makeNew: () => Decider = newCoordinator,
+): number {
   const random = randomOf(seed);
   const below = (limit: number) => Math.floor(random() * limit);
   const pick = <T>(items: readonly T[]): T => items[below(items.length)]!;
@@ -45,6 +50,10 @@ export function fuzzCoordinator(seed: number, count: number): number {
       { kind: 'join', member: odd(member) },
       { kind: 'failing', id: odd(id), round: odd(below(3)), isSecondary: odd(random() < 0.5) },
       { kind: 'ended', id: odd(id), round: odd(below(3)), outcomes: odd([outcome(), outcome()]) },
+      {
+        ...{ kind: 'slot-ended', id: odd(id), slot: odd(below(4)), incarnation: odd(below(3)) },
+        ...{ outcome: odd(outcome()), step: odd(pick([null, below(5)])) },
+      },
       { kind: 'leaving', id: odd(id), signal: odd('SIGTERM') },
       { kind: 'bye', id: odd(id) },
     ]);
@@ -56,7 +65,7 @@ export function fuzzCoordinator(seed: number, count: number): number {
     if (luck < 0.95) return text.slice(0, below(text.length));
     return String.fromCharCode(...Array.from({ length: below(50) }, () => below(256)));
   };
-  let coordinator = newCoordinator();
+  let coordinator = makeNew();
   let finished = 0;
   for (let sent = 0; sent < count; sent++) {
     const parsed = parseReport(message());
@@ -65,13 +74,26 @@ export function fuzzCoordinator(seed: number, count: number): number {
     if (random() < 0.05) coordinator.tick(sent);
     if (!coordinator.isFinished) continue;
     finished++;
-    coordinator = newCoordinator();
+    coordinator = makeNew();
   }
   return finished;
 }
 
-function newCoordinator(): Coordinator {
+function newCoordinator(): Decider {
   const times = { joinTimeoutMs: 1e9, lastCallMs: 0, settle: { causeMs: 0, secondaryMs: 0 } };
   const nodes = { self: 'a', minNodes: 1, maxNodes: 3, maxRestarts: 2 };
   return new Coordinator({ ...nodes, ...times }, 0, () => {});
+}
+
+/** Makes a coordinator of an elastic job whose first view, of all processes, has been written. */
+export function newElasticCoordinator(): Decider {
+  const times = { joinTimeoutMs: 50, lastCallMs: 0, settle: { causeMs: 0, secondaryMs: 0 } };
+  const nodes = { self: 'a', minNodes: 1, maxNodes: 3, maxRestarts: 2, minRanks: 1, maxRanks: 5 };
+  const coordinator = new ElasticCoordinator({ ...nodes, ...times }, 0, () => {});
+  const members = [0, 1, 2, 3].map((slot) => `${slot}.0`);
+  coordinator.viewed(
+    { number: 0, members, joined: members, lost: [], left: [], finalSteps: 0, ended: null },
+    0,
+  );
+  return coordinator;
 }

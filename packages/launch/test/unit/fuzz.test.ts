@@ -7,7 +7,7 @@ import { inbox, Outbox } from '../../src/rendezvous/mailbox.ts';
 import { endedReport, fromSent, parseOrder, parseReport } from '../../src/rendezvous/messages.ts';
 import { parseLastWords, reportError } from '../../src/report/last-words.ts';
 import { failureReport, rootCause } from '../../src/report/report.ts';
-import { fuzzCoordinator } from '../support/fuzz.ts';
+import { fuzzCoordinator, newElasticCoordinator } from '../support/fuzz.ts';
 
 let store: MemoryStore;
 beforeEach(() => {
@@ -17,6 +17,10 @@ afterEach(() => store.close());
 
 it('the coordinator takes 50,000 messages of any kind in any order', () => {
   expect(fuzzCoordinator(20261121, 50_000)).toBeGreaterThan(100);
+});
+
+it('so does the coordinator of an elastic job', () => {
+  expect(fuzzCoordinator(20261125, 50_000, newElasticCoordinator)).toBeGreaterThan(100);
 });
 
 it('malformed messages are left out, and the next one is answered', async () => {

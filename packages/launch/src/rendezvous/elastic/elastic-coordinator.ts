@@ -91,6 +91,7 @@ export class ElasticCoordinator implements Decider {
       if (report.kind !== 'bye') this.#send(report.id, finish(failed(words.givenUp)));
     } else if (report.kind === 'bye') {
       this.#remove(host);
+      this.#conclude();
     } else if (report.kind === 'leaving') {
       this.#leaving(host, report.signal, nowMs);
     } else if (report.kind === 'slot-ended') {
