@@ -9,7 +9,7 @@ const root = fileURLToPath(new URL('../../..', import.meta.url));
 const page = (name: string): string => ['docs', name].join('/');
 
 it.each([
-  ['packages/data/src/index.ts', ['packages/data', 'packages/ringwise', 'examples']],
+  ['packages/data/src/index.ts', ['packages/data', 'packages/elastic', 'packages/ringwise', 'examples']],
   ['packages/ringwise/test/unit/x.test.ts', ['packages/ringwise', 'examples']],
   [page('tensor.md'), ['packages/tensor']],
   [page('absent.md'), []],

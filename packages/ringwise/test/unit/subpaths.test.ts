@@ -14,7 +14,7 @@ const commands = [
 const read = (path: string): { readonly exports: Readonly<Record<string, unknown>> } =>
   JSON.parse(readFileSync(new URL(path, import.meta.url), 'utf8')) as never;
 
-const names = ['collectives', 'data', 'ddp', 'formats', 'launch', 'store', 'tensor'];
+const names = ['collectives', 'data', 'ddp', 'elastic', 'formats', 'launch', 'store', 'tensor'];
 
 /** The entries of all packages, such as tensor/nn. */
 const entries = names

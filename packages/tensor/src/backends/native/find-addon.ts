@@ -54,13 +54,14 @@ export interface Host {
   readonly glibc: string | null;
 }
 
-let known: Host | undefined;
+let glibc: string | null | undefined;
 
 /** Takes tens of milliseconds on Linux at the first call, because it makes a diagnostic report. */
 export function thisHost(): Host {
   const { platform, arch } = process;
-  known ??= { platform, arch, glibc: platform === 'linux' ? glibcVersion() : null };
-  return known;
+  if (platform !== 'linux') return { platform, arch, glibc: null };
+  if (glibc === undefined) glibc = glibcVersion();
+  return { platform, arch, glibc };
 }
 
 function glibcVersion(): string | null {
