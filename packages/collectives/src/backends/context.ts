@@ -26,6 +26,11 @@ export interface BackendContext {
    * operations.
    */
   readonly timeoutMs: number;
+  /**
+   * Ends connecting when it is aborted: the factory then rejects, and leaves nothing behind that keeps the
+   * process alive. Backends other than host and tcp go on until `timeoutMs`.
+   */
+  readonly signal?: AbortSignal;
   /** Secret of the job, which proves to peers that this process belongs to it; null if the job has none. */
   readonly secret: string | null;
 }

@@ -15,6 +15,7 @@ import { allocHost } from '../group/buffer.ts';
 import { callSite } from '../group/call-site.ts';
 import { flightFolderNotUsable } from '../init/errors.ts';
 import { isReducible } from '../reduce-ops.ts';
+import { untilAborted } from '../until-aborted.ts';
 import type { BackendContext, BackendFactory } from './context.ts';
 import { Staging } from './device/staged.ts';
 import { clockId, hostId } from './host-address.ts';
@@ -38,7 +39,8 @@ export const hostBackend: BackendFactory = async (context) => {
   try {
     if (flightFolder !== null) dumpFlight(native, flightFolder, context);
     const peers = await meet(context, native, host);
-    await lane.ended(native.connect(peers, context.timeoutMs), 'init');
+    context.signal?.throwIfAborted();
+    await untilAborted(context.signal, lane.ended(native.connect(peers, context.timeoutMs), 'init'));
   } catch (error) {
     native.destroy();
     throw error;

@@ -58,6 +58,8 @@ export interface MembersOptions {
   readonly connectMs: number;
   /** Host of the store as the launcher names it, or null. */
   readonly masterHost: string | null;
+  /** Ends connecting, with its reason. */
+  readonly signal?: AbortSignal;
 }
 
 /**
@@ -66,7 +68,7 @@ export interface MembersOptions {
  * @internal
  */
 export async function initMembers(options: MembersOptions): Promise<Group> {
-  const { store, rank, hosts, name, timeoutMs, connectMs, masterHost } = options;
+  const { store, rank, hosts, name, timeoutMs, connectMs, masterHost, signal } = options;
   const size = hosts.length;
   const site = { group: name, rank, size };
   const wanted = options.backend ?? (process.env.RINGWISE_BACKEND || 'auto');
@@ -82,7 +84,7 @@ export async function initMembers(options: MembersOptions): Promise<Group> {
   };
   return await withStoreErrors('init', site, async () => {
     const [backend] = await Promise.all([
-      makeBackend(found.factory, context),
+      makeBackend(found.factory, { ...context, ...(signal && { signal }) }),
       compareBackends(store, site, found.name),
     ]);
     const subgroups = subgroupsOf(found.factory, context, hosts);

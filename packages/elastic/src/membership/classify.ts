@@ -1,6 +1,5 @@
 // Tells failures of the membership, after which the others go on, from errors of the program, which end the job.
-import type { CollectiveError, Failure } from '@ringwise/collectives';
-import { rootOf } from './connect.ts';
+import { CollectiveError, type Failure } from '@ringwise/collectives';
 
 /** Begins the reason with which a member aborts a group whose view has ended for it. */
 const marker = 'the view has ended for this member: ';
@@ -8,6 +7,14 @@ const marker = 'the view has ended for this member: ';
 /** Returns the reason with which a member aborts the group, so that the others change the view as well. */
 export function changeReason(error: unknown): string {
   return `${marker}${error instanceof Error ? error.message : String(error)}`;
+}
+
+/** Returns the first CollectiveError in the chain of causes; null if there is none. */
+export function rootOf(error: unknown): CollectiveError | null {
+  for (let each = error; each instanceof Error; each = each.cause) {
+    if (CollectiveError.is(each)) return each;
+  }
+  return null;
 }
 
 /**

@@ -1,7 +1,8 @@
 // Makes the group of a view. Members that connect may be lost meanwhile, so connecting can be stopped at any time: the
 // store refuses all further calls, which ends the rendezvous, and a group that is connected too late is closed.
-import { CollectiveError, type Group, initMembers, type MembersOptions } from '@ringwise/collectives';
+import { type Group, initMembers, type MembersOptions } from '@ringwise/collectives';
 import { PrefixStore, type Store } from '@ringwise/store';
+import { changeReason, rootOf } from './classify.ts';
 import { groupPrefix } from './keys.ts';
 import { hasEnded } from './processes.ts';
 import type { Report, View } from './view.ts';
@@ -44,6 +45,7 @@ export async function connect(
     timeoutMs,
     connectMs,
     masterHost,
+    signal: refusal.signal,
     ...(backend !== undefined && { backend }),
   });
   let isLate = false;
@@ -70,14 +72,21 @@ export async function connect(
  * Connects, and waits for the others to be connected as well: a member that cannot reach one of them says so at its
  * deadline of connecting, before the others stop waiting for it.
  */
-async function meet(options: MembersOptions): Promise<Group> {
+async function meet(options: MembersOptions & { readonly signal: AbortSignal }): Promise<Group> {
+  const { signal } = options;
   const group = await initMembers(options);
+  // The others of this view, which wait here as well, need not wait until their deadline.
+  const stop = () => group.abort(changeReason(signal.reason));
+  if (signal.aborted) stop();
+  else signal.addEventListener('abort', stop, { once: true });
   try {
     await group.barrier({ timeoutMs: options.connectMs });
     return group;
   } catch (error) {
     await group.close().catch(() => {});
     throw new Stopped(error);
+  } finally {
+    signal.removeEventListener('abort', stop);
   }
 }
 
@@ -107,14 +116,6 @@ export function namedBy(error: unknown, view: View, self: string): Report['unrea
 export function missedBy(error: unknown, view: View, self: string): Report['unreachable'] {
   const code = rootOf(error)?.code;
   return code === 'ERR_COLL_INIT' || code === 'ERR_COLL_TIMEOUT' ? namedBy(error, view, self) : [];
-}
-
-/** Returns the first CollectiveError in the chain of causes; null if there is none. */
-export function rootOf(error: unknown): CollectiveError | null {
-  for (let each = error; each instanceof Error; each = each.cause) {
-    if (CollectiveError.is(each)) return each;
-  }
-  return null;
 }
 
 /** Returns a store whose pending and later calls reject once `ended` is aborted. */

@@ -1,8 +1,8 @@
 // A member's part in a job: the votes of its steps, and the changes of its view.
 import type { Group } from '@ringwise/collectives';
 import type { Chain } from './chain.ts';
-import { changeReason, isMembershipError } from './classify.ts';
-import { namedBy, rootOf } from './connect.ts';
+import { changeReason, isMembershipError, rootOf } from './classify.ts';
+import { namedBy } from './connect.ts';
 import type { Driver, Settled } from './driver.ts';
 import * as errors from './errors.ts';
 import type { Machine, Settings } from './machine.ts';

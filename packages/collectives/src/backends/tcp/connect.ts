@@ -3,7 +3,7 @@
 // ended. Both prove to each other that they belong to the group.
 import { timingSafeEqual } from 'node:crypto';
 import { createServer, connect as dial, type Server, type Socket } from 'node:net';
-import { CollectiveError, type Failure, peerLost, systemFailure, timedOut } from '../../errors.ts';
+import { aborted, CollectiveError, type Failure, peerLost, systemFailure, timedOut } from '../../errors.ts';
 import type { BackendContext } from '../context.ts';
 import { addressFor, meetPeers, type Peer } from '../meeting.ts';
 import { later } from './later.ts';
@@ -93,16 +93,20 @@ class Meeting {
 
   /** Resolves when all pairs of this rank are connected. */
   connect(peers: readonly TcpPeer[]): Promise<void> {
-    const { timeoutMs } = this.#context;
+    const { timeoutMs, signal, rank } = this.#context;
+    signal?.throwIfAborted();
     for (const peer of peers) this.#peers.set(peer.rank, peer);
     return new Promise((resolve, reject) => {
       const timer = setTimeout(() => {
         const { what, ...rest } = timedOut('init', 0, this.#missing, timeoutMs);
         this.#fail({ ...rest, seq: null, what: `${what}, while connecting` });
       }, timeoutMs);
+      const stop = () => this.#fail(aborted(rank, String(signal?.reason)));
+      signal?.addEventListener('abort', stop, { once: true });
       this.#onProgress = () => {
         if (this.#failure === null && this.#missing.length > 0) return;
         clearTimeout(timer);
+        signal?.removeEventListener('abort', stop);
         this.#isDone = true;
         if (this.#failure === null) resolve();
         else reject(this.#failure);
