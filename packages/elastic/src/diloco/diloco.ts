@@ -366,6 +366,9 @@ export class DiLoCo<M = unknown> {
       this.#apply();
     }
     this.#group = group;
+    // An average that was complete and is not final starts again. It must not be reported as complete if this view is
+    // lost as well, because the state that members send to others goes through its memory.
+    for (const average of this.#pending) average.isComplete = false;
     await this.#meet(verb, within ?? this.#options.within);
   }
 

@@ -93,3 +93,73 @@ describe('a vote that fails', () => {
         }
       });
 });
+
+it('does not report an average as complete if its memory has carried the state to a joiner since', async () => {
+  const [first, second, last] = [2, 2, 1].map((size) => loopbackGroups(size, { timeoutMs: 5000 }));
+  const given = { every: 2, fragments: 2, outer: 'average' } as const;
+  const viewOf = (number: number, slots: readonly number[]): Change['view'] => ({
+    ...{ number, members: slots.map(memberOf), joined: [], lost: [], left: [], finalSteps: 0 },
+    ...{ decision: 'redo', wishes: 0, unread: [], failure: null, ended: null },
+  });
+  const told: Progress[] = [];
+  /** Goes from one group to the next, each time that the present one fails. Member 1 is lost in its first vote. */
+  const membershipOf = (rank: number, groups: readonly Group[]): Membership => {
+    const changes = groups.map(
+      (group, number): Change => ({ view: viewOf(number, [0, 1]), group, decision: 'redo', joined: [] }),
+    );
+    let at = 0;
+    return {
+      ...{ self: memberOf(rank), first: changes[0]! },
+      get view() {
+        return changes[at]!.view;
+      },
+      get group() {
+        return changes[at]!.group;
+      },
+      vote: async () => {
+        if (rank === 1) groups[at]!.abort('lost');
+        await groups[at]!.barrier();
+        return { changesView: false, isLeaving: false };
+      },
+      voteSync: () => {
+        throw new Error('voteSync: a loopback group cannot block');
+      },
+      isChange: (error) => rank === 0 && CollectiveError.is(error),
+      change: (progress) => {
+        told.push(progress);
+        return Promise.resolve(changes[++at]!);
+      },
+      leave: () => {},
+      close: () => Promise.resolve(),
+    };
+  };
+  /** The group of the joiner, which is lost when it has received the first fragment. */
+  const dying = new Proxy(second![1]!, {
+    get: (group, name) => {
+      const value: unknown = Reflect.get(group, name, group);
+      if (name !== 'broadcast') return typeof value === 'function' ? value.bind(group) : value;
+      return async (...args: Parameters<Group['broadcast']>) => {
+        await group.broadcast(...args);
+        group.abort('lost');
+      };
+    },
+  });
+  const train = async (membership: Membership) => {
+    const net = makeNet();
+    const outer = await diloco(net, { ...given, membership });
+    setEach(net, (value) => value + 1);
+    for (let i = 0; i < given.every; i++) await outer.step();
+    return flat(net);
+  };
+  const [own, other, joiner] = await Promise.allSettled([
+    train(membershipOf(0, [first![0]!, second![0]!, last![0]!])),
+    train(membershipOf(1, [first![1]!])),
+    diloco(makeNet(9), { ...given, group: dying }),
+  ]);
+  await Promise.all([first, second, last].flat().map((group) => group!.close()));
+  expect([other!.status, joiner!.status]).toEqual(['rejected', 'rejected']);
+  expect(told.map(({ isComplete }) => isComplete)).toEqual([true, false]);
+  if (own!.status === 'rejected') throw own!.reason;
+  const expected = flat(makeNet()).map((value) => value + 1);
+  expect(largestDifference(own!.value as Float32Array, expected)).toBeLessThan(1e-6);
+});
