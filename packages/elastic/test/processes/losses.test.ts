@@ -81,7 +81,7 @@ test('a process that joins gets the state, and the others lose no step', async (
   const joiner = trained.get(4)!;
   expect(joiner.end).toBe('done');
   expect(joiner.views[0]!.ids).toHaveLength(5);
-  expect(joiner.rows[0]!.step).toBeGreaterThan(1);
+  expect(joiner.rows[0]!.step).toBeGreaterThan(0);
   expect(joiner.rows.at(-1)).toEqual(trained.get(0)!.rows.at(-1));
 });
 
