@@ -28,7 +28,7 @@ export interface Knowledge {
 }
 
 export interface Rules {
-  /** Fewest members of a view. */
+  /** Fewest members of a view, except at the end of the training: those that are left then only end, too. */
   readonly min: number;
   /** How long members that have not reported are waited for after a failure. */
   readonly settleMs: number;
@@ -61,7 +61,11 @@ export function decide(view: View, knowledge: Knowledge, rules: Rules): Outcome 
   const kept = mutuallyReachable(staying, reports);
   const members = withSlots(kept, wishes);
   const next = compose(view, { ...knowledge, kept, leaving, members, reports });
-  if (next.ended === null && members.length < rules.min) {
+  const isOver = leaving.some(({ id }) => {
+    const { isDone, finalSteps } = reports.get(id)!;
+    return isDone && finalSteps === next.finalSteps;
+  });
+  if (next.ended === null && members.length < rules.min && !isOver) {
     if (forMs < rules.joinTimeoutMs) return { kind: 'wait', forMs: rules.joinTimeoutMs - forMs, missing: [] };
     return {
       kind: 'view',

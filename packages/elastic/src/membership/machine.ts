@@ -209,6 +209,7 @@ export class Machine {
       isComplete: false,
       hasState: false,
       isLeaving: false,
+      isDone: false,
     };
     const { number, members } = this.#memory.view!;
     const named = new Set(unreachable.map(({ member }) => member));
@@ -248,7 +249,8 @@ export class Machine {
     const { settleMs, stallMs } = this.#patience;
     const reported = new Set(knowledge.reports.map(({ member }) => member));
     const living = this.#memory.view!.members.filter(({ id }) => !this.#memory.ended.has(id));
-    const isFirst = living.find(({ id }) => reported.has(id))?.id === this.#id;
+    const leaving = new Set(knowledge.reports.flatMap((each) => (each.isLeaving ? [each.member] : [])));
+    const isFirst = living.find(({ id }) => reported.has(id) && !leaving.has(id))?.id === this.#id;
     this.#memory.missing = living.flatMap(({ id }) => (reported.has(id) ? [] : [id]));
     if (isFirst || knowledge.forMs >= 2 * settleMs) {
       const { min, joinTimeoutMs } = this.#settings;

@@ -195,6 +195,7 @@ export class Session implements Membership {
       wasConnected: true,
       unreachable: namedBy(cause, this.#view, this.self.id),
       isLeaving: false,
+      isDone: false,
       failure: cause === undefined ? null : sentence,
     };
   }
@@ -242,6 +243,7 @@ export class Session implements Membership {
       wasConnected: true,
       unreachable: [],
       isLeaving: true,
+      isDone: cause === null && !this.#wantsToLeave && this.#progress.hasState && !this.#progress.isComplete,
       failure: cause === null ? null : `${cause.code} in ${cause.verb}`,
     };
     try {

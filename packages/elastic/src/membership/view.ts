@@ -78,6 +78,11 @@ export interface Report {
   readonly unreachable: readonly { readonly member: string; readonly isCertain: boolean }[];
   /** Whether the member does not want to be in the next view. */
   readonly isLeaving: boolean;
+  /**
+   * Whether the training of the member is over: it leaves after its last final step, and has not asked to leave. The
+   * others, whose vote may have failed, need no further members to learn that this step is final.
+   */
+  readonly isDone: boolean;
   /** The failure that ended the view for the member, as a sentence; null after a vote that changes the view. */
   readonly failure: string | null;
 }

@@ -105,3 +105,17 @@ test('a stopped member is left out, and finds that out when it goes on', async (
   const ends = [0, 1, 2, 3].map((rank) => trained.get(rank)!.end);
   expect(ends).toEqual(['done', 'done', 'done', 'ERR_ELASTIC_LEFT_OUT']);
 });
+
+test('a member whose last vote failed learns that the step is final, although the others have ended', async () => {
+  const results = await run(3, {
+    options: { ...options, size: 3, min: 2, joinTimeoutMs: 60_000 },
+    faults: { 1: { step: steps - 1, at: 'in vote', do: 'lose' } },
+  });
+  const ends = results.map(({ status, value, error, stderr }) => {
+    expect(status, `${error?.message} ${stderr}`).toBe('ok');
+    return value as Trained;
+  });
+  expect(ends.map(({ end }) => end)).toEqual(['done', 'done', 'done']);
+  expect(ends[1]!.views.at(-1)).toMatchObject({ ids: ['1.0'], decision: 'commit' });
+  for (const { rows } of ends) expect(rows.at(-1)!.value).toBe(ends[0]!.rows.at(-1)!.value);
+});

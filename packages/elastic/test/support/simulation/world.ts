@@ -631,6 +631,7 @@ export class World {
       wasConnected: true,
       unreachable,
       isLeaving: false,
+      isDone: false,
       failure,
     };
   }

@@ -26,6 +26,7 @@ const report = (member: string, parts: Partial<Report> = {}): Report => ({
   wasConnected: true,
   unreachable: [],
   isLeaving: false,
+  isDone: false,
   failure: 'ERR_COLL_PEER_LOST in allReduce',
   ...parts,
 });
@@ -194,4 +195,15 @@ describe('found', () => {
     expect(first.joined).toEqual(['x', 'z', 'y']);
     expect(found({ wishes, ended: new Set(['x', 'y']), forMs: 100 }, founding)).toBeNull();
   });
+});
+
+test('a training that is over needs no further members, but one whose members leave does', () => {
+  const own = report('a', { isComplete: true });
+  const leave = (id: string, isDone: boolean) =>
+    report(id, { finalSteps: 11, isLeaving: true, isDone, failure: null });
+  const reports = (isDone: boolean) => [own, ...['b', 'c', 'd'].map((id) => leave(id, isDone))];
+  const end = next(known(reports(true)), { min: 3 });
+  expect(end).toMatchObject({ finalSteps: 11, decision: 'commit', ended: null });
+  expect(ids(end)).toEqual(['a']);
+  expect(() => next(known(reports(false)), { min: 3 })).toThrow('waits');
 });
