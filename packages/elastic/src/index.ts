@@ -26,4 +26,4 @@ export type { Cursor, LedgerOptions, MicroBatch } from './ledger/ledger.ts';
 export { joinMembership } from './membership/join.ts';
 export type { Ballot, Change, Membership, Progress, Vote } from './membership/membership.ts';
 export type { MembershipOptions } from './membership/options.ts';
-export type { Decision, Member, RepeatedFailure, Report, View } from './membership/view.ts';
+export type { Decision, Member, RepeatedFailure, Report, View } from './membership/protocol/view.ts';

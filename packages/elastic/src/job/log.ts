@@ -1,7 +1,7 @@
 // The membership log: one line of JSON for each view, with the step from which it trains. With the seed it says which
 // ranks have computed which step, so that a run can be played again.
 import { appendFileSync } from 'node:fs';
-import type { Decision, View } from '../membership/view.ts';
+import type { Decision, View } from '../membership/protocol/view.ts';
 
 /** One line of the membership log. */
 export interface LogEntry {

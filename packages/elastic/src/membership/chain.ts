@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { type Store, StoreError } from '@ringwise/store';
 import { storeFailed } from './errors.ts';
 import { endedKey, headKey, reportsKey, viewKey, wishCountKey, wishKey } from './keys.ts';
-import type { Action, Reading } from './machine.ts';
-import type { Report, View, Wish } from './view.ts';
+import type { Action, Reading } from './protocol/machine.ts';
+import type { Report, View, Wish } from './protocol/view.ts';
 
 /** How long the store may take for an answer. */
 const answerMs = 15_000;

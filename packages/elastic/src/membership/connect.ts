@@ -5,7 +5,7 @@ import { PrefixStore, type Store } from '@ringwise/store';
 import { changeReason, rootOf } from './classify.ts';
 import { groupPrefix } from './keys.ts';
 import { hasEnded } from './processes.ts';
-import type { Report, View } from './view.ts';
+import type { Report, View } from './protocol/view.ts';
 
 const graceMs = 2_000;
 

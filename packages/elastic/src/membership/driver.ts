@@ -2,9 +2,9 @@
 import type { Group } from '@ringwise/collectives';
 import type { Chain } from './chain.ts';
 import { missedBy } from './connect.ts';
-import type { Action, End, Input, Machine } from './machine.ts';
 import { hasEnded } from './processes.ts';
-import type { Member, View, Wish } from './view.ts';
+import type { Action, End, Input, Machine } from './protocol/machine.ts';
+import type { Member, View, Wish } from './protocol/view.ts';
 
 export interface Hooks {
   /** Makes the group of a view. */

@@ -5,12 +5,12 @@ import { connect } from './connect.ts';
 import { Driver } from './driver.ts';
 import { storeFailed } from './errors.ts';
 import { jobPrefix } from './keys.ts';
-import { Machine } from './machine.ts';
 import type { Membership } from './membership.ts';
 import { type MembershipOptions, planJoin, type StoreAddress } from './options.ts';
-import { Pace } from './pace.ts';
+import { Machine } from './protocol/machine.ts';
+import { Pace } from './protocol/pace.ts';
+import type { View } from './protocol/view.ts';
 import { Session } from './session.ts';
-import type { View } from './view.ts';
 
 /**
  * Joins the members of an elastic job, and resolves when this process is connected with them: with the founding

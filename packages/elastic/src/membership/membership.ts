@@ -1,6 +1,6 @@
 // The contract between the membership of a job and what trains in it. Job and custom loops use nothing else.
 import type { Group } from '@ringwise/collectives';
-import type { Decision, Member, View } from './view.ts';
+import type { Decision, Member, View } from './protocol/view.ts';
 
 /** What a member says in the vote that ends a step. */
 export interface Ballot {

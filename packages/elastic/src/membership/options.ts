@@ -12,9 +12,9 @@ import {
   noStore,
   sizeUnknown,
 } from './errors.ts';
-import type { Patience, Settings } from './machine.ts';
 import { ownProcess } from './processes.ts';
-import type { Wish } from './view.ts';
+import type { Patience, Settings } from './protocol/machine.ts';
+import type { Wish } from './protocol/view.ts';
 
 /** Options of joinMembership(). Times are in milliseconds. */
 export interface MembershipOptions {

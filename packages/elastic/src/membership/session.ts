@@ -5,11 +5,11 @@ import { changeReason, isMembershipError, rootOf } from './classify.ts';
 import { namedBy } from './connect.ts';
 import type { Driver, Settled } from './driver.ts';
 import * as errors from './errors.ts';
-import type { Machine, Settings } from './machine.ts';
 import type { Ballot, Change, Membership, Progress, Vote } from './membership.ts';
-import type { Pace } from './pace.ts';
-import type { Member, Report, View, Wish } from './view.ts';
-import { ballotOf, differing, type Tally, tallyOf } from './voting.ts';
+import type { Machine, Settings } from './protocol/machine.ts';
+import type { Pace } from './protocol/pace.ts';
+import type { Member, Report, View, Wish } from './protocol/view.ts';
+import { ballotOf, differing, type Tally, tallyOf } from './protocol/voting.ts';
 
 interface Parts {
   readonly self: Wish;

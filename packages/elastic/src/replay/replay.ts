@@ -6,7 +6,7 @@ import type { Group } from '@ringwise/collectives';
 import { logDamaged, replayTooSmall } from '../errors.ts';
 import type { LogEntry } from '../job/log.ts';
 import type { Change, Membership, Vote } from '../membership/membership.ts';
-import type { Member, View } from '../membership/view.ts';
+import type { Member, View } from '../membership/protocol/view.ts';
 
 /** Number of ranks from a step on. */
 export type Phase = Pick<LogEntry, 'step' | 'size'>;

@@ -1,6 +1,6 @@
 // The store of a simulation: what the keys hold, and what a request does when the server executes it.
-import type { Reading } from '../../../src/membership/machine.ts';
-import type { Report, View, Wish } from '../../../src/membership/view.ts';
+import type { Reading } from '../../../src/membership/protocol/machine.ts';
+import type { Report, View, Wish } from '../../../src/membership/protocol/view.ts';
 
 export type Request =
   | { readonly kind: 'wish'; readonly wish: Wish }

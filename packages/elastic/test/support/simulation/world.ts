@@ -11,8 +11,8 @@ import {
   Machine,
   type Patience,
   type Settings,
-} from '../../../src/membership/machine.ts';
-import type { Report, View, Wish } from '../../../src/membership/view.ts';
+} from '../../../src/membership/protocol/machine.ts';
+import type { Report, View, Wish } from '../../../src/membership/protocol/view.ts';
 import { type Request, SimStore } from './store.ts';
 
 export type What =

@@ -1,6 +1,6 @@
 import { describe, expect, test } from 'vitest';
-import { decide, found, type Knowledge, type NumberedWish } from '../../../src/membership/decide.ts';
-import type { Report, View, Wish } from '../../../src/membership/view.ts';
+import { decide, found, type Knowledge, type NumberedWish } from '../../../src/membership/protocol/decide.ts';
+import type { Report, View, Wish } from '../../../src/membership/protocol/view.ts';
 
 const wish = (id: string, slot: number | null): Wish => ({ id, slot, host: 'h', process: null });
 const view: View = {

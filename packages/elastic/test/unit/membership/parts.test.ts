@@ -3,9 +3,9 @@ import { MemoryStore } from '@ringwise/store';
 import { describe, expect, test } from 'vitest';
 import { changeReason, isMembershipError } from '../../../src/membership/classify.ts';
 import { planJoin } from '../../../src/membership/options.ts';
-import { Pace } from '../../../src/membership/pace.ts';
 import { hasEnded, ownProcess } from '../../../src/membership/processes.ts';
-import { ballotOf, differing, tallyOf } from '../../../src/membership/voting.ts';
+import { Pace } from '../../../src/membership/protocol/pace.ts';
+import { ballotOf, differing, tallyOf } from '../../../src/membership/protocol/voting.ts';
 
 describe('a vote', () => {
   const reduce = (...ballots: Float64Array[]) =>

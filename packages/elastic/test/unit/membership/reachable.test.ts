@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest';
-import { fewestToRemove } from '../../../src/membership/reachable.ts';
+import { fewestToRemove } from '../../../src/membership/protocol/reachable.ts';
 import { Random } from '../../support/simulation/random.ts';
 
 /** Tries all sets of members, and returns the best one: the fewest, and of these the one that keeps the lowest. */

@@ -1,5 +1,5 @@
 // What launchers read of a view, the document that says which processes of an elastic job train together.
-// @ringwise/elastic writes it (membership/view.ts); the two packages agree by shape.
+// @ringwise/elastic writes it (membership/protocol/view.ts); the two packages agree by shape.
 
 export interface ViewFacts {
   readonly number: number;

@@ -10,6 +10,7 @@
 // Anyone may propose a view; the store takes the first one. To save work, only the lowest slot that has reported reads
 // and proposes at once; the others do the same when there is no view after 2 × settleMs.
 import { decide, type FoundingRules, found, type Knowledge, lastOfEachSlot, type Rules } from './decide.ts';
+import { shortened } from './report-size.ts';
 import type { Report, View } from './view.ts';
 
 /** What one read of the store tells. */
@@ -186,12 +187,15 @@ export class Machine {
     return { kind: 'watch', view: this.#memory.view?.number ?? -1 };
   }
 
-  #startReporting(report: Report, nowMs: number): Action[] {
+  #startReporting(full: Report, nowMs: number): Action[] {
+    const { members } = this.#memory.view!;
+    const index = members.findIndex(({ id }) => id === this.#id);
+    const report = shortened(full, index, members.length);
     this.#memory.report = report;
     this.#enter('reporting', nowMs);
-    const lost = new Set(report.unreachable.map(({ member }) => member));
-    for (const { member, isCertain } of report.unreachable) if (isCertain) this.#memory.ended.add(member);
-    const likely = this.#memory.view!.members.filter(({ id }) => !lost.has(id));
+    const lost = new Set(full.unreachable.map(({ member }) => member));
+    for (const { member, isCertain } of full.unreachable) if (isCertain) this.#memory.ended.add(member);
+    const likely = members.filter(({ id }) => !lost.has(id));
     const place = likely.findIndex(({ id }) => id === this.#id);
     const first: Action[] =
       place === 0 ? this.#read() : [{ kind: 'wake', atMs: nowMs + this.#watchMs(place) }];

@@ -1,0 +1,27 @@
+// Keeps reports small: all reports of a view are one value in the store, which takes at most 8 MiB.
+import type { Report } from './view.ts';
+
+/** Share of the store's limit that the lists of unreachable members may take, in bytes of all reports of a view. */
+const bytesOfLists = 4 << 20;
+/** A member in a list, with an id of random letters. */
+const bytesOfOne = 80;
+/** Longest text of a failure, in UTF-16 code units; that of connecting may name each member. */
+const longestFailure = 400;
+
+/**
+ * Returns the report with as many unreachable members as there is room for if all `size` members list as many: those
+ * that have ended for certain first, the others from the one at `place` in the list on, so that members at other places
+ * list others.
+ */
+export function shortened(report: Report, place: number, size: number): Report {
+  const most = Math.max(1, Math.floor(bytesOfLists / bytesOfOne / size));
+  const { unreachable, failure } = report;
+  const isLong = failure !== null && failure.length > longestFailure;
+  const text = isLong ? `${failure.slice(0, longestFailure)} …` : failure;
+  if (unreachable.length <= most) return { ...report, failure: text };
+  const certain = unreachable.filter(({ isCertain }) => isCertain);
+  const rest = unreachable.filter(({ isCertain }) => !isCertain);
+  const from = rest.length === 0 ? 0 : (place * most) % rest.length;
+  const turned = [...rest.slice(from), ...rest.slice(0, from)];
+  return { ...report, failure: text, unreachable: [...certain, ...turned].slice(0, most) };
+}
