@@ -119,3 +119,39 @@ test('a member whose last vote failed learns that the step is final, although th
   expect(ends[1]!.views.at(-1)).toMatchObject({ ids: ['1.0'], decision: 'commit' });
   for (const { rows } of ends) expect(rows.at(-1)!.value).toBe(ends[0]!.rows.at(-1)!.value);
 });
+
+test('members end with a sentence when the process that keeps the store is lost before a change', async () => {
+  const plan = { steps: 1_000, options: { ...options, size: 3 }, joins: {}, stepMs: 10 };
+  const faults = { 1: kill(100, 'before reduce') };
+  const args = [{ ...plan, faults }, 300];
+  const running = await startRanks(4, loop, 'withoutStore', { args, timeoutMs: 28_000 });
+  const results = await running.results;
+  expect(results.map(({ signal }) => signal)).toEqual(['SIGKILL', null, 'SIGKILL', null]);
+  for (const rank of [1, 3]) {
+    const { value, error, stderr } = results[rank]!;
+    // Steps need no store; the change after the loss of a member does.
+    expect(value, `${error?.message} ${stderr}`).toMatchObject({ end: 'ERR_ELASTIC_STORE' });
+    expect((value as Trained).rows).toHaveLength(100);
+  }
+});
+
+test('a member that is stopped while the view changes is left out', async () => {
+  const results = await run(4, {
+    options: { ...options, settleMs: 1_000, stallMs: 2_000, timeoutMs: 2_000, connectMs: 2_000 },
+    faults: { 1: kill(4, 'before reduce'), 3: { step: 4, at: 'in change', do: 'SIGSTOP' } },
+  });
+  const trained = agreed(results, [1]);
+  expect([0, 2, 3].map((rank) => trained.get(rank)!.end)).toEqual(['done', 'done', 'ERR_ELASTIC_LEFT_OUT']);
+  expect(trained.get(0)!.views.at(-1)!.ids).toEqual(['0.0', '2.0']);
+});
+
+test('a member that leaves and one that joins while the view changes after a loss', async () => {
+  const results = await run(5, {
+    ...{ joins: { 4: 20 }, stepMs: 20, steps: 120 },
+    faults: { 1: kill(20, 'before reduce'), 2: { step: 20, at: 'in change', do: 'leave' } },
+  });
+  const trained = agreed(results, [1]);
+  expect([0, 2, 3, 4].map((rank) => trained.get(rank)!.end)).toEqual(['done', 'left', 'done', 'done']);
+  expect(trained.get(0)!.views.at(-1)!.ids).toEqual(['0.0', '3.0', '4.0']);
+  expect(trained.get(4)!.rows.at(-1)).toEqual(trained.get(0)!.rows.at(-1));
+});
