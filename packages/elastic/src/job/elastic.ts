@@ -1,7 +1,7 @@
 // The entry of an elastic program.
 import { detectLauncher, init } from '@ringwise/collectives';
 import { MemoryStore } from '@ringwise/store';
-import { checkOptions, shown } from '../check.ts';
+import { checkInteger, checkOptions, shown } from '../check.ts';
 import { invalidArgument } from '../errors.ts';
 import { joinMembership } from '../membership/join.ts';
 import { phasesOf, readLog, replayMembership } from '../replay/replay.ts';
@@ -38,6 +38,9 @@ export async function elastic(options: ElasticOptions = {}): Promise<ElasticJob>
     throw invalidArgument('elastic: log', 'the path of a file, or a function', shown(log));
   if (leaveOn !== null && typeof leaveOn !== 'string')
     throw invalidArgument('elastic: leaveOn', 'the name of a signal, or null', shown(leaveOn));
+  // Without a launcher they are not passed on, and would be wrong for the first time under one.
+  for (const [name, count] of Object.entries({ size: options.size, min: options.min }))
+    if (count !== undefined) checkInteger(`elastic: ${name}`, count, 1);
   const join = async () => {
     if (replay === undefined) {
       // Without a launcher this is the only process, as it is for init().

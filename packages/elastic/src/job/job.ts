@@ -158,9 +158,12 @@ export class ElasticJob {
    */
   async *steps<B = unknown>(
     loader: ElasticLoader<B>,
-    { epochs }: { readonly epochs: number },
+    options: { readonly epochs: number },
   ): AsyncGenerator<ElasticStep<B>, void, undefined> {
-    checkInteger('steps: epochs', epochs, 0);
+    checkOptions('steps', options, ['epochs']);
+    // A call from JavaScript may have no options.
+    checkInteger('steps: epochs', (options as Partial<typeof options> | undefined)?.epochs, 0);
+    const { epochs } = options;
     const trained = this.#training('steps');
     if ((loader as ElasticLoader) !== trained.parts.loader)
       throw jobMisused('steps', 'the loader is not the one that ddp() got');

@@ -145,6 +145,12 @@ it('says what is wrong with a step', async () => {
 it('refuses wrong options, and calls in the wrong order', async () => {
   await expect(elastic({ mim: 1 } as never)).rejects.toThrow("unknown option 'mim'; did you mean 'min'");
   await expect(elastic({ log: 3 as never })).rejects.toMatchObject({ code: 'ERR_ELASTIC_INVALID' });
+  await expect(elastic({ min: 0 })).rejects.toThrow(
+    'elastic: min: expected an integer of at least 1, got 0.',
+  );
+  await expect(elastic({ size: 'a' as never })).rejects.toThrow(
+    "elastic: size: expected an integer of at least 1, got 'a'",
+  );
   await using job = await elastic();
   expect(() => job.size).toThrow('the process joins the job in ddp()');
   expect(() => job.leave()).toThrow(expect.objectContaining({ code: 'ERR_ELASTIC_USE' }));
@@ -171,6 +177,10 @@ it('refuses wrong options, and calls in the wrong order', async () => {
   const model = await job.ddp(net, { optimizer, loader });
   await expect(job.ddp(net, { optimizer, loader })).rejects.toThrow('the job has a model already');
   const other = job.loader(data, { batchPerRank: 4 });
+  for (const options of [undefined, { epoch: 1 }, {}])
+    await expect(job.steps(loader, options as never).next()).rejects.toMatchObject({
+      code: 'ERR_ELASTIC_INVALID',
+    });
   await expect(job.steps(other, { epochs: 1 }).next()).rejects.toThrow(
     'the loader is not the one that ddp() got',
   );

@@ -7,7 +7,7 @@ import { loopbackAddress } from '@ringwise/store';
 import { type BindingKind, bindingKinds } from '../agent/binding.ts';
 import { isRankCount, rankCountForm } from '../agent/plan.ts';
 import * as errors from '../errors.ts';
-import { elasticOf, graceOf, isRange } from './elastic-args.ts';
+import { checkMin, elasticOf, graceOf, isRange } from './elastic-args.ts';
 import { checkedValue, isPageAddress } from './flag-values.ts';
 import { flags, unsupportedFlags, variableOf } from './flags.ts';
 import { meetingOf } from './meeting-args.ts';
@@ -87,11 +87,13 @@ function toOptions(
   }
   const meeting = meetingOf(values, env);
   const elastic = elasticOf(values);
+  const nprocPerNode = nprocOf(values);
+  checkMin(elastic, values, meeting.maxNodes, nprocPerNode);
   return {
     script,
     scriptArgs,
     isProgram: isSwitchedOn(values, 'no-python'),
-    nprocPerNode: nprocOf(values),
+    nprocPerNode,
     role: values.get('role') ?? 'default',
     meeting,
     runId: values.get('rdzv-id'),

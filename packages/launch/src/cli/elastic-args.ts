@@ -29,6 +29,22 @@ export function elasticOf(values: Values): ElasticLimits | null {
   return { minRanks: min, maxRanks: max };
 }
 
+/** Refuses a MIN above the ranks of a job on one host: its launcher would wait for other hosts without end. */
+export function checkMin(
+  limits: ElasticLimits | null,
+  values: Values,
+  maxNodes: number,
+  nproc: string,
+): void {
+  if (limits === null || maxNodes > 1 || !/^\d+$/.test(nproc) || limits.minRanks <= Number(nproc)) return;
+  throw badArgument(
+    verb,
+    values.nameOf('elastic'),
+    `at most the ranks of this host, ${nproc} by --nproc-per-node, or --nnodes with more hosts`,
+    values.get('elastic'),
+  );
+}
+
 /** Returns the time that ranks have to leave, in milliseconds. */
 export function graceOf(values: Values, isElastic: boolean): number {
   if (!isElastic && values.get('grace') !== undefined) throw onlyElastic(values.nameOf('grace'));

@@ -85,10 +85,10 @@ describe('parseRun', () => {
 
   it.each<[string[], NodeJS.ProcessEnv, number, number]>([
     [['--elastic'], {}, 1, Number.POSITIVE_INFINITY],
-    [['--elastic=2'], {}, 2, Number.POSITIVE_INFINITY],
-    [['--elastic', '2:8'], {}, 2, 8],
+    [['--elastic=2', '--nproc-per-node', '2'], {}, 2, Number.POSITIVE_INFINITY],
+    [['--elastic', '2:8', '--nproc-per-node', 'gpu'], {}, 2, 8],
     [['--elastic', '1:1'], {}, 1, 1],
-    [[], { PET_ELASTIC: '2:4' }, 2, 4],
+    [[], { PET_ELASTIC: '2:4', PET_NPROC_PER_NODE: '4' }, 2, 4],
     [[], { PET_ELASTIC: '1' }, 1, Number.POSITIVE_INFINITY],
   ])('reads %j with %j as an elastic job', (argv, env, minRanks, maxRanks) => {
     expect(parsed([...argv, 'train.ts', '--elastic', '9'], env)).toMatchObject({
@@ -104,6 +104,17 @@ describe('parseRun', () => {
     expect(message([`--elastic=${text}`, 'train.ts'])).toBe(
       `ringwise run: --elastic expects a number of ranks such as 2, or a range such as 2:8, got '${text}'.`,
     );
+  });
+
+  it('refuses a MIN of --elastic that one host never reaches', () => {
+    expect(message(['--elastic', '3', '--nproc-per-node', '2', 'train.ts'])).toBe(
+      'ringwise run: --elastic expects at most the ranks of this host, 2 by --nproc-per-node, or --nnodes with more ' +
+        "hosts, got '3'.",
+    );
+    const several = ['--rdzv-backend', 'c10d', '--rdzv-endpoint', 'a:29500', '--nnodes', '1:2'];
+    expect(parsed([...several, '--elastic', '3', '--nproc-per-node', '2', 'train.ts'])).toMatchObject({
+      elastic: { minRanks: 3 },
+    });
   });
 
   it('has --grace for elastic jobs only', () => {
