@@ -1,6 +1,5 @@
 // The entry of an elastic program.
-import { detectLauncher, init } from '@ringwise/collectives';
-import { MemoryStore } from '@ringwise/store';
+import { init } from '@ringwise/collectives';
 import { checkInteger, checkOptions, shown } from '../check.ts';
 import { invalidArgument } from '../errors.ts';
 import { joinMembership } from '../membership/join.ts';
@@ -42,12 +41,7 @@ export async function elastic(options: ElasticOptions = {}): Promise<ElasticJob>
   for (const [name, count] of Object.entries({ size: options.size, min: options.min }))
     if (count !== undefined) checkInteger(`elastic: ${name}`, count, 1);
   const join = async () => {
-    if (replay === undefined) {
-      // Without a launcher this is the only process, as it is for init().
-      const isAlone = membership.store === undefined && detectLauncher(process.env) === null;
-      const alone = { store: new MemoryStore(), size: 1, min: 1 };
-      return await joinMembership(isAlone ? { ...membership, ...alone } : membership);
-    }
+    if (replay === undefined) return await joinMembership(membership);
     const entries = typeof replay === 'string' ? readLog(replay) : replay;
     const { backend } = membership;
     const group = await init(backend === undefined ? {} : { backend: backend as never });

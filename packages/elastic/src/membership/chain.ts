@@ -11,6 +11,8 @@ import type { Report, View, Wish } from './protocol/view.ts';
 const answerMs = 15_000;
 /** A watch looks this often whether it has missed a view that was deleted. */
 const sliceMs = 1_000;
+/** How often a member looks whether a process wishes to join. */
+const wishPollMs = 100;
 
 /** A text that no document is equal to. */
 const absent = '-';
@@ -88,9 +90,14 @@ export class Chain {
     while (!(await this.#appears(reportsKey(number), sliceMs * 10, signal))) signal.throwIfAborted();
   }
 
-  /** Waits until there is a wish after number `wishes`. */
+  /**
+   * Waits until there is a wish after number `wishes`. Looks now and then, because a call that waits in the store would
+   * keep a process alive whose program has ended without close().
+   */
   async wished(wishes: number, signal: AbortSignal): Promise<void> {
-    while (!(await this.#appears(wishKey(wishes + 1), sliceMs * 10, signal))) signal.throwIfAborted();
+    while (!(await this.#present([wishKey(wishes + 1)]))[0]) {
+      await sleep(wishPollMs, undefined, { signal, ref: false });
+    }
   }
 
   /**

@@ -1,7 +1,7 @@
 // Options of joinMembership(), checked and completed from the environment of the launcher.
 import { randomUUID } from 'node:crypto';
 import { detectLauncher, hostId } from '@ringwise/collectives';
-import type { Store } from '@ringwise/store';
+import { MemoryStore, type Store } from '@ringwise/store';
 import { unknownOption } from '../option-names.ts';
 import {
   badOption,
@@ -81,7 +81,9 @@ type Env = Readonly<Record<string, string | undefined>>;
 export function planJoin(options: MembershipOptions, env: Env): JoinPlan {
   check(options);
   const launched = detectLauncher(env);
-  const size = options.size ?? launched?.size ?? null;
+  // Without a launcher this is the only process, as it is for init(). RANK alone is half a launcher.
+  const isAlone = options.store === undefined && launched === null && !env.RANK && !env.WORLD_SIZE;
+  const size = isAlone ? 1 : (options.size ?? launched?.size ?? null);
   if (size === null) throw sizeUnknown();
   const {
     min = whole('RINGWISE_MIN_RANKS', env) ?? 1,
@@ -89,17 +91,17 @@ export function planJoin(options: MembershipOptions, env: Env): JoinPlan {
     joinTimeoutMs = 600_000,
     connectMs = 30_000,
   } = options;
-  if (min > size) throw badOption('joinMembership', 'min', `at most size, which is ${size}`, min);
+  if (!isAlone && min > size) throw badOption('joinMembership', 'min', `at most size, which is ${size}`, min);
   const { settleMs, stallMs } = options;
   return {
     self: selfOf(env),
     runId: options.runId ?? (env.RINGWISE_RUN_ID || env.TORCHELASTIC_RUN_ID || 'run'),
-    store: options.store ?? addressOf(launched, env),
+    store: isAlone ? new MemoryStore() : (options.store ?? addressOf(launched, env)),
     masterHost: launched?.masterHost ?? null,
     backend: options.backend,
     timeoutMs: options.timeoutMs ?? null,
     connectMs,
-    settings: { size, min, lastCallMs, joinTimeoutMs },
+    settings: { size, min: Math.min(min, size), lastCallMs, joinTimeoutMs },
     patience: { ...(settleMs !== undefined && { settleMs }), ...(stallMs !== undefined && { stallMs }) },
   };
 }
