@@ -82,7 +82,12 @@ export function planJoin(options: MembershipOptions, env: Env): JoinPlan {
   check(options);
   const launched = detectLauncher(env);
   // Without a launcher this is the only process, as it is for init(). RANK alone is half a launcher.
-  const isAlone = options.store === undefined && launched === null && !env.RANK && !env.WORLD_SIZE;
+  const isAlone =
+    options.store === undefined &&
+    launched === null &&
+    (options.size ?? 1) === 1 &&
+    !env.RANK &&
+    !env.WORLD_SIZE;
   const size = isAlone ? 1 : (options.size ?? launched?.size ?? null);
   if (size === null) throw sizeUnknown();
   const {
