@@ -180,8 +180,8 @@ export interface Running {
    */
   readonly requestProgress?: () => void;
   /**
-   * Does what requestProgress() does, but first works on the operation on this thread for less than 50 µs. If it ends
-   * in that time, its `settle` has been called when this returns. Absent if the backend cannot.
+   * Does what requestProgress() does, but may first work on the operation on this thread for less than 50 µs. If it
+   * ends in that time, its `settle` has been called when this returns. Absent if the backend cannot.
    */
   readonly attempt?: () => void;
 }

@@ -62,6 +62,12 @@ export function abortNative(native: Pick<NativeLane, 'abort'>, cause: Collective
  */
 const lent: unknown[] = [];
 
+/**
+ * How long awaited operations may end without a turn of the event loop, in milliseconds. A loop that awaits nothing else
+ * would otherwise keep timers, sockets and signals waiting.
+ */
+const mostMsBetweenTurns = 2;
+
 /** Limit on the cache of label numbers. */
 const mostLabels = 1024;
 
@@ -75,6 +81,10 @@ export class Lane {
   readonly #context: BackendContext;
   readonly #embellish: (failure: Failure) => Failure;
   readonly #pending = new Map<number, Pending>();
+  /** Whether a call of the native group runs, which may settle operations. */
+  #isInCall = false;
+  /** When the event loop last settled an operation, by performance.now(). */
+  #turnedAtMs = Number.NEGATIVE_INFINITY;
 
   /** `embellish` may add details to a failure before it becomes an error. */
   constructor(context: BackendContext, embellish: (failure: Failure) => Failure = (failure) => failure) {
@@ -87,6 +97,7 @@ export class Lane {
     const { operation, settle } = this.#pending.get(id)!;
     this.#pending.delete(id);
     if (isLent) lent.push(operation);
+    if (!this.#isInCall) this.#turnedAtMs = performance.now();
     if (failure !== null) settle(this.errorOf(failure, operation));
     else settle(undefined, source < 0 ? undefined : source);
   };
@@ -126,16 +137,20 @@ export class Lane {
     const startNative: Submit<number> = native.start.bind(native);
     const runNative: Submit<NativeFailure | number | null> = native.run.bind(native);
     const requestProgress = native.requestProgress?.bind(native);
-    const attempt = native.attempt?.bind(native);
-    const fence = native.fence?.bind(native);
+    const { attempt, fence } = native;
     return {
       start: (operation, settle): Running => {
         const id = this.hand(operation, startNative, settle);
         return {
-          wait: () => native.wait(id),
+          wait: () => this.#calling(native.wait, native, id),
           ...(requestProgress && { requestProgress }),
-          ...(attempt && { attempt: () => attempt(id) }),
-          ...(fence && { fence: () => fence(id) }),
+          ...(attempt && {
+            attempt: () => {
+              if (performance.now() - this.#turnedAtMs > mostMsBetweenTurns) requestProgress?.();
+              else this.#calling(attempt, native, id);
+            },
+          }),
+          ...(fence && { fence: () => this.#calling(fence, native, id) }),
         };
       },
       run: (operation) => {
@@ -147,6 +162,17 @@ export class Lane {
         throw this.errorOf(outcome, operation);
       },
     };
+  }
+
+  /** Calls a function of the native group that may settle operations. */
+  #calling(call: (id: number) => void, native: NativeLane, id: number): void {
+    const wasInCall = this.#isInCall;
+    this.#isInCall = true;
+    try {
+      call.call(native, id);
+    } finally {
+      this.#isInCall = wasInCall;
+    }
   }
 
   /** Writes the number of the operation's label into `call`. */

@@ -18,6 +18,11 @@ describe('a process with a group on the host backend', () => {
     expect(turns[0]).toBeGreaterThan(20);
   });
 
+  it('keeps its event loop turning while it awaits operations that all end at once', async () => {
+    for (const turns of values<number>(await withRanks(2, module, 'awaitInStep')))
+      expect(turns).toBeGreaterThan(20);
+  });
+
   it('stays alive for a pending operation, and for nothing else', async () => {
     expect(values(await withRanks(2, module, 'onlyTheBarrier'))).toEqual(['passed', 'passed']);
   });

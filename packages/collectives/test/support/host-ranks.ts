@@ -35,6 +35,20 @@ export async function callForever(
   }
 }
 
+/** Awaits small operations for 300 ms and nothing else. Returns how many turns the event loop made meanwhile. */
+export async function awaitInStep(rank: number): Promise<number> {
+  await using group = await init();
+  let turns = 0;
+  const timer = setInterval(() => turns++, 1);
+  const goesOn = Int32Array.of(1);
+  for (const end = performance.now() + 300; goesOn[0] === 1; ) {
+    goesOn[0] = rank === 0 && performance.now() > end ? 0 : 1;
+    await group.allReduce(goesOn, { op: 'min' });
+  }
+  clearInterval(timer);
+  return turns;
+}
+
 /** Makes rank 1 come late to a barrier. Returns how many turns the event loops of the others made meanwhile. */
 export async function idleInBarrier(rank: number): Promise<number> {
   await using group = await init();

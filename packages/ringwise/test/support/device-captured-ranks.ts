@@ -176,6 +176,7 @@ export async function train(rank: number, task: Task, options: Partial<DdpOption
   };
   const eager = await run(false);
   const captured = await run(true);
+  await new Promise(setImmediate); // the event loop notes the ends of captured steps
   const record = group.flightRecord().filter(({ verb }) => verb === 'capturedStep');
   await group.close();
   const runs = record.map(({ state, algorithm }) => `${state}: ${algorithm}`);
