@@ -63,8 +63,8 @@ export function abortNative(native: Pick<NativeLane, 'abort'>, cause: Collective
 const lent: unknown[] = [];
 
 /**
- * How long awaited operations may end without a turn of the event loop, in milliseconds. A loop that awaits nothing else
- * would otherwise keep timers, sockets and signals waiting.
+ * How long awaited operations may end without a turn of the event loop, in milliseconds. A loop that awaits nothing
+ * else would otherwise keep timers, sockets and signals waiting.
  */
 const mostMsBetweenTurns = 2;
 
