@@ -10,6 +10,7 @@ import type { RankOutcome } from '../agent/rank-process.ts';
 import { culpritOf } from '../report/culprit.ts';
 import { isSecondary } from '../report/last-words.ts';
 import { exitCodeOf, failureReport, rootCause } from '../report/report.ts';
+import { inOrder, twinOf } from './hosts.ts';
 import {
   failed,
   finish,
@@ -145,9 +146,7 @@ export class Coordinator implements Decider {
       this.#send(member.id, finish(failed(words.tooLate)));
       return;
     }
-    const twin = [...this.#hosts.values()].find(
-      ({ member: { nodeRank } }) => nodeRank !== null && nodeRank === member.nodeRank,
-    );
+    const twin = twinOf(this.#hosts.values(), member);
     if (twin) {
       this.#send(member.id, finish(failed(words.hostTwice(member, twin.member))));
       return;
@@ -184,10 +183,7 @@ export class Coordinator implements Decider {
     }
     this.#lastCallMs ??= nowMs + lastCallMs;
     if (candidates.length < maxNodes && this.#round < 0 && nowMs < this.#lastCallMs) return;
-    // Array.sort is stable: hosts without an index stay in order of arrival, after the host with the store.
-    const order = ({ member: { id, nodeRank } }: Host) => nodeRank ?? (id === self ? -1 : 0);
-    candidates.sort((a, b) => order(a) - order(b));
-    this.#start(candidates.slice(0, maxNodes), nowMs);
+    this.#start(inOrder(candidates, self).slice(0, maxNodes), nowMs);
   }
 
   #start(members: Host[], nowMs: number): void {

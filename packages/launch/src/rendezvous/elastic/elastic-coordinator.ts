@@ -9,6 +9,7 @@ import { culpritOf } from '../../report/culprit.ts';
 import { isSecondary } from '../../report/last-words.ts';
 import { ending, exitCodeOf, failureReport, rootCause } from '../../report/report.ts';
 import type { CoordinatorOptions, Decider } from '../coordinator.ts';
+import { inOrder, twinOf } from '../hosts.ts';
 import {
   failed,
   finish,
@@ -144,9 +145,7 @@ export class ElasticCoordinator implements Decider {
       this.#send(member.id, finish(failed(words.tooLate)));
       return;
     }
-    const twin = [...this.#hosts.values()].find(
-      ({ member: { nodeRank } }) => nodeRank !== null && nodeRank === member.nodeRank,
-    );
+    const twin = twinOf(this.#hosts.values(), member);
     if (twin) {
       this.#send(member.id, finish(failed(words.hostTwice(member, twin.member))));
       return;
@@ -176,12 +175,10 @@ export class ElasticCoordinator implements Decider {
   /** Gives slots to hosts that have none, in the order of their numbers or of their arrival, and starts them. */
   #place(nowMs: number): void {
     const { self, maxRanks } = this.#options;
-    const order = ({ member: { id, nodeRank } }: Host) => nodeRank ?? (id === self ? -1 : 0);
     const without = [...this.#hosts.values()].filter(
       ({ member, leaving }) => leaving === null && this.#slots.of(member.id).length === 0,
     );
-    // Array.sort is stable: hosts without an index stay in order of arrival, after the host with the store.
-    for (const { member } of without.sort((a, b) => order(a) - order(b))) {
+    for (const { member } of inOrder(without, self)) {
       const placed = this.#slots.place(member.id, member.nproc, maxRanks, nowMs);
       if (placed.length === 0) this.#send(member.id, { kind: 'wait', text: words.reserve(maxRanks) });
     }
