@@ -40,17 +40,19 @@ export interface AvgPoolOptions extends PoolOptions {
   readonly divisorOverride?: number | null;
 }
 
-/** Values are checked together with the sizes of the operand. */
 const poolChecks = { stride: anything, padding: anything, ceilMode: flag };
-export const maxPoolOptions = optionChecks<MaxPoolOptions>({ ...poolChecks, dilation: anything });
-export const avgPoolOptions = optionChecks<AvgPoolOptions>({
+/** Checks of the options of pools, also over volumes. Sizes are checked together with those of the operand. */
+export const maxPoolChecks = { ...poolChecks, dilation: anything };
+export const avgPoolChecks = {
   ...poolChecks,
   countIncludePad: flag,
   divisorOverride: {
     expected: 'an integer ≥ 1 or null',
-    fits: (value) => value === null || atLeastOne.fits(value),
+    fits: (value: unknown) => value === null || atLeastOne.fits(value),
   },
-});
+};
+export const maxPoolOptions = optionChecks<MaxPoolOptions>(maxPoolChecks);
+export const avgPoolOptions = optionChecks<AvgPoolOptions>(avgPoolChecks);
 
 function checkPlanes(op: string, x: Tensor): readonly [number, number] {
   requireFloat(op, x);

@@ -118,20 +118,23 @@ export function checkOperands(
   );
 }
 
+/** Returns the sizes of the result's dimensions besides batch and channels. Throws if one is below 1. */
+export function outSizesOf(op: string, x: Tensor, w: Tensor, steps: TransposedSteps): number[] {
+  const { stride, padding, outputPadding, dilation } = steps;
+  const sizes = stride.map((step, d) => {
+    const [size, kernel] = [x.shape.at(d - stride.length)!, w.shape[d + 2]!];
+    return (size - 1) * step - 2 * padding[d]! + dilation[d]! * (kernel - 1) + outputPadding[d]! + 1;
+  });
+  if (sizes.some((size) => size < 1)) throw noOutput(op, sizes);
+  return sizes;
+}
+
 /** Returns the sizes of the convolution whose gradient this is: its input is our result. */
 function sizesOf(op: string, x: Tensor, w: Tensor, steps: TransposedSteps, groups: number): ConvSizes {
-  const { stride, padding, outputPadding, dilation } = steps;
+  const { stride, padding, dilation } = steps;
   const [batch, , outHeight, outWidth] = x.shape as [number, number, number, number];
   const [ins, outChannels, kernelHeight, kernelWidth] = w.shape as [number, number, number, number];
-  const [height, width] = [outHeight, outWidth].map(
-    (size, d) =>
-      (size - 1) * stride[d]! -
-      2 * padding[d]! +
-      dilation[d]! * (w.shape[d + 2]! - 1) +
-      outputPadding[d]! +
-      1,
-  ) as [number, number];
-  if (height < 1 || width < 1) throw noOutput(op, [height, width]);
+  const [height, width] = outSizesOf(op, x, w, steps) as [number, number];
   const window = {
     height,
     width,

@@ -12,8 +12,13 @@ import { to } from '../elementwise/convert.ts';
 import { indexAdd } from '../indexing/index-write.ts';
 import { jointDevice } from '../joint-device.ts';
 import { narrow, permute, reshape, squeeze, unsqueeze } from '../shape/views.ts';
-import { checkOperands, convTranspose2d, type TransposedSteps, transposedSteps } from './conv-transpose.ts';
-import { noOutput } from './errors.ts';
+import {
+  checkOperands,
+  convTranspose2d,
+  outSizesOf,
+  type TransposedSteps,
+  transposedSteps,
+} from './conv-transpose.ts';
 import { storedPlaces } from './places.ts';
 import type { Triple } from './sizes.ts';
 
@@ -55,18 +60,7 @@ export function convTranspose3d(
   checkOperands(op, 5, x, w, b, groups);
   const steps = transposedSteps(op, options, 3);
   jointDevice(op, x, w, b);
-  const { stride, padding, outputPadding, dilation } = steps;
-  const out = x.shape
-    .slice(-3)
-    .map(
-      (size, d) =>
-        (size - 1) * stride[d]! -
-        2 * padding[d]! +
-        dilation[d]! * (w.shape[d + 2]! - 1) +
-        outputPadding[d]! +
-        1,
-    );
-  if (out.some((size) => size < 1)) throw noOutput(op, out);
+  const out = outSizesOf(op, x, w, steps);
   return scope(() => {
     const batched = x.rank === 5 ? x : unsqueeze(x, 0);
     const wide = isHalf(x.dtype)

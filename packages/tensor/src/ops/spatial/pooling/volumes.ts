@@ -1,6 +1,6 @@
 // Pooling over volumes: over the planes [height, width] of each depth first, then over the depths.
 import { checkOptions, optionChecks } from '../../../checks/options.ts';
-import { anything, atLeastOne, checkValue, flag, positive } from '../../../checks/value-checks.ts';
+import { anything, checkValue, flag, positive } from '../../../checks/value-checks.ts';
 import { scope } from '../../../core/context.ts';
 import { isHalf } from '../../../core/dtype.ts';
 import { countOf, type Shape } from '../../../core/shape.ts';
@@ -10,7 +10,14 @@ import { add, mul, pow } from '../../elementwise/binary.ts';
 import { requireFloat, to } from '../../elementwise/convert.ts';
 import { floorDivide } from '../../elementwise/functions/pairs.ts';
 import { gather } from '../../indexing/lookup.ts';
-import { adaptiveAvgPool2d, avgPool2d, maxPool2d, maxPool2dWithIndices } from '../../layers/pool.ts';
+import {
+  adaptiveAvgPool2d,
+  avgPool2d,
+  avgPoolChecks,
+  maxPool2d,
+  maxPool2dWithIndices,
+  maxPoolChecks,
+} from '../../layers/pool.ts';
 import { reshape } from '../../shape/views.ts';
 import { badVolume } from '../errors.ts';
 import { sizesFor, type Triple } from '../sizes.ts';
@@ -50,16 +57,8 @@ export interface LpPool3dOptions {
   readonly ceilMode?: boolean;
 }
 
-const poolChecks = { stride: anything, padding: anything, ceilMode: flag };
-export const maxPool3dOptions = optionChecks<MaxPool3dOptions>({ ...poolChecks, dilation: anything });
-export const avgPool3dOptions = optionChecks<AvgPool3dOptions>({
-  ...poolChecks,
-  countIncludePad: flag,
-  divisorOverride: {
-    expected: 'an integer ≥ 1 or null',
-    fits: (value) => value === null || atLeastOne.fits(value),
-  },
-});
+export const maxPool3dOptions = optionChecks<MaxPool3dOptions>(maxPoolChecks);
+export const avgPool3dOptions = optionChecks<AvgPool3dOptions>(avgPoolChecks);
 export const lpPool3dOptions = optionChecks<LpPool3dOptions>({ stride: anything, ceilMode: flag });
 
 type Three = readonly [depth: number, height: number, width: number];
