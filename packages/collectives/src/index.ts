@@ -91,3 +91,4 @@ export {
 } from './options/options.ts';
 export type { ReduceOp } from './reduce-ops.ts';
 export { isReducible, reduceOps } from './reduce-ops.ts';
+export { untilAborted } from './until-aborted.ts';

@@ -1,6 +1,7 @@
 /**
  * Resolves or rejects as `call` does, or rejects with the signal's reason if that is aborted before. `call` goes on
  * then; its error is dropped.
+ * @internal
  */
 export function untilAborted<T>(signal: AbortSignal | undefined, call: Promise<T>): Promise<T> {
   if (signal === undefined) return call;

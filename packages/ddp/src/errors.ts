@@ -308,8 +308,11 @@ export function closed(where: string): DdpError {
   );
 }
 
-/** Formats values as `ranks 0, 1 have X; rank 2 has Y`. */
-function byRank(values: readonly string[]): string {
+/**
+ * Formats values, which are in rank order, as `ranks 0, 1 have X; rank 2 has Y`.
+ * @internal
+ */
+export function byRank(values: readonly string[]): string {
   return [...new Set(values)]
     .map((value) => {
       const ranks = [...values.keys()].filter((rank) => values[rank] === value);

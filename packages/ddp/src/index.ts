@@ -1,5 +1,5 @@
 export { clipShardedGradients } from './clip.ts';
-export { DdpError, type DdpErrorCode } from './errors.ts';
+export { byRank, DdpError, type DdpErrorCode } from './errors.ts';
 export { compressHook, type HalfType } from './hooks/compress.ts';
 export {
   PeriodicAverager,
@@ -12,6 +12,7 @@ export { wireHook } from './hooks/wire.ts';
 export { averageGradients } from './reducer/average.ts';
 export type { BucketParam } from './reducer/bucket.ts';
 export { type BucketGradient, type CommHook, type GradBucket, plainHook } from './reducer/hook.ts';
+export { valueCarrier } from './reducer/memory.ts';
 export {
   type BucketPlan,
   type PlanLimits,
@@ -38,6 +39,7 @@ export {
   type BatchNormExchange,
   convertSyncBatchNorm,
   exchangeOver,
+  hasSyncBatchNorm,
   type ModuleTree,
 } from './sync-batch-norm.ts';
 export { type DataParallel, type DataParallelOptions, dataParallel } from './threads/data-parallel.ts';

@@ -49,7 +49,10 @@ export const isConverted = (model: Partial<ModuleTree>): model is ModuleTree => 
 /** Returns whether batch norms that are on a device exchange its memory in `group`. */
 export const hasExchanges = (group: Group): boolean => converted.has(group);
 
-/** Returns whether a model has layers that exchange their statistics with other ranks in training. */
+/**
+ * Returns whether a model has layers that exchange their statistics with other ranks in training.
+ * @internal
+ */
 export function hasSyncBatchNorm(model: Partial<ModuleTree>): boolean {
   if (typeof model.modules !== 'function') return false;
   return [...model.modules()].some((layer) => 'sync' in layer && layer.sync !== null);

@@ -19,6 +19,7 @@ export function carrier(view: BufferView): BufferCarrier {
 /**
  * Wraps a parameter's value as an argument. Drops `readOnly`: values are written between steps on purpose,
  * even if an autograd records operations.
+ * @internal
  */
 export function valueCarrier(value: BufferView): BufferCarrier {
   const { dtype, count, device, host, handle } = value;

@@ -1,5 +1,6 @@
 // The sentences of diloco(). Those that concern several ranks are built from data that all ranks have, so that all
 // ranks throw the same error.
+import { byRank } from '@ringwise/ddp';
 import { ElasticError, invalidArgument } from '../errors.ts';
 
 export function notParams(): ElasticError {
@@ -102,14 +103,4 @@ export function closed(verb: string): ElasticError {
 export function badState(problem: string): ElasticError {
   const message = `loadStateDict: ${problem}. Load a state that diloco() saved of the same model, with the same options.`;
   return new ElasticError('ERR_ELASTIC_INVALID', message);
-}
-
-/** Formats values as `ranks 0, 1 have X; rank 2 has Y`. */
-function byRank(values: readonly string[]): string {
-  return [...new Set(values)]
-    .map((value) => {
-      const ranks = [...values.keys()].filter((rank) => values[rank] === value);
-      return ranks.length === 1 ? `rank ${ranks[0]} has ${value}` : `ranks ${ranks.join(', ')} have ${value}`;
-    })
-    .join('; ');
 }

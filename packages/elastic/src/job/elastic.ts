@@ -37,7 +37,7 @@ export async function elastic(options: ElasticOptions = {}): Promise<ElasticJob>
     throw invalidArgument('elastic: log', 'the path of a file, or a function', shown(log));
   if (leaveOn !== null && typeof leaveOn !== 'string')
     throw invalidArgument('elastic: leaveOn', 'the name of a signal, or null', shown(leaveOn));
-  // Without a launcher they are not passed on, and would be wrong for the first time under one.
+  // Refused at once; joinMembership() would refuse them in ddp().
   for (const [name, count] of Object.entries({ size: options.size, min: options.min }))
     if (count !== undefined) checkInteger(`elastic: ${name}`, count, 1);
   const join = async () => {

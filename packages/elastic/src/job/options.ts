@@ -1,5 +1,11 @@
 // Options of elastic() and of job.ddp(), checked before anything is sent.
-import type { DdpOptions, GradParamSource, Revive } from '@ringwise/ddp';
+import {
+  type DdpOptions,
+  type GradParamSource,
+  hasSyncBatchNorm,
+  type ModuleTree,
+  type Revive,
+} from '@ringwise/ddp';
 import { checkFunction, checkOptions, shown } from '../check.ts';
 import { exchangesBatches, invalidArgument, sharded } from '../errors.ts';
 import { ElasticLoader } from '../ledger/elastic-loader.ts';
@@ -55,9 +61,7 @@ export function checkDdpOptions(source: GradParamSource, options: ElasticDdpOpti
   if (typeof source !== 'object' || source === null)
     throw invalidArgument('ddp', 'a model with parameters', shown(source));
   checkOptions('ddp', options ?? {}, ddpNames);
-  const { modules } = source as { readonly modules?: () => Iterable<object> };
-  const layers: object[] = typeof modules === 'function' ? [...modules.call(source)] : [];
-  if (layers.some((layer) => 'sync' in layer && layer.sync !== null)) throw exchangesBatches();
+  if (hasSyncBatchNorm(source as Partial<ModuleTree>)) throw exchangesBatches();
   const { optimizer, loader, scaler, generators = [], extra, tensor } = options ?? {};
   const { step, zeroGrad, stateDict, loadStateDict } = (optimizer ?? {}) as Partial<ElasticOptimizer>;
   if (optimizer !== undefined && 'consolidateStateDict' in optimizer) throw sharded();

@@ -1,13 +1,7 @@
 // What is trained, and what belongs to its state: the model with its optimizer, the position in the data, and the
 // states that the program has named. Saves all of it for a joiner, takes it over, changes it by a final step, and puts
 // back what a forward has changed when a step is not final.
-import {
-  type BufferCarrier,
-  type BufferView,
-  bufferSymbol,
-  elementsOf,
-  type Group,
-} from '@ringwise/collectives';
+import { type BufferCarrier, type BufferView, elementsOf, type Group } from '@ringwise/collectives';
 import {
   buffersSymbol,
   type DistributedDataParallel,
@@ -15,6 +9,7 @@ import {
   type GradParamSource,
   gradParamsSymbol,
   type Revive,
+  valueCarrier,
 } from '@ringwise/ddp';
 import { deviceBuffers, ledgersDiffer, modelDiffers } from '../errors.ts';
 import type { ElasticLoader } from '../ledger/elastic-loader.ts';
@@ -128,7 +123,7 @@ export class Trained {
       finalSteps: this.finalSteps,
       cursor: loader.state(),
       ledger: loader.ledger.description,
-      model: Object.fromEntries(near.map(({ name, value }) => [name, carrier(value)])),
+      model: Object.fromEntries(near.map(({ name, value }) => [name, valueCarrier(value)])),
       optimizer: optimizer.stateDict(),
       scaler: scaler?.stateDict() ?? null,
       generators: generators.map((generator) => generator.state()),
@@ -171,18 +166,10 @@ export class Trained {
     const far = this.#memories.filter(({ value }) => value.host === null);
     if (far.length > 0)
       await group.broadcast(
-        far.map(({ value }) => carrier(value)),
+        far.map(({ value }) => valueCarrier(value)),
         { root },
       );
   }
-}
-
-/** Wraps memory as an argument. Drops `readOnly`: values are written between steps on purpose. */
-function carrier(value: BufferView): BufferCarrier {
-  const { dtype, count, device, host, handle } = value;
-  return {
-    [bufferSymbol]: () => ({ dtype, count, device, host, handle, written: () => value.written?.() }),
-  };
 }
 
 function checkNames(what: string, own: readonly string[], theirs: readonly string[]): void {

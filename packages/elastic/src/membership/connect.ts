@@ -1,6 +1,6 @@
 // Makes the group of a view. Members that connect may be lost meanwhile, so connecting can be stopped at any time: the
 // store refuses all further calls, which ends the rendezvous, and a group that is connected too late is closed.
-import { type Group, initMembers, type MembersOptions } from '@ringwise/collectives';
+import { type Group, initMembers, type MembersOptions, untilAborted } from '@ringwise/collectives';
 import { PrefixStore, type Store } from '@ringwise/store';
 import { changeReason, rootOf } from './classify.ts';
 import { groupPrefix } from './keys.ts';
@@ -32,11 +32,11 @@ export async function connect(
 ): Promise<Group> {
   // Connecting ends by itself at its deadline, with the names of the missing members.
   const ended = AbortSignal.any([signal, AbortSignal.timeout(2 * connectMs + graceMs)]);
-  // The group goes on to use the store for its subgroups, so only connecting ends with `ended`.
+  ended.throwIfAborted();
+  // The group goes on to use the store for its subgroups, so the store is refused only if `ended` comes first.
   const refusal = new AbortController();
   const refuse = () => refusal.abort(ended.reason);
-  if (ended.aborted) refuse();
-  else ended.addEventListener('abort', refuse, { once: true });
+  ended.addEventListener('abort', refuse, { once: true });
   const group = meet({
     store: endable(new PrefixStore(groupPrefix(view.number), store), refusal.signal),
     rank,
@@ -48,24 +48,14 @@ export async function connect(
     signal: refusal.signal,
     ...(backend !== undefined && { backend }),
   });
-  let isLate = false;
   group.then(
     (connected) => {
       ended.removeEventListener('abort', refuse);
-      if (isLate) connected.close().catch(() => {});
+      if (refusal.signal.aborted) connected.close().catch(() => {});
     },
     () => {},
   );
-  const stopped = new Promise<never>((_, reject) => {
-    const stop = () => {
-      isLate = true;
-      reject(ended.reason);
-    };
-    if (ended.aborted) stop();
-    else ended.addEventListener('abort', stop, { once: true });
-  });
-  stopped.catch(() => {});
-  return await Promise.race([group, stopped]);
+  return await untilAborted(refusal.signal, group);
 }
 
 /**

@@ -5,10 +5,12 @@ import { describe, expect, it } from 'vitest';
 import type { Fault, Plan, Point, Trained } from '../fixtures/train.ts';
 import {
   checkEnd,
+  checkKilled,
   checkLedger,
   checkSteps,
   lossesAlone,
   planOf,
+  points,
   run,
   steps,
   trainAlone,
@@ -25,23 +27,11 @@ it.each([2, 3, 5])('%i ranks train as one', { timeout: 60_000 }, async (size) =>
 });
 
 describe('a rank is killed', () => {
-  const points: Point[] = ['forward', 'backward', 'averaged', 'reduced', 'voted', 'between', 'entering'];
   for (const at of points)
     it(`${at} a step`, { timeout: 60_000 }, async () => {
       // Another rank at each point, in another step; test/full has all of them.
       const lost = points.indexOf(at) % 3;
-      const step = [3, 6, 0][lost]!;
-      const fault: Fault = { step, at, do: 'SIGKILL' };
-      const results = await run(3, planOf(3, { faults: { [lost]: fault } }));
-      const others = [0, 1, 2].filter((rank) => rank !== lost);
-      for (const { sizes, log } of checkEnd(results, others)) {
-        expect(sizes).toEqual([3, 2]);
-        // All members had the averages, or none may have applied them.
-        if (at === 'reduced') expect(log[1]!.decision).toBe('commit');
-        if (at === 'forward') expect(log[1]!.decision).toBe('redo');
-      }
-      expect(results[lost]!.signal).toBe('SIGKILL');
-      checkLedger(results);
+      await checkKilled(lost, [3, 6, 0][lost]!, at);
     });
 
   it('and another one after it, until one is left', { timeout: 60_000 }, async () => {

@@ -1,7 +1,7 @@
 // Starts jobs of test/fixtures/train.ts, and checks what they have done.
 import { type RankResult, values, withRanks } from '@ringwise/testing';
 import { beforeAll, expect } from 'vitest';
-import type { Plan, Trained } from '../fixtures/train.ts';
+import type { Fault, Plan, Point, Trained } from '../fixtures/train.ts';
 
 const fixture = new URL('../fixtures/train.ts', import.meta.url);
 const epochs = 2;
@@ -92,3 +92,23 @@ export async function checkSteps(
   checkLedger(results, finalSteps);
   return ends;
 }
+
+/** Runs a job of 3 ranks of which one is killed at a point of a step, and checks that the others have gone on. */
+export async function checkKilled(lost: number, step: number, at: Point): Promise<void> {
+  const fault: Fault = { step, at, do: 'SIGKILL' };
+  const results = await run(3, planOf(3, { faults: { [lost]: fault } }));
+  const others = [0, 1, 2].filter((rank) => rank !== lost);
+  for (const { sizes, log } of checkEnd(results, others)) {
+    expect(sizes).toEqual([3, 2]);
+    // All members had the averages, or none may have applied them.
+    if (at === 'reduced') expect(log[1]!.decision).toBe('commit');
+    if (at === 'forward') expect(log[1]!.decision).toBe('redo');
+  }
+  expect(results[lost]!.signal).toBe('SIGKILL');
+  checkLedger(results);
+}
+
+/** Every point of a step at which a rank is killed. */
+export const points: readonly Point[] = [
+  ...(['forward', 'backward', 'averaged', 'reduced', 'voted', 'between', 'entering'] as const),
+];

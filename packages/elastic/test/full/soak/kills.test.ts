@@ -1,31 +1,16 @@
 // Ranks of a job are killed at each point of a step, each in turn, and from outside at any instant.
-import { describe, expect, it } from 'vitest';
-import type { Fault, Point } from '../../fixtures/train.ts';
-import { checkEnd, checkLedger, planOf, run, trainAlone } from '../../support/jobs.ts';
+import { describe, it } from 'vitest';
+import type { Fault } from '../../fixtures/train.ts';
+import { checkEnd, checkKilled, checkLedger, planOf, points, run, trainAlone } from '../../support/jobs.ts';
 
 trainAlone();
 
 describe('a rank is killed', () => {
-  const points: Point[] = ['forward', 'backward', 'averaged', 'reduced', 'voted', 'between', 'entering'];
   for (const at of points)
     it(`${at} a step`, { timeout: 60_000 }, async () => {
-      for (const [lost, step] of [
-        [0, 3],
-        [1, 6],
-        [2, 0],
-      ] as const) {
-        const fault: Fault = { step, at, do: 'SIGKILL' };
-        const results = await run(3, planOf(3, { faults: { [lost]: fault } }));
-        const others = [0, 1, 2].filter((rank) => rank !== lost);
-        for (const { sizes, log } of checkEnd(results, others)) {
-          expect(sizes).toEqual([3, 2]);
-          // All members had the averages, or none may have applied them.
-          if (at === 'reduced') expect(log[1]!.decision).toBe('commit');
-          if (at === 'forward') expect(log[1]!.decision).toBe('redo');
-        }
-        expect(results[lost]!.signal).toBe('SIGKILL');
-        checkLedger(results);
-      }
+      await checkKilled(0, 3, at);
+      await checkKilled(1, 6, at);
+      await checkKilled(2, 0, at);
     });
 });
 

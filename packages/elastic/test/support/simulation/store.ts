@@ -1,19 +1,11 @@
 // The store of a simulation: what the keys hold, and what a request does when the server executes it.
-import type { Reading } from '../../../src/membership/protocol/machine.ts';
+import type { Action, Reading } from '../../../src/membership/protocol/machine.ts';
 import type { Report, View, Wish } from '../../../src/membership/protocol/view.ts';
 
 export type Request =
   | { readonly kind: 'wish'; readonly wish: Wish }
   | { readonly kind: 'head' }
-  | { readonly kind: 'report'; readonly report: Report }
-  | { readonly kind: 'propose'; readonly view: View }
-  | {
-      readonly kind: 'read';
-      readonly view: number;
-      readonly wishes: number;
-      readonly unread: readonly number[];
-      readonly ids: readonly string[];
-    }
+  | Extract<Action, { kind: 'read' | 'report' | 'propose' }>
   | { readonly kind: 'announce'; readonly view: number }
   | { readonly kind: 'ended'; readonly id: string }
   | { readonly kind: 'watch view'; readonly after: number }
