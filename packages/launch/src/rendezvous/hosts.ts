@@ -2,7 +2,7 @@
 // order.
 import type { Member } from './messages.ts';
 
-/** Returns the host that has the node rank of `member` already; undefined if there is none, or if it has no node rank. */
+/** Returns the host that has the node rank of `member` already; undefined if none has, or `member` has none. */
 export function twinOf<H extends { readonly member: Member }>(
   hosts: Iterable<H>,
   { nodeRank }: Member,
