@@ -2,7 +2,7 @@
 // with the names and layouts of GPT-2's checkpoints: Python's transformers can open files saved here, and files from
 // there load here. Hidden layers use the exact GELU; OpenAI's weights were trained with its tanh approximation, which
 // differs by less than 0.001.
-import { arange, crossEntropy, linear, noGrad, randn, type Tensor } from '@ringwise/tensor';
+import { crossEntropy, linear, noGrad, randn, type Tensor } from '@ringwise/tensor';
 import { Dropout, Embedding, LayerNorm, Module, TransformerBlock } from '@ringwise/tensor/nn';
 
 export interface Gpt2Config {
@@ -44,8 +44,8 @@ export class Gpt2 extends Module {
    * weights of the token embedding.
    */
   forward(x: Tensor): Tensor {
-    const places = arange(0, x.shape[1]!, 1, { dtype: 'int64' });
-    let hidden = this.dropout.forward(this.tokens.forward(x).add(this.positions.forward(places)));
+    const places = this.positions.weight.narrow(0, 0, x.shape[1]!);
+    let hidden = this.dropout.forward(this.tokens.forward(x).add(places));
     for (const block of this.blocks) hidden = block.forward(hidden);
     return linear(this.norm.forward(hidden), this.tokens.weight).reshape([-1, this.config.vocab]);
   }

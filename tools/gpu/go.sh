@@ -2,12 +2,13 @@
 # Runs the tests and timings on the machine on which the archive of pack.mjs was unpacked. Writes log files, results.json
 # and results.md into the folder RESULTS. Runs the parts that are named, in the order given; without names all parts, in
 # the order below, in which the first ten minutes tell the most. Each part ends within its limit, so that `smoke`,
-# `timings tensor`, `collectives`, `captured mixed`, `sanitizer` and `races` are calls of less than ten minutes. The
+# `timings gpt2`, `tensor`, `collectives`, `captured mixed`, `sanitizer` and `races` are calls of less than ten minutes. The
 # limits of the commands of smoke, sanitizer and races add up to less than the limit of their part, so each of them runs.
 #   bash ringwise-gpu/tools/gpu/go.sh RESULTS [PART …]
 # smoke        the ten most important facts, a line each with a limit of its own: versions; three C++ programs (kernels,
 #              layers, libraries); rates; captured launches; NCCL and a killed rank; DDP; deadlines; a full device
 # timings      our timings, and those of the same workloads in PyTorch if it is installed
+# gpt2         a training step of GPT-2 (124M parameters), eager and captured; in PyTorch eager and with torch.compile
 # tensor       the tests of CUDA tensors, and the kernel contract
 # collectives  the host backend and DDP with CUDA tensors; NCCL, all ranks on one GPU: contract suite, killed ranks
 # captured     NCCL inside captured steps: DDP, verbs, ranks that record different steps, killed and late ranks
@@ -16,7 +17,7 @@
 # races        the same (synccheck, racecheck), with fewer rounds
 # Without a GPU all tests run on the software device, and the timed workloads run once, at small sizes, without figures.
 set -uo pipefail
-parts=(smoke timings tensor collectives captured mixed sanitizer races)
+parts=(smoke timings gpt2 tensor collectives captured mixed sanitizer races)
 usage="usage: go.sh RESULTS [PART …], with the parts ${parts[*]}"
 results=$(mkdir -p "${1:?$usage}" && cd "$1" && pwd)
 shift
@@ -146,6 +147,14 @@ timings() {
     within 200 node tools/gpu/bench.mjs --small > "$results/small.json" || status=1
     within 60 node tools/gpu/bench-ddp.mjs --small > "$results/small-ddp.json" || status=1
   fi
+}
+
+gpt2() {
+  begin gpt2 200
+  local small=()
+  [ "$devices" -gt 0 ] || small=(--small)
+  within 60 node --import tsx tools/gpu/bench-gpt2.mjs "${small[@]}" > "$results/ringwise-gpt2.json" || status=1
+  [ "$devices" -eq 0 ] || within 140 python3 tools/gpu/torch_gpt2.py > "$results/torch-gpt2.json" || echo '[]' > "$results/torch-gpt2.json"
 }
 
 for part in "$@"; do

@@ -1,5 +1,5 @@
 // Packs what a GPU machine without Node needs to run the device tests and timings: node, the built addons and packages,
-// the sources and tests of the packages that use devices, the example with PyTorch, and vitest and tsx with their
+// the sources and tests of the packages that use devices, two examples, and vitest, tsx and esbuild with their
 // dependencies.
 //   RINGWISE_CUDA=ON npm run build && npm run build:tests
 //   node tools/gpu/pack.mjs OUT.tar.xz      needs tar, xz and strip
@@ -56,7 +56,8 @@ function storeOf(folders) {
 }
 
 const platform = `${process.platform}-${process.arch}`;
-const store = storeOf([join(root, 'node_modules/vitest'), join(root, 'node_modules/tsx')]);
+const tools = ['esbuild', 'tsx', 'vitest'].map((name) => `node_modules/${name}`);
+const store = storeOf(tools.map((path) => join(root, path)));
 const cppTests = [
   'tensor_cuda_test',
   'tensor_cuda_nn_test',
@@ -64,10 +65,20 @@ const cppTests = [
   'tensor_cuda_library_test',
   'tensor_cuda_shareable_test',
 ].map((name) => `native/build/test/${name}`);
-const packages = ['collectives', 'ddp', 'formats', 'launch', 'ringwise', 'store', 'tensor', 'testing'].map(
-  (name) => `packages/${name}`,
-);
+const packages = [
+  'collectives',
+  'data',
+  'ddp',
+  'elastic',
+  'formats',
+  'launch',
+  'ringwise',
+  'store',
+  'tensor',
+  'testing',
+].map((name) => `packages/${name}`);
 const example = [
+  'examples/gpt2',
   'examples/mixed-nccl',
   'examples/test/full/examples/mixed-nccl.test.ts',
   'examples/test/fixtures/mixed-nccl-first.mjs',
@@ -91,8 +102,7 @@ const files = [
   ])
     .split('\n')
     .filter(Boolean),
-  'node_modules/vitest',
-  'node_modules/tsx',
+  ...tools,
   ...store,
   'node_modules/@ringwise',
   'examples/node_modules/@ringwise',
@@ -118,7 +128,8 @@ try {
     '--owner=0',
     '--group=0',
     '-I',
-    'xz -T0 -6',
+    // The C++ tests and the addon have the same kernels in them: a window of this size stores them once.
+    'xz --lzma2=preset=6,dict=192MiB',
     '-cf',
     resolve(out),
     'ringwise-gpu',

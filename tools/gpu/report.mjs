@@ -8,8 +8,8 @@ const read = (name) => {
   return existsSync(path) ? JSON.parse(readFileSync(path, 'utf8') || 'null') : null;
 };
 const info = read('device.json');
-const ours = [...(read('ringwise.json') ?? []), ...(read('ringwise-ddp.json') ?? [])];
-const theirs = read('torch.json') ?? [];
+const ours = ['ringwise', 'ringwise-ddp', 'ringwise-gpt2'].flatMap((name) => read(`${name}.json`) ?? []);
+const theirs = ['torch', 'torch-gpt2'].flatMap((name) => read(`${name}.json`) ?? []);
 /** Results of each call of tests() in go.sh. A call that was ended by its time limit has left only a log. */
 const tests = ['tensor', 'ddp', 'nccl', 'captured', 'mixed'].flatMap((name) => {
   if (!existsSync(join(folder, `tests-${name}.log`))) return [];
