@@ -14,7 +14,7 @@ import {
   flag,
   nonNegativeInteger,
 } from '../checks/value-checks.ts';
-import { deviceOf } from '../device/device.ts';
+import { type Device, deviceOf } from '../device/device.ts';
 import {
   badArange,
   badHostArray,
@@ -260,10 +260,40 @@ export function arange(start: number, end?: number, step = 1, options: CreationO
   const steps = ((end ?? start) - from) / step;
   const count = Math.ceil(steps);
   if (!Number.isSafeInteger(count) || steps < 0) throw badArange(from, end ?? start, step);
+  const device = deviceOf(options.device ?? 'cpu');
+  if (device !== 'cpu' && count > 0 && !options.pinMemory) {
+    const dtype = checkedDtype('arange', options.dtype ?? 'float32');
+    return finish(arangeOn(device, dtype, from, step, count), options);
+  }
   return tensor(
     Float64Array.from({ length: count }, (_, i) => from + i * step),
     { dtype: 'float32', ...options },
   );
+}
+
+/**
+ * Makes from, from + step, … by kernels of the device. So a step that is captured may make them, which could not copy
+ * from the host. The numbers are float64 until the end, as on the CPU.
+ */
+function arangeOn(device: Device, dtype: DType, from: number, step: number, count: number): Tensor {
+  const shape = [count];
+  const out = unset(dtype, shape, device);
+  const places = unset('float64', shape, device);
+  const ones = unset('float64', shape, device);
+  kernels().copy(shape, ones.strided, 1);
+  kernels().cumsum(
+    { out: places.strided, a: ones.strided },
+    { outer: 1, size: count, inner: 1, reverse: false },
+  );
+  const change = (op: 'add' | 'mul', by: number) =>
+    kernels().map(op, 'float64', shape, places.strided, places.strided, by);
+  change('add', -1);
+  change('mul', step);
+  change('add', from);
+  kernels().copy(shape, out.strided, places.strided);
+  places.dispose();
+  ones.dispose();
+  return out;
 }
 
 /** Makes `count` numbers at equal distances from `start` to `end`, both included; only `start` if `count` is 1. */

@@ -173,7 +173,7 @@ function maxPooled(x: Tensor, window: Window): [values: Tensor, indices: Tensor]
 
 type Bin = readonly [begin: number, end: number, divisor: number];
 
-/** Writes bins to memory for the kernels. The caller releases it. */
+/** Returns memory with bins for the kernels. The caller releases it. */
 const stored = (bins: readonly Bin[], device: Device): Storage => storedPlaces(bins.flat(), device);
 
 /** Returns the gradient of averaged(), whose own gradient is averaged(). */

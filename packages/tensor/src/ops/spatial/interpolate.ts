@@ -10,6 +10,7 @@ import { scope } from '../../core/context.ts';
 import { zeros } from '../../core/creation.ts';
 import { withStrides } from '../../core/layout.ts';
 import { allocate, type Storage } from '../../core/memory/storage.ts';
+import { tableOn } from '../../core/memory/tables.ts';
 import { countOf } from '../../core/shape.ts';
 import { empty, type Tensor } from '../../core/tensor.ts';
 import type { Device } from '../../device/device.ts';
@@ -231,16 +232,9 @@ function cubic(line: Line): Taps | null {
   return { places, weights };
 }
 
-/** Writes floats to memory of `dtype`. The caller releases it. */
-function storedWeights(weights: readonly number[], dtype: 'float32' | 'float64', device: Device): Storage {
-  const storage = allocate(dtype, weights.length, device);
-  kernels().write(
-    storage.memory,
-    0,
-    dtype === 'float64' ? Float64Array.from(weights) : Float32Array.from(weights),
-  );
-  return storage;
-}
+/** Returns memory with floats of `dtype`. The caller releases it, and only reads it. */
+const storedWeights = (weights: readonly number[], dtype: 'float32' | 'float64', device: Device): Storage =>
+  tableOn(device, dtype, dtype === 'float64' ? Float64Array.from(weights) : Float32Array.from(weights));
 
 /** Returns out[…, o, …] = Σ weights[tap][o] · a[…, places[tap][o], …] along `dim`. */
 function blended(a: Tensor, dim: number, { places, weights }: Taps): Tensor {

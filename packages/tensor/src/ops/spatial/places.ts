@@ -1,22 +1,20 @@
 // Positions and weights that an op computes on the host, and reads of slices at such positions.
 
-import { kernels } from '../../backends/index.ts';
-import { allocate, type Storage } from '../../core/memory/storage.ts';
+import type { Storage } from '../../core/memory/storage.ts';
+import { tableOn } from '../../core/memory/tables.ts';
 import { created, type Tensor } from '../../core/tensor.ts';
 import type { Device } from '../../device/device.ts';
 import { contiguous } from '../elementwise/convert.ts';
 import { sizesOf } from '../indexing/lookup.ts';
 import { lookedUp } from '../indexing/moves.ts';
 
-/** Writes integers from 0 to 2^31 − 1 to memory of int64. The caller releases it. */
+/** Returns memory with integers from 0 to 2^31 − 1, in int64. The caller releases it, and only reads it. */
 export function storedPlaces(places: readonly number[], device: Device): Storage {
-  const storage = allocate('int64', places.length, device);
   const host = new BigInt64Array(places.length);
   // Written as pairs of 32 bits, low first, so that no BigInt is made.
   const words = new Int32Array(host.buffer);
   for (const [i, place] of places.entries()) words[2 * i] = place;
-  if (places.length > 0) kernels().write(storage.memory, 0, host);
-  return storage;
+  return tableOn(device, 'int64', host);
 }
 
 /** Returns the slices of `a` along `dim` at `places`, which lie in the dimension. Gradients are added up. */

@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import { bufferSymbol, type StepCapture } from '../../../src/core/protocol.ts';
 import {
+  arange,
   type CompiledStep,
   compile,
   crossEntropy,
@@ -340,6 +341,26 @@ describe.skipIf(cudaDevice === null)(`compile on ${cudaDevice?.name}`, () => {
     isFaulty = false;
     expect(step(x).toArray()).toEqual([2, 2]);
     expect(heard).toEqual(['first end', 'second end', 'third end']);
+  });
+
+  test('arange gives the numbers of the CPU, and is part of a captured step', () => {
+    const dtypes = ['float32', 'float64', 'float16', 'bfloat16', 'int64', 'int32', 'uint8'] as const;
+    for (const dtype of dtypes)
+      for (const [start, end, by] of [
+        [0, 5, 1],
+        [3, 100, 7],
+        [0.3, 2, 0.1],
+        [90, 2, -1.5],
+        [4, 4, 1],
+      ] as const)
+        expect(arange(start, end, by, { dtype, device }).toArray()).toEqual(
+          arange(start, end, by, { dtype }).toArray(),
+        );
+    expect(arange(1000, undefined, 1, { device, requiresGrad: true }).requiresGrad).toBe(true);
+    const step = compile((x: Tensor) => x.add(arange(x.shape[0]!, undefined, 1, { device })));
+    for (let i = 0; i < 4; i++)
+      expect(step(ones([3], { device }).mul(i)).toArray()).toEqual([i, i + 1, i + 2]);
+    expect(step.isCaptured).toBe(true);
   });
 
   test('other shapes and dtypes than those of the first call are refused', () => {
