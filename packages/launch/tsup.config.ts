@@ -28,13 +28,15 @@ const bundlePage = async () => {
   });
 };
 
-export default defineConfig({
-  ...library({
-    index: 'src/index.ts',
-    cli: 'src/cli/cli.ts',
-    rank: 'src/agent/rank.ts',
-    'spawn-entry': 'src/spawn/spawn-entry.ts',
-    'thread-entry': 'src/spawn/thread-entry.ts',
-  }),
-  onSuccess: bundlePage,
-});
+export default defineConfig(
+  library(
+    {
+      index: 'src/index.ts',
+      cli: 'src/cli/cli.ts',
+      rank: 'src/agent/rank.ts',
+      'spawn-entry': 'src/spawn/spawn-entry.ts',
+      'thread-entry': 'src/spawn/thread-entry.ts',
+    },
+    bundlePage,
+  ),
+);
