@@ -11,7 +11,13 @@ export { type PowerSGDOptions, powerSGDHook } from './hooks/power-sgd.ts';
 export { wireHook } from './hooks/wire.ts';
 export { averageGradients } from './reducer/average.ts';
 export type { BucketParam } from './reducer/bucket.ts';
-export { type BucketGradient, type CommHook, type GradBucket, plainHook } from './reducer/hook.ts';
+export {
+  type BucketGradient,
+  type CommHook,
+  type GradBucket,
+  plainHook,
+  type SharedHookState,
+} from './reducer/hook.ts';
 export { valueCarrier } from './reducer/memory.ts';
 export {
   type BucketPlan,
@@ -41,6 +47,7 @@ export {
   exchangeOver,
   hasSyncBatchNorm,
   type ModuleTree,
+  withBatchWeight,
 } from './sync-batch-norm.ts';
 export { type DataParallel, type DataParallelOptions, dataParallel } from './threads/data-parallel.ts';
 export { type DistributedDataParallel, ddp, type WeightableLoss } from './wrapper/ddp.ts';

@@ -86,6 +86,45 @@ export async function convertSyncBatchNorm(model: ModuleTree, group: Group): Pro
   return layers.length;
 }
 
+/**
+ * Runs `fn`, forward and backward of one batch, whose loss counts `weight` times as much as those of the other ranks:
+ * the exchanges of batch norms over all ranks see it multiplied, and the caller multiplies the gradients that `fn`
+ * leaves on this rank. Weight 0 is for a rank that has no batch where the others have one: it takes part in their exchanges
+ * without samples, by any batch, and drops the gradients. Returns what `fn` returns. Host memory only.
+ * @internal
+ */
+export async function withBatchWeight<T>(
+  model: Partial<ModuleTree>,
+  weight: number,
+  fn: () => T | Promise<T>,
+): Promise<T> {
+  const layers = [...(model.modules?.() ?? [])].filter((layer): layer is NormLayer => 'sync' in layer);
+  const before = layers.map(({ sync }) => sync);
+  for (const layer of layers) if (layer.sync !== null) layer.sync = weighted(layer.sync, weight);
+  try {
+    return await fn();
+  } finally {
+    for (const [i, layer] of layers.entries()) layer.sync = before[i]!;
+  }
+}
+
+function weighted(sync: BatchNormExchange, weight: number): BatchNormExchange {
+  return {
+    size: sync.size,
+    gather: (own, all, count) => {
+      if (weight === 0) floatsOf(own).fill(0);
+      return sync.gather(own, all, weight === 0 ? 0 : count);
+    },
+    gradSums: (own) => {
+      const sums = floatsOf(own);
+      for (let i = 0; i < sums.length; i++) sums[i] = weight === 0 ? 0 : sums[i]! * weight;
+      sync.gradSums(own);
+      // The caller multiplies by the weight what comes of these sums.
+      if (weight > 0) for (let i = 0; i < sums.length; i++) sums[i]! /= weight;
+    },
+  };
+}
+
 /** Returns the exchange of one layer: in host memory over `host`, whose calls block, and on a device over `device`. */
 export function exchangeOver(host: HostGroup, device: DeviceGroup): BatchNormExchange {
   return {

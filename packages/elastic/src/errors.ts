@@ -138,8 +138,14 @@ export function replayTooSmall(most: number, size: number): ElasticError {
   return new ElasticError('ERR_ELASTIC_REPLAY', message);
 }
 
+/** Error for a model that convertSyncBatchNorm() has converted. */
 export function exchangesBatches(): ElasticError {
   const message =
-    'ddp: the model has batch norms over all ranks, which need every rank in every forward, but ranks of an elastic job may have different numbers of micro-batches; expected batch norms of each rank. Leave out convertSyncBatchNorm().';
+    'ddp: the batch norms of the model exchange over a group that the job does not change with its views; expected batch norms of each rank. Leave out convertSyncBatchNorm(), and pass syncBatchNorm: true.';
+  return new ElasticError('ERR_ELASTIC_INVALID', message);
+}
+
+export function leavesApart(hook: string): ElasticError {
+  const message = `ddp: gradients may differ between ranks after the hook ${hook || 'without a name'}, and so do parameters, of which a joiner could get only those of one rank; expected a hook after which all ranks have the same average. For ranks that train apart, use diloco().`;
   return new ElasticError('ERR_ELASTIC_INVALID', message);
 }

@@ -28,12 +28,13 @@ export function postLocalSGDHook(options: PostLocalSGDOptions): CommHook {
   checkInteger('postLocalSGDHook: startStep', startStep, 0);
   if (subgroup !== null) checkGroup('postLocalSGDHook', subgroup);
   let step = 0;
-  return function* postLocalSGD(bucket, group) {
+  const postLocalSGD: CommHook = function* postLocalSGD(bucket, group) {
     const isLocal = step >= startStep;
     if (bucket.isLast) step++;
     if (!isLocal) yield* plainHook(bucket, group);
     else if (subgroup !== null) yield* plainHook(bucket, subgroup);
   };
+  return Object.assign(postLocalSGD, { leavesRanksApart: true });
 }
 
 /** Options of PeriodicAverager. */

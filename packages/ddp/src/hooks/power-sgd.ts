@@ -6,7 +6,7 @@
 // matrices that this would hardly shrink, are averaged uncompressed.
 import { checkInteger, checkOptions, checkPositive, fromPyTorch, type OptionNames, shown } from '../check.ts';
 import { invalidArgument } from '../errors.ts';
-import { type CommHook, type GradBucket, plainHook } from '../reducer/hook.ts';
+import { type CommHook, type GradBucket, plainHook, type SharedHookState } from '../reducer/hook.ts';
 import { multiply, multiplyTransposed, orthonormalize, outer } from './low-rank.ts';
 
 /** Options of powerSGDHook(). */
@@ -54,9 +54,16 @@ interface Parts {
   readonly allQ: Float32Array;
 }
 
+/** What all ranks have alike: the number of backwards, and the Q of each bucket by its index. */
+interface SharedState {
+  readonly step: number;
+  readonly q: Readonly<Record<string, Float32Array>>;
+}
+
 /**
  * Returns the hook. Compresses float32 matrices; other gradients are averaged uncompressed. Use it for one model only,
- * because it keeps the errors of the model's buckets.
+ * because it keeps the errors of the model's buckets. After DistributedDataParallel.rebind() it goes on with the Q that
+ * it has, and the errors begin at zero again.
  */
 export function powerSGDHook(options: PowerSGDOptions = {}): CommHook {
   checkOptions('powerSGDHook', options, names);
@@ -69,13 +76,24 @@ export function powerSGDHook(options: PowerSGDOptions = {}): CommHook {
   if (minCompression !== 0) checkPositive('powerSGDHook: minCompression', minCompression);
   const settings = { rank, minCompression, seed };
   const partsOf = new WeakMap<GradBucket, Parts>();
+  /** The Q of each bucket by its index, for buckets that replace those of now. */
+  const latest = new Map<string, Float32Array>();
   let step = 0;
-  return function* powerSGD(bucket, group) {
+  const shared: SharedHookState = {
+    save: (): SharedState => ({ step, q: Object.fromEntries(latest) }),
+    load: (state: SharedState) => {
+      step = state.step;
+      latest.clear(); // of backwards after that state
+      for (const [index, q] of Object.entries(state.q)) latest.set(index, q.slice());
+    },
+  };
+  const powerSGD: CommHook = function* powerSGD(bucket, group) {
     const isPlain = step < startStep || bucket.dtype !== 'float32';
     if (bucket.isLast) step++;
     if (isPlain) return yield* plainHook(bucket, group);
-    const parts = partsOf.get(bucket) ?? split(bucket, settings);
+    const parts = partsOf.get(bucket) ?? split(bucket, settings, latest.get(String(bucket.index)));
     partsOf.set(bucket, parts);
+    latest.set(String(bucket.index), parts.allQ);
     const { label } = bucket;
     const { matrices, plain, allP, allQ } = parts;
     for (const { gradient, error, p, q, rows, cols } of matrices) {
@@ -98,11 +116,14 @@ export function powerSGDHook(options: PowerSGDOptions = {}): CommHook {
       if (!error.every(Number.isFinite)) error.fill(0);
     }
   };
+  return Object.assign(powerSGD, { shared });
 }
 
+/** `known` is the Q of an earlier bucket with this index. */
 function split(
   bucket: GradBucket,
   { rank, minCompression, seed }: Required<Omit<PowerSGDOptions, 'startStep'>>,
+  known: Float32Array | undefined,
 ): Parts {
   const sizes = bucket.gradients.map(({ shape, data }) => {
     const rows = shape.length < 2 ? 1 : shape[0]!;
@@ -116,7 +137,8 @@ function split(
   const total = (side: 'rows' | 'cols') => thin.reduce((sum, size) => sum + size[side] * size.width, 0);
   const allP = new Float32Array(total('rows'));
   const allQ = new Float32Array(total('cols'));
-  fillNormal(allQ, seed + bucket.index);
+  if (known?.length === allQ.length) allQ.set(known);
+  else fillNormal(allQ, seed + bucket.index);
   let [atP, atQ] = [0, 0];
   const matrices = thin.map(({ data, rows, cols, width }) => {
     const p = allP.subarray(atP, atP + rows * width);

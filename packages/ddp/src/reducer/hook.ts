@@ -35,12 +35,29 @@ export interface GradBucket extends TypedBuffer, BufferCarrier {
   readonly gradients: readonly BucketGradient[];
 }
 
+/** State of a hook that is equal on all ranks, such as a count of steps. */
+export interface SharedHookState {
+  /** Returns the state: plain values and typed arrays. The arrays may be the hook's own, which later steps change. */
+  readonly save: () => unknown;
+  /** Continues from a state that save() has returned here or on another rank. Copies its arrays. */
+  readonly load: (state: never) => void;
+}
+
 /**
  * Replaces the values in `bucket.data` by their average over all ranks. Yields every operation that it starts
- * on `group`, and starts the same operations on every rank. Keep state of a bucket in a WeakMap with the
- * bucket as the key, because a rebuild makes new buckets. An error that it throws aborts the group.
+ * on `group`, and starts the same operations on every rank. An error that it throws aborts the group.
+ *
+ * A hook may have state of two kinds. What one rank has of its own, such as rounding errors, it keeps in a WeakMap with
+ * the bucket as the key: a rebuild and rebind() make new buckets, and so drop it on all ranks. What is equal on all
+ * ranks it offers as `shared`, so that an elastic job can put it back for a step that runs again, and give it to ranks
+ * that join.
  */
-export type CommHook = (bucket: GradBucket, group: Group) => Generator<Work, void, void>;
+export interface CommHook {
+  (bucket: GradBucket, group: Group): Generator<Work, void, void>;
+  readonly shared?: SharedHookState;
+  /** Whether gradients may differ between ranks afterwards. Elastic jobs refuse such a hook. */
+  readonly leavesRanksApart?: boolean;
+}
 
 /** Averages the bucket with one allReduce: the default hook. */
 export function* plainHook(bucket: GradBucket, group: Group): Generator<Work, void, void> {

@@ -3,7 +3,13 @@
 // another rank is lost meanwhile, the same begins again in the next view.
 import type { Group } from '@ringwise/collectives';
 import type { Collated, Dataset } from '@ringwise/data';
-import { type DistributedDataParallel, ddp, type GradParamSource } from '@ringwise/ddp';
+import {
+  convertSyncBatchNorm,
+  type DistributedDataParallel,
+  ddp,
+  type GradParamSource,
+  type ModuleTree,
+} from '@ringwise/ddp';
 import { checkInteger, checkOptions } from '../check.ts';
 import { jobMisused, missedStep, stepNotRun } from '../errors.ts';
 import { ElasticLoader, type LoadOptions, loadOptionNames } from '../ledger/elastic-loader.ts';
@@ -137,10 +143,17 @@ export class ElasticJob {
     if (this.#trained !== null)
       throw jobMisused('ddp', 'the job has a model already; pass all parts of a model at once');
     checkDdpOptions(source, options);
-    const { optimizer, loader, scaler = null, generators = [], extra = {}, tensor, ...rest } = options;
-    const model = await ddp(source, { ...rest, group: soloGroup() });
+    const { optimizer, loader, scaler = null, generators = [], extra = {}, tensor, ...others } = options;
+    const { syncBatchNorm = false, ...rest } = others;
+    const group = soloGroup();
+    if (syncBatchNorm) {
+      await convertSyncBatchNorm(source as unknown as ModuleTree, group); // rebind() makes the exchanges of a view
+      loader.runTogether();
+    }
+    const model = await ddp(source, { ...rest, group });
     const trained = new Trained({
       ...{ source, optimizer, loader, scaler, generators, extra },
+      hook: rest.hook?.shared ?? null,
       model: model as unknown as DistributedDataParallel<GradParamSource>,
       revive: tensor,
     });

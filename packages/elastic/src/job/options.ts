@@ -7,7 +7,7 @@ import {
   type Revive,
 } from '@ringwise/ddp';
 import { checkFunction, checkOptions, shown } from '../check.ts';
-import { exchangesBatches, invalidArgument, sharded } from '../errors.ts';
+import { exchangesBatches, invalidArgument, leavesApart, sharded } from '../errors.ts';
 import { ElasticLoader } from '../ledger/elastic-loader.ts';
 import type { MembershipOptions } from '../membership/options.ts';
 import type { LogEntry, LogTarget } from './log.ts';
@@ -33,7 +33,9 @@ export interface ElasticOptions extends MembershipOptions {
 
 /** Options of job.ddp(). */
 export interface ElasticDdpOptions
-  extends Partial<Pick<DdpOptions, 'bucketBytes' | 'firstBucketBytes' | 'unused' | 'broadcastBuffers'>> {
+  extends Partial<
+    Pick<DdpOptions, 'bucketBytes' | 'firstBucketBytes' | 'unused' | 'broadcastBuffers' | 'hook'>
+  > {
   /** Optimizer of the model's parameters. The job calls its zeroGrad() and step(). */
   readonly optimizer: ElasticOptimizer;
   /** The loader that job.loader() made. */
@@ -50,11 +52,17 @@ export interface ElasticDdpOptions
   readonly extra?: Readonly<Record<string, Stateful>>;
   /** Returns what replaces a tensor in states of `extra`. Default: its memory, dtype and shape. */
   readonly tensor?: Revive;
+  /**
+   * Whether batch norms normalise the concurrent micro-batches of all ranks together, as after convertSyncBatchNorm().
+   * Needs a group that can block, and running statistics in host memory. Default false.
+   */
+  readonly syncBatchNorm?: boolean;
 }
 
 const ddpNames: readonly (keyof ElasticDdpOptions)[] = [
   ...(['optimizer', 'loader', 'scaler', 'generators', 'extra', 'tensor'] as const),
   ...(['bucketBytes', 'firstBucketBytes', 'unused', 'broadcastBuffers'] as const),
+  ...(['hook', 'syncBatchNorm'] as const),
 ];
 
 export function checkDdpOptions(source: GradParamSource, options: ElasticDdpOptions): void {
@@ -63,6 +71,10 @@ export function checkDdpOptions(source: GradParamSource, options: ElasticDdpOpti
   checkOptions('ddp', options ?? {}, ddpNames);
   if (hasSyncBatchNorm(source as Partial<ModuleTree>)) throw exchangesBatches();
   const { optimizer, loader, scaler, generators = [], extra, tensor } = options ?? {};
+  const { hook, syncBatchNorm } = options ?? {};
+  if (hook?.leavesRanksApart) throw leavesApart(hook.name);
+  if (syncBatchNorm !== undefined && typeof syncBatchNorm !== 'boolean')
+    throw invalidArgument('ddp: syncBatchNorm', 'true or false', shown(syncBatchNorm));
   const { step, zeroGrad, stateDict, loadStateDict } = (optimizer ?? {}) as Partial<ElasticOptimizer>;
   if (optimizer !== undefined && 'consolidateStateDict' in optimizer) throw sharded();
   if ([step, zeroGrad, stateDict, loadStateDict].some((member) => typeof member !== 'function')) {

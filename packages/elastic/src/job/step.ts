@@ -2,6 +2,7 @@
 // rank is lost on the way, the survivors make the step final if all of them have the averages, else they run it again
 // without the lost rank, which deals its samples to the others.
 import type { Group } from '@ringwise/collectives';
+import { withBatchWeight } from '@ringwise/ddp';
 import { checkFunction, checkOptions, shown } from '../check.ts';
 import { badLoss, stepRunTwice, tooManyBackwards } from '../errors.ts';
 import type { MicroBatch, StepPlan } from '../ledger/ledger.ts';
@@ -10,7 +11,8 @@ import type { TrainedParts } from './trained.ts';
 
 /**
  * Computes the loss of a micro-batch and runs its backward. Returns the mean loss of the micro-batch as a number. It
- * must be repeatable: it runs once for each micro-batch, and again if a rank was lost.
+ * must be repeatable: it runs once for each micro-batch, and again if a rank was lost. With batch norms over all ranks
+ * it also runs for micro-batches with `counts: false`, of which nothing is used.
  */
 export type StepFunction<B> = (batch: B, microBatch: MicroBatch) => number | Promise<number>;
 
@@ -113,7 +115,7 @@ export async function attempt<B>(
 
 /** Runs the micro-batches of this rank. The last backward averages, unless its micro-batch is a short one. */
 async function backwards<B>(
-  { model, loader, generators }: TrainedParts,
+  { model, optimizer, loader, generators }: TrainedParts,
   own: readonly MicroBatch[],
   fn: StepFunction<B>,
   sums: Float64Array,
@@ -121,20 +123,29 @@ async function backwards<B>(
   const { microBatch: whole, seed } = loader.ledger;
   const before = model.averages;
   for (const [i, microBatch] of own.entries()) {
-    const samples = microBatch.end - microBatch.start;
-    const isWhole = samples === whole;
+    const samples = samplesOf(microBatch);
     const isLast = i === own.length - 1;
     const batch = (await loader.take(microBatch)) as B;
     beginMicroBatch(generators, seed, microBatch);
     // Weights are whole micro-batches, so that gradients of whole ones need no factor.
-    if (isLast) model.addWeight(own.reduce((sum, { start, end }) => sum + (end - start) / whole, 0));
-    const averages = isLast && isWhole;
-    const loss = await (averages ? fn(batch, microBatch) : model.noSync(() => fn(batch, microBatch)));
+    if (isLast) model.addWeight(own.reduce((sum, each) => sum + samplesOf(each) / whole, 0));
+    const averages = isLast && samples === whole;
+    const run = () => (averages ? fn(batch, microBatch) : model.noSync(() => fn(batch, microBatch)));
+    const loss = await (samples === whole
+      ? run()
+      : withBatchWeight(model.module as object, samples / whole, run));
     if (averages) await model.finish();
-    if (!isWhole) model.divideAccumulated(whole / samples);
     if (typeof loss !== 'number') throw badLoss(shown(loss));
     if (model.averages > before + 1) throw tooManyBackwards(model.averages - before);
+    if (samples === 0) {
+      optimizer.zeroGrad();
+      continue;
+    }
+    if (samples !== whole) model.divideAccumulated(whole / samples);
     sums[0]! += loss * samples;
     sums[1]! += samples;
   }
 }
+
+/** Returns the number of samples that count. */
+const samplesOf = ({ start, end, counts }: MicroBatch): number => (counts === false ? 0 : end - start);

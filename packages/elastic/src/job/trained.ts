@@ -9,6 +9,7 @@ import {
   type GradParamSource,
   gradParamsSymbol,
   type Revive,
+  type SharedHookState,
   valueCarrier,
 } from '@ringwise/ddp';
 import { deviceBuffers, ledgersDiffer, modelDiffers } from '../errors.ts';
@@ -44,6 +45,8 @@ export interface TrainedParts {
   readonly generators: readonly StreamGenerator[];
   readonly extra: Readonly<Record<string, Stateful>>;
   readonly revive: Revive | undefined;
+  /** State of the communication hook. */
+  readonly hook: SharedHookState | null;
 }
 
 interface Memory {
@@ -61,6 +64,7 @@ interface Saved {
   readonly scaler: unknown;
   readonly generators: readonly unknown[];
   readonly extra: Readonly<Record<string, unknown>>;
+  readonly hook: unknown;
 }
 
 export class Trained {
@@ -71,6 +75,8 @@ export class Trained {
   readonly #buffers: readonly Memory[];
   /** Values of the state buffers at the beginning of the step. */
   #before: readonly ArrayBufferView[] = [];
+  /** A copy of the hook's state at the beginning of the step. */
+  #hookBefore: unknown = null;
 
   /** Throws ERR_ELASTIC_INVALID if running statistics are in memory that JavaScript cannot reach. */
   constructor(parts: TrainedParts) {
@@ -86,9 +92,10 @@ export class Trained {
     if (far !== undefined) throw deviceBuffers(far.name);
   }
 
-  /** Notes what a forward may change, before the first one of a step. */
+  /** Notes what a forward or the averages may change, before the first forward of a step. */
   begin(): void {
     this.#before = this.#buffers.map(({ value }) => elementsOf(value).slice());
+    this.#hookBefore = structuredClone(this.parts.hook?.save() ?? null);
   }
 
   /** Puts back what begin() has noted: the step is not final. */
@@ -98,6 +105,7 @@ export class Trained {
       elementsOf(value).set(before as never);
       value.written?.();
     }
+    this.parts.hook?.load(this.#hookBefore as never);
   }
 
   /** Applies the averages of a final step. `beforeUpdate` sees them unscaled. */
@@ -117,7 +125,7 @@ export class Trained {
 
   /** Returns the state; arrays and tensors are those of the training, not copies. */
   save(): unknown {
-    const { optimizer, loader, scaler, generators, extra } = this.parts;
+    const { optimizer, loader, scaler, generators, extra, hook } = this.parts;
     const near = this.#memories.filter(({ value }) => value.host !== null);
     const saved: Saved = {
       finalSteps: this.finalSteps,
@@ -128,6 +136,7 @@ export class Trained {
       scaler: scaler?.stateDict() ?? null,
       generators: generators.map((generator) => generator.state()),
       extra: Object.fromEntries(Object.entries(extra).map(([name, each]) => [name, stateOf(each)])),
+      hook: hook?.save() ?? null,
     };
     return withoutNonFinite(saved);
   }
@@ -137,7 +146,7 @@ export class Trained {
     const saved = withNonFinite(value) as Omit<Saved, 'model'> & {
       readonly model: Readonly<Record<string, { readonly data: ArrayLike<number> }>>;
     };
-    const { optimizer, loader, scaler, generators, extra } = this.parts;
+    const { optimizer, loader, scaler, generators, extra, hook } = this.parts;
     if (saved.ledger !== loader.ledger.description)
       throw ledgersDiffer(loader.ledger.description, saved.ledger);
     const near = this.#memories.filter(({ value: own }) => own.host !== null);
@@ -148,6 +157,7 @@ export class Trained {
     );
     checkNames('members of extra', Object.keys(extra), Object.keys(saved.extra));
     checkNames('generators', Object.keys(generators), Object.keys(saved.generators));
+    checkNames('states of the hook', hook ? ['hook'] : [], saved.hook === null ? [] : ['hook']);
     checkNames('scalers', scaler ? ['scaler'] : [], saved.scaler === null ? [] : ['scaler']);
     for (const { name, value: own } of near) {
       elementsOf(own).set(saved.model[name]!.data as never);
@@ -157,6 +167,7 @@ export class Trained {
     scaler?.loadStateDict(saved.scaler as never);
     for (const [i, generator] of generators.entries()) generator.setState(saved.generators[i] as never);
     for (const [name, each] of Object.entries(extra)) setStateOf(each, saved.extra[name]);
+    hook?.load(saved.hook as never);
     loader.moveTo(saved.cursor);
     this.finalSteps = saved.finalSteps;
   }

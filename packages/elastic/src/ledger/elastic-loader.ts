@@ -12,6 +12,7 @@ import {
   type Ledger,
   type MicroBatch,
   ownedBy,
+  runTogether,
   type StepPlan,
 } from './ledger.ts';
 
@@ -51,6 +52,8 @@ export class ElasticLoader<B = unknown> {
   #cursor: Cursor = firstCursor;
   #place: Place = { rank: 0, size: 1 };
   #pass: Pass<B> | null = null;
+  /** Whether all ranks run equally many micro-batches. */
+  #isTogether = false;
   /** Micro-batches of the pass that begins next, and where it notes those that it has asked for. */
   #next: { readonly from: Iterable<MicroBatch>; readonly asked: MicroBatch[] } = { from: [], asked: [] };
 
@@ -97,9 +100,18 @@ export class ElasticLoader<B = unknown> {
     return this.ledger.stepAt(this.#cursor, this.#place.size);
   }
 
-  /** Returns the micro-batches of this rank in a step, in the order in which take() gives them. @internal */
+  /**
+   * Makes all ranks run equally many micro-batches: those that have one less run another rank's before. To be called
+   * before the first take(). @internal
+   */
+  runTogether(): void {
+    this.#isTogether = true;
+  }
+
+  /** Returns the micro-batches that this rank runs in a step, in the order in which take() gives them. @internal */
   owned(plan: StepPlan): readonly MicroBatch[] {
-    return inTrainingOrder(ownedBy(plan, this.#place.rank, this.#place.size));
+    const { rank, size } = this.#place;
+    return this.#isTogether ? runTogether(plan, rank, size) : inTrainingOrder(ownedBy(plan, rank, size));
   }
 
   /** Makes a step final: the cursor moves behind it. @internal */
@@ -133,7 +145,7 @@ export class ElasticLoader<B = unknown> {
   }
 
   #open(): Pass<B> {
-    this.#next = { from: ownFrom(this.ledger, this.#cursor, this.#place), asked: [] };
+    this.#next = { from: this.#ownFrom(this.#cursor), asked: [] };
     return { batches: this.#loader[Symbol.asyncIterator](), asked: this.#next.asked };
   }
 
@@ -144,18 +156,14 @@ export class ElasticLoader<B = unknown> {
       yield this.ledger.indicesOf(microBatch);
     }
   }
-}
 
-/** Yields the micro-batches of a rank from the cursor on, without an end. */
-function* ownFrom(
-  ledger: Ledger,
-  cursor: Cursor,
-  { rank, size }: Place,
-): Generator<MicroBatch, void, undefined> {
-  for (let at = cursor; ; ) {
-    const plan = ledger.stepAt(at, size);
-    yield* inTrainingOrder(ownedBy(plan, rank, size));
-    at = ledger.after(plan);
+  /** Yields the micro-batches that this rank runs from the cursor on, without an end. */
+  *#ownFrom(cursor: Cursor): Generator<MicroBatch, void, undefined> {
+    for (let at = cursor; ; ) {
+      const plan = this.ledger.stepAt(at, this.#place.size);
+      yield* this.owned(plan);
+      at = this.ledger.after(plan);
+    }
   }
 }
 

@@ -50,6 +50,11 @@ export interface MicroBatch {
   readonly index: number;
   readonly start: number;
   readonly end: number;
+  /**
+   * false on a rank that runs the micro-batch of another one, only to take part in exchanges of batch norms over all
+   * ranks. What comes of it is not used.
+   */
+  readonly counts?: false;
 }
 
 /** The samples of one step. */
@@ -191,4 +196,16 @@ export function inTrainingOrder(own: readonly MicroBatch[]): readonly MicroBatch
 export function ownedBy(plan: StepPlan, rank: number, size: number): readonly MicroBatch[] {
   const count = plan.microBatches.length;
   return plan.microBatches.slice(Math.ceil((rank * count) / size), Math.ceil(((rank + 1) * count) / size));
+}
+
+/**
+ * Returns the micro-batches that `rank` runs where each forward needs all ranks: its own ones, and before them one that
+ * does not count if others have one more.
+ */
+export function runTogether(plan: StepPlan, rank: number, size: number): readonly MicroBatch[] {
+  const own = inTrainingOrder(ownedBy(plan, rank, size));
+  const [first] = plan.microBatches;
+  return own.length < Math.ceil(plan.microBatches.length / size)
+    ? [{ ...first!, counts: false }, ...own]
+    : own;
 }

@@ -28,13 +28,14 @@ export function readLog(file: string): LogEntry[] {
 
 /**
  * Returns the sizes of a job by step. Entries may come in any order, and more than once from several members. A view
- * that made no step final does not count.
+ * that made no step final does not count. One of the same size as the view before does: a change of the view resets
+ * what hooks have kept on each rank.
  */
 export function phasesOf(entries: readonly LogEntry[]): Phase[] {
   const phases: Phase[] = [];
   for (const { step, size } of [...entries].sort((a, b) => a.view - b.view)) {
     if (phases.at(-1)?.step === step) phases.pop();
-    if (phases.at(-1)?.size !== size) phases.push({ step, size });
+    phases.push({ step, size });
   }
   return phases;
 }

@@ -1,4 +1,5 @@
 // A job of one process that no launcher has started, and what jobs refuse.
+import { postLocalSGDHook } from '@ringwise/ddp';
 import { fromHost, manualSeed, memory, mseLoss, scope } from '@ringwise/tensor';
 import { BatchNorm1d, Linear } from '@ringwise/tensor/nn';
 import { GradScaler, SGD } from '@ringwise/tensor/optim';
@@ -160,7 +161,9 @@ it('refuses wrong options, and calls in the wrong order', async () => {
   const refused: [options: object, text: string][] = [
     [{}, 'ddp: optimizer: expected an optimizer'],
     [{ optimizer }, 'ddp: loader: expected what job.loader() returns'],
-    [{ optimizer, loader, hook: 1 }, "ddp: unknown option 'hook'"],
+    [{ optimizer, loader, rebuild: true }, "ddp: unknown option 'rebuild'"],
+    [{ optimizer, loader, hook: postLocalSGDHook({ startStep: 1 }) }, 'after the hook postLocalSGD'],
+    [{ optimizer, loader, syncBatchNorm: 1 }, 'ddp: syncBatchNorm: expected true or false'],
     [
       { optimizer, loader, extra: { schedule: {} } },
       'ddp: extra.schedule: expected an object with stateDict()',
@@ -172,7 +175,7 @@ it('refuses wrong options, and calls in the wrong order', async () => {
   const norm = new BatchNorm1d(2);
   norm.sync = exchange;
   await expect(job.ddp(norm, { optimizer, loader })).rejects.toThrow(
-    'the model has batch norms over all ranks',
+    'the batch norms of the model exchange over a group that the job does not change',
   );
   const model = await job.ddp(net, { optimizer, loader });
   await expect(job.ddp(net, { optimizer, loader })).rejects.toThrow('the job has a model already');

@@ -7,6 +7,7 @@ import {
   checkEnd,
   checkKilled,
   checkLedger,
+  checkReplay,
   checkSteps,
   lossesAlone,
   planOf,
@@ -141,21 +142,6 @@ describe('a job is replayed from its membership log, without its losses, to the 
   };
   for (const [name, { size, plan }] of Object.entries(jobs))
     it(name, { timeout: 60_000 }, async () => {
-      const results = await run(size, plan);
-      const ends = values<Trained>(results.filter(({ rank }) => plan.faults![rank] === undefined));
-      const [{ finalSteps, state }] = ends as [Trained];
-      for (const end of ends) expect(end.state).toEqual(state);
-      checkLedger(results, finalSteps);
-      const log = ends.flatMap((end) => end.log);
-      const { options: _, faults: __, joins: ___, until: ____, ...rest } = plan;
-      const most = Math.max(...log.map((entry) => entry.size));
-      const replayed = values<Trained>(
-        await run(most, { ...rest, options: { replay: log }, maxSteps: finalSteps }),
-      ).filter(({ hasLeft }) => !hasLeft);
-      expect(replayed.length).toBeGreaterThan(0);
-      for (const end of replayed) {
-        expect(end.state).toEqual(state);
-        expect(end.lr).toBe(ends[0]!.lr);
-      }
+      await checkReplay(size, plan);
     });
 });

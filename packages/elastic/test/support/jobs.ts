@@ -93,6 +93,36 @@ export async function checkSteps(
   return ends;
 }
 
+/**
+ * Runs a job of `size` processes, and compares its bits with those of a replay that loses no rank. The replay differs
+ * from the plan by `other`. Returns the ends of the members that have trained to the end.
+ */
+export async function checkReplay(size: number, plan: Plan, other: Partial<Plan> = {}): Promise<Trained[]> {
+  const results = await run(size, plan);
+  const isLost = (rank: number) => plan.faults?.[rank]?.do === 'SIGKILL';
+  for (const { rank, signal } of results) if (isLost(rank)) expect(signal).toBe('SIGKILL');
+  const members = values<Trained>(results.filter(({ rank }) => !isLost(rank)));
+  const ends = members.filter(({ hasLeft }) => !hasLeft);
+  const [{ finalSteps, state, lr }] = ends as [Trained];
+  for (const end of ends) expect(end.state).toEqual(state);
+  checkLedger(results, finalSteps);
+  const log = members.flatMap((end) => end.log);
+  const { options: _, faults: __, joins: ___, until: ____, ...rest } = plan;
+  const most = Math.max(...log.map((entry) => entry.size));
+  const replayed = values<Trained>(
+    await run(most, { ...rest, ...other, options: { replay: log }, maxSteps: finalSteps }),
+  ).filter(({ hasLeft }) => !hasLeft);
+  expect(replayed.length).toBeGreaterThan(0);
+  const inLast = Math.max(...log.map(({ step }) => step)) - finalSteps;
+  for (const end of replayed) {
+    expect(end.state).toEqual(state);
+    expect(end.lr).toBe(lr);
+    // All of them are members of the last view.
+    expect(end.losses.slice(inLast)).toEqual(ends[0]!.losses.slice(inLast));
+  }
+  return ends;
+}
+
 /** Runs a job of 3 ranks of which one is killed at a point of a step, and checks that the others have gone on. */
 export async function checkKilled(lost: number, step: number, at: Point): Promise<void> {
   const fault: Fault = { step, at, do: 'SIGKILL' };

@@ -24,6 +24,7 @@ it('leaves out views that made no step final, and repeated entries', () => {
   expect(phasesOf(entries)).toEqual([
     { step: 0, size: 3 },
     { step: 4, size: 2 },
+    { step: 9, size: 2 },
   ]);
   expect(phasesOf([entry(0, 0, 2), entry(1, 0, 1), entry(2, 5, 2)])).toEqual([
     { step: 0, size: 1 },
