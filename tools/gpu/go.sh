@@ -4,7 +4,8 @@
 # the order below, in which the first ten minutes tell the most. Each part ends within its limit, so that `smoke`,
 # `timings gpt2`, `tensor`, `collectives`, `captured mixed`, `sanitizer` and `races` are calls of less than ten minutes. The
 # limits of the commands of smoke, sanitizer and races add up to less than the limit of their part, so each of them runs.
-#   bash ringwise-gpu/tools/gpu/go.sh RESULTS [PART …]
+#   bash ringwise-gpu/tools/gpu/go.sh RESULTS [PART … | PART+PART …]
+# Parts joined by + run at once, which suits tests on a machine with many cores, and never timings.
 # smoke        the ten most important facts, a line each with a limit of its own: versions; three C++ programs (kernels,
 #              layers, libraries); rates; captured launches; NCCL and a killed rank; DDP; deadlines; a full device
 # timings      our timings, and those of the same workloads in PyTorch if it is installed
@@ -18,7 +19,7 @@
 # Without a GPU all tests run on the software device, and the timed workloads run once, at small sizes, without figures.
 set -uo pipefail
 parts=(smoke timings gpt2 tensor collectives captured mixed sanitizer races)
-usage="usage: go.sh RESULTS [PART …], with the parts ${parts[*]}"
+usage="usage: go.sh RESULTS [PART … | PART+PART …], with the parts ${parts[*]}; PART+PART runs both at once"
 results=$(mkdir -p "${1:?$usage}" && cd "$1" && pwd)
 shift
 [ $# -gt 0 ] || set -- "${parts[@]}"
@@ -31,8 +32,10 @@ if [ -z "${RINGWISE_NVIDIA_DIR:-}" ]; then
 fi
 node tools/gpu/device.mjs | tee "$results/device.json"
 devices=$(node -p "require('$results/device.json').devices.length")
+software=$root/native/build/Release/libsoftware_cuda.so
+[ "${RINGWISE_LIBCUDA:-}" != "$software" ] || devices=0 # a call of together() has set it
 if [ "$devices" -gt 0 ]; then export RINGWISE_TEST_GPU=1
-else export RINGWISE_LIBCUDA=$root/native/build/Release/libsoftware_cuda.so RINGWISE_LIBNCCL=$root/native/build/Release/libsoftware_cuda.so; fi
+else export RINGWISE_LIBCUDA=$software RINGWISE_LIBNCCL=$software; fi
 
 status=0
 ends=0
@@ -157,10 +160,32 @@ gpt2() {
   [ "$devices" -eq 0 ] || within 140 python3 tools/gpu/torch_gpt2.py > "$results/torch-gpt2.json" || echo '[]' > "$results/torch-gpt2.json"
 }
 
+# together PART…: runs parts at once. Prints what each of them says when it has ended.
+together() {
+  local names=("$@") processes=() i
+  for i in "${names[@]}"; do
+    bash "${BASH_SOURCE[0]}" "$results" "$i" > "$results/$i.out" 2>&1 &
+    processes+=($!)
+  done
+  for i in "${!names[@]}"; do
+    wait "${processes[$i]}" || status=1
+    cat "$results/${names[$i]}.out"
+  done
+}
+
 for part in "$@"; do
-  case " ${parts[*]} " in
-    *" $part "*) "$part" ;;
-    *) echo "go.sh: there is no part '$part'. $usage" && exit 2 ;;
+  for name in ${part//+/ }; do
+    case " ${parts[*]} " in
+      *" $name "*) ;;
+      *) echo "go.sh: there is no part '$name'. $usage" && exit 2 ;;
+    esac
+  done
+done
+for part in "$@"; do
+  case $part in
+    # Names of parts have no spaces, so that the shell may split here.
+    *+*) together ${part//+/ } ;;
+    *) "$part" ;;
   esac
 done
 node tools/gpu/report.mjs "$results"
