@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/os/barrier.h"
 #include "base/os/cores.h"
 #include "base/pause.h"
 #include "base/time/clock.h"
@@ -90,6 +91,7 @@ void ProgressEngine::connect(Connections connections, Choices choices) {
   board_context_.arena = std::move(connections.arena);
   board_context_.arenas = std::move(connections.arenas);
   board_context_.doorbell = control_.get();
+  board_context_.fences = os::join_barriers();
   board_ = std::make_unique<BoardExecution>(board_context_, rank_);
 }
 

@@ -5,6 +5,7 @@
 #include <ctime>
 #include <limits>
 
+#include "base/os/barrier.h"
 #include "base/pause.h"
 #include "base/time/clock.h"
 #include "coll/engine/progress_engine.h"
@@ -92,6 +93,7 @@ int64_t ProgressEngine::earliest_deadline() const {
 void ProgressEngine::sleep(int64_t until_ns, Driver driver) {
   if (driver == Driver::Lane) signals_.sleeps = true;
   if (my_sleeping_ != nullptr) my_sleeping_->store(1);
+  if (board_context_.fences) os::barrier_everywhere();  // in place of barriers in the ranks that wake this one
   const bool moved = advance_all();
   const bool called = requests_.has_news() || (driver == Driver::Lane && signals_.drivers > 0);
   if (!moved && !called && !signals_.stop) {

@@ -4,8 +4,9 @@
 //
 // Reuse. Every rank has two sets of slots, for operations of even and odd number. A rank writes the slots of operation
 // k only after all other ranks have posted k−1. By then they have ended k−2, so no rank reads the data that k−2 left in
-// the same slots. Every rank has kPosts posts, so that a rank which only sends may be kRunAhead operations ahead of its
-// receivers: it posts k after all others have posted k−kRunAhead, when no rank reads the post of k−kPosts any more.
+// the same slots. Every rank has kPosts posts, so that a rank which only sends, or only gets the root's data, may be
+// kRunAhead operations ahead of the others: it posts k after all others have posted k−kRunAhead, when no rank reads the
+// post of k−kPosts any more.
 #pragma once
 
 #include <atomic>
@@ -26,14 +27,14 @@ enum class Where : uint32_t {
   Memory,  // in its private memory, at the post's offset: the kernel copies it for the others, and the rank waits
 };
 
-inline constexpr uint64_t kPosts = 8;
+inline constexpr uint64_t kPosts = 32;
 inline constexpr uint64_t kRunAhead = kPosts / 2;
 
 /// The fields that other ranks always read come first, so that an operation with a few bytes of data transfers only one
 /// pair of cache lines.
 struct Post {
   std::atomic<uint64_t> stamp;  // the number of the operation; written last, all other fields are valid then
-  uint64_t digest;              // hash of the signature, compared in its place
+  uint64_t digest;              // hash of the signatures of this and all earlier calls, compared in their place
   uint64_t offset;              // bytes from the beginning of the arena; an address for Memory
   Where where;
   uint32_t reserved;
@@ -48,6 +49,7 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free);
 struct Member {
   std::atomic<int> core;     // 1 + the core on which it ran when it last waited for long
   std::atomic<int> reads;    // whether it can read the memory of all others: 1 yes, −1 no, 0 not tried
+  std::atomic<int> fences;   // 1 if it calls os::barrier_everywhere() before it sleeps, and others' calls reach it
   std::atomic<int> process;  // process id; this and the fields below are valid once it is not 0
   uint64_t probe;            // a random number
   uint64_t probe_address;    // address of the same number in the rank's private memory

@@ -14,13 +14,17 @@ namespace {
 // No processor has more prefetched bytes than this in flight.
 constexpr size_t kPrefetchBytes = 2048;
 
-/// Returns a multilinear hash (Carter and Wegman, 1979) over the eight words of a signature, with odd factors.
-uint64_t digest_of(const Signature& signature) {
+// How many posts ahead a rank fetches for writing: a rank that only sends may write two of them before one has come.
+constexpr uint64_t kPrefetchedPosts = 2;
+
+/// Returns a multilinear hash (Carter and Wegman, 1979) over the eight words of a signature and the digest of the call
+/// before, with odd factors. So two ranks have equal digests only if all their calls so far agree.
+uint64_t digest_of(const Signature& signature, uint64_t before) {
   constexpr uint64_t kFactors[] = {0x9e3779b97f4a7c15, 0xbf58476d1ce4e5b9, 0x94d049bb133111eb, 0xff51afd7ed558ccd,
                                    0xc4ceb9fe1a85ec53, 0xd6e8feb86659fd93, 0xa0761d6478bd642f, 0xe7037ed1a0b428db};
   uint64_t words[sizeof(Signature) / sizeof(uint64_t)];
   std::memcpy(words, &signature, sizeof words);
-  uint64_t digest = 0;
+  uint64_t digest = (before ^ (before >> 32)) * 0xd1b54a32d192ed03;
   for (size_t i = 0; i < std::size(words); ++i) digest += (words[i] ^ (words[i] >> 32)) * kFactors[i];
   return digest ^ (digest >> 29);
 }
@@ -35,34 +39,41 @@ BoardExecution::BoardExecution(BoardContext& context, int rank)
       sources_(size_),
       outputs_(size_),
       probe_(std::make_unique<uint64_t>()),
-      is_tried_(static_cast<size_t>(kVerbCount * size_)) {}
+      is_tried_(static_cast<size_t>(kVerbCount * size_)) {
+  board_.member(rank_).fences = context.fences;
+}
 
 void BoardExecution::begin(const Op& op) {
   op_ = op;
   element_ = byte_size(op.dtype);
   signature_ = signature_of(op_, rank_, size_);
-  digest_ = digest_of(signature_);
+  digest_ = digest_of(signature_, calls_[number_ % kPosts].digest);
   plan();
   if (method_ == Method::Move && board_.member(rank_).reads == 0) probe_memory();
   where_ = choose_where();
   phase_ = Phase::Post;
-  // Wait until no rank reads the post and the slots that this operation reuses; see Board.
+  await_room();
+}
+
+/// Waits until no rank reads the post and the slots that this operation reuses; see Board. A rank that has used up its
+/// run-ahead waits until half of it is free again, so that it reads the posts of the other ranks once in many
+/// operations. It needs no look at them while the calls that it has compared are recent enough.
+void BoardExecution::await_room() {
   const bool in_slots = where_ != Where::Post || op_.verb == Verb::AllToAll;
-  const uint64_t next = number_ + 1, ahead = in_slots || trial_ > verified_ ? 1 : kRunAhead;
-  expect(Word::Stamp, next > ahead ? next - ahead : 0, everybody());
+  const uint64_t ahead = in_slots || trial_ > verified_ ? 1 : kRunAhead;
+  const uint64_t next = number_ + 1, least = next > ahead ? next - ahead : 0;
+  expect(Word::Stamp, least + ahead / 2, verified_ >= least ? Ranks{} : everybody());
 }
 
 void BoardExecution::announce() {
   if (phase_ != Phase::Post || !wait_over()) return;
-  compare_posted(wait_value_);
+  if (wait_ranks_.first != wait_ranks_.last) compare_posted(wait_value_);
   ++number_;
   post();
   phase_ = Phase::Meet;
-  const Ranks meet = to_meet();
-  if (meet.first == meet.last) go_on_trial();
-  if (meet.first == meet.last && number_ >= kRunAhead) {
-    for (int peer = 0; peer < size_; ++peer) __builtin_prefetch(&board_.post(peer, number_ + 1 - kRunAhead));
-  }
+  const bool is_first = is_first_with_root();
+  const Ranks meet = to_meet(is_first);
+  if (is_first && meet.last - meet.first < size_) trial_ = number_;
   expect(Word::Stamp, number_, meet);
 }
 
@@ -75,11 +86,8 @@ bool BoardExecution::advance() {
   }
   if (phase_ == Phase::Meet) {
     if (!wait_over()) return moved;
-    if (wait_ranks_.last - wait_ranks_.first == size_) {
-      compare_posted(number_ - 1);
-      for (int peer = 0; peer < size_; ++peer) verify(peer);
-      verified_ = number_;
-    }
+    for (int peer = wait_ranks_.first; peer < wait_ranks_.last; ++peer) verify(peer);
+    if (wait_ranks_.last - wait_ranks_.first == size_) verified_ = number_;
     phase_ = start() ? Phase::Done : Phase::Run;
     return true;
   }
@@ -162,10 +170,9 @@ void BoardExecution::post() {
       sizes_of(rank_)[rank] = {parts_[rank].bytes / element_, received_[rank].bytes / element_};
     }
   }
-  post.stamp.store(number_);
-  wake();
-  // Fetch the cache lines of the next post and slot, which other ranks have read, while this rank waits.
-  __builtin_prefetch(&board_.post(rank_, number_ + 1), 1);
+  show(post.stamp, number_);
+  // Fetch the cache lines of the next posts and slot, which other ranks have read, while this rank waits.
+  __builtin_prefetch(&board_.post(rank_, number_ + kPrefetchedPosts), 1);
   if (where_ != Where::Slot || by_part_) return;
   const std::byte* next = board_.slot(rank_, number_ + 1, 0);
   const size_t bytes = std::min(offered_whole(rank_), kPrefetchBytes);
@@ -173,8 +180,13 @@ void BoardExecution::post() {
 }
 
 /// Compares the calls up to number `until` with the posts of all other ranks. Those posts are still valid because this
-/// rank is at most kRunAhead operations ahead.
+/// rank is at most kRunAhead operations ahead. Equal digests of one call say that all calls before it agree too.
 void BoardExecution::compare_posted(uint64_t until) {
+  if (verified_ >= until) return;
+  if (all_agree_on(until)) {
+    verified_ = until;
+    return;
+  }
   for (uint64_t number = verified_ + 1; number <= until; ++number) {
     const Call& call = calls_[number % kPosts];
     bool is_complete = true;
@@ -188,6 +200,25 @@ void BoardExecution::compare_posted(uint64_t until) {
     }
     if (is_complete && verified_ == number - 1) verified_ = number;
   }
+}
+
+/// Throws if an earlier call of this rank differs from the peer's, which has posted them all.
+void BoardExecution::compare_calls_with(int peer) const {
+  for (uint64_t number = verified_ + 1; number < number_; ++number) {
+    const Call& call = calls_[number % kPosts];
+    const Post& post = board_.post(peer, number);
+    if (post.digest != call.digest) throw disagreement_with(peer, call.signature, post);
+  }
+}
+
+/// Returns whether all other ranks have posted that call with the digest of this rank's.
+bool BoardExecution::all_agree_on(uint64_t number) const {
+  const uint64_t digest = calls_[number % kPosts].digest;
+  for (int peer = 0; peer < size_; ++peer) {
+    const Post& post = board_.post(peer, number);
+    if (peer != rank_ && (post.stamp.load() < number || post.digest != digest)) return false;
+  }
+  return true;
 }
 
 /// Remembers the text of the post's label, so that error messages can show it.
@@ -207,18 +238,21 @@ void BoardExecution::not_posted(std::vector<int>& ranks) const {
   }
 }
 
-/// Notes that this rank ends the operation without waiting for posts. The first time for a verb and root, the next
-/// operation waits until all ranks have posted this one, so that a disagreement about the root is found early.
-void BoardExecution::go_on_trial() {
-  if (!has_root(op_.verb)) return;
+/// Returns whether this is the first call of the verb with that root, and notes that it has been made. A rank which
+/// continues before all ranks have posted such a call makes no other one before they have; a rank that gets the root's
+/// data waits for the posts of all. So a disagreement about the root is found early.
+bool BoardExecution::is_first_with_root() {
+  if (!has_root(op_.verb)) return false;
   auto tried = is_tried_[static_cast<size_t>(static_cast<int>(op_.verb) * size_ + op_.root)];
-  if (!tried) trial_ = number_;
+  const bool is_first = !tried;
   tried = true;
+  return is_first;
 }
 
 void BoardExecution::verify(int peer) const {
   if (peer == rank_) return;
   const Post& post = board_.post(peer, number_);
+  if (post.digest != digest_) compare_calls_with(peer);
   if (op_.verb != Verb::AllToAll || post.signature.verb != signature_.verb) {
     if (post.digest != digest_) throw disagreement_with(peer, signature_, post);
     return;
@@ -330,16 +364,33 @@ void BoardExecution::waiting_for(std::vector<int>& ranks) const {
 }
 
 void BoardExecution::publish(Counter counter, size_t chunks) {
-  board_.counter(rank_, counter).store(Board::mark(number_, chunks));
-  wake();
+  show(board_.counter(rank_, counter), Board::mark(number_, chunks));
 }
 
-void BoardExecution::wake() {
+/// Sets a word for which other ranks may wait, and wakes those that sleep. A rank that is about to sleep says so, then
+/// looks at the words once more. Either it sees the new value there, or this rank must see here that it sleeps. So
+/// between the store and the look there must be a barrier: that of the rank which is about to sleep, or one of this
+/// rank, which takes as long as the other ranks' caches take to let go of the word's line.
+void BoardExecution::show(std::atomic<uint64_t>& word, uint64_t value) {
+  if (sleepers_fence_ || (sleepers_fence_ = do_sleepers_fence())) {
+    word.store(value, std::memory_order_release);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
+  } else {
+    word.store(value);
+  }
   for (int rank = 0; rank < size_; ++rank) {
     if (rank == rank_) continue;
     std::atomic<uint32_t>& sleeping = *context_.sleeping[rank];
-    if (sleeping.load() != 0 && sleeping.exchange(0) != 0) context_.doorbell->ring(rank);
+    if (sleeping.load(std::memory_order_relaxed) != 0 && sleeping.exchange(0) != 0) context_.doorbell->ring(rank);
   }
+}
+
+/// Returns whether all ranks execute a barrier on this rank's threads before they sleep; see Member::fences.
+bool BoardExecution::do_sleepers_fence() const {
+  for (int rank = 0; rank < size_; ++rank) {
+    if (board_.member(rank).fences.load(std::memory_order_relaxed) == 0) return false;
+  }
+  return true;
 }
 
 }  // namespace ringwise::coll

@@ -27,6 +27,7 @@ struct BoardContext {
   PeerArenas arenas{0};
   std::vector<std::atomic<uint32_t>*> sleeping;  // by rank; see ShmLink
   ShmLink::Doorbell* doorbell = nullptr;
+  bool fences = false;  // this rank calls os::barrier_everywhere() before it sleeps
 };
 
 class BoardExecution {
@@ -96,7 +97,7 @@ class BoardExecution {
   void cut_evenly(size_t count);
   Where choose_where() const;
   Ranks takers() const;
-  Ranks to_meet() const;
+  Ranks to_meet(bool is_first) const;
   bool takes_from(int source) const;
   size_t offered_whole(int source) const;
   Part offer(int taker) const;
@@ -109,12 +110,15 @@ class BoardExecution {
   size_t sizes_bytes() const { return op_.verb == Verb::AllToAll ? sizeof(Sizes) * static_cast<size_t>(size_) : 0; }
 
   // board_execution.cc
+  void await_room();
   void post();
   void verify(int peer) const;
   void compare_posted(uint64_t until);
+  void compare_calls_with(int peer) const;
+  bool all_agree_on(uint64_t number) const;
   static void remember_label_of(const Post& post);
   Failure disagreement_with(int peer, const Signature& mine, const Post& post) const;
-  void go_on_trial();
+  bool is_first_with_root();
   Sizes* sizes_of(int rank) const;
   bool start();
   void stage(size_t chunk);
@@ -127,7 +131,8 @@ class BoardExecution {
   bool wait_over();
   uint64_t word_of(int rank) const;
   void publish(Counter counter, size_t chunks);
-  void wake();
+  void show(std::atomic<uint64_t>& word, uint64_t value);
+  bool do_sleepers_fence() const;
   Ranks everybody() const { return {0, size_}; }
   Ranks only(int rank) const { return {rank, rank + 1}; }
 
@@ -178,10 +183,11 @@ class BoardExecution {
   std::vector<const std::byte*> sources_;
   std::vector<std::byte*> outputs_;
   std::unique_ptr<uint64_t> probe_;  // the number that other ranks read to test process_vm_readv; see Member
-  /// Indexed by verb and root: whether this rank has ended such a call without waiting for posts before. After the
-  /// first time, operation `trial_`, its next call waits until all ranks have posted that operation.
+  /// Indexed by verb and root: whether this rank has made such a call. If it did not wait for the posts of all ranks in
+  /// the first one, operation `trial_`, its next call waits until all ranks have posted that operation.
   std::vector<bool> is_tried_;
   uint64_t trial_ = 0;
+  bool sleepers_fence_ = false;  // do_sleepers_fence() has returned true
 
   // The current wait. The ranks before `wait_next_` have reached the value.
   Word wait_word_ = Word::Stamp;

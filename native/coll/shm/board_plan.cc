@@ -141,11 +141,15 @@ BoardExecution::Ranks BoardExecution::takers() const {
   }
 }
 
-/// Returns the ranks whose posts this rank waits for before it continues: all ranks if it writes any output.
-BoardExecution::Ranks BoardExecution::to_meet() const {
+/// Returns the ranks whose posts this rank waits for before it continues: all ranks if it writes any output. But a rank
+/// that gets a broadcast which fits the root's post waits for the root only, so that it may be ahead of the other ranks
+/// like the root. `is_first`: this is the first call with the root.
+BoardExecution::Ranks BoardExecution::to_meet(bool is_first) const {
   const bool is_root = rank_ == op_.root;
   switch (op_.verb) {
-    case Verb::Broadcast: return is_root ? Ranks{} : everybody();
+    case Verb::Broadcast:
+      if (is_root) return {};
+      return is_first || size_ == 2 || offered_whole(rank_) > sizeof(Post::data) ? everybody() : only(op_.root);
     case Verb::Gather: return is_root ? everybody() : Ranks{};
     case Verb::Reduce: return is_root || method_ == Method::TwoShot ? everybody() : Ranks{};
     default: return everybody();

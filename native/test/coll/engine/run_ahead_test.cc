@@ -4,6 +4,7 @@
 
 #include "base/time/clock.h"
 #include "coll/handshake/pending_handshakes.h"
+#include "coll/shm/board.h"
 #include "test/check.h"
 #include "test/coll/ranks.h"
 
@@ -176,6 +177,68 @@ TEST("on one host, the next call reports roots that differ") {
   }
 }
 
+TEST("on one host, a rank that only sends waits after kRunAhead operations, and its timeout names the other rank") {
+  for (const Verb verb : {Verb::Broadcast, Verb::Gather, Verb::Reduce}) {
+    std::atomic<bool> failed{false};
+    with_ranks(2, one_host, [&](Rank& rank) {
+      const int root = verb == Verb::Broadcast ? 0 : 1;
+      std::vector<float> data(2 * 8), result(2 * 8);
+      uint64_t seq = 0;
+      const auto call = [&] {
+        Op op = rooted(verb, data, seq++, root);
+        op.count = 8;
+        op.timeout_ns = kAnsweredTimeout;
+        if (verb != Verb::Broadcast) op.output = reinterpret_cast<std::byte*>(result.data());
+        return rank.group->run(op);
+      };
+      CHECK(call() == nullptr);
+      CHECK_EQ(rank.run(barrier(seq++)), "");
+      if (rank.rank == 1) return await(failed);
+      for (uint64_t ahead = 0; ahead < coll::kRunAhead; ++ahead) CHECK(call() == nullptr);
+      const auto failure = call();
+      CHECK(failure != nullptr && failure->code == FailureCode::Timeout && failure->peers == std::vector<int>{1});
+      failed = true;
+    });
+  }
+}
+
+TEST("on one host, a rank that gets a small broadcast does not wait for the other ranks") {
+  for (const size_t count : {3, 88}) {
+    std::atomic<bool> is_done{false};
+    with_ranks(3, one_host, [&](Rank& rank) {
+      uint64_t seq = 0;
+      const auto call = [&](float value) {
+        std::vector<float> data(count, rank.rank == 0 ? value : -1.f);
+        CHECK_EQ(rank.run(broadcast(data, seq++)), "");
+        CHECK(is_all(data, value));
+      };
+      call(5.f);
+      CHECK_EQ(rank.run(barrier(seq++)), "");
+      if (rank.rank == 2) await(is_done);
+      for (uint64_t ahead = 0; ahead < coll::kRunAhead; ++ahead) call(static_cast<float>(ahead));
+      if (rank.rank == 1) is_done = true;
+      CHECK_EQ(rank.run(barrier(seq++)), "");
+    });
+  }
+}
+
+TEST("on one host, a disagreement with a rank that comes late names its call, and its memory is not written") {
+  std::atomic<bool> is_ahead{false};
+  with_ranks(3, one_host, [&](Rank& rank) {
+    std::vector<float> data(20, static_cast<float>(rank.rank)), other(rank.rank == 2 ? 21 : 20, 7.f);
+    for (uint64_t seq = 0; seq < 3; ++seq) CHECK_EQ(rank.run(broadcast(data, seq)), "");
+    CHECK_EQ(rank.run(barrier(3)), "");
+    if (rank.rank == 2) await(is_ahead);
+    std::string text;
+    for (uint64_t seq = 4; seq < 10 && text.empty(); ++seq) text = rank.run(broadcast(seq == 6 ? other : data, seq));
+    CHECK_EQ(text.empty(), rank.rank != 2);
+    if (rank.rank == 1) is_ahead = true;
+    if (rank.rank != 2) text = rank.run(barrier(10));
+    CHECK_EQ(text.substr(text.find(" but ")), " but rank 2 called broadcast 21 × float32 from rank 0 (seq 6)");
+    CHECK(is_all(other, 7.f));
+  });
+}
+
 TEST("roots that differ are reported at once if messages are long") {
   for (const auto& place : {std::function<int(int)>(one_host), std::function<int(int)>(own_host)}) {
     for (const bool gathers : {false, true}) {
@@ -209,7 +272,8 @@ TEST("a rank that comes after the other has left still learns that the roots dif
 
 TEST("a rank that only broadcasts notices at once that its receiver is lost, or has left") {
   for (const bool leaves : {false, true}) {
-    for (const auto& place : {std::function<int(int)>(own_host), std::function<int(int)>(two_per_host)}) {
+    for (const auto& place : {std::function<int(int)>(one_host), std::function<int(int)>(own_host),
+                              std::function<int(int)>(two_per_host)}) {
       std::atomic<int64_t> gone_ns{0};
       with_ranks(3, place, [&](Rank& rank) {
         std::vector<float> data(16, 1.f);
@@ -281,7 +345,8 @@ TEST("messages that a rank sent before it was lost arrive") {
 }
 
 TEST("operations keep their order while ranks run ahead by turns") {
-  for (const auto& place : {std::function<int(int)>(own_host), std::function<int(int)>(two_per_host)}) {
+  for (const auto& place :
+       {std::function<int(int)>(one_host), std::function<int(int)>(own_host), std::function<int(int)>(two_per_host)}) {
     with_ranks(4, place, [](Rank& rank) {
       std::mt19937 random(5);  // the same numbers on all ranks
       std::mt19937 own(rank.rank);
