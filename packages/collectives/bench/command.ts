@@ -5,6 +5,7 @@
 //   srun node node_modules/@ringwise/collectives/dist/bench-rank.js all-reduce --json
 import { fileURLToPath } from 'node:url';
 import { builtFile } from '../src/package-files.ts';
+import { BaselineError, readBaseline } from './baseline.ts';
 import { help } from './help.ts';
 import { parseBench, UsageError } from './options.ts';
 
@@ -21,11 +22,12 @@ const program = fileURLToPath(builtFile('bench-rank.js'));
 export async function command(argv: readonly string[], launcher: Launcher): Promise<number> {
   try {
     const options = parseBench(argv);
+    if (options !== 'help' && options.compare !== undefined) readBaseline(options.compare);
     if (options !== 'help') return await launcher.runRanks(options.nprocPerNode, program, argv);
     process.stdout.write(help());
     return 0;
   } catch (error) {
-    if (!(error instanceof UsageError)) throw error;
+    if (!(error instanceof UsageError || error instanceof BaselineError)) throw error;
     process.stderr.write(`${error.message}\n`);
     return 2;
   }

@@ -28,6 +28,12 @@ ${rows([
   ['--seconds S', 'time for the calls of one size [0.3]'],
   ['--json', 'one line of JSON for each size, and nothing else'],
   ['--tune', 'between hosts: every algorithm in turn, and rules for a file that RINGWISE_TUNING names'],
+  ['--save FILE', "write each size's time as a ratio to what the machine could do in the same run"],
+  [
+    '--compare FILE',
+    'compare these ratios with a saved file; more than 10 % slower is an error. A size that',
+  ],
+  ['', 'seems slower is measured up to twice more, and the best ratio counts'],
   ['-h, --help', ''],
 ])}
 
@@ -45,7 +51,7 @@ ${rows([
   ['iters', 'number of timed calls; behind it the algorithm that ran, where the backend tells'],
 ])}
 
-Exit code: 0; 1 if anything was wrong; 2 for a wrong argument. --json has the times as p50Us and the bandwidths as
+Exit code: 0; 1 if anything was wrong, or slower than --compare allows; 2 for a wrong argument. --json has the times as p50Us and the bandwidths as
 algbwGBs and busbwGBs, in 10^9 bytes per second.
 `;
 

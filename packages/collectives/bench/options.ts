@@ -29,6 +29,10 @@ export interface BenchOptions {
   readonly json: boolean;
   /** Whether to measure every algorithm of the verb and print rules for RINGWISE_TUNING. */
   readonly tune: boolean;
+  /** File to which results are written for later comparisons. */
+  readonly save: string | undefined;
+  /** File of an earlier run to compare with. */
+  readonly compare: string | undefined;
 }
 
 const flags = {
@@ -45,6 +49,8 @@ const flags = {
   seconds: { type: 'string', default: '0.3' },
   json: { type: 'boolean', default: false },
   tune: { type: 'boolean', default: false },
+  save: { type: 'string' },
+  compare: { type: 'string' },
   help: { type: 'boolean', short: 'h', default: false },
 } as const satisfies ParseArgsConfig['options'];
 
@@ -60,6 +66,8 @@ export function parseBench(argv: readonly string[]): BenchOptions | 'help' {
     throw usage(`${op} is not defined on ${dtype}; expected --op ${defined.join(', ')}`);
   }
   if (values.sync && values.async) throw usage('--sync and --async exclude each other');
+  if (values.tune && (values.save ?? values.compare) !== undefined)
+    throw usage('--tune excludes --save and --compare, which are about one algorithm per size');
   return {
     verb,
     nprocPerNode: values['nproc-per-node'],
@@ -72,6 +80,8 @@ export function parseBench(argv: readonly string[]): BenchOptions | 'help' {
     seconds: numberOf('--seconds', values.seconds, 0.001, 3600),
     json: values.json,
     tune: values.tune,
+    save: values.save,
+    compare: values.compare,
   };
 }
 

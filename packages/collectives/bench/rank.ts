@@ -2,9 +2,18 @@
 // The exit code is 1 if an answer was wrong.
 import { algorithmsOf } from '../src/backends/host.ts';
 import { init } from '../src/init/init.ts';
+import {
+  checkComparable,
+  comparisonLines,
+  isRegression,
+  readBaseline,
+  saveBaseline,
+  tolerance,
+} from './baseline.ts';
 import { parseBench } from './options.ts';
+import { type RelativeRow, runRelative, settingOf } from './relative.ts';
 import { reporter } from './report.ts';
-import { type Row, run } from './run.ts';
+import { type Row, run, sizesOf } from './run.ts';
 import { tune, tunedTable } from './tune.ts';
 
 const parsed = parseBench(process.argv.slice(2));
@@ -38,6 +47,30 @@ async function measureSizes(): Promise<number> {
   return rows.reduce((sum, row) => sum + row.wrong, 0);
 }
 
+/** Measures relative to the machine's limits. Returns the number of wrong elements, and the sizes that are slower. */
+async function measureRelative(): Promise<{ wrong: number; slower: string[] }> {
+  const setting = settingOf(group, options);
+  const baseline = prints && options.compare !== undefined ? readBaseline(options.compare) : null;
+  if (baseline) checkComparable(baseline, setting, sizesOf(options, group.size));
+  const rows: RelativeRow[] = [];
+  if (prints) process.stdout.write(head);
+  for await (const row of runRelative(group, options, baseline, () => hasReader)) {
+    rows.push(row);
+    progress('');
+    if (prints) process.stdout.write(line(row));
+    progress(`measuring … ${rows.length} sizes done`);
+  }
+  progress('');
+  const wrong = rows.reduce((sum, row) => sum + row.wrong, 0);
+  if (!prints) return { wrong, slower: [] };
+  process.stdout.write(foot(rows));
+  const kept = rows.map(({ bytes, ratio, p50Us, limitUs }) => ({ bytes, ratio, p50Us, limitUs }));
+  if (baseline && !options.json) process.stdout.write(`${comparisonLines(baseline, rows).join('\n')}\n`);
+  if (options.save !== undefined && wrong === 0 && hasReader) saveBaseline(options.save, setting, kept);
+  const slower = baseline ? rows.filter((row) => isRegression(baseline, row)) : [];
+  return { wrong, slower: slower.map(({ bytes }) => `${bytes} bytes`) };
+}
+
 async function measureAlgorithms(): Promise<number> {
   const tuned = await tune(group, options, algorithmsOf(options.verb.verb));
   progress('');
@@ -47,7 +80,14 @@ async function measureAlgorithms(): Promise<number> {
 }
 
 progress('measuring …');
-const wrong = options.tune ? await measureAlgorithms() : await measureSizes();
+const isRelative = options.save !== undefined || options.compare !== undefined;
+const { wrong, slower } = isRelative
+  ? await measureRelative()
+  : { wrong: options.tune ? await measureAlgorithms() : await measureSizes(), slower: [] };
 await group.close();
 if (prints && wrong > 0)
   throw new Error(`bench: ${options.verb.name} gave ${wrong} wrong elements; expected none.`);
+if (slower.length > 0) {
+  const what = `${options.verb.name} became more than ${100 * tolerance} % slower than in ${options.compare}`;
+  throw new Error(`bench: ${what}, relative to the machine's limits, at ${slower.join(', ')}.`);
+}

@@ -38,6 +38,7 @@ function jsonReporter(options: BenchOptions, group: Group): Reporter {
       alloc,
       meanUs: row.meanUs,
       algorithm: row.algorithm,
+      ...('limitUs' in row && 'ratio' in row && { limitUs: row.limitUs, ratio: row.ratio }),
     };
     return `${JSON.stringify(line, (_, value) => (Number.isInteger(value) ? value : rounded(value)))}\n`;
   };

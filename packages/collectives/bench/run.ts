@@ -30,18 +30,35 @@ export function isSync({ form }: BenchOptions, group: Group): boolean {
   return form === 'auto' ? group.supports.sync : form === 'sync';
 }
 
+/** Returns the sizes of a run in bytes of the whole vector. */
+export function sizesOf({ verb, sizes, dtype }: BenchOptions, ranks: number): number[] {
+  const parts = partsOf(verb, ranks);
+  if (parts === 0) return [0];
+  return partCounts(sizes, parts, byteSize(dtype)).map((count) => count * parts * byteSize(dtype));
+}
+
 /**
  * Yields a row for each size, on every rank. Collective. Rank 0 calls `goOn` before each size; if it returns
- * false, all ranks end.
+ * false, all ranks end. `measured` makes the row of a size from a function that measures it once.
  */
-export async function* run(group: Group, options: BenchOptions, goOn: () => boolean): AsyncGenerator<Row> {
+export async function* run<Measured extends Row = Row>(
+  group: Group,
+  options: BenchOptions,
+  goOn: () => boolean,
+  measured: (once: () => Promise<Row>) => Promise<Measured> = (once) => once() as Promise<Measured>,
+): AsyncGenerator<Measured> {
   const parts = partsOf(options.verb, group.size);
   const counts = parts === 0 ? [0] : partCounts(options.sizes, parts, byteSize(options.dtype));
   for (const [index, count] of counts.entries()) {
     const going = Uint8Array.of(goOn() ? 1 : 0);
     await group.broadcast(going);
     if (going[0] === 0) return;
-    yield await runSize(group, options, count, parts, index === 0);
+    let isFirst = index === 0;
+    yield await measured(() => {
+      const row = runSize(group, options, count, parts, isFirst);
+      isFirst = false;
+      return row;
+    });
   }
 }
 

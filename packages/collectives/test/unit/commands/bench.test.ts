@@ -62,6 +62,7 @@ describe('arguments', () => {
       /sum is not defined on bool; expected --op min, max, band, bor, bxor/,
     ],
     [['all-reduce', '--sync', '--async'], /--sync and --async exclude each other/],
+    [['all-reduce', '--tune', '--save', 'file'], /--tune excludes --save and --compare/],
   ])('%j is explained', (argv, sentence) => {
     expect(() => parseBench(argv)).toThrow(UsageError);
     expect(() => parseBench(argv)).toThrow(sentence);
