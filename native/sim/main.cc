@@ -6,7 +6,6 @@
 #include <cstdlib>
 #include <exception>
 #include <map>
-#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -24,10 +23,6 @@ using coll::Verb;
 /// In a check with real data, a rank's buffer has at most this many bytes divided by the number of ranks, but may
 /// always have 64 bytes for each rank.
 constexpr size_t kCheckBytes = 1 << 20;
-
-/// The limit on pairs of ranks that exchange messages is the limit on messages, divided by this. A direct exchange
-/// among many ranks has a few messages on each of very many connections, so no real network would run it.
-constexpr double kPairLimitDivisor = 10;
 
 /// The options, `--name value`, with their defaults.
 std::map<std::string, std::string> options = {
@@ -119,23 +114,6 @@ void check_data(Verb verb, const coll::Algorithm& algorithm, const coll::Hosts& 
   if (!wrong.empty()) throw std::logic_error(std::string(algorithm.name) + ": " + wrong);
 }
 
-/// The number of messages, and of ordered pairs of ranks that exchange them, estimated as if all ranks sent as many as
-/// rank n/2.
-struct Traffic {
-  double messages;
-  double pairs;
-};
-
-Traffic expected_traffic(const coll::Op& op, const coll::Algorithm& algorithm, const coll::Topology& middle,
-                         bool handshakes) {
-  coll::Schedule schedule;
-  algorithm.plan(op, middle, schedule);
-  std::set<int> peers;
-  for (const coll::Send& send : schedule.sends) peers.insert(send.to);
-  const size_t messages = schedule.sends.size() + (handshakes ? schedule.handshake_targets.size() : 0);
-  return {static_cast<double>(messages) * middle.size(), static_cast<double>(peers.size()) * middle.size()};
-}
-
 void run(Verb verb, const coll::Algorithm& algorithm, const coll::Hosts& hosts, size_t bytes,
          const sim::NetworkCosts& costs) {
   const int ranks = hosts.size();
@@ -149,9 +127,9 @@ void run(Verb verb, const coll::Algorithm& algorithm, const coll::Hosts& hosts, 
     std::printf("%s,\"skipped\":\"less than one element per rank\"}\n", row.c_str());
     return;
   }
-  const auto [messages, pairs] = expected_traffic(op, algorithm, middle, handshakes);
+  const auto [messages, pairs] = sim::expected_traffic(op, algorithm, hosts, handshakes);
   const double most = number("max-messages");
-  if (messages > most || pairs > most / kPairLimitDivisor) {
+  if (messages > most || pairs > most / sim::kPairLimitDivisor) {
     std::printf("%s,\"skipped\":\"%.3g M messages, %.0f peers per rank\"}\n", row.c_str(), messages / 1e6,
                 pairs / ranks);
     return;

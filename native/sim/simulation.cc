@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <future>
 #include <list>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -210,6 +211,17 @@ class Simulation {
 Outcome simulate(const coll::Op& op, const coll::Algorithm& algorithm, const coll::Hosts& hosts,
                  const NetworkCosts& costs, bool handshakes) {
   return Simulation(op, algorithm, hosts, costs, handshakes).run();
+}
+
+Traffic expected_traffic(const coll::Op& op, const coll::Algorithm& algorithm, const coll::Hosts& hosts,
+                         bool handshakes) {
+  const coll::Topology middle{hosts.size() / 2, &hosts};
+  coll::Schedule schedule;
+  algorithm.plan(op, middle, schedule);
+  std::set<int> peers;
+  for (const coll::Send& send : schedule.sends) peers.insert(send.to);
+  const size_t messages = schedule.sends.size() + (handshakes ? schedule.handshake_targets.size() : 0);
+  return {static_cast<double>(messages) * hosts.size(), static_cast<double>(peers.size()) * hosts.size()};
 }
 
 }  // namespace ringwise::sim

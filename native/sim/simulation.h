@@ -22,4 +22,19 @@ struct Outcome {
 Outcome simulate(const coll::Op& op, const coll::Algorithm& algorithm, const coll::Hosts& hosts,
                  const NetworkCosts& costs, bool handshakes);
 
+/// How many messages the ranks exchange, and between how many ordered pairs of ranks, estimated as if all ranks sent as
+/// many as rank n/2.
+struct Traffic {
+  double messages;
+  double pairs;
+};
+
+/// A direct exchange among many ranks has a few messages on each of very many connections, so no real network would run
+/// it: the limit on pairs of ranks that exchange messages is the limit on messages, divided by this.
+inline constexpr double kPairLimitDivisor = 10;
+
+/// Estimates the traffic without simulating it, in the time that it takes to make the plan of one rank.
+Traffic expected_traffic(const coll::Op& op, const coll::Algorithm& algorithm, const coll::Hosts& hosts,
+                         bool handshakes);
+
 }  // namespace ringwise::sim

@@ -7,6 +7,7 @@ export default defineConfig(
     testing: 'contract/index.ts',
     bench: 'bench/command.ts',
     flight: 'src/commands/flight.ts',
+    plan: 'planner/command.ts',
     doctor: 'src/commands/doctor.ts',
     'doctor-rank': 'src/commands/doctor-rank.ts',
     'bench-rank': 'bench/rank.ts',

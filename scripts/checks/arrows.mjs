@@ -43,7 +43,7 @@ const includes = {
   mpi: ['base', 'coll', 'mpi'],
   capi: ['base', 'coll', 'capi'],
   sim: ['base', 'coll', 'sim'],
-  node: ['base', 'coll', 'mpi', 'tensor', 'node'],
+  node: ['base', 'coll', 'sim', 'mpi', 'tensor', 'node'],
 };
 
 function* walk(folder) {

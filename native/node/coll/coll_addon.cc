@@ -1,6 +1,6 @@
-// coll.node: exports the host backend, the NCCL backend, device lanes and grid kernels to JavaScript. Their types are
-// in packages/collectives/src/backends/native.ts. All functions run on the JavaScript thread, except
-// LaneObject::notify() and the function that cause_of() returns, which run on any thread.
+// coll.node: exports the host backend, the NCCL backend, device lanes, grid kernels and the simulated network to
+// JavaScript. Their types are in packages/collectives/src/backends/native.ts. All functions run on the JavaScript
+// thread, except LaneObject::notify() and the function that cause_of() returns, which run on any thread.
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -15,6 +15,7 @@
 #include "node/coll/coll_device.h"
 #include "node/coll/coll_grid.h"
 #include "node/coll/coll_nccl.h"
+#include "node/coll/coll_simulation.h"
 #include "node/lane_object.h"
 
 namespace ringwise::node {
@@ -193,6 +194,7 @@ Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   exports.Set("setVariable", Napi::Function::New<set_variable>(env, "setVariable"));
   exports.Set("nccl", define_nccl(env, &HostGroup::cause_of));
   exports.Set("algorithms", Napi::Function::New<algorithms>(env, "algorithms"));
+  exports.Set("simulate", define_simulate(env));
   return exports;
 }
 

@@ -326,6 +326,46 @@ export interface NativeAddon {
   readonly setVariable: (name: string, value: string) => void;
   /** Returns the names of a verb's algorithms between hosts. The first one works for every operation. */
   readonly algorithms: (verb: number) => string[];
+  /**
+   * Returns how long an operation takes on a simulated network, or null if the algorithm cannot run it. Blocks while it
+   * simulates: about a second per million messages.
+   */
+  readonly simulate: (what: NativeSimulation) => NativeSimulated | null;
+}
+
+/** Costs of a kind of link in the model of native/sim/network.h. */
+interface NativeLinkCosts {
+  readonly latencyUs: number;
+  readonly overheadUs: number;
+  readonly nsPerByte: number;
+}
+
+/** One operation among ranks on hosts with `perHost` ranks each. Handshakes are included. */
+export interface NativeSimulation {
+  /** Indices into `allVerbs`, `dtypes`, and the wires of backends/native-lane.ts. */
+  readonly verb: number;
+  readonly dtype: number;
+  readonly wire: number;
+  /** Elements, as in Op of native/coll/op.h. */
+  readonly count: number;
+  readonly ranks: number;
+  readonly perHost: number;
+  readonly between: NativeLinkCosts;
+  readonly inside: NativeLinkCosts;
+  /** Empty for the library's choice by its built-in rules. */
+  readonly algorithm: string;
+  /** An operation that takes more messages is not simulated. */
+  readonly maxMessages: number;
+}
+
+export interface NativeSimulated {
+  readonly algorithm: string;
+  /** Number of messages; an estimate if the operation was not simulated. */
+  readonly messages: number;
+  /** Until the last rank has finished. Absent if the operation was not simulated. */
+  readonly timeUs?: number;
+  /** Bytes in one direction through the busiest port between a host and the network. */
+  readonly linkBytesMax?: number;
 }
 
 export interface NativeWorld {

@@ -34,6 +34,7 @@ async function main(): Promise<number> {
       return 0;
     case 'bench':
     case 'flight':
+    case 'plan':
       return await (await import('./package-command.ts')).runPackageCommand(
         command,
         '@ringwise/collectives',

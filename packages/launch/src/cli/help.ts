@@ -12,6 +12,7 @@ export const mainHelp = (
   ringwise bench verb [flags]               measure a collective, such as all-reduce
   ringwise doctor [--json]                  what this host has, what is wrong, and how to mend it
   ringwise flight path... > trace.json      what ranks did last, as a Chrome trace
+  ringwise plan [flags]                     how long a training step would take on hosts that you do not have
   ringwise bench --help                     verbs, flags, and what the columns mean
   ringwise completion bash|zsh|fish         a script that completes commands and flags
   ringwise --version

@@ -7,6 +7,7 @@ const commands = [
   'collectives/bench',
   'collectives/doctor',
   'collectives/flight',
+  'collectives/plan',
   'launch/cli',
   'tensor/doctor',
 ];

@@ -39,6 +39,7 @@ const cases: readonly (readonly [string, readonly string[]])[] = [
   ['ringwise run -n 2 --dry', ['--dry-run']],
   ['ringwise completion fi', ['fish']],
   ['ringwise doctor --j', ['--json']],
+  ['ringwise plan --ste', ['--step-ms']],
   ['ringwise run --ui train', ['train job.mjs']],
 ];
 /** After the script, our flags are no candidates. */
