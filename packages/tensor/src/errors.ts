@@ -23,7 +23,9 @@ export type TensorErrorCode =
 
 /** The error class of this package; `code` is stable, the text is not. */
 export class TensorError extends Error {
+  /** Name of the class. */
   override readonly name = 'TensorError';
+  /** Stable code, which programs may compare. */
   readonly code: TensorErrorCode;
 
   constructor(code: TensorErrorCode, message: string, cause?: unknown) {
@@ -124,7 +126,7 @@ export const slowProducts = (device: string, reason: string): string =>
 // Handles.
 
 export const badHandle = (what: string, expected: string, got: unknown): TensorError =>
-  argument(`fromHandle: expected ${what} ${expected}, got ${got}.`);
+  argument(`fromHandle: expected ${what} ${expected}, got ${shown(got)}.`);
 
 export const outsideHandle = (shape: Shape, strides: Shape, reach: number, count: number): TensorError =>
   shapeError(
@@ -477,7 +479,7 @@ export const badEinsum = (equation: string, expected: string): TensorError =>
   shapeError(`einsum: expected ${expected}, got '${equation}'.`);
 
 export const badSeed = (seed: number): TensorError =>
-  argument(`manualSeed: expected an integer from 0 to 2^53 − 1, got ${seed}.`);
+  argument(`manualSeed: expected an integer from 0 to 2^53 − 1, got ${shown(seed)}.`);
 
 export const badState = (offset: number): TensorError =>
   argument(`setState: expected an offset that is an integer ≥ 0, got ${offset}.`);

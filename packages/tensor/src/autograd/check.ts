@@ -3,7 +3,7 @@
 // any rounding error.
 
 import { checkOptions, optionChecks } from '../checks/options.ts';
-import { aFunction, aTensor, checkValue, positive } from '../checks/value-checks.ts';
+import { aFunction, aTensor, aTensorList, checkValue, positive } from '../checks/value-checks.ts';
 import { noGrad, scope } from '../core/context.ts';
 import { fromHost } from '../core/creation.ts';
 import type { Tensor } from '../core/tensor.ts';
@@ -45,6 +45,7 @@ export function gradCheck(
 ): void {
   checkValue('gradCheck', fn, aFunction);
   checkOptions('gradCheck', options, gradCheckOptions);
+  checkValue('gradCheck: inputs', inputs, aTensorList);
   for (const [i, input] of inputs.entries()) checkInput(i, input);
   const { epsilon = 1e-2, tolerance = 2e-3 } = options;
   const weights = analyticGradients(fn, inputs);

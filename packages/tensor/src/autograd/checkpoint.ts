@@ -2,7 +2,7 @@
 // when backward gets there. The graph of the second run takes the place of the checkpoint in the running backward, so
 // parameters inside get their contributions, and are ready, as if nothing had been dropped.
 
-import { aFunction, checkValue } from '../checks/value-checks.ts';
+import { aFunction, aTensor, checkValue } from '../checks/value-checks.ts';
 import { enableGrad, isGradEnabled, keepingAutocast, scope } from '../core/context.ts';
 import { sameShape } from '../core/shape.ts';
 import type { Tensor } from '../core/tensor.ts';
@@ -52,6 +52,7 @@ export function checkpoint<Inputs extends readonly Tensor[]>(
   const asNow = keepingAutocast();
   return scope(() => {
     const result = fn(...inputs);
+    checkValue('checkpoint: the result of the function', result, aTensor);
     if (result.target === null) return result;
     const out = result.detach();
     const saved = inputs.map(({ storage, shape, strided, target }) => ({ storage, shape, strided, target }));

@@ -7,7 +7,7 @@ import { enableGrad, isGradEnabled, noGrad, scope } from '../core/context.ts';
 import { allocate, type Storage } from '../core/memory/storage.ts';
 import { created, Tensor } from '../core/tensor.ts';
 import { checkedGradient } from '../core/tensor-grad.ts';
-import { gradientCount, noResult } from '../errors.ts';
+import { badOption, gradientCount, noResult } from '../errors.ts';
 import { type GradGraph, graphOf, revived, type SavedValue } from './graph.ts';
 import { record } from './node.ts';
 
@@ -58,6 +58,7 @@ export class FunctionContext {
 
 /** Options of customFunction(). */
 export interface FunctionOptions<Inputs extends readonly unknown[]> {
+  /** Name of the operation, for error messages. */
   readonly name: string;
   /** Computes the result; nothing in it is recorded. */
   readonly forward: (context: FunctionContext, ...inputs: Inputs) => Tensor;
@@ -127,6 +128,8 @@ function sendTensors(
 export function customFunction<Inputs extends readonly unknown[]>(
   options: FunctionOptions<Inputs>,
 ): (...inputs: Inputs) => Tensor {
+  if (options === undefined)
+    throw badOption('customFunction', 'an object { name, forward, backward }', 'undefined');
   checkOptions('customFunction', options, functionOptions);
   const { name, forward, backward } = options;
   checkValue('customFunction: forward', forward, aFunction);

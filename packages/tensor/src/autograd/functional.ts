@@ -1,6 +1,6 @@
 // Derivatives of functions of tensors, made of grad(). The functions are called with tensors over the memory of the
 // inputs, so the inputs' own graphs and gradients stay as they are. Results have no graph.
-import { aFunction, aTensor, checkValue } from '../checks/value-checks.ts';
+import { aFunction, aTensor, aTensorList, checkValue } from '../checks/value-checks.ts';
 import { enableGrad, scope } from '../core/context.ts';
 import { zeros, zerosLike } from '../core/creation.ts';
 import { sameShape } from '../core/shape.ts';
@@ -21,6 +21,7 @@ function leavesOf(op: string, inputs: readonly Tensor[]): Tensor[] {
 }
 
 function checkVectors(op: string, inputs: readonly Tensor[], vectors: readonly Tensor[]): void {
+  checkValue(`${op}: inputs`, inputs, aTensorList);
   if (!Array.isArray(vectors) || vectors.length !== inputs.length)
     throw badOption(
       `${op}: vectors`,

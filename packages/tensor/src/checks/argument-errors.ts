@@ -55,6 +55,20 @@ export const notTensors = (op: string, value: unknown): TensorError =>
       (kindOf(value) === 'a tensor' ? ` Put the tensors into an array: ${op}([a, b]).` : ''),
   );
 
+/** `place` says where the value was passed, such as "layer 1". An array is the list that PyTorch users pass. */
+export const notAModule = (op: string, place: string, value: unknown): TensorError =>
+  argument(
+    `${op}: expected ${place} to be a module with a forward method, got ${kindOf(value)}.` +
+      (Array.isArray(value)
+        ? ` Pass modules one by one: new ${op}(...modules).`
+        : typeof value === 'function'
+          ? ' If that is the class of a layer, make one with new.'
+          : ''),
+  );
+
+export const notModules = (op: string, expected: string, value: unknown): TensorError =>
+  argument(`${op}: expected ${expected}, got ${kindOf(value)}.`);
+
 // Indices and dimensions.
 
 export const badIndexKind = (op: string, index: unknown): TensorError =>

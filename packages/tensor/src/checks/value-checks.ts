@@ -58,6 +58,14 @@ export const atLeastOne: Check = {
   fits: (value) => Number.isSafeInteger(value) && (value as number) >= 1,
 };
 export const aTensor: Check = { expected: 'a tensor', fits: isTensor };
+export const aTensorList: Check = {
+  expected: 'a list of tensors',
+  fits: (value) => Array.isArray(value) && value.every(isTensor),
+};
+export const aTypedArray: Check = {
+  expected: 'a typed array',
+  fits: (value) => ArrayBuffer.isView(value) && !(value instanceof DataView),
+};
 export const tensorOrNull: Check = {
   expected: 'a tensor or null',
   fits: (value) => value === null || isTensor(value),

@@ -3,7 +3,7 @@
 // do not affect each other. While no scope, noGrad, autocast or the like is active, AsyncLocalStorage is not read.
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { checkOptions, optionChecks } from '../checks/options.ts';
-import { aFunction, checkValue, flag, oneOf } from '../checks/value-checks.ts';
+import { aFunction, aTensor, checkValue, flag, oneOf } from '../checks/value-checks.ts';
 
 /** The part of a tensor that scopes use. */
 export interface Tracked {
@@ -201,6 +201,7 @@ export function keepingAutocast(): <T>(fn: () => T) => T {
  * Returns it.
  */
 export function keep<T extends Tracked>(tensor: T): T {
+  checkValue('keep', tensor, aTensor);
   tensor.isKept = true;
   return tensor;
 }

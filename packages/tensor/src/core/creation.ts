@@ -9,6 +9,7 @@ import {
   anyNumber,
   anything,
   aTensor,
+  aTypedArray,
   checkValue,
   finite,
   flag,
@@ -176,7 +177,7 @@ export function tensor(
  */
 export function fromHost(
   array: HostArray,
-  shape: Shape = [array.length],
+  shape: Shape = [array?.length ?? 0],
   options: { readonly dtype?: DType } = {},
 ): Tensor {
   checkOptions('fromHost', options, fromHostOptions);
@@ -195,6 +196,7 @@ export function fromHost(
  * as its `pinMemory`. Throws ERR_TENSOR_DEVICE without CUDA.
  */
 export function pinArray<A extends TypedArray>(array: A): A {
+  checkValue('pinArray', array, aTypedArray);
   const memory = pinnedArray('uint8', array.byteLength).buffer;
   const Same = array.constructor as new (buffer: ArrayBufferLike, byteOffset: number, length: number) => A;
   const pinned = new Same(memory, 0, array.length);
@@ -256,6 +258,8 @@ function filledLike(op: string, like: Tensor, value: number | null, options: Cre
 export function arange(start: number, end?: number, step = 1, options: CreationOptions = {}): Tensor {
   checkOptions('arange', options, creationOptions);
   if (options.dtype === 'bool') throw notOfBool('arange', "an integer dtype, and .to('bool')");
+  for (const value of [start, end ?? 0, step])
+    if (typeof value !== 'number') throw badArange(start, end ?? 0, step);
   const from = end === undefined ? 0 : start;
   const steps = ((end ?? start) - from) / step;
   const count = Math.ceil(steps);

@@ -27,6 +27,7 @@ export interface GeluOptions {
 export interface VarianceOptions {
   /** The divisor is the number of elements minus this: 1 (default) for a sample, 0 for a whole population. */
   readonly correction?: number;
+  /** Whether the reduced dimensions stay, with size 1. Default false. */
   readonly keepDim?: boolean;
 }
 
@@ -37,6 +38,7 @@ export interface NormOptions {
    * smallest, 0 for the number of elements that are not 0.
    */
   readonly p?: number;
+  /** Whether the reduced dimensions stay, with size 1. Default false. */
   readonly keepDim?: boolean;
 }
 
@@ -61,6 +63,7 @@ export interface ToOptions {
 
 /** Options of functions that make tensors. */
 export interface CreationOptions {
+  /** Type of the elements. */
   readonly dtype?: DType;
   /** Default: 'cpu'. */
   readonly device?: DeviceName;
@@ -90,6 +93,7 @@ export interface AddedOptions {
 
 /** Options of argsort(). */
 export interface ArgsortOptions {
+  /** Whether the largest element comes first. Default false. */
   readonly descending?: boolean;
   /** Whether equal elements keep their order, which they do here in any case. */
   readonly stable?: boolean;
@@ -97,6 +101,7 @@ export interface ArgsortOptions {
 
 /** Options of aminmax(). */
 export interface AminmaxOptions {
+  /** Whether the reduced dimension stays, with size 1. Default false. */
   readonly keepDim?: boolean;
 }
 

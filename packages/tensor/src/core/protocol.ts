@@ -61,9 +61,11 @@ export const sharedCapture = slots[captureSymbol];
 
 /** A flat, contiguous piece of memory. */
 export interface BufferView {
+  /** Type of the elements. */
   readonly dtype: DType;
   /** Elements. */
   readonly count: number;
+  /** Where the memory lies. */
   readonly device: { readonly kind: 'cpu' | 'cuda'; readonly index: number };
   /** Null for memory of a device. */
   readonly host: HostArray | null;
@@ -92,7 +94,9 @@ export interface DeviceHandle {
  * before it calls `release`.
  */
 export interface TensorHandle extends DeviceHandle {
+  /** Type of the elements. */
   readonly dtype: DType;
+  /** Size of each dimension. */
   readonly shape: readonly number[];
   /**
    * Elements from one index to the next, by dimension, none negative; absent or null: dense, the last index
@@ -178,18 +182,32 @@ export interface FrozenParam extends StateBuffer {
 
 /** One trainable parameter, as distributed training sees it. */
 export interface GradParam {
+  /** Name in the model, such as "0.weight". */
   readonly name: string;
+  /** Object that stands for the parameter: the tensor itself. */
   readonly key: object;
+  /** Size of each dimension. */
   readonly shape: readonly number[];
+  /** Whether the parameter is trained, rather than frozen. */
   readonly requiresGrad: boolean;
+  /** The memory of the parameter. */
   readonly value: BufferView;
+  /** The memory of the gradient; null if there is none. */
   readonly grad: BufferView | null;
+  /** Calls `ready` whenever the gradient is final in a backward. Returns a function that ends this. */
   readonly onGradReady: (ready: (backward: object) => void) => () => void;
+  /** Makes backward write the gradient into `bucket` from now on. */
   readonly bindGrad: (bucket: GradMemory) => void;
+  /** Returns memory for `count` elements on the device of the parameter. */
   readonly allocBucket: (count: number) => BucketMemory;
+  /** Divides each element of the gradient by `divisor`. */
   readonly divideGrad: (divisor: number) => void;
+  /** Returns a copy of the value in host memory. Waits for the device. */
   readonly readValue: () => ArrayBufferView;
+  /** Leaves the parameter without a gradient. */
   readonly dropGrad: () => void;
+  /** Returns a parameter of equal value with memory of its own. */
   readonly clone: () => GradParam;
+  /** Calls `done` at the end of each backward. Returns a function that ends this. */
   readonly onBackwardEnd: (done: (backward: object) => void) => () => void;
 }

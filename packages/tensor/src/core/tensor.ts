@@ -35,6 +35,7 @@ export type Index = ViewIndex | Tensor;
 
 /** Two tensors that sort() and topk() give. */
 export interface Sorted {
+  /** The elements in order. */
   readonly values: Tensor;
   /** int64: where each value stood along the dimension. */
   readonly indices: Tensor;

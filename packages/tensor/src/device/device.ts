@@ -13,7 +13,7 @@ export type DeviceName = Device | 'cuda';
 export function deviceOf(name: string, op?: string): Device {
   if (name === 'cpu') return 'cpu';
   if (name === 'cuda') return 'cuda:0';
-  if (/^cuda:(0|[1-9]\d{0,2})$/.test(name)) return name as Device;
+  if (typeof name === 'string' && /^cuda:(0|[1-9]\d{0,2})$/.test(name)) return name as Device;
   throw op === undefined ? badDevice(name) : badTarget(op, name);
 }
 

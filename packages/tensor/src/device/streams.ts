@@ -5,7 +5,7 @@
 import { beforeKernels, deviceControl, kernels } from '../backends/index.ts';
 import { chosenStreams, withStreams } from '../core/context.ts';
 import { useDirectly } from '../core/memory/storage.ts';
-import { onlyOnCuda } from '../errors.ts';
+import { badOption, onlyOnCuda, shown } from '../errors.ts';
 import { refuseWhileCapturing } from './capture.ts';
 import { cudaIndex, type Device, type DeviceName, deviceOf } from './device.ts';
 
@@ -35,6 +35,7 @@ function cudaDevice(what: string, name: DeviceName): Device {
  * Streams are never closed.
  */
 export class CudaStream {
+  /** Device whose work it orders. */
   readonly device: Device;
   /** 0 for the main stream. @internal */
   readonly number: number;
@@ -85,6 +86,7 @@ export class CudaStream {
 
 /** A point in a stream's order of work, to wait for or to measure times between. */
 export class CudaEvent {
+  /** Device of the stream on which it is recorded. */
   readonly device: Device;
   /** Internal. */
   readonly handle: object;
@@ -133,6 +135,7 @@ export function withStream<T>(stream: CudaStream, fn: () => T): T {
   refuseWhileCapturing('withStream');
   kernels();
   const streams = [...(chosenStreams() ?? [])];
+  if (!(stream instanceof CudaStream)) throw badOption('withStream', 'a CudaStream', shown(stream));
   const index = cudaIndex(stream.device);
   while (streams.length < index) streams.push(0);
   streams[index] = stream.number;

@@ -1,5 +1,6 @@
 // Marks tensors as buffers, which a module saves and loads but does not train, such as running means.
 
+import { notOneTensor } from '../checks/argument-errors.ts';
 import { checkOptions, optionChecks } from '../checks/options.ts';
 import { flag } from '../checks/value-checks.ts';
 import { keep } from '../core/context.ts';
@@ -18,6 +19,7 @@ const buffers = new WeakMap<Tensor, boolean>();
 /** Makes `tensor` a buffer of the module that holds it in a field. Scopes and backward do not dispose it. */
 export function buffer(tensor: Tensor, options: BufferOptions = {}): Tensor {
   checkOptions('buffer', options, bufferOptions);
+  if (!(tensor instanceof Tensor)) throw notOneTensor('buffer', tensor);
   buffers.set(keep(tensor), options.persistent ?? true);
   return tensor;
 }

@@ -46,6 +46,7 @@ type Named<T> = [name: string, value: T];
 
 /** A module whose forward takes one tensor and returns one. */
 export interface Layer extends Module {
+  /** Returns the result for one input, whose first dimension is usually the batch. */
   forward(input: Tensor): Tensor;
 }
 
@@ -112,6 +113,7 @@ export abstract class Module {
     return unique(this.#walk(isParameter));
   }
 
+  /** Returns the parameters of this module and of all modules inside it, each once. */
   parameters(): Tensor[] {
     return values(this.namedParameters());
   }
@@ -121,6 +123,7 @@ export abstract class Module {
     return unique(this.#walk(isBuffer));
   }
 
+  /** Returns the buffers of this module and of all modules inside it, each once. */
   buffers(): Tensor[] {
     return values(this.namedBuffers());
   }
@@ -130,6 +133,7 @@ export abstract class Module {
     return unique([['', this], ...this.#walk(isModule)]);
   }
 
+  /** Returns this module and all modules inside it, each once. */
   modules(): Module[] {
     return values(this.namedModules());
   }
@@ -139,6 +143,7 @@ export abstract class Module {
     return unique(Array.from(this.#direct()).filter((entry): entry is Named<Module> => isModule(entry[1])));
   }
 
+  /** Returns the modules directly inside this one. */
   children(): Module[] {
     return values(this.namedChildren());
   }

@@ -3,7 +3,7 @@
 // many good steps the scale grows.
 import { kernels } from '../backends/index.ts';
 import { checkOptions, optionChecks } from '../checks/options.ts';
-import { atLeastOne, checkValue, flag, nonNegative, positive } from '../checks/value-checks.ts';
+import { atLeastOne, type Check, checkValue, flag, nonNegative, positive } from '../checks/value-checks.ts';
 import { allocate, type Storage } from '../core/memory/storage.ts';
 import type { Tensor } from '../core/tensor.ts';
 import type { Device } from '../device/device.ts';
@@ -27,7 +27,9 @@ export interface GradScalerOptions {
 
 /** State of a GradScaler. */
 export interface GradScalerState {
+  /** Factor of the loss. */
   readonly scale: number;
+  /** Number of good steps since the scale has changed. */
   readonly growthTracker: number;
 }
 
@@ -35,6 +37,11 @@ interface Steppable {
   readonly params: readonly Tensor[];
   readonly step: () => void;
 }
+
+const anOptimizer: Check = {
+  expected: 'an optimiser',
+  fits: (value) => Array.isArray((value as Partial<Steppable> | null | undefined)?.params),
+};
 
 const gradScalerOptions = optionChecks<GradScalerOptions>({
   initScale: positive,
@@ -100,6 +107,7 @@ export class GradScaler {
    * step; without a call, step() does it.
    */
   unscale_(optimizer: Steppable): void {
+    checkValue('GradScaler.unscale_', optimizer, anOptimizer);
     if (!this.#enabled) return;
     if (this.#stepped.has(optimizer)) throw scalerOrder('unscale_', 'after step');
     if (this.#areFinite.has(optimizer)) throw scalerOrder('unscale_', 'twice');
@@ -126,6 +134,7 @@ export class GradScaler {
 
   /** Runs the optimiser's step unless a gradient is not finite. Returns whether it ran. */
   step(optimizer: Steppable): boolean {
+    checkValue('GradScaler.step', optimizer, anOptimizer);
     if (this.#stepped.has(optimizer)) throw scalerOrder('step', 'twice');
     if (this.#enabled && !this.#areFinite.has(optimizer)) this.unscale_(optimizer);
     const isGood = this.#areFinite.get(optimizer) ?? true;
@@ -149,10 +158,12 @@ export class GradScaler {
     if (Number.isFinite(Math.fround(grown))) this.#scale = grown;
   }
 
+  /** Returns the scale and the count of good steps, as plain JSON. */
   stateDict(): GradScalerState {
     return { scale: this.#scale, growthTracker: this.#growthTracker };
   }
 
+  /** Continues from a state that stateDict() returned. */
   loadStateDict({ scale, growthTracker }: GradScalerState): void {
     checkValue('GradScaler: scale', scale, positive);
     checkValue('GradScaler: growthTracker', growthTracker, nonNegative);

@@ -76,6 +76,7 @@ export const completed = <O extends object>(defaults: O, options: Partial<O>): O
 
 /** Base of the optimisers: groups of parameters, each with options of its own. */
 export abstract class Optimizer<O extends LrOptions = LrOptions> {
+  /** Groups of parameters with options of their own. Options may be changed between steps. */
   readonly groups: ParamGroup<O>[] = [];
   readonly #defaults: O;
   readonly #known: OptionChecks;

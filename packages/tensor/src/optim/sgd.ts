@@ -8,6 +8,7 @@ import { type AllOptions, checkAll, type OptimizerParams } from './optimizer.ts'
 
 /** Options of SGD. */
 export interface SGDOptions {
+  /** Learning rate. */
   readonly lr: number;
   /** Default 0. */
   readonly momentum?: number;

@@ -12,6 +12,7 @@ export interface SavedGroup {
 
 /** State of an optimiser: its groups, and what it remembers for each parameter. */
 export interface OptimizerState {
+  /** Options of each group, with the positions of its parameters. */
   readonly groups: readonly SavedGroup[];
   /** Number of steps of each parameter. */
   readonly steps: readonly number[];
@@ -24,13 +25,17 @@ export interface OptimizerState {
 
 /** A tensor as plain data, as loadSnapshot() of @ringwise/ddp reads it. */
 export interface SavedTensor {
+  /** The elements, row by row. */
   readonly data: HostArray;
+  /** Type of the elements. */
   readonly dtype: DType;
+  /** Size of each dimension. */
   readonly shape: Shape;
 }
 
 /** State of an optimiser whose tensors may be plain data. */
 export interface SavedOptimizerState extends Omit<OptimizerState, 'tensors'> {
+  /** State of the parameters, by "<name>.<position of the parameter>". */
   readonly tensors: Readonly<Record<string, Tensor | SavedTensor>>;
 }
 

@@ -8,6 +8,7 @@ import type { OptimizerState, SavedGroup } from './state.ts';
 
 /** An element of `param_groups` in the state of a PyTorch optimiser: its options, under PyTorch's names. */
 export interface TorchParamGroup {
+  /** Positions of the parameters. */
   readonly params: readonly number[];
   readonly [option: string]: unknown;
 }

@@ -84,7 +84,11 @@ export const randintLike = (
 ): Tensor =>
   drawnLike('randintLike', like, options, (shape, own, dtype) => {
     if (!Number.isSafeInteger(low) || !Number.isSafeInteger(high) || low >= high)
-      throw badOption('randintLike: low and high', 'integers, low below high', `${low}, ${high}`);
+      throw badOption(
+        'randintLike: low and high',
+        'integers, low below high',
+        `${shown(low)}, ${shown(high)}`,
+      );
     for (const end of [low, high - 1])
       if (!holds(dtype, end) || (dtype === 'bool' && end !== 0 && end !== 1))
         throw doesNotFit('randintLike', end, dtype);

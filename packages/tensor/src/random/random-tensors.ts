@@ -27,6 +27,7 @@ export interface DrawOptions extends GeneratorOption {
 
 /** Options of rand(), randn() and other functions that draw floats. */
 export interface RandomOptions extends DrawOptions {
+  /** Whether the tensor requires a gradient. Default false. */
   readonly requiresGrad?: boolean;
 }
 
@@ -65,7 +66,11 @@ export function randint(low: number, high: number, shape: Shape, options: DrawOp
   const isRange =
     Number.isSafeInteger(low) && Number.isSafeInteger(high) && low < high && high - low <= 2 ** 32;
   if (!isRange)
-    throw badOption('randint: low and high', 'integers with 0 < high − low ≤ 2^32', `${low}, ${high}`);
+    throw badOption(
+      'randint: low and high',
+      'integers with 0 < high − low ≤ 2^32',
+      `${shown(low)}, ${shown(high)}`,
+    );
   return drawn('integers', checkedShape('randint', shape), low, high, options);
 }
 

@@ -2,6 +2,7 @@
 
 /** State of a Generator, which continues its stream anywhere. */
 export interface GeneratorState {
+  /** Seed of the stream. */
   readonly seed: number;
   /** Position in the stream: the number of blocks of four words before it. */
   readonly offset: number;

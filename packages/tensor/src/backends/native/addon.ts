@@ -7,15 +7,19 @@ import { findAddon, platformOf, thisHost } from './find-addon.ts';
 
 /** A CUDA device as cudaInfo() describes it. */
 export interface CudaDevice {
+  /** Name that the vendor gave the device. */
   readonly name: string;
+  /** Size of its memory. */
   readonly memoryBytes: number;
   /** For example '9.0'. */
   readonly computeCapability: string;
+  /** Number of its multiprocessors. */
   readonly multiprocessors: number;
 }
 
 /** An optional library of the vendor, such as cuDNN; where it is missing, this package's kernels compute instead. */
 export interface CudaLibrary {
+  /** Name of the library, such as 'cublasLt'. */
   readonly name: string;
   /** Path of the library; empty if it was not found. */
   readonly path: string;
@@ -38,6 +42,7 @@ export interface CudaInfo {
   readonly driver: string | null;
   /** The newest CUDA that the driver knows, for example '13.0'. */
   readonly driverVersion: string | null;
+  /** The devices that the process sees, by their numbers. */
   readonly devices: readonly CudaDevice[];
   /** Why there are no devices, with every path that was tried for the driver; empty when there are some. */
   readonly reason: string;

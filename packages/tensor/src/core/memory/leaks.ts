@@ -61,6 +61,7 @@ export interface Leak {
   readonly stack: string;
   /** Pieces of memory in use that were made there. */
   readonly count: number;
+  /** Size of the memory that was not given back. */
   readonly bytes: number;
 }
 

@@ -30,6 +30,7 @@ export interface TensorInfo {
   readonly dtype: DType;
   /** The type in the file, such as 'F32' or 'I8'. */
   readonly stored: string;
+  /** Size of each dimension. */
   readonly shape: Shape;
 }
 
@@ -56,7 +57,9 @@ interface Header {
 
 /** Reads tensors from a file that openSafetensors has opened. They belong to the open scope, or to the caller. */
 export class SafetensorsFile {
+  /** Path of the file. */
   readonly path: string;
+  /** Texts that the writer of the file has added. */
   readonly metadata: Readonly<Record<string, string>>;
   /** Every tensor by name, in the order of the file. */
   readonly tensors: ReadonlyMap<string, TensorInfo>;
@@ -135,6 +138,7 @@ export class SafetensorsFile {
     return this.#load(entry, [end - start, ...rest], entry.begin + start * rowBytes, options);
   }
 
+  /** Closes the file; later reads fail. Idempotent. */
   async close(): Promise<void> {
     await this.#upload.close();
     await this.#file.close();

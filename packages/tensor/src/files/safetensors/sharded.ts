@@ -26,6 +26,7 @@ const someNames: Check = {
 export interface ShardOptions {
   /** Most bytes of tensors in one file; a single larger tensor gets a file of its own. Default 5 · 10⁹. */
   readonly maxShardBytes?: number;
+  /** Texts to write into each file. */
   readonly metadata?: Readonly<Record<string, string>>;
 }
 

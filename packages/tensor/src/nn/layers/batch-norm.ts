@@ -5,6 +5,7 @@ import { atLeastOne, checkValue, finite, flag, nonNegative } from '../../checks/
 import { ones, zeros } from '../../core/creation.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { needsRank } from '../../errors.ts';
+import { requireTensor } from '../../ops/elementwise/convert.ts';
 import { type BatchNormSync, batchNorm } from '../../ops/index.ts';
 import { buffer } from '../buffer.ts';
 import { Module } from '../module.ts';
@@ -68,6 +69,7 @@ export abstract class BatchNorm extends Module {
   protected abstract checkRank(input: Tensor): void;
 
   forward(input: Tensor): Tensor {
+    requireTensor('BatchNorm', input);
     this.checkRank(input);
     const { weight, bias, eps, sync, runningMean, runningVar, numBatchesTracked } = this;
     let { momentum } = this;

@@ -1,5 +1,6 @@
 // Containers of modules: Sequential, ModuleList and ModuleDict.
 
+import { notAModule, notModules } from '../../checks/argument-errors.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import type { LinearOptions } from '../../ops/index.ts';
 import { type Layer, Module } from '../module.ts';
@@ -18,15 +19,27 @@ function activationOf(layer: Layer | undefined): LinearOptions['activation'] {
   return undefined;
 }
 
+/** Throws unless a value has a forward. `place` says where the caller passed it. */
+function requireLayer(op: string, place: string, value: unknown): void {
+  if (typeof (value as Layer | null | undefined)?.forward !== 'function') throw notAModule(op, place, value);
+}
+
+/** Throws unless a value is a module. `place` says where the caller passed it. */
+function requireModule(op: string, place: string, value: unknown): void {
+  if (!(value instanceof Module)) throw notAModule(op, place, value);
+}
+
 /**
  * Runs layers one after another. A Linear and a ReLU or GELU after it run as one kernel. Parameters are named
  * as in PyTorch: "0.weight".
  */
 export class Sequential extends Module {
+  /** The layers, in order. */
   readonly layers: readonly Layer[];
 
   constructor(...layers: readonly Layer[]) {
     super();
+    for (const [i, layer] of layers.entries()) requireLayer('Sequential', `layer ${i}`, layer);
     this.layers = layers;
   }
 
@@ -34,6 +47,7 @@ export class Sequential extends Module {
     return Object.entries(this.layers);
   }
 
+  /** Returns the result of the last layer. */
   forward(input: Tensor): Tensor {
     const { layers } = this;
     let output = input;
@@ -56,17 +70,22 @@ export class Sequential extends Module {
  * named after the field.
  */
 export class ModuleList<M extends Module = Layer> extends Module implements Iterable<M> {
+  /** The modules, in order. */
   readonly items: M[];
 
   constructor(items: Iterable<M> = []) {
     super();
-    this.items = [...items];
+    if (typeof items?.[Symbol.iterator] !== 'function')
+      throw notModules('ModuleList', 'a list of modules', items);
+    this.items = [];
+    this.push(...items);
   }
 
   protected override members(): Iterable<[string, unknown]> {
     return Object.entries(this.items);
   }
 
+  /** Number of modules. */
   get length(): number {
     return this.items.length;
   }
@@ -80,7 +99,10 @@ export class ModuleList<M extends Module = Layer> extends Module implements Iter
     return this.items.at(index);
   }
 
+  /** Adds modules at the end. Returns this. */
   push(...items: readonly M[]): this {
+    for (const [i, item] of items.entries())
+      requireModule('ModuleList', `item ${this.items.length + i}`, item);
     this.items.push(...items);
     return this;
   }
@@ -88,11 +110,15 @@ export class ModuleList<M extends Module = Layer> extends Module implements Iter
 
 /** Modules by name, in the order in which they were added. */
 export class ModuleDict<M extends Module = Layer> extends Module implements Iterable<[string, M]> {
+  /** The modules by name. */
   readonly items: Map<string, M>;
 
   constructor(items: Readonly<Record<string, M>> = {}) {
     super();
-    this.items = new Map(Object.entries(items));
+    if (typeof items !== 'object' || items === null)
+      throw notModules('ModuleDict', 'an object of modules by name', items);
+    this.items = new Map();
+    for (const [name, module] of Object.entries(items)) this.set(name, module);
   }
 
   protected override members(): Iterable<[string, unknown]> {
@@ -103,11 +129,14 @@ export class ModuleDict<M extends Module = Layer> extends Module implements Iter
     return this.items[Symbol.iterator]();
   }
 
+  /** Returns the module of a name, or undefined. */
   get(name: string): M | undefined {
     return this.items.get(name);
   }
 
+  /** Adds a module, or replaces the one of that name. Returns this. */
   set(name: string, module: M): this {
+    requireModule('ModuleDict', `'${name}'`, module);
     this.items.set(name, module);
     return this;
   }

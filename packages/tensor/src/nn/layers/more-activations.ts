@@ -2,6 +2,7 @@
 import { atLeastOne, checkValue, finite, integer, nonNegative } from '../../checks/value-checks.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { needsRank } from '../../errors.ts';
+import { requireTensor } from '../../ops/elementwise/convert.ts';
 import {
   celu,
   glu,
@@ -214,6 +215,7 @@ export class Softmin extends Module {
 /** Layer of softmax() over the channels of [batch, channels, height, width] or [channels, height, width]. */
 export class Softmax2d extends Module {
   forward(input: Tensor): Tensor {
+    requireTensor('Softmax2d', input);
     if (input.rank !== 3 && input.rank !== 4) throw needsRank('Softmax2d', '3 or 4', input.shape);
     return softmax(input, -3);
   }

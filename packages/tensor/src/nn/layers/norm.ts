@@ -34,9 +34,13 @@ const layerNormLayerOptions = optionChecks<LayerNormLayerOptions>({
 
 /** Computes (x − mean) ÷ √(variance + eps) · weight + bias over the last dimensions. weight starts as 1, bias as 0. */
 export class LayerNorm extends Module {
+  /** Factor of each normalised element, of `shape`; null without. */
   readonly weight: Tensor | null;
+  /** Number that is added to each, of `shape`; null without. */
   readonly bias: Tensor | null;
+  /** Sizes of the last dimensions, over which it normalises. */
   readonly shape: Shape;
+  /** Number that is added to the variance. */
   readonly eps: number;
 
   constructor(shape: number | Shape, options: LayerNormLayerOptions = {}) {
@@ -73,7 +77,9 @@ const rmsNormLayerOptions = optionChecks<RMSNormLayerOptions>({ eps: nonNegative
 
 /** Computes x ÷ √(mean of squares + eps) · weight over the last dimensions. weight starts as 1. */
 export class RMSNorm extends Module {
+  /** Factor of each normalised element, of `shape`; null without. */
   readonly weight: Tensor | null;
+  /** Sizes of the last dimensions, over which it normalises. */
   readonly shape: Shape;
   readonly eps: number | undefined;
 

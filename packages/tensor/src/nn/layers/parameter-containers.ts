@@ -1,4 +1,5 @@
 // Containers of parameters: ParameterList and ParameterDict.
+import { notModules } from '../../checks/argument-errors.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { Module } from '../module.ts';
 import { isParameter, parameter } from '../parameter.ts';
@@ -11,10 +12,13 @@ const asParameter = (tensor: Tensor): Tensor => (isParameter(tensor) ? tensor : 
  * parameters in a field of a module also works; its parameters are named after the field.
  */
 export class ParameterList extends Module implements Iterable<Tensor> {
+  /** The parameters, in order. */
   readonly items: Tensor[];
 
   constructor(items: Iterable<Tensor> = []) {
     super();
+    if (typeof items?.[Symbol.iterator] !== 'function')
+      throw notModules('ParameterList', 'a list of tensors', items);
     this.items = Array.from(items, asParameter);
   }
 
@@ -22,6 +26,7 @@ export class ParameterList extends Module implements Iterable<Tensor> {
     return Object.entries(this.items);
   }
 
+  /** Number of parameters. */
   get length(): number {
     return this.items.length;
   }
@@ -35,6 +40,7 @@ export class ParameterList extends Module implements Iterable<Tensor> {
     return this.items.at(index);
   }
 
+  /** Adds parameters at the end. Returns this. */
   push(...items: readonly Tensor[]): this {
     this.items.push(...items.map(asParameter));
     return this;
@@ -43,10 +49,13 @@ export class ParameterList extends Module implements Iterable<Tensor> {
 
 /** Holds parameters by name, in the order in which they were added. Tensors become parameters. */
 export class ParameterDict extends Module implements Iterable<[string, Tensor]> {
+  /** The parameters by name. */
   readonly items: Map<string, Tensor>;
 
   constructor(items: Readonly<Record<string, Tensor>> = {}) {
     super();
+    if (typeof items !== 'object' || items === null)
+      throw notModules('ParameterDict', 'an object of tensors by name', items);
     this.items = new Map(Object.entries(items).map(([name, tensor]) => [name, asParameter(tensor)]));
   }
 
@@ -58,10 +67,12 @@ export class ParameterDict extends Module implements Iterable<[string, Tensor]> 
     return this.items[Symbol.iterator]();
   }
 
+  /** Returns the parameter of a name, or undefined. */
   get(name: string): Tensor | undefined {
     return this.items.get(name);
   }
 
+  /** Adds a parameter, or replaces the one of that name. Returns this. */
   set(name: string, tensor: Tensor): this {
     this.items.set(name, asParameter(tensor));
     return this;

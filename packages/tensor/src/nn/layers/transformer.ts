@@ -1,7 +1,7 @@
 // The transformer block with normalisation before each part (pre-norm), as in GPT-2.
 
 import { checkOptions, optionChecks } from '../../checks/options.ts';
-import { atLeastOne, flag } from '../../checks/value-checks.ts';
+import { atLeastOne, checkValue, flag } from '../../checks/value-checks.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { attentionDropout } from '../../ops/layers/attention.ts';
 import { Module } from '../module.ts';
@@ -40,6 +40,7 @@ export class TransformerBlock extends Module {
 
   constructor(width: number, heads: number, options: TransformerBlockOptions = {}) {
     super();
+    checkValue('TransformerBlock: width', width, atLeastOne);
     checkOptions('TransformerBlock', options, transformerBlockOptions);
     const { mlpWidth = 4 * width, dropout = 0, causal = false, bias = true } = options;
     this.norm1 = new LayerNorm(width, { bias });

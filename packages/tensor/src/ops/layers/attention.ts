@@ -8,7 +8,16 @@ import { kernels } from '../../backends/index.ts';
 import type { AttributesFor, OperandsFor } from '../../backends/kernels.ts';
 import type { Strided } from '../../backends/operands.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
-import { aGenerator, type Check, decayRate, finite, flag, tensorOrNull } from '../../checks/value-checks.ts';
+import {
+  aGenerator,
+  atLeastOne,
+  type Check,
+  checkValue,
+  decayRate,
+  finite,
+  flag,
+  tensorOrNull,
+} from '../../checks/value-checks.ts';
 import { scope } from '../../core/context.ts';
 import { type DType, isHalf } from '../../core/dtype.ts';
 import { allocate, type Storage } from '../../core/memory/storage.ts';
@@ -296,6 +305,7 @@ export function selfAttention(qkv: Tensor, heads: number, options: AttentionOpti
   const op = 'selfAttention';
   checkOptions(op, options, attentionOptions);
   requireFloat(op, qkv);
+  checkValue('selfAttention: heads', heads, atLeastOne);
   const [time, packed] = qkv.shape.slice(-2) as [number, number];
   const width = packed / 3 / heads;
   const fits = qkv.rank >= 2 && Number.isInteger(width) && width > 0 && heads > 0 && Number.isInteger(heads);

@@ -61,6 +61,7 @@ export interface PairwiseDistanceOptions {
   readonly p?: number;
   /** Added to each difference. Default 1e-6. */
   readonly eps?: number;
+  /** Whether the last dimension stays, with size 1. Default false. */
   readonly keepDim?: boolean;
 }
 

@@ -36,10 +36,15 @@ export interface ConvTransposeOptions {
 
 /** As ConvTransposeOptions, for one dimension. */
 export interface ConvTranspose1dOptions {
+  /** Distance in the output between two elements of the input. Default 1. */
   readonly stride?: number;
+  /** Elements that are cut off on both sides of the output. Default 0. */
   readonly padding?: number;
+  /** Elements that are added on one side of the output. Default 0. */
   readonly outputPadding?: number;
+  /** Number of groups of channels that are computed apart from each other. Default 1. */
   readonly groups?: number;
+  /** Distance between two elements of the kernel. Default 1. */
   readonly dilation?: number;
 }
 

@@ -24,10 +24,15 @@ import type { Triple } from './sizes.ts';
 
 /** As ConvTransposeOptions, for three dimensions. */
 export interface ConvTranspose3dOptions {
+  /** Distance in the output between two elements of the input. Default 1. */
   readonly stride?: Triple;
+  /** Elements that are cut off on both sides of the output. Default 0. */
   readonly padding?: Triple;
+  /** Elements that are added on one side of the output. Default 0. */
   readonly outputPadding?: Triple;
+  /** Number of groups of channels that are computed apart from each other. Default 1. */
   readonly groups?: number;
+  /** Distance between two elements of the kernel. Default 1. */
   readonly dilation?: Triple;
 }
 

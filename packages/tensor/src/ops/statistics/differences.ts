@@ -17,7 +17,9 @@ import { narrow, reshape, select } from '../shape/views.ts';
 
 /** Options of diff(). */
 export interface DiffOptions {
+  /** Elements before the tensor's, along the dimension. */
   readonly prepend?: Tensor;
+  /** Elements after the tensor's, along the dimension. */
   readonly append?: Tensor;
 }
 

@@ -20,6 +20,7 @@ import { flatten, narrow, reshape } from '../shape/views.ts';
 
 /** What unique() and uniqueConsecutive() return. */
 export interface Unique {
+  /** The elements, each once. */
   readonly values: Tensor;
   /** int64: the position of each element's value; null unless it was asked for. */
   readonly inverse: Tensor | null;

@@ -35,10 +35,13 @@ export interface ReduceLROnPlateauOptions {
 
 /** State of ReduceLROnPlateau. The rates are in the state of the optimiser. */
 export interface PlateauState {
+  /** Number of calls of step(). */
   readonly steps: number;
   /** The best value; null before the first. */
   readonly best: number | null;
+  /** Number of steps in a row without an improvement. */
   readonly numBadSteps: number;
+  /** Number of steps for which bad ones are still not counted. */
   readonly cooldownCounter: number;
 }
 

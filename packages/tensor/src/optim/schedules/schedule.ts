@@ -15,6 +15,7 @@ export type AnyGroup = ParamGroup<LrOptions>;
 
 /** State of a schedule. */
 export interface ScheduleState {
+  /** Number of calls of step(). */
   readonly steps: number;
 }
 
@@ -78,6 +79,7 @@ export abstract class Schedule extends RateSetter {
     return this.#steps;
   }
 
+  /** Returns the state that is needed to continue later, as plain JSON. */
   stateDict(): ScheduleState {
     return { steps: this.#steps };
   }

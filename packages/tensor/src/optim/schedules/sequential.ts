@@ -8,6 +8,7 @@ import { type AnyOptimizer, Schedule } from './schedule.ts';
 
 /** Options of SequentialLR. */
 export interface SequentialLROptions {
+  /** The schedules, in the order in which they take turns. */
   readonly schedules: readonly Schedule[];
   /** The numbers of steps after which the second and later schedules begin, rising; each begins at its own step 0. */
   readonly milestones: readonly number[];

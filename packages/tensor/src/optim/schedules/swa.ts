@@ -82,6 +82,7 @@ export class SWALR extends RateSetter {
     }
   }
 
+  /** Returns the state that is needed to continue later, as plain JSON. */
   stateDict(): SWALRState {
     return { steps: this.#steps, startLrs: [...this.#startLrs] };
   }

@@ -6,6 +6,7 @@ import { scope } from '../../../core/context.ts';
 import { ones, zeros } from '../../../core/creation.ts';
 import type { Tensor } from '../../../core/tensor.ts';
 import { badOption, needsRank, shown } from '../../../errors.ts';
+import { requireTensor } from '../../../ops/elementwise/convert.ts';
 import { squeeze, unsqueeze } from '../../../ops/shape/views.ts';
 import {
   groupNorm,
@@ -112,6 +113,7 @@ abstract class InstanceNorm extends Module {
   }
 
   forward(input: Tensor): Tensor {
+    requireTensor(this.#layer, input);
     const [least, most] = [this.#rank + 1, this.#rank + 2];
     if (input.rank !== least && input.rank !== most)
       throw needsRank(this.#layer, `${least} or ${most}`, input.shape);

@@ -3,6 +3,7 @@
 import { checkValue, finite } from '../../../checks/value-checks.ts';
 import type { Tensor } from '../../../core/tensor.ts';
 import { badOption, needsRank, shown } from '../../../errors.ts';
+import { requireTensor } from '../../../ops/elementwise/convert.ts';
 import { type PadMode, pad } from '../../../ops/spatial/pad.ts';
 import { Module } from '../../module.ts';
 
@@ -31,6 +32,7 @@ abstract class Padding extends Module {
   }
 
   forward(input: Tensor): Tensor {
+    requireTensor(this.#layer, input);
     const isConstant = this.#mode === 'constant';
     const [least, most] = [this.#rank + 1, this.#rank + 2];
     if (!isConstant && input.rank !== least && input.rank !== most)

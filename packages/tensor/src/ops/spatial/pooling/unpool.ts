@@ -25,15 +25,21 @@ export interface MaxUnpoolOptions {
 
 /** As MaxUnpoolOptions, for one dimension. */
 export interface MaxUnpool1dOptions {
+  /** Stride of the pooling that is undone. Default: the size of the kernel. */
   readonly stride?: number;
+  /** Padding of the pooling that is undone. Default 0. */
   readonly padding?: number;
+  /** Length before the pooling. Default: the smallest one that fits. */
   readonly outputSize?: number | readonly [length: number] | null;
 }
 
 /** As MaxUnpoolOptions, for three dimensions. */
 export interface MaxUnpool3dOptions {
+  /** Stride of the pooling that is undone. Default: the size of the kernel. */
   readonly stride?: Triple;
+  /** Padding of the pooling that is undone. Default 0. */
   readonly padding?: Triple;
+  /** Sizes before the pooling. Default: the smallest ones that fit. */
   readonly outputSize?: readonly [depth: number, height: number, width: number] | null;
 }
 
