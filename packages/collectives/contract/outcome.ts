@@ -4,13 +4,21 @@ import { CollectiveError } from '../src/errors.ts';
 
 /** An error as plain data, so that it can be sent between processes. */
 export interface PlainError {
+  /** Name of the class. */
   readonly name: string;
+  /** The sentence of the error. */
   readonly message: string;
+  /** Stable code, or null for other errors than ours. */
   readonly code: string | null;
+  /** Rank that reported it, or null. */
   readonly rank: number | null;
+  /** Ranks that the failure names. */
   readonly peers: readonly number[];
+  /** Whether the error is a consequence of another rank's. */
   readonly secondary: boolean;
+  /** What happened, without the verb and the group. */
   readonly what: string;
+  /** The error that caused it, or null. */
   readonly cause: PlainError | null;
 }
 

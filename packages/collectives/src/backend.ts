@@ -188,7 +188,9 @@ export interface Running {
 
 /** What a backend can do. Group refuses other calls with ERR_COLL_UNSUPPORTED before it calls the backend. */
 export interface Supports {
+  /** Kinds of devices whose memory operations take. */
   readonly devices: readonly DeviceKind[];
+  /** Verbs that the backend runs. */
   readonly verbs: readonly Verb[];
   /** Whether operations may block the calling thread, as the Sync verbs and `Work.fence()` do. */
   readonly sync: boolean;
@@ -246,9 +248,13 @@ export interface StepCaptures {
 export interface Backend {
   /** Version of this contract. */
   readonly contract: 1;
+  /** Name under which the backend is registered, for error messages and group.backend. */
   readonly name: string;
+  /** Rank of this process in the group. */
   readonly rank: number;
+  /** Number of ranks of the group. */
   readonly size: number;
+  /** What the backend can do. Does not change. */
   readonly supports: Supports;
   /**
    * Returns why this rank cannot run an operation that `supports` allows, or null if it can. Called before anything is

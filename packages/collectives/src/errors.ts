@@ -23,6 +23,7 @@ export type CollectiveCode =
  * rank may report them for its own operation.
  */
 export interface Failure {
+  /** Stable code of the failure. */
   readonly code: CollectiveCode;
   /** The call that failed: a verb, or for example 'init', 'abort' or 'alloc'. */
   readonly verb: string;
@@ -43,8 +44,11 @@ export interface Failure {
 
 /** The group and rank that report an error. */
 export interface Site {
+  /** Name of the group. */
   readonly group: string;
+  /** Rank in the group that reports the error. */
   readonly rank: number;
+  /** Number of ranks of the group. */
   readonly size: number;
 }
 
@@ -69,15 +73,18 @@ function nextOf({ code, verb }: Failure): string | undefined {
  * instanceof.
  */
 export class CollectiveError extends Error implements Failure {
+  /** Stable code, which programs may compare. */
   readonly code: CollectiveCode;
   readonly verb: string;
   readonly seq: number | null;
   readonly peers: readonly number[];
   readonly what: string;
   readonly next?: string;
+  /** Name of the group; null before there is one. */
   readonly group: string | null;
   /** The rank that reports the error; null if the error occurred before the rank was known. */
   readonly rank: number | null;
+  /** Number of ranks of the group; null before there is one. */
   readonly size: number | null;
   /**
    * True if this rank failed only because another rank did. The other rank's error then has the root cause.

@@ -22,6 +22,7 @@ const brand = Symbol.for('ringwise.DataError');
 
 /** The error type of this package. `code` is stable; the message is for people. */
 export class DataError extends Error {
+  /** Stable code, which programs may compare. */
   readonly code: DataErrorCode;
 
   constructor(code: DataErrorCode, message: string, options?: ErrorOptions) {

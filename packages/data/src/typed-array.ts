@@ -16,7 +16,9 @@ export type TypedArray =
 
 /** Elements in row-major order and their dimensions. `data.length` is the product of `shape`. */
 export interface NdArray<D extends TypedArray = TypedArray> {
+  /** The elements, row by row. */
   readonly data: D;
+  /** Size of each dimension. */
   readonly shape: number[];
 }
 

@@ -25,9 +25,13 @@ export interface DdpErrorDetails {
 
 /** The error type of this package. Branch on `code`; the text is for people. */
 export class DdpError extends Error {
+  /** Name of the class. */
   override readonly name = 'DdpError';
+  /** Stable code, which programs may compare. */
   readonly code: DdpErrorCode;
+  /** Names of the parameters that the error is about; may be empty. */
   readonly params: readonly string[];
+  /** Ranks that the error is about; may be empty. */
   readonly ranks: readonly number[];
 
   constructor(code: DdpErrorCode, message: string, details: DdpErrorDetails = {}) {

@@ -28,6 +28,7 @@ interface NormLayer {
 
 /** A model of @ringwise/tensor, or any object that lists its layers the same way. */
 export interface ModuleTree {
+  /** Returns the model and all modules inside it. */
   readonly modules: () => Iterable<object>;
 }
 

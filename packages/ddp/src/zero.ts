@@ -16,28 +16,39 @@ type Remembered = BufferCarrier & {
 
 /** The members of an optimizer state of @ringwise/tensor that are used here. */
 export interface ShardState {
+  /** Options of each group of parameters, with the positions of its parameters. */
   readonly groups: readonly ({ readonly params: readonly number[] } & object)[];
+  /** Number of steps of each parameter. */
   readonly steps: readonly number[];
+  /** State of the parameters, by "<name>.<position of the parameter>". */
   readonly tensors: Readonly<Record<string, Remembered>>;
 }
 
 /** What ZeroRedundancyOptimizer needs of the optimizer of one rank's share. */
 export interface ShardOptimizer {
+  /** Changes the parameters of the share by their gradients. */
   readonly step: () => void;
+  /** Returns the state of the share, whose tensors stay the optimizer's own. */
   readonly stateDict: () => ShardState;
 }
 
 /** Memory with a shape, as plain data. */
 export interface SavedTensor {
+  /** Type of the elements. */
   readonly dtype: BufferView['dtype'];
+  /** Size of each dimension. */
   readonly shape: readonly number[];
+  /** The elements, row by row. */
   readonly bytes: Uint8Array;
 }
 
 /** The state of a single optimizer over all parameters. */
 export interface ConsolidatedState {
+  /** Options of each group of parameters, with the positions of its parameters. */
   readonly groups: readonly ({ readonly params: readonly number[] } & object)[];
+  /** Number of steps of each parameter. */
   readonly steps: readonly number[];
+  /** State of the parameters, by "<name>.<position of the parameter>". */
   readonly tensors: Readonly<Record<string, SavedTensor>>;
 }
 

@@ -19,7 +19,9 @@ const marker = Symbol.for('ringwise.ElasticError');
 
 /** The error type of this package. Branch on `code`; the text is for people. */
 export class ElasticError extends Error {
+  /** Name of the class. */
   override readonly name = 'ElasticError';
+  /** Stable code, which programs may compare. */
   readonly code: ElasticErrorCode;
 
   constructor(code: ElasticErrorCode, message: string, options?: ErrorOptions) {

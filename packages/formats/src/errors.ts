@@ -3,6 +3,7 @@
 
 /** A fault in a file. The message is the end of a sentence about the file, such as "it is truncated". */
 export class FormatError extends Error {
+  /** Name of the class. */
   override readonly name: string = 'FormatError';
 }
 
@@ -12,7 +13,9 @@ export class FormatError extends Error {
  * characters.
  */
 export class HeaderError extends FormatError {
+  /** What the header should have. */
   readonly expected: string;
+  /** What it has. */
   readonly got: string;
 
   constructor(problem: string, expected: string, got: string, cause?: unknown) {

@@ -33,10 +33,13 @@ const npyTypes = Object.keys(npyCodes) as NpyType[];
 
 /** The header of a npy file. */
 export interface NpyHeader {
+  /** Type of the elements. */
   readonly type: NpyType;
+  /** Size of each dimension. */
   readonly shape: readonly number[];
   /** Column-major: the first index runs fastest. */
   readonly isFortran: boolean;
+  /** Whether the bytes of an element lie with the highest one first. */
   readonly isBigEndian: boolean;
   /** Offset of the first element in the file. */
   readonly dataStart: number;

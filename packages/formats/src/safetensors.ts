@@ -40,10 +40,13 @@ const allTypes = Object.keys(codes) as ElementType[];
 
 /** A tensor of a safetensors file: its type, shape and place. */
 export interface SafetensorsEntry {
+  /** Name of the tensor. */
   readonly name: string;
+  /** Type of the elements. */
   readonly type: ElementType;
   /** The format's word for the type, such as 'F32'. */
   readonly code: string;
+  /** Size of each dimension. */
   readonly shape: readonly number[];
   /** Offset of the first byte, from the end of the header. */
   readonly begin: number;
@@ -58,6 +61,7 @@ export interface SafetensorsHeader {
    * safetensorsInOrder() has checked them.
    */
   readonly entries: readonly SafetensorsEntry[];
+  /** Texts that the writer of the file has added. */
   readonly metadata: Readonly<Record<string, string>>;
   /** Offset of the first element in the file. */
   readonly dataStart: number;

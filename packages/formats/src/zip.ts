@@ -35,6 +35,7 @@ const wideExtra = 1;
 
 /** A member of a zip archive, as the archive's directory describes it. */
 export interface ZipMember {
+  /** Name of the file in the archive. */
   readonly name: string;
   /** 0 if the member is stored, 8 if it is deflated. */
   readonly method: number;
@@ -278,7 +279,9 @@ const tooLarge = 'the archive would be larger than 4 GiB; use safetensors';
 
 /** A member to be written. Its bytes are the pieces, one after the other. */
 export interface ZipContent {
+  /** Name of the file in the archive. */
   readonly name: string;
+  /** The bytes of the file, in pieces. */
   readonly pieces: readonly Uint8Array[];
 }
 

@@ -27,7 +27,9 @@ interface Details {
 
 /** The error type of this package. Branch on `code`; the text is for people. */
 export class LaunchError extends Error {
+  /** Name of the class. */
   override readonly name = 'LaunchError';
+  /** Stable code, which programs may compare. */
   readonly code: LaunchErrorCode;
   /** The rank with the root cause; null if no single rank is the cause. */
   readonly rank: number | null;

@@ -20,7 +20,9 @@ export type StoreErrorCode =
 
 /** The error type of all calls of this package. Branch on `code`; the text is for people. */
 export class StoreError extends Error {
+  /** Name of the class. */
   override readonly name = 'StoreError';
+  /** Stable code, which programs may compare. */
   readonly code: StoreErrorCode;
   /** For ERR_STORE_TIMEOUT: the keys that were missing, or all keys of the wait if the server did not answer. */
   declare readonly keys?: readonly string[];

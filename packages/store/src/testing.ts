@@ -7,7 +7,9 @@ import type { Store } from './store.ts';
 
 /** The test runner's functions. Those of vitest, jest and node:test all fit. */
 export interface TestRunner {
+  /** Groups tests under a name. */
   readonly describe: (name: string, body: () => void) => unknown;
+  /** Adds a test. */
   readonly it: (name: string, body: () => Promise<void>) => unknown;
 }
 

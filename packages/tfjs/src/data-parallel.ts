@@ -23,6 +23,7 @@ const wrapped: WeakSet<object> = slots[wrappedSymbol];
 
 /** What dataParallel() returns. The model itself is used as before. */
 export class DataParallel {
+  /** Group over whose ranks gradients and metrics are averaged. */
   readonly group: Group;
   readonly #parts: Parts;
   readonly #ddp: DistributedDataParallel<Parts>;

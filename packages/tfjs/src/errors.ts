@@ -8,7 +8,9 @@ const marker = Symbol.for('ringwise.TfjsError');
 
 /** The error type of this package. Branch on `code`; the text is for people. */
 export class TfjsError extends Error {
+  /** Name of the class. */
   override readonly name = 'TfjsError';
+  /** Stable code, which programs may compare. */
   readonly code: TfjsErrorCode;
 
   constructor(code: TfjsErrorCode, message: string, options?: ErrorOptions) {

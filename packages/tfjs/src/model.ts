@@ -12,6 +12,7 @@ import { Copied, Trained } from './variables.ts';
 
 /** The variables of a training loop of one's own, and the optimizer that updates them. */
 export interface OptimizedVariables {
+  /** The optimizer whose variables they are. */
   readonly optimizer: tf.Optimizer;
   /** In the same order on all ranks. */
   readonly variables: readonly tf.Variable[];

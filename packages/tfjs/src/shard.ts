@@ -4,7 +4,9 @@ import { invalidArgument, tooFewRows, unevenRows } from './errors.ts';
 
 /** The members of a group that shard() uses. */
 export interface Place {
+  /** Rank of this process. */
   readonly rank: number;
+  /** Number of ranks. */
   readonly size: number;
 }
 

@@ -40,7 +40,9 @@ export interface RootedOptions extends CollectiveOptions {
 export interface PartOptions {
   /** What the ranks do with `x`, which is equal on all of them. There is no default. */
   readonly before: Use;
+  /** Dimension that is divided among the ranks. Default 0. */
   readonly dim?: number;
+  /** Size of each rank's part in that dimension, in rank order. Default: equal parts. */
   readonly sizes?: readonly number[];
   /** Milliseconds until the operation inside backward fails. Default: the group's. */
   readonly timeoutMs?: number;

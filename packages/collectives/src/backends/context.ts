@@ -9,10 +9,13 @@ export interface BackendContext {
    * group.
    */
   readonly store: Store;
+  /** Rank of this process in the group. */
   readonly rank: number;
+  /** Number of ranks of the group. */
   readonly size: number;
   /** Rank among the ranks of this host, and the number of ranks on this host. */
   readonly localRank: number;
+  /** Number of ranks of the group on this host. */
   readonly localSize: number;
   /**
    * Host name or address of the store's host, or rank 0's host name if the store has no address. Between hosts,

@@ -25,17 +25,25 @@ export interface FlightEntry {
    * if they differ.
    */
   readonly count: number;
+  /** Number of bytes that `count` elements take. */
   readonly bytes: number;
+  /** Reduction, or null if the verb does not reduce. */
   readonly op: ReduceOp | null;
+  /** Root, or null if the verb has none. */
   readonly root: number | null;
   /** Other side of a message; -1 while a receive from any rank has not ended. Null for collectives. */
   readonly peer: number | null;
+  /** Tag of a message; null for collectives. */
   readonly tag: number | null;
   /** Label from the options of the call, or null. The host backend keeps the first 160 bytes. */
   readonly label: string | null;
+  /** How far the operation has come. */
   readonly state: 'queued' | 'running' | 'done' | 'failed';
+  /** When the program made the call. */
   readonly queuedMs: number;
+  /** When the operation began; null before. */
   readonly startedMs: number | null;
+  /** When the operation ended; null before. */
   readonly endedMs: number | null;
   /**
    * Algorithm that executed it, such as 'board one-shot' or 'ring'; for a captured step its contents. Null if

@@ -16,15 +16,19 @@ export type DeviceKind = 'cpu' | 'cuda';
 
 /** A device, such as the first CUDA device: `{ kind: 'cuda', index: 0 }`. */
 export interface Device {
+  /** 'cpu', or the kind of the accelerator. */
   readonly kind: DeviceKind;
+  /** Number among the devices of its kind, from 0 on. */
   readonly index: number;
 }
 
 /** A flat, contiguous piece of memory. Its maker owns it; a running operation borrows it. */
 export interface BufferView {
+  /** Type of the elements. */
   readonly dtype: DType;
   /** Number of elements, not bytes. */
   readonly count: number;
+  /** Where the memory lies. */
   readonly device: Device;
   /**
    * Memory that JavaScript can read: an array of the dtype, or its bytes as Uint8Array or DataView. Null for
@@ -48,7 +52,9 @@ export interface BufferView {
 
 /** `reason` is the middle of a sentence; `next` is the sentence that says what to call instead. */
 export interface ReadOnly {
+  /** Why the memory must not be written: the middle of a sentence. */
   readonly reason: string;
+  /** What to call instead: a sentence. */
   readonly next: string;
 }
 
@@ -103,7 +109,9 @@ export type TypedArray =
  * 8-bit floats.
  */
 export interface TypedBuffer {
+  /** The elements, or for 16-bit and 8-bit floats and bool their bits. */
   readonly data: TypedArray;
+  /** Type of the elements that `data` stands for. */
   readonly dtype: DType;
 }
 

@@ -121,10 +121,12 @@ export class Work<T = void> implements PromiseLike<T> {
     return this.#asPromise().then(onDone, onError);
   }
 
+  /** Waits as await does, and calls `onError` if the operation fails. Returns a promise of the result. */
   catch<B = never>(onError?: ((error: CollectiveError) => B | PromiseLike<B>) | null): Promise<T | B> {
     return this.#asPromise().catch(onError);
   }
 
+  /** Waits as await does, and then calls `onEnd`, whether or not the operation failed. */
   finally(onEnd?: (() => void) | null): Promise<T> {
     return this.#asPromise().finally(onEnd);
   }

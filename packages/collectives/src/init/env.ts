@@ -19,15 +19,23 @@ export type Via =
 
 /** Values that a launcher gives to one process. Null for values that it does not give. */
 export interface Launched {
+  /** The launcher that gave the values. */
   readonly via: Via;
+  /** Rank of this process in the job. */
   readonly rank: number;
+  /** Number of ranks of the job. */
   readonly size: number | null;
+  /** Rank among the ranks of this host. */
   readonly localRank: number | null;
+  /** Number of ranks on this host. */
   readonly localSize: number | null;
+  /** Number of this host among those of the job. */
   readonly nodeRank: number | null;
   /** Number of restarts of the job so far. */
   readonly restart: number;
+  /** Name or address of the host where the store is. */
   readonly masterHost: string | null;
+  /** Port of the store. */
   readonly masterPort: number | null;
   /** True if the launcher already serves a store at the master's port: connect, never bind. */
   readonly isStoreServed: boolean;

@@ -47,14 +47,17 @@ export async function init(options: InitOptions = {}): Promise<Group> {
 export interface MembersOptions {
   /** Store with keys of this group only. */
   readonly store: Store;
+  /** Rank of this process in the group. */
   readonly rank: number;
   /** Id of each rank's host, as hostId() returns it there; as many as there are ranks. */
   readonly hosts: readonly string[];
+  /** Name of the group, for error messages. */
   readonly name: string;
   /** Name of a backend, or 'auto'. Default: RINGWISE_BACKEND, or 'auto'. */
   readonly backend?: string;
   /** Default deadline of the operations, and deadline of connecting, in milliseconds. */
   readonly timeoutMs: number;
+  /** Deadline of connecting, in milliseconds. */
   readonly connectMs: number;
   /** Host of the store as the launcher names it, or null. */
   readonly masterHost: string | null;

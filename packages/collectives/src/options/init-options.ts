@@ -5,6 +5,7 @@ import type { Store } from '@ringwise/store';
 export interface InitOptions {
   /** Rank of this process and number of ranks; both or neither. Default: from the launcher. */
   readonly rank?: number;
+  /** Number of ranks; see `rank`. */
   readonly size?: number;
   /** Store for the rendezvous. The caller keeps it and must leave it open as long as the group. */
   readonly store?: Store;

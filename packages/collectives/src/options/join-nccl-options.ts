@@ -10,7 +10,9 @@ export interface JoinNcclOptions {
    * to init_process_group(), and `default_pg/0//cuda//0` in a store that it opens itself.
    */
   readonly key: string;
+  /** Rank of this process in the communicator. */
   readonly rank: number;
+  /** Number of ranks of the communicator. */
   readonly size: number;
   /**
    * Milliseconds to wait for the id and for the other ranks, and default deadline of operations. Default:

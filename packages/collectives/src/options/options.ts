@@ -91,6 +91,7 @@ export type Message =
 
 /** Result of recvObject(). */
 export interface Received<T> {
+  /** What the sender passed, as a copy. */
   readonly value: T;
   /** The sender's rank. */
   readonly source: number;

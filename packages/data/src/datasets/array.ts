@@ -10,7 +10,9 @@ import type { Dataset, Indices } from './dataset.ts';
  * numbers).
  */
 export interface ArrayField<D extends TypedArray = TypedArray> {
+  /** Elements of all samples, one after another. */
   readonly data: D;
+  /** Shape of one sample. */
   readonly shape: readonly number[];
 }
 
@@ -24,6 +26,7 @@ export type FieldArrays<F extends Record<string, ArrayField>> = { [K in keyof F]
 export class ArrayDataset<F extends Record<string, ArrayField>>
   implements Dataset<FieldArrays<F>, FieldArrays<F>>
 {
+  /** Number of samples. */
   readonly length: number;
   readonly #fields: F;
 

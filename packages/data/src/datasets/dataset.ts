@@ -11,6 +11,7 @@ export type Indices = Int32Array | readonly number[];
 
 /** A data set with random access. T is one sample, B the batch that `getBatch` makes. */
 export interface Dataset<T, B = Collated<T>> {
+  /** Number of samples. */
   readonly length: number;
   /**
    * Returns sample `index`, from 0 to length − 1. The loader may have several calls pending at the same time.
@@ -31,6 +32,7 @@ export type IterableDataset<T> = Iterable<T> | AsyncIterable<T>;
 
 /** A selection of samples of another data set, by index. `indices` is kept, not copied. */
 export class Subset<T, B = Collated<T>> implements Dataset<T, B> {
+  /** Number of samples in the part. */
   readonly length: number;
   readonly getBatch?: (indices: Indices) => MaybePromise<B>;
   readonly #dataset: Dataset<T, B>;

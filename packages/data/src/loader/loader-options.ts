@@ -46,6 +46,7 @@ export interface DataLoaderOptions {
 
 /** Makes a batch from samples, instead of `defaultCollate` or the data set's own `getBatch`. */
 export interface CollateOption<T, B> {
+  /** Makes a batch of samples. May return a promise. */
   readonly collate: (samples: T[]) => MaybePromise<B>;
 }
 

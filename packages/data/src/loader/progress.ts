@@ -8,8 +8,11 @@ import type { LoaderStatistics } from './wait-times.ts';
 
 /** A terminal stream such as process.stderr. */
 export interface ProgressStream {
+  /** Whether the stream is a terminal, where a line can be drawn again. */
   readonly isTTY?: boolean;
+  /** Width of the terminal in characters. */
   readonly columns?: number;
+  /** Writes a text. */
   readonly write: (text: string) => unknown;
 }
 

@@ -1,11 +1,14 @@
 /** Waiting and working times of all loops over a DataLoader. A batch counts when the loop asks for the next one. */
 export interface LoaderStatistics {
+  /** Number of batches that the loader has given. */
   readonly batches: number;
+  /** Number of samples in these batches. */
   readonly samples: number;
   /** Milliseconds that the loop waited for batches, in total. */
   readonly waitMs: number;
   /** Milliseconds from the receipt of a batch until the loop asked for the next one, in total. */
   readonly workMs: number;
+  /** Longest time in milliseconds that the program has waited for a batch. */
   readonly longestWaitMs: number;
 }
 

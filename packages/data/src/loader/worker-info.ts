@@ -2,6 +2,7 @@ import { workerData } from 'node:worker_threads';
 
 /** Identifies one of a DataLoader's workers. */
 export interface WorkerInfo {
+  /** Number of this worker, from 0 on. */
   readonly id: number;
   /** Number of workers of the loader. */
   readonly count: number;

@@ -3,6 +3,7 @@
 
 /** One pass over a sampler is one epoch. */
 export interface Sampler extends Iterable<number> {
+  /** Number of indices in an epoch. */
   readonly length: number;
 }
 
@@ -10,6 +11,7 @@ export interface Sampler extends Iterable<number> {
 export interface SamplerState {
   /** Seed of the order; null for a fixed order. */
   readonly seed: number | null;
+  /** Number of the epoch, as setEpoch() takes it. */
   readonly epoch: number;
   /** Number of samples of this epoch that all ranks together have taken, without padding. */
   readonly consumed: number;
@@ -23,7 +25,9 @@ export interface SamplerState {
 export interface Resumable {
   /** Counts `count` more samples of this rank as used. */
   readonly advance: (count: number) => void;
+  /** Returns the position, as plain JSON. */
   readonly state: () => SamplerState;
+  /** Continues from a position that state() returned. */
   readonly load: (state: SamplerState) => void;
 }
 

@@ -10,6 +10,7 @@ import { checkedOptions, checkFlag, optionNames } from '../options.ts';
 export interface ShardOptions {
   /** Number of ranks that share the stream. */
   readonly replicas: number;
+  /** Rank of this process, from 0 on. */
   readonly rank: number;
   /** Drop up to replicas − 1 samples at the end, so that all ranks get the same number. Default false. */
   readonly dropLast?: boolean;

@@ -10,6 +10,7 @@ import type { Works } from './works.ts';
 
 /** One gradient in a bucket. */
 export interface BucketGradient {
+  /** Name of the parameter. */
   readonly name: string;
   /** Shape of the parameter; [count] if its autograd does not provide it. */
   readonly shape: readonly number[];
@@ -24,6 +25,7 @@ export interface BucketGradient {
 export interface GradBucket extends TypedBuffer, BufferCarrier {
   /** Index among the buckets, which are launched in this order. */
   readonly index: number;
+  /** Whether it is the last bucket of this backward. */
   readonly isLast: boolean;
   /**
    * Name of the model and the bucket, such as "ddp bucket 3 of model 1". Pass it as the label of the
@@ -32,6 +34,7 @@ export interface GradBucket extends TypedBuffer, BufferCarrier {
   readonly label: string;
   /** The whole memory, including gaps between gradients. Throws ERR_DDP_INVALID for device memory. */
   readonly data: TypedArray;
+  /** Gradients in the bucket, in the order in which they lie in it. */
   readonly gradients: readonly BucketGradient[];
 }
 

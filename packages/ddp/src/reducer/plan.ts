@@ -13,13 +13,17 @@ import { checkOptions, checkPositive } from '../check.ts';
 
 /** The members of a parameter that the plan depends on. */
 export interface PlanParam {
+  /** Type of the gradient. */
   readonly dtype: DType;
+  /** Number of elements. */
   readonly count: number;
+  /** Device of the gradient. */
   readonly device: Device;
 }
 
 /** Limits in bytes. They apply from the first step on. */
 export interface PlanLimits {
+  /** Size in bytes from which on a bucket is full. */
   readonly bucketBytes: number;
   /** Limit of the first bucket of each device and dtype. */
   readonly firstBucketBytes: number;
@@ -31,15 +35,19 @@ export interface Slot {
   readonly param: number;
   /** In elements from the start of the bucket; the slot begins at a multiple of 64 bytes. */
   readonly offset: number;
+  /** Number of elements. */
   readonly count: number;
 }
 
 /** One flat buffer: gradients of one device and dtype, in reverse order of definition. */
 export interface BucketPlan {
+  /** Type of the gradients. */
   readonly dtype: DType;
+  /** Device of the gradients. */
   readonly device: Device;
   /** Number of elements, including gaps between slots. */
   readonly count: number;
+  /** Places of the gradients, in the order in which they lie in the bucket. */
   readonly slots: readonly Slot[];
 }
 

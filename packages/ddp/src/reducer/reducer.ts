@@ -61,6 +61,7 @@ const optionNames = ['unused', 'staticGraph', 'hook', 'rebuild', 'model', 'buffe
  * own may drive it directly.
  */
 export class Reducer {
+  /** Records when gradients and buckets were ready, for statistics. */
   readonly timeline = new Timeline();
   #group: Group;
   readonly #params: readonly BucketParam[];

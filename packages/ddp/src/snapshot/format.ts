@@ -17,8 +17,11 @@ import { below, dealt, ownStateOf, type StoredPerRank } from './own-state.ts';
 
 /** A tensor as it is read from a snapshot. */
 export interface SnapshotTensor {
+  /** The elements, row by row; for 16-bit floats their bits. */
   readonly data: TypedArray;
+  /** Type of the elements. */
   readonly dtype: DType;
+  /** Size of each dimension. */
   readonly shape: readonly number[];
 }
 
@@ -141,6 +144,7 @@ export interface PackedState {
   readonly header: string;
   /** Number of bytes of the whole memory; each array begins at a multiple of 64. */
   readonly bytes: number;
+  /** The arrays of the value, with their places among the bytes. */
   readonly arrays: readonly {
     readonly offset: number;
     readonly bytes: number;
@@ -162,7 +166,9 @@ export function packState(state: unknown): PackedState {
 
 /** Where the arrays of a packed state go, and how it is read once they are filled. */
 export interface UnpackedState {
+  /** Places of the arrays among the bytes. */
   readonly arrays: readonly Extent[];
+  /** Returns the value, after the bytes have been filled in. */
   readonly value: () => unknown;
 }
 
@@ -184,7 +190,9 @@ function whole(bytes: Uint8Array, expected: number, path: string): Uint8Array {
 
 /** An array or tensor of a header that has been read. */
 export interface Extent {
+  /** Where the bytes begin. */
   readonly offset: number;
+  /** Number of bytes. */
   readonly bytes: number;
   /** Takes the bytes from the file and owns them from then on. */
   readonly fill: (bytes: Uint8Array) => void;

@@ -6,7 +6,9 @@ import type { StepTimes } from './timeline.ts';
 
 /** Times of one bucket in an averaged backward, in milliseconds from its start. */
 export interface BucketStatistics {
+  /** Position among the buckets, which is the order of communication. */
   readonly index: number;
+  /** Size of the bucket. */
   readonly bytes: number;
   /** Names of the bucket's parameters. */
   readonly params: readonly string[];
@@ -15,12 +17,14 @@ export interface BucketStatistics {
    * ready.
    */
   readonly readyMs: number;
+  /** Milliseconds from the start of backward until its communication was started. */
   readonly launchedMs: number;
   /**
    * When its first operation began, in the same milliseconds, and its duration; null if the group's flight
    * recorder does not have the end of that operation (any more), or if a hook started none on the group.
    */
   readonly startedMs: number | null;
+  /** Milliseconds that its communication took; null if that is not known. */
   readonly communicationMs: number | null;
 }
 
@@ -39,6 +43,7 @@ export interface StepStatistics {
   readonly exposedMs: number;
   /** Names of the parameters, in the order in which their gradients were final. */
   readonly arrivalOrder: readonly string[];
+  /** One entry for each bucket, in the order of communication. */
   readonly buckets: readonly BucketStatistics[];
 }
 

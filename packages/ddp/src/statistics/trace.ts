@@ -11,16 +11,23 @@ import type { StepStatistics } from './statistics.ts';
 export interface DdpTraceEvent {
   /** M: name of a process or track; X: a slice with a duration. */
   readonly ph: 'M' | 'X';
+  /** What the slice or the track is called. */
   readonly name: string;
+  /** Number of the process in the trace: the rank. */
   readonly pid: number;
+  /** Number of the track within the process. */
   readonly tid: number;
+  /** Begin of a slice, in microseconds. */
   readonly ts?: number;
+  /** Duration of a slice, in microseconds. */
   readonly dur?: number;
+  /** What the viewer shows of a slice, or the name of a track. */
   readonly args?: Record<string, unknown>;
 }
 
 /** A Chrome trace of averaged backwards, as an object for JSON.stringify(). */
 export interface DdpTrace {
+  /** The events, in any order. */
   readonly traceEvents: readonly DdpTraceEvent[];
 }
 

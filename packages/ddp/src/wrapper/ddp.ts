@@ -33,6 +33,7 @@ import { Claim, isWrapped } from './wrapped.ts';
 
 /** A loss that can be multiplied, for averages with weights. */
 export interface WeightableLoss {
+  /** Returns the loss times `weight`, whose backward() computes gradients. */
   readonly mul: (weight: number) => { readonly backward: () => void };
 }
 

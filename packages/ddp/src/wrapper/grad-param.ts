@@ -12,6 +12,7 @@ import { notParams } from '../errors.ts';
 export interface BucketMemory extends BufferCarrier {
   /** Returns elements `offset` to `offset + count` of this memory. */
   readonly part: (offset: number, count: number) => BucketMemory;
+  /** Sets all elements to 0. */
   readonly clear: () => void;
   /** Divides every element by `divisor` and rounds once. */
   readonly divide: (divisor: number) => void;
@@ -83,6 +84,7 @@ export interface GradParam {
 export interface StateBuffer {
   /** Name, unique in the model and equal on all ranks. */
   readonly name: string;
+  /** The memory itself. */
   readonly value: BufferView;
   /**
    * Returns a copy of the value in host memory. Optional; needed for assertInSync() if JavaScript cannot

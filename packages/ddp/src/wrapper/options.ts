@@ -18,6 +18,7 @@ import type { UnusedPolicy } from '../reducer/reducer.ts';
 
 /** Options of ddp(). They must be equal on all ranks, which ddp() compares. */
 export interface DdpOptions extends Partial<PlanLimits> {
+  /** Group over whose ranks gradients are averaged. The caller closes it. */
   readonly group: Group;
   /**
    * Policy for a parameter that got no gradient in a backward. 'error' (default) throws at the end of that

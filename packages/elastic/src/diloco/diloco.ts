@@ -51,6 +51,7 @@ type Source = GradParamSource | Iterable<GradParam>;
 
 /** What change() needs to know: a Change of the membership, or only the group of the ranks that are left. */
 export interface DilocoChange extends Partial<Pick<Change, 'decision' | 'view'>> {
+  /** Group of the ranks that are left. */
   readonly group: Group;
   /** The new `within`, where it was a group. */
   readonly within?: Group;

@@ -9,13 +9,17 @@ import { delayTooLong, groupWithin, mixWithoutUse } from './errors.ts';
 
 /** The members of an optimizer that diloco() uses. Those of @ringwise/tensor have them. */
 export interface OuterOptimizer {
+  /** Changes the global values by their gradients. */
   readonly step: () => void;
+  /** Returns the state, for a snapshot. */
   readonly stateDict: () => object;
+  /** Copies a state that stateDict() returned. */
   readonly loadStateDict: (state: never) => void;
 }
 
 /** The optimizer of the inner steps. */
 export interface InnerOptimizer {
+  /** Changes the parameters by their gradients. */
   readonly step: () => void;
 }
 

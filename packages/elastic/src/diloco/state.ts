@@ -17,6 +17,7 @@ export interface DilocoFragmentState {
 
 /** The state of one rank, one element for each fragment. */
 export interface DilocoOwnState {
+  /** Samples that this rank has used since the last average. */
   readonly samples: readonly number[];
   /** The local values; null where they are the global ones. */
   readonly local: readonly (readonly Float32Array[] | null)[];
@@ -30,6 +31,7 @@ export interface DilocoState {
   readonly steps: number;
   /** Averages that have been applied. */
   readonly averages: number;
+  /** State of each fragment, equal on all ranks. */
   readonly fragments: readonly DilocoFragmentState[];
   /** This rank's own part. May be left out, for another number of ranks. */
   readonly own?: PerRank<DilocoOwnState> | DilocoOwnState;

@@ -35,10 +35,13 @@ export interface ViewChange {
   readonly view: number;
   /** Number of ranks, now and in the view before; 0 before the first one. */
   readonly size: number;
+  /** Number of ranks in the view before; 0 before the first one. */
   readonly was: number;
   /** Ids of members that joined, were lost, and left. */
   readonly joined: readonly string[];
+  /** Ids of members that were lost. */
   readonly lost: readonly string[];
+  /** Ids of members that left after their last step. */
   readonly left: readonly string[];
   /** Number of steps that are final. */
   readonly step: number;

@@ -15,8 +15,11 @@ export interface LogEntry {
   readonly slots: readonly number[];
   /** What became of the step that was in flight in the view before. */
   readonly decision: Decision;
+  /** Ids of members that joined with this view. */
   readonly joined: readonly string[];
+  /** Ids of members of the view before that were lost. */
   readonly lost: readonly string[];
+  /** Ids of members that left after their last step. */
   readonly left: readonly string[];
 }
 

@@ -46,6 +46,7 @@ export type Runner<B> = (fn: StepFunction<B>, options: RunOptions) => Promise<St
 
 /** A step that job.steps() gives. */
 export class ElasticStep<B = unknown> {
+  /** Number of the epoch, from 0 on. */
   readonly epoch: number;
   /** Index in the epoch, from 0. */
   readonly index: number;

@@ -6,7 +6,9 @@ import type { MicroBatch } from '../ledger/ledger.ts';
 
 /** The members of a generator of @ringwise/tensor that are used here. */
 export interface StreamGenerator {
+  /** Returns the position in the stream of numbers. */
   readonly state: () => { readonly seed: number; readonly offset: number };
+  /** Continues at a position that state() returned. */
   readonly setState: (state: { readonly seed: number; readonly offset: number }) => void;
 }
 

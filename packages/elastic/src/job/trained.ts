@@ -20,18 +20,27 @@ import type { StreamGenerator } from './streams.ts';
 
 /** The members of an optimizer that a job uses, such as one of @ringwise/tensor. */
 export interface ElasticOptimizer {
+  /** Changes the parameters by their gradients. */
   readonly step: () => unknown;
+  /** Drops the gradients of all parameters. */
   readonly zeroGrad: () => void;
+  /** Returns the state that a member that joins needs. */
   readonly stateDict: () => unknown;
+  /** Copies a state that stateDict() returned. */
   readonly loadStateDict: (state: never) => unknown;
 }
 
 /** The members of a GradScaler that a job uses. */
 export interface ElasticScaler {
+  /** Divides the gradients of the optimizer by the scale. */
   readonly unscale_: (optimizer: never) => void;
+  /** Steps the optimizer if its gradients are finite. */
   readonly step: (optimizer: never) => unknown;
+  /** Sets the scale of the next step. */
   readonly update: () => void;
+  /** Returns the state that a member that joins needs. */
   readonly stateDict: () => unknown;
+  /** Copies a state that stateDict() returned. */
   readonly loadStateDict: (state: never) => unknown;
 }
 

@@ -34,6 +34,7 @@ export const ledgerOptionNames: readonly (keyof LedgerOptions)[] = [
 
 /** Where the next step begins. Plain JSON. */
 export interface Cursor {
+  /** Number of the epoch, from 0 on. */
   readonly epoch: number;
   /** Number of steps of this epoch that are final. */
   readonly step: number;
@@ -43,12 +44,15 @@ export interface Cursor {
 
 /** Samples that go through the model at once: positions `start` to `end` − 1 of the epoch's order. */
 export interface MicroBatch {
+  /** Number of the epoch, from 0 on. */
   readonly epoch: number;
   /** Index of the step in the epoch. */
   readonly step: number;
   /** Index among the micro-batches of the step. */
   readonly index: number;
+  /** First position in the epoch's order. */
   readonly start: number;
+  /** Position after the last one. */
   readonly end: number;
   /**
    * false on a rank that runs the micro-batch of another one, only to take part in exchanges of batch norms over all

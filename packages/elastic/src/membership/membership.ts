@@ -20,8 +20,11 @@ export interface Vote {
 
 /** A new view, the group of its members, and what becomes of the step that was in flight. */
 export interface Change {
+  /** The new view. */
   readonly view: View;
+  /** The group of its members. The job closes it. */
   readonly group: Group;
+  /** Whether the step that was in flight is final or repeated. */
   readonly decision: Decision;
   /** Ranks in `group` that have no state of the training yet; the others have it. */
   readonly joined: readonly number[];
@@ -29,7 +32,9 @@ export interface Change {
 
 /** What this member knows about its steps when a view ends; the part of a Report that training fills in. */
 export interface Progress {
+  /** Number of steps whose averages this member has applied. */
   readonly finalSteps: number;
+  /** Whether all averages of the step after these are complete in this member's memory. */
   readonly isComplete: boolean;
   /**
    * Whether this member has the state of the training after `finalSteps` steps: false on a member that `joined` names
@@ -40,7 +45,9 @@ export interface Progress {
 
 /** This process's part in a job: its views, the votes of its steps, and the changes of the view. */
 export interface Membership {
+  /** This process. */
   readonly self: Member;
+  /** The view that holds now; change() replaces it. */
   readonly view: View;
   /** The group of the view. A group of an earlier view refuses all calls. */
   readonly group: Group;

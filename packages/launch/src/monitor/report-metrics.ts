@@ -24,6 +24,7 @@ export interface StepTiming {
    * report.
    */
   readonly beganMs?: number;
+  /** When each bucket was sent and had arrived. */
   readonly buckets?: readonly BucketTiming[];
 }
 
@@ -34,6 +35,7 @@ export interface StepTiming {
 export interface Metrics {
   /** Number of the step. Default: one more than in the last report. */
   readonly step?: number;
+  /** Loss of the step, which the live page draws first. */
   readonly loss?: number;
   /** Number of steps of the whole training. With it, or with `epoch` and `epochs`, viewers tell the time left. */
   readonly steps?: number;

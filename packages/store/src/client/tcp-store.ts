@@ -14,7 +14,9 @@ import { defaultTimeoutMs, StoreClient, type Wait } from './store-client.ts';
 
 /** Options of TcpStore.connect(). */
 export interface TcpStoreOptions {
+  /** Name or address of the server. */
   readonly host: string;
+  /** Port of the server. */
   readonly port: number;
   /** Deadline of connecting and default deadline of later calls, in milliseconds. Default: 300,000. */
   readonly timeoutMs?: number;

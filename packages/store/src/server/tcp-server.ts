@@ -35,6 +35,7 @@ export interface ServeStoreOptions {
 export interface StoreServer {
   /** The address that the server listens on. */
   readonly host: string;
+  /** Port on which the server listens. */
   readonly port: number;
   /** Ends all connections and frees the port. The keys are lost. */
   readonly close: () => Promise<void>;

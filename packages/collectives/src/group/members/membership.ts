@@ -16,7 +16,9 @@ export interface SubgroupRequest {
   readonly members: readonly number[];
   /** Unique among the parent's subgroups; the same on all members. */
   readonly key: string;
+  /** Name of the subgroup, for error messages. */
   readonly name: string;
+  /** Milliseconds that making the subgroup may take, and its default deadline. */
   readonly timeoutMs: number;
 }
 
@@ -28,7 +30,10 @@ export type Subgroups = (request: SubgroupRequest) => Promise<Connected>;
 
 /** A backend that can communicate, and what its group needs to make groups of some of its ranks. */
 export interface Connected {
+  /** Moves the data of the group. */
   readonly backend: Backend;
+  /** Makes groups of some ranks. */
   readonly subgroups: Subgroups;
+  /** Makes the group of the ranks that are left after a loss. Absent if the backend cannot. */
   readonly survivors?: Survivors;
 }

@@ -30,6 +30,7 @@ export type CsvBatch<C extends CsvColumns> = {
 
 /** Options of CsvFile.open(). */
 export interface CsvOptions<C extends CsvColumns> {
+  /** Columns to read, by name, with the type of each. */
   readonly columns: C;
   /** Names of all columns of the file, if its first record does not contain them. The first record is then sample 0. */
   readonly header?: readonly string[];
@@ -52,6 +53,7 @@ type Parse = typeof import('csv-parse/sync').parse;
  * close().
  */
 export class CsvFile<C extends CsvColumns> implements Dataset<CsvSample<C>, CsvBatch<C>> {
+  /** Number of rows, without the line of names. */
   readonly length: number;
   readonly #file: OpenFile;
   /** Offset of each record after the header, and the end of the last one. */

@@ -36,6 +36,7 @@ export function jsonLines<T = unknown>(path: string): Iterable<T> {
  * Synchronous. Owns an open file until close().
  */
 export class JsonLinesFile<T = unknown> implements Dataset<T> {
+  /** Number of lines. */
   readonly length: number;
   readonly #file: OpenFile;
   /** Offset of each line, and the end of the last one. */

@@ -22,6 +22,7 @@ import { OpenFile } from '../open-file.ts';
  * one dimension. Synchronous. Owns an open file until close().
  */
 export class NpyFile<D extends TypedArray = TypedArray> implements Dataset<NdArray<D>, NdArray<D>> {
+  /** Size of the first dimension: the number of samples. */
   readonly length: number;
   /** Shape of the whole array; its first dimension is `length`. */
   readonly shape: readonly number[];

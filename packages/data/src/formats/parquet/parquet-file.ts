@@ -35,6 +35,7 @@ type Source = Pick<ReadOptions, 'file' | 'metadata' | 'compressors'>;
  * if the file is damaged. Owns an open file until close().
  */
 export class ParquetFile<T = Record<string, unknown>> implements Dataset<T> {
+  /** Number of rows. */
   readonly length: number;
   /** Number of rows of each row group. */
   readonly groupLengths: readonly number[];

@@ -35,6 +35,7 @@ interface Column {
 export class SafetensorsFile<F extends Record<string, NdArray> = Record<string, NdArray>>
   implements Dataset<F, F>
 {
+  /** Number of samples: the size of the first dimension of each tensor. */
   readonly length: number;
   readonly #file: OpenFile;
   readonly #columns: readonly Column[];

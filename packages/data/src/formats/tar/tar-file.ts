@@ -17,6 +17,7 @@ interface Group {
  * the headers, `get` reads the files of its sample. Synchronous. Owns an open file until close().
  */
 export class TarFile implements Dataset<TarSample> {
+  /** Number of samples. */
   readonly length: number;
   readonly #file: OpenFile;
   readonly #groups: readonly Group[];

@@ -25,7 +25,9 @@ const names = optionNames<TokenFileOptions>({ block: true, stride: true, dtype: 
 
 /** Tokens `x`, and for each of them the following token in `y`. */
 export interface TokenWindows {
+  /** Tokens that a model reads, [batch, context]. */
   readonly x: NdArray<Int32Array>;
+  /** Tokens that it should predict: those of `x`, one place later. */
   readonly y: NdArray<Int32Array>;
 }
 
@@ -35,6 +37,7 @@ export interface TokenWindows {
  * until close().
  */
 export class TokenFile implements Dataset<TokenWindows, TokenWindows> {
+  /** Number of windows. */
   readonly length: number;
   /** Number of tokens in the file. */
   readonly tokenCount: number;

@@ -40,9 +40,11 @@ export interface View {
   readonly joined: readonly string[];
   /** Ids of members of the view before that were lost, and of those that left after their last step. */
   readonly lost: readonly string[];
+  /** Ids of members that left after their last step. */
   readonly left: readonly string[];
   /** Number of steps that are final, counting the one that `decision` makes final. */
   readonly finalSteps: number;
+  /** What became of the step that was in flight in the view before. */
   readonly decision: Decision;
   /** Number of wishes to join that this view and those before it have read. */
   readonly wishes: number;
@@ -58,11 +60,13 @@ export interface View {
 export interface RepeatedFailure {
   /** Slots of the members that were lost or, if none was, the sentence of the failure. */
   readonly what: string;
+  /** Number of views in a row that it has ended. */
   readonly times: number;
 }
 
 /** What a member writes when its view has come to an end. It says what the member knows, without interpretation. */
 export interface Report {
+  /** Id of the member. */
   readonly member: string;
   /** Number of the view that has ended for the member. */
   readonly view: number;
