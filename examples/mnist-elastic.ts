@@ -3,10 +3,10 @@
 //
 //   npx ringwise run --elastic --nproc-per-node 3 examples/mnist-elastic.ts             10,000 generated digits
 //   npx ringwise run --elastic --nproc-per-node 3 examples/mnist-elastic.ts --data DIR  MNIST's t10k files
-//   … --epochs 6 --batch-size 32 --json                epochs, half the samples of a step, one JSON line at the end
+//   … --epochs 6 --batch-size 32 --json                epochs, half the samples of a step (even), JSON at the end
 //
-// Kill a rank (kill -9 PID) while it trains: the others go on with the step in flight, and the launcher starts the rank
-// again, which gets their state.
+// Kill the rank that started last while it trains: kill -9 $(pgrep -nf mnist-elastic.ts). The others go on with the
+// step in flight, and the launcher starts the rank again, which gets their state.
 //
 // Claim: the trained network classifies at least 9 of 10 held-out digits correctly.
 import { ArrayDataset, DataLoader, normalize } from '@ringwise/data';
@@ -27,7 +27,7 @@ const args = readOptions(import.meta.url, {
   json: { type: 'boolean', default: false },
 });
 const epochs = whole('--epochs', args.epochs, 0);
-const batchSize = whole('--batch-size', args['batch-size']);
+const batchSize = 2 * Math.ceil(whole('--batch-size', args['batch-size']) / 2); // half of it is a micro-batch
 
 // The first 8,000 digits are for training, the rest are held out.
 const digits = args.data ? await loadMnist(args.data, { split: 'test' }) : syntheticDigits({ count: 10_000 });
