@@ -1,6 +1,6 @@
 // Finds native addons: in the folder RINGWISE_NATIVE_PATH, or in the package of this platform. collectives and tensor
 // have equal copies of this file, because they must not import each other.
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { resolve } from 'node:path';
 
@@ -37,14 +37,25 @@ export function findAddon<T>(name: string, family: string): Found<T> {
 }
 
 /**
- * Returns platformOf(thisHost()), and takes long only on a Linux that has musl. An addon for glibc is not even
- * tried on musl: with a compatibility layer it may load, and crash later.
+ * Returns what platformOf(thisHost()) does, in less than a millisecond. An addon for glibc is not even tried on musl:
+ * with a compatibility layer it may load, and crash later.
  */
 function nativePlatform(): string {
   const { platform, arch } = process;
   const processor = { x64: 'x86_64', arm64: 'aarch64' }[arch as string] ?? arch;
   const isMuslThere = platform === 'linux' && existsSync(`/lib/ld-musl-${processor}.so.1`);
-  return isMuslThere ? platformOf(thisHost()) : `${platform}-${arch}`;
+  return isMuslThere && usesMusl() ? `linuxmusl-${arch}` : `${platform}-${arch}`;
+}
+
+/** Returns whether this process on Linux has musl. Hosts with glibc can have musl too, so its presence says nothing. */
+function usesMusl(): boolean {
+  try {
+    return /\/(?:ld-musl-|libc\.musl-|[^/\n]*-linux-musl\/libc\.so)/.test(
+      readFileSync('/proc/self/maps', 'utf8'),
+    );
+  } catch {
+    return thisHost().glibc === null; // without /proc
+  }
 }
 
 /** What this process runs on. `glibc` is its version on Linux; null on musl and outside Linux. */
@@ -65,12 +76,16 @@ export function thisHost(): Host {
 }
 
 function glibcVersion(): string | null {
-  // Node's types lack excludeNetwork. Without it the report looks up every network interface in DNS.
+  // Node's types lack excludeNetwork. Without it the report looks up every network interface in DNS. The report also
+  // has this call's stack, for which source maps would be parsed.
   const report = process.report as NodeJS.ProcessReport & { excludeNetwork: boolean };
   const { excludeNetwork } = report;
+  const { stackTraceLimit } = Error;
   report.excludeNetwork = true;
+  Error.stackTraceLimit = 0;
   const { header } = report.getReport() as unknown as { header: { glibcVersionRuntime?: string } };
   report.excludeNetwork = excludeNetwork;
+  Error.stackTraceLimit = stackTraceLimit;
   return header.glibcVersionRuntime ?? null;
 }
 
