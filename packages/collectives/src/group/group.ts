@@ -29,7 +29,7 @@ import { withStoreErrors } from '../init/store-errors.ts';
 import { badTimeout, foreignMember, isTimeout, shown } from '../options/errors.ts';
 import { refuseForeign } from '../options/foreign-members.ts';
 import type { GroupOptions } from '../options/group-options.ts';
-import { checkGroupOptions, optionsFault } from '../options/known-options.ts';
+import { checkGroupOptions, noOptions as none, optionsFault } from '../options/known-options.ts';
 import type {
   AllReduceOptions,
   AllToAllOptions,
@@ -71,8 +71,6 @@ export type { ReduceOptions } from '../options/options.ts';
 export type Allocated<D extends DType> = D extends NarrowFloat | 'bool'
   ? { readonly data: ArrayOf<D>; readonly dtype: D }
   : ArrayOf<D>;
-
-const none = Object.freeze({});
 
 /**
  * A group of ranks, and this process's rank in it. All ranks must make the same collective calls in the same

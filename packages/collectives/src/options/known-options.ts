@@ -178,13 +178,17 @@ const renamedOf = Object.fromEntries(
   ]),
 ) as Readonly<Record<CallWithOptions, Readonly<Record<string, string>>>>;
 
+/** The options of a call that was given none, which need no check: it takes a fifth of the time before the backend. */
+export const noOptions: Readonly<Record<string, never>> = Object.freeze({});
+
 /**
  * Returns the failure for the first option that `verb` does not have, or null. Allocates nothing if all are
  * known.
  */
 export function optionsFault(verb: CallWithOptions, options: unknown): Failure | null {
-  const fault = unknownOption(options, known[verb], renamedOf[verb]);
-  if (fault === null) return null;
+  const names = known[verb];
+  if (unknownOption(options, names) === null) return null;
+  const fault = unknownOption(options, names, renamedOf[verb])!;
   const key = /^unknown option '(.*?)'/.exec(fault)?.[1] ?? '';
   return unknownOptions(verb, fault, Object.hasOwn(hints, key) ? hints[key] : undefined);
 }
@@ -196,6 +200,7 @@ interface Refusing {
 
 /** Throws if `options` is not an object, has a member that `verb` does not know, or a wrong `timeoutMs`. */
 export function checkOptions(calls: Refusing, verb: CallWithOptions, options: unknown): void {
+  if (options === noOptions) return;
   const fault = optionsFault(verb, options);
   if (fault !== null) throw calls.error(fault);
   const { timeoutMs } = (options ?? {}) as CallOptions;
@@ -218,6 +223,7 @@ export function checkReduceOptions(
   verb: 'allReduce' | 'reduce' | 'reduceScatter',
   options: ReduceOptions,
 ): void {
+  if (options === noOptions) return;
   checkOptions(calls, verb, options);
   const { reproducible, contributions } = options;
   if (reproducible !== undefined && typeof reproducible !== 'boolean')
