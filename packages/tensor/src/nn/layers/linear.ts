@@ -14,9 +14,9 @@ const linearLayerOptions = optionChecks<{ readonly bias?: boolean }>({ bias: fla
  * ±1/√in, which is PyTorch's default (Kaiming uniform with a = √5).
  */
 export class Linear extends Module {
-  /** [outFeatures, inFeatures]. */
+  /** Factors of the inputs, [outFeatures, inFeatures]. */
   readonly weight: Tensor;
-  /** [outFeatures], or null without one. */
+  /** Numbers that are added to the outputs, [outFeatures]; null without. */
   readonly bias: Tensor | null;
 
   constructor(inFeatures: number, outFeatures: number, options: { readonly bias?: boolean } = {}) {

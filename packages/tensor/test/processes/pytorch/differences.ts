@@ -54,6 +54,8 @@ const words: Readonly<Record<string, (one: Case) => boolean>> = {
   halves: ofType('float16', 'bfloat16'),
   'mixed dtypes': ({ inputs }) => new Set(inputs.map(({ dtype }) => dtype)).size > 1,
   empty: has((input) => viewedShape(input).includes(0)),
+  'different numbers of dimensions': ({ inputs }) =>
+    new Set(inputs.map((input) => viewedShape(input).length)).size > 1,
   '0-dim': has((input) => viewedShape(input).length === 0),
   'NaN input': hasValue('nan'),
   'infinite input': hasValue('inf', '-inf'),

@@ -21,6 +21,7 @@ import { layers } from './networks/layers.ts';
 import { modules } from './networks/modules.ts';
 import { sequences } from './networks/sequences.ts';
 import { transformers } from './networks/transformers.ts';
+import { oddities } from './oddities.ts';
 import { linalg } from './products/linalg.ts';
 import { matrices } from './products/matrices.ts';
 import { products } from './products/products.ts';
@@ -103,11 +104,16 @@ function drawn(name: string, seed: string, { draw, isUnsteady }: Maker, index: n
   };
 }
 
-/** Returns the cases of one op: first those of given.ts, which are the same for every seed, then drawn ones. */
+/**
+ * Returns the cases of one op: first those of given.ts and oddities.ts, which are the same for every seed, then drawn
+ * ones.
+ */
 export function casesOf(op: string, seed: string): Case[] {
   const maker = makers[op]!;
   return [
-    ...(given[op] ?? []).map((draw, i) => drawn(`${op}:given${i}`, '', { ...maker, draw }, i)),
+    ...[...(given[op] ?? []), ...(oddities[op] ?? [])].map((draw, i) =>
+      drawn(`${op}:given${i}`, '', { ...maker, draw }, i),
+    ),
     ...Array.from({ length: maker.count ?? 10 }, (_, i) => drawn(`${op}:${i}`, seed, maker, i)),
   ];
 }

@@ -47,12 +47,15 @@ export const unpackedAnswer = ({
   error,
 });
 
+/** Longest time in ms that oracle.py may take, on a machine that is busy with other work. */
+const limitMs = 900_000;
+
 /** Runs oracle.py. Resolves with null if Python or its PyTorch is missing; rejects after other failures. */
 export function askOracle(cases: readonly Case[]): Promise<OracleOutput | null> {
   const python = process.env.RINGWISE_PYTHON || 'python3';
   const program = fileURLToPath(new URL('./oracle.py', import.meta.url));
   // -B writes no bytecode beside the sources.
-  const child = spawn(python, ['-B', program], { stdio: 'pipe', timeout: 240_000 });
+  const child = spawn(python, ['-B', program], { stdio: 'pipe', timeout: limitMs });
   let [output, errors] = ['', ''];
   child.stdout.setEncoding('utf8').on('data', (text: string) => (output += text));
   child.stderr.setEncoding('utf8').on('data', (text: string) => (errors += text));
@@ -61,11 +64,16 @@ export function askOracle(cases: readonly Case[]): Promise<OracleOutput | null> 
   child.stdin.end(JSON.stringify(cases));
   return new Promise((resolve, reject) => {
     child.on('error', () => resolve(null));
-    child.on('close', (status) => {
+    child.on('close', (status, signal) => {
       if (status === 0) resolve(JSON.parse(output) as OracleOutput);
       // A program that fails without an error text is not Python.
       else if (/No module named '?torch/.test(errors) || (status === 1 && errors === '')) resolve(null);
-      else reject(new Error(`oracle.py ended with ${status}: ${errors}`));
+      else
+        reject(
+          new Error(
+            `oracle.py ended with ${status ?? `${signal}, after at most ${limitMs / 1000} s`}: ${errors}`,
+          ),
+        );
     });
   });
 }
