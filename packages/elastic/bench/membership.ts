@@ -1,6 +1,6 @@
 // Runs many simulated schedules of faults, or the exhaustive search, and prints what happened.
 //
-//   npx tsx packages/elastic/bench/membership.ts --schedules 10000 [--members 3-8] [--faults 4] [--seed 0]
+//   npx tsx packages/elastic/bench/membership.ts --schedules 10000 [--members 3-8] [--hosts 1] [--faults 4] [--seed 0]
 //   npx tsx packages/elastic/bench/membership.ts --exhaustive [--faults 2] [--states 1000000]
 import { parseArgs } from 'node:util';
 import { explore } from '../test/support/simulation/explore.ts';
@@ -10,6 +10,7 @@ const { values } = parseArgs({
   options: {
     schedules: { type: 'string', default: '10000' },
     members: { type: 'string', default: '3-8' },
+    hosts: { type: 'string', default: '1' },
     faults: { type: 'string' },
     seed: { type: 'string', default: '0' },
     exhaustive: { type: 'boolean', default: false },
@@ -34,7 +35,8 @@ function runSchedules(): void {
   const first = Number(values.seed);
   for (let seed = first; seed < first + Number(values.schedules); seed++) {
     try {
-      const outcome = runSchedule(seed, { fewest, most, faults: Number(values.faults ?? 4) });
+      const scale = { fewest, most, faults: Number(values.faults ?? 4), hosts: Number(values.hosts) };
+      const outcome = runSchedule(seed, scale);
       for (const status of outcome.statuses) statuses.set(status, (statuses.get(status) ?? 0) + 1);
       for (const ms of outcome.changesMs) changesMs.push(ms);
       views += outcome.views;

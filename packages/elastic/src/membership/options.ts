@@ -139,7 +139,7 @@ function selfOf(env: Env): Wish {
   const slot = whole('RINGWISE_SLOT', env);
   const incarnation = whole('RINGWISE_INCARNATION', env);
   const id = slot === null || incarnation === null ? randomUUID() : `${slot}.${incarnation}`;
-  return { id, slot, host: hostId(), process: ownProcess() };
+  return { id, slot, host: hostId(), process: ownProcess(), standby: env.RINGWISE_STANDBY || null };
 }
 
 function whole(name: string, env: Env): number | null {

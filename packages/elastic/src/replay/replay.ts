@@ -119,8 +119,8 @@ class Replay implements Membership {
       const joined = [...members.keys()].filter((rank) => rank >= before);
       this.#finalSteps = step;
       const view: View = {
-        ...{ number: this.#at, members, joined: joined.map((rank) => members[rank]!.id) },
-        ...{ lost: [], left: [], finalSteps: step, decision: 'redo', wishes: 0, unread: [] },
+        ...{ number: this.#at, epoch: 0, members, joined: joined.map((rank) => members[rank]!.id) },
+        ...{ lost: [], left: [], finalSteps: step, decision: 'redo', wishes: 0, unread: [], unsettled: [] },
         ...{ failure: null, ended: null },
       };
       this.#now = { view, group, decision: 'redo', joined };
@@ -140,5 +140,5 @@ class Replay implements Membership {
 }
 
 function memberOf(rank: number): Member {
-  return { id: `replay.${rank}`, slot: rank, host: '', process: null };
+  return { id: `replay.${rank}`, slot: rank, host: '', process: null, standby: null };
 }

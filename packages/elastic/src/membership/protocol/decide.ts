@@ -6,9 +6,10 @@
 // all members of that view hold them, and the survivors commit. If no survivor has applied them, either all survivors
 // hold them, and commit as well, or none of them has changed anything, and they redo the step. The decision is taken
 // again from the reports at each view, so that a survivor that dies in between takes nothing with it.
+import { isHopeless, quorumsOf, suffices } from './quorum.ts';
 import { fewestToRemove } from './reachable.ts';
 import * as sentences from './sentences.ts';
-import type { Decision, Member, RepeatedFailure, Report, View, Wish } from './view.ts';
+import type { Decision, Member, Quorum, RepeatedFailure, Report, View, Wish } from './view.ts';
 
 export interface NumberedWish {
   readonly number: number;
@@ -36,6 +37,8 @@ export interface Rules {
   readonly stallMs: number;
   /** How long the members that are left wait for others if they are fewer than `min`. */
   readonly joinTimeoutMs: number;
+  /** How often the store had moved when the members began to use it. */
+  readonly epoch: number;
 }
 
 export type Outcome =
@@ -45,6 +48,8 @@ export type Outcome =
 
 /** Failures of the same kind at one step after which the job ends. */
 const mostRepeats = 3;
+/** How long a part of the members that may not go on alone waits for others, and for their moving to its store. */
+const minorityMs = 10_000;
 
 export function decide(view: View, knowledge: Knowledge, rules: Rules): Outcome {
   const { forMs } = knowledge;
@@ -60,7 +65,17 @@ export function decide(view: View, knowledge: Knowledge, rules: Rules): Outcome 
   const leaving = present.filter(({ id }) => reports.get(id)!.isLeaving);
   const kept = mutuallyReachable(staying, reports);
   const members = withSlots(kept, wishes);
-  const next = compose(view, { ...knowledge, kept, leaving, members, reports });
+  const wasConnected = [...reports.values()].some((report) => report.wasConnected);
+  const quorums = quorumsOf(view, wasConnected);
+  const next = compose(view, { ...knowledge, kept, leaving, members, reports, quorums }, rules.epoch);
+  const certain = certainlyGone(view, knowledge.ended, wishes, reports);
+  for (const { id } of leaving) certain.add(id);
+  if (next.ended === null && !suffices(quorums, kept, certain, rules.epoch)) {
+    const canChange = missing.length > 0 && !isHopeless(quorums, rules.epoch);
+    if (canChange && forMs < minorityMs) return { kind: 'wait', forMs: minorityMs - forMs, missing };
+    const ended = sentences.minority(kept.length, view.members.length, rules.epoch !== view.epoch);
+    return { kind: 'view', view: { ...next, members: kept, joined: [], ended } };
+  }
   const isOver = leaving.some(({ id }) => {
     const { isDone, finalSteps } = reports.get(id)!;
     return isDone && finalSteps === next.finalSteps;
@@ -105,14 +120,31 @@ function goneMembers(
   wishes: readonly Wish[],
   reports: ReadonlyMap<string, Report>,
 ): ReadonlySet<string> {
-  const gone = new Set(ended);
-  for (const { unreachable } of reports.values()) {
-    for (const { member, isCertain } of unreachable) if (isCertain) gone.add(member);
-  }
+  const gone = certainlyGone(view, ended, wishes, reports);
   const replaced = new Map(wishes.map(({ slot, id }) => [slot, id]));
   for (const { id, slot } of view.members) {
     const successor = replaced.get(slot);
     if (successor !== undefined && successor !== id) gone.add(id);
+  }
+  return gone;
+}
+
+/**
+ * Returns the members whose processes have ended for certain. A launcher starts another process in a slot when the one
+ * before has ended; on another host it may also do so when it has only lost the first one.
+ */
+function certainlyGone(
+  view: View,
+  ended: ReadonlySet<string>,
+  wishes: readonly Wish[],
+  reports: ReadonlyMap<string, Report>,
+): Set<string> {
+  const gone = new Set(ended);
+  for (const { unreachable } of reports.values()) {
+    for (const { member, isCertain } of unreachable) if (isCertain) gone.add(member);
+  }
+  for (const { id, slot, host } of view.members) {
+    if (wishes.some((wish) => wish.slot === slot && wish.host === host && wish.id !== id)) gone.add(id);
   }
   return gone;
 }
@@ -160,11 +192,13 @@ interface Parts extends Knowledge {
   readonly kept: readonly Member[];
   readonly leaving: readonly Member[];
   readonly members: readonly Member[];
+  readonly quorums: readonly Quorum[];
 }
 
 function compose(
   view: View,
   parts: Omit<Parts, 'reports'> & { readonly reports: ReadonlyMap<string, Report> },
+  epoch: number,
 ): View {
   const { kept, leaving, members, reports, wishes } = parts;
   const keptReports = kept.map(({ id }) => reports.get(id)!);
@@ -181,12 +215,14 @@ function compose(
   const keptIds = new Set(kept.map(({ id }) => id));
   return {
     number: view.number + 1,
+    epoch,
     members,
     joined: members.filter(({ id }) => stateless.has(id) || !keptIds.has(id)).map(({ id }) => id),
     lost: lost.map(({ id }) => id),
     left,
     finalSteps: step.finalSteps,
     decision: step.decision,
+    unsettled: parts.quorums,
     wishes: wishes.reduce((most, { number }) => Math.max(most, number), view.wishes),
     unread: wishes.filter(({ wish }) => wish === null).map(({ number }) => number),
     failure,
@@ -265,12 +301,14 @@ export function found(
   if (members.length < rules.min || (members.length < rules.size && !isLate)) return null;
   return {
     number: 0,
+    epoch: 0,
     members,
     joined: members.map(({ id }) => id),
     lost: [],
     left: [],
     finalSteps: 0,
     decision: 'redo',
+    unsettled: [],
     wishes: knowledge.wishes.reduce((most, { number }) => Math.max(most, number), 0),
     unread: knowledge.wishes.filter(({ wish }) => wish === null).map(({ number }) => number),
     failure: null,

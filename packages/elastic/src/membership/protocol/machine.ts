@@ -6,6 +6,10 @@
 //               the next view has this member│    │not connected           │the view ends
 //                                            │    ▼                        │
 //                                          reporting ◀─────────────────────┘
+//                                            │    ▲
+//                            the store is lost│    │another one has the view
+//                                            ▼    │
+//                                            moving
 //
 // Anyone may propose a view; the store takes the first one. To save work, only the lowest slot that has reported reads
 // and proposes at once; the others do the same when there is no view after 2 × settleMs.
@@ -31,6 +35,13 @@ export type Input =
   | { readonly kind: 'over' }
   | { readonly kind: 'connected' }
   | { readonly kind: 'not connected'; readonly failure: string; readonly unreachable: Report['unreachable'] }
+  /**
+   * The store was lost, and this member uses another one from now on, to which the store has moved for the `epoch`th
+   * time. Answers to earlier actions do not come any more. This member never uses an earlier store again.
+   */
+  | { readonly kind: 'moved'; readonly epoch: number }
+  /** The view that the new store has under the number of the present one. */
+  | { readonly kind: 'opened'; readonly view: View }
   | { readonly kind: 'time' };
 
 export type Action =
@@ -47,6 +58,8 @@ export type Action =
     }
   /** Write the view if there is none of its number; answered by the one that is there. */
   | { readonly kind: 'propose'; readonly view: View }
+  /** Write the present view into a store to which this member has moved; answered by 'opened'. */
+  | { readonly kind: 'open'; readonly view: View }
   /** Wait for a view after `view`; replaces an earlier watch. */
   | { readonly kind: 'watch'; readonly view: number }
   /** Send 'time' at this time; replaces an earlier alarm. */
@@ -64,12 +77,12 @@ export type End =
   /** The founding members did not come, or the members did not admit this one. `present` is the number of either. */
   | { readonly kind: 'too few'; readonly present: number; readonly isFounding: boolean };
 
-export interface Settings extends FoundingRules, Omit<Rules, 'settleMs' | 'stallMs'> {}
+export interface Settings extends FoundingRules, Pick<Rules, 'min' | 'joinTimeoutMs'> {}
 
 /** Deadlines that depend on how long steps take. */
 export type Patience = Pick<Rules, 'settleMs' | 'stallMs'>;
 
-type Phase = 'seeking' | 'connecting' | 'training' | 'reporting' | 'done';
+type Phase = 'seeking' | 'connecting' | 'training' | 'reporting' | 'moving' | 'done';
 
 /** Most keys of ended processes that are read at once. */
 const mostAsked = 64;
@@ -95,6 +108,8 @@ interface Memory {
   ended: Set<string>;
   /** Ids that the next read asks about. */
   missing: readonly string[];
+  /** How often the store has moved for this member. */
+  epoch: number;
 }
 
 export class Machine {
@@ -111,6 +126,7 @@ export class Machine {
     isReading: false,
     ended: new Set(),
     missing: [],
+    epoch: 0,
   };
 
   constructor(id: string, settings: Settings, patience: Patience) {
@@ -139,6 +155,9 @@ export class Machine {
   get view(): View | null {
     return this.#memory.view;
   }
+  get epoch(): number {
+    return this.#memory.epoch;
+  }
 
   /** Sets the deadlines of the changes from now on. */
   setPatience(patience: Patience): void {
@@ -166,9 +185,32 @@ export class Machine {
         return [];
       case 'not connected':
         return this.#memory.phase === 'connecting' ? this.#reportAgain(input, nowMs) : [];
+      case 'moved':
+        return this.#move(input.epoch, nowMs);
+      case 'opened':
+        return this.#useOpened(input.view, nowMs);
       case 'time':
         return this.#tick(nowMs);
     }
+  }
+
+  /** Goes on in another store. What the members know about the step, they report there. */
+  #move(epoch: number, nowMs: number): Action[] {
+    const { phase, view } = this.#memory;
+    if (view === null || (phase !== 'reporting' && phase !== 'connecting')) return [];
+    this.#memory.epoch = epoch;
+    const wasConnecting = phase === 'connecting';
+    this.#enter('moving', nowMs);
+    return [...(wasConnecting ? [{ kind: 'disconnect' } as const] : []), { kind: 'open', view }];
+  }
+
+  #useOpened(stored: View, nowMs: number): Action[] {
+    const { phase, view, report } = this.#memory;
+    if (phase !== 'moving' || view === null) return [];
+    // The others have gone on there from an earlier view.
+    if (stored.epoch !== view.epoch) return this.#end({ kind: 'left out', view: stored });
+    if (report?.view === view.number) return this.#startReporting(report, nowMs);
+    return this.#reportAgain({ failure: 'the store was lost', unreachable: [] }, nowMs);
   }
 
   #enter(phase: Phase, nowMs: number): void {
@@ -258,7 +300,9 @@ export class Machine {
     this.#memory.missing = living.flatMap(({ id }) => (reported.has(id) ? [] : [id]));
     if (isFirst || knowledge.forMs >= 2 * settleMs) {
       const { min, joinTimeoutMs } = this.#settings;
-      const outcome = decide(this.#memory.view!, knowledge, { settleMs, stallMs, min, joinTimeoutMs });
+      const outcome = decide(this.#memory.view!, knowledge, {
+        ...{ settleMs, stallMs, min, joinTimeoutMs, epoch: this.#memory.epoch },
+      });
       if (outcome.kind === 'view') return [{ kind: 'propose', view: outcome.view }];
     }
     const place = living.findIndex(({ id }) => id === this.#id);
@@ -277,7 +321,8 @@ export class Machine {
   }
 
   #useView(view: View, nowMs: number): Action[] {
-    if (this.#memory.phase === 'done' || this.#memory.phase === 'training') return [];
+    const { phase } = this.#memory;
+    if (phase === 'done' || phase === 'training' || phase === 'moving') return [];
     if (view.number <= (this.#memory.view?.number ?? -1)) return [];
     const before = this.#memory.view;
     const isNext = view.number === (before?.number ?? -1) + 1;
@@ -296,6 +341,7 @@ export class Machine {
     if (!isMember || (!isNext && this.#memory.phase !== 'seeking'))
       return [...stop, ...this.#end({ kind: 'left out', view })];
     this.#memory.view = view;
+    this.#memory.epoch = Math.max(this.#memory.epoch, view.epoch);
     this.#enter('connecting', nowMs);
     return [
       ...stop,
@@ -356,7 +402,7 @@ export class Machine {
     const left = new Set(knowledge.reports.flatMap((report) => (report.isLeaving ? [report.member] : [])));
     const rest = members.filter(({ id }) => !left.has(id) && !this.#memory.ended.has(id));
     if (rest.length === 0) {
-      const rules = { ...this.#settings, ...this.#patience };
+      const rules = { ...this.#settings, ...this.#patience, epoch: this.#memory.epoch };
       const outcome = decide(this.#memory.view!, { ...knowledge, wishes: [] }, rules);
       if (outcome.kind === 'view') return [{ kind: 'propose', view: outcome.view }];
     }

@@ -14,3 +14,8 @@ export const contradiction = ({ member, finalSteps, isComplete }: Report, ahead:
 
 export const repeats = ({ what, times }: RepeatedFailure, finalSteps: number): string =>
   `step ${finalSteps} has failed ${times} times in the same way: ${what}`;
+
+export const minority = (kept: number, size: number, hasMoved: boolean): string =>
+  hasMoved
+    ? `the store is lost with its host, and ${kept} of the ${size} members of the last view are here; to go on in another store takes a view on three hosts or more, and more than half of its members`
+    : `${kept} of the ${size} members of the last view reach the store, and the others may go on in another one; expected at least half of them`;

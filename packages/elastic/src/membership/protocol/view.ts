@@ -12,6 +12,8 @@ export interface Member {
   readonly host: string;
   /** Identifies the process on its host, so that members there see whether it has ended; null if it cannot be seen. */
   readonly process: string | null;
+  /** Address, as `host:port`, of a store on its host to which the job can move; null if there is none. */
+  readonly standby: string | null;
 }
 
 /** What a process writes that wants to be a member. */
@@ -21,6 +23,17 @@ export interface Wish {
   readonly slot: number | null;
   readonly host: string;
   readonly process: string | null;
+  readonly standby: string | null;
+}
+
+/** Members of a view of which the views after it need enough; quorum.ts has the rule. */
+export interface Quorum {
+  /** Ids. */
+  readonly members: readonly string[];
+  /** Epoch of the view. */
+  readonly epoch: number;
+  /** Whether the store can move from the view to another host. */
+  readonly canMove: boolean;
 }
 
 /** What the members of a new view do about the step that was in flight in the view before. */
@@ -34,6 +47,8 @@ export type Decision =
 export interface View {
   /** 0 for the first view of a job, and one more for each later one. */
   readonly number: number;
+  /** How often the store of the job had moved to another host when the view was written in it. */
+  readonly epoch: number;
   /** In order of slot; the index is the rank in the view's group. */
   readonly members: readonly Member[];
   /** Ids of the members that have no state of the training yet and get it from the others. All in view 0. */
@@ -46,6 +61,8 @@ export interface View {
   readonly finalSteps: number;
   /** What became of the step that was in flight in the view before. */
   readonly decision: Decision;
+  /** Those of the views before this one of which no member is known to have been connected. */
+  readonly unsettled: readonly Quorum[];
   /** Number of wishes to join that this view and those before it have read. */
   readonly wishes: number;
   /** Numbers of wishes up to `wishes` that had a number but no text yet, and are read again. */

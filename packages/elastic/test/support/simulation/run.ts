@@ -1,4 +1,5 @@
 // Runs one schedule, which a seed determines, and checks what may never happen.
+import type { View } from '../../../src/membership/protocol/view.ts';
 import { EventQueue } from './queue.ts';
 import { Random } from './random.ts';
 import { type Event, type Status, World } from './world.ts';
@@ -8,6 +9,8 @@ export interface Scale {
   readonly most: number;
   /** Most faults of a schedule. */
   readonly faults: number;
+  /** Number of hosts; with several, faults also hit a whole host. */
+  readonly hosts?: number;
 }
 
 export interface Outcome {
@@ -15,6 +18,8 @@ export interface Outcome {
   readonly views: number;
   readonly statuses: readonly Status[];
   readonly endings: readonly string[];
+  /** Whether members went on in another store. */
+  readonly hasMoved: boolean;
   readonly operations: number;
   readonly events: number;
   readonly changesMs: readonly number[];
@@ -40,6 +45,7 @@ const mostEvents = 5_000_000;
 export function runSchedule(seed: number, scale: Scale): Outcome {
   const random = new Random(seed);
   const size = scale.fewest + random.whole(scale.most - scale.fewest + 1);
+  const hosts = scale.hosts ?? 1;
   const queue = new EventQueue();
   const launcherTells = random.pick([0, 0.7, 1]);
   const world = new World(
@@ -56,10 +62,11 @@ export function runSchedule(seed: number, scale: Scale): Outcome {
         storeMs: 15_000,
       },
       target: 20 + random.whole(20),
+      hosts,
     },
     (event) => queue.push(event),
   );
-  const schedule = new Schedule(world, random, queue, size, scale.faults);
+  const schedule = new Schedule(world, random, queue, size, scale.faults, hosts);
   let events = 0;
   for (let event = queue.pop(); event !== undefined; event = queue.pop()) {
     if (event.atMs > mostMs || ++events > mostEvents) {
@@ -74,10 +81,11 @@ export function runSchedule(seed: number, scale: Scale): Outcome {
   check(world, schedule);
   return {
     members: world.members.length,
-    views: world.store.views.length,
+    views: world.hosts.reduce((sum, { store }) => sum + store.views.filter(Boolean).length, 0),
     statuses: world.members.map(({ status }) => status),
     endings: world.members.flatMap(({ ending }) => ending ?? []),
-    operations: world.store.operations,
+    hasMoved: world.groups.some(({ view, started }) => view.epoch > 0 && started.length > 1),
+    operations: world.hosts.reduce((sum, { store }) => sum + store.operations, 0),
     events,
     changesMs: world.changesMs,
     faults: schedule.done,
@@ -98,8 +106,11 @@ class Schedule {
   readonly #hasSlots: boolean;
   #nextSlot: number;
 
-  constructor(world: World, random: Random, queue: EventQueue, size: number, most: number) {
-    this.#hasSlots = random.chance(0.7);
+  readonly #hosts: number;
+
+  constructor(world: World, random: Random, queue: EventQueue, size: number, most: number, hosts: number) {
+    this.#hosts = hosts;
+    this.#hasSlots = random.chance(0.7) || hosts > 1;
     this.#nextSlot = size;
     for (let slot = 0; slot < size; slot++) {
       const what = { kind: 'start process', slot: this.#hasSlots ? slot : null } as const;
@@ -112,8 +123,24 @@ class Schedule {
     const together = random.between(20, 200);
     for (let index = 0; index < faults; index++) {
       const atMs = random.chance(0.4) ? together + random.between(0, 3) : random.between(20, 250);
-      this.#add(atMs, size);
+      if (hosts > 1 && random.chance(0.5)) this.#addOfHost(atMs);
+      else this.#add(atMs, size);
     }
+  }
+
+  /** Loses a host, or cuts its network: from all other hosts, or from some. */
+  #addOfHost(atMs: number): void {
+    const random = this.#random;
+    const host = random.chance(0.6) ? 0 : random.whole(this.#hosts);
+    const isKill = random.chance(0.5);
+    const isPart = random.chance(0.3);
+    const others = Array.from({ length: this.#hosts }, (_, each) => each).filter(
+      (each) => each !== host && (!isPart || random.chance(0.5)),
+    );
+    this.mayLeaveOut = true;
+    const what = isKill ? `lose host ${host}` : `cut host ${host} from ${others}`;
+    this.done.push(`${what} at ${atMs.toFixed(1)} ms`);
+    this.#at(atMs, () => (isKill ? this.#world.loseHost(host) : this.#world.cutHost(host, others)));
   }
 
   #add(atMs: number, size: number): void {
@@ -250,9 +277,13 @@ function check(world: World, schedule: Schedule): void {
   const views = world.applied.map((content) => Number(content.split(':')[0]));
   if (views.some((view, index) => index > 0 && view < views[index - 1]!))
     say(`views go back: ${views.join(' ')}`);
-  world.store.views.forEach((view, number) => {
+  for (const { store } of world.hosts) checkChain(store.views, say);
+}
+
+function checkChain(views: readonly View[], say: (text: string) => void): void {
+  views.forEach((view, number) => {
     if (view.number !== number) say(`view ${view.number} is stored as ${number}`);
-    const before = world.store.views[number - 1];
+    const before = views[number - 1];
     if (before !== undefined && view.finalSteps < before.finalSteps)
       say(`final steps go back at view ${number}`);
     if (new Set(view.members.map(({ slot }) => slot)).size < view.members.length)

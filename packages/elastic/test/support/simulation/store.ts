@@ -5,7 +5,7 @@ import type { Report, View, Wish } from '../../../src/membership/protocol/view.t
 export type Request =
   | { readonly kind: 'wish'; readonly wish: Wish }
   | { readonly kind: 'head' }
-  | Extract<Action, { kind: 'read' | 'report' | 'propose' }>
+  | Extract<Action, { kind: 'read' | 'report' | 'propose' | 'open' }>
   | { readonly kind: 'announce'; readonly view: number }
   | { readonly kind: 'ended'; readonly id: string }
   | { readonly kind: 'watch view'; readonly after: number }
@@ -15,7 +15,8 @@ export type Request =
 export class SimStore {
   readonly views: View[] = [];
   readonly reports: Report[][] = [];
-  readonly wishes: Wish[] = [];
+  /** Null for those of an earlier store. */
+  readonly wishes: (Wish | null)[] = [];
   readonly ended = new Set<string>();
   head = -1;
   operations = 0;
@@ -48,6 +49,12 @@ export class SimStore {
   propose(view: View): View {
     this.views[view.number] ??= view;
     return this.views[view.number]!;
+  }
+
+  /** Takes over a view of an earlier store. Returns the one that is there. */
+  open(view: View): View {
+    while (this.wishes.length < view.wishes) this.wishes.push(null);
+    return this.propose(view);
   }
 
   /** Returns the next view after `number`, or a later one if that has been deleted. */

@@ -12,12 +12,18 @@ import {
   type Patience,
   type Settings,
 } from '../../../src/membership/protocol/machine.ts';
+import { standbysOf } from '../../../src/membership/protocol/quorum.ts';
 import type { Report, View, Wish } from '../../../src/membership/protocol/view.ts';
 import { type Request, SimStore } from './store.ts';
 
 export type What =
-  | { readonly kind: 'request'; readonly request: Request }
-  | { readonly kind: 'answer'; readonly request: Request['kind']; readonly input: Input }
+  | { readonly kind: 'request'; readonly request: Request; readonly store: number }
+  | {
+      readonly kind: 'answer';
+      readonly request: Request['kind'];
+      readonly input: Input;
+      readonly store: number;
+    }
   | { readonly kind: 'alarm'; readonly alarm: number }
   | { readonly kind: 'wish seen'; readonly view: number }
   /** The member has computed its part of an operation, and starts it. */
@@ -32,7 +38,7 @@ export type What =
       readonly failure: string;
       readonly lost: Report['unreachable'];
     }
-  | { readonly kind: 'store is lost' }
+  | { readonly kind: 'store is lost'; readonly store: number }
   | Fault;
 
 export type Fault =
@@ -64,6 +70,9 @@ export type Content = string;
 
 export interface SimMember {
   readonly wish: Wish;
+  readonly host: number;
+  /** Host of the store that it uses. */
+  store: number;
   machine: Machine;
   status: Status;
   ending: string | null;
@@ -111,25 +120,33 @@ export interface Timing {
   readonly storeMs: number;
 }
 
+/** A host: its store, to which the job can move if it is not the one that it has. */
+export interface SimHost {
+  readonly store: SimStore;
+  isLost: boolean;
+}
+
 export interface WorldOptions {
   readonly settings: Settings;
   readonly patience: Patience;
   readonly timing: Timing;
   /** Number of steps after which a member finishes. */
   readonly target: number;
+  /** Number of hosts. With one, its store is all there is. */
+  readonly hosts?: number;
 }
 
 export class World {
   readonly options: WorldOptions;
   readonly push: (event: Event) => void;
   nowMs = 0;
-  store = new SimStore();
+  hosts: SimHost[];
   storeFreeAtMs = 0;
   members: SimMember[] = [];
   groups: SimGroup[] = [];
-  /** Pairs of members that cannot reach each other, as `a/b` with a < b, and members that cannot reach the store. */
+  /** Pairs of members that cannot reach each other, as `a/b` with a < b; members with stores they cannot reach. */
   cuts = new Set<string>();
-  cutOff = new Set<number>();
+  cutOff = new Set<string>();
   /** For each step, the content that the first member has applied. */
   applied: Content[] = [];
   changesMs: number[] = [];
@@ -137,12 +154,18 @@ export class World {
   constructor(options: WorldOptions, push: (event: Event) => void) {
     this.options = options;
     this.push = push;
+    this.hosts = Array.from({ length: options.hosts ?? 1 }, () => ({ store: new SimStore(), isLost: false }));
+  }
+
+  /** The store with which the job began. */
+  get store(): SimStore {
+    return this.hosts[0]!.store;
   }
 
   fork(push: (event: Event) => void): World {
     const copy = new World(this.options, push);
     copy.nowMs = this.nowMs;
-    copy.store = this.store.fork();
+    copy.hosts = this.hosts.map(({ store, isLost }) => ({ store: store.fork(), isLost }));
     copy.storeFreeAtMs = this.storeFreeAtMs;
     copy.members = this.members.map((each) => ({
       ...each,
@@ -165,9 +188,14 @@ export class World {
   /** Adds a process that begins to join now. Returns its index. */
   startProcess(slot: number | null): number {
     const index = this.members.length;
-    const wish: Wish = { id: `m${index}`, slot, host: 'host', process: null };
+    const count = this.hosts.length;
+    const host = (slot ?? index) % count;
+    const standby = count === 1 ? null : `${host}`;
+    const wish: Wish = { id: `m${index}`, slot, host: `host ${host}`, process: null, standby };
     this.members.push({
       wish,
+      host,
+      store: this.#storeOf(host),
       machine: new Machine(wish.id, this.options.settings, this.options.patience),
       status: 'running',
       ending: null,
@@ -187,8 +215,16 @@ export class World {
       hasState: false,
       endedAtMs: null,
     });
-    this.#ask(index, { kind: 'wish', wish });
+    if (this.hosts[host]!.isLost) this.end(index, 'killed');
+    else this.#ask(index, { kind: 'wish', wish });
     return index;
+  }
+
+  /** Returns the host of the store that the launcher of a host uses: the latest one of its ranks. */
+  #storeOf(host: number): number {
+    const own = this.members.filter((each) => each.host === host);
+    own.sort((a, b) => b.machine.epoch - a.machine.epoch);
+    return own[0]?.store ?? 0;
   }
 
   execute({ member, what }: Event): void {
@@ -197,14 +233,14 @@ export class World {
       return;
     }
     if (what.kind === 'request') {
-      this.#serve(member, what.request);
+      this.#serve(member, what.request, what.store);
       return;
     }
     const self = this.members[member];
     if (self?.status !== 'running') return;
     switch (what.kind) {
       case 'answer':
-        this.#answered(member, what.request, what.input);
+        if (what.store === self.store) this.#answered(member, what.request, what.input);
         return;
       case 'alarm':
         if (what.alarm === self.alarm) this.#feed(member, { kind: 'time' });
@@ -231,8 +267,7 @@ export class World {
         this.#error(member, what.group, what.failure, what.lost);
         return;
       case 'store is lost':
-        // Training goes on without the store until the view ends.
-        if (self.machine.phase !== 'training') this.end(member, 'no store');
+        if (what.store === self.store) this.#storeIsLost(member);
         return;
       case 'kill':
         this.end(member, 'killed');
@@ -259,17 +294,68 @@ export class World {
     }
     const endedMs = this.options.timing.endedMs();
     if (endedMs !== null)
-      this.#later(member, endedMs, { kind: 'request', request: { kind: 'ended', id: self.wish.id } });
+      this.#later(member, endedMs, {
+        kind: 'request',
+        request: { kind: 'ended', id: self.wish.id },
+        store: this.#storeOf(self.host),
+      });
+  }
+
+  /** Ends all processes of a host, and its store. */
+  loseHost(host: number): void {
+    this.hosts[host]!.isLost = true;
+    this.members.forEach((each, member) => {
+      if (each.host === host) {
+        if (each.status === 'running') this.end(member, 'killed');
+      } else if (each.store === host)
+        this.#later(member, this.options.timing.noticeMs(), { kind: 'store is lost', store: host });
+    });
+  }
+
+  /** Cuts the network of a host: from the hosts of `others` no message comes, and none arrives there. */
+  cutHost(host: number, others: readonly number[]): void {
+    this.members.forEach((each, a) => {
+      if (each.host !== host) return;
+      for (const other of others) this.cutOffStore(a, other);
+      this.members.forEach((peer, b) => {
+        if (!others.includes(peer.host)) return;
+        this.cut(a, b);
+        this.cutOffStore(b, host);
+      });
+    });
+  }
+
+  /** Training goes on without the store until the view ends. Then the member moves to the first store it reaches. */
+  #storeIsLost(member: number): void {
+    const self = this.members[member]!;
+    const { machine } = self;
+    if (machine.phase === 'training') return;
+    const next = standbysOf(machine.view ?? { members: [] }, `${self.store}`).map(Number);
+    const to = next.find((host) => this.#reaches(member, host));
+    if (to === undefined || (machine.phase !== 'reporting' && machine.phase !== 'connecting')) {
+      this.end(member, 'no store');
+      return;
+    }
+    self.store = to;
+    self.watchedView = null;
+    self.watchedOver = null;
+    self.watchedWish = null;
+    this.#feed(member, { kind: 'moved', epoch: machine.epoch + 1 });
+  }
+
+  #reaches(member: number, store: number): boolean {
+    return !this.hosts[store]!.isLost && !this.cutOff.has(`${member}/${store}`);
   }
 
   cut(a: number, b: number): void {
     this.cuts.add(pair(a, b));
   }
 
-  /** From now on, no message passes between the member and the store. */
-  cutOffStore(member: number): void {
-    this.cutOff.add(member);
-    this.#later(member, this.options.timing.storeMs, { kind: 'store is lost' });
+  /** From now on, no message passes between the member and a store. */
+  cutOffStore(member: number, store = this.members[member]?.store ?? 0): void {
+    this.cutOff.add(`${member}/${store}`);
+    if (this.members[member]?.store === store)
+      this.#later(member, this.options.timing.storeMs, { kind: 'store is lost', store });
   }
 
   #later(member: number, inMs: number, what: What): void {
@@ -279,25 +365,32 @@ export class World {
   // The store.
 
   #ask(member: number, request: Request): void {
-    if (this.cutOff.has(member)) {
-      if (!request.kind.startsWith('watch'))
-        this.#later(member, this.options.timing.storeMs, { kind: 'store is lost' });
+    const { store } = this.members[member]!;
+    if (!this.#reaches(member, store)) {
+      const { noticeMs, storeMs } = this.options.timing;
+      const inMs = this.hosts[store]!.isLost ? noticeMs() : storeMs;
+      if (!request.kind.startsWith('watch')) this.#later(member, inMs, { kind: 'store is lost', store });
       return;
     }
-    this.#later(member, this.options.timing.messageMs(), { kind: 'request', request });
+    this.#later(member, this.options.timing.messageMs(), { kind: 'request', request, store });
   }
 
-  #serve(member: number, request: Request): void {
-    const { store } = this;
+  #serve(member: number, request: Request, at: number): void {
+    const { store, isLost } = this.hosts[at]!;
+    if (isLost) return;
+    const users = (call: (each: SimMember, member: number) => void) =>
+      this.members.forEach((each, index) => {
+        if (each.store === at) call(each, index);
+      });
     const operations = store.operationsOf(request);
     store.operations += operations;
     this.storeFreeAtMs =
       Math.max(this.storeFreeAtMs, this.nowMs) + operations * this.options.timing.serviceMs;
-    const answer = (input: Input, to = member) => this.#reply(to, request.kind, input);
+    const answer = (input: Input, to = member) => this.#reply(to, request.kind, input, at);
     switch (request.kind) {
       case 'wish': {
         store.wishes.push(request.wish);
-        this.#wakeWishWatchers();
+        this.#wakeWishWatchers(at);
         const head = store.views[store.head] ?? store.views[0] ?? null;
         answer({ kind: 'wished', wishNumber: store.wishes.length, head });
         return;
@@ -306,22 +399,25 @@ export class World {
         const { view } = request.report;
         store.reports[view] ??= [];
         store.reports[view].push(request.report);
-        this.members.forEach((each, other) => {
+        users((each, other) => {
           if (each.watchedOver !== view) return;
           each.watchedOver = null;
-          this.#reply(other, 'watch over', { kind: 'over' });
+          this.#reply(other, 'watch over', { kind: 'over' }, at);
         });
         return;
       }
+      case 'open':
+        answer({ kind: 'opened', view: store.open(request.view) });
+        return;
       case 'propose': {
         const isNew = store.views[request.view.number] === undefined;
         const view = store.propose(request.view);
         answer({ kind: 'view', view });
         if (isNew) {
-          this.members.forEach((each, other) => {
+          users((each, other) => {
             if (each.watchedView === null || each.watchedView + 1 !== view.number) return;
             each.watchedView = null;
-            this.#reply(other, 'watch view', { kind: 'view', view });
+            this.#reply(other, 'watch view', { kind: 'view', view }, at);
           });
         }
         return;
@@ -347,26 +443,27 @@ export class World {
         return;
       case 'watch wish':
         this.members[member]!.watchedWish = request.after;
-        this.#wakeWishWatchers();
+        this.#wakeWishWatchers(at);
         return;
       default:
         return;
     }
   }
 
-  #wakeWishWatchers(): void {
+  #wakeWishWatchers(at: number): void {
+    const { wishes } = this.hosts[at]!.store;
     this.members.forEach((each, other) => {
-      if (each.watchedWish === null || this.store.wishes.length <= each.watchedWish) return;
+      if (each.store !== at || each.watchedWish === null || wishes.length <= each.watchedWish) return;
       each.watchedWish = null;
       const view = each.machine.view?.number ?? -1;
       this.#later(other, this.options.timing.messageMs(), { kind: 'wish seen', view });
     });
   }
 
-  #reply(to: number, request: Request['kind'], input: Input): void {
-    if (this.cutOff.has(to)) return;
+  #reply(to: number, request: Request['kind'], input: Input, store: number): void {
+    if (!this.#reaches(to, store)) return;
     const waitMs = Math.max(0, this.storeFreeAtMs - this.nowMs);
-    this.#later(to, waitMs + this.options.timing.messageMs(), { kind: 'answer', request, input });
+    this.#later(to, waitMs + this.options.timing.messageMs(), { kind: 'answer', request, input, store });
   }
 
   #answered(member: number, request: Request['kind'], input: Input): void {
@@ -393,6 +490,7 @@ export class World {
         this.#ask(member, action);
         return;
       case 'propose':
+      case 'open':
         this.#ask(member, action);
         return;
       case 'watch':
@@ -426,34 +524,37 @@ export class World {
 
   #connect(member: number, view: View): void {
     const self = this.members[member]!;
-    self.group = view.number;
+    const number = this.#groupOf(view);
+    self.group = number;
     self.op = 0;
-    this.groups[view.number] ??= {
-      view,
-      members: view.members.map(({ id }) => this.members.findIndex(({ wish }) => wish.id === id)),
-      calls: new Set(),
-      started: [],
-      changes: new Set(),
-      isBroken: false,
-    };
-    const group = this.groups[view.number]!;
+    const group = this.groups[number]!;
     group.calls.add(member);
     if (view.members[0]!.id === self.wish.id) this.#ask(member, { kind: 'announce', view: view.number });
     this.#ask(member, { kind: 'watch over', view: view.number });
-    this.#later(member, this.options.timing.connectMs, { kind: 'connecting is late', group: view.number });
+    this.#later(member, this.options.timing.connectMs, { kind: 'connecting is late', group: number });
     if (group.isBroken) {
       this.#later(member, this.options.timing.noticeMs(), {
         kind: 'error',
-        group: view.number,
+        group: number,
         failure: 'ERR_COLL_INIT',
         lost: [],
       });
     } else if (group.calls.size === group.members.length && !this.#isCut(group)) {
       // Connecting ends with a barrier, which needs all pairs.
       for (const each of group.members) {
-        this.#later(each, this.options.timing.messageMs(), { kind: 'connected', group: view.number });
+        this.#later(each, this.options.timing.messageMs(), { kind: 'connected', group: number });
       }
     }
+  }
+
+  /** Returns the index of the group of a view. Views of two stores may have the same number. */
+  #groupOf(view: View): number {
+    const { number, epoch } = view;
+    const found = this.groups.findIndex((each) => each.view.number === number && each.view.epoch === epoch);
+    if (found >= 0) return found;
+    const members = view.members.map(({ id }) => this.members.findIndex(({ wish }) => wish.id === id));
+    const fresh = { calls: new Set<number>(), started: [], changes: new Set<number>(), isBroken: false };
+    return this.groups.push({ view, members, ...fresh }) - 1;
   }
 
   #disconnect(member: number): void {

@@ -6,7 +6,7 @@ import { type Change, type Decision, diloco, type Membership, type Progress } fr
 import { outcomes } from '../../support/loopback.ts';
 import { flat, largestDifference, makeNet, setEach } from '../../support/net.ts';
 
-const memberOf = (slot: number) => ({ id: `${slot}.0`, slot, host: 'here', process: null });
+const memberOf = (slot: number) => ({ id: `${slot}.0`, slot, host: 'here', process: null, standby: null });
 
 /** Members 0 to 2 of which member 2 is lost in its vote number `lostAt`; the others decide `decision`. */
 function members(
@@ -17,7 +17,7 @@ function members(
   const told: Progress[] = [];
   const viewOf = (number: number, slots: readonly number[], finalSteps: number): Change['view'] => ({
     ...{ number, members: slots.map(memberOf), joined: [], lost: [], left: [], finalSteps, decision },
-    ...{ wishes: 0, unread: [], failure: null, ended: null },
+    ...{ epoch: 0, unsettled: [], wishes: 0, unread: [], failure: null, ended: null },
   });
   const of = (rank: number): Membership => {
     let change: Change = {
@@ -99,7 +99,7 @@ it('does not report an average as complete if its memory has carried the state t
   const given = { every: 2, fragments: 2, outer: 'average' } as const;
   const viewOf = (number: number, slots: readonly number[]): Change['view'] => ({
     ...{ number, members: slots.map(memberOf), joined: [], lost: [], left: [], finalSteps: 0 },
-    ...{ decision: 'redo', wishes: 0, unread: [], failure: null, ended: null },
+    ...{ decision: 'redo', epoch: 0, unsettled: [], wishes: 0, unread: [], failure: null, ended: null },
   });
   const told: Progress[] = [];
   /** Goes from one group to the next, each time that the present one fails. Member 1 is lost in its first vote. */

@@ -2,9 +2,17 @@ import { describe, expect, test } from 'vitest';
 import { decide, found, type Knowledge, type NumberedWish } from '../../../src/membership/protocol/decide.ts';
 import type { Report, View, Wish } from '../../../src/membership/protocol/view.ts';
 
-const wish = (id: string, slot: number | null): Wish => ({ id, slot, host: 'h', process: null });
+const wish = (id: string, slot: number | null): Wish => ({
+  id,
+  slot,
+  host: 'h',
+  process: null,
+  standby: null,
+});
 const view: View = {
   number: 3,
+  epoch: 0,
+  unsettled: [],
   members: ['a', 'b', 'c', 'd'].map((id, slot) => ({ ...wish(id, slot), slot })),
   joined: [],
   lost: [],
@@ -16,7 +24,7 @@ const view: View = {
   failure: null,
   ended: null,
 };
-const rules = { min: 1, settleMs: 200, stallMs: 2_000, joinTimeoutMs: 5_000 };
+const rules = { min: 1, settleMs: 200, stallMs: 2_000, joinTimeoutMs: 5_000, epoch: 0 };
 const report = (member: string, parts: Partial<Report> = {}): Report => ({
   member,
   view: 3,
