@@ -7,7 +7,7 @@ import { loopbackAddress } from '@ringwise/store';
 import { type BindingKind, bindingKinds } from '../agent/binding.ts';
 import { isRankCount, rankCountForm } from '../agent/plan.ts';
 import * as errors from '../errors.ts';
-import { checkMin, elasticOf, graceOf, isRange } from './elastic-args.ts';
+import { checkMin, checkWordAfter, elasticOf, graceOf, isRange } from './elastic-args.ts';
 import { checkedValue, isPageAddress } from './flag-values.ts';
 import { flags, unsupportedFlags, variableOf } from './flags.ts';
 import { meetingOf } from './meeting-args.ts';
@@ -44,10 +44,14 @@ export function parseRun(argv: readonly string[], env: NodeJS.ProcessEnv): RunOp
   let last: (typeof tokens)[number] | undefined;
   for (const token of tokens) {
     if (token.kind === 'positional') {
-      if (last?.kind === 'option' && last.name === 'elastic' && !last.value && isRange(token.value)) {
-        values.set('elastic', token.value, last.rawName);
-        last = token;
-        continue;
+      if (last?.kind === 'option' && last.name === 'elastic' && !last.value) {
+        if (isRange(token.value)) {
+          values.set('elastic', token.value, last.rawName);
+          last = token;
+          continue;
+        }
+        const isProgram = isSwitchedOn(values, 'no-python');
+        if (!isProgram) checkWordAfter(last.rawName, token.value, argv.slice(token.index + 1));
       }
       if (last?.kind === 'option' && isPageAddress(last, token.value)) {
         throw errors.valueWithoutEquals(last.rawName, token.value);

@@ -1,13 +1,26 @@
 // Parses the flags of elastic mode.
 
+import { existsSync } from 'node:fs';
 import { badArgument, onlyElastic } from '../errors.ts';
 import type { ElasticLimits } from '../rendezvous/elastic/elastic-coordinator.ts';
+import { scriptFile } from './flag-values.ts';
 import { switchOf, type Values, wholeNumber } from './values.ts';
 
 const verb = 'ringwise run';
 
 /** Tells whether a word is a value of --elastic, and so not the script. */
 export const isRange = (word: string): boolean => /^\d+(:\d+)?$/.test(word);
+
+/**
+ * Refuses a word after --elastic that is neither a range nor a file, when a script follows: the word is hardly the
+ * script.
+ */
+export function checkWordAfter(rawName: string, word: string, rest: readonly string[]): void {
+  const isHardlyScript = !scriptFile.test(word) && rest.some((each) => scriptFile.test(each));
+  if (isHardlyScript && !existsSync(word)) throw badArgument(verb, rawName, rangeForm, word);
+}
+
+const rangeForm = 'a number of ranks such as 2, or a range such as 2:8';
 
 /** Returns the limits of an elastic job; null without --elastic. MIN is 1 by default, and MAX what the hosts start. */
 export function elasticOf(values: Values): ElasticLimits | null {
@@ -19,12 +32,7 @@ export function elasticOf(values: Values): ElasticLimits | null {
       ? text.split(':').map(Number)
       : [];
   if (min < 1 || max < min) {
-    throw badArgument(
-      verb,
-      values.nameOf('elastic'),
-      'a number of ranks such as 2, or a range such as 2:8',
-      text,
-    );
+    throw badArgument(verb, values.nameOf('elastic'), rangeForm, text);
   }
   return { minRanks: min, maxRanks: max };
 }

@@ -106,6 +106,14 @@ describe('parseRun', () => {
     );
   });
 
+  it.each([['two'], ['2-8'], ['2:8:1']])('takes the word %s after --elastic for a wrong range', (word) => {
+    expect(message(['--elastic', word, 'train.ts', '--epochs', '3'])).toBe(
+      `ringwise run: --elastic expects a number of ranks such as 2, or a range such as 2:8, got '${word}'.`,
+    );
+    expect(parsed(['--elastic', 'train', '--epochs', '3'])).toMatchObject({ script: 'train' });
+    expect(parsed(['--elastic', '--no-python', word, 'train.ts'])).toMatchObject({ script: word });
+  });
+
   it('refuses a MIN of --elastic that one host never reaches', () => {
     expect(message(['--elastic', '3', '--nproc-per-node', '2', 'train.ts'])).toBe(
       'ringwise run: --elastic expects at most the ranks of this host, 2 by --nproc-per-node, or --nnodes with more ' +
