@@ -106,7 +106,7 @@ export function planJoin(options: MembershipOptions, env: Env): JoinPlan {
     backend: options.backend,
     timeoutMs: options.timeoutMs ?? null,
     connectMs,
-    settings: { size, min: Math.min(min, size), lastCallMs, joinTimeoutMs },
+    settings: { size, min: Math.min(min, size), lastCallMs, joinTimeoutMs, founders: foundersOf(size, env) },
     patience: { ...(settleMs !== undefined && { settleMs }), ...(stallMs !== undefined && { stallMs }) },
   };
 }
@@ -140,6 +140,12 @@ function selfOf(env: Env): Wish {
   const incarnation = whole('RINGWISE_INCARNATION', env);
   const id = slot === null || incarnation === null ? randomUUID() : `${slot}.${incarnation}`;
   return { id, slot, host: hostId(), process: ownProcess(), standby: env.RINGWISE_STANDBY || null };
+}
+
+/** Returns the ids of the founding members, if the launcher names them. */
+function foundersOf(size: number, env: Env): string[] {
+  const isNamed = env.RINGWISE_SLOT && env.RINGWISE_INCARNATION;
+  return isNamed ? Array.from({ length: size }, (_, slot) => `${slot}.0`) : [];
 }
 
 function whole(name: string, env: Env): number | null {

@@ -37,3 +37,9 @@ it.skipIf(!hasTestDevice || isTestGpu).each(['downloading', 'reducing'])(
     expect(job.out).toEqual({ stdout: '[0] went on\n', stderr: '' });
   },
 );
+
+it('the members of an elastic job do not wait for one that has ended before it joined', async () => {
+  const job = startJob(3, 'founds-elastic-job.ts', [], { PET_ELASTIC: '1' });
+  expect(await job.exitCode).toBe(0);
+  for (const slot of [0, 2]) expect(job.out.stdout).toContain(`[${slot}] view 0 has 0.0 2.0\n`);
+});

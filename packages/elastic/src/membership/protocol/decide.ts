@@ -286,11 +286,14 @@ export interface FoundingRules {
   readonly size: number;
   readonly min: number;
   readonly lastCallMs: number;
+  /** Ids of the founding members by slot, if a launcher names them; else none. */
+  readonly founders: readonly string[];
 }
 
 /**
  * Returns the first view of a job, or null while its members have not come: at once when `size` processes want to
- * join, or when there have been `min` for `lastCallMs` milliseconds. `forMs` says for how long there have been.
+ * join, not counting founding members that have ended, or when there have been `min` for `lastCallMs` milliseconds.
+ * `forMs` says for how long there have been.
  */
 export function found(
   knowledge: Pick<Knowledge, 'wishes' | 'ended' | 'forMs'>,
@@ -298,7 +301,10 @@ export function found(
 ): View | null {
   const members = withSlots([], lastOfEachSlot(knowledge));
   const isLate = knowledge.forMs >= rules.lastCallMs;
-  if (members.length < rules.min || (members.length < rules.size && !isLate)) return null;
+  const slots = new Set(members.map(({ slot }) => slot));
+  const absent = rules.founders.filter((id, slot) => knowledge.ended.has(id) && !slots.has(slot)).length;
+  const areAll = members.length + absent >= rules.size;
+  if (members.length < rules.min || (!areAll && !isLate)) return null;
   return {
     number: 0,
     epoch: 0,

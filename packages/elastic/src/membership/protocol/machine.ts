@@ -363,11 +363,15 @@ export class Machine {
     const { members } = this.#memory.view!;
     const dead = members.filter(({ id }) => this.#memory.ended.has(id));
     if (dead.length > 0) return [{ kind: 'disconnect' }];
-    // The next ones in turn, if there are too many for one read.
-    const last = this.#memory.missing[Math.min(this.#memory.missing.length, mostAsked) - 1];
-    const from = members.findIndex(({ id }) => id === last) + 1;
-    this.#memory.missing = [...members.slice(from), ...members.slice(0, from)].map(({ id }) => id);
+    this.#memory.missing = this.#nextAsked(members.map(({ id }) => id));
     return [{ kind: 'wake', atMs: nowMs + this.#checkMs() }];
+  }
+
+  /** Returns ids in the order in which they are asked about: in turn, if there are too many for one read. */
+  #nextAsked(ids: readonly string[]): string[] {
+    const { missing } = this.#memory;
+    const from = ids.indexOf(missing[Math.min(missing.length, mostAsked) - 1] ?? '') + 1;
+    return [...ids.slice(from), ...ids.slice(0, from)];
   }
 
   #seek(nowMs: number): Action[] {
@@ -382,16 +386,18 @@ export class Machine {
 
   #useWishes(knowledge: Knowledge, nowMs: number): Action[] {
     if (this.#memory.view !== null) return this.#watchJob(knowledge, nowMs);
-    const { size, min, lastCallMs, joinTimeoutMs } = this.#settings;
+    const { size, min, lastCallMs, joinTimeoutMs, founders } = this.#settings;
     const candidates = lastOfEachSlot(knowledge);
     if (candidates.length >= min) this.#memory.enoughSinceMs ??= nowMs;
     else this.#memory.enoughSinceMs = null;
     const forMs = this.#memory.enoughSinceMs === null ? 0 : nowMs - this.#memory.enoughSinceMs;
-    const view = found({ ...knowledge, forMs }, { size, min, lastCallMs });
+    const view = found({ ...knowledge, forMs }, { size, min, lastCallMs, founders });
     if (view !== null) return [{ kind: 'propose', view }];
     if (knowledge.forMs >= joinTimeoutMs)
       return this.#end({ kind: 'too few', present: candidates.length, isFounding: true });
-    this.#memory.missing = candidates.map(({ id }) => id);
+    const there = new Set(candidates.map(({ id }) => id));
+    const absent = founders.filter((id) => !there.has(id) && !this.#memory.ended.has(id));
+    this.#memory.missing = this.#nextAsked([...absent, ...there]);
     const pauseMs = this.#memory.wishNumber === 1 ? this.#pollMs(nowMs) : longestPollMs;
     return [{ kind: 'wake', atMs: nowMs + pauseMs }];
   }

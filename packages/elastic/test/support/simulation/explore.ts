@@ -22,7 +22,7 @@ interface State {
 }
 
 const options: WorldOptions = {
-  settings: { size: 3, min: 1, lastCallMs: 10, joinTimeoutMs: 100 },
+  settings: { size: 3, min: 1, lastCallMs: 10, joinTimeoutMs: 100, founders: [] },
   patience: { settleMs: 20, stallMs: 20 },
   timing: {
     messageMs: () => 0,

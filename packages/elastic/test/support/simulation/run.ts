@@ -50,7 +50,13 @@ export function runSchedule(seed: number, scale: Scale): Outcome {
   const launcherTells = random.pick([0, 0.7, 1]);
   const world = new World(
     {
-      settings: { size, min: random.chance(0.3) ? 2 : 1, lastCallMs: 5_000, joinTimeoutMs: 20_000 },
+      settings: {
+        size,
+        min: random.chance(0.3) ? 2 : 1,
+        lastCallMs: 5_000,
+        joinTimeoutMs: 20_000,
+        founders: [],
+      },
       patience: { settleMs: 200, stallMs: 2_000 },
       timing: {
         messageMs: () => (random.chance(0.01) ? random.between(1, 20) : random.between(0.05, 1)),

@@ -191,7 +191,7 @@ test('a wish that has a number but no text is read again', () => {
 
 describe('found', () => {
   const wishes = numbered(wish('x', null), wish('y', 4), wish('z', null));
-  const founding = { size: 4, min: 2, lastCallMs: 100 };
+  const founding = { size: 4, min: 2, lastCallMs: 100, founders: [] };
   test('waits for all, and after the last call for min', () => {
     expect(found({ wishes, ended: new Set(), forMs: 99 }, founding)).toBeNull();
     const first = found({ wishes, ended: new Set(), forMs: 100 }, founding)!;
@@ -202,6 +202,17 @@ describe('found', () => {
     ]);
     expect(first.joined).toEqual(['x', 'z', 'y']);
     expect(found({ wishes, ended: new Set(['x', 'y']), forMs: 100 }, founding)).toBeNull();
+  });
+
+  test('does not wait for founding members whose processes have ended', () => {
+    const named = { ...founding, founders: ['0.0', '1.0', '2.0', '3.0'] };
+    const there = numbered(wish('0.0', 0), wish('2.0', 2), wish('3.0', 3));
+    expect(found({ wishes: there, ended: new Set(), forMs: 0 }, named)).toBeNull();
+    const first = found({ wishes: there, ended: new Set(['1.0']), forMs: 0 }, named);
+    expect(first?.members.map(({ id }) => id)).toEqual(['0.0', '2.0', '3.0']);
+    // Another process has its slot.
+    const again = [...there.slice(1), ...numbered(wish('1.1', 1))];
+    expect(found({ wishes: again, ended: new Set(['1.0']), forMs: 0 }, named)).toBeNull();
   });
 });
 
