@@ -123,7 +123,7 @@ test('a member whose last vote failed learns that the step is final, although th
 test('members end with a sentence when the process that keeps the store is lost before a change', async () => {
   const plan = { steps: 1_000, options: { ...options, size: 3 }, joins: {}, stepMs: 10 };
   const faults = { 1: kill(100, 'before reduce') };
-  const args = [{ ...plan, faults }, 300];
+  const args = [{ ...plan, faults }];
   const running = await startRanks(4, loop, 'withoutStore', { args, timeoutMs: 28_000 });
   const results = await running.results;
   expect(results.map(({ signal }) => signal)).toEqual(['SIGKILL', null, 'SIGKILL', null]);
