@@ -123,6 +123,29 @@ export function missedStep(own: number, theirs: number): ElasticError {
   return new ElasticError('ERR_ELASTIC_STATE', message);
 }
 
+/** Error for a job that has ended; `failure` says why. `writer` is the id of the member that has written the state. */
+export function rescued(failure: Error, steps: number, file: string, writer: string): ElasticError {
+  const message = `${failure.message} Member ${writer} writes the state after ${steps} steps to ${file}. Start the job again with the same rescueFolder to go on from there.`;
+  return new ElasticError('ERR_ELASTIC_ENDED', message, { cause: failure });
+}
+
+export function rescueFailed(failure: Error, file: string, cause: unknown): ElasticError {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  const message = `${failure.message} The state of the training could not be written to ${file}: ${why}. Start the job again from its last snapshot.`;
+  return new ElasticError('ERR_ELASTIC_ENDED', message, { cause: failure });
+}
+
+export function rescueMissing(folder: string, own: number, theirs: number): ElasticError {
+  const message = `ddp: ${folder} has the state after ${own} steps here, but the first member of the job began with ${theirs}; expected the same folder on all hosts. Put it on a file system that they share.`;
+  return new ElasticError('ERR_ELASTIC_STATE', message);
+}
+
+export function rescueOnDevice(): ElasticError {
+  const message =
+    'ddp: the model has parameters in memory that JavaScript cannot reach, which rescueFolder cannot save; expected parameters in host memory. Leave rescueFolder out, and save snapshots yourself.';
+  return new ElasticError('ERR_ELASTIC_INVALID', message);
+}
+
 export function sharded(): ElasticError {
   const message =
     'ddp: a ZeroRedundancyOptimizer keeps the state of each parameter on one rank, where a loss would take it along; expected an optimizer that keeps all of it. Pass an optimizer of all parameters.';

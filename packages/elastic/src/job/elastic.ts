@@ -8,7 +8,18 @@ import { ElasticJob } from './job.ts';
 import type { ElasticOptions } from './options.ts';
 
 const names: readonly (keyof ElasticOptions)[] = [
-  ...(['log', 'leaveOn', 'replay', 'store', 'runId', 'size', 'min', 'backend', 'timeoutMs'] as const),
+  ...([
+    'log',
+    'leaveOn',
+    'rescueFolder',
+    'replay',
+    'store',
+    'runId',
+    'size',
+    'min',
+    'backend',
+    'timeoutMs',
+  ] as const),
   ...(['settleMs', 'stallMs', 'lastCallMs', 'joinTimeoutMs', 'connectMs'] as const),
 ];
 
@@ -32,11 +43,13 @@ const names: readonly (keyof ElasticOptions)[] = [
  */
 export async function elastic(options: ElasticOptions = {}): Promise<ElasticJob> {
   checkOptions('elastic', options, names);
-  const { log = null, leaveOn = 'SIGTERM', replay, ...membership } = options;
+  const { log = null, leaveOn = 'SIGTERM', rescueFolder = null, replay, ...membership } = options;
   if (log !== null && typeof log !== 'string' && typeof log !== 'function')
     throw invalidArgument('elastic: log', 'the path of a file, or a function', shown(log));
   if (leaveOn !== null && typeof leaveOn !== 'string')
     throw invalidArgument('elastic: leaveOn', 'the name of a signal, or null', shown(leaveOn));
+  if (rescueFolder !== null && (typeof rescueFolder !== 'string' || rescueFolder === ''))
+    throw invalidArgument('elastic: rescueFolder', 'the path of a folder', shown(rescueFolder));
   // Refused at once; joinMembership() would refuse them in ddp().
   for (const [name, count] of Object.entries({ size: options.size, min: options.min }))
     if (count !== undefined) checkInteger(`elastic: ${name}`, count, 1);
@@ -47,5 +60,5 @@ export async function elastic(options: ElasticOptions = {}): Promise<ElasticJob>
     const group = await init(backend === undefined ? {} : { backend: backend as never });
     return await replayMembership(group, phasesOf(entries));
   };
-  return new ElasticJob({ join, log, leaveOn });
+  return new ElasticJob({ join, log, leaveOn, rescueFolder });
 }

@@ -11,13 +11,23 @@ import {
   type ModuleTree,
 } from '@ringwise/ddp';
 import { checkInteger, checkOptions } from '../check.ts';
-import { jobMisused, missedStep, stepNotRun } from '../errors.ts';
+import {
+  jobMisused,
+  missedStep,
+  rescued,
+  rescueFailed,
+  rescueMissing,
+  rescueOnDevice,
+  stepNotRun,
+} from '../errors.ts';
 import { ElasticLoader, type LoadOptions, loadOptionNames } from '../ledger/elastic-loader.ts';
 import { Ledger, type LedgerOptions, ledgerOptionNames } from '../ledger/ledger.ts';
+import { JobEndedError } from '../membership/errors.ts';
 import type { Change, Membership, Vote } from '../membership/membership.ts';
 import { transfer } from '../transfer/transfer.ts';
 import { entryOf, type LogTarget, writeLog } from './log.ts';
 import { checkDdpOptions, type ElasticDdpOptions } from './options.ts';
+import { loadRescue, rescueFile, writeRescue } from './rescue.ts';
 import { soloGroup } from './solo.ts';
 import {
   type Attempt,
@@ -54,6 +64,7 @@ interface Settings {
   readonly join: () => Promise<Membership>;
   readonly log: LogTarget | null;
   readonly leaveOn: NodeJS.Signals | null;
+  readonly rescueFolder: string | null;
 }
 
 /** A job that elastic() starts. */
@@ -64,6 +75,10 @@ export class ElasticJob {
   #trained: Trained | null = null;
   /** A view that this member has entered only in part. */
   #pending: Change | null = null;
+  /** The view with which the job has ended. The step that it makes final is applied before the loop ends. */
+  #ended: JobEndedError | null = null;
+  /** Number of steps whose state this process has read from the rescue folder. */
+  #rescuedSteps = 0;
   #hasState = false;
   #hasLeft = false;
   #isIterating = false;
@@ -160,6 +175,9 @@ export class ElasticJob {
       model: model as unknown as DistributedDataParallel<GradParamSource>,
       revive: tensor,
     });
+    const { rescueFolder } = this.#settings;
+    if (rescueFolder !== null && trained.isFar) throw rescueOnDevice();
+    if (rescueFolder !== null) this.#rescuedSteps = await loadRescue(rescueFolder, trained);
     this.#membership = await this.#settings.join();
     this.#trained = trained;
     this.#listen();
@@ -188,6 +206,7 @@ export class ElasticJob {
     try {
       for (;;) {
         if (this.#hasLeft) return;
+        if (this.#ended !== null) throw await this.#rescue(trained, this.#ended);
         await this.#enterView();
         if (loader.state().epoch >= epochs) return;
         const step = new ElasticStep<B>(loader.plan(), trained.finalSteps, (fn, options) =>
@@ -232,18 +251,21 @@ export class ElasticJob {
       let vote: Vote;
       try {
         done = await attempt(trained.parts, plan, group, fn);
-        const agreed = [trained.finalSteps, plan.epoch, plan.start, plan.end];
+        const { finalSteps } = trained;
+        const ballot = { agreed: [finalSteps, plan.epoch, plan.start, plan.end], finalSteps };
         const membership = this.#membership!;
-        vote = group.supports.sync ? membership.voteSync({ agreed }) : await membership.vote({ agreed });
+        vote = group.supports.sync ? membership.voteSync(ballot) : await membership.vote(ballot);
       } catch (error) {
         await this.#change(error, done !== null);
-        if (this.#pending!.view.finalSteps === trained.finalSteps) {
+        const next = this.#ended?.view ?? this.#pending!.view;
+        if (next.finalSteps === trained.finalSteps) {
           trained.undo();
+          if (this.#ended !== null) throw await this.#rescue(trained, this.#ended);
           await loader.restart({ rank: this.#pending!.group.rank, size: this.#pending!.group.size });
           continue;
         }
         // The others could have applied the averages only if all members had them.
-        if (done === null) throw missedStep(trained.finalSteps, this.#pending!.view.finalSteps);
+        if (done === null) throw missedStep(trained.finalSteps, next.finalSteps);
         this.#finish(trained, plan, beforeUpdate);
         return { ...done, ranks: group.size };
       }
@@ -276,6 +298,7 @@ export class ElasticJob {
         this.#pending = null;
       } catch (error) {
         await this.#change(error, false);
+        if (this.#ended !== null) throw await this.#rescue(trained, this.#ended);
         continue;
       }
       const was = this.#size;
@@ -312,11 +335,30 @@ export class ElasticJob {
         ...(trained.parts.revive && { revive: trained.parts.revive }),
       });
     }
+    if (view.number === 0 && this.#rescuedSteps > trained.finalSteps)
+      throw rescueMissing(this.#settings.rescueFolder!, this.#rescuedSteps, trained.finalSteps);
     this.#hasState = true;
   }
 
+  /** Writes the state of a job that has ended, on one of its last members. Returns the error that says so. */
+  async #rescue(trained: Trained, failure: JobEndedError): Promise<Error> {
+    const { rescueFolder: folder } = this.#settings;
+    const { members, joined, finalSteps } = failure.view;
+    const writer = members.find(({ id }) => !joined.includes(id))?.id;
+    if (folder === null || writer === undefined || !this.#hasState || trained.finalSteps !== finalSteps)
+      return failure;
+    try {
+      const file = rescueFile(folder, finalSteps);
+      if (writer === this.#membership!.self.id) await writeRescue(folder, trained);
+      return rescued(failure, finalSteps, file, writer);
+    } catch (error) {
+      return rescueFailed(failure, folder, error);
+    }
+  }
+
   /**
-   * Ends the view. After an error: throws it if it is not a change of the membership; then the other ranks end, too.
+   * Ends the view, and notes if the job ends with it. After an error: throws it if it is not a change of the
+   * membership; then the other ranks end, too.
    */
   async #change(error: unknown, isComplete: boolean): Promise<void> {
     const membership = this.#membership!;
@@ -325,7 +367,14 @@ export class ElasticJob {
       throw error;
     }
     const { finalSteps } = this.#training('change');
-    this.#pending = await membership.change({ finalSteps, isComplete, hasState: this.#hasState }, error);
+    const progress = { finalSteps, isComplete, hasState: this.#hasState };
+    try {
+      this.#pending = await membership.change(progress, error);
+    } catch (failure) {
+      if (!(failure instanceof JobEndedError)) throw failure;
+      this.#ended = failure;
+      this.#pending = null;
+    }
   }
 
   async #depart(): Promise<void> {

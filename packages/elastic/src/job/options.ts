@@ -25,6 +25,13 @@ export interface ElasticOptions extends MembershipOptions {
    */
   readonly replay?: string | readonly LogEntry[];
   /**
+   * Folder for the state of the training if the job ends because its members cannot go on, such as when the host of the
+   * store is lost and fewer than a majority are left: one of them writes `step-N.snapshot`. A new job with this option
+   * begins from the file with the most steps; remove the files to begin anew. All hosts must share the folder, and the
+   * parameters must be in host memory. Default: none.
+   */
+  readonly rescueFolder?: string;
+  /**
    * Signal at which this process leaves after the step in flight; a second one has its usual effect. Default 'SIGTERM';
    * null: none.
    */

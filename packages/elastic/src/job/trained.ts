@@ -101,6 +101,11 @@ export class Trained {
     if (far !== undefined) throw deviceBuffers(far.name);
   }
 
+  /** Whether parameters are in memory that JavaScript cannot reach, so that save() leaves them out. */
+  get isFar(): boolean {
+    return this.#memories.some(({ value }) => value.host === null);
+  }
+
   /** Notes what a forward or the averages may change, before the first forward of a step. */
   begin(): void {
     this.#before = this.#buffers.map(({ value }) => elementsOf(value).slice());

@@ -7,8 +7,6 @@ import { endedKey, headKey, reportsKey, viewKey, wishCountKey, wishKey } from '.
 import type { Action, Reading } from './protocol/machine.ts';
 import type { Report, View, Wish } from './protocol/view.ts';
 
-/** How long the store may take for an answer. */
-const answerMs = 15_000;
 /** A watch looks this often whether it has missed a view that was deleted. */
 const sliceMs = 1_000;
 /** How often a member looks whether a process wishes to join. */
@@ -19,12 +17,23 @@ const absent = '-';
 
 export type ReadRequest = Omit<Extract<Action, { kind: 'read' }>, 'kind'>;
 
-export class Chain {
-  readonly #store: Store;
+/** Where the documents are. */
+export interface Documents {
+  /** The keys of one job; another store after a move. */
+  readonly job: Store;
+  /** How long the store may take for an answer. */
+  readonly answerMs: number;
+}
 
-  /** `store` has the keys of one job only. */
-  constructor(store: Store) {
-    this.#store = store;
+export class Chain {
+  readonly #documents: Documents;
+
+  constructor(documents: Documents) {
+    this.#documents = documents;
+  }
+
+  get #store(): Store {
+    return this.#documents.job;
   }
 
   /** Writes a wish to join. Returns its number. */
@@ -49,6 +58,18 @@ export class Chain {
   async propose(view: View): Promise<View> {
     const stored = await this.#answer(this.#store.compareSet(viewKey(view.number), '', JSON.stringify(view)));
     return parse(stored) as View;
+  }
+
+  /**
+   * Writes a view of an earlier store, if there is none of its number here. Returns the one that is there. Wishes are
+   * counted from those on that the view has read.
+   */
+  async open(view: View): Promise<View> {
+    const count = await this.#answer(this.#store.add(wishCountKey, 0));
+    if (count < view.wishes) await this.#answer(this.#store.add(wishCountKey, view.wishes - count));
+    const stored = await this.propose(view);
+    await this.#answer(this.#store.compareSet(headKey, '', String(view.number)));
+    return stored;
   }
 
   /** Reads what a decision needs. Does not wait for anything that is absent. */
@@ -169,6 +190,7 @@ export class Chain {
 
   /** Rejects if the store does not answer in time. */
   async #answer<T>(call: Promise<T>): Promise<T> {
+    const { answerMs } = this.#documents;
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<never>((_, reject) => {
       const error = () => storeFailed('change', `no answer within ${answerMs} ms`, undefined);

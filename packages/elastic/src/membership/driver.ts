@@ -1,5 +1,6 @@
 // Runs the machine of one member: does its actions in the store, and tells it what has happened.
 import type { Group } from '@ringwise/collectives';
+import { ElasticError } from '../errors.ts';
 import type { Chain } from './chain.ts';
 import { missedBy } from './connect.ts';
 import { hasEnded } from './processes.ts';
@@ -9,6 +10,8 @@ import type { Member, View, Wish } from './protocol/view.ts';
 export interface Hooks {
   /** Makes the group of a view. */
   readonly connect: (view: View, signal: AbortSignal) => Promise<Group>;
+  /** Uses another store, on the host of a member of `view`, from now on. False if none can be reached. */
+  readonly move: (view: View, signal: AbortSignal) => Promise<boolean>;
 }
 
 export interface Joined {
@@ -35,6 +38,8 @@ export class Driver {
   /** The view before the one that was adopted last. */
   #before: View | null = null;
   #failure: unknown = null;
+  /** Number of stores that this member has had. What comes from an earlier one is dropped. */
+  #stores = 0;
   /** The processes of members and of those that want to join. */
   readonly #processes = new Map<string, Pick<Member, 'host' | 'process'>>();
 
@@ -66,12 +71,39 @@ export class Driver {
     const before = this.#machine.view;
     const actions = this.#machine.take(input, performance.now());
     if (this.#machine.view !== before) this.#before = before;
+    const store = this.#stores;
     for (const action of actions) {
-      this.#perform(action).catch((error: unknown) => this.#fail(error));
+      this.#perform(action, store).catch((error: unknown) => this.#fail(error, store));
     }
   }
 
-  #fail(error: unknown): void {
+  /** Tells the machine what has come from a store, unless the member has moved meanwhile. */
+  #answer(store: number, input: Input): void {
+    if (store === this.#stores) this.#feed(input);
+  }
+
+  #fail(error: unknown, store: number): void {
+    if (this.#failure !== null || store !== this.#stores) return;
+    const { phase, view } = this.#machine;
+    const isStoreLost = ElasticError.is(error) && error.code === 'ERR_ELASTIC_STORE';
+    if (isStoreLost && view !== null && (phase === 'reporting' || phase === 'connecting')) {
+      this.#move(view, error).catch((failure: unknown) => this.#give(failure));
+    } else this.#give(error);
+  }
+
+  async #move(view: View, lost: unknown): Promise<void> {
+    this.stop();
+    const store = ++this.#stores;
+    const moving = new AbortController();
+    this.#watch = moving;
+    const hasMoved = await this.#hooks.move(view, moving.signal);
+    if (moving.signal.aborted) return;
+    if (hasMoved) this.#answer(store, { kind: 'moved', epoch: this.#machine.epoch + 1 });
+    else this.#give(lost);
+  }
+
+  /** Ends with an error. */
+  #give(error: unknown): void {
     if (this.#failure !== null) return;
     this.#failure = error;
     this.stop();
@@ -85,16 +117,18 @@ export class Driver {
     this.#pending = null;
   }
 
-  async #perform(action: Action): Promise<void> {
+  async #perform(action: Action, store: number): Promise<void> {
     switch (action.kind) {
       case 'report':
         return await this.#chain.report(action.report);
       case 'read':
-        return await this.#read(action);
+        return await this.#read(action, store);
       case 'propose':
-        return this.#feed({ kind: 'view', view: await this.#chain.propose(action.view) });
+        return this.#answer(store, { kind: 'view', view: await this.#chain.propose(action.view) });
+      case 'open':
+        return this.#answer(store, { kind: 'opened', view: await this.#chain.open(action.view) });
       case 'watch':
-        return await this.#watchFor(action.view);
+        return await this.#watchFor(action.view, store);
       case 'wake':
         clearTimeout(this.#alarm);
         this.#alarm = setTimeout(
@@ -103,7 +137,7 @@ export class Driver {
         );
         return;
       case 'connect':
-        return await this.#connect(action.view);
+        return await this.#connect(action.view, store);
       case 'disconnect':
         this.#connecting.abort(new Error('the view has ended'));
         return;
@@ -112,7 +146,7 @@ export class Driver {
     }
   }
 
-  async #read(request: Extract<Action, { kind: 'read' }>): Promise<void> {
+  async #read(request: Extract<Action, { kind: 'read' }>, store: number): Promise<void> {
     for (const member of this.#machine.view?.members ?? []) this.#processes.set(member.id, member);
     const reading = await this.#chain.read(request);
     for (const { wish } of reading.wishes) if (wish !== null) this.#processes.set(wish.id, wish);
@@ -121,38 +155,42 @@ export class Driver {
       const { host, process } = this.#processes.get(id) ?? { host: '', process: null };
       return host === this.#host && hasEnded(process);
     });
-    this.#feed({ kind: 'read', reading: { ...reading, ended: new Set([...reading.ended, ...dead]) } });
+    this.#answer(store, {
+      kind: 'read',
+      reading: { ...reading, ended: new Set([...reading.ended, ...dead]) },
+    });
   }
 
-  async #watchFor(number: number): Promise<void> {
+  async #watchFor(number: number, store: number): Promise<void> {
     this.#watch.abort();
     const watch = new AbortController();
     this.#watch = watch;
     const view = await unless(watch.signal, this.#chain.next(number, watch.signal));
-    if (view !== undefined) this.#feed({ kind: 'view', view });
+    if (view !== undefined) this.#answer(store, { kind: 'view', view });
   }
 
-  async #connect(view: View): Promise<void> {
+  async #connect(view: View, store: number): Promise<void> {
     const connecting = new AbortController();
     this.#connecting = connecting;
     const { signal } = connecting;
     if (view.members[0]!.id === this.#id) {
-      this.#chain.announce(view, this.#before).catch((error: unknown) => this.#fail(error));
+      this.#chain.announce(view, this.#before).catch((error: unknown) => this.#fail(error, store));
     }
     const watch = unless(signal, this.#chain.over(view.number, signal)).then(() => {
-      if (!signal.aborted) this.#feed({ kind: 'over' });
+      if (!signal.aborted) this.#answer(store, { kind: 'over' });
     });
-    watch.catch((error: unknown) => this.#fail(error));
+    watch.catch((error: unknown) => this.#fail(error, store));
     let group: Group;
     try {
       group = await this.#hooks.connect(view, signal);
     } catch (error) {
       connecting.abort();
       const failure = error instanceof Error ? error.message : String(error);
-      return this.#feed({ kind: 'not connected', failure, unreachable: missedBy(error, view, this.#id) });
+      const unreachable = missedBy(error, view, this.#id);
+      return this.#answer(store, { kind: 'not connected', failure, unreachable });
     }
     connecting.abort();
-    this.#feed({ kind: 'connected' });
+    this.#answer(store, { kind: 'connected' });
     if (this.#machine.phase === 'training' && this.#machine.view === view)
       return this.#settle({ view, group });
     await group.close().catch(() => {});

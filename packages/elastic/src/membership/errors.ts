@@ -1,5 +1,6 @@
 // The error messages of the membership of a job.
 import { ElasticError } from '../errors.ts';
+import type { View } from './protocol/view.ts';
 
 /** `fault` is the text that unknownOption() returned. */
 export const badOptions = (verb: string, fault: string) =>
@@ -74,8 +75,15 @@ export const hasLeft = (id: string) =>
     `change: member ${id} has left the job. Call close() after its last vote.`,
   );
 
-export const jobEnded = (verb: string, view: number, sentence: string) =>
-  new ElasticError('ERR_ELASTIC_ENDED', `${verb}: the job ended with view ${view}: ${sentence}.`);
+/** The job has ended with a view, which says what became of the step in flight. */
+export class JobEndedError extends ElasticError {
+  readonly view: View;
+
+  constructor(verb: string, view: View) {
+    super('ERR_ELASTIC_ENDED', `${verb}: the job ended with view ${view.number}: ${view.ended}.`);
+    this.view = view;
+  }
+}
 
 export const misused = (verb: string, what: string) =>
   new ElasticError('ERR_ELASTIC_USE', `${verb}: ${what}.`);

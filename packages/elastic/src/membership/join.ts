@@ -1,12 +1,10 @@
 // Joins a job: as a founding member if it has no view yet, otherwise as one that the present members admit.
-import { PrefixStore, type Store, StoreError, TcpStore } from '@ringwise/store';
 import { Chain } from './chain.ts';
 import { connect } from './connect.ts';
 import { Driver } from './driver.ts';
-import { storeFailed } from './errors.ts';
-import { jobPrefix } from './keys.ts';
+import { JobStore } from './job-store.ts';
 import type { Membership } from './membership.ts';
-import { type MembershipOptions, planJoin, type StoreAddress } from './options.ts';
+import { type MembershipOptions, planJoin } from './options.ts';
 import { Machine } from './protocol/machine.ts';
 import { Pace } from './protocol/pace.ts';
 import type { View } from './protocol/view.ts';
@@ -27,18 +25,19 @@ import { Session } from './session.ts';
 export async function joinMembership(options: MembershipOptions = {}): Promise<Membership> {
   const plan = planJoin(options, process.env);
   const { self, masterHost, backend, connectMs } = plan;
-  const { store, close } = await open(plan.store, plan.settings.joinTimeoutMs);
+  const store = await JobStore.open(plan);
+  const close = () => store.close();
   try {
-    const job = new PrefixStore(jobPrefix(plan.runId), store);
-    const chain = new Chain(job);
+    const chain = new Chain(store);
     const pace = new Pace(plan.patience);
     const machine = new Machine(self.id, plan.settings, pace.patience);
     const hooks = {
       connect: (view: View, signal: AbortSignal) => {
         const rank = view.members.findIndex(({ id }) => id === self.id);
         const timeoutMs = plan.timeoutMs ?? pace.patience.stallMs;
-        return connect(view, rank, signal, { store: job, masterHost, backend, timeoutMs, connectMs });
+        return connect(view, rank, signal, { store: store.job, masterHost, backend, timeoutMs, connectMs });
       },
+      move: (view: View, signal: AbortSignal) => store.move(view, signal),
     };
     const driver = new Driver(self, machine, chain, hooks);
     const wishNumber = await chain.wish(self);
@@ -47,20 +46,5 @@ export async function joinMembership(options: MembershipOptions = {}): Promise<M
   } catch (error) {
     await close();
     throw error;
-  }
-}
-
-async function open(
-  at: Store | StoreAddress,
-  timeoutMs: number,
-): Promise<{ readonly store: Store; readonly close: () => Promise<void> }> {
-  if (!('port' in at)) return { store: at, close: async () => {} };
-  const { host, port, secret } = at;
-  try {
-    const store = await TcpStore.connect({ host, port, timeoutMs, ...(secret !== null && { secret }) });
-    return { store, close: () => store.close() };
-  } catch (error) {
-    if (!StoreError.isInstance(error)) throw error;
-    throw storeFailed('joinMembership', error.message, error);
   }
 }

@@ -8,6 +8,8 @@ export interface Ballot {
   readonly isLeaving?: boolean;
   /** Numbers that have to be equal on all members, such as the step and the position in the data. */
   readonly agreed: readonly number[];
+  /** Number of steps that are final before this one. Default: those that this member has voted on. */
+  readonly finalSteps?: number;
 }
 
 /** What all members voted. Equal on all of them. */

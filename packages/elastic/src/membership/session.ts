@@ -123,13 +123,13 @@ export class Session implements Membership {
     return this.#closing;
   };
 
-  #startVote({ isLeaving = false, agreed }: Ballot): Float64Array {
+  #startVote({ isLeaving = false, agreed, finalSteps = this.#progress.finalSteps }: Ballot): Float64Array {
     this.#checkOpen('vote');
     const areNumbers = Array.isArray(agreed) && agreed.every((each) => Number.isSafeInteger(each));
     if (!areNumbers) throw errors.badAgreed(agreed);
     if (isLeaving) this.#wantsToLeave = true;
     this.#isAsking = this.#wantsToLeave;
-    this.#progress = { ...this.#progress, isComplete: true, hasState: true };
+    this.#progress = { finalSteps, isComplete: true, hasState: true };
     return ballotOf({ isLeaving: this.#wantsToLeave, hasWish: this.#hasWish, agreed });
   }
 
@@ -210,7 +210,7 @@ export class Session implements Membership {
       case 'left out':
         throw errors.leftOut(self.id, settled.view.number, settled.view.members.length);
       case 'job ended':
-        throw errors.jobEnded(verb, settled.view.number, settled.view.ended!);
+        throw new errors.JobEndedError(verb, settled.view);
       case 'too few':
         throw settled.isFounding
           ? errors.tooFew(settled.present, settings.min, settings.joinTimeoutMs)

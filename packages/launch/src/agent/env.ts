@@ -40,6 +40,8 @@ export interface SlotFacts {
   readonly incarnation: number;
   /** The job goes on with so many ranks at least. */
   readonly minRanks: number;
+  /** Address of the store that this launcher keeps ready; null if the job has one host only. */
+  readonly standby: string | null;
 }
 
 export const firstStart: JobFacts = { role: 'default', restartCount: 0, maxRestarts: 0 };
@@ -80,10 +82,17 @@ export function ompThreads(cores: number, nproc: number): string {
 }
 
 /** Names of the variables of slotEnvironment(). */
-export const slotVariables = ['RINGWISE_SLOT', 'RINGWISE_INCARNATION', 'RINGWISE_MIN_RANKS'] as const;
+export const slotVariables = [
+  'RINGWISE_SLOT',
+  'RINGWISE_INCARNATION',
+  'RINGWISE_MIN_RANKS',
+  'RINGWISE_STANDBY',
+] as const;
 
 /** Returns the environment variables that a rank of an elastic job has besides those of rankEnvironment(). */
-export function slotEnvironment({ slot, incarnation, minRanks }: SlotFacts): Record<string, string> {
-  const [number, starts, min] = slotVariables;
-  return { [number]: `${slot}`, [starts]: `${incarnation}`, [min]: `${minRanks}` };
+export function slotEnvironment(facts: SlotFacts): Record<string, string> {
+  const { slot, incarnation, minRanks, standby } = facts;
+  const [number, starts, min, ready] = slotVariables;
+  const own = { [number]: `${slot}`, [starts]: `${incarnation}`, [min]: `${minRanks}` };
+  return standby === null ? own : { ...own, [ready]: standby };
 }

@@ -29,10 +29,12 @@ export async function describePlan(
   const rendezvous = await describeMeeting(meeting, { runId, isPython }, program.env);
   const facts = { ...firstStart, role, maxRestarts };
   const { minRanks } = elastic ?? { minRanks: null };
+  // The address of the store that a launcher keeps ready is not known before the run.
+  const first = { incarnation: 0, standby: null };
   const extras = (localRank: number) =>
     minRanks === null
       ? {}
-      : { env: slotEnvironment({ slot: share.firstRank + localRank, incarnation: 0, minRanks }) };
+      : { env: slotEnvironment({ ...first, slot: share.firstRank + localRank, minRanks }) };
   const specs = planRanks(share, program, rendezvous, machine, facts, extras, places);
   return specs
     .map(({ rank, command, args, env }) => {

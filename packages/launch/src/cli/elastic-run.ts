@@ -32,6 +32,8 @@ export interface SlotSetup extends Setup {
   readonly elastic: ElasticLimits;
   /** The keys of the job in the store of its ranks. */
   readonly ranks: Store;
+  /** Address of the store that this launcher keeps ready; null if the job has one host only. */
+  readonly standby: string | null;
 }
 
 /** Returns where the output and the events of this host's ranks go. */
@@ -82,7 +84,7 @@ export function slotHosting(setup: SlotSetup): SlotHosting {
 }
 
 async function planSlot(
-  { options, machine, program, places, meeting, logs, elastic, monitor }: SlotSetup,
+  { options, machine, program, places, meeting, logs, elastic, monitor, standby }: SlotSetup,
   order: SlotOrder,
 ) {
   const { slot, incarnation, localRank, localWorldSize, worldSize, groupRank, groupWorldSize } = order;
@@ -90,6 +92,6 @@ async function planSlot(
   const facts = { role: options.role, restartCount: 0, maxRestarts: options.maxRestarts };
   const rendezvous = await meeting.forRound(0);
   const extras = logs.forRank(0, localRank, monitor.say);
-  const own = { slot, incarnation, minRanks: elastic.minRanks };
+  const own = { slot, incarnation, minRanks: elastic.minRanks, standby };
   return planRank(place, program, rendezvous, machine, facts, extras, places[localRank], own);
 }

@@ -9,6 +9,8 @@ import { planRanks, rankCount } from '../agent/plan.ts';
 import { type Monitor, openMonitor } from '../monitor/monitor.ts';
 import { coordinate } from '../rendezvous/coordinate.ts';
 import { elasticStore } from '../rendezvous/elastic/elastic-keys.ts';
+import { openStandby } from '../rendezvous/elastic/standby.ts';
+import type { ViewFacts } from '../rendezvous/elastic/view-facts.ts';
 import { watchViews } from '../rendezvous/elastic/view-watch.ts';
 import type { Outcome, StartOrder } from '../rendezvous/messages.ts';
 import { plainClient } from '../rendezvous/outcomes.ts';
@@ -97,15 +99,24 @@ async function takePartInJob(setup: Setup, meeting: Meeting, logs: LogFiles): Pr
   const { maxRestarts, elastic } = options;
   const own = { ...options.meeting, self: member.id, maxRestarts, settle: settleTimes };
   const ranks = elastic && elasticStore(meeting.runId, await meeting.rankStore());
+  const standby = ranks && maxNodes > 1 ? await openStandby(meeting) : null;
   const elasticSetup = elastic && ranks && { limits: elastic, store: ranks, onView: monitor.showView };
   const coordination = isHost && coordinate(store, own, keepAlive, elasticSetup);
   // The launcher with the store follows the views anyway, to decide by them.
-  const views = ranks && !isHost ? watchViews(ranks, monitor.showView) : null;
+  let hasView = false;
+  const onView = (view: ViewFacts) => {
+    hasView = true;
+    monitor.showView(view);
+  };
+  const views = ranks && !isHost ? watchViews(ranks, onView) : null;
   const start: ParticipantOptions['start'] = (order, onFailure, clockOffsetNs) => {
     monitor.startRound(order, clockOffsetNs);
     return startRound(setup, meeting, logs, order, onFailure);
   };
-  const slots = elastic && ranks ? slotHosting({ ...setup, meeting, logs, ranks, elastic }) : undefined;
+  const slots =
+    elastic && ranks
+      ? slotHosting({ ...setup, meeting, logs, ranks, elastic, standby: standby?.address ?? null })
+      : undefined;
   const { say } = monitor;
   const participant = takePart({
     member,
@@ -115,9 +126,13 @@ async function takePartInJob(setup: Setup, meeting: Meeting, logs: LogFiles): Pr
     say,
     start,
     slots,
+    ...(ranks && { goesOn: () => hasView }),
   });
   passOnSignals(participant, options.signals, ending);
-  const outcome = await participant.outcome.finally(() => views?.close());
+  const outcome = await participant.outcome.finally(async () => {
+    await views?.close();
+    await standby?.close();
+  });
   if (coordination) await coordination.close();
   return outcome;
 }

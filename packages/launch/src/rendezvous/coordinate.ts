@@ -58,7 +58,9 @@ export function coordinate(
 
   function makeElastic({ limits, store: ranks, onView }: ElasticSetup) {
     const coordinator = new ElasticCoordinator({ ...options, ...limits }, clockMs(), send);
+    let canMove = false;
     const views = watchViews(ranks, (view) => {
+      canMove = view.canMove;
       advance(() => coordinator.viewed(view, clockMs()));
       onView(view);
     });
@@ -67,7 +69,10 @@ export function coordinate(
       // Reads the views before the end of a process is judged. If the store is lost, the job ends anyway.
       refresh: () => views.refresh().catch(() => {}),
       lost: (id: string) => {
-        for (const ran of coordinator.lost(id, clockMs())) {
+        const all = coordinator.lost(id, clockMs());
+        // They may have moved to another store, and then nobody may go on here who takes them for dead.
+        if (canMove) return;
+        for (const ran of all) {
           ranks.set(endedKey(ran), 'lost with its host').catch(() => {});
         }
       },

@@ -1,6 +1,9 @@
 // Messages of a launcher about a job, other than failures of ranks.
 
-import type { Member } from './messages.ts';
+import type { RankOutcome } from '../agent/rank-process.ts';
+import { culpritOf } from '../report/culprit.ts';
+import { exitCodeOf, failureReport, rootCause } from '../report/report.ts';
+import type { Member, Outcome } from './messages.ts';
 
 export const givenUp =
   'the job goes on without this host: there was no sign of life from it for too long. Start the launcher here again ' +
@@ -61,3 +64,15 @@ export const plainClient = (address: string, hasSeveralHosts: boolean) =>
     ? 'For ranks that are PyTorch let its rank 0 keep a store: in every rank, before init_process_group(), set ' +
       'TORCHELASTIC_USE_AGENT_STORE=False and MASTER_PORT to a free port of the host of rank 0.'
     : 'For ranks that are PyTorch run with an empty RINGWISE_SECRET=: the store then asks for none and takes this host only.');
+
+export const storeLost = (where: string) =>
+  `lost the launcher at ${where}, which keeps the job's store. The ranks of this host go on in a store on another host ` +
+  'if more than half of the members of the last view do, on three hosts or more, and end if not. From now on no rank is started again.';
+
+/** Returns how a job has ended on a host, without a coordinator: well if the ranks that were left have ended with 0. */
+export function withoutStore(outcomes: readonly RankOutcome[], beganNs: bigint, id: string): Outcome {
+  const root = outcomes.some(({ exitCode }) => exitCode === 0) ? null : rootCause(outcomes);
+  if (root === null) return { exitCode: 0, text: null, blamed: null };
+  const text = failureReport(outcomes, beganNs, root);
+  return { exitCode: exitCodeOf(root), text, blamed: id, culprit: culpritOf(root) };
+}

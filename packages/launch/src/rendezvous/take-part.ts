@@ -22,6 +22,7 @@ import {
   stoppedBy,
   toSent,
 } from './messages.ts';
+import * as words from './outcomes.ts';
 
 export interface ParticipantOptions {
   readonly member: Member;
@@ -44,6 +45,8 @@ export interface ParticipantOptions {
   ) => Promise<Job>;
   /** Runs the slots of this host in an elastic job; absent in others. */
   readonly slots?: SlotHosting | undefined;
+  /** Whether the ranks of this host go on when the store is lost, because they may move to another. Default: no. */
+  readonly goesOn?: () => boolean;
 }
 
 /** What this launcher does for the slots of its host in an elastic job. */
@@ -83,6 +86,9 @@ export function takePart(options: ParticipantOptions): Participant {
   const lost = new AbortController();
   let ranks: HostRanks | undefined;
   let agent: SlotAgent | undefined;
+  /** How the last process of each slot has ended. */
+  const ends = new Map<number, RankOutcome>();
+  const beganNs = process.hrtime.bigint();
   let hasJoined = false;
   let stopping: NodeJS.Signals | null = null;
 
@@ -125,8 +131,10 @@ export function takePart(options: ParticipantOptions): Participant {
   async function startSlot(order: SlotOrder, offsetNs: bigint): Promise<void> {
     if (!options.slots) return;
     if (!agent) {
-      const end: TellEnd = (slot, incarnation, outcome, step) =>
+      const end: TellEnd = (slot, incarnation, outcome, step) => {
+        ends.set(slot, outcome);
         tell({ kind: 'slot-ended', id, slot, incarnation, outcome: toSent(outcome, offsetNs), step });
+      };
       agent = await options.slots.open(end, offsetNs);
       ranks = agent;
       if (stopping) agent.interrupt(stopping);
@@ -144,8 +152,14 @@ export function takePart(options: ParticipantOptions): Participant {
     try {
       return await follow();
     } catch (cause) {
+      const isStoreLost = lost.signal.aborted || StoreError.isInstance(cause);
+      if (isStoreLost && agent && options.goesOn?.()) {
+        options.say(words.storeLost(options.where));
+        await agent.ended();
+        return words.withoutStore([...ends.values()], beganNs, id);
+      }
       await stopRanks();
-      if (!lost.signal.aborted && !StoreError.isInstance(cause)) throw cause;
+      if (!isStoreLost) throw cause;
       throw storeLost(options.where, cause);
     } finally {
       clearInterval(pulse ?? undefined);

@@ -200,7 +200,16 @@ it('Prometheus gets the state of each rank, with labels quoted as it wants them'
 
 describe('the membership of an elastic job', () => {
   const view = (number: number, members: string[], more: Partial<ViewFacts> = {}): ViewFacts => ({
-    ...{ number, members, joined: [], lost: [], left: [], finalSteps: 10 * number, ended: null },
+    ...{
+      number,
+      members,
+      joined: [],
+      lost: [],
+      left: [],
+      canMove: false,
+      finalSteps: 10 * number,
+      ended: null,
+    },
     ...more,
   });
 
@@ -251,7 +260,16 @@ describe('parseView', () => {
       ended: null,
     };
     expect(parseView(JSON.stringify(text))).toEqual({
-      ...{ number: 1, members: ['0.0'], joined: [], lost: ['1.0'], left: [], finalSteps: 3, ended: null },
+      ...{
+        number: 1,
+        members: ['0.0'],
+        joined: [],
+        lost: ['1.0'],
+        left: [],
+        canMove: false,
+        finalSteps: 3,
+        ended: null,
+      },
     });
     for (const wrong of [{ number: -1 }, { members: {} }, { members: [3] }, { lost: [1] }, { ended: 3 }]) {
       expect(parseView(JSON.stringify({ ...text, ...wrong }))).toBeNull();

@@ -8,11 +8,16 @@ export interface ViewFacts {
   readonly joined: readonly string[];
   readonly lost: readonly string[];
   readonly left: readonly string[];
+  /** Whether members on other hosts may go on in another store when they cannot reach this one. */
+  readonly canMove: boolean;
   /** Number of steps that are final. */
   readonly finalSteps: number;
   /** Why the job ends with this view, as a sentence; null while it goes on. */
   readonly ended: string | null;
 }
+
+/** Fewest hosts of a view from which the store can move; @ringwise/elastic has the same rule (protocol/quorum.ts). */
+const fewestHosts = 3;
 
 /** Parses a view; null if the text is none. */
 export function parseView(text: string): ViewFacts | null {
@@ -28,10 +33,14 @@ export function parseView(text: string): ViewFacts | null {
     } = JSON.parse(text) as Record<string, unknown>;
     if (!isCount(number) || !isCount(finalSteps) || !Array.isArray(members)) return null;
     const ids = members.map((member: unknown) => (member as { id?: unknown } | null)?.id);
+    const standbys = members.map(
+      (member: unknown) => (member as { standby?: unknown } | null)?.standby ?? null,
+    );
+    const canMove = !standbys.includes(null) && new Set(standbys).size >= fewestHosts;
     if (![ids, joined, lost, left].every(isTexts)) return null;
     if (ended !== null && typeof ended !== 'string') return null;
     const lists = { joined, lost, left } as Pick<ViewFacts, 'joined' | 'lost' | 'left'>;
-    return { number, finalSteps, ended, members: ids as string[], ...lists };
+    return { number, finalSteps, ended, canMove, members: ids as string[], ...lists };
   } catch {
     return null;
   }

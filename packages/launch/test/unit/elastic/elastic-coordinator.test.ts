@@ -49,7 +49,8 @@ function view(
   more: { lost?: string[]; ended?: string } = {},
 ): void {
   const { lost = [], ended = null } = more;
-  coordinator.viewed({ number: ++viewNumber, members, joined: [], lost, left: [], finalSteps, ended }, nowMs);
+  const facts = { members, joined: [], lost, left: [], canMove: false, finalSteps, ended };
+  coordinator.viewed({ number: ++viewNumber, ...facts }, nowMs);
 }
 
 interface End {

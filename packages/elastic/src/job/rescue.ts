@@ -1,0 +1,38 @@
+// The state of a job that ends because its members cannot agree any more, in a file from which another job begins.
+import { existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { join } from 'node:path';
+import { loadSnapshot, saveSnapshot } from '@ringwise/ddp';
+import { soloGroup } from './solo.ts';
+import type { Trained } from './trained.ts';
+
+const pattern = /^step-(\d+)\.snapshot$/;
+
+/** Returns the path of the file with the state after `steps` steps. */
+export const rescueFile = (folder: string, steps: number): string => join(folder, `step-${steps}.snapshot`);
+
+/** Writes the state of the training. Resolves when the file is on disk. */
+export async function writeRescue(folder: string, trained: Trained): Promise<void> {
+  mkdirSync(folder, { recursive: true });
+  const file = rescueFile(folder, trained.finalSteps);
+  await alone((group) => saveSnapshot(file, trained.save(), group));
+}
+
+/** Takes over the state after the most steps that the folder has. Returns the number of steps; 0 if it has none. */
+export async function loadRescue(folder: string, trained: Trained): Promise<number> {
+  if (!existsSync(folder)) return 0;
+  const steps = readdirSync(folder).flatMap((name) => Number(pattern.exec(name)?.[1] ?? []));
+  if (steps.length === 0) return 0;
+  const file = rescueFile(folder, Math.max(...steps));
+  const { revive } = trained.parts;
+  trained.load(await alone((group) => loadSnapshot(file, group, revive ? { tensor: revive } : {})));
+  return trained.finalSteps;
+}
+
+async function alone<T>(call: (group: ReturnType<typeof soloGroup>) => Promise<T>): Promise<T> {
+  const group = soloGroup();
+  try {
+    return await call(group);
+  } finally {
+    await group.close();
+  }
+}

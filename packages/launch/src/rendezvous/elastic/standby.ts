@@ -1,0 +1,53 @@
+// The store that a launcher of an elastic job keeps ready for the case that the host of the job's store is lost. Ranks
+// tell each other its address in their views, and move to it by themselves (@ringwise/elastic,
+// membership/job-store.ts).
+
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { setTimeout as sleep } from 'node:timers/promises';
+import { serveStore, TcpStore } from '@ringwise/store';
+import type { Meeting } from '../rendezvous.ts';
+import { elasticStore, headKey } from './elastic-keys.ts';
+
+export interface Standby {
+  /** Address as `host:port` at which ranks of all hosts reach the store. */
+  readonly address: string;
+  /** Ends the store. If the job has moved to it, other hosts have some time to learn from it how the job ended. */
+  readonly close: () => Promise<void>;
+}
+
+/** For how many milliseconds a store to which the job has moved stays open when the ranks of its host have ended. */
+const lingerMs = 2_000;
+
+/** Opens the store, on the interface that routes to the job's store. On the host of that one, it is that one. */
+export async function openStandby(meeting: Meeting): Promise<Standby> {
+  const { masterAddr, masterPort, secret, runId, isHost } = meeting;
+  if (isHost) return { address: `${masterAddr}:${masterPort}`, close: async () => {} };
+  const host = await addressTowards(masterAddr, masterPort);
+  const server = await serveStore({ host, port: 0, ...(secret && { secret }) });
+  async function hasMovedHere(): Promise<boolean> {
+    const store = await TcpStore.connect({ host, port: server.port, ...(secret && { secret }) });
+    const isUsed = await elasticStore(runId, store).check([headKey]);
+    await store.close();
+    return isUsed;
+  }
+  return {
+    address: `${host}:${server.port}`,
+    close: async () => {
+      if (await hasMovedHere().catch(() => false)) await sleep(lingerMs);
+      await server.close();
+    },
+  };
+}
+
+/** Returns the address of the interface that routes to a host. Sends nothing. */
+async function addressTowards(host: string, port: number): Promise<string> {
+  const socket = createSocket(host.includes(':') ? 'udp6' : 'udp4');
+  try {
+    socket.connect(port, host);
+    await once(socket, 'connect');
+    return socket.address().address;
+  } finally {
+    socket.close();
+  }
+}

@@ -1,0 +1,133 @@
+// The host that keeps the store of an elastic job is lost. On three hosts the other two are more than half of the last
+// view, and go on in a store of one of them. No two sides ever go on.
+import { type ChildProcess, execFileSync } from 'node:child_process';
+import { once } from 'node:events';
+import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { type Hosts, makeHosts, whyNoNamespaces } from '@ringwise/testing';
+import { afterEach, describe, expect, it, vi } from 'vitest';
+
+const command = fileURLToPath(new URL('../../../bin/ringwise.js', import.meta.url));
+const program = fileURLToPath(new URL('../../fixtures/hosts/elastic-steps.ts', import.meta.url));
+const reason = whyNoNamespaces();
+const timeout = 120_000;
+
+interface Launcher {
+  readonly child: ChildProcess;
+  readonly out: { text: string };
+  readonly exitCode: Promise<number | null>;
+}
+
+describe.skipIf(reason !== null)(`a lost store${reason === null ? '' : ` (skipped: ${reason})`}`, () => {
+  let made: Hosts;
+  let launchers: Launcher[] = [];
+  afterEach(() => made.close());
+
+  /** Starts a launcher with one rank on each host, the first one before the others, so that it keeps the store. */
+  async function start(hosts: number, ...args: readonly string[]): Promise<void> {
+    made = makeHosts(hosts);
+    launchers = [];
+    const env = { PATH: process.env.PATH, HOME: process.env.HOME, RINGWISE_SECRET: 'of the test' };
+    for (const [node, host] of made.hosts.entries()) {
+      const where = ['--rdzv-backend', 'c10d', '--rdzv-endpoint', made.hosts[0]!.address];
+      const flags = [
+        '--nnodes',
+        `${hosts}`,
+        ...where,
+        '--nproc-per-node',
+        '1',
+        '--local-addr',
+        `host-${node}`,
+      ];
+      const argv = [process.execPath, command, 'run', '--elastic', ...flags, program, ...args];
+      const child = made.start(host, argv, { env });
+      const out = { text: '' };
+      for (const stream of [child.stdout!, child.stderr!]) {
+        stream.setEncoding('utf8').on('data', (text: string) => {
+          out.text += text;
+        });
+      }
+      launchers.push({ child, out, exitCode: once(child, 'close').then(([code]) => code as number | null) });
+      if (hosts > 1 && node === 0) await until(() => out.text.includes('waiting for'));
+    }
+    await until(() => every(new RegExp(`a step on ${hosts} ranks`)));
+  }
+
+  const until = (holds: () => boolean) =>
+    vi.waitUntil(holds, { timeout: 60_000, interval: 20 }).catch((error: Error) => {
+      throw new Error(`${error.message}\n${said()}`);
+    });
+  const every = (pattern: RegExp) => launchers.every(({ out }) => pattern.test(out.text));
+  const said = () => launchers.map(({ out }, host) => `host ${host}:\n${out.text}`).join('\n');
+  const ip = (host: number, ...args: readonly string[]) =>
+    execFileSync('ip', ['-n', made.hosts[host]!.name, ...args]);
+
+  /** Checks that hosts 1 and 2 have gone on together to the end, with the same parameters. */
+  async function othersHaveGoneOn(): Promise<void> {
+    const others = launchers.slice(1);
+    const codes = await Promise.all(others.map(({ exitCode }) => exitCode));
+    expect(codes, said()).toEqual([0, 0]);
+    const ends = others.map(({ out }) => /done after .*/.exec(out.text)?.[0]);
+    expect(ends[0], said()).toMatch(/^done after \d+ steps with \w{64}$/);
+    expect(ends[1]).toBe(ends[0]);
+    for (const { out } of others) expect(out.text).toMatch(/view \d+ of 2 ranks/);
+  }
+
+  it('moves to another host when its launcher is killed', { timeout }, async () => {
+    await start(3, '2', '50');
+    launchers[0]!.child.kill('SIGKILL');
+    await othersHaveGoneOn();
+  });
+
+  const cuts: readonly [string, () => void][] = [
+    ['cut off', () => ip(0, 'link', 'set', 'eth0', 'down')],
+    [
+      'cut off in one direction: nothing comes from its host',
+      () => {
+        for (const host of [1, 2]) ip(0, 'route', 'add', 'blackhole', `${made.hosts[host]!.address}/32`);
+      },
+    ],
+    [
+      'cut off in one direction: nothing arrives at its host',
+      () => {
+        for (const host of [1, 2]) ip(host, 'route', 'add', 'blackhole', `${made.hosts[0]!.address}/32`);
+      },
+    ],
+  ];
+  it.each(cuts)(
+    'moves to another host when its own is %s, which does not go on',
+    { timeout },
+    async (_, cut) => {
+      await start(3, '2', '50');
+      cut();
+      await othersHaveGoneOn();
+      const first = launchers[0]!;
+      expect(await first.exitCode, said()).toBe(1);
+      expect(first.out.text).toContain('1 of the 3 members of the last view reach the store');
+      expect(first.out.text).not.toMatch(/view \d+ of [12] ranks/);
+    },
+  );
+
+  it('ends the job on two hosts, with the state in a file from which another job goes on', {
+    timeout,
+  }, async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'ringwise-rescue-'));
+    try {
+      await start(2, '2', '1000000', folder);
+      launchers[0]!.child.kill('SIGKILL');
+      const { out, exitCode } = launchers[1]!;
+      expect(await exitCode, said()).toBe(1);
+      const [, steps = ''] = /writes the state after (\d+) steps to/.exec(out.text) ?? [];
+      expect(readdirSync(folder), said()).toEqual([`step-${steps}.snapshot`]);
+      await made.close();
+      await start(1, '1', '20', folder);
+      expect(await launchers[0]!.exitCode, said()).toBe(0);
+      expect(said()).toContain(`view 0 of 1 ranks after step ${steps}\n`);
+      expect(said()).toContain(`done after ${Number(steps) + 20} steps`);
+    } finally {
+      rmSync(folder, { recursive: true });
+    }
+  });
+});
