@@ -46,6 +46,7 @@ export class ParamState {
     this.steps = steps;
     for (const name of new Set([...this.tensors.keys(), ...names])) {
       const from = saved(name);
+      if (from !== undefined && from === this.tensors.get(name)) continue; // its own state, as stateDict() returned it
       if (from !== undefined)
         copyInto(this.tensor(name, param, shapeOf(name)).strided, from.shape, from.strided);
       else if (names.includes(name)) {
