@@ -22,7 +22,7 @@ import {
 } from '../messages.ts';
 import * as words from '../outcomes.ts';
 import { maxRepeats, RepeatedFailures } from './repeated-failures.ts';
-import { memberOf, type Slot, SlotTable, scheduleRestart } from './slots.ts';
+import { forgetRestarts, memberOf, type Slot, SlotTable, scheduleRestart } from './slots.ts';
 import type { ViewFacts } from './view-facts.ts';
 
 export interface ElasticLimits {
@@ -230,6 +230,7 @@ export class ElasticCoordinator implements Decider {
       return;
     }
     const { maxRestarts } = this.#options;
+    forgetRestarts(slot, nowMs);
     const atStep = Math.max(step ?? 0, this.#view.finalSteps);
     const repeats = this.#repeats.count(outcome, atStep);
     const why =

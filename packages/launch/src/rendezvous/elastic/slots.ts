@@ -22,7 +22,7 @@ export interface Slot {
   state: SlotState;
   /** How often its process was started before. */
   incarnation: number;
-  /** How often it was started again on this host. */
+  /** How often it was started again on this host since its last process with a long life. */
   restarts: number;
   /** How many of its last processes ended soon after their start, in a row. */
   shortLives: number;
@@ -39,6 +39,14 @@ export const memberOf = ({ number, incarnation }: Pick<Slot, 'number' | 'incarna
 /** A process that lives for less than this has had a short life: the next start of its slot waits. */
 const shortLifeMs = 5_000;
 const maxBackOffMs = 30_000;
+
+/** A process that lives for this long clears the count of restarts of its slot: the failures before were others. */
+const longLifeMs = 600_000;
+
+/** Clears the count of restarts of a slot whose process has failed after a long life. */
+export function forgetRestarts(slot: Slot, nowMs: number): void {
+  if (nowMs - slot.startedMs >= longLifeMs) slot.restarts = 0;
+}
 
 /** Notes that the process of a slot has failed and is to be started again: at once, or later if it keeps failing. */
 export function scheduleRestart(slot: Slot, nowMs: number): void {

@@ -162,6 +162,21 @@ describe('on one host', () => {
     expect(text).toContain('this rank has been started again once');
   });
 
+  it('forgets the restarts of a slot whose process has lived for ten minutes', () => {
+    make({ maxRestarts: 1 });
+    join('a', 2);
+    view(['0.0', '1.0']);
+    for (const incarnation of [0, 1, 2]) {
+      wait(600_000);
+      ended('a', `1.${incarnation}`, { signal: 'SIGKILL' });
+      wait(0);
+      expect(starts()).toContain(`a:1.${incarnation + 1}/2`);
+    }
+    wait(599_999);
+    ended('a', '1.3', { signal: 'SIGKILL' });
+    expect(kinds()).toContain('a:stop');
+  });
+
   it('ends when the same place fails three times at the same step, on whichever rank', () => {
     view(['0.0', '1.0', '2.0']);
     ended('a', '1.0', { at: 'train.ts', step: 7 });
