@@ -3,6 +3,7 @@
 
 /** The codes of an ElasticError. The README lists cause and next step of each. */
 export type ElasticErrorCode =
+  | 'ERR_ELASTIC_BEHIND'
   | 'ERR_ELASTIC_DISAGREE'
   | 'ERR_ELASTIC_ENDED'
   | 'ERR_ELASTIC_INVALID'
@@ -173,4 +174,39 @@ export function exchangesBatches(): ElasticError {
 export function leavesApart(hook: string): ElasticError {
   const message = `ddp: gradients may differ between ranks after the hook ${hook || 'without a name'}, and so do parameters, of which a joiner could get only those of one rank; expected a hook after which all ranks have the same average. For ranks that train apart, use diloco().`;
   return new ElasticError('ERR_ELASTIC_INVALID', message);
+}
+
+/** Error of a learner: bytes of the state came damaged. */
+export function bytesDamaged(member: string): ElasticError {
+  const message = `ddp: a part of the state that member ${member} sent to this process does not fit its SHA-256; nothing of it was used. Check the memory and the network of both hosts.`;
+  return new ElasticError('ERR_ELASTIC_STATE', message);
+}
+
+/** Error of a learner: what it got does not fit its model, optimizer or extra state. */
+export function stateUnfit(cause: unknown): ElasticError {
+  const why = cause instanceof Error ? cause.message : String(cause);
+  const end = why.endsWith('.') ? '' : '.';
+  const message = `ddp: this process cannot load the state of the training: ${why}${end} The others have not noticed it. Make the same model, optimizer and extra state as they have.`;
+  return new ElasticError('ERR_ELASTIC_STATE', message, { cause });
+}
+
+const nextStep =
+  'Use a faster link or a larger batch, or pass `elastic({ learn: false })`: then the others stop while this process gets the state.';
+
+/** Error of a learner that is too slow. `bytes` of gradients waited for it on one member at step `step`. */
+export function tooSlow(bytes: number, step: number, times: number): ElasticError {
+  const waited = `${Math.round(bytes / 1e6)} MB of gradients waited for it on one member at step ${step}`;
+  const message = `ddp: the others train faster than this process takes their steps: ${waited}, ${times} times; expected to catch up, so that they need not wait. ${nextStep}`;
+  return new ElasticError('ERR_ELASTIC_BEHIND', message);
+}
+
+/** Error of a learner that is still behind at its deadline. */
+export function notCaughtUp(joinTimeoutMs: number): ElasticError {
+  const message = `ddp: this process has not caught up with the training of the others within ${joinTimeoutMs} ms; expected to take their steps faster than they do, so that they need not wait. ${nextStep}`;
+  return new ElasticError('ERR_ELASTIC_BEHIND', message);
+}
+
+export function joinCancelled(): ElasticError {
+  const message = 'ddp: close() was called before this process had joined; the others have not noticed it.';
+  return new ElasticError('ERR_ELASTIC_LEFT', message);
 }

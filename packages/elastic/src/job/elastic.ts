@@ -2,7 +2,7 @@
 import { init } from '@ringwise/collectives';
 import { checkInteger, checkOptions, shown } from '../check.ts';
 import { invalidArgument } from '../errors.ts';
-import { joinMembership } from '../membership/join.ts';
+import { type JobAccess, joinJob } from '../membership/join.ts';
 import { phasesOf, readLog, replayMembership } from '../replay/replay.ts';
 import { ElasticJob } from './job.ts';
 import type { ElasticOptions } from './options.ts';
@@ -12,6 +12,7 @@ const names: readonly (keyof ElasticOptions)[] = [
     'log',
     'leaveOn',
     'rescueFolder',
+    'learn',
     'replay',
     'store',
     'runId',
@@ -43,22 +44,31 @@ const names: readonly (keyof ElasticOptions)[] = [
  */
 export async function elastic(options: ElasticOptions = {}): Promise<ElasticJob> {
   checkOptions('elastic', options, names);
-  const { log = null, leaveOn = 'SIGTERM', rescueFolder = null, replay, ...membership } = options;
+  const {
+    log = null,
+    leaveOn = 'SIGTERM',
+    learn = null,
+    rescueFolder = null,
+    replay,
+    ...membership
+  } = options;
   if (log !== null && typeof log !== 'string' && typeof log !== 'function')
     throw invalidArgument('elastic: log', 'the path of a file, or a function', shown(log));
   if (leaveOn !== null && typeof leaveOn !== 'string')
     throw invalidArgument('elastic: leaveOn', 'the name of a signal, or null', shown(leaveOn));
   if (rescueFolder !== null && (typeof rescueFolder !== 'string' || rescueFolder === ''))
     throw invalidArgument('elastic: rescueFolder', 'the path of a folder', shown(rescueFolder));
+  if (learn !== null && typeof learn !== 'boolean')
+    throw invalidArgument('elastic: learn', 'true or false', shown(learn));
   // Refused at once; joinMembership() would refuse them in ddp().
   for (const [name, count] of Object.entries({ size: options.size, min: options.min }))
     if (count !== undefined) checkInteger(`elastic: ${name}`, count, 1);
-  const join = async () => {
-    if (replay === undefined) return await joinMembership(membership);
+  const join = async (prepare: (access: JobAccess) => Promise<void>) => {
+    if (replay === undefined) return await joinJob(membership, prepare);
     const entries = typeof replay === 'string' ? readLog(replay) : replay;
     const { backend } = membership;
     const group = await init(backend === undefined ? {} : { backend: backend as never });
     return await replayMembership(group, phasesOf(entries));
   };
-  return new ElasticJob({ join, log, leaveOn, rescueFolder });
+  return new ElasticJob({ join, learn, log, leaveOn, rescueFolder });
 }

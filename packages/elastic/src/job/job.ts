@@ -13,6 +13,7 @@ import {
 import { checkInteger, checkOptions } from '../check.ts';
 import {
   jobMisused,
+  joinCancelled,
   missedStep,
   rescued,
   rescueFailed,
@@ -20,9 +21,12 @@ import {
   rescueOnDevice,
   stepNotRun,
 } from '../errors.ts';
+import { type Learned, Learner } from '../learners/learner.ts';
+import { Sources } from '../learners/sources.ts';
 import { ElasticLoader, type LoadOptions, loadOptionNames } from '../ledger/elastic-loader.ts';
 import { Ledger, type LedgerOptions, ledgerOptionNames } from '../ledger/ledger.ts';
 import { JobEndedError } from '../membership/errors.ts';
+import type { JobAccess } from '../membership/join.ts';
 import type { Change, Membership, Vote } from '../membership/membership.ts';
 import { transfer } from '../transfer/transfer.ts';
 import { entryOf, type LogTarget, writeLog } from './log.ts';
@@ -55,13 +59,32 @@ export interface ViewChange {
   readonly left: readonly string[];
   /** Number of steps that are final. */
   readonly step: number;
+  /** What the members that joined have got; null if there were none, or the job begins with this view. */
+  readonly state: StateTransfer | null;
+}
+
+/** The state of the training as members that joined have got it. */
+export interface StateTransfer {
+  /** Bytes of the whole state. */
+  readonly bytes: number;
+  /** Bytes that were sent to each of them while the others waited. */
+  readonly sentBytes: number;
+  /** Number of members that sent these. */
+  readonly sources: number;
+  /** What this process has got before, while the others trained on; null if it has not joined now as a learner. */
+  readonly learned: Learned | null;
 }
 
 /** Options of job.loader(). */
 export type ElasticLoaderOptions = LedgerOptions & LoadOptions;
 
+/** Parameters of fewer bytes are copied while the others wait, which takes less time than connecting does. */
+const learnedBytes = 4 << 20;
+
 interface Settings {
-  readonly join: () => Promise<Membership>;
+  readonly join: (prepare: (access: JobAccess) => Promise<void>) => Promise<Membership>;
+  /** Whether this process gets the state before it joins; null if that depends on how much there is. */
+  readonly learn: boolean | null;
   readonly log: LogTarget | null;
   readonly leaveOn: NodeJS.Signals | null;
   readonly rescueFolder: string | null;
@@ -84,6 +107,10 @@ export class ElasticJob {
   #isIterating = false;
   #size = 0;
   #stopListening: (() => void) | null = null;
+  #learner: Learner | null = null;
+  #sources: Sources | null = null;
+  /** Aborted by close(): ends a process that has not joined yet. */
+  readonly #closed = new AbortController();
 
   /** Use elastic(). @internal */
   constructor(settings: Settings) {
@@ -151,8 +178,11 @@ export class ElasticJob {
 
   /**
    * Makes a model data-parallel, joins the job, and gets the state of the training from the members that have it, or,
-   * in a new job, from the lowest one. Resolves when this process takes part in the next step; begin the loop soon,
-   * because the others wait. Call it once, when everything else is ready. Collective among the members.
+   * in a new job, from the lowest one. A process that joins later gets most of the state while the others train on, as
+   * a _learner_, and is admitted when it has taken all steps that they have. Resolves when this process takes part in
+   * the next step; begin the loop soon, because the others wait. Call it once, when everything else is ready.
+   * Collective among the members. Rejects with ERR_ELASTIC_BEHIND if a learner cannot keep up, with ERR_ELASTIC_LEFT if
+   * close() is called meanwhile.
    */
   async ddp<M extends GradParamSource>(
     source: M,
@@ -178,7 +208,15 @@ export class ElasticJob {
     const { rescueFolder } = this.#settings;
     if (rescueFolder !== null && trained.isFar) throw rescueOnDevice();
     if (rescueFolder !== null) this.#rescuedSteps = await loadRescue(rescueFolder, trained);
-    this.#membership = await this.#settings.join();
+    try {
+      this.#membership = await this.#settings.join((access) => this.#learn(trained, access));
+      if (this.#closed.signal.aborted) await this.#membership.close();
+      this.#closed.signal.throwIfAborted();
+    } catch (error) {
+      await this.#learner?.close();
+      model.close();
+      throw error;
+    }
     this.#trained = trained;
     this.#listen();
     this.#pending = this.#membership.first;
@@ -229,6 +267,8 @@ export class ElasticJob {
   async close(): Promise<void> {
     this.#stopListening?.();
     this.#stopListening = null;
+    this.#closed.abort(joinCancelled());
+    await this.#sources?.close();
     await this.#membership?.close();
     if (this.#trained === null) return;
     this.#trained.parts.model.close();
@@ -237,6 +277,15 @@ export class ElasticJob {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  /** Gets the state before this process joins, if there are members that train, and enough to be worth it. */
+  async #learn(trained: Trained, access: JobAccess): Promise<void> {
+    this.#sources = new Sources(access, trained);
+    const { learn } = this.#settings;
+    if (!(learn ?? trained.parameterBytes >= learnedBytes)) return;
+    this.#learner = new Learner(access, trained);
+    await this.#learner.run(this.#closed.signal);
   }
 
   /** Runs one step until it is final. */
@@ -291,9 +340,12 @@ export class ElasticJob {
     const trained = this.#training('steps');
     for (let change = this.#pending; change !== null; change = this.#pending) {
       const { view, group } = change;
+      let state: StateTransfer | null;
       try {
+        if (this.#hasState) this.#sources?.enter(view);
+        const learned = (await this.#learner?.settle()) ?? null;
         await trained.parts.model.rebind(group);
-        await this.#share(trained, change);
+        state = await this.#share(trained, change, learned);
         await trained.parts.loader.restart({ rank: group.rank, size: group.size });
         this.#pending = null;
       } catch (error) {
@@ -313,31 +365,46 @@ export class ElasticJob {
         lost,
         left,
         step: trained.finalSteps,
+        state,
       };
       for (const listener of this.#listeners) listener(report);
     }
   }
 
   /** Gives the state to members that have none. In a new job, that of rank 0. */
-  async #share(trained: Trained, { group, joined, view }: Change): Promise<void> {
+  async #share(
+    trained: Trained,
+    { group, joined, view }: Change,
+    learned: Learned | null,
+  ): Promise<StateTransfer | null> {
+    let state: StateTransfer | null = null;
     const without = joined.length === group.size ? joined.slice(1) : joined;
     if (joined.length === group.size && view.number > 0 && view.finalSteps > 0)
       throw missedStep(trained.finalSteps, view.finalSteps);
     if (without.length > 0) {
       const root = group.ranks.findIndex((_, rank) => !without.includes(rank));
       await trained.broadcastFar(group, root);
-      await transfer(group, without, {
+      const { bytes, stateBytes, sources } = await transfer(group, without, {
         save: () => trained.save(),
-        load: (value) => {
-          trained.load(value);
+        held: () => this.#learner?.held() ?? null,
+        load: (value, unchanged) => {
+          trained.load(value, unchanged);
           this.#hasState = true;
         },
         ...(trained.parts.revive && { revive: trained.parts.revive }),
       });
+      if (joined.length < group.size)
+        state = { bytes: stateBytes, sentBytes: bytes, sources: sources.length, learned };
     }
     if (view.number === 0 && this.#rescuedSteps > trained.finalSteps)
       throw rescueMissing(this.#settings.rescueFolder!, this.#rescuedSteps, trained.finalSteps);
     this.#hasState = true;
+    this.#learner = null;
+    if (this.#sources !== null && trained.observer === null) {
+      trained.observer = this.#sources;
+      this.#sources.enter(view);
+    }
+    return state;
   }
 
   /** Writes the state of a job that has ended, on one of its last members. Returns the error that says so. */
@@ -381,6 +448,7 @@ export class ElasticJob {
     this.#hasLeft = true;
     this.#stopListening?.();
     this.#stopListening = null;
+    await this.#sources?.close();
     await this.#membership!.close();
   }
 

@@ -32,6 +32,12 @@ export interface ElasticOptions extends MembershipOptions {
    */
   readonly rescueFolder?: string;
   /**
+   * Whether a process that joins gets the state while the others train on, and is admitted only when it has all their
+   * steps. With false the others stop until it has the state. Default: true if the parameters have 4 MiB or more, all
+   * state is in host memory, and members train.
+   */
+  readonly learn?: boolean;
+  /**
    * Signal at which this process leaves after the step in flight; a second one has its usual effect. Default 'SIGTERM';
    * null: none.
    */

@@ -1,13 +1,14 @@
 // What is trained, and what belongs to its state: the model with its optimizer, the position in the data, and the
 // states that the program has named. Saves all of it for a joiner, takes it over, changes it by a final step, and puts
 // back what a forward has changed when a step is not final.
-import { type BufferCarrier, type BufferView, elementsOf, type Group } from '@ringwise/collectives';
+import { type BufferCarrier, type BufferView, byteSize, elementsOf, type Group } from '@ringwise/collectives';
 import {
   buffersSymbol,
   type DistributedDataParallel,
   frozenParamsSymbol,
   type GradParamSource,
   gradParamsSymbol,
+  packState,
   type Revive,
   type SharedHookState,
   valueCarrier,
@@ -58,6 +59,16 @@ export interface TrainedParts {
   readonly hook: SharedHookState | null;
 }
 
+/** Is told of each step, on members that send what changes to a learner. */
+export interface StepObserver {
+  /** Before the first forward of a step, also of one that runs again. */
+  readonly beforeStep: () => void;
+  /** The step is final: the gradients are those that the optimizer is about to use. */
+  readonly beforeUpdate: () => void;
+  /** `isTaken` is false if a GradScaler has skipped the step. */
+  readonly afterUpdate: (isTaken: boolean) => void;
+}
+
 interface Memory {
   readonly name: string;
   readonly value: BufferView;
@@ -80,6 +91,7 @@ export class Trained {
   readonly parts: TrainedParts;
   /** Number of steps that are final and whose averages are applied. */
   finalSteps = 0;
+  observer: StepObserver | null = null;
   readonly #memories: readonly Memory[];
   readonly #buffers: readonly Memory[];
   /** Values of the state buffers at the beginning of the step. */
@@ -108,6 +120,7 @@ export class Trained {
 
   /** Notes what a forward or the averages may change, before the first forward of a step. */
   begin(): void {
+    this.observer?.beforeStep();
     this.#before = this.#buffers.map(({ value }) => elementsOf(value).slice());
     this.#hookBefore = structuredClone(this.parts.hook?.save() ?? null);
   }
@@ -125,16 +138,34 @@ export class Trained {
   /** Applies the averages of a final step. `beforeUpdate` sees them unscaled. */
   apply(beforeUpdate: (() => void) | undefined): void {
     const { optimizer, scaler } = this.parts;
-    if (scaler === null) {
-      beforeUpdate?.();
-      optimizer.step();
-    } else {
-      scaler.unscale_(optimizer as never);
-      beforeUpdate?.();
-      scaler.step(optimizer as never);
+    let isTaken = true;
+    scaler?.unscale_(optimizer as never);
+    beforeUpdate?.();
+    this.observer?.beforeUpdate();
+    if (scaler === null) optimizer.step();
+    else {
+      isTaken = scaler.step(optimizer as never) !== false;
       scaler.update();
     }
+    this.observer?.afterUpdate(isTaken);
     this.finalSteps++;
+  }
+
+  /** Number of bytes of the parameters that train. */
+  get parameterBytes(): number {
+    const params = [...this.parts.source[gradParamsSymbol]()];
+    return params.reduce((sum, { value }) => sum + value.count * byteSize(value.dtype), 0);
+  }
+
+  /**
+   * Whether a learner can take the steps of others: all of the state is in memory that JavaScript reaches, and
+   * gradients can be put where the optimizer reads them.
+   */
+  get canBeFollowed(): boolean {
+    if (this.#memories.some(({ value }) => value.host === null)) return false;
+    if ([...this.parts.source[gradParamsSymbol]()].some(({ bindGrad }) => bindGrad === undefined))
+      return false;
+    return packState(this.save()).arrays.every(({ read }) => ArrayBuffer.isView(read()));
   }
 
   /** Returns the state; arrays and tensors are those of the training, not copies. */
@@ -155,8 +186,11 @@ export class Trained {
     return withoutNonFinite(saved);
   }
 
-  /** Takes a state over. Throws if it does not fit, before parameters are changed. */
-  load(value: unknown): void {
+  /**
+   * Takes a state over. Throws if it does not fit, before parameters are changed. `unchanged` names members of the
+   * state that this process has already.
+   */
+  load(value: unknown, unchanged: ReadonlySet<string> = new Set()): void {
     const saved = withNonFinite(value) as Omit<Saved, 'model'> & {
       readonly model: Readonly<Record<string, { readonly data: ArrayLike<number> }>>;
     };
@@ -173,11 +207,11 @@ export class Trained {
     checkNames('generators', Object.keys(generators), Object.keys(saved.generators));
     checkNames('states of the hook', hook ? ['hook'] : [], saved.hook === null ? [] : ['hook']);
     checkNames('scalers', scaler ? ['scaler'] : [], saved.scaler === null ? [] : ['scaler']);
-    for (const { name, value: own } of near) {
+    for (const { name, value: own } of unchanged.has('model') ? [] : near) {
       elementsOf(own).set(saved.model[name]!.data as never);
       own.written?.();
     }
-    optimizer.loadStateDict(saved.optimizer as never);
+    if (!unchanged.has('optimizer')) optimizer.loadStateDict(saved.optimizer as never);
     scaler?.loadStateDict(saved.scaler as never);
     for (const [i, generator] of generators.entries()) generator.setState(saved.generators[i] as never);
     for (const [name, each] of Object.entries(extra)) setStateOf(each, saved.extra[name]);

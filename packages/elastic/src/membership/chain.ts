@@ -3,7 +3,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Store, StoreError } from '@ringwise/store';
 import { storeFailed } from './errors.ts';
-import { endedKey, headKey, reportsKey, viewKey, wishCountKey, wishKey } from './keys.ts';
+import { asksKey, endedKey, headKey, reportsKey, viewKey, wishCountKey, wishKey } from './keys.ts';
 import type { Action, Reading } from './protocol/machine.ts';
 import type { Report, View, Wish } from './protocol/view.ts';
 
@@ -119,6 +119,37 @@ export class Chain {
     while (!(await this.#present([wishKey(wishes + 1)]))[0]) {
       await sleep(wishPollMs, undefined, { signal, ref: false });
     }
+  }
+
+  /** Asks a member for something, which it finds by asks(). */
+  async ask(memberId: string, what: unknown): Promise<void> {
+    await this.#answer(this.#store.append(asksKey(memberId), `${JSON.stringify(what)}\n`));
+  }
+
+  /** Returns what `memberId` has been asked for since the last call, in order. Called by that member only. */
+  async asks(memberId: string): Promise<unknown[]> {
+    const key = asksKey(memberId);
+    const bytes = await this.#value(key);
+    if (bytes === null || bytes.length === 0) return [];
+    const text = Buffer.from(bytes).toString();
+    // Lines that were appended meanwhile make the value another one, which stays and is read at the next call.
+    const left = await this.#answer(this.#store.compareSet(key, text, ''));
+    if (left.length > 0) return [];
+    return text
+      .split('\n')
+      .filter(Boolean)
+      .map((line) => JSON.parse(line) as unknown);
+  }
+
+  /** Tells whether members have reported that a view has ended for them. */
+  async hasReports(view: number): Promise<boolean> {
+    return (await this.#present([reportsKey(view)]))[0]!;
+  }
+
+  /** Returns those of `ids` whose launcher says that their process has ended. */
+  async ended(ids: readonly string[]): Promise<ReadonlySet<string>> {
+    const present = await this.#present(ids.map(endedKey));
+    return new Set(ids.filter((_, index) => present[index]));
   }
 
   /**

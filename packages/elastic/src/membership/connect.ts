@@ -109,7 +109,7 @@ export function missedBy(error: unknown, view: View, self: string): Report['unre
 }
 
 /** Returns a store whose pending and later calls reject once `ended` is aborted. */
-function endable(store: Store, ended: AbortSignal): Store {
+export function endable(store: Store, ended: AbortSignal): Store {
   const stopped = new Promise<never>((_, reject) => {
     ended.addEventListener('abort', () => reject(ended.reason), { once: true });
   });

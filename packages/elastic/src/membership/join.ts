@@ -1,4 +1,5 @@
 // Joins a job: as a founding member if it has no view yet, otherwise as one that the present members admit.
+import type { Store } from '@ringwise/store';
 import { Chain } from './chain.ts';
 import { connect } from './connect.ts';
 import { Driver } from './driver.ts';
@@ -7,8 +8,19 @@ import type { Membership } from './membership.ts';
 import { type MembershipOptions, planJoin } from './options.ts';
 import { Machine } from './protocol/machine.ts';
 import { Pace } from './protocol/pace.ts';
-import type { View } from './protocol/view.ts';
+import type { View, Wish } from './protocol/view.ts';
 import { Session } from './session.ts';
+
+/** What a process uses of a job's store beside its membership. */
+export interface JobAccess {
+  readonly self: Wish;
+  readonly chain: Chain;
+  /** Returns the store with the keys of the job only, which may move to another host. */
+  readonly store: () => Store;
+  readonly masterHost: string | null;
+  readonly backend: string | undefined;
+  readonly joinTimeoutMs: number;
+}
 
 /**
  * Joins the members of an elastic job, and resolves when this process is connected with them: with the founding
@@ -23,14 +35,22 @@ import { Session } from './session.ts';
  * ```
  */
 export async function joinMembership(options: MembershipOptions = {}): Promise<Membership> {
+  return await joinJob(options, async () => {});
+}
+
+/** Does what joinMembership() does, but first awaits `prepare`: until then the members do not know of this process. */
+export async function joinJob(
+  options: MembershipOptions,
+  prepare: (access: JobAccess) => Promise<void>,
+): Promise<Membership> {
   const plan = planJoin(options, process.env);
-  const { self, masterHost, backend, connectMs } = plan;
+  const { self, masterHost, backend, connectMs, settings } = plan;
   const store = await JobStore.open(plan);
   const close = () => store.close();
   try {
     const chain = new Chain(store);
     const pace = new Pace(plan.patience);
-    const machine = new Machine(self.id, plan.settings, pace.patience);
+    const machine = new Machine(self.id, settings, pace.patience);
     const hooks = {
       connect: (view: View, signal: AbortSignal) => {
         const rank = view.members.findIndex(({ id }) => id === self.id);
@@ -40,9 +60,11 @@ export async function joinMembership(options: MembershipOptions = {}): Promise<M
       move: (view: View, signal: AbortSignal) => store.move(view, signal),
     };
     const driver = new Driver(self, machine, chain, hooks);
+    const { joinTimeoutMs } = settings;
+    await prepare({ self, chain, store: () => store.job, masterHost, backend, joinTimeoutMs });
     const wishNumber = await chain.wish(self);
     const settled = await driver.run({ kind: 'wished', wishNumber, head: await chain.head() });
-    return new Session({ self, machine, chain, pace, driver, settings: plan.settings, close }, settled);
+    return new Session({ self, machine, chain, pace, driver, settings, close }, settled);
   } catch (error) {
     await close();
     throw error;

@@ -34,3 +34,11 @@ export const wishKey = (k: number) => `wish/${k}`;
 
 /** The prefix of the group of view `n`. */
 export const groupPrefix = (number: number) => `group/${number}`;
+
+/**
+ * What learners ask a member for, appended as one line of JSON each. The member empties the value when it has read it.
+ */
+export const asksKey = (memberId: string) => `asks/${memberId}`;
+
+/** The prefix of the group of a learner and one of the members from which it gets the state. */
+export const pairPrefix = (ask: string) => `pair/${ask}`;

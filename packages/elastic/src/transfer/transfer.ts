@@ -7,7 +7,9 @@ import { createHash } from 'node:crypto';
 import type { Group } from '@ringwise/collectives';
 import { type PackedState, packState, type Revive, unpackState } from '@ringwise/ddp';
 import { chunkDamaged, statesDiffer, transferFailed } from '../errors.ts';
+import { haveSameArrays, sharesOf, sumsOf } from '../learners/shares.ts';
 import { type Chunk, chunksOf, dealt, largestChunk } from './chunks.ts';
+import { firstDifference, unchangedMembers } from './headers.ts';
 
 const hashBytes = 32;
 
@@ -15,7 +17,10 @@ const hashBytes = 32;
 export interface TransferredState {
   /** Returns plain values, typed arrays and tensors; the arrays are read until the transfer has ended. */
   readonly save: () => unknown;
-  readonly load: (value: unknown) => void;
+  /** `unchanged` names members of the state that are as held() has returned them. */
+  readonly load: (value: unknown, unchanged: ReadonlySet<string>) => void;
+  /** Returns what a joiner has got before, as a learner, or null. Arrays that are right are not sent again. */
+  readonly held?: () => PackedState | null;
   /** Returns what replaces a tensor that was sent. Default: its memory, dtype and shape. */
   readonly revive?: Revive;
 }
@@ -28,7 +33,10 @@ export interface TransferOptions {
 
 /** What a transfer has moved. */
 export interface TransferReport {
+  /** Bytes that were sent, to each joiner. */
   readonly bytes: number;
+  /** Bytes of the whole state. */
+  readonly stateBytes: number;
   readonly chunks: number;
   /** Ranks that sent chunks. */
   readonly sources: readonly number[];
@@ -57,13 +65,22 @@ export async function transfer(
   if (packed !== null && packed.header !== header) {
     faults.push({ kind: 'differs', text: firstDifference(JSON.parse(header), JSON.parse(packed.header)) });
   }
-  await settle(group, faults);
+  const held = isJoining ? (state.held?.() ?? null) : null;
+  const told = await settle(group, faults, held !== null);
 
   const incoming = isJoining ? unpackState(header, state.revive) : null;
   const layout = packed?.arrays ?? incoming!.arrays;
   const sources = nearest(group, have, joined);
-  const shares = dealt(chunksOf(layout, chunkBytes), sources.length);
-  const memory = isJoining ? layout.map(({ bytes }) => new Uint8Array(bytes)) : null;
+  const wanted = told.includes(true) ? await different(group, have, layout, packed, held) : null;
+  const sent = layout.map(({ bytes }, index) => ({ bytes: (wanted?.has(index) ?? true) ? bytes : 0 }));
+  const shares = dealt(chunksOf(sent, chunkBytes), sources.length);
+  const memory = isJoining
+    ? await Promise.all(
+        layout.map(async ({ bytes }, index) =>
+          sent[index]!.bytes < bytes ? await held!.arrays[index]!.read() : new Uint8Array(bytes),
+        ),
+      )
+    : null;
   const take = (chunk: Chunk, message: Uint8Array, source: number) => {
     if (isIntact(message, chunk.bytes)) unpack(message, chunk, memory!);
     else faults.push({ kind: 'damaged', text: String(source) });
@@ -88,9 +105,9 @@ export async function transfer(
       const root = sources[i]!;
       for (const chunk of share) {
         const isSource = root === group.rank;
-        const sent = isSource ? await message(packed!, chunk) : new Uint8Array(chunk.bytes + hashBytes);
-        await group.broadcast(sent, { root });
-        if (isJoining) take(chunk, sent, root);
+        const bytes = isSource ? await message(packed!, chunk) : new Uint8Array(chunk.bytes + hashBytes);
+        await group.broadcast(bytes, { root });
+        if (isJoining) take(chunk, bytes, root);
       }
     }
   }
@@ -99,14 +116,20 @@ export async function transfer(
   if (isJoining) {
     try {
       for (const [i, { fill }] of incoming!.arrays.entries()) fill(memory![i]!);
-      state.load(incoming!.value());
+      const changed = new Set(
+        layout.flatMap(({ offset }, index) => (sent[index]!.bytes > 0 ? [offset] : [])),
+      );
+      const unchanged = held === null ? new Set<string>() : unchangedMembers(held.header, header, changed);
+      state.load(incoming!.value(), unchanged);
     } catch (error) {
       faults.push({ kind: 'unfit', text: error instanceof Error ? error.message : String(error), error });
     }
   }
   await settle(group, faults);
   const chunks = shares.reduce((sum, share) => sum + share.length, 0);
-  return { bytes: layout.reduce((sum, { bytes }) => sum + bytes, 0), chunks, sources };
+  const total = (arrays: readonly { readonly bytes: number }[]) =>
+    arrays.reduce((sum, { bytes }) => sum + bytes, 0);
+  return { bytes: total(sent), stateBytes: total(layout), chunks, sources };
 }
 
 interface Fault {
@@ -115,12 +138,43 @@ interface Fault {
   readonly error?: unknown;
 }
 
-/** Throws the same error on all ranks if one of them has a fault. Collective. */
-async function settle(group: Group, faults: readonly Fault[]): Promise<void> {
+/**
+ * Returns the arrays that a joiner has not, or has other values of than the members, by index in `layout`. The members
+ * compute the checksums of the arrays, each those of its share. Collective.
+ */
+async function different(
+  group: Group,
+  have: readonly number[],
+  layout: readonly { readonly bytes: number }[],
+  packed: PackedState | null,
+  held: PackedState | null,
+): Promise<ReadonlySet<number>> {
+  const indices = [...layout.keys()];
+  const shares = sharesOf(
+    layout.map(({ bytes }) => bytes),
+    have.length,
+  );
+  const isComparable = held !== null && haveSameArrays(held.arrays, layout);
+  const own = packed
+    ? await sumsOf(packed, shares[have.indexOf(group.rank)]!)
+    : isComparable
+      ? await sumsOf(held, indices)
+      : null;
+  const told = await group.allGatherObject(own);
+  const sums = have.flatMap((rank) => told[rank]!);
+  const differ = packed ? [] : indices.filter((index) => own?.[index] !== sums[index]);
+  return new Set((await group.allGatherObject(differ)).flat());
+}
+
+/**
+ * Throws the same error on all ranks if one of them has a fault. Returns the notes of all ranks. Collective.
+ */
+async function settle(group: Group, faults: readonly Fault[], note = false): Promise<boolean[]> {
   const [own] = faults;
-  const told = await group.allGatherObject(own ? { kind: own.kind, text: own.text } : null);
+  const all = await group.allGatherObject({ fault: own ? { kind: own.kind, text: own.text } : null, note });
+  const told = all.map(({ fault }) => fault);
   const rank = told.findIndex((fault) => fault !== null);
-  if (rank === -1) return;
+  if (rank === -1) return all.map((each) => each.note);
   const { kind, text } = told[rank]!;
   if (kind === 'differs') throw statesDiffer(text, rank);
   if (kind === 'damaged') throw chunkDamaged(Number(text), rank);
@@ -159,15 +213,4 @@ function unpack(message: Uint8Array, { pieces }: Chunk, memory: readonly Uint8Ar
     memory[array]!.set(message.subarray(at, at + to - from), from);
     at += to - from;
   }
-}
-
-/** Describes the first place at which two headers differ. */
-export function firstDifference(a: unknown, b: unknown, path = 'state'): string {
-  const isTree = (value: unknown): value is Record<string, unknown> =>
-    typeof value === 'object' && value !== null;
-  if (!isTree(a) || !isTree(b))
-    return `${path} is ${JSON.stringify(a)} on one and ${JSON.stringify(b)} on the other`;
-  const keys = [...new Set([...Object.keys(a), ...Object.keys(b)])];
-  const odd = keys.find((key) => JSON.stringify(a[key]) !== JSON.stringify(b[key]));
-  return odd === undefined ? `${path} has another order` : firstDifference(a[odd], b[odd], `${path}.${odd}`);
 }

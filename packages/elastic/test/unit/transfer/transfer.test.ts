@@ -1,8 +1,10 @@
 // Gives a state to ranks that have none, over loopback groups.
 import { type Group, loopbackGroups } from '@ringwise/collectives';
+import { packState } from '@ringwise/ddp';
 import { describe, expect, it } from 'vitest';
 import { chunksOf, dealt } from '../../../src/transfer/chunks.ts';
-import { firstDifference, transfer } from '../../../src/transfer/transfer.ts';
+import { firstDifference } from '../../../src/transfer/headers.ts';
+import { type TransferReport, transfer } from '../../../src/transfer/transfer.ts';
 
 interface State {
   step: number;
@@ -55,8 +57,50 @@ describe('all ranks have the state afterwards', () => {
       });
       for (const state of states) expect(state).toEqual(full());
       const sources = [...Array(size).keys()].filter((rank) => !joined.includes(rank));
-      for (const report of reports) expect(report).toEqual({ bytes: 4311, chunks: 9, sources });
+      for (const report of reports)
+        expect(report).toEqual({ bytes: 4311, stateBytes: 4311, chunks: 9, sources });
     });
+});
+
+describe('a joiner that has a part of the state', () => {
+  const give = async (held: State, size = 3) => {
+    const states: State[] = [];
+    const loads: ReadonlySet<string>[] = [];
+    const reports: TransferReport[] = [];
+    const { outcomes } = await run(size, [size - 1], async (group) => {
+      const isJoining = group.rank === size - 1;
+      states[group.rank] = isJoining ? held : full();
+      reports[group.rank] = await transfer(group, [size - 1], {
+        save: () => states[group.rank],
+        held: () => packState(held),
+        load: (value, unchanged) => {
+          states[group.rank] = value as State;
+          loads.push(unchanged);
+        },
+      });
+    });
+    for (const outcome of outcomes) if (outcome.status === 'rejected') throw outcome.reason;
+    for (const state of states) expect(state).toEqual(full());
+    return { bytes: reports.map((report) => report.bytes), unchanged: [...loads[0]!] };
+  };
+
+  it('gets nothing if it has all', async () => {
+    expect(await give(full())).toEqual({ bytes: [0, 0, 0], unchanged: ['step', 'arrays'] });
+  });
+
+  it('gets the arrays that differ', async () => {
+    const held = full();
+    held.arrays.middle![5]! += 1e-7;
+    held.step = 11;
+    expect(await give(held)).toEqual({ bytes: [308, 308, 308], unchanged: [] });
+    expect(await give(held, 2)).toEqual({ bytes: [308, 308], unchanged: [] });
+  });
+
+  it('gets all if it has other arrays', async () => {
+    const held = full();
+    delete held.arrays.short;
+    expect(await give(held)).toEqual({ bytes: [4311, 4311, 4311], unchanged: ['step'] });
+  });
 });
 
 it('is refused by all ranks if two that have the state differ', async () => {

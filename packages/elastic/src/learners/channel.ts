@@ -1,0 +1,161 @@
+// Messages between a learner and one of the members from which it gets the state, over a group of these two. A message
+// is a small object, and bytes if it has some. The SHA-256 of the bytes also covers what they are: a part of the state
+// of another step, or another part, has another hash.
+import { createHash } from 'node:crypto';
+import { type Group, initMembers, untilAborted } from '@ringwise/collectives';
+import { PrefixStore } from '@ringwise/store';
+import { endable } from '../membership/connect.ts';
+import type { JobAccess } from '../membership/join.ts';
+import { pairPrefix } from '../membership/keys.ts';
+
+/** What a member says to a learner. `at` is the step before which it has copied the state: that of the last 'begin'. */
+export type FromSource =
+  /** Connected. `step` is the number of final steps, and `stepMs` how long one takes, about. */
+  | { readonly kind: 'hello'; readonly step: number; readonly stepMs: number }
+  /** The member was past step `at` when it was asked to copy the state. */
+  | { readonly kind: 'missed'; readonly at: number; readonly step: number }
+  /** The state has been copied; chunks follow. `header` describes it. */
+  | { readonly kind: 'snapshot'; readonly at: number; readonly header: string; readonly stepMs: number }
+  /** Chunk number `index` of this member's chunks. */
+  | { readonly kind: 'chunk'; readonly at: number; readonly index: number }
+  | StepFrame
+  /** When the learner said that it had taken step `taken`, this member had finished `behind` later ones. */
+  | { readonly kind: 'heard'; readonly at: number; readonly taken: number; readonly behind: number }
+  /** The learner was too slow: this member has dropped what it had kept for it. */
+  | { readonly kind: 'behind'; readonly at: number; readonly step: number; readonly bytes: number }
+  /** The learner is in the view that begins after `step` steps. Nothing follows. */
+  | { readonly kind: 'end'; readonly step: number };
+
+/** A final step. Its bytes are the gradients of this member's share of the parameters, as the optimizer took them. */
+export interface StepFrame {
+  readonly kind: 'step';
+  readonly at: number;
+  readonly step: number;
+  /** Whether the optimizer took the step; a GradScaler skips some. */
+  readonly isTaken: boolean;
+  /** For each parameter of the share whether it had a gradient. */
+  readonly hasGrad: readonly boolean[];
+  /** Values of the optimizer that are no arrays, before the step; from the member with the first share only. */
+  readonly optimizer: string | null;
+  /** Checksums of the arrays of this member's share of the state, before the step; null for most steps. */
+  readonly sums: readonly number[] | null;
+}
+
+/** What a learner says. */
+export type FromLearner =
+  | Begin
+  /** The learner has taken step `step` with the gradients of all members. */
+  | { readonly kind: 'taken'; readonly at: number; readonly step: number };
+
+/** Copy the state before step `at`, and send share number `share` of `of`. */
+export interface Begin {
+  readonly kind: 'begin';
+  readonly at: number;
+  readonly share: number;
+  readonly of: number;
+}
+
+const none = new Uint8Array(0);
+
+/** A message without its bytes, with their number and hash. */
+interface Sealed<F> {
+  readonly frame: F;
+  readonly bytes: number;
+  readonly hash: string | null;
+}
+
+export interface Received<F> {
+  readonly frame: F;
+  readonly bytes: Uint8Array;
+  readonly isIntact: () => boolean;
+}
+
+/** What a learner writes into the store for a member. */
+export interface Ask {
+  /** Names the group of the two; unique. */
+  readonly ask: string;
+  readonly learner: string;
+  readonly host: string;
+}
+
+/** Between two messages there is a step of the training, which may take any time. A lost peer is noticed at once. */
+const messageTimeoutMs = 3_600_000;
+
+export class Channel<Out extends object, In extends object> {
+  readonly #group: Group;
+  readonly #peer: number;
+  #isClosed = false;
+
+  private constructor(group: Group) {
+    this.#group = group;
+    this.#peer = 1 - group.rank;
+  }
+
+  /** Connects the learner, which is rank 0, with a member. Rejects after `connectMs` milliseconds, or at `signal`. */
+  static async open<Out extends object, In extends object>(
+    { store, masterHost, backend }: JobAccess,
+    { ask }: Ask,
+    rank: 0 | 1,
+    hosts: readonly [string, string],
+    connectMs: number,
+    signal: AbortSignal,
+  ): Promise<Channel<Out, In>> {
+    signal.throwIfAborted();
+    // The group uses the store afterwards as well, so the store is refused only if `signal` comes first.
+    const refusal = new AbortController();
+    const refuse = () => refusal.abort(signal.reason);
+    signal.addEventListener('abort', refuse, { once: true });
+    const group = initMembers({
+      store: endable(new PrefixStore(pairPrefix(ask), store()), refusal.signal),
+      ...{ rank, hosts, name: `learner ${ask}`, connectMs, masterHost, signal: refusal.signal },
+      timeoutMs: messageTimeoutMs,
+      ...(backend !== undefined && { backend }),
+    });
+    group.then(
+      (connected) => {
+        signal.removeEventListener('abort', refuse);
+        if (refusal.signal.aborted) connected.close().catch(() => {});
+      },
+      () => signal.removeEventListener('abort', refuse),
+    );
+    return new Channel<Out, In>(await untilAborted(refusal.signal, group));
+  }
+
+  /** Resolves when the message is on its way and the bytes may change. */
+  async send(frame: Out, bytes: Uint8Array = none): Promise<void> {
+    const hash = bytes.length === 0 ? null : hashOf(frame, bytes);
+    const sealed: Sealed<Out> = { frame, bytes: bytes.length, hash };
+    const works: PromiseLike<unknown>[] = [this.#group.sendObject(sealed, this.#peer)];
+    if (hash !== null) works.push(this.#group.send(bytes, this.#peer));
+    await Promise.all(works);
+  }
+
+  /**
+   * Resolves with the next message; its bytes are in memory from `allocate`. `isIntact` tells whether they fit their
+   * hash.
+   */
+  async receive(allocate: (bytes: number) => Uint8Array): Promise<Received<In>> {
+    const { value } = await this.#group.recvObject<Sealed<In>>(this.#peer);
+    const { frame, hash } = value;
+    if (hash === null) return { frame, bytes: none, isIntact: () => true };
+    const bytes = allocate(value.bytes);
+    await this.#group.recv(bytes, this.#peer);
+    return { frame, bytes, isIntact: () => hashOf(frame, bytes) === hash };
+  }
+
+  /** Ends the connection; pending calls of both sides reject. Idempotent. */
+  async close(): Promise<void> {
+    if (this.#isClosed) return;
+    this.#isClosed = true;
+    this.#group.abort('the learner needs no more, or the member has no more');
+    await this.#group.close().catch(() => {});
+  }
+}
+
+function hashOf(frame: object, bytes: Uint8Array): string {
+  const { kind, at, step, index } = frame as Partial<Record<string, unknown>>;
+  return createHash('sha256')
+    .update(bytes)
+    .update(JSON.stringify([kind, at, step, index]))
+    .digest('hex');
+}

@@ -1,0 +1,148 @@
+// A process that wants to join a job gets the state of the training first, while the members train on. They do not
+// know of it as a member, so nothing that happens to it concerns them. When it has the state after their last step, it
+// wishes to join, and goes on to take their steps until it is a member.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { PackedState } from '@ringwise/ddp';
+import { ElasticError, notCaughtUp } from '../errors.ts';
+import type { Trained } from '../job/trained.ts';
+import { notAdmitted } from '../membership/errors.ts';
+import type { JobAccess } from '../membership/join.ts';
+import { hasEnded } from '../membership/processes.ts';
+import type { Member, View } from '../membership/protocol/view.ts';
+import { Attempt } from './attempt.ts';
+import { candidates } from './candidates.ts';
+
+/** How often a learner looks whether the members train. */
+const watchMs = 500;
+/** A view that has ended for this long without a next one waits for members: then nobody waits if this one joins. */
+const haltMs = 2_000;
+const retryMs = 200;
+
+/** What a learner has got before it joined. */
+export interface Learned {
+  /** Steps that it has taken. */
+  readonly steps: number;
+  /** Bytes that came while the others trained on: a copy of the state, and the gradients of these steps. */
+  readonly bytes: number;
+  /** Bytes of arrays that the steps did not change as they did on the others, when this was last compared. */
+  readonly differingBytes: number;
+  /** Number of members from which they came. */
+  readonly sources: number;
+}
+
+const isTimeout = (error: unknown) => error instanceof Error && error.name === 'TimeoutError';
+
+/** The members do not train, so nobody has to wait for this process. */
+class Halted extends Error {}
+
+export class Learner {
+  readonly #access: JobAccess;
+  readonly #trained: Trained;
+  #attempt: Attempt | null = null;
+  /** Whether members have once been connected. */
+  #hasConnected = false;
+  /** The view whose end was seen first at `sinceMs`. */
+  #ended: { readonly view: number; readonly sinceMs: number } | null = null;
+
+  constructor(access: JobAccess, trained: Trained) {
+    this.#access = access;
+    this.#trained = trained;
+  }
+
+  /**
+   * Resolves when this process may wish to join: it has the state, or there is nobody who trains. Rejects with
+   * ERR_ELASTIC_BEHIND if the members train faster than it takes their steps, with ERR_ELASTIC_STATE if the state
+   * does not fit this process, with ERR_ELASTIC_TOO_FEW after `joinTimeoutMs`, and with the reason of `signal`.
+   */
+  async run(signal: AbortSignal): Promise<void> {
+    const { chain, self, joinTimeoutMs } = this.#access;
+    const beganMs = performance.now();
+    for (;;) {
+      signal.throwIfAborted();
+      const view = await chain.head();
+      if (view === null || view.ended !== null || (await this.#isHalted(view))) return;
+      const members = candidates(view, self, await this.#lost(view.members));
+      if (members.length === 0 || !this.#trained.canBeFollowed) return;
+      const leftMs = joinTimeoutMs - (performance.now() - beganMs);
+      if (leftMs <= 0)
+        throw this.#hasConnected
+          ? notCaughtUp(joinTimeoutMs)
+          : notAdmitted(self.id, view.members.length, joinTimeoutMs);
+      try {
+        return await this.#try(members, AbortSignal.any([signal, AbortSignal.timeout(Math.ceil(leftMs))]));
+      } catch (error) {
+        if (error instanceof Halted) return;
+        if (ElasticError.is(error)) throw error;
+        signal.throwIfAborted();
+        if (isTimeout(error)) throw notCaughtUp(joinTimeoutMs);
+        await sleep(retryMs, undefined, { signal });
+      }
+    }
+  }
+
+  /**
+   * Resolves when this process has taken the last step before the view of which it is a member, or a source is lost.
+   * Returns what it has got; null if it has got nothing before it joined.
+   */
+  async settle(): Promise<Learned | null> {
+    const attempt = this.#attempt;
+    if (attempt === null) return null;
+    await attempt.over();
+    const { replica, sources } = attempt;
+    if (replica === null) return null;
+    const { step, at, bytes, differingBytes } = replica;
+    return { steps: step - at, bytes, differingBytes, sources };
+  }
+
+  /** Returns the state as it is, or null. */
+  held(): PackedState | null {
+    return this.#attempt?.replica?.held() ?? null;
+  }
+
+  async close(): Promise<void> {
+    await this.#attempt?.close();
+  }
+
+  async #try(members: readonly Member[], signal: AbortSignal): Promise<void> {
+    const attempt = new Attempt(this.#access, this.#trained);
+    const watch = new AbortController();
+    const ended = AbortSignal.any([signal, watch.signal]);
+    this.#watch(ended, (reason) => watch.abort(reason));
+    try {
+      await attempt.run(members, ended);
+      this.#attempt = attempt;
+    } finally {
+      this.#hasConnected ||= attempt.sources > 0;
+      watch.abort(new Error('the attempt has ended'));
+    }
+  }
+
+  /** Calls `stop` when the members do not train any more, or the store fails. */
+  #watch(signal: AbortSignal, stop: (reason: unknown) => void): void {
+    const look = async () => {
+      for (;;) {
+        await sleep(watchMs, undefined, { signal });
+        const view = await this.#access.chain.head();
+        if (view === null || view.ended !== null || (await this.#isHalted(view))) return stop(new Halted());
+      }
+    };
+    look().catch(stop);
+  }
+
+  async #isHalted({ number }: View): Promise<boolean> {
+    if (!(await this.#access.chain.hasReports(number))) {
+      this.#ended = null;
+      return false;
+    }
+    if (this.#ended?.view !== number) this.#ended = { view: number, sinceMs: performance.now() };
+    return performance.now() - this.#ended.sinceMs >= haltMs;
+  }
+
+  /** Returns the ids of members whose processes have ended for certain. */
+  async #lost(members: readonly Member[]): Promise<ReadonlySet<string>> {
+    const { chain, self } = this.#access;
+    const ended = await chain.ended(members.map(({ id }) => id));
+    const dead = members.filter(({ host, process }) => host === self.host && hasEnded(process));
+    return new Set([...ended, ...dead.map(({ id }) => id)]);
+  }
+}

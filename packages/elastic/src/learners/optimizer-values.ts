@@ -1,0 +1,34 @@
+// What an optimizer remembers beside arrays: learning rates and other options of its groups, and numbers of steps. They
+// may change between steps in any way, so a learner gets them with each step. The arrays change in steps only.
+import { packState } from '@ringwise/ddp';
+import { withNonFinite, withoutNonFinite } from '../job/stateful.ts';
+import type { ElasticOptimizer } from '../job/trained.ts';
+
+/** Returns the values as JSON, with a place for each array. */
+export function optimizerValues(optimizer: ElasticOptimizer): string {
+  return packState(withoutNonFinite(optimizer.stateDict())).header;
+}
+
+/** Gives an optimizer these values. Its arrays stay as they are. */
+export function setOptimizerValues(optimizer: ElasticOptimizer, values: string): void {
+  if (optimizerValues(optimizer) === values) return;
+  const state = withOwnArrays(JSON.parse(values), withoutNonFinite(optimizer.stateDict()));
+  optimizer.loadStateDict(withNonFinite(state) as never);
+}
+
+type Tree = Readonly<Record<string, unknown>>;
+
+const isTree = (value: unknown): value is Tree => typeof value === 'object' && value !== null;
+
+/** Returns `values` with the arrays of `own` in their places. Arrays that `own` has not are left out. */
+function withOwnArrays(values: unknown, own: unknown): unknown {
+  if (!isTree(values)) return values;
+  if ('$bigint' in values) return BigInt(values.$bigint as string);
+  if ('$array' in values || '$tensor' in values) return own;
+  const under = (key: string | number) => (isTree(own) ? own[key] : undefined);
+  if (Array.isArray(values)) return values.map((each, index) => withOwnArrays(each, under(index)));
+  const entries = Object.entries(values).map(
+    ([key, each]) => [key, withOwnArrays(each, under(key))] as const,
+  );
+  return Object.fromEntries(entries.filter(([, each]) => each !== undefined));
+}

@@ -1,0 +1,176 @@
+// The state on a learner. It comes from several members: a copy of the state before one step, in chunks, and the
+// gradients of that step and of those after it. The learner takes these steps with its own optimizer, so that it has
+// after each of them the state that the members have. That this is so is checked now and then by checksums, and for
+// every array when the learner becomes a member.
+import {
+  gradParamsSymbol,
+  type PackedState,
+  packState,
+  type UnpackedState,
+  unpackState,
+} from '@ringwise/ddp';
+import { statesDiffer, stateUnfit } from '../errors.ts';
+import type { Trained } from '../job/trained.ts';
+import { type Chunk, chunksOf, dealt } from '../transfer/chunks.ts';
+import { firstDifference } from '../transfer/headers.ts';
+import type { FromSource, StepFrame } from './channel.ts';
+import { dealtParams, setGradients } from './gradients.ts';
+import { setOptimizerValues } from './optimizer-values.ts';
+import type { Pool } from './pool.ts';
+import { sharesOf, sumOf } from './shares.ts';
+
+/** Bytes of a chunk: small, so that a member copies and hashes one in a few milliseconds. */
+export const chunkBytes = 4 << 20;
+
+interface Part {
+  readonly frame: StepFrame;
+  readonly bytes: Uint8Array;
+}
+
+/** The copy while it comes. */
+interface Copy {
+  readonly header: string;
+  readonly incoming: UnpackedState;
+  readonly memory: readonly Uint8Array[];
+  /** The chunks of each member. */
+  readonly shares: readonly (readonly Chunk[])[];
+  missingChunks: number;
+}
+
+export class Replica {
+  readonly #trained: Trained;
+  /** Number of members from which the state comes. */
+  readonly #count: number;
+  /** The step before which the members copy the state. */
+  readonly at: number;
+  #copy: Copy | null = null;
+  #isLoaded = false;
+  readonly #steps = new Map<number, (Part | undefined)[]>();
+  #step: number;
+  #isCompared = false;
+  /** Bytes that have come. */
+  bytes = 0;
+  /** Bytes of arrays that differed from the members' when they were last compared; 0 before. */
+  differingBytes = 0;
+
+  readonly #pool: Pool;
+
+  /** `pool` gets the memory of messages back that have been used. */
+  constructor(trained: Trained, count: number, at: number, pool: Pool) {
+    this.#trained = trained;
+    this.#pool = pool;
+    this.#count = count;
+    this.at = at;
+    this.#step = at;
+  }
+
+  /** Number of steps after which this is the state. */
+  get step(): number {
+    return this.#step;
+  }
+
+  /** Whether the state has been compared with the members' after a step. */
+  get isCompared(): boolean {
+    return this.#isCompared;
+  }
+
+  /** Takes a message of member `source`. Throws if the copies of the members differ, or do not fit this process. */
+  take(source: number, frame: FromSource, bytes: Uint8Array): void {
+    this.bytes += bytes.length;
+    if (frame.kind === 'snapshot') this.#begin(source, frame.header);
+    else if (frame.kind === 'chunk') this.#fill(source, frame.index, bytes);
+    else if (frame.kind === 'step') {
+      const parts = this.#steps.get(frame.step) ?? new Array<undefined>(this.#count).fill(undefined);
+      parts[source] = { frame, bytes };
+      this.#steps.set(frame.step, parts);
+    }
+    this.#load();
+    this.#follow();
+  }
+
+  #begin(source: number, header: string): void {
+    if (this.#copy !== null) {
+      const { header: first } = this.#copy;
+      if (first !== header)
+        throw statesDiffer(firstDifference(JSON.parse(first), JSON.parse(header)), source);
+      return;
+    }
+    const incoming = unpackState(header, this.#trained.parts.revive);
+    const memory = incoming.arrays.map(({ bytes }) => new Uint8Array(bytes));
+    const shares = dealt(chunksOf(incoming.arrays, chunkBytes), this.#count);
+    const missingChunks = shares.reduce((sum, { length }) => sum + length, 0);
+    this.#copy = { header, incoming, memory, shares, missingChunks };
+  }
+
+  #fill(source: number, index: number, bytes: Uint8Array): void {
+    const copy = this.#copy!;
+    let from = 0;
+    for (const { array, from: start, to } of copy.shares[source]![index]!.pieces) {
+      copy.memory[array]!.set(bytes.subarray(from, from + to - start), start);
+      from += to - start;
+    }
+    copy.missingChunks--;
+    this.#pool.give(bytes);
+  }
+
+  #load(): void {
+    const copy = this.#copy;
+    if (this.#isLoaded || copy === null || copy.missingChunks > 0) return;
+    try {
+      for (const [index, { fill }] of copy.incoming.arrays.entries()) fill(copy.memory[index]!);
+      this.#trained.load(copy.incoming.value());
+    } catch (error) {
+      throw stateUnfit(error);
+    }
+    this.#isLoaded = true;
+    // The memory of the copy is not needed any more; only the header of a late member is compared.
+    this.#copy = { ...copy, memory: [] };
+  }
+
+  /** Takes the steps of which all gradients have come. */
+  #follow(): void {
+    if (!this.#isLoaded) return;
+    for (let parts = this.#steps.get(this.#step); parts !== undefined; parts = this.#steps.get(this.#step)) {
+      if (parts.includes(undefined)) return;
+      this.#steps.delete(this.#step);
+      this.#take(parts as Part[]);
+      this.#step++;
+    }
+  }
+
+  #take(parts: readonly Part[]): void {
+    const { optimizer, source } = this.#trained.parts;
+    this.#compare(parts);
+    const { isTaken, optimizer: values } = parts[0]!.frame;
+    if (values !== null) setOptimizerValues(optimizer, values);
+    if (isTaken) {
+      const shares = dealtParams([...source[gradParamsSymbol]()], this.#count);
+      for (const [index, { frame, bytes }] of parts.entries())
+        setGradients(shares[index]!, { hasGrad: frame.hasGrad, bytes });
+      optimizer.step();
+    }
+    for (const { bytes } of parts) this.#pool.give(bytes);
+  }
+
+  /**
+   * Compares the state before a step with the members' checksums, if they have sent them. Arrays differ if something
+   * else than the optimizer changes them: these are sent when the learner becomes a member.
+   */
+  #compare(parts: readonly Part[]): void {
+    const sums = parts.map(({ frame }) => frame.sums);
+    if (sums.includes(null)) return;
+    const state = packState(this.#trained.save());
+    const sizes = state.arrays.map(({ bytes }) => bytes);
+    const shares = sharesOf(sizes, this.#count);
+    const differ = shares.flatMap((indices, source) =>
+      indices.filter((index, i) => sumOf(state.arrays[index]!.read() as Uint8Array) !== sums[source]![i]),
+    );
+    this.#isCompared = true;
+    this.differingBytes = differ.reduce((sum, index) => sum + sizes[index]!, 0);
+  }
+
+  /** Returns the state as it is, or null if the copy has not come. */
+  held(): PackedState | null {
+    return this.#isLoaded ? packState(this.#trained.save()) : null;
+  }
+}

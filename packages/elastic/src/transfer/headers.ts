@@ -1,0 +1,36 @@
+// Headers of packed states: JSON with a place for each array.
+
+/** Describes the first place at which two headers differ. */
+export function firstDifference(a: unknown, b: unknown, path = 'state'): string {
+  const isTree = (value: unknown): value is Record<string, unknown> =>
+    typeof value === 'object' && value !== null;
+  if (!isTree(a) || !isTree(b))
+    return `${path} is ${JSON.stringify(a)} on one and ${JSON.stringify(b)} on the other`;
+  const keys = [...new Set([...Object.keys(a), ...Object.keys(b)])];
+  const odd = keys.find((key) => JSON.stringify(a[key]) !== JSON.stringify(b[key]));
+  return odd === undefined ? `${path} has another order` : firstDifference(a[odd], b[odd], `${path}.${odd}`);
+}
+
+type Tree = Readonly<Record<string, unknown>>;
+
+/** Returns the offsets of the arrays under a node of a header. */
+function offsetsUnder(node: unknown): number[] {
+  if (typeof node !== 'object' || node === null) return [];
+  const { $array, $tensor } = node as { readonly $array?: Place; readonly $tensor?: Place };
+  const place = $array ?? $tensor;
+  return place === undefined ? Object.values(node).flatMap(offsetsUnder) : [place.offset];
+}
+
+interface Place {
+  readonly offset: number;
+}
+
+/** Returns the members of two states that are equal in their headers and have no array at an offset of `changed`. */
+export function unchangedMembers(own: string, theirs: string, changed: ReadonlySet<number>): Set<string> {
+  const [a, b] = [JSON.parse(own) as Tree, JSON.parse(theirs) as Tree];
+  const names = Object.keys(b).filter((name) => {
+    if (JSON.stringify(a[name]) !== JSON.stringify(b[name])) return false;
+    return !offsetsUnder(b[name]).some((offset) => changed.has(offset));
+  });
+  return new Set(names);
+}

@@ -1,0 +1,133 @@
+// Processes that get the state while the others train on, and join when they have taken all their steps.
+import { type RankResult, values } from '@ringwise/testing';
+import { expect, it } from 'vitest';
+import type { Fault, Plan, Trained } from '../fixtures/train.ts';
+import { checkSteps, planOf, run } from '../support/jobs.ts';
+
+const timeout = 90_000;
+const long = { epochs: 10_000, stepMs: 5 };
+
+/** Returns the plan of a job that `size` processes found, and that others join as learners. */
+const learning = (size: number, rest: Partial<Plan>): Plan =>
+  planOf(size, { ...long, options: { size, settleMs: 500, learn: true }, ...rest });
+
+/** Checks a process that has joined as a learner: it had taken steps, and the others sent it next to nothing. */
+function checkLearned([state]: Trained['states'], most = 0): void {
+  expect(state!.learned!.steps).toBeGreaterThan(0);
+  expect(state!.learned!.bytes).toBeGreaterThan(0);
+  expect(state!.sentBytes).toBeLessThanOrEqual(most);
+}
+
+/** Checks that members have trained in one view, which no other process joined, and have ended well. */
+function checkUndisturbed(results: readonly RankResult[]): void {
+  for (const { sizes, finalSteps } of values<Trained>(results)) {
+    expect(sizes).toEqual([results.length]);
+    expect(finalSteps).toBeGreaterThan(0);
+  }
+}
+
+it('a learner has the bits of the others when it joins', { timeout }, async () => {
+  const plan = learning(2, { joins: { 2: 0 }, until: { size: 3, steps: 8 } });
+  const ends = await checkSteps(await run(3, plan), [0, 1, 2], plan);
+  expect(ends[0]!.sizes).toEqual([2, 3]);
+  checkLearned(ends[2]!.states);
+  expect(ends[2]!.states[0]!.learned!.sources).toBe(2);
+});
+
+it('running statistics, which no optimizer changes, are sent when it joins', { timeout }, async () => {
+  const plan = learning(2, {
+    batchNorm: true,
+    joins: { 2: 0 },
+    until: { size: 3, steps: 8 },
+    ballast: 4 << 20,
+  });
+  const ends = values<Trained>(await run(3, plan));
+  for (const { state } of ends) expect(state).toEqual(ends[0]!.state);
+  // Mean and variance of 8 features, and the number of batches. State that nobody changes is not sent again.
+  checkLearned(ends[2]!.states, 2 * 8 * 4 + 8);
+  expect(ends[2]!.states[0]!.bytes).toBeGreaterThan(16 << 20);
+});
+
+it('two learners at once', { timeout }, async () => {
+  const plan = learning(2, { joins: { 2: 0, 3: 0 }, until: { size: 4, steps: 8 }, ballast: 1 << 20 });
+  const ends = await checkSteps(await run(4, plan), [0, 1, 2, 3], plan);
+  for (const end of [ends[2]!, ends[3]!]) checkLearned(end.states);
+});
+
+it('a learner dies: no view ever has it, and the next one joins', { timeout }, async () => {
+  const plan = learning(2, {
+    ...{ joins: { 2: 0, 3: 0 }, faults: { 2: { step: -1, at: 'loading', do: 'SIGKILL' } } },
+    until: { size: 3, steps: 8 },
+  });
+  const results = await run(4, plan);
+  expect(results[2]!.signal).toBe('SIGKILL');
+  const ends = await checkSteps(results, [0, 1, 3], plan);
+  expect(ends[0]!.sizes).toEqual([2, 3]);
+  expect(ends[0]!.log.flatMap(({ lost }) => lost)).toEqual([]);
+  checkLearned(ends[2]!.states);
+});
+
+it('a member that sends the state dies: the learner gets it from the others', { timeout }, async () => {
+  const plan = learning(3, {
+    ...{ joins: { 3: 0 }, ballast: 4 << 20, stepMs: 20 },
+    faults: { 1: { step: -2, at: 'sending', do: 'SIGKILL', delayMs: 2 } },
+    until: { size: 3, steps: 8, view: 1 },
+  });
+  const results = await run(4, plan);
+  expect(results[1]!.signal).toBe('SIGKILL');
+  const ends = await checkSteps(results, [0, 2, 3], plan);
+  expect(ends[0]!.sizes).toEqual([3, 2, 3]);
+  checkLearned(ends[2]!.states);
+  expect(ends[2]!.states[0]!.learned!.sources).toBe(2);
+});
+
+it('a slow store delays the learner and not the steps', { timeout }, async () => {
+  const plan = learning(2, { storeMs: 100, joins: { 2: 0 }, until: { size: 3, steps: 8 } });
+  const ends = await checkSteps(await run(3, plan), [0, 1, 2], plan);
+  checkLearned(ends[2]!.states);
+});
+
+it('a learner that takes steps more slowly than the others is not admitted at its deadline', {
+  timeout,
+}, async () => {
+  const options = { size: 2, settleMs: 500, learn: true, joinTimeoutMs: 4_000 };
+  const plan = planOf(2, { ...long, options, slowMs: 1_000, joins: { 2: 0 }, untilRefused: true });
+  const results = await run(3, plan);
+  expect(results[2]!.error).toMatchObject({
+    code: 'ERR_ELASTIC_BEHIND',
+    message: expect.stringContaining('has not caught up with the training of the others within 4000 ms'),
+  });
+  checkUndisturbed(results.slice(0, 2));
+});
+
+it('members drop what waits for a learner that is too slow', { timeout }, async () => {
+  const plan = learning(2, {
+    ...{ hidden: 120_000, slowMs: 3_000, joins: { 2: 0 }, untilRefused: true },
+    stepMs: 0,
+  });
+  const results = await run(3, plan);
+  expect(results[2]!.error).toMatchObject({
+    code: 'ERR_ELASTIC_BEHIND',
+    message: expect.stringMatching(/the others train faster .* MB of gradients waited for it on one member/),
+  });
+  checkUndisturbed(results.slice(0, 2));
+});
+
+it('a join that is cancelled is not noticed by the others', { timeout }, async () => {
+  const faults: Record<number, Fault> = { 2: { step: -1, at: 'learning', do: 'close' } };
+  const plan = learning(2, { faults, joins: { 2: 0 }, untilRefused: true });
+  const results = await run(3, plan);
+  expect(results[2]!.error).toMatchObject({ code: 'ERR_ELASTIC_LEFT' });
+  checkUndisturbed(results.slice(0, 2));
+});
+
+it('a process whose model differs is refused before the others notice it', { timeout }, async () => {
+  const plan = learning(2, { joins: { 2: 0 }, untilRefused: true, faults: {} });
+  const odd = { ...plan, odd: { 2: { hidden: 9 } } };
+  const results = await run(3, odd);
+  expect(results[2]!.error).toMatchObject({
+    code: 'ERR_ELASTIC_STATE',
+    message: expect.stringContaining('this process cannot load the state of the training'),
+  });
+  checkUndisturbed(results.slice(0, 2));
+});
