@@ -90,8 +90,8 @@ export async function convertSyncBatchNorm(model: ModuleTree, group: Group): Pro
 /**
  * Runs `fn`, forward and backward of one batch, whose loss counts `weight` times as much as those of the other ranks:
  * the exchanges of batch norms over all ranks see it multiplied, and the caller multiplies the gradients that `fn`
- * leaves on this rank. Weight 0 is for a rank that has no batch where the others have one: it takes part in their exchanges
- * without samples, by any batch, and drops the gradients. Returns what `fn` returns. Host memory only.
+ * leaves on this rank. Weight 0 is for a rank that has no batch where the others have one: it takes part in their
+ * exchanges without samples, by any batch, and drops the gradients. Returns what `fn` returns. Host memory only.
  * @internal
  */
 export async function withBatchWeight<T>(
