@@ -11,6 +11,7 @@ export type DdpErrorCode =
   | 'ERR_DDP_UNFINISHED'
   | 'ERR_DDP_GRAPH'
   | 'ERR_DDP_SNAPSHOT'
+  | 'ERR_DDP_STATE_LOST'
   | 'ERR_DDP_CLOSED';
 
 const marker = Symbol.for('ringwise.DdpError');
@@ -254,6 +255,23 @@ export function severalGroups(count: number): DdpError {
     `consolidateStateDict: the optimizer of this rank's share has ${count} groups of parameters; expected one, because ` +
     'the state of several cannot be told apart in the order of all parameters. Make one ZeroRedundancyOptimizer for each group.';
   return new DdpError('ERR_DDP_INVALID', message);
+}
+
+/** Error for parameters, named by their positions among `count`, whose optimizer state no rank keeps any more. */
+export function stateLost(positions: readonly number[], count: number, copies: number): DdpError {
+  const what = `${positions.length} of ${count} parameters, the first of them at position ${positions[0]}`;
+  const why = copies === 1 ? 'the rank that kept it was lost' : 'both ranks that kept it were lost together';
+  const next = copies === 1 ? ', and pass copies: 2' : '';
+  const message = `rebind: the optimizer state of ${what}, is lost, because ${why}; expected a rank that keeps it. Start again from a snapshot${next}.`;
+  return new DdpError('ERR_DDP_STATE_LOST', message);
+}
+
+export function cannotLoad(): DdpError {
+  return invalidArgument(
+    'ZeroRedundancyOptimizer',
+    'an optimizer with loadStateDict(), to move or load its state',
+    'one without',
+  );
 }
 
 export function stateOutOfReach(): DdpError {

@@ -63,10 +63,12 @@ export {
 } from './wrapper/grad-param.ts';
 export { assertInSync, inSync } from './wrapper/in-sync.ts';
 export type { DdpOptions } from './wrapper/options.ts';
+export type { ParamStateOf, Remembered, SavedGroup, SavedTensor, StateOf } from './zero/state.ts';
 export {
   type ConsolidatedState,
-  type SavedTensor,
+  type RebindOptions,
   type ShardOptimizer,
   type ShardState,
+  type ZeroOptions,
   ZeroRedundancyOptimizer,
-} from './zero.ts';
+} from './zero/zero.ts';

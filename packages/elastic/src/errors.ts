@@ -149,7 +149,7 @@ export function rescueOnDevice(): ElasticError {
 
 export function sharded(): ElasticError {
   const message =
-    'ddp: a ZeroRedundancyOptimizer keeps the state of each parameter on one rank, where a loss would take it along; expected an optimizer that keeps all of it. Pass an optimizer of all parameters.';
+    'ddp: this ZeroRedundancyOptimizer keeps the state of each parameter on one rank, where a loss would take it along; expected two copies. Make it by job.zero(net.parameters(), (shard) => …).';
   return new ElasticError('ERR_ELASTIC_INVALID', message);
 }
 

@@ -20,7 +20,7 @@ export type { ElasticDdpOptions, ElasticOptions } from './job/options.ts';
 export type { Stateful } from './job/stateful.ts';
 export type { ElasticStep, RunOptions, StepFunction, StepResult } from './job/step.ts';
 export type { StreamGenerator } from './job/streams.ts';
-export type { ElasticOptimizer, ElasticScaler } from './job/trained.ts';
+export type { ElasticOptimizer, ElasticScaler, ElasticShards } from './job/trained.ts';
 export type { Learned } from './learners/learner.ts';
 export type { ElasticLoader, LoadOptions } from './ledger/elastic-loader.ts';
 export type { Cursor, LedgerOptions, MicroBatch } from './ledger/ledger.ts';

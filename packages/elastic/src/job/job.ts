@@ -1,7 +1,7 @@
 // A training that goes on when ranks are lost, leave or join. It enters a view in three parts, the same on all members:
 // the model averages over the view's group, members without the state get it, and the loader begins at the cursor. If
 // another rank is lost meanwhile, the same begins again in the next view.
-import type { Group } from '@ringwise/collectives';
+import type { BufferCarrier, Group } from '@ringwise/collectives';
 import type { Collated, Dataset } from '@ringwise/data';
 import {
   convertSyncBatchNorm,
@@ -9,6 +9,8 @@ import {
   ddp,
   type GradParamSource,
   type ModuleTree,
+  type ShardOptimizer,
+  ZeroRedundancyOptimizer,
 } from '@ringwise/ddp';
 import { checkInteger, checkOptions } from '../check.ts';
 import {
@@ -177,6 +179,19 @@ export class ElasticJob {
   }
 
   /**
+   * Makes an optimizer for ddp() whose state is spread over the ranks (ZeRO, stage 1). `make` gets some of the
+   * parameters, such as `(shard) => new AdamW(shard, { lr: 1e-3 })`, and is called again when the view changes. Two
+   * ranks, on two hosts if possible, keep the state of each parameter, so that it survives the loss of one; if both are
+   * lost at once, the job ends with ERR_DDP_STATE_LOST. Give a schedule `whole` of what is returned. Not collective.
+   */
+  zero<P extends BufferCarrier, O extends ShardOptimizer>(
+    params: Iterable<P>,
+    make: (shard: P[]) => O,
+  ): ZeroRedundancyOptimizer<P, O> {
+    return new ZeroRedundancyOptimizer(params, soloGroup(), make, { copies: 2 });
+  }
+
+  /**
    * Makes a model data-parallel, joins the job, and gets the state of the training from the members that have it, or,
    * in a new job, from the lowest one. A process that joins later gets most of the state while the others train on, as
    * a _learner_, and is admitted when it has taken all steps that they have. Resolves when this process takes part in
@@ -281,6 +296,7 @@ export class ElasticJob {
 
   /** Gets the state before this process joins, if there are members that train, and enough to be worth it. */
   async #learn(trained: Trained, access: JobAccess): Promise<void> {
+    if (trained.wholeOptimizer === null) return; // no member has all that a learner needs
     this.#sources = new Sources(access, trained);
     const { learn } = this.#settings;
     if (!(learn ?? trained.parameterBytes >= learnedBytes)) return;
@@ -319,10 +335,23 @@ export class ElasticJob {
         return { ...done, ranks: group.size };
       }
       this.#finish(trained, plan, beforeUpdate);
-      if (vote.isLeaving) await this.#depart();
-      else if (vote.changesView) await this.#change(undefined, false);
+      await this.#afterVote(trained, vote);
       return { ...done, ranks: group.size };
     }
+  }
+
+  /** Ends a step whose vote was complete. A rank that is lost meanwhile does not undo it. */
+  async #afterVote(trained: Trained, { isLeaving, changesView }: Vote): Promise<void> {
+    let error: unknown;
+    try {
+      await trained.exchange();
+      if (changesView) await trained.handOver(this.group, isLeaving);
+    } catch (failure) {
+      error = failure;
+    }
+    const isBroken = error !== undefined && !this.#membership!.isChange(error);
+    if (isLeaving && !isBroken) await this.#depart();
+    else if (changesView || error !== undefined) await this.#change(error, false);
   }
 
   #finish(trained: Trained, plan: ReturnType<ElasticLoader['plan']>, beforeUpdate?: () => void): void {
@@ -345,7 +374,9 @@ export class ElasticJob {
         if (this.#hasState) this.#sources?.enter(view);
         const learned = (await this.#learner?.settle()) ?? null;
         await trained.parts.model.rebind(group);
+        await trained.shards?.repair(group, withoutState(change));
         state = await this.#share(trained, change, learned);
+        await trained.shards?.rebind(group);
         await trained.parts.loader.restart({ rank: group.rank, size: group.size });
         this.#pending = null;
       } catch (error) {
@@ -372,13 +403,10 @@ export class ElasticJob {
   }
 
   /** Gives the state to members that have none. In a new job, that of rank 0. */
-  async #share(
-    trained: Trained,
-    { group, joined, view }: Change,
-    learned: Learned | null,
-  ): Promise<StateTransfer | null> {
+  async #share(trained: Trained, change: Change, learned: Learned | null): Promise<StateTransfer | null> {
+    const { group, joined, view } = change;
     let state: StateTransfer | null = null;
-    const without = joined.length === group.size ? joined.slice(1) : joined;
+    const without = withoutState(change);
     if (joined.length === group.size && view.number > 0 && view.finalSteps > 0)
       throw missedStep(trained.finalSteps, view.finalSteps);
     if (without.length > 0) {
@@ -472,3 +500,7 @@ export class ElasticJob {
     return this.#trained!;
   }
 }
+
+/** Ranks that get the state from the others. In a new job that are all but the first. */
+const withoutState = ({ group, joined }: Change): readonly number[] =>
+  joined.length === group.size ? joined.slice(1) : joined;

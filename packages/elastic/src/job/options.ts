@@ -13,7 +13,7 @@ import type { MembershipOptions } from '../membership/options.ts';
 import type { LogEntry, LogTarget } from './log.ts';
 import { checkExtra, checkStateful, type Stateful } from './stateful.ts';
 import type { StreamGenerator } from './streams.ts';
-import type { ElasticOptimizer, ElasticScaler } from './trained.ts';
+import type { ElasticOptimizer, ElasticScaler, ElasticShards } from './trained.ts';
 
 /** Options of elastic(): those of joinMembership(), and of the job. */
 export interface ElasticOptions extends MembershipOptions {
@@ -49,8 +49,8 @@ export interface ElasticDdpOptions
   extends Partial<
     Pick<DdpOptions, 'bucketBytes' | 'firstBucketBytes' | 'unused' | 'broadcastBuffers' | 'hook'>
   > {
-  /** Optimizer of the model's parameters. The job calls its zeroGrad() and step(). */
-  readonly optimizer: ElasticOptimizer;
+  /** Optimizer of the model's parameters, also one of job.zero(). The job calls its zeroGrad() and step(). */
+  readonly optimizer: ElasticOptimizer | ElasticShards;
   /** The loader that job.loader() made. */
   readonly loader: ElasticLoader;
   /** Scaler of the loss; the program scales the loss, and the job calls everything else. */
@@ -89,8 +89,13 @@ export function checkDdpOptions(source: GradParamSource, options: ElasticDdpOpti
   if (syncBatchNorm !== undefined && typeof syncBatchNorm !== 'boolean')
     throw invalidArgument('ddp: syncBatchNorm', 'true or false', shown(syncBatchNorm));
   const { step, zeroGrad, stateDict, loadStateDict } = (optimizer ?? {}) as Partial<ElasticOptimizer>;
-  if (optimizer !== undefined && 'consolidateStateDict' in optimizer) throw sharded();
-  if ([step, zeroGrad, stateDict, loadStateDict].some((member) => typeof member !== 'function')) {
+  const isSharded =
+    typeof optimizer === 'object' && optimizer !== null && 'consolidateStateDict' in optimizer;
+  if (isSharded && (optimizer as { readonly copies?: number }).copies !== 2) throw sharded();
+  if (
+    !isSharded &&
+    [step, zeroGrad, stateDict, loadStateDict].some((member) => typeof member !== 'function')
+  ) {
     const expected = 'an optimizer with step(), zeroGrad(), stateDict() and loadStateDict()';
     throw invalidArgument('ddp: optimizer', expected, shown(optimizer));
   }

@@ -9,6 +9,7 @@ import {
   type GradParamSource,
   gradParamsSymbol,
   packState,
+  type RebindOptions,
   type Revive,
   type SharedHookState,
   valueCarrier,
@@ -31,6 +32,24 @@ export interface ElasticOptimizer {
   readonly loadStateDict: (state: never) => unknown;
 }
 
+/** The members of a ZeroRedundancyOptimizer that a job uses; job.zero() makes one. */
+export interface ElasticShards {
+  /** An optimizer of all parameters that never steps, with the options of all shards. */
+  readonly whole: { readonly stateDict: () => unknown; readonly loadStateDict?: (state: never) => unknown };
+  /** All parameters. */
+  readonly params: readonly unknown[];
+  /** Drops the gradients of all parameters. */
+  readonly zeroGrad: () => void;
+  /** Changes the parameters that this rank keeps by their gradients. Sends nothing. */
+  readonly update: () => void;
+  /** Sends the values that this rank has updated to all others. Collective. */
+  readonly exchange: () => Promise<void>;
+  /** Sends values whose exchange a loss has stopped. `joined` are the ranks without state. Collective. */
+  readonly repair: (group: Group, joined: readonly number[]) => Promise<unknown>;
+  /** Deals the parameters to the ranks of `group`, and moves their state. Collective. */
+  readonly rebind: (group: Group, options?: RebindOptions) => Promise<void>;
+}
+
 /** The members of a GradScaler that a job uses. */
 export interface ElasticScaler {
   /** Divides the gradients of the optimizer by the scale. */
@@ -49,7 +68,7 @@ export interface ElasticScaler {
 export interface TrainedParts {
   readonly source: GradParamSource;
   readonly model: DistributedDataParallel<GradParamSource>;
-  readonly optimizer: ElasticOptimizer;
+  readonly optimizer: ElasticOptimizer | ElasticShards;
   readonly loader: ElasticLoader;
   readonly scaler: ElasticScaler | null;
   readonly generators: readonly StreamGenerator[];
@@ -135,16 +154,33 @@ export class Trained {
     this.parts.hook?.load(this.#hookBefore as never);
   }
 
-  /** Applies the averages of a final step. `beforeUpdate` sees them unscaled. */
+  /** The optimizer, if its state is spread over the ranks; else null. */
+  get shards(): ElasticShards | null {
+    const { optimizer } = this.parts;
+    return 'whole' in optimizer ? optimizer : null;
+  }
+
+  /** The optimizer of which each member has the whole state; null if it is spread over the ranks. */
+  get wholeOptimizer(): ElasticOptimizer | null {
+    const { optimizer } = this.parts;
+    return 'whole' in optimizer ? null : optimizer;
+  }
+
+  /**
+   * Applies the averages of a final step. `beforeUpdate` sees them unscaled. Sends nothing: where the optimizer is
+   * spread over the ranks, exchange() has to follow.
+   */
   apply(beforeUpdate: (() => void) | undefined): void {
     const { optimizer, scaler } = this.parts;
+    const stepped =
+      'whole' in optimizer ? { params: optimizer.params, step: () => optimizer.update() } : optimizer;
     let isTaken = true;
-    scaler?.unscale_(optimizer as never);
+    scaler?.unscale_(stepped as never);
     beforeUpdate?.();
     this.observer?.beforeUpdate();
-    if (scaler === null) optimizer.step();
+    if (scaler === null) stepped.step();
     else {
-      isTaken = scaler.step(optimizer as never) !== false;
+      isTaken = scaler.step(stepped as never) !== false;
       scaler.update();
     }
     this.observer?.afterUpdate(isTaken);
@@ -158,14 +194,29 @@ export class Trained {
   }
 
   /**
-   * Whether a learner can take the steps of others: all of the state is in memory that JavaScript reaches, and
-   * gradients can be put where the optimizer reads them.
+   * Whether a learner can take the steps of others: all of the state is in memory that JavaScript reaches, gradients can
+   * be put where the optimizer reads them, and each member has the whole state of the optimizer.
    */
   get canBeFollowed(): boolean {
+    if (this.wholeOptimizer === null) return false;
     if (this.#memories.some(({ value }) => value.host === null)) return false;
     if ([...this.parts.source[gradParamsSymbol]()].some(({ bindGrad }) => bindGrad === undefined))
       return false;
     return packState(this.save()).arrays.every(({ read }) => ArrayBuffer.isView(read()));
+  }
+
+  /** Sends what apply() has updated on this rank, and receives the rest. Collective. */
+  async exchange(): Promise<void> {
+    await this.shards?.exchange();
+  }
+
+  /** Gives the optimizer state of members that leave to others, if it is spread over the ranks. Collective. */
+  async handOver(group: Group, isLeaving: boolean): Promise<void> {
+    if (this.shards === null) return;
+    const wishes = new Uint8Array(group.size);
+    await group.allGather(Uint8Array.of(Number(isLeaving)), wishes);
+    const leaving = [...wishes.keys()].filter((rank) => wishes[rank] === 1);
+    if (leaving.length > 0 && leaving.length < group.size) await this.shards.rebind(group, { leaving });
   }
 
   /** Returns the state; arrays and tensors are those of the training, not copies. */
@@ -177,7 +228,7 @@ export class Trained {
       cursor: loader.state(),
       ledger: loader.ledger.description,
       model: Object.fromEntries(near.map(({ name, value }) => [name, valueCarrier(value)])),
-      optimizer: optimizer.stateDict(),
+      optimizer: wholeOf(optimizer).stateDict(),
       scaler: scaler?.stateDict() ?? null,
       generators: generators.map((generator) => generator.state()),
       extra: Object.fromEntries(Object.entries(extra).map(([name, each]) => [name, stateOf(each)])),
@@ -211,7 +262,7 @@ export class Trained {
       elementsOf(own).set(saved.model[name]!.data as never);
       own.written?.();
     }
-    if (!unchanged.has('optimizer')) optimizer.loadStateDict(saved.optimizer as never);
+    if (!unchanged.has('optimizer')) wholeOf(optimizer).loadStateDict?.(saved.optimizer as never);
     scaler?.loadStateDict(saved.scaler as never);
     for (const [i, generator] of generators.entries()) generator.setState(saved.generators[i] as never);
     for (const [name, each] of Object.entries(extra)) setStateOf(each, saved.extra[name]);
@@ -230,6 +281,10 @@ export class Trained {
       );
   }
 }
+
+/** Returns what saves the optimizer; where its state is spread over the ranks, what saves its options. */
+const wholeOf = (optimizer: ElasticOptimizer | ElasticShards) =>
+  'whole' in optimizer ? optimizer.whole : optimizer;
 
 function checkNames(what: string, own: readonly string[], theirs: readonly string[]): void {
   const odd = own.find((name) => !theirs.includes(name)) ?? theirs.find((name) => !own.includes(name));

@@ -139,7 +139,8 @@ export class Replica {
   }
 
   #take(parts: readonly Part[]): void {
-    const { optimizer, source } = this.#trained.parts;
+    const { source } = this.#trained.parts;
+    const optimizer = this.#trained.wholeOptimizer!; // the training canBeFollowed
     this.#compare(parts);
     const { isTaken, optimizer: values } = parts[0]!.frame;
     if (values !== null) setOptimizerValues(optimizer, values);

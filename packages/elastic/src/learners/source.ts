@@ -113,9 +113,9 @@ export class Source {
   beforeUpdate(): void {
     const task = this.#task;
     if (!task?.isCopied) return;
-    const { finalSteps: step, parts } = this.#trained;
+    const { finalSteps: step, wholeOptimizer } = this.#trained;
     const { hasGrad, bytes } = copiedGradients(task.params, this.#pool.take);
-    const optimizer = task.share === 0 ? optimizerValues(parts.optimizer) : null;
+    const optimizer = task.share === 0 ? optimizerValues(wholeOptimizer!) : null; // the training canBeFollowed
     const sums = isCompared(step - task.at) ? this.#sums(task) : null;
     const frame = {
       kind: 'step',

@@ -1,0 +1,412 @@
+// The first stage of ZeRO (Rajbhandari et al., 2020): every rank updates only its share of the parameters,
+// and keeps only their optimizer state, then sends the new values to the other ranks. Gradients are averaged
+// by ddp as usual.
+//
+// With two copies, another rank makes the same update: it has all averages, so it needs no message to keep the state of
+// the owner, and no loss can tear the copy. If the owner is lost, also while it sends new values, the copy is sent
+// instead.
+import { asBuffer, type BufferCarrier, type Group } from '@ringwise/collectives';
+import { checkFunction, checkGroup, checkInteger, checkOptions, shown } from '../check.ts';
+import { cannotLoad, invalidArgument, notConsolidated, severalGroups, stateLost } from '../errors.ts';
+import { broadcasts, valueCarrier } from '../reducer/memory.ts';
+import { runAwaiting, runBlocking, type Works } from '../reducer/works.ts';
+import { type Deal, dealOf, holdersOf, lostOf, movesOf } from './deal.ts';
+import { move } from './move.ts';
+import {
+  byParam,
+  type LoadableTensor,
+  loadable,
+  mapTensors,
+  type ParamStateOf,
+  type Remembered,
+  type SavedTensor,
+  type StateOf,
+  saved,
+  together,
+} from './state.ts';
+
+/** The members of an optimizer state of @ringwise/tensor that are used here. */
+export type ShardState = StateOf<Remembered>;
+
+/** The state of a single optimizer over all parameters. */
+export type ConsolidatedState = StateOf<SavedTensor>;
+
+/** What ZeroRedundancyOptimizer needs of the optimizer of one rank's share. */
+export interface ShardOptimizer {
+  /** Changes the parameters of the share by their gradients. */
+  readonly step: () => void;
+  /** Returns the state of the share, whose tensors stay the optimizer's own. */
+  readonly stateDict: () => ShardState;
+  /** Copies a state that stateDict() returned. Needed for rebind() and loadStateDict(). */
+  readonly loadStateDict?: (state: never) => unknown;
+  /** Groups of parameters with their options. Needed for options that change in the course of the training. */
+  readonly groups?: readonly object[];
+  /** Drops the gradients of its parameters. */
+  readonly zeroGrad?: () => void;
+}
+
+/** Options of ZeroRedundancyOptimizer. */
+export interface ZeroOptions {
+  /**
+   * Number of ranks that keep the state of each parameter: 1, or 2, so that rebind() can go on after the loss of one.
+   * With 2 every rank updates twice as many parameters and has twice as much state; nothing more is sent. Default 1.
+   */
+  readonly copies?: 1 | 2;
+}
+
+/** Options of ZeroRedundancyOptimizer.rebind(). */
+export interface RebindOptions {
+  /** Ranks whose own state does not count: those that have not trained with the others. Default: none. */
+  readonly joined?: readonly number[];
+  /** Ranks that are about to leave and shall keep nothing. Default: none. */
+  readonly leaving?: readonly number[];
+}
+
+/** Parameters that this rank updates. */
+interface Held<O> {
+  readonly positions: readonly number[];
+  readonly optimizer: O | null;
+}
+
+const nothing = { positions: [], optimizer: null };
+
+/**
+ * An optimizer whose state is spread over the ranks (ZeRO, stage 1): each rank updates its share of the
+ * parameters, then sends the new values to all others.
+ *
+ * @example
+ * ```ts
+ * const zero = new ZeroRedundancyOptimizer(net.parameters(), group, (shard) => new AdamW(shard, { lr: 1e-3 }));
+ * zero.step(); // after a backward of ddp()
+ * ```
+ */
+export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOptimizer> {
+  /** All parameters, of which this rank updates a share. */
+  readonly params: readonly P[];
+  readonly #make: (shard: P[]) => O;
+  readonly #counts: readonly number[];
+  /** Number of ranks that keep the state of each parameter, if there are as many. */
+  readonly copies: 1 | 2;
+  #group: Group;
+  #deal: Deal;
+  #own: Held<O>;
+  #copy: Held<O> = nothing;
+  /** States that other ranks have given to this one, until all ranks have theirs. */
+  readonly #arrived = new Map<number, ParamStateOf<SavedTensor>>();
+  #whole: O | null = null;
+  /** Whether values are updated that have not been exchanged. */
+  #owes = false;
+  #consolidated: ConsolidatedState | null = null;
+
+  /**
+   * `make` gets this rank's parameters, for example `(shard) => new AdamW(shard, { lr })`; with copies, rebind() or
+   * `whole` it is called again. `params` must be the same list on all ranks. The optimizer must update each parameter
+   * by its own gradient alone, as all of @ringwise/tensor do but LBFGS: one whose step() takes an argument, such as a
+   * function that evaluates the loss, is refused. Parameters stay whole, so Adafactor and Muon work, too. Throws
+   * ERR_DDP_INVALID.
+   */
+  constructor(params: Iterable<P>, group: Group, make: (shard: P[]) => O, options: ZeroOptions = {}) {
+    checkGroup('ZeroRedundancyOptimizer', group);
+    checkFunction(
+      'ZeroRedundancyOptimizer: make',
+      make,
+      'a function such as (shard) => new AdamW(shard, { lr })',
+    );
+    if (typeof params?.[Symbol.iterator] !== 'function') {
+      throw invalidArgument(
+        'ZeroRedundancyOptimizer: params',
+        'a list such as net.parameters()',
+        shown(params),
+      );
+    }
+    checkOptions('ZeroRedundancyOptimizer', options, { known: ['copies'] });
+    const { copies = 1 } = options;
+    checkInteger('ZeroRedundancyOptimizer: copies', copies, 1, 2);
+    this.params = [...params];
+    this.#make = (shard) => checkedOptimizer(make(shard));
+    this.#counts = this.params.map((param) => asBuffer(param).count);
+    this.copies = copies;
+    this.#group = group;
+    this.#deal = dealOf(this.#counts, group, copies);
+    this.#own = this.#fresh(this.shards[group.rank]!);
+    this.#copy = this.#fresh(this.#deal.copied[group.rank]!);
+  }
+
+  /** The optimizer of this rank's share; null if there are more ranks than parameters. rebind() makes a new one. */
+  get local(): O | null {
+    return this.#own.optimizer;
+  }
+
+  /**
+   * Positions of each rank's parameters. Parameters are assigned from the largest on, each to the rank with
+   * the least so far.
+   */
+  get shards(): readonly (readonly number[])[] {
+    return this.#deal.owned;
+  }
+
+  /**
+   * An optimizer of all parameters that never steps, and so has no state. From the first use on, the options of its
+   * group, such as the learning rate, are those of all shards, also after rebind(): pass it to a schedule.
+   */
+  get whole(): O {
+    this.#whole ??= this.#make([...this.params]);
+    return this.#whole;
+  }
+
+  /**
+   * Updates this rank's share and receives the other ranks' shares. Collective. Blocks, so the group must be
+   * able to block.
+   */
+  step(): void {
+    this.update();
+    runBlocking(this.#exchange());
+  }
+
+  /** Like step(), for groups that cannot block. Resolves when all values have arrived. */
+  async stepAsync(): Promise<void> {
+    this.update();
+    await runAwaiting(this.#exchange());
+  }
+
+  /** The first half of step(): updates this rank's share. Sends nothing; exchange() has to follow. Not collective. */
+  update(): void {
+    const options = this.#whole === null ? null : optionsOf(this.#whole.groups?.[0]);
+    for (const { optimizer } of [this.#own, this.#copy]) {
+      if (options !== null && optimizer?.groups?.[0]) Object.assign(optimizer.groups[0], options);
+      optimizer?.step();
+    }
+    this.#owes = true;
+  }
+
+  /**
+   * The second half of step(): receives the other ranks' shares. Does nothing without an update(). Collective. Blocks
+   * if the group can, and resolves when all values have arrived.
+   */
+  async exchange(): Promise<void> {
+    if (!this.#owes) return;
+    if (this.#group.supports.sync) runBlocking(this.#exchange());
+    else await runAwaiting(this.#exchange());
+  }
+
+  /** Drops the gradients of all parameters, or makes them zero, as the optimizer does. Not collective. */
+  zeroGrad(): void {
+    this.whole.zeroGrad?.();
+  }
+
+  /**
+   * Deals the parameters to the ranks of `group`, and moves the state that other ranks keep from now on: after a loss,
+   * with the group of those that are left, or to train on with other ranks. Values whose exchange a loss has stopped
+   * are sent first, by a rank that has updated them. Gradients are not touched. Collective in `group`; the group before
+   * may have failed. Rejects with ERR_DDP_STATE_LOST on all ranks if no rank is left that keeps the state of a
+   * parameter; and with the group's error if a rank is lost: then call it again with the next group.
+   */
+  async rebind(group: Group, options: RebindOptions = {}): Promise<void> {
+    checkGroup('rebind', group);
+    checkOptions('rebind', options, { known: ['joined', 'leaving'] });
+    const { joined = [], leaving = [] } = options;
+    const held = await this.repair(group, joined);
+    const states = this.#states();
+    const deal = dealOf(this.#counts, group, this.copies, leaving);
+    await move(
+      movesOf(held, deal),
+      group,
+      (position) => this.#arrived.get(position) ?? mapTensors(states.get(position)!, saved),
+      (position, state) => void this.#arrived.set(position, state),
+    );
+    // Until all ranks have what they shall keep, none drops what it has.
+    await group.barrier();
+    const shared = this.#options();
+    const [own, copy] = [deal.owned[group.rank]!, deal.copied[group.rank]!].map((positions) =>
+      this.#with(positions, states, shared),
+    );
+    this.#group = group;
+    this.#deal = deal;
+    this.#own = own!;
+    this.#copy = copy!;
+    this.#arrived.clear();
+  }
+
+  /**
+   * Does the first part of rebind(): sends the values whose exchange a loss has stopped. Resolves with what each rank
+   * keeps. @internal
+   */
+  async repair(group: Group, joined: readonly number[] = []): Promise<number[][]> {
+    if (joined.includes(group.rank)) this.#drop();
+    const claims = await group.allGatherObject({ held: this.#held(), owes: this.#owes });
+    const held = claims.map((claim) => claim.held);
+    const lost = lostOf(held, this.params.length);
+    if (lost.length > 0) throw stateLost(lost, this.params.length, this.copies);
+    if (claims.some(({ owes }) => owes)) {
+      const roots = this.params.map((_, position) => holdersOf(held, position)[0]!);
+      await runAwaiting(
+        Array.from({ length: group.size }, (_, root) => {
+          const values = this.params.filter((_, position) => roots[position] === root).map(sendable);
+          return values.length > 0 ? broadcasts(values, group, root) : [];
+        }).flat(),
+      );
+    }
+    this.#owes = false;
+    return held;
+  }
+
+  /**
+   * Collects the state of all shards on rank `to`, for stateDict() there. Collective. Throws ERR_DDP_INVALID if the
+   * optimizers have more than one group of parameters each.
+   */
+  async consolidateStateDict(to = 0): Promise<void> {
+    checkInteger('consolidateStateDict: to', to, 0, this.#group.size - 1);
+    const state = this.local?.stateDict();
+    if (state !== undefined && state.groups.length > 1) throw severalGroups(state.groups.length);
+    const own = state && {
+      options: optionsOf(state.groups[0]),
+      states: byParam(state).map((each) => mapTensors(each, saved)),
+    };
+    const all = await this.#group.gatherObject(own ?? null, { root: to });
+    if (all === null) {
+      this.#consolidated = null;
+      return;
+    }
+    const states: ParamStateOf<SavedTensor>[] = this.params.map(() => ({ steps: 0, tensors: {} }));
+    for (const [rank, part] of all.entries())
+      for (const [i, each] of (part?.states ?? []).entries()) states[this.shards[rank]![i]!] = each;
+    this.#consolidated = together(states, all.find((part) => part !== null)?.options ?? {});
+  }
+
+  /**
+   * Returns the state of a single optimizer with all parameters in one group, as of the last
+   * consolidateStateDict(). Throws on ranks without it.
+   */
+  stateDict(): ConsolidatedState {
+    if (this.#consolidated === null) throw notConsolidated(this.#group.rank);
+    return this.#consolidated;
+  }
+
+  /**
+   * Loads a consolidated state, of any number of ranks: what this rank keeps of it, and the options. All ranks load the
+   * same one. Not collective.
+   */
+  loadStateDict(state: ConsolidatedState): void {
+    const states = new Map(byParam(state).map((each, position) => [position, mapTensors(each, loadable)]));
+    const options = optionsOf(state.groups[0]);
+    if (this.#whole !== null && options !== null && this.#whole.groups?.[0])
+      Object.assign(this.#whole.groups[0], options);
+    for (const { positions, optimizer } of [this.#own, this.#copy])
+      if (optimizer !== null) load(optimizer, positions, states, options ?? {});
+  }
+
+  /**
+   * Returns the part of a consolidated state that this rank's optimizer loads; null if the rank has no
+   * parameters. The state may have been saved with another number of ranks.
+   */
+  shardOf(state: ConsolidatedState): ConsolidatedState | null {
+    const own = this.shards[this.#group.rank]!;
+    if (own.length === 0) return null;
+    const states = byParam(state);
+    return together(
+      own.map((position) => states[position]!),
+      state.groups[0],
+    );
+  }
+
+  *#exchange(): Works {
+    const works = this.shards.flatMap((shard, root) => {
+      const values = shard.map((position) => sendable(this.params[position]!));
+      return broadcasts(values, this.#group, root);
+    });
+    for (const work of works) yield work;
+    this.#owes = false;
+  }
+
+  /** Positions of the parameters whose state this rank has. */
+  #held(): number[] {
+    return [...new Set([...this.#own.positions, ...this.#copy.positions, ...this.#arrived.keys()])];
+  }
+
+  #drop(): void {
+    this.#own = nothing;
+    this.#copy = nothing;
+    this.#arrived.clear();
+    this.#owes = false;
+  }
+
+  /** Returns the states that this rank's optimizers have. The tensors are theirs. */
+  #states(): Map<number, ParamStateOf<Remembered>> {
+    const states = new Map<number, ParamStateOf<Remembered>>();
+    for (const { positions, optimizer } of [this.#own, this.#copy]) {
+      if (optimizer === null) continue;
+      const state = optimizer.stateDict();
+      if (state.groups.length > 1) throw severalGroups(state.groups.length);
+      for (const [i, each] of byParam(state).entries()) states.set(positions[i]!, each);
+    }
+    return states;
+  }
+
+  /** Returns the options of all shards. */
+  #options(): object {
+    return optionsOf((this.#whole ?? this.local ?? this.whole).stateDict().groups[0]) ?? {};
+  }
+
+  #fresh(positions: readonly number[]): Held<O> {
+    const params = positions.map((position) => this.params[position]!);
+    return { positions, optimizer: params.length > 0 ? this.#make(params) : null };
+  }
+
+  /** Returns parameters with the states that this rank's optimizers have and those that have arrived. */
+  #with(
+    positions: readonly number[],
+    states: ReadonlyMap<number, ParamStateOf<Remembered>>,
+    options: object,
+  ): Held<O> {
+    const known = [this.#own, this.#copy].find((held) => held.positions.join() === positions.join());
+    if (known) return known;
+    const fresh = this.#fresh(positions);
+    const all = new Map(
+      positions.map((position): [number, ParamStateOf<Remembered | LoadableTensor>] => {
+        const arrived = this.#arrived.get(position);
+        return [position, arrived ? mapTensors(arrived, loadable) : states.get(position)!];
+      }),
+    );
+    if (fresh.optimizer !== null) load(fresh.optimizer, positions, all, options);
+    return fresh;
+  }
+}
+
+const sendable = (param: BufferCarrier): BufferCarrier => valueCarrier(asBuffer(param));
+
+/** Returns the options of a group without its parameters; null if there is no group. */
+function optionsOf(group: object | undefined): object | null {
+  if (group === undefined) return null;
+  const {
+    params: _,
+    paramNames: __,
+    ...options
+  } = group as { readonly params?: unknown; paramNames?: unknown };
+  return options;
+}
+
+/** Loads the states of the parameters `positions` into their optimizer. */
+function load(
+  optimizer: ShardOptimizer,
+  positions: readonly number[],
+  states: ReadonlyMap<number, ParamStateOf<Remembered | LoadableTensor>>,
+  options: object,
+): void {
+  if (typeof optimizer.loadStateDict !== 'function') throw cannotLoad();
+  const own = positions.map((position) => states.get(position)!);
+  optimizer.loadStateDict(together(own, options) as never);
+}
+
+/** Refuses an optimizer that evaluates the loss in its step, because that needs all parameters and all ranks. */
+function checkedOptimizer<O extends ShardOptimizer>(optimizer: O): O {
+  const { step, stateDict } = (optimizer ?? {}) as Partial<ShardOptimizer>;
+  const isOptimizer = typeof step === 'function' && typeof stateDict === 'function';
+  if (isOptimizer && step.length === 0) return optimizer;
+  throw invalidArgument(
+    'ZeroRedundancyOptimizer: make',
+    'an optimizer that updates each parameter by its own gradient, with step() without arguments and stateDict()',
+    isOptimizer
+      ? `${optimizer.constructor.name}, whose step() takes an argument. Make it of all parameters, on every rank`
+      : shown(optimizer),
+  );
+}
