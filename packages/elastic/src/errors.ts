@@ -141,6 +141,12 @@ export function rescueMissing(folder: string, own: number, theirs: number): Elas
   return new ElasticError('ERR_ELASTIC_STATE', message);
 }
 
+export function rescueSharded(): ElasticError {
+  const message =
+    'ddp: the optimizer state is spread over the ranks, so that no rank can leave all of it in rescueFolder; expected an optimizer that keeps all of it. Leave rescueFolder or job.zero() out.';
+  return new ElasticError('ERR_ELASTIC_INVALID', message);
+}
+
 export function rescueOnDevice(): ElasticError {
   const message =
     'ddp: the model has parameters in memory that JavaScript cannot reach, which rescueFolder cannot save; expected parameters in host memory. Leave rescueFolder out, and save snapshots yourself.';

@@ -21,6 +21,7 @@ import {
   rescueFailed,
   rescueMissing,
   rescueOnDevice,
+  rescueSharded,
   stepNotRun,
 } from '../errors.ts';
 import { type Learned, Learner } from '../learners/learner.ts';
@@ -222,6 +223,7 @@ export class ElasticJob {
     });
     const { rescueFolder } = this.#settings;
     if (rescueFolder !== null && trained.isFar) throw rescueOnDevice();
+    if (rescueFolder !== null && trained.shards !== null) throw rescueSharded();
     if (rescueFolder !== null) this.#rescuedSteps = await loadRescue(rescueFolder, trained);
     try {
       this.#membership = await this.#settings.join((access) => this.#learn(trained, access));

@@ -177,7 +177,16 @@ it('refuses wrong options, and calls in the wrong order', async () => {
   await expect(job.ddp(norm, { optimizer, loader })).rejects.toThrow(
     'the batch norms of the model exchange over a group that the job does not change',
   );
-  const model = await job.ddp(net, { optimizer, loader });
+  await using rescued = await elastic({ rescueFolder: 'not-made' });
+  const spread = rescued.zero(net.parameters(), (shard) => new SGD(shard, { lr: 0.1 }));
+  await expect(rescued.ddp(net, { optimizer: spread, loader })).rejects.toThrow(
+    'no rank can leave all of it in rescueFolder',
+  );
+  const trainedNet = makeNet();
+  const model = await job.ddp(trainedNet, {
+    optimizer: new SGD(trainedNet.parameters(), { lr: 0.1 }),
+    loader,
+  });
   await expect(job.ddp(net, { optimizer, loader })).rejects.toThrow('the job has a model already');
   const other = job.loader(data, { batchPerRank: 4 });
   for (const options of [undefined, { epoch: 1 }, {}])
