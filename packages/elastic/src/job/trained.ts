@@ -194,8 +194,8 @@ export class Trained {
   }
 
   /**
-   * Whether a learner can take the steps of others: all of the state is in memory that JavaScript reaches, gradients can
-   * be put where the optimizer reads them, and each member has the whole state of the optimizer.
+   * Whether a learner can take the steps of others: all of the state is in memory that JavaScript reaches, gradients
+   * can be put where the optimizer reads them, and each member has the whole state of the optimizer.
    */
   get canBeFollowed(): boolean {
     if (this.wholeOptimizer === null) return false;
