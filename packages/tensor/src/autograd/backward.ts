@@ -1,6 +1,7 @@
 // Runs the tape backwards. Operations are numbered as they are recorded, so descending numbers are a reverse
 // topological order. Gradients of late layers are final before those of early layers are computed.
 import { kernels } from '../backends/index.ts';
+import { aFunction, checkValue } from '../checks/value-checks.ts';
 import type { Storage } from '../core/memory/storage.ts';
 import { checkBackward } from './anomaly.ts';
 import { Leaf } from './leaf.ts';
@@ -18,9 +19,10 @@ const endListeners = new Set<(run: BackwardRun) => void>();
  * caller's parameters, but not after grad(). For a backward inside another one, in a hook, it is called after the
  * outer one. `run` is the value that runningBackward() had meanwhile; compare it to ignore the backwards of other
  * models. All listeners are called even if one throws; backward throws the first error. Returns a function that
- * unsubscribes.
+ * unsubscribes. Throws ERR_TENSOR_ARGUMENT if `done` is no function.
  */
 export function onBackwardEnd(done: (run: BackwardRun) => void): () => void {
+  checkValue('onBackwardEnd: done', done, aFunction);
   const entry = (run: BackwardRun): void => done(run);
   endListeners.add(entry);
   return () => void endListeners.delete(entry);

@@ -1,10 +1,10 @@
 // Calls every function, method, layer and optimiser with arguments of wrong types: whatever is thrown must be a
 // TensorError with a code, and a sentence, as a TypeError of JavaScript's own names no function and no next step.
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
-import { TensorError } from '../../../src/errors.ts';
-import * as tensors from '../../../src/index.ts';
-import * as nn from '../../../src/nn/index.ts';
-import * as optim from '../../../src/optim/index.ts';
+import { TensorError } from '../../src/errors.ts';
+import * as tensors from '../../src/index.ts';
+import * as nn from '../../src/nn/index.ts';
+import * as optim from '../../src/optim/index.ts';
 
 const { ones, tensor, Tensor } = tensors;
 
@@ -112,4 +112,12 @@ test('methods of a tensor', async () => {
   }
   expect(seen.size).toBeGreaterThan(300);
   expect(found).toEqual([]);
+});
+
+test('calls that throw leave no setting behind', () => {
+  const x = ones([2], { requiresGrad: true });
+  const y = tensors.mul(x, 3).sum();
+  y.backward();
+  expect(x.grad!.toArray()).toEqual([3, 3]);
+  expect(tensors.matmul(ones([2, 2]), ones([2, 2])).dtype).toBe('float32');
 });
