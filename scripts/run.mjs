@@ -6,6 +6,13 @@ export const root = fileURLToPath(new URL('..', import.meta.url));
 
 /** Longest time in ms that one command may take. */
 const limitMs = 45 * 60_000;
+/** The time, as performance.now() gives it, at which commands are ended. */
+let endMs = Number.POSITIVE_INFINITY;
+
+/** Ends commands that still run at the time `ms`, as performance.now() gives it. */
+export function endCommandsAt(ms) {
+  endMs = ms;
+}
 
 /** Runs a command to its end. Resolves with its exit code, or 1 if a signal or the time limit ended it. */
 export function run(command, ...args) {
@@ -15,7 +22,8 @@ export function run(command, ...args) {
 /** Does what run() does, with variables added to the environment. */
 function runWith(env, command, ...args) {
   return new Promise((resolve) => {
-    const options = { cwd: root, stdio: 'inherit', timeout: limitMs, env: { ...process.env, ...env } };
+    const timeout = Math.max(1, Math.min(limitMs, Math.ceil(endMs - performance.now())));
+    const options = { cwd: root, stdio: 'inherit', timeout, env: { ...process.env, ...env } };
     const child = spawn(command, args, options);
     child.once('error', (error) => {
       console.error(`${command}: ${error.message}`);

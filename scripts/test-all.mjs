@@ -1,11 +1,13 @@
 // `npm run test:all`: builds and runs all tests, part after part. --help lists the parts and options.
 import { parseArgs } from 'node:util';
 import { asynchronousOf, parts, selectionOf, strays } from './parts.mjs';
-import { root, run, vitest, vitestWith } from './run.mjs';
+import { endCommandsAt, root, run, vitest, vitestWith } from './run.mjs';
 
 const names = Object.keys(parts);
-const help = `Usage: npm run test:all -- [--part NAME]... [--except NAME]...
-Builds, then runs all parts or those that are named. Parts:
+const help = `Usage: npm run test:all -- [--part NAME]... [--except NAME]... [--minutes M]
+Builds, then runs all parts or those that are named. With --minutes, ends M minutes after its start: the part that still
+runs is cut short, and those that have not begun are left out. Neither counts as a failure, and the last lines name them.
+Parts:
 ${names.map((name) => `  ${name.padEnd(12)}${parts[name]}`).join('\n')}`;
 
 function fail(sentence) {
@@ -16,7 +18,9 @@ function fail(sentence) {
 function parsed() {
   const list = { type: 'string', multiple: true, default: [] };
   try {
-    return parseArgs({ options: { part: list, except: list, help: { type: 'boolean' } } }).values;
+    return parseArgs({
+      options: { part: list, except: list, minutes: { type: 'string' }, help: { type: 'boolean' } },
+    }).values;
   } catch (error) {
     return fail(`${error.message.split('\n')[0]} See npm run test:all -- --help.`);
   }
@@ -30,6 +34,9 @@ if (options.help) {
 for (const name of [...options.part, ...options.except]) {
   if (!names.includes(name)) fail(`there is no part "${name}"; expected one of ${names.join(', ')}.`);
 }
+const minutes = Number(options.minutes ?? Number.POSITIVE_INFINITY);
+if (!(minutes > 0)) fail(`--minutes: expected a number > 0, got ${options.minutes}.`);
+const endMs = performance.now() + minutes * 60_000;
 const lost = strays(root);
 if (lost.length > 0) fail(`${lost.join(', ')}: in no part. Move it into test/full/PART.`);
 
@@ -51,13 +58,20 @@ for (const step of ['setup', 'build', 'build:tests']) {
   const code = await run('npm', 'run', '-s', step);
   if (code !== 0) process.exit(code);
 }
+endCommandsAt(endMs);
 const lines = [];
 for (const name of chosen) {
   const begun = performance.now();
+  if (begun >= endMs) {
+    lines.push(`left out  ${name}`);
+    continue;
+  }
   console.log(`\n== ${name}: ${parts[name]}`);
   const code = await runPart(name);
   const seconds = Math.round((performance.now() - begun) / 1000);
-  lines.push(`${code === 0 ? 'passed' : 'FAILED'}  ${name.padEnd(12)}${String(seconds).padStart(5)} s`);
-  if (code !== 0) process.exitCode = 1;
+  const isCut = code !== 0 && performance.now() >= endMs;
+  const word = code === 0 ? 'passed' : isCut ? 'cut short' : 'FAILED';
+  lines.push(`${word.padEnd(10)}${name.padEnd(12)}${String(seconds).padStart(5)} s`);
+  if (code !== 0 && !isCut) process.exitCode = 1;
 }
 console.log(`\n${lines.join('\n')}`);

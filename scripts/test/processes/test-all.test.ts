@@ -41,6 +41,7 @@ it('every part selects tests of its own, and all parts together select every tes
 it.each([
   [['--part', 'nope'], /^test:all: there is no part "nope"; expected one of quick, /],
   [['--except', 'nope'], /^test:all: there is no part "nope"; expected one of quick, /],
+  [['--minutes', 'x'], /^test:all: --minutes: expected a number > 0, got x\.$/m],
   [['--parts'], /^test:all: Unknown option '--parts'/],
 ])('%j is refused in a sentence, with exit code 2', (args, sentence) => {
   expect(testAll(...args)).toEqual({ status: 2, stdout: '', stderr: expect.stringMatching(sentence) });
