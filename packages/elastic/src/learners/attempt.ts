@@ -1,6 +1,7 @@
 // One attempt of a learner to get the state from certain members: connects with them, names the step before which they
 // copy the state, and takes what they send until it is a member. Ends as a whole if one of them is lost.
 import { randomUUID } from 'node:crypto';
+import { untilAborted } from '@ringwise/collectives';
 import { bytesDamaged, tooSlow } from '../errors.ts';
 import type { Trained } from '../job/trained.ts';
 import type { JobAccess } from '../membership/join.ts';
@@ -74,7 +75,7 @@ export class Attempt {
         ...{ hasEnded: false, behind: Number.POSITIVE_INFINITY },
       }));
       if (this.#isClosed) return await this.close();
-      await this.#start();
+      await untilAborted(signal, this.#start());
       await this.#ready.promise;
     } catch (error) {
       await this.close();
@@ -93,6 +94,7 @@ export class Attempt {
   /** Ends all connections. Idempotent. */
   async close(): Promise<void> {
     this.#isClosed = true;
+    this.#replica?.stop();
     await Promise.all(this.#peers.map(({ channel }) => channel.close()));
   }
 
@@ -139,6 +141,7 @@ export class Attempt {
   async #begin(step: number): Promise<void> {
     const at = step + 1 + Math.ceil(this.#notice / Math.max(this.#stepMs, 1));
     const of = this.#peers.length;
+    this.#replica?.stop();
     this.#replica = new Replica(this.#trained, of, at, this.#pool);
     for (const peer of this.#peers) peer.behind = Number.POSITIVE_INFINITY;
     for (const [share, { channel }] of this.#peers.entries()) {
@@ -187,7 +190,7 @@ export class Attempt {
       return;
     }
     const { step } = replica;
-    replica.take(index, frame, bytes);
+    await replica.take(index, frame, bytes);
     if (replica.step > step) this.#say({ kind: 'taken', at: replica.at, step: replica.step - 1 });
   }
 

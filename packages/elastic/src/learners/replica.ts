@@ -2,6 +2,7 @@
 // gradients of that step and of those after it. The learner takes these steps with its own optimizer, so that it has
 // after each of them the state that the members have. That this is so is checked now and then by checksums, and for
 // every array when the learner becomes a member.
+import { setImmediate } from 'node:timers/promises';
 import {
   gradParamsSymbol,
   type PackedState,
@@ -45,6 +46,9 @@ export class Replica {
   readonly at: number;
   #copy: Copy | null = null;
   #isLoaded = false;
+  #isStopped = false;
+  /** Resolves when the step that is being taken has been, and the event loop has turned. */
+  #turn: Promise<void> | null = null;
   readonly #steps = new Map<number, (Part | undefined)[]>();
   #step: number;
   #isCompared = false;
@@ -74,8 +78,17 @@ export class Replica {
     return this.#isCompared;
   }
 
-  /** Takes a message of member `source`. Throws if the copies of the members differ, or do not fit this process. */
-  take(source: number, frame: FromSource, bytes: Uint8Array): void {
+  /** Ends take(), and takes no more steps. */
+  stop(): void {
+    this.#isStopped = true;
+  }
+
+  /**
+   * Takes a message of member `source`, and the steps that are complete with it; between two steps the event loop turns.
+   * Rejects if the copies of the members differ, or do not fit this process.
+   */
+  async take(source: number, frame: FromSource, bytes: Uint8Array): Promise<void> {
+    if (this.#isStopped) return;
     this.bytes += bytes.length;
     if (frame.kind === 'snapshot') this.#begin(source, frame.header);
     else if (frame.kind === 'chunk') this.#fill(source, frame.index, bytes);
@@ -85,7 +98,7 @@ export class Replica {
       this.#steps.set(frame.step, parts);
     }
     this.#load();
-    this.#follow();
+    await this.#follow();
   }
 
   #begin(source: number, header: string): void {
@@ -127,15 +140,28 @@ export class Replica {
     this.#copy = { ...copy, memory: [] };
   }
 
-  /** Takes the steps of which all gradients have come. */
-  #follow(): void {
-    if (!this.#isLoaded) return;
-    for (let parts = this.#steps.get(this.#step); parts !== undefined; parts = this.#steps.get(this.#step)) {
-      if (parts.includes(undefined)) return;
-      this.#steps.delete(this.#step);
-      this.#take(parts as Part[]);
-      this.#step++;
+  /** Takes the steps of which all gradients have come, one at a time. */
+  async #follow(): Promise<void> {
+    for (let parts = this.#complete(); parts !== null; parts = this.#complete()) {
+      this.#turn ??= this.#takeNext(parts).finally(() => {
+        this.#turn = null;
+      });
+      await this.#turn;
     }
+  }
+
+  /** Returns the gradients of the next step, or null while some of them have not come. */
+  #complete(): readonly Part[] | null {
+    if (!this.#isLoaded || this.#isStopped) return null;
+    const parts = this.#steps.get(this.#step);
+    return parts === undefined || parts.includes(undefined) ? null : (parts as Part[]);
+  }
+
+  async #takeNext(parts: readonly Part[]): Promise<void> {
+    this.#steps.delete(this.#step);
+    this.#take(parts);
+    this.#step++;
+    await setImmediate();
   }
 
   #take(parts: readonly Part[]): void {

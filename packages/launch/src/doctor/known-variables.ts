@@ -32,6 +32,7 @@ export const ringwiseVariables: readonly string[] = [
   'RINGWISE_SEED',
   'RINGWISE_SLOT',
   'RINGWISE_SOFTWARE_GPU',
+  'RINGWISE_STANDBY',
   'RINGWISE_TENSOR_DEBUG',
   'RINGWISE_TESTS',
   'RINGWISE_TEST_DATA',
