@@ -125,8 +125,8 @@ export const slowProducts = (device: string, reason: string): string =>
 
 // Handles.
 
-export const badHandle = (what: string, expected: string, got: unknown): TensorError =>
-  argument(`fromHandle: expected ${what} ${expected}, got ${shown(got)}.`);
+export const badHandle = (what: string, expected: string, got: unknown, text = shown(got)): TensorError =>
+  argument(`fromHandle: expected ${what} ${expected}, got ${text}.`);
 
 export const outsideHandle = (shape: Shape, strides: Shape, reach: number, count: number): TensorError =>
   shapeError(

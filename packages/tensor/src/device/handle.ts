@@ -112,7 +112,7 @@ const isSize = (value: unknown): value is number => Number.isSafeInteger(value) 
 
 function checkedStrides(strides: readonly number[], shape: Shape): readonly number[] {
   const isFitting = Array.isArray(strides) && strides.length === shape.length && strides.every(isSize);
-  if (!isFitting) throw badHandle('strides', `to be ${shape.length} integers ≥ 0`, `[${strides}]`);
+  if (!isFitting) throw badHandle('strides', `to be ${shape.length} integers ≥ 0`, strides);
   return strides;
 }
 
@@ -130,6 +130,6 @@ function checkedDevice({ device }: TensorHandle): Device {
   const { kind, index } = device ?? {};
   if (kind === 'cpu' && index === 0) return 'cpu';
   if (kind !== 'cuda')
-    throw badHandle('device', "to be { kind: 'cpu' | 'cuda', index }", JSON.stringify(device));
+    throw badHandle('device', "to be { kind: 'cpu' | 'cuda', index }", device, JSON.stringify(device));
   return deviceOf(`cuda:${index}`);
 }

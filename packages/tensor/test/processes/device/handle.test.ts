@@ -166,7 +166,7 @@ describe.each(cudaDevice === null ? (['cpu'] as const) : (['cpu', 'cuda'] as con
         'fromHandle: shape [2, 3] with strides [4, 1] reaches over 7 elements, but the memory of the handle has 6.',
       );
       expect(refused({ strides: [3] })).toBe('fromHandle: expected strides to be 2 integers ≥ 0, got [3].');
-      expect(refused({ strides: [-3, 1] })).toMatch(/expected strides to be 2 integers ≥ 0, got \[-3,1\]/);
+      expect(refused({ strides: [-3, 1] })).toMatch(/expected strides to be 2 integers ≥ 0, got \[-3, 1\]/);
       expect(refused({ shape: [-1] })).toMatch(/sizes that are integers ≥ 0, got \[-1\]/);
       expect(refused({ shape: [2 ** 40, 2 ** 40], count: undefined, strides: null })).toMatch(/count/);
       expect(refused({ address: 1234 })).toMatch(/expected address to be a bigint .*, got 1234/);
