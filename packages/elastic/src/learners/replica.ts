@@ -84,8 +84,8 @@ export class Replica {
   }
 
   /**
-   * Takes a message of member `source`, and the steps that are complete with it; between two steps the event loop turns.
-   * Rejects if the copies of the members differ, or do not fit this process.
+   * Takes a message of member `source`, and the steps that are complete with it; between two steps the event loop
+   * turns. Rejects if the copies of the members differ, or do not fit this process.
    */
   async take(source: number, frame: FromSource, bytes: Uint8Array): Promise<void> {
     if (this.#isStopped) return;
