@@ -2,7 +2,7 @@
 // copied, on the learner they are put where its optimizer reads them.
 import { type BufferView, byteSize, elementsOf } from '@ringwise/collectives';
 import type { GradParam } from '@ringwise/ddp';
-import { sharesOf } from './shares.ts';
+import { sharesOf } from '../transfer/shares.ts';
 
 /** Gradients of the parameters of one share, one after the other. */
 export interface Gradients {

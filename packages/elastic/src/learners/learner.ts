@@ -14,7 +14,7 @@ import { candidates } from './candidates.ts';
 
 /** How often a learner looks whether the members train. */
 const watchMs = 500;
-/** A view that has ended for this long without a next one waits for members: then nobody waits if this one joins. */
+/** A view that has ended for this long without a next one waits for members: no member loses time if this one joins. */
 const haltMs = 2_000;
 const retryMs = 200;
 
@@ -32,7 +32,7 @@ export interface Learned {
 
 const isTimeout = (error: unknown) => error instanceof Error && error.name === 'TimeoutError';
 
-/** The members do not train, so nobody has to wait for this process. */
+/** The members do not train, so none of them has to wait for this process. */
 class Halted extends Error {}
 
 export class Learner {
@@ -50,7 +50,7 @@ export class Learner {
   }
 
   /**
-   * Resolves when this process may wish to join: it has the state, or there is nobody who trains. Rejects with
+   * Resolves when this process may wish to join: it has the state, or no member trains. Rejects with
    * ERR_ELASTIC_BEHIND if the members train faster than it takes their steps, with ERR_ELASTIC_STATE if the state
    * does not fit this process, with ERR_ELASTIC_TOO_FEW after `joinTimeoutMs`, and with the reason of `signal`.
    */

@@ -14,11 +14,11 @@ import { statesDiffer, stateUnfit } from '../errors.ts';
 import type { Trained } from '../job/trained.ts';
 import { type Chunk, chunksOf, dealt } from '../transfer/chunks.ts';
 import { firstDifference } from '../transfer/headers.ts';
+import { sharesOf, sumOf } from '../transfer/shares.ts';
 import type { FromSource, StepFrame } from './channel.ts';
 import { dealtParams, setGradients } from './gradients.ts';
 import { setOptimizerValues } from './optimizer-values.ts';
 import type { Pool } from './pool.ts';
-import { sharesOf, sumOf } from './shares.ts';
 
 /** Bytes of a chunk: small, so that a member copies and hashes one in a few milliseconds. */
 export const chunkBytes = 4 << 20;

@@ -4,12 +4,12 @@
 import { type GradParam, gradParamsSymbol, type PackedState, packState } from '@ringwise/ddp';
 import type { Trained } from '../job/trained.ts';
 import { type Chunk, chunksOf, dealt } from '../transfer/chunks.ts';
+import { sharesOf, sumOf } from '../transfer/shares.ts';
 import type { Begin, Channel, FromLearner, FromSource, StepFrame } from './channel.ts';
 import { copiedGradients, dealtParams } from './gradients.ts';
 import { optimizerValues } from './optimizer-values.ts';
 import { Pool } from './pool.ts';
 import { chunkBytes } from './replica.ts';
-import { sharesOf, sumOf } from './shares.ts';
 
 /** Bytes of gradients that the learner may not have taken, beside three times the share of the state. */
 const mostWaiting = 16 << 20;

@@ -1,5 +1,6 @@
 // Splits the memory of a packed state into chunks. The split is a function of the layout, so that all members compute
 // the same one. A chunk has parts of one or more arrays, and at most `most` bytes.
+import { sharesOf } from './shares.ts';
 
 /** Largest chunk in bytes. */
 export const largestChunk = 16 << 20;
@@ -40,14 +41,7 @@ export function chunksOf(arrays: readonly { readonly bytes: number }[], most = l
 }
 
 /** Returns the chunks of each of `sources` sources: consecutive ones, about equally many bytes each. */
-export function dealt(chunks: readonly Chunk[], sources: number): Chunk[][] {
-  const total = chunks.reduce((sum, { bytes }) => sum + bytes, 0);
-  const shares = Array.from({ length: sources }, (): Chunk[] => []);
-  let before = 0;
-  for (const chunk of chunks) {
-    const middle = before + chunk.bytes / 2;
-    shares[Math.min(sources - 1, Math.floor((middle * sources) / total))]!.push(chunk);
-    before += chunk.bytes;
-  }
-  return shares;
-}
+export const dealt = (chunks: readonly Chunk[], sources: number): Chunk[][] => {
+  const sizes = chunks.map(({ bytes }) => bytes);
+  return sharesOf(sizes, sources).map((indices) => indices.map((index) => chunks[index]!));
+};

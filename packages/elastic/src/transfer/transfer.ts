@@ -7,9 +7,9 @@ import { createHash } from 'node:crypto';
 import type { Group } from '@ringwise/collectives';
 import { type PackedState, packState, type Revive, unpackState } from '@ringwise/ddp';
 import { chunkDamaged, statesDiffer, transferFailed } from '../errors.ts';
-import { haveSameArrays, sharesOf, sumsOf } from '../learners/shares.ts';
 import { type Chunk, chunksOf, dealt, largestChunk } from './chunks.ts';
 import { firstDifference, unchangedMembers } from './headers.ts';
+import { haveSameArrays, sharesOf, sumsOf } from './shares.ts';
 
 const hashBytes = 32;
 

@@ -43,7 +43,7 @@ it('running statistics, which no optimizer changes, are sent when it joins', { t
   });
   const ends = values<Trained>(await run(3, plan));
   for (const { state } of ends) expect(state).toEqual(ends[0]!.state);
-  // Mean and variance of 8 features, and the number of batches. State that nobody changes is not sent again.
+  // Mean and variance of 8 features, and the number of batches. State that does not change is not sent again.
   checkLearned(ends[2]!.states, 2 * 8 * 4 + 8);
   expect(ends[2]!.states[0]!.bytes).toBeGreaterThan(16 << 20);
 });

@@ -70,7 +70,7 @@ export function coordinate(
       refresh: () => views.refresh().catch(() => {}),
       lost: (id: string) => {
         const all = coordinator.lost(id, clockMs());
-        // They may have moved to another store, and then nobody may go on here who takes them for dead.
+        // They may have moved to another store, and then no rank here may go on as if they were dead.
         if (canMove) return;
         for (const ran of all) {
           ranks.set(endedKey(ran), 'lost with its host').catch(() => {});

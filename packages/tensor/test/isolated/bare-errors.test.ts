@@ -58,7 +58,7 @@ const classesOf = (module: object): [string, new (...args: unknown[]) => object]
     .filter((entry) => isClass(entry) && !notCalled.has(entry[0]))
     .map(([name, made]) => [name, made as unknown as new (...args: unknown[]) => object]);
 
-// Nobody reads the stacks, which take most of the time.
+// Stacks would take most of the time, and no test reads them.
 const depth = Error.stackTraceLimit;
 beforeAll(() => {
   Error.stackTraceLimit = 0;

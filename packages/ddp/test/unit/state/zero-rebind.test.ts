@@ -69,7 +69,7 @@ it('goes on with the bits of one optimizer after losses, also in the middle of a
   await each(ranks, (rank) => rank.step(1));
   for (const lost of [1, 2, 0]) {
     const at = 4 - ranks.length + 2;
-    await each(ranks, (rank) => rank.step(at, true)); // nobody has the values of the others
+    await each(ranks, (rank) => rank.step(at, true)); // no rank has the values of the others
     ranks = ranks.filter((_, i) => i !== lost);
     await Promise.all(groups.map((group) => group.close()));
     groups = loopbackGroups(ranks.length);

@@ -6,8 +6,8 @@ import { describe, expect, it } from 'vitest';
 import { candidates } from '../../../src/learners/candidates.ts';
 import { copiedGradients, dealtParams, setGradients } from '../../../src/learners/gradients.ts';
 import { optimizerValues, setOptimizerValues } from '../../../src/learners/optimizer-values.ts';
-import { sharesOf } from '../../../src/learners/shares.ts';
 import type { Member, View } from '../../../src/membership/protocol/view.ts';
+import { sharesOf } from '../../../src/transfer/shares.ts';
 import { flat, lossOf, makeNet } from '../../support/net.ts';
 
 const allocate = (bytes: number) => new Uint8Array(bytes);
