@@ -11,6 +11,8 @@ from torch import distributed as dist
 from torch import nn
 from torch.nn import functional as F
 
+from torch_block import Block
+
 torch.manual_seed(1)
 torch.backends.cudnn.allow_tf32 = False
 device = "cuda"
@@ -122,23 +124,7 @@ with torch.no_grad():
     timed("sort 10M float32", 3, "", 0, lambda: long.sort(stable=True))
 
 
-class Block(nn.Module):
-    """The same block as TransformerBlock in bench.mjs."""
-
-    def __init__(self):
-        super().__init__()
-        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
-
-    def forward(self, x):
-        q, k, v = (t.unflatten(-1, (heads, -1)).transpose(1, 2) for t in self.qkv(self.norm1(x)).chunk(3, -1))
-        attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(attended.transpose(1, 2).flatten(2))
-        return x + self.mlp(self.norm2(x))
-
-
-block, hidden, ones = Block().to(device), leaf(torch.float32, 8, seq, width), torch.randn(8, seq, width, device=device)
+block, hidden, ones = Block(width, heads).to(device), leaf(torch.float32, 8, seq, width), torch.randn(8, seq, width, device=device)
 timed("transformer block 8 x 1024 x 768 float32, both ways", 3, "", 0,
       lambda: backward(block(hidden), ones, (hidden, *block.parameters())))
 parameters = [leaf(torch.float32, 1 << 20) for _ in range(100)]

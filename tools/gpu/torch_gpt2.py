@@ -10,32 +10,18 @@ import torch
 from torch import nn
 from torch.nn import functional as F
 
+from torch_block import Block
+
 torch.manual_seed(1)
 device, batch, context, layers, heads, width, vocab = "cuda", 16, 1024, 12, 12, 768, 50304
 rows = []
-
-
-class Block(nn.Module):
-    """The same block as TransformerBlock of @ringwise/tensor."""
-
-    def __init__(self):
-        super().__init__()
-        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.mlp = nn.Sequential(nn.Linear(width, 4 * width), nn.GELU(), nn.Linear(4 * width, width))
-
-    def forward(self, x):
-        q, k, v = (t.unflatten(-1, (heads, -1)).transpose(1, 2) for t in self.qkv(self.norm1(x)).chunk(3, -1))
-        attended = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(attended.transpose(1, 2).flatten(2))
-        return x + self.mlp(self.norm2(x))
 
 
 class Gpt2(nn.Module):
     def __init__(self):
         super().__init__()
         self.tokens, self.positions = nn.Embedding(vocab, width), nn.Embedding(context, width)
-        self.blocks = nn.Sequential(*(Block() for _ in range(layers)))
+        self.blocks = nn.Sequential(*(Block(width, heads) for _ in range(layers)))
         self.norm = nn.LayerNorm(width)
         for parameter in self.parameters():
             if parameter.dim() >= 2:
