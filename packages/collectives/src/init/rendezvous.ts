@@ -19,6 +19,9 @@ const graceMs = 2_000;
 // store, the others for rank 0 to open it. Ranks of one job start seconds apart on a busy machine, and a rank that was
 // not told waits until its deadline.
 const noteMs = 5_000;
+// Time that rank 0 waits at a store that another process opened at its address, until it counts that process as no part
+// of its job.
+const claimMs = 2_000;
 
 export interface Gathering {
   /** Part of the store that only this group uses. */
@@ -154,7 +157,7 @@ async function claimRank(
   processKey ??= `${randomUUID()} process ${process.pid} on ${hostname()}`;
   const key = `${group}/owner/${rank}`;
   const site = { group, rank, size };
-  if (open.taken !== undefined && !(await run.check([key]))) throw open.taken;
+  if (open.taken !== undefined && !(await isClaimed(run, key))) throw open.taken;
   const owner = Buffer.from(await run.compareSet(key, '', processKey)).toString();
   if (owner === processKey) return;
   const [first, second] = [owner, processKey].map((text) => /^\S+ (process \d+ on .*)$/.exec(text)?.[1]);
@@ -164,6 +167,20 @@ async function claimRank(
     await callOff(initStore(meetingStore(run, plan, attempt)), twoOfOneRank(rank, first, second as string));
   }
   throw new CollectiveError(rankTwice(rank, first), site);
+}
+
+/**
+ * Tells whether a process has claimed a rank. Waits for it, since a process that opened the store a moment ago has not
+ * claimed its rank yet.
+ */
+async function isClaimed(run: Store, key: string): Promise<boolean> {
+  try {
+    await run.wait([key], { timeoutMs: claimMs });
+    return true;
+  } catch (error) {
+    if (!StoreError.isInstance(error)) throw error;
+    return false;
+  }
 }
 
 /**

@@ -5,6 +5,7 @@ import { mkdtemp, rm } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { MemoryStore, type Store, StoreError, serveStore, TcpStore } from '@ringwise/store';
 import { freePort } from '@ringwise/testing';
@@ -250,6 +251,22 @@ describe('init that fails', () => {
     expect(error.code).toBe('ERR_COLL_INIT');
     expect(error.message).toMatch(`init: rank 0 cannot host the store at 127.0.0.1:${port} (`);
     expect(error.message).toMatch('choose another MASTER_PORT');
+  });
+
+  it('finds the other rank 0 that has opened the store and claims its rank later', async () => {
+    const server = await serveStore();
+    cleanups.push(() => server.close());
+    const store = await TcpStore.connect({ ...server, timeoutMs: 5_000 });
+    cleanups.push(() => store.close());
+    const failure = failureOf(
+      init({ url: `tcp://127.0.0.1:${server.port}`, rank: 0, size: 2, backend: 'hub' }),
+    );
+    await setTimeout(200);
+    await store.set('ringwise/run/0/world/owner/0', 'id process 4711 on elsewhere');
+    const { what } = await failure;
+    expect(what).toMatch('rank 0 has arrived already: process 4711 on elsewhere');
+    const told = await failureOf(init({ store, backend: 'hub', rank: 1, size: 2, timeoutMs: 5_000 }));
+    expect(told.what).toMatch(/^two processes are rank 0, process 4711 on elsewhere and process \d+ on /);
   });
 
   it('says so when there is no store to connect to', async () => {
