@@ -2,7 +2,7 @@
 # Runs the tests and timings on the machine on which the archive of pack.mjs was unpacked. Writes log files, results.json
 # and results.md into the folder RESULTS. Runs the parts that are named, in the order given; without names all parts, in
 # the order below, in which the first ten minutes tell the most. Each part ends within its limit, so that `smoke`,
-# `timings gpt2`, `tensor`, `collectives`, `captured mixed`, `sanitizer` and `races` are calls of less than ten minutes. The
+# `timings gpt2`, `tensor full`, `collectives`, `captured mixed`, `sanitizer` and `races` are calls of less than ten minutes. The
 # limits of the commands of smoke, sanitizer and races add up to less than the limit of their part, so each of them runs.
 #   bash ringwise-gpu/tools/gpu/go.sh RESULTS [PART … | PART+PART …]
 # Parts joined by + run at once, which suits tests on a machine with many cores, and never timings.
@@ -11,6 +11,7 @@
 # timings      our timings, and those of the same workloads in PyTorch if it is installed
 # gpt2         a training step of GPT-2 (124M parameters), eager and captured; in PyTorch eager and with torch.compile
 # tensor       the tests of CUDA tensors, and the kernel contract
+# full         tests that fill the device, one after another; do not join this part to others
 # collectives  the host backend and DDP with CUDA tensors; NCCL, all ranks on one GPU: contract suite, killed ranks
 # captured     NCCL inside captured steps: DDP, verbs, ranks that record different steps, killed and late ranks
 # mixed        examples/mixed-nccl: PyTorch, if installed with CUDA, and Node in one NCCL communicator on one GPU
@@ -18,7 +19,7 @@
 # races        the same (synccheck, racecheck), with fewer rounds
 # Without a GPU all tests run on the software device, and the timed workloads run once, at small sizes, without figures.
 set -uo pipefail
-parts=(smoke timings gpt2 tensor collectives captured mixed sanitizer races)
+parts=(smoke timings gpt2 tensor full collectives captured mixed sanitizer races)
 usage="usage: go.sh RESULTS [PART … | PART+PART …], with the parts ${parts[*]}; PART+PART runs both at once"
 results=$(mkdir -p "${1:?$usage}" && cd "$1" && pwd)
 shift
@@ -92,7 +93,14 @@ tensor() {
     [ -x "$program" ] || continue
     (echo "$program" && within 90 "$program") 2>&1 | tee -a "$results/cpp.log" || status=1
   done
-  tests 200 tensor packages/tensor test/isolated test/processes/device test/full/devices
+  tests 200 tensor packages/tensor test/isolated test/processes/device test/full/devices --exclude '**/lost-memory*' \
+    -t '^(?!.*too little memory)'
+}
+
+full() {
+  begin full 120
+  tests 60 full-lost packages/tensor device/lost-memory
+  tests 60 full-cuda packages/tensor device/cuda.test -t 'too little memory'
 }
 
 # sanitize PART TOOL:ROUNDS…: runs the C++ tests of our kernels under tools of the vendor's compute-sanitizer, if it is

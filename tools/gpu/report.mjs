@@ -11,7 +11,7 @@ const info = read('device.json');
 const ours = ['ringwise', 'ringwise-ddp', 'ringwise-gpt2'].flatMap((name) => read(`${name}.json`) ?? []);
 const theirs = ['torch', 'torch-gpt2'].flatMap((name) => read(`${name}.json`) ?? []);
 /** Results of each call of tests() in go.sh. A call that was ended by its time limit has left only a log. */
-const tests = ['tensor', 'ddp', 'nccl', 'captured', 'mixed'].flatMap((name) => {
+const tests = ['tensor', 'full-lost', 'full-cuda', 'ddp', 'nccl', 'captured', 'mixed'].flatMap((name) => {
   if (!existsSync(join(folder, `tests-${name}.log`))) return [];
   const report = read(`tests-${name}.json`);
   if (report === null) return [{ name, failures: [`did not end: see tests-${name}.log`] }];

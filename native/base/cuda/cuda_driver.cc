@@ -60,7 +60,10 @@ const Driver& driver() {
 
 void check(int status, const char* what) {
   if (status == kSuccess) return;
-  throw CudaError(status, std::string(what) + ": " + text_of(driver(), status));
+  std::string text = std::string(what) + ": " + text_of(driver(), status);
+  if (status == kOutOfMemory)
+    text += ". The driver needs device memory for itself, and there is none left; other processes may hold it";
+  throw CudaError(status, text);
 }
 
 }  // namespace ringwise::cuda

@@ -11,6 +11,7 @@
 
 #include "base/cuda/cuda_context.h"
 #include "base/time/clock.h"
+#include "coll/nccl/apart.h"
 #include "coll/nccl/group.h"
 #include "coll/nccl/transfer.h"
 
@@ -25,8 +26,6 @@ constexpr int64_t kPatience = 200 * kMillisecond;
 /// Longest wait until the device has passed the work of a communicator that has been aborted. Other work before it may
 /// never end.
 constexpr int64_t kPassing = 5000 * kMillisecond;
-/// Longest wait of a group that is destroyed for threads that end its communicators.
-constexpr int64_t kLeaving = 1000 * kMillisecond;
 
 /// Makes an event that is captured into a graph once. It is not one of `spare_`, because those are queried, and a query
 /// of a captured event spoils the graph.
@@ -179,12 +178,11 @@ bool NcclGroup::let_go(Comm comm, int (*by)(Comm), const std::vector<cuda::Event
     return true;
   }
   const auto is_over = std::make_shared<std::atomic<bool>>(false);
-  std::thread ending([comm, by, is_over, context = context_] {
+  end_apart([comm, by, is_over, context = context_] {
     driver().cuCtxSetCurrent(context);
     by(comm);
     *is_over = true;
   });
-  leaving_.push_back({std::move(ending), is_over});
   const auto is_passed = [&] {
     return !pending.empty() && std::all_of(pending.begin(), pending.end(), [](cuda::Event event) {
       return driver().cuEventQuery(event) != cuda::kNotReady;
@@ -197,19 +195,6 @@ bool NcclGroup::let_go(Comm comm, int (*by)(Comm), const std::vector<cuda::Event
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
   return true;
-}
-
-/// Waits for the threads of let_go, at most for kLeaving: a process should not end while one is inside of NCCL, whose
-/// memory would be destroyed under it. Those that wait for graphs which still exist go on by themselves.
-void NcclGroup::join_leaving() {
-  const int64_t deadline = now_ns() + kLeaving;
-  for (Leaving& each : leaving_) {
-    while (!*each.is_over && now_ns() < deadline) std::this_thread::sleep_for(std::chrono::milliseconds(1));
-    if (*each.is_over)
-      each.thread.join();
-    else
-      each.thread.detach();
-  }
 }
 
 }  // namespace ringwise::nccl

@@ -55,7 +55,6 @@ NcclGroup::~NcclGroup() {
     free_all();
   } catch (const std::exception&) {  // the driver is unloaded already, which has freed everything
   }
-  join_leaving();
 }
 
 void NcclGroup::free_all() {

@@ -144,7 +144,6 @@ class NcclGroup {
   bool leave(Lock& lock);
   void finalize(Comm comm);
   bool let_go(Comm comm, int (*by)(Comm), const std::vector<cuda::Event>& pending);
-  void join_leaving();
   void free_all();
   std::vector<cuda::Event> ends_of_running() const;
   void capture_deferred(Lock& lock);
@@ -196,13 +195,7 @@ class NcclGroup {
   uint64_t closing_id_ = 0;
   bool progress_requested_ = false;
   std::atomic<bool> stop_{false};
-  /// A thread that is inside of NCCL to end a communicator. Graphs contain operations of that communicator.
-  struct Leaving {
-    std::thread thread;
-    std::shared_ptr<std::atomic<bool>> is_over;
-  };
-  std::vector<Leaving> leaving_;  // used by the lane, and by the destructor after the lane has ended
-  std::thread lane_;              // last member, so that nothing the lane uses is destroyed before it
+  std::thread lane_;  // last member, so that nothing the lane uses is destroyed before it
 };
 
 }  // namespace ringwise::nccl

@@ -50,7 +50,9 @@ int op_of(coll::ReduceOp reduce) {
 /// object.
 class Reduction {
  public:
-  Reduction(const Op& op, Comm comm) : comm_(comm), number_(op_of(op.reduce)) {
+  Reduction(const Op& op, Comm comm, int size) : comm_(comm), number_(op_of(op.reduce)) {
+    // NCCL multiplies to average, and has no such kernel for the 8-bit floats of a single rank.
+    if (size == 1 && op.reduce == coll::ReduceOp::Avg) number_ = kSum;
     if (op.reduce != coll::ReduceOp::PremulSum) return;
     const auto single = static_cast<float>(op.factor);
     const Half half = to_half(single);
@@ -97,7 +99,7 @@ struct Parts {
 
 int reduce(const Op& op, Comm comm, int rank, int size, cuda::Stream stream) {
   const Library& n = library();
-  const Reduction by(op, comm);
+  const Reduction by(op, comm, size);
   if (by.status() != kSuccess) return by.status();
   const int type = type_of(op.dtype);
   if (op.verb == Verb::AllReduce)

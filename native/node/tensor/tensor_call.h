@@ -15,6 +15,7 @@
 #include <stdexcept>
 #include <string>
 
+#include "node/tensor/tensor_codes.h"
 #include "node/tensor/tensor_state.h"
 #include "tensor/cuda/device/captured_step.h"
 #include "tensor/cuda/device/device.h"
@@ -282,6 +283,8 @@ napi_value entry(napi_env env, napi_callback_info info) {
     napi_throw_error(env, "ERR_TENSOR_MEMORY", cause.what());
   } catch (const std::bad_alloc&) {
     napi_throw_error(env, "ERR_TENSOR_MEMORY", "kernel call: not enough memory of the host to work in.");
+  } catch (const cuda::CudaError& error) {
+    napi_throw_error(env, code_of(error), error.what());
   } catch (const std::exception& error) {
     napi_throw_error(env, "ERR_TENSOR_KERNELS", error.what());
   }

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "node/bell.h"
+#include "node/tensor/tensor_codes.h"
 #include "tensor/cuda/device/device.h"
 
 namespace ringwise::node {
@@ -29,6 +30,8 @@ Napi::Value guarded(const Napi::CallbackInfo& info, Body body) {
     throw;
   } catch (const tensor::cuda::OutOfMemory& cause) {
     throw failure(info.Env(), "ERR_TENSOR_MEMORY", cause.what());
+  } catch (const cuda::CudaError& cause) {
+    throw failure(info.Env(), code_of(cause), cause.what());
   } catch (const std::out_of_range& cause) {
     throw failure(info.Env(), "ERR_TENSOR_ARGUMENT", cause.what());
   } catch (const std::exception& cause) {

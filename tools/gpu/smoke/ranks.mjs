@@ -58,17 +58,23 @@ export async function reduceUntilKilled(rank, port, count, lateMs) {
   }
 }
 
-/** Puts about `ms` of work on the current stream, without waiting for it. */
-function queue(ms, device) {
+/**
+ * Puts about `ms` of work on the current stream, without waiting for it. Both ranks put the same work there, measured
+ * while both run, because ranks that share a GPU would otherwise end their work at different times.
+ */
+async function queue(ms, device, group) {
   const x = ones([ms > 1000 ? 8192 : 256, ms > 1000 ? 8192 : 256], { device });
   const run = () => scope(() => void matmul(x, x));
+  const measured = 4;
   run();
   synchronize(device);
+  await group.barrier();
   const startMs = performance.now();
-  run();
+  for (let i = 0; i < measured; i++) run();
   synchronize(device);
-  const onceMs = performance.now() - startMs;
-  for (let left = ms; left > 0; left -= onceMs) run();
+  const onceMs = Float64Array.of((performance.now() - startMs) / measured);
+  await group.allReduce(onceMs, { op: 'max' });
+  for (let left = ms; left > 0; left -= onceMs[0]) run();
 }
 
 /**
@@ -99,7 +105,7 @@ export async function train(rank, steps, { timeoutMs = 60_000, queuedMs = 0 }) {
       optimizer.step();
     };
     const step = isCaptured ? compile(body, { device }) : body;
-    if (queuedMs > 0) queue(queuedMs, device);
+    if (queuedMs > 0) await queue(queuedMs, device, group);
     const startMs = performance.now();
     for (let i = 0; i < steps; i++) {
       const [x, y] = batches[i % batches.length];

@@ -5,6 +5,19 @@
 
 namespace ringwise::tensor::cuda {
 
+namespace {
+
+/// Makes a call of the driver that needs device memory. If the device is full, frees the cached memory and calls again.
+template <class Call>
+int with_room(Device& device, Call call) {
+  const int status = call();
+  if (status != kOutOfMemory) return status;
+  device.empty_caches();
+  return call();
+}
+
+}  // namespace
+
 CapturedStep::CapturedStep(Device& device)
     : device_(device), memory_(std::make_shared<CachingAllocator>(device.source())) {
   check(driver().cuStreamCreate(&stream_, kStreamNonBlocking), "cuStreamCreate");
@@ -53,7 +66,7 @@ Graph CapturedStep::stop() {
 
 void CapturedStep::end() {
   const Graph graph = stop();
-  const int status = driver().cuGraphInstantiateWithFlags(&graph_, graph, 0);
+  const int status = with_room(device_, [&] { return driver().cuGraphInstantiateWithFlags(&graph_, graph, 0); });
   driver().cuGraphDestroy(graph);
   if (status != kSuccess) memory_->keep_segments(false);
   check(status, "cuGraphInstantiate");
@@ -86,7 +99,7 @@ void CapturedStep::launch() {
   for (const auto& [_, piece] : held_) piece->used_on(on.number);
   streams_ |= 1u << on.number;
   device_.start_upload(live_, numbers_.data(), next_ * sizeof(double));
-  check(driver().cuGraphLaunch(graph_, on.handle), "cuGraphLaunch");
+  check(with_room(device_, [&] { return driver().cuGraphLaunch(graph_, on.handle); }), "cuGraphLaunch");
 }
 
 }  // namespace ringwise::tensor::cuda

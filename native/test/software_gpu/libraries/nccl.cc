@@ -549,19 +549,27 @@ EXPORT ncclRedOpCreatePreMulSum(int* op, const void* scalar, int type, int, void
 }
 EXPORT ncclRedOpDestroy(int, void*) { return kSuccess; }
 
+/// NCCL 2.28 multiplies elements of a single rank by a kernel that it lacks for 8-bit floats.
+static bool lacks_kernel(void* comm, int type, int op) {
+  constexpr int kAverage = 4, kFirstFloat8 = 10;
+  return (*static_cast<Handle*>(comm))->size == 1 && type >= kFirstFloat8 && op >= kAverage;
+}
 EXPORT ncclReduce(const void* input, void* output, size_t count, int type, int op, int root, void* comm,
                   SoftwareStream* stream) {
+  if (lacks_kernel(comm, type, op)) return kInvalidArgument;
   return call(comm, stream,
               [&](Batch& batch, Comm& here) { add_reduction(batch, here, input, output, count, type, op, root); });
 }
 EXPORT ncclAllReduce(const void* input, void* output, size_t count, int type, int op, void* comm,
                      SoftwareStream* stream) {
+  if (lacks_kernel(comm, type, op)) return kInvalidArgument;
   return call(comm, stream, [&](Batch& batch, Comm& here) {
     for (int root = 0; root < here.size; ++root) add_reduction(batch, here, input, output, count, type, op, root);
   });
 }
 EXPORT ncclReduceScatter(const void* input, void* output, size_t count, int type, int op, void* comm,
                          SoftwareStream* stream) {
+  if (lacks_kernel(comm, type, op)) return kInvalidArgument;
   return call(comm, stream, [&](Batch& batch, Comm& here) {
     for (int root = 0; root < here.size; ++root) {
       add_reduction(batch, here, bytes(input) + static_cast<size_t>(root) * count * kBytes[type], output, count, type,

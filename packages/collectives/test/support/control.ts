@@ -29,7 +29,7 @@ export function useControl(): Control {
     },
     allReady: (count) =>
       expect
-        .poll(() => store.add('ready', 0), { timeout: 20_000, interval: 5 })
+        .poll(() => store.add('ready', 0), { timeout: 60_000, interval: 5 })
         .toBeGreaterThanOrEqual(count),
     tell: (key) => store.set(key, ''),
   };

@@ -92,7 +92,7 @@ export const twinBackend: BackendFactory = async (context) =>
 function twinOf(inner: Backend, device: number): Backend {
   const { rank, size } = inner;
   const start: Backend['start'] = (operation, settle) => {
-    if (!isForNccl(operation)) return inner.start(operation, settle);
+    if (!isForNccl(operation, size)) return inner.start(operation, settle);
     const moved = moveToDevice(operation, device);
     const running = inner.start(moved.operation, (error, source) => {
       moved.copyBack();
@@ -125,11 +125,11 @@ function twinOf(inner: Backend, device: number): Backend {
   };
 }
 
-function isForNccl(operation: Operation): boolean {
+function isForNccl(operation: Operation, size: number): boolean {
   if (operation.verb === 'send' || operation.verb === 'recv') return false;
   if (!('op' in operation)) return true;
   const { dtype } = operation.verb === 'reduceScatter' ? operation.input : operation.buffer;
-  return isReducibleByNccl(operation.op, dtype);
+  return isReducibleByNccl(operation.op, dtype, size);
 }
 
 function moveToDevice(operation: Operation, device: number) {

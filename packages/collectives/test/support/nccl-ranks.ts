@@ -389,7 +389,7 @@ export async function ofVersion(_rank: number, version: number): Promise<string>
 export function reducesFloat8(_rank: number, major: number): boolean {
   useDevice();
   process.env.RINGWISE_SOFTWARE_CUDA_MAJOR = `${major}`;
-  return isReducibleByNccl('sum', 'float8_e4m3fn');
+  return isReducibleByNccl('sum', 'float8_e4m3fn', 2);
 }
 
 async function refusal(): Promise<string> {

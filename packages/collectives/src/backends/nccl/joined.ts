@@ -88,7 +88,12 @@ export async function joinedBackend(joining: Joining): Promise<Backend> {
     name: 'joined nccl',
     rank,
     size,
-    supports: { devices: ['cuda'], verbs, sync: true, reduces: isReducibleByNccl },
+    supports: {
+      devices: ['cuda'],
+      verbs,
+      sync: true,
+      reduces: (op, dtype) => isReducibleByNccl(op, dtype, size),
+    },
     refuses: deviceFault,
     start: (operation: Operation, settle: Settle): Running | null =>
       laneFor(operation).start(operation, settle),

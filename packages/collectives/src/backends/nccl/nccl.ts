@@ -66,12 +66,14 @@ export const autoBackend: BackendFactory = async (context) => {
 };
 
 /**
- * Returns whether this process's NCCL reduces `dtype` by `op`. NCCL has no bitwise operations and no 16-bit
- * integers; it has 8-bit floats on devices of compute capability 9.0 or higher. For bools,
- * which are 0 or 1, band is computed as the minimum and bor as the maximum.
+ * Returns whether this process's NCCL reduces `dtype` by `op` among `size` ranks. NCCL has no bitwise operations and no
+ * 16-bit integers; it has 8-bit floats on devices of compute capability 9.0 or higher, and cannot multiply those of a
+ * single rank. For bools, which are 0 or 1, band is computed as the minimum and bor as the maximum.
  */
-export function isReducibleByNccl(op: ReduceOp, dtype: DType): boolean {
-  if (dtype.startsWith('float8') && !loadNative().nccl.about().reducesFloat8) return false;
+export function isReducibleByNccl(op: ReduceOp, dtype: DType, size: number): boolean {
+  if (dtype.startsWith('float8')) {
+    if (!loadNative().nccl.about().reducesFloat8 || (size === 1 && op === 'premulSum')) return false;
+  }
   if (dtype === 'int16' || dtype === 'uint16' || op === 'bxor') return false;
   return isReducible(op, dtype) && (dtype === 'bool' || (op !== 'band' && op !== 'bor'));
 }
@@ -118,7 +120,7 @@ class Nccl implements Backend {
       verbs: allVerbs,
       sync: true,
       reduces: (op, dtype, device) =>
-        device === 'cuda' ? isReducibleByNccl(op, dtype) : isReducible(op, dtype),
+        device === 'cuda' ? isReducibleByNccl(op, dtype, this.size) : isReducible(op, dtype),
     };
     this.alloc = host.alloc;
     this.#context = context;

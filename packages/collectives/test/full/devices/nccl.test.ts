@@ -75,13 +75,16 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
   }
 
   it('reduces the dtypes and ops that NCCL has, and bools by band and bor as min and max', () => {
-    const on = (dtype: DType) => reduceOps.filter((op) => isReducibleByNccl(op, dtype));
+    const on = (dtype: DType, size = 2) => reduceOps.filter((op) => isReducibleByNccl(op, dtype, size));
     const floats = ['sum', 'avg', 'prod', 'min', 'max', 'premulSum'];
     const { reducesFloat8 } = loadNative().nccl.about();
     for (const dtype of dtypes) {
       const isKnown = dtype.startsWith('float8') ? reducesFloat8 : dtype !== 'int16' && dtype !== 'uint16';
       const ops = dtype.includes('float') ? floats : ['sum', 'prod', 'min', 'max'];
-      expect(on(dtype), dtype).toEqual(dtype === 'bool' ? ['min', 'max', 'band', 'bor'] : isKnown ? ops : []);
+      const known = dtype === 'bool' ? ['min', 'max', 'band', 'bor'] : isKnown ? ops : [];
+      expect(on(dtype), dtype).toEqual(known);
+      const alone = dtype.startsWith('float8') ? known.filter((op) => op !== 'premulSum') : known;
+      expect(on(dtype, 1), dtype).toEqual(alone);
     }
   });
 

@@ -138,7 +138,7 @@ describe.skipIf(!hasTestDevice)(
           args: [server.port, timeoutMs, yieldsToEventLoop],
         });
         await expect
-          .poll(() => control.add('ready', 0), { timeout: 20_000, interval: 5 })
+          .poll(() => control.add('ready', 0), { timeout: 60_000, interval: 5 })
           .toBeGreaterThanOrEqual(2);
         return started;
       };

@@ -175,7 +175,7 @@ describe.skipIf(!hasTestDevice)(`ddp on a device${hasTestDevice ? '' : ' (skippe
       it('the step of the other rank names it, and the device of the other rank still works', async () => {
         const started = await startRanks(2, module, 'trainUntilKilled', { args: [backend, server.port] });
         await expect
-          .poll(() => control.add('ready', 0), { timeout: 20_000, interval: 5 })
+          .poll(() => control.add('ready', 0), { timeout: 60_000, interval: 5 })
           .toBeGreaterThanOrEqual(2);
         const killedAtMs = Date.now();
         started.kill(1);
