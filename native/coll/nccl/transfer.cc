@@ -51,7 +51,7 @@ int op_of(coll::ReduceOp reduce) {
 class Reduction {
  public:
   Reduction(const Op& op, Comm comm, int size) : comm_(comm), number_(op_of(op.reduce)) {
-    // NCCL multiplies to average, and has no such kernel for the 8-bit floats of a single rank.
+    // NCCL multiplies to average, and its kernel for a single rank has faults; see multiply_alone().
     if (size == 1 && op.reduce == coll::ReduceOp::Avg) number_ = kSum;
     if (op.reduce != coll::ReduceOp::PremulSum) return;
     const auto single = static_cast<float>(op.factor);
@@ -97,10 +97,30 @@ struct Parts {
   }
 };
 
+/// Multiplies the elements of a single rank. NCCL's kernel (2.28) has up to 32 blocks of at least 16 KiB, and leaves out
+/// the last elements if the blocks do not divide the array evenly. So each call here gets a number of bytes that they do
+/// divide: multiples of 32 blocks, then whole blocks, then less than a block.
+int multiply_alone(const Op& op, Comm comm, int number, cuda::Stream stream) {
+  constexpr size_t kBlockBytes = 16384, kMostBlocks = 32;
+  const size_t block = kBlockBytes / byte_size(op.dtype), all = op.counts != nullptr ? op.counts[0] : op.count;
+  size_t begin = 0;
+  int status = kSuccess;
+  for (const size_t unit : {kMostBlocks * block, block, size_t{1}}) {
+    const size_t count = (all - begin) / unit * unit;
+    if (count == 0 || (status != kSuccess && status != kInProgress)) continue;
+    const size_t offset = begin * byte_size(op.dtype);
+    status =
+        library().ncclAllReduce(op.input + offset, op.output + offset, count, type_of(op.dtype), number, comm, stream);
+    begin += count;
+  }
+  return status;
+}
+
 int reduce(const Op& op, Comm comm, int rank, int size, cuda::Stream stream) {
   const Library& n = library();
   const Reduction by(op, comm, size);
   if (by.status() != kSuccess) return by.status();
+  if (size == 1 && op.reduce == coll::ReduceOp::PremulSum) return multiply_alone(op, comm, by.number(), stream);
   const int type = type_of(op.dtype);
   if (op.verb == Verb::AllReduce)
     return n.ncclAllReduce(op.input, op.output, op.count, type, by.number(), comm, stream);
