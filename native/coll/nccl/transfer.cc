@@ -97,9 +97,9 @@ struct Parts {
   }
 };
 
-/// Multiplies the elements of a single rank. NCCL's kernel (2.28) has up to 32 blocks, each of at least 16 KiB. It leaves
-/// out the last elements if the blocks do not divide the array evenly. Each call here gets bytes that they do divide:
-/// multiples of 32 blocks, then whole blocks, then less than a block.
+/// Multiplies the elements of a single rank. NCCL's kernel (2.28) has up to 32 blocks, each of at least 16 KiB. It
+/// leaves out the last elements if the blocks do not divide the array evenly. Each call here gets bytes that they do
+/// divide: multiples of 32 blocks, then whole blocks, then less than a block.
 int multiply_alone(const Op& op, Comm comm, int number, cuda::Stream stream) {
   constexpr size_t kBlockBytes = 16384, kMostBlocks = 32;
   const size_t block = kBlockBytes / byte_size(op.dtype), all = op.counts != nullptr ? op.counts[0] : op.count;
