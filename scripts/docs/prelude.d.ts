@@ -23,6 +23,7 @@ declare const zero: import('@ringwise/ddp').ZeroRedundancyOptimizer<
   import('@ringwise/tensor').Tensor,
   import('@ringwise/tensor/optim').AdamW
 >;
+declare const job: import('@ringwise/elastic').ElasticJob;
 declare const dataset: import('@ringwise/data').Dataset<number>;
 declare const loader: import('@ringwise/data').DataLoader<
   number,

@@ -77,12 +77,14 @@ describe('check-docs', () => {
 });
 
 describe('docstrings', () => {
-  it('are missed where an export has none, unless it is marked as internal', () => {
+  it('are missed where an export or a member has none, unless it is marked as internal', () => {
     const file = 'scripts/test/fixtures/undocumented.d.ts';
-    expect(undocumentedFaults([['planted', file]])).toEqual([
-      'planted exports bare, which has no docstring',
-      'planted exports Tagged, which has no docstring',
-    ]);
+    const names = ['bare', 'Derived.size', 'Derived.length', 'Derived.bareToo', 'Derived.made'];
+    expect(undocumentedFaults([['planted', file]])).toEqual(
+      [...names, 'Tagged', 'Tagged.a', 'Tensor.other'].map(
+        (name) => `planted exports ${name}, which has no docstring`,
+      ),
+    );
   });
 });
 

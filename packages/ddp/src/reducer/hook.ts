@@ -57,6 +57,7 @@ export interface SharedHookState {
  */
 export interface CommHook {
   (bucket: GradBucket, group: Group): Generator<Work, void, void>;
+  /** State that is equal on all ranks, if the hook has one. */
   readonly shared?: SharedHookState;
   /** Whether gradients may differ between ranks afterwards. Elastic jobs refuse such a hook. */
   readonly leavesRanksApart?: boolean;

@@ -33,9 +33,11 @@ export type NestedNumbers = number | NestedNumbers[];
 export abstract class TensorCore {
   // Fields are declared and then set by the constructor: in a class that others extend, V8 defines them in a
   // function of their own, which takes longer than everything else that makes a tensor.
+  /** Sizes of the dimensions. */
   declare readonly shape: Shape;
+  /** Type of the elements. */
   declare readonly dtype: DType;
-  /** Elements. */
+  /** Number of elements. */
   declare readonly count: number;
   /** Set by keep(). @internal */
   declare isKept: boolean;
@@ -88,6 +90,7 @@ export abstract class TensorCore {
     return this.storage.memory.device;
   }
 
+  /** Number of dimensions. */
   get rank(): number {
     return this.shape.length;
   }
@@ -112,6 +115,7 @@ export abstract class TensorCore {
     return isPinned(this.memory);
   }
 
+  /** Whether the tensor has been disposed. Most of its other members throw then. */
   get isDisposed(): boolean {
     return this.held === null;
   }
@@ -200,6 +204,7 @@ export abstract class TensorCore {
     return nest(0, this.offset);
   }
 
+  /** Returns the text that console.log() shows. */
   toString(): string {
     if (this.isDisposed) return `tensor(disposed, shape=[${this.shape.join(', ')}])`;
     return formatTensor(this);

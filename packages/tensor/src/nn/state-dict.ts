@@ -10,7 +10,9 @@ export type StateDict = Readonly<Record<string, Tensor>>;
 
 /** Names that only one side has; both lists are empty after a strict load. */
 export interface LoadResult {
+  /** Names of the model that the dict lacks. */
   readonly missing: readonly string[];
+  /** Names of the dict that the model lacks. */
   readonly unexpected: readonly string[];
 }
 

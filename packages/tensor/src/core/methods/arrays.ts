@@ -6,7 +6,9 @@ import type { Shape } from '../shape.ts';
 export interface ArrayMethods<Tensor> {
   /** Zeros of another shape, with the dtype and on the device of this tensor. */
   newZeros(shape: Shape, options?: CreationOptions): Tensor;
+  /** Ones, as newZeros() makes zeros. */
   newOnes(shape: Shape, options?: CreationOptions): Tensor;
+  /** The value everywhere, as newZeros() makes zeros. */
   newFull(shape: Shape, value: number, options?: CreationOptions): Tensor;
   /** Elements that are not set. */
   newEmpty(shape: Shape, options?: CreationOptions): Tensor;
@@ -34,6 +36,7 @@ export interface ArrayMethods<Tensor> {
   viewAs(other: Tensor): Tensor;
   reshapeAs(other: Tensor): Tensor;
   expandAs(other: Tensor): Tensor;
+  /** Sums over the dimensions along which `shape` was broadcast to that of this tensor. */
   sumToSize(shape: Shape): Tensor;
   put(index: Tensor, source: Tensor, accumulate?: boolean): Tensor;
   maskedScatter(mask: Tensor, source: Tensor): Tensor;

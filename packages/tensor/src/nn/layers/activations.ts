@@ -20,6 +20,7 @@ import { Module } from '../module.ts';
 
 /** Layer of gelu(). */
 export class GELU extends Module {
+  /** 'tanh' for the approximation by tanh, 'none' for the exact function. */
   readonly approximate: 'none' | 'tanh';
 
   constructor(options: GeluOptions = {}) {
@@ -27,6 +28,7 @@ export class GELU extends Module {
     this.approximate = isTanhGelu('GELU', options) ? 'tanh' : 'none';
   }
 
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     return gelu(input, { approximate: this.approximate });
   }
@@ -34,6 +36,7 @@ export class GELU extends Module {
 
 /** Layer of silu(). */
 export class SiLU extends Module {
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     return silu(input);
   }
@@ -41,6 +44,7 @@ export class SiLU extends Module {
 
 /** Layer of tanh(). */
 export class Tanh extends Module {
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     return tanh(input);
   }
@@ -48,6 +52,7 @@ export class Tanh extends Module {
 
 /** Layer of sigmoid(). */
 export class Sigmoid extends Module {
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     return sigmoid(input);
   }
@@ -55,6 +60,7 @@ export class Sigmoid extends Module {
 
 /** Layer of leakyRelu(). */
 export class LeakyReLU extends Module {
+  /** Factor of elements below 0. */
   readonly slope: number;
 
   constructor(slope = 0.01) {
@@ -63,6 +69,7 @@ export class LeakyReLU extends Module {
     this.slope = slope;
   }
 
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     return leakyRelu(input, this.slope);
   }
@@ -70,6 +77,7 @@ export class LeakyReLU extends Module {
 
 /** Layer of elu(). */
 export class ELU extends Module {
+  /** Factor of exp(x) − 1 for elements below 0. */
   readonly alpha: number;
 
   constructor(alpha = 1) {
@@ -78,6 +86,7 @@ export class ELU extends Module {
     this.alpha = alpha;
   }
 
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     return elu(input, this.alpha);
   }
@@ -85,6 +94,7 @@ export class ELU extends Module {
 
 /** Layer of softplus(). */
 export class Softplus extends Module {
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     return softplus(input);
   }
@@ -92,6 +102,7 @@ export class Softplus extends Module {
 
 /** Layer of softmax() along one dimension. */
 export class Softmax extends Module {
+  /** Dimension whose probabilities sum to 1. */
   readonly dim: number;
 
   constructor(dim = -1) {
@@ -100,6 +111,7 @@ export class Softmax extends Module {
     this.dim = dim;
   }
 
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     return softmax(input, this.dim);
   }
@@ -107,6 +119,7 @@ export class Softmax extends Module {
 
 /** Layer of logSoftmax() along one dimension. */
 export class LogSoftmax extends Module {
+  /** Dimension whose probabilities sum to 1. */
   readonly dim: number;
 
   constructor(dim = -1) {
@@ -115,6 +128,7 @@ export class LogSoftmax extends Module {
     this.dim = dim;
   }
 
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     return logSoftmax(input, this.dim);
   }
@@ -122,6 +136,7 @@ export class LogSoftmax extends Module {
 
 /** Layer that returns its input. */
 export class Identity extends Module {
+  /** Returns the input itself, not a copy. */
   forward(input: Tensor): Tensor {
     return input;
   }
@@ -129,6 +144,7 @@ export class Identity extends Module {
 
 /** While training, sets each element to 0 with probability p and divides the others by 1 − p. */
 export class Dropout extends Module {
+  /** Probability with which an element becomes 0 while training. */
   readonly p: number;
 
   constructor(p = 0.5) {
@@ -137,6 +153,7 @@ export class Dropout extends Module {
     this.p = p;
   }
 
+  /** Returns a tensor of the same shape; the input itself in evaluation. */
   forward(input: Tensor): Tensor {
     return dropout(input, this.p, { training: this.training });
   }

@@ -33,11 +33,17 @@ const forwardOptions = optionChecks<Pick<AttentionOptions, 'mask'>>({ mask: tens
 export class MultiHeadAttention extends Module {
   /** [3 · width, width]: the projections to queries, keys and values. */
   readonly inProjWeight: Tensor;
+  /** Bias of the three projections, [3 · width]; null without. */
   readonly inProjBias: Tensor | null;
+  /** Projection of the joined heads, [width, width]. */
   readonly outProj: Linear;
+  /** Number of heads. */
   readonly heads: number;
+  /** Width of inputs and outputs. */
   readonly width: number;
+  /** Probability with which an attention weight is dropped while training. */
   readonly dropout: number;
+  /** Whether query i attends only to keys 0 … i. */
   readonly causal: boolean;
 
   constructor(width: number, heads: number, options: MultiHeadAttentionOptions = {}) {

@@ -32,13 +32,19 @@ const batchNormLayerOptions = optionChecks<BatchNormLayerOptions>({
 
 /** Common base of BatchNorm1d and BatchNorm2d. */
 export abstract class BatchNorm extends Module {
+  /** Factor of each channel, [channels]; null without. */
   readonly weight: Tensor | null;
+  /** Number that is added to each channel, [channels]; null without. */
   readonly bias: Tensor | null;
+  /** Running mean of each channel, [channels]; null without. */
   readonly runningMean: Tensor | null;
+  /** Running variance of each channel, [channels]; null without. */
   readonly runningVar: Tensor | null;
   /** Number of calls of forward while training, int64. */
   readonly numBatchesTracked: Tensor | null;
+  /** Number that is added to the variance. */
   readonly eps: number;
+  /** Weight of a new batch in the running statistics; null averages over all batches. */
   readonly momentum: number | null;
   /** Combines the batches of several processes into one while training; null normalises each batch alone. */
   sync: BatchNormSync | null = null;
@@ -68,6 +74,7 @@ export abstract class BatchNorm extends Module {
   /** Throws ERR_TENSOR_SHAPE for an input with another number of dimensions than the layer takes. */
   protected abstract checkRank(input: Tensor): void;
 
+  /** Returns a tensor of the same shape. While training, updates the running statistics. */
   forward(input: Tensor): Tensor {
     requireTensor('BatchNorm', input);
     this.checkRank(input);

@@ -49,10 +49,13 @@ type AnyOptions = Conv1dOptions | ConvOptions | Conv3dOptions;
 
 /** Common base of the convolution layers. */
 abstract class Convolution<O extends AnyOptions> extends Module {
+  /** Kernels, [outChannels, inChannels ÷ groups, …kernelSize]. */
   readonly weight: Tensor;
+  /** Numbers that are added to the channels, [outChannels]; null without. */
   readonly bias: Tensor | null;
   /** The options of the operation. */
   readonly options: O;
+  /** 'zeros', or which elements of the input stand in for padding. */
   readonly paddingMode: PaddingMode;
   /** Sizes for pad(), if the layer does not pad with zeros. */
   readonly #sizes: readonly number[];
@@ -85,6 +88,7 @@ abstract class Convolution<O extends AnyOptions> extends Module {
 
   protected abstract convolved(input: Tensor, options: O): Tensor;
 
+  /** Takes [batch, in, …], or the same without batch; returns [batch, out, …]. */
   forward(input: Tensor): Tensor {
     const { paddingMode: mode, options } = this;
     if (mode === 'zeros' || this.#sizes.every((size) => size === 0)) return this.convolved(input, options);

@@ -22,7 +22,9 @@ const embeddingOptions = optionChecks<EmbeddingOptions>({ paddingIdx: anything }
  * starts standard normal, as in PyTorch.
  */
 export class Embedding extends Module {
+  /** Table, [count, width]. */
   readonly weight: Tensor;
+  /** Row that gets no gradient; null if all rows do. */
   readonly paddingIdx: number | null;
 
   constructor(count: number, width: number, options: EmbeddingOptions = {}) {
@@ -41,6 +43,7 @@ export class Embedding extends Module {
     kernels().copy([width], row, 0);
   }
 
+  /** Takes integers of any shape; returns their rows, [...index, width]. */
   forward(index: Tensor): Tensor {
     const rows = embedding(index, this.weight);
     if (this.paddingIdx === null) return rows;
@@ -67,7 +70,9 @@ const bagOptions = optionChecks<EmbeddingBagLayerOptions>(embeddingBagChecks);
  * starts as 0.
  */
 export class EmbeddingBag extends Module {
+  /** Table, [count, width]. */
   readonly weight: Tensor;
+  /** Options of embeddingBag(), as they were given. */
   readonly options: EmbeddingBagLayerOptions;
 
   constructor(count: number, width: number, options: EmbeddingBagLayerOptions = {}) {

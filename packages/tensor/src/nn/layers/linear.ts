@@ -40,7 +40,9 @@ export class Linear extends Module {
  * ±1/√in1, which is PyTorch's default.
  */
 export class Bilinear extends Module {
+  /** Factors of the products, [out, in1, in2]. */
   readonly weight: Tensor;
+  /** Numbers that are added to the outputs, [out]; null without. */
   readonly bias: Tensor | null;
 
   constructor(
@@ -58,6 +60,7 @@ export class Bilinear extends Module {
     this.bias = options.bias === false ? null : uniformParameter([outFeatures], bound);
   }
 
+  /** Takes [..., in1] and [..., in2]; returns [..., out]. */
   forward(input1: Tensor, input2: Tensor): Tensor {
     return bilinear(input1, input2, this.weight, this.bias);
   }

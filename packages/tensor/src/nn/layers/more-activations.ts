@@ -28,6 +28,7 @@ import { Module } from '../module.ts';
 
 /** Layer of relu6(). */
 export class ReLU6 extends Module {
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     return relu6(input);
   }
@@ -35,6 +36,7 @@ export class ReLU6 extends Module {
 
 /** Layer of hardsigmoid(). */
 export class Hardsigmoid extends Module {
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     return hardsigmoid(input);
   }
@@ -42,6 +44,7 @@ export class Hardsigmoid extends Module {
 
 /** Layer of hardswish(). */
 export class Hardswish extends Module {
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     return hardswish(input);
   }
@@ -49,6 +52,7 @@ export class Hardswish extends Module {
 
 /** Layer of tanhshrink(). */
 export class Tanhshrink extends Module {
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     return tanhshrink(input);
   }
@@ -56,6 +60,7 @@ export class Tanhshrink extends Module {
 
 /** Layer of softsign(). */
 export class Softsign extends Module {
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     return softsign(input);
   }
@@ -63,6 +68,7 @@ export class Softsign extends Module {
 
 /** Layer of selu(). */
 export class SELU extends Module {
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     return selu(input);
   }
@@ -70,6 +76,7 @@ export class SELU extends Module {
 
 /** Layer of mish(). */
 export class Mish extends Module {
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     return mish(input);
   }
@@ -77,6 +84,7 @@ export class Mish extends Module {
 
 /** Layer of logSigmoid(). */
 export class LogSigmoid extends Module {
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     return logSigmoid(input);
   }
@@ -84,6 +92,7 @@ export class LogSigmoid extends Module {
 
 /** Layer of hardshrink(). */
 export class Hardshrink extends Module {
+  /** Elements from −lambda to lambda become 0. */
   readonly lambda: number;
 
   constructor(lambda = 0.5) {
@@ -92,6 +101,7 @@ export class Hardshrink extends Module {
     this.lambda = lambda;
   }
 
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     return hardshrink(input, this.lambda);
   }
@@ -99,6 +109,7 @@ export class Hardshrink extends Module {
 
 /** Layer of softshrink(). */
 export class Softshrink extends Module {
+  /** Elements from −lambda to lambda become 0. */
   readonly lambda: number;
 
   constructor(lambda = 0.5) {
@@ -107,6 +118,7 @@ export class Softshrink extends Module {
     this.lambda = lambda;
   }
 
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     return softshrink(input, this.lambda);
   }
@@ -114,6 +126,7 @@ export class Softshrink extends Module {
 
 /** Layer of celu(). */
 export class CELU extends Module {
+  /** Factor of exp(x ÷ alpha) − 1 for elements below 0. */
   readonly alpha: number;
 
   constructor(alpha = 1) {
@@ -122,6 +135,7 @@ export class CELU extends Module {
     this.alpha = alpha;
   }
 
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     return celu(input, this.alpha);
   }
@@ -129,6 +143,7 @@ export class CELU extends Module {
 
 /** Layer of glu(). */
 export class GLU extends Module {
+  /** Dimension that is split into halves. */
   readonly dim: number;
 
   constructor(dim = -1) {
@@ -137,6 +152,7 @@ export class GLU extends Module {
     this.dim = dim;
   }
 
+  /** Returns a tensor with half the size along `dim`. */
   forward(input: Tensor): Tensor {
     return glu(input, this.dim);
   }
@@ -144,7 +160,9 @@ export class GLU extends Module {
 
 /** Layer of hardtanh(). */
 export class Hardtanh extends Module {
+  /** Smallest result. */
   readonly minVal: number;
+  /** Largest result. */
   readonly maxVal: number;
 
   constructor(minVal = -1, maxVal = 1) {
@@ -158,6 +176,7 @@ export class Hardtanh extends Module {
     this.maxVal = maxVal;
   }
 
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     return hardtanh(input, this.minVal, this.maxVal);
   }
@@ -165,7 +184,9 @@ export class Hardtanh extends Module {
 
 /** Layer of threshold(). */
 export class Threshold extends Module {
+  /** Elements above this number stay as they are. */
   readonly threshold: number;
+  /** What replaces all other elements. */
   readonly value: number;
 
   constructor(least: number, value: number) {
@@ -176,6 +197,7 @@ export class Threshold extends Module {
     this.value = value;
   }
 
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     return threshold(input, this.threshold, this.value);
   }
@@ -183,6 +205,7 @@ export class Threshold extends Module {
 
 /** Layer of prelu(). Its slopes below 0 are a parameter: one, or one for each channel, which is dimension 1. */
 export class PReLU extends Module {
+  /** Factors of elements below 0: [1], or [channels]. */
   readonly weight: Tensor;
 
   constructor(numParameters = 1, init = 0.25) {
@@ -192,6 +215,7 @@ export class PReLU extends Module {
     this.weight = constantParameter([numParameters], init);
   }
 
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     return prelu(input, this.weight);
   }
@@ -199,6 +223,7 @@ export class PReLU extends Module {
 
 /** Layer of softmax() of the negated input along one dimension. */
 export class Softmin extends Module {
+  /** Dimension whose results sum to 1. */
   readonly dim: number;
 
   constructor(dim = -1) {
@@ -207,6 +232,7 @@ export class Softmin extends Module {
     this.dim = dim;
   }
 
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     return softmin(input, this.dim);
   }
@@ -214,6 +240,7 @@ export class Softmin extends Module {
 
 /** Layer of softmax() over the channels of [batch, channels, height, width] or [channels, height, width]. */
 export class Softmax2d extends Module {
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     requireTensor('Softmax2d', input);
     if (input.rank !== 3 && input.rank !== 4) throw needsRank('Softmax2d', '3 or 4', input.shape);
@@ -223,7 +250,9 @@ export class Softmax2d extends Module {
 
 /** Layer of rrelu(): slopes below 0 are random while training. */
 export class RReLU extends Module {
+  /** Smallest factor of elements below 0. */
   readonly lower: number;
+  /** Largest factor of elements below 0. */
   readonly upper: number;
 
   constructor(lower = 1 / 8, upper = 1 / 3) {
@@ -233,6 +262,7 @@ export class RReLU extends Module {
     this.upper = upper;
   }
 
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     return rrelu(input, this.lower, this.upper, { training: this.training });
   }

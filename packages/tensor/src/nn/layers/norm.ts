@@ -53,6 +53,7 @@ export class LayerNorm extends Module {
     this.bias = affine && bias ? constantParameter(this.shape, 0) : null;
   }
 
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     const { shape, weight, bias, eps } = this;
     return layerNorm(input, shape, { weight, bias, eps });
@@ -81,6 +82,7 @@ export class RMSNorm extends Module {
   readonly weight: Tensor | null;
   /** Sizes of the last dimensions, over which it normalises. */
   readonly shape: Shape;
+  /** Number that is added to the mean of squares; undefined is the machine epsilon of the input's dtype. */
   readonly eps: number | undefined;
 
   constructor(shape: number | Shape, options: RMSNormLayerOptions = {}) {
@@ -91,6 +93,7 @@ export class RMSNorm extends Module {
     this.weight = (options.affine ?? true) ? constantParameter(this.shape, 1) : null;
   }
 
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     const { shape, weight, eps } = this;
     return rmsNorm(input, shape, eps === undefined ? { weight } : { weight, eps });

@@ -19,7 +19,9 @@ import { Module } from '../module.ts';
 
 /** Computes the largest element of each window. */
 export class MaxPool2d extends Module {
+  /** [height, width] of the window; one number stands for both. */
   readonly kernelSize: Pair;
+  /** Options of the operation, as they were given. */
   readonly options: MaxPoolOptions;
 
   constructor(kernelSize: Pair, options: MaxPoolOptions = {}) {
@@ -30,6 +32,7 @@ export class MaxPool2d extends Module {
     this.options = options;
   }
 
+  /** Takes [batch, channels, height, width], or the same without batch, and returns the result of each window. */
   forward(input: Tensor): Tensor {
     return maxPool2d(input, this.kernelSize, this.options);
   }
@@ -37,7 +40,9 @@ export class MaxPool2d extends Module {
 
 /** Computes the mean of each window. */
 export class AvgPool2d extends Module {
+  /** [height, width] of the window; one number stands for both. */
   readonly kernelSize: Pair;
+  /** Options of the operation, as they were given. */
   readonly options: AvgPoolOptions;
 
   constructor(kernelSize: Pair, options: AvgPoolOptions = {}) {
@@ -48,6 +53,7 @@ export class AvgPool2d extends Module {
     this.options = options;
   }
 
+  /** Takes [batch, channels, height, width], or the same without batch, and returns the result of each window. */
   forward(input: Tensor): Tensor {
     return avgPool2d(input, this.kernelSize, this.options);
   }
@@ -55,6 +61,7 @@ export class AvgPool2d extends Module {
 
 /** Computes the means of `outputSize` boxes, for inputs of any size; a size of null is the input's. */
 export class AdaptiveAvgPool2d extends Module {
+  /** [height, width] of the result. One number stands for both; null is the input's size. */
   readonly outputSize: OutputSize;
 
   constructor(outputSize: OutputSize) {
@@ -63,6 +70,9 @@ export class AdaptiveAvgPool2d extends Module {
     this.outputSize = outputSize;
   }
 
+  /**
+   * Takes [batch, channels, height, width], or the same without batch; returns `outputSize` in place of the last 2.
+   */
   forward(input: Tensor): Tensor {
     return adaptiveAvgPool2d(input, this.outputSize);
   }

@@ -7,6 +7,7 @@ import { Module } from '../module.ts';
 
 /** Layer of relu(). */
 export class ReLU extends Module {
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     return relu(input);
   }
@@ -14,7 +15,9 @@ export class ReLU extends Module {
 
 /** Flattens dimensions startDim … endDim into one; by default all but the first. */
 export class Flatten extends Module {
+  /** First dimension that is flattened. */
   readonly startDim: number;
+  /** Last dimension that is flattened. */
   readonly endDim: number;
 
   constructor(startDim = 1, endDim = -1) {
@@ -25,6 +28,7 @@ export class Flatten extends Module {
     this.endDim = endDim;
   }
 
+  /** Returns the same elements with fewer dimensions. */
   forward(input: Tensor): Tensor {
     return flatten(input, this.startDim, this.endDim);
   }

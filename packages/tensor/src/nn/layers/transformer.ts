@@ -32,10 +32,15 @@ const transformerBlockOptions = optionChecks<TransformerBlockOptions>({
 
 /** Computes x + attention(norm1(x)), then x + mlp(norm2(x)), for x [batch, time, width]. */
 export class TransformerBlock extends Module {
+  /** Normalisation before the attention. */
   readonly norm1: LayerNorm;
+  /** Attention of the input to itself. */
   readonly attention: MultiHeadAttention;
+  /** Normalisation before the mlp. */
   readonly norm2: LayerNorm;
+  /** Linear layer, GELU, linear layer. */
   readonly mlp: Sequential;
+  /** Dropout after each of the two parts. */
   readonly dropout: Dropout;
 
   constructor(width: number, heads: number, options: TransformerBlockOptions = {}) {
@@ -54,6 +59,7 @@ export class TransformerBlock extends Module {
     this.dropout = new Dropout(dropout);
   }
 
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     const attended = this.dropout.forward(this.attention.forward(this.norm1.forward(input)));
     const [sum, normed] = this.norm2.addForward(input, attended);

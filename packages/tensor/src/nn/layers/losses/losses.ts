@@ -37,6 +37,7 @@ import { buffer } from '../../buffer.ts';
 import { Module } from '../../module.ts';
 
 abstract class Loss<Options extends object> extends Module {
+  /** Options of the loss, as they were given. */
   readonly options: Options;
 
   /** Checks the options; `checks` has every option of the loss. */
@@ -51,6 +52,7 @@ abstract class Loss<Options extends object> extends Module {
 abstract class WeightedLoss<
   Options extends LossOptions & { readonly weight?: Tensor },
 > extends Loss<Options> {
+  /** The weight among the options, a buffer of this module; null without. */
   readonly weight: Tensor | null;
 
   constructor(options: Options, checks: OptionChecks) {
@@ -65,6 +67,7 @@ export class CrossEntropyLoss extends WeightedLoss<CrossEntropyOptions> {
     super(options, crossEntropyOptions);
   }
 
+  /** Takes logits [batch, classes, …] and labels [batch, …] or probabilities; returns the reduced loss. */
   forward(logits: Tensor, labels: Tensor): Tensor {
     return crossEntropy(logits, labels, this.options);
   }
@@ -76,6 +79,7 @@ export class NLLLoss extends WeightedLoss<ClassLossOptions> {
     super(options, nllLossOptions);
   }
 
+  /** Takes log probabilities [batch, classes, …] and labels [batch, …]; returns the reduced loss. */
   forward(logProbs: Tensor, labels: Tensor): Tensor {
     return nllLoss(logProbs, labels, this.options);
   }
@@ -87,6 +91,7 @@ export class BCELoss extends WeightedLoss<BCELossOptions> {
     super(options, bceOptions);
   }
 
+  /** Takes probabilities and targets from 0 to 1, of one shape; returns the reduced loss. */
   forward(probability: Tensor, target: Tensor): Tensor {
     return bce(probability, target, this.options);
   }
@@ -94,6 +99,7 @@ export class BCELoss extends WeightedLoss<BCELossOptions> {
 
 /** Layer of bceWithLogits(): takes logits and targets of one shape. */
 export class BCEWithLogitsLoss extends WeightedLoss<BCEWithLogitsOptions> {
+  /** Weight of the positive targets, a buffer of this module; null without. */
   readonly posWeight: Tensor | null;
 
   constructor(options: BCEWithLogitsOptions = {}) {
@@ -107,6 +113,7 @@ export class BCEWithLogitsLoss extends WeightedLoss<BCEWithLogitsOptions> {
     yield ['pos_weight', this.posWeight];
   }
 
+  /** Takes logits and targets from 0 to 1, of one shape; returns the reduced loss. */
   forward(logits: Tensor, target: Tensor): Tensor {
     return bceWithLogits(logits, target, this.options);
   }
@@ -118,6 +125,7 @@ export class MSELoss extends Loss<LossOptions> {
     super(options, lossOptions);
   }
 
+  /** Takes two tensors of one shape; returns the reduced loss. */
   forward(prediction: Tensor, target: Tensor): Tensor {
     return mseLoss(prediction, target, this.options);
   }
@@ -129,6 +137,7 @@ export class L1Loss extends Loss<LossOptions> {
     super(options, lossOptions);
   }
 
+  /** Takes two tensors of one shape; returns the reduced loss. */
   forward(prediction: Tensor, target: Tensor): Tensor {
     return l1Loss(prediction, target, this.options);
   }
@@ -140,6 +149,7 @@ export class SmoothL1Loss extends Loss<SmoothL1LossOptions> {
     super(options, smoothL1LossOptions);
   }
 
+  /** Takes two tensors of one shape; returns the reduced loss. */
   forward(prediction: Tensor, target: Tensor): Tensor {
     return smoothL1Loss(prediction, target, this.options);
   }
@@ -151,6 +161,7 @@ export class HuberLoss extends Loss<HuberLossOptions> {
     super(options, huberLossOptions);
   }
 
+  /** Takes two tensors of one shape; returns the reduced loss. */
   forward(prediction: Tensor, target: Tensor): Tensor {
     return huberLoss(prediction, target, this.options);
   }
@@ -162,6 +173,7 @@ export class KLDivLoss extends Loss<KLDivOptions> {
     super(options, klDivOptions);
   }
 
+  /** Takes log probabilities and the target distribution, of one shape; returns the reduced loss. */
   forward(logProbs: Tensor, target: Tensor): Tensor {
     return klDiv(logProbs, target, this.options);
   }
@@ -173,6 +185,7 @@ export class CosineEmbeddingLoss extends Loss<CosineEmbeddingOptions> {
     super(options, cosineEmbeddingOptions);
   }
 
+  /** Takes rows [batch, width] and labels [batch] of 1 (alike) or −1; returns the reduced loss. */
   forward(a: Tensor, b: Tensor, labels: Tensor): Tensor {
     return cosineEmbeddingLoss(a, b, labels, this.options);
   }
@@ -190,6 +203,7 @@ const cosineSimilarityOptions = optionChecks<CosineSimilarityOptions>({ dim: int
 
 /** Computes cosineSimilarity along `dim`. */
 export class CosineSimilarity extends Module {
+  /** Options, as they were given. */
   readonly options: CosineSimilarityOptions;
 
   constructor(options: CosineSimilarityOptions = {}) {
@@ -198,6 +212,7 @@ export class CosineSimilarity extends Module {
     this.options = options;
   }
 
+  /** Returns the cosine between vectors of a and b; `dim` is absent in the result. */
   forward(a: Tensor, b: Tensor): Tensor {
     return cosineSimilarity(a, b, this.options.dim, this.options.eps);
   }

@@ -39,6 +39,7 @@ import { buffer } from '../../buffer.ts';
 import { Module } from '../../module.ts';
 
 abstract class Optioned<Options extends object> extends Module {
+  /** Options of the loss, as they were given. */
   readonly options: Options;
   /** The weight among the options, if there is one: a buffer, so that it is saved and moved with the module. */
   readonly weight: Tensor | null;
@@ -58,6 +59,7 @@ export class MarginRankingLoss extends Optioned<MarginOptions> {
     super(options, marginOptions);
   }
 
+  /** Takes a and b, and a target of 1 where a should be larger, −1 where b should; returns the reduced loss. */
   forward(a: Tensor, b: Tensor, target: Tensor): Tensor {
     return marginRankingLoss(a, b, target, this.options);
   }
@@ -69,6 +71,7 @@ export class HingeEmbeddingLoss extends Optioned<MarginOptions> {
     super(options, marginOptions);
   }
 
+  /** Takes distances, and targets of 1 (alike) or −1; returns the reduced loss. */
   forward(input: Tensor, target: Tensor): Tensor {
     return hingeEmbeddingLoss(input, target, this.options);
   }
@@ -80,6 +83,7 @@ export class SoftMarginLoss extends Optioned<LossOptions> {
     super(options, lossOptions);
   }
 
+  /** Takes scores, and targets of 1 or −1; returns the reduced loss. */
   forward(input: Tensor, target: Tensor): Tensor {
     return softMarginLoss(input, target, this.options);
   }
@@ -91,6 +95,7 @@ export class MultiMarginLoss extends Optioned<MultiMarginOptions> {
     super(options, multiMarginOptions);
   }
 
+  /** Takes scores [batch, classes] and labels [batch]; returns the reduced loss. */
   forward(input: Tensor, target: Tensor): Tensor {
     return multiMarginLoss(input, target, this.options);
   }
@@ -102,6 +107,7 @@ export class MultiLabelMarginLoss extends Optioned<LossOptions> {
     super(options, lossOptions);
   }
 
+  /** Takes scores [batch, classes] and labels of the same shape, ended by −1; returns the reduced loss. */
   forward(input: Tensor, target: Tensor): Tensor {
     return multilabelMarginLoss(input, target, this.options);
   }
@@ -113,6 +119,7 @@ export class MultiLabelSoftMarginLoss extends Optioned<MultilabelSoftMarginOptio
     super(options, multilabelSoftMarginOptions);
   }
 
+  /** Takes scores and targets of 0 or 1, both [batch, classes]; returns the reduced loss. */
   forward(input: Tensor, target: Tensor): Tensor {
     return multilabelSoftMarginLoss(input, target, this.options);
   }
@@ -124,6 +131,7 @@ export class TripletMarginLoss extends Optioned<TripletMarginOptions> {
     super(options, tripletMarginOptions);
   }
 
+  /** Takes anchors, examples that should be near and others that should be far; returns the reduced loss. */
   forward(anchor: Tensor, near: Tensor, far: Tensor): Tensor {
     return tripletMarginLoss(anchor, near, far, this.options);
   }
@@ -135,6 +143,7 @@ export class TripletMarginWithDistanceLoss extends Optioned<TripletMarginWithDis
     super(options, tripletMarginWithDistanceOptions);
   }
 
+  /** Takes anchors, examples that should be near and others that should be far; returns the reduced loss. */
   forward(anchor: Tensor, near: Tensor, far: Tensor): Tensor {
     return tripletMarginWithDistanceLoss(anchor, near, far, this.options);
   }
@@ -146,6 +155,7 @@ export class GaussianNLLLoss extends Optioned<GaussianNllOptions> {
     super(options, gaussianNllOptions);
   }
 
+  /** Takes means, targets and variances ≥ 0; returns the reduced loss. */
   forward(input: Tensor, target: Tensor, variance: Tensor): Tensor {
     return gaussianNllLoss(input, target, variance, this.options);
   }
@@ -157,6 +167,7 @@ export class PoissonNLLLoss extends Optioned<PoissonNllOptions> {
     super(options, poissonNllOptions);
   }
 
+  /** Takes logarithms of rates (rates with logInput: false) and counts; returns the reduced loss. */
   forward(input: Tensor, target: Tensor): Tensor {
     return poissonNllLoss(input, target, this.options);
   }
@@ -168,6 +179,7 @@ export class PairwiseDistance extends Optioned<PairwiseDistanceOptions> {
     super(options, pairwiseDistanceOptions);
   }
 
+  /** Takes [..., width] twice; returns the distances [...]. */
   forward(a: Tensor, b: Tensor): Tensor {
     return pairwiseDistance(a, b, this.options);
   }

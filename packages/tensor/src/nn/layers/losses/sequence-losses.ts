@@ -41,6 +41,7 @@ import { Linear } from '../linear.ts';
 
 /** Layer of ctcLoss(). */
 export class CTCLoss extends Module {
+  /** Options of ctcLoss(), as they were given. */
   readonly options: CtcLossOptions;
 
   constructor(options: CtcLossOptions = {}) {
@@ -49,6 +50,7 @@ export class CTCLoss extends Module {
     this.options = options;
   }
 
+  /** Takes log probabilities [frames, batch, classes], targets, and lengths of both; returns the reduced loss. */
   forward(logProbs: Tensor, targets: Tensor, inputLengths: Lengths, targetLengths: Lengths): Tensor {
     return ctcLoss(logProbs, targets, inputLengths, targetLengths, this.options);
   }
@@ -73,10 +75,15 @@ const linearLossOptions = optionChecks<LinearCrossEntropyLossOptions>({
 
 /** Layer of linearCrossEntropy(), with the linear layer as `linear`. */
 export class LinearCrossEntropyLoss extends Module {
+  /** Number of classes. */
   readonly numClasses: number;
+  /** Sizes of the dimensions of the loss behind the classes. */
   readonly outFeatures: readonly number[];
+  /** The layer that computes the scores of the classes. */
   readonly linear: Linear;
+  /** Weight of each class, a buffer of this module; null without. */
   readonly weight: Tensor | null;
+  /** Options of the loss, without the weight. */
   readonly options: CrossEntropyOptions;
 
   constructor(inFeatures: number, numClasses: number, options: LinearCrossEntropyLossOptions = {}) {
@@ -92,6 +99,7 @@ export class LinearCrossEntropyLoss extends Module {
     this.options = rest;
   }
 
+  /** Takes [batch, inFeatures] and labels or probabilities; returns the reduced loss. */
   forward(input: Tensor, target: Tensor): Tensor {
     const space = [this.numClasses, ...this.outFeatures];
     const { weight, bias } = this.linear;
@@ -121,10 +129,13 @@ const adaptive = 'AdaptiveLogSoftmaxWithLoss';
  * (Grave et al., 2017). The head has scores of the classes below the first of `cutoffs`, and of each cluster.
  */
 export class AdaptiveLogSoftmaxWithLoss extends Module {
+  /** Number of classes. */
   readonly nClasses: number;
   /** The first class of each cluster, and the number of classes. */
   readonly cutoffs: readonly number[];
+  /** Scores of the frequent classes and of each cluster. */
   readonly head: Linear;
+  /** Scores of the classes in each cluster. */
   readonly tail: ModuleList<Sequential>;
 
   constructor(

@@ -30,9 +30,13 @@ const cellOptions = optionChecks<CellOptions>({ bias: flag });
 const rnnCellOptions = optionChecks<RNNCellOptions>({ bias: flag, nonlinearity: oneOf('tanh', 'relu') });
 
 abstract class Cell extends Module {
+  /** Which cell, and with which nonlinearity. */
   readonly kind: CellKind;
+  /** Width of the inputs. */
   readonly inputSize: number;
+  /** Width of the hidden state. */
   readonly hiddenSize: number;
+  /** Weights and biases of the cell. */
   readonly parametersOfCell: CellParameters;
 
   constructor(kind: CellKind, inputSize: number, hiddenSize: number, { bias = true }: CellOptions) {

@@ -35,6 +35,7 @@ abstract class OneState extends Recurrent {
 
 /** h′ = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu of it. Weights start uniform in ±1/√hidden. */
 export class RNN extends OneState {
+  /** Function that gives the new hidden state. */
   readonly nonlinearity: 'tanh' | 'relu';
 
   constructor(inputSize: number, hiddenSize: number, options: RNNOptions = {}) {

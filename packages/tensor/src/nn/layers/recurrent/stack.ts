@@ -122,13 +122,21 @@ interface Packing {
 
 /** Base of RNN, LSTM and GRU. */
 export abstract class Recurrent extends Module {
+  /** Which cell, and with which nonlinearity. */
   readonly kind: CellKind;
+  /** Width of the inputs. */
   readonly inputSize: number;
+  /** Width of the hidden state. */
   readonly hiddenSize: number;
+  /** Number of layers, each of which reads the output of the one below. */
   readonly numLayers: number;
+  /** Whether the cells have biases. */
   readonly bias: boolean;
+  /** Whether tensors are [batch, time, width] instead of [time, batch, width]. */
   readonly batchFirst: boolean;
+  /** Probability of dropout between layers while training. */
   readonly dropout: number;
+  /** Whether each layer also reads the input backwards. */
   readonly bidirectional: boolean;
   /** For each layer, the parameters of its directions. */
   readonly cells: readonly (readonly CellParameters[])[];

@@ -25,7 +25,9 @@ type AnyOptions = ConvTranspose1dOptions | ConvTransposeOptions | ConvTranspose3
 
 /** Common base of the layers. */
 abstract class TransposedConvolution<O extends AnyOptions> extends Module {
+  /** Kernels, [inChannels, outChannels ÷ groups, …kernelSize]. */
   readonly weight: Tensor;
+  /** Numbers that are added to the channels, [outChannels]; null without. */
   readonly bias: Tensor | null;
   /** The options of the operation. */
   readonly options: O;
@@ -67,6 +69,7 @@ export class ConvTranspose1d extends TransposedConvolution<ConvTranspose1dOption
     super(1, inChannels, outChannels, kernelSize, options);
   }
 
+  /** Takes [batch, in, length], or the same without batch; returns [batch, out, …]. */
   forward(input: Tensor): Tensor {
     return convTranspose1d(input, this.weight, this.bias, this.options);
   }
@@ -87,6 +90,7 @@ export class ConvTranspose2d extends TransposedConvolution<ConvTransposeOptions>
     super(2, inChannels, outChannels, kernelSize, options);
   }
 
+  /** Takes [batch, in, height, width], or the same without batch; returns [batch, out, …]. */
   forward(input: Tensor): Tensor {
     return convTranspose2d(input, this.weight, this.bias, this.options);
   }
@@ -107,6 +111,7 @@ export class ConvTranspose3d extends TransposedConvolution<ConvTranspose3dOption
     super(3, inChannels, outChannels, kernelSize, options);
   }
 
+  /** Takes [batch, in, depth, height, width], or the same without batch; returns [batch, out, …]. */
   forward(input: Tensor): Tensor {
     return convTranspose3d(input, this.weight, this.bias, this.options);
   }

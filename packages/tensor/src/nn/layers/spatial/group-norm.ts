@@ -31,9 +31,13 @@ const groupNormLayerOptions = optionChecks<GroupNormLayerOptions>({ eps: nonNega
 
 /** Layer of groupNorm(): normalises each of `numGroups` groups of the channels of [batch, channels, …]. */
 export class GroupNorm extends Module {
+  /** Factor of each channel, [channels]; null without. */
   readonly weight: Tensor | null;
+  /** Number that is added to each channel, [channels]; null without. */
   readonly bias: Tensor | null;
+  /** Number of groups into which channels are divided. */
   readonly numGroups: number;
+  /** Number that is added to the variance. */
   readonly eps: number;
 
   constructor(numGroups: number, numChannels: number, options: GroupNormLayerOptions = {}) {
@@ -50,6 +54,7 @@ export class GroupNorm extends Module {
     this.bias = affine ? constantParameter([numChannels], 0) : null;
   }
 
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     const { weight, bias, eps } = this;
     return groupNorm(input, this.numGroups, { weight, bias, eps });
@@ -77,13 +82,19 @@ const instanceNormLayerOptions = optionChecks<InstanceNormLayerOptions>({
 
 /** Common base of the instance norm layers. */
 abstract class InstanceNorm extends Module {
+  /** Factor of each channel, [channels]; null without. */
   readonly weight: Tensor | null;
+  /** Number that is added to each channel, [channels]; null without. */
   readonly bias: Tensor | null;
+  /** Running mean of each channel, [channels]; null without. */
   readonly runningMean: Tensor | null;
+  /** Running variance of each channel, [channels]; null without. */
   readonly runningVar: Tensor | null;
   /** Stays 0, as in PyTorch, whose state dicts have it. int64. */
   readonly numBatchesTracked: Tensor | null;
+  /** Number that is added to the variance. */
   readonly eps: number;
+  /** Weight of a new batch in the running statistics; null keeps them as they are. */
   readonly momentum: number | null;
   readonly #layer: string;
   readonly #rank: number;
@@ -112,6 +123,7 @@ abstract class InstanceNorm extends Module {
     yield ['num_batches_tracked', this.numBatchesTracked];
   }
 
+  /** Returns a tensor of the same shape. While training, updates the running statistics, if it has them. */
   forward(input: Tensor): Tensor {
     requireTensor(this.#layer, input);
     const [least, most] = [this.#rank + 1, this.#rank + 2];
@@ -157,7 +169,9 @@ export class InstanceNorm3d extends InstanceNorm {
 
 /** Layer of localResponseNorm(). */
 export class LocalResponseNorm extends Module {
+  /** Number of neighbouring channels in each mean. */
   readonly size: number;
+  /** Options of the operation, as they were given. */
   readonly options: LocalResponseNormOptions;
 
   constructor(size: number, options: LocalResponseNormOptions = {}) {
@@ -168,6 +182,7 @@ export class LocalResponseNorm extends Module {
     this.options = options;
   }
 
+  /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
     return localResponseNorm(input, this.size, this.options);
   }

@@ -12,7 +12,9 @@ export type PadSizes = number | readonly number[];
 
 /** Common base of the padding layers. */
 abstract class Padding extends Module {
+  /** Elements to add, last dimension first: [before, after, before, after, …]. Negative ones cut. */
   readonly sizes: readonly number[];
+  /** Value of the added elements in the mode for constants. */
   readonly value: number;
   readonly #mode: PadMode;
   readonly #layer: string;
@@ -31,6 +33,7 @@ abstract class Padding extends Module {
     this.#rank = rank;
   }
 
+  /** Takes [batch, channels, …], or the same without batch; returns it with other last sizes. */
   forward(input: Tensor): Tensor {
     requireTensor(this.#layer, input);
     const isConstant = this.#mode === 'constant';

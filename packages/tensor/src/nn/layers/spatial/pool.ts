@@ -25,7 +25,9 @@ import { Module } from '../../module.ts';
 
 /** Layer of maxPool1d(). */
 export class MaxPool1d extends Module {
+  /** Length of the window. */
   readonly kernelSize: number;
+  /** Options of the operation, as they were given. */
   readonly options: MaxPool1dOptions;
 
   constructor(kernelSize: number, options: MaxPool1dOptions = {}) {
@@ -36,6 +38,7 @@ export class MaxPool1d extends Module {
     this.options = options;
   }
 
+  /** Takes [batch, channels, length], or the same without batch, and returns the result of each window. */
   forward(input: Tensor): Tensor {
     return maxPool1d(input, this.kernelSize, this.options);
   }
@@ -43,7 +46,9 @@ export class MaxPool1d extends Module {
 
 /** Layer of avgPool1d(). */
 export class AvgPool1d extends Module {
+  /** Length of the window. */
   readonly kernelSize: number;
+  /** Options of the operation, as they were given. */
   readonly options: AvgPool1dOptions;
 
   constructor(kernelSize: number, options: AvgPool1dOptions = {}) {
@@ -54,6 +59,7 @@ export class AvgPool1d extends Module {
     this.options = options;
   }
 
+  /** Takes [batch, channels, length], or the same without batch, and returns the result of each window. */
   forward(input: Tensor): Tensor {
     return avgPool1d(input, this.kernelSize, this.options);
   }
@@ -61,6 +67,7 @@ export class AvgPool1d extends Module {
 
 /** Layer of adaptiveAvgPool1d(). */
 export class AdaptiveAvgPool1d extends Module {
+  /** Length of the result. */
   readonly outputSize: number;
 
   constructor(outputSize: number) {
@@ -69,6 +76,7 @@ export class AdaptiveAvgPool1d extends Module {
     this.outputSize = outputSize;
   }
 
+  /** Takes [batch, channels, length], or the same without batch; returns `outputSize` in place of the last size. */
   forward(input: Tensor): Tensor {
     return adaptiveAvgPool1d(input, this.outputSize);
   }
@@ -76,6 +84,7 @@ export class AdaptiveAvgPool1d extends Module {
 
 /** Layer of adaptiveMaxPool1d(). */
 export class AdaptiveMaxPool1d extends Module {
+  /** Length of the result. */
   readonly outputSize: number;
 
   constructor(outputSize: number) {
@@ -84,6 +93,7 @@ export class AdaptiveMaxPool1d extends Module {
     this.outputSize = outputSize;
   }
 
+  /** Takes [batch, channels, length], or the same without batch; returns `outputSize` in place of the last size. */
   forward(input: Tensor): Tensor {
     return adaptiveMaxPool1d(input, this.outputSize);
   }
@@ -91,6 +101,7 @@ export class AdaptiveMaxPool1d extends Module {
 
 /** Layer of adaptiveMaxPool2d(). */
 export class AdaptiveMaxPool2d extends Module {
+  /** [height, width] of the result. One number stands for both; null is the input's size. */
   readonly outputSize: OutputSize;
 
   constructor(outputSize: OutputSize) {
@@ -99,6 +110,9 @@ export class AdaptiveMaxPool2d extends Module {
     this.outputSize = outputSize;
   }
 
+  /**
+   * Takes [batch, channels, height, width], or the same without batch; returns `outputSize` in place of the last 2.
+   */
   forward(input: Tensor): Tensor {
     return adaptiveMaxPool2d(input, this.outputSize);
   }
@@ -106,8 +120,11 @@ export class AdaptiveMaxPool2d extends Module {
 
 /** Layer of lpPool1d(). */
 export class LPPool1d extends Module {
+  /** Exponent of the norm. */
   readonly p: number;
+  /** Length of the window. */
   readonly kernelSize: number;
+  /** Options of the operation, as they were given. */
   readonly options: LpPoolOptions;
 
   constructor(p: number, kernelSize: number, options: LpPoolOptions = {}) {
@@ -120,6 +137,7 @@ export class LPPool1d extends Module {
     this.options = options;
   }
 
+  /** Takes [batch, channels, length], or the same without batch, and returns the result of each window. */
   forward(input: Tensor): Tensor {
     return lpPool1d(input, this.p, this.kernelSize, this.options);
   }
@@ -127,8 +145,11 @@ export class LPPool1d extends Module {
 
 /** Layer of lpPool2d(). */
 export class LPPool2d extends Module {
+  /** Exponent of the norm. */
   readonly p: number;
+  /** [height, width] of the window; one number stands for both. */
   readonly kernelSize: Pair;
+  /** Options of the operation, as they were given. */
   readonly options: LpPoolOptions;
 
   constructor(p: number, kernelSize: Pair, options: LpPoolOptions = {}) {
@@ -142,6 +163,7 @@ export class LPPool2d extends Module {
     this.options = options;
   }
 
+  /** Takes [batch, channels, height, width], or the same without batch, and returns the result of each window. */
   forward(input: Tensor): Tensor {
     return lpPool2d(input, this.p, this.kernelSize, this.options);
   }

@@ -18,7 +18,9 @@ import { Module } from '../../module.ts';
 
 /** Layer of im2col(): makes columns of windows. */
 export class Unfold extends Module {
+  /** [height, width] of the window; one number stands for both. */
   readonly kernelSize: Pair;
+  /** Options of the operation, as they were given. */
   readonly options: ColumnOptions;
 
   constructor(kernelSize: Pair, options: ColumnOptions = {}) {
@@ -28,6 +30,7 @@ export class Unfold extends Module {
     this.options = options;
   }
 
+  /** Takes [batch, channels, height, width]; returns [batch, channels · window elements, windows]. */
   forward(input: Tensor): Tensor {
     return im2col(input, this.kernelSize, this.options);
   }
@@ -35,8 +38,11 @@ export class Unfold extends Module {
 
 /** Layer of col2im(): adds up columns to planes of `outputSize`. */
 export class Fold extends Module {
+  /** [height, width] of the result; one number stands for both. */
   readonly outputSize: Pair;
+  /** [height, width] of the window; one number stands for both. */
   readonly kernelSize: Pair;
+  /** Options of the operation, as they were given. */
   readonly options: ColumnOptions;
 
   constructor(outputSize: Pair, kernelSize: Pair, options: ColumnOptions = {}) {
@@ -48,6 +54,7 @@ export class Fold extends Module {
     this.options = options;
   }
 
+  /** Takes [batch, channels · window elements, windows]; returns [batch, channels, ...outputSize]. */
   forward(input: Tensor): Tensor {
     return col2im(input, this.outputSize, this.kernelSize, this.options);
   }
@@ -55,6 +62,7 @@ export class Fold extends Module {
 
 /** Layer of pixelShuffle(). */
 export class PixelShuffle extends Module {
+  /** Factor by which height and width grow. */
   readonly factor: number;
 
   constructor(factor: number) {
@@ -63,6 +71,7 @@ export class PixelShuffle extends Module {
     this.factor = factor;
   }
 
+  /** Takes [..., channels · factor², height, width]; returns [..., channels, height · factor, width · factor]. */
   forward(input: Tensor): Tensor {
     return pixelShuffle(input, this.factor);
   }
@@ -70,6 +79,7 @@ export class PixelShuffle extends Module {
 
 /** Layer of pixelUnshuffle(). */
 export class PixelUnshuffle extends Module {
+  /** Factor by which height and width shrink. */
   readonly factor: number;
 
   constructor(factor: number) {
@@ -78,6 +88,7 @@ export class PixelUnshuffle extends Module {
     this.factor = factor;
   }
 
+  /** Takes [..., channels, height · factor, width · factor]; returns [..., channels · factor², height, width]. */
   forward(input: Tensor): Tensor {
     return pixelUnshuffle(input, this.factor);
   }
@@ -85,6 +96,7 @@ export class PixelUnshuffle extends Module {
 
 /** Layer of channelShuffle(). */
 export class ChannelShuffle extends Module {
+  /** Number of groups of channels. */
   readonly groups: number;
 
   constructor(groups: number) {
@@ -93,6 +105,7 @@ export class ChannelShuffle extends Module {
     this.groups = groups;
   }
 
+  /** Takes [batch, channels, …]; returns the same shape. */
   forward(input: Tensor): Tensor {
     return channelShuffle(input, this.groups);
   }
@@ -100,7 +113,9 @@ export class ChannelShuffle extends Module {
 
 /** Layer of unflatten(): splits dimension `dim` into `sizes`, of which one may be −1. */
 export class Unflatten extends Module {
+  /** Dimension that is split. */
   readonly dim: number;
+  /** Sizes that replace that of `dim`; −1 stands for what is left. */
   readonly sizes: Shape;
 
   constructor(dim: number, sizes: Shape) {
@@ -111,6 +126,7 @@ export class Unflatten extends Module {
     this.sizes = [...sizes];
   }
 
+  /** Returns the same elements with more dimensions. */
   forward(input: Tensor): Tensor {
     return unflatten(input, this.dim, this.sizes);
   }
@@ -118,6 +134,7 @@ export class Unflatten extends Module {
 
 /** Common base of the layers that drop elements while training. */
 abstract class Dropping extends Module {
+  /** Probability of a drop while training. */
   readonly p: number;
 
   constructor(layer: string, p: number) {
@@ -133,6 +150,7 @@ export class Dropout1d extends Dropping {
     super('Dropout1d', p);
   }
 
+  /** Returns a tensor of the same shape; the input itself in evaluation. */
   forward(input: Tensor): Tensor {
     return dropout1d(input, this.p, { training: this.training });
   }
@@ -144,6 +162,7 @@ export class Dropout2d extends Dropping {
     super('Dropout2d', p);
   }
 
+  /** Returns a tensor of the same shape; the input itself in evaluation. */
   forward(input: Tensor): Tensor {
     return dropout2d(input, this.p, { training: this.training });
   }
@@ -155,6 +174,7 @@ export class Dropout3d extends Dropping {
     super('Dropout3d', p);
   }
 
+  /** Returns a tensor of the same shape; the input itself in evaluation. */
   forward(input: Tensor): Tensor {
     return dropout3d(input, this.p, { training: this.training });
   }
@@ -166,6 +186,7 @@ export class AlphaDropout extends Dropping {
     super('AlphaDropout', p);
   }
 
+  /** Returns a tensor of the same shape; the input itself in evaluation. */
   forward(input: Tensor): Tensor {
     return alphaDropout(input, this.p, { training: this.training });
   }
@@ -177,6 +198,7 @@ export class FeatureAlphaDropout extends Dropping {
     super('FeatureAlphaDropout', p);
   }
 
+  /** Returns a tensor of the same shape; the input itself in evaluation. */
   forward(input: Tensor): Tensor {
     return featureAlphaDropout(input, this.p, { training: this.training });
   }

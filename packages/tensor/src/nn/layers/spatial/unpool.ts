@@ -17,7 +17,9 @@ import { Module } from '../../module.ts';
 
 /** Layer of maxUnpool1d(). */
 export class MaxUnpool1d extends Module {
+  /** Length of the window. */
   readonly kernelSize: number;
+  /** Options of the operation, as they were given. */
   readonly options: MaxUnpool1dOptions;
 
   constructor(kernelSize: number, options: Pick<MaxUnpool1dOptions, 'stride' | 'padding'> = {}) {
@@ -36,7 +38,9 @@ export class MaxUnpool1d extends Module {
 
 /** Layer of maxUnpool2d(). */
 export class MaxUnpool2d extends Module {
+  /** [height, width] of the window; one number stands for both. */
   readonly kernelSize: Pair;
+  /** Options of the operation, as they were given. */
   readonly options: MaxUnpoolOptions;
 
   constructor(kernelSize: Pair, options: Pick<MaxUnpoolOptions, 'stride' | 'padding'> = {}) {
@@ -59,7 +63,9 @@ export class MaxUnpool2d extends Module {
 
 /** Layer of maxUnpool3d(). */
 export class MaxUnpool3d extends Module {
+  /** [depth, height, width] of the window; one number stands for all. */
   readonly kernelSize: Triple;
+  /** Options of the operation, as they were given. */
   readonly options: MaxUnpool3dOptions;
 
   constructor(kernelSize: Triple, options: Pick<MaxUnpool3dOptions, 'stride' | 'padding'> = {}) {

@@ -12,6 +12,7 @@ import { Module } from '../../module.ts';
 
 /** Layer of interpolate(). */
 export class Upsample extends Module {
+  /** Options of interpolate(), as they were given. */
   readonly options: InterpolateOptions;
 
   constructor(options: InterpolateOptions) {
@@ -21,6 +22,7 @@ export class Upsample extends Module {
     this.options = options;
   }
 
+  /** Takes [batch, channels, …]; resizes the dimensions behind the channels. */
   forward(input: Tensor): Tensor {
     return interpolate(input, this.options);
   }

@@ -23,7 +23,9 @@ import { Module } from '../../module.ts';
 
 /** Layer of maxPool3d(). */
 export class MaxPool3d extends Module {
+  /** [depth, height, width] of the window; one number stands for all. */
   readonly kernelSize: Triple;
+  /** Options of the operation, as they were given. */
   readonly options: MaxPool3dOptions;
 
   constructor(kernelSize: Triple, options: MaxPool3dOptions = {}) {
@@ -34,6 +36,9 @@ export class MaxPool3d extends Module {
     this.options = options;
   }
 
+  /**
+   * Takes [batch, channels, depth, height, width], or the same without batch, and returns the result of each window.
+   */
   forward(input: Tensor): Tensor {
     return maxPool3d(input, this.kernelSize, this.options);
   }
@@ -41,7 +46,9 @@ export class MaxPool3d extends Module {
 
 /** Layer of avgPool3d(). */
 export class AvgPool3d extends Module {
+  /** [depth, height, width] of the window; one number stands for all. */
   readonly kernelSize: Triple;
+  /** Options of the operation, as they were given. */
   readonly options: AvgPool3dOptions;
 
   constructor(kernelSize: Triple, options: AvgPool3dOptions = {}) {
@@ -52,6 +59,9 @@ export class AvgPool3d extends Module {
     this.options = options;
   }
 
+  /**
+   * Takes [batch, channels, depth, height, width], or the same without batch, and returns the result of each window.
+   */
   forward(input: Tensor): Tensor {
     return avgPool3d(input, this.kernelSize, this.options);
   }
@@ -59,6 +69,7 @@ export class AvgPool3d extends Module {
 
 /** Layer of adaptiveAvgPool3d(). */
 export class AdaptiveAvgPool3d extends Module {
+  /** [depth, height, width] of the result. One number stands for all; null is the input's size. */
   readonly outputSize: OutputSize3d;
 
   constructor(outputSize: OutputSize3d) {
@@ -67,6 +78,10 @@ export class AdaptiveAvgPool3d extends Module {
     this.outputSize = outputSize;
   }
 
+  /**
+   * Takes [batch, channels, depth, height, width], or the same without batch; returns `outputSize` in place of the
+   * last 3.
+   */
   forward(input: Tensor): Tensor {
     return adaptiveAvgPool3d(input, this.outputSize);
   }
@@ -74,6 +89,7 @@ export class AdaptiveAvgPool3d extends Module {
 
 /** Layer of adaptiveMaxPool3d(). */
 export class AdaptiveMaxPool3d extends Module {
+  /** [depth, height, width] of the result. One number stands for all; null is the input's size. */
   readonly outputSize: OutputSize3d;
 
   constructor(outputSize: OutputSize3d) {
@@ -82,6 +98,10 @@ export class AdaptiveMaxPool3d extends Module {
     this.outputSize = outputSize;
   }
 
+  /**
+   * Takes [batch, channels, depth, height, width], or the same without batch; returns `outputSize` in place of the
+   * last 3.
+   */
   forward(input: Tensor): Tensor {
     return adaptiveMaxPool3d(input, this.outputSize);
   }
@@ -89,8 +109,11 @@ export class AdaptiveMaxPool3d extends Module {
 
 /** Layer of lpPool3d(). */
 export class LPPool3d extends Module {
+  /** Exponent of the norm. */
   readonly p: number;
+  /** [depth, height, width] of the window; one number stands for all. */
   readonly kernelSize: Triple;
+  /** Options of the operation, as they were given. */
   readonly options: LpPool3dOptions;
 
   constructor(p: number, kernelSize: Triple, options: LpPool3dOptions = {}) {
@@ -103,6 +126,9 @@ export class LPPool3d extends Module {
     this.options = options;
   }
 
+  /**
+   * Takes [batch, channels, depth, height, width], or the same without batch, and returns the result of each window.
+   */
   forward(input: Tensor): Tensor {
     return lpPool3d(input, this.p, this.kernelSize, this.options);
   }

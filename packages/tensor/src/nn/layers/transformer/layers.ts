@@ -49,8 +49,11 @@ const transformerLayerOptions = optionChecks<TransformerLayerOptions>(transforme
 
 /** Masks of an encoder layer; see MultiheadForwardOptions. */
 export interface EncoderLayerForwardOptions {
+  /** [time, time] or [batch · heads, time, time]: bool, true hiding a key, or floats that are added. Default null. */
   readonly srcMask?: Tensor | null;
+  /** [batch, time], or [time] without batch: bool, true hiding a position, or floats that are added. Default null. */
   readonly srcKeyPaddingMask?: Tensor | null;
+  /** Says that srcMask, which must be given, hides the keys after each query. Default false. */
   readonly isCausal?: boolean;
 }
 
@@ -62,11 +65,29 @@ const encoderForwardOptions = optionChecks<EncoderLayerForwardOptions>({
 
 /** Masks of a decoder layer; see MultiheadForwardOptions. */
 export interface DecoderForwardOptions {
+  /**
+   * [target, target] or [batch · heads, target, target]: bool, true hiding a key, or floats that are added. Default
+   * null.
+   */
   readonly tgtMask?: Tensor | null;
+  /**
+   * [target, source] or [batch · heads, target, source]: bool, true hiding a key, or floats that are added. Default
+   * null.
+   */
   readonly memoryMask?: Tensor | null;
+  /**
+   * [batch, target], or [target] without batch: bool, true hiding a position, or floats that are added. Default
+   * null.
+   */
   readonly tgtKeyPaddingMask?: Tensor | null;
+  /**
+   * [batch, source], or [source] without batch: bool, true hiding a position, or floats that are added. Default
+   * null.
+   */
   readonly memoryKeyPaddingMask?: Tensor | null;
+  /** Says that tgtMask, which must be given, hides the keys after each query. Default false. */
   readonly tgtIsCausal?: boolean;
+  /** Says that memoryMask, which must be given, hides the keys after each query. Default false. */
   readonly memoryIsCausal?: boolean;
 }
 
@@ -88,13 +109,21 @@ interface Masks {
 
 /** What both layers have: attention to itself, and two linear layers. */
 abstract class TransformerLayer extends Module {
+  /** Width of inputs and outputs. */
   readonly dModel: number;
+  /** Number of attention heads. */
   readonly nhead: number;
+  /** Options, as they were given. */
   readonly options: TransformerLayerOptions;
+  /** Attention of the input to itself. */
   readonly selfAttn: MultiheadAttention;
+  /** Linear layer to the hidden width. */
   readonly linear1: Linear;
+  /** Linear layer back to dModel. */
   readonly linear2: Linear;
+  /** Normalisations, one for each part. */
   readonly norms: readonly LayerNorm[];
+  /** Dropout after each part. */
   readonly dropout: Dropout;
 
   constructor(dModel: number, nhead: number, options: TransformerLayerOptions, norms: number) {
@@ -177,6 +206,7 @@ export class TransformerEncoderLayer extends TransformerLayer {
 
 /** One layer of TransformerDecoder: attention to itself, attention to the memory, then two linear layers. */
 export class TransformerDecoderLayer extends TransformerLayer {
+  /** Attention to the memory. */
   readonly multiheadAttn: MultiheadAttention;
 
   constructor(dModel: number, nhead: number, options: TransformerLayerOptions = {}) {

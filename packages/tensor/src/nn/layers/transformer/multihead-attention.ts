@@ -73,17 +73,25 @@ const forwardOptions = optionChecks<MultiheadForwardOptions>({
 
 /** Attention with several heads, with PyTorch's arguments, names of parameters and initial values. */
 export class MultiheadAttention extends Module {
+  /** Width of queries and outputs. */
   readonly embedDim: number;
+  /** Number of heads. */
   readonly numHeads: number;
+  /** Width of the keys. */
   readonly kdim: number;
+  /** Width of the values. */
   readonly vdim: number;
+  /** Probability with which an attention weight is dropped while training. */
   readonly dropout: number;
+  /** Whether tensors are [batch, time, width] instead of [time, batch, width]. */
   readonly batchFirst: boolean;
   /** [3 · embedDim, embedDim]; null if keys or values have another width. */
   readonly inProjWeight: Tensor | null;
   /** [embedDim, embedDim], [embedDim, kdim] and [embedDim, vdim] if keys or values have another width. */
   readonly projWeights: readonly [q: Tensor, k: Tensor, v: Tensor] | null;
+  /** Bias of the three projections, [3 · embedDim]; null without. */
   readonly inProjBias: Tensor | null;
+  /** Projection of the joined heads, [embedDim, embedDim]. */
   readonly outProj: Linear;
 
   constructor(embedDim: number, numHeads: number, options: MultiheadAttentionOptions = {}) {

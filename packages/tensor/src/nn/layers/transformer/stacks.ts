@@ -48,8 +48,11 @@ const stackOptions = optionChecks<TransformerStackOptions>({ norm: aModule });
 
 /** Masks of TransformerEncoder.forward(); see MultiheadForwardOptions. */
 export interface EncoderForwardOptions {
+  /** [time, time] or [batch · heads, time, time]: bool, true hiding a key, or floats that are added. Default null. */
   readonly mask?: Tensor | null;
+  /** [batch, time], or [time] without batch: bool, true hiding a position, or floats that are added. Default null. */
   readonly srcKeyPaddingMask?: Tensor | null;
+  /** Says that mask, which must be given, hides the keys after each query. Default false. */
   readonly isCausal?: boolean;
 }
 
@@ -62,7 +65,9 @@ const decoderForwardOptions = optionChecks<DecoderForwardOptions>(decoderForward
 
 /** Layers of an encoder, one after another. Every layer starts as a copy of the given one. */
 export class TransformerEncoder extends Module {
+  /** The layers, first to last. */
   readonly layers: readonly TransformerEncoderLayer[];
+  /** Normalisation of the result; null without. */
   readonly norm: NormModule | null;
 
   constructor(layer: TransformerEncoderLayer, numLayers: number, options: TransformerStackOptions = {}) {
@@ -75,6 +80,7 @@ export class TransformerEncoder extends Module {
     this.norm = options.norm ?? null;
   }
 
+  /** Takes [time, batch, dModel], or the batch first as its layers do; returns the same shape. */
   forward(src: Tensor, options: EncoderForwardOptions = {}): Tensor {
     checkOptions('TransformerEncoder.forward', options, encoderForwardOptions);
     const { mask = null, srcKeyPaddingMask = null, isCausal = false } = options;
@@ -88,7 +94,9 @@ export class TransformerEncoder extends Module {
 
 /** Layers of a decoder, one after another. Every layer starts as a copy of the given one. */
 export class TransformerDecoder extends Module {
+  /** The layers, first to last. */
   readonly layers: readonly TransformerDecoderLayer[];
+  /** Normalisation of the result; null without. */
   readonly norm: NormModule | null;
 
   constructor(layer: TransformerDecoderLayer, numLayers: number, options: TransformerStackOptions = {}) {
@@ -101,6 +109,7 @@ export class TransformerDecoder extends Module {
     this.norm = options.norm ?? null;
   }
 
+  /** Takes the target and the output of the encoder; returns the shape of the target. */
   forward(tgt: Tensor, memory: Tensor, options: DecoderForwardOptions = {}): Tensor {
     checkOptions('TransformerDecoder.forward', options, decoderForwardOptions);
     return scope(() => {
@@ -127,8 +136,17 @@ const transformerOptions = optionChecks<TransformerOptions>({
 
 /** Masks of Transformer.forward(); see MultiheadForwardOptions. */
 export interface TransformerForwardOptions extends DecoderForwardOptions {
+  /**
+   * [source, source] or [batch · heads, source, source]: bool, true hiding a key, or floats that are added. Default
+   * null.
+   */
   readonly srcMask?: Tensor | null;
+  /**
+   * [batch, source], or [source] without batch: bool, true hiding a position, or floats that are added. Default
+   * null.
+   */
   readonly srcKeyPaddingMask?: Tensor | null;
+  /** Says that srcMask, which must be given, hides the keys after each query. Default false. */
   readonly srcIsCausal?: boolean;
 }
 
@@ -141,7 +159,9 @@ const transformerForwardOptions = optionChecks<TransformerForwardOptions>({
 
 /** An encoder and a decoder, each with a normalisation at its end. Matrices start Xavier uniform. */
 export class Transformer extends Module {
+  /** Reads the source. */
   readonly encoder: TransformerEncoder;
+  /** Reads the target and the output of the encoder. */
   readonly decoder: TransformerDecoder;
 
   constructor(dModel = 512, nhead = 8, options: TransformerOptions = {}) {
