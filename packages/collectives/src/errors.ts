@@ -200,7 +200,12 @@ export function unusableNccl(verb: string, seq: number | null, reason: string): 
  * Failure of a call on a group that failed before. Has the first error's code and peers, and that error as
  * its cause.
  */
-export function failedEarlier(verb: string, first: CollectiveError): Failure {
+/** `next` tells how to get another group. */
+export function failedEarlier(
+  verb: string,
+  first: CollectiveError,
+  next = 'Make a new group with init().',
+): Failure {
   const what = `the group failed earlier, ${first.verb}: ${first.what}`;
   return {
     code: first.code,
@@ -208,12 +213,13 @@ export function failedEarlier(verb: string, first: CollectiveError): Failure {
     seq: null,
     peers: first.peers,
     what,
-    next: 'Make a new group with init().',
+    next,
   };
 }
 
-export function groupClosed(verb: string): Failure {
-  return local('ERR_COLL_CLOSED', verb, 'the group is closed');
+/** `next` tells which group to use instead. */
+export function groupClosed(verb: string, next?: string): Failure {
+  return local('ERR_COLL_CLOSED', verb, 'the group is closed', next);
 }
 
 // Failures that only this rank reports, mostly of wrong arguments. They do not make later calls fail if they are

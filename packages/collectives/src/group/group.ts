@@ -134,7 +134,7 @@ export class Group {
     this.supports = backend.supports;
     this.timeoutMs = options.timeoutMs;
     this.#backend = backend;
-    this.#state = new GroupState(backend, options.name);
+    this.#state = new GroupState(backend, options.name, options.instead);
     this.#admission = new Admission(backend, this.#state, options.timeoutMs);
     this.#runner = new Runner(backend, this.#state, this.#admission);
     this.#options = options;
@@ -413,7 +413,7 @@ export class Group {
     checkGroupOptions(state, 'shrink', options);
     const { waitMs = 10_000 } = options;
     if (!(waitMs === 0 || isTimeout(waitMs))) throw state.error(badTimeout('shrink', waitMs, 'waitMs'));
-    if (this.isClosed) throw state.error(groupClosed('shrink'));
+    if (this.isClosed) throw state.error(groupClosed('shrink', this.#options.instead));
     const { survivors, subgroups } = this.#options;
     if (survivors === undefined || subgroups === undefined) throw state.error(noSurvivors());
     const candidates = candidatesOf(state, options.without);
@@ -549,6 +549,7 @@ export class Group {
     const placement = { localRank, localSize, hosts: hostsOfMembers(this.hosts, members) };
     const onClose = async () => void this.#children.delete(child);
     const { backend, subgroups, survivors } = connected;
+    const { instead } = this.#options;
     const child: Group = new Group(backend, {
       name,
       timeoutMs,
@@ -556,6 +557,7 @@ export class Group {
       placement,
       subgroups,
       ...(survivors && { survivors }),
+      ...(instead !== undefined && { instead }),
       onClose,
     });
     this.#children.add(child);

@@ -14,9 +14,12 @@ export class GroupState {
   isTold = false;
   #failure: CollectiveError | null = null;
   #isClosed = false;
+  readonly #instead: string | undefined;
 
-  constructor(backend: Backend, name: string) {
+  /** `instead`: see GroupOptions. */
+  constructor(backend: Backend, name: string, instead?: string) {
     this.name = name;
+    this.#instead = instead;
     this.rank = backend.rank;
     this.size = backend.size;
     this.backend = backend.name;
@@ -33,9 +36,9 @@ export class GroupState {
 
   /** Throws if the group takes no more calls. `verb` is the call that the error names. */
   checkOpen(verb: string): void {
-    if (this.#isClosed) throw this.error(groupClosed(verb));
+    if (this.#isClosed) throw this.error(groupClosed(verb, this.#instead));
     if (this.#failure !== null)
-      throw this.error(failedEarlier(verb, this.#failure), { cause: this.#failure });
+      throw this.error(failedEarlier(verb, this.#failure, this.#instead), { cause: this.#failure });
   }
 
   /**

@@ -63,6 +63,8 @@ export interface MembersOptions {
   readonly masterHost: string | null;
   /** Ends connecting, with its reason. */
   readonly signal?: AbortSignal;
+  /** Sentence for errors of calls on the group after it is closed or has failed: how to get another one. */
+  readonly instead?: string;
 }
 
 /**
@@ -92,7 +94,11 @@ export async function initMembers(options: MembersOptions): Promise<Group> {
     ]);
     const subgroups = subgroupsOf(found.factory, context, hosts);
     const survivors = survivorsIn(store, site);
-    return new Group(backend, { name, timeoutMs, placement, subgroups, survivors });
+    const { instead } = options;
+    return new Group(backend, {
+      ...{ name, timeoutMs, placement, subgroups, survivors },
+      ...(instead !== undefined && { instead }),
+    });
   });
 }
 

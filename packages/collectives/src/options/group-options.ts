@@ -18,6 +18,8 @@ export interface GroupOptions {
   readonly survivors?: Survivors;
   /** Called once, after the backend has left the group or has failed to. */
   readonly onClose?: () => Promise<void>;
+  /** Sentence for errors of calls on the group after it is closed or has failed: how to get another one. */
+  readonly instead?: string;
   /** The launcher that gave this process its rank. Default: null, for none. */
   readonly via?: Via | null;
   /** Default: all ranks are on one host. */

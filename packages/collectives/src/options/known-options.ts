@@ -125,6 +125,7 @@ const known = {
     subgroups: true,
     survivors: true,
     onClose: true,
+    instead: true,
     via: true,
     placement: true,
   }),

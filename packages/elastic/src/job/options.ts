@@ -32,9 +32,10 @@ export interface ElasticOptions extends MembershipOptions {
    */
   readonly rescueFolder?: string;
   /**
-   * Whether a process that joins gets the state while the others train on, and is admitted only when it has all their
-   * steps. With false, or with an optimizer of `job.zero()`, whose state no member has as a whole, the others stop until
-   * it has the state. Default: true if the parameters have 4 MiB or more, all state is in host memory, and members train.
+   * Whether a process that joins gets the state while the others train on, and is admitted only when it has all
+   * their steps. With false, or with an optimizer of `job.zero()`, whose state no member has as a whole, the others
+   * stop until it has the state. Default: true if the parameters have 4 MiB or more, all state is in host memory,
+   * and members train.
    */
   readonly learn?: boolean;
   /**

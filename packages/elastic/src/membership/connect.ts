@@ -46,6 +46,8 @@ export async function connect(
     connectMs,
     masterHost,
     signal: refusal.signal,
+    instead:
+      'Each view of the job has a group of its own: read job.group or membership.group again, do not keep it.',
     ...(backend !== undefined && { backend }),
   });
   group.then(

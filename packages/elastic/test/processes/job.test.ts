@@ -105,7 +105,12 @@ describe('a process joins', () => {
 it('goes on when a member leaves by SIGTERM, after its step', { timeout: 60_000 }, async () => {
   const faults: Record<number, Fault> = { 1: { step: 3, at: 'forward', do: 'SIGTERM' } };
   const results = await run(3, planOf(3, { faults, stepMs: 20 }));
-  for (const { sizes } of checkEnd(results, [0, 2])) expect(sizes).toEqual([3, 2]);
+  for (const { sizes, kept } of checkEnd(results, [0, 2])) {
+    expect(sizes).toEqual([3, 2]);
+    expect(kept).toMatch(
+      /^barrier: the group is closed \(group "view 0", .*read job\.group or membership\.group again/,
+    );
+  }
   const [left] = values<Trained>([results[1]!]) as [Trained];
   expect(left.hasLeft).toBe(true);
   expect(left.finalSteps).toBeLessThan(steps);

@@ -1,6 +1,6 @@
-// Processes that join as learners in jobs whose features have state of their own: batch norms over all ranks, hooks, a
-// scale of losses, accumulated gradients. A founder is killed after the join. The replay, whose ranks all begin at once,
-// has to end with the same bits.
+// Processes that join as learners in jobs whose features have state of their own: batch norms over all ranks, hooks,
+// a scale of losses, accumulated gradients. A founder is killed after the join. The replay, whose ranks all begin at
+// once, has to end with the same bits.
 import { expect, it } from 'vitest';
 import type { Plan } from '../fixtures/train.ts';
 import { checkReplay, planOf } from '../support/jobs.ts';
