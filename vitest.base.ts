@@ -32,7 +32,7 @@ const timeoutsMs: Readonly<Record<string, number>> = { examples: 120_000, script
 /** Returns the vitest projects of one package: one for each kind of test that it has. */
 function projectsOf(folder: string): TestProjectInlineConfiguration[] {
   const name = basename(folder);
-  const timeoutMs = timeoutsMs[name] ?? 30_000;
+  const timeoutMs = timeoutsMs[name] ?? 60_000;
   const present = kinds.filter((kind) => existsSync(join(folder, 'test', kind)));
   return present.map((kind) => ({
     root: folder,

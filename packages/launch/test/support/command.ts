@@ -81,7 +81,7 @@ export async function finished(args: readonly string[], env?: Record<string, str
 }
 
 /** Polls until the condition holds; throws at the deadline. */
-export async function until(what: string, holds: () => boolean, deadlineMs = 20_000): Promise<void> {
+export async function until(what: string, holds: () => boolean, deadlineMs = 40_000): Promise<void> {
   const endMs = performance.now() + deadlineMs;
   while (!holds()) {
     if (performance.now() > endMs) throw new Error(`${what}: not within ${deadlineMs} ms`);
