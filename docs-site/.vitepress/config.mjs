@@ -7,7 +7,7 @@ import { ModuleKind, ModuleResolutionKind, ScriptTarget } from 'typescript';
 import { defineConfig } from 'vitepress';
 import { anchorOf } from '../../scripts/docs/links.mjs';
 import { parts } from './parts.mjs';
-import { searchOptions } from './search.mjs';
+import { renderForSearch, searchOptions } from './search.mjs';
 
 const titleOf = (path) => /^# (.*)$/m.exec(readFileSync(`docs-site/.pages/${path}`, 'utf8'))?.[1] ?? path;
 const linkOf = (path) => `/${path.replace(/\.md$/, '')}`;
@@ -32,6 +32,9 @@ export default defineConfig({
   cleanUrls: false,
   head: [['link', { rel: 'icon', href: `data:image/svg+xml,${ring}` }]],
   vite: {
+    // Two chunks are larger than the default of 500 kB: the search index, which is loaded when the search opens, and
+    // the page of Tensor with its 300 methods.
+    build: { chunkSizeWarningLimit: 2_000 },
     resolve: {
       alias: [
         {
@@ -73,6 +76,7 @@ export default defineConfig({
     search: {
       provider: 'local',
       options: {
+        _render: renderForSearch,
         miniSearch: { searchOptions },
         // The name must contain the text that is seen: a word, and the key that the theme writes behind it.
         translations: { button: { buttonText: 'Search ', buttonAriaLabel: 'Search K' } },

@@ -2,7 +2,7 @@
 // that are marked @internal are left out.
 import { readdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
-import { Application, TSConfigReader } from 'typedoc';
+import { Application, Comment, ReflectionKind, TSConfigReader } from 'typedoc';
 import { documentedEntryPoints } from '../../scripts/docs/documented.mjs';
 
 const tsconfig = 'docs-site/tsconfig.json';
@@ -47,6 +47,7 @@ export async function writeApi(folder) {
     const specifier = specifiers.get(project.getSymbolIdFromReflection(module)?.fileName);
     if (specifier === undefined) throw new Error(`docs: no entry point for the module ${module.name}`);
     module.name = specifier.replace('@ringwise/', '');
+    linkMethodsToFunctions(module);
   }
   await app.outputs.writeOutput({ name: 'markdown', path: resolve(folder) }, project);
   if (app.logger.hasErrors()) throw new Error('docs: TypeDoc could not write the reference');
@@ -59,6 +60,25 @@ export async function writeApi(folder) {
   if (modules.length !== entries.length)
     throw new Error(`docs: TypeDoc read ${modules.length} of ${entries.length} entry points`);
   return modules.length;
+}
+
+/** Refers from each method of Tensor without a docstring to the function of the same name, which has one. */
+function linkMethodsToFunctions(module) {
+  const functions = new Map(
+    module.getChildrenByKind(ReflectionKind.Function).map((each) => [each.name, each]),
+  );
+  const tensor = module.getChildByName('Tensor');
+  for (const method of tensor?.getChildrenByKind(ReflectionKind.Method) ?? []) {
+    const target = functions.get(method.name);
+    for (const signature of method.signatures ?? []) {
+      if (target === undefined || signature.hasComment()) continue;
+      signature.comment = new Comment([
+        { kind: 'text', text: 'Does what the function ' },
+        { kind: 'inline-tag', tag: '@link', target, text: `${method.name}()` },
+        { kind: 'text', text: ' does, with this tensor as the first argument.' },
+      ]);
+    }
+  }
 }
 
 /**
