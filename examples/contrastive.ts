@@ -10,6 +10,7 @@
 // Gradients through the gather are sent inside backward, so the backend must be able to block: not `tcp`.
 import { across, init } from '@ringwise/collectives';
 import { ddp } from '@ringwise/ddp';
+import { reportMetrics } from '@ringwise/launch';
 import {
   crossEntropy,
   manualSeed,
@@ -143,6 +144,7 @@ for (let step = 0; step < steps; step++) {
     if (step === 0) gradGap = difference(grads(net), grads(alone));
     optimizer.step();
     aloneOptimizer.step();
+    reportMetrics({ step, steps, loss: losses[step]!, samples: ownBatch, ddp: model.statistics() });
   });
 }
 const parameterGap = difference(net.parameters(), alone.parameters());

@@ -7,6 +7,7 @@
 // Claim: the mean squared error of the predicted noise falls below 0.15, where 1 is the error of predicting none; and
 // drawn pictures are less than half as far from the nearest of 1,024 held-out pictures as noise with their mean and
 // variance is. (The distance is the mean squared difference of pixels.)
+import { reportMetrics } from '@ringwise/launch';
 import {
   arange,
   cat,
@@ -142,6 +143,7 @@ for (let step = 1; step <= steps; step++) {
     loss.backward();
     optimizer.step();
     schedule.step();
+    reportMetrics({ step: step - 1, steps, loss: value, samples: batch });
     if (step % 50 === 0) console.log(`step ${step}/${steps}  error ${value.toFixed(3)}`);
   });
   averaged.updateParameters(net);

@@ -9,6 +9,7 @@
 // Claim: the scores are PyTorch's within 1e-4; the model continues tokens as PyTorch does, with keys and values kept
 // from token to token; and its loss on a repeated pattern falls below half.
 import { fileURLToPath } from 'node:url';
+import { reportMetrics } from '@ringwise/launch';
 import { crossEntropy, noGrad, scope, type Tensor, tensor } from '@ringwise/tensor';
 import { AdamW } from '@ringwise/tensor/optim';
 import { loadSafetensors } from '@ringwise/tensor/safetensors';
@@ -61,6 +62,7 @@ for (let step = 0; step < steps; step++) {
     optimizer.zeroGrad();
     loss.backward();
     optimizer.step();
+    reportMetrics({ step, steps, loss: losses[step]!, samples: 1 });
   });
 }
 const [before, after] = [losses[0]!, losses.at(-1)!];
