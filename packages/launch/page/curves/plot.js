@@ -34,7 +34,8 @@ export function plotOf(frame, { width, height, xName, isFromZero, isLog, isSmoot
   const options = {
     width,
     height,
-    padding: [8, 8, 0, 0],
+    // On the right, room for half of a tick label that stands at the end of the axis.
+    padding: [8, 20, 0, 0],
     scales: {
       x: { time: false },
       y: { distr: isLog ? 3 : 1, range: (_, min, max) => rangeOf(min, max, isFromZero && !isLog, isLog) },

@@ -151,7 +151,8 @@ function refusal(
   if (!isKnownHost(headers.host ?? '', host)) return [403, 'Unknown Host.'];
   if (headers.origin !== undefined && headers.origin !== `http://${headers.host}`)
     return [403, 'Other origin.'];
-  if (!isEqual(url.split('/')[1] ?? '', token) || url[token.length + 1] !== '/') return [403, 'No token.'];
+  if (!isEqual(url.split('/')[1] ?? '', token) || url[token.length + 1] !== '/')
+    return [403, 'No token: open the whole address that ringwise printed.'];
   if (method !== 'GET') return [405, 'Only GET.'];
   return null;
 }
