@@ -75,7 +75,8 @@ const msPerStep = (performance.now() - start) / steps;
 const { rank, size } = model.group;
 if (rank === 0) {
   const [first, last] = [losses[0]!, losses.at(-1)!];
-  const where = `${size} ${group ? 'processes' : 'threads'}`;
+  const what = group ? ['process', 'processes'] : ['thread', 'threads'];
+  const where = `${size} ${what[size === 1 ? 0 : 1]}`;
   console.log(`${where}: ${msPerStep.toFixed(2)} ms a step, loss ${first.toFixed(4)} → ${last.toFixed(4)}`);
   if (args.json) console.log(JSON.stringify({ size, isDdp: args.ddp, msPerStep, losses }));
   if (steps >= 50 && !(last < first / 2)) throw new Error(`expected the loss to halve, got ${last}`);
