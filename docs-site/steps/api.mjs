@@ -64,9 +64,9 @@ export async function writeApi(folder) {
 
 /** Refers from each method of Tensor without a docstring to the function of the same name, which has one. */
 function linkMethodsToFunctions(module) {
-  const functions = new Map(
-    module.getChildrenByKind(ReflectionKind.Function).map((each) => [each.name, each]),
-  );
+  // Elementwise functions are variables whose type has the signature.
+  const kinds = ReflectionKind.Function | ReflectionKind.Variable;
+  const functions = new Map(module.getChildrenByKind(kinds).map((each) => [each.name, each]));
   const tensor = module.getChildByName('Tensor');
   for (const method of tensor?.getChildrenByKind(ReflectionKind.Method) ?? []) {
     const target = functions.get(method.name);
