@@ -114,6 +114,9 @@ class LaneObject : public Napi::ObjectWrap<Self> {
     return reinterpret_cast<std::byte*>(address);
   }
 
+  /// Returns a whole number from 0 to 2^53. Goes through a signed type, to which processors convert in one instruction.
+  static uint64_t whole(double number) { return static_cast<uint64_t>(static_cast<int64_t>(number)); }
+
   /// Returns the CUstream of the operation in `call_`.
   uintptr_t stream() const { return static_cast<uintptr_t>(call_[kStream]); }
 
@@ -126,16 +129,18 @@ class LaneObject : public Napi::ObjectWrap<Self> {
     op.reduce = static_cast<coll::ReduceOp>(call_[kReduce]);
     op.root = static_cast<int>(call_[kRoot]);
     op.tag = static_cast<int>(call_[kTag]);
-    op.seq = static_cast<uint64_t>(call_[kSeq]);
-    op.count = static_cast<uint64_t>(call_[kCount]);
+    op.seq = whole(call_[kSeq]);
+    op.count = whole(call_[kCount]);
     op.timeout_ns = static_cast<int64_t>(call_[kTimeoutMs] * kMillisecond);
     op.factor = call_[kFactor];
-    op.label = static_cast<uint64_t>(call_[kLabel]);
+    op.label = whole(call_[kLabel]);
     std::byte* const input = memory(info, 0);
     op.input = input;
     op.output = call_[kInPlace] != 0 ? input : memory(info, 1);
-    read_counts(info, 2, counts.counts);
-    read_counts(info, 3, counts.recv_counts);
+    if (info.Length() > 2) {  // most calls have no counts
+      read_counts(info, 2, counts.counts);
+      read_counts(info, 3, counts.recv_counts);
+    }
     if (op.verb == coll::Verb::AllReduce) op.wire = static_cast<coll::Wire>(call_[kWire]);
     if (op.wire == coll::Wire::Int8) op.residual = reinterpret_cast<float*>(memory(info, 4));
     if (!counts.counts.empty()) op.counts = counts.counts.data();
