@@ -576,7 +576,7 @@ export class Reducer {
 function divideGrad(param: BucketParam, divisor: number): void {
   const { grad } = param;
   if (grad === null || divisor === 1) return;
-  if (grad.host !== null) divide(grad, divisor);
-  else if (param.divideGrad) param.divideGrad(divisor);
+  if (param.divideGrad) param.divideGrad(divisor);
+  else if (grad.host !== null) divide(grad, divisor);
   else throw cannotDivide(param.name);
 }
