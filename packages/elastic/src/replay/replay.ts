@@ -55,6 +55,7 @@ class Replay implements Membership {
   readonly #all: Group;
   readonly #phases: readonly Phase[];
   #at = -1;
+  /** The last view of this process, also when it has left: then its group is closed. */
   #now: Change | null = null;
   #finalSteps = 0;
   #isLeaving = false;
@@ -131,7 +132,6 @@ class Replay implements Membership {
   /** Makes the group of the next phase; null where this process is no member of it. */
   async #enter(): Promise<Group | null> {
     await this.#now?.group.close();
-    this.#now = null;
     this.#at++;
     const { size } = this.#phases[this.#at]!;
     const isMember = this.#all.rank < size;
