@@ -6,12 +6,8 @@ import type { Plan } from '../fixtures/train.ts';
 import { checkReplay, planOf } from '../support/jobs.ts';
 
 const features: Record<string, Partial<Plan>> = {
-  'batch norms over all ranks': { syncBatchNorm: true, microBatch: 2 },
   'int8 between hosts': { hook: 'int8' },
-  PowerSGD: { hook: 'powerSGD' },
-  'scaled losses': { scaled: true },
-  'accumulated gradients of several micro-batches': { microBatch: 2, scaled: true },
-  'batch norms, PowerSGD and scaled losses together': {
+  'batch norms, PowerSGD, scaled losses and several micro-batches': {
     ...{ syncBatchNorm: true, hook: 'powerSGD', scaled: true, microBatch: 2 },
   },
 };
