@@ -5,9 +5,10 @@
  * Returns the source. Each rank prints "pid P slot S start I" and lives until it gets SIGTERM; then it exits with 0.
  * The lowest slot of the first view writes all views: it takes in what announces itself, and drops what has ended by
  * the launcher's account. `atStart` runs in each rank before that, with `slot`, `incarnation`, `id`, `size` and
- * `store`; `inView` runs in each rank when it has seen a view with itself.
+ * `store`; `inView` runs in each rank when it has seen a view with itself. Each view is `stepsPerView` steps after the
+ * one before.
  */
-export const elasticProgram = (atStart = '', inView = ''): string => `
+export const elasticProgram = (atStart = '', inView = '', stepsPerView = 10): string => `
 import { PrefixStore, TcpStore } from '${import.meta.resolve('@ringwise/store')}';
 const { RINGWISE_SLOT, RINGWISE_INCARNATION, RINGWISE_RUN_ID, WORLD_SIZE } = process.env;
 const { MASTER_ADDR: host, MASTER_PORT, RINGWISE_SECRET: secret } = process.env;
@@ -45,7 +46,7 @@ async function write() {
       const codes = await Promise.all(ended.map(async (each) => text(await store.get('ended/' + each))));
       const lost = ended.filter((_, n) => codes[n] !== '0');
       const left = ended.filter((_, n) => codes[n] === '0');
-      const view = { number, members: all, joined, lost, left, finalSteps: 10 * number, decision: 'redo', ended: null };
+      const view = { number, members: all, joined, lost, left, finalSteps: ${stepsPerView} * number, decision: 'redo', ended: null };
       await store.set('view/' + number, JSON.stringify(view));
       await store.set('head', String(number++));
     } else if (number === 0) {
