@@ -103,17 +103,12 @@ struct Parts {
 int multiply_alone(const Op& op, Comm comm, int number, cuda::Stream stream) {
   constexpr size_t kBlockBytes = 16384, kMostBlocks = 32;
   const size_t block = kBlockBytes / byte_size(op.dtype), all = op.counts != nullptr ? op.counts[0] : op.count;
-  size_t begin = 0;
-  int status = kSuccess;
-  for (const size_t unit : {kMostBlocks * block, block, size_t{1}}) {
-    const size_t count = (all - begin) / unit * unit;
-    if (count == 0 || (status != kSuccess && status != kInProgress)) continue;
-    const size_t offset = begin * byte_size(op.dtype);
-    status =
-        library().ncclAllReduce(op.input + offset, op.output + offset, count, type_of(op.dtype), number, comm, stream);
-    begin += count;
-  }
-  return status;
+  const size_t ends[] = {0, all - all % (kMostBlocks * block), all - all % block, all};
+  return grouped(3, [&](int i) {
+    const size_t offset = ends[i] * byte_size(op.dtype), count = ends[i + 1] - ends[i];
+    return library().ncclAllReduce(op.input + offset, op.output + offset, count, type_of(op.dtype), number, comm,
+                                   stream);
+  });
 }
 
 int reduce(const Op& op, Comm comm, int rank, int size, cuda::Stream stream) {
