@@ -178,7 +178,7 @@ async function isClaimed(run: Store, key: string): Promise<boolean> {
     await run.wait([key], { timeoutMs: claimMs });
     return true;
   } catch (error) {
-    if (!StoreError.isInstance(error)) throw error;
+    if (!StoreError.isInstance(error) || error.code !== 'ERR_STORE_TIMEOUT') throw error;
     return false;
   }
 }
