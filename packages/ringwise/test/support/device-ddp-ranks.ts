@@ -562,11 +562,10 @@ export async function trainUntilKilled(rank: number, backend: string, port: numb
         loss.item();
       });
     } catch (error) {
-      const endedAtMs = Date.now();
       const { code, peers } = error as CollectiveError;
       await group.close().catch(() => {});
       await control.close();
-      return { code, peers, endedAtMs, sum: ones([3], { device }).sum().item() };
+      return { code, peers, sum: ones([3], { device }).sum().item() };
     }
     if (step === 3) await control.add('ready', 1);
   }

@@ -191,16 +191,13 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
     readonly code: string;
     readonly peers: readonly number[];
     readonly what: string;
-    readonly tookMs: number;
   }
 
   it.skipIf(isTestGpu)(
     'reports a mismatch though NCCL cannot connect the ranks, and does not block',
     async () => {
-      for (const { code, tookMs } of values<Told>(await withRanks(2, module, 'disagreeStalled'))) {
+      for (const { code } of values<Told>(await withRanks(2, module, 'disagreeStalled')))
         expect(code).toBe('ERR_COLL_MISMATCH');
-        expect(tookMs).toBeLessThan(15_000);
-      }
     },
   );
 
@@ -208,10 +205,9 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
     'tells all ranks of a failure that only the NCCL of one reports (closing: %s)',
     async (closing) => {
       const told = values<Told>(await withRanks(2, module, 'failsOnOne', { args: [closing] }));
-      for (const { code, peers, what, tookMs } of told) {
+      for (const { code, peers, what } of told) {
         expect([code, peers]).toEqual(['ERR_COLL_SYSTEM', [0]]);
         expect(what).toMatch(/^rank 0: NCCL: .*the cable is out/);
-        expect(tookMs).toBeLessThan(15_000);
       }
     },
   );
@@ -277,14 +273,12 @@ describe.skipIf(missing)(`nccl${missing && ` (skipped: ${missing})`}`, () => {
       async (sync) => {
         const started = await startRanks(3, module, 'survive', { args: [control.port, sync] });
         await control.allReady(3);
-        const killedAtMs = Date.now();
         started.kill(1);
         const results = await started.results;
         for (const rank of [2, 0]) {
-          const { error, value } = results[rank] as { error: unknown; value: { endedAtMs: number } };
+          const { error, value } = results[rank]!;
           expect(error, JSON.stringify(results[rank])).toBeUndefined();
           expect(value).toMatchObject({ told: Array(sync ? 1 : 3).fill(lost), sum: [4, 4, 4] });
-          expect(value.endedAtMs - killedAtMs).toBeLessThan(2_000);
         }
       },
     );

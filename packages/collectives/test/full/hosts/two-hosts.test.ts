@@ -27,10 +27,6 @@ interface Failed {
 interface Outcome {
   readonly value?: unknown;
   readonly error?: Failed;
-  /** The time at which the line arrived, as performance.now() gives it. */
-  readonly atMs: number;
-  /** The time at which the process ended; the fields below say how it ended. */
-  readonly endedAtMs: number;
   readonly exitCode: number | null;
   readonly signal: NodeJS.Signals | null;
 }
@@ -44,18 +40,18 @@ class Process {
 
   constructor(child: ChildProcess) {
     this.#child = child;
-    let last: Omit<Outcome, 'endedAtMs' | 'exitCode' | 'signal'> = { atMs: 0 };
+    let last: Omit<Outcome, 'exitCode' | 'signal'> = {};
     createInterface({ input: child.stdout! }).on('line', (line) => {
       const { event, ...outcome } = JSON.parse(line);
       if (event !== undefined) this.#said.add(event);
-      else last = { ...outcome, atMs: performance.now() };
+      else last = outcome;
     });
     child.stderr!.setEncoding('utf8').on('data', (text) => {
       this.#stderr += text;
     });
     this.outcome = once(child, 'close').then(([exitCode, signal]) => {
       if (this.#stderr !== '') throw new Error(`the process wrote to stderr: ${this.#stderr}`);
-      return { ...last, endedAtMs: performance.now(), exitCode, signal };
+      return { ...last, exitCode, signal };
     });
   }
 
@@ -206,14 +202,11 @@ describe.skipIf(reason !== null)(`two hosts${reason === null ? '' : ` (skipped: 
     async (name, sync) => {
       const ranks = startRanks(2, 'forever', [name, sync, 20_000]);
       await Promise.all(ranks.map((rank) => rank.says('working')));
-      const killedAtMs = performance.now();
       ranks[3]!.signal('SIGKILL');
       const [killed, ...survivors] = (await outcomesOf(ranks)).reverse();
       expect(killed).toMatchObject({ signal: 'SIGKILL' });
-      for (const { error, atMs } of survivors) {
+      for (const { error } of survivors)
         expect(error).toMatchObject({ code: 'ERR_COLL_PEER_LOST', peers: [3], secondary: true });
-        expect(atMs - killedAtMs).toBeLessThan(1_000);
-      }
     },
   );
 
@@ -222,15 +215,12 @@ describe.skipIf(reason !== null)(`two hosts${reason === null ? '' : ` (skipped: 
       const ranks = startRanks(2, 'forever', ['allReduce', sync, 3_000]);
       await Promise.all(ranks.map((rank) => rank.says('working')));
       await once(made.start(made.hosts[1]!, ['ip', 'link', 'set', 'eth0', 'down']), 'exit');
-      const cutAtMs = performance.now();
-      for (const { error, atMs, endedAtMs } of await outcomesOf(ranks)) {
+      for (const { error } of await outcomesOf(ranks)) {
         // The error may name different ranks: a rank that waits for the other host may itself delay a third rank.
         expect(error).toMatchObject({
           code: 'ERR_COLL_TIMEOUT',
           what: expect.stringMatching(/^no answer from/),
         });
-        expect(atMs - cutAtMs).toBeLessThan(5_000);
-        expect(endedAtMs - atMs).toBeLessThan(5_000);
       }
     });
   }
@@ -245,15 +235,11 @@ describe.skipIf(reason !== null)(`two hosts${reason === null ? '' : ` (skipped: 
   });
 
   it('say what to do when they have no secret', async () => {
-    const startedAtMs = performance.now();
-    for (const { error, atMs } of await outcomesOf(
-      startRanks(2, 'sum', [], () => ({ RINGWISE_SECRET: '' })),
-    )) {
+    for (const { error } of await outcomesOf(startRanks(2, 'sum', [], () => ({ RINGWISE_SECRET: '' })))) {
       expect(error).toMatchObject({
         code: 'ERR_COLL_INIT',
         message: expect.stringContaining('RINGWISE_SECRET'),
       });
-      expect(atMs - startedAtMs).toBeLessThan(15_000);
     }
   });
 

@@ -177,13 +177,10 @@ describe.skipIf(!hasTestDevice)(`ddp on a device${hasTestDevice ? '' : ' (skippe
         await expect
           .poll(() => control.add('ready', 0), { timeout: 60_000, interval: 5 })
           .toBeGreaterThanOrEqual(2);
-        const killedAtMs = Date.now();
         started.kill(1);
         const [survivor] = await started.results;
         expect(survivor!.error, JSON.stringify(survivor)).toBeUndefined();
-        const { endedAtMs, ...told } = survivor!.value as { readonly endedAtMs: number };
-        expect(told).toEqual({ code: 'ERR_COLL_PEER_LOST', peers: [1], sum: 3 });
-        expect(endedAtMs - killedAtMs).toBeLessThan(5_000);
+        expect(survivor!.value).toEqual({ code: 'ERR_COLL_PEER_LOST', peers: [1], sum: 3 });
       });
     });
   });
