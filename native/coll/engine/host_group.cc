@@ -20,11 +20,11 @@ constexpr int kDrivenMs = 5;
 constexpr int64_t kAwayNs = 1'000 * kMillisecond;
 
 // Looking up the source locations of calls takes at most 1/kSiteShare of the time, averaged over kSiteAverageNs, so
-// that all calls of a short burst are located. A lookup counts for at most kMaxSiteNs, so that a slow one, which had to
-// read files, does not delay the next ones for long.
-constexpr int64_t kSiteShare = 100;
-constexpr int64_t kSiteAverageNs = 250 * kMillisecond;
-constexpr int64_t kMaxSiteNs = 100'000;
+// that all calls of a short burst are located. A lookup takes 30 to 300 µs. It counts for at most kMaxSiteNs, so that a
+// slow one, which had to read files, does not delay the next ones for long.
+constexpr int64_t kSiteShare = 400;
+constexpr int64_t kSiteAverageNs = 2'000 * kMillisecond;
+constexpr int64_t kMaxSiteNs = 500'000;
 
 // How long an attempt waits for the other ranks. Where the last kMostMissed attempts were too short, only one of
 // kSkipped is made, because ranks that come at different times would only lose time in them.

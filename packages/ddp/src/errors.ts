@@ -216,6 +216,18 @@ export function badWeight(weight: unknown): DdpError {
   return invalidArgument('backward: weight', 'a finite number of at least 0', String(weight));
 }
 
+export function badTotal(got: string): DdpError {
+  const expected =
+    'the sum of the weights of all ranks in this step, a finite number above 0, the same in each call';
+  return invalidArgument('backward: total', expected, got);
+}
+
+export function rootWithoutData(): DdpError {
+  const message =
+    'takePartOnce: rank 0 has no data in a step whose weights have a known total; expected data on rank 0, from which the others take the running statistics. Leave out the total, or give rank 0 samples first.';
+  return new DdpError('ERR_DDP_INVALID', message, { ranks: [0] });
+}
+
 /** `readOnly` as in a BufferView. */
 export function readOnlyGradient(readOnly: { readonly reason: string; readonly next: string }): DdpError {
   const message = `averageGradients: it must not write a buffer: ${readOnly.reason}; expected gradients. ${readOnly.next}`;

@@ -7,8 +7,9 @@ import { allocHost, asBuffer, type BufferView, bufferSymbol, type Group } from '
 import { noBucketMemory } from '../errors.ts';
 import type { BucketMemory, GradParam } from '../wrapper/grad-param.ts';
 import { Contents } from './contents.ts';
-import { type CommHook, type GradBucket, plainHook, runHook, sumHook } from './hook.ts';
+import { type CommHook, type GradBucket, plainHook, runHook, sumHook, weightedHook } from './hook.ts';
 import { beginsAtSameAddress, copy, HostMemory } from './memory.ts';
+import type { Weighting } from './weighting.ts';
 import type { BucketPlan } from './plan.ts';
 import type { Works } from './works.ts';
 
@@ -41,6 +42,8 @@ export class Bucket {
   readonly #deregister: () => void;
   /** Number of gradients that the running backward has yet to deliver. */
   #pending = 0;
+  /** The label of the last average with a known total. */
+  #labelled: { readonly total: number; readonly label: string } = { total: 0, label: '' };
   #works: Works | null = null;
   #next: ReturnType<Works['next']> | null = null;
 
@@ -125,30 +128,42 @@ export class Bucket {
   }
 
   /**
-   * Starts averaging, without blocking. With weights and the plain hook the gradients are only summed, and
-   * settle() divides them. Returns the sequence number of the first operation, or -1 if the hook starts none or
+   * Starts averaging, without blocking. With weights of which `knownTotal` is null, the plain hook only sums the
+   * gradients, and settle() divides them. Returns the sequence number of the first operation, or -1 if the hook starts none or
    * starts it on another group.
    */
-  launch(isWeighted: boolean): number {
-    const { contents } = this;
-    if (this.#hook !== plainHook) this.#works = runHook(this.#hook, contents, this.#group);
-    else this.#works = (isWeighted ? sumHook : plainHook)(contents, this.#group);
+  launch(weighting: Pick<Weighting, 'knownTotal'> | null): number {
+    this.#works = this.#average(weighting);
     this.#next = this.#works.next();
     return this.#next.done || this.#next.value.group !== this.#group.name ? -1 : this.#next.value.seq;
   }
 
+  #average(weighting: Pick<Weighting, 'knownTotal'> | null): Works {
+    const { contents } = this;
+    if (this.#hook !== plainHook) return runHook(this.#hook, contents, this.#group);
+    if (weighting === null) return plainHook(contents, this.#group);
+    const { knownTotal } = weighting;
+    if (knownTotal === null) return sumHook(contents, this.#group);
+    // Ranks that pass different totals get a mismatch. Most steps have the total of the step before.
+    if (this.#labelled.total !== knownTotal)
+      this.#labelled = { total: knownTotal, label: `${contents.label}, weights of ${knownTotal}` };
+    return weightedHook(contents, this.#group, knownTotal, this.#labelled.label);
+  }
+
   /**
-   * Runs the rest of the hook, divides by the weights, and copies the averages to gradients that are not
-   * bound. `totalWeight` is the sum over all ranks, or null without a participation exchange.
+   * Runs the rest of the hook, divides by the weights where launch() could not, and copies the averages to gradients
+   * that are not bound. `weighting` is settled, and the one of launch().
    */
-  *settle(totalWeight: number | null): Works {
+  *settle(weighting: Weighting | null): Works {
     while (this.#next?.done === false) {
       yield this.#next.value;
       this.#next = this.#works!.next();
     }
-    if (totalWeight !== null) {
+    if (weighting !== null) {
+      const total = weighting.totalWeight || 1; // all weights 0: so are all gradients
       // A hook computes an average, so it has divided by the number of ranks already.
-      this.#divide(this.#hook === plainHook ? totalWeight : totalWeight / this.#group.size);
+      if (this.#hook !== plainHook) this.#divide(total / this.#group.size);
+      else if (weighting.knownTotal === null) this.#divide(total);
     }
     for (const { param, view } of this.#members) {
       if (!param.bindGrad && param.grad !== null) copy(view, param.grad);

@@ -73,6 +73,17 @@ export function* sumHook(bucket: GradBucket, group: Group): Generator<Work, void
   yield group.allReduce(bucket, { label: bucket.label });
 }
 
+/** Averages the bucket where the sum of all weights is known: `total`, which the label names. */
+export function* weightedHook(
+  bucket: GradBucket,
+  group: Group,
+  total: number,
+  label: string,
+): Generator<Work, void, void> {
+  if (total === group.size) yield group.allReduce(bucket, { op: 'avg', label });
+  else yield group.allReduce(bucket, { op: 'premulSum', factor: 1 / total, label });
+}
+
 /** Throws ERR_DDP_INVALID if `hook` cannot be a hook. Its result is checked when it runs. */
 export function checkHook(hook: unknown): void {
   if (typeof hook !== 'function') throw notAHook(shown(hook));

@@ -10,6 +10,7 @@
 import { captureNow, type Group } from '@ringwise/collectives';
 import { checkBoolean, checkFunction, checkOneOf, checkOptions, checkString } from '../check.ts';
 import {
+  badTotal,
   badWeight,
   cannotDivide,
   capturedAverage,
@@ -18,6 +19,7 @@ import {
   gradMissing,
   notCapturable,
   readyTwice,
+  rootWithoutData,
   unfinished,
   unusedParams,
 } from '../errors.ts';
@@ -28,7 +30,7 @@ import { Bucket, type BucketParam, leaveBuckets } from './bucket.ts';
 import { type CommHook, checkHook, plainHook } from './hook.ts';
 import { HookCounts } from './hook-counts.ts';
 import { broadcasts, carrier } from './memory.ts';
-import { Participation } from './participation.ts';
+import { knownWeighting, Participation, type Weighting } from './weighting.ts';
 import { type BucketPlan, type PlanLimits, type PlanParam, planBuckets } from './plan.ts';
 import { divide } from './scale.ts';
 import { warnUnfinished } from './unfinished.ts';
@@ -90,9 +92,11 @@ export class Reducer {
   #averages = 0;
   /** Sum of this rank's weights since the last reduction; null if none was given. */
   #weight: number | null = null;
+  /** Sum of the weights of all ranks in the next reduction; null if the program has not said it. */
+  #total: number | null = null;
   #isJoining = false;
-  #participation: Participation | null = null;
-  /** The lowest rank that had data in the last participation exchange. */
+  #weighting: Weighting | null = null;
+  /** The lowest rank that had data in the last reduction with weights or join(). */
   #lastLive = 0;
 
   /**
@@ -218,11 +222,13 @@ export class Reducer {
   /**
    * Declares that the gradients of the next backward are multiplied by `weight` already. The reduction then
    * divides their sum over all ranks by the sum of the weights. Weights of several backwards inside noSync
-   * add up. Every rank calls it in a step, or none.
+   * add up. Every rank calls it in a step, or none. `total` is the sum of the weights of all ranks in the step, if the
+   * program knows it; see the wrapper.
    */
-  addWeight(weight: number): void {
+  addWeight(weight: number, total?: number): void {
     this.#checkOpen('backward');
     if (!(typeof weight === 'number' && weight >= 0 && weight < Infinity)) throw badWeight(weight);
+    this.#setTotal(total);
     this.#weight = (this.#weight ?? 0) + weight;
   }
 
@@ -230,13 +236,13 @@ export class Reducer {
    * Runs a backward whose gradients are multiplied by `weight`; see addWeight(). If it throws while no
    * reduction is running, the weight is not counted.
    */
-  withWeight(weight: number, backward: () => void): void {
-    const before = this.#weight;
-    this.addWeight(weight);
+  withWeight(weight: number, total: number | undefined, backward: () => void): void {
+    const before = [this.#weight, this.#total] as const;
+    this.addWeight(weight, total);
     try {
       backward();
     } catch (error) {
-      if (this.#phase === 'idle' && this.#weight !== null) this.#weight = before;
+      if (this.#phase === 'idle' && this.#weight !== null) [this.#weight, this.#total] = before;
       throw error;
     }
   }
@@ -269,16 +275,22 @@ export class Reducer {
 
   /**
    * Takes part in the next averaged backward of the other ranks, which has weights, without data and with weight 0.
-   * Resolves when this rank has the averages in its gradients. Collective: a rank calls this or runs its backward.
+   * `total` as the others give it. Resolves when this rank has the averages in its gradients. Collective: a rank calls
+   * this or runs its backward.
    */
-  async takePartOnce(): Promise<void> {
+  async takePartOnce(total?: number): Promise<void> {
     this.#checkOpen('takePartOnce');
     this.checkIdle('takePartOnce');
+    this.#setTotal(total);
+    // Without the exchange the others take state buffers and the order of buckets from rank 0.
+    if (total !== undefined && this.#group.rank === 0) throw rootWithoutData();
     if (this.#unused !== 'skip') {
       const bare = this.#params.find((param) => !param.bindGrad && param.grad === null);
       if (bare !== undefined) this.#fail(gradMissing(bare.name, this.#group.rank));
     }
-    await this.#reduceNothing(new Participation(this.#group, null));
+    await this.#reduceNothing(
+      total === undefined ? new Participation(this.#group, null) : knownWeighting(total),
+    );
   }
 
   /**
@@ -339,8 +351,8 @@ export class Reducer {
   }
 
   /** Runs a reduction to which this rank contributes zeros. */
-  async #reduceNothing(participation: Participation): Promise<void> {
-    this.#participation = participation;
+  async #reduceNothing(weighting: Weighting): Promise<void> {
+    this.#weighting = weighting;
     this.#usage.reset();
     this.#phase = 'reducing';
     this.timeline.begin(this.#plan);
@@ -348,6 +360,14 @@ export class Reducer {
     this.#orFail(() => this.#launchFull());
     this.timeline.backwardEnded();
     await this.#settled();
+  }
+
+  #setTotal(total: number | undefined): void {
+    if (total === undefined) return;
+    if (!(typeof total === 'number' && total > 0 && total < Infinity)) throw badTotal(String(total));
+    if (this.#isJoining) throw badTotal(`${total} inside join(), where it depends on which ranks have data`);
+    if (this.#total !== null && this.#total !== total) throw badTotal(`${total} after ${this.#total}`);
+    this.#total = total;
   }
 
   #checkOpen(where: string): void {
@@ -393,7 +413,13 @@ export class Reducer {
 
   #participate(): void {
     if (!this.#isJoining && this.#weight === null) return;
-    this.#participation = new Participation(this.#group, this.#weight ?? 1);
+    const weight = this.#weight ?? 1;
+    if (this.#total === null) {
+      this.#weighting = new Participation(this.#group, weight);
+      return;
+    }
+    if (weight > this.#total * (1 + 1e-9)) throw badTotal(`${this.#total}, less than this rank's ${weight}`);
+    this.#weighting = knownWeighting(this.#total);
   }
 
   /**
@@ -448,7 +474,7 @@ export class Reducer {
 
   #launchFull(): void {
     while (this.#buckets[this.#launched]?.isFull) {
-      this.timeline.launched(this.#buckets[this.#launched++]!.launch(this.#participation !== null));
+      this.timeline.launched(this.#buckets[this.#launched++]!.launch(this.#weighting));
     }
   }
 
@@ -493,18 +519,17 @@ export class Reducer {
     const isAlone = this.#group.size === 1;
     const exchangesUsage = this.#unused === 'skip' && !isAlone;
     if (exchangesUsage) yield* this.#usage.exchange();
-    let totalWeight: number | null = null;
-    if (this.#participation) {
-      yield* this.#participation.settle();
-      this.#lastLive = this.#participation.firstLive ?? 0;
-      totalWeight = this.#participation.totalWeight || 1; // all weights 0: so are all gradients
+    const weighting = this.#weighting;
+    if (weighting !== null) {
+      yield* weighting.settle();
+      this.#lastLive = weighting.firstLive ?? 0;
     }
-    for (const bucket of this.#buckets) yield* bucket.settle(totalWeight);
-    if (isAlone && totalWeight !== null) {
-      for (const param of this.#params) divideGrad(param, totalWeight);
+    for (const bucket of this.#buckets) yield* bucket.settle(weighting);
+    if (isAlone && weighting !== null) {
+      for (const param of this.#params) divideGrad(param, weighting.totalWeight || 1);
     }
     if (exchangesUsage) this.#dropUnused();
-    const root = this.#participation?.firstLive ?? 0;
+    const root = weighting?.firstLive ?? 0;
     const state = this.#buffers.map(({ value }) => carrier(value));
     for (const work of broadcasts(state, this.#group, root)) yield work;
     if (this.#rebuildLimits && !isAlone) yield* this.#rebuild(this.#rebuildLimits, root);
@@ -566,7 +591,8 @@ export class Reducer {
     this.#readyCount = 0;
     this.#launched = 0;
     this.#weight = null;
-    this.#participation = null;
+    this.#total = null;
+    this.#weighting = null;
     this.#phase = 'idle';
     this.#isFinishing = false;
     this.#backward = undefined;

@@ -156,21 +156,26 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
   /**
    * Multiplies `loss` by `weight` and runs backward. Gradients become the weighted average over all ranks, Σ
    * weight·gradient / Σ weight, for batches or numbers of tokens that differ. Every rank calls it in a step,
-   * or none.
+   * or none. `total` as in addWeight().
    */
-  backward(loss: WeightableLoss, options: { readonly weight: number }): void {
-    checkOptions('backward', options, { known: ['weight'] });
+  backward(loss: WeightableLoss, options: { readonly weight: number; readonly total?: number }): void {
+    checkOptions('backward', options, { known: ['weight', 'total'] });
     if (typeof loss?.mul !== 'function') throw notALoss();
-    const { weight } = options ?? {};
-    this.#reducer.withWeight(weight, () => loss.mul(weight).backward());
+    const { weight, total } = options ?? {};
+    this.#reducer.withWeight(weight, total, () => loss.mul(weight).backward());
   }
 
   /**
    * Declares that the next backward's loss is multiplied by `weight` already, for losses without `mul`; see
    * backward().
+   *
+   * `total` is Σ weight over all ranks and backwards of the step, where the program knows it: all ranks pass the same,
+   * or none passes one. Then no rank sends its weight, and an average costs what one without weights costs. Totals that
+   * differ are an error of ERR_COLL_MISMATCH on all ranks. Throws ERR_DDP_INVALID inside join().
    */
-  addWeight(weight: number): void {
-    this.#reducer.addWeight(weight);
+  addWeight(weight: number, options: { readonly total?: number } = {}): void {
+    checkOptions('addWeight', options, { known: ['total'] });
+    this.#reducer.addWeight(weight, options.total);
   }
 
   /**
@@ -206,12 +211,14 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
    * Takes part in the next averaged backward of the other ranks with no data and weight 0: for a rank that has no
    * samples in a step in which the others call `backward(loss, { weight })` or addWeight(). Resolves when this rank
    * has the averages in its gradients, as the others have. Collective: in a step, a rank calls this or backward.
+   * `total` as in addWeight(), if the others give it; then rank 0 must have samples.
    */
-  takePartOnce(): Promise<void> {
+  takePartOnce(options: { readonly total?: number } = {}): Promise<void> {
+    checkOptions('takePartOnce', options, { known: ['total'] });
     // Without a forward, the rank would be missing in the exchanges of the others.
     if (hasSyncBatchNorm(this.module as Partial<ModuleTree>))
       throw joinsBatchNorm(this.group.rank, 'takePartOnce');
-    return this.#reducer.takePartOnce();
+    return this.#reducer.takePartOnce(options.total);
   }
 
   /**

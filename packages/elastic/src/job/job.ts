@@ -337,7 +337,7 @@ export class ElasticJob {
         return { ...done, ranks: group.size };
       }
       this.#finish(trained, plan, beforeUpdate);
-      await this.#afterVote(trained, vote);
+      if (trained.shards !== null || vote.changesView) await this.#afterVote(trained, vote);
       return { ...done, ranks: group.size };
     }
   }

@@ -100,11 +100,13 @@ export async function attempt<B>(
   // Σ loss · samples and Σ samples of this rank, then of all.
   const sums = new Float64Array(2);
   const before = model.averages;
+  // Weights are whole micro-batches, so that gradients of whole ones need no factor. The plan gives their total.
+  const total = (plan.end - plan.start) / loader.ledger.microBatch;
   optimizer.zeroGrad();
-  if (own.length === 0) await model.takePartOnce();
+  if (own.length === 0) await model.takePartOnce({ total });
   const outside = generators.map((generator) => generator.state());
   try {
-    await backwards(parts, own, fn, sums);
+    await backwards(parts, own, total, fn, sums);
   } finally {
     for (const [i, generator] of generators.entries()) generator.setState(outside[i]!);
   }
@@ -118,6 +120,7 @@ export async function attempt<B>(
 async function backwards<B>(
   { model, optimizer, loader, generators }: TrainedParts,
   own: readonly MicroBatch[],
+  total: number,
   fn: StepFunction<B>,
   sums: Float64Array,
 ): Promise<void> {
@@ -128,8 +131,11 @@ async function backwards<B>(
     const isLast = i === own.length - 1;
     const batch = (await loader.take(microBatch)) as B;
     beginMicroBatch(generators, seed, microBatch);
-    // Weights are whole micro-batches, so that gradients of whole ones need no factor.
-    if (isLast) model.addWeight(own.reduce((sum, each) => sum + samplesOf(each) / whole, 0));
+    if (isLast)
+      model.addWeight(
+        own.reduce((sum, each) => sum + samplesOf(each) / whole, 0),
+        { total },
+      );
     const averages = isLast && samples === whole;
     const run = () => (averages ? fn(batch, microBatch) : model.noSync(() => fn(batch, microBatch)));
     const loss = await (samples === whole

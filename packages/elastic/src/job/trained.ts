@@ -141,7 +141,7 @@ export class Trained {
   begin(): void {
     this.observer?.beforeStep();
     this.#before = this.#buffers.map(({ value }) => elementsOf(value).slice());
-    this.#hookBefore = structuredClone(this.parts.hook?.save() ?? null);
+    if (this.parts.hook !== null) this.#hookBefore = structuredClone(this.parts.hook.save());
   }
 
   /** Puts back what begin() has noted: the step is not final. */

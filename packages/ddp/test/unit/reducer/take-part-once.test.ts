@@ -51,6 +51,48 @@ for (const unused of ['error', 'skip'] as const)
       }
     });
 
+it('averages with a total that all ranks know', async () => {
+  const ranks = values(
+    await onRanks(3, async (group) => {
+      const net = new TinyMlp(1);
+      const model = await ddp(net, { group, bucketBytes: 100 });
+      const steps = [];
+      for (const counts of shares.filter(([first]) => first! > 0)) {
+        const total = counts.reduce((sum, n) => sum + n, 0);
+        const at = counts.slice(0, group.rank).reduce((sum, n) => sum + n, 0);
+        net.autograd.zeroGrad();
+        for (const weight of net.autograd.weights) weight.hasGrad = true;
+        const count = counts[group.rank]!;
+        if (count === 0) await model.takePartOnce({ total });
+        else {
+          net.loss(at, count);
+          model.addWeight(count, { total });
+          net.autograd.backward(count);
+          await model.finish();
+        }
+        const alone = new TinyMlp(1);
+        alone.loss(0, total);
+        alone.autograd.backward();
+        const wanted = alone.gradients().flat();
+        steps.push(
+          Math.max(
+            ...net
+              .gradients()
+              .flat()
+              .map((value, i) => Math.abs(value - wanted[i]!)),
+          ),
+        );
+      }
+      return steps;
+    }),
+  );
+  expect(ranks).toHaveLength(3);
+  for (const steps of ranks) {
+    expect(steps).toHaveLength(2);
+    for (const difference of steps) expect(difference).toBeLessThan(1e-6);
+  }
+});
+
 it('is refused if a gradient has no memory for the averages', async () => {
   const outcomes = await onRanks(2, async (group) => {
     const net = new TinyMlp(1, { binds: false });

@@ -1,14 +1,22 @@
 // Tests weighted averages, Σ weight·gradient / Σ weight, with which uneven batches train as one joined batch.
 import { describe, expect, it } from 'vitest';
-import { type DdpOptions, ddp } from '../../../src/index.ts';
+import { type CommHook, type DdpOptions, ddp } from '../../../src/index.ts';
 import { largestDifference, onRanks, reasons, values } from '../../support/ranks.ts';
 import type { TinyOptions } from '../../support/tiny-autograd.ts';
 import { TinyMlp } from '../../support/tiny-mlp.ts';
 
+const averageHook: CommHook = function* (bucket, group) {
+  yield group.allReduce(bucket, { op: 'avg' });
+};
+
 /** Returns the gradients after rank r took `counts[r]` samples, in two backward passes if it accumulates. */
 async function gradientsOf(
   counts: readonly number[],
-  { tiny = {}, accumulates = false }: { tiny?: TinyOptions; accumulates?: boolean } = {},
+  {
+    tiny = {},
+    accumulates = false,
+    saysTotal = false,
+  }: { tiny?: TinyOptions; accumulates?: boolean; saysTotal?: boolean } = {},
   options: Partial<DdpOptions> = {},
 ) {
   return values(
@@ -20,7 +28,7 @@ async function gradientsOf(
       const backward = (samples: number) => {
         net.loss(at, Math.max(samples, 1));
         at += samples;
-        model.addWeight(samples);
+        model.addWeight(samples, saysTotal ? { total: counts.reduce((sum, n) => sum + n, 0) } : {});
         net.autograd.backward(samples);
       };
       if (accumulates) model.noSync(() => backward(1));
@@ -45,6 +53,14 @@ describe('the gradient of uneven batches is that of the joined batch', () => {
     'when it accumulates': [[2, 5, 3], { accumulates: true }],
     'when a rank has none': [[3, 0, 2]],
     'on one rank': [[3], { accumulates: true }],
+    'with a known total': [[1, 4, 2], { saysTotal: true }],
+    'with a known total when it accumulates, without bound gradients': [
+      [2, 5, 3],
+      { accumulates: true, saysTotal: true, tiny: { binds: false } },
+    ],
+    'with a known total when a rank has none': [[3, 0, 2], { saysTotal: true }],
+    'with a known total on one rank': [[3], { accumulates: true, saysTotal: true }],
+    'with a known total and a hook': [[1, 4, 2], { saysTotal: true }, { hook: averageHook }],
   };
   for (const [name, args] of Object.entries(cases))
     it(name, async () => {
@@ -55,6 +71,88 @@ describe('the gradient of uneven batches is that of the joined batch', () => {
         expect(largestDifference(gradients.flat(), alone(total))).toBeLessThan(1e-6);
       }
     });
+});
+
+describe('a known total of the weights', () => {
+  it('of equal weights gives the plain average, bit for bit, and no rank sends its weight', async () => {
+    const plain = values(
+      await onRanks(3, async (group) => {
+        const net = new TinyMlp(1);
+        const model = await ddp(net, { group, bucketBytes: 100 });
+        net.loss(group.rank, 1);
+        net.autograd.backward();
+        await model.finish();
+        return net.gradients();
+      }),
+    );
+    expect(await gradientsOf([1, 1, 1], { saysTotal: true })).toEqual(plain);
+  });
+
+  /** Runs one step on two ranks with what `begin` does on each; returns what each was told. */
+  async function told(begin: (model: Awaited<ReturnType<typeof ddp>>, rank: number) => unknown) {
+    return reasons(
+      await onRanks(2, async (group) => {
+        const net = new TinyMlp(1);
+        const model = await ddp(net, { group });
+        await begin(model as never, group.rank);
+        net.loss(0, 1);
+        net.autograd.backward();
+        await model.finish();
+      }),
+    );
+  }
+
+  it('that differs between ranks is told to all of them', async () => {
+    for (const error of await told((model, rank) => model.addWeight(1, { total: 2 + rank }))) {
+      expect(error.code).toBe('ERR_COLL_MISMATCH');
+      expect(error.message).toContain('weights of 2');
+      expect(error.message).toContain('weights of 3');
+    }
+  });
+
+  it('that only one rank says is told to all of them', async () => {
+    for (const error of await told((model, rank) => model.addWeight(1, rank === 0 ? { total: 2 } : {})))
+      expect(error.code).toBe('ERR_COLL_MISMATCH');
+  });
+
+  it.each([0, -1, Number.NaN, Infinity, '2'])('is not %s', async (total) => {
+    for (const error of await told((model) => model.addWeight(1, { total: total as number })))
+      expect(error).toMatchObject({ code: 'ERR_DDP_INVALID', message: expect.stringContaining('total') });
+  });
+
+  it('is not less than the weight of one rank', async () => {
+    for (const error of await told((model) => model.addWeight(3, { total: 2 }))) {
+      expect(error.message).toContain("2, less than this rank's 3");
+    }
+  });
+
+  it('does not change within a step', async () => {
+    const changed = (model: Awaited<ReturnType<typeof ddp>>) => {
+      model.addWeight(1, { total: 4 });
+      model.addWeight(1, { total: 5 });
+    };
+    for (const error of await told(changed)) expect(error.message).toContain('5 after 4');
+  });
+
+  it('needs data on rank 0', async () => {
+    const [first] = await told((model, rank) =>
+      rank === 0 ? model.takePartOnce({ total: 1 }) : model.addWeight(1, { total: 1 }),
+    );
+    expect(first).toMatchObject({ code: 'ERR_DDP_INVALID', message: expect.stringContaining('rank 0') });
+  });
+
+  it('is refused inside join()', async () => {
+    const outcomes = await onRanks(2, async (group) => {
+      const model = await ddp(new TinyMlp(1), { group });
+      await model.join(async () => model.addWeight(1, { total: 2 }));
+    });
+    for (const error of reasons(outcomes)) expect(error.message).toContain('inside join()');
+  });
+
+  it('has no other option beside it', async () => {
+    for (const error of await told((model) => model.addWeight(1, { totl: 2 } as never)))
+      expect(error.message).toContain("unknown option 'totl'");
+  });
 });
 
 it('is zero where all weights are', async () => {

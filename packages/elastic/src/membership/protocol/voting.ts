@@ -13,12 +13,14 @@ export function ballotOf(ballot: {
   readonly agreed: readonly number[];
 }): Float64Array {
   const { isLeaving, hasWish, agreed } = ballot;
-  // Zero minus a number, because the negative of 0 is -0.
-  return Float64Array.from([
-    Number(isLeaving),
-    Number(hasWish),
-    ...agreed.flatMap((each) => [each, 0 - each]),
-  ]);
+  const numbers = new Float64Array(flags + 2 * agreed.length);
+  numbers[0] = Number(isLeaving);
+  numbers[1] = Number(hasWish);
+  for (let i = 0; i < agreed.length; i++) {
+    numbers[flags + 2 * i] = agreed[i]!;
+    numbers[flags + 2 * i + 1] = 0 - agreed[i]!; // zero minus it, because the negative of 0 is -0
+  }
+  return numbers;
 }
 
 /** Returns the place of the first number that is not equal on all members; null if all are. */
