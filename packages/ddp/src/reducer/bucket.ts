@@ -9,8 +9,8 @@ import type { BucketMemory, GradParam } from '../wrapper/grad-param.ts';
 import { Contents } from './contents.ts';
 import { type CommHook, type GradBucket, plainHook, runHook, sumHook, weightedHook } from './hook.ts';
 import { beginsAtSameAddress, copy, HostMemory } from './memory.ts';
-import type { Weighting } from './weighting.ts';
 import type { BucketPlan } from './plan.ts';
+import type { Weighting } from './weighting.ts';
 import type { Works } from './works.ts';
 
 /** The members of a parameter that a bucket uses. */
@@ -129,8 +129,8 @@ export class Bucket {
 
   /**
    * Starts averaging, without blocking. With weights of which `knownTotal` is null, the plain hook only sums the
-   * gradients, and settle() divides them. Returns the sequence number of the first operation, or -1 if the hook starts none or
-   * starts it on another group.
+   * gradients, and settle() divides them. Returns the sequence number of the first operation, or -1 if the hook starts
+   * none or starts it on another group.
    */
   launch(weighting: Pick<Weighting, 'knownTotal'> | null): number {
     this.#works = this.#average(weighting);

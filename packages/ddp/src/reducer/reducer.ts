@@ -30,11 +30,11 @@ import { Bucket, type BucketParam, leaveBuckets } from './bucket.ts';
 import { type CommHook, checkHook, plainHook } from './hook.ts';
 import { HookCounts } from './hook-counts.ts';
 import { broadcasts, carrier } from './memory.ts';
-import { knownWeighting, Participation, type Weighting } from './weighting.ts';
 import { type BucketPlan, type PlanLimits, type PlanParam, planBuckets } from './plan.ts';
 import { divide } from './scale.ts';
 import { warnUnfinished } from './unfinished.ts';
 import { Usage } from './usage.ts';
+import { knownWeighting, Participation, type Weighting } from './weighting.ts';
 import { runAwaiting, runBlocking, type Works } from './works.ts';
 
 /** Policy for parameters that got no gradient in a backward; see DdpOptions. */
