@@ -1,5 +1,5 @@
-// Functions that the processes of device-elastic.test.ts run: an elastic job whose parameters, gradients and momentum lie
-// on CUDA devices, two devices or one GPU for all.
+// Functions that the processes of device-elastic.test.ts run: an elastic job whose parameters, gradients and momentum
+// lie on CUDA devices: two, or one GPU for all.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { elastic } from '@ringwise/elastic';
 import { TcpStore } from '@ringwise/store';
