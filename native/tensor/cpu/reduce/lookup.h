@@ -62,11 +62,12 @@ void scatter(const Scatter& x) {
       using T = decltype(type);
       T* to = static_cast<T*>(x.out);
       const T* from = static_cast<const T*>(x.a);
-      for_each_lookup(x.index, x, [&](size_t at, size_t target, size_t count) {
-        with_compute(x.dtype, [&](auto compute) {
-          using C = decltype(compute);
-          for (size_t i = 0; i < count; i++)
-            to[target + i] = write_as<T>(combine(read_as<C>(to[target + i]), read_as<C>(from[at + i])));
+      with_compute(x.dtype, [&](auto compute) {
+        using C = decltype(compute);
+        for_each_lookup(x.index, x, [&](size_t at, size_t target, size_t count) {
+          T* own = to + target;
+          const T* given = from + at;
+          for (size_t i = 0; i < count; i++) own[i] = write_as<T>(combine(read_as<C>(own[i]), read_as<C>(given[i])));
         });
       });
     });
