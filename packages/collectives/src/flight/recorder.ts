@@ -11,8 +11,12 @@ type Entry = { -readonly [K in keyof FlightEntry]: FlightEntry[K] };
 
 const capacity = 256;
 
-// Taking a stack trace costs microseconds, so there is at least this much time between two.
-const callSiteBreakMs = 0.5;
+// Looking up the lines of calls takes at most 1/share of the time, averaged over averageMs, so that all calls of a short
+// burst get theirs. A lookup counts for at most mostMs, so that a slow one, which had to read files, does not delay the
+// next ones for long. native/coll/engine/host_group.cc has the same rule.
+const share = 400;
+const averageMs = 2_000;
+const mostMs = 0.5;
 
 export class FlightRecorder {
   readonly #entries: Entry[] = [];
@@ -22,6 +26,7 @@ export class FlightRecorder {
    */
   readonly #originMs = Number(process.hrtime.bigint()) / 1e6 - performance.now();
   #number = 0;
+  /** When the next lookup is due. It lies up to averageMs in the past where few were made. */
   #nextCallSiteMs = 0;
 
   /** Records an operation that starts now. Returns a function to call when it ends. */
@@ -40,7 +45,9 @@ export class FlightRecorder {
   #enter(entry: Entry, now: number): (error?: unknown, source?: number) => void {
     if (now >= this.#nextCallSiteMs) {
       entry.callSite = callSite() || null;
-      this.#nextCallSiteMs = this.#nowMs() + callSiteBreakMs;
+      const after = this.#nowMs();
+      this.#nextCallSiteMs =
+        Math.max(this.#nextCallSiteMs, after - averageMs) + share * Math.min(after - now, mostMs);
     }
     this.#entries[this.#number % capacity] = entry;
     this.#number++;

@@ -3,6 +3,8 @@
 // which would cost microseconds each time: the lines come from the promises that wait for the call, and from the
 // flight record.
 
+import type { FlightEntry } from '../flight/entry.ts';
+
 /**
  * Returns the lines of the stack for the functions that wait for the promise whose handler runs now, such as
  * "    at async step (…)". `handler` and what it calls are left out.
@@ -33,9 +35,30 @@ export async function rejectedToCaller(error: Error): Promise<never> {
   throw error;
 }
 
-/** Adds the place of the call, such as "train.ts:57", to the stack of an error. */
-export function addCallSite(error: Error, callSite: string | null): void {
-  if (!callSite) return;
-  const place = callSite.replace(/^\w+ at /, '');
-  if (!(error.stack ?? '').includes(`${place}:`)) addFrames(error, [`    at ${place}`]);
+/** Returns the place that stands in the flight record, such as "batch at train.ts:57", without the call. */
+const placeOf = (callSite: string): string => callSite.replace(/^\w+ at /, '');
+
+/**
+ * Adds the place of the call of an operation, such as "train.ts:57", to the stack of an error. `record` is the flight
+ * record of the group. If it lacks the place, because looking it up each time would cost too much, the place of the last
+ * call that looks the same is added, and said to be that.
+ */
+export function addCallSite(
+  error: Error,
+  { verb, seq }: Pick<FlightEntry, 'verb' | 'seq'>,
+  record: readonly FlightEntry[],
+): void {
+  const own = record.findLast((entry) => entry.verb === verb && entry.seq === seq);
+  if (own === undefined) return;
+  const { callSite } = own;
+  const alike =
+    callSite ?? record.findLast((entry) => entry.callSite !== null && isAlike(entry, own))?.callSite;
+  if (!alike) return;
+  const place = placeOf(alike);
+  if ((error.stack ?? '').includes(`${place}:`)) return;
+  addFrames(error, [`    at ${place}${callSite ? '' : ' (the line of an earlier call like this one)'}`]);
 }
+
+const compared = ['verb', 'label', 'dtype', 'count', 'op', 'root', 'peer', 'tag'] as const;
+
+const isAlike = (a: FlightEntry, b: FlightEntry): boolean => compared.every((name) => a[name] === b[name]);

@@ -183,9 +183,7 @@ export class Runner {
   #failedLater(error: unknown, operation: Operation, name: string): CollectiveError {
     const isFirst = this.#state.failure === null;
     const failure = this.#failed(error, operation, name);
-    const { verb, seq } = operation;
-    const isSame = (entry: FlightEntry) => entry.verb === verb && entry.seq === seq;
-    if (isFirst) addCallSite(failure, this.flightRecord().findLast(isSame)?.callSite ?? null);
+    if (isFirst) addCallSite(failure, operation, this.flightRecord());
     return failure;
   }
 

@@ -166,11 +166,12 @@ function userFrames(stack: string): Frame[] {
 }
 
 /**
- * Matches "    at train.ts:57", the place of a call on a group, as @ringwise/collectives adds it. Of a file outside the
- * working directory there is only the name, which cannot be found.
+ * Matches "    at train.ts:57", the place of a call on a group, as @ringwise/collectives adds it, perhaps followed by
+ * "(the line of an earlier call like this one)". Of a file outside the working directory there is only the name, which
+ * cannot be found.
  */
 function callPlace(text: string): RegExpExecArray | null {
-  const place = /^\s+at ([^\s():]+\.[cm]?[jt]sx?):(\d+)$/.exec(text);
+  const place = /^\s+at ([^\s():]+\.[cm]?[jt]sx?):(\d+)(?: \([^)]*\))?$/.exec(text);
   return place !== null && existsSync(place[1]!) ? place : null;
 }
 
