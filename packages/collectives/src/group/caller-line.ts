@@ -40,8 +40,8 @@ const placeOf = (callSite: string): string => callSite.replace(/^\w+ at /, '');
 
 /**
  * Adds the place of the call of an operation, such as "train.ts:57", to the stack of an error. `record` is the flight
- * record of the group. If it lacks the place, because looking it up each time would cost too much, the place of the last
- * call that looks the same is added, and said to be that.
+ * record of the group. If it lacks the place, because looking it up each time would cost too much, the place of the
+ * last call that looks the same is added, and said to be that.
  */
 export function addCallSite(
   error: Error,
