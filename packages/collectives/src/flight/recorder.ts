@@ -12,8 +12,8 @@ type Entry = { -readonly [K in keyof FlightEntry]: FlightEntry[K] };
 const capacity = 256;
 
 // Looking up the lines of calls takes at most 1/share of the time, averaged over averageMs, so that all calls of a
-// short burst get theirs. A lookup counts for at most mostMs, so that a slow one, which had to read files, does not delay the
-// next ones for long. native/coll/engine/host_group.cc has the same rule.
+// short burst get theirs. A lookup counts for at most mostMs, so that a slow one, which had to read files, does not
+// delay the next ones for long. native/coll/engine/host_group.cc has the same rule.
 const share = 400;
 const averageMs = 2_000;
 const mostMs = 0.5;
