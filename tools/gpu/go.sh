@@ -134,7 +134,7 @@ races() { sanitize races synccheck:200 racecheck:60; }
 
 collectives() {
   begin collectives 560
-  tests 280 ddp packages/ringwise device-ddp device-snapshot device-collectives
+  tests 280 ddp packages/ringwise device-ddp device-elastic device-snapshot device-collectives
   tests 560 nccl packages/collectives full/devices/nccl processes/join-nccl
 }
 
