@@ -50,7 +50,7 @@ export function asynchronousOf(name) {
     env: { RINGWISE_SOFTWARE_GPU: process.env.RINGWISE_SOFTWARE_GPU || 'async:1' },
     projects: ['*-full', 'tensor-isolated', 'tensor-processes'],
     filters: [
-      ...['asynchronous', 'cuda-kernels', 'device-captured', 'device-ddp'].map(
+      ...['asynchronous', 'cuda-kernels', 'device-captured', 'device-ddp', 'device-elastic'].map(
         (name) => `full/devices/${name}`,
       ),
       ...['test/isolated/device/', 'test/processes/device/'],
