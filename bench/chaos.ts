@@ -9,6 +9,7 @@
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { randomOf } from '../packages/store/test/support/fuzz.ts';
 import { audit, differenceOfJob, goodputOf, lastBits, replay, replayJob } from './chaos/audit.ts';
@@ -29,6 +30,7 @@ Trains on two hosts with two ranks each and disturbs it at random.
                    job: elastic() and job.steps() with Adam [loop]
   --hosts 1|2      2: network namespaces, which need root; 1: both launchers on loopback [2]
   --kinds K,…      ${faultKinds.join(', ')} [all]
+  --every S        seconds from one fault to the next [0.5 to 1.5 after all ranks train]
   --parameters N   size of the model [1024]
   --work-ms N      time of one of the 24 micro-batches of a step; a rank sleeps for that long [2]
   --json           only the last line, which is JSON
@@ -59,6 +61,7 @@ const { values } = parseArgs({
     program: { type: 'string', default: 'loop' },
     hosts: { type: 'string', default: '2' },
     kinds: { type: 'string', default: '' },
+    every: { type: 'string' },
     parameters: { type: 'string', default: '1024' },
     'work-ms': { type: 'string', default: '2' },
     json: { type: 'boolean', default: false },
@@ -81,6 +84,8 @@ const kinds: readonly FaultKind[] =
 const [faults, seed, parameters, workMs] = (['faults', 'seed', 'parameters', 'work-ms'] as const).map(
   (name) => count(`--${name}`, values[name]),
 ) as [number, number, number, number];
+
+const everyMs = values.every === undefined ? null : 1_000 * count('--every', values.every);
 
 const folder = mkdtempSync(join(tmpdir(), 'ringwise-chaos-'));
 const say = (text: string) => {
@@ -111,12 +116,17 @@ async function run(running: Job) {
   say(`without faults: ${Math.round(4 * perRankSecond)} samples/s on 4 ranks`);
 
   const struck: Struck[] = [];
+  const fromMs = performance.now();
+  // The first fault comes after half a period, so that the time after the last one is as long as after the others.
+  const due = (index: number) => (everyMs === null ? null : fromMs + (index + 0.5) * everyMs);
   for (const [index, fault] of planFaults(faults, kinds, randomOf(seed)).entries()) {
-    const each = await strike(running, fault);
+    const each = await strike(running, fault, due(index));
     struck.push(each);
     const took = each.recoveryMs === null ? 'nothing to strike' : `${Math.round(each.recoveryMs)} ms`;
     say(`${index + 1}: ${each.kind}, ${took}; step ${running.step} on ${running.training.length} ranks`);
   }
+  const end = due(faults - 0.5);
+  if (end !== null) await sleep(Math.max(0, end - performance.now()));
   const toNs = nowNs();
   running.update();
   const toStep = running.step;

@@ -52,11 +52,21 @@ export interface Struck {
   readonly idle: readonly (readonly [number, number, number])[];
 }
 
-/** Strikes, and waits until the job makes steps final again. */
-export async function strike(job: Job, { kind, which, long, pause, isEarly }: Fault): Promise<Struck> {
-  const endMs = performance.now() + (isEarly ? 0 : patienceMs);
-  await job.until('all ranks', () => job.training.length === ranks || performance.now() > endMs);
-  await sleep(500 + 1_000 * pause);
+/**
+ * Strikes, and waits until the job makes steps final again. The fault comes at `atMs` of performance.now(); with null,
+ * half a second to one and a half after all ranks train, or after the fault before if it is early.
+ */
+export async function strike(
+  job: Job,
+  { kind, which, long, pause, isEarly }: Fault,
+  atMs: number | null = null,
+): Promise<Struck> {
+  if (atMs !== null) await sleep(Math.max(0, atMs - performance.now()));
+  else {
+    const endMs = performance.now() + (isEarly ? 0 : patienceMs);
+    await job.until('all ranks', () => job.training.length === ranks || performance.now() > endMs);
+    await sleep(500 + 1_000 * pause);
+  }
   job.update();
   const { training } = job;
   const rank = training[Math.floor(which * training.length)];
