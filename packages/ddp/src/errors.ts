@@ -222,6 +222,11 @@ export function badTotal(got: string): DdpError {
   return invalidArgument('backward: total', expected, got);
 }
 
+export function totalDiffers(total: number, sum: number): DdpError {
+  const message = `backward: the weights of all ranks add up to ${sum}, but their total is said to be ${total}; expected the sum of all weights of the step. Leave out the total, or compute it from what all ranks know.`;
+  return new DdpError('ERR_DDP_INVALID', message);
+}
+
 export function rootWithoutData(): DdpError {
   const message =
     'takePartOnce: rank 0 has no data in a step whose weights have a known total; expected data on rank 0, from which the others take the running statistics. Leave out the total, or give rank 0 samples first.';

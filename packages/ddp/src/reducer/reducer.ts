@@ -34,7 +34,7 @@ import { type BucketPlan, type PlanLimits, type PlanParam, planBuckets } from '.
 import { divide } from './scale.ts';
 import { warnUnfinished } from './unfinished.ts';
 import { Usage } from './usage.ts';
-import { knownWeighting, Participation, type Weighting } from './weighting.ts';
+import { KnownTotal, Participation, type Weighting } from './weighting.ts';
 import { runAwaiting, runBlocking, type Works } from './works.ts';
 
 /** Policy for parameters that got no gradient in a backward; see DdpOptions. */
@@ -94,6 +94,8 @@ export class Reducer {
   #weight: number | null = null;
   /** Sum of the weights of all ranks in the next reduction; null if the program has not said it. */
   #total: number | null = null;
+  /** Whether a total that the program has said was compared with the weights in this group. */
+  #hasComparedTotal = false;
   #isJoining = false;
   #weighting: Weighting | null = null;
   /** The lowest rank that had data in the last reduction with weights or join(). */
@@ -288,9 +290,7 @@ export class Reducer {
       const bare = this.#params.find((param) => !param.bindGrad && param.grad === null);
       if (bare !== undefined) this.#fail(gradMissing(bare.name, this.#group.rank));
     }
-    await this.#reduceNothing(
-      total === undefined ? new Participation(this.#group, null) : knownWeighting(total),
-    );
+    await this.#reduceNothing(this.#weightingOf(null));
   }
 
   /**
@@ -327,6 +327,7 @@ export class Reducer {
     for (const bucket of this.#buckets) bucket.keepUntilEnded();
     this.#reset();
     this.#isJoining = false;
+    this.#hasComparedTotal = false;
     this.#pauses = 0;
     this.timeline.drop();
     this.#group = group;
@@ -413,13 +414,16 @@ export class Reducer {
 
   #participate(): void {
     if (!this.#isJoining && this.#weight === null) return;
-    const weight = this.#weight ?? 1;
-    if (this.#total === null) {
-      this.#weighting = new Participation(this.#group, weight);
-      return;
-    }
-    if (weight > this.#total * (1 + 1e-9)) throw badTotal(`${this.#total}, less than this rank's ${weight}`);
-    this.#weighting = knownWeighting(this.#total);
+    this.#weighting = this.#weightingOf(this.#weight ?? 1);
+  }
+
+  /** Makes the weighting of a reduction in which this rank has `weight`, or null without data. */
+  #weightingOf(weight: number | null): Weighting {
+    if (this.#total === null) return new Participation(this.#group, weight);
+    // A total that is wrong is mostly wrong in every step, so one comparison in each group is enough.
+    const isFirst = !this.#hasComparedTotal;
+    this.#hasComparedTotal = true;
+    return new KnownTotal(this.#total, isFirst ? new Participation(this.#group, weight) : null);
   }
 
   /**

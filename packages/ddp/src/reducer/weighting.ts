@@ -1,7 +1,9 @@
 // What the ranks of a reduction weigh together, with weights or inside join(). Either they exchange it before the
 // buckets: every rank sends its weight, or that it has no more data, in one operation of 8 bytes per rank, which runs
-// while backward continues. Or the program has said it on every rank; then nothing is sent for it.
+// while backward continues. Or the program has said the total on every rank; then they exchange weights only once in a
+// group, to check it.
 import type { Group } from '@ringwise/collectives';
+import { totalDiffers } from '../errors.ts';
 import type { Works } from './works.ts';
 
 const noMoreData = -1;
@@ -17,9 +19,36 @@ export interface Weighting {
   readonly firstLive: number | null;
 }
 
-/** Makes the weighting of a reduction whose weights add up to `total`, on all ranks. Rank 0 has data. */
-export function knownWeighting(total: number): Weighting {
-  return { knownTotal: total, *settle() {}, totalWeight: total, firstLive: 0 };
+/** How far the sum of the weights may be from the total that the program has said, relative to it. */
+const tolerance = 1e-6;
+
+/** The weighting of a reduction whose total the program has said. Rank 0 has data. */
+export class KnownTotal implements Weighting {
+  readonly firstLive = 0;
+  readonly #total: number;
+  readonly #exchange: Participation | null;
+
+  /** `exchange` is the exchange of the weights with which the total is compared, or null. */
+  constructor(total: number, exchange: Participation | null) {
+    this.#total = total;
+    this.#exchange = exchange;
+  }
+
+  get knownTotal(): number {
+    return this.#total;
+  }
+
+  get totalWeight(): number {
+    return this.#total;
+  }
+
+  *settle(): Works {
+    if (this.#exchange === null) return;
+    yield* this.#exchange.settle();
+    const { totalWeight } = this.#exchange;
+    if (Math.abs(totalWeight - this.#total) > tolerance * this.#total)
+      throw totalDiffers(this.#total, totalWeight);
+  }
 }
 
 export class Participation implements Weighting {

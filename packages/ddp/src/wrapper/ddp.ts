@@ -170,8 +170,9 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
    * backward().
    *
    * `total` is Σ weight over all ranks and backwards of the step, where the program knows it: all ranks pass the same,
-   * or none passes one. Then no rank sends its weight, and an average costs what one without weights costs. Totals that
-   * differ are an error of ERR_COLL_MISMATCH on all ranks. Throws ERR_DDP_INVALID inside join().
+   * or none passes one. Then an average costs what one without weights costs. Totals that differ between
+   * ranks are an error of ERR_COLL_MISMATCH on all of them. The first step in a group also compares the total with the
+   * sum of the weights (ERR_DDP_INVALID); later steps do not. Throws ERR_DDP_INVALID inside join().
    */
   addWeight(weight: number, options: { readonly total?: number } = {}): void {
     checkOptions('addWeight', options, { known: ['total'] });

@@ -102,8 +102,19 @@ describe('a known total of the weights', () => {
     );
   }
 
-  it('that differs between ranks is told to all of them', async () => {
-    for (const error of await told((model, rank) => model.addWeight(1, { total: 2 + rank }))) {
+  it('that differs between ranks is told to all of them, also in a later step', async () => {
+    const outcomes = await onRanks(2, async (group) => {
+      const net = new TinyMlp(1);
+      const model = await ddp(net, { group });
+      for (const total of [2, 2, 2 + group.rank]) {
+        model.addWeight(1, { total });
+        net.loss(0, 1);
+        net.autograd.backward();
+        await model.finish();
+      }
+    });
+    expect(outcomes).toHaveLength(2);
+    for (const error of reasons(outcomes)) {
       expect(error.code).toBe('ERR_COLL_MISMATCH');
       expect(error.message).toContain('weights of 2');
       expect(error.message).toContain('weights of 3');
@@ -120,9 +131,10 @@ describe('a known total of the weights', () => {
       expect(error).toMatchObject({ code: 'ERR_DDP_INVALID', message: expect.stringContaining('total') });
   });
 
-  it('is not less than the weight of one rank', async () => {
-    for (const error of await told((model) => model.addWeight(3, { total: 2 }))) {
-      expect(error.message).toContain("2, less than this rank's 3");
+  it.each([3, 1.5])('is the sum of the weights, not %s', async (total) => {
+    for (const error of await told((model) => model.addWeight(1, { total }))) {
+      expect(error.code).toBe('ERR_DDP_INVALID');
+      expect(error.message).toContain(`add up to 2, but their total is said to be ${total}`);
     }
   });
 
