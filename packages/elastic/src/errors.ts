@@ -197,7 +197,12 @@ export function stateUnfit(cause: unknown): ElasticError {
 }
 
 const nextStep =
-  'Use a faster link or a larger batch, or pass `elastic({ learn: false })`: then the others stop while this process gets the state.';
+  'Use a faster link or a larger batch, or leave out `learn`: then the others stop while this process gets the state.';
+
+/** Text of a warning. `reason` is the message of an error of ERR_ELASTIC_BEHIND. */
+export function joinsWithPause(reason: string): string {
+  return `This process joins although the others have to stop until it has the state. ${reason.replace(` ${nextStep}`, '')} With a faster link or a larger batch they need not stop; with \`elastic({ learn: true })\` this is an error.`;
+}
 
 /** Error of a learner that is too slow. `bytes` of gradients waited for it on one member at step `step`. */
 export function tooSlow(bytes: number, step: number, times: number): ElasticError {

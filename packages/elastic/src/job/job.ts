@@ -14,8 +14,10 @@ import {
 } from '@ringwise/ddp';
 import { checkInteger, checkOptions } from '../check.ts';
 import {
+  ElasticError,
   jobMisused,
   joinCancelled,
+  joinsWithPause,
   missedStep,
   rescued,
   rescueFailed,
@@ -197,8 +199,8 @@ export class ElasticJob {
    * in a new job, from the lowest one. A process that joins later gets most of the state while the others train on, as
    * a _learner_, and is admitted when it has taken all steps that they have. Resolves when this process takes part in
    * the next step; begin the loop soon, because the others wait. Call it once, when everything else is ready.
-   * Collective among the members. Rejects with ERR_ELASTIC_BEHIND if a learner cannot keep up, with ERR_ELASTIC_LEFT if
-   * close() is called meanwhile.
+   * Collective among the members. Rejects with ERR_ELASTIC_BEHIND if a learner cannot keep up and `learn` is true, with
+   * ERR_ELASTIC_LEFT if close() is called meanwhile.
    */
   async ddp<M extends GradParamSource>(
     source: M,
@@ -303,7 +305,16 @@ export class ElasticJob {
     const { learn } = this.#settings;
     if (!(learn ?? trained.parameterBytes >= learnedBytes)) return;
     this.#learner = new Learner(access, trained);
-    await this.#learner.run(this.#closed.signal);
+    try {
+      await this.#learner.run(this.#closed.signal);
+    } catch (error) {
+      const isBehind = ElasticError.is(error) && error.code === 'ERR_ELASTIC_BEHIND';
+      if (learn === true || !isBehind) throw error;
+      // A rank that costs the others a pause is worth more than none.
+      process.emitWarning(joinsWithPause(error.message), { code: 'RINGWISE_JOIN_PAUSE' });
+      await this.#learner.close();
+      this.#learner = null;
+    }
   }
 
   /** Runs one step until it is final. */

@@ -34,8 +34,9 @@ export interface ElasticOptions extends MembershipOptions {
   /**
    * Whether a process that joins gets the state while the others train on, and is admitted only when it has all
    * their steps. With false, or with an optimizer of `job.zero()`, whose state no member has as a whole, the others
-   * stop until it has the state. Default: true if the parameters have 4 MiB or more, all state is in host memory,
-   * and members train.
+   * stop until it has the state. With true, a process that cannot keep up with them ends with ERR_ELASTIC_BEHIND.
+   * Default: it learns if the parameters have 4 MiB or more, all state is in host memory, and members train; if it
+   * cannot keep up, it warns, and the others stop for it.
    */
   readonly learn?: boolean;
   /**

@@ -113,6 +113,23 @@ it('members drop what waits for a learner that is too slow', { timeout }, async 
   checkUndisturbed(results.slice(0, 2));
 });
 
+it('a process that is too slow to learn joins nevertheless, and the others stop for it', {
+  timeout,
+}, async () => {
+  const plan = planOf(2, {
+    ...{ ...long, options: { size: 2, settleMs: 500 }, hidden: 120_000, stepMs: 0, slowMs: 3_000 },
+    ...{ joins: { 2: 0 }, until: { size: 3, steps: 1 } },
+  });
+  const results = await run(3, plan);
+  const ends = values<Trained>(results);
+  // 1.2 million numbers: toEqual() would take ten seconds for each.
+  const [first, ...others] = ends.map(({ state }) => Buffer.from(state.buffer));
+  for (const other of others) expect(other.equals(first!)).toBe(true);
+  expect(ends[2]!.sizes).toEqual([3]);
+  expect(ends[2]!.states[0]!.learned).toBeNull();
+  expect(results[2]!.stderr).toContain('RINGWISE_JOIN_PAUSE');
+});
+
 it('a join that is cancelled is not noticed by the others', { timeout }, async () => {
   const faults: Record<number, Fault> = { 2: { step: -1, at: 'learning', do: 'close' } };
   const plan = learning(2, { faults, joins: { 2: 0 }, untilRefused: true });
