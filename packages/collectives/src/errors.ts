@@ -529,6 +529,11 @@ export function noSurvivors(): Failure {
   );
 }
 
+/** `instead` is the sentence that says how to get the next group. */
+export function notByShrink(instead: string): Failure {
+  return unsupported('shrink', 'the members of an elastic job agree on their next group themselves', instead);
+}
+
 export function lostRanksUnknown(got: string): Failure {
   const next = 'Name the ranks to leave out in `without`; by default they are those that the failure names.';
   return invalid('shrink', `it cannot tell who is lost; expected ranks of the group, got ${got}`, next);

@@ -20,6 +20,7 @@ import {
   memoryNotVisible,
   noSubgroups,
   noSurvivors,
+  notByShrink,
   unknownDtype,
 } from '../errors.ts';
 import type { FlightEntry } from '../flight/entry.ts';
@@ -406,15 +407,17 @@ export class Group {
    * Makes a group of the ranks that are left after this group has failed, in their old order. Works after the
    * loss of ranks. Collective over the survivors, which use the store of init(), so the store must have
    * survived the failure. Closing this group closes the new one. Rejects with ERR_COLL_INIT on a rank that
-   * the others have continued without.
+   * the others have continued without, and with ERR_COLL_UNSUPPORTED for groups of an elastic job, whose members
+   * agree on the next one themselves.
    */
   async shrink(options: ShrinkOptions = none): Promise<Group> {
     const state = this.#state;
     checkGroupOptions(state, 'shrink', options);
     const { waitMs = 10_000 } = options;
     if (!(waitMs === 0 || isTimeout(waitMs))) throw state.error(badTimeout('shrink', waitMs, 'waitMs'));
-    if (this.isClosed) throw state.error(groupClosed('shrink', this.#options.instead));
-    const { survivors, subgroups } = this.#options;
+    const { survivors, subgroups, instead } = this.#options;
+    if (this.isClosed) throw state.error(groupClosed('shrink', instead));
+    if (instead !== undefined) throw state.error(notByShrink(instead));
     if (survivors === undefined || subgroups === undefined) throw state.error(noSurvivors());
     const candidates = candidatesOf(state, options.without);
     const attempt = this.#shrinks++;

@@ -197,4 +197,8 @@ it('refuses wrong options, and calls in the wrong order', async () => {
     'the loader is not the one that ddp() got',
   );
   expect(model.group).toBe(job.group);
+  await expect(job.group.shrink()).rejects.toMatchObject({
+    code: 'ERR_COLL_UNSUPPORTED',
+    message: expect.stringContaining('read job.group or membership.group again'),
+  });
 });
