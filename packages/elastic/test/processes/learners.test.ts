@@ -100,19 +100,6 @@ it('a learner that takes steps more slowly than the others is not admitted at it
   checkUndisturbed(results.slice(0, 2));
 });
 
-it('members drop what waits for a learner that is too slow', { timeout }, async () => {
-  const plan = learning(2, {
-    ...{ hidden: 120_000, slowMs: 3_000, joins: { 2: 0 }, untilRefused: true },
-    stepMs: 0,
-  });
-  const results = await run(3, plan);
-  expect(results[2]!.error).toMatchObject({
-    code: 'ERR_ELASTIC_BEHIND',
-    message: expect.stringMatching(/the others train faster .* MB of gradients waited for it on one member/),
-  });
-  checkUndisturbed(results.slice(0, 2));
-});
-
 it('a process that is too slow to learn joins nevertheless, and the others stop for it', {
   timeout,
 }, async () => {
@@ -127,7 +114,10 @@ it('a process that is too slow to learn joins nevertheless, and the others stop 
   for (const other of others) expect(other.equals(first!)).toBe(true);
   expect(ends[2]!.sizes).toEqual([3]);
   expect(ends[2]!.states[0]!.learned).toBeNull();
-  expect(results[2]!.stderr).toContain('RINGWISE_JOIN_PAUSE');
+  // The members dropped what waited for it, and said how much that was.
+  expect(results[2]!.stderr).toMatch(
+    /RINGWISE_JOIN_PAUSE.*the others train faster .* MB of gradients waited for it on one member/,
+  );
 });
 
 it('a join that is cancelled is not noticed by the others', { timeout }, async () => {
