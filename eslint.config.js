@@ -31,7 +31,6 @@ export default tseslint.config(
     // A busy machine takes as long as it likes. A test that something does not wait gives it a deadline that is longer
     // than the time limit of the test.
     files: ['packages/*/test/**/*.ts', 'examples/test/**/*.ts', 'scripts/test/**/*.ts'],
-    languageOptions: { parser: tseslint.parser },
     rules: {
       'no-restricted-syntax': [
         'error',

@@ -196,25 +196,34 @@ export function stateUnfit(cause: unknown): ElasticError {
   return new ElasticError('ERR_ELASTIC_STATE', message, { cause });
 }
 
-const nextStep =
-  'Use a faster link or a larger batch, or leave out `learn`: then the others stop while this process gets the state.';
+/** Tells, in a sentence, that the members train faster than a learner takes their steps. The job says what follows. */
+export class LearnerBehind extends Error {}
 
-/** Text of a warning. `reason` is the message of an error of ERR_ELASTIC_BEHIND. */
-export function joinsWithPause(reason: string): string {
-  return `This process joins although the others have to stop until it has the state. ${reason.replace(` ${nextStep}`, '')} With a faster link or a larger batch they need not stop; with \`elastic({ learn: true })\` this is an error.`;
+/** Error of a process that joins only as a learner. */
+export function behind({ message }: LearnerBehind): ElasticError {
+  const next =
+    'Use a faster link or a larger batch, or leave out `learn`: then the others stop while this process gets the state.';
+  return new ElasticError('ERR_ELASTIC_BEHIND', `${message} ${next}`);
 }
 
-/** Error of a learner that is too slow. `bytes` of gradients waited for it on one member at step `step`. */
-export function tooSlow(bytes: number, step: number, times: number): ElasticError {
+/** Text of the warning of a process that joins although it is behind. */
+export function joinsWithPause({ message }: LearnerBehind): string {
+  return `This process joins although the others have to stop until it has the state. ${message} With a faster link or a larger batch they need not stop; with \`elastic({ learn: true })\` this is an error.`;
+}
+
+/** Tells that a learner is too slow. `bytes` of gradients waited for it on one member at step `step`. */
+export function tooSlow(bytes: number, step: number, times: number): LearnerBehind {
   const waited = `${Math.round(bytes / 1e6)} MB of gradients waited for it on one member at step ${step}`;
-  const message = `ddp: the others train faster than this process takes their steps: ${waited}, ${times} times; expected to catch up, so that they need not wait. ${nextStep}`;
-  return new ElasticError('ERR_ELASTIC_BEHIND', message);
+  return new LearnerBehind(
+    `ddp: the others train faster than this process takes their steps: ${waited}, ${times} times; expected to catch up, so that they need not wait.`,
+  );
 }
 
-/** Error of a learner that is still behind at its deadline. */
-export function notCaughtUp(joinTimeoutMs: number): ElasticError {
-  const message = `ddp: this process has not caught up with the training of the others within ${joinTimeoutMs} ms; expected to take their steps faster than they do, so that they need not wait. ${nextStep}`;
-  return new ElasticError('ERR_ELASTIC_BEHIND', message);
+/** Tells that a learner is still behind at its deadline. */
+export function notCaughtUp(joinTimeoutMs: number): LearnerBehind {
+  return new LearnerBehind(
+    `ddp: this process has not caught up with the training of the others within ${joinTimeoutMs} ms; expected to take their steps faster than they do, so that they need not wait.`,
+  );
 }
 
 export function joinCancelled(): ElasticError {

@@ -10,6 +10,7 @@ export {
 } from './exact.ts';
 export { freePort } from './free-port.ts';
 export { type Host, type Hosts, makeHosts, type StartOptions, whyNoNamespaces } from './namespaces.ts';
+export { openStore } from './open-store.ts';
 export { Pool, type PoolStarter, Pools, serveCommands } from './pool.ts';
 export { type RankError, type RankResult, values } from './results.ts';
 export { type RankOptions, type RunningRanks, startRanks, withRanks } from './start-ranks.ts';

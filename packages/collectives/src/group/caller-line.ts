@@ -35,9 +35,6 @@ export async function rejectedToCaller(error: Error): Promise<never> {
   throw error;
 }
 
-/** Returns the place that stands in the flight record, such as "batch at train.ts:57", without the call. */
-const placeOf = (callSite: string): string => callSite.replace(/^\w+ at /, '');
-
 /**
  * Adds the place of the call of an operation, such as "train.ts:57", to the stack of an error. `record` is the flight
  * record of the group. If it lacks the place, because looking it up each time would cost too much, the place of the
@@ -54,7 +51,7 @@ export function addCallSite(
   const alike =
     callSite ?? record.findLast((entry) => entry.callSite !== null && isAlike(entry, own))?.callSite;
   if (!alike) return;
-  const place = placeOf(alike);
+  const place = alike.replace(/^\w+ at /, ''); // of "batch at train.ts:57"
   if ((error.stack ?? '').includes(`${place}:`)) return;
   addFrames(error, [`    at ${place}${callSite ? '' : ' (the line of an earlier call like this one)'}`]);
 }

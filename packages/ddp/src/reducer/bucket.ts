@@ -160,10 +160,9 @@ export class Bucket {
       this.#next = this.#works!.next();
     }
     if (weighting !== null) {
-      const total = weighting.totalWeight || 1; // all weights 0: so are all gradients
       // A hook computes an average, so it has divided by the number of ranks already.
-      if (this.#hook !== plainHook) this.#divide(total / this.#group.size);
-      else if (weighting.knownTotal === null) this.#divide(total);
+      if (this.#hook !== plainHook) this.#divide(weighting.divisor / this.#group.size);
+      else if (weighting.knownTotal === null) this.#divide(weighting.divisor);
     }
     for (const { param, view } of this.#members) {
       if (!param.bindGrad && param.grad !== null) copy(view, param.grad);

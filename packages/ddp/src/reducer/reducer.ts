@@ -283,9 +283,9 @@ export class Reducer {
   async takePartOnce(total?: number): Promise<void> {
     this.#checkOpen('takePartOnce');
     this.checkIdle('takePartOnce');
-    this.#setTotal(total);
     // Without the exchange the others take state buffers and the order of buckets from rank 0.
     if (total !== undefined && this.#group.rank === 0) throw rootWithoutData();
+    this.#setTotal(total);
     if (this.#unused !== 'skip') {
       const bare = this.#params.find((param) => !param.bindGrad && param.grad === null);
       if (bare !== undefined) this.#fail(gradMissing(bare.name, this.#group.rank));
@@ -530,7 +530,7 @@ export class Reducer {
     }
     for (const bucket of this.#buckets) yield* bucket.settle(weighting);
     if (isAlone && weighting !== null) {
-      for (const param of this.#params) divideGrad(param, weighting.totalWeight || 1);
+      for (const param of this.#params) divideGrad(param, weighting.divisor);
     }
     if (exchangesUsage) this.#dropUnused();
     const root = weighting?.firstLive ?? 0;

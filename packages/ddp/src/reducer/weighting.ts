@@ -13,8 +13,8 @@ export interface Weighting {
   readonly knownTotal: number | null;
   /** Ends when the members below are valid. */
   settle(): Works;
-  /** Sum of the weights of all ranks, equal on all of them. */
-  readonly totalWeight: number;
+  /** What a sum over all ranks is divided by, equal on all of them: the sum of all weights, or 1 if all are 0. */
+  readonly divisor: number;
   /** The lowest rank that has data, or null. */
   readonly firstLive: number | null;
 }
@@ -24,35 +24,32 @@ const tolerance = 1e-6;
 
 /** The weighting of a reduction whose total the program has said. Rank 0 has data. */
 export class KnownTotal implements Weighting {
+  readonly knownTotal: number;
+  readonly divisor: number;
   readonly firstLive = 0;
-  readonly #total: number;
   readonly #exchange: Participation | null;
 
   /** `exchange` is the exchange of the weights with which the total is compared, or null. */
   constructor(total: number, exchange: Participation | null) {
-    this.#total = total;
+    this.knownTotal = total;
+    this.divisor = total;
     this.#exchange = exchange;
-  }
-
-  get knownTotal(): number {
-    return this.#total;
-  }
-
-  get totalWeight(): number {
-    return this.#total;
   }
 
   *settle(): Works {
     if (this.#exchange === null) return;
     yield* this.#exchange.settle();
+    const { knownTotal } = this;
     const { totalWeight } = this.#exchange;
-    if (Math.abs(totalWeight - this.#total) > tolerance * this.#total)
-      throw totalDiffers(this.#total, totalWeight);
+    if (Math.abs(totalWeight - knownTotal) > tolerance * knownTotal)
+      throw totalDiffers(knownTotal, totalWeight);
   }
 }
 
 export class Participation implements Weighting {
   readonly knownTotal = null;
+  /** Sum of the weights of all ranks. Valid once settled. */
+  totalWeight = 0;
   readonly #weights: Float64Array<ArrayBuffer>;
   readonly #work: ReturnType<Group['allGather']>;
 
@@ -66,10 +63,11 @@ export class Participation implements Weighting {
 
   *settle(): Works {
     yield this.#work;
+    this.totalWeight = this.#weights.reduce((sum, weight) => (weight === noMoreData ? sum : sum + weight), 0);
   }
 
-  get totalWeight(): number {
-    return this.#weights.reduce((sum, weight) => (weight === noMoreData ? sum : sum + weight), 0);
+  get divisor(): number {
+    return this.totalWeight || 1; // all weights 0: so are all gradients
   }
 
   get firstLive(): number | null {

@@ -14,10 +14,11 @@ import {
 } from '@ringwise/ddp';
 import { checkInteger, checkOptions } from '../check.ts';
 import {
-  ElasticError,
+  behind,
   jobMisused,
   joinCancelled,
   joinsWithPause,
+  LearnerBehind,
   missedStep,
   rescued,
   rescueFailed,
@@ -308,10 +309,10 @@ export class ElasticJob {
     try {
       await this.#learner.run(this.#closed.signal);
     } catch (error) {
-      const isBehind = ElasticError.is(error) && error.code === 'ERR_ELASTIC_BEHIND';
-      if (learn === true || !isBehind) throw error;
+      if (!(error instanceof LearnerBehind)) throw error;
+      if (learn === true) throw behind(error);
       // A rank that costs the others a pause is worth more than none.
-      process.emitWarning(joinsWithPause(error.message), { code: 'RINGWISE_JOIN_PAUSE' });
+      process.emitWarning(joinsWithPause(error), { code: 'RINGWISE_JOIN_PAUSE' });
       await this.#learner.close();
       this.#learner = null;
     }

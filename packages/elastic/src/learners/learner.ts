@@ -3,7 +3,7 @@
 // wishes to join, and goes on to take their steps until it is a member.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PackedState } from '@ringwise/ddp';
-import { ElasticError, notCaughtUp } from '../errors.ts';
+import { ElasticError, LearnerBehind, notCaughtUp } from '../errors.ts';
 import type { Trained } from '../job/trained.ts';
 import { notAdmitted } from '../membership/errors.ts';
 import type { JobAccess } from '../membership/join.ts';
@@ -51,7 +51,7 @@ export class Learner {
 
   /**
    * Resolves when this process may wish to join: it has the state, or no member trains. Rejects with
-   * ERR_ELASTIC_BEHIND if the members train faster than it takes their steps, with ERR_ELASTIC_STATE if the state
+   * LearnerBehind if the members train faster than it takes their steps, with ERR_ELASTIC_STATE if the state
    * does not fit this process, with ERR_ELASTIC_TOO_FEW after `joinTimeoutMs`, and with the reason of `signal`.
    */
   async run(signal: AbortSignal): Promise<void> {
@@ -72,7 +72,7 @@ export class Learner {
         return await this.#try(members, AbortSignal.any([signal, AbortSignal.timeout(Math.ceil(leftMs))]));
       } catch (error) {
         if (error instanceof Halted) return;
-        if (ElasticError.is(error)) throw error;
+        if (ElasticError.is(error) || error instanceof LearnerBehind) throw error;
         signal.throwIfAborted();
         if (isTimeout(error)) throw notCaughtUp(joinTimeoutMs);
         await sleep(retryMs, undefined, { signal });

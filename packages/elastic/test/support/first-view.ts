@@ -1,13 +1,8 @@
 // The store of the processes that a test has started.
 import { setTimeout as sleep } from 'node:timers/promises';
-import { PrefixStore, type Store, TcpStore } from '@ringwise/store';
+import { PrefixStore, type Store } from '@ringwise/store';
+import { openStore } from '@ringwise/testing';
 import { jobPrefix, viewKey } from '../../src/membership/keys.ts';
-
-/** Connects with the store. The caller closes it. */
-export async function openStore(): Promise<Store> {
-  const { MASTER_ADDR: host, MASTER_PORT: port, RINGWISE_SECRET: secret } = process.env;
-  return await TcpStore.connect({ host: host!, port: Number(port), secret: secret! });
-}
 
 /** Resolves when the view `number` of the job is in the store. */
 export async function waitForView(number: number): Promise<void> {

@@ -2,11 +2,10 @@
 // lie on CUDA devices: two, or one GPU for all.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { elastic } from '@ringwise/elastic';
-import { TcpStore } from '@ringwise/store';
 import { crossEntropy, type DeviceName, fromHost, manualSeed, scope } from '@ringwise/tensor';
 import { Linear, ReLU, Sequential } from '@ringwise/tensor/nn';
 import { SGD } from '@ringwise/tensor/optim';
-import { testDeviceOf, useTestDevice } from '@ringwise/testing';
+import { openStore, testDeviceOf, useTestDevice } from '@ringwise/testing';
 
 const [features, classes, samples, globalBatch, microBatch] = [12, 4, 72, 12, 2];
 /** Steps of an epoch, which a job trains that no process joins. */
@@ -34,11 +33,6 @@ const sampleOf = (index: number) => ({
   x: Float32Array.from({ length: features }, (_, i) => Math.sin(1 + 3 * index + 1.3 * i)),
   label: (index * 7) % classes,
 });
-
-async function openStore(): Promise<TcpStore> {
-  const { MASTER_ADDR: host, MASTER_PORT: port, RINGWISE_SECRET: secret } = process.env;
-  return await TcpStore.connect({ host: host!, port: Number(port), secret: secret! });
-}
 
 /** Returns the device of a process. The software has two, so the third process shares that of the first. */
 export const deviceOf = (process_: number): DeviceName => `cuda:${testDeviceOf(process_ % 2)}`;

@@ -39,6 +39,20 @@ async function gradientsOf(
   );
 }
 
+/** Returns the gradients after each rank took one sample, without weights. */
+async function plainGradientsOf(size: number) {
+  return values(
+    await onRanks(size, async (group) => {
+      const net = new TinyMlp(1);
+      const model = await ddp(net, { group, bucketBytes: 100 });
+      net.loss(group.rank, 1);
+      net.autograd.backward();
+      await model.finish();
+      return net.gradients();
+    }),
+  );
+}
+
 function alone(count: number): number[] {
   const net = new TinyMlp(1);
   net.loss(0, count);
@@ -74,18 +88,8 @@ describe('the gradient of uneven batches is that of the joined batch', () => {
 });
 
 describe('a known total of the weights', () => {
-  it('of equal weights gives the plain average, bit for bit, and no rank sends its weight', async () => {
-    const plain = values(
-      await onRanks(3, async (group) => {
-        const net = new TinyMlp(1);
-        const model = await ddp(net, { group, bucketBytes: 100 });
-        net.loss(group.rank, 1);
-        net.autograd.backward();
-        await model.finish();
-        return net.gradients();
-      }),
-    );
-    expect(await gradientsOf([1, 1, 1], { saysTotal: true })).toEqual(plain);
+  it('of equal weights gives the plain average, bit for bit', async () => {
+    expect(await gradientsOf([1, 1, 1], { saysTotal: true })).toEqual(await plainGradientsOf(3));
   });
 
   /** Runs one step on two ranks with what `begin` does on each; returns what each was told. */
@@ -118,6 +122,28 @@ describe('a known total of the weights', () => {
       expect(error.code).toBe('ERR_COLL_MISMATCH');
       expect(error.message).toContain('weights of 2');
       expect(error.message).toContain('weights of 3');
+    }
+  });
+
+  it('is compared with the weights in the first step of a group, and in no other', async () => {
+    const exchanges = values(
+      await onRanks(2, async (group) => {
+        const net = new TinyMlp(1);
+        const model = await ddp(net, { group });
+        const counted: number[] = [];
+        for (let step = 0; step < 3; step++) {
+          model.addWeight(1, { total: 2 });
+          net.loss(0, 1);
+          net.autograd.backward();
+          await model.finish();
+          counted.push(group.flightRecord().filter(({ verb }) => verb === 'allGather').length);
+        }
+        return counted;
+      }),
+    );
+    for (const counted of exchanges) {
+      expect(counted[0]).toBeGreaterThan(0);
+      expect(counted).toEqual(counted.map(() => counted[0]));
     }
   });
 
@@ -173,18 +199,7 @@ it('is zero where all weights are', async () => {
 });
 
 it('with equal weights is the plain average, bit for bit', async () => {
-  const weighted = await gradientsOf([1, 1, 1, 1]);
-  const plain = values(
-    await onRanks(4, async (group) => {
-      const net = new TinyMlp(1);
-      const model = await ddp(net, { group, bucketBytes: 100 });
-      net.loss(group.rank, 1);
-      net.autograd.backward();
-      await model.finish();
-      return net.gradients();
-    }),
-  );
-  expect(weighted).toEqual(plain);
+  expect(await gradientsOf([1, 1, 1, 1])).toEqual(await plainGradientsOf(4));
 });
 
 it('refuses a negative weight', async () => {
