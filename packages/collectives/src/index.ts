@@ -64,7 +64,7 @@ export { shapeOf, signatureOf } from './group/signature.ts';
 export type { Work } from './group/work.ts';
 export { detectLauncher, type Launched } from './init/env.ts';
 export { exchange } from './init/exchange.ts';
-export { init, initMembers, type MembersOptions } from './init/init.ts';
+export { init, initMembers, type MembersOptions, memberKeys } from './init/init.ts';
 export type { Placement } from './init/placement.ts';
 export type { AxisSize, PerAxis } from './mesh/layout.ts';
 export { Mesh, mesh } from './mesh/mesh.ts';

@@ -67,6 +67,14 @@ export interface MembersOptions {
   readonly instead?: string;
 }
 
+const backendKey = 'backend name';
+
+/**
+ * Keys that a group of initMembers() leaves in its store. The caller deletes them when all ranks have the group.
+ * @internal
+ */
+export const memberKeys: readonly string[] = [backendKey];
+
 /**
  * Makes the group of ranks that know each other already, and so need no rendezvous. Collective. Rejects with
  * ERR_COLL_INIT if ranks do not connect within `connectMs`, or use different backends.
@@ -105,7 +113,7 @@ export async function initMembers(options: MembersOptions): Promise<Group> {
 /** Ends the meeting of all ranks if this rank's backend is not that of the first one. */
 async function compareBackends(store: Store, site: Site, backend: string): Promise<void> {
   const mine = { rank: site.rank, value: backend };
-  const stored = await store.compareSet('backend name', '', JSON.stringify(mine));
+  const stored = await store.compareSet(backendKey, '', JSON.stringify(mine));
   const first = JSON.parse(Buffer.from(stored).toString()) as typeof mine;
   if (first.value === backend) return;
   const failure = settingsDiffer('backend', mine, first);

@@ -2,8 +2,8 @@
 // is a small object, and bytes if it has some. The SHA-256 of the bytes also covers what they are: a part of the state
 // of another step, or another part, has another hash.
 import { createHash } from 'node:crypto';
-import { type Group, initMembers, untilAborted } from '@ringwise/collectives';
-import { PrefixStore } from '@ringwise/store';
+import { type Group, initMembers, memberKeys, untilAborted } from '@ringwise/collectives';
+import { PrefixStore, type Store } from '@ringwise/store';
 import { endable } from '../membership/connect.ts';
 import type { JobAccess } from '../membership/join.ts';
 import { pairPrefix } from '../membership/keys.ts';
@@ -84,11 +84,14 @@ const messageTimeoutMs = 3_600_000;
 export class Channel<Out extends object, In extends object> {
   readonly #group: Group;
   readonly #peer: number;
+  /** The keys of the two. */
+  readonly #store: Store;
   #isClosed = false;
 
-  private constructor(group: Group) {
+  private constructor(group: Group, store: Store) {
     this.#group = group;
     this.#peer = 1 - group.rank;
+    this.#store = store;
   }
 
   /** Connects the learner, which is rank 0, with a member. Rejects after `connectMs` milliseconds, or at `signal`. */
@@ -105,8 +108,9 @@ export class Channel<Out extends object, In extends object> {
     const refusal = new AbortController();
     const refuse = () => refusal.abort(signal.reason);
     signal.addEventListener('abort', refuse, { once: true });
+    const keys = new PrefixStore(pairPrefix(ask), store());
     const group = initMembers({
-      store: endable(new PrefixStore(pairPrefix(ask), store()), refusal.signal),
+      store: endable(keys, refusal.signal),
       ...{ rank, hosts, name: `learner ${ask}`, connectMs, masterHost, signal: refusal.signal },
       timeoutMs: messageTimeoutMs,
       ...(backend !== undefined && { backend }),
@@ -118,7 +122,7 @@ export class Channel<Out extends object, In extends object> {
       },
       () => signal.removeEventListener('abort', refuse),
     );
-    return new Channel<Out, In>(await untilAborted(refusal.signal, group));
+    return new Channel<Out, In>(await untilAborted(refusal.signal, group), keys);
   }
 
   /** Resolves when the message is on its way and the bytes may change. */
@@ -149,6 +153,8 @@ export class Channel<Out extends object, In extends object> {
     this.#isClosed = true;
     this.#group.abort('the learner needs no more, or the member has no more');
     await this.#group.close().catch(() => {});
+    // Not awaited: no step depends on it.
+    if (this.#group.rank === 0) Promise.all(memberKeys.map((key) => this.#store.delete(key))).catch(() => {});
   }
 }
 

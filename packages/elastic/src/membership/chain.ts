@@ -1,9 +1,19 @@
 // The documents of a job in the store: views, reports and wishes as JSON. Every call has a deadline; a store that does
 // not answer is an error of the member.
 import { setTimeout as sleep } from 'node:timers/promises';
+import { memberKeys } from '@ringwise/collectives';
 import { type Store, StoreError } from '@ringwise/store';
 import { storeFailed } from './errors.ts';
-import { asksKey, endedKey, headKey, reportsKey, viewKey, wishCountKey, wishKey } from './keys.ts';
+import {
+  asksKey,
+  endedKey,
+  groupPrefix,
+  headKey,
+  reportsKey,
+  viewKey,
+  wishCountKey,
+  wishKey,
+} from './keys.ts';
 import type { Action, Reading } from './protocol/machine.ts';
 import type { Report, View, Wish } from './protocol/view.ts';
 
@@ -74,12 +84,11 @@ export class Chain {
 
   /** Reads what a decision needs. Does not wait for anything that is absent. */
   async read({ view, wishes, unread, ids }: ReadRequest): Promise<Reading> {
-    const [reports, count, ended] = await Promise.all([
+    const [reports, news, ended] = await Promise.all([
       this.#reports(view),
-      this.#answer(this.#store.add(wishCountKey, 0)),
+      this.#wishesAfter(wishes),
       this.#present(ids.map(endedKey)),
     ]);
-    const news = Array.from({ length: Math.max(0, count - wishes) }, (_, index) => wishes + 1 + index);
     const read = await this.#wishes([...unread, ...news]);
     // A process that died soon after it had written its wish.
     const known = new Set(ids);
@@ -112,11 +121,14 @@ export class Chain {
   }
 
   /**
-   * Waits until there is a wish after number `wishes`. Looks now and then, because a call that waits in the store would
-   * keep a process alive whose program has ended without close().
+   * Waits until there is a wish after number `wishes`, or one of the `unread` ones. A process that dies before it has
+   * written its wish leaves a number without a text, so all later ones are looked for. Looks now and then, because a
+   * call that waits in the store would keep a process alive whose program has ended without close().
    */
-  async wished(wishes: number, signal: AbortSignal): Promise<void> {
-    while (!(await this.#present([wishKey(wishes + 1)]))[0]) {
+  async wished({ wishes, unread }: Pick<View, 'wishes' | 'unread'>, signal: AbortSignal): Promise<void> {
+    for (;;) {
+      const numbers = [...unread, ...(await this.#wishesAfter(wishes))];
+      if ((await this.#present(numbers.map(wishKey))).includes(true)) return;
       await sleep(wishPollMs, undefined, { signal, ref: false });
     }
   }
@@ -153,8 +165,8 @@ export class Chain {
   }
 
   /**
-   * Makes `view` the head, and deletes the documents of views that no member needs any more, and the wishes that the
-   * views after `before` have read.
+   * Makes `view` the head, and deletes the documents of views that no member needs any more, what their groups have
+   * left, and the wishes that the views after `before` have read.
    */
   async announce(view: View, before: View | null): Promise<void> {
     const head = await this.#headNumber();
@@ -162,7 +174,8 @@ export class Chain {
     const text = head === null ? '' : String(head);
     await this.#answer(this.#store.compareSet(headKey, text, String(view.number)));
     const old = view.number - 3;
-    const documents = old < 0 ? [] : [viewKey(old), reportsKey(old)];
+    const ofGroup = memberKeys.map((key) => `${groupPrefix(old)}/${key}`);
+    const documents = old < 0 ? [] : [viewKey(old), reportsKey(old), ...ofGroup];
     const read = before === null ? [] : wishesBetween(before, view);
     await Promise.all(
       [...documents, ...read.map(wishKey)].map((key) => this.#answer(this.#store.delete(key))),
@@ -184,6 +197,12 @@ export class Chain {
     if (bytes === null) return [];
     const lines = Buffer.from(bytes).toString().split('\n').slice(0, -1);
     return lines.map((line) => JSON.parse(line) as Report);
+  }
+
+  /** Returns the numbers of the wishes after number `wishes`, whether they have a text or not. */
+  async #wishesAfter(wishes: number): Promise<number[]> {
+    const count = await this.#answer(this.#store.add(wishCountKey, 0));
+    return Array.from({ length: Math.max(0, count - wishes) }, (_, index) => wishes + 1 + index);
   }
 
   async #wishes(numbers: readonly number[]): Promise<Reading['wishes']> {

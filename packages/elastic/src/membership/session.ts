@@ -163,16 +163,11 @@ export class Session implements Membership {
   }
 
   /** Notes when a process wishes to join. Without the store no process can, so its failure is not one of training. */
-  #watchWishes({ wishes, unread }: View): void {
+  #watchWishes(view: View): void {
     this.#watch.abort();
     const watch = new AbortController();
     this.#watch = watch;
-    const { chain } = this.#parts;
-    const waits = [
-      chain.wished(wishes, watch.signal),
-      ...unread.map((k) => chain.wished(k - 1, watch.signal)),
-    ];
-    Promise.any(waits).then(
+    this.#parts.chain.wished(view, watch.signal).then(
       () => {
         if (!watch.signal.aborted) this.#hasWish = true;
       },
