@@ -501,6 +501,14 @@ export function buffersOverlap(verb: string): Failure {
   );
 }
 
+export function listOverlaps(verb: string, first: string, second: string): Failure {
+  return invalid(
+    verb,
+    `${first} and ${second} share memory that the call writes; expected separate buffers`,
+    'Pass each buffer once, or a copy.',
+  );
+}
+
 export function badLabel(verb: string, got: string): Failure {
   return invalid(verb, `label is not usable; expected a string that is not empty, got ${got}`);
 }

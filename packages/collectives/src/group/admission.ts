@@ -2,12 +2,13 @@
 // it writes, and numbers it, in this order, so that a refused operation takes no number. Verbs see no more of
 // their group.
 import type { Backend, CollectiveOperation, Operation, Recv, Send, Supports } from '../backend.ts';
-import { type CollectiveError, type Failure, notWritable } from '../errors.ts';
+import { type CollectiveError, type Failure, listOverlaps, notWritable } from '../errors.ts';
 import { Scratch } from '../reproducible/scratch.ts';
 import type { BufferView } from './buffer.ts';
 import { captureFault } from './captured.ts';
 import { type Checked, faultOf } from './check.ts';
 import { writtenBy } from './operation-memory.ts';
+import { firstOverlap, type Named } from './overlap.ts';
 import type { GroupState } from './state.ts';
 
 export class Admission implements Checked {
@@ -115,6 +116,12 @@ export class Admission implements Checked {
     const fault =
       faultOf(this, operation) ?? backend.refuses?.(operation) ?? captureFault(backend, operation);
     if (fault !== null) throw this.error(fault);
+  }
+
+  /** Throws if buffers of one call share memory, so that its result would depend on the order of its operations. */
+  checkApart(verb: string, lists: readonly Named[]): void {
+    const pair = firstOverlap(lists);
+    if (pair !== null) throw this.error(listOverlaps(verb, ...pair));
   }
 
   /** Returns the sequence number of the next message to or from that peer; peer -1 stands for any rank. */

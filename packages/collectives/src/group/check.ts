@@ -4,7 +4,6 @@
 
 import type { Verb } from '../all-verbs.ts';
 import type { AllReduce, AllToAll, Operation, Supports } from '../backend.ts';
-import { byteSize } from '../dtype.ts';
 import {
   badCounts,
   badLabel,
@@ -34,6 +33,7 @@ import { badTimeout, isTimeout, shown, unknownOp } from '../options/errors.ts';
 import type { ReduceOp } from '../reduce-ops.ts';
 import { reduceOps } from '../reduce-ops.ts';
 import type { BufferView } from './buffer.ts';
+import { overlap } from './overlap.ts';
 
 /** The members of a group that the checks read. */
 export interface Checked {
@@ -237,21 +237,6 @@ function areTogether({ device: a }: BufferView, { device: b }: BufferView): bool
 
 const nameOf = ({ device: { kind, index } }: BufferView): string =>
   kind === 'cpu' ? 'the host' : `${kind}:${index}`;
-
-/** Returns whether two buffers share memory, of the host or of one device. */
-function overlap(a: BufferView, b: BufferView): boolean {
-  if (a.count === 0 || b.count === 0 || !areTogether(a, b)) return false;
-  if (a.host === null || b.host === null) {
-    const [from, to] = [a.handle?.address, b.handle?.address];
-    return from !== undefined && to !== undefined && from < to + bytesOf(b) && to < from + bytesOf(a);
-  }
-  if (a.host.buffer !== b.host.buffer) return false;
-  const aEnd = a.host.byteOffset + a.host.byteLength;
-  const bEnd = b.host.byteOffset + b.host.byteLength;
-  return a.host.byteOffset < bEnd && b.host.byteOffset < aEnd;
-}
-
-const bytesOf = ({ count, dtype }: BufferView): bigint => BigInt(count * byteSize(dtype));
 
 function sum(counts: readonly number[]): number {
   return counts.reduce((total, count) => total + count, 0);

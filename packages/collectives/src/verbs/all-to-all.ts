@@ -34,6 +34,7 @@ export function allToAll(group: Admission, from: Buffers, to: Buffers, options: 
   const output = allocPacked(listOf(group, 'allToAll', 'output', to));
   const operation = operationOf(input.whole, output.whole, lengthsOf(input), lengthsOf(output));
   group.check(operation);
+  group.checkApart('allToAll', [{ name: 'output', views: output.members, isWritten: true }]);
   group.tell('allToAll', output.members);
   group.acceptTold(operation);
   pack(input);

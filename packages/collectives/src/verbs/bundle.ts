@@ -13,6 +13,8 @@ import type { Steps } from '../group/steps.ts';
  * call.
  */
 export interface Role {
+  /** How an error calls one of the buffers, with its number behind it. */
+  readonly name: string;
   readonly views: readonly BufferView[];
   /** Number of parts in each buffer: 1, or one for each rank. */
   readonly blocks: number;
@@ -44,6 +46,15 @@ export function bundled(
   }
   const viewsAt = (index: number) => roles.map((role) => role?.views[index] ?? null);
   for (const index of parts.keys()) group.check(operationOf(viewsAt(index), group.seq, 0));
+  // Operations of one call run beside each other. All ranks of a call in place refuse the same lists, also those
+  // that only read their buffers: else they would wait for the ranks that refuse.
+  const isInPlace = roles.length === 1;
+  group.checkApart(
+    verb,
+    roles
+      .filter((role) => role !== null)
+      .map((role) => ({ ...role, isWritten: role.isWritten || isInPlace })),
+  );
   group.tell(
     verb,
     roles.flatMap((role) => (role?.isWritten ? role.views : [])),

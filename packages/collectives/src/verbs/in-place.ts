@@ -21,7 +21,11 @@ export function inPlace<O extends AllReduce | Reduce | Broadcast>(
 ): Call<void> {
   const views = viewsOf(buffers, verb);
   // One role, so each operation has exactly one buffer.
-  return bundled(group, verb, views, [{ views, blocks: 1, ...access }], ([buffer], seq, packing) =>
-    operationOf(buffer as BufferView, seq, packing),
+  return bundled(
+    group,
+    verb,
+    views,
+    [{ name: 'buffer', views, blocks: 1, ...access }],
+    ([buffer], seq, packing) => operationOf(buffer as BufferView, seq, packing),
   );
 }

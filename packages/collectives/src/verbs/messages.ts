@@ -2,7 +2,7 @@
 import type { Recv, Send } from '../backend.ts';
 import { badRank } from '../errors.ts';
 import type { Admission } from '../group/admission.ts';
-import { asBuffer, type BufferLike } from '../group/buffer.ts';
+import { asBuffer, type BufferLike, type BufferView } from '../group/buffer.ts';
 import type { LastStep } from '../group/steps.ts';
 import { badTag, shown, unknownOptions, wrongOption } from '../options/errors.ts';
 import { checkOptions } from '../options/known-options.ts';
@@ -44,12 +44,17 @@ export function batch(
     if ('send' in message) return sendOf(group, message.send, message.to, { ...options, tag });
     return recvOf(group, message.recv, message.from, { ...options, tag });
   };
-  const written = messages.flatMap((message) => {
+  const buffers = { send: [] as BufferView[], recv: [] as BufferView[] };
+  for (const message of messages) {
     const operation = operationOf(message);
     group.check(operation);
-    return operation.verb === 'recv' ? [operation.buffer] : [];
-  });
-  group.tell('recv', written);
+    buffers[operation.verb].push(operation.buffer);
+  }
+  group.checkApart('batch', [
+    { name: 'send', views: buffers.send, isWritten: false },
+    { name: 'recv', views: buffers.recv, isWritten: true },
+  ]);
+  group.tell('recv', buffers.recv);
   const operations = messages.map((message) => group.countMessage(operationOf(message)));
   return { operations, finish: (sources) => operations.map(({ peer }, index) => sources[index] ?? peer) };
 }

@@ -117,6 +117,7 @@ function parted(
   const operation = operationOf(part, list.whole, counts, group.seq, 0);
   checkList(group, verb, side, list, counts, part.count);
   group.check(operation);
+  if (joins) group.checkApart(verb, [{ name: 'output', views: list.members, isWritten: true }]);
   group.tell(verb, joins ? list.members : [part]);
   group.acceptTold(operation);
   if (joins) return { operations: [operation], finish: () => unpack(list) };
@@ -170,8 +171,14 @@ function many(
   const parts = viewsOf(list, verb);
   const wholes = whole === null ? null : viewsOf(isList(whole) ? whole : [whole], verb);
   const roles = [
-    { views: parts, blocks: 1, isRead: joins, isWritten: !joins },
-    wholes && { views: wholes, blocks: group.size, isRead: !joins, isWritten: joins },
+    { name: joins ? 'input' : 'output', views: parts, blocks: 1, isRead: joins, isWritten: !joins },
+    wholes && {
+      name: joins ? 'output' : 'input',
+      views: wholes,
+      blocks: group.size,
+      isRead: !joins,
+      isWritten: joins,
+    },
   ];
   return bundled(group, verb, parts, roles, ([part, whole], seq, packing) =>
     operationOf(part as BufferView, whole ?? null, null, seq, packing),
