@@ -78,6 +78,7 @@ const failures: Record<string, Failure> = {
   listDtypesDiffer: errors.listDtypesDiffer('allGather', 'output', ['float32', 'int8']),
   listOnDevice: errors.listOnDevice('allGather', 'output'),
   noSurvivors: errors.noSurvivors(),
+  notByShrink: errors.notByShrink('Await job.membership.next().'),
   lostRanksUnknown: errors.lostRanksUnknown('[9]'),
   oneList: errors.oneList('allToAll'),
   countsOfLists: errors.countsOfLists('allToAll'),
@@ -218,6 +219,7 @@ describe('errors', () => {
       allGather: the parts of output differ in dtype; expected one for all, got float32, int8 (group "dp", rank 0 of 8).
       allGather: output is a list of memory that JavaScript cannot see; expected one buffer (group "dp", rank 0 of 8). Only host memory can be copied to and from a list.
       shrink: this group has no store in which its ranks could meet; groups of init() have one (group "dp", rank 0 of 8).
+      shrink: the members of an elastic job agree on their next group themselves (group "dp", rank 0 of 8). Await job.membership.next().
       shrink: it cannot tell who is lost; expected ranks of the group, got [9] (group "dp", rank 0 of 8). Name the ranks to leave out in \`without\`; by default they are those that the failure names.
       allToAll: of input and output only one is a list; expected two lists or two buffers (group "dp", rank 0 of 8).
       allToAll: lists and counts are both given; expected one of them: lists have lengths of their own (group "dp", rank 0 of 8).

@@ -38,13 +38,14 @@ describe('object forms', () => {
 
   it('fail under their own name', async () => {
     const groups = pair();
-    void groups[1].barrier();
+    const other = expect(groups[1].barrier()).rejects.toThrow('rank 1 called barrier');
     const error = await groups[0].gatherObject(1).catch((reason: Error) => reason);
     expect((error as Error).message).toMatch(
       /^gatherObject: rank 1 called barrier but rank 0 called allGather 1 × uint32 /,
     );
     expect(groups[0].failure).toBe(error);
     await expect(groups[0].barrier()).rejects.toThrow('the group failed earlier, gatherObject: rank 1');
+    await other;
   });
 
   it('make calls that wait behind them fail with the same cause', async () => {

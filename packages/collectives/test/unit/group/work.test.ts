@@ -88,6 +88,8 @@ describe('a Work', () => {
     await expect(refused).rejects.toThrow('root is not a rank');
     await new Promise((resolve) => setImmediate(resolve));
     expect(unhandled).toEqual([]);
+    // Rank 1 gets its error too: a process that ends with a failure that was not awaited ends with code 1.
+    await expect(groups[1].barrier()).rejects.toThrow('the group failed earlier, allReduce');
   });
 
   it('that is awaited without a handler is unhandled, like any promise', async () => {
