@@ -1,23 +1,11 @@
 // Processes that get the state while the others train on, and join when they have taken all their steps.
 import { type RankResult, values } from '@ringwise/testing';
 import { expect, it } from 'vitest';
-import type { Fault, Plan, Trained } from '../fixtures/train.ts';
-import { checkSteps, planOf, run } from '../support/jobs.ts';
+import type { Fault, Trained } from '../fixtures/train.ts';
+import { checkSteps, long, planOf, run } from '../support/jobs.ts';
+import { checkLearned, learning } from '../support/learning.ts';
 
 const timeout = 90_000;
-const long = { epochs: 10_000, stepMs: 5 };
-
-/** Returns the plan of a job that `size` processes found, and that others join as learners. */
-const learning = (size: number, rest: Partial<Plan>): Plan =>
-  planOf(size, { ...long, options: { size, settleMs: 500, learn: true }, ...rest });
-
-/** Checks a process that has joined as a learner: it had taken steps, and the others sent it next to nothing. */
-function checkLearned([state]: Trained['states'], most = 0): void {
-  expect(state!.learned!.steps).toBeGreaterThan(0);
-  expect(state!.learned!.bytes).toBeGreaterThan(0);
-  expect(state!.sentBytes).toBeLessThanOrEqual(most);
-}
-
 /** Checks that members have trained in one view, which no other process joined, and have ended well. */
 function checkUndisturbed(results: readonly RankResult[]): void {
   for (const { sizes, finalSteps } of values<Trained>(results)) {
@@ -52,33 +40,6 @@ it('two learners at once', { timeout }, async () => {
   const plan = learning(2, { joins: { 2: 0, 3: 0 }, until: { size: 4, steps: 8 }, ballast: 1 << 20 });
   const ends = await checkSteps(await run(4, plan), [0, 1, 2, 3], plan);
   for (const end of [ends[2]!, ends[3]!]) checkLearned(end.states);
-});
-
-it('a learner dies: no view ever has it, and the next one joins', { timeout }, async () => {
-  const plan = learning(2, {
-    ...{ joins: { 2: 0, 3: 0 }, faults: { 2: { step: -1, at: 'loading', do: 'SIGKILL' } } },
-    until: { size: 3, steps: 8 },
-  });
-  const results = await run(4, plan);
-  expect(results[2]!.signal).toBe('SIGKILL');
-  const ends = await checkSteps(results, [0, 1, 3], plan);
-  expect(ends[0]!.sizes).toEqual([2, 3]);
-  expect(ends[0]!.log.flatMap(({ lost }) => lost)).toEqual([]);
-  checkLearned(ends[2]!.states);
-});
-
-it('a member that sends the state dies: the learner gets it from the others', { timeout }, async () => {
-  const plan = learning(3, {
-    ...{ joins: { 3: 0 }, ballast: 4 << 20, stepMs: 20 },
-    faults: { 1: { step: -2, at: 'sending', do: 'SIGKILL', delayMs: 2 } },
-    until: { size: 3, steps: 8, view: 1 },
-  });
-  const results = await run(4, plan);
-  expect(results[1]!.signal).toBe('SIGKILL');
-  const ends = await checkSteps(results, [0, 2, 3], plan);
-  expect(ends[0]!.sizes).toEqual([3, 2, 3]);
-  checkLearned(ends[2]!.states);
-  expect(ends[2]!.states[0]!.learned!.sources).toBe(2);
 });
 
 it('a slow store delays the learner and not the steps', { timeout }, async () => {

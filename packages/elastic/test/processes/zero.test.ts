@@ -2,7 +2,7 @@
 // on each rank, and loses no rank: both have to end with the same bits.
 import { describe, expect, it } from 'vitest';
 import type { Fault, Point } from '../fixtures/train.ts';
-import { checkReplay, planOf, run, steps } from '../support/jobs.ts';
+import { checkReplay, planOf } from '../support/jobs.ts';
 
 const fault = (step: number, at: Point, signal: Fault['do'] = 'SIGKILL'): Fault => ({ step, at, do: signal });
 const whole = { zero: false };
@@ -13,14 +13,6 @@ describe('ends with the bits of a job without ZeRO', { timeout: 120_000 }, () =>
     const faults = { 1: fault(1, 'forward'), 0: fault(3, 'backward'), 3: fault(5, 'averaged') };
     const ends = await checkReplay(4, planOf(4, { zero: true, faults }), whole);
     expect(ends[0]!.sizes).toEqual([4, 3, 2, 1]);
-  });
-
-  it('after losses in the vote, after it, and while new values are exchanged', async () => {
-    const faults = { 0: fault(1, 'reduced'), 4: fault(3, 'voted'), 2: fault(5, 'exchanging') };
-    const ends = await checkReplay(5, planOf(5, { zero: true, faults }), whole);
-    expect(ends[0]!.sizes).toEqual([5, 4, 3, 2]);
-    const [paramSteps] = ends.flatMap((end) => (end.paramSteps === null ? [] : [end.paramSteps]));
-    expect(paramSteps).toEqual(Array(4).fill(steps));
   });
 
   it('after a loss in an exchange and a join, with scaled losses', async () => {
@@ -37,16 +29,4 @@ describe('ends with the bits of a job without ZeRO', { timeout: 120_000 }, () =>
     const ends = await checkReplay(4, planOf(4, { zero: true, stepMs: 20, faults }), whole);
     expect(ends.map(({ sizes }) => sizes.at(-1))).toEqual([2, 2]);
   });
-});
-
-it('ends with a sentence if both ranks that keep a shard are lost together', {
-  timeout: 60_000,
-}, async () => {
-  const faults = { 1: fault(3, 'entering'), 2: fault(3, 'entering') };
-  const results = await run(4, planOf(4, { zero: true, faults }));
-  for (const rank of [0, 3]) {
-    const { error } = results[rank]!;
-    expect(error?.message).toContain('is lost, because both ranks that kept it were lost together');
-    expect(error?.message).toContain('Start again from a snapshot');
-  }
 });

@@ -9,6 +9,9 @@ const samples = 50;
 const globalBatch = 12;
 export const steps = Math.ceil(samples / globalBatch) * epochs;
 
+/** Parts of the plan of a job that ends when a view has trained for some steps. */
+export const long = { epochs: 10_000, stepMs: 5 };
+
 export const planOf = (size: number, rest: Partial<Plan> = {}): Plan => ({
   options: { size, settleMs: 500 },
   ...{ samples, globalBatch, microBatch: 4, epochs },

@@ -11,13 +11,17 @@ export async function outcomes<T>(
   return ends;
 }
 
-/** Runs `body` as each of `size` ranks. Returns their values, or throws the first error. */
-export async function onRanks<T>(size: number, body: (group: Group) => Promise<T>): Promise<T[]> {
-  const ends = await outcomes(loopbackGroups(size, { timeoutMs: 5000 }), body);
-  return ends.map((end) => {
+/** Runs `body` as every rank. Returns their values, or throws the first error. */
+export async function values<T>(groups: readonly Group[], body: (group: Group) => Promise<T>): Promise<T[]> {
+  return (await outcomes(groups, body)).map((end) => {
     if (end.status === 'rejected') throw end.reason;
     return end.value;
   });
+}
+
+/** Runs `body` as each of `size` ranks. Returns their values, or throws the first error. */
+export async function onRanks<T>(size: number, body: (group: Group) => Promise<T>): Promise<T[]> {
+  return await values(loopbackGroups(size, { timeoutMs: 5000 }), body);
 }
 
 /** Runs `body` as each of `size` ranks, all of which must fail. Returns their errors. */

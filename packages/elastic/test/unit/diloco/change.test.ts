@@ -1,9 +1,9 @@
 // Ranks that are lost and ranks that join, in groups of one process: what the others and the new ones have afterwards.
-import { type Group, loopbackGroups } from '@ringwise/collectives';
+import { loopbackGroups } from '@ringwise/collectives';
 import { SGD } from '@ringwise/tensor/optim';
 import { describe, expect, it } from 'vitest';
 import { type DilocoOptions, diloco } from '../../../src/index.ts';
-import { outcomes } from '../../support/loopback.ts';
+import { values } from '../../support/loopback.ts';
 import { flat, largestDifference, makeNet, setEach } from '../../support/net.ts';
 
 type Net = ReturnType<typeof makeNet>;
@@ -14,13 +14,6 @@ const nesterov = (params: ConstructorParameters<typeof SGD>[0]) =>
 
 /** Moves the parameters as an inner step would, differently on each rank. */
 const move = (net: Net, by: number) => setEach(net, (value, i) => value + by + (i % 3));
-
-async function values<T>(groups: readonly Group[], body: (group: Group) => Promise<T>): Promise<T[]> {
-  return (await outcomes(groups, body)).map((end) => {
-    if (end.status === 'rejected') throw end.reason;
-    return end.value;
-  });
-}
 
 describe('change', () => {
   it('averages over the ranks that are there after one was lost in a round', async () => {
@@ -105,57 +98,6 @@ describe('change', () => {
       for (const end of all) expect(end).toEqual(all[0]);
       await Promise.all(after.map((group) => group.close()));
     });
-
-  it('brings a rank that missed an average to the state of those that have applied it', async () => {
-    const [before, after] = [loopbackGroups(2, { timeoutMs: 5000 }), loopbackGroups(2, { timeoutMs: 5000 })];
-    const given = { every: 2, outer: nesterov } as const;
-    const ends = await values(before, async (group) => {
-      const net = makeNet();
-      const outer = await diloco(net, { ...given, group });
-      for (let i = 0; i < 4; i++) {
-        move(net, group.rank + 0.5);
-        await outer.step();
-      }
-      const torn = outer.stateDict();
-      move(net, group.rank);
-      await outer.step();
-      move(net, group.rank);
-      await outer.step();
-      if (group.rank === 1) {
-        outer.loadStateDict(torn); // takes the last average back
-        move(net, 3);
-      }
-      await outer.change({ group: after[group.rank]! });
-      const met = { averages: outer.averages, state: outer.stateDict().fragments };
-      for (let i = 0; i < 2; i++) {
-        move(net, group.rank);
-        await outer.step();
-      }
-      return { met, net: group.rank === 0 ? flat(net) : null, steps: outer.steps };
-    });
-    expect(ends[1]!.met).toEqual(ends[0]!.met);
-    expect(ends[0]!.met.averages).toBe(3);
-    await Promise.all(after.map((group) => group.close()));
-  });
-
-  it('applies the average in flight if the members have decided so, and needs it to be complete', async () => {
-    const [before, after] = [loopbackGroups(2, { timeoutMs: 5000 }), loopbackGroups(2, { timeoutMs: 5000 })];
-    await values(before, async (group) => {
-      const net = makeNet();
-      const outer = await diloco(net, { group, every: 4, delay: 2, outer: 'average' });
-      for (let i = 0; i < 4; i++) await outer.step();
-      expect(outer.isPending).toBe(true);
-      await expect(outer.change({ group: after[group.rank]!, decision: 'commit' })).rejects.toThrow(
-        'change: the change says that the average in flight is final, but it is not complete on this rank; expected a decision that all members made together.',
-      );
-      await outer.change({ group: after[group.rank]!, decision: 'redo' });
-      expect(outer.averages).toBe(0);
-      await outer.step();
-      await outer.step();
-      expect(outer.averages).toBe(1);
-    });
-    await Promise.all(after.map((group) => group.close()));
-  });
 
   it('refuses ranks that are at the same average with other global parameters', async () => {
     const [before, after] = [loopbackGroups(2, { timeoutMs: 5000 }), loopbackGroups(2, { timeoutMs: 5000 })];

@@ -1,0 +1,15 @@
+// Race 17: the loop of a job never waits for anything: data in memory, no sleep, and one rank, which has nobody to
+// communicate with. A process that wants to join is noticed nevertheless, and a loss as well.
+import { values } from '@ringwise/testing';
+import { expect, it } from 'vitest';
+import type { Trained } from '../../../fixtures/train.ts';
+import { checkLedger, long, planOf, run } from '../../../support/jobs.ts';
+
+it('one rank that never waits lets a second one in', { timeout: 120_000 }, async () => {
+  const plan = planOf(1, { ...long, stepMs: 0, joins: { 1: 0 }, until: { size: 2, steps: 8 } });
+  const results = await run(2, plan);
+  const ends = values<Trained>(results);
+  expect(ends.map(({ sizes }) => sizes)).toEqual([[1, 2], [2]]);
+  expect(ends[1]!.state).toEqual(ends[0]!.state);
+  checkLedger(results, ends[0]!.finalSteps);
+});
