@@ -1,11 +1,12 @@
 // Functions that the processes of device-elastic.test.ts run: an elastic job whose parameters, gradients and momentum
 // lie on CUDA devices: two, or one GPU for all.
+import { createRequire } from 'node:module';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { elastic } from '@ringwise/elastic';
 import { crossEntropy, type DeviceName, fromHost, manualSeed, scope } from '@ringwise/tensor';
 import { Linear, ReLU, Sequential } from '@ringwise/tensor/nn';
 import { SGD } from '@ringwise/tensor/optim';
-import { openStore, testDeviceOf, useTestDevice } from '@ringwise/testing';
+import { deviceMemoryAddon, openStore, testDeviceOf, useTestDevice } from '@ringwise/testing';
 
 const [features, classes, samples, globalBatch, microBatch] = [12, 4, 72, 12, 2];
 /** Steps of an epoch, which a job trains that no process joins. */
@@ -17,6 +18,8 @@ export interface Plan {
   /** The process that is killed, and the step in whose forward it is. */
   readonly victim?: number;
   readonly at?: number;
+  /** The process whose NCCL fails from step `at` on. */
+  readonly broken?: number;
   /** The process that joins when the others have taken a step. They train on until it has taken four. */
   readonly joiner?: number;
 }
@@ -36,6 +39,11 @@ const sampleOf = (index: number) => ({
 
 /** Returns the device of a process. The software has two, so the third process shares that of the first. */
 export const deviceOf = (process_: number): DeviceName => `cuda:${testDeviceOf(process_ % 2)}`;
+
+/** Makes the software NCCL of this process fail. */
+function breakNccl(): void {
+  (createRequire(import.meta.url)(deviceMemoryAddon) as { readonly breakNccl: () => void }).breakNccl();
+}
 
 /** Trains on the device of the process; without `plan`, `alone` steps by itself on the CPU. */
 export async function train(process_: number, plan: Plan | null, alone = steps): Promise<Trained> {
@@ -67,6 +75,7 @@ export async function train(process_: number, plan: Plan | null, alone = steps):
     if (last === Number.POSITIVE_INFINITY) await sleep(20); // so that there are not many steps before a process joins
     await run((batch) => {
       if (plan?.victim === process_ && plan.at === number) process.kill(process.pid, 'SIGKILL');
+      if (plan?.broken === process_ && plan.at === number) breakNccl();
       return scope(() => {
         const x = fromHost(batch.x.data, batch.x.shape).to(device);
         const loss = crossEntropy(model.forward(x), fromHost(Int32Array.from(batch.label.data)).to(device));

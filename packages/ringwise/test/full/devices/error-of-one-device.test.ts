@@ -1,0 +1,24 @@
+// Race 24: the device of one rank reports an error in a step of an elastic job. That rank ends with the error, so that
+// its slot can start again; the devices of the others go on.
+import { hasTestDevice, isTestGpu, startRanks, values } from '@ringwise/testing';
+import { describe, expect, it } from 'vitest';
+import { type Trained, train } from '../../support/device-elastic-ranks.ts';
+
+const module = new URL('../../support/device-elastic-ranks.ts', import.meta.url);
+
+describe.skipIf(!hasTestDevice || isTestGpu)('an error of one device', () => {
+  it('ends its rank only', { timeout: 120_000 }, async () => {
+    const args = [{ size: 3, broken: 1, at: 3, backend: 'nccl' }];
+    const started = await startRanks(3, module, 'train', { args, timeoutMs: 110_000 });
+    const results = await started.results;
+    expect(results[1]!.error).toMatchObject({ code: 'ERR_COLL_SYSTEM' });
+    const ends = values<Trained>(results.filter(({ rank }) => rank !== 1));
+    const alone = await train(0, null, ends[0]!.finalSteps);
+    for (const { state, sizes, backend, finalSteps } of ends) {
+      expect([sizes, backend, finalSteps]).toEqual([[3, 2], 'nccl', alone.finalSteps]);
+      expect(state).toEqual(ends[0]!.state);
+      const apart = Math.max(...state.map((value, i) => Math.abs(value - alone.state[i]!)));
+      expect(apart).toBeLessThan(1e-4);
+    }
+  });
+});
