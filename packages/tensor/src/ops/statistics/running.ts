@@ -8,7 +8,7 @@ import { checkedDim } from '../../core/shape.ts';
 import type { Sorted, Tensor } from '../../core/tensor.ts';
 import { add, eq, gt, logicalAnd, logicalOr, lt, maximum, mul, ne, sub } from '../elementwise/binary.ts';
 import { where } from '../elementwise/choose.ts';
-import { requireFloat, requireTensor, to } from '../elementwise/convert.ts';
+import { clone, requireFloat, requireTensor, to } from '../elementwise/convert.ts';
 import { exp, log } from '../elementwise/unary.ts';
 import { gather } from '../indexing/lookup.ts';
 import { cat } from '../shape/join.ts';
@@ -22,13 +22,17 @@ export function placesAlong(a: Tensor, dim: number): Tensor {
   return expand(reshape(counted, along), a.shape);
 }
 
-/** Combines along `dim`: `combine` gets the parts with later and with earlier elements, and returns the later part. */
+/**
+ * Combines along `dim`: `combine` gets the parts with later and with earlier elements, and returns the later part.
+ * The results are new tensors.
+ */
 function scanned(
   a: readonly Tensor[],
   dim: number,
   combine: (later: readonly Tensor[], earlier: readonly Tensor[]) => readonly Tensor[],
 ): readonly Tensor[] {
   const size = a[0]!.shape[dim]!;
+  if (size < 2) return a.map(clone); // nothing is combined, and results have memory of their own
   let all = a;
   for (let step = 1; step < size; step *= 2) {
     const part = (start: number): Tensor[] => all.map((x) => narrow(x, dim, start, size - step));
