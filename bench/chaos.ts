@@ -13,7 +13,15 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { parseArgs } from 'node:util';
 import { randomOf } from '../packages/store/test/support/fuzz.ts';
 import { audit, differenceOfJob, goodputOf, lastBits, replay, replayJob } from './chaos/audit.ts';
-import { type FaultKind, faultHelp, faultKinds, planFaults, type Struck, strike } from './chaos/faults.ts';
+import {
+  type FaultKind,
+  faultHelp,
+  faultKinds,
+  networkKinds,
+  planFaults,
+  type Struck,
+  strike,
+} from './chaos/faults.ts';
 import { allJournals, Job } from './chaos/job.ts';
 import { nowNs } from './chaos/journal.ts';
 import { samplesPerStep } from './chaos/model.ts';
@@ -43,8 +51,8 @@ The last line is JSON:
   ok                 every check passed
   goodput            final samples, divided by those that the living ranks would have trained without faults
   shareOfFull        the same, divided by those of four ranks in the same time
-  medianRecoveryMs   from a fault to the end of the first final step that was begun after it; of stop and cut this
-                     includes the time for which the others wait. p99RecoveryMs, medianByKind
+  medianRecoveryMs   from a fault to the end of the first final step that was begun after it; of stop, cut
+                     and mute this includes the time for which the others wait. p99RecoveryMs, medianByKind
   lostSamples        samples of final steps that no rank used; doubledSamples: that several ranks used
   redoneSteps        steps that were computed and are no part of the training
   differentBits      steps and views at which two ranks had different bits
@@ -78,7 +86,7 @@ const mode = oneOf('--mode', values.mode, ['elastic', 'restart'] as const);
 const program = oneOf('--program', values.program, ['loop', 'job'] as const);
 if (program === 'job' && mode === 'restart') wrong('--program job has no --mode restart');
 const hasNamespaces = oneOf('--hosts', values.hosts, ['1', '2'] as const) === '2';
-const possible = faultKinds.filter((kind) => hasNamespaces || kind !== 'cut');
+const possible = faultKinds.filter((kind) => hasNamespaces || !networkKinds.includes(kind));
 const kinds: readonly FaultKind[] =
   values.kinds === '' ? possible : values.kinds.split(',').map((kind) => oneOf('--kinds', kind, possible));
 const [faults, seed, parameters, workMs] = (['faults', 'seed', 'parameters', 'work-ms'] as const).map(

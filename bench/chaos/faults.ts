@@ -5,8 +5,11 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { firstFinalAfter, type Job } from './job.ts';
 import { nowNs } from './journal.ts';
 
-export const faultKinds = ['kill', 'stop', 'leave', 'launcher', 'cut'] as const;
+export const faultKinds = ['kill', 'stop', 'leave', 'launcher', 'cut', 'mute', 'slow'] as const;
 export type FaultKind = (typeof faultKinds)[number];
+
+/** Kinds that need a network between the hosts. */
+export const networkKinds: readonly FaultKind[] = ['cut', 'mute', 'slow'];
 
 export const faultHelp: Readonly<Record<FaultKind, string>> = {
   kill: 'SIGKILL to a rank',
@@ -14,6 +17,8 @@ export const faultHelp: Readonly<Record<FaultKind, string>> = {
   leave: 'SIGTERM to the launcher of the second host: its ranks leave',
   launcher: 'SIGKILL to the launcher of the second host',
   cut: 'the network of the second host is down for 0.2 to 4 s (not with --hosts 1)',
+  mute: 'packets that the second host sends are lost for 0.2 to 4 s, and it still receives (not with --hosts 1)',
+  slow: 'the second host sends at 256 kbit/s for 0.2 to 4 s (not with --hosts 1)',
 };
 
 export interface Fault {
@@ -84,11 +89,11 @@ export async function strike(
       idle.push([atNs, nowNs(), 1]);
     }
   } else {
-    const cut = training.filter(({ host }) => host === 1).length;
-    job.setLink('down');
+    const away = training.filter(({ host }) => host === 1).length;
+    job.setLink(kind);
     await sleep(200 + 3_800 * long);
-    job.setLink('up');
-    idle.push([atNs, nowNs(), cut]);
+    job.setLink('whole');
+    if (kind !== 'slow') idle.push([atNs, nowNs(), away]);
   }
   if (!hasStruck) return { kind, atNs, recoveryMs: null, idle };
   await job.until(`a final step after ${kind}`, () => firstFinalAfter(job, atNs) !== null);

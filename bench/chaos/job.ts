@@ -29,6 +29,15 @@ export interface JobOptions {
   readonly workMs: number;
 }
 
+/** cut: down; mute: what the host sends is lost, and it still receives; slow: it sends at 256 kbit/s. */
+export type LinkState = 'whole' | 'cut' | 'mute' | 'slow';
+
+const filters = {
+  // No packet is as small as one byte, so none gets through.
+  mute: ['tbf', 'rate', '8bit', 'burst', '1', 'latency', '1ms'],
+  slow: ['tbf', 'rate', '256kbit', 'burst', '4kb', 'latency', '400ms'],
+} as const;
+
 /** A process of a rank, as its journal tells. */
 export interface Rank {
   readonly name: string;
@@ -56,6 +65,7 @@ export class Job {
   readonly finals: { readonly name: string; readonly line: Extract<Line, { kind: 'final' }> }[] = [];
   readonly tries = new Map<string, number>();
   readonly exitCodes: (number | null)[] = [null, null];
+  #link: LinkState = 'whole';
   #isClosing = false;
 
   constructor(options: JobOptions) {
@@ -155,9 +165,15 @@ export class Job {
     return child.kill(signal);
   }
 
-  /** Takes the network of the second host down or up. */
-  setLink(state: 'up' | 'down'): void {
-    execFileSync('ip', ['-n', this.#hosts!.hosts[1]!.name, 'link', 'set', 'eth0', state]);
+  /** Disturbs the network of the second host, or makes it whole again. */
+  setLink(state: LinkState): void {
+    const { name } = this.#hosts!.hosts[1]!;
+    const queue = (...words: string[]) => execFileSync('tc', ['-n', name, 'qdisc', ...words]);
+    if (state === 'cut') execFileSync('ip', ['-n', name, 'link', 'set', 'eth0', 'down']);
+    else if (state !== 'whole') queue('add', 'dev', 'eth0', 'root', ...filters[state]);
+    else if (this.#link === 'cut') execFileSync('ip', ['-n', name, 'link', 'set', 'eth0', 'up']);
+    else queue('delete', 'dev', 'eth0', 'root');
+    this.#link = state;
   }
 
   async until(what: string, holds: () => boolean, withinMs = 120_000): Promise<void> {
