@@ -51,6 +51,9 @@ export function exitCodeOf(root: RankOutcome): number {
 
 export const exitCodeOfSignal = (signal: NodeJS.Signals): number => 128 + constants.signals[signal];
 
+/** Exit code of Node.js if nothing can settle a promise that the main module awaits. */
+const unsettledAwait = 13;
+
 /** Formats the report of the root cause, without a final line break. */
 export function failureReport(
   outcomes: readonly RankOutcome[],
@@ -69,6 +72,13 @@ export function failureReport(
   // If the rank had reported an error before, the launcher may have sent it when the rank did not end.
   if (root.signal === 'SIGKILL' && !root.lastWords) {
     lines.push('  The launcher did not send it; the kernel does when memory runs out (see dmesg).');
+  }
+  // Node.js prints nothing else then.
+  if (root.exitCode === unsettledAwait && !root.lastWords) {
+    lines.push(
+      '  Node.js ends with 13 when a top-level await waits for a promise that nothing is left to settle: no timer, socket or',
+      '  other work. Look for a promise that is not resolved on every path, such as one whose callback is never called.',
+    );
   }
   if (root.pid) lines.push(`  pid ${root.pid} on ${root.host}`);
   // A runtime prints the reason before it aborts.

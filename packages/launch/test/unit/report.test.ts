@@ -111,6 +111,15 @@ describe('failureReport', () => {
     );
   });
 
+  it('says what exit code 13 means, for which Node.js prints nothing', () => {
+    const root = outcome(0, { exitCode: 13, failedNs: 1n });
+    expect(reportOf(root, root)).toContain(
+      'a top-level await waits for a promise that nothing is left to settle',
+    );
+    const said = thrown(0, 1n, new Error('mine'), { exitCode: 13 });
+    expect(reportOf(said, said)).not.toContain('top-level await');
+  });
+
   it('does not say who killed a rank that had reported its error before', () => {
     const root = thrown(0, 1n, new Error('mine'), { exitCode: null, signal: 'SIGKILL' });
     expect(reportOf(root, root)).toMatch(
