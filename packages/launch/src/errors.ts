@@ -88,7 +88,7 @@ export const scriptAsValue = (flag: string, value: string, script: string) =>
   new LaunchError(
     'ERR_LAUNCH_ARGUMENT',
     `ringwise run: ${flag} needs a value before the script, got ${script}; expected ${flag} ${value} ${script}. ` +
-      `If ${script} is the value, write --name=value.`,
+      `If ${script} is the value, write ${flag}=${script}.`,
   );
 
 export const valueWithoutEquals = (flag: string, value: string) =>

@@ -272,7 +272,8 @@ describe('parseRun', () => {
     ],
     [
       ['--metrics', 'train.mjs', '--epochs', '3'],
-      '--metrics needs a value before the script, got train.mjs; expected --metrics FILE train.mjs.',
+      '--metrics needs a value before the script, got train.mjs; expected --metrics FILE train.mjs. ' +
+        'If train.mjs is the value, write --metrics=train.mjs.',
     ],
     [['--metrics', '--ui', 'train.mjs'], '--metrics needs a value; expected --metrics FILE.'],
     [
