@@ -116,8 +116,10 @@ function reduceFault(
       reduceOps.filter((other) => supports.reduces(other, dtype, device.kind)),
     );
   }
-  if (op === 'premulSum')
-    return typeof factor === 'number' && !Number.isNaN(factor) ? null : factorMissing(verb, shown(factor));
+  if (op === 'premulSum') {
+    if (typeof factor !== 'number') return factorMissing(verb, shown(factor));
+    return Number.isNaN(factor) ? factorMissing(verb, 'none, or NaN') : null; // NaN is the default of premulSum
+  }
   return factor === 1 ? null : factorUnused(verb, op);
 }
 

@@ -105,7 +105,6 @@ const failures: Record<string, Failure> = {
   badKey: errors.badKey('NaN'),
   badMembers: errors.badMembers(4, '[0, 0]'),
   noSubgroups: errors.noSubgroups('split'),
-  notByShrink: errors.notByShrink('Call job.steps().'),
   buffersOverlap: errors.buffersOverlap('reduceScatter'),
   listOverlaps: errors.listOverlaps('allReduce', 'buffer 0', 'buffer 2'),
   badTimeout: optionErrors.badTimeout('barrier', '60000'),

@@ -39,7 +39,7 @@ describe('arguments', () => {
         "'avg' is not defined",
         (g) => g.allReduce(new Int32Array(2), { op: 'avg' }),
       ],
-      factor: ['INVALID', "needs this rank's factor", (g) => g.allReduce(other, { op: 'premulSum' })],
+      factor: ['INVALID', 'expected a number, got none', (g) => g.allReduce(other, { op: 'premulSum' })],
       'factor without premulSum': [
         'INVALID',
         "'factor' has no meaning",
