@@ -245,7 +245,6 @@ describe('errors', () => {
       split: key is not usable; expected a number, got NaN (group "dp", rank 0 of 8).
       subgroup: the list of ranks is not usable; expected different ranks from 0 to 3, got [0, 0] (group "dp", rank 0 of 8).
       split: this group cannot have subgroups; it was made without the \`subgroups\` option (group "dp", rank 0 of 8). Groups of init() and loopbackGroups() can.
-      shrink: the members of an elastic job agree on their next group themselves (group "dp", rank 0 of 8). Call job.steps().
       reduceScatter: input and output share memory; expected two separate buffers (group "dp", rank 0 of 8). Copy the input first.
       allReduce: buffer 0 and buffer 2 share memory that the call writes; expected separate buffers (group "dp", rank 0 of 8). Pass each buffer once, or a copy.
       barrier: timeoutMs is not usable; expected 1 to 2147483647 milliseconds, got '60000' (group "dp", rank 0 of 8).
