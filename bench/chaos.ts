@@ -42,7 +42,7 @@ Trains on two hosts with two ranks each and disturbs it at random.
   --parameters N   size of the model [1024]
   --work-ms N      time of one of the 24 micro-batches of a step; a rank sleeps for that long [2]
   --json           only the last line, which is JSON
-  --keep           keep the ranks' journals, and print where they are
+  --keep           keep the ranks' journals and what the launchers print, and print where they are
   --help
 
 ${faultKinds.map((kind) => `  ${kind.padEnd(10)} ${faultHelp[kind]}`).join('\n')}
@@ -138,7 +138,9 @@ async function run(running: Job) {
   const toNs = nowNs();
   running.update();
   const toStep = running.step;
-  writeFileSync(join(folder, 'last-step'), `${toStep + 100}`);
+  // A launcher that starts again after the job has ended would wait for it.
+  await running.until('four ranks at the end', () => running.training.length === 4);
+  writeFileSync(join(folder, 'last-step'), `${Math.max(toStep, running.step) + 100}`);
   await running.end();
 
   const journals = allJournals(folder).filter(({ lines }) => lines.length > 0);

@@ -3,7 +3,9 @@
 
 import { type ChildProcess, execFileSync, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { appendFileSync } from 'node:fs';
 import { createServer } from 'node:net';
+import { join } from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { type Hosts, makeHosts } from '@ringwise/testing';
@@ -102,12 +104,15 @@ export class Job {
     for (const stream of [child.stdout!, child.stderr!]) {
       stream.setEncoding('utf8').on('data', (text: string) => {
         this.#output[host] = (this.#output[host]! + text).slice(-20_000);
+        appendFileSync(join(this.#options.folder, `host-${host}.log`), text);
       });
     }
-    child.once('close', (exitCode) => {
+    child.once('close', (exitCode, signal) => {
       this.#children[host] = null;
       this.exitCodes[host] = exitCode;
-      this.#output[host] += `launcher ended with ${exitCode}\n`;
+      const told = `launcher ended with ${exitCode ?? signal}\n`;
+      this.#output[host] += told;
+      appendFileSync(join(this.#options.folder, `host-${host}.log`), told);
       if (exitCode === 0 || this.#isClosing) return;
       const timer = setTimeout(() => {
         this.#starts.delete(timer);

@@ -278,7 +278,10 @@ export class ElasticJob {
     }
   }
 
-  /** Makes this process leave the job after the step in flight: steps() ends then. Does not block. */
+  /**
+   * Makes this process leave the job after the step in flight: steps() ends then. If all processes leave while another
+   * one wishes to join, they give it the state first, and leave a step later. Does not block.
+   */
   leave(): void {
     this.#joined('leave').leave();
   }

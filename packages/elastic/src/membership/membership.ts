@@ -4,7 +4,7 @@ import type { Decision, Member, View } from './protocol/view.ts';
 
 /** What a member says in the vote that ends a step. */
 export interface Ballot {
-  /** Whether this member stops after the step. */
+  /** Whether this member stops after the step because its training is over. To leave before that, use leave(). */
   readonly isLeaving?: boolean;
   /** Numbers that have to be equal on all members, such as the step and the position in the data. */
   readonly agreed: readonly number[];
@@ -70,7 +70,10 @@ export interface Membership {
    * ERR_ELASTIC_LEFT_OUT if the next view does not have this member.
    */
   readonly change: (progress: Progress, error?: unknown) => Promise<Change>;
-  /** Makes this member leave after the next vote. Does not block. */
+  /**
+   * Makes this member leave after the next vote. If all members leave by this call while a process wishes to join, they
+   * let it in first and leave after the vote of that view. Does not block.
+   */
   readonly leave: () => void;
   /**
    * Ends this member's part in the job, and closes its group. Not collective: the others go on without it. After a vote

@@ -35,7 +35,8 @@ export interface MembershipOptions {
   readonly timeoutMs?: number;
   /**
    * How long a member that does not report after a failure is waited for, if it is not known to have ended. Default:
-   * 4 times the median step, within 200 and 5,000; 2,000 before there are steps.
+   * 4 times the median step, within 200 and 5,000; 2,000 before there are steps. If more members are missing than have
+   * reported, they are waited for 4 times as long, but no longer than 5,000 for that reason.
    */
   readonly settleMs?: number;
   /**

@@ -130,16 +130,18 @@ export class Session implements Membership {
     if (isLeaving) this.#wantsToLeave = true;
     this.#isAsking = this.#wantsToLeave;
     this.#progress = { finalSteps, isComplete: true, hasState: true };
-    return ballotOf({ isLeaving: this.#wantsToLeave, hasWish: this.#hasWish, agreed });
+    return ballotOf({
+      ...{ isLeaving: this.#wantsToLeave, isOver: isLeaving, hasWish: this.#hasWish, agreed },
+    });
   }
 
   #options() {
     return { op: 'max', timeoutMs: this.#parts.pace.patience.stallMs } as const;
   }
 
-  #endVote({ changesView }: Tally): Vote {
+  #endVote({ changesView, putsOff }: Tally): Vote {
     this.#parts.pace.tick(performance.now());
-    this.#isLeaving = this.#isAsking;
+    this.#isLeaving = this.#isAsking && !putsOff;
     const { finalSteps } = this.#progress;
     this.#progress = { finalSteps: finalSteps + 1, isComplete: false, hasState: true };
     return { changesView, isLeaving: this.#isLeaving };

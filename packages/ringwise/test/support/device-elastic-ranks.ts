@@ -20,6 +20,12 @@ export interface Plan {
   readonly at?: number;
   /** The process whose NCCL fails from step `at` on. */
   readonly broken?: number;
+  /** The process whose NCCL ends no call from step `at` on. */
+  readonly stalled?: number;
+  /** Deadline of collectives, in ms, if it is not the default. */
+  readonly timeoutMs?: number;
+  /** Default 500. */
+  readonly settleMs?: number;
   /** The process that joins when the others have taken a step. They train on until it has taken four. */
   readonly joiner?: number;
 }
@@ -40,10 +46,13 @@ const sampleOf = (index: number) => ({
 /** Returns the device of a process. The software has two, so the third process shares that of the first. */
 export const deviceOf = (process_: number): DeviceName => `cuda:${testDeviceOf(process_ % 2)}`;
 
-/** Makes the software NCCL of this process fail. */
-function breakNccl(): void {
-  (createRequire(import.meta.url)(deviceMemoryAddon) as { readonly breakNccl: () => void }).breakNccl();
+interface Faults {
+  readonly breakNccl: () => void;
+  readonly stallNccl: (stalls: boolean) => void;
 }
+
+/** Returns what makes the software NCCL of this process fail. */
+const faults = () => createRequire(import.meta.url)(deviceMemoryAddon) as Faults;
 
 /** Trains on the device of the process; without `plan`, `alone` steps by itself on the CPU. */
 export async function train(process_: number, plan: Plan | null, alone = steps): Promise<Trained> {
@@ -56,7 +65,9 @@ export async function train(process_: number, plan: Plan | null, alone = steps):
   const store = plan === null ? null : await openStore();
   await using _ = { [Symbol.asyncDispose]: async () => await store?.close() };
   if (plan?.joiner === process_) await store?.wait(['a step is final']);
-  const options = plan === null ? {} : { size: plan.size, backend: plan.backend, settleMs: 500 };
+  const { size, backend: wanted, settleMs = 500, timeoutMs } = plan ?? {};
+  const options =
+    plan === null ? {} : { size, backend: wanted, settleMs, ...(timeoutMs !== undefined && { timeoutMs }) };
   await using job = await elastic(options);
   const sizes: number[] = [];
   let last = plan === null ? alone : plan.joiner === undefined ? steps : Number.POSITIVE_INFINITY;
@@ -75,7 +86,8 @@ export async function train(process_: number, plan: Plan | null, alone = steps):
     if (last === Number.POSITIVE_INFINITY) await sleep(20); // so that there are not many steps before a process joins
     await run((batch) => {
       if (plan?.victim === process_ && plan.at === number) process.kill(process.pid, 'SIGKILL');
-      if (plan?.broken === process_ && plan.at === number) breakNccl();
+      if (plan?.broken === process_ && plan.at === number) faults().breakNccl();
+      if (plan?.stalled === process_ && plan.at === number) faults().stallNccl(true);
       return scope(() => {
         const x = fromHost(batch.x.data, batch.x.shape).to(device);
         const loss = crossEntropy(model.forward(x), fromHost(Int32Array.from(batch.label.data)).to(device));

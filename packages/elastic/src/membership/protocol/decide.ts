@@ -50,6 +50,8 @@ export type Outcome =
 const mostRepeats = 3;
 /** How long a part of the members that may not go on alone waits for others, and for their moving to its store. */
 const minorityMs = 10_000;
+/** How long most members are waited for at most if only a few have reported. */
+const longestSettlingMs = 5_000;
 
 export function decide(view: View, knowledge: Knowledge, rules: Rules): Outcome {
   const { forMs } = knowledge;
@@ -58,7 +60,7 @@ export function decide(view: View, knowledge: Knowledge, rules: Rules): Outcome 
   const gone = goneMembers(view, knowledge.ended, wishes, reports);
   const missing = view.members.filter(({ id }) => !reports.has(id) && !gone.has(id)).map(({ id }) => id);
   const hasFailed = [...reports.values()].some(({ failure }) => failure !== null);
-  const patienceMs = hasFailed ? rules.settleMs : rules.stallMs;
+  const patienceMs = hasFailed ? settling(reports.size, missing.length, rules) : rules.stallMs;
   if (missing.length > 0 && forMs < patienceMs) return { kind: 'wait', forMs: patienceMs - forMs, missing };
   const present = view.members.filter(({ id }) => reports.has(id) && !gone.has(id));
   const staying = present.filter(({ id }) => !reports.get(id)!.isLeaving);
@@ -88,6 +90,14 @@ export function decide(view: View, knowledge: Knowledge, rules: Rules): Outcome 
     };
   }
   return { kind: 'view', view: next };
+}
+
+/**
+ * Returns how long members are waited for after a failure. A few members that are first to notice one, such as a device
+ * that hangs, do not leave the others out because these are slower to notice it.
+ */
+function settling(reported: number, missing: number, { settleMs }: Rules): number {
+  return missing > reported ? Math.max(settleMs, Math.min(4 * settleMs, longestSettlingMs)) : settleMs;
 }
 
 /** Returns the report of each member of the view that has one; the last if it has several. */

@@ -3,19 +3,27 @@
 
 export interface Tally {
   readonly changesView: boolean;
+  /**
+   * Whether members that leave have to stay for one more view: all want to leave while a process wishes to join, so
+   * that the state of the training would be lost.
+   */
+  readonly putsOff: boolean;
 }
 
-const flags = 2;
+const flags = 3;
 
 export function ballotOf(ballot: {
   readonly isLeaving: boolean;
+  /** Whether it leaves because its training is over, so that no process needs its state. */
+  readonly isOver: boolean;
   readonly hasWish: boolean;
   readonly agreed: readonly number[];
 }): Float64Array {
-  const { isLeaving, hasWish, agreed } = ballot;
+  const { isLeaving, isOver, hasWish, agreed } = ballot;
   const numbers = new Float64Array(flags + 2 * agreed.length);
   numbers[0] = Number(isLeaving);
   numbers[1] = Number(hasWish);
+  numbers[2] = Number(!isLeaving || isOver);
   for (let i = 0; i < agreed.length; i++) {
     numbers[flags + 2 * i] = agreed[i]!;
     numbers[flags + 2 * i + 1] = 0 - agreed[i]!; // zero minus it, because the negative of 0 is -0
@@ -32,5 +40,6 @@ export function differing(reduced: Float64Array): number | null {
 }
 
 export function tallyOf(reduced: Float64Array): Tally {
-  return { changesView: reduced[0] !== 0 || reduced[1] !== 0 };
+  const [isOneLeaving, isOneJoining, isOneStaying] = [reduced[0] !== 0, reduced[1] !== 0, reduced[2] !== 0];
+  return { changesView: isOneLeaving || isOneJoining, putsOff: isOneJoining && !isOneStaying };
 }

@@ -99,6 +99,17 @@ describe('members that have not reported', () => {
     expect(decide(view, known(reports), rules)).toEqual({ kind: 'wait', forMs: 200, missing: ['d'] });
     expect(ids(next(known(reports, { forMs: 200 })))).toEqual(['a', 'b', 'c']);
   });
+  test('are waited for four times as long, at most 5 s, if they are more than those that have', () => {
+    const first = [report('a')];
+    const missing = ['b', 'c', 'd'];
+    expect(decide(view, known(first), rules)).toEqual({ kind: 'wait', forMs: 800, missing });
+    expect(ids(next(known(first, { forMs: 800 })))).toEqual(['a']);
+    const waits = (settleMs: number) => decide(view, known(first), { ...rules, settleMs });
+    expect(waits(2_000)).toMatchObject({ kind: 'wait', forMs: 5_000 });
+    expect(waits(9_000)).toMatchObject({ kind: 'wait', forMs: 9_000 });
+    // Half of the members go on without the other half as soon as without one.
+    expect(decide(view, known(reports.slice(0, 2)), rules)).toMatchObject({ kind: 'wait', forMs: 200 });
+  });
   test('are waited for longer after a vote, when all are known to live', () => {
     const calm = reports.map((each) => ({ ...each, failure: null }));
     expect(decide(view, known(calm, { forMs: 1_999 }), rules)).toMatchObject({ kind: 'wait', forMs: 1 });
