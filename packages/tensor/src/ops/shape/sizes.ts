@@ -12,7 +12,10 @@ export const broadcastShapes = (...shapes: readonly Shape[]): number[] =>
     .map((shape) => checkedShape('broadcastShapes', shape))
     .reduce<number[]>((joined, shape) => [...joinedShape('broadcastShapes', joined, shape)], []);
 
-/** Sums over the dimensions along which a tensor of `shape` would be broadcast to that of `a`. */
+/**
+ * Sums over the dimensions along which a tensor of `shape` would be broadcast to that of `a`. Returns `a` itself if it
+ * has this shape.
+ */
 export function sumToSize(a: Tensor, shape: Shape): Tensor {
   requireTensor('sumToSize', a);
   const wanted = checkedShape('sumToSize', shape);
