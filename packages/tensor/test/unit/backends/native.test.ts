@@ -78,13 +78,15 @@ describe('native memory', () => {
   test('a loop that never yields does not pile up memory that it has freed', () => {
     const megabytes = (): number => process.memoryUsage.rss() / 2 ** 20;
     const before = megabytes();
+    let least = Number.POSITIVE_INFINITY;
     for (let i = 0; i < 400; i++) {
       const memory = k.alloc('float32', 1 << 20);
       fill(k, memory, i);
       k.free(memory);
+      // 800 MB have been allocated by then. The collector frees in threads of its own, which a busy machine delays.
+      if (i >= 200) least = Math.min(least, megabytes() - before);
     }
-    // The loop allocated 1600 MB in total.
-    expect(megabytes() - before).toBeLessThan(400);
+    expect(least).toBeLessThan(400);
   });
 
   test('counts what has not been freed', () => {
