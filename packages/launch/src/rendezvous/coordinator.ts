@@ -116,7 +116,7 @@ export class Coordinator implements Decider {
     } else if (report.kind === 'leaving') {
       host.leaving ??= report.signal;
       if (host.state === 'idle') this.#leave(host);
-      else this.#stop(nowMs);
+      else this.#stop(Math.min(nowMs, Number(report.atNs) / 1e6));
     } else if (report.round === this.#round) {
       if (report.kind === 'ended') this.#ended(host, report.outcomes.map(fromSent), nowMs);
       else this.#settle(report.isSecondary, nowMs);
@@ -227,11 +227,12 @@ export class Coordinator implements Decider {
     this.#deadlineMs = Math.min(this.#deadlineMs, nowMs + (isSecondaryFailure ? secondaryMs : causeMs));
   }
 
-  #stop(nowMs: number): void {
+  /** Stops the ranks of all hosts. `sinceMs` is when the first of them were stopped. */
+  #stop(sinceMs: number): void {
     if (this.#phase !== 'running') return;
     this.#phase = 'stopping';
     this.#deadlineMs = Number.POSITIVE_INFINITY;
-    this.#stoppedMs = nowMs;
+    this.#stoppedMs = sinceMs;
     for (const { member, state } of this.#members) {
       if (state === 'running') this.#send(member.id, { kind: 'stop', round: this.#round });
     }

@@ -46,8 +46,14 @@ export type Report =
       /** The step that it has last reported by reportMetrics(); null if it has not. */
       readonly step: number | null;
     }
-  /** The user has told the launcher to stop. */
-  | { readonly kind: 'leaving'; readonly id: string; readonly signal: NodeJS.Signals }
+  /** The user has told the launcher to stop, and it has passed that on to its ranks at `atNs`. */
+  | {
+      readonly kind: 'leaving';
+      readonly id: string;
+      readonly signal: NodeJS.Signals;
+      /** By the coordinator's clock. */
+      readonly atNs: string;
+    }
   /** The launcher has received the job's outcome. */
   | { readonly kind: 'bye'; readonly id: string };
 
@@ -240,7 +246,7 @@ function isReport(report: Sent): boolean {
       (report.step === null || Number.isFinite(report.step)) &&
       isObject(report.outcome) &&
       isOutcome(report.outcome),
-    leaving: () => hasId && isSignal(report.signal),
+    leaving: () => hasId && isSignal(report.signal) && isDecimal(report.atNs),
   };
   return lookUp(isKind, report.kind)?.() ?? false;
 }

@@ -90,19 +90,21 @@ export function takePart(options: ParticipantOptions): Participant {
   const ends = new Map<number, RankOutcome>();
   const beganNs = process.hrtime.bigint();
   let hasJoined = false;
+  /** The coordinator's clock minus this host's. */
+  let offsetNs = 0n;
   let stopping: NodeJS.Signals | null = null;
 
   async function follow(): Promise<Outcome> {
     const orders = inbox(store, boxOf(id), parseOrder, lost.signal);
-    const offsetNs = keepAlive ? await measureClock(tell, id, orders) : 0n;
+    if (keepAlive) offsetNs = await measureClock(tell, id, orders);
     // The coordinator knows nothing of this launcher yet, so it needs no word of the stop.
     if (stopping) return stoppedBy(stopping, id);
     hasJoined = true;
     tell({ kind: 'join', member });
     for (;;) {
       const { value: order } = await orders.next();
-      if (order.kind === 'start') await startRound(order, offsetNs);
-      else if (order.kind === 'slot') await startSlot(order, offsetNs);
+      if (order.kind === 'start') await startRound(order);
+      else if (order.kind === 'slot') await startSlot(order);
       else if (order.kind === 'end-slot') agent?.kill(order.slot, order.incarnation);
       else if (order.kind === 'wait') options.say(order.text);
       else if (order.kind === 'stop') ranks?.stop('SIGTERM');
@@ -114,7 +116,7 @@ export function takePart(options: ParticipantOptions): Participant {
     }
   }
 
-  async function startRound(order: StartOrder, offsetNs: bigint): Promise<void> {
+  async function startRound(order: StartOrder): Promise<void> {
     const { round } = order;
     const onFailure = (isSecondary: boolean) => tell({ kind: 'failing', id, round, isSecondary });
     const job = await options.start(order, onFailure, offsetNs);
@@ -128,7 +130,7 @@ export function takePart(options: ParticipantOptions): Participant {
     void job.done.then(({ outcomes }) => tell(endedReport(id, round, outcomes, offsetNs)));
   }
 
-  async function startSlot(order: SlotOrder, offsetNs: bigint): Promise<void> {
+  async function startSlot(order: SlotOrder): Promise<void> {
     if (!options.slots) return;
     if (!agent) {
       const end: TellEnd = (slot, incarnation, outcome, step) => {
@@ -170,7 +172,8 @@ export function takePart(options: ParticipantOptions): Participant {
   return {
     outcome: run(),
     interrupt: (signal) => {
-      if (!stopping && hasJoined) tell({ kind: 'leaving', id, signal });
+      const atNs = `${process.hrtime.bigint() + offsetNs}`;
+      if (!stopping && hasJoined) tell({ kind: 'leaving', id, signal, atNs });
       stopping ??= signal;
       ranks?.interrupt(signal);
     },

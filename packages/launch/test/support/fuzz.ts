@@ -54,7 +54,7 @@ export function fuzzCoordinator(
         ...{ kind: 'slot-ended', id: odd(id), slot: odd(below(4)), incarnation: odd(below(3)) },
         ...{ outcome: odd(outcome()), step: odd(pick([null, below(5)])) },
       },
-      { kind: 'leaving', id: odd(id), signal: odd('SIGTERM') },
+      { kind: 'leaving', id: odd(id), signal: odd('SIGTERM'), atNs: odd('7') },
       { kind: 'bye', id: odd(id) },
     ]);
   };

@@ -245,3 +245,29 @@ describe('clockOffset', () => {
     expect(clockOffset([])).toBe(0n);
   });
 });
+
+describe('a launcher that its user stops', () => {
+  const leave = (id: string, agoMs: number) =>
+    coordinator.handle(
+      { kind: 'leaving', id, signal: 'SIGINT', atNs: `${Math.round((nowMs - agoMs) * 1e6)}` },
+      nowMs,
+    );
+  const fails = (agoMs: number) => {
+    make({ minNodes: 1, maxNodes: 1 });
+    join('a', 2);
+    const [earlyMs, lateMs] = [nowMs + 10, nowMs + 20];
+    nowMs += 50;
+    // The word of the stop is on its way for a while; the ranks are stopped at once.
+    leave('a', agoMs);
+    ended('a', 0, outcome(0, lateMs), outcome(1, earlyMs));
+    return outcomes();
+  };
+
+  it('is the cause if its ranks fail after it has stopped them, although the word of that comes later', () => {
+    expect(fails(45)).toEqual([['a', 130, 'stopped by SIGINT.']]);
+  });
+
+  it('is not the cause if a rank has failed before', () => {
+    expect(fails(35)).toEqual([['a', 1, expect.stringContaining('rank 1 of 2 failed')]]);
+  });
+});

@@ -110,7 +110,10 @@ it('reports are taken as launchers send them', () => {
     outcomes: [{ ...outcome, lastWords: { timeNs: '4', error }, logFile: null }],
   };
   expect(parseReport(JSON.stringify(ended))).toEqual(ended);
-  expect(parseReport('{"kind":"leaving","id":"a","signal":"SIGNOT"}')).toBe(null);
+  const leaving = { kind: 'leaving', id: 'a', signal: 'SIGINT', atNs: '5' };
+  expect(parseReport(JSON.stringify(leaving))).toEqual(leaving);
+  for (const wrong of [{ signal: 'SIGNOT' }, { atNs: 5 }])
+    expect(parseReport(JSON.stringify({ ...leaving, ...wrong }))).toBe(null);
 });
 
 it('a report of many ranks with long errors fits into a store, and keeps the whole root cause', async () => {

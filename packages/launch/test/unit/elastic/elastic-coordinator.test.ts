@@ -304,7 +304,7 @@ describe('on one host', () => {
 
   it('stops all for the user', () => {
     view(['0.0', '1.0', '2.0']);
-    coordinator.handle({ kind: 'leaving', id: 'a', signal: 'SIGINT' }, nowMs);
+    coordinator.handle({ kind: 'leaving', id: 'a', signal: 'SIGINT', atNs: '0' }, nowMs);
     expect(sent()).toEqual([]);
     for (const id of ['0.0', '1.0']) ended('a', id, { signal: 'SIGINT', wasStopped: true });
     expect(sent()).toEqual([]);
@@ -342,7 +342,7 @@ describe('on several hosts', () => {
   });
 
   it('a host that is told to stop leaves when its ranks have, and the others go on', () => {
-    coordinator.handle({ kind: 'leaving', id: 'b', signal: 'SIGTERM' }, nowMs);
+    coordinator.handle({ kind: 'leaving', id: 'b', signal: 'SIGTERM', atNs: '0' }, nowMs);
     ended('b', '2.0');
     expect(sent()).toEqual([]);
     ended('b', '3.0', { signal: 'SIGKILL', wasStopped: true });
@@ -380,7 +380,7 @@ describe('on several hosts', () => {
   });
 
   it('ends when the host with the store is told to stop: the others leave, too', () => {
-    coordinator.handle({ kind: 'leaving', id: 'a', signal: 'SIGTERM' }, nowMs);
+    coordinator.handle({ kind: 'leaving', id: 'a', signal: 'SIGTERM', atNs: '0' }, nowMs);
     expect(kinds()).toEqual(['b:stop']);
     for (const id of ['0.0', '1.0']) ended('a', id);
     ended('b', '2.0');
