@@ -102,17 +102,12 @@ export class Job {
       : spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
     this.#children[host] = child;
     for (const stream of [child.stdout!, child.stderr!]) {
-      stream.setEncoding('utf8').on('data', (text: string) => {
-        this.#output[host] = (this.#output[host]! + text).slice(-20_000);
-        appendFileSync(join(this.#options.folder, `host-${host}.log`), text);
-      });
+      stream.setEncoding('utf8').on('data', (text: string) => this.#print(host, text));
     }
     child.once('close', (exitCode, signal) => {
       this.#children[host] = null;
       this.exitCodes[host] = exitCode;
-      const told = `launcher ended with ${exitCode ?? signal}\n`;
-      this.#output[host] += told;
-      appendFileSync(join(this.#options.folder, `host-${host}.log`), told);
+      this.#print(host, `launcher ended with ${exitCode ?? signal}\n`);
       if (exitCode === 0 || this.#isClosing) return;
       const timer = setTimeout(() => {
         this.#starts.delete(timer);
@@ -120,6 +115,12 @@ export class Job {
       }, 500);
       this.#starts.add(timer);
     });
+  }
+
+  /** Keeps what a launcher prints: the end of it in memory, all of it in the folder of the journals. */
+  #print(host: number, text: string): void {
+    this.#output[host] = (this.#output[host]! + text).slice(-20_000);
+    appendFileSync(join(this.#options.folder, `host-${host}.log`), text);
   }
 
   /** Reads the journals. */

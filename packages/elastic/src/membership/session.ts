@@ -130,9 +130,8 @@ export class Session implements Membership {
     if (isLeaving) this.#wantsToLeave = true;
     this.#isAsking = this.#wantsToLeave;
     this.#progress = { finalSteps, isComplete: true, hasState: true };
-    return ballotOf({
-      ...{ isLeaving: this.#wantsToLeave, isOver: isLeaving, hasWish: this.#hasWish, agreed },
-    });
+    const ballot = { isLeaving: this.#wantsToLeave, isOver: isLeaving, hasWish: this.#hasWish };
+    return ballotOf({ ...ballot, agreed });
   }
 
   #options() {

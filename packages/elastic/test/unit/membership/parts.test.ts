@@ -3,7 +3,6 @@ import { MemoryStore } from '@ringwise/store';
 import { describe, expect, test } from 'vitest';
 import { changeReason, isMembershipError } from '../../../src/membership/classify.ts';
 import { planJoin } from '../../../src/membership/options.ts';
-import { hasEnded, ownProcess } from '../../../src/membership/processes.ts';
 import { Pace } from '../../../src/membership/protocol/pace.ts';
 import { ballotOf, differing, tallyOf } from '../../../src/membership/protocol/voting.ts';
 
@@ -68,17 +67,6 @@ test('deadlines follow the median step, and do not count interruptions', () => {
   for (let step = 0; step <= 40; step++) pace.tick(1e6 + step * 10);
   expect(pace.patience).toEqual({ settleMs: 200, stallMs: 2_000 });
   expect(new Pace({ settleMs: 7 }).patience.settleMs).toBe(7);
-});
-
-test('knows processes that run, and those that have ended', () => {
-  const own = ownProcess();
-  expect(hasEnded(own)).toBe(false);
-  expect(hasEnded(null)).toBe(false);
-  if (own === null) return;
-  const [namespace, pid, start] = own.split('/');
-  expect(hasEnded(`${namespace}/${pid}/${Number(start) + 1}`)).toBe(true);
-  expect(hasEnded(`${namespace}/4194304/1`)).toBe(true);
-  expect(hasEnded(`0/${pid}/1`)).toBe(false);
 });
 
 describe('options', () => {

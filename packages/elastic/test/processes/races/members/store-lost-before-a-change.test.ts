@@ -1,5 +1,5 @@
-// Race 18: the process that keeps the store is killed, and then a member. A store that nobody can replace is needed for
-// a change of the view and not for steps.
+// Race 18: the process that keeps the store is killed, and then a member. The store of this test cannot move to another
+// host. Steps do not use it, so the members go on without it; a change of the view needs it and fails.
 import { startRanks } from '@ringwise/testing';
 import { expect, test } from 'vitest';
 import type { Trained } from '../../../fixtures/loop.ts';

@@ -1,5 +1,5 @@
-// Race 17: the loop of a job never waits for anything: data in memory, no sleep, and one rank, which has nobody to
-// communicate with. A process that wants to join is noticed nevertheless, and a loss as well.
+// Race 17: the loop of a job never waits: its data is in memory, it does not sleep, and its only rank communicates with
+// no other. The rank notices a process that wants to join nevertheless.
 import { values } from '@ringwise/testing';
 import { expect, it } from 'vitest';
 import type { Trained } from '../../../fixtures/train.ts';

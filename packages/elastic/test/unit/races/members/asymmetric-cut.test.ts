@@ -1,5 +1,5 @@
-// Race 5: one member reaches another one, and not the other way round, while both reach the store. All choose the same
-// members, whoever proposes and whatever its clock says.
+// Race 5: member A can send to member B, and B cannot send to A, while both reach the store. Every member computes the
+// same view from the same reports, at any time.
 import { describe, expect, test } from 'vitest';
 import { decide } from '../../../../src/membership/protocol/decide.ts';
 import type { Member, Report, View } from '../../../../src/membership/protocol/view.ts';

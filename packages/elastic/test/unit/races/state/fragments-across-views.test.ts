@@ -65,7 +65,7 @@ it('applies the average in flight if the members have decided so, and needs it t
   await Promise.all(after.map((group) => group.close()));
 });
 
-it('drops what a rank has trained that is gone: its average comes to nobody in the next view', async () => {
+it('drops the average of a lost rank: no rank of the next view receives it', async () => {
   const [before, after] = [
     loopbackGroups(3, { timeoutMs: 40_000 }),
     loopbackGroups(2, { timeoutMs: 40_000 }),
