@@ -22,6 +22,7 @@ import {
   withStream,
 } from '../../../src/index.ts';
 import { Linear } from '../../../src/nn/index.ts';
+import { collected } from '../../support/collected.ts';
 import { cudaDevice } from '../../support/cuda-device.ts';
 
 let folder: string;
@@ -43,10 +44,9 @@ function writeCounting(path: string, rows: number, cols: number): void {
 }
 
 describe.skipIf(cudaDevice === null)(`safetensors to ${cudaDevice?.name}`, () => {
-  // This test comes first, because the collector frees the tensors of other tests at any later time.
   test('gives everything back, also when the file ends too early', async () => {
     writeCounting(at('m.safetensors'), 3000, 1000);
-    const count = memory(device).tensors;
+    const count = (await collected(device)).tensors;
     await scope(() => loadSafetensors(at('m.safetensors'), { device }).then(() => undefined));
     expect(memory(device).tensors).toBe(count);
     await using file = await openSafetensors(at('m.safetensors'));
@@ -64,7 +64,7 @@ describe.skipIf(cudaDevice === null)(`safetensors to ${cudaDevice?.name}`, () =>
   test('the host holds pieces of a file, never the whole', async () => {
     const [rows, cols] = [7000, 1000]; // 28 MB, six pieces and a part
     writeCounting(at('m.safetensors'), rows, cols);
-    const before = { host: memory(), there: memory(device).bytes };
+    const before = { there: (await collected(device)).bytes, host: memory() };
     const { x } = await loadSafetensors(at('m.safetensors'), { device });
     expect([x!.device, x!.dtype, x!.shape]).toEqual(['cuda:0', 'int32', [rows, cols]]);
     expect(memory(device).bytes - before.there).toBe(4 * rows * cols);

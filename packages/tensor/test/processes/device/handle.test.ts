@@ -4,8 +4,6 @@ import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import { bufferSymbol } from '../../../src/core/protocol.ts';
 import {
@@ -23,10 +21,8 @@ import {
   withStream,
 } from '../../../src/index.ts';
 import { codeOf } from '../../support/code-of.ts';
+import { collect, collected } from '../../support/collected.ts';
 import { cudaDevice } from '../../support/cuda-device.ts';
-
-setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc') as () => void;
 
 const turn = (): Promise<void> => new Promise((resolve) => setImmediate(resolve));
 
@@ -89,7 +85,7 @@ describe.each(cudaDevice === null ? (['cpu'] as const) : (['cpu', 'cuda'] as con
     });
 
     test('keep the memory when its tensor is disposed, until they are released', async () => {
-      const before = memory(device).bytes;
+      const before = (await collected(device)).bytes;
       const x = full([1000], 3, { device });
       const handle = lent(x);
       x.dispose();
@@ -119,7 +115,7 @@ describe.each(cudaDevice === null ? (['cpu'] as const) : (['cpu', 'cuda'] as con
     });
 
     test('whose owner is forgotten give the memory back', async () => {
-      const before = memory(device).bytes;
+      const before = (await collected(device)).bytes;
       (() => {
         const x = ones([1_000_000], { device });
         x.handle();

@@ -3,8 +3,6 @@ import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { Worker } from 'node:worker_threads';
 import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
 import type { Kernels } from '../../../src/backends/kernels.ts';
@@ -12,6 +10,7 @@ import { loadAddon } from '../../../src/backends/native/addon.ts';
 import { cudaInfo, loadNativeKernels } from '../../../src/backends/native/native.ts';
 import type { Memory, Strided } from '../../../src/backends/operands.ts';
 import type { HostArray } from '../../../src/core/dtype.ts';
+import { collect } from '../../support/collected.ts';
 import { bestLevel, contractAtLevel, levels } from '../../support/native-levels.ts';
 
 const require = createRequire(import.meta.url);
@@ -29,9 +28,6 @@ function matmul(k: Kernels, c: Memory, a: Memory, b: Memory, m: number, n: numbe
   const steps = { aStep: inner, bStep: n, transA: false, transB: false, accumulate: false };
   k.matmul([], out!, left!, right!, { m, n, k: inner, ...steps });
 }
-
-setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc') as () => void;
 
 describe('native memory', () => {
   let k: Kernels;

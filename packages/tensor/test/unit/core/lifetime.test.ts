@@ -1,6 +1,4 @@
 // Tests when tensors, graphs and scopes give memory back, and that loops use constant memory.
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { describe, expect, test } from 'vitest';
 import {
   add,
@@ -21,6 +19,7 @@ import {
 import { Linear, ReLU, Sequential } from '../../../src/nn/index.ts';
 import { SGD } from '../../../src/optim/index.ts';
 import { codeOf } from '../../support/code-of.ts';
+import { collect } from '../../support/collected.ts';
 
 const used = (): { tensors: number; bytes: number } => {
   const { tensors, bytes } = memory();
@@ -145,8 +144,6 @@ describe('dispose', () => {
 });
 
 describe('the collector', () => {
-  setFlagsFromString('--expose-gc');
-  const collect = runInNewContext('gc') as () => void;
   const collectUntil = async (isDone: () => boolean): Promise<void> => {
     for (const deadline = Date.now() + 10_000; Date.now() < deadline; ) {
       // Finalisers run in a task of their own, some rounds after the collection.
