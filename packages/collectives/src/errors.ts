@@ -4,6 +4,7 @@
 // that all ranks of a group report the same root cause.
 
 import type { DType } from './dtype.ts';
+import { stackLate } from './late-stack.ts';
 import type { ReduceOp } from './reduce-ops.ts';
 
 /** The codes of a CollectiveError. docs/errors.md has cause and next step of each. */
@@ -106,6 +107,7 @@ export class CollectiveError extends Error implements Failure {
     this.size = site?.size ?? null;
     this.secondary = failure.isSecondary ?? isOfOthers(failure, site);
     Object.defineProperty(this, marker, { value: true });
+    stackLate(this);
   }
 
   /** Returns whether `error` is a CollectiveError, also one of another copy of this package. */

@@ -4,23 +4,19 @@
 // flight record.
 
 import type { FlightEntry } from '../flight/entry.ts';
+import { addToStack } from '../late-stack.ts';
 
 /**
- * Returns the lines of the stack for the functions that wait for the promise whose handler runs now, such as
- * "    at async step (…)". `handler` and what it calls are left out.
+ * Captures the functions that wait for the promise whose handler runs now. Returns what gives their lines, such as
+ * "    at async step (…)", without `handler` and what it calls.
  */
-function awaitingFrames(handler: (error: Error) => unknown): string[] {
+function awaitingFrames(handler: (error: Error) => unknown): () => string[] {
   const holder: { stack?: string } = {};
   Error.captureStackTrace(holder, awaitingFrames);
-  const frames = (holder.stack ?? '').split('\n').slice(1);
-  return frames.filter((line) => !line.includes(handler.name) && !line.includes('node:internal'));
-}
-
-/** Appends the frames to the stack of an error, except those that it has. */
-function addFrames(error: Error, frames: readonly string[]): void {
-  const { stack = '' } = error;
-  const added = frames.filter((frame) => !stack.includes(frame.trim()));
-  if (added.length > 0) error.stack = [stack, ...added].join('\n');
+  return () => {
+    const frames = (holder.stack ?? '').split('\n').slice(1);
+    return frames.filter((line) => !line.includes(handler.name) && !line.includes('node:internal'));
+  };
 }
 
 /**
@@ -31,7 +27,8 @@ export async function rejectedToCaller(error: Error): Promise<never> {
   // V8 finds the awaiting functions when this promise has been connected with theirs, which takes two microtasks.
   await Promise.resolve();
   await Promise.resolve();
-  addFrames(error, awaitingFrames(rejectedToCaller));
+  const frames = awaitingFrames(rejectedToCaller);
+  addToStack(error, (stack) => frames().filter((frame) => !stack.includes(frame.trim())));
   throw error;
 }
 
@@ -52,8 +49,8 @@ export function addCallSite(
     callSite ?? record.findLast((entry) => entry.callSite !== null && isAlike(entry, own))?.callSite;
   if (!alike) return;
   const place = alike.replace(/^\w+ at /, ''); // of "batch at train.ts:57"
-  if ((error.stack ?? '').includes(`${place}:`)) return;
-  addFrames(error, [`    at ${place}${callSite ? '' : ' (the line of an earlier call like this one)'}`]);
+  const line = `    at ${place}${callSite ? '' : ' (the line of an earlier call like this one)'}`;
+  addToStack(error, (stack) => (stack.includes(`${place}:`) ? [] : [line]));
 }
 
 const compared = ['verb', 'label', 'dtype', 'count', 'op', 'root', 'peer', 'tag'] as const;

@@ -31,6 +31,7 @@ export class Driver {
   #pending: {
     readonly resolve: (settled: Settled) => void;
     readonly reject: (error: unknown) => void;
+    readonly onView: () => unknown;
   } | null = null;
   #watch = new AbortController();
   #connecting = new AbortController();
@@ -51,11 +52,14 @@ export class Driver {
     this.#hooks = hooks;
   }
 
-  /** Tells the machine something, and resolves when it is in a new view or its part in the job has ended. */
-  run(input: Input): Promise<Settled> {
+  /**
+   * Tells the machine something, and resolves when it is in a new view or its part in the job has ended. Calls `onView`
+   * whenever a new view has been decided, before its members connect.
+   */
+  run(input: Input, onView: () => unknown = () => {}): Promise<Settled> {
     if (this.#failure !== null) return Promise.reject(this.#failure);
     return new Promise((resolve, reject) => {
-      this.#pending = { resolve, reject };
+      this.#pending = { resolve, reject, onView };
       this.#feed(input);
     });
   }
@@ -172,6 +176,7 @@ export class Driver {
   async #connect(view: View, store: number): Promise<void> {
     const connecting = new AbortController();
     this.#connecting = connecting;
+    this.#pending?.onView();
     const { signal } = connecting;
     if (view.members[0]!.id === this.#id) {
       this.#chain.announce(view, this.#before).catch((error: unknown) => this.#fail(error, store));

@@ -95,12 +95,16 @@ export class Session implements Membership {
     const old = this.#group;
     const report = this.#endView(progress, error);
     const { machine, driver, pace } = this.#parts;
+    // The members of the new view have all ended the old one, and closing its group takes a part of the time of
+    // connecting.
+    let closing: Promise<void> | undefined;
+    const close = () => (closing ??= closed(old));
     pace.pause();
     machine.setPatience(pace.patience);
     try {
-      const settled = await driver.run({ kind: 'ended', report });
+      const settled = await driver.run({ kind: 'ended', report }, close);
       const { view, group } = this.#joined(settled, 'change');
-      await closed(old);
+      await close();
       this.#view = view;
       this.#group = group;
       const finalSteps = progress.hasState ? view.finalSteps : progress.finalSteps;

@@ -9,7 +9,7 @@ setFlagsFromString('--expose-gc');
 /** Collects garbage once. Finalisers run at a later turn of the event loop. */
 export const collect = runInNewContext('gc') as () => void;
 
-/** Collects garbage until five rounds in a row have freed no tensor of the host or of `device`; returns `memory(device)`. */
+/** Collects garbage until five rounds in a row have freed no tensor of host or `device`. Returns `memory(device)`. */
 export async function collected(device = 'cpu'): Promise<MemoryUse> {
   const count = (): number => memory().tensors + (device === 'cpu' ? 0 : memory(device).tensors);
   for (let quiet = 0, last = count(); quiet < 5; quiet++) {
