@@ -279,14 +279,29 @@ export const noShell = (cause: unknown) =>
     { cause },
   );
 
-export const storeFailed = (host: string, port: number, cause: unknown) =>
-  new LaunchError(
+/** What the user said about the place of the store. */
+export interface StorePlace {
+  readonly backend: 'static' | 'c10d';
+  readonly maxNodes: number;
+}
+
+export const storeFailed = (
+  host: string,
+  port: number,
+  cause: unknown,
+  { backend, maxNodes }: StorePlace = { backend: 'static', maxNodes: 1 },
+) => {
+  const flag = backend === 'c10d' ? 'port in --rdzv-endpoint' : '--master-port';
+  const orFree = backend === 'c10d' ? 'or 0 there' : 'or none';
+  const rest = maxNodes > 1 ? ', the same on all hosts' : `, ${orFree}: then a free one is taken`;
+  return new LaunchError(
     'ERR_LAUNCH_STORE',
     isInUse(cause)
-      ? `ringwise run: port ${port} of ${host} is in use. Give another --master-port, or none: then a free one is taken.`
+      ? `ringwise run: port ${port} of ${host} is in use. Give another ${flag}${rest}.`
       : `ringwise run: could not host the store on ${host} port ${port}: ${(cause as Error).message}`,
     { cause },
   );
+};
 
 export const pageFailed = (host: string, port: number, cause: unknown) =>
   new LaunchError(

@@ -8,14 +8,21 @@ import { manifest } from '../package-files.ts';
 import { commands } from './commands.ts';
 import { mainHelp } from './help.ts';
 import { styled } from './style.ts';
-import { flushOutput } from './terminal.ts';
+import { flushOutput, isClosed, onOutputError } from './terminal.ts';
 
 const [command, ...argv] = process.argv.slice(2);
 
+// A reader that goes, as in `ringwise --help | head -1`, has what it wants. Other errors lose output.
+let lostOutput: string | null = null;
+onOutputError((error, what) => {
+  if (!isClosed(error)) lostOutput = what;
+});
 // Before the ranks exist, signals end the command by their default action. Later run() handles them.
 const exitCode = await main().catch(explained);
 await flushOutput();
-process.exit(exitCode);
+if (lostOutput === null || exitCode !== 0) process.exit(exitCode);
+process.stderr.write(`ringwise: ${lostOutput as string}\n`);
+process.exit(1);
 
 async function main(): Promise<number> {
   switch (command) {

@@ -26,7 +26,7 @@ import { runHelp } from './help.ts';
 import { programOf } from './program.ts';
 import type { RunOptions } from './run-options.ts';
 import { styled } from './style.ts';
-import { terminal } from './terminal.ts';
+import { onOutputError, terminal } from './terminal.ts';
 
 /** Runs the command and resolves with its exit code. Handles the process's signals from then on. */
 export async function run(argv: readonly string[]): Promise<number> {
@@ -128,7 +128,7 @@ async function takePartInJob(setup: Setup, meeting: Meeting, logs: LogFiles): Pr
     slots,
     ...(ranks && { goesOn: () => hasView }),
   });
-  passOnSignals(participant, options.signals, ending);
+  passOnSignals(participant, options.signals, ending, say);
   const outcome = await participant.outcome.finally(async () => {
     await views?.close();
     await standby?.close();
@@ -167,17 +167,18 @@ function passOnSignals(
   participant: Participant,
   signals: readonly NodeJS.Signals[],
   ending: AbortController,
+  say: Monitor['say'],
 ): void {
   const interrupt = (signal: NodeJS.Signals) => {
     ending.abort();
     participant.interrupt(signal);
   };
   for (const signal of signals) process.on(signal, () => interrupt(signal));
-  // The reader of the output is gone, as in `ringwise run … | head`.
-  for (const stream of [process.stdout, process.stderr]) {
-    stream.once('error', () => interrupt('SIGTERM'));
-    stream.on('error', () => {});
-  }
+  // The reader of the output is gone, as in `ringwise run … | head`, or the disk of its file is full.
+  onOutputError((_, what) => {
+    say(`${what}; the job is stopped.`);
+    interrupt('SIGTERM');
+  });
 }
 
 /**

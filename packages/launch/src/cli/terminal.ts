@@ -28,6 +28,27 @@ function writer(target: Writable): (text: string) => Promise<void> | null {
   };
 }
 
+/**
+ * Calls `listener` with the first error of writing to stdout or stderr, and what it means. Without a listener such an
+ * error ends the process.
+ */
+export function onOutputError(listener: (error: NodeJS.ErrnoException, what: string) => void): void {
+  let isTold = false;
+  for (const name of ['stdout', 'stderr'] as const) {
+    process[name].on('error', (error: NodeJS.ErrnoException) => {
+      if (isTold) return;
+      isTold = true;
+      listener(
+        error,
+        isClosed(error) ? `${name} is no longer read` : `cannot write ${name}: ${error.message}`,
+      );
+    });
+  }
+}
+
+/** Tells whether an error of an output says that its reader is gone. */
+export const isClosed = ({ code }: NodeJS.ErrnoException): boolean => code === 'EPIPE';
+
 /** Resolves when everything written so far has left this process or can no longer leave it. */
 export async function flushOutput(): Promise<void> {
   for (const stream of [process.stdout, process.stderr]) {

@@ -18,7 +18,7 @@ import {
 } from '@ringwise/store';
 import type { Rendezvous } from '../agent/env.ts';
 import type { MeetingOptions } from '../cli/run-options.ts';
-import { anotherRun, noMeeting, noSecret, noSecretFile, storeFailed } from '../errors.ts';
+import { anotherRun, noMeeting, noSecret, noSecretFile, type StorePlace, storeFailed } from '../errors.ts';
 
 export interface HostedRendezvous extends Rendezvous {
   readonly close: () => Promise<void>;
@@ -30,6 +30,8 @@ export interface HostSettings {
   /** Empty if the store requires no secret. */
   readonly secret?: string | undefined;
   readonly onPlainClient?: OnPlainClient | undefined;
+  /** For the error if the store cannot listen; by default that of one numbered host. */
+  readonly place?: StorePlace | undefined;
 }
 
 /** Called with the address of a client that was rejected because it offered no proof of the secret. */
@@ -43,7 +45,7 @@ export async function hostRendezvous(
 ): Promise<HostedRendezvous> {
   const { runId = randomBytes(4).toString('hex'), secret = randomBytes(32).toString('hex') } = settings;
   const store = await serve(masterAddr, port, secret, settings.onPlainClient).catch((cause: unknown) => {
-    throw storeFailed(masterAddr, port, cause);
+    throw storeFailed(masterAddr, port, cause, settings.place);
   });
   return { runId, masterAddr, masterPort: store.port, secret, close: store.close };
 }
@@ -88,13 +90,15 @@ export async function openMeeting(
  * all rounds.
  */
 async function meetAlone(
-  { host, port }: MeetingOptions,
+  place: MeetingOptions,
   { runId, isPython, onPlainClient }: MeetingFacts,
   env: NodeJS.ProcessEnv,
 ): Promise<Meeting> {
+  const { host, port } = place;
   const { isOpen, masterAddr } = await aloneAt(host, isPython, env);
   const secret = isOpen ? '' : undefined;
-  const first = await hostRendezvous(masterAddr, port, { runId, secret, onPlainClient });
+  const settings = { secret, onPlainClient, place };
+  const first = await hostRendezvous(masterAddr, port, { ...settings, runId });
   let hosted = first;
   const store = new MemoryStore();
   let client: Promise<Store> | null = null;
@@ -110,7 +114,7 @@ async function meetAlone(
     forRound: async (round) => {
       if (round === 0) return first;
       await hosted.close();
-      hosted = await hostRendezvous(masterAddr, port, { runId: first.runId, secret, onPlainClient });
+      hosted = await hostRendezvous(masterAddr, port, { ...settings, runId: first.runId });
       return hosted;
     },
     rankStore: () => {
@@ -166,7 +170,7 @@ async function meetOthers(options: MeetingOptions, facts: MeetingFacts, secret: 
   const rendezvous = { runId, masterAddr, masterPort, secret };
   const where = whereIs(rendezvous);
   const server = await serveIfHost(options, secret, onPlainClient).catch((cause: unknown) => {
-    throw storeFailed(masterAddr, masterPort, cause);
+    throw storeFailed(masterAddr, masterPort, cause, options);
   });
   try {
     const host = server ? reachable(server.host) : masterAddr;

@@ -1,9 +1,11 @@
 // Tests what a user sees who mistypes the command, its flags or the name of the script.
 
-import { chmodSync, mkdirSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { chmodSync, existsSync, mkdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
-import { finished, script } from '../../support/command.ts';
+import { finished, ringwise, script } from '../../support/command.ts';
 
 const hello = script.bind(null, 'hello.mjs', `console.log('hello', ...process.argv.slice(2));`);
 
@@ -35,6 +37,21 @@ describe('ringwise', () => {
     ],
   ])('refuses %s', async (word, said) => {
     expect(await finished([word, '2'])).toEqual({ exitCode: 2, stdout: '', stderr: `${said}\n` });
+  });
+
+  it('ends quietly when nobody reads what it prints', async () => {
+    const command = ringwise(['run', '--help']);
+    command.child.stdout!.destroy();
+    expect(await command.exitCode).toBe(0);
+    expect(command.out.stderr).toBe('');
+  });
+
+  it.skipIf(!existsSync('/dev/full'))('fails when what it prints cannot be stored', () => {
+    const bin = fileURLToPath(new URL('../../../bin/ringwise.js', import.meta.url));
+    const words = ['-c', 'exec "$0" "$@" > /dev/full', process.execPath, bin, '--help'];
+    const { status, stderr } = spawnSync('/bin/sh', words, { encoding: 'utf8' });
+    expect(stderr).toMatch(/^ringwise: cannot write stdout: ENOSPC: .*\n$/);
+    expect(status).toBe(1);
   });
 
   it('starts as many ranks as -n says', async () => {

@@ -124,16 +124,24 @@ fail(step);
     expect(stdout.trim().split('\n').sort()).toEqual(['[0] child 0', '[0] rank 1', '[0] thread 0']);
   });
 
-  it('says so when the master port is in use', async () => {
+  it('says so when the port of the store is in use, with the flag that was given', async () => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
     const { port } = other.address() as { port: number };
     const file = script('never.mjs', ';');
-    const { exitCode, stderr } = await finished(['run', '--master-port', `${port}`, file]);
-    expect(stderr).toBe(
-      `ringwise run: port ${port} of 127.0.0.1 is in use. Give another --master-port, or none: then a free one is taken.\n`,
-    );
-    expect(exitCode).toBe(1);
+    const cases = [
+      [['--master-port', `${port}`], '--master-port, or none: then a free one is taken'],
+      [
+        ['--rdzv-backend', 'c10d', '--rdzv-endpoint', `127.0.0.1:${port}`],
+        'port in --rdzv-endpoint, or 0 there: then a free one is taken',
+      ],
+      [['--nnodes', '2', '--master-port', `${port}`], '--master-port, the same on all hosts'],
+    ] as const;
+    for (const [flags, next] of cases) {
+      const { exitCode, stderr } = await finished(['run', ...flags, file]);
+      expect(stderr).toBe(`ringwise run: port ${port} of 127.0.0.1 is in use. Give another ${next}.\n`);
+      expect(exitCode).toBe(1);
+    }
     other.close();
   });
 

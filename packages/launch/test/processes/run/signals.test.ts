@@ -54,9 +54,11 @@ describe('a signal to the command', () => {
   it('is not needed when the output is no longer read: the ranks end', async () => {
     const { command, pids } = await started(`setInterval(() => console.log('step'), 5);`);
     command.child.stdout!.destroy();
-    await until('the command has ended', () => command.child.exitCode !== null, 5000);
-    expect(command.child.exitCode).toBe(143);
+    expect(await command.exitCode).toBe(143);
     expect(pids.every(isGone)).toBe(true);
+    expect(command.out.stderr).toBe(
+      'ringwise: stdout is no longer read; the job is stopped.\nringwise: stopped by SIGTERM.\n',
+    );
   });
 });
 
