@@ -71,7 +71,12 @@ function start(role: Task['role'], rank: number) {
   };
   const child = spawn(command!, args, { env, stdio: ['ignore', 'pipe', 'inherit'] });
   const lines = createInterface({ input: child.stdout })[Symbol.asyncIterator]();
-  return { child, next: async () => JSON.parse((await lines.next()).value as string) as Result };
+  const next = async (): Promise<Result> => {
+    const line = await lines.next();
+    if (line.done) throw new Error(`the process of rank ${rank} (${role}) ended early; its error is above`);
+    return JSON.parse(line.value) as Result;
+  };
+  return { child, next };
 }
 
 const median = (list: readonly number[]) => [...list].sort((a, b) => a - b)[list.length >> 1] ?? Number.NaN;
