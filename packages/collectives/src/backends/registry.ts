@@ -14,20 +14,36 @@ import { whyUntried } from './untried.ts';
  */
 type Load = () => Promise<BackendFactory>;
 
+/**
+ * Returns a function that imports a module the first time and returns it without a new import later: where a loader is
+ * registered, such as tsx, each import() waits for the thread of the loader, also for a module that is there. The ranks
+ * of an elastic job find their backend in each view.
+ */
+function once<Module>(load: () => Promise<Module>): () => Promise<Module> {
+  let module: Module | undefined;
+  return async () => (module ??= await load());
+}
+
+const solo = once(() => import('./solo.ts'));
+const host = once(() => import('./host.ts'));
+const tcp = once(() => import('./tcp/tcp.ts'));
+const nccl = once(() => import('./nccl/nccl.ts'));
+const mpi = once(() => import('./mpi.ts'));
+
 const builtIn = new Map<string, Load>([
-  ['solo', async () => (await import('./solo.ts')).soloBackend],
+  ['solo', async () => (await solo()).soloBackend],
   [
     'host',
     async () => {
       loadNative();
-      return (await import('./host.ts')).hostBackend;
+      return (await host()).hostBackend;
     },
   ],
-  ['tcp', async () => (await import('./tcp/tcp.ts')).tcpBackend],
+  ['tcp', async () => (await tcp()).tcpBackend],
   [
     'nccl',
     async () => {
-      const { ncclBackend, requireNccl } = await import('./nccl/nccl.ts');
+      const { ncclBackend, requireNccl } = await nccl();
       requireNccl();
       return ncclBackend;
     },
@@ -35,7 +51,7 @@ const builtIn = new Map<string, Load>([
   [
     'mpi',
     async () => {
-      const { loadMpi, mpiBackend } = await import('./mpi.ts');
+      const { loadMpi, mpiBackend } = await mpi();
       loadMpi();
       return mpiBackend;
     },
@@ -92,7 +108,7 @@ async function findBest(): Promise<Found> {
     if (!CollectiveError.is(error)) throw error;
     return { name: 'tcp', factory: await loaded('tcp', builtIn.get('tcp')!), fallback: error };
   }
-  const load: Load = async () => (await import('./nccl/nccl.ts')).autoBackend;
+  const load: Load = async () => (await nccl()).autoBackend;
   return { name: 'auto', factory: await loaded('auto', load) };
 }
 

@@ -2,8 +2,19 @@
 // says so. Linux only: without /proc nothing is known.
 import { readFileSync, statSync } from 'node:fs';
 
-/** Returns what identifies this process on its host: the namespace of its id, the id, and when it started. */
+/** What ownProcess() has found; it does not change while the process runs. */
+let own: string | null | undefined;
+
+/**
+ * Returns what identifies this process on its host: the namespace of its id, the id, and when it started. Null without
+ * /proc.
+ */
 export function ownProcess(): string | null {
+  if (own === undefined) own = findOwn();
+  return own;
+}
+
+function findOwn(): string | null {
   try {
     const [, start] = read('self');
     return `${statSync('/proc/self/ns/pid').ino}/${process.pid}/${start}`;
@@ -14,10 +25,10 @@ export function ownProcess(): string | null {
 
 /** Returns whether a process on this host has ended for certain. False if it cannot be seen from here. */
 export function hasEnded(identity: string | null): boolean {
-  const own = ownProcess();
-  if (identity === null || own === null) return false;
+  const self = ownProcess();
+  if (identity === null || self === null) return false;
   const [namespace, pid, start] = identity.split('/') as [string, string, string];
-  if (namespace !== own.split('/')[0]) return false;
+  if (namespace !== self.split('/')[0]) return false;
   try {
     const [state, since] = read(pid);
     return since !== start || state === 'Z' || state === 'X';
