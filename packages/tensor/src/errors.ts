@@ -489,8 +489,8 @@ export const badWeights = (needed: number, drawable: number): TensorError =>
     `multinomial: expected finite weights ≥ 0 of which at least ${needed} are above 0 in each row, got a row with ${drawable}.`,
   );
 
-export const unsafeInteger = (value: bigint): TensorError =>
-  argument(`item: ${value} does not fit into a number without loss. Read it from dataSync().`);
+export const unsafeInteger = (method: string, value: bigint): TensorError =>
+  argument(`${method}: ${value} does not fit into a number without loss. Read it from dataSync().`);
 
 // Losses.
 

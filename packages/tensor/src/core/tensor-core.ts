@@ -151,11 +151,11 @@ export abstract class TensorCore {
   item(): number {
     if (this.count !== 1) throw notOneElement('item', this.shape);
     const { memory } = this;
-    if (memory.device === 'cpu') return toNumber(reader(memory)(this.offset));
+    if (memory.device === 'cpu') return toNumber('item', reader(memory)(this.offset));
     refuseWhileCapturing('item()');
     const host = new dtypeInfo[this.dtype].array(1);
     kernels().read(memory, this.offset, host);
-    return toNumber(reader({ dtype: this.dtype, host })(0));
+    return toNumber('item', reader({ dtype: this.dtype, host })(0));
   }
 
   /**
@@ -198,7 +198,7 @@ export abstract class TensorCore {
     const read = reader(this.memory);
     const { strides } = this;
     const nest = (dim: number, at: number): NestedNumbers => {
-      if (dim === this.shape.length) return toNumber(read(at));
+      if (dim === this.shape.length) return toNumber('toArray', read(at));
       return Array.from({ length: this.shape[dim]! }, (_, i) => nest(dim + 1, at + i * strides[dim]!));
     };
     return nest(0, this.offset);
@@ -255,9 +255,9 @@ function contiguousStorage(tensor: TensorCore): Storage {
   return copy;
 }
 
-function toNumber(value: Value): number {
+function toNumber(method: string, value: Value): number {
   if (typeof value === 'number') return value;
   const number = Number(value);
-  if (!Number.isSafeInteger(number)) throw unsafeInteger(value);
+  if (!Number.isSafeInteger(number)) throw unsafeInteger(method, value);
   return number;
 }

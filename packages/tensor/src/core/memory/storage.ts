@@ -107,7 +107,13 @@ function freeLost(claim: Claim): void {
   pool.onDevice?.tell(pool.liveBytes);
 }
 
+// Structured clone would turn a tensor into a plain object without methods and without an error, which objects sent to
+// other ranks or threads would show only where they are used. It refuses symbols, and its error shows their text.
+const tensorsCannotBeCloned = Symbol('a tensor; send its toArray() or dataSync()');
+
 export class Storage {
+  /** Before the other fields, so that nothing is copied. */
+  readonly refusal = tensorsCannotBeCloned;
   readonly memory: Memory;
   /** All elements, dense, as an operand of kernels. */
   readonly dense: Strided;
