@@ -103,6 +103,11 @@ export function stepNotRun(index: number): ElasticError {
   return new ElasticError('ERR_ELASTIC_STEP', message);
 }
 
+export function stepNotAwaited(index: number): ElasticError {
+  const message = `steps: the loop went on while step ${index} was running; expected it to await run(). Write \`await step.run(…)\`.`;
+  return new ElasticError('ERR_ELASTIC_STEP', message);
+}
+
 export function stepRunTwice(index: number): ElasticError {
   const message = `run: step ${index} is final already; expected one run() for each step. Put all backwards of a micro-batch into one function.`;
   return new ElasticError('ERR_ELASTIC_STEP', message);
@@ -161,6 +166,16 @@ export function sharded(): ElasticError {
 
 export function logDamaged(file: string, line: number): ElasticError {
   const message = `elastic: line ${line} of ${file} is no entry of a membership log; expected JSON with view, step and size. Pass the file that the option log has written.`;
+  return new ElasticError('ERR_ELASTIC_REPLAY', message);
+}
+
+export function logUnreadable(cause: unknown): ElasticError {
+  const message = `elastic: replay: the log cannot be read: ${(cause as Error).message}. Pass the file that the option log has written.`;
+  return new ElasticError('ERR_ELASTIC_REPLAY', message, { cause });
+}
+
+export function badEntries(got: string): ElasticError {
+  const message = `elastic: replay: expected the path of a log, or its entries with view, step and size, got ${got}.`;
   return new ElasticError('ERR_ELASTIC_REPLAY', message);
 }
 

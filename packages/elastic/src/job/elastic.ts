@@ -1,9 +1,10 @@
 // The entry of an elastic program.
+import { constants } from 'node:os';
 import { init } from '@ringwise/collectives';
 import { checkInteger, checkOptions, shown } from '../check.ts';
 import { invalidArgument } from '../errors.ts';
 import { type JobAccess, joinJob } from '../membership/join.ts';
-import { phasesOf, readLog, replayMembership } from '../replay/replay.ts';
+import { entriesOf, phasesOf, replayMembership } from '../replay/replay.ts';
 import { ElasticJob } from './job.ts';
 import type { ElasticOptions } from './options.ts';
 
@@ -54,8 +55,12 @@ export async function elastic(options: ElasticOptions = {}): Promise<ElasticJob>
   } = options;
   if (log !== null && typeof log !== 'string' && typeof log !== 'function')
     throw invalidArgument('elastic: log', 'the path of a file, or a function', shown(log));
-  if (leaveOn !== null && typeof leaveOn !== 'string')
-    throw invalidArgument('elastic: leaveOn', 'the name of a signal, or null', shown(leaveOn));
+  if (leaveOn !== null && !isHandled(leaveOn))
+    throw invalidArgument(
+      'elastic: leaveOn',
+      'the name of a signal such as SIGTERM, or null',
+      shown(leaveOn),
+    );
   if (rescueFolder !== null && (typeof rescueFolder !== 'string' || rescueFolder === ''))
     throw invalidArgument('elastic: rescueFolder', 'the path of a folder', shown(rescueFolder));
   if (learn !== null && typeof learn !== 'boolean')
@@ -63,12 +68,17 @@ export async function elastic(options: ElasticOptions = {}): Promise<ElasticJob>
   // Refused at once; joinMembership() would refuse them in ddp().
   for (const [name, count] of Object.entries({ size: options.size, min: options.min }))
     if (count !== undefined) checkInteger(`elastic: ${name}`, count, 1);
+  const entries = replay === undefined ? null : entriesOf(replay);
   const join = async (prepare: (access: JobAccess) => Promise<void>) => {
-    if (replay === undefined) return await joinJob(membership, prepare);
-    const entries = typeof replay === 'string' ? readLog(replay) : replay;
+    if (entries === null) return await joinJob(membership, prepare);
     const { backend } = membership;
     const group = await init(backend === undefined ? {} : { backend: backend as never });
     return await replayMembership(group, phasesOf(entries));
   };
   return new ElasticJob({ join, learn, log, leaveOn, rescueFolder });
+}
+
+/** Tells whether a process can handle the signal of this name. */
+function isHandled(name: unknown): boolean {
+  return typeof name === 'string' && name in constants.signals && name !== 'SIGKILL' && name !== 'SIGSTOP';
 }

@@ -12,7 +12,7 @@ import {
   type ShardOptimizer,
   ZeroRedundancyOptimizer,
 } from '@ringwise/ddp';
-import { checkInteger, checkOptions } from '../check.ts';
+import { checkFunction, checkInteger, checkOptions } from '../check.ts';
 import {
   behind,
   jobMisused,
@@ -25,6 +25,7 @@ import {
   rescueMissing,
   rescueOnDevice,
   rescueSharded,
+  stepNotAwaited,
   stepNotRun,
 } from '../errors.ts';
 import { type Learned, Learner } from '../learners/learner.ts';
@@ -155,6 +156,7 @@ export class ElasticJob {
 
   /** Calls `listener` after each change of the view, when all members have the state. Returns a function to stop it. */
   onView(listener: (change: ViewChange) => void): () => void {
+    checkFunction('onView', listener, 'a function that gets each change of the view');
     this.#listeners.add(listener);
     return () => void this.#listeners.delete(listener);
   }
@@ -272,6 +274,8 @@ export class ElasticJob {
         );
         yield step;
         if (!step.hasRun) throw stepNotRun(step.number);
+        // The next step would be this one again, and the loop would not give way to what it waits for.
+        if (step.isRunning) throw stepNotAwaited(step.number);
       }
     } finally {
       this.#isIterating = false;

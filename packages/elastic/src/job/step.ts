@@ -56,6 +56,7 @@ export class ElasticStep<B = unknown> {
   readonly number: number;
   readonly #run: Runner<B>;
   #hasRun = false;
+  #isRunning = false;
 
   constructor({ epoch, step }: StepPlan, number: number, run: Runner<B>) {
     this.epoch = epoch;
@@ -70,6 +71,11 @@ export class ElasticStep<B = unknown> {
     return this.#hasRun;
   }
 
+  /** Whether the promise of run() is not settled yet. @internal */
+  get isRunning(): boolean {
+    return this.#isRunning;
+  }
+
   /**
    * Runs `fn` for each micro-batch of this rank, averages the gradients over all samples of the step, votes, and
    * updates the parameters. Resolves when the step is final. If a rank is lost, `fn` may run again, for other
@@ -81,7 +87,10 @@ export class ElasticStep<B = unknown> {
     checkOptions('run', options, ['beforeUpdate']);
     if (this.#hasRun) throw stepRunTwice(this.number);
     this.#hasRun = true;
-    return this.#run(fn, options);
+    this.#isRunning = true;
+    return this.#run(fn, options).finally(() => {
+      this.#isRunning = false;
+    });
   };
 }
 

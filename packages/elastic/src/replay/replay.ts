@@ -3,7 +3,8 @@
 // ends with the same bits. It needs as many processes as the largest view has members.
 import { readFileSync } from 'node:fs';
 import type { Group } from '@ringwise/collectives';
-import { logDamaged, replayTooSmall } from '../errors.ts';
+import { shown } from '../check.ts';
+import { badEntries, logDamaged, logUnreadable, replayTooSmall } from '../errors.ts';
 import type { LogEntry } from '../job/log.ts';
 import type { Change, Membership, Vote } from '../membership/membership.ts';
 import type { Member, View } from '../membership/protocol/view.ts';
@@ -11,19 +12,39 @@ import type { Member, View } from '../membership/protocol/view.ts';
 /** Number of ranks from a step on. */
 export type Phase = Pick<LogEntry, 'step' | 'size'>;
 
-/** Reads the entries of a log file. Throws ERR_ELASTIC_REPLAY if a line is none. */
+/** Returns the entries of a log, which may be a path. Throws ERR_ELASTIC_REPLAY if there are none. */
+export function entriesOf(replay: unknown): readonly LogEntry[] {
+  if (typeof replay === 'string') return readLog(replay);
+  if (!Array.isArray(replay)) throw badEntries(shown(replay));
+  const wrong = replay.findIndex((each) => !isEntry(each));
+  if (wrong !== -1) throw badEntries(`another value at index ${wrong}`);
+  return replay as LogEntry[];
+}
+
+/** Reads the entries of a log file. Throws ERR_ELASTIC_REPLAY if it cannot be read, or if a line is none. */
 export function readLog(file: string): LogEntry[] {
-  const lines = readFileSync(file, 'utf8').split('\n');
-  return lines.flatMap((line, i) => {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    throw logUnreadable(error);
+  }
+  return text.split('\n').flatMap((line, i) => {
     if (line.trim() === '') return [];
     try {
-      const entry = JSON.parse(line) as LogEntry;
-      if ([entry.view, entry.step, entry.size].every(Number.isSafeInteger)) return [entry];
+      const entry: unknown = JSON.parse(line);
+      if (isEntry(entry)) return [entry];
     } catch {
       // Reported below.
     }
     throw logDamaged(file, i + 1);
   });
+}
+
+function isEntry(value: unknown): value is LogEntry {
+  if (typeof value !== 'object' || value === null) return false;
+  const { view, step, size } = value as LogEntry;
+  return [view, step, size].every(Number.isSafeInteger);
 }
 
 /**

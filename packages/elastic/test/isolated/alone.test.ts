@@ -107,6 +107,7 @@ async function failing(body: (step: ElasticStep<Batch>, net: Linear) => unknown)
 }
 
 it('says what is wrong with a step', async () => {
+  let running: Promise<unknown> = Promise.resolve();
   const cases: [body: Parameters<typeof failing>[0], code: string, text: string][] = [
     [() => null, 'ERR_ELASTIC_STEP', 'step 0 was not run'],
     [(step) => step.run(() => 'no' as never), 'ERR_ELASTIC_STEP', "the function returned 'no'"],
@@ -121,6 +122,17 @@ it('says what is wrong with a step', async () => {
       },
       'ERR_ELASTIC_STEP',
       'step 0 is final already',
+    ],
+    [
+      (step, net) => {
+        running = step.run((batch) => {
+          lossOf(net, batch).backward();
+          return 0;
+        });
+        running.catch(() => {}); // the job has closed its group meanwhile
+      },
+      'ERR_ELASTIC_STEP',
+      'steps: the loop went on while step 0 was running; expected it to await run()',
     ],
     [
       (step, net) =>
@@ -141,6 +153,7 @@ it('says what is wrong with a step', async () => {
     expect(error).toMatchObject({ code });
     expect((error as Error).message).toContain(text);
   }
+  await running.catch(() => {});
 });
 
 it('refuses wrong options, and calls in the wrong order', async () => {
@@ -152,7 +165,23 @@ it('refuses wrong options, and calls in the wrong order', async () => {
   await expect(elastic({ size: 'a' as never })).rejects.toThrow(
     "elastic: size: expected an integer of at least 1, got 'a'",
   );
+  for (const leaveOn of ['SIGFOO', 'SIGKILL', 15])
+    await expect(elastic({ leaveOn: leaveOn as never })).rejects.toThrow(
+      'elastic: leaveOn: expected the name of a signal such as SIGTERM, or null',
+    );
+  for (const [replay, text] of [
+    ['not-there.jsonl', 'elastic: replay: the log cannot be read: ENOENT'],
+    [[{ view: 0, step: 0, size: 1 }, 1], 'got another value at index 1'],
+    [5, 'got 5'],
+  ])
+    await expect(elastic({ replay: replay as never })).rejects.toMatchObject({
+      code: 'ERR_ELASTIC_REPLAY',
+      message: expect.stringContaining(text as string),
+    });
   await using job = await elastic();
+  expect(() => job.onView(5 as never)).toThrow(
+    'onView: expected a function that gets each change of the view',
+  );
   expect(() => job.size).toThrow('the process joins the job in ddp()');
   expect(() => job.leave()).toThrow(expect.objectContaining({ code: 'ERR_ELASTIC_USE' }));
   const net = makeNet();
