@@ -205,14 +205,12 @@ export class Chain {
     return Array.from({ length: Math.max(0, count - wishes) }, (_, index) => wishes + 1 + index);
   }
 
+  /** Reads wishes. Another member deletes those that its view has read, so none may be waited for. */
   async #wishes(numbers: readonly number[]): Promise<Reading['wishes']> {
-    const present = await this.#present(numbers.map(wishKey));
-    const found = numbers.filter((_, index) => present[index]);
-    const values = found.length === 0 ? [] : await this.#answer(this.#store.multiGet(found.map(wishKey)));
-    const texts = new Map(found.map((number, index) => [number, values[index]!]));
-    return numbers.map((number) => {
-      const bytes = texts.get(number);
-      return { number, wish: bytes === undefined || bytes.length === 0 ? null : (parse(bytes) as Wish) };
+    const values = await Promise.all(numbers.map((number) => this.#value(wishKey(number))));
+    return numbers.map((number, index) => {
+      const bytes = values[index]!;
+      return { number, wish: bytes === null || bytes.length === 0 ? null : (parse(bytes) as Wish) };
     });
   }
 

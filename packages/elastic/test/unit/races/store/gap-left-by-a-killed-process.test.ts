@@ -75,6 +75,33 @@ test('reports that many members write at once are all there, and whole', async (
   expect(reports.map(({ member }) => member).sort()).toEqual([...ids].sort());
 });
 
+test('a wish that another member deletes while this one reads it is not waited for', async () => {
+  const store = new MemoryStore();
+  await store.add(wishCountKey, 1);
+  await store.set(wishKey(1), JSON.stringify(wish));
+  let isDeleted = false;
+  const deleteIt = async (): Promise<void> => {
+    isDeleted = true;
+    await store.delete(wishKey(1));
+  };
+  // The first request that names the wish is answered, and then the wish is gone.
+  const job = new Proxy(store, {
+    get: (target, name) => {
+      const value = Reflect.get(target, name) as unknown;
+      if (typeof value !== 'function') return value;
+      return async (...args: unknown[]) => {
+        const answer = (await Reflect.apply(value, target, args)) as unknown;
+        if (!isDeleted && [args[0]].flat().includes(wishKey(1))) await deleteIt();
+        return answer;
+      };
+    },
+  });
+  const chain = new Chain({ job, answerMs: 2_000 });
+  const { wishes } = await chain.read({ view: 0, wishes: 0, unread: [], ids: [] });
+  expect(isDeleted).toBe(true);
+  expect(wishes).toEqual([{ number: 1, wish }]);
+});
+
 /** A network between a store and its clients that can fall silent without an end of its connections. */
 class Network {
   readonly #server: Server;
