@@ -264,6 +264,24 @@ export function badMnist(file: string, expected: string, got: string): DataError
   return new DataError('ERR_DATA_IDX', `loadMnist: expected ${expected}, got ${got} (${file}).`);
 }
 
+export function moduleMissing(url: string, cause: unknown): DataError {
+  return new DataError(
+    'ERR_DATA_MODULE',
+    `loadDataset: there is no module ${url}; expected the URL of one. Pass a file beside the calling one as ` +
+      "new URL('./my-data.mjs', import.meta.url).",
+    { cause },
+  );
+}
+
+export function argsNotSent(cause: unknown): DataError {
+  return new DataError(
+    'ERR_DATA_ARGUMENT',
+    `loadDataset: the arguments cannot be sent to a worker thread: ${(cause as Error).message} Expected values of ` +
+      'structured clone, such as plain objects and typed arrays. Make the rest in the module of the data set.',
+    { cause },
+  );
+}
+
 export function badModule(url: string, got: string): DataError {
   return new DataError(
     'ERR_DATA_MODULE',

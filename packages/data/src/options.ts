@@ -55,7 +55,11 @@ export function checkFunction(what: string, value: unknown): void {
 }
 
 /** Checks that `value`, such as a sampler, is iterable. */
-export function checkIterable(what: string, value: unknown): void {
+export function checkIterable(
+  what: string,
+  value: unknown,
+  expected = 'an iterable, such as a sampler or an array',
+): void {
   const isIterable = typeof value === 'object' && value !== null && Symbol.iterator in value;
-  if (!isIterable) throw outOfRange(what, 'an iterable, such as a sampler or an array', value);
+  if (!isIterable) throw outOfRange(what, expected, value);
 }

@@ -1,7 +1,9 @@
 // Data sets that can be created in worker threads, too: functions cannot be sent to a thread, but the URL of
 // a module that makes the data set can.
 
-import { badModule } from '../errors.ts';
+import { existsSync } from 'node:fs';
+import { fileURLToPath } from 'node:url';
+import { badModule, moduleMissing } from '../errors.ts';
 import { importHere } from '../loader/typescript.ts';
 import type { WorkerInfo } from '../loader/worker-info.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
@@ -41,9 +43,22 @@ export async function loadDataset<
   S extends Dataset<unknown, unknown> | IterableDataset<unknown> = Dataset<unknown, unknown>,
 >(module: URL | string, args?: unknown): Promise<S> {
   const origin: Origin = { url: String(module), args };
-  const { dataset, collate } = await openModule(origin, importHere);
+  const { dataset, collate } = await openModule(origin, (url) => importFound(url, importHere));
   origins.set(dataset, { ...origin, ...(collate && { collate }) });
   return dataset as S;
+}
+
+/** Imports a module. Throws ERR_DATA_MODULE if it does not exist, but leaves errors of its own imports as they are. */
+async function importFound(url: string, load: (url: string) => Promise<unknown>): Promise<unknown> {
+  try {
+    return await load(url);
+  } catch (error) {
+    // A relative text names a file beside this package's own, which nobody means.
+    const isMissing = url.startsWith('.') || (url.startsWith('file:') && !existsSync(fileURLToPath(url)));
+    if (isMissing && (error as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND')
+      throw moduleMissing(url, error);
+    throw error;
+  }
 }
 
 /** Imports the module with `load`, which differs between threads, and makes its data set. Only workers pass `info`. */

@@ -2,7 +2,7 @@
 
 import type { Dataset, Indices, IterableDataset } from '../datasets/dataset.ts';
 import { getSamples } from '../datasets/get-samples.ts';
-import { notDataset } from '../errors.ts';
+import { badIndex, notDataset } from '../errors.ts';
 import { isPromise, type MaybePromise } from '../maybe-promise.ts';
 import { defaultCollate } from './collate.ts';
 
@@ -24,6 +24,11 @@ export function batchLoader<T, B>(
   if (dataset.getBatch && !collate) return (indices) => dataset.getBatch!(indices);
   const make = collate ?? (defaultCollate as (samples: T[]) => B);
   return (indices) => {
+    // A data set of the caller's need not check: it would give undefined, or another sample than a sampler means.
+    const { length } = dataset;
+    for (const index of indices)
+      if (!Number.isInteger(index) || index < 0 || index >= length)
+        throw badIndex('DataLoader', index, length);
     const samples = getSamples(dataset, indices);
     return isPromise(samples) ? samples.then(make) : make(samples);
   };

@@ -194,10 +194,12 @@ function streamOpener<T, B>(
   options: DataLoaderOptions,
   collate: CollateOption<T, B>['collate'] = defaultCollate as (samples: T[]) => B,
 ): () => Pass<B> {
+  const isAsync = Symbol.asyncIterator in stream;
+  // Before the options: they are not what is wrong.
+  if (!isAsync && !(Symbol.iterator in stream)) throw notDataset();
   const { batchSize, dropLast } = streamBatching(options);
-  if (Symbol.asyncIterator in stream) {
+  if (isAsync) {
     return () => openAsyncPass(inBatchesAsync(stream, batchSize, dropLast), collate);
   }
-  if (Symbol.iterator in stream) return () => openPass(inBatches(stream, batchSize, dropLast), collate);
-  throw notDataset();
+  return () => openPass(inBatches(stream, batchSize, dropLast), collate);
 }

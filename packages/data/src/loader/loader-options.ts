@@ -68,10 +68,19 @@ export function checkedLoaderOptions<O extends DataLoaderOptions & { readonly co
   checkInteger('DataLoader: batchSize', batchSize, 1);
   checkInteger('DataLoader: seed', seed, 0);
   if (sampler !== undefined) checkIterable('DataLoader: sampler', sampler);
-  if (batchSampler !== undefined) checkIterable('DataLoader: batchSampler', batchSampler);
+  if (batchSampler !== undefined) checkBatches(batchSampler);
   if (collate !== undefined) checkFunction('DataLoader: collate', collate);
   if (pinMemory !== undefined) checkFunction('DataLoader: pinMemory', pinMemory);
   return options;
+}
+
+/** Checks a batchSampler. Only an array shows its batches before the first pass. */
+function checkBatches(batches: unknown): void {
+  const what = 'DataLoader: batchSampler';
+  checkIterable(what, batches);
+  if (!Array.isArray(batches)) return;
+  for (const [i, batch] of batches.entries())
+    checkIterable(`${what}[${i}]`, batch, 'a list of indices, as [[0, 1], [2]]; single ones are a sampler');
 }
 
 /** Returns the batches of a data set with `length` samples. Throws for options that exclude each other. */

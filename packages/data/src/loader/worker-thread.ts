@@ -6,7 +6,7 @@
 
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads';
 import type { Origin } from '../datasets/dataset-module.ts';
-import { workerEnded, workerFailed, workerTimeout } from '../errors.ts';
+import { argsNotSent, workerEnded, workerFailed, workerTimeout } from '../errors.ts';
 import { builtFile } from '../package-files.ts';
 import type { Loaded } from './pass.ts';
 import { registrarsFor } from './typescript.ts';
@@ -60,7 +60,7 @@ export class WorkerThread {
     const entry = builtFile('worker-main.js');
     const registrars = registrarsFor(origin.url);
     const workerData = { [workerKey]: { origin, registrars, info, port: port2 } };
-    const worker = new Worker(entry, { workerData, transferList: [port2] });
+    const worker = startThread(entry, workerData, port2);
     this.#worker = worker;
     this.#port = port1;
     port1.on('message', (answer: Answer) => this.#settle(answer));
@@ -153,5 +153,14 @@ export class WorkerThread {
     this.#waiting.clear();
     if (this.#watch) clearTimeout(this.#watch);
     this.#watch = null;
+  }
+}
+
+/** Throws ERR_DATA_ARGUMENT if the arguments of the data set cannot be sent. */
+function startThread(entry: string | URL, workerData: object, port: MessagePort): Worker {
+  try {
+    return new Worker(entry, { workerData, transferList: [port] });
+  } catch (error) {
+    throw (error as Error).name === 'DataCloneError' ? argsNotSent(error) : error;
   }
 }

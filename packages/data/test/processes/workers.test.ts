@@ -218,6 +218,20 @@ describe('an error', () => {
     });
   });
 
+  it('is a module that does not exist, or arguments that cannot be sent', async () => {
+    for (const module of [fixture('not-there'), './squares.mjs'])
+      await expect(loadDataset(module)).rejects.toMatchObject({
+        code: 'ERR_DATA_MODULE',
+        message: expect.stringContaining(`there is no module ${module}`),
+      });
+    const dataset = await loadDataset(fixture('squares'), { length: 2, fault: null, decode: () => 1 });
+    await using loader = new DataLoader(dataset, { numWorkers: 1 });
+    await expect(collect(loader)).rejects.toMatchObject({
+      code: 'ERR_DATA_ARGUMENT',
+      message: expect.stringContaining('the arguments cannot be sent to a worker thread'),
+    });
+  });
+
   it('is a module without a function, a data set that threads cannot make, a collate that cannot be sent', async () => {
     await expect(loadDataset(new URL(dist))).rejects.toMatchObject({ code: 'ERR_DATA_MODULE' });
     expect(() => new DataLoader([1, 2], { numWorkers: 1 })).toThrow('loadDataset()');

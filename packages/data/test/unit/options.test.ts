@@ -170,6 +170,11 @@ describe('refuses', () => {
     ['sampler', 5, 'sampler: expected an iterable, such as a sampler or an array, got 5.'],
     [
       'batchSampler',
+      [[0], 1],
+      'batchSampler[1]: expected a list of indices, as [[0, 1], [2]]; single ones are a sampler, got 1.',
+    ],
+    [
+      'batchSampler',
       () => [],
       'batchSampler: expected an iterable, such as a sampler or an array, got a function.',
     ],

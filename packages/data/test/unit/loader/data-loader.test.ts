@@ -59,6 +59,26 @@ describe('DataLoader over a map-style data set', () => {
     expect(loader.length).toBe(2);
   });
 
+  it('refuses indices that the data set does not have, also if its get() takes them', async () => {
+    for (const index of [3, -1, 0.5, 'a' as never])
+      for (const dataset of [numbers(3), [0, 1, 2]])
+        await expect(
+          collect(new DataLoader(dataset, { sampler: [0, index], ...asList })),
+        ).rejects.toMatchObject({
+          code: 'ERR_DATA_INDEX',
+          message: expect.stringContaining(
+            `DataLoader: index ${index} is outside the data set; expected an integer from 0 to 2.`,
+          ),
+        });
+  });
+
+  it('says of an object without samples that it is no data set, whatever the options', () => {
+    for (const options of [{}, { shuffle: true }, { batchSampler: [[0]] }])
+      expect(() => new DataLoader({ length: 3 } as never, options)).toThrow(
+        'the first argument is no data set',
+      );
+  });
+
   it("uses the data set's own getBatch, unless there is a collate", () => {
     const dataset = new ArrayDataset({ x: { data: Float32Array.of(1, 2, 3), shape: [] } });
     const [batch] = new DataLoader(dataset, { batchSize: 2 });
