@@ -44,7 +44,13 @@ export abstract class KernelOptimizer<O extends LrOptions> extends Optimizer<O> 
       const grad = gradOf(param);
       if (!grad) continue;
       const count = this.#countOf(param, names);
-      tensors.push(this.#row(param, grad, names, count));
+      const row = this.#row(param, grad, names, count);
+      if (param.count === 0) {
+        // Memory without elements may have no address, such as that of an empty bucket, and the kernel refuses that.
+        advance(count);
+        continue;
+      }
+      tensors.push(row);
       counts.push(count);
       param.storage.version++;
     }

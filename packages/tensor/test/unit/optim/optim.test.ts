@@ -37,6 +37,19 @@ const expectClose = (got: number[], want: number[]): void => {
   for (const [i, value] of want.entries()) expect(got[i]).toBeCloseTo(value, 5);
 };
 
+test.each([
+  ['SGD', (params: Tensor[]) => new SGD(params, { lr: 0.1, momentum: 0.9 })],
+  ['Adam', (params: Tensor[]) => new Adam(params)],
+])('%s steps with a parameter without elements whose gradient has no memory', (_, make) => {
+  const [empty, other] = [leaf(), leaf(1)];
+  empty.bindGrad(new Float32Array(0));
+  const optimizer = make([empty, other]);
+  stepOn(optimizer);
+  stepOn(optimizer);
+  expect(other.item()).toBeLessThan(1);
+  expect(optimizer.stateDict().steps).toEqual([2, 2]);
+});
+
 describe('SGD', () => {
   test('trains a small network with the losses that PyTorch 2.13 gives', () => {
     const series = (count: number, f: (i: number) => number): Float32Array =>
