@@ -82,12 +82,13 @@ export class Leaf extends GradTarget {
     return () => void this.#ready.delete(entry);
   }
 
-  /** Moves the gradient into `bound`, with its value. Takes over one reference. */
+  /** Moves the gradient into `bound`, with its value or zeros; its owner may change it. Takes over one reference. */
   bind(bound: Storage): void {
     kernels().copy([this.count], bound.dense, this.grad !== null && this.isFilled ? this.grad.dense : 0);
     this.grad?.release();
     this.grad = bound;
     this.isBound = true;
+    this.isFilled = true;
     this.#isStale = false;
   }
 
@@ -109,9 +110,15 @@ export class Leaf extends GradTarget {
     this.#isStale = this.grad !== null;
   }
 
-  /** Fills a gradient that empty() has emptied with zeros. Must run before `grad` is read. */
+  /**
+   * Fills a gradient that empty() has emptied with zeros. Must run before `grad` is read. Whoever reads it may write it
+   * as well, as a reducer does with the average of other ranks, so later contributions are added.
+   */
   settle(): void {
-    if (this.#isStale && !this.isFilled) kernels().copy([this.count], this.grad!.dense, 0);
+    if (this.#isStale && !this.isFilled) {
+      kernels().copy([this.count], this.grad!.dense, 0);
+      this.isFilled = true;
+    }
     this.#isStale = false;
   }
 

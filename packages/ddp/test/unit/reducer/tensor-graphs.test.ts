@@ -236,3 +236,32 @@ it('an error in a hook of the program leaves backward, and the next forward fail
   });
   expect(reasons(outcomes)[0]).toMatchObject({ code: 'ERR_DDP_UNFINISHED' });
 });
+
+it('adds to the average of a gradient that another rank alone contributed to, until zeroGrad', async () => {
+  const gradientsOfFirst = async (ranks: number) =>
+    values(
+      await onRanks(ranks, async (group) => {
+        const net = new Net();
+        const model = await ddp(net, { group, unused: 'skip' });
+        const average = async (forwards: Forward[]) => {
+          for (const [rank, forward] of forwards.entries()) {
+            const isMine = ranks === 1 || rank === group.rank;
+            const isLast = ranks > 1 || rank === forwards.length - 1;
+            const run = () => lossOf(forward, 2 * rank, 2).backward();
+            if (isMine) isLast ? run() : model.noSync(run);
+          }
+          await model.finish();
+        };
+        const all: Forward = (x) => model.forward(x);
+        const second: Forward = (x) => net.second.forward(x);
+        await average([all, all]);
+        model.zeroGrad();
+        await average([all, second]);
+        await average([all, all]);
+        return (gradients(net).slice(0, 2) as number[][]).flat();
+      }),
+    );
+  const [alone] = await gradientsOfFirst(1);
+  const halved = alone!.map((x) => x / 2);
+  for (const found of await gradientsOfFirst(2)) expect(largestDifference(found, halved)).toBeLessThan(1e-6);
+});

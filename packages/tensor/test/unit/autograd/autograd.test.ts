@@ -47,6 +47,15 @@ describe('backward', () => {
     expect(x.grad!.toArray()).toEqual([5, 5]);
   });
 
+  test('adds to what the program has written into a gradient that it read after zeroGrad', () => {
+    const x = leaf([1, 2]);
+    x.sum().backward();
+    x.zeroGrad({ setToNull: false });
+    x.grad!.add_(10);
+    x.sum().backward();
+    expect(x.grad!.toArray()).toEqual([11, 11]);
+  });
+
   test('does not let two gradients share memory', () => {
     const [x, y] = [leaf([1]), leaf([2])];
     x.add(y).backward(tensor([1]));
@@ -285,9 +294,25 @@ describe('bindGrad', () => {
     expect([...bucket.subarray(3)]).toEqual([9, 0]);
     expect(w.grad!.toArray()).toEqual([0, 0, 0]);
     expect([...bucket]).toEqual([0, 0, 0, 9, 0]);
+    w.sum().backward();
+    w.zeroGrad();
     bucket.fill(100);
     w.sum().backward();
     expect([...bucket]).toEqual([1, 1, 1, 100, 100]);
+  });
+
+  test('adds to what the owner of the memory has written, also after zeroGrad if the gradient was read', () => {
+    const bucket = new Float32Array(2);
+    const w = leaf([1, 2]);
+    w.bindGrad(bucket);
+    bucket.fill(10);
+    w.sum().backward();
+    expect([...bucket]).toEqual([11, 11]);
+    w.zeroGrad();
+    expect(w.grad!.toArray()).toEqual([0, 0]);
+    bucket.fill(20);
+    w.sum().backward();
+    expect([...bucket]).toEqual([21, 21]);
   });
 
   test('once cleared, it is zero for an optimiser and for memory that takes its place', () => {
