@@ -100,6 +100,15 @@ const say = (text: string) => {
   if (!values.json) console.error(text);
 };
 let job: Job | null = null;
+for (const signal of ['SIGINT', 'SIGTERM'] as const) {
+  process.once(signal, () => {
+    const close = async () => await job?.close();
+    void close().finally(() => {
+      rmSync(folder, { recursive: true, force: true });
+      process.exit(signal === 'SIGINT' ? 130 : 143);
+    });
+  });
+}
 try {
   job = new Job({ mode, program, hasNamespaces, folder, parameters, workMs });
   const result = await run(job);

@@ -73,22 +73,26 @@ export async function strike(
     await sleep(500 + 1_000 * pause);
   }
   job.update();
-  const { training } = job;
+  const { training, members } = job;
   const rank = training[Math.floor(which * training.length)];
+  // A job goes on as long as one member is left that has the state, and reaches the store, which is on the first host.
+  const othersGoOn = members.some((member) => member !== rank);
+  const firstHostGoesOn = members.some(({ host }) => host === 0);
   const atNs = nowNs();
   const idle: [number, number, number][] = [];
   let hasStruck = true;
-  if (kind === 'kill') hasStruck = rank !== undefined && signal(rank.pid, 'SIGKILL');
-  else if (kind === 'leave') hasStruck = job.signalLauncher(1, 'SIGTERM');
-  else if (kind === 'launcher') hasStruck = job.signalLauncher(1, 'SIGKILL');
+  if (kind === 'kill') hasStruck = rank !== undefined && othersGoOn && signal(rank.pid, 'SIGKILL');
+  else if (kind === 'leave') hasStruck = firstHostGoesOn && job.signalLauncher(1, 'SIGTERM');
+  else if (kind === 'launcher') hasStruck = firstHostGoesOn && job.signalLauncher(1, 'SIGKILL');
   else if (kind === 'stop') {
-    hasStruck = rank !== undefined && training.length > 1 && signal(rank.pid, 'SIGSTOP');
+    hasStruck = rank !== undefined && othersGoOn && signal(rank.pid, 'SIGSTOP');
     if (hasStruck) {
       await sleep(100 + 5_900 * long ** 2);
       signal(rank!.pid, 'SIGCONT');
       idle.push([atNs, nowNs(), 1]);
     }
-  } else {
+  } else if (!firstHostGoesOn) hasStruck = false;
+  else {
     const away = training.filter(({ host }) => host === 1).length;
     job.setLink(kind);
     await sleep(200 + 3_800 * long);

@@ -69,6 +69,8 @@ export class Job {
   readonly exitCodes: (number | null)[] = [null, null];
   #link: LinkState = 'whole';
   #isClosing = false;
+  /** Why the job cannot go on. */
+  #end: Error | null = null;
 
   constructor(options: JobOptions) {
     this.#options = options;
@@ -109,6 +111,10 @@ export class Job {
       this.exitCodes[host] = exitCode;
       this.#print(host, `launcher ended with ${exitCode ?? signal}\n`);
       if (exitCode === 0 || this.#isClosing) return;
+      if (host === 0 && this.#options.mode === 'elastic') {
+        this.#end = new Error(`the job has ended before its last step\n${this.story()}`);
+        return;
+      }
       const timer = setTimeout(() => {
         this.#starts.delete(timer);
         this.#launch(host);
@@ -160,6 +166,13 @@ export class Job {
     return this.living.filter(({ step }) => step !== null);
   }
 
+  /** Ranks of the latest view that some rank has entered. */
+  get members(): readonly Rank[] {
+    const { training } = this;
+    const latest = Math.max(...training.map(({ view }) => view));
+    return training.filter(({ view }) => view === latest);
+  }
+
   /** Number of steps that some rank knows to be final. */
   get step(): number {
     return this.finals.reduce((most, { line }) => Math.max(most, line.step + 1), 0);
@@ -187,6 +200,7 @@ export class Job {
     for (;;) {
       this.update();
       if (holds()) return;
+      if (this.#end !== null) throw this.#end;
       if (performance.now() > endMs) throw new Error(`${what}: not within ${withinMs} ms\n${this.story()}`);
       await sleep(10);
     }
