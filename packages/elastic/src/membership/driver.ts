@@ -39,6 +39,8 @@ export class Driver {
   /** The view before the one that was adopted last. */
   #before: View | null = null;
   #failure: unknown = null;
+  /** Why this member has left the store that it had last; undefined if it has its first one. */
+  #lostStore: unknown;
   /** Number of stores that this member has had. What comes from an earlier one is dropped. */
   #stores = 0;
   /** The processes of members and of those that want to join. */
@@ -62,6 +64,11 @@ export class Driver {
       this.#pending = { resolve, reject, onView };
       this.#feed(input);
     });
+  }
+
+  /** Why this member has left the store that it had last; undefined if it has its first one. */
+  get lostStore(): unknown {
+    return this.#lostStore;
   }
 
   /** Ends everything that is under way. */
@@ -97,6 +104,7 @@ export class Driver {
 
   async #move(view: View, lost: unknown): Promise<void> {
     this.stop();
+    this.#lostStore = lost;
     const store = ++this.#stores;
     const moving = new AbortController();
     this.#watch = moving;

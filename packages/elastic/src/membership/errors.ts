@@ -79,8 +79,10 @@ export const hasLeft = (id: string) =>
 export class JobEndedError extends ElasticError {
   readonly view: View;
 
-  constructor(verb: string, view: View) {
-    super('ERR_ELASTIC_ENDED', `${verb}: the job ended with view ${view.number}: ${view.ended}.`);
+  /** `cause` is the failure of the store that this member had before, if it has moved to another one. */
+  constructor(verb: string, view: View, cause?: unknown) {
+    const message = `${verb}: the job ended with view ${view.number}: ${view.ended}.`;
+    super('ERR_ELASTIC_ENDED', message, cause === undefined ? undefined : { cause });
     this.view = view;
   }
 }

@@ -210,7 +210,7 @@ export class Session implements Membership {
       case 'left out':
         throw errors.leftOut(self.id, settled.view.number, settled.view.members.length);
       case 'job ended':
-        throw new errors.JobEndedError(verb, settled.view);
+        throw new errors.JobEndedError(verb, settled.view, this.#parts.driver.lostStore);
       case 'too few':
         throw settled.isFounding
           ? errors.tooFew(settled.present, settings.min, settings.joinTimeoutMs)

@@ -25,11 +25,15 @@ export function watchViews(store: Store, onView: (view: ViewFacts) => void): Vie
   let reading: Promise<void> = Promise.resolve();
 
   async function readAll(): Promise<void> {
-    const head = (await store.check([headKey])) ? Number(textOf(await store.get(headKey))) : 0;
+    const head = Number((await textAt(store, headKey)) ?? 0);
+    let text = await textAt(store, viewKey(next));
     // Old views are removed.
-    if (!(await store.check([viewKey(next)])) && head > next) next = head;
-    while (await store.check([viewKey(next)])) {
-      const view = parseView(textOf(await store.get(viewKey(next))));
+    if (text === null && head > next) {
+      next = head;
+      text = await textAt(store, viewKey(next));
+    }
+    for (; text !== null; text = await textAt(store, viewKey(next))) {
+      const view = parseView(text);
       next++;
       if (view !== null && !ending.signal.aborted) onView(view);
     }
@@ -62,4 +66,15 @@ export function watchViews(store: Store, onView: (view: ViewFacts) => void): Vie
   };
 }
 
-const textOf = (bytes: Uint8Array) => Buffer.from(bytes).toString();
+/** A text that no key has. */
+const absent = '-';
+
+/**
+ * Reads a key, or returns null if there is none. Does not wait for it: the members remove old views at any time, also
+ * between two requests.
+ */
+async function textAt(store: Store, key: string): Promise<string | null> {
+  // Changes nothing, because no value is equal to `absent`; an absent key is answered with the expected value.
+  const text = Buffer.from(await store.compareSet(key, absent, absent)).toString();
+  return text === absent ? null : text;
+}

@@ -1,0 +1,54 @@
+// Tests that a launcher follows the views of a job while the members remove old ones.
+import { MemoryStore } from '@ringwise/store';
+import { expect, test } from 'vitest';
+import { headKey, viewKey } from '../../../src/rendezvous/elastic/elastic-keys.ts';
+import { watchViews } from '../../../src/rendezvous/elastic/view-watch.ts';
+
+const text = (number: number): string =>
+  JSON.stringify({
+    ...{ number, members: [], joined: [], lost: [], left: [], finalSteps: 0, ended: null },
+  });
+
+test('views are passed on in order, from the latest one if those before are gone', async () => {
+  const store = new MemoryStore();
+  const seen: number[] = [];
+  await store.set(viewKey(0), text(0));
+  const watch = watchViews(store, ({ number }) => seen.push(number));
+  await watch.refresh();
+  expect(seen).toEqual([0]);
+  for (const number of [4, 5]) await store.set(viewKey(number), text(number));
+  await store.set(headKey, '4');
+  await watch.refresh();
+  expect(seen).toEqual([0, 4, 5]);
+  await watch.close();
+});
+
+test('a view that is removed while it is looked for is not waited for', { timeout: 60_000 }, async () => {
+  const memory = new MemoryStore();
+  await memory.set(viewKey(0), text(0));
+  // The view is gone when the request arrives that reads it.
+  let isGone = false;
+  const reads: readonly (string | symbol)[] = ['get', 'multiGet', 'compareSet'];
+  const store = new Proxy(memory, {
+    get: (target, name) => {
+      const value = Reflect.get(target, name) as unknown;
+      if (typeof value !== 'function') return value;
+      return async (...args: unknown[]) => {
+        if (reads.includes(name) && [args[0]].flat().includes(viewKey(0))) {
+          isGone = true;
+          await memory.delete(viewKey(0));
+        }
+        return (await Reflect.apply(value, target, args)) as unknown;
+      };
+    },
+  });
+  const seen: number[] = [];
+  const watch = watchViews(store, ({ number }) => seen.push(number));
+  await watch.refresh();
+  expect(isGone).toBe(true);
+  await memory.set(viewKey(3), text(3));
+  await memory.set(headKey, '3');
+  await watch.refresh();
+  expect(seen.at(-1)).toBe(3);
+  await watch.close();
+});
