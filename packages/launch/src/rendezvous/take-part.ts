@@ -158,6 +158,7 @@ export function takePart(options: ParticipantOptions): Participant {
       if (isStoreLost && agent && options.goesOn?.()) {
         options.say(words.storeLost(options.where));
         await agent.ended();
+        if (stopping !== null) return stoppedBy(stopping, id);
         return words.withoutStore([...ends.values()], beganNs, id);
       }
       await stopRanks();

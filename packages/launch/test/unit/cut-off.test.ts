@@ -5,6 +5,7 @@ import { once } from 'node:events';
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net';
 import { serveStore, TcpStore } from '@ringwise/store';
 import { afterEach, beforeEach, expect, it } from 'vitest';
+import { openSlotAgent } from '../../src/agent/slot-agent.ts';
 import { forward } from '../../src/monitor/forward.ts';
 import { boxOf, coordinatorBox } from '../../src/rendezvous/coordinate.ts';
 import { inbox, Outbox } from '../../src/rendezvous/mailbox.ts';
@@ -60,6 +61,51 @@ it('a launcher ends although it cannot say goodbye', async () => {
   const outcome = { exitCode: 0, text: null, blamed: null };
   await new Outbox(direct).post(boxOf('b'), { kind: 'finish', outcome } satisfies Order);
   expect(await part.outcome).toEqual(outcome);
+});
+
+it('a launcher whose ranks go on without the store ends with the code of a signal that it gets', {
+  timeout: 60_000,
+}, async () => {
+  const member = { id: 'b', host: 'b', nproc: 1, nodeRank: null };
+  let hasStarted = () => {};
+  const started = new Promise<void>((resolve) => {
+    hasStarted = resolve;
+  });
+  let hasLost = () => {};
+  const lost = new Promise<void>((resolve) => {
+    hasLost = resolve;
+  });
+  const command = [process.execPath, '-e', 'setInterval(() => {}, 1000)'];
+  const part = takePart({
+    ...{ member, store: cut, where: 'here', keepAlive: null, say: hasLost, goesOn: () => true },
+    start: () => Promise.reject(new Error('not ordered')),
+    slots: {
+      open: (tell) =>
+        openSlotAgent({
+          ...{ shutdownTimeoutMs: 40_000, graceMs: 40_000, onExit: () => {} },
+          onEnded: (slot, incarnation, outcome) => tell(slot, incarnation, outcome, null),
+        }),
+      start: async (agent, { slot, incarnation }) => {
+        agent.start({ rank: slot, command, args: [], isNode: false, env: process.env }, incarnation, {});
+        hasStarted();
+      },
+    },
+  });
+  await inbox(direct, coordinatorBox, parseReport, AbortSignal.timeout(40_000)).next();
+  const order = {
+    kind: 'slot',
+    slot: 0,
+    incarnation: 0,
+    localRank: 0,
+    localWorldSize: 1,
+    worldSize: 1,
+  } as const;
+  await new Outbox(direct).post(boxOf('b'), { ...order, groupRank: 0, groupWorldSize: 1, why: null });
+  await started;
+  for (const socket of sockets) socket.destroy();
+  await lost;
+  part.interrupt('SIGTERM');
+  expect(await part.outcome).toEqual({ exitCode: 143, text: 'stopped by SIGTERM.', blamed: 'b' });
 });
 
 it('a launcher ends although it cannot forward the last events', async () => {
