@@ -53,7 +53,7 @@ async function importFound(url: string, load: (url: string) => Promise<unknown>)
   try {
     return await load(url);
   } catch (error) {
-    // A relative text names a file beside this package's own, which nobody means.
+    // A relative text would name a file beside those of this package.
     const isMissing = url.startsWith('.') || (url.startsWith('file:') && !existsSync(fileURLToPath(url)));
     if (isMissing && (error as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND')
       throw moduleMissing(url, error);
