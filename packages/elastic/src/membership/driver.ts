@@ -31,7 +31,7 @@ export class Driver {
   #pending: {
     readonly resolve: (settled: Settled) => void;
     readonly reject: (error: unknown) => void;
-    readonly onView: () => unknown;
+    readonly onDecided: () => unknown;
   } | null = null;
   #watch = new AbortController();
   #connecting = new AbortController();
@@ -39,7 +39,6 @@ export class Driver {
   /** The view before the one that was adopted last. */
   #before: View | null = null;
   #failure: unknown = null;
-  /** Why this member has left the store that it had last; undefined if it has its first one. */
   #lostStore: unknown;
   /** Number of stores that this member has had. What comes from an earlier one is dropped. */
   #stores = 0;
@@ -55,18 +54,18 @@ export class Driver {
   }
 
   /**
-   * Tells the machine something, and resolves when it is in a new view or its part in the job has ended. Calls `onView`
-   * whenever a new view has been decided, before its members connect.
+   * Tells the machine something, and resolves when it is in a new view or its part in the job has ended. Calls
+   * `onDecided` whenever a new view has been decided, before its members connect.
    */
-  run(input: Input, onView: () => unknown = () => {}): Promise<Settled> {
+  run(input: Input, onDecided: () => unknown = () => {}): Promise<Settled> {
     if (this.#failure !== null) return Promise.reject(this.#failure);
     return new Promise((resolve, reject) => {
-      this.#pending = { resolve, reject, onView };
+      this.#pending = { resolve, reject, onDecided };
       this.#feed(input);
     });
   }
 
-  /** Why this member has left the store that it had last; undefined if it has its first one. */
+  /** The failure of the store that this member had before; undefined if it still has its first one. */
   get lostStore(): unknown {
     return this.#lostStore;
   }
@@ -184,7 +183,7 @@ export class Driver {
   async #connect(view: View, store: number): Promise<void> {
     const connecting = new AbortController();
     this.#connecting = connecting;
-    this.#pending?.onView();
+    this.#pending?.onDecided();
     const { signal } = connecting;
     if (view.members[0]!.id === this.#id) {
       this.#chain.announce(view, this.#before).catch((error: unknown) => this.#fail(error, store));

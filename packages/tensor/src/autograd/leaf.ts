@@ -111,8 +111,8 @@ export class Leaf extends GradTarget {
   }
 
   /**
-   * Fills a gradient that empty() has emptied with zeros. Must run before `grad` is read. Whoever reads it may write it
-   * as well, as a reducer does with the average of other ranks, so later contributions are added.
+   * Fills a gradient that empty() has emptied with zeros. Must run before `grad` is read. The reader may also write the
+   * gradient: a reducer writes the average of other ranks. So backward adds later contributions instead of overwriting.
    */
   settle(): void {
     if (this.#isStale && !this.isFilled) {
