@@ -16,11 +16,18 @@ function nameOf(test: TestCase): string {
   return names.join(' ');
 }
 
-function seedOf(messages: readonly string[]): string {
-  const named = messages.map((message) => /RINGWISE_SEED=\w+/.exec(message)?.[0]).find(Boolean);
-  const given = process.env.RINGWISE_SEED;
-  return named ?? (given ? `RINGWISE_SEED=${given}` : '');
+/** Returns the messages of the errors of a test that failed. */
+const messagesOf = (test: TestCase): string[] => (test.result().errors ?? []).map(({ message }) => message);
+
+/** Returns the seed that one of these messages names, or else the one that this run was given. */
+function seedOf(messages: readonly string[]): string | undefined {
+  const named = messages.map((message) => /RINGWISE_SEED=(\w+)/.exec(message)?.[1]).find(Boolean);
+  return named ?? process.env.RINGWISE_SEED;
 }
+
+/** Returns the seed that an error in a test file names, or else the one that this run was given. */
+export const seedOfFile = (module: TestModule): string | undefined =>
+  seedOf([...module.children.allTests('failed')].flatMap(messagesOf));
 
 /** Returns the command that runs a file again, or one test of it. */
 export function commandFor(
@@ -30,9 +37,10 @@ export function commandFor(
   messages: readonly string[] = [],
 ): string {
   const mode = process.env.RINGWISE_SOFTWARE_GPU;
+  const seed = seedOf(messages);
   const words = [
     mode && `RINGWISE_SOFTWARE_GPU=${mode}`,
-    seedOf(messages),
+    seed && `RINGWISE_SEED=${seed}`,
     'npx vitest run --project',
     project,
     file,
@@ -48,10 +56,8 @@ export default class RepeatReporter implements Reporter {
       const file = relative(root, module.moduleId);
       const { name } = module.project;
       if (module.errors().length > 0) commands.push(commandFor(name, file));
-      for (const test of module.children.allTests('failed')) {
-        const messages = (test.result().errors ?? []).map(({ message }) => message);
-        commands.push(commandFor(name, file, nameOf(test), messages));
-      }
+      for (const test of module.children.allTests('failed'))
+        commands.push(commandFor(name, file, nameOf(test), messagesOf(test)));
     }
     for (const command of commands) console.error(`To repeat: ${command}`);
   }

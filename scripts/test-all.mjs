@@ -1,7 +1,8 @@
 // `npm run test:all`: builds and runs all tests, part after part. --help lists the parts and options.
 import { parseArgs } from 'node:util';
 import { asynchronousOf, parts, selectionOf, strays } from './parts.mjs';
-import { endCommandsAt, root, run, vitest, vitestWith } from './run.mjs';
+import { endCommandsAt, root, run } from './run.mjs';
+import { vitest } from './vitest.mjs';
 
 const names = Object.keys(parts);
 const help = `Usage: npm run test:all -- [--part NAME]... [--except NAME]... [--minutes M]
@@ -47,11 +48,11 @@ const chosen = names.filter(
 async function runPart(name) {
   const { projects, filters } = selectionOf(name);
   const checked = name === 'quick' ? await run('npm', 'run', '-s', 'check') : 0;
-  const code = checked || (await vitest(projects, ...filters));
+  const code = checked || (await vitest(projects, filters));
   const again = asynchronousOf(name);
   if (again === null) return code;
   console.log(`\n== ${name}, with RINGWISE_SOFTWARE_GPU=${again.env.RINGWISE_SOFTWARE_GPU}`);
-  return (await vitestWith(again.env, again.projects, ...again.filters)) || code;
+  return (await vitest(again.projects, again.filters, { env: again.env })) || code;
 }
 
 for (const step of ['setup', 'build', 'build:tests']) {

@@ -5,7 +5,8 @@ import { execFileSync } from 'node:child_process';
 import { basename } from 'node:path';
 import { affectedFolders } from './affected.mjs';
 import { quickKinds } from './parts.mjs';
-import { root, run, vitest } from './run.mjs';
+import { root, run } from './run.mjs';
+import { vitest } from './vitest.mjs';
 
 function git(...args) {
   try {

@@ -2,7 +2,8 @@
 // binaries in native/npm: doctor, the `tcp` backend, and all packages installed from a registry on the loopback
 // interface. Needs no compiler.
 import { parts, quickKinds } from './parts.mjs';
-import { run, vitest } from './run.mjs';
+import { run } from './run.mjs';
+import { vitest } from './vitest.mjs';
 
 const turbo = ['node_modules/turbo/bin/turbo', 'run', 'build', 'types', '--filter=./packages/*'];
 const steps = [
@@ -17,14 +18,13 @@ const steps = [
     run: () =>
       vitest(
         quickKinds.map((kind) => `collectives-${kind}`),
-        'backends/tcp',
-        'processes/tcp',
+        ['backends/tcp', 'processes/tcp'],
       ),
   },
   {
     name: `packages: ${parts.packages}`,
     skipped: process.platform === 'win32' ? 'its empty projects have shell scripts' : null,
-    run: () => vitest(['scripts-full'], 'test/full/packages/gates', 'test/full/packages/registry'),
+    run: () => vitest(['scripts-full'], ['test/full/packages/gates', 'test/full/packages/registry']),
   },
 ];
 

@@ -14,13 +14,13 @@ afterAll(pools.end);
 
 describe('a process with a group on the host backend', () => {
   it('keeps its event loop turning while it waits in a barrier', async () => {
-    const turns = values<number>(await withRanks(2, module, 'idleInBarrier'));
-    expect(turns[0]).toBeGreaterThan(20);
+    const turns = values<number>(await withRanks(2, module, 'idleInBarrier', { timeoutMs: 60_000 }));
+    expect(turns[0]).toBeGreaterThanOrEqual(20);
   });
 
   it('keeps its event loop turning while it awaits operations that all end at once', async () => {
-    for (const turns of values<number>(await withRanks(2, module, 'awaitInStep')))
-      expect(turns).toBeGreaterThan(20);
+    for (const turns of values<number>(await withRanks(2, module, 'awaitInStep', { timeoutMs: 60_000 })))
+      expect(turns).toBeGreaterThanOrEqual(20);
   });
 
   it('stays alive for a pending operation, and for nothing else', async () => {

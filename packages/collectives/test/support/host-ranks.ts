@@ -1,5 +1,6 @@
 // The functions that the ranks of tests of the host and tcp backends run, each in a process of its own.
 import { TcpStore } from '@ringwise/store';
+import { openStore } from '@ringwise/testing';
 import { CollectiveError, type InitOptions, init } from '../../src/index.ts';
 import { type CallName, calls } from './calls.ts';
 import { serve } from './serve.ts';
@@ -35,28 +36,38 @@ export async function callForever(
   }
 }
 
-/** Awaits small operations for 300 ms and nothing else. Returns how many turns the event loop made meanwhile. */
-export async function awaitInStep(rank: number): Promise<number> {
+/**
+ * Awaits small operations and nothing else until the event loops of all ranks have made 20 turns, or for 20 s. Returns
+ * how many turns the event loop of this rank made meanwhile.
+ */
+export async function awaitInStep(_rank: number): Promise<number> {
   await using group = await init();
   let turns = 0;
   const timer = setInterval(() => turns++, 1);
   const goesOn = Int32Array.of(1);
-  for (const end = performance.now() + 300; goesOn[0] === 1; ) {
-    goesOn[0] = rank === 0 && performance.now() > end ? 0 : 1;
-    await group.allReduce(goesOn, { op: 'min' });
+  for (const end = performance.now() + 20_000; goesOn[0] === 1; ) {
+    goesOn[0] = turns < 20 && performance.now() < end ? 1 : 0;
+    await group.allReduce(goesOn, { op: 'max' });
   }
   clearInterval(timer);
   return turns;
 }
 
-/** Makes rank 1 come late to a barrier. Returns how many turns the event loops of the others made meanwhile. */
+/**
+ * Makes rank 1 come to a barrier once the event loop of rank 0 has made 20 turns since its own call, or after 20 s.
+ * Returns how many turns the event loop of rank 0 made meanwhile.
+ */
 export async function idleInBarrier(rank: number): Promise<number> {
   await using group = await init();
+  const store = await openStore();
   let turns = 0;
-  const timer = setInterval(() => turns++, 5);
-  if (rank === 1) await new Promise((resolve) => setTimeout(resolve, 500));
+  const timer = setInterval(() => {
+    if (++turns === 20 && rank === 0) void store.set('turned', '');
+  }, 5);
+  if (rank === 1) await store.wait(['turned'], { timeoutMs: 20_000 }).catch(() => {});
   await group.barrier();
   clearInterval(timer);
+  await store.close();
   return turns;
 }
 
