@@ -3,6 +3,7 @@
 
 import assert from 'node:assert/strict';
 import type { StoreErrorCode } from './errors.ts';
+import { getIfPresent } from './get-if-present.ts';
 import type { Store } from './store.ts';
 
 /** The test runner's functions. Those of vitest, jest and node:test all fit. */
@@ -130,6 +131,17 @@ const valueCases: Record<string, (connect: Connect) => Promise<void>> = {
     assert.equal(text(await store.compareSet('k', 'other', 'second')), 'first');
     assert.equal(text(await store.compareSet('k', 'first', 'second')), 'second');
     assert.equal(text(await store.get('k')), 'second');
+  },
+  'reads a key without waiting for it': async (connect) => {
+    const store = await connect();
+    assert.equal(await getIfPresent(store, 'k'), null);
+    assert.equal(await store.check(['k']), false);
+    await store.set('k', '');
+    assert.equal(text((await getIfPresent(store, 'k'))!), '');
+    await store.set('k', 'value');
+    assert.equal(text((await getIfPresent(store, 'k'))!), 'value');
+    assert.equal(text(await store.get('k')), 'value');
+    await assertRejects(getIfPresent(store, ''), 'ERR_STORE_ARGUMENT');
   },
   'lets exactly one of several swaps win': async (connect) => {
     const clients = [await connect(), await connect(), await connect()];

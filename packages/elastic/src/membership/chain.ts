@@ -2,7 +2,7 @@
 // not answer is an error of the member.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { memberKeys } from '@ringwise/collectives';
-import { type Store, StoreError } from '@ringwise/store';
+import { getIfPresent, type Store, StoreError } from '@ringwise/store';
 import { storeFailed } from './errors.ts';
 import {
   asksKey,
@@ -21,9 +21,6 @@ import type { Report, View, Wish } from './protocol/view.ts';
 const sliceMs = 1_000;
 /** How often a member looks whether a process wishes to join. */
 const wishPollMs = 100;
-
-/** A text that no document is equal to. */
-const absent = '-';
 
 export type ReadRequest = Omit<Extract<Action, { kind: 'read' }>, 'kind'>;
 
@@ -218,11 +215,8 @@ export class Chain {
     return await Promise.all(keys.map((key) => this.#answer(this.#store.check([key]))));
   }
 
-  /** Reads a key without waiting for it, in one round trip. */
   async #value(key: string): Promise<Uint8Array | null> {
-    // Changes nothing, because no value is equal to `absent`; an absent key is answered with the expected value.
-    const bytes = await this.#answer(this.#store.compareSet(key, absent, absent));
-    return Buffer.from(bytes).toString() === absent ? null : bytes;
+    return await this.#answer(getIfPresent(this.#store, key));
   }
 
   async #appears(key: string, timeoutMs: number, signal: AbortSignal): Promise<boolean> {

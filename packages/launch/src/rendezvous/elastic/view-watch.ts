@@ -1,6 +1,6 @@
 // Follows the views of an elastic job in the store of its ranks.
 
-import { type Store, StoreError } from '@ringwise/store';
+import { getIfPresent, type Store, StoreError } from '@ringwise/store';
 import { headKey, viewKey } from './elastic-keys.ts';
 import { parseView, type ViewFacts } from './view-facts.ts';
 
@@ -66,15 +66,8 @@ export function watchViews(store: Store, onView: (view: ViewFacts) => void): Vie
   };
 }
 
-/** A text that no key has. */
-const absent = '-';
-
-/**
- * Reads a key, or returns null if there is none. Does not wait for it: the members remove old views at any time, also
- * between two requests.
- */
+/** Reads a key. Does not wait for it: the members remove old views at any time, also between two requests. */
 async function textAt(store: Store, key: string): Promise<string | null> {
-  // Changes nothing, because no value is equal to `absent`; an absent key is answered with the expected value.
-  const text = Buffer.from(await store.compareSet(key, absent, absent)).toString();
-  return text === absent ? null : text;
+  const value = await getIfPresent(store, key);
+  return value === null ? null : Buffer.from(value).toString();
 }
