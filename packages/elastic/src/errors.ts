@@ -192,6 +192,11 @@ export function exchangesBatches(): ElasticError {
   return new ElasticError('ERR_ELASTIC_INVALID', message);
 }
 
+export function foreignParams(foreign: number, all: number): ElasticError {
+  const message = `ddp: optimizer: ${foreign} of its ${all} parameters are not parameters of the model, so they would not be averaged, and processes that join would not get them; expected parameters of the model. Make the optimizer from the model's own parameters, and pass a model that has all of them.`;
+  return new ElasticError('ERR_ELASTIC_INVALID', message);
+}
+
 export function leavesApart(hook: string): ElasticError {
   const message = `ddp: gradients may differ between ranks after the hook ${hook || 'without a name'}, and so do parameters, of which a joiner could get only those of one rank; expected a hook after which all ranks have the same average. For ranks that train apart, use diloco().`;
   return new ElasticError('ERR_ELASTIC_INVALID', message);

@@ -1,13 +1,15 @@
 // Options of elastic() and of job.ddp(), checked before anything is sent.
 import {
   type DdpOptions,
+  frozenParamsSymbol,
   type GradParamSource,
+  gradParamsSymbol,
   hasSyncBatchNorm,
   type ModuleTree,
   type Revive,
 } from '@ringwise/ddp';
 import { checkFunction, checkOptions, shown } from '../check.ts';
-import { exchangesBatches, invalidArgument, leavesApart, sharded } from '../errors.ts';
+import { exchangesBatches, foreignParams, invalidArgument, leavesApart, sharded } from '../errors.ts';
 import { ElasticLoader } from '../ledger/elastic-loader.ts';
 import type { MembershipOptions } from '../membership/options.ts';
 import type { LogEntry, LogTarget } from './log.ts';
@@ -101,6 +103,7 @@ export function checkDdpOptions(source: GradParamSource, options: ElasticDdpOpti
     const expected = 'an optimizer with step(), zeroGrad(), stateDict() and loadStateDict()';
     throw invalidArgument('ddp: optimizer', expected, shown(optimizer));
   }
+  checkOwnParams(source, (optimizer as { readonly params?: unknown }).params);
   if (!(loader instanceof ElasticLoader))
     throw invalidArgument('ddp: loader', 'what job.loader() returns', shown(loader));
   if (scaler !== undefined) checkStateful('ddp: scaler', scaler);
@@ -108,4 +111,20 @@ export function checkDdpOptions(source: GradParamSource, options: ElasticDdpOpti
   for (const [i, generator] of generators.entries()) checkStateful(`ddp: generators[${i}]`, generator);
   checkExtra(extra);
   if (tensor !== undefined) checkFunction('ddp: tensor', tensor);
+}
+
+/**
+ * Throws ERR_ELASTIC_INVALID if an optimizer that lists its `params` has some that the model does not offer: they would
+ * be neither averaged nor sent to processes that join. An optimizer whose `params` are of another kind than the
+ * model's parameters, such as groups, is not checked.
+ */
+function checkOwnParams(source: GradParamSource, params: unknown): void {
+  // ddp() refuses a model that offers no parameters.
+  if (!Array.isArray(params) || typeof source[gradParamsSymbol] !== 'function') return;
+  const offered = [...source[gradParamsSymbol](), ...(source[frozenParamsSymbol]?.() ?? [])];
+  const keys = new Set<unknown>(offered.map(({ key }) => key));
+  const kinds = new Set(offered.map(({ key }) => key?.constructor));
+  if (kinds.has(undefined) || !params.every((param: object) => kinds.has(param?.constructor))) return;
+  const foreign = params.filter((param) => !keys.has(param)).length;
+  if (foreign > 0) throw foreignParams(foreign, params.length);
 }

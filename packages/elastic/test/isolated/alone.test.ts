@@ -198,6 +198,14 @@ it('refuses wrong options, and calls in the wrong order', async () => {
       'ddp: extra.schedule: expected an object with stateDict()',
     ],
     [{ optimizer, loader, generators: [1] }, 'ddp: generators[0]'],
+    [
+      { optimizer: new SGD([...net.parameters(), ...makeNet().parameters()], { lr: 0.1 }), loader },
+      'ddp: optimizer: 2 of its 4 parameters are not parameters of the model',
+    ],
+    [
+      { optimizer: job.zero(makeNet().parameters(), (shard) => new SGD(shard, { lr: 0.1 })), loader },
+      'ddp: optimizer: 2 of its 2 parameters are not parameters of the model',
+    ],
   ];
   for (const [options, text] of refused) await expect(job.ddp(net, options as never)).rejects.toThrow(text);
   const exchange = { size: 2, gather: () => 2, gradSums: () => {} };
