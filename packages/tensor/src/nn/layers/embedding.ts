@@ -11,7 +11,7 @@ import { Module } from '../module.ts';
 
 /** Options of Embedding. */
 export interface EmbeddingOptions {
-  /** Row of the table that starts as 0 and gets no gradient. Default: none. */
+  /** Row of the table that starts as 0 and gets no gradient; a negative one counts from the end. Default: none. */
   readonly paddingIdx?: number;
 }
 
@@ -34,10 +34,12 @@ export class Embedding extends Module {
     checkValue('Embedding: width', width, atLeastOne);
     const { paddingIdx } = options;
     const fits =
-      paddingIdx === undefined || (Number.isInteger(paddingIdx) && paddingIdx >= 0 && paddingIdx < count);
-    if (!fits) throw badOption('Embedding: paddingIdx', `an index from 0 to ${count - 1}`, shown(paddingIdx));
+      paddingIdx === undefined ||
+      (Number.isInteger(paddingIdx) && paddingIdx >= -count && paddingIdx < count);
+    if (!fits)
+      throw badOption('Embedding: paddingIdx', `an index from ${-count} to ${count - 1}`, shown(paddingIdx));
     this.weight = normalParameter([count, width]);
-    this.paddingIdx = paddingIdx ?? null;
+    this.paddingIdx = paddingIdx === undefined ? null : (paddingIdx + count) % count;
     if (this.paddingIdx === null) return;
     const row = { memory: this.weight.memory, offset: this.paddingIdx * width, strides: null };
     kernels().copy([width], row, 0);

@@ -62,7 +62,9 @@ export function vdot(a: Tensor, b: Tensor): Tensor {
 export function inner(a: Tensor, b: Tensor): Tensor {
   requireTensor('inner', a);
   requireTensor('inner', b);
-  return a.rank === 0 || b.rank === 0 ? mul(a, b) : contracted('inner', a, [a.rank - 1], b, [b.rank - 1]);
+  if (a.rank === 0 || b.rank === 0) return mul(a, b);
+  if (a.shape.at(-1) !== b.shape.at(-1)) throw contractedSizes('inner', a.shape, b.shape);
+  return contracted('inner', a, [a.rank - 1], b, [b.rank - 1]);
 }
 
 /**

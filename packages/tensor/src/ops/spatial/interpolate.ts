@@ -21,6 +21,7 @@ import { adaptiveAvgPool2d } from '../layers/pool.ts';
 import { reshape, squeeze, unsqueeze } from '../shape/views.ts';
 import { badInterpolation } from './errors.ts';
 import { storedPlaces, takenAt } from './places.ts';
+import { adaptiveAvgPool3d } from './pooling/volumes.ts';
 import { sizesFor } from './sizes.ts';
 
 /** How interpolate() computes new elements. */
@@ -35,7 +36,7 @@ export interface InterpolateOptions {
   /**
    * 'nearest' copies the element whose position, rounded down, fits; 'nearest-exact' that whose centre is nearest.
    * 'linear' is for [batch, channels, length], 'bilinear' and 'bicubic' are for planes. 'area' takes means, as
-   * adaptiveAvgPool2d does. Default 'nearest'.
+   * adaptive average pooling does. Default 'nearest'.
    */
   readonly mode?: InterpolationMode;
   /** Whether the corners of input and result are the same positions; for linear and cubic modes. Default false. */
@@ -89,7 +90,7 @@ export function interpolate(x: Tensor, options: InterpolateOptions): Tensor {
     linear: [1],
     bilinear: [2],
     bicubic: [2],
-    area: [1, 2],
+    area: [1, 2, 3],
     nearest: [1, 2, 3],
     'nearest-exact': [1, 2, 3],
   };
@@ -133,6 +134,7 @@ function requireFloatUnlessCopied(x: Tensor, mode: InterpolationMode): void {
 
 function area(x: Tensor, after: readonly number[]): Tensor {
   if (after.length === 2) return adaptiveAvgPool2d(x, after as [number, number]);
+  if (after.length === 3) return adaptiveAvgPool3d(x, after as [number, number, number]);
   return scope(() => squeeze(adaptiveAvgPool2d(unsqueeze(x, 2), [1, after[0]!]), 2));
 }
 

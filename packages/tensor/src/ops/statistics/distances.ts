@@ -2,7 +2,7 @@
 
 import { checkNumber } from '../../checks/arguments.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
-import { checkValue, finite, integer, nonNegative, positive } from '../../checks/value-checks.ts';
+import { aNumber, checkValue, integer, nonNegative, positive } from '../../checks/value-checks.ts';
 import { scope } from '../../core/context.ts';
 import { isHalf } from '../../core/dtype.ts';
 import type { CdistOptions, NormalizeOptions } from '../../core/op-options.ts';
@@ -66,7 +66,7 @@ export function dist(a: Tensor, b: Tensor, p = 2): Tensor {
   });
 }
 
-const normalizeOptions = optionChecks<NormalizeOptions>({ p: finite, dim: integer, eps: nonNegative });
+const normalizeOptions = optionChecks<NormalizeOptions>({ p: aNumber, dim: integer, eps: nonNegative });
 
 /** Divides vectors along a dimension by their norm, or by `eps` if that is larger. */
 export function normalize(a: Tensor, options: NormalizeOptions = {}): Tensor {

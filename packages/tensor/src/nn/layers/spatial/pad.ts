@@ -1,6 +1,6 @@
 // Padding, as layers. Sizes are one number for all sides, or [before, after] of the last dimension first, as in pad().
 
-import { checkValue, finite } from '../../../checks/value-checks.ts';
+import { aNumber, checkValue } from '../../../checks/value-checks.ts';
 import type { Tensor } from '../../../core/tensor.ts';
 import { badOption, needsRank, shown } from '../../../errors.ts';
 import { requireTensor } from '../../../ops/elementwise/convert.ts';
@@ -25,7 +25,7 @@ abstract class Padding extends Module {
     const all = typeof sizes === 'number' ? new Array<number>(2 * rank).fill(sizes) : sizes;
     const fits = Array.isArray(all) && all.length === 2 * rank && all.every(Number.isSafeInteger);
     if (!fits) throw badOption(`${layer}: sizes`, `an integer, or a list of ${2 * rank}`, shown(sizes));
-    checkValue(`${layer}: value`, value, finite);
+    checkValue(`${layer}: value`, value, aNumber);
     this.sizes = [...all];
     this.value = value;
     this.#mode = mode;

@@ -359,6 +359,7 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
     one('maxUnpool2d', (d) => [ramp(d, [1, 1, 1]), i64(d, [3], [1, 1, 1]), 2, { outputSize: [5, 3] }]),
   ],
   interpolate: [
+    one('interpolate', (d) => [ramp(d, [1, 2, 2, 3, 4]), { size: [3, 2, 5], mode: 'area' }]),
     (d) => {
       d.tags.add('output of size 0');
       d.call('interpolate', ramp(d, [1, 2, 1]), { scaleFactor: 0.5, mode: 'area' });
@@ -492,6 +493,7 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
   ),
   indexFill: [one('indexFill', (d) => [ramp(d, [2, 3]), 1, i64(d, [-1, 0]), 7])],
   inner: [
+    one('inner', (d) => [f32(d, [1, 2, 3, 4], [2, 2]), f32(d, [3])]),
     (d) => {
       const values = [1, 1, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0];
       d.inputs.push({ dtype: 'bool', shape: [4, 3], values, views: [['select', 1, 0]], grad: false });
@@ -578,6 +580,12 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
     }),
     one('arange', () => [0, 2, 1, { dtype: 'bool' }]),
   ],
+  normalize: [one('normalize', (d) => [f32(d, [1, -3, 2, 0.5], [2, 2]), { p: { $: 'inf' } }])],
+  'nn.ConstantPad1d': [(d) => d.callModule('ConstantPad1d', [[1, 2], { $: '-inf' }], {}, [ramp(d, [2, 3])])],
+  'nn.Embedding': [-1, -3, -4].map((paddingIdx) => (d: Draft): void => {
+    const index = i64(d, [2, 0, 2, 1]);
+    d.callModule('Embedding', [3, 2, { paddingIdx }], { weight: ramp(d, [3, 2]) }, [index]);
+  }),
   full: [one('full', () => [[2], 3])],
   tensor: [one('tensor', () => [[1, 2]])],
   flatten: [one('flatten', (d) => [f32(d, [1], []), 1])],
