@@ -15,6 +15,9 @@ import type { Device } from '../device/device.ts';
 /** Sees a complete gradient. May return one to take its place: dense, of the same dtype, one reference. */
 export type GradHook = (grad: Storage) => Storage | null;
 
+/** Key of the hook that runs behind the others, whenever they are added. */
+const lastKey = {};
+
 export abstract class GradTarget {
   // Declared and then set, as in TensorCore.
   /** Whether the gradient stays after backward. */
@@ -51,7 +54,17 @@ export abstract class GradTarget {
     this.hooks ??= new Map();
     const key = {};
     this.hooks.set(key, hook);
+    const last = this.hooks.get(lastKey);
+    if (last) this.setLastHook(last);
     return () => void this.hooks!.delete(key);
+  }
+
+  /** Sets the hook that runs behind the others and sees the gradient that they leave. */
+  setLastHook(hook: GradHook): void {
+    this.hooks ??= new Map();
+    // A map keeps the place of a key that it has.
+    this.hooks.delete(lastKey);
+    this.hooks.set(lastKey, hook);
   }
 
   runHooks(): void {

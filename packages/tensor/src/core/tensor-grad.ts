@@ -143,8 +143,8 @@ export abstract class GradTensor<Self extends GradTensor<Self>> extends TensorCo
   }
 
   /**
-   * Keeps the gradient of a tensor that an operation made: backward adds it to `grad`. Neither backward nor a scope
-   * disposes the tensor any more.
+   * Keeps the gradient of a tensor that an operation made: backward adds it to `grad`, as the hooks of the tensor leave
+   * it. Neither backward nor a scope disposes the tensor any more.
    */
   retainGrad(): void {
     if (this.target === null) throw needsGraph('retainGrad');
@@ -152,7 +152,7 @@ export abstract class GradTensor<Self extends GradTensor<Self>> extends TensorCo
     const retained = new Leaf(this.dtype, this.count, this.device);
     this.retained = retained;
     this.isKept = true;
-    this.target.addHook((grad) => {
+    this.target.setLastHook((grad) => {
       retained.share(grad);
       return null;
     });

@@ -3,6 +3,7 @@
 import { foreignMember, numberOfTensor } from '../checks/argument-errors.ts';
 import { type Advice, refuseForeign } from '../checks/foreign-members.ts';
 import { Tensor } from '../core/tensor.ts';
+import { GradTensor } from '../core/tensor-grad.ts';
 
 const dtypes: Advice = {
   float: "to('float32')",
@@ -71,6 +72,14 @@ const properties: Advice = {
 export function refuseForeignNames(): void {
   const methods = { ...dtypes, ...values, ...operations };
   refuseForeign(Tensor.prototype, 'tensor', foreignMember, { methods, properties, isSetRefused: true });
+  const get = Object.getOwnPropertyDescriptor(GradTensor.prototype, 'grad')!.get!;
+  const set = (): never => {
+    throw foreignMember(
+      'tensor.grad',
+      'a gradient cannot be assigned; expected zeroGrad() to drop it, or noGrad(() => tensor.grad.copy_(values))',
+    );
+  };
+  Object.defineProperty(GradTensor.prototype, 'grad', { get, set, configurable: true });
   // Without this, `loss * 2` would be NaN. With the hint 'default' a tensor is text: 'loss ' + loss prints it.
   Object.defineProperty(Tensor.prototype, Symbol.toPrimitive, {
     value(this: Tensor, hint: string): string {

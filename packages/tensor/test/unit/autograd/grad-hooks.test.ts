@@ -108,6 +108,22 @@ describe('retainGrad', () => {
     expect(memory().tensors).toBe(before - 2);
   });
 
+  test('keeps the gradient that all hooks leave, also those added later', () => {
+    const x = leaf(1, 2);
+    const y = x.mul(2);
+    y.registerHook((gradient) => gradient.add(1));
+    y.retainGrad();
+    const remove = y.registerHook((gradient) => gradient.mul(100));
+    y.registerHook((gradient) => gradient.mul(10));
+    remove();
+    y.sum().backward();
+    // With register_hook() and retain_grad(), PyTorch 2.13 gives the same.
+    expect([y.grad!.toArray(), x.grad!.toArray()]).toEqual([
+      [20, 20],
+      [40, 40],
+    ]);
+  });
+
   test('does nothing on a leaf, and needs a graph', () => {
     const x = leaf(1);
     x.retainGrad();

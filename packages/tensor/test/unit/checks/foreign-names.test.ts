@@ -60,6 +60,15 @@ describe('a tensor', () => {
     }).toThrow('expected requiresGrad');
   });
 
+  test('refuses an assigned gradient', () => {
+    const x = ones([2], { requiresGrad: true });
+    x.sum().backward();
+    expect(() => {
+      loose(x).grad = null;
+    }).toThrow('tensor.grad: a gradient cannot be assigned; expected zeroGrad() to drop it');
+    expect(x.grad!.toArray()).toEqual([1, 1]);
+  });
+
   test('is no number, but text', () => {
     const x = tensor(2);
     expect(() => Number(x)).toThrow('a tensor is no number');
