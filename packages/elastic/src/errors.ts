@@ -204,7 +204,7 @@ export function leavesApart(hook: string): ElasticError {
 
 /** Error of a learner: bytes of the state came damaged. */
 export function bytesDamaged(member: string): ElasticError {
-  const message = `ddp: a part of the state that member ${member} sent to this process does not fit its SHA-256; nothing of it was used. Check the memory and the network of both hosts.`;
+  const message = `ddp: a part of the state that member ${member} sent to this process does not fit its hash; nothing of it was used. Check the memory and the network of both hosts.`;
   return new ElasticError('ERR_ELASTIC_STATE', message);
 }
 

@@ -1,7 +1,8 @@
 // Messages between a learner and one of the members from which it gets the state, over a group of these two. A message
-// is a small object, and bytes if it has some. The SHA-256 of the bytes also covers what they are: a part of the state
-// of another step, or another part, has another hash.
+// is a small object, and bytes if it has some. The hash of the bytes also covers what they are: a part of the state of
+// another step, or another part, has another hash.
 import { createHash } from 'node:crypto';
+import { crc32 } from 'node:zlib';
 import { type Group, initMembers, memberKeys, untilAborted } from '@ringwise/collectives';
 import { PrefixStore, type Store } from '@ringwise/store';
 import { endable } from '../membership/connect.ts';
@@ -158,10 +159,13 @@ export class Channel<Out extends object, In extends object> {
   }
 }
 
+/**
+ * Returns the SHA-256 of a part of the state. Gradients have a CRC-32: it takes a quarter of the time, which the
+ * members spend in every step, and the states that the gradients lead to are compared.
+ */
 function hashOf(frame: object, bytes: Uint8Array): string {
   const { kind, at, step, index } = frame as Partial<Record<string, unknown>>;
-  return createHash('sha256')
-    .update(bytes)
-    .update(JSON.stringify([kind, at, step, index]))
-    .digest('hex');
+  const what = JSON.stringify([kind, at, step, index]);
+  if (kind === 'step') return crc32(what, crc32(bytes)).toString(16);
+  return createHash('sha256').update(bytes).update(what).digest('hex');
 }

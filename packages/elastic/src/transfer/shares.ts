@@ -19,7 +19,7 @@ export function sharesOf(sizes: readonly number[], count: number): number[][] {
   return shares;
 }
 
-/** Returns the CRC-32 of an array. It compares what two members have computed; what is sent has a SHA-256. */
+/** Returns the CRC-32 of an array. It compares what two members have computed; a state that is sent has a SHA-256. */
 export const sumOf = (memory: Uint8Array): number => crc32(memory);
 
 /** Returns the checksums of these arrays, which may be in device memory. */

@@ -7,12 +7,17 @@ import { openSlotAgent } from '../agent/slot-agent.ts';
 import type { Monitor } from '../monitor/monitor.ts';
 import type { ElasticLimits } from '../rendezvous/elastic/elastic-coordinator.ts';
 import { endedKey } from '../rendezvous/elastic/elastic-keys.ts';
+import type { RankStores } from '../rendezvous/elastic/rank-stores.ts';
 import type { Member, SlotOrder } from '../rendezvous/messages.ts';
 import type { Meeting } from '../rendezvous/rendezvous.ts';
 import type { SlotHosting } from '../rendezvous/take-part.ts';
 import type { LogFiles } from '../report/log-files.ts';
+import { within } from '../within.ts';
 import type { Program } from './program.ts';
 import type { RunOptions } from './run-options.ts';
+
+/** How long a store may take to note that a process has ended. */
+const toldMs = 5_000;
 
 /** Facts about one launcher that stay the same in all rounds of its job. */
 export interface Setup {
@@ -32,6 +37,8 @@ export interface SlotSetup extends Setup {
   readonly elastic: ElasticLimits;
   /** The keys of the job in the store of its ranks. */
   readonly ranks: Store;
+  /** Follows that store from host to host; null on the launcher that keeps it. */
+  readonly stores: RankStores | null;
   /** Address of the store that this launcher keeps ready; null if the job has one host only. */
   readonly standby: string | null;
 }
@@ -47,7 +54,8 @@ export function outputsOf({ write, observe, showProgress, say }: Monitor): RankO
 }
 
 export function slotHosting(setup: SlotSetup): SlotHosting {
-  const { options, monitor, ranks, member } = setup;
+  const { options, monitor, stores, member } = setup;
+  const ranks = () => stores?.ranks ?? setup.ranks;
   const { shutdownTimeoutMs, graceMs } = options;
   /** The step that each slot has last reported; none since its last start if absent. */
   const steps = new Map<number, number>();
@@ -59,10 +67,18 @@ export function slotHosting(setup: SlotSetup): SlotHosting {
         graceMs,
         onExit: (slot, incarnation, ending) => {
           // The others need not wait to notice it. If the store is lost, the job ends anyway.
-          ranks.set(endedKey(`${slot}.${incarnation}`), ending).catch(() => {});
+          ranks()
+            .set(endedKey(`${slot}.${incarnation}`), ending)
+            .catch(() => {});
         },
         onEnded: (slot, incarnation, outcome) => tell(slot, incarnation, outcome, steps.get(slot) ?? null),
       });
+    },
+    follow: async (id, ending, signal) => {
+      const isThere = (await stores?.follow(signal)) ?? false;
+      if (!isThere) return null;
+      await within(toldMs, ranks().set(endedKey(id), ending));
+      return stores!.view!.finalSteps;
     },
     start: async (agent, order) => {
       const { slot, worldSize, groupWorldSize, why } = order;
@@ -84,13 +100,13 @@ export function slotHosting(setup: SlotSetup): SlotHosting {
 }
 
 async function planSlot(
-  { options, machine, program, places, meeting, logs, elastic, monitor, standby }: SlotSetup,
+  { options, machine, program, places, meeting, logs, elastic, monitor, standby, stores }: SlotSetup,
   order: SlotOrder,
 ) {
   const { slot, incarnation, localRank, localWorldSize, worldSize, groupRank, groupWorldSize } = order;
   const place = { rank: slot, localRank, localWorldSize, worldSize, groupRank, groupWorldSize };
   const facts = { role: options.role, restartCount: 0, maxRestarts: options.maxRestarts };
-  const rendezvous = await meeting.forRound(0);
+  const rendezvous = { ...(await meeting.forRound(0)), ...stores?.movedTo };
   const extras = logs.forRank(0, localRank, monitor.say);
   const own = { slot, incarnation, minRanks: elastic.minRanks, standby };
   return planRank(place, program, rendezvous, machine, facts, extras, places[localRank], own);

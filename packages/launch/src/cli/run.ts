@@ -9,9 +9,8 @@ import { planRanks, rankCount } from '../agent/plan.ts';
 import { type Monitor, openMonitor } from '../monitor/monitor.ts';
 import { coordinate } from '../rendezvous/coordinate.ts';
 import { elasticStore } from '../rendezvous/elastic/elastic-keys.ts';
+import { RankStores } from '../rendezvous/elastic/rank-stores.ts';
 import { openStandby } from '../rendezvous/elastic/standby.ts';
-import type { ViewFacts } from '../rendezvous/elastic/view-facts.ts';
-import { watchViews } from '../rendezvous/elastic/view-watch.ts';
 import type { Outcome, StartOrder } from '../rendezvous/messages.ts';
 import { plainClient } from '../rendezvous/outcomes.ts';
 import { type Meeting, openMeeting } from '../rendezvous/rendezvous.ts';
@@ -103,19 +102,14 @@ async function takePartInJob(setup: Setup, meeting: Meeting, logs: LogFiles): Pr
   const elasticSetup = elastic && ranks && { limits: elastic, store: ranks, onView: monitor.showView };
   const coordination = isHost && coordinate(store, own, keepAlive, elasticSetup);
   // The launcher with the store follows the views anyway, to decide by them.
-  let hasView = false;
-  const onView = (view: ViewFacts) => {
-    hasView = true;
-    monitor.showView(view);
-  };
-  const views = ranks && !isHost ? watchViews(ranks, onView) : null;
+  const stores = ranks && !isHost ? new RankStores(ranks, meeting, monitor.showView) : null;
   const start: ParticipantOptions['start'] = (order, onFailure, clockOffsetNs) => {
     monitor.startRound(order, clockOffsetNs);
     return startRound(setup, meeting, logs, order, onFailure);
   };
   const slots =
     elastic && ranks
-      ? slotHosting({ ...setup, meeting, logs, ranks, elastic, standby: standby?.address ?? null })
+      ? slotHosting({ ...setup, meeting, logs, ranks, stores, elastic, standby: standby?.address ?? null })
       : undefined;
   const { say } = monitor;
   const participant = takePart({
@@ -126,11 +120,12 @@ async function takePartInJob(setup: Setup, meeting: Meeting, logs: LogFiles): Pr
     say,
     start,
     slots,
-    ...(ranks && { goesOn: () => hasView }),
+    maxRestarts,
+    ...(stores && { goesOn: () => stores.view !== null }),
   });
   passOnSignals(participant, options.signals, ending, say);
   const outcome = await participant.outcome.finally(async () => {
-    await views?.close();
+    await stores?.close();
     await standby?.close();
   });
   if (coordination) await coordination.close();

@@ -67,7 +67,21 @@ export const plainClient = (address: string, hasSeveralHosts: boolean) =>
 
 export const storeLost = (where: string) =>
   `lost the launcher at ${where}, which keeps the job's store. The ranks of this host go on in a store on another host ` +
-  'if more than half of the members of the last view do, on three hosts or more, and end if not. From now on no rank is started again.';
+  'if more than half of the members of the last view do, on three hosts or more, and end if not. From now on this launcher decides for the ranks of its host, and no other host can join.';
+
+export const notAgain = (slot: number, ending: string, why: string) =>
+  `rank ${slot} is not started again after ${ending}: ${why}`;
+
+export const endedThere = 'it says that the job has ended.';
+
+export const notFound =
+  'the job has ended, or no store to which its ranks have moved was found on the hosts of the last view.';
+
+export const asOftenAsAllowed = (maxRestarts: number) =>
+  `--max-restarts ${maxRestarts} allows no more, since the store was lost.`;
+
+export const failsAgain = (times: number, step: number) =>
+  `this place has failed ${times} times at step ${step}, so another start does not help.`;
 
 /** Returns how a job has ended on a host, without a coordinator: well if the ranks that were left have ended with 0. */
 export function withoutStore(outcomes: readonly RankOutcome[], beganNs: bigint, id: string): Outcome {

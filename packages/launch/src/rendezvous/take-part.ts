@@ -9,6 +9,7 @@ import { storeLost } from '../errors.ts';
 import { within } from '../within.ts';
 import { clockOffset, type Sample } from './clock-offset.ts';
 import { boxOf, coordinatorBox, goodbyeMs, type KeepAlive, pulseOf } from './coordinate.ts';
+import { OwnSlots } from './elastic/own-slots.ts';
 import { inbox, Outbox } from './mailbox.ts';
 import {
   endedReport,
@@ -45,6 +46,8 @@ export interface ParticipantOptions {
   ) => Promise<Job>;
   /** Runs the slots of this host in an elastic job; absent in others. */
   readonly slots?: SlotHosting | undefined;
+  /** How often this launcher starts a slot again if the store is lost. Default: never. */
+  readonly maxRestarts?: number;
   /** Whether the ranks of this host go on when the store is lost, because they may move to another. Default: no. */
   readonly goesOn?: () => boolean;
 }
@@ -55,6 +58,12 @@ export interface SlotHosting {
   readonly open: (tell: TellEnd, clockOffsetNs: bigint) => Promise<SlotAgent>;
   /** Starts the process of a slot. */
   readonly start: (agent: SlotAgent, order: SlotOrder) => Promise<void>;
+  /**
+   * Finds the store to which the ranks have moved, where start() starts processes from then on, and tells them there
+   * that process `id` has ended. Resolves with the number of final steps; null if no store is found, or the job has
+   * ended. Rejects with the reason of `signal`.
+   */
+  readonly follow: (id: string, ending: string, signal: AbortSignal) => Promise<number | null>;
 }
 
 export type TellEnd = (slot: number, incarnation: number, outcome: RankOutcome, step: number | null) => void;
@@ -86,8 +95,11 @@ export function takePart(options: ParticipantOptions): Participant {
   const lost = new AbortController();
   let ranks: HostRanks | undefined;
   let agent: SlotAgent | undefined;
-  /** How the last process of each slot has ended. */
-  const ends = new Map<number, RankOutcome>();
+  /** The last order for each slot, and how its last process has ended. */
+  const orders = new Map<number, SlotOrder>();
+  const ends = new Map<number, Parameters<TellEnd>>();
+  /** Decides for the slots since the store was lost. */
+  let own: OwnSlots | undefined;
   const beganNs = process.hrtime.bigint();
   let hasJoined = false;
   /** The coordinator's clock minus this host's. */
@@ -134,14 +146,30 @@ export function takePart(options: ParticipantOptions): Participant {
     if (!options.slots) return;
     if (!agent) {
       const end: TellEnd = (slot, incarnation, outcome, step) => {
-        ends.set(slot, outcome);
+        ends.set(slot, [slot, incarnation, outcome, step]);
+        own?.handle(slot, incarnation, outcome, step);
         tell({ kind: 'slot-ended', id, slot, incarnation, outcome: toSent(outcome, offsetNs), step });
       };
       agent = await options.slots.open(end, offsetNs);
       ranks = agent;
       if (stopping) agent.interrupt(stopping);
     }
+    orders.set(order.slot, order);
     await options.slots.start(agent, order);
+  }
+
+  /** Goes on without the coordinator, until no process of this host is left. */
+  async function goOn(agent: SlotAgent, { start, follow }: SlotHosting): Promise<void> {
+    const { say, maxRestarts = 0 } = options;
+    own = new OwnSlots(orders, { maxRestarts, say, follow, start: (order) => start(agent, order) });
+    if (stopping !== null) own.stop();
+    for (const end of ends.values()) own.handle(...end);
+    try {
+      await own.ended;
+    } finally {
+      agent.stop('SIGTERM');
+      await agent.ended();
+    }
   }
 
   async function stopRanks(): Promise<void> {
@@ -155,11 +183,12 @@ export function takePart(options: ParticipantOptions): Participant {
       return await follow();
     } catch (cause) {
       const isStoreLost = lost.signal.aborted || StoreError.isInstance(cause);
-      if (isStoreLost && agent && options.goesOn?.()) {
+      if (isStoreLost && agent && options.slots && options.goesOn?.()) {
         options.say(words.storeLost(options.where));
-        await agent.ended();
+        await goOn(agent, options.slots);
         if (stopping !== null) return stoppedBy(stopping, id);
-        return words.withoutStore([...ends.values()], beganNs, id);
+        const outcomes = [...ends.values()].map(([, , outcome]) => outcome);
+        return words.withoutStore(outcomes, beganNs, id);
       }
       await stopRanks();
       if (!isStoreLost) throw cause;
@@ -176,6 +205,7 @@ export function takePart(options: ParticipantOptions): Participant {
       const atNs = `${process.hrtime.bigint() + offsetNs}`;
       if (!stopping && hasJoined) tell({ kind: 'leaving', id, signal, atNs });
       stopping ??= signal;
+      own?.stop();
       ranks?.interrupt(signal);
     },
   };

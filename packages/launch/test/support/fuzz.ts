@@ -92,7 +92,18 @@ export function newElasticCoordinator(): Decider {
   const coordinator = new ElasticCoordinator({ ...nodes, ...times }, 0, () => {});
   const members = [0, 1, 2, 3].map((slot) => `${slot}.0`);
   coordinator.viewed(
-    { number: 0, members, joined: members, lost: [], left: [], canMove: false, finalSteps: 0, ended: null },
+    {
+      number: 0,
+      members,
+      joined: members,
+      lost: [],
+      left: [],
+      canMove: false,
+      epoch: 0,
+      standbys: [],
+      finalSteps: 0,
+      ended: null,
+    },
     0,
   );
   return coordinator;

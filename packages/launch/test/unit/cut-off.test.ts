@@ -89,6 +89,7 @@ it('a launcher whose ranks go on without the store ends with the code of a signa
         agent.start({ rank: slot, command, args: [], isNode: false, env: process.env }, incarnation, {});
         hasStarted();
       },
+      follow: () => Promise.reject(new Error('no process fails')),
     },
   });
   await inbox(direct, coordinatorBox, parseReport, AbortSignal.timeout(40_000)).next();

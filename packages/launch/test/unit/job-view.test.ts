@@ -206,7 +206,7 @@ describe('the membership of an elastic job', () => {
       joined: [],
       lost: [],
       left: [],
-      canMove: false,
+      ...{ epoch: 0, standbys: [], canMove: false },
       finalSteps: 10 * number,
       ended: null,
     },
@@ -248,9 +248,10 @@ describe('the membership of an elastic job', () => {
 
 describe('parseView', () => {
   it('reads what @ringwise/elastic writes, and nothing else', () => {
-    const members = [{ id: '0.0', slot: 0, host: 'a' }];
+    const members = [{ id: '0.0', slot: 0, host: 'a', standby: 'a:1' }];
     const text = {
       number: 1,
+      epoch: 2,
       members,
       joined: [],
       lost: ['1.0'],
@@ -260,18 +261,29 @@ describe('parseView', () => {
       ended: null,
     };
     expect(parseView(JSON.stringify(text))).toEqual({
-      ...{
-        number: 1,
-        members: ['0.0'],
-        joined: [],
-        lost: ['1.0'],
-        left: [],
-        canMove: false,
-        finalSteps: 3,
-        ended: null,
-      },
+      number: 1,
+      epoch: 2,
+      members: ['0.0'],
+      joined: [],
+      lost: ['1.0'],
+      left: [],
+      standbys: ['a:1'],
+      canMove: false,
+      finalSteps: 3,
+      ended: null,
     });
-    for (const wrong of [{ number: -1 }, { members: {} }, { members: [3] }, { lost: [1] }, { ended: 3 }]) {
+    const three = ['a:1', 'b:1', 'c:1'].map((standby, slot) => ({ ...members[0], id: `${slot}.0`, standby }));
+    const wide = parseView(JSON.stringify({ ...text, members: three }));
+    expect(wide).toMatchObject({ standbys: ['a:1', 'b:1', 'c:1'], canMove: true });
+    const wrongs = [
+      { number: -1 },
+      { epoch: 'x' },
+      { members: {} },
+      { members: [3] },
+      { lost: [1] },
+      { ended: 3 },
+    ];
+    for (const wrong of wrongs) {
       expect(parseView(JSON.stringify({ ...text, ...wrong }))).toBeNull();
     }
     for (const wrong of ['', 'null', '[]', '{']) expect(parseView(wrong)).toBeNull();

@@ -408,7 +408,8 @@ export class Machine {
     const left = new Set(knowledge.reports.flatMap((report) => (report.isLeaving ? [report.member] : [])));
     const rest = members.filter(({ id }) => !left.has(id) && !this.#memory.ended.has(id));
     if (rest.length === 0) {
-      const rules = { ...this.#settings, ...this.#patience, epoch: this.#memory.epoch };
+      const { epoch } = this.#memory.view!;
+      const rules = { ...this.#settings, ...this.#patience, epoch };
       const outcome = decide(this.#memory.view!, { ...knowledge, wishes: [] }, rules);
       if (outcome.kind === 'view') return [{ kind: 'propose', view: outcome.view }];
     }

@@ -3,11 +3,15 @@
 
 export interface ViewFacts {
   readonly number: number;
+  /** How often the store had moved when the view was written. */
+  readonly epoch: number;
   /** Ids of the processes, `slot.incarnation`. */
   readonly members: readonly string[];
   readonly joined: readonly string[];
   readonly lost: readonly string[];
   readonly left: readonly string[];
+  /** Addresses of the stores that the hosts of the members keep ready, as `host:port`. */
+  readonly standbys: readonly string[];
   /** Whether members on other hosts may go on in another store when they cannot reach this one. */
   readonly canMove: boolean;
   /** Number of steps that are final. */
@@ -24,6 +28,7 @@ export function parseView(text: string): ViewFacts | null {
   try {
     const {
       number,
+      epoch = 0,
       members,
       joined,
       lost,
@@ -31,16 +36,16 @@ export function parseView(text: string): ViewFacts | null {
       finalSteps,
       ended = null,
     } = JSON.parse(text) as Record<string, unknown>;
-    if (!isCount(number) || !isCount(finalSteps) || !Array.isArray(members)) return null;
+    if (![number, epoch, finalSteps].every(isCount) || !Array.isArray(members)) return null;
     const ids = members.map((member: unknown) => (member as { id?: unknown } | null)?.id);
-    const standbys = members.map(
-      (member: unknown) => (member as { standby?: unknown } | null)?.standby ?? null,
-    );
-    const canMove = !standbys.includes(null) && new Set(standbys).size >= fewestHosts;
+    const each = members.map((member: unknown) => (member as { standby?: unknown } | null)?.standby ?? null);
+    const standbys = [...new Set(each)].filter((standby) => typeof standby === 'string');
+    const canMove = !each.includes(null) && standbys.length >= fewestHosts;
     if (![ids, joined, lost, left].every(isTexts)) return null;
     if (ended !== null && typeof ended !== 'string') return null;
     const lists = { joined, lost, left } as Pick<ViewFacts, 'joined' | 'lost' | 'left'>;
-    return { number, finalSteps, ended, canMove, members: ids as string[], ...lists };
+    const counts = { number, epoch, finalSteps } as Pick<ViewFacts, 'number' | 'epoch' | 'finalSteps'>;
+    return { ...counts, ended, standbys, canMove, members: ids as string[], ...lists };
   } catch {
     return null;
   }

@@ -49,7 +49,8 @@ function view(
   more: { lost?: string[]; ended?: string } = {},
 ): void {
   const { lost = [], ended = null } = more;
-  const facts = { members, joined: [], lost, left: [], canMove: false, finalSteps, ended };
+  const moves = { epoch: 0, standbys: [], canMove: false };
+  const facts = { members, joined: [], lost, left: [], ...moves, finalSteps, ended };
   coordinator.viewed({ number: ++viewNumber, ...facts }, nowMs);
 }
 

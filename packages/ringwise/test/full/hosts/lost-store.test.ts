@@ -12,7 +12,7 @@ import { afterEach, describe, expect, it, vi } from 'vitest';
 const command = fileURLToPath(new URL('../../../bin/ringwise.js', import.meta.url));
 const program = fileURLToPath(new URL('../../fixtures/hosts/elastic-steps.ts', import.meta.url));
 const reason = whyNoNamespaces();
-const timeout = 120_000;
+const timeout = 300_000;
 
 interface Launcher {
   readonly child: ChildProcess;
@@ -25,8 +25,12 @@ describe.skipIf(reason !== null)(`a lost store${reason === null ? '' : ` (skippe
   let launchers: Launcher[] = [];
   afterEach(() => made.close());
 
-  /** Starts a launcher with one rank on each host, the first one before the others, so that it keeps the store. */
+  /** Starts a launcher on each host, the first one before the others, so that it keeps the store. */
   async function start(hosts: number, ...args: readonly string[]): Promise<void> {
+    await startRanks(hosts, 1, ...args);
+  }
+
+  async function startRanks(hosts: number, ranks: number, ...args: readonly string[]): Promise<void> {
     made = makeHosts(hosts);
     launchers = [];
     const env = { PATH: process.env.PATH, HOME: process.env.HOME, RINGWISE_SECRET: 'of the test' };
@@ -37,7 +41,7 @@ describe.skipIf(reason !== null)(`a lost store${reason === null ? '' : ` (skippe
         `${hosts}`,
         ...where,
         '--nproc-per-node',
-        '1',
+        `${ranks}`,
         '--local-addr',
         `host-${node}`,
       ];
@@ -52,7 +56,7 @@ describe.skipIf(reason !== null)(`a lost store${reason === null ? '' : ` (skippe
       launchers.push({ child, out, exitCode: once(child, 'close').then(([code]) => code as number | null) });
       if (hosts > 1 && node === 0) await until(() => out.text.includes('waiting for'));
     }
-    await until(() => every(new RegExp(`a step on ${hosts} ranks`)));
+    await until(() => every(new RegExp(`a step on ${hosts * ranks} ranks`)));
   }
 
   const until = (holds: () => boolean) =>
@@ -79,6 +83,22 @@ describe.skipIf(reason !== null)(`a lost store${reason === null ? '' : ` (skippe
     await start(3, '2', '50');
     launchers[0]!.child.kill('SIGKILL');
     await othersHaveGoneOn();
+  });
+
+  it('moves to another host, where each launcher starts lost ranks of its own again', {
+    timeout,
+  }, async () => {
+    await startRanks(3, 2, '+4', '20');
+    launchers[0]!.child.kill('SIGKILL');
+    const others = launchers.slice(1);
+    for (const { out } of others) await until(() => out.text.includes('a step on 4 ranks'));
+    for (const { out } of others) process.kill(Number(/process (\d+)/.exec(out.text)?.[1]), 'SIGKILL');
+    expect(await Promise.all(others.map(({ exitCode }) => exitCode)), said()).toEqual([0, 0]);
+    for (const { out } of others)
+      expect(out.text).toMatch(/starting rank \d again after SIGKILL, restart 1 of \d+/);
+    const ends = others.flatMap(({ out }) => out.text.match(/done after .*/g) ?? []);
+    expect(ends, said()).toHaveLength(4);
+    expect(new Set(ends).size, said()).toBe(1);
   });
 
   const cuts: readonly [string, () => void][] = [

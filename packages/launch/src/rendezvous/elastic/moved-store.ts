@@ -1,0 +1,93 @@
+// Finds the store to which the ranks of an elastic job have moved by themselves, because the host of the one before is
+// lost (@ringwise/elastic, membership/job-store.ts). Each host of the last view keeps one ready; they have moved to the
+// one in which there are views.
+
+import { setTimeout as sleep } from 'node:timers/promises';
+import { getIfPresent, type Store, StoreError, TcpStore } from '@ringwise/store';
+import { within } from '../../within.ts';
+import { elasticStore, headKey, viewKey } from './elastic-keys.ts';
+import { parseView, type ViewFacts } from './view-facts.ts';
+
+export interface MovedStore {
+  readonly host: string;
+  readonly port: number;
+  /** The keys of the job in it. */
+  readonly ranks: Store;
+  /** A late view of the job. */
+  readonly view: ViewFacts;
+  /** Closes the connection. */
+  readonly close: () => Promise<void>;
+}
+
+/** Where to look, and as what job. */
+export interface Search {
+  /** `host:port` of each store. */
+  readonly addresses: readonly string[];
+  readonly runId: string;
+  /** Empty if the stores require none. */
+  readonly secret: string;
+}
+
+const dialMs = 3_000;
+/** How long a store may take for an answer; a host that is cut off sends none. */
+const answerMs = 5_000;
+const pauseMs = 300;
+
+/**
+ * Looks in all stores until there are views in one of them, and connects to it; to the one of the last move if there
+ * are several. Resolves with null after `timeoutMs` milliseconds. Rejects with the reason of `signal`.
+ */
+export async function findMovedStore(
+  search: Search,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<MovedStore | null> {
+  const endMs = performance.now() + timeoutMs;
+  for (;;) {
+    const opened = await Promise.all(search.addresses.map((address) => openAt(address, search, signal)));
+    const found = opened.filter((each) => each !== null).toSorted(byMoves);
+    const last = found.pop() ?? null;
+    await Promise.all(found.map((each) => each.close()));
+    if (signal.aborted) await last?.close();
+    signal.throwIfAborted();
+    if (last !== null || performance.now() >= endMs) return last;
+    await sleep(pauseMs, undefined, { signal });
+  }
+}
+
+const byMoves = ({ view: a }: MovedStore, { view: b }: MovedStore): number =>
+  a.epoch - b.epoch || a.number - b.number;
+
+/** Connects to a store. Null if it cannot be reached, does not answer, or has no view. */
+async function openAt(
+  address: string,
+  { runId, secret }: Search,
+  signal: AbortSignal,
+): Promise<MovedStore | null> {
+  const [, host = '', port = ''] = /^(.*):(\d+)$/.exec(address) ?? [];
+  let client: TcpStore | null = null;
+  try {
+    const options = { host, port: Number(port), timeoutMs: dialMs, signal, ...(secret && { secret }) };
+    client = await TcpStore.connect(options);
+    const ranks = elasticStore(runId, client);
+    const view = await within(answerMs, latestView(ranks));
+    if (view === null) {
+      await client.close();
+      return null;
+    }
+    const connected = client;
+    return { host, port: Number(port), ranks, view, close: () => connected.close() };
+  } catch (error) {
+    await client?.close();
+    if (!signal.aborted && !StoreError.isInstance(error)) throw error;
+    return null;
+  }
+}
+
+/** Returns a view that exists, at most a few views old; null if there is none. */
+async function latestView(ranks: Store): Promise<ViewFacts | null> {
+  const head = await getIfPresent(ranks, headKey);
+  if (head === null) return null;
+  const text = await getIfPresent(ranks, viewKey(Number(Buffer.from(head).toString())));
+  return text === null ? null : parseView(Buffer.from(text).toString());
+}
