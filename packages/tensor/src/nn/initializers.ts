@@ -49,10 +49,15 @@ export function eye_(tensor: Tensor): Tensor {
   return written(tensor, () => fromHost(values, [rows, cols]));
 }
 
+function checkRange(op: string, low: number, high: number): void {
+  if (!(low <= high)) throw badOption(`${op}: high`, `a number ≥ ${low}, the lower limit`, shown(high));
+}
+
 /** Draws uniformly from [low, high), by default [0, 1). */
 export function uniform_(tensor: Tensor, low = 0, high = 1, options: Random = {}): Tensor {
   checkValue('uniform_: low', low, finite);
   checkValue('uniform_: high', high, finite);
+  checkRange('uniform_', low, high);
   checkOptions('uniform_', options, randomOptions);
   return written(tensor, () =>
     rand(tensor.shape, options)
@@ -93,6 +98,7 @@ const truncNormalOptions = optionChecks<TruncNormalOptions>({
 export function truncNormal_(tensor: Tensor, options: TruncNormalOptions = {}): Tensor {
   checkOptions('truncNormal_', options, truncNormalOptions);
   const { mean = 0, std = 1, low = -2, high = 2 } = options;
+  checkRange('truncNormal_', low, high);
   const [from, to] = [distribution((low - mean) / std), distribution((high - mean) / std)];
   return written(tensor, () => {
     const shares = rand(tensor.shape, randomOf(options)).dataSync() as Float32Array;

@@ -5,12 +5,13 @@ import type { RandomKind } from '../backends/declarations/names.ts';
 import { kernels } from '../backends/index.ts';
 import { checkOptions, optionChecks } from '../checks/options.ts';
 import { aGenerator, anything, flag } from '../checks/value-checks.ts';
+import { scope } from '../core/context.ts';
 import { checkedShape, type Shape } from '../core/shape.ts';
 import { empty, type Tensor } from '../core/tensor.ts';
 import { type DeviceName, deviceOf } from '../device/device.ts';
 import { badOption, badWeights, needsRank, shown } from '../errors.ts';
 import { requireFloat } from '../ops/elementwise/convert.ts';
-import { add, div, log, lt, neg, sort, to, topk } from '../ops/index.ts';
+import { add, div, log, lt, max, min, neg, sort, to, topk } from '../ops/index.ts';
 import { defaultGenerator, type Generator } from './random.ts';
 
 /** Option of functions that draw random numbers. */
@@ -85,18 +86,27 @@ export function randperm(count: number, options: DrawOptions = {}): Tensor {
 }
 
 /**
- * Returns 1 with the probability in each element of `probabilities`, else 0, with its shape and dtype. Does not check
- * that these lie in [0, 1].
+ * Returns 1 with the probability in each element of `probabilities`, else 0, with its shape and dtype. Throws if one of
+ * them is not in [0, 1]; on a device, where the host would have to wait for them, they are not checked.
  */
 export function bernoulli(probabilities: Tensor, options: GeneratorOption = {}): Tensor {
   requireFloat('bernoulli', probabilities);
   checkOptions('bernoulli', options, generatorOptions);
+  if (probabilities.device === 'cpu' && probabilities.count > 0) checkProbabilities(probabilities.detach());
   const uniform = drawn('uniform', probabilities.shape, 0, 1, { ...options, device: probabilities.device });
   const isDrawn = lt(uniform, probabilities);
   const out = to(isDrawn, probabilities.dtype);
   uniform.dispose();
   isDrawn.dispose();
   return out;
+}
+
+function checkProbabilities(probabilities: Tensor): void {
+  const [least, most] = scope(() => [min(probabilities).item(), max(probabilities).item()] as const);
+  probabilities.dispose();
+  // The extremes of numbers of which one is NaN are NaN.
+  if (!(least >= 0 && most <= 1))
+    throw badOption('bernoulli: probabilities', 'numbers from 0 to 1', shown(least >= 0 ? most : least));
 }
 
 /** Options of multinomial(). */

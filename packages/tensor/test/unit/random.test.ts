@@ -6,6 +6,7 @@ import {
   Generator,
   generator,
   manualSeed,
+  memory,
   multinomial,
   rand,
   randint,
@@ -139,6 +140,17 @@ describe('discrete numbers', () => {
     expect(means[1]).toBeCloseTo(0.25, 1);
     expect(means[2]).toBe(1);
     expect(bernoulli(full([2], 1, { dtype: 'float64' })).dtype).toBe('float64');
+    expect(bernoulli(zeros([0])).shape).toEqual([0]);
+  });
+
+  test.each([1.5, -0.5, Number.NaN])('bernoulli refuses the probability %d', (p) => {
+    const before = memory().tensors;
+    const probabilities = tensor([0.5, p, 1]);
+    expect(() => bernoulli(probabilities)).toThrow(
+      `bernoulli: probabilities: expected numbers from 0 to 1, got ${p}.`,
+    );
+    probabilities.dispose();
+    expect(memory().tensors).toBe(before);
   });
 
   test.each([true, false])(

@@ -55,6 +55,16 @@ describe('init', () => {
     expect(codeOf(() => init.truncNormal_(t, { std: 0 }))).toBe('ERR_TENSOR_ARGUMENT');
   });
 
+  test('ranges must not be reversed', () => {
+    expect(() => init.uniform_(zeros([2]), 1, 0)).toThrow(
+      'uniform_: high: expected a number ≥ 1, the lower limit, got 0.',
+    );
+    expect(() => init.truncNormal_(zeros([2]), { low: 3 })).toThrow(
+      'truncNormal_: high: expected a number ≥ 3, the lower limit, got 2.',
+    );
+    expect(init.uniform_(zeros([2]), 3, 3).toArray()).toEqual([3, 3]);
+  });
+
   test('Xavier and Kaiming have the spread of their formulas, kernels included', () => {
     const make = (): Tensor => zeros([40, 30, 3, 3]);
     const [fanIn, fanOut] = [270, 360];
