@@ -93,6 +93,12 @@ export function modelDiffers(what: string, name: string, isOwn: boolean): Elasti
   return new ElasticError('ERR_ELASTIC_STATE', `${what}: ${where} has "${name}"`);
 }
 
+/** `difference` names the place, what it is in this process, and what in the members. */
+export function trainsSomethingElse(difference: string): ElasticError {
+  const message = `ddp: this process trains something else than the members of the job: ${difference}. It has not joined, and they go on. Start it with the same program, data and options as the others.`;
+  return new ElasticError('ERR_ELASTIC_STATE', message);
+}
+
 export function jobMisused(verb: string, what: string): ElasticError {
   return new ElasticError('ERR_ELASTIC_USE', `${verb}: ${what}.`);
 }

@@ -1,6 +1,7 @@
 // A training that goes on when ranks are lost, leave or join. It enters a view in three parts, the same on all members:
 // the model averages over the view's group, members without the state get it, and the loader begins at the cursor. If
 // another rank is lost meanwhile, the same begins again in the next view.
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { BufferCarrier, Group } from '@ringwise/collectives';
 import type { Collated, Dataset } from '@ringwise/data';
 import {
@@ -32,10 +33,12 @@ import { type Learned, Learner } from '../learners/learner.ts';
 import { Sources } from '../learners/sources.ts';
 import { ElasticLoader, type LoadOptions, loadOptionNames } from '../ledger/elastic-loader.ts';
 import { Ledger, type LedgerOptions, ledgerOptionNames } from '../ledger/ledger.ts';
+import type { Chain } from '../membership/chain.ts';
 import { JobEndedError } from '../membership/errors.ts';
 import type { JobAccess } from '../membership/join.ts';
 import type { Change, Membership, Vote } from '../membership/membership.ts';
 import { transfer } from '../transfer/transfer.ts';
+import { checkSameTraining, describeTraining } from './description.ts';
 import { entryOf, type LogTarget, writeLog } from './log.ts';
 import { checkDdpOptions, type ElasticDdpOptions } from './options.ts';
 import { loadRescue, rescueFile, writeRescue } from './rescue.ts';
@@ -88,6 +91,9 @@ export type ElasticLoaderOptions = LedgerOptions & LoadOptions;
 /** Parameters of fewer bytes are copied while the others wait, which takes less time than connecting does. */
 const learnedBytes = 4 << 20;
 
+/** How long to wait until the first rank of a job that has just begun has said what it trains, in milliseconds. */
+const describedMs = 10_000;
+
 interface Settings {
   readonly join: (prepare: (access: JobAccess) => Promise<void>) => Promise<Membership>;
   /** Whether this process gets the state before it joins; null if that depends on how much there is. */
@@ -116,6 +122,9 @@ export class ElasticJob {
   #stopListening: (() => void) | null = null;
   #learner: Learner | null = null;
   #sources: Sources | null = null;
+  #access: JobAccess | null = null;
+  /** What this process trains, for processes that join later. */
+  #description = '';
   /** Aborted by close(): ends a process that has not joined yet. */
   readonly #closed = new AbortController();
 
@@ -226,12 +235,13 @@ export class ElasticJob {
       model: model as unknown as DistributedDataParallel<GradParamSource>,
       revive: tensor,
     });
+    this.#description = describeTraining(trained.parts, others);
     const { rescueFolder } = this.#settings;
     if (rescueFolder !== null && trained.isFar) throw rescueOnDevice();
     if (rescueFolder !== null && trained.shards !== null) throw rescueSharded();
     if (rescueFolder !== null) this.#rescuedSteps = await loadRescue(rescueFolder, trained);
     try {
-      this.#membership = await this.#settings.join((access) => this.#learn(trained, access));
+      this.#membership = await this.#settings.join((access) => this.#prepare(trained, access));
       if (this.#closed.signal.aborted) await this.#membership.close();
       this.#closed.signal.throwIfAborted();
     } catch (error) {
@@ -304,6 +314,14 @@ export class ElasticJob {
 
   [Symbol.asyncDispose](): Promise<void> {
     return this.close();
+  }
+
+  /** Does what comes before the members know of this process. Rejects if it trains something else than they do. */
+  async #prepare(trained: Trained, access: JobAccess): Promise<void> {
+    this.#access = access;
+    const theirs = await trainingOf(access.chain, this.#closed.signal);
+    if (theirs !== null) checkSameTraining(this.#description, theirs);
+    await this.#learn(trained, access);
   }
 
   /** Gets the state before this process joins, if there are members that train, and enough to be worth it. */
@@ -407,6 +425,8 @@ export class ElasticJob {
       }
       const was = this.#size;
       this.#size = group.size;
+      // A later view says it again, also in a store to which the job has moved. The training does not need it.
+      if (this.leader) this.#access?.chain.describe(this.#description).catch(() => {});
       const { joined, lost, left } = view;
       writeLog(this.#settings.log, entryOf(view, trained.finalSteps), this.leader);
       const report = {
@@ -519,6 +539,14 @@ export class ElasticJob {
   #training(what: string): Trained {
     this.#joined(what);
     return this.#trained!;
+  }
+}
+
+/** Returns what the members of a job train; null if there are none, or they have not said it after some time. */
+async function trainingOf(chain: Chain, signal: AbortSignal): Promise<string | null> {
+  for (const endMs = performance.now() + describedMs; ; await sleep(100, undefined, { signal })) {
+    const training = await chain.training();
+    if (training !== null || (await chain.head()) === null || performance.now() > endMs) return training;
   }
 }
 

@@ -10,6 +10,7 @@ import {
   groupPrefix,
   headKey,
   reportsKey,
+  trainingKey,
   viewKey,
   wishCountKey,
   wishKey,
@@ -55,6 +56,17 @@ export class Chain {
     const number = await this.#headNumber();
     if (number === null) return await this.#view(0);
     return (await this.#view(number)) ?? (await this.#view(number + 1));
+  }
+
+  /** Says what the members train, if none of them has said it. */
+  async describe(training: string): Promise<void> {
+    await this.#answer(this.#store.compareSet(trainingKey, '', training));
+  }
+
+  /** Returns what the members train; null before they have said it. */
+  async training(): Promise<string | null> {
+    const bytes = await this.#value(trainingKey);
+    return bytes === null ? null : Buffer.from(bytes).toString();
   }
 
   async report(report: Report): Promise<void> {

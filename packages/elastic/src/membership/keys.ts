@@ -26,6 +26,9 @@ export const headKey = 'head';
  */
 export const reportsKey = (number: number) => `reports/${number}`;
 
+/** What the members train, as JSON, written once; a process that trains something else does not join. */
+export const trainingKey = 'training';
+
 /** Number of wishes to join so far, as a counter. */
 export const wishCountKey = 'wishes';
 

@@ -1,14 +1,21 @@
 // Headers of packed states: JSON with a place for each array.
 
-/** Describes the first place at which two headers differ. */
-export function firstDifference(a: unknown, b: unknown, path = 'state'): string {
+/** Describes the first place at which two trees differ; `sides` say where each of them is. */
+export function firstDifference(
+  a: unknown,
+  b: unknown,
+  path = 'state',
+  sides: readonly [string, string] = ['on one', 'on the other'],
+): string {
   const isTree = (value: unknown): value is Record<string, unknown> =>
     typeof value === 'object' && value !== null;
   if (!isTree(a) || !isTree(b))
-    return `${path} is ${JSON.stringify(a)} on one and ${JSON.stringify(b)} on the other`;
+    return `${path} is ${JSON.stringify(a)} ${sides[0]} and ${JSON.stringify(b)} ${sides[1]}`;
   const keys = [...new Set([...Object.keys(a), ...Object.keys(b)])];
   const odd = keys.find((key) => JSON.stringify(a[key]) !== JSON.stringify(b[key]));
-  return odd === undefined ? `${path} has another order` : firstDifference(a[odd], b[odd], `${path}.${odd}`);
+  return odd === undefined
+    ? `${path} has another order`
+    : firstDifference(a[odd], b[odd], `${path}.${odd}`, sides);
 }
 
 type Tree = Readonly<Record<string, unknown>>;

@@ -1,7 +1,7 @@
 // Processes that get the state while the others train on, and join when they have taken all their steps.
 import { type RankResult, values } from '@ringwise/testing';
 import { expect, it } from 'vitest';
-import type { Fault, Trained } from '../fixtures/train.ts';
+import type { Fault, Plan, Trained } from '../fixtures/train.ts';
 import { checkSteps, long, planOf, run } from '../support/jobs.ts';
 import { checkLearned, learning } from '../support/learning.ts';
 
@@ -89,13 +89,26 @@ it('a join that is cancelled is not noticed by the others', { timeout }, async (
   checkUndisturbed(results.slice(0, 2));
 });
 
-it('a process whose model differs is refused before the others notice it', { timeout }, async () => {
-  const plan = learning(2, { joins: { 2: 0 }, untilRefused: true, faults: {} });
-  const odd = { ...plan, odd: { 2: { hidden: 9 } } };
-  const results = await run(3, odd);
-  expect(results[2]!.error).toMatchObject({
-    code: 'ERR_ELASTIC_STATE',
-    message: expect.stringContaining('this process cannot load the state of the training'),
-  });
-  checkUndisturbed(results.slice(0, 2));
-});
+const oddPrograms: readonly [what: string, odd: Partial<Plan>, learns: boolean, difference: string][] = [
+  ['model', { hidden: 9 }, true, 'its.model.0.weight is "float32 [9, 6]" here and "float32 [8, 6]" there'],
+  ['model', { hidden: 9 }, false, 'its.model.0.weight is "float32 [9, 6]" here and "float32 [8, 6]" there'],
+  ['loader', { globalBatch: 8 }, false, 'its.loader is '],
+  ['hook', { hook: 'int8' }, false, 'its.hook is '],
+  ['scaler', { scaled: true }, false, 'its.scaler is true here and false there'],
+];
+it.each(oddPrograms)(
+  'a process whose %s differs is refused before the others notice it (%j, learns: %j)',
+  {
+    timeout,
+  },
+  async (_, odd, learns, difference) => {
+    const rest = { joins: { 2: 0 }, untilRefused: true, faults: {} };
+    const plan = learns ? learning(2, rest) : planOf(2, { ...long, ...rest });
+    const results = await run(3, { ...plan, odd: { 2: odd } });
+    expect(results[2]!.error).toMatchObject({
+      code: 'ERR_ELASTIC_STATE',
+      message: expect.stringContaining(`trains something else than the members of the job: ${difference}`),
+    });
+    checkUndisturbed(results.slice(0, 2));
+  },
+);

@@ -1,0 +1,47 @@
+// Describes what a process trains. The members keep the description in the store, so that a process which trains
+// something else is refused before they know of it; as a member it would end the job.
+import type { BufferView } from '@ringwise/collectives';
+import { buffersSymbol, frozenParamsSymbol, gradParamsSymbol } from '@ringwise/ddp';
+import { trainsSomethingElse } from '../errors.ts';
+import { firstDifference } from '../transfer/headers.ts';
+import type { ElasticDdpOptions } from './options.ts';
+import type { TrainedParts } from './trained.ts';
+
+interface Memory {
+  readonly name: string;
+  readonly value: BufferView;
+  readonly shape?: readonly number[];
+}
+
+/** Returns the description as JSON: what stays the same on all members as long as the job runs. */
+export function describeTraining(parts: TrainedParts, options: Partial<ElasticDdpOptions>): string {
+  const { source, optimizer, loader, scaler, generators, extra } = parts;
+  const { hook, bucketBytes, firstBucketBytes, unused, broadcastBuffers, syncBatchNorm } = options;
+  const memories: Memory[] = [
+    ...source[gradParamsSymbol](),
+    ...(source[frozenParamsSymbol]?.() ?? []),
+    ...(source[buffersSymbol]?.() ?? []),
+  ];
+  const shapes = memories.map(({ name, value, shape = [value.count] }) => [
+    name,
+    `${value.dtype} [${shape.join(', ')}]`,
+  ]);
+  const { params } = optimizer as { readonly params?: unknown };
+  return JSON.stringify({
+    model: Object.fromEntries(shapes),
+    optimizer: optimizer.constructor.name,
+    optimizedParameters: Array.isArray(params) ? params.length : null,
+    loader: loader.ledger.description,
+    scaler: scaler !== null,
+    generators: generators.length,
+    extra: Object.fromEntries(Object.keys(extra).map((name) => [name, true])),
+    hook: hook === undefined ? null : hook.name,
+    options: { bucketBytes, firstBucketBytes, unused, broadcastBuffers, syncBatchNorm },
+  });
+}
+
+/** Throws ERR_ELASTIC_STATE if the members of the job train something else than this process. */
+export function checkSameTraining(own: string, theirs: string): void {
+  if (own === theirs) return;
+  throw trainsSomethingElse(firstDifference(JSON.parse(own), JSON.parse(theirs), 'its', ['here', 'there']));
+}
