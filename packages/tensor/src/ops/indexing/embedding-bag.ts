@@ -49,6 +49,18 @@ interface Bags {
   readonly count: number;
 }
 
+/** Throws unless offsets begin with 0, do not decrease, and are at most `end`; lengths of bags are no offsets. */
+function checkOffsets(offsets: BigInt64Array, end: bigint): void {
+  const what = `${op}: offsets`;
+  let last = 0n;
+  for (const [i, offset] of offsets.entries()) {
+    if (i === 0 && offset !== 0n) throw badOption(what, 'a first offset of 0', `${offset}`);
+    if (offset < last) throw badOption(what, 'offsets that do not decrease', `${offset} after ${last}`);
+    last = offset;
+  }
+  if (last > end) throw badOption(what, `offsets up to ${end}`, `${last}`);
+}
+
 function bagsOf(index: Tensor, offsets: Tensor | null, includesLast: boolean): Bags {
   const { device } = index;
   if (index.rank === 2) {
@@ -64,11 +76,7 @@ function bagsOf(index: Tensor, offsets: Tensor | null, includesLast: boolean): B
   if (includesLast && offsets.count === 0) throw badBags('an offset at least for the end', offsets.shape);
   const count = includesLast ? offsets.count - 1 : offsets.count;
   const starts = to(offsets, 'int64');
-  if (device === 'cpu' && offsets.count > 0) {
-    const [first, last] = [narrow(starts, 0, 0, 1).item(), narrow(starts, 0, offsets.count - 1, 1).item()];
-    if (first !== 0) throw badOption(`${op}: offsets`, 'a first offset of 0', shown(first));
-    if (last > index.count) throw badOption(`${op}: offsets`, `offsets up to ${index.count}`, shown(last));
-  }
+  if (device === 'cpu') checkOffsets(starts.dataSync() as BigInt64Array, BigInt(index.count));
   const places = arange(0, index.count, 1, { dtype: 'int64', device });
   return { ids: sub(searchsorted(narrow(starts, 0, 0, count), places, { right: true }), 1), count };
 }
@@ -77,7 +85,8 @@ function bagsOf(index: Tensor, offsets: Tensor | null, includesLast: boolean): B
 function largest(rows: Tensor, { ids, count }: Bags, isCounted: Tensor | null): Tensor {
   const [size, width] = rows.shape as [number, number];
   const { dtype, device } = rows;
-  if (size === 0) return zeros([count, width], { dtype, device });
+  // A sum of no rows is 0 and has the gradient 0, so backward works for an empty batch, too.
+  if (size === 0) return indexAdd(zeros([count, width], { dtype, device }), 0, ids, rows);
   const [chosen, isFilled] = noGrad(() => {
     const index = expand(unsqueeze(ids, 1), [size, width]);
     const fixed = rows.detach();
@@ -99,7 +108,7 @@ function largest(rows: Tensor, { ids, count }: Bags, isCounted: Tensor | null): 
 /**
  * Computes the sum, mean or maximum of rows of `weight` [rows, width] for each bag of indices: the rows of an index
  * [bags, size], or the parts of an index [count] that begin at `offsets` [bags]. Returns [bags, width]; 0 for a bag
- * without rows. The elements of an index before the first offset are refused.
+ * without rows. Offsets begin with 0 and do not decrease; on a device they are not checked.
  */
 export function embeddingBag(
   index: Tensor,

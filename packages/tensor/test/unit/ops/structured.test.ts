@@ -51,15 +51,29 @@ describe('embeddingBag', () => {
     expect(codeOf(() => new EmbeddingBag(3, 2, { paddingIdx: -4 }))).toBe('ERR_TENSOR_ARGUMENT');
   });
 
+  test('refuses offsets that decrease, such as lengths of bags', () => {
+    const embedded = (...offsets: bigint[]) => embeddingBag(index(), table(), tensor(offsets));
+    expect(() => embedded(0n, 3n, 2n)).toThrow(
+      'embeddingBag: offsets: expected offsets that do not decrease, got 2 after 3.',
+    );
+    expect(() => embedded(0n, -1n)).toThrow('got -1 after 0.');
+    expect(() => embedded(0n, 99n)).toThrow('embeddingBag: offsets: expected offsets up to');
+    expect(() => embedded(1n, 2n)).toThrow('embeddingBag: offsets: expected a first offset of 0, got 1.');
+  });
+
   test('of bags without rows is 0', () => {
     const offsets = tensor([0n, 3n, 3n]);
     for (const mode of ['sum', 'mean', 'max'] as const)
       expect(embeddingBag(index(), table(), offsets, { mode }).select(0, 2).toArray()).toEqual([0, 0]);
-    expect(
-      embeddingBag(tensor([], { dtype: 'int64', shape: [0] }), table(), tensor([0n]), {
-        mode: 'max',
-      }).toArray(),
-    ).toEqual([[0, 0]]);
+    const none = tensor([], { dtype: 'int64', shape: [0] });
+    for (const mode of ['sum', 'mean', 'max'] as const) {
+      const weight = table();
+      weight.requiresGrad = true;
+      const bags = embeddingBag(none, weight, tensor([0n]), { mode });
+      expect(bags.toArray()).toEqual([[0, 0]]);
+      bags.sum().backward();
+      expect(weight.grad!.abs().sum().item()).toBe(0);
+    }
   });
 
   test('has gradients', () => {
