@@ -1,8 +1,13 @@
 import { checkIndex } from '../check.ts';
-import type { Dataset } from './dataset.ts';
+import { nothingThere, outOfRange } from '../errors.ts';
+import { checkedDataset, type Dataset } from './dataset.ts';
 
-/** Concatenates data sets. Batches are collated from single samples, without `getBatch`. */
-export function concatDatasets<T>(datasets: readonly Dataset<T, unknown>[]): Dataset<T> {
+/** Concatenates data sets or arrays. Batches are collated from single samples, without `getBatch`. */
+export function concatDatasets<T>(parts: readonly (Dataset<T, unknown> | readonly T[])[]): Dataset<T> {
+  const what = 'concatDatasets: datasets';
+  if (!Array.isArray(parts)) throw outOfRange(what, 'an array of data sets', parts);
+  if (parts.length === 0) throw nothingThere(what, 'at least one data set');
+  const datasets = parts.map((part, i) => checkedDataset<T, unknown>(`${what}[${i}]`, part));
   let length = 0;
   const ends = datasets.map((dataset) => (length += dataset.length));
   return {

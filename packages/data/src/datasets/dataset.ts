@@ -1,7 +1,7 @@
 // The interfaces of data sets, and two data sets that wrap another one.
 
-import { checkArrayLike } from '../check.ts';
-import { badIndex } from '../errors.ts';
+import { checkArrayLike, checkIndex } from '../check.ts';
+import { badIndex, outOfRange } from '../errors.ts';
 import type { Collated } from '../loader/collate.ts';
 import { isPromise, type MaybePromise } from '../maybe-promise.ts';
 import { checkFunction } from '../options.ts';
@@ -30,7 +30,20 @@ export interface Dataset<T, B = Collated<T>> {
  */
 export type IterableDataset<T> = Iterable<T> | AsyncIterable<T>;
 
-/** A selection of samples of another data set, by index. `indices` is kept, not copied. */
+/** Returns the data set whose samples are the items of an array. */
+export function arrayDataset<T, B>(items: readonly T[]): Dataset<T, B> {
+  return { length: items.length, get: (index) => items[index] as T };
+}
+
+/** Returns a data set as it is, and one of the items of an array. Throws for any other value, such as a stream. */
+export function checkedDataset<T, B>(what: string, source: Dataset<T, B> | readonly T[]): Dataset<T, B> {
+  if (Array.isArray(source)) return arrayDataset(source as readonly T[]);
+  const { get, length } = (source ?? {}) as Partial<Dataset<T, B>>;
+  if (typeof get === 'function' && Number.isSafeInteger(length)) return source as Dataset<T, B>;
+  throw outOfRange(what, 'a data set with length and get(), or an array', source);
+}
+
+/** A selection of samples of another data set or of an array, by index. `indices` is kept, not copied. */
 export class Subset<T, B = Collated<T>> implements Dataset<T, B> {
   /** Number of samples in the part. */
   readonly length: number;
@@ -38,7 +51,8 @@ export class Subset<T, B = Collated<T>> implements Dataset<T, B> {
   readonly #dataset: Dataset<T, B>;
   readonly #indices: Indices;
 
-  constructor(dataset: Dataset<T, B>, indices: Indices) {
+  constructor(source: Dataset<T, B> | readonly T[], indices: Indices) {
+    const dataset = checkedDataset('Subset: dataset', source);
     checkArrayLike('Subset: indices', indices);
     this.length = indices.length;
     this.#dataset = dataset;
@@ -56,18 +70,21 @@ export class Subset<T, B = Collated<T>> implements Dataset<T, B> {
   #at(position: number): number {
     const index = this.#indices[position];
     if (index === undefined) throw badIndex('Subset', position, this.length);
+    // The data set need not check: it would give undefined, or a sample that it does not have.
+    checkIndex('Subset', index, this.#dataset.length);
     return index;
   }
 }
 
 /**
- * Returns a data set that passes each sample through `transform` when it is read. Nothing is cached, and `getBatch` of
- * `dataset` is not used.
+ * Returns a data set that passes each sample of `source`, a data set or an array, through `transform` when it is read.
+ * Nothing is cached, and `getBatch` of `source` is not used.
  */
 export function mapDataset<T, U>(
-  dataset: Dataset<T, unknown>,
+  source: Dataset<T, unknown> | readonly T[],
   transform: (sample: T, index: number) => MaybePromise<U>,
 ): Dataset<U> {
+  const dataset = checkedDataset('mapDataset: dataset', source);
   checkFunction('mapDataset: transform', transform);
   return {
     length: dataset.length,

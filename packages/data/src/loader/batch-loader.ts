@@ -1,6 +1,6 @@
 // Loads a batch for given indices, in the calling thread.
 
-import type { Dataset, Indices, IterableDataset } from '../datasets/dataset.ts';
+import { arrayDataset, type Dataset, type Indices, type IterableDataset } from '../datasets/dataset.ts';
 import { getSamples } from '../datasets/get-samples.ts';
 import { badIndex, notDataset } from '../errors.ts';
 import { isPromise, type MaybePromise } from '../maybe-promise.ts';
@@ -11,7 +11,7 @@ import { defaultCollate } from './collate.ts';
  * be a stream. Throws for a value that is no object.
  */
 export function asDataset<T, B>(source: Dataset<T, B> | IterableDataset<T>): Dataset<T, B> | undefined {
-  if (Array.isArray(source)) return { length: source.length, get: (index) => source[index] as T };
+  if (Array.isArray(source)) return arrayDataset(source as readonly T[]);
   if (typeof source !== 'object' || source === null) throw notDataset();
   return 'get' in source && 'length' in source ? source : undefined;
 }

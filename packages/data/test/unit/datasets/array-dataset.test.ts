@@ -82,6 +82,25 @@ describe('Subset', () => {
       'Subset: index 1 is outside the data set; expected an integer from 0 to 0.',
     );
   });
+
+  it.each([9, -1, 0.5])('refuses index %d, which the data set does not have', (index) => {
+    const subset = new Subset({ length: 3, get: (at: number) => at }, [0, index]);
+    expect(subset.get(0)).toBe(0);
+    expect(() => subset.get(1)).toThrow(
+      `Subset: index ${index} is outside the data set; expected an integer from 0 to 2.`,
+    );
+    expect(() => new Subset(points(), [0, index]).getBatch!([1])).toThrow(
+      `Subset: index ${index} is outside`,
+    );
+  });
+
+  it('takes an array, as a loader does, but no stream', () => {
+    const [batch] = new DataLoader(new Subset(['a', 'b', 'c'], [2, 0]), { batchSize: 2 });
+    expect(batch).toEqual(['c', 'a']);
+    expect(() => new Subset(new Set([1]) as never, [0])).toThrow(
+      'Subset: dataset: expected a data set with length and get(), or an array, got ',
+    );
+  });
 });
 
 describe('mapDataset', () => {

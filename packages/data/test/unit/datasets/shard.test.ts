@@ -77,6 +77,19 @@ describe('concatDatasets', () => {
     expect(() => all.get(-1)).toThrow('index -1 is outside');
   });
 
+  it('takes arrays, and refuses anything else, and no parts at all', () => {
+    expect(concatDatasets([['a'], ['b', 'c']]).get(2)).toBe('c');
+    expect(() => concatDatasets([[1], new Set([1]) as never])).toThrow(
+      'concatDatasets: datasets[1]: expected a data set with length and get(), or an array, got ',
+    );
+    expect(() => concatDatasets([])).toThrow(
+      'concatDatasets: datasets: expected at least one data set, got none.',
+    );
+    expect(() => concatDatasets(new Set() as never)).toThrow(
+      'concatDatasets: datasets: expected an array of',
+    );
+  });
+
   it('feeds a loader', async () => {
     const all = concatDatasets([
       { length: 2, get: (index) => index },
