@@ -87,12 +87,18 @@ export const missingKeys = (
     { keys: missing },
   );
 
-export const unanswered = (verb: string, where: string, timeoutMs: number, keys: readonly string[] = []) =>
+export const unanswered = (
+  verb: string,
+  where: string,
+  timeoutMs: number,
+  keys: readonly string[] = [],
+  cause?: StoreError,
+) =>
   new StoreError(
     'ERR_STORE_TIMEOUT',
     `${verb}: the server did not answer within ${timeoutMs} ms (${where})` +
       `${keys.length > 0 ? `; keys: ${listed(keys)}` : ''}. Its process may be stopped or the network cut.`,
-    { keys },
+    { keys, ...(cause && { cause }) },
   );
 
 export const closed = (where: string) =>

@@ -237,7 +237,9 @@ export class Chain {
       return true;
     } catch (error) {
       signal.throwIfAborted();
-      if (isTimeout(error)) return false;
+      // The wait has a connection of its own, which a busy store may turn away. Whether the store still answers, the
+      // caller's next question shows.
+      if (isTimeout(error) || isBusy(error)) return false;
       throw failed(error);
     }
   }
@@ -272,6 +274,10 @@ function parse(bytes: Uint8Array): unknown {
 
 function isTimeout(error: unknown): boolean {
   return StoreError.isInstance(error) && error.code === 'ERR_STORE_TIMEOUT';
+}
+
+function isBusy(error: unknown): boolean {
+  return StoreError.isInstance(error) && error.code === 'ERR_STORE_BUSY';
 }
 
 function failed(error: unknown): unknown {

@@ -2,7 +2,7 @@
 // has to wait for keys gets another connection meanwhile: replies come in order, so it would block all later calls.
 
 import { checkHost, checkNames, checkPort, checkTimeout } from '../check-options.ts';
-import { closed, missingKeys, unanswered } from '../errors.ts';
+import { closed, missingKeys, StoreError, unanswered } from '../errors.ts';
 import { expired, limited } from '../server/deadline.ts';
 import type { Operation } from '../server/operations.ts';
 import * as operation from '../server/operations.ts';
@@ -102,7 +102,7 @@ export class TcpStore extends StoreClient {
   /** Resolves when the keys exist. Rejects with ERR_STORE_TIMEOUT, naming the missing keys, at `endMs`. */
   async #arrival(wait: Wait, endMs: number): Promise<void> {
     const signals = [wait.signal, this.#main.ended];
-    const connection = await this.#takeConnection(endMs, signals);
+    const connection = await this.#takeConnection(wait, endMs, signals);
     if (!connection) return await this.#poll(wait, endMs);
     const arrival = connection.wait(wait.keys);
     try {
@@ -120,6 +120,7 @@ export class TcpStore extends StoreClient {
 
   /** Returns a connection without a pending wait, or undefined if there are too many. */
   async #takeConnection(
+    wait: Wait,
     endMs: number,
     signals: (AbortSignal | undefined)[],
   ): Promise<Connection | undefined> {
@@ -127,8 +128,9 @@ export class TcpStore extends StoreClient {
     if (idle) return idle;
     if (this.#waitConnections >= maxWaitConnections) return undefined;
     this.#waitConnections++;
+    const patienceMs = Math.max(Math.round(leftMs(endMs)), lastQuestionMs);
     try {
-      const connection = await dial(this.#address, Math.max(leftMs(endMs), lastQuestionMs), signals);
+      const connection = await dial(this.#address, patienceMs, signals);
       this.#main.whenEnded(() => connection.end(this.#main.ended.reason));
       connection.whenEnded(() => {
         this.#waitConnections--;
@@ -137,6 +139,9 @@ export class TcpStore extends StoreClient {
       return connection;
     } catch (error) {
       this.#waitConnections--;
+      // The client is connected: for its caller, the server has left a call without an answer.
+      if (StoreError.isInstance(error) && error.code === 'ERR_STORE_CONNECT')
+        throw unanswered(wait.verb, this.#where, patienceMs, wait.names, error);
       throw error;
     }
   }

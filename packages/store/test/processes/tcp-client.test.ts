@@ -161,6 +161,24 @@ describe('a wait over TCP', () => {
     });
   });
 
+  it('ends as any other at its deadline when the server answers no further connection', async () => {
+    let connections = 0;
+    const address = await script((socket) => {
+      if (++connections > 1) return;
+      validate(socket, (request, reply) => {
+        if (request[0] === 5) reply('01');
+      });
+    });
+    const store = await connected(address);
+    await expect(store.get('k', { timeoutMs: 10 })).rejects.toMatchObject({
+      code: 'ERR_STORE_TIMEOUT',
+      message: expect.stringContaining('did not answer within 1000 ms'),
+      keys: ['k'],
+      cause: { code: 'ERR_STORE_CONNECT' },
+    });
+    expect(connections).toBe(2);
+  });
+
   it('discards a reply that was under way when it was cancelled, and goes on with the connection', async () => {
     const waits: Socket[] = [];
     let cancels = 0;

@@ -135,7 +135,7 @@ describe.each([
     const counts = await Promise.all(stores.map((store) => store.add('n', 1)));
     expect(Math.max(...counts)).toBe(1_000);
     for (const store of stores) await store.close();
-  }, 60_000);
+  });
 });
 
 describe('clients of torch 1.13', () => {

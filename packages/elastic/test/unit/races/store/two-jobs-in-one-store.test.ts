@@ -7,9 +7,7 @@ import { FileStore, MemoryStore } from '@ringwise/store';
 import { expect, test } from 'vitest';
 import { foundJob, join, step, stepsUntilChange } from '../../../support/in-process.ts';
 
-const timeout = 60_000;
-
-test('two jobs in one store do not see each other', { timeout }, async () => {
+test('two jobs in one store do not see each other', async () => {
   const store = new MemoryStore();
   const [ours, theirs] = await Promise.all([
     foundJob(2, { store, runId: 'ours' }),
@@ -29,9 +27,7 @@ test('two jobs in one store do not see each other', { timeout }, async () => {
   await Promise.all([...ours, ...theirs, joined].map((member) => member.close()));
 });
 
-test('a job that is started again over the keys of one that has ended needs another run id', {
-  timeout,
-}, async () => {
+test('a job that is started again over the keys of one that has ended needs another run id', async () => {
   const folder = mkdtempSync(joinPath(tmpdir(), 'ringwise-elastic-'));
   try {
     const open = () => FileStore.open(joinPath(folder, 'store'));
@@ -54,9 +50,7 @@ test('a job that is started again over the keys of one that has ended needs anot
   }
 });
 
-test('a job whose members come and go has as many keys after many views as after a few', {
-  timeout,
-}, async () => {
+test('a job whose members come and go has as many keys after many views as after a few', async () => {
   const store = new MemoryStore();
   const options = { store, runId: 'long', size: 1 };
   const [first] = await foundJob(1, options);
