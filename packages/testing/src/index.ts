@@ -1,3 +1,4 @@
+export { withDeadlines } from './deadlines.ts';
 export { deviceMemoryAddon, hasTestDevice, isTestGpu, testDeviceOf, useTestDevice } from './device.ts';
 export {
   type ExactBuffer,

@@ -22,7 +22,7 @@ export class Pool {
   }
 
   /** `timeoutMs`: how long the ranks may take to start, and to answer a command. */
-  static async start(size: number, start: PoolStarter, timeoutMs = 30_000): Promise<Pool> {
+  static async start(size: number, start: PoolStarter, timeoutMs = 120_000): Promise<Pool> {
     const server = await serveStore();
     const control = await TcpStore.connect({ host: server.host, port: server.port, timeoutMs });
     return new Pool(size, server, control, (await start(size, server.port)).ended);

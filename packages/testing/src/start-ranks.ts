@@ -14,7 +14,7 @@ export interface RankOptions {
   readonly args?: readonly unknown[];
   /** Variables to add to the environment of all ranks. */
   readonly env?: Readonly<Record<string, string>>;
-  /** Milliseconds until all ranks that still run are killed. Default: 25,000, below the usual limit of a test. */
+  /** Milliseconds until all ranks that still run are killed. Default: 120,000, below the usual limit of a test. */
   readonly timeoutMs?: number;
   /** The secret of the store. Default: a random one; false: none. */
   readonly secret?: string | false;
@@ -48,7 +48,7 @@ export async function startRanks(
   name: string,
   options: RankOptions = {},
 ): Promise<RunningRanks> {
-  const { args = [], env = {}, timeoutMs = 25_000, node = process.execPath, execArgv = [] } = options;
+  const { args = [], env = {}, timeoutMs = 120_000, node = process.execPath, execArgv = [] } = options;
   const secret = options.secret ?? randomBytes(16).toString('hex');
   const server = await serveStore(secret === false ? {} : { secret });
   const job: Job = {
