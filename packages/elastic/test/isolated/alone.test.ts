@@ -68,7 +68,8 @@ for (const name of ['without a scaler', 'with a scaler'])
       );
       tensors.push(memory().tensors);
     }
-    expect(tensors.at(-1)).toBe(tensors[1]); // nothing is left over by a step
+    // Nothing is left over by a step. The collector may take tensors of earlier tests meanwhile.
+    expect(tensors.at(-1)).toBeLessThanOrEqual(tensors[1]!);
     const got = net.parameters().flatMap((param) => Array.from(param.dataSync() as Float32Array));
     for (const [i, value] of expected(3).entries()) expect(got[i]).toBeCloseTo(value, 6);
     expect(job.finalSteps).toBe(9);

@@ -16,13 +16,9 @@ const features: Record<string, Partial<Plan>> = {
 };
 
 for (const [name, feature] of Object.entries(features))
-  it(`${name}: loses ranks at several points of a step, and gets one`, { timeout: 120_000 }, () =>
-    checkFeature(feature),
-  );
+  it(`${name}: loses ranks at several points of a step, and gets one`, () => checkFeature(feature));
 
-it('batch norms over all ranks train as those of one process with the whole batch', {
-  timeout: 60_000,
-}, async () => {
+it('batch norms over all ranks train as those of one process with the whole batch', async () => {
   // The last step of an epoch has 6 samples: a whole micro-batch of 4 and a short one, beside a rank that has none.
   const parts = { samples: 54, dropout: 0 };
   const [whole] = values<Trained>(await run(1, planOf(1, { ...parts, batchNorm: true, microBatch: 12 })));

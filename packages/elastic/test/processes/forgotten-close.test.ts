@@ -6,7 +6,7 @@ const fixture = new URL('../fixtures/forgotten-close.ts', import.meta.url);
 it.each(['membershipForgotten', 'jobForgotten'])(
   'a program that ends without close() keeps no process alive (%s)',
   async (name) => {
-    const { results } = await startRanks(2, fixture, name, { timeoutMs: 15_000 });
+    const { results } = await startRanks(2, fixture, name);
     // A rank that was still alive at the deadline has a signal.
     for (const { value, signal, error } of await results) {
       expect(error).toBeUndefined();

@@ -20,7 +20,7 @@ import {
 
 trainAlone();
 
-it.each([2, 3, 5])('%i ranks train as one', { timeout: 60_000 }, async (size) => {
+it.each([2, 3, 5])('%i ranks train as one', async (size) => {
   const results = await run(size, planOf(size));
   const ends = checkEnd(results, [...Array(size).keys()]);
   checkLedger(results);
@@ -30,13 +30,13 @@ it.each([2, 3, 5])('%i ranks train as one', { timeout: 60_000 }, async (size) =>
 
 describe('a rank is killed', () => {
   for (const at of points)
-    it(`${at} a step`, { timeout: 60_000 }, async () => {
+    it(`${at} a step`, async () => {
       // Another rank at each point, in another step; test/full has all of them.
       const lost = points.indexOf(at) % 3;
       await checkKilled(lost, [3, 6, 0][lost]!, at);
     });
 
-  it('and another one after it, until one is left', { timeout: 60_000 }, async () => {
+  it('and another one after it, until one is left', async () => {
     const faults: Record<number, Fault> = {
       0: { step: 2, at: 'backward', do: 'SIGKILL' },
       2: { step: 2, at: 'averaged', do: 'SIGKILL' },
@@ -49,7 +49,7 @@ describe('a rank is killed', () => {
 });
 
 describe('a process joins', () => {
-  it('gets the state, and takes part', { timeout: 60_000 }, async () => {
+  it('gets the state, and takes part', async () => {
     const plan = planOf(2, { ...long, joins: { 2: 0 }, until: { size: 3, steps: 8 } });
     const results = await run(3, plan);
     const ends = await checkSteps(results, [0, 1, 2], plan);
@@ -57,12 +57,12 @@ describe('a process joins', () => {
     expect(ends[2]!.sizes).toEqual([3]);
   });
 
-  it('with a large state, in many chunks from both members', { timeout: 60_000 }, async () => {
+  it('with a large state, in many chunks from both members', async () => {
     const plan = planOf(2, { ...long, joins: { 2: 0 }, until: { size: 3, steps: 8 }, ballast: 12 << 20 });
     await checkSteps(await run(3, plan), [0, 1, 2], plan);
   });
 
-  it('in place of one that was killed', { timeout: 60_000 }, async () => {
+  it('in place of one that was killed', async () => {
     const plan = planOf(3, {
       ...long,
       ...{ faults: { 0: { step: 2, at: 'backward', do: 'SIGKILL' } }, joins: { 3: 1 } },
@@ -75,7 +75,7 @@ describe('a process joins', () => {
   });
 });
 
-it('goes on when a member leaves by SIGTERM, after its step', { timeout: 60_000 }, async () => {
+it('goes on when a member leaves by SIGTERM, after its step', async () => {
   const faults: Record<number, Fault> = { 1: { step: 3, at: 'forward', do: 'SIGTERM' } };
   const results = await run(3, planOf(3, { faults, stepMs: 20 }));
   for (const { sizes, kept } of checkEnd(results, [0, 2])) {
@@ -110,7 +110,7 @@ describe('a job is replayed from its membership log, without its losses, to the 
     },
   };
   for (const [name, { size, plan }] of Object.entries(jobs))
-    it(name, { timeout: 60_000 }, async () => {
+    it(name, async () => {
       await checkReplay(size, plan);
     });
 });

@@ -1,11 +1,10 @@
 // Processes that get the state while the others train on, and join when they have taken all their steps.
-import { type RankResult, values } from '@ringwise/testing';
+import { type RankResult, values, withDeadlines } from '@ringwise/testing';
 import { expect, it } from 'vitest';
 import type { Fault, Plan, Trained } from '../fixtures/train.ts';
 import { checkSteps, long, planOf, run } from '../support/jobs.ts';
 import { checkLearned, learning } from '../support/learning.ts';
 
-const timeout = 90_000;
 /** Checks that members have trained in one view, which no other process joined, and have ended well. */
 function checkUndisturbed(results: readonly RankResult[]): void {
   for (const { sizes, finalSteps } of values<Trained>(results)) {
@@ -14,7 +13,7 @@ function checkUndisturbed(results: readonly RankResult[]): void {
   }
 }
 
-it('a learner has the bits of the others when it joins', { timeout }, async () => {
+it('a learner has the bits of the others when it joins', async () => {
   const plan = learning(2, { joins: { 2: 0 }, until: { size: 3, steps: 8 } });
   const ends = await checkSteps(await run(3, plan), [0, 1, 2], plan);
   expect(ends[0]!.sizes).toEqual([2, 3]);
@@ -22,7 +21,7 @@ it('a learner has the bits of the others when it joins', { timeout }, async () =
   expect(ends[2]!.states[0]!.learned!.sources).toBe(2);
 });
 
-it('running statistics, which no optimizer changes, are sent when it joins', { timeout }, async () => {
+it('running statistics, which no optimizer changes, are sent when it joins', async () => {
   const plan = learning(2, {
     batchNorm: true,
     joins: { 2: 0 },
@@ -36,36 +35,35 @@ it('running statistics, which no optimizer changes, are sent when it joins', { t
   expect(ends[2]!.states[0]!.bytes).toBeGreaterThan(16 << 20);
 });
 
-it('two learners at once', { timeout }, async () => {
+it('two learners at once', async () => {
   const plan = learning(2, { joins: { 2: 0, 3: 0 }, until: { size: 4, steps: 8 }, ballast: 1 << 20 });
   const ends = await checkSteps(await run(4, plan), [0, 1, 2, 3], plan);
   for (const end of [ends[2]!, ends[3]!]) checkLearned(end.states);
 });
 
-it('a slow store delays the learner and not the steps', { timeout }, async () => {
+it('a slow store delays the learner and not the steps', async () => {
   const plan = learning(2, { storeMs: 100, joins: { 2: 0 }, until: { size: 3, steps: 8 } });
   const ends = await checkSteps(await run(3, plan), [0, 1, 2], plan);
   checkLearned(ends[2]!.states);
 });
 
-it('a learner that takes steps more slowly than the others is not admitted at its deadline', {
-  timeout,
-}, async () => {
-  const options = { size: 2, settleMs: 500, learn: true, joinTimeoutMs: 4_000 };
-  const plan = planOf(2, { ...long, options, slowMs: 1_000, joins: { 2: 0 }, untilRefused: true });
-  const results = await run(3, plan);
-  expect(results[2]!.error).toMatchObject({
-    code: 'ERR_ELASTIC_BEHIND',
-    message: expect.stringContaining('has not caught up with the training of the others within 4000 ms'),
+it('a learner that takes steps more slowly than the others is not admitted at its deadline', async () => {
+  await withDeadlines([4_000, 20_000], async (joinTimeoutMs) => {
+    const rest = { slowMs: 1_000, joins: { 2: 0 }, untilRefused: true };
+    const results = await run(3, learning(2, { ...rest, options: { learn: true, joinTimeoutMs } }));
+    expect(results[2]!.error).toMatchObject({
+      code: 'ERR_ELASTIC_BEHIND',
+      message: expect.stringContaining(
+        `has not caught up with the training of the others within ${joinTimeoutMs} ms`,
+      ),
+    });
+    checkUndisturbed(results.slice(0, 2));
   });
-  checkUndisturbed(results.slice(0, 2));
 });
 
-it('a process that is too slow to learn joins nevertheless, and the others stop for it', {
-  timeout,
-}, async () => {
+it('a process that is too slow to learn joins nevertheless, and the others stop for it', async () => {
   const plan = planOf(2, {
-    ...{ ...long, options: { size: 2, settleMs: 500 }, hidden: 120_000, stepMs: 0, slowMs: 3_000 },
+    ...{ ...long, hidden: 120_000, stepMs: 0, slowMs: 3_000 },
     ...{ joins: { 2: 0 }, until: { size: 3, steps: 1 } },
   });
   const results = await run(3, plan);
@@ -81,7 +79,7 @@ it('a process that is too slow to learn joins nevertheless, and the others stop 
   );
 });
 
-it('a join that is cancelled is not noticed by the others', { timeout }, async () => {
+it('a join that is cancelled is not noticed by the others', async () => {
   const faults: Record<number, Fault> = { 2: { step: -1, at: 'learning', do: 'close' } };
   const plan = learning(2, { faults, joins: { 2: 0 }, untilRefused: true });
   const results = await run(3, plan);
@@ -98,9 +96,6 @@ const oddPrograms: readonly [what: string, odd: Partial<Plan>, learns: boolean, 
 ];
 it.each(oddPrograms)(
   'a process whose %s differs is refused before the others notice it (%j, learns: %j)',
-  {
-    timeout,
-  },
   async (_, odd, learns, difference) => {
     const rest = { joins: { 2: 0 }, untilRefused: true, faults: {} };
     const plan = learns ? learning(2, rest) : planOf(2, { ...long, ...rest });

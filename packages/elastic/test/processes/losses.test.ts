@@ -35,7 +35,7 @@ describe('a killed member costs the others no step', () => {
 });
 
 test('a process that joins gets the state, and the others lose no step', async () => {
-  const results = await runLoop(5, { joins: { 4: 20 }, stepMs: 20, steps: 120 });
+  const results = await runLoop(5, { joins: { 4: 20 }, untilJoined: 4, stepMs: 20, steps: 120 });
   const trained = agreed(results, []);
   const joiner = trained.get(4)!;
   expect(joiner.end).toBe('done');

@@ -8,7 +8,7 @@ const fault = (step: number, at: Point, signal: Fault['do'] = 'SIGKILL'): Fault 
 const whole = { zero: false };
 const long = { epochs: 10_000, stepMs: 10 };
 
-describe('ends with the bits of a job without ZeRO', { timeout: 120_000 }, () => {
+describe('ends with the bits of a job without ZeRO', () => {
   it('after losses in forward, backward and after the averages', async () => {
     const faults = { 1: fault(1, 'forward'), 0: fault(3, 'backward'), 3: fault(5, 'averaged') };
     const ends = await checkReplay(4, planOf(4, { zero: true, faults }), whole);

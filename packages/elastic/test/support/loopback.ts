@@ -21,7 +21,7 @@ export async function values<T>(groups: readonly Group[], body: (group: Group) =
 
 /** Runs `body` as each of `size` ranks. Returns their values, or throws the first error. */
 export async function onRanks<T>(size: number, body: (group: Group) => Promise<T>): Promise<T[]> {
-  return await values(loopbackGroups(size, { timeoutMs: 5000 }), body);
+  return await values(loopbackGroups(size, { timeoutMs: 60_000 }), body);
 }
 
 /** Runs `body` as each of `size` ranks, all of which must fail. Returns their errors. */
@@ -29,7 +29,7 @@ export async function errorsOf(
   size: number,
   body: (group: Group) => Promise<unknown>,
 ): Promise<(Error & { code?: string })[]> {
-  const ends = await outcomes(loopbackGroups(size, { timeoutMs: 5000 }), body);
+  const ends = await outcomes(loopbackGroups(size, { timeoutMs: 60_000 }), body);
   return ends.map((end) => {
     if (end.status === 'fulfilled') throw new Error('expected this rank to fail');
     return end.reason;

@@ -7,17 +7,17 @@ export const loop = new URL('../fixtures/loop.ts', import.meta.url);
 /** Deadlines for a busy machine: ends of processes are noticed without them. */
 export const options = {
   size: 4,
-  settleMs: 5_000,
-  stallMs: 20_000,
-  joinTimeoutMs: 20_000,
-  connectMs: 10_000,
+  settleMs: 10_000,
+  stallMs: 60_000,
+  joinTimeoutMs: 60_000,
+  connectMs: 60_000,
 };
 /** Number of steps of a job. */
 export const loopSteps = 12;
 
 export async function runLoop(processes: number, parts: Partial<Plan>): Promise<RankResult[]> {
   const plan: Plan = { steps: loopSteps, options, faults: {}, joins: {}, stepMs: 10, ...parts };
-  const running = await startRanks(processes, loop, 'train', { args: [plan], timeoutMs: 55_000 });
+  const running = await startRanks(processes, loop, 'train', { args: [plan] });
   return await running.results;
 }
 

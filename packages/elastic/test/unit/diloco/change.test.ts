@@ -17,7 +17,10 @@ const move = (net: Net, by: number) => setEach(net, (value, i) => value + by + (
 
 describe('change', () => {
   it('averages over the ranks that are there after one was lost in a round', async () => {
-    const [before, after] = [loopbackGroups(3, { timeoutMs: 5000 }), loopbackGroups(2, { timeoutMs: 5000 })];
+    const [before, after] = [
+      loopbackGroups(3, { timeoutMs: 60_000 }),
+      loopbackGroups(2, { timeoutMs: 60_000 }),
+    ];
     const start = flat(makeNet());
     const ends = await values(before, async (group) => {
       const net = makeNet();
@@ -59,8 +62,8 @@ describe('change', () => {
   for (const [name, given] of Object.entries(variants))
     it(`gives a rank that joins the global parameters and the outer state: ${name}`, async () => {
       const [before, after] = [
-        loopbackGroups(2, { timeoutMs: 5000 }),
-        loopbackGroups(3, { timeoutMs: 5000 }),
+        loopbackGroups(2, { timeoutMs: 60_000 }),
+        loopbackGroups(3, { timeoutMs: 60_000 }),
       ];
       const steps = 9;
       const joiner = async () => {
@@ -100,7 +103,10 @@ describe('change', () => {
     });
 
   it('refuses ranks that are at the same average with other global parameters', async () => {
-    const [before, after] = [loopbackGroups(2, { timeoutMs: 5000 }), loopbackGroups(2, { timeoutMs: 5000 })];
+    const [before, after] = [
+      loopbackGroups(2, { timeoutMs: 60_000 }),
+      loopbackGroups(2, { timeoutMs: 60_000 }),
+    ];
     await values(before, async (group) => {
       const outer = await diloco(makeNet(), { group, every: 4, outer: 'average' });
       if (group.rank === 1) {

@@ -13,7 +13,10 @@ function members(
   lostAt: number,
   decision: Decision,
 ): { groups: Group[]; of: (rank: number) => Membership; told: Progress[] } {
-  const [first, second] = [loopbackGroups(3, { timeoutMs: 5000 }), loopbackGroups(2, { timeoutMs: 5000 })];
+  const [first, second] = [
+    loopbackGroups(3, { timeoutMs: 60_000 }),
+    loopbackGroups(2, { timeoutMs: 60_000 }),
+  ];
   const told: Progress[] = [];
   const viewOf = (number: number, slots: readonly number[], finalSteps: number): Change['view'] => ({
     ...{ number, members: slots.map(memberOf), joined: [], lost: [], left: [], finalSteps, decision },
@@ -95,7 +98,7 @@ describe('a vote that fails', () => {
 });
 
 it('does not report an average as complete if its memory has carried the state to a joiner since', async () => {
-  const [first, second, last] = [2, 2, 1].map((size) => loopbackGroups(size, { timeoutMs: 5000 }));
+  const [first, second, last] = [2, 2, 1].map((size) => loopbackGroups(size, { timeoutMs: 60_000 }));
   const given = { every: 2, fragments: 2, outer: 'average' } as const;
   const viewOf = (number: number, slots: readonly number[]): Change['view'] => ({
     ...{ number, members: slots.map(memberOf), joined: [], lost: [], left: [], finalSteps: 0 },

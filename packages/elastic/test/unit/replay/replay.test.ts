@@ -51,7 +51,7 @@ it('makes the groups of the phases, and tells who joins', async () => {
     { step: 2, size: 1 },
     { step: 3, size: 3 },
   ];
-  const groups = loopbackGroups(3, { timeoutMs: 5000 });
+  const groups = loopbackGroups(3, { timeoutMs: 60_000 });
   const seen = await Promise.all(
     groups.map(async (group) => {
       const membership = await replayMembership(group, phases);

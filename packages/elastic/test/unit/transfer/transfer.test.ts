@@ -22,7 +22,7 @@ const full = (): State => ({
 });
 
 async function run(size: number, joined: number[], body: (group: Group) => Promise<unknown>) {
-  const groups = loopbackGroups(size, { timeoutMs: 5000 });
+  const groups = loopbackGroups(size, { timeoutMs: 60_000 });
   const outcomes = await Promise.allSettled(groups.map(body));
   await Promise.all(groups.map((group) => group.close().catch(() => {})));
   return { outcomes, joined };

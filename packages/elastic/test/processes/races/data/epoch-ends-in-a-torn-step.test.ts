@@ -3,9 +3,7 @@
 import { expect, it } from 'vitest';
 import { checkReplay, planOf } from '../../../support/jobs.ts';
 
-it('the step runs again, the epoch ends once, and each sample counts once', {
-  timeout: 120_000,
-}, async () => {
+it('the step runs again, the epoch ends once, and each sample counts once', async () => {
   // 50 samples are four steps of two micro-batches, and one of a part of a micro-batch. Five ranks: three of them have
   // nothing to train on in any step, and four in the last one. The first to be lost is the one that has the samples.
   const faults = {

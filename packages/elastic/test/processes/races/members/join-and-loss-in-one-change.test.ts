@@ -4,7 +4,7 @@ import { agreed, kill, runLoop } from '../../../support/loops.ts';
 
 test('a member that leaves and one that joins while the view changes after a loss', async () => {
   const results = await runLoop(5, {
-    ...{ joins: { 4: 20 }, stepMs: 20, steps: 120 },
+    ...{ joins: { 4: 20 }, untilJoined: 4, stepMs: 20, steps: 120 },
     faults: { 1: kill(20, 'before reduce'), 2: { step: 20, at: 'in change', do: 'leave' } },
   });
   const trained = agreed(results, [1]);

@@ -9,7 +9,7 @@ test('members end with a sentence when the process that keeps the store is lost 
   const plan = { steps: 1_000, options: { ...options, size: 3 }, joins: {}, stepMs: 10 };
   const faults = { 1: kill(100, 'before reduce') };
   const args = [{ ...plan, faults }];
-  const running = await startRanks(4, loop, 'withoutStore', { args, timeoutMs: 55_000 });
+  const running = await startRanks(4, loop, 'withoutStore', { args });
   const results = await running.results;
   expect(results.map(({ signal }) => signal)).toEqual(['SIGKILL', null, 'SIGKILL', null]);
   for (const rank of [1, 3]) {

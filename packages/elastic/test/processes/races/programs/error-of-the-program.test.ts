@@ -4,7 +4,7 @@ import { expect, it } from 'vitest';
 import type { Fault } from '../../../fixtures/train.ts';
 import { planOf, run } from '../../../support/jobs.ts';
 
-it('ends on all ranks if the program of one throws', { timeout: 60_000 }, async () => {
+it('ends on all ranks if the program of one throws', async () => {
   const faults: Record<number, Fault> = { 1: { step: 3, at: 'forward', do: 'throw' } };
   const results = await run(3, planOf(3, { faults }));
   for (const { rank, error } of results) {
@@ -13,7 +13,7 @@ it('ends on all ranks if the program of one throws', { timeout: 60_000 }, async 
   }
 });
 
-it('ends if the programs of all ranks throw: each reports its own error', { timeout: 60_000 }, async () => {
+it('ends if the programs of all ranks throw: each reports its own error', async () => {
   const faults = Object.fromEntries(
     [0, 1, 2].map((rank): [number, Fault] => [rank, { step: 3, at: 'forward', do: 'throw' }]),
   );

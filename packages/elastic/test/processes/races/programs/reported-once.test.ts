@@ -5,7 +5,7 @@ import { expect, it } from 'vitest';
 import type { Fault, Point, Trained } from '../../../fixtures/train.ts';
 import { planOf, run, steps } from '../../../support/jobs.ts';
 
-it('each final step and each view is told to the program once, in order', { timeout: 120_000 }, async () => {
+it('each final step and each view is told to the program once, in order', async () => {
   const kill = (step: number, at: Point): Fault => ({ step, at, do: 'SIGKILL' });
   const faults = {
     0: kill(1, 'averaged'),

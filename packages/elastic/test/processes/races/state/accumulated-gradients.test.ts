@@ -3,6 +3,4 @@
 import { it } from 'vitest';
 import { checkFeature } from '../../../support/features.ts';
 
-it('accumulated gradients of several micro-batches', { timeout: 120_000 }, () =>
-  checkFeature({ microBatch: 2, scaled: true }),
-);
+it('accumulated gradients of several micro-batches', () => checkFeature({ microBatch: 2, scaled: true }));

@@ -4,8 +4,6 @@ import { it } from 'vitest';
 import { checkFeature } from '../../../support/features.ts';
 
 // 6 micro-batches of which 3 or 2 ranks have equally many, and 4 ranks do not.
-it('batch norms over all ranks', { timeout: 120_000 }, () =>
-  checkFeature({ syncBatchNorm: true, microBatch: 2 }),
-);
+it('batch norms over all ranks', () => checkFeature({ syncBatchNorm: true, microBatch: 2 }));
 
-it('residuals of int8 between hosts', { timeout: 120_000 }, () => checkFeature({ hook: 'int8' }));
+it('residuals of int8 between hosts', () => checkFeature({ hook: 'int8' }));

@@ -3,11 +3,7 @@ import { expect, it } from 'vitest';
 import { checkSteps, long, planOf, run } from '../../../support/jobs.ts';
 import { checkLearned, learning } from '../../../support/learning.ts';
 
-const timeout = 90_000;
-
-it('a process joins while one of those that send the state is killed: the others give it', {
-  timeout,
-}, async () => {
+it('a process joins while one of those that send the state is killed: the others give it', async () => {
   const plan = planOf(3, {
     ...long,
     ...{
@@ -22,7 +18,7 @@ it('a process joins while one of those that send the state is killed: the others
   await checkSteps(results, [0, 2, 3], plan);
 });
 
-it('a process that joins dies before it has the state', { timeout }, async () => {
+it('a process that joins dies before it has the state', async () => {
   const plan = planOf(2, {
     ...long,
     ...{ joins: { 2: 0, 3: 1 }, faults: { 2: { step: -1, at: 'loading', do: 'SIGKILL' } } },
@@ -33,7 +29,7 @@ it('a process that joins dies before it has the state', { timeout }, async () =>
   await checkSteps(results, [0, 1, 3], plan);
 });
 
-it('a learner dies: no view ever has it, and the next one joins', { timeout }, async () => {
+it('a learner dies: no view ever has it, and the next one joins', async () => {
   const plan = learning(2, {
     ...{ joins: { 2: 0, 3: 0 }, faults: { 2: { step: -1, at: 'loading', do: 'SIGKILL' } } },
     until: { size: 3, steps: 8 },
@@ -46,7 +42,7 @@ it('a learner dies: no view ever has it, and the next one joins', { timeout }, a
   checkLearned(ends[2]!.states);
 });
 
-it('a member that sends the state dies: the learner gets it from the others', { timeout }, async () => {
+it('a member that sends the state dies: the learner gets it from the others', async () => {
   const plan = learning(3, {
     ...{ joins: { 3: 0 }, ballast: 4 << 20, stepMs: 20 },
     faults: { 1: { step: -2, at: 'sending', do: 'SIGKILL', delayMs: 2 } },

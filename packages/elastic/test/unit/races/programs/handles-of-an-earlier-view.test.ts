@@ -5,7 +5,7 @@ import { foundJob, step } from '../../../support/in-process.ts';
 
 const instead = /read job\.group or membership\.group again/;
 
-test('groups of an earlier view and their subgroups refuse all calls', { timeout: 60_000 }, async () => {
+test('groups of an earlier view and their subgroups refuse all calls', async () => {
   const store = new MemoryStore();
   const members = await foundJob(3, { store, runId: 'handles' });
   const old = members.map(({ group }) => group);
@@ -46,9 +46,7 @@ test('groups of an earlier view and their subgroups refuse all calls', { timeout
   await Promise.all(rest.map((member) => member.close()));
 });
 
-test('shrink() is refused: the members agree on their next group themselves', {
-  timeout: 60_000,
-}, async () => {
+test('shrink() is refused: the members agree on their next group themselves', async () => {
   const members = await foundJob(2, { store: new MemoryStore(), runId: 'shrink' });
   for (const { group } of members)
     await expect(group.shrink()).rejects.toMatchObject({

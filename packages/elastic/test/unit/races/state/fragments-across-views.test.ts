@@ -15,7 +15,10 @@ const move = (net: ReturnType<typeof makeNet>, by: number) =>
   setEach(net, (value, i) => value + by + (i % 3));
 
 it('brings a rank that missed an average to the state of those that have applied it', async () => {
-  const [before, after] = [loopbackGroups(2, { timeoutMs: 5000 }), loopbackGroups(2, { timeoutMs: 5000 })];
+  const [before, after] = [
+    loopbackGroups(2, { timeoutMs: 60_000 }),
+    loopbackGroups(2, { timeoutMs: 60_000 }),
+  ];
   const given = { every: 2, outer: nesterov } as const;
   const ends = await values(before, async (group) => {
     const net = makeNet();
@@ -47,7 +50,10 @@ it('brings a rank that missed an average to the state of those that have applied
 });
 
 it('applies the average in flight if the members have decided so, and needs it to be complete', async () => {
-  const [before, after] = [loopbackGroups(2, { timeoutMs: 5000 }), loopbackGroups(2, { timeoutMs: 5000 })];
+  const [before, after] = [
+    loopbackGroups(2, { timeoutMs: 60_000 }),
+    loopbackGroups(2, { timeoutMs: 60_000 }),
+  ];
   await values(before, async (group) => {
     const net = makeNet();
     const outer = await diloco(net, { group, every: 4, delay: 2, outer: 'average' });

@@ -7,7 +7,7 @@ import { foundJob } from '../../../support/in-process.ts';
 const count = 1 << 20;
 
 for (const backend of ['host', 'tcp'])
-  test(`over ${backend}`, { timeout: 60_000 }, async () => {
+  test(`over ${backend}`, async () => {
     const members = await foundJob(3, { store: new MemoryStore(), runId: backend, backend });
     const memory = members.map((_, rank) => new Float32Array(count).fill(100 * (rank + 1)));
     // Several buckets, of which the last member gives only some.
