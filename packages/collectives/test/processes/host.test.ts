@@ -14,12 +14,12 @@ afterAll(pools.end);
 
 describe('a process with a group on the host backend', () => {
   it('keeps its event loop turning while it waits in a barrier', async () => {
-    const turns = values<number>(await withRanks(2, module, 'idleInBarrier', { timeoutMs: 60_000 }));
+    const turns = values<number>(await withRanks(2, module, 'idleInBarrier'));
     expect(turns[0]).toBeGreaterThanOrEqual(20);
   });
 
   it('keeps its event loop turning while it awaits operations that all end at once', async () => {
-    for (const turns of values<number>(await withRanks(2, module, 'awaitInStep', { timeoutMs: 60_000 })))
+    for (const turns of values<number>(await withRanks(2, module, 'awaitInStep')))
       expect(turns).toBeGreaterThanOrEqual(20);
   });
 
@@ -86,7 +86,7 @@ describe('a process with a group on the host backend', () => {
       [2, 3],
     ];
     const vias = ['env', 'env', 'env', 'openmpi', 'openmpi', 'pmi', 'slurm', 'slurm'];
-    const ranks = await withRanks(4, module, 'placements', { args: [launches], timeoutMs: 60_000 });
+    const ranks = await withRanks(4, module, 'placements', { args: [launches] });
     for (const [rank, found] of values<unknown[]>(ranks).entries()) {
       const localRank = (via: number) => (via === 2 ? 1 - (rank % 2) : rank % 2);
       expect(found).toEqual(

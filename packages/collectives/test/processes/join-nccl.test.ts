@@ -67,7 +67,7 @@ const python = candidates.find((name) => name && spawnSync(name, ['-c', hasTorch
 it.skipIf(!python).each([
   ['env', 'default_pg/0//cuda//0'],
   ['store', key],
-])('torch puts the id of its default group there (%s: %s)', { timeout: 120_000 }, async (how, at) => {
+])('torch puts the id of its default group there (%s: %s)', async (how, at) => {
   const server = await serveStore();
   const store = await TcpStore.connect({ ...server, timeoutMs: 90_000 });
   const script = fileURLToPath(new URL('../fixtures/torch_nccl_key.py', import.meta.url));

@@ -13,7 +13,7 @@ async function messageOf(call: () => unknown): Promise<string> {
 
 /** Runs `call` on a group of its own. Returns the message of its error. */
 async function failing(group: Group, call: (verbs: Across, x: Tensor) => unknown): Promise<string> {
-  const own = (await group.split(0, group.rank, { name: 'own', timeoutMs: 5_000 }))!;
+  const own = (await group.split(0, group.rank, { name: 'own', timeoutMs: 60_000 }))!;
   return messageOf(() => call(across(own), ones([2], { requiresGrad: true })));
 }
 

@@ -1,5 +1,5 @@
 // Tests of a group whose process is killed or stopped in the middle of a verb, for each verb.
-import { startRanks } from '@ringwise/testing';
+import { startRanks, withDeadlines } from '@ringwise/testing';
 import { describe, expect, it } from 'vitest';
 import type { CallName } from './calls.ts';
 import { isAlive, useControl } from './control.ts';
@@ -22,14 +22,14 @@ export function faultsDuring(names: readonly CallName[], backend: 'host' | 'tcp'
         args: [control.port, name, sync, timeoutMs],
         env: { RINGWISE_BACKEND: backend },
       });
-      await control.allReady(3);
+      await control.allReady(3, ranks);
       return ranks;
     }
 
     it.each(canBlock ? [false, true] : [false])(
       'a killed rank is named by all others long before the deadline (sync: %s)',
       async (sync) => {
-        const ranks = await startWork(sync, 20_000);
+        const ranks = await startWork(sync, 120_000);
         ranks.kill(victim);
         const results = await ranks.results;
         expect(results[victim]!.signal).toBe('SIGKILL');
@@ -44,14 +44,17 @@ export function faultsDuring(names: readonly CallName[], backend: 'host' | 'tcp'
     );
 
     it('a stopped rank is named at the deadline, and learns of it when it goes on', async () => {
-      const ranks = await startWork(canBlock, 700);
-      ranks.kill(victim, 'SIGSTOP');
-      const others = ranks.pids.filter((_, rank) => rank !== victim);
-      await expect.poll(() => others.some(isAlive), { timeout: 10_000, interval: 10 }).toBe(false);
-      ranks.kill(victim, 'SIGCONT');
-      const results = await ranks.results;
-      for (const { error } of results)
-        expect(error).toMatchObject({ code: 'ERR_COLL_TIMEOUT', peers: [victim] });
+      await withDeadlines([700, 15_000], async (deadlineMs) => {
+        await control.reset();
+        const ranks = await startWork(canBlock, deadlineMs);
+        ranks.kill(victim, 'SIGSTOP');
+        const others = ranks.pids.filter((_, rank) => rank !== victim);
+        await expect.poll(() => others.some(isAlive), { interval: 10 }).toBe(false);
+        ranks.kill(victim, 'SIGCONT');
+        const results = await ranks.results;
+        for (const { error } of results)
+          expect(error).toMatchObject({ code: 'ERR_COLL_TIMEOUT', peers: [victim] });
+      });
     });
   });
 }

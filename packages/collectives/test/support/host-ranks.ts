@@ -37,7 +37,7 @@ export async function callForever(
 }
 
 /**
- * Awaits small operations and nothing else until the event loops of all ranks have made 20 turns, or for 20 s. Returns
+ * Awaits small operations and nothing else until the event loops of all ranks have made 20 turns, or for 60 s. Returns
  * how many turns the event loop of this rank made meanwhile.
  */
 export async function awaitInStep(_rank: number): Promise<number> {
@@ -45,7 +45,7 @@ export async function awaitInStep(_rank: number): Promise<number> {
   let turns = 0;
   const timer = setInterval(() => turns++, 1);
   const goesOn = Int32Array.of(1);
-  for (const end = performance.now() + 20_000; goesOn[0] === 1; ) {
+  for (const end = performance.now() + 60_000; goesOn[0] === 1; ) {
     goesOn[0] = turns < 20 && performance.now() < end ? 1 : 0;
     await group.allReduce(goesOn, { op: 'max' });
   }
@@ -54,7 +54,7 @@ export async function awaitInStep(_rank: number): Promise<number> {
 }
 
 /**
- * Makes rank 1 come to a barrier once the event loop of rank 0 has made 20 turns since its own call, or after 20 s.
+ * Makes rank 1 come to a barrier once the event loop of rank 0 has made 20 turns since its own call, or after 60 s.
  * Returns how many turns the event loop of rank 0 made meanwhile.
  */
 export async function idleInBarrier(rank: number): Promise<number> {
@@ -64,7 +64,7 @@ export async function idleInBarrier(rank: number): Promise<number> {
   const timer = setInterval(() => {
     if (++turns === 20 && rank === 0) void store.set('turned', '');
   }, 5);
-  if (rank === 1) await store.wait(['turned'], { timeoutMs: 20_000 }).catch(() => {});
+  if (rank === 1) await store.wait(['turned'], { timeoutMs: 60_000 }).catch(() => {});
   await group.barrier();
   clearInterval(timer);
   await store.close();
@@ -176,7 +176,7 @@ export async function placements(rank: number, launches: readonly Record<string,
   for (const launch of launches) {
     for (const name of Object.keys(process.env)) if (ours.test(name)) delete process.env[name];
     Object.assign(process.env, { RINGWISE_HOST_ID: rank < 2 ? 'a' : 'b', ...launch[rank] });
-    await using group = await init({ timeoutMs: 20_000 });
+    await using group = await init({ timeoutMs: 60_000 });
     const pair = await group.subgroup([3, 1]);
     found.push([
       group.via,

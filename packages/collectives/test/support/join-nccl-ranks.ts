@@ -9,7 +9,7 @@ async function join(rank: number, size: number, port: number, key: string): Prom
   useDevice();
   const store = await TcpStore.connect({ host: '127.0.0.1', port });
   const own = rank === 0 ? new MemoryStore() : store;
-  const group = await joinNccl({ store: own, key, rank, size, timeoutMs: 15_000 });
+  const group = await joinNccl({ store: own, key, rank, size, timeoutMs: 60_000 });
   if (rank === 0) await store.set(key, await own.get(key));
   await store.close();
   return group;

@@ -26,7 +26,7 @@ describe('docs/collectives.md', () => {
 
   it.each(blocks)('does what it says under "%s"', async (_, code) => {
     const run = new AsyncFunction('group', ...Object.keys(names), code);
-    const groups = loopbackGroups(2, { timeoutMs: 5_000 });
+    const groups = loopbackGroups(2, { timeoutMs: 60_000 });
     await Promise.all(groups.map((group) => run(group, ...Object.values(names))));
     await Promise.all(groups.map((group) => group.close()));
   });

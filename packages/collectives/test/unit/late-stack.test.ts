@@ -70,7 +70,7 @@ it('is an ordinary property to programs: hidden, writable, copied and shown with
 });
 
 it('the failure of a call that is awaited stays unread until the program reads it', async () => {
-  const [a, b] = loopbackGroups(2, { timeoutMs: 5_000 });
+  const [a, b] = loopbackGroups(2, { timeoutMs: 60_000 });
   const of = async (call: PromiseLike<unknown>): Promise<CollectiveError> =>
     await call.then(
       () => Promise.reject(new Error('it succeeded')),

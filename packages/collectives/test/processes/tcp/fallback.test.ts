@@ -23,7 +23,7 @@ try {
   console.log(code, message);
 }
 async function use(name) {
-  const group = await init({ name, timeoutMs: 20_000 });
+  const group = await init({ name, timeoutMs: 60_000 });
   const x = new Float32Array([group.rank + 1]);
   await group.allReduce(x);
   console.log(group.backend, x[0]);

@@ -7,7 +7,7 @@ const env = { RINGWISE_BACKEND: 'tcp' };
 
 it('keeps its event loop turning while it waits in a barrier', async () => {
   const turns = values<number>(await withRanks(2, module, 'idleInBarrier', { env }));
-  expect(turns[0]).toBeGreaterThan(20);
+  expect(turns[0]).toBeGreaterThanOrEqual(20);
 });
 
 it('stays alive for a pending operation, and for nothing else', async () => {

@@ -7,7 +7,7 @@ import { type Across, across, CollectiveError, Group, loopbackGroups } from '../
 import { Value } from '../../support/own-autograd.ts';
 
 const alone = () => across(new Group(solo(), { name: 'solo', timeoutMs: 1_000 }));
-const pair = () => loopbackGroups(2, { timeoutMs: 5_000 });
+const pair = () => loopbackGroups(2, { timeoutMs: 60_000 });
 const trained = (...shape: number[]): Tensor => ones(shape, { requiresGrad: true });
 const numbers = (x: Tensor): unknown => x.toArray();
 

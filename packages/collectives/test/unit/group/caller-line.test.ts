@@ -5,7 +5,7 @@ import { addCallSite } from '../../../src/group/caller-line.ts';
 import { type CollectiveError, type FlightEntry, Group } from '../../../src/index.ts';
 
 function pair(): [Group, Group] {
-  const groups = loopback(2).map((backend) => new Group(backend, { name: 'world', timeoutMs: 5000 }));
+  const groups = loopback(2).map((backend) => new Group(backend, { name: 'world', timeoutMs: 60_000 }));
   return groups as [Group, Group];
 }
 

@@ -74,7 +74,7 @@ describe('object forms', () => {
   it('need the verbs that they are made of', async () => {
     const [backend] = loopback(1);
     const poor = { ...backend!, supports: { ...backend!.supports, verbs: ['allGather'] as const } };
-    const group = new Group(poor, { name: 'poor', timeoutMs: 1_000 });
+    const group = new Group(poor, { name: 'poor', timeoutMs: 60_000 });
     await expect(group.gatherObject(1)).rejects.toThrow(
       'gatherObject: the loopback backend does not have it',
     );

@@ -25,7 +25,7 @@ describe('a subgroup', () => {
   });
 
   it('has its own deadline if it is given one', async () => {
-    const groups = loopbackGroups(2, { timeoutMs: 5_000 });
+    const groups = loopbackGroups(2, { timeoutMs: 60_000 });
     const [short] = await all(groups, (group) => group.subgroup([0, 1], { timeoutMs: 20, name: 'short' }));
     expect([short!.timeoutMs, short!.name]).toEqual([20, 'short']);
     await expect(short!.barrier()).rejects.toThrow(

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { setTimeout } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { MemoryStore, type Store, StoreError, serveStore, TcpStore } from '@ringwise/store';
-import { freePort } from '@ringwise/testing';
+import { freePort, withDeadlines } from '@ringwise/testing';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import {
   type Backend,
@@ -45,7 +45,7 @@ afterEach(async () => {
 function initAll(size: number, options: (rank: number) => InitOptions): Promise<Group[]> {
   return Promise.all(
     Array.from({ length: size }, (_, rank) =>
-      init({ backend: 'hub', timeoutMs: 5_000, rank, size, ...options(rank) }),
+      init({ backend: 'hub', timeoutMs: 60_000, rank, size, ...options(rank) }),
     ),
   );
 }
@@ -101,11 +101,11 @@ describe('init', () => {
     const first = await initAll(2, () => ({ url }));
     const eager = (async () => {
       await first[1]?.close();
-      return await init({ backend: 'hub', url, rank: 1, size: 2, timeoutMs: 5_000 });
+      return await init({ backend: 'hub', url, rank: 1, size: 2, timeoutMs: 60_000 });
     })();
     await first[0]?.close();
     const second = await Promise.all([
-      init({ backend: 'hub', url, rank: 0, size: 2, timeoutMs: 5_000 }),
+      init({ backend: 'hub', url, rank: 0, size: 2, timeoutMs: 60_000 }),
       eager,
     ]);
     expect(await sumOfRanks(second)).toEqual([1, 1]);
@@ -143,7 +143,7 @@ describe('init', () => {
     // The environment is read when init() is called, before it waits for anything.
     const starts = [0, 1].map((rank) => {
       Object.assign(process.env, { RANK: String(rank), LOCAL_RANK: String(rank) });
-      return init({ backend: 'hub', timeoutMs: 5_000 });
+      return init({ backend: 'hub', timeoutMs: 60_000 });
     });
     const groups = await Promise.all(starts);
     expect(await sumOfRanks(groups)).toEqual([1, 1]);
@@ -184,17 +184,19 @@ describe('init that fails', () => {
   it.each(['store', 'port'])(
     'names the ranks that did not arrive on every rank that did, by %s',
     async (by) => {
-      const place =
-        by === 'store' ? { store: new MemoryStore() } : { url: `tcp://127.0.0.1:${await freePort()}` };
-      const two = [0, 1].map((rank) =>
-        failureOf(init({ backend: 'hub', ...place, rank, size: 4, timeoutMs: 1_500 + 500 * rank })),
-      );
-      for (const [rank, error] of (await Promise.all(two)).entries()) {
-        expect([error.code, error.peers, error.rank]).toEqual(['ERR_COLL_INIT', [2, 3], rank]);
-        expect(error.message).toMatch(
-          /^init: ranks 2, 3 of 4 did not arrive within \d+ ms \(group "world", rank \d of 4\)/,
+      await withDeadlines([1_500, 15_000], async (deadlineMs) => {
+        const place =
+          by === 'store' ? { store: new MemoryStore() } : { url: `tcp://127.0.0.1:${await freePort()}` };
+        const two = [0, 1].map((rank) =>
+          failureOf(init({ backend: 'hub', ...place, rank, size: 4, timeoutMs: deadlineMs + 500 * rank })),
         );
-      }
+        for (const [rank, error] of (await Promise.all(two)).entries()) {
+          expect([error.code, error.peers, error.rank]).toEqual(['ERR_COLL_INIT', [2, 3], rank]);
+          expect(error.message).toMatch(
+            /^init: ranks 2, 3 of 4 did not arrive within \d+ ms \(group "world", rank \d of 4\)/,
+          );
+        }
+      });
     },
   );
 
@@ -215,8 +217,8 @@ describe('init that fails', () => {
       failureOf(init({ backend: 'hub', store, rank, size: 3, timeoutMs: 100 })),
     );
     await Promise.all(early);
-    const late = init({ backend: 'hub', store, rank: 2, size: 3, timeoutMs: 5_000 });
-    const others = [0, 1].map((rank) => init({ backend: 'hub', store, rank, size: 3, timeoutMs: 5_000 }));
+    const late = init({ backend: 'hub', store, rank: 2, size: 3, timeoutMs: 60_000 });
+    const others = [0, 1].map((rank) => init({ backend: 'hub', store, rank, size: 3, timeoutMs: 60_000 }));
     const groups = await Promise.all([...others, late]);
     expect(await sumOfRanks(groups)).toEqual([3, 3, 3]);
     await closeAll(groups);
@@ -235,8 +237,8 @@ describe('init that fails', () => {
   it('says so when ranks were started with different sizes or backends', async () => {
     const store = new MemoryStore();
     const errors = await Promise.all([
-      failureOf(init({ backend: 'hub', store, rank: 0, size: 2, timeoutMs: 10_000 })),
-      failureOf(init({ backend: 'host', store, rank: 1, size: 2, timeoutMs: 10_000 })),
+      failureOf(init({ backend: 'hub', store, rank: 0, size: 2, timeoutMs: 60_000 })),
+      failureOf(init({ backend: 'host', store, rank: 1, size: 2, timeoutMs: 60_000 })),
     ]);
     expect(errors[0].message).toMatch('rank 1 was started with backend host but rank 0 with hub');
     expect(errors[1].message).toMatch('rank 0 was started with backend hub but rank 1 with host');
@@ -256,7 +258,7 @@ describe('init that fails', () => {
   it('finds the other rank 0 that has opened the store and claims its rank later', async () => {
     const server = await serveStore();
     cleanups.push(() => server.close());
-    const store = await TcpStore.connect({ ...server, timeoutMs: 5_000 });
+    const store = await TcpStore.connect({ ...server, timeoutMs: 60_000 });
     cleanups.push(() => store.close());
     const failure = failureOf(
       init({ url: `tcp://127.0.0.1:${server.port}`, rank: 0, size: 2, backend: 'hub' }),
@@ -265,7 +267,7 @@ describe('init that fails', () => {
     await store.set('ringwise/run/0/world/owner/0', 'id process 4711 on elsewhere');
     const { what } = await failure;
     expect(what).toMatch('rank 0 has arrived already: process 4711 on elsewhere');
-    const told = await failureOf(init({ store, backend: 'hub', rank: 1, size: 2, timeoutMs: 5_000 }));
+    const told = await failureOf(init({ store, backend: 'hub', rank: 1, size: 2, timeoutMs: 60_000 }));
     expect(told.what).toMatch(/^two processes are rank 0, process 4711 on elsewhere and process \d+ on /);
   });
 
@@ -277,7 +279,7 @@ describe('init that fails', () => {
 
   it('says so when the store is gone before a subgroup or the remaining ranks can meet', async () => {
     const server = await serveStore();
-    const stores = await Promise.all([0, 1].map(() => TcpStore.connect({ ...server, timeoutMs: 500 })));
+    const stores = await Promise.all([0, 1].map(() => TcpStore.connect({ ...server, timeoutMs: 60_000 })));
     const groups = await initAll(2, (rank) => ({ store: stores[rank]! }));
     await server.close();
     const errors = await Promise.all([
@@ -314,7 +316,7 @@ describe('init that fails', () => {
       throw new Error('no such device');
     });
     const url = `tcp://127.0.0.1:${await freePort()}`;
-    const starts = [0, 1].map((rank) => init({ backend: 'broken', url, rank, size: 2, timeoutMs: 5_000 }));
+    const starts = [0, 1].map((rank) => init({ backend: 'broken', url, rank, size: 2, timeoutMs: 60_000 }));
     for (const { status, reason } of (await Promise.allSettled(starts)) as PromiseRejectedResult[]) {
       expect([status, String(reason)]).toEqual(['rejected', 'Error: no such device']);
     }

@@ -7,7 +7,7 @@ import { meet } from '../../../src/init/exchange.ts';
 /** Meets as rank `rank` of `size`. Returns why that failed, or null. */
 async function join(store: Store, [rank, size]: readonly [number, number]): Promise<string | null> {
   const settings = { 'world size': String(size) };
-  const met = await meet({ store, rank, size, timeoutMs: 300, settings }, Buffer.from(`card of ${rank}`));
+  const met = await meet({ store, rank, size, timeoutMs: 60_000, settings }, Buffer.from(`card of ${rank}`));
   return 'failure' in met ? met.failure.what : null;
 }
 

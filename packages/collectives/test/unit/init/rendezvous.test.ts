@@ -9,7 +9,7 @@ const settled = (promises: Promise<unknown>[]) => Promise.allSettled(promises);
 describe('exchange', () => {
   it('gives every rank all payloads in rank order', async () => {
     const store = new MemoryStore();
-    const all = [2, 0, 1].map((rank) => exchange(store, rank, 3, bytes(`from ${rank}`), 1_000));
+    const all = [2, 0, 1].map((rank) => exchange(store, rank, 3, bytes(`from ${rank}`), 60_000));
     for (const payloads of await Promise.all(all)) {
       expect(payloads.map(String)).toEqual(
         ['from 0', 'from 1', 'from 2'].map((text) => String(new Uint8Array(bytes(text)))),
@@ -22,7 +22,7 @@ describe('exchange', () => {
     for (const round of ['a', 'b']) {
       const own = new PrefixStore(round, store);
       const all = await Promise.all(
-        [0, 1].map((rank) => exchange(own, rank, 2, bytes(`${round}${rank}`), 1_000)),
+        [0, 1].map((rank) => exchange(own, rank, 2, bytes(`${round}${rank}`), 60_000)),
       );
       expect(Buffer.from(all[0]?.[1] as Uint8Array).toString()).toBe(`${round}1`);
     }
@@ -30,12 +30,12 @@ describe('exchange', () => {
 
   it('refuses a rank that comes twice, and leaves the first one alone', async () => {
     const store = new MemoryStore();
-    const first = exchange(store, 0, 2, bytes('first'), 1_000);
-    await expect(exchange(store, 0, 2, bytes('second'), 1_000)).rejects.toMatchObject({
+    const first = exchange(store, 0, 2, bytes('first'), 60_000);
+    await expect(exchange(store, 0, 2, bytes('second'), 60_000)).rejects.toMatchObject({
       code: 'ERR_COLL_INIT',
       what: 'rank 0 has arrived already; expected every rank once',
     });
-    await exchange(store, 1, 2, bytes('other'), 1_000);
+    await exchange(store, 1, 2, bytes('other'), 60_000);
     await first;
   });
 
@@ -43,7 +43,7 @@ describe('exchange', () => {
     const store = new MemoryStore();
     const early = await settled([0, 1].map((rank) => exchange(store, rank, 3, bytes(`${rank}`), 50)));
     for (const { reason } of early as PromiseRejectedResult[]) expect(reason.peers).toEqual([2]);
-    await expect(exchange(store, 2, 3, bytes('2'), 1_000)).rejects.toMatchObject({
+    await expect(exchange(store, 2, 3, bytes('2'), 60_000)).rejects.toMatchObject({
       what: 'rank 2 arrived after the others had given up waiting',
     });
   });
@@ -52,14 +52,14 @@ describe('exchange', () => {
     const store = new MemoryStore();
     const patient = exchange(store, 1, 3, bytes('1'), 1_000);
     const [hasty] = await settled([exchange(store, 0, 3, bytes('0'), 30)]);
-    const late = exchange(store, 2, 3, bytes('2'), 1_000);
+    const late = exchange(store, 2, 3, bytes('2'), 60_000);
     const outcomes = [hasty, ...(await settled([patient, late]))].map((outcome) => outcome?.status);
     expect(outcomes).toEqual(['rejected', 'rejected', 'rejected']);
   });
 
   it('passes on the error of a store that fails', async () => {
     const store = new MemoryStore();
-    const pending = exchange(store, 0, 2, bytes('0'), 1_000);
+    const pending = exchange(store, 0, 2, bytes('0'), 60_000);
     await store.close();
     await expect(pending).rejects.toMatchObject({ code: 'ERR_STORE_CLOSED' });
   });
@@ -69,7 +69,7 @@ it('refuses a rank that comes twice even if its settings differ, and leaves the 
   const store = new MemoryStore();
   const at = (rank: number, size: number) =>
     meet(
-      { store, rank, size, timeoutMs: 5_000, settings: { 'world size': `${size}` } },
+      { store, rank, size, timeoutMs: 60_000, settings: { 'world size': `${size}` } },
       bytes(`${rank} of ${size}`),
     );
   const first = at(1, 2);

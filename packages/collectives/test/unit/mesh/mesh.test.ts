@@ -32,7 +32,7 @@ describe('the layout of a mesh', () => {
 
 describe('mesh()', () => {
   it('gives each line of 2 × 3 ranks a group, and combinations too', async () => {
-    const groups = loopbackGroups(6, { name: 'world', timeoutMs: 5_000 });
+    const groups = loopbackGroups(6, { name: 'world', timeoutMs: 60_000 });
     const grids = await all(groups, (group) =>
       mesh(group, { dp: 2, tp: 'rest' }, { flat: { whole: ['dp', 'tp'], turned: ['tp', 'dp'] } }),
     );
@@ -64,7 +64,7 @@ describe('mesh()', () => {
   });
 
   it('is closed without its group, and gives no groups then', async () => {
-    const groups = loopbackGroups(2, { timeoutMs: 5_000 });
+    const groups = loopbackGroups(2, { timeoutMs: 60_000 });
     const grids = await all(groups, (group) => mesh(group, { dp: 1, tp: 2 }, { name: 'm', timeoutMs: 70 }));
     const tp = grids[0]!.axis('tp');
     expect([tp.name, tp.timeoutMs, grids[0]!.axis('dp').size]).toEqual(['m.tp[0-1]', 70, 1]);
@@ -81,7 +81,7 @@ describe('mesh()', () => {
   });
 
   it('is refused with a sentence for axes that do not fit, without harm to the group', async () => {
-    const [group, other] = loopbackGroups(6, { timeoutMs: 5_000 });
+    const [group, other] = loopbackGroups(6, { timeoutMs: 60_000 });
     const messageOf = async (axes: unknown, options?: unknown): Promise<string> => {
       try {
         await mesh(group!, axes as { a: number }, options as never);
@@ -137,7 +137,7 @@ describe('mesh()', () => {
   });
 
   it('compares the axes of all ranks', async () => {
-    const groups = loopbackGroups(4, { timeoutMs: 5_000 });
+    const groups = loopbackGroups(4, { timeoutMs: 60_000 });
     const outcomes = await Promise.allSettled(
       groups.map((group) => mesh(group, group.rank === 3 ? { a: 4, b: 1 } : { a: 2, b: 2 })),
     );

@@ -28,7 +28,7 @@ function ranks(size: number, isSilent: (rank: number) => boolean = () => false) 
     for (const [other, each] of all.entries()) if (other !== rank) each.gone(rank);
   };
   const settled = (which: readonly number[]) =>
-    expect.poll(() => which.every((rank) => causes[rank] !== 'none'), { timeout: 40_000 }).toBe(true);
+    expect.poll(() => which.every((rank) => causes[rank] !== 'none')).toBe(true);
   return { all, causes, end, settled };
 }
 
