@@ -87,7 +87,7 @@ describe('ringwise doctor', () => {
 
   it('says what is wrong and how to mend it, and ends with 1', () => {
     const argv = ['-c', 'ulimit -n 300; exec "$0" "$@"', process.execPath, bin, 'doctor'];
-    const { status, stdout } = spawnSync('/bin/sh', argv, { encoding: 'utf8', timeout: 20_000 });
+    const { status, stdout } = spawnSync('/bin/sh', argv, { encoding: 'utf8', timeout: 120_000 });
     expect(stdout).toMatch(/^wrong {2}limits +open files 300 .*\n +To do: Raise the hard limit, too: /m);
     expect(stdout).toMatch(/\nWrong: limits\.\n$/);
     expect(status).toBe(1);

@@ -68,7 +68,7 @@ export async function openLive(command: Command, look?: Look): Promise<Opened> {
 }
 
 /** Polls until the expression is true in the page; throws at the deadline. */
-export async function until(page: Page, expression: string, deadlineMs = 20_000): Promise<void> {
+export async function until(page: Page, expression: string, deadlineMs = 120_000): Promise<void> {
   const endMs = performance.now() + deadlineMs;
   while (!(await page.evaluate(`Boolean(${expression})`))) {
     if (performance.now() > endMs) throw new Error(`${expression}: not within ${deadlineMs} ms`);

@@ -80,8 +80,8 @@ export async function finished(args: readonly string[], env?: Record<string, str
   return { exitCode, ...command.out };
 }
 
-/** Polls until the condition holds; throws at the deadline. */
-export async function until(what: string, holds: () => boolean, deadlineMs = 40_000): Promise<void> {
+/** Polls until the condition holds; throws at the deadline, which a busy machine does not need. */
+export async function until(what: string, holds: () => boolean, deadlineMs = 120_000): Promise<void> {
   const endMs = performance.now() + deadlineMs;
   while (!holds()) {
     if (performance.now() > endMs) throw new Error(`${what}: not within ${deadlineMs} ms`);

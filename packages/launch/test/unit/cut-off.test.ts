@@ -39,7 +39,7 @@ beforeEach(async () => {
   });
   await once(network.listen(0, '127.0.0.1'), 'listening');
   const { port } = network.address() as AddressInfo;
-  direct = await TcpStore.connect({ host: '127.0.0.1', port: server.port, timeoutMs: 20_000 });
+  direct = await TcpStore.connect({ host: '127.0.0.1', port: server.port, timeoutMs: 60_000 });
   cut = await TcpStore.connect({ host: '127.0.0.1', port, timeoutMs: 600_000 });
 });
 
@@ -56,16 +56,14 @@ it('a launcher ends although it cannot say goodbye', async () => {
   const member = { id: 'b', host: 'b', nproc: 1, nodeRank: null };
   const start = () => Promise.reject(new Error('not ordered'));
   const part = takePart({ member, store: cut, where: 'here', keepAlive: null, say: () => {}, start });
-  const joined = await inbox(direct, coordinatorBox, parseReport, AbortSignal.timeout(20_000)).next();
+  const joined = await inbox(direct, coordinatorBox, parseReport, AbortSignal.timeout(60_000)).next();
   expect(joined.value.kind).toBe('join');
   const outcome = { exitCode: 0, text: null, blamed: null };
   await new Outbox(direct).post(boxOf('b'), { kind: 'finish', outcome } satisfies Order);
   expect(await part.outcome).toEqual(outcome);
 });
 
-it('a launcher whose ranks go on without the store ends with the code of a signal that it gets', {
-  timeout: 60_000,
-}, async () => {
+it('a launcher whose ranks go on without the store ends with the code of a signal that it gets', async () => {
   const member = { id: 'b', host: 'b', nproc: 1, nodeRank: null };
   let hasStarted = () => {};
   const started = new Promise<void>((resolve) => {
@@ -82,7 +80,7 @@ it('a launcher whose ranks go on without the store ends with the code of a signa
     slots: {
       open: (tell) =>
         openSlotAgent({
-          ...{ shutdownTimeoutMs: 40_000, graceMs: 40_000, onExit: () => {} },
+          ...{ shutdownTimeoutMs: 120_000, graceMs: 120_000, onExit: () => {} },
           onEnded: (slot, incarnation, outcome) => tell(slot, incarnation, outcome, null),
         }),
       start: async (agent, { slot, incarnation }) => {
@@ -92,7 +90,7 @@ it('a launcher whose ranks go on without the store ends with the code of a signa
       follow: () => Promise.reject(new Error('no process fails')),
     },
   });
-  await inbox(direct, coordinatorBox, parseReport, AbortSignal.timeout(40_000)).next();
+  await inbox(direct, coordinatorBox, parseReport, AbortSignal.timeout(60_000)).next();
   const order = {
     kind: 'slot',
     slot: 0,

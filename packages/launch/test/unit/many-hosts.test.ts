@@ -14,12 +14,12 @@ afterEach(async () => {
 });
 
 async function connect(port: number): Promise<TcpStore> {
-  const store = await TcpStore.connect({ host: '127.0.0.1', port, timeoutMs: 60_000 });
+  const store = await TcpStore.connect({ host: '127.0.0.1', port, timeoutMs: 200_000 });
   closers.push(() => store.close());
   return store;
 }
 
-it('the launchers meet, get their ranks, and end together', { timeout: 240_000 }, async () => {
+it('the launchers meet, get their ranks, and end together', async () => {
   const server = await serveStore();
   closers.push(server.close);
   const keepAlive = { everyMs: 1_000, attempts: 60 };

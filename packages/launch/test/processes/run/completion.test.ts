@@ -26,7 +26,7 @@ function inShell(shell: string, args: readonly string[], source: string): string
   writeFileSync(file, source);
   writeFileSync(join(folder, 'completion'), generated(shell));
   const env = { ...process.env, HOME: folder };
-  return execFileSync(shell, [...args, file], { cwd: folder, env, encoding: 'utf8', timeout: 60_000 });
+  return execFileSync(shell, [...args, file], { cwd: folder, env, encoding: 'utf8', timeout: 120_000 });
 }
 
 /** Words typed so far, and what completes the last one; the same in all shells. */

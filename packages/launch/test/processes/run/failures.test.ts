@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { withDeadlines } from '@ringwise/testing';
 import { describe, expect, it } from 'vitest';
 import { finished, isGone, numbersAfter, ringwise, script, until } from '../../support/command.ts';
 
@@ -73,16 +74,23 @@ it('names the signal that ended a rank', async () => {
 });
 
 it('blames the rank that failed on its own, though a peer reported first', async () => {
-  // Rank 0 reports first, that it lost its peer. Rank 1, the root cause, exits 100 ms later and reports nothing.
+  // Rank 0 reports first, that it lost its peer. Rank 1, the root cause, exits after it and reports nothing.
   const file = script(
     'echo.mjs',
-    `const lost = Object.assign(new Error('lost rank 1'), { code: 'ERR_COLL_PEER_LOST', secondary: true });
-     if (process.env.RANK === '0') throw new Error('step 3 failed', { cause: lost });
-     setTimeout(() => process.exit(9), 100);`,
+    `import { existsSync, writeFileSync } from 'node:fs';
+     const [ready, thrown] = ['.ready', '.thrown'].map((end) => import.meta.filename + end);
+     if (process.env.RANK === '1') {
+       writeFileSync(ready, '');
+       setInterval(() => { if (existsSync(thrown)) setTimeout(() => process.exit(9), 50); }, 2);
+     } else {
+       const lost = Object.assign(new Error('lost rank 1'), { code: 'ERR_COLL_PEER_LOST', secondary: true });
+       process.on('exit', () => writeFileSync(thrown, ''));
+       setInterval(() => { if (existsSync(ready)) throw new Error('step 3 failed', { cause: lost }); }, 2);
+     }`,
   );
   const { exitCode, stderr } = await finished(['run', '--nproc-per-node', '2', file]);
   expect(stderr).toContain('ringwise: rank 1 of 2 failed (exit code 9)');
-  expect(stderr).toContain('  rank 0 reported Error: step 3 failed   echo.mjs:2\n');
+  expect(stderr).toContain('  rank 0 reported Error: step 3 failed   echo.mjs:9\n');
   expect(exitCode).toBe(9);
 });
 
@@ -121,24 +129,23 @@ it('blames a rank for the error that its handler ended it for', async () => {
 it('kills ranks that ignore SIGTERM after the shutdown timeout', async () => {
   const file = script(
     'stubborn.mjs',
-    `process.on('SIGTERM', () => console.log('ignored'));
+    `import { existsSync, writeFileSync } from 'node:fs';
+     process.on('SIGTERM', () => console.log('ignored'));
      console.log('pid', process.pid);
-     if (process.env.RANK === '1') setTimeout(() => process.exit(3), 300);
+     const ready = import.meta.filename + '.ready' + process.argv[2];
+     if (process.env.RANK === '0') writeFileSync(ready, '');
+     else setInterval(() => { if (existsSync(ready)) process.exit(3); }, 5);
      ${waits}`,
   );
-  const startMs = performance.now();
-  const { exitCode, stdout } = await finished([
-    'run',
-    '--shutdown-timeout',
-    '1',
-    '--nproc-per-node',
-    '2',
-    file,
-  ]);
-  expect(exitCode).toBe(3);
-  expect(stdout).toContain('[0] ignored\n');
-  expect(performance.now() - startMs).toBeGreaterThan(1000);
-  expect(numbersAfter('pid', stdout).every(isGone)).toBe(true);
+  await withDeadlines([1_000, 10_000], async (ms) => {
+    const startMs = performance.now();
+    const flags = ['--shutdown-timeout', `${ms / 1000}`, '--nproc-per-node', '2'];
+    const { exitCode, stdout } = await finished(['run', ...flags, file, `${ms}`]);
+    expect(exitCode).toBe(3);
+    expect(stdout).toContain('[0] ignored\n');
+    expect(performance.now() - startMs).toBeGreaterThan(ms);
+    expect(numbersAfter('pid', stdout).every(isGone)).toBe(true);
+  });
 });
 
 it('wakes ranks that are stopped, so that they can end', async () => {
@@ -162,9 +169,9 @@ it('wakes ranks that are stopped, so that they can end', async () => {
      }
      ${waits}`,
   );
-  const { child, out } = ringwise(['run', '--nproc-per-node', '2', file]);
-  // The command must end well before the shutdown timeout of 30 s.
-  await until('the command has ended', () => child.exitCode !== null, 15_000);
+  // The command must end before the shutdown timeout.
+  const { child, out } = ringwise(['run', '--shutdown-timeout', '600', '--nproc-per-node', '2', file]);
+  await until('the command has ended', () => child.exitCode !== null);
   expect(child.exitCode).toBe(3);
   expect(out.stdout).toBe('[1] saving\n[1] saved\n');
   expect(out.stderr).toContain('rank 0 of 2 failed (exit code 3)');
@@ -181,7 +188,7 @@ it('kills what a rank leaves behind when it ends', async () => {
   expect(exitCode).toBe(0);
   const pids = numbersAfter('pid', stdout);
   expect(pids).toHaveLength(1);
-  await until('the process left behind is gone', () => pids.every(isGone), 1000);
+  await until('the process left behind is gone', () => pids.every(isGone));
 });
 
 it('ends although a process that left the group holds the output', async () => {
@@ -193,7 +200,7 @@ it('ends although a process that left the group holds the output', async () => {
      process.exit(4);`,
   );
   const { child, out } = ringwise(['run', file]);
-  await until('the command has ended', () => child.exitCode !== null, 10_000);
+  await until('the command has ended', () => child.exitCode !== null);
   const [pid] = numbersAfter('pid', out.stdout);
   expect(isGone(pid!)).toBe(false);
   process.kill(pid!, 'SIGKILL');

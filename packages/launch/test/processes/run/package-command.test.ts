@@ -52,7 +52,7 @@ function ringwise(...args: string[]) {
     cwd: project,
     env,
     encoding: 'utf8',
-    timeout: 20_000,
+    timeout: 120_000,
   });
   return { status, lines: stdout.split('\n').filter(Boolean).sort(), stderr };
 }

@@ -3,11 +3,9 @@
 
 import { spawnSync } from 'node:child_process';
 import { freePort } from '@ringwise/testing';
-import { describe, expect, it, vi } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { finished, ringwise, script } from '../../support/command.ts';
 
-// Importing torch takes seconds on a busy machine.
-vi.setConfig({ testTimeout: 180_000 });
 const python = process.env.RINGWISE_PYTHON || 'python3';
 const hasTorch = spawnSync(python, ['-c', 'import torch.distributed']).status === 0;
 const env = { PYTHON_EXEC: python };

@@ -220,7 +220,7 @@ describe('other programs as ranks', () => {
     const folder = /folder (.*)\/attempt_0/.exec(out.stdout)![1]!;
     expect(existsSync(folder)).toBe(true);
     process.kill(pid, 'SIGKILL');
-    await until('the folder is gone', () => !existsSync(folder), 2000);
+    await until('the folder is gone', () => !existsSync(folder));
   });
 
   it('writes such a file for a rank that is node', async () => {

@@ -32,7 +32,7 @@ describe('ringwise run', () => {
        await store.set('from ' + RANK, 'hello ' + RANK);
        console.log(Buffer.from(await store.get('from ' + (1 - RANK))).toString());
        await store.close();
-       const outsider = await TcpStore.connect({ host, port: Number(MASTER_PORT), timeoutMs: 5000 }).catch((e) => e);
+       const outsider = await TcpStore.connect({ host, port: Number(MASTER_PORT), timeoutMs: 60_000 }).catch((e) => e);
        console.log(outsider.code);`,
     );
     const { exitCode, stdout } = await finished(['run', '--nproc-per-node', '2', file]);

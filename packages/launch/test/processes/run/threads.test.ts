@@ -159,7 +159,7 @@ describe('startProcesses', () => {
   it('returns what the ranks returned, as often as it is asked', async () => {
     const url = worker(`export default (rank) => 10 * rank;`);
     const ranks = await startProcesses<number>(url, { nprocs: 2 });
-    expect(await ranks.join(20_000)).toEqual([0, 10]);
+    expect(await ranks.join(120_000)).toEqual([0, 10]);
     expect(await ranks.join()).toEqual([0, 10]);
   });
 
@@ -176,7 +176,7 @@ describe('startProcesses', () => {
        }`,
     );
     const { child } = ringwise(['run', file]);
-    await until('the command has ended', () => child.exitCode !== null, 15_000);
+    await until('the command has ended', () => child.exitCode !== null);
     expect(child.exitCode).toBe(0);
   });
 });
