@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { once } from 'node:events';
 import { readdirSync, readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { afterEach, describe, expect, it, vi } from 'vitest';
+import { afterEach, describe, expect, it } from 'vitest';
 
 const script = fileURLToPath(new URL('../../../scripts/demo.mjs', import.meta.url));
 
@@ -58,13 +58,13 @@ function processesOf({ mark }: Demo): number[] {
 }
 
 /** Waits until the demo prints a loss, so that training is running. */
-function untilItTrains({ out }: Demo): Promise<void> {
-  return vi.waitFor(() => expect(out.stderr).toMatch(/^1 rank {3}epoch 1\/.* loss /m), { timeout: 20_000 });
+async function untilItTrains({ out }: Demo): Promise<void> {
+  await expect.poll(() => out.stderr).toMatch(/^1 rank {3}epoch 1\/.* loss /m);
 }
 
 /** Waits until no process of the demo is left: killed processes may take a moment to disappear. */
-function untilAllHaveEnded(demo: Demo): Promise<void> {
-  return vi.waitFor(() => expect(processesOf(demo)).toEqual([]));
+async function untilAllHaveEnded(demo: Demo): Promise<void> {
+  await expect.poll(() => processesOf(demo)).toEqual([]);
 }
 
 describe('the demo', () => {

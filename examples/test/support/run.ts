@@ -1,4 +1,4 @@
-// Runs a program to its end. Kills a program that does not end within 60 s; the ranks of a launcher die with it.
+// Runs a program to its end. Kills a program that does not end within 240 s; the ranks of a launcher die with it.
 import { execFile } from 'node:child_process';
 import { createRequire } from 'node:module';
 import { fileURLToPath } from 'node:url';
@@ -20,7 +20,7 @@ export interface Ended {
 /** Runs `node` with these arguments. `env`, if given, replaces this process's environment variables. */
 export function run(argv: readonly string[], cwd?: string, env?: Record<string, string>): Promise<Ended> {
   return new Promise((resolve) => {
-    const options = { cwd, env, timeout: 60_000, killSignal: 'SIGKILL' } as const;
+    const options = { cwd, env, timeout: 240_000, killSignal: 'SIGKILL' } as const;
     execFile(process.execPath, argv, options, (error, stdout, stderr) => {
       resolve({ exitCode: error ? error.code : 0, stdout, stderr });
     });

@@ -19,7 +19,7 @@ function bench(...args: string[]) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [command, 'bench', ...args], {
     cwd: folder,
     encoding: 'utf8',
-    timeout: 55_000,
+    timeout: 240_000,
   });
   return { status, stdout, stderr };
 }

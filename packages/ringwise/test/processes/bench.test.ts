@@ -6,7 +6,10 @@ import { command } from '../support/command.ts';
 
 function bench(...args: string[]) {
   const argv = [command, 'bench', ...args];
-  const { status, stdout, stderr } = spawnSync(process.execPath, argv, { encoding: 'utf8', timeout: 25_000 });
+  const { status, stdout, stderr } = spawnSync(process.execPath, argv, {
+    encoding: 'utf8',
+    timeout: 240_000,
+  });
   return { status, stdout, stderr };
 }
 

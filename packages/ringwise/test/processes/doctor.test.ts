@@ -20,7 +20,7 @@ function doctor(bin: string, env: Record<string, string> = {}, cwd = process.cwd
     cwd,
     env: { ...rest, ...env },
     encoding: 'utf8',
-    timeout: 25_000,
+    timeout: 240_000,
   });
   const { ok, findings } = JSON.parse(stdout) as { ok: boolean; findings: Found[] };
   return { status, ok, stderr, found: (name: string) => findings.find((each) => each.name === name) };

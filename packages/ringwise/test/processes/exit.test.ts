@@ -20,7 +20,7 @@ it('timers fire on a rank that waits in a barrier', async () => {
   const job = startJob(2, 'idles.ts');
   expect(await job.exitCode).toBe(0);
   const ticks = await numbersFrom(job, 'ticks', 2);
-  expect(ticks.get(0)).toBeGreaterThan(20);
+  expect(ticks.get(0)).toBeGreaterThanOrEqual(20);
 });
 
 // Runs on the software device only, because a GPU's driver cannot be made late.

@@ -8,7 +8,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { writeIdx } from '@ringwise/data/idx';
-import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
+import { withDeadlines } from '@ringwise/testing';
+import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { command, numbersFrom, runJob, startJob } from '../support/command.ts';
 import { processesOf, sharedMemoryOf, socketNames, socketNamesOf } from '../support/traces.ts';
 
@@ -34,45 +35,52 @@ describe('ranks that disagree', () => {
 });
 
 describe('a rank that does not make a call', () => {
+  const deadlines = [1_000, 15_000] as const;
   const sentences = (stderr: string, what: string) =>
     [...stderr.matchAll(new RegExp(`^\\[(\\d)\\] CollectiveError: ${what} \\(group "world"`, 'gm'))]
       .map(([, rank]) => rank)
       .sort();
 
   it('is named at the deadline by all, with the call that it made last, and since when it does nothing', async () => {
-    const { exitCode, stderr } = await runJob(3, 'absent.ts');
-    const what =
-      'allReduce: rank 1 never entered allReduce #1 \\(max of 4 × float32, absent.ts:8\\) within 1000 ms; it has been idle ' +
-      'for [01].\\d s, after broadcast #0 \\(3 × int32 from rank 0, absent.ts:6\\)';
-    expect(sentences(stderr, what)).toEqual(['0', '2']);
-    expect(stderr).toMatch(
-      /^ringwise: rank [02] of 3 failed \(exit code 1\) after [\d.]+ s; rank 1 was stopped\.$/m,
-    );
-    expect(exitCode).toBe(1);
+    await withDeadlines(deadlines, async (ms) => {
+      const { exitCode, stderr } = await runJob(3, 'absent.ts', [`${ms}`]);
+      const what =
+        `allReduce: rank 1 never entered allReduce #1 \\(max of 4 × float32, absent.ts:8\\) within ${ms} ms; it has been ` +
+        'idle for \\d+\\.\\d s, after broadcast #0 \\(3 × int32 from rank 0, absent.ts:6\\)';
+      expect(sentences(stderr, what)).toEqual(['0', '2']);
+      expect(stderr).toMatch(
+        /^ringwise: rank [02] of 3 failed \(exit code 1\) after [\d.]+ s; rank 1 was stopped\.$/m,
+      );
+      expect(exitCode).toBe(1);
+    });
   });
 
   it('is named with the call in which it waits instead, also by itself', async () => {
-    const { exitCode, stderr } = await runJob(3, 'elsewhere.ts');
-    const what =
-      '(recv|allReduce): rank 2 never entered allReduce #1 \\(128 × float32, elsewhere.ts:1[23]\\) within 1000 ms; it has been in ' +
-      'recv #0 for \\d+\\.\\d s \\(1 × uint8 from rank 0 with tag 3, elsewhere.ts:17\\)';
-    expect(sentences(stderr, what)).toEqual(['0', '1', '2']);
-    expect(exitCode).toBe(1);
+    await withDeadlines(deadlines, async (ms) => {
+      const { exitCode, stderr } = await runJob(3, 'elsewhere.ts', [`${ms}`]);
+      const what =
+        `(recv|allReduce): rank 2 never entered allReduce #1 \\(128 × float32, elsewhere.ts:1[23]\\) within ${ms} ms; it has ` +
+        'been in recv #0 for \\d+\\.\\d s \\(1 × uint8 from rank 0 with tag 3, elsewhere.ts:17\\)';
+      expect(sentences(stderr, what)).toEqual(['0', '1', '2']);
+      expect(exitCode).toBe(1);
+    });
   });
 
   it('is reported as not reacting at all if it is stopped', async () => {
-    const job = startJob(3, 'stopped.ts');
-    const pids = await numbersFrom(job, 'pid', 3);
-    try {
-      await vi.waitFor(() => expect(job.out.stderr).toMatch(/^\[0\] CollectiveError/m), { timeout: 20_000 });
-    } finally {
-      process.kill(pids.get(1)!, 'SIGCONT');
-    }
-    const what =
-      'barrier: no answer from rank 1 within 1000 ms in barrier #1 \\(stopped.ts:9\\); it does not react at all ' +
-      '\\(stopped, or its host is out of reach\\)';
-    await job.exitCode;
-    expect(sentences(job.out.stderr, what)).toEqual(expect.arrayContaining(['0', '2']));
+    await withDeadlines(deadlines, async (ms) => {
+      const job = startJob(3, 'stopped.ts', [`${ms}`]);
+      const pids = await numbersFrom(job, 'pid', 3);
+      try {
+        await expect.poll(() => job.out.stderr).toMatch(/^\[0\] CollectiveError/m);
+      } finally {
+        process.kill(pids.get(1)!, 'SIGCONT');
+      }
+      const what =
+        `barrier: no answer from rank 1 within ${ms} ms in barrier #1 \\(stopped.ts:9\\); it does not react at all ` +
+        '\\(stopped, or its host is out of reach\\)';
+      await job.exitCode;
+      expect(sentences(job.out.stderr, what)).toEqual(expect.arrayContaining(['0', '2']));
+    });
   });
 });
 

@@ -1,9 +1,10 @@
 // Tests flight records of real ranks, written while the ranks hang and when they fail, and merged by the real command.
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { mkdirSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { readDumps, type TraceEvent } from '@ringwise/collectives/flight';
+import { withDeadlines } from '@ringwise/testing';
 import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest';
 import { command, numbersFrom, startJob } from '../support/command.ts';
 
@@ -23,11 +24,14 @@ const calls = [
   'barrier 6',
 ];
 
-const records = () => readdirSync(folder).filter((name) => name.endsWith('.json'));
+const records = (path: string) => readdirSync(path).filter((name) => name.endsWith('.json'));
 
 function trace(): TraceEvent[] {
   const argv = [command, 'flight', folder];
-  const { status, stdout, stderr } = spawnSync(process.execPath, argv, { encoding: 'utf8', timeout: 25_000 });
+  const { status, stdout, stderr } = spawnSync(process.execPath, argv, {
+    encoding: 'utf8',
+    timeout: 120_000,
+  });
   expect({ status, stderr }).toEqual({ status: 0, stderr: '' });
   return (JSON.parse(stdout) as { traceEvents: TraceEvent[] }).traceEvents;
 }
@@ -41,14 +45,14 @@ describe('ranks that hang', () => {
     await vi.waitFor(
       () => {
         for (const pid of pids.values()) process.kill(pid, 'SIGUSR2');
-        expect(records()).toHaveLength(3);
+        expect(records(folder)).toHaveLength(3);
         expect(
           readDumps([folder]).flatMap(({ entries }) =>
             entries.filter(({ seq, callSite }) => seq === 7 && callSite !== null),
           ),
         ).toHaveLength(2);
       },
-      { timeout: 20_000, interval: 50 },
+      { timeout: 120_000, interval: 50 },
     );
     const dumps = readDumps([folder]).sort((a, b) => a.rank - b.rank);
     for (const [rank, dump] of dumps.entries()) {
@@ -83,13 +87,17 @@ describe('ranks that hang', () => {
   });
 
   it('write them when the deadline is over, and the error says where', async () => {
-    const job = startJob(3, 'hangs.ts', ['1000'], { RINGWISE_FLIGHT_DIR: folder });
-    const pids = await numbersFrom(job, 'pid', 3);
-    await vi.waitFor(() => expect(records()).toHaveLength(3), { timeout: 20_000 });
-    process.kill(pids.get(1)!, 'SIGKILL');
-    expect(await job.exitCode).not.toBe(0);
-    for (const { reason } of readDumps([folder])) expect(reason).toMatch(/^rank 1 never entered barrier #7/);
-    expect(job.out.stderr).toContain(` Flight records of its ranks are in ${folder}.`);
+    await withDeadlines([1_000, 15_000], async (ms) => {
+      const own = join(folder, `${ms}`);
+      mkdirSync(own);
+      const job = startJob(3, 'hangs.ts', [`${ms}`], { RINGWISE_FLIGHT_DIR: own });
+      const pids = await numbersFrom(job, 'pid', 3);
+      await expect.poll(() => records(own)).toHaveLength(3);
+      process.kill(pids.get(1)!, 'SIGKILL');
+      expect(await job.exitCode).not.toBe(0);
+      for (const { reason } of readDumps([own])) expect(reason).toMatch(/^rank 1 never entered barrier #7/);
+      expect(job.out.stderr).toContain(` Flight records of its ranks are in ${own}.`);
+    });
   });
 });
 

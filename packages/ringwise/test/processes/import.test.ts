@@ -41,7 +41,7 @@ it('importing the umbrella or any package starts nothing and loads no native cod
   const { stdout, stderr, status } = spawnSync(
     process.execPath,
     ['--input-type=module', '--eval', program, ...entries],
-    { cwd: new URL('.', import.meta.url), encoding: 'utf8', timeout: 10_000 },
+    { cwd: new URL('.', import.meta.url), encoding: 'utf8', timeout: 240_000 },
   );
   expect(stderr).toBe('');
   const { start, after } = JSON.parse(stdout);

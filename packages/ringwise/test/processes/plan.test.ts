@@ -16,7 +16,7 @@ function ringwise(...args: string[]) {
   const { status, stdout, stderr } = spawnSync(process.execPath, [command, ...args], {
     cwd: folder,
     encoding: 'utf8',
-    timeout: 55_000,
+    timeout: 240_000,
   });
   return { status, stdout, stderr };
 }

@@ -12,7 +12,7 @@ const bin = fileURLToPath(new URL('../../../launch/bin/ringwise.js', import.meta
 
 const program = `
 import { init } from '@ringwise/collectives';
-const group = await init({ timeoutMs: 20_000 });
+const group = await init({ timeoutMs: 60_000 });
 const x = new Float32Array(100_000).fill(group.rank + 1);
 await group.allReduce(x);
 console.log(group.backend, x.every((value) => value === 3), process.platform);

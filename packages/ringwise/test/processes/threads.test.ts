@@ -13,12 +13,12 @@ const failed = (exportName: string, nprocs = 2) =>
 const causeOf = (error: Error | null) => (error as Error).cause as Error;
 
 describe('threads as ranks', () => {
-  it('sum, gather, share memory and pass messages as processes do', { timeout: 60_000 }, async () => {
+  it('sum, gather, share memory and pass messages as processes do', async () => {
     const results = await spawn(ranks, { nprocs: 3, threads: true, exportName: 'communicate' });
     expect(results).toEqual([0, 1, 2].map((rank) => ({ rank, wrong: 0, via: 'ringwise' })));
   });
 
-  it('run again in the same process', { timeout: 60_000 }, async () => {
+  it('run again in the same process', async () => {
     for (let i = 0; i < 3; i++) {
       const results = await spawn(ranks, { nprocs: 2, threads: true, exportName: 'communicate' });
       expect(results).toHaveLength(2);
@@ -27,7 +27,6 @@ describe('threads as ranks', () => {
 
   it.each(['throwsAside', 'throwsAsideOfSync'])(
     'fail long before the deadline when one throws while others wait for it: %s',
-    { timeout: 60_000 },
     async (name) => {
       const error = await failed(name, 3);
       expect(error).toMatchObject({ code: 'ERR_LAUNCH_RANK_FAILED', rank: 1 });
@@ -36,9 +35,7 @@ describe('threads as ranks', () => {
     },
   );
 
-  it('name the rank that stays away when the deadline of an operation is over', {
-    timeout: 60_000,
-  }, async () => {
+  it('name the rank that stays away when the deadline of an operation is over', async () => {
     const error = await failed('staysAway');
     expect(error).toMatchObject({ code: 'ERR_LAUNCH_RANK_FAILED' });
     expect(error?.cause).toMatchObject({ code: 'ERR_COLL_TIMEOUT' });

@@ -29,7 +29,7 @@ afterEach(async () => {
       await once(child, 'exit');
     }
     try {
-      await vi.waitFor(() => expect(processesOf(runId), 'left by the job').toEqual([]));
+      await expect.poll(() => processesOf(runId), { message: 'left by the job' }).toEqual([]);
     } finally {
       for (const pid of processesOf(runId)) process.kill(pid, 'SIGKILL');
     }
@@ -68,7 +68,7 @@ export async function runJob(nproc: number, script: string, args?: readonly stri
   return { exitCode: await exitCode, ...out };
 }
 
-/** Waits until `count` ranks have printed `word` and a number, and returns the numbers by rank. Throws after 20 s. */
+/** Waits until `count` ranks have printed `word` and a number, and returns the numbers by rank. Throws after 120 s. */
 export function numbersFrom({ out }: Job, word: string, count: number): Promise<Map<number, number>> {
   const pattern = new RegExp(`^\\[(\\d+)\\] ${word} (\\d+)$`, 'gm');
   return vi.waitFor(
@@ -79,6 +79,6 @@ export function numbersFrom({ out }: Job, word: string, count: number): Promise<
       if (found.length < count) throw new Error(`not ${count} ranks printed "${word}":\n${out.stderr}`);
       return new Map(found);
     },
-    { timeout: 20_000, interval: 5 },
+    { timeout: 120_000, interval: 5 },
   );
 }

@@ -8,7 +8,7 @@ import { SGD } from '@ringwise/tensor/optim';
 import { describe, expect, it } from 'vitest';
 
 const ranks = <T>(body: (group: Group) => Promise<T>): Promise<T[]> =>
-  Promise.all(loopbackGroups(2, { timeoutMs: 5000 }).map(body));
+  Promise.all(loopbackGroups(2, { timeoutMs: 60_000 }).map(body));
 
 const leaf = (...values: number[]): Tensor => {
   const x = tensor(values);
