@@ -39,7 +39,7 @@ describe('FileStore', () => {
     // This process waits for a rank that never comes, and is killed.
     const victim = start(9, 99);
     const own = await FileStore.open(directory, { runId: 'run' });
-    await own.wait(['rank9'], { timeoutMs: 20_000 });
+    await own.wait(['rank9'], { timeoutMs: 120_000 });
     victim.kill('SIGKILL');
 
     const results = await Promise.all(
@@ -65,7 +65,7 @@ describe('FileStore', () => {
   });
 
   it('keeps its deadlines and signals while the file system does not answer', async () => {
-    const store = await FileStore.open(directory, { timeoutMs: 1_000 });
+    const store = await FileStore.open(directory, { timeoutMs: 5_000 });
     // Opening a pipe that no process writes blocks, as a file server that does not answer does.
     const record = join(directory, '000000001');
     execFileSync('mkfifo', [record]);

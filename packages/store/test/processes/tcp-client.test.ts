@@ -59,7 +59,7 @@ function validate(socket: Socket, then: (request: Buffer, reply: (text: string) 
 
 async function connected(
   { host, port }: { host: string; port: number },
-  timeoutMs = 20_000,
+  timeoutMs = 60_000,
 ): Promise<TcpStore> {
   const store = await TcpStore.connect({ host, port, timeoutMs });
   cleanups.push(() => store.close());

@@ -6,12 +6,10 @@ import { once } from 'node:events';
 import { createInterface } from 'node:readline';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
-import { afterAll, describe, expect, it, vi } from 'vitest';
+import { afterAll, describe, expect, it } from 'vitest';
 import { serveStore, TcpStore } from '../../src/index.ts';
 import { storeContract } from '../../src/testing.ts';
 
-// Starting torch takes seconds on a busy machine.
-vi.setConfig({ testTimeout: 120_000 });
 const script = fileURLToPath(new URL('../fixtures/torch_store.py', import.meta.url));
 const candidates = [process.env.RINGWISE_PYTHON ?? '', 'python3', '/usr/bin/python3'];
 const python = candidates.find((name) => name && spawnSync(name, ['-c', 'import torch']).status === 0) ?? '';

@@ -19,7 +19,7 @@ it('serves while the thread that started it is busy', async () => {
     const port = await new Promise<number>((resolve) =>
       child.stdout!.once('data', (line) => resolve(Number(line))),
     );
-    const store = await TcpStore.connect({ host: '127.0.0.1', port, timeoutMs: 20_000 });
+    const store = await TcpStore.connect({ host: '127.0.0.1', port, timeoutMs: 60_000 });
     expect(await store.add('n', 2)).toBe(2);
     await store.close();
   } finally {
@@ -37,7 +37,7 @@ it('does not keep the process alive', async () => {
 
 it('has the options, errors and close() of serveStore', async () => {
   const server = await serveStoreInWorker({ secret: 'the secret' });
-  const store = await TcpStore.connect({ ...server, secret: 'the secret', timeoutMs: 20_000 });
+  const store = await TcpStore.connect({ ...server, secret: 'the secret', timeoutMs: 60_000 });
   await store.set('k', 'v');
   await expect(serveStoreInWorker({ port: server.port })).rejects.toMatchObject({
     code: 'ERR_STORE_LISTEN',

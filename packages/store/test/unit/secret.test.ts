@@ -9,7 +9,7 @@ const hello = Buffer.from('\xf7rwauth1', 'latin1').toString('hex');
 const denied = Buffer.from('\xf7rwdeny1', 'latin1').toString('hex');
 const busy = Buffer.from('\xf7rwbusy1', 'latin1');
 const nonce = 'ab'.repeat(32);
-const timeoutMs = 20_000;
+const timeoutMs = 60_000;
 
 let server: StoreServer;
 beforeEach(async () => {
