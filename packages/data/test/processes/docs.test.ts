@@ -38,7 +38,7 @@ describe('docs/data.md', () => {
   it.each(programs)('does what it says under "%s"', async (_, code) => {
     const program = join(folder, 'program.mjs');
     writeFileSync(program, code);
-    const options = { cwd: folder, timeout: 25_000 };
+    const options = { cwd: folder, timeout: 120_000 };
     const { stdout, stderr } = await promisify(execFile)(process.execPath, [program], options);
     expect([stdout, stderr]).toEqual(['', '']);
   });

@@ -92,7 +92,7 @@ it('says what to install where its package is missing', async () => {
     const errors = (await Promise.allSettled(opened)).map(({ reason }) => reason);
     process.stdout.write(JSON.stringify(errors.map(({ code, message, cause }) => [code, message, cause.code])));`,
   );
-  const { stdout } = await promisify(execFile)(process.execPath, [script], { timeout: 20_000 });
+  const { stdout } = await promisify(execFile)(process.execPath, [script], { timeout: 120_000 });
   const expected = [
     ['CsvFile', 'csv-parse'],
     ['ParquetFile', 'hyparquet'],
