@@ -64,7 +64,7 @@ function runArgv(argv: readonly string[]): Promise<Ended> {
     execFile(
       process.execPath,
       argv,
-      { env, timeout: 60_000, killSignal: 'SIGKILL' },
+      { env, timeout: 240_000, killSignal: 'SIGKILL' },
       (error, stdout, stderr) => {
         resolve({ exitCode: error ? error.code : 0, stdout, stderr });
       },

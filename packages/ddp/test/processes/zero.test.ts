@@ -47,13 +47,13 @@ it('trains as one process, remembers each parameter on one rank only, and gives 
       expect(largestDifference(own, state.tensors[name]!.dataSync() as Float32Array)).toBeLessThan(1e-4);
     }
   }
-}, 90_000);
+});
 
 it('goes on from a consolidated state at another world size', async () => {
   const [{ state }] = (await run(3)) as [Trained];
   const again = await run(2, state);
   expect(again[0]!.state!.steps).toEqual(state!.steps.map((taken) => 2 * taken));
-}, 60_000);
+});
 
 it('deals whole parameters out, the largest first, each to the rank that has the least', async () => {
   const shards = valuesOf(

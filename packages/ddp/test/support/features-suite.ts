@@ -10,12 +10,11 @@ const fixture = new URL('../fixtures/features.ts', import.meta.url);
 /** Defines a test for a number of ranks. With `apart`, each is on a host of its own, so that all links are TCP. */
 export function featuresTest(size: number, apart: boolean, backend: 'host' | 'tcp' = 'host'): void {
   const where = apart ? ', each on a host of its own' : '';
-  it(`${size} ranks on ${backend}${where}`, { timeout: 120_000 }, async () => {
+  it(`${size} ranks on ${backend}${where}`, async () => {
     const ranks = values<Record<string, Float32Array>>(
       await withRanks(size, fixture, 'run', {
         args: [apart],
         env: { RINGWISE_BACKEND: backend },
-        timeoutMs: 110_000,
       }),
     );
     for (const [name, feature] of Object.entries(features)) {

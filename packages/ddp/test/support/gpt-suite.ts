@@ -11,12 +11,8 @@ const tolerance = 2e-5;
 export function gptSuite(processes: readonly number[], ranksInOne: readonly number[]): void {
   describe('equal bits on all ranks, and those of one process but for rounding', () => {
     for (const size of processes)
-      it(`${size} processes; also with rebuilt buckets, a static graph and ZeRO`, {
-        timeout: 120_000,
-      }, async () => {
-        const ranks = values<Record<string, Float32Array>>(
-          await withRanks(size, fixture, 'run', { timeoutMs: 110_000 }),
-        );
+      it(`${size} processes; also with rebuilt buckets, a static graph and ZeRO`, async () => {
+        const ranks = values<Record<string, Float32Array>>(await withRanks(size, fixture, 'run'));
         const { parameters } = alone(size);
         for (const [way, trained] of Object.entries(ranks[0]!)) {
           for (const rank of ranks) expect(rank[way]).toEqual(trained);
@@ -24,7 +20,7 @@ export function gptSuite(processes: readonly number[], ranksInOne: readonly numb
         }
       });
     for (const size of ranksInOne)
-      it(`${size} ranks in one process`, { timeout: 120_000 }, async () => {
+      it(`${size} ranks in one process`, async () => {
         const ranks = valuesOf(await onRanks(size, (group) => trainGpt(group)));
         for (const rank of ranks) expect(rank).toEqual(ranks[0]);
         expect(largestDifference(ranks[0]!, alone(size).parameters)).toBeLessThan(tolerance);

@@ -5,7 +5,7 @@ import { type Group, loopbackGroups } from '@ringwise/collectives';
 export async function onRanks<T>(
   size: number,
   body: (group: Group) => Promise<T>,
-  groups: readonly Group[] = loopbackGroups(size, { timeoutMs: 5000 }),
+  groups: readonly Group[] = loopbackGroups(size, { timeoutMs: 60_000 }),
 ): Promise<PromiseSettledResult<T>[]> {
   const outcomes = await Promise.allSettled(groups.map((group) => body(group)));
   await Promise.all(groups.map((group) => group.close()));

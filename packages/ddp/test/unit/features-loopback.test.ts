@@ -12,7 +12,7 @@ for (const [size, names] of [
   [64, many],
 ] as const)
   for (const name of names)
-    it(`${name}, ${size} ranks`, { timeout: 120_000 }, async () => {
+    it(`${name}, ${size} ranks`, async () => {
       const feature = features[name]!;
       const ranks = values(await onRanks(size, (group) => train(group, feature)));
       for (const rank of ranks) expect(rank).toEqual(ranks[0]);

@@ -13,7 +13,7 @@ test('a process that refuses code from strings computes with native kernels', ()
   const out = execFileSync(
     process.execPath,
     ['--disallow-code-generation-from-strings', '--import', loader, '--input-type=module', '-e', script],
-    { encoding: 'utf8', timeout: 60_000 },
+    { encoding: 'utf8', timeout: 240_000 },
   );
   expect(JSON.parse(out)).toEqual(['native', '1,3,6']);
 });

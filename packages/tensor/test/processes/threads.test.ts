@@ -17,7 +17,7 @@ const noise = (...shape: number[]): Tensor => {
 async function run(program: string, env: Record<string, string>): Promise<string> {
   const source = `import * as t from '@ringwise/tensor'; ${program}`;
   const { OMP_NUM_THREADS, LOCAL_WORLD_SIZE, ...others } = process.env;
-  const options = { env: { ...others, ...env }, cwd: import.meta.dirname, timeout: 60_000 };
+  const options = { env: { ...others, ...env }, cwd: import.meta.dirname, timeout: 240_000 };
   const { stdout } = await promisify(execFile)(
     process.execPath,
     ['--input-type=module', '-e', source],

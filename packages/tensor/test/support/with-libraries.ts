@@ -50,5 +50,5 @@ export function runWithLibrary(
   const report = 'process.stdout.write(JSON.stringify({ worst, libraries: rw.cudaInfo().libraries }));';
   const args = ['--import', 'tsx', '--input-type=module', '-e', prelude + program + report];
   const cwd = fileURLToPath(new URL('.', import.meta.url));
-  return JSON.parse(execFileSync(process.execPath, args, { env, cwd, encoding: 'utf8', timeout: 120_000 }));
+  return JSON.parse(execFileSync(process.execPath, args, { env, cwd, encoding: 'utf8', timeout: 240_000 }));
 }

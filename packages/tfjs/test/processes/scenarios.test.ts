@@ -6,8 +6,8 @@ let ranks: readonly Record<string, unknown>[] = [];
 
 beforeAll(async () => {
   const url = new URL('../fixtures/scenarios.ts', import.meta.url);
-  ranks = values<Record<string, unknown>>(await withRanks(2, url, 'runAll', { timeoutMs: 80_000 }));
-}, 90_000);
+  ranks = values<Record<string, unknown>>(await withRanks(2, url, 'runAll'));
+});
 
 /** Returns what both ranks have returned, which must be the same. */
 function both<T>(name: string): T {

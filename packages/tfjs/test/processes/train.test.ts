@@ -33,7 +33,7 @@ beforeAll(async () => {
     const options = size === 3 ? [normalized] : Object.values(cases);
     results.set(size, values<Trained[]>(await withRanks(size, ranks, 'trainAll', { args: [options] })));
   }
-}, 120_000);
+});
 
 it.each(Object.entries(cases).map(([name, options], index) => ({ name, options, index })))(
   '$name',

@@ -12,7 +12,7 @@ function recordingGroups(size: number, note: (rank: number, count: number) => vo
       if (operation.verb === 'allReduce') note(backend.rank, operation.buffer.count);
       return backend.start(operation, settle);
     };
-    return new Group({ ...backend, start }, { name: 'recording', timeoutMs: 5000 });
+    return new Group({ ...backend, start }, { name: 'recording', timeoutMs: 60_000 });
   });
 }
 

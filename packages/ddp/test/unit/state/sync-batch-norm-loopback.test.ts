@@ -84,9 +84,7 @@ for (const size of [2, 8, 64])
     ['even', () => 2],
     ['uneven', (rank: number) => 1 + (rank % 3)],
   ] as const)
-    it(`${size} ranks with ${name} batches train as one process on the joined batch`, {
-      timeout: 120_000,
-    }, async () => {
+    it(`${size} ranks with ${name} batches train as one process on the joined batch`, async () => {
       const counts = Array.from({ length: size }, (_, rank) => countOf(rank));
       const states = await train(counts);
       for (const state of states) expect(state).toEqual(states[0]);

@@ -37,7 +37,7 @@ async function gradientsOf(model: Model, first: number): Promise<number[][]> {
 
 /** Makes a model on each of `size` ranks whose group then fails in the middle of a backward. */
 async function failed(size: number, tiny: TinyOptions = {}): Promise<Model[]> {
-  const groups = loopbackGroups(size, { timeoutMs: 5000 });
+  const groups = loopbackGroups(size, { timeoutMs: 60_000 });
   const models = await Promise.all(
     groups.map((group) => ddp(new TinyMlp(group.rank, tiny), { group, ...options })),
   );
@@ -57,7 +57,7 @@ async function failed(size: number, tiny: TinyOptions = {}): Promise<Model[]> {
 for (const [name, tiny] of Object.entries({ 'that binds': {}, 'that does not bind': { binds: false } })) {
   it(`averages over the survivors after a failure, with an autograd ${name}`, async () => {
     const [first, second] = await failed(3, tiny);
-    const groups = loopbackGroups(2, { timeoutMs: 5000 });
+    const groups = loopbackGroups(2, { timeoutMs: 60_000 });
     const survivors = [first!, second!];
     const before = survivors.map(({ module }) => module.parameters());
     await Promise.all(survivors.map((model, rank) => model.rebind(groups[rank]!)));
@@ -84,13 +84,13 @@ for (const [name, tiny] of Object.entries({ 'that binds': {}, 'that does not bin
 
 it('goes to a group of one, and back to more', async () => {
   for (const tiny of [{}, { binds: false }]) {
-    const groups = loopbackGroups(2, { timeoutMs: 5000 });
+    const groups = loopbackGroups(2, { timeoutMs: 60_000 });
     const models = await Promise.all(groups.map((group) => ddp(new TinyMlp(1, tiny), { group, ...options })));
     await Promise.all(models.map((model) => gradientsOf(model, 0)));
     const alone = [loopbackGroups(1)[0]!, loopbackGroups(1)[0]!];
     await Promise.all(models.map((model, i) => model.rebind(alone[i]!)));
     for (const model of models) expect(await gradientsOf(model, 3)).toEqual(await expected(1, 3));
-    const again = loopbackGroups(2, { timeoutMs: 5000 });
+    const again = loopbackGroups(2, { timeoutMs: 60_000 });
     await Promise.all(models.map((model, i) => model.rebind(again[i]!)));
     const gradients = await Promise.all(models.map((model) => gradientsOf(model, 7)));
     for (const own of gradients) expect(own).toEqual(await expected(2, 7));
@@ -120,7 +120,7 @@ it('is refused by all ranks if their models differ, and then changes nothing', a
     ddp(new TinyMlp(1), { group: alone[0]!, ...options }),
     ddp(new TinyMlp(1), { group: alone[1]!, bucketBytes: 1000 }),
   ]);
-  const groups = loopbackGroups(2, { timeoutMs: 5000 });
+  const groups = loopbackGroups(2, { timeoutMs: 60_000 });
   const outcomes = await Promise.allSettled(models.map((model, i) => model.rebind(groups[i]!)));
   for (const error of reasons(outcomes))
     expect(error).toMatchObject({ code: 'ERR_DDP_MISMATCH', message: expect.stringContaining('rebind: ') });

@@ -1,12 +1,9 @@
 // Tests matrix products by cublasLt, and by our own kernel if that library is missing.
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { cudaInfo, setFloat32MatmulPrecision } from '../../../src/index.ts';
 import { codeOf } from '../../support/code-of.ts';
 import { cudaDevice } from '../../support/cuda-device.ts';
 import { runWithLibrary } from '../../support/with-libraries.ts';
-
-// A busy machine starts a process slowly.
-vi.setConfig({ testTimeout: 120_000 });
 
 const program = `
   const { compile, linear, manualSeed, matmul, randn, setFloat32MatmulPrecision } = rw;

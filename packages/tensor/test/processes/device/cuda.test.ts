@@ -302,7 +302,7 @@ describe('the driver', () => {
     const script = `process.stdout.write(JSON.stringify(require(${JSON.stringify(addon)}).cudaInfo()))`;
     const env = { ...process.env, RINGWISE_LIBCUDA: library };
     return JSON.parse(
-      execFileSync(process.execPath, ['-e', script], { env, encoding: 'utf8', timeout: 30_000 }),
+      execFileSync(process.execPath, ['-e', script], { env, encoding: 'utf8', timeout: 240_000 }),
     );
   };
 
@@ -315,7 +315,7 @@ describe('the driver', () => {
         execFileSync(process.execPath, ['-e', script], {
           env: { ...process.env, [name]: chosen },
           encoding: 'utf8',
-          timeout: 30_000,
+          timeout: 240_000,
         });
       expect(queues(undefined)).toBe('32');
       expect(queues('4')).toBe('4');

@@ -1,10 +1,8 @@
 // Tests convolutions, and attention of 16-bit types, by cuDNN (on the software device: a stand-in). Tests our own
 // kernels where the library is missing or does not take the dtype.
-import { describe, expect, test, vi } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import { cudaDevice } from '../../support/cuda-device.ts';
 import { runWithLibrary } from '../../support/with-libraries.ts';
-
-vi.setConfig({ testTimeout: 120_000 });
 
 // runWithLibrary() defines rw, check(), gradients() and worst. Errors are fractions of the tolerance, so 1 is the
 // limit.

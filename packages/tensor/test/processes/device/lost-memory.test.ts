@@ -47,6 +47,10 @@ describe.skipIf(cudaDevice === null)('device memory that a program loses', () =>
       large();
       most = Math.max(most, memory('cuda').bytes);
       await setTimeout(isGpu ? 20 : 0); // a GPU allocates faster than the collector, which runs beside, can look
+      // On a busy machine the collector's threads are late. One that does not run at all finds the device full.
+      const isNearlyFull = () => memory('cuda').bytes > cudaDevice!.memoryBytes * 0.9;
+      for (const endMs = performance.now() + 5_000; isNearlyFull() && performance.now() < endMs; )
+        await setTimeout(10);
     }
     expect(most).toBeLessThan(cudaDevice!.memoryBytes * 0.95);
   });

@@ -25,7 +25,7 @@ function run(program: string): string {
   const { status, stdout, stderr } = spawnSync(python, ['-c', `import numpy as np\n${program}`], {
     cwd: folder,
     encoding: 'utf8',
-    timeout: 60_000,
+    timeout: 240_000,
   });
   expect([status, stderr]).toEqual([0, '']);
   return stdout;

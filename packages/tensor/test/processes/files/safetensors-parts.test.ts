@@ -144,7 +144,7 @@ test.skipIf(!hasLibrary)('the Python library reads our files and we read its fil
 from safetensors.numpy import load_file, save_file
 a = load_file('m.safetensors')
 save_file({'b': a['a'] + 1}, 'n.safetensors')`;
-  expect(spawnSync(python, ['-c', program], { cwd: folder, timeout: 60_000 }).status).toBe(0);
+  expect(spawnSync(python, ['-c', program], { cwd: folder, timeout: 240_000 }).status).toBe(0);
   expect((await loadSafetensors(at('n.safetensors'))).b!.toArray()).toEqual([
     [1, 2, 3],
     [4, 5, 6],

@@ -117,7 +117,7 @@ describe('backward', () => {
       z = next;
     }
     z.dispose();
-  }, 120_000);
+  });
 });
 
 describe('requiresGrad', () => {

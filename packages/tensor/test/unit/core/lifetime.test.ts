@@ -145,7 +145,7 @@ describe('dispose', () => {
 
 describe('the collector', () => {
   const collectUntil = async (isDone: () => boolean): Promise<void> => {
-    for (const deadline = Date.now() + 10_000; Date.now() < deadline; ) {
+    for (const deadline = Date.now() + 60_000; Date.now() < deadline; ) {
       // Finalisers run in a task of their own, some rounds after the collection.
       for (let round = 0; round < 5; round++) {
         collect();
