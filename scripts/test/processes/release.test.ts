@@ -13,7 +13,7 @@ it('a release is refused while the address of the repository is to do', () => {
   const config = { author: 'A', repository: 'TODO: an address', branch: 'main', glibc: '2.28' };
   writeFileSync(join(folder, 'config.json'), JSON.stringify(config));
   const args = ['scripts/release/release.mjs', '--check', '--config', join(folder, 'config.json')];
-  const ended = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8', timeout: 60_000 });
+  const ended = spawnSync(process.execPath, args, { cwd: root, encoding: 'utf8', timeout: 240_000 });
   expect(ended.stderr).toBe(
     'release: nothing was published, because of\n' +
       '  release.config.json: "repository" is still to do (TODO: an address).\n',

@@ -34,7 +34,7 @@ it('is printed for each test that fails, with the seed that its error names and 
       cwd: folder,
       env,
       encoding: 'utf8',
-      timeout: 60_000,
+      timeout: 240_000,
     });
   const { stderr, status } = runIn();
   const file = join(folder, 'x.test.ts').slice(root.length);

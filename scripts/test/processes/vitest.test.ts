@@ -46,7 +46,7 @@ function runAll() {
   return spawnSync(process.execPath, ['--input-type=module', '--eval', script], {
     env: { ...env, NO_COLOR: '1' },
     encoding: 'utf8',
-    timeout: 120_000,
+    timeout: 240_000,
   });
 }
 
