@@ -116,7 +116,7 @@ describe('connect', () => {
 
   it('says at its deadline that a server which always hangs up is no store', async () => {
     const rude = await script((socket) => socket.once('data', () => socket.destroy()));
-    await expect(connected(rude, 5_000)).rejects.toMatchObject({ code: 'ERR_STORE_PROTOCOL' });
+    await expect(connected(rude, 8_000)).rejects.toMatchObject({ code: 'ERR_STORE_PROTOCOL' });
   });
 
   it('refuses a server that speaks another protocol', async () => {

@@ -51,7 +51,7 @@ it('takes the secret as bytes too', async () => {
 
 it('a client with a secret refuses a server without one', async () => {
   const open = await serveStore();
-  await expect(TcpStore.connect({ ...open, timeoutMs: 5_000, secret: 'the secret' })).rejects.toMatchObject({
+  await expect(TcpStore.connect({ ...open, timeoutMs: 8_000, secret: 'the secret' })).rejects.toMatchObject({
     code: 'ERR_STORE_AUTH',
     message: expect.stringContaining('cannot prove that it knows the secret'),
   });

@@ -105,14 +105,17 @@ describe('DataLoader over a map-style data set', () => {
     expectTypeOf(new DataLoader(streamOf(1))).toEqualTypeOf<DataLoader<number, NdArray<Float32Array>>>();
   });
 
-  it('does not return to the event loop between batches of a synchronous data set', async () => {
+  it('returns to the event loop between few batches of a synchronous data set', async () => {
     let turns = 0;
-    const immediate = setImmediate(() => {
+    const count = () => {
       turns += 1;
-    });
+      immediate = setImmediate(count);
+    };
+    let immediate = setImmediate(count);
     expect(await collect(new DataLoader(numbers(500), asList))).toHaveLength(500);
-    expect(turns).toBe(0);
     clearImmediate(immediate);
+    // It does so now and then, by time: not at all in most runs.
+    expect(turns).toBeLessThan(50);
   });
 
   it('reads a synchronous data set in a plain loop, which may be left', () => {

@@ -3,7 +3,7 @@
 import { expect, test } from 'vitest';
 import { explore } from '../../support/simulation/explore.ts';
 
-test('no interleaving of a kill breaks an invariant', { timeout: 180_000 }, () => {
+test('no interleaving of a kill breaks an invariant', () => {
   const found = explore({ mostStates: 100_000, mostFaults: 1, onlyKills: true });
   expect(found.isComplete).toBe(true);
   expect(found.states).toBeGreaterThan(1_000);
