@@ -61,12 +61,14 @@ export async function idleInBarrier(rank: number): Promise<number> {
   await using group = await init();
   const store = await openStore();
   let turns = 0;
+  let told: Promise<void> | undefined;
   const timer = setInterval(() => {
-    if (++turns === 20 && rank === 0) void store.set('turned', '');
+    if (++turns === 20 && rank === 0) told = store.set('turned', '');
   }, 5);
   if (rank === 1) await store.wait(['turned'], { timeoutMs: 60_000 }).catch(() => {});
   await group.barrier();
   clearInterval(timer);
+  await told;
   await store.close();
   return turns;
 }
