@@ -124,6 +124,10 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
     one('remainder', (d) => [i64(d, [1]), 0]),
   ],
   fmod: [
+    (d) => {
+      d.tags.add('number below 0');
+      d.call('fmod', d.given([1, 6], [2], 'uint8'), -2);
+    },
     one('fmod', (d) => [f32(d, [1.5, 2]), f32(d, [0, 1.5])]),
     one('fmod', (d) => [f32(d, [5.5, -5.5, 1, -1, 'inf', 1]), f32(d, [-2, 2, 'inf', 'inf', 2, 0])]),
   ],
