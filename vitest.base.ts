@@ -39,6 +39,8 @@ const pollMs = 60_000;
 function projectsOf(folder: string): TestProjectInlineConfiguration[] {
   const name = basename(folder);
   const present = kinds.filter((kind) => existsSync(join(folder, 'test', kind)));
+  // Tests of published packages run package managers.
+  const timeoutMs = (kind: string) => (kind === 'full' ? 2 * limitMs : limitMs);
   return present.map((kind) => ({
     root: folder,
     test: {
@@ -50,8 +52,8 @@ function projectsOf(folder: string): TestProjectInlineConfiguration[] {
       fileParallelism: workers[kind] > 1,
       // Kinds run one after the other, so that unit tests do not take the cores from tests that start processes.
       sequence: { groupOrder: kinds.indexOf(kind) },
-      testTimeout: limitMs,
-      hookTimeout: limitMs,
+      testTimeout: timeoutMs(kind),
+      hookTimeout: timeoutMs(kind),
       expect: { poll: { timeout: pollMs } },
     },
   }));

@@ -15,7 +15,7 @@ const isMusl =
 export const platform = `${process.platform}${isMusl ? 'musl' : ''}-${process.arch}`;
 
 /** Longest time in ms that one command may take. */
-const limitMs = 120_000;
+const limitMs = 400_000;
 
 /** The Yarn that has Plug'n'Play. */
 const yarnBerry = {

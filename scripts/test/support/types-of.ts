@@ -27,7 +27,7 @@ export function typesOf(project: string): string {
   const ended = spawnSync(process.execPath, [tsc, ...args, ...types, 'types.mts'], {
     cwd: project,
     encoding: 'utf8',
-    timeout: 240_000,
+    timeout: 400_000,
   });
   return ended.status === 0 ? ended.stdout : `tsc ended with ${ended.status}: ${ended.stdout}${ended.stderr}`;
 }

@@ -10,7 +10,7 @@ import { starters } from '../../support/programs.ts';
 import { isUsed, packedPackages } from '../../support/published.ts';
 
 const versions = ['next@16.4.6', 'react@19.3.1', 'react-dom@19.3.1'];
-const limitMs = 240_000;
+const limitMs = 500_000;
 
 const files = {
   'package.json': '{ "private": true, "type": "module" }',
