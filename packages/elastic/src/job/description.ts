@@ -1,28 +1,15 @@
 // Describes what a process trains. The members keep the description in the store, so that a process which trains
 // something else is refused before they know of it; as a member it would end the job.
-import type { BufferView } from '@ringwise/collectives';
-import { buffersSymbol, frozenParamsSymbol, gradParamsSymbol } from '@ringwise/ddp';
 import { trainsSomethingElse } from '../errors.ts';
 import { firstDifference } from '../transfer/headers.ts';
 import type { ElasticDdpOptions } from './options.ts';
-import type { TrainedParts } from './trained.ts';
-
-interface Memory {
-  readonly name: string;
-  readonly value: BufferView;
-  readonly shape?: readonly number[];
-}
+import { memoriesOf, type TrainedParts } from './trained.ts';
 
 /** Returns the description as JSON: what stays the same on all members as long as the job runs. */
 export function describeTraining(parts: TrainedParts, options: Partial<ElasticDdpOptions>): string {
   const { source, optimizer, loader, scaler, generators, extra } = parts;
   const { hook, bucketBytes, firstBucketBytes, unused, broadcastBuffers, syncBatchNorm } = options;
-  const memories: Memory[] = [
-    ...source[gradParamsSymbol](),
-    ...(source[frozenParamsSymbol]?.() ?? []),
-    ...(source[buffersSymbol]?.() ?? []),
-  ];
-  const shapes = memories.map(({ name, value, shape = [value.count] }) => [
+  const shapes = memoriesOf(source).map(({ name, value, shape = [value.count] }) => [
     name,
     `${value.dtype} [${shape.join(', ')}]`,
   ]);

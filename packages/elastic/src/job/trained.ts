@@ -91,7 +91,15 @@ export interface StepObserver {
 interface Memory {
   readonly name: string;
   readonly value: BufferView;
+  readonly shape?: readonly number[];
 }
+
+/** Returns the parameters of a model, whether they train or not, and its buffers. */
+export const memoriesOf = (source: GradParamSource): readonly Memory[] => [
+  ...source[gradParamsSymbol](),
+  ...(source[frozenParamsSymbol]?.() ?? []),
+  ...(source[buffersSymbol]?.() ?? []),
+];
 
 /** The state that transfer() moves. */
 interface Saved {
@@ -123,11 +131,7 @@ export class Trained {
     this.parts = parts;
     const { source } = parts;
     this.#buffers = [...(source[buffersSymbol]?.() ?? [])];
-    this.#memories = [
-      ...source[gradParamsSymbol](),
-      ...(source[frozenParamsSymbol]?.() ?? []),
-      ...this.#buffers,
-    ];
+    this.#memories = memoriesOf(source);
     const far = this.#buffers.find(({ value }) => value.host === null);
     if (far !== undefined) throw deviceBuffers(far.name);
   }

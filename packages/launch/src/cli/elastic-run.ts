@@ -7,6 +7,7 @@ import { openSlotAgent } from '../agent/slot-agent.ts';
 import type { Monitor } from '../monitor/monitor.ts';
 import type { ElasticLimits } from '../rendezvous/elastic/elastic-coordinator.ts';
 import { endedKey } from '../rendezvous/elastic/elastic-keys.ts';
+import { answerMs } from '../rendezvous/elastic/moved-store.ts';
 import type { RankStores } from '../rendezvous/elastic/rank-stores.ts';
 import type { Member, SlotOrder } from '../rendezvous/messages.ts';
 import type { Meeting } from '../rendezvous/rendezvous.ts';
@@ -15,9 +16,6 @@ import type { LogFiles } from '../report/log-files.ts';
 import { within } from '../within.ts';
 import type { Program } from './program.ts';
 import type { RunOptions } from './run-options.ts';
-
-/** How long a store may take to note that a process has ended. */
-const toldMs = 5_000;
 
 /** Facts about one launcher that stay the same in all rounds of its job. */
 export interface Setup {
@@ -77,7 +75,7 @@ export function slotHosting(setup: SlotSetup): SlotHosting {
     follow: async (id, ending, signal) => {
       const isThere = (await stores?.follow(signal)) ?? false;
       if (!isThere) return null;
-      await within(toldMs, ranks().set(endedKey(id), ending));
+      await within(answerMs, ranks().set(endedKey(id), ending));
       return stores!.view!.finalSteps;
     },
     start: async (agent, order) => {

@@ -49,8 +49,7 @@ export const tooFewRanks = (ranks: number, minRanks: number) =>
 export const stateLost =
   'The job cannot go on: no rank with the state of the training is left. Start it again; it resumes from its last snapshot.';
 
-export const repeated = (times: number, step: number) =>
-  `The job was ended: this place has failed ${times} times at step ${step}, so another start does not help.`;
+export const repeated = (times: number, step: number) => `The job was ended: ${failsAgain(times, step)}`;
 
 export const restartsUsed = (maxRestarts: number) =>
   maxRestarts === 0

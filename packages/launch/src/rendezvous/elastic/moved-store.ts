@@ -3,10 +3,11 @@
 // one in which there are views.
 
 import { setTimeout as sleep } from 'node:timers/promises';
-import { getIfPresent, type Store, StoreError, TcpStore } from '@ringwise/store';
+import { type Store, StoreError, TcpStore } from '@ringwise/store';
 import { within } from '../../within.ts';
 import { elasticStore, headKey, viewKey } from './elastic-keys.ts';
 import { parseView, type ViewFacts } from './view-facts.ts';
+import { textAt } from './view-watch.ts';
 
 export interface MovedStore {
   readonly host: string;
@@ -30,7 +31,7 @@ export interface Search {
 
 const dialMs = 3_000;
 /** How long a store may take for an answer; a host that is cut off sends none. */
-const answerMs = 5_000;
+export const answerMs = 5_000;
 const pauseMs = 300;
 
 /**
@@ -86,8 +87,7 @@ async function openAt(
 
 /** Returns a view that exists, at most a few views old; null if there is none. */
 async function latestView(ranks: Store): Promise<ViewFacts | null> {
-  const head = await getIfPresent(ranks, headKey);
-  if (head === null) return null;
-  const text = await getIfPresent(ranks, viewKey(Number(Buffer.from(head).toString())));
-  return text === null ? null : parseView(Buffer.from(text).toString());
+  const head = await textAt(ranks, headKey);
+  const text = head === null ? null : await textAt(ranks, viewKey(Number(head)));
+  return text === null ? null : parseView(text);
 }

@@ -4,7 +4,7 @@
 import { type Store, StoreError } from '@ringwise/store';
 import type { Rendezvous } from '../../agent/env.ts';
 import { within } from '../../within.ts';
-import { findMovedStore, type MovedStore } from './moved-store.ts';
+import { answerMs, findMovedStore, type MovedStore } from './moved-store.ts';
 import type { ViewFacts } from './view-facts.ts';
 import { type ViewWatch, watchViews } from './view-watch.ts';
 
@@ -13,8 +13,6 @@ import { type ViewWatch, watchViews } from './view-watch.ts';
  * network some seconds.
  */
 const searchMs = 60_000;
-/** How long a store may take for an answer; a host that is cut off sends none. */
-const answerMs = 5_000;
 
 export class RankStores {
   readonly #job: Rendezvous;

@@ -67,7 +67,7 @@ export function watchViews(store: Store, onView: (view: ViewFacts) => void): Vie
 }
 
 /** Reads a key. Does not wait for it: the members remove old views at any time, also between two requests. */
-async function textAt(store: Store, key: string): Promise<string | null> {
+export async function textAt(store: Store, key: string): Promise<string | null> {
   const value = await getIfPresent(store, key);
   return value === null ? null : Buffer.from(value).toString();
 }

@@ -41,12 +41,17 @@ function begin(
   return { slots, said, started, told, over, isOver: () => isOver };
 }
 
+/** Waits until so many processes have been started. */
+const starts = (started: readonly SlotOrder[], count: number) =>
+  expect.poll(() => started.length).toBe(count);
+
+/** Lets the event loop turn, in which nothing is expected to happen. */
 const turns = () => new Promise((resolve) => setTimeout(resolve, 5));
 
 test('a process that fails is started again in the store that was found, and the launcher ends with the last one', async () => {
   const { slots, said, started, told, over, isOver } = begin(7);
   slots.handle(2, 0, ended(null), 6);
-  await turns();
+  await starts(started, 1);
   expect(told).toEqual(['2.0 SIGKILL']);
   expect(started).toEqual([
     { ...order(2, 1), why: 'starting rank 2 again after SIGKILL, restart 1 of 3; the others go on.' },
@@ -80,9 +85,9 @@ test('a place that fails again and again at the same step is not started a third
   const { slots, said, started, over } = begin(7);
   slots.handle(3, 0, ended(0), null);
   slots.handle(2, 0, ended(1, {}), 7);
-  await turns();
+  await starts(started, 1);
   slots.handle(2, 1, ended(1, {}), 7);
-  await expect.poll(() => started.length, { timeout: 20_000 }).toBe(2);
+  await starts(started, 2);
   slots.handle(2, 2, ended(1, {}), 7);
   await over;
   expect(said).toEqual([expect.stringContaining('this place has failed 3 times at step 7')]);
