@@ -16,6 +16,14 @@ Fd make_memory_file(const char* name, size_t bytes, bool sparse = false);
 /// Reserves the pages of a range of a memory file, where the system can do that. Returns an errno, or 0.
 int reserve_pages(const Fd& file, size_t offset, size_t bytes) noexcept;
 
+/// Does what reserve_pages() does for a range of a file that is mapped at `memory`, and maps the pages at once: a page
+/// fault for each of them would cost more. They are huge pages where the range is large enough, advise_huge_pages() was
+/// called and the system allows them. Returns an errno, or 0.
+int reserve_mapped_pages(const Fd& file, std::byte* memory, size_t offset, size_t bytes) noexcept;
+
+/// Asks for huge pages in a mapping. Many Linux systems do not allow them for shared memory.
+void advise_huge_pages(std::byte* memory, size_t bytes) noexcept;
+
 /// Makes a range of a memory file, which is mapped at `memory`, read as zeros. Returns its pages to the system where
 /// that is possible.
 void clear_pages(const Fd& file, std::byte* memory, size_t offset, size_t bytes) noexcept;

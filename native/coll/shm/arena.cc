@@ -13,8 +13,14 @@ namespace ringwise::coll {
 namespace {
 
 constexpr size_t kPage = 4096;
+constexpr size_t kHugePage = size_t{2} << 20;
 
 size_t pages(size_t bytes) { return std::max<size_t>(1, (bytes + kPage - 1) / kPage) * kPage; }
+
+/// Returns the first place at or after `offset` for a block of that many bytes. Only whole huge pages are one page.
+size_t aligned_for(size_t offset, size_t bytes) {
+  return bytes < kHugePage ? offset : (offset + kHugePage - 1) / kHugePage * kHugePage;
+}
 
 }  // namespace
 
@@ -28,6 +34,7 @@ std::shared_ptr<Arena> Arena::create() {
   try {
     arena->file_ = os::make_memory_file("ringwise arena", span(), true);
     arena->memory_ = os::map_memory_file(arena->file_, span());
+    os::advise_huge_pages(arena->memory_, span());
   } catch (const std::system_error&) {
     return nullptr;
   }
@@ -41,14 +48,19 @@ Arena::~Arena() {
 
 std::byte* Arena::allocate(size_t bytes) {
   const size_t wanted = pages(bytes);
-  const auto found =
-      std::find_if(free_.begin(), free_.end(), [&](const auto& range) { return range.second >= wanted; });
+  const auto found = std::find_if(free_.begin(), free_.end(), [&](const auto& range) {
+    return range.first + range.second >= aligned_for(range.first, wanted) + wanted;
+  });
   if (found == free_.end()) throw std::system_error(ENOMEM, std::generic_category(), "allocating shared memory");
-  const size_t offset = found->first;
-  const int error = os::reserve_pages(file_, offset, wanted);
+  const auto [begin, bytes_free] = *found;
+  const size_t offset = aligned_for(begin, wanted);
+  const int error = os::reserve_mapped_pages(file_, memory_, offset, wanted);
   if (error != 0) throw std::system_error(error, std::generic_category(), "allocating shared memory");
-  const size_t left = found->second - wanted;
-  free_.erase(found);
+  const size_t left = begin + bytes_free - offset - wanted;
+  if (offset > begin)
+    found->second = offset - begin;
+  else
+    free_.erase(found);
   if (left > 0) free_.emplace(offset + wanted, left);
   used_.emplace(offset, wanted);
   return memory_ + offset;
@@ -90,6 +102,7 @@ PeerArenas::~PeerArenas() {
 void PeerArenas::attach(int index, const Fd& file) {
   os::check_memory_file(file, Arena::span());
   memory_[index] = os::map_memory_file(file, Arena::span());
+  os::advise_huge_pages(memory_[index], Arena::span());
 }
 
 }  // namespace ringwise::coll

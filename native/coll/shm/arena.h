@@ -26,7 +26,8 @@ class Arena {
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
 
-  /// Returns zeroed memory, aligned to 4096 bytes. Throws std::system_error when there is no memory.
+  /// Returns zeroed memory, aligned to 4096 bytes, or to 2 MiB if it is as large. Its pages are mapped. Throws
+  /// std::system_error when there is no memory.
   std::byte* allocate(size_t bytes);
   void release(std::byte* block) noexcept;
 

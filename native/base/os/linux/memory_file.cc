@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <fstream>
+#include <string>
 #include <system_error>
 
 namespace ringwise::os {
@@ -14,6 +16,42 @@ namespace {
 
 [[noreturn]] void fail(const char* what, int error = errno) {
   throw std::system_error(error, std::generic_category(), what);
+}
+
+#ifndef MADV_POPULATE_WRITE
+constexpr int MADV_POPULATE_WRITE = 23;  // since Linux 5.14
+#endif
+
+/// Lets signals to this thread wait.
+class SignalsHeld {
+ public:
+  SignalsHeld() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  ~SignalsHeld() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsHeld(const SignalsHeld&) = delete;
+  SignalsHeld& operator=(const SignalsHeld&) = delete;
+
+ private:
+  sigset_t before_;
+};
+
+/// Whether shared memory has huge pages in mappings that ask for them, and small ones elsewhere.
+bool mapping_decides_page_size() {
+  static const bool decides = [] {
+    std::ifstream file("/sys/kernel/mm/transparent_hugepage/shmem_enabled");
+    std::string modes;
+    return std::getline(file, modes) && modes.find("[advise]") != std::string::npos;
+  }();
+  return decides;
+}
+
+/// Returns an errno, or 0.
+int map_pages(std::byte* memory, size_t bytes) noexcept {
+  const SignalsHeld held;
+  return madvise(memory, bytes, MADV_POPULATE_WRITE) == 0 ? 0 : errno;
 }
 
 }  // namespace
@@ -31,15 +69,22 @@ Fd make_memory_file(const char* name, size_t bytes, bool sparse) {
 /// Signals to this thread wait meanwhile: for each, an older kernel (such as 6.1, but not 6.18) drops what it has
 /// reserved so far, and those of a profiler may come too often for a second attempt.
 int reserve_pages(const Fd& file, size_t offset, size_t bytes) noexcept {
-  sigset_t all, before;
-  sigfillset(&all);
-  pthread_sigmask(SIG_SETMASK, &all, &before);
+  const SignalsHeld held;
   int error;
   do error = posix_fallocate(file.get(), static_cast<off_t>(offset), static_cast<off_t>(bytes));
   while (error == EINTR);
-  pthread_sigmask(SIG_SETMASK, &before, nullptr);
   return error;
 }
+
+int reserve_mapped_pages(const Fd& file, std::byte* memory, size_t offset, size_t bytes) noexcept {
+  // The file does not know what the mapping asks for: pages that are reserved through it are small.
+  if (mapping_decides_page_size() && map_pages(memory + offset, bytes) == 0) return 0;
+  const int error = reserve_pages(file, offset, bytes);
+  if (error == 0) map_pages(memory + offset, bytes);  // older kernels cannot; then each page has its fault
+  return error;
+}
+
+void advise_huge_pages(std::byte* memory, size_t bytes) noexcept { madvise(memory, bytes, MADV_HUGEPAGE); }
 
 void clear_pages(const Fd& file, std::byte*, size_t offset, size_t bytes) noexcept {
   // A punched hole reads as zeros.

@@ -46,6 +46,10 @@ Fd make_memory_file(const char*, size_t bytes, bool) {
 
 int reserve_pages(const Fd&, size_t, size_t) noexcept { return 0; }
 
+int reserve_mapped_pages(const Fd&, std::byte*, size_t, size_t) noexcept { return 0; }
+
+void advise_huge_pages(std::byte*, size_t) noexcept {}
+
 void clear_pages(const Fd&, std::byte* memory, size_t offset, size_t bytes) noexcept {
   std::memset(memory + offset, 0, bytes);
 }

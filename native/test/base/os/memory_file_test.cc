@@ -67,4 +67,24 @@ TEST("memory of an arena that is released and allocated again is zeroed, for all
   CHECK(second[kBytes - 1] == std::byte{0} && peers.memory(0)[offset + kBytes - 1] == std::byte{0});
 }
 
+TEST("large blocks of an arena begin at huge pages, and small ones fill the gaps") {
+  constexpr size_t kHuge = size_t{2} << 20;
+  const auto arena = coll::Arena::create();
+  CHECK(arena);
+  if (!arena) return;
+  std::byte* const small = arena->allocate(1);
+  std::byte* const large = arena->allocate(kHuge + 1);
+  std::byte* const other = arena->allocate(4096);
+  CHECK(*arena->offset_of(small, 1) == 0);
+  CHECK(*arena->offset_of(large, kHuge + 1) == kHuge);
+  CHECK(*arena->offset_of(other, 1) == 4096);
+  for (size_t i = 0; i <= kHuge; i += 512) CHECK(large[i] == std::byte{0});
+  large[kHuge] = std::byte{1};
+  arena->release(large);
+  arena->release(small);
+  arena->release(other);
+  // All is one free range again.
+  CHECK(*arena->offset_of(arena->allocate(3 * kHuge), 1) == 0);
+}
+
 int main() { return ringwise::test::run_all(); }

@@ -334,6 +334,7 @@ export class Reducer {
     this.#model = model;
     this.#usage = new Usage(this.#params.length, group);
     this.#hookCounts?.moveTo(group.rank);
+    for (const param of this.#params) param.dropGrad?.(); // else each new bucket gets a copy of it first
     this.#build();
     if (group.size === 1) leaveBuckets(this.#plan, this.#params);
     for (const bucket of this.#buckets) bucket.clear();

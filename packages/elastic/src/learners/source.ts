@@ -13,7 +13,8 @@ import { chunkBytes } from './replica.ts';
 
 /** Bytes of gradients that the learner may not have taken, beside three times the share of the state. */
 const mostWaiting = 16 << 20;
-const mostFree = 2;
+/** Pieces of memory that are kept for the gradients of later steps. */
+const mostFree = 4;
 
 interface Item {
   readonly frame: FromSource;
@@ -37,7 +38,9 @@ export class Source {
   /** Steps that the learner has not taken yet, and bytes of their gradients. */
   #waiting: { readonly step: number; readonly bytes: number }[] = [];
   #limit = mostWaiting;
-  #isSending = false;
+  /** Most bytes on their way at a time. */
+  #window = mostWaiting;
+  #sendingBytes = 0;
   #isClosed = false;
   /** The step whose gradients have been copied, until it is known whether the optimizer took it. */
   #step: { readonly frame: StepFrame; readonly bytes: Uint8Array } | null = null;
@@ -106,6 +109,7 @@ export class Source {
       total += chunk.bytes;
     }
     this.#limit = mostWaiting + 3 * total;
+    this.#window = mostWaiting + 2 * total;
     this.#task = { ...task, isCopied: true };
   }
 
@@ -173,23 +177,30 @@ export class Source {
   #push(frame: FromSource, bytes?: Uint8Array): void {
     if (this.#isClosed) return;
     this.#queue.push({ frame, bytes });
-    if (!this.#isSending) void this.#send();
+    this.#send();
   }
 
-  /** Sends what waits, in order. */
-  async #send(): Promise<void> {
-    this.#isSending = true;
-    try {
-      for (let item = this.#queue.shift(); item !== undefined; item = this.#queue.shift()) {
-        const { frame, bytes } = item;
-        await this.#channel.send(frame, bytes);
-        if (frame.kind === 'step') this.#pool.give(bytes!);
-      }
-    } catch {
-      await this.close();
-    } finally {
-      this.#isSending = false;
+  /**
+   * Sends what waits, in order, without waiting for one message before the next: a training without a pause lets the
+   * event loop turn about once in a step, and the learner would get one message in that time.
+   */
+  #send(): void {
+    while (this.#queue.length > 0 && this.#sendingBytes < this.#window) {
+      const { frame, bytes } = this.#queue.shift()!;
+      this.#deliver(frame, bytes).catch(() => this.close());
     }
+  }
+
+  async #deliver(frame: FromSource, bytes: Uint8Array | undefined): Promise<void> {
+    const size = bytes?.length ?? 0;
+    this.#sendingBytes += size;
+    try {
+      await this.#channel.send(frame, bytes);
+    } finally {
+      this.#sendingBytes -= size;
+    }
+    if (frame.kind === 'step') this.#pool.give(bytes!);
+    this.#send();
   }
 }
 

@@ -3,7 +3,7 @@
 import { sharesOf } from './shares.ts';
 
 /** Largest chunk in bytes. */
-export const largestChunk = 16 << 20;
+export const largestChunk = 1 << 20;
 
 /** Part of an array: bytes `from` to `to` − 1 of array `array`. */
 export interface Piece {

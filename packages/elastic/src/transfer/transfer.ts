@@ -87,27 +87,19 @@ export async function transfer(
   };
   if (joined.length === 1) {
     if (isJoining) {
-      await Promise.all(
-        shares.map(async (share, i) => {
-          for (const chunk of share) {
-            const message = new Uint8Array(chunk.bytes + hashBytes);
-            await group.recv(message, sources[i]!);
-            take(chunk, message, sources[i]!);
-          }
-        }),
-      );
+      await Promise.all(shares.map((share, i) => receiveAll(group, sources[i]!, share, take)));
     } else {
-      const own = sources.indexOf(group.rank);
-      for (const chunk of shares[own] ?? []) await group.send(await message(packed!, chunk), joined[0]!);
+      await sendAll(group, joined[0]!, shares[sources.indexOf(group.rank)] ?? [], packed!);
     }
   } else {
+    const buffer = new Uint8Array(largestMessage(shares.flat()));
     for (const [i, share] of shares.entries()) {
       const root = sources[i]!;
       for (const chunk of share) {
-        const isSource = root === group.rank;
-        const bytes = isSource ? await message(packed!, chunk) : new Uint8Array(chunk.bytes + hashBytes);
-        await group.broadcast(bytes, { root });
-        if (isJoining) take(chunk, bytes, root);
+        const message = buffer.subarray(0, chunk.bytes + hashBytes);
+        if (root === group.rank) await pack(packed!, chunk, message);
+        await group.broadcast(message, { root });
+        if (isJoining) take(chunk, message, root);
       }
     }
   }
@@ -189,17 +181,64 @@ function nearest(group: Group, have: readonly number[], joined: readonly number[
   return local.length > 0 ? local : have;
 }
 
-/** Copies a chunk, so that its hash is that of what is sent. */
-async function message(packed: PackedState, { bytes, pieces }: Chunk): Promise<Uint8Array> {
-  const sent = new Uint8Array(bytes + hashBytes);
+/** Sends all chunks; packs one while the one before is on its way. Uses two buffers, because new memory is slow. */
+async function sendAll(
+  group: Group,
+  to: number,
+  chunks: readonly Chunk[],
+  packed: PackedState,
+): Promise<void> {
+  const buffers = [0, 1].map(() => new Uint8Array(largestMessage(chunks)));
+  const sent: Promise<unknown>[] = [];
+  for (const [i, chunk] of chunks.entries()) {
+    await sent[i - 2];
+    const message = buffers[i % 2]!.subarray(0, chunk.bytes + hashBytes);
+    await pack(packed, chunk, message);
+    sent.push(started(group.send(message, to)));
+  }
+  await Promise.all(sent);
+}
+
+/** Receives all chunks, and passes each to `take` while the next one comes. */
+async function receiveAll(
+  group: Group,
+  from: number,
+  chunks: readonly Chunk[],
+  take: (chunk: Chunk, message: Uint8Array, source: number) => void,
+): Promise<void> {
+  const buffers = [0, 1].map(() => new Uint8Array(largestMessage(chunks)));
+  const receive = (i: number) => {
+    const message = buffers[i % 2]!.subarray(0, (chunks[i]?.bytes ?? 0) + hashBytes);
+    return { message, work: i < chunks.length ? started(group.recv(message, from)) : null };
+  };
+  let next = receive(0);
+  for (const [i, chunk] of chunks.entries()) {
+    const { message, work } = next;
+    await work;
+    next = receive(i + 1);
+    take(chunk, message, from);
+  }
+}
+
+/** Returns the promise of an operation that is awaited later. */
+function started(work: PromiseLike<unknown>): Promise<unknown> {
+  const promise = Promise.resolve(work);
+  promise.catch(() => {});
+  return promise;
+}
+
+const largestMessage = (chunks: readonly Chunk[]): number =>
+  Math.max(0, ...chunks.map(({ bytes }) => bytes)) + hashBytes;
+
+/** Copies a chunk to `message`, so that the hash behind it is that of what is sent. */
+async function pack(packed: PackedState, { bytes, pieces }: Chunk, message: Uint8Array): Promise<void> {
   let at = 0;
   for (const { array, from, to } of pieces) {
     const memory = await packed.arrays[array]!.read();
-    sent.set(memory.subarray(from, to), at);
+    message.set(memory.subarray(from, to), at);
     at += to - from;
   }
-  sent.set(createHash('sha256').update(sent.subarray(0, bytes)).digest(), bytes);
-  return sent;
+  message.set(createHash('sha256').update(message.subarray(0, bytes)).digest(), bytes);
 }
 
 function isIntact(message: Uint8Array, bytes: number): boolean {

@@ -44,8 +44,11 @@ class Process {
 class Link implements Pick<Channel<FromSource, FromLearner>, 'send' | 'receive' | 'close'> {
   readonly #begin: Begin;
   #hasBegun = false;
-  #sending: { readonly frame: FromSource; readonly bytes: Uint8Array; readonly arrived: () => void } | null =
-    null;
+  readonly #sending: {
+    readonly frame: FromSource;
+    readonly bytes: Uint8Array;
+    readonly arrived: () => void;
+  }[] = [];
 
   constructor(begin: Begin) {
     this.#begin = begin;
@@ -59,17 +62,21 @@ class Link implements Pick<Channel<FromSource, FromLearner>, 'send' | 'receive' 
 
   readonly send = (frame: FromSource, bytes = new Uint8Array(0)): Promise<void> =>
     new Promise((arrived) => {
-      this.#sending = { frame, bytes, arrived };
+      this.#sending.push({ frame, bytes, arrived });
     });
 
   readonly close = async () => {};
 
+  /** Number of messages on their way. */
+  get sending(): number {
+    return this.#sending.length;
+  }
+
   /** Lets the next message arrive, with the bytes that its memory has now. False without one. */
   async arrive(take: (frame: FromSource, bytes: Uint8Array) => Promise<void>): Promise<boolean> {
     await new Promise((resolve) => setImmediate(resolve));
-    const sent = this.#sending;
-    if (sent === null) return false;
-    this.#sending = null;
+    const sent = this.#sending.shift();
+    if (sent === undefined) return false;
     const bytes = sent.bytes.slice();
     sent.arrived();
     await take(sent.frame, bytes);
@@ -84,6 +91,7 @@ const count = 2;
 interface Scene {
   /** Lets a message of a member arrive. */
   readonly arrive: (member: number) => Promise<boolean>;
+  readonly sending: (member: number) => number;
   readonly step: () => void;
 }
 
@@ -115,6 +123,7 @@ async function check(schedule: (scene: Scene) => Promise<void>): Promise<void> {
       if (replica.step > step) expect(flat(learner.all)).toEqual(states[replica.step - 1]);
       return hasArrived;
     },
+    sending: (member) => links[member]!.sending,
     step: () => {
       rates.push(members[0]!.optimizer.lr);
       for (const member of members) member.step();
@@ -171,4 +180,13 @@ it('each message arrives at once', () =>
       await all(scene, k % 2);
       await all(scene, 1 - (k % 2));
     }
+  }));
+
+it('a member whose training leaves no time for other work sends its messages without waiting for each', () =>
+  check(async (scene) => {
+    train(scene);
+    // 'hello', 'snapshot' and the steps; one member also has a chunk.
+    for (const member of [0, 1]) expect(scene.sending(member)).toBeGreaterThanOrEqual(2 + steps - at);
+    await all(scene, 0);
+    await all(scene, 1);
   }));
