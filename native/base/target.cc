@@ -34,9 +34,7 @@ uint64_t saved_registers() {
   return (uint64_t{high} << 32) | low;
 }
 
-}  // namespace
-
-CpuLevel best_cpu_level() {
+CpuLevel detect() {
   constexpr unsigned kFma = 1u << 12, kOsXsave = 1u << 27, kAvx = 1u << 28, kF16c = 1u << 29;         // leaf 1, ecx
   constexpr unsigned kAvx2 = 1u << 5, kF = 1u << 16, kDq = 1u << 17, kBw = 1u << 30, kVl = 1u << 31;  // leaf 7, ebx
   constexpr uint64_t kYmm = 0x6, kZmm = 0xe6;                                                         // XCR0
@@ -45,6 +43,13 @@ CpuLevel best_cpu_level() {
   const uint64_t saved = saved_registers();
   if (!has_all(extended, kAvx2) || !has_all(saved, kYmm)) return CpuLevel::Baseline;
   return has_all(extended, kF | kDq | kBw | kVl) && has_all(saved, kZmm) ? CpuLevel::Avx512 : CpuLevel::Avx2;
+}
+
+}  // namespace
+
+CpuLevel best_cpu_level() {
+  static const CpuLevel level = detect();  // CPUID takes tens of µs on a virtual machine
+  return level;
 }
 
 #else

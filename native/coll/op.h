@@ -53,6 +53,9 @@ struct Op {
       0;              // elements of the buffer; allGather, gather: of the input; reduceScatter, scatter: of the output;
                       // allToAll: of one part
   double factor = 1;  // premulSum
+  // sum, avg of floating types: the bits do not depend on the order of the additions (see reduce/grid.h). Only on a
+  // board, where one rank reads the elements of all.
+  bool reproducible = false;
   const std::byte* input = nullptr;  // equals output for verbs that work in place
   std::byte* output = nullptr;
   float* residual = nullptr;            // Wire::Int8: as many elements as the buffer (see wire.h), or null

@@ -34,7 +34,8 @@ enum Field : size_t {
   kInPlace,
   kWire,
   kStream,
-  kLabel
+  kLabel,
+  kReproducible
 };
 
 /// Memory of an operation's counts, in elements by rank; empty if JavaScript passed null.
@@ -133,6 +134,7 @@ class LaneObject : public Napi::ObjectWrap<Self> {
     op.count = whole(call_[kCount]);
     op.timeout_ns = static_cast<int64_t>(call_[kTimeoutMs] * kMillisecond);
     op.factor = call_[kFactor];
+    op.reproducible = call_[kReproducible] != 0;
     op.label = whole(call_[kLabel]);
     std::byte* const input = memory(info, 0);
     op.input = input;

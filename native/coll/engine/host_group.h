@@ -53,6 +53,10 @@ class HostGroup final {
   /// the owner's thread after the group has connected. The arena may outlive the group.
   const std::shared_ptr<Arena>& arena() const { return engine_.arena(); }
 
+  /// Returns whether the group runs reproducible reductions of this verb, on all ranks. Call it after the group has
+  /// connected.
+  bool reproduces(Verb verb) const { return engine_.reproduces(verb); }
+
   /// Starts the lane, which connects to all peers. Ends like an operation with the returned id. Called once.
   uint64_t connect(std::vector<PeerAddress> peers, int64_t timeout_ns);
 

@@ -270,6 +270,7 @@ void ProgressEngine::begin_collective(const Op& op, bool inline_run) {
   running_.on_board = choices_.has(op.verb) ? nullptr : board_.get();
   begun_ = op.seq + 1;
   if (running_.on_board != nullptr) return board_->begin(op);  // the post will show the signature to the other ranks
+  if (op.reproducible) throw std::logic_error("a reproducible reduction without a board");
   const Topology topology{rank_, hosts_.get(), &choices_.tuning()};
   running_.over_links.begin(op, topology, choices_.choose(op, topology), failures_.diagnosis().is_everyone_here());
   failures_.diagnosis().remember(running_.signature());

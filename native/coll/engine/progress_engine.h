@@ -41,6 +41,9 @@ class ProgressEngine {
 
   /// Returns the memory for buffers on which the ranks of this host work in place; null if there is none.
   const std::shared_ptr<Arena>& arena() const { return board_context_.arena; }
+  /// Returns whether reproducible reductions of this verb run here: on the board, where one rank reads the elements of
+  /// all.
+  bool reproduces(Verb verb) const { return board_ != nullptr && !choices_.has(verb); }
   /// Returns whether this host has fewer than two cores per rank. Any thread, after the group has connected.
   bool is_oversubscribed() const { return oversubscribed_; }
 

@@ -80,6 +80,7 @@ Signature signature_of(const Op& op, int rank, int size) {
   signature.source = op.verb == Verb::Send ? rank : op.verb == Verb::Recv ? op.root : -1;
   signature.tag = op.tag;
   signature.wire = static_cast<uint8_t>(op.wire);
+  signature.reproducible = op.reproducible ? 1 : 0;
   signature.label = op.label;
   signature.seq = op.seq;
   if (op.verb == Verb::AllToAll) return signature;
@@ -125,6 +126,7 @@ std::string describe(const Signature& s, int rank) {
   const bool receives = verb == Verb::Send && s.root == rank;
   std::string text = kVerbs[static_cast<int>(receives ? Verb::Recv : verb)];
   const auto add = [&](const char* words, auto value) { text.append(words).append(std::to_string(value)); };
+  if (s.reproducible != 0) text.append(" reproducible");
   if (reduces(verb)) text.append(" ").append(kOps[s.reduce]);
   if (verb != Verb::Barrier) {
     if (verb != Verb::AllToAll) add(" ", s.count);

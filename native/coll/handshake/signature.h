@@ -24,11 +24,11 @@ struct alignas(64) Signature {
   int32_t tag;        // as in Op
   uint8_t algorithm;  // over links: the number of the verb's algorithm (see number_of in choose.h); otherwise 0
   uint8_t wire;
-  uint8_t runs_ahead;  // over links: 1 if the sender does not wait for the receiver's handshake; not compared
-  uint8_t padding;
-  uint32_t tuning;    // over links: digest of the rules in the file that RINGWISE_TUNING names (see tuning.h)
-  uint64_t returned;  // allToAll: the count of the part that the addressee sends back; otherwise 0
-  uint64_t label;     // as in Op
+  uint8_t runs_ahead;    // over links: 1 if the sender does not wait for the receiver's handshake; not compared
+  uint8_t reproducible;  // as in Op
+  uint32_t tuning;       // over links: digest of the rules in the file that RINGWISE_TUNING names (see tuning.h)
+  uint64_t returned;     // allToAll: the count of the part that the addressee sends back; otherwise 0
+  uint64_t label;        // as in Op
 };
 static_assert(sizeof(Signature) == 64);
 

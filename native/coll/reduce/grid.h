@@ -9,6 +9,7 @@
 
 #include "base/dtype.h"
 #include "base/target.h"
+#include "coll/op.h"
 
 namespace ringwise::coll {
 
@@ -22,6 +23,10 @@ struct GridKernels {
   /// Computes output[i] = words[i] / divisor, where words[i] is the sum of `addends` addends.
   void (*finish)(DType, const int64_t* words, const void* exponents, int64_t addends, double divisor, std::byte* output,
                  size_t count);
+  /// Does all of this for addends that one rank can read: computes the sum of `size` sources, or for avg their mean,
+  /// in each of `output_count` outputs. An output may be identical to a source but must not overlap one otherwise.
+  void (*combine)(DType, ReduceOp, const std::byte* const* sources, int size, std::byte* const* outputs,
+                  int output_count, size_t count);
 };
 
 /// Returns the kernels of level `cap`, or of the best level that the processor has if that is lower.

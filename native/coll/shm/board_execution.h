@@ -138,6 +138,7 @@ class BoardExecution {
 
   // board_reduce.cc
   bool all_in_arenas() const;
+  void combine_sources(int output_count, size_t bytes);
   void reduce_whole();
   void reduce_part(size_t chunk);
   void reduce_in_place();

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "coll/reduce/grid.h"
 #include "coll/reduce/reduce.h"
 #include "coll/shm/board_execution.h"
 
@@ -21,6 +22,15 @@ bool BoardExecution::takes_results() const {
   return op_.verb == Verb::AllReduce || (op_.verb == Verb::Reduce && rank_ == op_.root);
 }
 
+/// Reduces `bytes` bytes of sources_ into the first outputs_.
+void BoardExecution::combine_sources(int output_count, size_t bytes) {
+  const size_t count = bytes / element_;
+  if (op_.reproducible)
+    grid_kernels().combine(op_.dtype, op_.reduce, sources_.data(), size_, outputs_.data(), output_count, count);
+  else
+    combine(op_.dtype, op_.reduce, sources_.data(), size_, outputs_.data(), output_count, count);
+}
+
 void BoardExecution::reduce_whole() {
   // A reduce-scatter needs only this rank's part.
   const Part part = op_.verb == Verb::ReduceScatter ? parts_[rank_] : Part{0, op_.count * element_};
@@ -30,7 +40,7 @@ void BoardExecution::reduce_whole() {
     sources_[rank] = (own ? op_.input : data_of(rank, 0)) + part.offset;
   }
   outputs_[0] = op_.output;
-  combine(op_.dtype, op_.reduce, sources_.data(), size_, outputs_.data(), 1, part.bytes / element_);
+  combine_sources(1, part.bytes);
 }
 
 /// Runs a one-shot in which some ranks, but not all, have their buffers in arenas. These ranks copy their data into
@@ -51,7 +61,7 @@ Program BoardExecution::late_one_shot() {
     sources_[rank] = rank == rank_ ? op_.input : board_.slot(rank, number_, 0);
   }
   outputs_[0] = op_.output;
-  combine(op_.dtype, op_.reduce, sources_.data(), size_, outputs_.data(), 1, op_.count);
+  combine_sources(1, op_.count * element_);
 }
 
 Program BoardExecution::two_shot() {
@@ -100,7 +110,7 @@ void BoardExecution::reduce_part(size_t chunk) {
     if (takes_results()) outputs_[count++] = op_.output + mine.offset;
     outputs_[count++] = board_.result(rank_, number_, chunk);
   }
-  combine(op_.dtype, op_.reduce, sources_.data(), size_, outputs_.data(), count, mine.bytes / element_);
+  combine_sources(count, mine.bytes);
 }
 
 void BoardExecution::take_results(size_t chunk) {
@@ -131,7 +141,7 @@ void BoardExecution::reduce_in_place() {
     if (is_output) outputs_[count++] = memory + mine.offset;
   }
   if (op_.verb == Verb::ReduceScatter) outputs_[count++] = op_.output;
-  combine(op_.dtype, op_.reduce, sources_.data(), size_, outputs_.data(), count, mine.bytes / element_);
+  combine_sources(count, mine.bytes);
 }
 
 }  // namespace ringwise::coll

@@ -30,7 +30,8 @@ class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ende
         {InstanceMethod("connect", &HostGroup::connect), InstanceMethod("start", &HostGroup::start),
          InstanceMethod("wait", &HostGroup::wait), InstanceMethod("requestProgress", &HostGroup::request_progress),
          InstanceMethod("attempt", &HostGroup::attempt), InstanceMethod("alloc", &HostGroup::alloc),
-         InstanceMethod("labelOf", &HostGroup::label_of), InstanceMethod("flightRecord", &HostGroup::flight_record),
+         InstanceMethod("reproduces", &HostGroup::reproduces), InstanceMethod("labelOf", &HostGroup::label_of),
+         InstanceMethod("flightRecord", &HostGroup::flight_record),
          InstanceMethod("dumpFlightTo", &HostGroup::dump_flight_to), InstanceMethod("abort", &HostGroup::abort),
          InstanceMethod("close", &HostGroup::close), InstanceMethod("destroy", &HostGroup::destroy),
          InstanceAccessor<&HostGroup::unix_name>("unixName"), InstanceAccessor<&HostGroup::port>("port")});
@@ -108,6 +109,12 @@ class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ende
     // The finalizer runs on this thread, possibly after the group is destroyed.
     return Napi::ArrayBuffer::New(info.Env(), block, bytes,
                                   [arena](Napi::Env, void* data) { arena->release(static_cast<std::byte*>(data)); });
+  }
+
+  /// (verb) => whether the group runs reproducible reductions of this verb
+  Napi::Value reproduces(const Napi::CallbackInfo& info) {
+    const auto verb = static_cast<coll::Verb>(info[0].ToNumber().Int32Value());
+    return Napi::Boolean::New(info.Env(), group(info.Env()).reproduces(verb));
   }
 
   /// Returns the entries of the flight recorder as JSON.

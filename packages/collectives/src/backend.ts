@@ -50,6 +50,11 @@ interface Reduction {
   readonly op: ReduceOp;
   /** This rank's factor for 'premulSum', otherwise 1. */
   readonly factor: number;
+  /**
+   * True: a sum or avg of floating-point numbers whose bits are those that reproducible/grid.ts defines. Only for verbs
+   * for which `Backend.reproduces` returns true. Part of the signature.
+   */
+  readonly reproducible?: boolean | undefined;
 }
 interface Parted {
   /** Elements of each rank's part, the same list on all ranks; null if all parts have the same length. */
@@ -261,6 +266,11 @@ export interface Backend {
    * sent: the group refuses the call then, and goes on working. If absent, all operations can be run.
    */
   readonly refuses?: (operation: Operation) => Failure | null;
+  /**
+   * Returns whether the backend runs `reproducible` reductions of this verb itself; equal on all ranks. If absent, the
+   * group makes them from two operations.
+   */
+  readonly reproduces?: (verb: Verb) => boolean;
   /**
    * Starts an operation and returns at once. Returns null if `supports.sync` is false. If it throws, the group fails
    * with that error and calls abort(), because the other ranks may have started theirs.

@@ -2,7 +2,7 @@
 // expected result is what a single rank computes from all shards.
 import { createHash } from 'node:crypto';
 import { toBfloat16, toFloat16 } from '../../src/backends/arithmetic/narrow-floats.ts';
-import { allocHost, type BufferView, elementsOf } from '../../src/group/buffer.ts';
+import { allocHost, asBuffer, type BufferView, elementsOf } from '../../src/group/buffer.ts';
 import type { Group } from '../../src/group/group.ts';
 import { maxAddends, type SummableDType, summableDtypes } from '../../src/reproducible/grid.ts';
 import { GridSum } from '../../src/reproducible/grid-sum.ts';
@@ -47,6 +47,8 @@ export async function reproducibleSums(group: Group, mode: Mode): Promise<Report
     for (const op of ['sum', 'avg'] as const) {
       await checkDealt(group, mode, dtype, op, report);
       await checkOneEach(group, mode, dtype, op, report);
+      // The board has one algorithm for small buffers and another for large ones.
+      await checkMemory(group, mode, dtype, op, op === 'sum' ? 300 : 5_001, report);
     }
   }
   return report;
@@ -111,6 +113,52 @@ async function checkOneEach(
   const own = bytesOf(part);
   const isOwn = Buffer.compare(own, right.subarray(start, start + own.length)) === 0;
   expect(report, isOwn, `reduceScatter ${op} of ${dtype} in uneven parts differs from that of one rank`);
+}
+
+/**
+ * Tests one shard on each rank in memory that other ranks may read in place, on all ranks or some, and in memory of
+ * each rank's own.
+ */
+async function checkMemory(
+  group: Group,
+  mode: Mode,
+  dtype: SummableDType,
+  op: 'sum' | 'avg',
+  count: number,
+  report: Report,
+) {
+  const { rank, size } = group;
+  const shards = Array.from({ length: size }, (_, n) => shard(dtype, n + count, count * size));
+  const right = expected(dtype, shards, op);
+  const own = elementsOf(shards[rank] as BufferView & { readonly dtype: SummableDType });
+  const reproducible = true;
+  const root = size - 1;
+  for (const [where, isShared] of [
+    ['own memory', false],
+    ['shared memory', true],
+    ['memory of both kinds', rank % 2 === 0],
+  ] as const) {
+    const alloc = (length: number) =>
+      isShared ? asBuffer(group.alloc(length, dtype)) : allocHost(length, dtype);
+    const filled = () => {
+      const data = elementsOf(alloc(count * size) as BufferView & { readonly dtype: SummableDType });
+      data.set(own as never);
+      return { data, dtype };
+    };
+    const check = (verb: string, data: Like['data'], from = 0) => {
+      const found = new Uint8Array(data.buffer, data.byteOffset, data.byteLength);
+      const isRight = Buffer.compare(found, right.subarray(from, from + found.length)) === 0;
+      const what = `${verb} ${op} of ${count * size} × ${dtype} in ${where}`;
+      expect(report, isRight, `${what} differs from that of one rank`);
+    };
+    const [all, atRoot, input, part] = [filled(), filled(), filled(), allocHost(count, dtype)];
+    await invoke(group, mode, 'allReduce', all, { op, reproducible });
+    check('allReduce', all.data);
+    await invoke(group, mode, 'reduce', atRoot, { op, root, reproducible });
+    if (rank === root) check('reduce', atRoot.data);
+    await invoke(group, mode, 'reduceScatter', input, likeOf(part), { op, reproducible });
+    check('reduceScatter', likeOf(part).data, rank * bytesOf(part).length);
+  }
 }
 
 /** Returns digests of reductions of the same shards, which must be equal for all numbers of ranks. */

@@ -48,8 +48,11 @@ export const hostBackend: BackendFactory = async (context) => {
   return hostBackendOf(context, native, lane);
 };
 
+const reducing: readonly Verb[] = ['allReduce', 'reduce', 'reduceScatter'];
+
 function hostBackendOf(context: BackendContext, native: NativeGroup, lane: Lane): Backend {
   let closing: Promise<void> | undefined;
+  const reproduced = new Set(reducing.filter((verb) => native.reproduces(verbIndex[verb])));
   let lastRecord: string | undefined;
   const leave = async () => {
     await staging.close();
@@ -72,6 +75,7 @@ function hostBackendOf(context: BackendContext, native: NativeGroup, lane: Lane)
     supports: { devices: ['cpu', 'cuda'], verbs: allVerbs, sync: true, reduces: isReducible },
     native,
     ...lane.operate(native),
+    reproduces: (verb) => reproduced.has(verb),
     // Copying less than a page is faster than sharing it.
     alloc: (count, dtype) => allocHost(count, dtype, (bytes) => (bytes < 4096 ? null : native.alloc(bytes))),
     flightRecord: () => JSON.parse(lastRecord ?? native.flightRecord()) as FlightEntry[],

@@ -1,11 +1,19 @@
 // Hands operations to a native group, their numbers in an array and their memory as arguments, and receives the
 // end of each one through a callback. Shared by all backends in C++; the other side is native/node/lane_object.h.
 import { allVerbs } from '../all-verbs.ts';
-import type { Backend, Operation, Running, Settle, Wire } from '../backend.ts';
+import type {
+  AllReduce,
+  Backend,
+  Operation,
+  Reduce,
+  ReduceScatter,
+  Running,
+  Settle,
+  Wire,
+} from '../backend.ts';
 import { dtypes } from '../dtype.ts';
 import { type CollectiveCode, CollectiveError, type Failure, hostFailure } from '../errors.ts';
 import { asBuffer, type BufferView } from '../group/buffer.ts';
-import type { ReduceOp } from '../reduce-ops.ts';
 import { reduceOps } from '../reduce-ops.ts';
 import type { BackendContext } from './context.ts';
 import {
@@ -275,14 +283,19 @@ function describe(call: Float64Array, view: BufferView, tag: number, root: numbe
   call[NativeField.root] = root;
   call[NativeField.reduce] = 0;
   call[NativeField.factor] = 1;
+  call[NativeField.reproducible] = 0;
   call[NativeField.inPlace] = 0;
   call[NativeField.stream] = view.handle?.stream === undefined ? 0 : Number(view.handle.stream);
   return memoryOf(view);
 }
 
-function reduceBy(call: Float64Array, { op, factor }: { readonly op: ReduceOp; readonly factor: number }) {
+function reduceBy(
+  call: Float64Array,
+  { op, factor, reproducible }: AllReduce | Reduce | ReduceScatter,
+): void {
   call[NativeField.reduce] = opIndex[op];
   call[NativeField.factor] = factor;
+  if (reproducible === true) call[NativeField.reproducible] = 1;
 }
 
 function memoryOf(view: BufferView | null): Memory {

@@ -57,8 +57,10 @@ export const NativeField = {
   stream: 11,
   /** Label of a collective: a number from labelOf(); 0 for none. */
   label: 12,
+  /** 1 for a reduction whose bits do not depend on the order of the additions. */
+  reproducible: 13,
 } as const;
-export const nativeFields = 13;
+export const nativeFields = 14;
 
 /** Host memory as a typed array, device memory as its address. */
 type Memory = NodeJS.TypedArray | number | null;
@@ -140,6 +142,8 @@ export interface NativeGroup extends NativeLane {
    * the last array on it.
    */
   readonly alloc: (bytes: number) => ArrayBuffer | null;
+  /** Returns whether the group runs reproducible reductions of this verb. Call it after connect() has ended. */
+  readonly reproduces: (verb: number) => boolean;
   /** Returns the flight record, a FlightEntry[], as JSON. */
   readonly flightRecord: () => string;
   /**

@@ -1,6 +1,7 @@
 // Admits the operations of verbs (verbs/) to a group: checks each one, notifies the owners of the memory that
 // it writes, and numbers it, in this order, so that a refused operation takes no number. Verbs see no more of
 // their group.
+import type { Verb } from '../all-verbs.ts';
 import type { Backend, CollectiveOperation, Operation, Recv, Send, Supports } from '../backend.ts';
 import { type CollectiveError, type Failure, listOverlaps, notWritable } from '../errors.ts';
 import { Scratch } from '../reproducible/scratch.ts';
@@ -41,6 +42,11 @@ export class Admission implements Checked {
     this.#recvs = new Array<number>(backend.size + 1).fill(0);
   }
 
+  /** Returns whether the backend itself runs reproducible reductions of this verb. */
+  reproduces(verb: Verb): boolean {
+    return this.#backend.reproduces?.(verb) ?? false;
+  }
+
   /** Sequence number of the next collective. */
   get seq(): number {
     return this.#seq;
@@ -52,6 +58,11 @@ export class Admission implements Checked {
    */
   accept<O extends CollectiveOperation>(operation: O): O {
     this.check(operation);
+    return this.acceptChecked(operation);
+  }
+
+  /** Like accept(), but the caller has already checked the operation. */
+  acceptChecked<O extends CollectiveOperation>(operation: O): O {
     this.#tellOf(operation);
     this.#seq++;
     return operation;

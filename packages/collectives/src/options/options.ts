@@ -41,7 +41,7 @@ export interface ReduceOptions extends CollectiveOptions {
    * This rank's addends, any number of buffers. Makes the reduction reproducible, even without `reproducible`:
    * the same addends, distributed to the ranks in any way, give the same bits. The buffer of allReduce and reduce
    * then only receives the result, and the `input` of reduceScatter is null. avg divides by the number of all
-   * addends.
+   * addends. All ranks pass contributions, of any number, or none does; else all reject with ERR_COLL_MISMATCH.
    */
   readonly contributions?: readonly BufferLike[];
 }

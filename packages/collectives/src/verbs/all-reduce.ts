@@ -9,7 +9,7 @@ import type { AllReduceOptions, Buffers } from '../options/options.ts';
 import { defaultFactor } from '../reduce-ops.ts';
 import { inPlace } from './in-place.ts';
 import { isList } from './list.ts';
-import { isReproducible, reproducibleReduce } from './reproducible.ts';
+import { isOneOperation, isReproducible, reproducibleReduce } from './reproducible.ts';
 
 export function allReduce(group: Admission, buffers: Buffers, options: AllReduceOptions): Call<void> {
   checkReduceOptions(group, 'allReduce', options);
@@ -34,6 +34,7 @@ export function allReduce(group: Admission, buffers: Buffers, options: AllReduce
       factor,
       wire,
       residual,
+      reproducible: isOneOperation(group, 'allReduce', options),
     };
     return isReproducible(options) ? reproducibleReduce(group, plain, options) : group.accept(plain);
   }
@@ -45,7 +46,19 @@ export function allReduce(group: Admission, buffers: Buffers, options: AllReduce
     buffers,
     { isRead: true, isWritten: true },
     (buffer, seq, packing): AllReduce => {
-      return { verb: 'allReduce', seq, timeoutMs, packing, label, buffer, op, factor, wire, residual: null };
+      return {
+        verb: 'allReduce',
+        seq,
+        timeoutMs,
+        packing,
+        label,
+        buffer,
+        op,
+        factor,
+        wire,
+        residual: null,
+        reproducible: false,
+      };
     },
   );
 }

@@ -9,14 +9,15 @@ import type { Buffers, ReduceOptions, RootOptions } from '../options/options.ts'
 import { defaultFactor } from '../reduce-ops.ts';
 import { inPlace } from './in-place.ts';
 import { isList } from './list.ts';
-import { isReproducible, reproducibleReduce } from './reproducible.ts';
+import { isOneOperation, isReproducible, reproducibleReduce } from './reproducible.ts';
 
 export function reduce(group: Admission, buffers: Buffers, options: ReduceOptions & RootOptions): Call<void> {
   checkReduceOptions(group, 'reduce', options);
   const { timeoutMs = group.timeoutMs, label, op = 'sum', root = 0 } = options;
   const factor = options.factor ?? defaultFactor(op);
+  const reproducible = isOneOperation(group, 'reduce', options);
   const operationOf = (buffer: BufferView, seq: number, packing: number): Reduce => {
-    return { verb: 'reduce', seq, timeoutMs, packing, label, buffer, op, factor, root };
+    return { verb: 'reduce', seq, timeoutMs, packing, label, buffer, op, factor, root, reproducible };
   };
   if (!isList(buffers)) {
     const plain = operationOf(asBuffer(buffers, 'reduce'), group.seq, 0);

@@ -1,6 +1,6 @@
 // allReduce, reduce and reduceScatter whose result does not depend on how the addends are distributed to
-// ranks; see reproducible/grid.ts. Each takes two operations: the maximum exponent of every element, then a
-// sum of integers.
+// ranks; see reproducible/grid.ts. A backend whose ranks read each other's buffers does it in one operation, if each
+// rank has one addend per element. Else it takes two: the maximum exponent of every element, then a sum of integers.
 import type { AllReduce, Reduce, ReduceScatter } from '../backend.ts';
 import { dtypes } from '../dtype.ts';
 import {
@@ -14,7 +14,7 @@ import {
 import type { Admission } from '../group/admission.ts';
 import { asBuffer, type BufferView } from '../group/buffer.ts';
 import { digestOf } from '../group/pack.ts';
-import type { EarlierStep } from '../group/steps.ts';
+import type { Call, EarlierStep } from '../group/steps.ts';
 import type { Buffers, ReduceOptions } from '../options/options.ts';
 import { reduceOps } from '../reduce-ops.ts';
 import { maxAddends, type SummableDType, summableDtypes, wordsOf } from '../reproducible/grid.ts';
@@ -27,14 +27,23 @@ export function isReproducible({ reproducible, contributions }: ReduceOptions): 
   return reproducible === true || contributions !== undefined;
 }
 
-/** Returns the steps of a reproducible reduction. `plain` is the operation that would be used otherwise. */
+/** Returns whether the backend does the reduction in one operation. */
+export function isOneOperation(group: Admission, verb: Reduction['verb'], options: ReduceOptions): boolean {
+  return options.reproducible === true && options.contributions === undefined && group.reproduces(verb);
+}
+
+/** Returns the call of a reproducible reduction. `plain` is the operation that would be used otherwise. */
 export function reproducibleReduce(
   group: Admission,
   plain: AllReduce | Reduce,
   { contributions }: ReduceOptions,
-): EarlierStep<void> {
+): Call<void> {
   const { verb, buffer } = plain;
   group.check(plain);
+  if (plain.reproducible) {
+    checkReproducible(group, plain, buffer);
+    return group.acceptChecked(plain);
+  }
   const inputs = contributions?.map((contribution) => asBuffer(contribution, verb)) ?? [buffer];
   for (const { dtype, count } of inputs) {
     if (dtype !== buffer.dtype) throw group.error(dtypesDiffer(verb, dtype, buffer.dtype));
@@ -43,7 +52,8 @@ export function reproducibleReduce(
   const grid = gridOf(group, plain, inputs, buffer, [buffer.count]);
   const hasResult = verb === 'allReduce' || plain.root === group.rank;
   const second = { ...plain, op: 'sum', buffer: grid.words } as const;
-  return steps(group, plain, grid, second, grid.words, hasResult ? [0, buffer] : null);
+  const result = hasResult ? ([0, buffer] as const) : null;
+  return steps(group, plain, grid, second, grid.words, result, contributions !== undefined);
 }
 
 export function reproducibleReduceScatter(
@@ -51,12 +61,32 @@ export function reproducibleReduceScatter(
   from: Buffers | null,
   to: Buffers,
   counts: readonly number[] | null,
-  { op = 'sum', factor = 1, contributions, label, timeoutMs = group.timeoutMs }: ReduceOptions,
-): EarlierStep<void> {
+  options: ReduceOptions,
+): Call<void> {
+  const { op = 'sum', factor = 1, contributions, label, timeoutMs = group.timeoutMs } = options;
   const verb = 'reduceScatter';
   if (isList(to) || (from !== null && isList(from))) throw group.error(reproducibleList(verb));
   const output = asBuffer(to, verb);
   const inputs = (contributions ?? [from as never]).map((input) => asBuffer(input, verb));
+  if (isOneOperation(group, verb, options)) {
+    // No spread: that makes an object that takes microseconds.
+    const operation: ReduceScatter = {
+      verb,
+      seq: group.seq,
+      timeoutMs,
+      packing: 0,
+      label,
+      input: inputs[0]!,
+      output,
+      counts,
+      op,
+      factor,
+      reproducible: true,
+    };
+    group.check(operation);
+    checkReproducible(group, operation, output, inputs);
+    return group.acceptChecked(operation);
+  }
   const blocks = counts ?? new Array<number>(group.size).fill(output.count);
   const all = blocks.reduce((sum, count) => sum + count, 0);
   const common = { verb, seq: group.seq, timeoutMs, packing: 0, label, output, counts, op, factor } as const;
@@ -66,21 +96,32 @@ export function reproducibleReduceScatter(
   const sums = group.scratch.take(wordsOf(output.dtype, output.count) + 1, 'int64');
   const lengths = counts?.map((count) => wordsOf(output.dtype, count) + 1) ?? null;
   const second: ReduceScatter = { ...plain, op: 'sum', input: grid.words, output: sums, counts: lengths };
-  return steps(group, plain, grid, second, sums, [group.rank, output]);
+  return steps(group, plain, grid, second, sums, [group.rank, output], contributions !== undefined);
+}
+
+/** Returns the dtype. Throws if the reduction has no reproducible form, for these buffers of one dtype. */
+function checkReproducible(
+  group: Admission,
+  { verb, op }: Reduction,
+  output: BufferView,
+  inputs: readonly BufferView[] = [],
+): SummableDType {
+  const { dtype } = output;
+  if ((op !== 'sum' && op !== 'avg') || !summableDtypes.includes(dtype as SummableDType))
+    throw group.error(notReproducible(verb, op, dtype, summableDtypes));
+  if (output.host === null || inputs.some(({ host }) => host === null))
+    throw group.error(reproducibleOnDevice(verb));
+  return dtype as SummableDType;
 }
 
 function gridOf(
   group: Admission,
-  { verb, op }: Reduction,
+  plain: Reduction,
   inputs: readonly BufferView[],
   output: BufferView,
   blocks: readonly number[],
 ): GridSum {
-  const { dtype } = output;
-  if ((op !== 'sum' && op !== 'avg') || !summableDtypes.includes(dtype as SummableDType))
-    throw group.error(notReproducible(verb, op, dtype, summableDtypes));
-  if ([output, ...inputs].some(({ host }) => host === null)) throw group.error(reproducibleOnDevice(verb));
-  return new GridSum(dtype as SummableDType, inputs, blocks, group.scratch);
+  return new GridSum(checkReproducible(group, plain, output, inputs), inputs, blocks, group.scratch);
 }
 
 /**
@@ -94,13 +135,16 @@ function steps(
   second: Reduction,
   sums: BufferView,
   result: readonly [block: number, output: BufferView] | null,
+  hasContributions: boolean,
 ): EarlierStep<void> {
   // Without the digest, the operations would be equal for all dtypes of up to 32 bits and for sum and avg, and the
-  // first one for all verbs and roots, so mismatches would stay unnoticed.
+  // first one for all verbs and roots, so mismatches would stay unnoticed. Ranks with contributions and ranks without
+  // would have different operations on backends that run reproducible reductions themselves, so they differ on all.
   const output = 'output' in plain ? plain.output : plain.buffer;
   const root = 'root' in plain ? plain.root : 0;
   const counts = 'counts' in plain ? (plain.counts ?? []) : [];
-  const kind = [verb.length, dtypes.indexOf(output.dtype), reduceOps.indexOf(op), root, ...counts];
+  const numbers = [verb.length, dtypes.indexOf(output.dtype), reduceOps.indexOf(op), root];
+  const kind = [...numbers, Number(hasContributions), ...counts];
   const common = { timeoutMs, packing: digestOf(kind), label: plain.label, factor: 1 };
   group.check(second);
   group.tell(verb, result === null ? [] : [result[1]]);

@@ -38,6 +38,21 @@ describe('a reproducible allReduce of eight shards', () => {
   });
 });
 
+it('is refused by all ranks if some have contributions and others none', async () => {
+  const errors = await onAll(loopbackGroups(2), (group) => {
+    const x = Float32Array.of(1, 2, 3);
+    const options = group.rank === 1 ? { contributions: [x.slice()] } : { reproducible: true };
+    return group.allReduce(x, options).catch((error: Error) => error);
+  });
+  for (const error of errors) expect(error).toMatchObject({ code: 'ERR_COLL_MISMATCH' });
+  const module = new URL('../support/reproducible-ranks.ts', import.meta.url);
+  const { results } = await startRanks(2, module, 'mixed');
+  for (const { code, message } of values<{ code: string; message: string }>(await results)) {
+    expect(code).toBe('ERR_COLL_MISMATCH');
+    expect(message).toMatch(/allReduce reproducible sum 3 × float32/);
+  }
+});
+
 describe('a reproducible reduction', () => {
   const x = () => new Float32Array([1, 2, 3]);
 
