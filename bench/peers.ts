@@ -17,7 +17,7 @@ npx tsx bench/peers.ts --hosts 2 [options]  two hosts: network namespaces, needs
   --min BYTES     smallest and largest size; sizes grow by factors of 4 (4)
   --max BYTES     (268435456)
   --repeats R     rounds (3). Each round gives its median call, and the table the median of the rounds. With --hosts 2
-                  a round of broadcast or gather gives its mean call instead, because some ranks only send
+                  a round gives its mean call instead, because calls that end at once and longer ones take turns
   --seconds S     per size and round (0.2)
   --only A,B      some contenders, such as c,js,openmpi (all that are installed; the others are named)
   --link A,B      with --hosts 2: ${links.join(', ')} (all)

@@ -44,6 +44,9 @@ export async function makeLink(link: LinkName): Promise<Linked> {
   const { hosts, close } = makeHosts(2);
   const [a, b] = [hosts[0]!, hosts[1]!];
   try {
+    // All machines measure the same then. Every kernel has reno; bbr paces bursts, whichever library sends them.
+    for (const { name } of hosts)
+      execFileSync('ip', ['netns', 'exec', name, 'sysctl', '-qw', 'net.ipv4.tcp_congestion_control=reno']);
     if (link === 'wan') return await makeWan(a.name, b.name, close);
     for (const { name } of link === '1g' ? hosts : []) {
       const shape = ['tbf', 'rate', '1gbit', 'burst', '256kb', 'latency', '20ms'];

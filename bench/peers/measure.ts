@@ -10,7 +10,7 @@ import type { Case, Contender } from './contenders.ts';
 /** The result for one size in one run. */
 export interface Sample {
   readonly bytes: number;
-  /** Time of a call in µs: the median, or the mean (see sendsOnly). */
+  /** Time of a call in µs: within a host the median, between hosts the mean (see samplesOf). */
   readonly us: number;
   readonly wrong: number;
   /**
@@ -74,19 +74,17 @@ async function run(
   const [code, signal] = (await once(child, 'close')) as [number | null, string | null];
   clearTimeout(timer);
   process.off('exit', end);
-  if (code === 0) return { samples: samplesOf(out.stdout, verb, areHosts && sendsOnly.has(verb)) };
+  if (code === 0) return { samples: samplesOf(out.stdout, verb, areHosts) };
   const said = out.stderr.trim().split('\n').slice(-3).join(' | ');
   return { failure: `${argv.join(' ')}: ${signal ?? `exit code ${code}`}: ${said}` };
 }
 
 /**
- * Verbs in which a rank may only send, so that between hosts it runs ahead until the buffers are full: most
- * calls only add to the queue, and some wait until it is empty. A median would show only the first kind of
- * call, so the mean counts. (Within a host the queues are small, and a mean would mostly show how often the
- * process lost its core.)
+ * Between hosts the mean counts. A rank that only sends, as in broadcast, runs ahead until the buffers are full: most
+ * calls only add to the queue, and some wait until it is empty. And where the data of the peer has arrived before a
+ * rank makes its call, that call ends at once and the next one waits for longer. A median would show one of two kinds.
+ * (Within a host the queues are small, and a mean would mostly show how often the process lost its core.)
  */
-const sendsOnly = new Set(['broadcast', 'reduce', 'gather', 'scatter']);
-
 function samplesOf(stdout: string, verb: string, takesMean: boolean): Sample[] {
   const samples: Sample[] = [];
   let hopNs: number | null = null;
