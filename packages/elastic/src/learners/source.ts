@@ -13,8 +13,8 @@ import { chunkBytes } from './replica.ts';
 
 /** Bytes of gradients that the learner may not have taken, beside three times the share of the state. */
 const mostWaiting = 16 << 20;
-/** Pieces of memory that are kept for the gradients of later steps. */
-const mostFree = 4;
+/** Pieces of memory that are kept for the gradients of later steps: as many as may be on their way. */
+const mostFree = 16;
 
 interface Item {
   readonly frame: FromSource;

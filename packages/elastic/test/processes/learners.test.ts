@@ -63,7 +63,7 @@ it('a learner that takes steps more slowly than the others is not admitted at it
 
 it('a process that is too slow to learn joins nevertheless, and the others stop for it', async () => {
   const plan = planOf(2, {
-    ...{ ...long, hidden: 120_000, stepMs: 0, slowMs: 3_000 },
+    ...{ ...long, hidden: 120_000, stepMs: 0, slowMs: 1_000 },
     ...{ joins: { 2: 0 }, until: { size: 3, steps: 1 } },
   });
   const results = await run(3, plan);
