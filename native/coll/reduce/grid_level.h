@@ -439,18 +439,19 @@ constexpr size_t kPairBlock = 2048;
 template <class T, class F>
 bool combine_pair(const Combined& all, size_t start, size_t count) {
   using Bits = typename F::Bits;
-  const auto& [dtype, op, sources, size, outputs, output_count] = all;
+  const std::byte* const* const sources = all.sources;
+  std::byte* const* const outputs = all.outputs;
   const size_t offset = start * sizeof(T);
   const auto source = [&](int i) { return reinterpret_cast<const T*>(sources[i] + offset); };
   const auto extent = GridBlock<F>::extent_of_two(source(0), source(1), count);
   constexpr Bits kLargest = static_cast<Bits>(F::kSpecial - 1) << F::kFraction;
-  const bool fits = op == ReduceOp::Sum || extent.largest < kLargest;  // the sum of a mean must not overflow
+  const bool fits = all.op == ReduceOp::Sum || extent.largest < kLargest;  // the sum of a mean must not overflow
   if (!extent.is_on_grid() || !fits) return false;
   // As in coll::combine(): memory that has been read is written directly, other memory by memcpy.
-  const bool is_read = output_count == 2 && (outputs[1] == sources[0] || outputs[1] == sources[1]);
+  const bool is_read = all.output_count == 2 && (outputs[1] == sources[0] || outputs[1] == sources[1]);
   std::byte* const first = outputs[0] + offset;
   std::byte* const second = is_read ? outputs[1] + offset : first;
-  join_twice(dtype, op, first, second, sources[0] + offset, sources[1] + offset, count);
+  join_twice(all.dtype, all.op, first, second, sources[0] + offset, sources[1] + offset, count);
   all.copy_to_others(is_read ? 2 : 1, offset, count * sizeof(T));
   return true;
 }
