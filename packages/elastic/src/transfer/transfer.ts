@@ -27,7 +27,7 @@ export interface TransferredState {
 
 /** Options of transfer(), for tests. */
 export interface TransferOptions {
-  /** Largest chunk in bytes. Default 16 MiB. */
+  /** Largest chunk in bytes. Default 1 MiB. */
   readonly chunkBytes?: number;
 }
 
