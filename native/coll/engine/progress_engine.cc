@@ -3,6 +3,7 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <stdexcept>
 #include <utility>
 
 #include "base/os/barrier.h"

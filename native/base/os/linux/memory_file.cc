@@ -48,7 +48,7 @@ bool mapping_decides_page_size() {
   return decides;
 }
 
-/// Returns an errno, or 0.
+/// Maps the pages of a range now. Returns an errno, or 0.
 int map_pages(std::byte* memory, size_t bytes) noexcept {
   const SignalsHeld held;
   return madvise(memory, bytes, MADV_POPULATE_WRITE) == 0 ? 0 : errno;

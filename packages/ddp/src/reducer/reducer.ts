@@ -334,7 +334,8 @@ export class Reducer {
     this.#model = model;
     this.#usage = new Usage(this.#params.length, group);
     this.#hookCounts?.moveTo(group.rank);
-    for (const param of this.#params) param.dropGrad?.(); // else each new bucket gets a copy of it first
+    // leaveBuckets() drops gradients as well. In a larger group each new bucket would get a copy of them first.
+    if (group.size > 1) for (const param of this.#params) param.dropGrad?.();
     this.#build();
     if (group.size === 1) leaveBuckets(this.#plan, this.#params);
     for (const bucket of this.#buckets) bucket.clear();

@@ -228,7 +228,7 @@ function started(work: PromiseLike<unknown>): Promise<unknown> {
 }
 
 const largestMessage = (chunks: readonly Chunk[]): number =>
-  Math.max(0, ...chunks.map(({ bytes }) => bytes)) + hashBytes;
+  chunks.reduce((most, { bytes }) => Math.max(most, bytes), 0) + hashBytes;
 
 /** Copies a chunk to `message`, so that the hash behind it is that of what is sent. */
 async function pack(packed: PackedState, { bytes, pieces }: Chunk, message: Uint8Array): Promise<void> {
