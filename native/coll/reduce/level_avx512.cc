@@ -5,9 +5,10 @@
 RINGWISE_TARGET_BEGIN("avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,f16c")
 #define RINGWISE_HAS_F16C
 #define RINGWISE_LEVEL avx512
-// clang-format off: level.h comes before the two headers that use it
+// clang-format off: each of these headers uses those before it
 #include "coll/reduce/level.h"
 #include "coll/reduce/grid_level.h"
+#include "coll/reduce/grid_combine_level.h"
 #include "coll/reduce/int8_level.h"
 // clang-format on
 RINGWISE_TARGET_END

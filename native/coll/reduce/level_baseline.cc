@@ -2,9 +2,10 @@
 #include "coll/reduce/level_headers.h"
 
 #define RINGWISE_LEVEL baseline
-// clang-format off: level.h comes before the two headers that use it
+// clang-format off: each of these headers uses those before it
 #include "coll/reduce/level.h"
 #include "coll/reduce/grid_level.h"
+#include "coll/reduce/grid_combine_level.h"
 #include "coll/reduce/int8_level.h"
 // clang-format on
 
