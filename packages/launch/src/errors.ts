@@ -258,6 +258,16 @@ export const storeLost = (where: string, cause: unknown) =>
     { cause },
   );
 
+/** Returns whether an error is that of a launcher which has lost the job's store. */
+export const isStoreLost = (error: unknown): boolean =>
+  error instanceof LaunchError && error.code === 'ERR_LAUNCH_STORE';
+
+export const jobIsElastic = (where: string) =>
+  new LaunchError(
+    'ERR_LAUNCH_ARGUMENT',
+    `ringwise run: the job at ${where} is elastic; expected --elastic on this host as well. Give all hosts the same flags.`,
+  );
+
 export const noTypeScript = (file: string) =>
   new LaunchError(
     'ERR_LAUNCH_NO_TYPESCRIPT',

@@ -9,6 +9,7 @@ import {
   endedKey,
   groupPrefix,
   headKey,
+  openedKey,
   reportsKey,
   trainingKey,
   viewKey,
@@ -88,6 +89,8 @@ export class Chain {
     if (count < view.wishes) await this.#answer(this.#store.add(wishCountKey, view.wishes - count));
     const stored = await this.propose(view);
     await this.#answer(this.#store.compareSet(headKey, '', String(view.number)));
+    // Last: launchers read the other keys when this one is there.
+    await this.#answer(this.#store.compareSet(openedKey, '', String(stored.epoch)));
     return stored;
   }
 

@@ -21,6 +21,12 @@ export const viewKey = (number: number) => `view/${number}`;
 export const headKey = 'head';
 
 /**
+ * Epoch of the view with which members that have moved to this store have opened it, as decimal text. A view of a later
+ * epoch in it shows that enough of them have come. Absent in the first store of a job.
+ */
+export const openedKey = 'opened';
+
+/**
  * The reports of the members of view `n`, appended as one line of JSON each. A later line of a member replaces its
  * earlier one.
  */

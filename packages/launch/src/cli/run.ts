@@ -6,13 +6,14 @@ import { type Job, settleTimes, startJob } from '../agent/agent.ts';
 import { thisMachine } from '../agent/machine.ts';
 import { placesOf } from '../agent/placement.ts';
 import { planRanks, rankCount } from '../agent/plan.ts';
+import { isStoreLost } from '../errors.ts';
 import { type Monitor, openMonitor } from '../monitor/monitor.ts';
 import { coordinate } from '../rendezvous/coordinate.ts';
 import { elasticStore } from '../rendezvous/elastic/elastic-keys.ts';
 import { RankStores } from '../rendezvous/elastic/rank-stores.ts';
 import { openStandby } from '../rendezvous/elastic/standby.ts';
-import type { Outcome, StartOrder } from '../rendezvous/messages.ts';
-import { plainClient } from '../rendezvous/outcomes.ts';
+import { type Outcome, type StartOrder, stoppedBy } from '../rendezvous/messages.ts';
+import { movedHere, plainClient, waitsElsewhere } from '../rendezvous/outcomes.ts';
 import { type Meeting, openMeeting } from '../rendezvous/rendezvous.ts';
 import { type Participant, type ParticipantOptions, takePart } from '../rendezvous/take-part.ts';
 import { type LogFiles, openLogFiles } from '../report/log-files.ts';
@@ -98,7 +99,16 @@ async function takePartInJob(setup: Setup, meeting: Meeting, logs: LogFiles): Pr
   const { maxRestarts, elastic } = options;
   const own = { ...options.meeting, self: member.id, maxRestarts, settle: settleTimes };
   const ranks = elastic && elasticStore(meeting.runId, await meeting.rankStore());
-  const standby = ranks && maxNodes > 1 ? await openStandby(meeting) : null;
+  const { say } = monitor;
+  const standby =
+    ranks && elastic && keepAlive
+      ? await openStandby(meeting, {
+          maxRanks: elastic.maxRanks,
+          keepAlive,
+          onMove: (address) => say(movedHere(address)),
+          onView: monitor.sayView,
+        })
+      : null;
   const elasticSetup = elastic && ranks && { limits: elastic, store: ranks, onView: monitor.showView };
   const coordination = isHost && coordinate(store, own, keepAlive, elasticSetup);
   // The launcher with the store follows the views anyway, to decide by them.
@@ -111,23 +121,41 @@ async function takePartInJob(setup: Setup, meeting: Meeting, logs: LogFiles): Pr
     elastic && ranks
       ? slotHosting({ ...setup, meeting, logs, ranks, stores, elastic, standby: standby?.address ?? null })
       : undefined;
-  const { say } = monitor;
-  const participant = takePart({
-    member,
-    store,
-    where,
-    keepAlive: isHost ? null : keepAlive,
-    say,
-    start,
-    slots,
-    maxRestarts,
-    ...(stores && { goesOn: () => stores.view !== null }),
-  });
-  passOnSignals(participant, options.signals, ending, say);
-  const outcome = await participant.outcome.finally(async () => {
+  const join = (at: Pick<ParticipantOptions, 'store' | 'where'>) =>
+    takePart({
+      ...{ member, ...at, keepAlive: isHost ? null : keepAlive, say, start, slots, maxRestarts },
+      ...(stores && {
+        goesOn: () => {
+          stores.loseFirst();
+          return stores.view !== null;
+        },
+      }),
+    });
+  let participant = join({ store, where });
+  const stopped = passOnSignals(() => participant, options.signals, ending, say);
+  let outcome: Outcome | null = null;
+  try {
+    while (outcome === null) {
+      const lost = stores?.address;
+      try {
+        outcome = await participant.outcome;
+      } catch (error) {
+        // A host that waits for a slot does so in the store to which the job has moved.
+        if (!stores || !isStoreLost(error) || participant.hasSlots()) throw error;
+        const hasMoved = await stores.follow(ending.signal).catch(() => false);
+        const signal = stopped();
+        if (signal !== null) outcome = stoppedBy(signal, member.id);
+        else if (!hasMoved || stores.address === lost) throw error;
+        else {
+          say(waitsElsewhere(lost!, stores.address));
+          participant = join({ store: stores.movedStore!, where: stores.address });
+        }
+      }
+    }
+  } finally {
     await stores?.close();
-    await standby?.close();
-  });
+    await standby?.close(outcome);
+  }
   if (coordination) await coordination.close();
   return outcome;
 }
@@ -158,15 +186,18 @@ function rankColors(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   return process.stdout.isTTY && !isDecided ? { ...env, FORCE_COLOR: '1' } : env;
 }
 
+/** Passes signals on to the participant. Returns a function that returns the last one; null if there was none. */
 function passOnSignals(
-  participant: Participant,
+  participant: () => Participant,
   signals: readonly NodeJS.Signals[],
   ending: AbortController,
   say: Monitor['say'],
-): void {
+): () => NodeJS.Signals | null {
+  let last: NodeJS.Signals | null = null;
   const interrupt = (signal: NodeJS.Signals) => {
+    last = signal;
     ending.abort();
-    participant.interrupt(signal);
+    participant().interrupt(signal);
   };
   for (const signal of signals) process.on(signal, () => interrupt(signal));
   // The reader of the output is gone, as in `ringwise run … | head`, or the disk of its file is full.
@@ -174,6 +205,7 @@ function passOnSignals(
     say(`${what}; the job is stopped.`);
     interrupt('SIGTERM');
   });
+  return () => last;
 }
 
 /**

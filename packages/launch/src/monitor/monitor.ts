@@ -4,6 +4,7 @@
 import { once } from 'node:events';
 import type { LiveOptions } from '../cli/run-options.ts';
 import type { ViewFacts } from '../rendezvous/elastic/view-facts.ts';
+import { watchedKey } from '../rendezvous/job-keys.ts';
 import type { Outcome, StartOrder } from '../rendezvous/messages.ts';
 import type { Meeting } from '../rendezvous/rendezvous.ts';
 import type { Write } from '../report/output.ts';
@@ -34,8 +35,10 @@ export interface Monitor {
   readonly startSlots: (clockOffsetNs: bigint) => void;
   /** Shows how many slots and hosts an elastic job has now. */
   readonly showSlots: (slots: number, hosts: number) => void;
-  /** Shows a new view of an elastic job, and prints who was lost and who has joined. */
+  /** Shows a new view of an elastic job. The launcher that keeps the store of a new job prints it as well. */
   readonly showView: (view: ViewFacts) => void;
+  /** Prints which ranks a new view of an elastic job has lost, and which have joined. */
+  readonly sayView: (view: ViewFacts) => void;
   readonly finish: (outcome: Outcome) => void;
   /** Closes everything but the page that stays after the job. */
   readonly close: () => Promise<void>;
@@ -45,7 +48,6 @@ export interface Monitor {
 
 const tickMs = 500;
 const memoryEveryMs = 2_000;
-const watchedKey = 'launch/watched';
 
 /** Opens the monitor. `write` writes to the terminal. Rejects if a file or the page cannot be opened. */
 export async function openMonitor(
@@ -74,6 +76,10 @@ export async function openMonitor(
   const say = (text: string) => {
     if (status) void status.write('stderr', `ringwise: ${text}\n`);
     else process.stderr.write(`ringwise: ${text}\n`);
+  };
+  const sayView = (next: ViewFacts) => {
+    const text = viewText(next);
+    if (text !== null) say(text);
   };
   const watching = isWatched ? await watch(isHost, options, view, title, say) : null;
   const forwarding = watching && !isHost ? forward(store) : null;
@@ -116,9 +122,9 @@ export async function openMonitor(
     showSlots: (slots, hosts) => view.resize(slots, hosts),
     showView: (next) => {
       view.showView(next, clockMs());
-      const text = isHost ? viewText(next) : null;
-      if (text !== null) say(text);
+      if (isHost) sayView(next);
     },
+    sayView,
     finish: ({ exitCode, text, culprit }) => {
       view.finish(exitCode, text, clockMs(), culprit);
       status?.close();

@@ -34,9 +34,22 @@ export interface ElasticSetup {
   readonly onView: (view: ViewFacts) => void;
 }
 
+/** A coordinator, and what connects it with the store of the ranks. */
+export interface Deciding {
+  readonly coordinator: Decider;
+  /** Reads what the ranks have written, before the end of a process is judged. */
+  readonly refresh?: () => Promise<void>;
+  /** Notes that a launcher is lost. */
+  readonly lost: (id: string) => void;
+  readonly close?: () => Promise<void>;
+}
+
+/** Makes a coordinator that sends orders by `send`. What happens to it later is passed on inside of `advance`. */
+export type Make = (send: Send, advance: (change: () => void) => void) => Deciding;
+
 /**
- * Starts the coordinator. `keepAlive` is null if there is only one launcher, `elastic` if a lost rank stops all. Uses
- * the store until closed, but does not close it.
+ * Starts the coordinator of a new job. `keepAlive` is null if there is only one launcher, and `elastic` is null if a
+ * lost rank stops all. Uses the store until closed, but does not close it.
  */
 export function coordinate(
   store: Store,
@@ -44,41 +57,58 @@ export function coordinate(
   keepAlive: KeepAlive | null,
   elastic: ElasticSetup | null = null,
 ): Coordination {
+  const make: Make = elastic
+    ? (send, advance) => makeElastic(options, elastic, send, advance)
+    : (send) => makePlain(options, send);
+  return runCoordinator(store, options.self, keepAlive, make);
+}
+
+function makePlain(options: CoordinatorOptions, send: Send): Deciding {
+  const coordinator = new Coordinator(options, clockMs(), send);
+  return { coordinator, lost: (id) => coordinator.lost(id, clockMs()) };
+}
+
+function makeElastic(
+  options: CoordinatorOptions,
+  { limits, store: ranks, onView }: ElasticSetup,
+  send: Send,
+  advance: (change: () => void) => void,
+): Deciding {
+  const coordinator = new ElasticCoordinator({ ...options, ...limits }, clockMs(), send);
+  let canMove = false;
+  const views = watchViews(ranks, (view) => {
+    canMove = view.canMove;
+    advance(() => coordinator.viewed(view, clockMs()));
+    onView(view);
+  });
+  return {
+    coordinator,
+    // If the store is lost, the job ends anyway.
+    refresh: () => views.refresh().catch(() => {}),
+    lost: (id: string) => {
+      const all = coordinator.lost(id, clockMs());
+      // They may have moved to another store, and then no rank here may go on as if they were dead.
+      if (canMove) return;
+      for (const ran of all) {
+        ranks.set(endedKey(ran), 'lost with its host').catch(() => {});
+      }
+    },
+    close: views.close,
+  };
+}
+
+/** Runs a coordinator in a store. `self` is a launcher of this process, which needs no signs of life; null if none. */
+export function runCoordinator(
+  store: Store,
+  self: string | null,
+  keepAlive: KeepAlive | null,
+  make: Make,
+): Coordination {
   const outbox = new Outbox(store);
   const ended = new AbortController();
-  const send: Send = (to, order) => void outbox.post(boxOf(to), order);
-  const { coordinator, refresh, lost, closeViews } = elastic ? makeElastic(elastic) : makePlain();
   let timer: NodeJS.Timeout | undefined;
-
-  function makePlain() {
-    const coordinator: Decider = new Coordinator(options, clockMs(), send);
-    const lost = (id: string) => coordinator.lost(id, clockMs());
-    return { coordinator, refresh: async () => {}, lost, closeViews: async () => {} };
-  }
-
-  function makeElastic({ limits, store: ranks, onView }: ElasticSetup) {
-    const coordinator = new ElasticCoordinator({ ...options, ...limits }, clockMs(), send);
-    let canMove = false;
-    const views = watchViews(ranks, (view) => {
-      canMove = view.canMove;
-      advance(() => coordinator.viewed(view, clockMs()));
-      onView(view);
-    });
-    return {
-      coordinator: coordinator as Decider,
-      // Reads the views before the end of a process is judged. If the store is lost, the job ends anyway.
-      refresh: () => views.refresh().catch(() => {}),
-      lost: (id: string) => {
-        const all = coordinator.lost(id, clockMs());
-        // They may have moved to another store, and then no rank here may go on as if they were dead.
-        if (canMove) return;
-        for (const ran of all) {
-          ranks.set(endedKey(ran), 'lost with its host').catch(() => {});
-        }
-      },
-      closeViews: views.close,
-    };
-  }
+  const send: Send = (to, order) => void outbox.post(boxOf(to), order);
+  const { coordinator, refresh, lost, close } = make(send, advance);
 
   function rearm(): void {
     clearTimeout(timer);
@@ -102,7 +132,7 @@ export function coordinate(
         void outbox.post(boxOf(report.id), time);
         continue;
       }
-      if (report.kind === 'slot-ended') await refresh();
+      if (report.kind === 'slot-ended') await refresh?.();
       advance(() => coordinator.handle(report, clockMs()));
       if (coordinator.isFinished && coordinator.present.length === 0) return;
     }
@@ -110,17 +140,18 @@ export function coordinate(
 
   const reading = read().catch(() => {});
   const watching =
-    keepAlive && watchPulses(store, keepAlive, coordinator, options.self, (id) => advance(() => lost(id)));
+    keepAlive && watchPulses(store, keepAlive, coordinator, self, (id) => advance(() => lost(id)));
   rearm();
   return {
     close: async () => {
-      const patience = setTimeout(() => ended.abort(), goodbyeMs);
+      const isOver = coordinator.isFinished && coordinator.present.length === 0;
+      const patience = setTimeout(() => ended.abort(), isOver ? 0 : goodbyeMs);
       await reading;
       clearTimeout(patience);
       clearTimeout(timer);
       ended.abort();
       clearInterval(watching ?? undefined);
-      await closeViews();
+      await close?.();
     },
   };
 }
@@ -132,7 +163,7 @@ export function coordinate(
 export const goodbyeMs = 2_000;
 
 /** Returns the clock of process.hrtime in milliseconds. The times of rank failures are on the same clock. */
-function clockMs(): number {
+export function clockMs(): number {
   return Number(process.hrtime.bigint()) / 1e6;
 }
 
@@ -144,7 +175,7 @@ function watchPulses(
   store: Store,
   { everyMs, attempts }: KeepAlive,
   coordinator: Decider,
-  self: string,
+  self: string | null,
   onLost: (id: string) => void,
 ): NodeJS.Timeout {
   const seen = new Map<string, { pulse: number; misses: number }>();

@@ -62,6 +62,7 @@ export type Order =
   | { readonly kind: 'time'; readonly ns: string }
   | StartOrder
   | SlotOrder
+  | AdmittedOrder
   /** The process of a slot must be killed: the others have gone on without it. */
   | { readonly kind: 'end-slot'; readonly slot: number; readonly incarnation: number }
   /** The launcher must wait; `text` tells the user why. */
@@ -95,6 +96,12 @@ export interface SlotOrder {
   readonly groupWorldSize: number;
   /** Why the slot is started again, as a sentence; null at first. */
   readonly why: string | null;
+}
+
+/** Starts processes in slots for which the launcher decides by itself from then on. It gets no further order. */
+export interface AdmittedOrder {
+  readonly kind: 'admitted';
+  readonly slots: readonly SlotOrder[];
 }
 
 /** Sends an order to the launcher with this id. */
@@ -209,10 +216,11 @@ export function parseOrder(text: string): Order | null {
     start: () =>
       [order.round, order.groupRank, order.groupWorldSize, order.firstRank, order.worldSize].every(isCount) &&
       isTextOrNull(order.why),
-    slot: () =>
-      [order.slot, order.incarnation, order.localRank, order.localWorldSize].every(isCount) &&
-      [order.worldSize, order.groupRank, order.groupWorldSize].every(isCount) &&
-      isTextOrNull(order.why),
+    slot: () => isSlotOrder(order),
+    admitted: () =>
+      Array.isArray(order.slots) &&
+      order.slots.length > 0 &&
+      order.slots.every((slot) => isObject(slot) && isSlotOrder(slot)),
     'end-slot': () => isCount(order.slot) && isCount(order.incarnation),
     wait: () => typeof order.text === 'string',
     stop: () => isCount(order.round),
@@ -227,6 +235,12 @@ export function parseOrder(text: string): Order | null {
 }
 
 type Sent = Readonly<Record<string, unknown>>;
+
+function isSlotOrder(order: Sent): boolean {
+  const { slot, incarnation, localRank, localWorldSize, worldSize, groupRank, groupWorldSize, why } = order;
+  const places = [slot, incarnation, localRank, localWorldSize, worldSize, groupRank, groupWorldSize];
+  return order.kind === 'slot' && places.every(isCount) && isTextOrNull(why);
+}
 
 function isReport(report: Sent): boolean {
   const hasId = typeof report.id === 'string';

@@ -66,7 +66,16 @@ export const plainClient = (address: string, hasSeveralHosts: boolean) =>
 
 export const storeLost = (where: string) =>
   `lost the launcher at ${where}, which keeps the job's store. The ranks of this host go on in a store on another host ` +
-  'if more than half of the members of the last view do, on three hosts or more, and end if not. From now on this launcher decides for the ranks of its host, and no other host can join.';
+  'if more than half of the members of the last view do, on three hosts or more, and end if not. From now on each launcher decides for the ranks of its host. The one with that store says how another host joins.';
+
+export const movedHere = (address: string) =>
+  `the job goes on in the store of this host. Another host joins with --rdzv-endpoint ${address} instead of the one ` +
+  'before, and its other flags as they were.';
+
+export const keeperEnded = "the launcher that keeps the job's store has ended.";
+
+export const waitsElsewhere = (where: string, movedTo: string) =>
+  `lost the launcher at ${where}, which keeps the job's store. The job goes on in the store at ${movedTo}, where this host waits.`;
 
 export const notAgain = (slot: number, ending: string, why: string) =>
   `rank ${slot} is not started again after ${ending}: ${why}`;
@@ -77,7 +86,7 @@ export const notFound =
   'the job has ended, or no store to which its ranks have moved was found on the hosts of the last view.';
 
 export const asOftenAsAllowed = (maxRestarts: number) =>
-  `--max-restarts ${maxRestarts} allows no more, since the store was lost.`;
+  `--max-restarts ${maxRestarts} allows no more since this launcher decides for it.`;
 
 export const failsAgain = (times: number, step: number) =>
   `this place has failed ${times} times at step ${step}, so another start does not help.`;

@@ -19,6 +19,7 @@ import {
 import type { Rendezvous } from '../agent/env.ts';
 import type { MeetingOptions } from '../cli/run-options.ts';
 import { anotherRun, noMeeting, noSecret, noSecretFile, type StorePlace, storeFailed } from '../errors.ts';
+import { jobKey } from './job-keys.ts';
 
 export interface HostedRendezvous extends Rendezvous {
   readonly close: () => Promise<void>;
@@ -72,8 +73,6 @@ export interface MeetingFacts {
   readonly isPython: boolean;
   readonly onPlainClient: OnPlainClient;
 }
-
-const jobKey = 'launch/job';
 
 /** Opens the store of a job, or joins it. Waits up to joinTimeoutMs for the launcher that keeps it. */
 export async function openMeeting(

@@ -5,13 +5,14 @@ import { type Store, StoreError } from '@ringwise/store';
 import type { Job } from '../agent/agent.ts';
 import type { RankOutcome } from '../agent/rank-process.ts';
 import type { SlotAgent } from '../agent/slot-agent.ts';
-import { storeLost } from '../errors.ts';
+import { jobIsElastic, storeLost } from '../errors.ts';
 import { within } from '../within.ts';
 import { clockOffset, type Sample } from './clock-offset.ts';
 import { boxOf, coordinatorBox, goodbyeMs, type KeepAlive, pulseOf } from './coordinate.ts';
 import { OwnSlots } from './elastic/own-slots.ts';
 import { inbox, Outbox } from './mailbox.ts';
 import {
+  type AdmittedOrder,
   endedReport,
   type Member,
   type Order,
@@ -48,7 +49,10 @@ export interface ParticipantOptions {
   readonly slots?: SlotHosting | undefined;
   /** How often this launcher starts a slot again if the store is lost. Default: never. */
   readonly maxRestarts?: number;
-  /** Whether the ranks of this host go on when the store is lost, because they may move to another. Default: no. */
+  /**
+   * Called when the store is lost. Returns whether the ranks of this host go on, because they may move to another.
+   * Default: no.
+   */
   readonly goesOn?: () => boolean;
 }
 
@@ -81,6 +85,8 @@ export interface Participant {
    * `start` if it rejects; the ranks have been stopped by then.
    */
   readonly outcome: Promise<Outcome>;
+  /** Whether this launcher has got slots of an elastic job. */
+  readonly hasSlots: () => boolean;
   /** Stops this launcher for the user: gracefully the first time, immediately the second time. */
   readonly interrupt: (signal: NodeJS.Signals) => void;
 }
@@ -98,7 +104,7 @@ export function takePart(options: ParticipantOptions): Participant {
   /** The last order for each slot, and how its last process has ended. */
   const orders = new Map<number, SlotOrder>();
   const ends = new Map<number, Parameters<TellEnd>>();
-  /** Decides for the slots since the store was lost. */
+  /** Decides for the slots since no coordinator does. */
   let own: OwnSlots | undefined;
   const beganNs = process.hrtime.bigint();
   let hasJoined = false;
@@ -117,6 +123,7 @@ export function takePart(options: ParticipantOptions): Participant {
       const { value: order } = await orders.next();
       if (order.kind === 'start') await startRound(order);
       else if (order.kind === 'slot') await startSlot(order);
+      else if (order.kind === 'admitted') return await takeOver(order);
       else if (order.kind === 'end-slot') agent?.kill(order.slot, order.incarnation);
       else if (order.kind === 'wait') options.say(order.text);
       else if (order.kind === 'stop') ranks?.stop('SIGTERM');
@@ -143,7 +150,7 @@ export function takePart(options: ParticipantOptions): Participant {
   }
 
   async function startSlot(order: SlotOrder): Promise<void> {
-    if (!options.slots) return;
+    if (!options.slots) throw jobIsElastic(options.where);
     if (!agent) {
       const end: TellEnd = (slot, incarnation, outcome, step) => {
         ends.set(slot, [slot, incarnation, outcome, step]);
@@ -158,18 +165,30 @@ export function takePart(options: ParticipantOptions): Participant {
     await options.slots.start(agent, order);
   }
 
-  /** Goes on without the coordinator, until no process of this host is left. */
-  async function goOn(agent: SlotAgent, { start, follow }: SlotHosting): Promise<void> {
+  /** Starts the processes of this host in a job in which each launcher decides for its own slots. */
+  async function takeOver({ slots }: AdmittedOrder): Promise<Outcome> {
+    for (const slot of slots) await startSlot(slot);
+    const outcome = await goOn();
+    await within(goodbyeMs, outbox.post(coordinatorBox, { kind: 'bye', id } satisfies Report));
+    return outcome;
+  }
+
+  /** Decides for the slots of this host, until no process of it is left. */
+  async function goOn(): Promise<Outcome> {
     const { say, maxRestarts = 0 } = options;
-    own = new OwnSlots(orders, { maxRestarts, say, follow, start: (order) => start(agent, order) });
+    const { start, follow } = options.slots!;
+    own = new OwnSlots(orders, { maxRestarts, say, follow, start: (order) => start(agent!, order) });
     if (stopping !== null) own.stop();
     for (const end of ends.values()) own.handle(...end);
     try {
       await own.ended;
     } finally {
-      agent.stop('SIGTERM');
-      await agent.ended();
+      agent!.stop('SIGTERM');
+      await agent!.ended();
     }
+    if (stopping !== null) return stoppedBy(stopping, id);
+    const outcomes = [...ends.values()].map(([, , outcome]) => outcome);
+    return words.withoutStore(outcomes, beganNs, id);
   }
 
   async function stopRanks(): Promise<void> {
@@ -183,12 +202,9 @@ export function takePart(options: ParticipantOptions): Participant {
       return await follow();
     } catch (cause) {
       const isStoreLost = lost.signal.aborted || StoreError.isInstance(cause);
-      if (isStoreLost && agent && options.slots && options.goesOn?.()) {
+      if (isStoreLost && agent && own === undefined && options.goesOn?.()) {
         options.say(words.storeLost(options.where));
-        await goOn(agent, options.slots);
-        if (stopping !== null) return stoppedBy(stopping, id);
-        const outcomes = [...ends.values()].map(([, , outcome]) => outcome);
-        return words.withoutStore(outcomes, beganNs, id);
+        return await goOn();
       }
       await stopRanks();
       if (!isStoreLost) throw cause;
@@ -201,6 +217,7 @@ export function takePart(options: ParticipantOptions): Participant {
 
   return {
     outcome: run(),
+    hasSlots: () => agent !== undefined,
     interrupt: (signal) => {
       const atNs = `${process.hrtime.bigint() + offsetNs}`;
       if (!stopping && hasJoined) tell({ kind: 'leaving', id, signal, atNs });

@@ -2,8 +2,10 @@
 // text. Every byte derives from a seed.
 
 import { Coordinator, type Decider } from '../../src/rendezvous/coordinator.ts';
+import { AdmittingCoordinator } from '../../src/rendezvous/elastic/admitting-coordinator.ts';
 import { ElasticCoordinator } from '../../src/rendezvous/elastic/elastic-coordinator.ts';
-import { parseReport, type Report } from '../../src/rendezvous/messages.ts';
+import type { ViewFacts } from '../../src/rendezvous/elastic/view-facts.ts';
+import { parseReport, type Report, type Send } from '../../src/rendezvous/messages.ts';
 
 /** Returns a generator of numbers from 0 to 1 that repeats for the same seed (mulberry32). */
 function randomOf(seed: number): () => number {
@@ -90,21 +92,17 @@ export function newElasticCoordinator(): Decider {
   const times = { joinTimeoutMs: 50, lastCallMs: 0, settle: { causeMs: 0, secondaryMs: 0 } };
   const nodes = { self: 'a', minNodes: 1, maxNodes: 3, maxRestarts: 2, minRanks: 1, maxRanks: 5 };
   const coordinator = new ElasticCoordinator({ ...nodes, ...times }, 0, () => {});
-  const members = [0, 1, 2, 3].map((slot) => `${slot}.0`);
-  coordinator.viewed(
-    {
-      number: 0,
-      members,
-      joined: members,
-      lost: [],
-      left: [],
-      canMove: false,
-      epoch: 0,
-      standbys: [],
-      finalSteps: 0,
-      ended: null,
-    },
-    0,
-  );
+  coordinator.viewed(firstView(0), 0);
   return coordinator;
+}
+
+/** Makes a coordinator of an elastic job whose store has moved, with four processes of other launchers. */
+export function newAdmittingCoordinator(send: Send): Decider {
+  return new AdmittingCoordinator(6, firstView(1), send);
+}
+
+function firstView(epoch: number): ViewFacts {
+  const members = [0, 1, 2, 3].map((slot) => `${slot}.0`);
+  const facts = { members, joined: members, lost: [], left: [], canMove: false, standbys: [] };
+  return { number: 0, epoch, ...facts, finalSteps: 0, ended: null };
 }

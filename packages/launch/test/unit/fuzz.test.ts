@@ -4,10 +4,10 @@ import { MemoryStore } from '@ringwise/store';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { coordinate, coordinatorBox } from '../../src/rendezvous/coordinate.ts';
 import { inbox, Outbox } from '../../src/rendezvous/mailbox.ts';
-import { endedReport, fromSent, parseOrder, parseReport } from '../../src/rendezvous/messages.ts';
+import { endedReport, fromSent, parseOrder, parseReport, type Send } from '../../src/rendezvous/messages.ts';
 import { parseLastWords, reportError } from '../../src/report/last-words.ts';
 import { failureReport, rootCause } from '../../src/report/report.ts';
-import { fuzzCoordinator, newElasticCoordinator } from '../support/fuzz.ts';
+import { fuzzCoordinator, newAdmittingCoordinator, newElasticCoordinator } from '../support/fuzz.ts';
 
 let store: MemoryStore;
 beforeEach(() => {
@@ -21,6 +21,20 @@ it('the coordinator takes 50,000 messages of any kind in any order', () => {
 
 it('so does the coordinator of an elastic job', () => {
   expect(fuzzCoordinator(20261125, 50_000, newElasticCoordinator)).toBeGreaterThan(100);
+});
+
+it('so does the one of a job whose store has moved, which gives no slot to two launchers at a time', () => {
+  const given = new Set<string>();
+  const send: Send = (_, order) => {
+    if (order.kind !== 'admitted') return;
+    for (const { slot, incarnation } of order.slots) {
+      expect(given).not.toContain(`${slot}.${incarnation}`);
+      given.add(`${slot}.${incarnation}`);
+    }
+  };
+  expect(fuzzCoordinator(20261129, 50_000, () => newAdmittingCoordinator(send))).toBe(0);
+  expect(given.size).toBeGreaterThan(100);
+  expect(new Set([...given].map((id) => id.split('.')[0]))).toEqual(new Set(['6', '7']));
 });
 
 it('malformed messages are left out, and the next one is answered', async () => {

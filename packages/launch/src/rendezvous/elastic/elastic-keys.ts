@@ -13,5 +13,8 @@ export const endedKey = (id: string) => `ended/${id}`;
 /** View `n` as JSON, written once. */
 export const viewKey = (number: number) => `view/${number}`;
 
+/** Epoch of the view with which ranks that have moved to this store have opened it; absent in the first store. */
+export const openedKey = 'opened';
+
 /** Number of a view that exists; the latest one is the same or a little later. */
 export const headKey = 'head';

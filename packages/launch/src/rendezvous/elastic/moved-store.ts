@@ -12,6 +12,7 @@ import { textAt } from './view-watch.ts';
 export interface MovedStore {
   readonly host: string;
   readonly port: number;
+  readonly store: Store;
   /** The keys of the job in it. */
   readonly ranks: Store;
   /** A late view of the job. */
@@ -77,7 +78,7 @@ async function openAt(
       return null;
     }
     const connected = client;
-    return { host, port: Number(port), ranks, view, close: () => connected.close() };
+    return { host, port: Number(port), store: connected, ranks, view, close: () => connected.close() };
   } catch (error) {
     await client?.close();
     if (!signal.aborted && !StoreError.isInstance(error)) throw error;

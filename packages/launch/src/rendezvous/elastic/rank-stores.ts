@@ -30,7 +30,6 @@ export class RankStores {
     this.#first = ranks;
     this.#job = job;
     this.#onView = onView;
-    this.#lost.add(`${job.masterAddr}:${job.masterPort}`);
     this.#watch = this.#follow(ranks);
   }
 
@@ -44,13 +43,30 @@ export class RankStores {
     return this.#view;
   }
 
+  /** The store to which the ranks have moved, for messages between launchers; null before they have. */
+  get movedStore(): Store | null {
+    return this.#moved?.store ?? null;
+  }
+
   /** Where a process finds the store; empty before it has moved. */
   get movedTo(): Partial<Rendezvous> {
     return this.#moved === null ? {} : { masterAddr: this.#moved.host, masterPort: this.#moved.port };
   }
 
+  /** Notes that the store that the launchers share is lost. */
+  loseFirst(): void {
+    const { masterAddr, masterPort } = this.#job;
+    this.#lost.add(`${masterAddr}:${masterPort}`);
+  }
+
+  /** Address as `host:port` of the store that the ranks have at present. */
+  get address(): string {
+    const { masterAddr, masterPort } = { ...this.#job, ...this.movedTo };
+    return `${masterAddr}:${masterPort}`;
+  }
+
   /**
-   * Connects to the store to which the ranks have moved, after the first one was lost. Resolves with false if none is
+   * Connects to the store to which the ranks have moved, if the present one is lost. Resolves with false if none is
    * found, or the job has ended there. Rejects with the reason of `signal`. Calls at the same time share one search.
    */
   follow(signal: AbortSignal): Promise<boolean> {
@@ -61,7 +77,7 @@ export class RankStores {
   }
 
   async #find(signal: AbortSignal): Promise<boolean> {
-    if (this.#moved !== null && (await this.#answers())) return this.#view!.ended === null;
+    if (!this.#lost.has(this.address) && (await this.#answers())) return this.#view?.ended === null;
     if (this.#view?.canMove !== true || this.#view.ended !== null) return false;
     const addresses = this.#view.standbys.filter((address) => !this.#lost.has(address));
     const { runId, secret } = this.#job;
@@ -76,7 +92,6 @@ export class RankStores {
 
   /** Whether the present store still answers. If not, it counts as lost. */
   async #answers(): Promise<boolean> {
-    const { host, port } = this.#moved!;
     const refreshed = this.#watch.refresh().then(
       () => true,
       (error: unknown) => {
@@ -85,7 +100,7 @@ export class RankStores {
       },
     );
     if ((await within(answerMs, refreshed)) === true) return true;
-    this.#lost.add(`${host}:${port}`);
+    this.#lost.add(this.address);
     return false;
   }
 

@@ -6,35 +6,45 @@ import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { serveStore, TcpStore } from '@ringwise/store';
+import type { Outcome } from '../messages.ts';
 import type { Meeting } from '../rendezvous.ts';
-import { elasticStore, headKey } from './elastic-keys.ts';
+import { type AdmissionOptions, admitAfterMove } from './admit.ts';
 
 export interface Standby {
   /** Address as `host:port` at which ranks of all hosts reach the store. */
   readonly address: string;
-  /** Ends the store. If the job has moved to it, other hosts have some time to learn from it how the job ended. */
-  readonly close: () => Promise<void>;
+  /**
+   * Ends the store. If the job has moved to it, other hosts have some time to learn from it how the job ended;
+   * `outcome` is null if that is not known.
+   */
+  readonly close: (outcome: Outcome | null) => Promise<void>;
+}
+
+export interface StandbyOptions extends Pick<AdmissionOptions, 'maxRanks' | 'keepAlive' | 'onView'> {
+  /** Called with the address of the store when the job has moved to it, and other hosts can join there. */
+  readonly onMove: (address: string) => void;
 }
 
 /** For how many milliseconds a store to which the job has moved stays open when the ranks of its host have ended. */
 const lingerMs = 2_000;
 
 /** Opens the store, on the interface that routes to the job's store. On the host of that one, it is that one. */
-export async function openStandby(meeting: Meeting): Promise<Standby> {
+export async function openStandby(meeting: Meeting, options: StandbyOptions): Promise<Standby> {
   const { masterAddr, masterPort, secret, runId, isHost } = meeting;
   if (isHost) return { address: `${masterAddr}:${masterPort}`, close: async () => {} };
   const host = await addressTowards(masterAddr, masterPort);
   const server = await serveStore({ host, port: 0, ...(secret && { secret }) });
-  async function hasMovedHere(): Promise<boolean> {
-    const store = await TcpStore.connect({ host, port: server.port, ...(secret && { secret }) });
-    const isUsed = await elasticStore(runId, store).check([headKey]);
-    await store.close();
-    return isUsed;
-  }
+  const address = `${host}:${server.port}`;
+  const store = await TcpStore.connect({ host, port: server.port, ...(secret && { secret }) });
+  const { onMove, ...rest } = options;
+  const admission = admitAfterMove(store, { ...rest, runId, onMove: () => onMove(address) });
   return {
-    address: `${host}:${server.port}`,
-    close: async () => {
-      if (await hasMovedHere().catch(() => false)) await sleep(lingerMs);
+    address,
+    close: async (outcome) => {
+      const wait = admission.hasMoved() ? sleep(lingerMs) : null;
+      await admission.close(outcome);
+      await wait;
+      await store.close();
       await server.close();
     },
   };

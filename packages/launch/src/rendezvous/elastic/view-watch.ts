@@ -4,7 +4,7 @@ import { getIfPresent, type Store, StoreError } from '@ringwise/store';
 import { headKey, viewKey } from './elastic-keys.ts';
 import { parseView, type ViewFacts } from './view-facts.ts';
 
-/** Time in milliseconds after which a wait for the next view is begun again, from the latest one. */
+/** Longest wait for a key in milliseconds. A wait for the next view is begun again then, from the latest one. */
 const waitMs = 60_000;
 
 export interface ViewWatch {
@@ -47,11 +47,7 @@ export function watchViews(store: Store, onView: (view: ViewFacts) => void): Vie
   async function follow(): Promise<void> {
     while (!ending.signal.aborted) {
       await refresh();
-      await store
-        .wait([viewKey(next)], { timeoutMs: waitMs, signal: ending.signal })
-        .catch((error: unknown) => {
-          if (!StoreError.isInstance(error) || error.code !== 'ERR_STORE_TIMEOUT') throw error;
-        });
+      await appears(store, viewKey(next), ending.signal);
     }
   }
 
@@ -64,6 +60,17 @@ export function watchViews(store: Store, onView: (view: ViewFacts) => void): Vie
       await following;
     },
   };
+}
+
+/** Waits for a key, for a minute at most. Resolves with whether it is there. Rejects with the reason of `signal`. */
+export async function appears(store: Store, key: string, signal: AbortSignal): Promise<boolean> {
+  try {
+    await store.wait([key], { timeoutMs: waitMs, signal });
+    return true;
+  } catch (error) {
+    if (!StoreError.isInstance(error) || error.code !== 'ERR_STORE_TIMEOUT') throw error;
+    return false;
+  }
 }
 
 /** Reads a key. Does not wait for it: the members remove old views at any time, also between two requests. */

@@ -107,7 +107,7 @@ describe('ringwise run --elastic', () => {
 
   it('kills a stopped rank that the others have left out', async () => {
     const drops = `if (id === '0.0') process.once('SIGUSR2', () => void store.set('ended/1.0', 'stopped'));`;
-    const command = ringwise(['run', '--elastic', '-n', '2', script('train.mjs', elasticProgram('', drops))]);
+    const command = ringwise(['run', '--elastic', '-n', '2', script('train.mjs', elasticProgram(drops))]);
     await inView(command, '0.0', '1.0');
     kill(command, 1, 0, 'SIGSTOP');
     kill(command, 0, 0, 'SIGUSR2');

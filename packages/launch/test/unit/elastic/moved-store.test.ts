@@ -104,5 +104,7 @@ test('is not looked for if the members cannot move', { timeout: 60_000 }, async 
   const stores = new RankStores(await client(first), at, () => {});
   closing.push(() => stores.close());
   await expect.poll(() => stores.view, { timeout: 20_000 }).not.toBe(null);
+  expect(await stores.follow(never)).toBe(true); // it still answers
+  stores.loseFirst();
   expect(await stores.follow(never)).toBe(false);
 });

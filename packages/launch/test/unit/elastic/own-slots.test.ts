@@ -70,7 +70,7 @@ test('a process is not started again if no store is found, the job has ended, or
   const cases = [
     [begin(null), ended(1), 'the job has ended, or no store to which its ranks have moved was found'],
     [begin(7), ended(1, { code: 'ERR_ELASTIC_ENDED' }), 'it says that the job has ended.'],
-    [begin(7, 0), ended(1), '--max-restarts 0 allows no more, since the store was lost.'],
+    [begin(7, 0), ended(1), '--max-restarts 0 allows no more since this launcher decides for it.'],
   ] as const;
   for (const [{ slots, said, started, over }, outcome, why] of cases) {
     slots.handle(3, 0, ended(0), null);

@@ -33,30 +33,53 @@ describe.skipIf(reason !== null)(`a lost store${reason === null ? '' : ` (skippe
   async function startRanks(hosts: number, ranks: number, ...args: readonly string[]): Promise<void> {
     made = makeHosts(hosts);
     launchers = [];
-    const env = { PATH: process.env.PATH, HOME: process.env.HOME, RINGWISE_SECRET: 'of the test' };
-    for (const [node, host] of made.hosts.entries()) {
-      const where = ['--rdzv-backend', 'c10d', '--rdzv-endpoint', made.hosts[0]!.address];
-      const flags = [
-        '--nnodes',
-        `${hosts}`,
-        ...where,
-        '--nproc-per-node',
-        `${ranks}`,
-        '--local-addr',
-        `host-${node}`,
-      ];
-      const argv = [process.execPath, command, 'run', '--elastic', ...flags, program, ...args];
-      const child = made.start(host, argv, { env });
-      const out = { text: '' };
-      for (const stream of [child.stdout!, child.stderr!]) {
-        stream.setEncoding('utf8').on('data', (text: string) => {
-          out.text += text;
-        });
-      }
-      launchers.push({ child, out, exitCode: once(child, 'close').then(([code]) => code as number | null) });
-      if (hosts > 1 && node === 0) await until(() => out.text.includes('waiting for'));
-    }
+    await startLaunchers(hosts, ['--elastic', '--nproc-per-node', `${ranks}`], args);
     await until(() => every(new RegExp(`a step on ${hosts * ranks} ranks`)));
+  }
+
+  async function startLaunchers(
+    hosts: number,
+    flags: readonly string[],
+    args: readonly string[],
+  ): Promise<void> {
+    for (let node = 0; node < hosts; node++) {
+      launch(node, made.hosts[0]!.address, ['--nnodes', `${hosts}`, ...flags], args);
+      if (hosts > 1 && node === 0) await until(() => said().includes('waiting for'));
+    }
+  }
+
+  /** Starts a launcher on host `node`, which finds the job's store at `endpoint`. */
+  function launch(
+    node: number,
+    endpoint: string,
+    flags: readonly string[],
+    args: readonly string[],
+  ): Launcher {
+    const env = { PATH: process.env.PATH, HOME: process.env.HOME, RINGWISE_SECRET: 'of the test' };
+    const where = ['--rdzv-backend', 'c10d', '--rdzv-endpoint', endpoint, '--local-addr', `host-${node}`];
+    const argv = [process.execPath, command, 'run', ...where, ...flags, program, ...args];
+    const child = made.start(made.hosts[node]!, argv, { env });
+    const out = { text: '' };
+    for (const stream of [child.stdout!, child.stderr!]) {
+      stream.setEncoding('utf8').on('data', (text: string) => {
+        out.text += text;
+      });
+    }
+    const exitCode = once(child, 'close').then(([code]) => code as number | null);
+    const launcher = { child, out, exitCode };
+    launchers.push(launcher);
+    return launcher;
+  }
+
+  /** Waits until one of these launchers says where another host joins. Returns that launcher and the address. */
+  async function keeperOf(some: readonly Launcher[]): Promise<readonly [Launcher, string]> {
+    const found = () =>
+      some.flatMap((each) => {
+        const address = /Another host joins with --rdzv-endpoint (\S+)/.exec(each.out.text)?.[1];
+        return address === undefined ? [] : [[each, address] as const];
+      });
+    await until(() => found().length > 0);
+    return found()[0]!;
   }
 
   const until = (holds: () => boolean) =>
@@ -99,6 +122,57 @@ describe.skipIf(reason !== null)(`a lost store${reason === null ? '' : ` (skippe
     const ends = others.flatMap(({ out }) => out.text.match(/done after .*/g) ?? []);
     expect(ends, said()).toHaveLength(4);
     expect(new Set(ends).size, said()).toBe(1);
+  });
+
+  it('moves to another host, where further hosts join, and from there to one of those', {
+    timeout,
+  }, async () => {
+    made = makeHosts(5);
+    launchers = [];
+    const flags = ['--elastic', '1:3', '--nproc-per-node', '1'];
+    // The views of three ranks before the last one are over long before so many steps.
+    const args = ['3', '600'];
+    await startLaunchers(3, flags, args);
+    await until(() => every(/a step on 3 ranks/));
+    const [first, ...others] = launchers as [Launcher, ...Launcher[]];
+    first.child.kill('SIGKILL');
+    const more = ['--nnodes', '3', ...flags];
+    const [keeper, second] = await keeperOf(others);
+    const fourth = launch(3, second, more, args);
+    await until(() => fourth.out.text.includes('a step on 3 ranks'));
+    // It starts its rank again by itself.
+    process.kill(Number(/process (\d+)/.exec(fourth.out.text)?.[1]), 'SIGKILL');
+    await until(() => fourth.out.text.split('a step on 3 ranks').length > 2);
+    expect(fourth.out.text).toMatch(/starting rank 3 again after SIGKILL, restart 1 of 3/);
+    // The second store is lost as well, and no slot has the number of an earlier one.
+    keeper.child.kill('SIGKILL');
+    const rest = [...others.filter((each) => each !== keeper), fourth];
+    const [, third] = await keeperOf(rest);
+    const fifth = launch(4, third, more, args);
+    const all = [...rest, fifth];
+    await until(() => all.every(({ out }) => out.text.includes('done after')));
+    expect(await Promise.all(all.map(({ exitCode }) => exitCode)), said()).toEqual([0, 0, 0]);
+    const ends = all.map(({ out }) => /done after .*/.exec(out.text)?.[0]);
+    expect(ends[0], said()).toMatch(/^done after \d+ steps with \w{64}$/);
+    expect(new Set(ends).size, said()).toBe(1);
+  });
+
+  it('moves to another host, where a host that waits for a slot gets that of the lost one', {
+    timeout,
+  }, async () => {
+    made = makeHosts(4);
+    launchers = [];
+    // Ends after 20 steps on three ranks, when there have been fewer before.
+    await startLaunchers(4, ['--elastic', '1:3', '--nproc-per-node', '1'], ['+3', '20']);
+    await until(() => said().includes('all 3 ranks of the job have a host'));
+    await until(() => said().split('a step on 3 ranks').length > 3);
+    launchers[0]!.child.kill('SIGKILL');
+    const others = launchers.slice(1);
+    expect(await Promise.all(others.map(({ exitCode }) => exitCode)), said()).toEqual([0, 0, 0]);
+    const ends = others.map(({ out }) => /done after .*/.exec(out.text)?.[0]);
+    expect(ends[0], said()).toMatch(/^done after \d+ steps with \w{64}$/);
+    expect(new Set(ends).size, said()).toBe(1);
+    expect(said()).toMatch(/The job goes on in the store at \S+, where this host waits/);
   });
 
   const cuts: readonly [string, () => void][] = [

@@ -1,0 +1,7 @@
+// Keys of the store that the launchers of a job share, other than those of their messages.
+
+/** The run id. Launchers that join wait for it, and compare it with theirs. */
+export const jobKey = 'launch/job';
+
+/** Whether the launcher that keeps the store shows the ranks of all hosts, as 'true' or 'false'. */
+export const watchedKey = 'launch/watched';
