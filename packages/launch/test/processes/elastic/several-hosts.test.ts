@@ -50,7 +50,8 @@ describe('an elastic job', () => {
     const [first, second] = await twoHosts(file);
     process.kill(second.pid, 'SIGKILL');
     await until('the end of the ranks there', () => pids(second).every(isGone));
-    await until('a smaller view', () => /2 ranks, lost ranks 2, 3/.test(first.out.stderr));
+    // The program may see the end of one rank before that of the other.
+    await until('a smaller view', () => /2 ranks, lost ranks? (2, 3|2|3)/.test(first.out.stderr));
     expect(pids(first)).toHaveLength(2);
     const third = launcher(file);
     await inView(third, '0.0', '1.0', '2.1', '3.1');
