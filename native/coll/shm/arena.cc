@@ -4,7 +4,9 @@
 #include <cerrno>
 #include <cstdint>
 #include <iterator>
+#include <mutex>
 #include <system_error>
+#include <utility>
 
 #include "base/os/memory_file.h"
 
@@ -22,6 +24,18 @@ size_t aligned_for(size_t offset, size_t bytes) {
   return bytes < kHugePage ? offset : (offset + kHugePage - 1) / kHugePage * kHugePage;
 }
 
+/// The arena that prepare() has made for the next create(), and how often prepare() has been called.
+struct Prepared {
+  std::mutex mutex;
+  std::shared_ptr<Arena> arena;  // guarded by `mutex`
+  uint64_t calls = 0;            // guarded by `mutex`
+};
+
+Prepared& prepared() {
+  static Prepared instance;
+  return instance;
+}
+
 }  // namespace
 
 size_t Arena::span() {
@@ -30,6 +44,34 @@ size_t Arena::span() {
 }
 
 std::shared_ptr<Arena> Arena::create() {
+  std::shared_ptr<Arena> ready;
+  {
+    Prepared& shared = prepared();
+    std::lock_guard lock(shared.mutex);
+    ready = std::exchange(shared.arena, nullptr);
+  }
+  return ready ? ready : make();
+}
+
+void Arena::prepare(size_t bytes) noexcept {
+  Prepared& shared = prepared();
+  std::shared_ptr<Arena> before;  // destroyed after the lock
+  uint64_t call = 0;
+  {
+    std::lock_guard lock(shared.mutex);
+    before = std::exchange(shared.arena, nullptr);
+    call = ++shared.calls;
+  }
+  before.reset();
+  if (bytes == 0 || bytes > span()) return;
+  std::shared_ptr<Arena> arena = make();
+  if (!arena || os::reserve_mapped_pages(arena->file_, arena->memory_, 0, pages(bytes)) != 0) return;
+  arena->ready_ = pages(bytes);
+  std::lock_guard lock(shared.mutex);
+  if (call == shared.calls) shared.arena = std::move(arena);
+}
+
+std::shared_ptr<Arena> Arena::make() {
   std::shared_ptr<Arena> arena(new Arena);
   try {
     arena->file_ = os::make_memory_file("ringwise arena", span(), true);
@@ -54,7 +96,8 @@ std::byte* Arena::allocate(size_t bytes) {
   if (found == free_.end()) throw std::system_error(ENOMEM, std::generic_category(), "allocating shared memory");
   const auto [begin, bytes_free] = *found;
   const size_t offset = aligned_for(begin, wanted);
-  const int error = os::reserve_mapped_pages(file_, memory_, offset, wanted);
+  const bool is_ready = offset + wanted <= ready_;
+  const int error = is_ready ? 0 : os::reserve_mapped_pages(file_, memory_, offset, wanted);
   if (error != 0) throw std::system_error(error, std::generic_category(), "allocating shared memory");
   const size_t left = begin + bytes_free - offset - wanted;
   if (offset > begin)
@@ -72,6 +115,7 @@ void Arena::release(std::byte* block) noexcept {
   auto [offset, bytes] = *used;
   used_.erase(used);
   os::clear_pages(file_, memory_, offset, bytes);  // allocate() promises zeroed memory
+  ready_ = std::min(ready_, offset);
   auto next = free_.lower_bound(offset);
   if (next != free_.end() && offset + bytes == next->first) {
     bytes += next->second;

@@ -20,8 +20,12 @@ namespace ringwise::coll {
 class Arena {
  public:
   /// Returns null if the arena cannot be mapped, for example where the address space is limited. Collectives work
-  /// without arenas.
+  /// without arenas. Takes the arena that prepare() has made, if there is one.
   static std::shared_ptr<Arena> create();
+  /// Makes an arena for the next create(), and maps its first `bytes`, so that allocate() need not wait for new pages.
+  /// Replaces one that create() has not taken; 0 bytes only drop that. Blocks while the pages are mapped, some 100 ms
+  /// for 100 MB. Any thread may call it. Without memory for it the next create() makes an arena as usual.
+  static void prepare(size_t bytes) noexcept;
   ~Arena();
   Arena(const Arena&) = delete;
   Arena& operator=(const Arena&) = delete;
@@ -40,9 +44,11 @@ class Arena {
 
  private:
   Arena() = default;
+  static std::shared_ptr<Arena> make();
 
   Fd file_;
   std::byte* memory_ = nullptr;
+  size_t ready_ = 0;               // the pages before this offset are mapped, whether they are used or not
   std::map<size_t, size_t> free_;  // offset → bytes, never adjacent
   std::map<size_t, size_t> used_;
 };

@@ -1,6 +1,7 @@
 // coll.node: exports the host backend, the NCCL backend, device lanes, grid kernels and the simulated network to
 // JavaScript. Their types are in packages/collectives/src/backends/native.ts. All functions run on the JavaScript
-// thread, except LaneObject::notify() and the function that cause_of() returns, which run on any thread.
+// thread, except LaneObject::notify(), the function that cause_of() returns, and Execute() of workers, which run on any
+// thread.
 #include <cstdlib>
 #include <cstring>
 #include <memory>
@@ -181,6 +182,31 @@ Napi::Value algorithms(const Napi::CallbackInfo& info) {
   return names;
 }
 
+/// Prepares memory on a thread of Node's pool. Deletes itself.
+class Preparation : public Napi::AsyncWorker {
+ public:
+  Preparation(Napi::Env env, size_t bytes)
+      : Napi::AsyncWorker(env), bytes_(bytes), deferred_(Napi::Promise::Deferred::New(env)) {}
+
+  Napi::Promise promise() const { return deferred_.Promise(); }
+
+ protected:
+  void Execute() override { coll::Arena::prepare(bytes_); }
+  void OnOK() override { deferred_.Resolve(Env().Undefined()); }
+
+ private:
+  size_t bytes_;
+  Napi::Promise::Deferred deferred_;
+};
+
+/// (bytes) => promise: maps memory for the next group of this process, see Arena::prepare().
+Napi::Value prepare_memory(const Napi::CallbackInfo& info) {
+  auto work = std::make_unique<Preparation>(info.Env(), static_cast<size_t>(info[0].ToNumber().Int64Value()));
+  const Napi::Promise promise = work->promise();
+  work.release()->Queue();
+  return promise;
+}
+
 /// (fd): reports crashes there.
 void report_crashes(const Napi::CallbackInfo& info) {
   report_crashes_to(info[0].As<Napi::Number>().Int32Value(), coll::write_last_calls);
@@ -198,6 +224,7 @@ Napi::Object initialise(Napi::Env env, Napi::Object exports) {
   exports.Set("DeviceLane", define_device_lane(env));
   exports.Set("grid", define_grid(env));
   exports.Set("reportCrashes", Napi::Function::New<report_crashes>(env, "reportCrashes"));
+  exports.Set("prepareMemory", Napi::Function::New<prepare_memory>(env, "prepareMemory"));
   exports.Set("setVariable", Napi::Function::New<set_variable>(env, "setVariable"));
   exports.Set("nccl", define_nccl(env, &HostGroup::cause_of));
   exports.Set("algorithms", Napi::Function::New<algorithms>(env, "algorithms"));

@@ -28,6 +28,7 @@ export type { BackendContext, BackendFactory } from './backends/context.ts';
 export { hostId } from './backends/host-address.ts';
 export { loopback, loopbackGroups } from './backends/loopback.ts';
 export { joinNccl } from './backends/nccl/join.ts';
+export { prepareMemory } from './backends/prepare-memory.ts';
 export { registerBackend } from './backends/registry.ts';
 export { byteSize, type DType, dtypes } from './dtype.ts';
 export {

@@ -3,10 +3,13 @@
 
 #include <pthread.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <atomic>
+#include <limits>
 #include <thread>
+#include <vector>
 
 #include "coll/shm/arena.h"
 #include "test/check.h"
@@ -85,6 +88,56 @@ TEST("large blocks of an arena begin at huge pages, and small ones fill the gaps
   arena->release(other);
   // All is one free range again.
   CHECK(*arena->offset_of(arena->allocate(3 * kHuge), 1) == 0);
+}
+
+namespace {
+
+/// Returns the number of bytes of physical memory that the arena has.
+size_t reserved(const coll::Arena& arena) {
+  struct stat status{};
+  fstat(arena.descriptor(), &status);
+  return static_cast<size_t>(status.st_blocks) * 512;
+}
+
+}  // namespace
+
+TEST("an arena that was prepared is the next one that is made, and has its pages already") {
+  constexpr size_t kBytes = size_t{8} << 20;
+  coll::Arena::prepare(kBytes);
+  const auto first = coll::Arena::create();
+  const auto second = coll::Arena::create();
+  CHECK(first && second);
+  if (!first || !second) return;
+  CHECK(reserved(*first) == kBytes && reserved(*second) == 0);
+  std::byte* const block = first->allocate(kBytes);
+  CHECK(reserved(*first) == kBytes);
+  for (size_t i = 0; i < kBytes; i += 512) CHECK(block[i] == std::byte{0});
+  first->release(block);
+  CHECK(reserved(*first) == 0);
+  CHECK(first->allocate(kBytes) == block);
+  CHECK(reserved(*first) == kBytes);
+}
+
+TEST("an arena that was prepared is dropped or replaced if no group takes it") {
+  coll::Arena::prepare(size_t{4} << 20);
+  coll::Arena::prepare(4096);
+  coll::Arena::prepare(std::numeric_limits<size_t>::max());  // more than any host has
+  const auto none = coll::Arena::create();
+  CHECK(none && reserved(*none) == 0);
+  coll::Arena::prepare(4096);
+  coll::Arena::prepare(0);
+  const auto after = coll::Arena::create();
+  CHECK(after && reserved(*after) == 0);
+}
+
+TEST("of several threads that prepare an arena at once, one succeeds") {
+  std::vector<std::thread> threads;
+  for (size_t i = 1; i <= 8; ++i) threads.emplace_back([i] { coll::Arena::prepare(i << 20); });
+  for (std::thread& thread : threads) thread.join();
+  const auto arena = coll::Arena::create();
+  CHECK(arena && reserved(*arena) >= size_t{1} << 20 && reserved(*arena) <= size_t{8} << 20);
+  const auto next = coll::Arena::create();
+  CHECK(next && reserved(*next) == 0);
 }
 
 int main() { return ringwise::test::run_all(); }

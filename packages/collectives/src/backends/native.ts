@@ -324,6 +324,11 @@ export interface NativeAddon {
    */
   readonly reportCrashes: (fd: number) => void;
   /**
+   * Maps this many bytes of memory for alloc() of the next group of this process, on another thread. Replaces what the
+   * call before has mapped, if no group has taken it; 0 only frees that.
+   */
+  readonly prepareMemory: (bytes: number) => Promise<void>;
+  /**
    * Sets an environment variable for native libraries unless it is set. In workers process.env is only a
    * copy.
    */

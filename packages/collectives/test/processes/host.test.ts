@@ -41,6 +41,15 @@ describe('a process with a group on the host backend', () => {
     expect(codes).toEqual(Array.from({ length: 2 * pairs }, () => exitCode));
   });
 
+  it('takes memory that was prepared before, and more than that', async () => {
+    for (const { sums, bytes } of values<{ sums: number[]; bytes: number }>(
+      await withRanks(2, module, 'sumInPreparedMemory'),
+    )) {
+      expect(sums).toEqual(Array.from({ length: 6 }, () => 3));
+      expect(bytes).toBeGreaterThanOrEqual(8 << 20);
+    }
+  });
+
   it('ends by itself when the script forgets to close', async () => {
     expect(values(await withRanks(2, module, 'endWithoutClose'))).toEqual(['sum 2', 'sum 2']);
   });

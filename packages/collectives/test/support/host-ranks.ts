@@ -1,7 +1,8 @@
 // The functions that the ranks of tests of the host and tcp backends run, each in a process of its own.
+import { readFileSync } from 'node:fs';
 import { TcpStore } from '@ringwise/store';
 import { openStore } from '@ringwise/testing';
-import { CollectiveError, type InitOptions, init } from '../../src/index.ts';
+import { CollectiveError, type InitOptions, init, prepareMemory } from '../../src/index.ts';
 import { type CallName, calls } from './calls.ts';
 import { serve } from './serve.ts';
 
@@ -34,6 +35,34 @@ export async function callForever(
     await calls[name](group, sync);
     if (n === 2) await control.add('ready', 1);
   }
+}
+
+/**
+ * Sums in memory of groups of which the first had it prepared, in part. Returns the sums, and how many bytes of memory
+ * files this process had more when the memory was prepared.
+ */
+export async function sumInPreparedMemory(rank: number): Promise<{ sums: number[]; bytes: number }> {
+  const before = sharedBytes();
+  await prepareMemory(8 << 20);
+  const bytes = sharedBytes() - before;
+  const sums: number[] = [];
+  for (let n = 0; n < 2; n++) {
+    await using group = await init();
+    for (const count of [1 << 20, 1 << 20, 1 << 20]) {
+      const memory = group.alloc(count, 'float32');
+      const isZero = memory.every((value) => value === 0);
+      memory.fill(isZero ? rank + 1 : Number.NaN);
+      await group.allReduce(memory);
+      sums.push(memory[count - 1]!);
+    }
+  }
+  return { sums, bytes };
+}
+
+/** Returns the bytes of shared memory that this process has mapped. */
+function sharedBytes(): number {
+  const [, kilobytes] = /^RssShmem:\s+(\d+) kB$/m.exec(readFileSync('/proc/self/status', 'latin1'))!;
+  return Number(kilobytes) * 1024;
 }
 
 /**

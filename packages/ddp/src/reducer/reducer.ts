@@ -338,7 +338,9 @@ export class Reducer {
     if (group.size > 1) for (const param of this.#params) param.dropGrad?.();
     this.#build();
     if (group.size === 1) leaveBuckets(this.#plan, this.#params);
-    for (const bucket of this.#buckets) bucket.clear();
+    // New buckets are zero, unless gradients that could not be dropped have been copied into them.
+    if (this.#params.some(({ dropGrad }) => dropGrad === undefined))
+      for (const bucket of this.#buckets) bucket.clear();
   }
 
   /** Throws if the gradients of an earlier backward still need finish(). */

@@ -20,6 +20,9 @@ import type { Cursor } from '../ledger/ledger.ts';
 import { type Stateful, setStateOf, stateOf, withNonFinite, withoutNonFinite } from './stateful.ts';
 import type { StreamGenerator } from './streams.ts';
 
+/** Bytes of a huge page. */
+const hugePage = 2 << 20;
+
 /** The members of an optimizer that a job uses, such as one of @ringwise/tensor. */
 export interface ElasticOptimizer {
   /** Changes the parameters by their gradients. */
@@ -189,6 +192,16 @@ export class Trained {
     }
     this.observer?.afterUpdate(isTaken);
     this.finalSteps++;
+  }
+
+  /**
+   * Number of bytes of the buckets in which the gradients of parameters in host memory are averaged. Each begins at a
+   * huge page.
+   */
+  get bucketBytes(): number {
+    return this.parts.model.plan
+      .filter(({ device }) => device.kind === 'cpu')
+      .reduce((sum, { count, dtype }) => sum + Math.ceil((count * byteSize(dtype)) / hugePage) * hugePage, 0);
   }
 
   /** Number of bytes of the parameters that train. */

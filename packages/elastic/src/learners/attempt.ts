@@ -63,9 +63,9 @@ export class Attempt {
 
   /**
    * Resolves when the state is that of the members after their last final step; it then goes on to follow them. Rejects
-   * if a member is lost, or at `signal`.
+   * if a member is lost, or at `signal`. Calls `onConnected` before the members copy the state.
    */
-  async run(members: readonly Member[], signal: AbortSignal): Promise<void> {
+  async run(members: readonly Member[], signal: AbortSignal, onConnected: () => void): Promise<void> {
     const stop = () => this.#fail(signal.reason);
     signal.addEventListener('abort', stop, { once: true });
     try {
@@ -75,6 +75,7 @@ export class Attempt {
         ...{ hasEnded: false, behind: Number.POSITIVE_INFINITY },
       }));
       if (this.#isClosed) return await this.close();
+      onConnected();
       await untilAborted(signal, this.#start());
       await this.#ready.promise;
     } catch (error) {

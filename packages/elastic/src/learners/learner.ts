@@ -11,6 +11,7 @@ import { hasEnded } from '../membership/processes.ts';
 import type { Member, View } from '../membership/protocol/view.ts';
 import { Attempt } from './attempt.ts';
 import { candidates } from './candidates.ts';
+import { prepare } from './prepare.ts';
 
 /** How often a learner looks whether the members train. */
 const watchMs = 500;
@@ -69,7 +70,9 @@ export class Learner {
           ? notCaughtUp(joinTimeoutMs)
           : notAdmitted(self.id, view.members.length, joinTimeoutMs);
       try {
-        return await this.#try(members, AbortSignal.any([signal, AbortSignal.timeout(Math.ceil(leftMs))]));
+        const late = AbortSignal.timeout(Math.ceil(leftMs));
+        const isOneHost = view.members.every(({ host }) => host === self.host);
+        return await this.#try(members, isOneHost, AbortSignal.any([signal, late]));
       } catch (error) {
         if (error instanceof Halted) return;
         if (ElasticError.is(error) || error instanceof LearnerBehind) throw error;
@@ -100,16 +103,20 @@ export class Learner {
   }
 
   async close(): Promise<void> {
+    prepare(0);
     await this.#attempt?.close();
   }
 
-  async #try(members: readonly Member[], signal: AbortSignal): Promise<void> {
+  async #try(members: readonly Member[], isOneHost: boolean, signal: AbortSignal): Promise<void> {
     const attempt = new Attempt(this.#access, this.#trained);
     const watch = new AbortController();
     const ended = AbortSignal.any([signal, watch.signal]);
     this.#watch(ended, (reason) => watch.abort(reason));
     try {
-      await attempt.run(members, ended);
+      // After the groups of the attempt are there, because the next group gets the memory.
+      await attempt.run(members, ended, () => {
+        if (isOneHost) prepare(this.#trained.bucketBytes);
+      });
       this.#attempt = attempt;
     } finally {
       this.#hasConnected ||= attempt.sources > 0;

@@ -4,6 +4,7 @@ import type { StepObserver, Trained } from '../job/trained.ts';
 import type { JobAccess } from '../membership/join.ts';
 import type { View } from '../membership/protocol/view.ts';
 import { type Ask, Channel, type FromLearner, type FromSource } from './channel.ts';
+import { prepare } from './prepare.ts';
 import { Source } from './source.ts';
 
 const connectMs = 120_000;
@@ -17,6 +18,7 @@ export class Sources implements StepObserver {
   readonly #ended = new AbortController();
   readonly #sources = new Set<Source>();
   #members = 1;
+  #hosts: ReadonlySet<string> = new Set();
   #isPolling = false;
   #stepMs = 0;
   #lastMs: number | null = null;
@@ -29,6 +31,7 @@ export class Sources implements StepObserver {
   /** Called in each view, when this member has the state: ends the service of learners that are members now. */
   enter({ members }: View): void {
     this.#members = members.length;
+    this.#hosts = new Set(members.map(({ host }) => host));
     const ids = new Set(members.map(({ id }) => id));
     for (const source of this.#sources) if (ids.has(source.learner)) source.end(this.#trained.finalSteps);
     this.#lastMs = null;
@@ -91,7 +94,9 @@ export class Sources implements StepObserver {
     const time = () => this.#stepMs;
     const source = new Source(ask.learner, channel, this.#trained, time);
     sources.add(source);
+    if (this.#hosts.size === 1 && this.#hosts.has(ask.host)) prepare(this.#trained.bucketBytes);
     await source.serve();
     sources.delete(source);
+    if (sources.size === 0) prepare(0);
   }
 }
