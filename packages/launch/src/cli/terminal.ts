@@ -3,6 +3,7 @@
 
 import { once } from 'node:events';
 import type { Writable } from 'node:stream';
+import { setImmediate } from 'node:timers/promises';
 import type { Write } from '../report/output.ts';
 
 /** Returns a function that writes lines of the ranks to the stream of the same name. */
@@ -49,9 +50,12 @@ export function onOutputError(listener: (error: NodeJS.ErrnoException, what: str
 /** Tells whether an error of an output says that its reader is gone. */
 export const isClosed = ({ code }: NodeJS.ErrnoException): boolean => code === 'EPIPE';
 
-/** Resolves when everything written so far has left this process or can no longer leave it. */
+/** Resolves when everything written so far has left this process, or its error has been reported. */
 export async function flushOutput(): Promise<void> {
   for (const stream of [process.stdout, process.stderr]) {
+    // Even an empty write fails on a full disk.
+    if (stream.writableLength === 0) continue;
     await new Promise<void>((resolve) => stream.write('', () => resolve()));
   }
+  await setImmediate();
 }

@@ -21,7 +21,7 @@ export interface Standby {
 }
 
 export interface StandbyOptions extends Pick<AdmissionOptions, 'maxRanks' | 'keepAlive' | 'onView'> {
-  /** Called with the address of the store when the job has moved to it, and other hosts can join there. */
+  /** Called with the address of the store, for --rdzv-endpoint, when the job has moved to it. */
   readonly onMove: (address: string) => void;
 }
 
@@ -37,7 +37,8 @@ export async function openStandby(meeting: Meeting, options: StandbyOptions): Pr
   const address = `${host}:${server.port}`;
   const store = await TcpStore.connect({ host, port: server.port, ...(secret && { secret }) });
   const { onMove, ...rest } = options;
-  const admission = admitAfterMove(store, { ...rest, runId, onMove: () => onMove(address) });
+  const shown = host.includes(':') ? `[${host}]:${server.port}` : address;
+  const admission = admitAfterMove(store, { ...rest, runId, onMove: () => onMove(shown) });
   return {
     address,
     close: async (outcome) => {

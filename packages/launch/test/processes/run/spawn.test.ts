@@ -1,4 +1,5 @@
-import { readFileSync } from 'node:fs';
+import { spawnSync } from 'node:child_process';
+import { existsSync, readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { describe, expect, it } from 'vitest';
 import { LaunchError, type SpawnOptions, spawn, startProcesses } from '../../../src/index.ts';
@@ -126,6 +127,22 @@ describe('spawn', () => {
     const { stdout } = await finished(['run', file]);
     expect(stdout.length).toBe(20 * (100_000 + '[0] '.length));
   });
+
+  it.skipIf(!existsSync('/dev/full'))(
+    'does not fail for ranks that print nothing, where nothing can be stored',
+    () => {
+      const file = script(
+        'quiet.mjs',
+        `import { spawn } from '${new URL('../../../dist/index.js', import.meta.url)}';
+       export default () => 7;
+       if (process.env.RANK === undefined) console.error(await spawn(new URL(import.meta.url), { nprocs: 1 }));`,
+      );
+      const words = ['-c', 'exec "$0" "$@" > /dev/full', process.execPath, file];
+      const { status, stderr } = spawnSync('/bin/sh', words, { encoding: 'utf8' });
+      expect(stderr).toBe('[ 7 ]\n');
+      expect(status).toBe(0);
+    },
+  );
 
   it('says which exports there are when the function is missing', async () => {
     const url = worker(`export const train = 1;`);
