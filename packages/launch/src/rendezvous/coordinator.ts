@@ -44,7 +44,7 @@ interface Host {
   isLost: boolean;
 }
 
-/** What decides for all hosts of a job: Coordinator, or ElasticCoordinator. */
+/** A coordinator: Coordinator, ElasticCoordinator, or AdmittingCoordinator. */
 export interface Decider {
   readonly isFinished: boolean;
   /** Launchers that have not left and are not lost. */

@@ -47,7 +47,7 @@ export interface ParticipantOptions {
   ) => Promise<Job>;
   /** Runs the slots of this host in an elastic job; absent in others. */
   readonly slots?: SlotHosting | undefined;
-  /** How often this launcher starts a slot again if the store is lost. Default: never. */
+  /** How often this launcher starts a slot again while no coordinator decides. Default: never. */
   readonly maxRestarts?: number;
   /**
    * Called when the store is lost. Returns whether the ranks of this host go on, because they may move to another.
