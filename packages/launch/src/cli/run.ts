@@ -14,7 +14,7 @@ import { RankStores } from '../rendezvous/elastic/rank-stores.ts';
 import { openStandby } from '../rendezvous/elastic/standby.ts';
 import { type Outcome, type StartOrder, stoppedBy } from '../rendezvous/messages.ts';
 import { movedHere, plainClient, waitsElsewhere } from '../rendezvous/outcomes.ts';
-import { type Meeting, openMeeting } from '../rendezvous/rendezvous.ts';
+import { type Meeting, openMeeting, whereIs } from '../rendezvous/rendezvous.ts';
 import { type Participant, type ParticipantOptions, takePart } from '../rendezvous/take-part.ts';
 import { type LogFiles, openLogFiles } from '../report/log-files.ts';
 import type { Write } from '../report/output.ts';
@@ -131,12 +131,12 @@ async function takePartInJob(setup: Setup, meeting: Meeting, logs: LogFiles): Pr
         },
       }),
     });
-  let participant = join({ store, where });
+  let at = { store, where };
+  let participant = join(at);
   const stopped = passOnSignals(() => participant, options.signals, ending, say);
   let outcome: Outcome | null = null;
   try {
     while (outcome === null) {
-      const lost = stores?.address;
       try {
         outcome = await participant.outcome;
       } catch (error) {
@@ -145,10 +145,13 @@ async function takePartInJob(setup: Setup, meeting: Meeting, logs: LogFiles): Pr
         const hasMoved = await stores.follow(ending.signal).catch(() => false);
         const signal = stopped();
         if (signal !== null) outcome = stoppedBy(signal, member.id);
-        else if (!hasMoved || stores.address === lost) throw error;
         else {
-          say(waitsElsewhere(lost!, stores.address));
-          participant = join({ store: stores.movedStore!, where: stores.address });
+          const moved = stores.movedStore;
+          if (!hasMoved || moved === null || moved === at.store) throw error;
+          const lost = at.where;
+          at = { store: moved, where: whereIs({ ...meeting, ...stores.movedTo }) };
+          say(waitsElsewhere(lost, at.where));
+          participant = join(at);
         }
       }
     }

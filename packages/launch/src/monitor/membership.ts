@@ -1,5 +1,6 @@
 // How the membership of an elastic job changed: its last views, for the status line and the live page.
 
+import { slotOf } from '../rendezvous/elastic/slots.ts';
 import type { ViewFacts } from '../rendezvous/elastic/view-facts.ts';
 import { Ring } from './ring.ts';
 
@@ -36,7 +37,7 @@ export class Membership {
   }
 
   add(view: ViewFacts, atMs: number): void {
-    const [joined, lost, left] = [view.joined, view.lost, view.left].map((ids) => ids.map(rankOf));
+    const [joined, lost, left] = [view.joined, view.lost, view.left].map((ids) => ids.map(slotOf));
     if (view.number > 0) this.joins += joined!.length;
     this.losses += lost!.length;
     this.leaves += left!.length;
@@ -65,7 +66,4 @@ export function viewText({ number, members, joined, lost, left, finalSteps }: Vi
   return `view ${number}, after step ${finalSteps}: ${[size, ...parts].join(', ')}.`;
 }
 
-/** Returns the number of the rank of a member `slot.incarnation`. */
-const rankOf = (id: string): number => Number.parseInt(id, 10);
-
-const named = (ids: readonly string[]) => `rank${ids.length === 1 ? '' : 's'} ${ids.map(rankOf).join(', ')}`;
+const named = (ids: readonly string[]) => `rank${ids.length === 1 ? '' : 's'} ${ids.map(slotOf).join(', ')}`;

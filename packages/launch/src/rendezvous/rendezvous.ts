@@ -267,6 +267,7 @@ function reachable(bound: string): string {
   return { '0.0.0.0': '127.0.0.1', '::': '::1' }[bound] ?? bound;
 }
 
-function whereIs({ masterAddr, masterPort }: Rendezvous): string {
+/** Returns the address of a store as it is shown to users, and as --rdzv-endpoint takes it. */
+export function whereIs({ masterAddr, masterPort }: Pick<Rendezvous, 'masterAddr' | 'masterPort'>): string {
   return `${masterAddr.includes(':') ? `[${masterAddr}]` : masterAddr}:${masterPort}`;
 }

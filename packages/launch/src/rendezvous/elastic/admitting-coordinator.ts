@@ -6,6 +6,7 @@ import type { Decider } from '../coordinator.ts';
 import { twinOf } from '../hosts.ts';
 import { failed, finish, type Member, type Outcome, type Report, type Send, stoppedBy } from '../messages.ts';
 import * as words from '../outcomes.ts';
+import { slotOf } from './slots.ts';
 import type { ViewFacts } from './view-facts.ts';
 
 interface Host {
@@ -187,9 +188,6 @@ export class AdmittingCoordinator implements Decider {
     return [...this.#hosts.values()].filter(({ groupRank, isLeaving }) => groupRank === null && !isLeaving);
   }
 }
-
-/** Returns the slot of the process `slot.incarnation`. */
-const slotOf = (id: string): number => Number.parseInt(id, 10);
 
 /** Returns the slots of the members. Those of processes that no launcher has started have none, and do not count. */
 const slotsOf = ({ members }: ViewFacts): number[] =>

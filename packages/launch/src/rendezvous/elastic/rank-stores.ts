@@ -60,7 +60,7 @@ export class RankStores {
   }
 
   /** Address as `host:port` of the store that the ranks have at present. */
-  get address(): string {
+  get #address(): string {
     const { masterAddr, masterPort } = { ...this.#job, ...this.movedTo };
     return `${masterAddr}:${masterPort}`;
   }
@@ -77,7 +77,7 @@ export class RankStores {
   }
 
   async #find(signal: AbortSignal): Promise<boolean> {
-    if (!this.#lost.has(this.address) && (await this.#answers())) return this.#view?.ended === null;
+    if (!this.#lost.has(this.#address) && (await this.#answers())) return this.#view?.ended === null;
     if (this.#view?.canMove !== true || this.#view.ended !== null) return false;
     const addresses = this.#view.standbys.filter((address) => !this.#lost.has(address));
     const { runId, secret } = this.#job;
@@ -100,7 +100,7 @@ export class RankStores {
       },
     );
     if ((await within(answerMs, refreshed)) === true) return true;
-    this.#lost.add(this.address);
+    this.#lost.add(this.#address);
     return false;
   }
 

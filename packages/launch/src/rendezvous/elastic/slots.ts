@@ -36,6 +36,9 @@ export interface Slot {
 export const memberOf = ({ number, incarnation }: Pick<Slot, 'number' | 'incarnation'>): string =>
   `${number}.${incarnation}`;
 
+/** Returns the slot of the process `slot.incarnation`. */
+export const slotOf = (id: string): number => Number.parseInt(id, 10);
+
 /** A process that lives for less than this has had a short life: the next start of its slot waits. */
 const shortLifeMs = 5_000;
 const maxBackOffMs = 30_000;

@@ -7,7 +7,7 @@ import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { serveStore, TcpStore } from '@ringwise/store';
 import type { Outcome } from '../messages.ts';
-import type { Meeting } from '../rendezvous.ts';
+import { type Meeting, whereIs } from '../rendezvous.ts';
 import { type AdmissionOptions, admitAfterMove } from './admit.ts';
 
 export interface Standby {
@@ -37,7 +37,7 @@ export async function openStandby(meeting: Meeting, options: StandbyOptions): Pr
   const address = `${host}:${server.port}`;
   const store = await TcpStore.connect({ host, port: server.port, ...(secret && { secret }) });
   const { onMove, ...rest } = options;
-  const shown = host.includes(':') ? `[${host}]:${server.port}` : address;
+  const shown = whereIs({ masterAddr: host, masterPort: server.port });
   const admission = admitAfterMove(store, { ...rest, runId, onMove: () => onMove(shown) });
   return {
     address,

@@ -91,14 +91,20 @@ describe.skipIf(reason !== null)(`a lost store${reason === null ? '' : ` (skippe
   const ip = (host: number, ...args: readonly string[]) =>
     execFileSync('ip', ['-n', made.hosts[host]!.name, ...args]);
 
+  /** Checks that the ranks of these launchers end well, after the same step and with the same parameters. */
+  async function haveEndedTogether(some: readonly Launcher[]): Promise<void> {
+    const codes = await Promise.all(some.map(({ exitCode }) => exitCode));
+    expect(codes, said()).toEqual(some.map(() => 0));
+    const ends = some.map(({ out }) => /done after .*/.exec(out.text)?.[0]);
+    expect(ends[0], said()).toMatch(/^done after \d+ steps with \w{64}$/);
+    expect(new Set(ends).size, said()).toBe(1);
+  }
+
   /** Checks that hosts 1 and 2 have gone on together to the end, with the same parameters. */
   async function othersHaveGoneOn(): Promise<void> {
     const others = launchers.slice(1);
-    const codes = await Promise.all(others.map(({ exitCode }) => exitCode));
-    expect(codes, said()).toEqual([0, 0]);
-    const ends = others.map(({ out }) => /done after .*/.exec(out.text)?.[0]);
-    expect(ends[0], said()).toMatch(/^done after \d+ steps with \w{64}$/);
-    expect(ends[1]).toBe(ends[0]);
+    expect(others).toHaveLength(2);
+    await haveEndedTogether(others);
     for (const { out } of others) expect(out.text).toMatch(/view \d+ of 2 ranks/);
   }
 
@@ -151,10 +157,9 @@ describe.skipIf(reason !== null)(`a lost store${reason === null ? '' : ` (skippe
     const fifth = launch(4, third, more, args);
     const all = [...rest, fifth];
     await until(() => all.every(({ out }) => out.text.includes('done after')));
-    expect(await Promise.all(all.map(({ exitCode }) => exitCode)), said()).toEqual([0, 0, 0]);
-    const ends = all.map(({ out }) => /done after .*/.exec(out.text)?.[0]);
-    expect(ends[0], said()).toMatch(/^done after \d+ steps with \w{64}$/);
-    expect(new Set(ends).size, said()).toBe(1);
+    expect(all).toHaveLength(3);
+    await haveEndedTogether(all);
+    expect(fifth.out.text).toContain('[6] process ');
   });
 
   it('moves to another host, where a host that waits for a slot gets that of the lost one', {
@@ -168,10 +173,8 @@ describe.skipIf(reason !== null)(`a lost store${reason === null ? '' : ` (skippe
     await until(() => said().split('a step on 3 ranks').length > 3);
     launchers[0]!.child.kill('SIGKILL');
     const others = launchers.slice(1);
-    expect(await Promise.all(others.map(({ exitCode }) => exitCode)), said()).toEqual([0, 0, 0]);
-    const ends = others.map(({ out }) => /done after .*/.exec(out.text)?.[0]);
-    expect(ends[0], said()).toMatch(/^done after \d+ steps with \w{64}$/);
-    expect(new Set(ends).size, said()).toBe(1);
+    expect(others).toHaveLength(3);
+    await haveEndedTogether(others);
     expect(said()).toMatch(/The job goes on in the store at \S+, where this host waits/);
   });
 
