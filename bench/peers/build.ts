@@ -19,6 +19,12 @@ const fast = ['-O3', '-march=native', '-w'];
 const recipes = {
   limits: { compiler: 'cc', source: 'limits.c', flags: fast, packages: 'gcc libc6-dev' },
   link: { compiler: 'cc', source: 'link.c', flags: ['-O2', '-pthread'], packages: 'gcc libc6-dev' },
+  sends: {
+    compiler: 'cc',
+    source: 'sends.c',
+    flags: ['-O2', '-luring'],
+    packages: 'gcc libc6-dev liburing-dev',
+  },
   openmpi: {
     compiler: 'mpicc.openmpi',
     source: 'mpi.c',

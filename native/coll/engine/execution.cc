@@ -16,6 +16,10 @@ namespace {
 constexpr size_t kTimedBytes = 32 * 1024;
 constexpr int64_t kFastBytes = 300;
 
+// Most bytes of one send while arriving data are reduced: so few that the data are still in the cache when they are
+// reduced afterwards, so many that the cost of a system call does not count.
+constexpr size_t kPortion = 256 * 1024;
+
 constexpr std::byte kZeros[kAlign] = {};
 
 size_t padded(size_t bytes) { return (bytes + kAlign - 1) / kAlign * kAlign; }
@@ -99,7 +103,7 @@ bool Execution::run_step(Links& links) {
   return true;
 }
 
-/// Gives the link one portion of the send, so that the send takes turns with the current step.
+/// Gives the link the rest of the send, or one portion if the send takes turns with a step that reduces.
 bool Execution::push(const Send& send, Link& link) {
   const size_t payload = send.piece.count * width(send.piece);
   const bool has_handshake = handshake_index_ < schedule_.handshake_targets.size();
@@ -110,8 +114,10 @@ bool Execution::push(const Send& send, Link& link) {
     handshake = handshake_for(send.to);
     parts[0] = Link::Part(reinterpret_cast<const std::byte*>(&handshake), sizeof handshake).subspan(handshake_offset_);
   }
-  if (pushed_ < payload) parts[1] = {at(send.piece) + pushed_, payload - pushed_};
-  parts[2] = {kZeros, padded(payload) - std::max(payload, pushed_)};
+  const bool reduces = step_ < schedule_.steps.size() && schedule_.steps[step_].take != Take::Store;
+  const size_t end = reduces ? std::min(payload, pushed_ + kPortion) : payload;
+  if (pushed_ < payload) parts[1] = {at(send.piece) + pushed_, end - pushed_};
+  if (end == payload) parts[2] = {kZeros, padded(payload) - std::max(payload, pushed_)};
   size_t sent = link.send(parts);
   const bool moved = sent > 0;
   if (has_handshake) {

@@ -14,10 +14,9 @@
 namespace ringwise::coll {
 
 namespace {
-constexpr size_t kStaging = 256 * 1024;
-// Most bytes that one call sends. So few that the data are still in the cache when they are reduced afterwards, and
-// that this rank soon receives again.
-constexpr size_t kPortion = 128 * 1024;
+// Room for two portions of Execution::push. With room for one, two ranks that send and receive at the same time can
+// fall into step: each waits while the other one works, and 2 MiB take twice as long.
+constexpr size_t kStaging = 512 * 1024;
 
 Failure lost(int rank, int peer, const char* why) {
   return {FailureCode::PeerLost, rank, {peer}, "lost rank " + std::to_string(peer) + " (tcp: " + why + ")"};
@@ -25,7 +24,10 @@ Failure lost(int rank, int peer, const char* why) {
 }  // namespace
 
 TcpLink::TcpLink(Fd socket, int rank, int peer)
-    : socket_(std::move(socket)), rank_(rank), peer_(peer), staging_(kStaging) {}
+    : socket_(std::move(socket)),
+      rank_(rank),
+      peer_(peer),
+      staging_(std::make_unique_for_overwrite<std::byte[]>(kStaging)) {}
 
 size_t TcpLink::send(const std::byte* data, size_t bytes) {
   const Part part(data, bytes);
@@ -36,13 +38,8 @@ size_t TcpLink::send(std::span<const Part> parts) {
   iovec vectors[kParts];
   msghdr message{};
   message.msg_iov = vectors;
-  size_t left = kPortion;
-  for (const Part& part : parts) {
-    const size_t bytes = std::min(part.size(), left);
-    if (bytes > 0) vectors[message.msg_iovlen++] = {const_cast<std::byte*>(part.data()), bytes};
-    left -= bytes;
-    if (bytes < part.size()) break;
-  }
+  for (const Part& part : parts)
+    if (!part.empty()) vectors[message.msg_iovlen++] = {const_cast<std::byte*>(part.data()), part.size()};
   const ssize_t sent = ::sendmsg(socket_.get(), &message, os::kNoSignal | MSG_DONTWAIT);
   if (sent >= 0) return static_cast<size_t>(sent);
   if (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR) return 0;
@@ -64,12 +61,12 @@ size_t TcpLink::read_some(std::byte* data, size_t bytes) {
 std::span<const std::byte> TcpLink::peek(size_t bytes) {
   // Keep whole elements contiguous: fewer than kAlign remaining bytes move to the front before more are read.
   if (end_ - begin_ < std::min(bytes, kAlign)) {
-    std::memmove(staging_.data(), staging_.data() + begin_, end_ - begin_);
+    std::memmove(staging_.get(), staging_.get() + begin_, end_ - begin_);
     end_ -= begin_;
     begin_ = 0;
-    end_ += read_some(staging_.data() + end_, kStaging - end_);
+    end_ += read_some(staging_.get() + end_, kStaging - end_);
   }
-  return {staging_.data() + begin_, std::min(bytes, end_ - begin_)};
+  return {staging_.get() + begin_, std::min(bytes, end_ - begin_)};
 }
 
 void TcpLink::consume(size_t bytes) { begin_ += bytes; }
@@ -77,7 +74,7 @@ void TcpLink::consume(size_t bytes) { begin_ += bytes; }
 size_t TcpLink::receive(std::byte* data, size_t bytes) {
   if (begin_ == end_) return read_some(data, bytes);
   const size_t moved = std::min(bytes, end_ - begin_);
-  std::memcpy(data, staging_.data() + begin_, moved);
+  std::memcpy(data, staging_.get() + begin_, moved);
   begin_ += moved;
   return moved;
 }

@@ -1,7 +1,7 @@
 // A link to a rank of another host: one connected, non-blocking TCP socket.
 #pragma once
 
-#include <vector>
+#include <memory>
 
 #include "base/fd.h"
 #include "coll/transport/link.h"
@@ -26,8 +26,9 @@ class TcpLink final : public Link {
   Fd socket_;
   int rank_;
   int peer_;
-  bool ended_ = false;              // the peer has closed its side; bytes that came before it are still delivered
-  std::vector<std::byte> staging_;  // received bytes for peek: [begin_, end_)
+  bool ended_ = false;  // the peer has closed its side; bytes that came before it are still delivered
+  // Received bytes for peek: [begin_, end_). Memory that no call has filled yet has no pages: few links of many reduce.
+  std::unique_ptr<std::byte[]> staging_;
   size_t begin_ = 0;
   size_t end_ = 0;
 };
