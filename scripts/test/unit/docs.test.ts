@@ -128,6 +128,8 @@ const names = `
   --monitor-interval --start-method --event-log-handler --role --module --no-python --run-path --log-dir --redirects
   --tee --local-ranks-filter --node-rank --master-addr --master-port --local-addr --logs-specs --numa-binding
   --signals-to-handle --virtual-local-rank --shutdown-timeout --duplicate-stdout-filters --duplicate-stderr-filters
+  nn.Parameter register_buffer named_parameters named_buffers named_modules named_children requires_grad_ deepcopy
+  nn.Sequential nn.ModuleList nn.ModuleDict nn.ParameterList xavier_uniform_ register_forward_hook
   RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE GROUP_RANK GROUP_WORLD_SIZE ROLE_NAME ROLE_RANK ROLE_WORLD_SIZE
   MASTER_ADDR MASTER_PORT TORCHELASTIC_RESTART_COUNT TORCHELASTIC_MAX_RESTARTS TORCHELASTIC_RUN_ID
   TORCHELASTIC_USE_AGENT_STORE TORCHELASTIC_ERROR_FILE OMP_NUM_THREADS TORCH_DISTRIBUTED_DEBUG

@@ -13,6 +13,15 @@ export function makeNet(seed = 1): Sequential {
   return new Sequential(...layers, new Linear(hidden, classes));
 }
 
+/** Makes the network of makeNet() with another layer of `hidden` features, which uses the weight of the one before it. */
+export function makeTiedNet(seed = 1): Sequential {
+  const net = makeNet(seed);
+  const [first, , second, , last] = net.children() as [Linear, ReLU, Linear, ReLU, Linear];
+  const tied = new Linear(hidden, hidden);
+  tied.weight = second.weight;
+  return new Sequential(first, new ReLU(), second, new ReLU(), tied, new ReLU(), last);
+}
+
 /** Returns the loss of `count` samples from sample number `from` on. */
 export function lossOf(forward: (x: Tensor) => Tensor, from: number, count: number): Tensor {
   const rows = Array.from({ length: count }, (_, i) =>

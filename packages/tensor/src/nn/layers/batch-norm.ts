@@ -33,9 +33,9 @@ const batchNormLayerOptions = optionChecks<BatchNormLayerOptions>({
 /** Common base of BatchNorm1d and BatchNorm2d. */
 export abstract class BatchNorm extends Module {
   /** Factor of each channel, [channels]; null without. */
-  readonly weight: Tensor | null;
+  weight: Tensor | null;
   /** Number that is added to each channel, [channels]; null without. */
-  readonly bias: Tensor | null;
+  bias: Tensor | null;
   /** Running mean of each channel, [channels]; null without. */
   readonly runningMean: Tensor | null;
   /** Running variance of each channel, [channels]; null without. */

@@ -50,9 +50,9 @@ type AnyOptions = Conv1dOptions | ConvOptions | Conv3dOptions;
 /** Common base of the convolution layers. */
 abstract class Convolution<O extends AnyOptions> extends Module {
   /** Kernels, [outChannels, inChannels ÷ groups, …kernelSize]. */
-  readonly weight: Tensor;
+  weight: Tensor;
   /** Numbers that are added to the channels, [outChannels]; null without. */
-  readonly bias: Tensor | null;
+  bias: Tensor | null;
   /** The options of the operation. */
   readonly options: O;
   /** 'zeros', or which elements of the input stand in for padding. */

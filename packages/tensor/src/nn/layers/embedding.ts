@@ -23,7 +23,7 @@ const embeddingOptions = optionChecks<EmbeddingOptions>({ paddingIdx: anything }
  */
 export class Embedding extends Module {
   /** Table, [count, width]. */
-  readonly weight: Tensor;
+  weight: Tensor;
   /** Row that gets no gradient; null if all rows do. */
   readonly paddingIdx: number | null;
 
@@ -73,7 +73,7 @@ const bagOptions = optionChecks<EmbeddingBagLayerOptions>(embeddingBagChecks);
  */
 export class EmbeddingBag extends Module {
   /** Table, [count, width]. */
-  readonly weight: Tensor;
+  weight: Tensor;
   /** Options of embeddingBag(), as they were given. */
   readonly options: EmbeddingBagLayerOptions;
 

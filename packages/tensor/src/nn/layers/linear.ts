@@ -15,9 +15,9 @@ const linearLayerOptions = optionChecks<{ readonly bias?: boolean }>({ bias: fla
  */
 export class Linear extends Module {
   /** Factors of the inputs, [outFeatures, inFeatures]. */
-  readonly weight: Tensor;
+  weight: Tensor;
   /** Numbers that are added to the outputs, [outFeatures]; null without. */
-  readonly bias: Tensor | null;
+  bias: Tensor | null;
 
   constructor(inFeatures: number, outFeatures: number, options: { readonly bias?: boolean } = {}) {
     super();
@@ -41,9 +41,9 @@ export class Linear extends Module {
  */
 export class Bilinear extends Module {
   /** Factors of the products, [out, in1, in2]. */
-  readonly weight: Tensor;
+  weight: Tensor;
   /** Numbers that are added to the outputs, [out]; null without. */
-  readonly bias: Tensor | null;
+  bias: Tensor | null;
 
   constructor(
     in1Features: number,

@@ -206,7 +206,7 @@ export class Threshold extends Module {
 /** Layer of prelu(). Its slopes below 0 are a parameter: one, or one for each channel, which is dimension 1. */
 export class PReLU extends Module {
   /** Factors of elements below 0: [1], or [channels]. */
-  readonly weight: Tensor;
+  weight: Tensor;
 
   constructor(numParameters = 1, init = 0.25) {
     super();

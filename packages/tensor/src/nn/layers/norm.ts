@@ -35,9 +35,9 @@ const layerNormLayerOptions = optionChecks<LayerNormLayerOptions>({
 /** Computes (x − mean) ÷ √(variance + eps) · weight + bias over the last dimensions. weight starts as 1, bias as 0. */
 export class LayerNorm extends Module {
   /** Factor of each normalised element, of `shape`; null without. */
-  readonly weight: Tensor | null;
+  weight: Tensor | null;
   /** Number that is added to each, of `shape`; null without. */
-  readonly bias: Tensor | null;
+  bias: Tensor | null;
   /** Sizes of the last dimensions, over which it normalises. */
   readonly shape: Shape;
   /** Number that is added to the variance. */
@@ -79,7 +79,7 @@ const rmsNormLayerOptions = optionChecks<RMSNormLayerOptions>({ eps: nonNegative
 /** Computes x ÷ √(mean of squares + eps) · weight over the last dimensions. weight starts as 1. */
 export class RMSNorm extends Module {
   /** Factor of each normalised element, of `shape`; null without. */
-  readonly weight: Tensor | null;
+  weight: Tensor | null;
   /** Sizes of the last dimensions, over which it normalises. */
   readonly shape: Shape;
   /** Number that is added to the mean of squares; undefined is the machine epsilon of the input's dtype. */

@@ -2,7 +2,17 @@
 import { describe, expect, test } from 'vitest';
 import type { FrozenParam, GradParam } from '../../../src/core/protocol.ts';
 import { manualSeed, memory, relu, scope, type Tensor, tensor, zeros } from '../../../src/index.ts';
-import { Flatten, GELU, Linear, Module, parameter, ReLU, Sequential } from '../../../src/nn/index.ts';
+import {
+  Embedding,
+  Flatten,
+  GELU,
+  Linear,
+  Module,
+  parameter,
+  ReLU,
+  Sequential,
+} from '../../../src/nn/index.ts';
+import { SGD } from '../../../src/optim/index.ts';
 import { codeOf } from '../../support/code-of.ts';
 
 class Net extends Module {
@@ -40,6 +50,42 @@ describe('Module', () => {
     const tied = new Tied();
     expect(tied.namedParameters().map(([name]) => name)).toEqual(['a.weight', 'a.bias']);
     expect(Object.keys(tied.stateDict())).toEqual(['a.weight', 'a.bias', 'b.weight', 'b.bias']);
+  });
+
+  test('ties weights by assignment: one parameter, with the gradients of both uses, saved under both names', () => {
+    class Tied extends Module {
+      readonly wte = new Embedding(5, 3);
+      readonly head = new Linear(3, 5, { bias: false });
+      constructor() {
+        super();
+        this.head.weight = this.wte.weight;
+      }
+      forward(tokens: Tensor): Tensor {
+        return this.head.forward(this.wte.forward(tokens));
+      }
+    }
+    const net = new Tied();
+    expect(net.namedParameters().map(([name]) => name)).toEqual(['wte.weight']);
+    net
+      .forward(tensor([1n]))
+      .sum()
+      .backward();
+    // The head gets the row of token 1 for each class, and row 1 also gets the sum of all rows, as the embedding's.
+    const { weight } = net.wte;
+    const row = weight.at(1).toArray() as number[];
+    const sums = weight.sum(0).toArray() as number[];
+    const gradient = net.head.weight.grad!.toArray() as number[][];
+    for (const [token, values] of gradient.entries())
+      for (const [k, value] of values.entries())
+        expect(value).toBeCloseTo(row[k]! + (token === 1 ? sums[k]! : 0), 5);
+    const before = weight.toArray();
+    new SGD(net.parameters(), { lr: 0.1 }).step();
+    expect(net.head.weight.toArray()).toEqual(weight.toArray());
+    expect(weight.toArray()).not.toEqual(before);
+    const other = new Tied();
+    expect(other.loadStateDict(net.stateDict())).toEqual({ missing: [], unexpected: [] });
+    expect(other.head.weight.toArray()).toEqual(weight.toArray());
+    expect(other.head.weight).toBe(other.wte.weight);
   });
 
   test('train and eval reach every sub-module', () => {

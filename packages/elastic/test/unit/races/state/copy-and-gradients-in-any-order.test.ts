@@ -1,10 +1,10 @@
 // Races 8 and 9: a learner gets a copy of the state before one step in chunks, while the optimizers of the members go
 // on to write it, and the averages of the steps before or after the chunks of another member. Each step is applied
-// once, with its own clipping and learning rate, also where parameters are frozen or not used in each step.
+// once, with its own clipping and learning rate, also where parameters are frozen, not used in each step, or tied.
 import { scope } from '@ringwise/tensor';
 import { Linear, Sequential } from '@ringwise/tensor/nn';
 import { Adam, clipGradNorm, StepLR } from '@ringwise/tensor/optim';
-import { expect, it } from 'vitest';
+import { describe, expect, it } from 'vitest';
 import { Trained } from '../../../../src/job/trained.ts';
 import type { Begin, Channel, FromLearner, FromSource } from '../../../../src/learners/channel.ts';
 import { Pool } from '../../../../src/learners/pool.ts';
@@ -12,20 +12,27 @@ import { Replica } from '../../../../src/learners/replica.ts';
 import { Source } from '../../../../src/learners/source.ts';
 import { ElasticLoader } from '../../../../src/ledger/elastic-loader.ts';
 import { Ledger } from '../../../../src/ledger/ledger.ts';
-import { flat, lossOf, makeNet } from '../../../support/net.ts';
+import { flat, lossOf, makeNet, makeTiedNet } from '../../../support/net.ts';
 
 /** One process. */
 class Process {
-  readonly net = makeNet(3);
-  readonly frozen = new Linear(4, 4).requiresGrad_(false);
-  readonly all = new Sequential(this.net, this.frozen);
-  readonly optimizer = new Adam(this.net.parameters(), { lr: 0.02 });
-  readonly schedule = new StepLR(this.optimizer, { stepSize: 2, gamma: 0.5 });
-  readonly trained = new Trained({
-    ...{ source: this.all, optimizer: this.optimizer, scaler: null, generators: [], revive: undefined },
-    ...{ hook: null, model: null as never, extra: { schedule: this.schedule } },
-    loader: new ElasticLoader([], new Ledger(1_000, { globalBatch: 8, microBatch: 8 }), {}),
-  });
+  readonly net: Sequential;
+  readonly all: Sequential;
+  readonly optimizer: Adam;
+  readonly schedule: StepLR;
+  readonly trained: Trained;
+
+  constructor(make: typeof makeNet) {
+    this.net = make(3);
+    this.all = new Sequential(this.net, new Linear(4, 4).requiresGrad_(false));
+    this.optimizer = new Adam(this.net.parameters(), { lr: 0.02 });
+    this.schedule = new StepLR(this.optimizer, { stepSize: 2, gamma: 0.5 });
+    this.trained = new Trained({
+      ...{ source: this.all, optimizer: this.optimizer, scaler: null, generators: [], revive: undefined },
+      ...{ hook: null, model: null as never, extra: { schedule: this.schedule } },
+      loader: new ElasticLoader([], new Ledger(1_000, { globalBatch: 8, microBatch: 8 }), {}),
+    });
+  }
 
   /** Takes a step on samples that are the same on all members, as are their averages. */
   step(): void {
@@ -96,8 +103,8 @@ interface Scene {
 }
 
 /** Trains two members, of which a learner gets the state as `schedule` says, and checks the learner's state. */
-async function check(schedule: (scene: Scene) => Promise<void>): Promise<void> {
-  const [learner, ...members] = [new Process(), new Process(), new Process()] as const;
+async function check(make: typeof makeNet, schedule: (scene: Scene) => Promise<void>): Promise<void> {
+  const [learner, ...members] = [new Process(make), new Process(make), new Process(make)] as const;
   // The learner begins with other values.
   for (const parameter of learner.all.parameters()) (parameter.dataSync() as Float32Array).fill(7);
   const replica = new Replica(learner.trained, count, at, new Pool(8));
@@ -146,47 +153,52 @@ const train = ({ step }: Scene) => {
   for (let k = 0; k < steps; k++) step();
 };
 
-it('chunks arrive when the optimizers have long written what they were copied from', () =>
-  check(async (scene) => {
-    train(scene);
-    await all(scene, 0);
-    await all(scene, 1);
-  }));
+describe.each([
+  ['parameters of their own', makeNet],
+  ['tied parameters', makeTiedNet],
+])('a network with %s', (_, make) => {
+  it('chunks arrive when the optimizers have long written what they were copied from', () =>
+    check(make, async (scene) => {
+      train(scene);
+      await all(scene, 0);
+      await all(scene, 1);
+    }));
 
-it('the averages of one member are there before the chunks of the other one', () =>
-  check(async (scene) => {
-    train(scene);
-    await all(scene, 1);
-    await all(scene, 0);
-  }));
+  it('the averages of one member are there before the chunks of the other one', () =>
+    check(make, async (scene) => {
+      train(scene);
+      await all(scene, 1);
+      await all(scene, 0);
+    }));
 
-it('messages of both arrive in turns, some of them before the next step', () =>
-  check(async (scene) => {
-    for (let k = 0; k < steps; k++) {
-      scene.step();
-      if (k % 2 === 0) await scene.arrive(k % 4 === 0 ? 0 : 1);
-    }
-    for (let left = true; left; ) {
-      const second = await scene.arrive(1);
-      const first = await scene.arrive(0);
-      left = first || second;
-    }
-  }));
+  it('messages of both arrive in turns, some of them before the next step', () =>
+    check(make, async (scene) => {
+      for (let k = 0; k < steps; k++) {
+        scene.step();
+        if (k % 2 === 0) await scene.arrive(k % 4 === 0 ? 0 : 1);
+      }
+      for (let left = true; left; ) {
+        const second = await scene.arrive(1);
+        const first = await scene.arrive(0);
+        left = first || second;
+      }
+    }));
 
-it('each message arrives at once', () =>
-  check(async (scene) => {
-    for (let k = 0; k < steps; k++) {
-      scene.step();
-      await all(scene, k % 2);
-      await all(scene, 1 - (k % 2));
-    }
-  }));
+  it('each message arrives at once', () =>
+    check(make, async (scene) => {
+      for (let k = 0; k < steps; k++) {
+        scene.step();
+        await all(scene, k % 2);
+        await all(scene, 1 - (k % 2));
+      }
+    }));
 
-it('a member whose training leaves no time for other work sends its messages without waiting for each', () =>
-  check(async (scene) => {
-    train(scene);
-    // 'hello', 'snapshot' and the steps; one member also has a chunk.
-    for (const member of [0, 1]) expect(scene.sending(member)).toBeGreaterThanOrEqual(2 + steps - at);
-    await all(scene, 0);
-    await all(scene, 1);
-  }));
+  it('a member whose training leaves no time for other work sends its messages without waiting for each', () =>
+    check(make, async (scene) => {
+      train(scene);
+      // 'hello', 'snapshot' and the steps; one member also has a chunk.
+      for (const member of [0, 1]) expect(scene.sending(member)).toBeGreaterThanOrEqual(2 + steps - at);
+      await all(scene, 0);
+      await all(scene, 1);
+    }));
+});

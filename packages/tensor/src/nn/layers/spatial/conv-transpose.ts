@@ -26,9 +26,9 @@ type AnyOptions = ConvTranspose1dOptions | ConvTransposeOptions | ConvTranspose3
 /** Common base of the layers. */
 abstract class TransposedConvolution<O extends AnyOptions> extends Module {
   /** Kernels, [inChannels, outChannels ÷ groups, …kernelSize]. */
-  readonly weight: Tensor;
+  weight: Tensor;
   /** Numbers that are added to the channels, [outChannels]; null without. */
-  readonly bias: Tensor | null;
+  bias: Tensor | null;
   /** The options of the operation. */
   readonly options: O;
 

@@ -32,9 +32,9 @@ const groupNormLayerOptions = optionChecks<GroupNormLayerOptions>({ eps: nonNega
 /** Layer of groupNorm(): normalises each of `numGroups` groups of the channels of [batch, channels, …]. */
 export class GroupNorm extends Module {
   /** Factor of each channel, [channels]; null without. */
-  readonly weight: Tensor | null;
+  weight: Tensor | null;
   /** Number that is added to each channel, [channels]; null without. */
-  readonly bias: Tensor | null;
+  bias: Tensor | null;
   /** Number of groups into which channels are divided. */
   readonly numGroups: number;
   /** Number that is added to the variance. */
@@ -83,9 +83,9 @@ const instanceNormLayerOptions = optionChecks<InstanceNormLayerOptions>({
 /** Common base of the instance norm layers. */
 abstract class InstanceNorm extends Module {
   /** Factor of each channel, [channels]; null without. */
-  readonly weight: Tensor | null;
+  weight: Tensor | null;
   /** Number that is added to each channel, [channels]; null without. */
-  readonly bias: Tensor | null;
+  bias: Tensor | null;
   /** Running mean of each channel, [channels]; null without. */
   readonly runningMean: Tensor | null;
   /** Running variance of each channel, [channels]; null without. */
