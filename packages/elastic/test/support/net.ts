@@ -13,7 +13,7 @@ export function makeNet(seed = 1): Sequential {
   return new Sequential(...layers, new Linear(hidden, classes));
 }
 
-/** Makes the network of makeNet() with another layer of `hidden` features, which uses the weight of the one before it. */
+/** Makes the network of makeNet() with another layer of `hidden` features, whose weight is that of the layer before. */
 export function makeTiedNet(seed = 1): Sequential {
   const net = makeNet(seed);
   const [first, , second, , last] = net.children() as [Linear, ReLU, Linear, ReLU, Linear];

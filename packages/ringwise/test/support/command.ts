@@ -11,6 +11,8 @@ const fixtures = fileURLToPath(new URL('../fixtures/', import.meta.url));
 
 export interface Job {
   readonly runId: string;
+  /** Process id of the launcher. */
+  readonly pid: number;
   /** Output so far of the launcher, which includes that of the ranks. */
   readonly out: { stdout: string; stderr: string };
   readonly exitCode: Promise<number | null>;
@@ -36,16 +38,24 @@ afterEach(async () => {
   }
 });
 
-/** Starts `ringwise run` for a script, which lies in fixtures/ unless its path is absolute. */
-export function startJob(
+/** Starts `ringwise run` on one host for a script, which lies in fixtures/ unless its path is absolute. */
+export const startJob = (
   nproc: number,
   script: string,
   args: readonly string[] = [],
   env: Readonly<Record<string, string>> = {},
+): Job => startLauncher(randomUUID(), ['--standalone', '--nproc-per-node', `${nproc}`], script, args, env);
+
+/** Starts one of the launchers of job `runId` with these flags. */
+export function startLauncher(
+  runId: string,
+  flags: readonly string[],
+  script: string,
+  args: readonly string[] = [],
+  env: Readonly<Record<string, string>> = {},
 ): Job {
-  const runId = randomUUID();
-  const flags = ['--standalone', '--rdzv-id', runId, '--nproc-per-node', `${nproc}`];
-  const child = spawn(process.execPath, [command, 'run', ...flags, script, ...args], {
+  const argv = [command, 'run', '--rdzv-id', runId, ...flags, script, ...args];
+  const child = spawn(process.execPath, argv, {
     cwd: fixtures,
     env: { ...process.env, ...env },
     stdio: ['ignore', 'pipe', 'pipe'],
@@ -57,7 +67,7 @@ export function startJob(
     });
   }
   const exitCode = once(child, 'close').then(([code]) => code as number | null);
-  const job: Started = { out, exitCode, runId, child };
+  const job: Started = { out, exitCode, runId, child, pid: child.pid! };
   jobs.push(job);
   return job;
 }
