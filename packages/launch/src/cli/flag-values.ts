@@ -89,3 +89,10 @@ function isOurFlag(word: string): boolean {
 
 const known = (word: string): Flag | undefined => flags.find(({ name }) => `--${name}` === dashed(word));
 const dashed = (word: string) => word.replaceAll('_', '-');
+
+/** Returns a hint if --local-ranks-filter (`localRanks`) names none of the `nproc` ranks of this host; else null. */
+export function hiddenRanksHint(localRanks: ReadonlySet<number> | null, nproc: number): string | null {
+  if (localRanks === null || [...localRanks].some((rank) => rank < nproc)) return null;
+  const here = nproc === 1 ? 'only local rank 0' : `local ranks 0 to ${nproc - 1}`;
+  return `--local-ranks-filter ${[...localRanks].join()} hides the output of all ranks here: this host has ${here}.`;
+}

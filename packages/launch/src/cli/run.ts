@@ -21,7 +21,7 @@ import type { Write } from '../report/output.ts';
 import { parseRun } from './args.ts';
 import { describePlan } from './dry-run.ts';
 import { outputsOf, type Setup, slotHosting } from './elastic-run.ts';
-import { emptyScriptHint, misplacedFlagHint } from './flag-values.ts';
+import { emptyScriptHint, hiddenRanksHint, misplacedFlagHint } from './flag-values.ts';
 import { runHelp } from './help.ts';
 import { programOf } from './program.ts';
 import type { RunOptions } from './run-options.ts';
@@ -63,6 +63,8 @@ export async function runScript(command: string, options: RunOptions, write?: Wr
     process.stdout.write(await describePlan(options, nproc, program, machine, places));
     return 0;
   }
+  const hint = hiddenRanksHint(options.output.localRanks, nproc);
+  if (hint !== null) process.stderr.write(`ringwise: ${hint}\n`);
   let logs: LogFiles | undefined;
   let monitor: Monitor | undefined;
   const ending = new AbortController();

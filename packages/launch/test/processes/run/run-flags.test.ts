@@ -44,6 +44,21 @@ describe('logs', () => {
     expect(readFileSync(join(folderOf(logDir, 0, 0), 'stdout.log'), 'utf8')).toBe('out 0\n');
   });
 
+  it('a filter that names no rank of the host says so', async () => {
+    const { exitCode, stdout, stderr } = await finished([
+      'run',
+      '-n',
+      '2',
+      '--local-ranks-filter',
+      '2,7',
+      lines(),
+    ]);
+    expect({ exitCode, stdout }).toEqual({ exitCode: 0, stdout: '' });
+    expect(stderr).toBe(
+      'ringwise: --local-ranks-filter 2,7 hides the output of all ranks here: this host has local ranks 0 to 1.\n',
+    );
+  });
+
   it('that cannot be written are dropped with one warning each, and the job goes on', async () => {
     // In its first attempt, the rank lays out the files of the next: a full disk, and a folder in place of a file.
     const file = script(
