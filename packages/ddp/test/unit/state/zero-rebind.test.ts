@@ -1,5 +1,6 @@
 // Moves the shards of ZeRO to other ranks. Ranks train on equal gradients, so that each step has the bits of a single
 // optimizer, whatever rank updates a parameter.
+import { setTimeout as sleep } from 'node:timers/promises';
 import { type Group, loopbackGroups } from '@ringwise/collectives';
 import { fromHost, scope } from '@ringwise/tensor';
 import { parameter } from '@ringwise/tensor/nn';
@@ -96,6 +97,64 @@ it('goes on with the bits of one optimizer after losses, also in the middle of a
   });
   expect(ranks[1]!.zero.stateDict().steps).toEqual(sizes.map(() => 6));
   await Promise.all(groups.map((group) => group.close()));
+});
+
+/** The death of a rank in call number `at` of those that move state; `calls` counts them. */
+interface Death {
+  at: number;
+  calls: number;
+}
+
+/** Returns the group, in which this rank dies as `death` says, when the others have done what they can without it. */
+function dyingIn(group: Group, death: Death): Group {
+  const moving = ['sendObject', 'recvObject', 'allGatherObject', 'broadcast'];
+  const die = () => {
+    group.abort(new Error('this rank dies'));
+    throw new Error('this rank dies');
+  };
+  return new Proxy(group, {
+    get(target, name) {
+      const member = Reflect.get(target, name, target) as unknown;
+      if (typeof member !== 'function') return member;
+      return (...args: unknown[]) => {
+        if (moving.includes(String(name)) && ++death.calls === death.at)
+          return name === 'broadcast' ? die() : sleep(5).then(die);
+        return (member as (...args: unknown[]) => unknown).apply(target, args);
+      };
+    },
+  });
+}
+
+it('goes on with the bits of one optimizer if a rank dies between any two messages of a new deal', async () => {
+  let deaths = 0;
+  for (let isOver = false; !isOver; ) {
+    const death: Death = { at: deaths + 1, calls: 0 };
+    let groups = loopbackGroups(5);
+    let ranks = groups.map((group) => new Rank(group));
+    await each(ranks, (rank) => rank.step(0));
+    await each(ranks, (rank) => rank.step(1, true)); // the deal begins with the exchange that was torn
+    ranks = ranks.filter((_, i) => i !== 1);
+    await Promise.all(groups.map((group) => group.close()));
+    groups = loopbackGroups(4);
+    // Another rank still has each of the parameters that the two lost ranks kept.
+    const ends = await Promise.allSettled(
+      ranks.map((rank, i) => rank.zero.rebind(i === 2 ? dyingIn(groups[i]!, death) : groups[i]!)),
+    );
+    isOver = death.calls < death.at;
+    death.at = 0; // no more
+    expect(ends[2]!.status).toBe(isOver ? 'fulfilled' : 'rejected');
+    if (!isOver) {
+      deaths++;
+      ranks = ranks.filter((_, i) => i !== 2);
+      await Promise.allSettled(groups.map((group) => group.close()));
+      groups = loopbackGroups(3);
+      await each(ranks, (rank, i) => rank.zero.rebind(groups[i]!));
+    }
+    await each(ranks, (rank) => rank.step(2));
+    for (const { params } of ranks) expect(valuesOf(params), `death at call ${deaths}`).toEqual(alone(3));
+    await Promise.all(groups.map((group) => group.close()));
+  }
+  expect(deaths).toBeGreaterThan(3);
 });
 
 it('keeps the state of ranks that leave together', async () => {
