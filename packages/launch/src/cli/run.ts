@@ -13,7 +13,7 @@ import { elasticStore } from '../rendezvous/elastic/elastic-keys.ts';
 import { RankStores } from '../rendezvous/elastic/rank-stores.ts';
 import { openStandby } from '../rendezvous/elastic/standby.ts';
 import { type Outcome, type StartOrder, stoppedBy } from '../rendezvous/messages.ts';
-import { movedHere, plainClient, waitsElsewhere } from '../rendezvous/outcomes.ts';
+import { movedHere, movedThere, plainClient, waitsElsewhere } from '../rendezvous/outcomes.ts';
 import { type Meeting, openMeeting, whereIs } from '../rendezvous/rendezvous.ts';
 import { type Participant, type ParticipantOptions, takePart } from '../rendezvous/take-part.ts';
 import { type LogFiles, openLogFiles } from '../report/log-files.ts';
@@ -129,7 +129,9 @@ async function takePartInJob(setup: Setup, meeting: Meeting, logs: LogFiles): Pr
       ...(stores && {
         goesOn: () => {
           stores.loseFirst();
-          return stores.view !== null;
+          if (stores.view === null) return false;
+          sayWhere(stores, standby?.address ?? null, setup);
+          return true;
         },
       }),
     });
@@ -163,6 +165,17 @@ async function takePartInJob(setup: Setup, meeting: Meeting, logs: LogFiles): Pr
   }
   if (coordination) await coordination.close();
   return outcome;
+}
+
+/** Says where the job goes on as soon as it does; the launcher that keeps that store, at `own`, says it by itself. */
+function sayWhere(stores: RankStores, own: string | null, { monitor, ending }: Setup): void {
+  const following = stores.follow(ending.signal).then((hasMoved) => {
+    const { masterAddr, masterPort } = stores.movedTo;
+    const address = `${masterAddr}:${masterPort}`;
+    if (hasMoved && masterAddr !== undefined && address !== own) monitor.say(movedThere(address));
+  });
+  // Without another store the ranks end, and say why.
+  following.catch(() => {});
 }
 
 async function startRound(

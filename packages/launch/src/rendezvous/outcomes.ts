@@ -66,11 +66,14 @@ export const plainClient = (address: string, hasSeveralHosts: boolean) =>
 
 export const storeLost = (where: string) =>
   `lost the launcher at ${where}, which keeps the job's store. The ranks of this host go on in a store on another host ` +
-  'if more than half of the members of the last view do, on three hosts or more, and end if not. From now on each launcher decides for the ranks of its host. The one with that store says how another host joins.';
+  'if more than half of the members of the last view do, on three hosts or more, and end if not. From now on each launcher decides for the ranks of its host.';
 
 export const movedHere = (address: string) =>
   `the job goes on in the store of this host. Another host joins with --rdzv-endpoint ${address} instead of the one ` +
   'before, and its other flags as they were.';
+
+export const movedThere = (address: string) =>
+  `the job goes on in the store at ${address}, which another host gives as --rdzv-endpoint to join.`;
 
 export const keeperEnded = "the launcher that keeps the job's store has ended.";
 
