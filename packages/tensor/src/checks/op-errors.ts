@@ -73,6 +73,9 @@ export const dividedByZero = (op: string): TensorError =>
 export const needsIntegers = (op: string, dtype: DType): TensorError =>
   new TensorError('ERR_TENSOR_DTYPE', `${op}: expected integers or bool, got ${dtype}. Use .to('int64').`);
 
+export const notIntegerWeights = (what: string, dtype: DType): TensorError =>
+  new TensorError('ERR_TENSOR_DTYPE', `${what}: expected integers, got ${dtype}. Use .to('int64').`);
+
 export const needsOneDtype = (op: string, a: DType, b: DType): TensorError =>
   new TensorError('ERR_TENSOR_DTYPE', `${op}: expected operands of one dtype, got ${a} and ${b}. Use to().`);
 

@@ -122,10 +122,14 @@ export interface UniqueOptions {
   readonly dim?: number;
 }
 
-/** Options of cov(). */
-export interface CovOptions {
+/** Options of cov(). The type parameter stands for Tensor, whose file imports this one. */
+export interface CovOptions<Tensor> {
   /** The divisor is the number of observations minus this. Default 1. */
   readonly correction?: number;
+  /** How often each observation was made: integers ≥ 0. Default: once. */
+  readonly fweights?: Tensor | null;
+  /** How much each observation counts: floats ≥ 0. Default: all count alike. */
+  readonly aweights?: Tensor | null;
 }
 
 /** Options of cdist(). */

@@ -38,7 +38,7 @@ export interface StatisticMethods<Tensor> {
   countNonzero(dims?: Dims): Tensor;
   histc(bins?: number, low?: number, high?: number): Tensor;
   histogram(bins: number | Tensor, options?: HistogramOptions<Tensor>): [hist: Tensor, binEdges: Tensor];
-  cov(options?: CovOptions): Tensor;
+  cov(options?: CovOptions<Tensor>): Tensor;
   corrcoef(): Tensor;
   dist(other: Tensor, p?: number): Tensor;
   renorm(p: number, dim: number, most: number): Tensor;

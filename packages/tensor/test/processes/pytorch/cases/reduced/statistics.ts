@@ -1,4 +1,5 @@
 // Cases of functions that order, count or describe elements.
+import type { DType } from '../../../../../src/index.ts';
 import type { Arg, Ref } from '../../case.ts';
 import { allTypes, countOf, type Draft, nothing, type TensorSpec } from '../../draft.ts';
 import { options } from '../arrays/arrays.ts';
@@ -234,7 +235,14 @@ function cov(d: Draft): void {
   const shape = d.shape(0, draws.chance(0.05) ? 3 : 2).map((size) => Math.max(1, size));
   const dtype = d.anyType();
   const x = d.tensor(shape, { dtype: dtype === 'bool' ? 'int32' : dtype, domain: 'finite' });
-  d.call('cov', x, options({ correction: draws.pick([nothing, 0, 1, 2]) }));
+  // With a gradient, PyTorch refuses weights of a single observation, because it would change a view of a leaf.
+  const weights = (types: readonly DType[]): Arg =>
+    shape.length === 2 && shape[1]! > 1 && draws.chance(0.5)
+      ? d.tensor([shape[1]!], { dtype: draws.pick(types), domain: 'positive' })
+      : nothing;
+  const correction = draws.pick([nothing, 0, 1, 2]);
+  const fweights = weights(['int64', 'int32', 'uint8']);
+  d.call('cov', x, options({ correction, fweights, aweights: weights(['float32', 'float64', 'float16']) }));
 }
 
 function corrcoef(d: Draft): void {
@@ -330,7 +338,7 @@ export const statistics: Makers = {
   histc: { draw: histc, count: 18 },
   diff: { draw: diff, count: 20 },
   trapezoid: { draw: trapezoid, count: 16 },
-  cov: { draw: cov, count: 14, isUnsteady: true },
+  cov: { draw: cov, count: 30, isUnsteady: true },
   corrcoef: { draw: corrcoef, isUnsteady: true },
   cdist: { draw: cdist, count: 14, isUnsteady: true },
   pdist: { draw: pdist, isUnsteady: true },
