@@ -20,7 +20,18 @@ import { bmm, mm, mv, outer } from './products.ts';
 
 const addedOptions = optionChecks<AddedOptions>({ beta: anyNumber, alpha: anyNumber });
 
-/** Computes beta · input + alpha · product. The input is broadcast to the product, and not read for a beta of 0. */
+/** Returns factor · x. For a factor of 0 it is 0, also where x is infinite or NaN, and so is the gradient. */
+function scaled(x: Tensor, factor: number): Tensor {
+  if (factor === 1) return x;
+  if (factor !== 0) return mul(x, factor);
+  // Nothing is chosen from x.
+  return where(full([], 0, { dtype: 'bool', device: x.device }), x, 0);
+}
+
+/**
+ * Computes beta · input + alpha · product. The input is broadcast to the product. As in BLAS and PyTorch, a beta of 0
+ * hides NaN and infinities of the input, and an alpha of 0 those of the product.
+ */
 function added(
   op: string,
   input: Tensor,
@@ -43,16 +54,9 @@ function added(
   };
   const [own, scale] = [whole(beta), whole(alpha)];
   return scope(() => {
-    const made = product(a, b);
-    const scaled = scale === 1 ? made : mul(made, scale);
+    const made = scaled(product(a, b), scale);
     const stretched = expand(input, made.shape as Shape);
-    if (own === 0) {
-      if (!isRecording(input)) return scaled;
-      // Nothing is chosen from the input, so its gradient is 0.
-      const never = full([], 0, { dtype: 'bool', device: input.device });
-      return add(scaled, where(never, stretched, 0));
-    }
-    return add(own === 1 ? stretched : mul(stretched, own), scaled);
+    return own === 0 && !isRecording(input) ? made : add(scaled(stretched, own), made);
   });
 }
 
@@ -66,7 +70,8 @@ export const addmv = (input: Tensor, a: Tensor, b: Tensor, options: AddedOptions
 
 /**
  * Adds the outer product of two vectors to `input`, which is broadcast: [m, n] for [m] and [n]. Other than the products
- * of matrices, it takes bool and several dtypes, which it converts to their joint dtype.
+ * of matrices, it takes bool and several dtypes, which it converts to their joint dtype, and NaN and infinities of the
+ * vectors show in the result for an alpha of 0, too.
  */
 export function addr(input: Tensor, a: Tensor, b: Tensor, options: AddedOptions = {}): Tensor {
   for (const tensor of [input, a, b]) requireTensor('addr', tensor);
@@ -78,8 +83,9 @@ export function addr(input: Tensor, a: Tensor, b: Tensor, options: AddedOptions 
       throw badOption('addr: a factor', 'an integer', shown(value));
     return dtype === 'bool' ? Number(value !== 0) : value;
   };
-  const own = { beta: factor(options.beta), alpha: factor(options.alpha) };
-  return scope(() => to(added('addr', to(input, wide), to(a, wide), to(b, wide), own, outer), dtype));
+  const [beta, alpha] = [factor(options.beta), factor(options.alpha)];
+  const product = (x: Tensor, y: Tensor): Tensor => (alpha === 1 ? outer(x, y) : mul(outer(x, y), alpha));
+  return scope(() => to(added('addr', to(input, wide), to(a, wide), to(b, wide), { beta }, product), dtype));
 }
 
 /** Adds the products of two batches to `input`, which is broadcast: [b, m, n] for [b, m, k] and [b, k, n]. */

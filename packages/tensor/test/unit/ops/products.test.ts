@@ -1,5 +1,5 @@
 // Errors of products under their own names and of diagonals, and what the comparison with PyTorch cannot say.
-import { expect, test } from 'vitest';
+import { describe, expect, test } from 'vitest';
 import * as t from '../../../src/index.ts';
 import { codeOf } from '../../support/code-of.ts';
 import { gradCheck64, leaf64 } from '../../support/leaf64.ts';
@@ -34,6 +34,61 @@ test('integers beyond 2^53 are exact', () => {
   const large = t.tensor([2n ** 60n, 1n]);
   expect(t.outer(large, large).dataSync()[1]).toBe(2n ** 60n);
   expect(t.trace(t.diag(large)).dataSync()[0]).toBe(2n ** 60n + 1n);
+});
+
+describe('a factor of 0', () => {
+  const nothing = () => t.full([2, 2], Number.NaN);
+  const batch = (a: t.Tensor) => a.unsqueeze(0);
+  const [input, a] = [t.tensor([10, 20]), t.tensor([1, 2, 3, 4]).reshape([2, 2])];
+  const sums = [
+    [10, 20],
+    [10, 20],
+  ];
+  const products = [
+    [7, 10],
+    [15, 22],
+  ];
+
+  test.each<[string, t.Tensor, unknown]>([
+    ['addmm', t.addmm(input, nothing(), a, { alpha: 0 }), sums],
+    ['addmm, right', t.addmm(input, a, nothing(), { alpha: 0 }), sums],
+    ['addmv', t.addmv(input, nothing(), t.ones([2]), { alpha: 0 }), [10, 20]],
+    ['baddbmm', t.baddbmm(input, batch(nothing()), batch(a), { alpha: 0 }), [sums]],
+    ['addbmm', t.addbmm(input, batch(nothing()), batch(a), { alpha: 0 }), sums],
+  ])('as alpha hides NaN of the product: %s', (_, found, expected) => {
+    expect(found.toArray()).toEqual(expected);
+  });
+
+  test('as beta hides NaN of the input, and as both gives 0', () => {
+    expect(t.addmm(nothing(), a, a, { beta: 0 }).toArray()).toEqual(products);
+    expect(t.addmm(nothing(), nothing(), a, { beta: 0, alpha: 0 }).toArray()).toEqual([
+      [0, 0],
+      [0, 0],
+    ]);
+  });
+
+  test('as alpha of addr hides no NaN, as in PyTorch', () => {
+    const [left, right] = [t.tensor([Number.NaN, 1]), t.ones([2])];
+    expect(t.addr(input, left, right, { alpha: 0 }).toArray()).toEqual([
+      [Number.NaN, Number.NaN],
+      [10, 20],
+    ]);
+    expect(t.addr(nothing(), right, right, { beta: 0 }).toArray()).toEqual([
+      [1, 1],
+      [1, 1],
+    ]);
+  });
+
+  test('as alpha leaves the gradients of the factors 0, and the input its own', () => {
+    const leaves = [input, a, a].map((each) => each.clone());
+    for (const leaf of leaves) leaf.requiresGrad = true;
+    t.addmm(leaves[0]!, leaves[1]!, leaves[2]!, { alpha: 0 }).sum().backward();
+    const zeros = [
+      [0, 0],
+      [0, 0],
+    ];
+    expect(leaves.map((leaf) => leaf.grad!.toArray())).toEqual([[2, 2], zeros, zeros]);
+  });
 });
 
 const wrong: readonly [string, () => unknown, string][] = [
