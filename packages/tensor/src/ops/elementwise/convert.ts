@@ -99,6 +99,18 @@ export function requireNumbers(op: string, a: Tensor): void {
 }
 
 /**
+ * Throws for a product of bool, which is not defined, unless no elements are multiplied. As in PyTorch, two vectors are
+ * refused in any case.
+ */
+export function requireFactors(op: string, a: Tensor, b: Tensor): void {
+  for (const each of [a, b]) if (!(each instanceof Tensor)) throw notATensor(op, each);
+  const hasProducts = (a.count > 0 && b.count > 0) || (a.rank === 1 && b.rank === 1);
+  if (!hasProducts) return;
+  requireNumbers(op, a);
+  requireNumbers(op, b);
+}
+
+/**
  * Runs `op` on a float32 copy of `a`, which is float16 or bfloat16, because its kernel does not take these. Returns the
  * result in the dtype of `a`.
  */

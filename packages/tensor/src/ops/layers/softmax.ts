@@ -4,20 +4,35 @@ import { isRecording, record } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';
 import { refuseOptions } from '../../checks/options.ts';
 import { autocastDtype, scope } from '../../core/context.ts';
+import { isFloat } from '../../core/dtype.ts';
 import { withStrides } from '../../core/layout.ts';
 import { allocate } from '../../core/memory/storage.ts';
 import { checkedDim } from '../../core/shape.ts';
 import { empty, type Tensor } from '../../core/tensor.ts';
 import { recast } from '../elementwise/autocast.ts';
 import {
+  clone,
   contiguous,
   inFloat32,
   needsFloat32,
   needsFloat32OnCpu,
   requireFloat,
+  requireTensor,
 } from '../elementwise/convert.ts';
 import { exp, neg } from '../elementwise/unary.ts';
 import { reshape, transpose } from '../shape/views.ts';
+
+/** Throws unless `a` has floats. As in PyTorch, tensors without elements may have any dtype. */
+function requireFloats(op: string, a: Tensor): void {
+  requireTensor(op, a);
+  if (a.count > 0) requireFloat(op, a);
+}
+
+/** Returns the result of softmax or logSoftmax for integers, of which there are none. */
+function ofNoIntegers(op: string, a: Tensor, dim: number): Tensor {
+  checkedDim(op, dim, a.rank);
+  return clone(a);
+}
 
 /** Computes the logarithm of softmax along `dim`, without overflow. */
 export function logSoftmax(a: Tensor, dim?: number): Tensor;
@@ -25,7 +40,8 @@ export function logSoftmax(a: Tensor, dim = -1, extra?: unknown): Tensor {
   if (extra !== undefined) refuseOptions('logSoftmax', extra);
   const raised = recast('float32', [a], (wide) => logSoftmax(wide!, dim));
   if (raised) return raised;
-  requireFloat('logSoftmax', a);
+  requireFloats('logSoftmax', a);
+  if (!isFloat(a.dtype)) return ofNoIntegers('logSoftmax', a, dim);
   if (a.rank === 0) return scope(() => reshape(logSoftmax(reshape(a, [1]), dim), []));
   const at = checkedDim('logSoftmax', dim, a.rank);
   if (needsFloat32OnCpu(a)) return inFloat32(a, (wide) => logSoftmax(wide, at));
@@ -69,7 +85,8 @@ function alongLast(a: Tensor, dim: number, op: (turned: Tensor) => Tensor): Tens
 export function softmax(a: Tensor, dim?: number): Tensor;
 export function softmax(a: Tensor, dim = -1, extra?: unknown): Tensor {
   if (extra !== undefined) refuseOptions('softmax', extra);
-  requireFloat('softmax', a);
+  requireFloats('softmax', a);
+  if (!isFloat(a.dtype)) return ofNoIntegers('softmax', a, dim);
   if (needsFloat32(a) && a.rank > 0 && autocastDtype() === null) {
     const at = checkedDim('softmax', dim, a.rank);
     return at === a.rank - 1 ? halfSoftmax(a) : alongLast(a, at, halfSoftmax);
@@ -123,6 +140,6 @@ function halfSoftmax(a: Tensor): Tensor {
 
 /** Computes softmax of −a along `dim`: the largest share belongs to the least element. */
 export function softmin(a: Tensor, dim = -1): Tensor {
-  requireFloat('softmin', a);
+  requireFloats('softmin', a);
   return scope(() => softmax(neg(a), dim));
 }

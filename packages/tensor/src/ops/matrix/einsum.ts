@@ -55,7 +55,8 @@ const ordered = ({ tensor, names }: Named, order: string): Tensor =>
 
 /** Multiplies in the joint dtype: one of two integer operands may be a sum, which is int64. */
 function multiplied(x: Tensor, y: Tensor): Tensor {
-  if (x.dtype === 'bool' && y.dtype === 'bool') throw needsNumbers('einsum');
+  const hasProducts = x.count > 0 && y.count > 0;
+  if (hasProducts && x.dtype === 'bool' && y.dtype === 'bool') throw needsNumbers('einsum');
   if (x.dtype === y.dtype || isFloat(x.dtype) || isFloat(y.dtype)) return matmul(x, y);
   const dtype = promoteTypes(x.dtype, y.dtype);
   return matmul(to(x, dtype), to(y, dtype));

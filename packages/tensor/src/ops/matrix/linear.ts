@@ -20,8 +20,8 @@ import { add } from '../elementwise/binary.ts';
 import {
   contiguous,
   needsFloat32OnCpu,
+  requireFactors,
   requireFloat,
-  requireNumbers,
   requireOperand,
   to,
 } from '../elementwise/convert.ts';
@@ -222,7 +222,7 @@ function checkLinear(x: Tensor, w: Tensor, b: Tensor | null, activation: Activat
   requireOperand('linear', 'x', x);
   requireOperand('linear', 'w', w);
   if (b !== null) requireOperand('linear', 'b', b);
-  if (activation === 'none') requireNumbers('linear', x);
+  if (activation === 'none') requireFactors('linear', x, w);
   else requireFloat(`linear: ${activation}`, x);
   if (w.dtype !== x.dtype) throw mixedDtypes('linear', x.dtype, w.dtype);
   if (b !== null && b.dtype !== x.dtype) throw mixedDtypes('linear', x.dtype, b.dtype);

@@ -22,7 +22,7 @@ import {
 import { empty, type Tensor } from '../../core/tensor.ts';
 import { badMatmul, mixedDtypes } from '../../errors.ts';
 import { recast } from '../elementwise/autocast.ts';
-import { contiguous, inFloat32, needsFloat32OnCpu, requireNumbers, to } from '../elementwise/convert.ts';
+import { contiguous, inFloat32, needsFloat32OnCpu, requireFactors, to } from '../elementwise/convert.ts';
 import { shareReduced } from '../gradient.ts';
 import { jointDevice } from '../joint-device.ts';
 import { reshape, squeeze, unsqueeze } from '../shape/views.ts';
@@ -175,13 +175,12 @@ function recorded(out: Tensor, a: Tensor, b: Tensor, batch: Shape, left: Matrice
 
 /**
  * Multiplies matrices, which are the last two dimensions; leading dimensions are broadcast. A vector counts as a row on
- * the left and as a column on the right. Integers wrap around.
+ * the left and as a column on the right. Integers wrap around. Takes bool only where no elements are multiplied.
  */
 export function matmul(a: Tensor, b: Tensor): Tensor {
   const lowered = recast('low', [a, b], (x, y) => matmul(x!, y!));
   if (lowered) return lowered;
-  requireNumbers('matmul', a);
-  requireNumbers('matmul', b);
+  requireFactors('matmul', a, b);
   if (a.dtype !== b.dtype) throw mixedDtypes('matmul', a.dtype, b.dtype);
   const isInnerEqual = a.rank > 0 && b.rank > 0 && a.shape[a.rank - 1] === b.shape[Math.max(0, b.rank - 2)];
   if (!isInnerEqual) throw badMatmul(a.shape, b.shape);

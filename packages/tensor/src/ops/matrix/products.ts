@@ -1,13 +1,12 @@
 // Products of vectors and matrices under their own names: matmul(), mul() and sum() behind checks of the shapes.
 
 import { contractedSizes } from '../../checks/array-errors.ts';
-import { needsNumbers } from '../../checks/op-errors.ts';
 import { scope } from '../../core/context.ts';
 import { checkedDim, checkedDims, countOf } from '../../core/shape.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { badOption, differentShapes, mixedDtypes, needsRank, shown } from '../../errors.ts';
 import { mul, sub } from '../elementwise/binary.ts';
-import { requireNumbers, requireTensor, to } from '../elementwise/convert.ts';
+import { requireFactors, requireNumbers, requireTensor, to } from '../elementwise/convert.ts';
 import { sum } from '../reduce/reduce.ts';
 import { roll } from '../shape/rearrange.ts';
 import { permute, reshape, unsqueeze } from '../shape/views.ts';
@@ -106,7 +105,7 @@ function contracted(
   bDims: readonly number[],
 ): Tensor {
   if (a.dtype !== b.dtype) throw mixedDtypes(op, a.dtype, b.dtype);
-  if (a.dtype === 'bool') throw needsNumbers(op);
+  requireFactors(op, a, b);
   const pairs = aDims.map((dim, i) => [a.shape[dim]!, b.shape[bDims[i]!]!] as const);
   if (pairs.some(([x, y]) => x !== y && x !== 1 && y !== 1)) throw contractedSizes(op, a.shape, b.shape);
   return scope(() => {

@@ -3,6 +3,7 @@ import { notOfBool } from '../../../checks/argument-errors.ts';
 import { dividedByZero, needsOneDtype } from '../../../checks/op-errors.ts';
 import { scope } from '../../../core/context.ts';
 import { type DType, isFloat, resultType } from '../../../core/dtype.ts';
+import { countOf } from '../../../core/shape.ts';
 import { type Operand, Tensor } from '../../../core/tensor.ts';
 import { needsFloat } from '../../../errors.ts';
 import { any } from '../../reduce/reduce.ts';
@@ -145,7 +146,7 @@ const ofQuotient =
     const dtype: DType = resultType(a, b);
     if (dtype === 'bool') throw notOfBool(name, "to('uint8')");
     const [x, y] = [comparable(name, a, dtype), comparable(name, b, dtype)];
-    if (!isFloat(dtype)) checkDivisor(name, y);
+    if (!isFloat(dtype) && countOf(shape) > 0) checkDivisor(name, y);
     return evaluate(formula, dtype, shape, [x, y]);
   };
 
