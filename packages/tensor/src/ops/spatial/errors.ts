@@ -40,6 +40,11 @@ export const badVolume = (op: string, shape: Shape): TensorError =>
     `${op}: expected [batch, channels, depth, height, width] or [channels, depth, height, width] with volumes that are not empty, got ${show(shape)}.`,
   );
 
+export const windowBeyondVolume = (op: string, kernel: Shape, size: Shape): TensorError =>
+  shapeError(
+    `${op}: a window of ${show(kernel)} is larger than the volume ${show(size)}, of which padding is no part. Take a smaller window.`,
+  );
+
 export const noOutput = (op: string, size: Shape): TensorError =>
   shapeError(`${op}: the result would have a plane of ${show(size)}. Take less padding or a larger input.`);
 

@@ -13,6 +13,7 @@ import {
   gumbelSoftmax,
   histogram,
   linearCrossEntropy,
+  lpPool3d,
   manualSeed,
   maskedScatter,
   maxPool3d,
@@ -115,6 +116,15 @@ describe('volumes', () => {
     expect(codeOf(() => maxPool3d(x(), 4))).toBe('ERR_TENSOR_SHAPE');
     expect(() => avgPool3d(x(), [2, 2] as never)).toThrow(
       'avgPool3d: kernelSize: expected an integer ≥ 1, or three',
+    );
+    for (const means of [avgPool3d(ones([1, 3, 3, 3]), 3), lpPool3d(ones([1, 3, 3, 3]), 1, 3).div(27)])
+      expect(means.toArray()).toEqual([[[[1]]]]);
+    for (const options of [{ padding: 1 }, { ceilMode: true }])
+      expect(() => avgPool3d(ones([1, 3, 3, 3]), [4, 2, 2], options)).toThrow(
+        'avgPool3d: a window of [4, 2, 2] is larger than the volume [3, 3, 3]',
+      );
+    expect(() => lpPool3d(ones([1, 3, 3, 3]), 2, 4, { ceilMode: true })).toThrow(
+      'lpPool3d: a window of [4, 4, 4]',
     );
     expect(() => maxPool3d(x(), 2, { padding: 2 })).toThrow('at most half of the window [2, 2, 2]');
     expect(codeOf(() => adaptiveAvgPool3d(x(), [1, 2] as never))).toBe('ERR_TENSOR_ARGUMENT');

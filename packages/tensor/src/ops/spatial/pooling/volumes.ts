@@ -19,7 +19,7 @@ import {
   maxPoolChecks,
 } from '../../layers/pool.ts';
 import { reshape } from '../../shape/views.ts';
-import { badVolume } from '../errors.ts';
+import { badVolume, windowBeyondVolume } from '../errors.ts';
 import { sizesFor, type Triple } from '../sizes.ts';
 import { adaptiveMaxPool2d, rooted } from './pool.ts';
 
@@ -128,6 +128,11 @@ function checkFit(op: string, { size }: Volume, windows: Windows, ceilMode: bool
   if (isTooLarge) throw windowTooLarge(op, kernel, dilation, size);
 }
 
+/** Throws if a window is larger than the volume without its padding, as in PyTorch, which then takes no mean. */
+function checkCover(op: string, { size }: Volume, kernel: Three): void {
+  if (kernel.some((each, d) => each > size[d]!)) throw windowBeyondVolume(op, kernel, size);
+}
+
 /**
  * Returns the largest element under each window. Padding is never taken; of equal elements the first gets the gradient.
  * x is [batch, channels, depth, height, width], or lacks the batch.
@@ -193,7 +198,10 @@ export function maxPool3dWithIndices(
 const wideFor = (x: Tensor, op: (wide: Tensor) => Tensor): Tensor =>
   isHalf(x.dtype) ? to(op(to(x, 'float32')), x.dtype) : op(x);
 
-/** Returns the mean under each window. x is [batch, channels, depth, height, width], or lacks the batch. */
+/**
+ * Returns the mean under each window, which must not be larger than the volume. x is [batch, channels, depth, height,
+ * width], or lacks the batch.
+ */
 export function avgPool3d(x: Tensor, kernelSize: Triple, options: AvgPool3dOptions = {}): Tensor {
   const op = 'avgPool3d';
   const volume = volumeOf(op, x);
@@ -201,7 +209,7 @@ export function avgPool3d(x: Tensor, kernelSize: Triple, options: AvgPool3dOptio
   const windows = windowsOf(op, kernelSize, options);
   const { kernel, planes, depths } = windows;
   const { ceilMode = false, countIncludePad = true, divisorOverride = null } = options;
-  checkFit(op, volume, windows, ceilMode);
+  checkCover(op, volume, kernel);
   const own = { ceilMode, countIncludePad };
   return scope(() =>
     wideFor(x, (wide) =>
@@ -266,9 +274,10 @@ export function adaptiveMaxPool3d(x: Tensor, outputSize: OutputSize3d): Tensor {
 
 /** Returns (Σ x ** p) ** (1 / p) over each window; x as for avgPool3d. */
 export function lpPool3d(x: Tensor, p: number, kernelSize: Triple, options: LpPool3dOptions = {}): Tensor {
-  volumeOf('lpPool3d', x);
+  const volume = volumeOf('lpPool3d', x);
   checkValue('lpPool3d: p', p, positive);
   checkOptions('lpPool3d', options, lpPool3dOptions);
   const { kernel } = windowsOf('lpPool3d', kernelSize, options);
+  checkCover('lpPool3d', volume, kernel);
   return scope(() => rooted(avgPool3d(pow(x, p), kernel, options), countOf(kernel), p));
 }
