@@ -16,6 +16,7 @@ import { countOf, type Shape } from '../../core/shape.ts';
 import { empty, Tensor } from '../../core/tensor.ts';
 import {
   badChannels,
+  badOption,
   needsRank,
   noRunningStatistics,
   notTwiceDifferentiable,
@@ -56,7 +57,7 @@ export interface BatchNormOptions {
   readonly training?: boolean;
   /** The fraction by which the running statistics move towards those of the batch. Default 0.1. */
   readonly momentum?: number;
-  /** Added to the variance. Default 1e-5. */
+  /** Added to the variance; above 0 in training, but for `sync`. Default 1e-5. */
   readonly eps?: number;
   /** Joins the batches of several processes in training. Default null: takes the batch of this process. */
   readonly sync?: BatchNormSync | null;
@@ -204,13 +205,26 @@ export function batchNorm(
   options: BatchNormOptions = {},
 ): Tensor {
   checkOptions('batchNorm', options, batchNormOptions);
+  const { training = false, eps = 1e-5, sync = null } = options;
+  if (training && eps === 0 && sync === null)
+    throw badOption('batchNorm: eps in training', 'a number > 0', '0');
+  return normalisedBy(x, runningMean, runningVar, options);
+}
+
+/** Does what batchNorm() does, and takes eps 0 in training, too: instanceNorm() does, as in PyTorch. @internal */
+export function normalisedBy(
+  x: Tensor,
+  runningMean: Tensor | null = null,
+  runningVar: Tensor | null = null,
+  options: BatchNormOptions = {},
+): Tensor {
   const { weight = null, bias = null, training = false, momentum = 0.1, eps = 1e-5, sync = null } = options;
   if (runningMean !== null) requireOperand('batchNorm', 'runningMean', runningMean);
   if (runningVar !== null) requireOperand('batchNorm', 'runningVar', runningVar);
   const extent = checkedExtent(x, { weight, bias, runningMean, runningVar });
   jointDevice('batchNorm', x, weight, bias);
   jointDevice('batchNorm', x, runningMean, runningVar);
-  if (needsFloat32(x)) return inFloat32(x, (wide) => batchNorm(wide, runningMean, runningVar, options));
+  if (needsFloat32(x)) return inFloat32(x, (wide) => normalisedBy(wide, runningMean, runningVar, options));
   const dense = contiguous(x);
   const out = training
     ? inTraining(dense, extent, batchStatistics(dense, extent, eps, sync), runningMean, runningVar, {

@@ -33,7 +33,7 @@ import {
 import { copy_ } from '../elementwise/in-place.ts';
 import { square } from '../elementwise/unary.ts';
 import { jointDevice } from '../joint-device.ts';
-import { batchNorm } from '../layers/batch-norm.ts';
+import { normalisedBy } from '../layers/batch-norm.ts';
 import { avgPool2d } from '../layers/pool.ts';
 import { mean } from '../reduce/reduce.ts';
 import { expand, reshape } from '../shape/views.ts';
@@ -220,7 +220,7 @@ export function instanceNorm(
         return all && clone(all);
       }),
     );
-    const out = batchNorm(reshape(x, [1, batch * channels, inner]), ownMean, ownVar, {
+    const out = normalisedBy(reshape(x, [1, batch * channels, inner]), ownMean, ownVar, {
       weight: repeated(weight),
       bias: repeated(bias),
       training: useInputStats,

@@ -4,6 +4,7 @@ import {
   type BatchNormSync,
   batchNorm,
   cat,
+  instanceNorm,
   memory,
   ones,
   randn,
@@ -32,6 +33,18 @@ describe('batchNorm', () => {
     expectTorch(torchLayers.batchNormEval, shapes, (x, weight, bias) =>
       batchNorm(x!, mean, variance, { weight: weight!, bias: bias! }),
     );
+  });
+
+  test('takes eps 0 only in evaluation, as in PyTorch', () => {
+    const x = tensor([1, 2, 4]).reshape([3, 1]);
+    const call = (): Tensor => batchNorm(x, null, null, { training: true, eps: 0 });
+    expect(call).toThrow('batchNorm: eps in training: expected a number > 0, got 0.');
+    expect(codeOf(call)).toBe('ERR_TENSOR_ARGUMENT');
+    expect(batchNorm(x, tensor([1]), tensor([4]), { eps: 0 }).toArray()).toEqual([[0], [0.5], [1.5]]);
+    // instanceNorm() takes it.
+    expect(instanceNorm(tensor([1, 3]).reshape([1, 1, 2]), null, null, { eps: 0 }).toArray()).toEqual([
+      [[-1, 1]],
+    ]);
   });
 
   test('has the gradients of finite differences, in both modes, of views too', () => {
