@@ -165,11 +165,7 @@ function singularValues(op: string, a: Tensor, isFull: boolean): [Tensor, Tensor
     return {
       outs: [isFull ? squared(u) : u, new Matrix(1, k, s), isFull ? squared(vh.t).t : vh],
       backward: ([gradU, gradS, gradVh]) => {
-        if (isFull && m !== n && [gradU!, gradVh!].some(({ data }) => data.some((value) => value !== 0)))
-          throw noGradient(
-            op,
-            'U or Vh of fullMatrices where they are not square; use { fullMatrices: false }',
-          );
+        // As in PyTorch, the vectors behind the first k count as constants.
         const parts = isFull ? [gradU!.firstCols(k), gradVh!.t.firstCols(k).t] : [gradU!, gradVh!];
         return [svdGradient(u, s, vh, parts[0]!, gradS!.data, parts[1]!.t)];
       },
@@ -203,8 +199,8 @@ function svdGradient(
 
 /**
  * Returns the singular value decomposition of matrices [..., m, n]. In each column of U the first element that is at
- * least half the largest is positive. Gradients of U and Vh need distinct singular values. Throws ERR_TENSOR_LINALG for
- * NaN and infinities.
+ * least half the largest is positive. Gradients of U and Vh need distinct singular values, and do not pass through the
+ * vectors that only make these square. Throws ERR_TENSOR_LINALG for NaN and infinities.
  */
 export function svd(a: Tensor, options: SvdOptions = {}): SingularValues {
   checkOptions('linalg.svd', options, svdOptions);

@@ -1,6 +1,7 @@
 // Tests the namespace linalg: what does not depend on PyTorch's numbers, which the generator compares.
 import { describe, expect, test } from 'vitest';
 import {
+  arange,
   eye,
   gradCheck,
   linalg,
@@ -181,9 +182,32 @@ describe('errors', () => {
   test('say where there is no gradient', () => {
     const a = randn([3, 2], { requiresGrad: true });
     expect(() => linalg.qr(a, { mode: 'r' }).R.sum().backward()).toThrow("no gradient through the mode 'r'");
-    expect(() => linalg.svd(a).U.sum().backward()).toThrow('use { fullMatrices: false }');
     expect(codeOf(() => linalg.qr(a, { mode: 'complete' }).Q.sum().backward())).toBe('ERR_TENSOR_AUTOGRAD');
   });
+});
+
+test.each([
+  [3, 2],
+  [2, 3],
+])('vectors that make U and Vh of %d × %d square are constants for the gradient, as in PyTorch', (m, n) => {
+  const values = arange(1, m * n + 1, 1, { dtype: 'float64' })
+    .sin()
+    .reshape([m, n]);
+  const k = Math.min(m, n);
+  const [ofFull, ofReduced] = [true, false].map((fullMatrices) => {
+    const a = values.clone();
+    a.requiresGrad = true;
+    const { U, S, Vh } = linalg.svd(a, { fullMatrices });
+    const weights = (count: number): Tensor => arange(1, count + 1, 1, { dtype: 'float64' });
+    const left = U.square().mul(weights(m).unsqueeze(1)).sum();
+    const right = Vh.square().mul(weights(n)).sum();
+    left
+      .add(right)
+      .add(S.mul(weights(k)).sum())
+      .backward();
+    return a.grad!;
+  });
+  expect(gap(ofFull!, ofReduced!)).toBeLessThan(1e-12);
 });
 
 test('least squares finds the nearest answer, and the shortest', () => {
