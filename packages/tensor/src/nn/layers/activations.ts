@@ -1,6 +1,6 @@
 // Activation functions and dropout as layers, without parameters.
 
-import { checkValue, finite, integer, probability } from '../../checks/value-checks.ts';
+import { aNumber, checkValue, finite, integer, probability } from '../../checks/value-checks.ts';
 import type { GeluOptions } from '../../core/op-options.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { isTanhGelu } from '../../ops/elementwise/unary.ts';
@@ -94,9 +94,22 @@ export class ELU extends Module {
 
 /** Layer of softplus(). */
 export class Softplus extends Module {
+  /** Factor of the elements in the exponential. */
+  readonly beta: number;
+  /** Elements times beta above this stay as they are. */
+  readonly threshold: number;
+
+  constructor(beta = 1, threshold = 20) {
+    super();
+    checkValue('Softplus: beta', beta, finite);
+    checkValue('Softplus: threshold', threshold, aNumber);
+    this.beta = beta;
+    this.threshold = threshold;
+  }
+
   /** Returns a tensor of the same shape. */
   forward(input: Tensor): Tensor {
-    return softplus(input);
+    return softplus(input, this.beta, this.threshold);
   }
 }
 

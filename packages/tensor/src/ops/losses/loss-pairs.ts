@@ -255,7 +255,7 @@ export function bceWithLogits(logits: Tensor, target: Tensor, options: BCEWithLo
     requireFloat('bceWithLogits', x);
     requireFloat('bceWithLogits: target', y);
     if (posWeight) checkStretch('bceWithLogits: posWeight', posWeight, x);
-    const ofPositive = softplus(neg(x));
+    const ofPositive = softplus(neg(x), 1, Infinity);
     const positive = posWeight ? mul(ofPositive, add(mul(sub(posWeight, 1), y), 1)) : ofPositive;
     const losses = add(mul(sub(1, y), x), positive);
     return weighed('bceWithLogits', losses, weight, y.dtype);

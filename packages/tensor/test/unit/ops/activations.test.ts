@@ -22,6 +22,23 @@ import {
 import { codeOf } from '../../support/code-of.ts';
 import { gradCheck64, leaf64 } from '../../support/leaf64.ts';
 
+describe('softplus', () => {
+  test('follows beta, and returns what is above the threshold, as PyTorch does', () => {
+    const x = tensor([-1, 0.5, 1, 30], { dtype: 'float64' });
+    // log(1 + exp(20.5)) is 20.500000001250156.
+    expect(softplus(tensor([20.5], { dtype: 'float64' })).toArray()).toEqual([20.5]);
+    const close = (value: number): unknown => expect.closeTo(value, 12);
+    expect(softplus(x, 2, 1.5).toArray()).toEqual([
+      close(Math.log1p(Math.exp(-2)) / 2),
+      close(Math.log1p(Math.exp(1)) / 2),
+      1,
+      30,
+    ]);
+    gradCheck64((a) => softplus(a!, 2, 1.5), [leaf64([20], 3)]);
+    expect(() => softplus(x, '2' as never)).toThrow('softplus: expected beta to be a number');
+  });
+});
+
 describe('activations', () => {
   test('refuse dtypes and arguments that they do not have', () => {
     const whole = tensor([1, 2], { dtype: 'int32' });

@@ -434,7 +434,7 @@ describe('activations made of others', () => {
     ]);
     check((x) => leakyRelu(x, 0.2));
     check((x) => elu(x, 0.7));
-    check(softplus);
+    check((x) => softplus(x));
   });
 });
 

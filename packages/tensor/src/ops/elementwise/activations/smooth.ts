@@ -100,22 +100,34 @@ export function mish(a: Tensor): Tensor {
   return evaluate(mishFormula, a.dtype, a.shape, [a]);
 }
 
-const softplusFormula: Formula = {
+const softplusFormula = (beta: number, threshold: number): Formula => ({
   name: 'softplus',
-  steps: (k, out, x) => softplusOf(k, out, x!),
+  steps: (k, out, x) => {
+    const [curve, isLinear] = [k.temporary(), k.temporary()];
+    k.map('mul', curve, x!, beta);
+    k.map('lt', isLinear, threshold, curve);
+    softplusOf(k, curve, curve);
+    k.map('div', curve, curve, beta);
+    k.map('where', out, isLinear, x!, curve);
+  },
   slopes: [
     (k, into, grad, { inputs: [x] }) => {
-      const slope = k.temporary();
-      k.map('sigmoid', slope, x!);
+      const [slope, isLinear] = [k.temporary(), k.temporary()];
+      k.map('mul', slope, x!, beta);
+      k.map('lt', isLinear, threshold, slope);
+      k.map('sigmoid', slope, slope);
+      k.map('where', slope, isLinear, 1, slope);
       k.map('mul', into, slope, grad);
     },
   ],
-};
+});
 
-/** Computes log(1 + exp a), without overflow. Floats only. */
-export function softplus(a: Tensor): Tensor {
+/** Computes log(1 + exp(beta × a)) ÷ beta, and returns a where beta × a is above `threshold`. Floats only. */
+export function softplus(a: Tensor, beta = 1, threshold = 20): Tensor {
   requireFloat('softplus', a);
-  return evaluate(softplusFormula, a.dtype, a.shape, [a]);
+  checkNumber('softplus', 'beta', beta);
+  checkNumber('softplus', 'threshold', threshold);
+  return evaluate(softplusFormula(beta, threshold), a.dtype, a.shape, [a]);
 }
 
 const logSigmoidFormula: Formula = {

@@ -99,12 +99,18 @@ const all = (list: string, make: (op: string) => (d: Draft) => void): Makers =>
   Object.fromEntries(names(list).map((op) => [op, { draw: make(op) }]));
 
 export const elementwise: Makers = {
-  ...all('neg abs sign exp log sqrt rsqrt square sin cos tanh sigmoid relu erf silu softplus', unary),
+  ...all('neg abs sign exp log sqrt rsqrt square sin cos tanh sigmoid relu erf silu', unary),
   ...all('floor ceil round trunc logicalNot', unary),
   gelu: {
     draw: (d) => {
       const x = d.tensor(d.shape(), { dtype: d.anyType() });
       d.call('gelu', x, d.draws.pick<Arg>([nothing, { approximate: 'tanh' }, { approximate: 'none' }]));
+    },
+  },
+  softplus: {
+    draw: (d) => {
+      const x = d.tensor(d.shape(), { dtype: d.anyType() });
+      d.call('softplus', x, ...d.draws.pick<readonly Arg[]>([[], [], [2], [-0.5], [0.5, 1], [1, -1]]));
     },
   },
   leakyRelu: {

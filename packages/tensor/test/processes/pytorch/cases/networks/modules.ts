@@ -164,14 +164,12 @@ const pool = (name: string, isMax: boolean) => ({
 
 export const modules: Makers = {
   ...Object.fromEntries(
-    ['ReLU', 'SiLU', 'Tanh', 'Sigmoid', 'Softplus', 'Identity'].map((name) => [
-      `nn.${name}`,
-      activation(name),
-    ]),
+    ['ReLU', 'SiLU', 'Tanh', 'Sigmoid', 'Identity'].map((name) => [`nn.${name}`, activation(name)]),
   ),
   'nn.GELU': activation('GELU', [{ approximate: 'tanh' }]),
   'nn.LeakyReLU': activation('LeakyReLU', [0.3]),
   'nn.ELU': activation('ELU', [0.5]),
+  'nn.Softplus': activation('Softplus', [2, 1]),
   'nn.Softmax': activation('Softmax', [0]),
   'nn.LogSoftmax': activation('LogSoftmax', [0]),
   'nn.Flatten': activation('Flatten', [0]),
