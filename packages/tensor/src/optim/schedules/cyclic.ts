@@ -4,7 +4,6 @@ import { optionChecks } from '../../checks/options.ts';
 import {
   aFunction,
   type Check,
-  checkValue,
   decayRate,
   flag,
   nonNegative,
@@ -12,6 +11,7 @@ import {
   positive,
 } from '../../checks/value-checks.ts';
 import { setMomentum } from './momentum.ts';
+import { checkPerGroup, ofGroup, orList } from './per-group.ts';
 import { type AnyOptimizer, checkRequiredOptions, LrSchedule } from './schedule.ts';
 
 /** Options of CyclicLR. Lists have a number for each group. */
@@ -43,10 +43,6 @@ export interface CyclicLROptions {
   readonly maxMomentum?: number | readonly number[];
 }
 
-const orList = (check: Check): Check => ({
-  expected: `${check.expected}, or a list of them`,
-  fits: (value) => check.fits(value) || (Array.isArray(value) && value.every(check.fits)),
-});
 const orNull = ({ expected, fits }: Check): Check => ({
   expected: `${expected} or null`,
   fits: (value) => value === null || fits(value),
@@ -72,11 +68,7 @@ export class CyclicLR extends LrSchedule {
       const value = options[name];
       const isOptional = name === 'baseMomentum' || name === 'maxMomentum';
       if (isOptional && value === undefined) continue;
-      const count = this.groups.length;
-      checkValue(`CyclicLR: ${name}`, value, {
-        expected: `a number, or ${count}, one for each group`,
-        fits: (given) => typeof given === 'number' || (Array.isArray(given) && given.length === count),
-      });
+      checkPerGroup(`CyclicLR: ${name}`, value, this.groups.length);
     }
     this.start();
   }
@@ -111,7 +103,3 @@ export class CyclicLR extends LrSchedule {
     }
   }
 }
-
-/** Returns the number of a group; that of the last listed group for groups that were added since. */
-const ofGroup = (value: number | readonly number[], group: number): number =>
-  typeof value === 'number' ? value : value[Math.min(group, value.length - 1)]!;

@@ -6,12 +6,13 @@ import { anything, checkValue, decayRate, flag, oneOf, positive, share } from '.
 import { completed } from '../optimizer.ts';
 import { cosineBetween } from './cosine.ts';
 import { setMomentum } from './momentum.ts';
+import { checkPerGroup, ofGroup, orList } from './per-group.ts';
 import { type AnyOptimizer, checkedCount, checkRequiredOptions, LrSchedule } from './schedule.ts';
 
-/** Options of OneCycleLR. */
+/** Options of OneCycleLR. Lists have a number for each group. */
 export interface OneCycleLROptions {
   /** The highest rate. */
-  readonly maxLr: number;
+  readonly maxLr: number | readonly number[];
   /** Number of steps of the whole cycle. */
   readonly totalSteps: number;
   /** The share of steps in which the rate rises. Default 0.3. */
@@ -30,13 +31,13 @@ export interface OneCycleLROptions {
   /** Whether to schedule momentum (or the first beta) too. Default true. */
   readonly cycleMomentum?: boolean;
   /** The lowest momentum, at the highest rate. Default 0.85. */
-  readonly baseMomentum?: number;
+  readonly baseMomentum?: number | readonly number[];
   /** The highest momentum, at the lowest rates. Default 0.95. */
-  readonly maxMomentum?: number;
+  readonly maxMomentum?: number | readonly number[];
 }
 
 const oneCycleOptions = optionChecks<OneCycleLROptions>({
-  maxLr: positive,
+  maxLr: orList(positive),
   totalSteps: anything,
   pctStart: { ...share, expected: 'a share from 0 to 1' },
   annealStrategy: oneOf('cos', 'linear'),
@@ -44,8 +45,8 @@ const oneCycleOptions = optionChecks<OneCycleLROptions>({
   finalDivFactor: positive,
   threePhase: flag,
   cycleMomentum: flag,
-  baseMomentum: decayRate,
-  maxMomentum: decayRate,
+  baseMomentum: orList(decayRate),
+  maxMomentum: orList(decayRate),
 });
 
 interface Phase {
@@ -55,12 +56,13 @@ interface Phase {
   readonly momentum: readonly [from: number, to: number];
 }
 
-function phasesOf(options: Required<OneCycleLROptions>): Phase[] {
-  const { maxLr, totalSteps, pctStart, divFactor, finalDivFactor, threePhase } = options;
+function phasesOf(options: Required<OneCycleLROptions>, group: number): Phase[] {
+  const { totalSteps, pctStart, divFactor, finalDivFactor, threePhase } = options;
+  const maxLr = ofGroup(options.maxLr, group);
   const first = maxLr / divFactor;
   const last = first / finalDivFactor;
-  const low = options.baseMomentum;
-  const high = options.maxMomentum;
+  const low = ofGroup(options.baseMomentum, group);
+  const high = ofGroup(options.maxMomentum, group);
   const top = pctStart * totalSteps - 1;
   const up: Phase = { end: top, lr: [first, maxLr], momentum: [high, low] };
   if (!threePhase) return [up, { end: totalSteps - 1, lr: [maxLr, last], momentum: [low, high] }];
@@ -73,14 +75,12 @@ function phasesOf(options: Required<OneCycleLROptions>): Phase[] {
 
 /** Schedules one cycle of `totalSteps` steps; the rate then stays at its last value. */
 export class OneCycleLR extends LrSchedule {
-  readonly #phases: readonly Phase[];
+  readonly #options: Required<OneCycleLROptions>;
   readonly #between: typeof cosineBetween;
-  readonly #cyclesMomentum: boolean;
 
   constructor(optimizer: AnyOptimizer, options: OneCycleLROptions) {
     super(optimizer);
     checkRequiredOptions('OneCycleLR', options, oneCycleOptions);
-    checkValue('OneCycleLR: maxLr', options.maxLr, positive);
     checkedCount('totalSteps', options.totalSteps);
     const all = completed<Required<OneCycleLROptions>>(
       {
@@ -96,33 +96,36 @@ export class OneCycleLR extends LrSchedule {
       },
       options,
     );
-    this.#phases = phasesOf(all);
+    checkValue('OneCycleLR: maxLr', options.maxLr, orList(positive));
+    for (const name of ['maxLr', 'baseMomentum', 'maxMomentum'] as const)
+      checkPerGroup(`OneCycleLR: ${name}`, all[name], this.groups.length);
+    this.#options = all;
     this.#between =
       all.annealStrategy === 'cos' ? cosineBetween : (from, to, share) => from + (to - from) * share;
-    this.#cyclesMomentum = all.cycleMomentum;
     this.start();
   }
 
   /** Returns the value after `steps` steps, interpolated inside its phase. */
-  #at(steps: number, what: 'lr' | 'momentum'): number {
+  #at(steps: number, what: 'lr' | 'momentum', group: number): number {
+    const phases = phasesOf(this.#options, group);
     let start = 0;
-    for (const phase of this.#phases) {
+    for (const phase of phases) {
       const [from, to] = phase[what];
       if (steps <= phase.end)
         return this.#between(from, to, phase.end > start ? (steps - start) / (phase.end - start) : 1);
       start = phase.end;
     }
-    return this.#phases.at(-1)![what][1];
+    return phases.at(-1)![what][1];
   }
 
-  protected lrAt(steps: number): number {
-    return this.#at(steps, 'lr');
+  protected lrAt(steps: number, _initialLr: number, group: number): number {
+    return this.#at(steps, 'lr', group);
   }
 
   override setAt(steps: number): void {
     super.setAt(steps);
-    if (!this.#cyclesMomentum) return;
-    const momentum = this.#at(steps, 'momentum');
-    for (const group of this.groups) setMomentum('OneCycleLR', group, momentum);
+    if (!this.#options.cycleMomentum) return;
+    for (const [i, group] of this.groups.entries())
+      setMomentum('OneCycleLR', group, this.#at(steps, 'momentum', i));
   }
 }

@@ -250,13 +250,13 @@ describe('values of the wrong kind', () => {
     ],
     [
       'maxLr',
-      () => new optim.OneCycleLR(sgd(), { maxLr: any([0.5, 0.2]), totalSteps: 5 }),
-      'maxLr: expected a number > 0, got [0.5, 0.2].',
+      () => new optim.OneCycleLR(sgd(), { maxLr: [0.5, 0.2], totalSteps: 5 }),
+      'maxLr: expected a number, or 1, one for each group, got [0.5, 0.2].',
     ],
     [
       'no maxLr',
       () => new optim.OneCycleLR(sgd(), any({ totalSteps: 5 })),
-      'OneCycleLR: maxLr: expected a number > 0, got undefined.',
+      'OneCycleLR: maxLr: expected a number > 0, or a list of them, got undefined.',
     ],
     [
       'annealStrategy',

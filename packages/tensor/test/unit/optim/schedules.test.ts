@@ -97,6 +97,33 @@ describe('OneCycleLR', () => {
     expect(adam.groups[0]!.betas[0]).toBeCloseTo(0.95, 12);
   });
 
+  test('takes a maximum for each group, with the rates of PyTorch', () => {
+    const groups = [0.1, 0.2].map((lr) => ({ params: [parameter(ones([1]))], lr }));
+    const optimizer = new SGD(groups, { lr: 0.1, momentum: 0.9 });
+    const options = { maxLr: [0.5, 0.7], totalSteps: 15, maxMomentum: [0.9, 0.8] };
+    const schedule = new OneCycleLR(optimizer, options);
+    const seen: number[][] = [];
+    for (let i = 0; i < 4; i++, schedule.step()) seen.push([...schedule.lastLr]);
+    const expected = [
+      [0.02, 0.028],
+      [0.110362447554, 0.154507426575],
+      [0.31340502415, 0.438767033809],
+      [0.476232528297, 0.666725539615],
+    ];
+    for (const [i, rates] of seen.entries())
+      expect(rates).toEqual(expected[i]!.map((rate) => expect.closeTo(rate, 11)));
+    expect(optimizer.groups.map(({ momentum }) => momentum)).toEqual([
+      expect.closeTo(0.8502792293443717, 12),
+      expect.closeTo(0.8497207706556282, 12),
+    ]);
+    expect(() => new OneCycleLR(optimizer, { ...options, maxLr: [1] })).toThrow(
+      'OneCycleLR: maxLr: expected a number, or 2, one for each group',
+    );
+    expect(() => new OneCycleLR(optimizer, { ...options, maxLr: [1, 0] })).toThrow(
+      'a number > 0, or a list of them',
+    );
+  });
+
   test('comes down in three phases', () => {
     const schedule = new OneCycleLR(sgd(), {
       ...{ maxLr: 25, totalSteps: 10, pctStart: 0.4, annealStrategy: 'linear' },
