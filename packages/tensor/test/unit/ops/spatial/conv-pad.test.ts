@@ -1,6 +1,7 @@
 // Tests errors and memory of conv3d, the transposed convolutions and pad; their values are compared with PyTorch.
 import { describe, expect, test } from 'vitest';
 import {
+  arange,
   conv2d,
   conv3d,
   convTranspose1d,
@@ -78,6 +79,43 @@ describe('conv3d', () => {
 });
 
 describe('pad', () => {
+  test.each<[sizes: number[], row: number[]]>([
+    [
+      [2, -1],
+      [3, 4, 1, 2, 3, 4],
+    ],
+    [
+      [-2, 3],
+      [3, 4, 5, 3, 4, 5],
+    ],
+    [
+      [4, -1],
+      [1, 2, 3, 4, 1, 2, 3, 4],
+    ],
+    [
+      [-4, 1],
+      [5, 5],
+    ],
+    [
+      [1, -4],
+      [1, 1],
+    ],
+  ])("mode 'circular' with %j repeats what a negative size leaves, as in PyTorch", (sizes, row) => {
+    expect(pad(arange(1, 6).reshape([1, 5]), sizes, { mode: 'circular' }).toArray()).toEqual([row]);
+  });
+
+  test("mode 'circular' refuses sizes that leave too little, for which PyTorch reads unwritten memory or fails", () => {
+    for (const sizes of [
+      [-5, 1],
+      [1, -5],
+      [3, -3],
+      [5, -1],
+    ])
+      expect(() => pad(arange(1, 6).reshape([1, 5]), sizes, { mode: 'circular' })).toThrow(
+        "mode 'circular' cannot pad",
+      );
+  });
+
   test('refuses sizes and values that do not fit', () => {
     const x = ones([1, 3]);
     expect(() => pad(x, [1])).toThrow('pad: sizes: expected an even number of integers, at most 4, got [1].');
