@@ -4,6 +4,8 @@
 //   ./limits staged --min 4 --max 268435456     private buffers, data passes through shared memory
 //   ./limits shared --min 4 --max 268435456     both buffers are in shared memory
 //   ./limits hop                                passes a cache line between the cores; prints nanoseconds one way
+//   ./limits posts                              reads 1 to 128 posts of 128 bytes, 512 bytes apart, that the other core
+//                                               has just written; prints nanoseconds for all of them
 // `staged` prints the fastest of its variants for each size: in one step (each rank publishes all and adds what the
 // other published) or in two (each rank sums one half of every chunk and takes the other half's sum from the other
 // rank), with plain and with streaming stores.
@@ -212,10 +214,40 @@ static void hop(struct bench* b) {
   if (b->rank == 0) printf("{\"hop_ns\":%.1f}\n", (now_us() - start) * 1000 / TRIPS / 2);
 }
 
+// One core writes posts, as the ranks of a host do for their calls, and the other one reads them all. So the time per
+// post is what a rank of a host with a core for each rank pays for each further rank.
+static void posts(struct bench* b) {
+  enum { TRIPS = 2000, MOST = 128, STRIDE = 512 / sizeof(uint64_t) };
+  static double ns[TRIPS];
+  volatile uint64_t* memory = (volatile uint64_t*)slots[0][0];
+  uint64_t n = n_done, sum = 0;
+  for (int count = 1; count <= MOST; count *= 2) {
+    for (int trip = 0; trip < TRIPS; trip++) {
+      n++;
+      if (b->rank == 0) {
+        for (int i = 0; i < count; i++) memory[i * STRIDE] = n, memory[i * STRIDE + 8] = n;
+        reach(&shared->ready[0], n);
+        await(&shared->ready[1], n);
+        continue;
+      }
+      await(&shared->ready[0], n);
+      const double start = now_us();
+      for (int i = 0; i < count; i++) sum += memory[i * STRIDE] + memory[i * STRIDE + 8];
+      __asm__ volatile("" : : "r"(sum) : "memory");
+      ns[trip] = (now_us() - start) * 1000;
+      reach(&shared->ready[1], n);
+    }
+    if (b->rank == 0) continue;
+    qsort(ns, TRIPS, sizeof *ns, by_value);
+    printf("{\"posts\":%d,\"median_ns\":%.0f}\n", count, ns[TRIPS / 2]);
+  }
+}
+
 int main(int argc, char** argv) {
   const char* what = argc > 1 ? argv[1] : "";
-  const int is_shared = !strcmp(what, "shared"), is_hop = !strcmp(what, "hop");
-  if (!is_shared && !is_hop && strcmp(what, "staged")) return fprintf(stderr, "limits: staged, shared or hop\n"), 2;
+  const int is_shared = !strcmp(what, "shared"), is_hop = !strcmp(what, "hop"), is_posts = !strcmp(what, "posts");
+  if (!is_shared && !is_hop && !is_posts && strcmp(what, "staged"))
+    return fprintf(stderr, "limits: staged, shared, hop or posts\n"), 2;
   struct bench b = parse_bench(is_shared ? "limit-shared" : "limit-staged", argc - 1, argv + 1);
   if (b.verb != ALL_REDUCE) return 0;
   b.maximum = maximum;
@@ -227,6 +259,8 @@ int main(int argc, char** argv) {
   pin(b.rank);
   if (is_hop) {
     hop(&b);
+  } else if (is_posts) {
+    posts(&b);
   } else {
     b.in = b.out = is_shared ? vectors[b.rank] : (float*)aligned_alloc(4096, (b.max + 4095) / 4096 * 4096);
     for (size_t bytes = b.min; bytes <= b.max; bytes *= b.factor) {
