@@ -27,7 +27,7 @@ class TcpLink final : public Link {
   int rank_;
   int peer_;
   bool ended_ = false;  // the peer has closed its side; bytes that came before it are still delivered
-  // Received bytes for peek: [begin_, end_). Memory that no call has filled yet has no pages: few links of many reduce.
+  // Received bytes for peek: [begin_, end_). Not zeroed, so that the memory of links that never reduce gets no pages.
   std::unique_ptr<std::byte[]> staging_;
   size_t begin_ = 0;
   size_t end_ = 0;
