@@ -138,7 +138,10 @@ export class ElasticJob {
     return this.#joined('group').group;
   }
 
-  /** Number of ranks at present. After ddp() only. */
+  /**
+   * Number of ranks at present. When a step has changed the view, this is already that of the next step; onView() is
+   * called when that begins. After ddp() only.
+   */
   get size(): number {
     return this.group.size;
   }

@@ -78,10 +78,7 @@ export function decide(view: View, knowledge: Knowledge, rules: Rules): Outcome 
     const ended = sentences.minority(kept.length, view.members.length, rules.epoch !== view.epoch);
     return { kind: 'view', view: { ...next, members: kept, joined: [], ended } };
   }
-  const isOver = leaving.some(({ id }) => {
-    const { isDone, finalSteps } = reports.get(id)!;
-    return isDone && finalSteps === next.finalSteps;
-  });
+  const isOver = leaving.some(({ id }) => endsAt(next.finalSteps, reports.get(id)!));
   if (next.ended === null && members.length < rules.min && !isOver) {
     if (forMs < rules.joinTimeoutMs) return { kind: 'wait', forMs: rules.joinTimeoutMs - forMs, missing: [] };
     return {
@@ -242,6 +239,9 @@ function compose(
   };
 }
 
+/** Whether the training of a member that leaves is over after the last final step. */
+const endsAt = (last: number, { isDone, finalSteps }: Report): boolean => isDone && finalSteps === last;
+
 interface Step {
   readonly finalSteps: number;
   readonly decision: Decision;
@@ -259,6 +259,8 @@ function resolve(view: View, kept: readonly Report[], leaving: readonly Report[]
       ...redo,
       ended: leaving.length > 0 ? sentences.allLeft(finalSteps) : sentences.allLost(finalSteps),
     };
+  if (able.length === 0 && leaving.some((report) => endsAt(finalSteps, report)))
+    return { ...redo, ended: sentences.over(finalSteps) };
   if (able.length === 0) return finalSteps === 0 ? redo : { ...redo, ended: sentences.allLost(finalSteps) };
   const behind = able.filter((report) => report.finalSteps < finalSteps);
   const unable = behind.find((report) => report.finalSteps < finalSteps - 1 || !report.isComplete);

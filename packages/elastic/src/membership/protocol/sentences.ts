@@ -9,6 +9,9 @@ export const allLeft = (finalSteps: number): string => `all members left after s
 export const allLost = (finalSteps: number): string =>
   `all members that had the state of the training are lost; at least ${finalSteps} steps were final. Start again from the last snapshot`;
 
+export const over = (finalSteps: number): string =>
+  `the training is over: its members have ended after step ${finalSteps}, before those that joined had its state`;
+
 export const contradiction = ({ member, finalSteps, isComplete }: Report, ahead: number): string =>
   `member ${member} reports ${finalSteps} applied steps and ${isComplete ? '' : 'no '}complete averages, but another member has applied ${ahead}; expected at most one step between them`;
 

@@ -91,6 +91,17 @@ describe('the step in flight', () => {
     const ended = new Set(['b', 'c', 'd']);
     expect(next(known([report(a, { hasState: false })], { ended })).ended).toContain('are lost');
   });
+  test('says to those that join that the training is over, if those with state have ended it', () => {
+    const ended = new Set(['c', 'd']);
+    const done = report(b, { isLeaving: true, isDone: true, finalSteps: 12, failure: null });
+    const joiner = report(a, { hasState: false, finalSteps: 0 });
+    expect(next(known([joiner, done], { ended })).ended).toBe(
+      'the training is over: its members have ended after step 12, before those that joined had its state',
+    );
+    // One that leaves because it was told to does not end the training.
+    const told = { ...done, isDone: false };
+    expect(next(known([joiner, told], { ended })).ended).toContain('are lost');
+  });
 });
 
 describe('members that have not reported', () => {
