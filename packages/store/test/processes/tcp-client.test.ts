@@ -211,7 +211,7 @@ describe('a wait over TCP', () => {
     await expect(first).rejects.toThrow('stop');
     await expect.poll(() => isConfirmed).toBe(true);
     expect(cancels).toBe(1);
-    // A later request is answered later, so the confirmation has arrived, too. Before it, a wait takes a new connection.
+    // Before the confirmation arrives, a wait takes a new connection. A later request is answered after it.
     await store.check(['k']);
     expect(Buffer.from(await store.get('k')).toString()).toBe('hi');
     expect(waits.length).toBe(2);
