@@ -35,7 +35,7 @@
 #define IORING_NOTIF_USAGE_ZC_COPIED (1U << 31)
 #endif
 
-enum { STREAMS = 16, ROUNDS = 100000, PORT = 29771 };
+enum { STREAMS = 16, WARM_UP = 3, ROUNDS = 100000, PORT = 29771 };
 enum method { COPY, ZEROCOPY, URING, URING_ZC };
 static const char* const method_names[] = {"copy", "zerocopy", "uring", "uring-zc"};
 
@@ -186,23 +186,24 @@ static int ascending(const void* a, const void* b) {
   return (x > y) - (x < y);
 }
 
-// Marks the first 8 bytes of each 4 KiB that this rank sends; check() compares those that came.
+// The first 8 bytes of each 4 KiB that `rank` sends in a round; `at` is their place.
+static uint64_t mark_at(int rank, uint64_t round, size_t at) { return round << 32 | (uint64_t)rank << 28 | at / 4096; }
 static void mark(int rank, uint64_t round) {
   for (size_t at = 0; at + 8 <= streams * piece; at += 4096) {
-    const uint64_t value = round << 32 | (uint64_t)rank << 28 | at / 4096;
+    const uint64_t value = mark_at(rank, round, at);
     memcpy(outgoing + at, &value, 8);
   }
 }
 static void check(int rank, uint64_t round) {
   for (size_t at = 0; at + 8 <= streams * piece; at += 4096) {
-    const uint64_t value = round << 32 | (uint64_t)rank << 28 | at / 4096;
+    const uint64_t value = mark_at(rank, round, at);
     if (memcmp(arrived + at, &value, 8) != 0) errno = EBADMSG, fail("wrong bytes came");
   }
 }
 
-static uint64_t processor_ns(int kind) {
+static uint64_t processor_ns(void) {
   struct rusage used;
-  getrusage(kind, &used);
+  getrusage(RUSAGE_SELF, &used);
   return ((uint64_t)used.ru_utime.tv_sec + (uint64_t)used.ru_stime.tv_sec) * 1000000000 +
          ((uint64_t)used.ru_utime.tv_usec + (uint64_t)used.ru_stime.tv_usec) * 1000;
 }
@@ -215,24 +216,24 @@ static void run(int rank, int together, double seconds, uint64_t* used_ns) {
   static uint64_t times[ROUNDS];
   uint64_t count = 0, began = now_ns(), used = 0;
   for (;; count++) {
-    const uint64_t warm = 3;
-    char go = count < ROUNDS && (count < warm || (double)(now_ns() - began) < seconds * 1e9);
+    char go = count < ROUNDS && (count < WARM_UP || (double)(now_ns() - began) < seconds * 1e9);
     mark(rank, count);
     // Rank 0 decides; both begin when both are ready.
     if (rank == 0 && (write(together, &go, 1) != 1 || read(together, &(char){0}, 1) != 1)) fail("meeting");
     if (rank == 1 && (read(together, &go, 1) != 1 || write(together, &go, 1) != 1)) fail("meeting");
     if (!go) break;
-    if (count == warm) began = now_ns();
-    const uint64_t start = now_ns(), used_before = processor_ns(RUSAGE_SELF);
+    if (count == WARM_UP) began = now_ns();
+    const uint64_t start = now_ns(), used_before = processor_ns();
     if (method < URING)
       round_by_calls();
     else
       round_by_ring();
-    if (count >= warm) times[count - warm] = now_ns() - start, used += processor_ns(RUSAGE_SELF) - used_before;
+    if (count >= WARM_UP) times[count - WARM_UP] = now_ns() - start, used += processor_ns() - used_before;
     check(1 - rank, count);
   }
-  *used_ns = used / (count - 3);
-  qsort(times, count - 3, sizeof *times, ascending);
+  const uint64_t rounds = count - WARM_UP;
+  *used_ns = used / rounds;
+  qsort(times, rounds, sizeof *times, ascending);
   if (rank == 1) {
     if (write(together, used_ns, sizeof *used_ns) != sizeof *used_ns) fail("meeting");
     return;
@@ -244,8 +245,8 @@ static void run(int rank, int together, double seconds, uint64_t* used_ns) {
   printf(
       "{\"method\":\"%s\",\"streams\":%d,\"portion\":%zu,\"bytes\":%zu,\"rounds\":%llu,\"median_us\":%.1f,"
       "\"processor_us\":%.1f,\"copied\":%s}\n",
-      method_names[method], streams, portion, streams * piece, (unsigned long long)count - 3,
-      (double)times[(count - 3) / 2] / 1e3, (double)(*used_ns + other) / 1e3, share);
+      method_names[method], streams, portion, streams * piece, (unsigned long long)rounds,
+      (double)times[rounds / 2] / 1e3, (double)(*used_ns + other) / 1e3, share);
 }
 
 int main(int argc, char** argv) {

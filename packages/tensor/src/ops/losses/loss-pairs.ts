@@ -10,7 +10,7 @@ import { type DType, isFloat, promoteTypes } from '../../core/dtype.ts';
 import { broadcastShapes, sameShape } from '../../core/shape.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { lossShapes, mixedDtypes, needsFloat } from '../../errors.ts';
-import { softplus } from '../elementwise/activations/smooth.ts';
+import { logSigmoid } from '../elementwise/activations/smooth.ts';
 import { recast } from '../elementwise/autocast.ts';
 import { add, div, eq, ge, gt, le, logicalAnd, maximum, mul, sub } from '../elementwise/binary.ts';
 import { where } from '../elementwise/choose.ts';
@@ -255,7 +255,7 @@ export function bceWithLogits(logits: Tensor, target: Tensor, options: BCEWithLo
     requireFloat('bceWithLogits', x);
     requireFloat('bceWithLogits: target', y);
     if (posWeight) checkStretch('bceWithLogits: posWeight', posWeight, x);
-    const ofPositive = softplus(neg(x), 1, Infinity);
+    const ofPositive = neg(logSigmoid(x));
     const positive = posWeight ? mul(ofPositive, add(mul(sub(posWeight, 1), y), 1)) : ofPositive;
     const losses = add(mul(sub(1, y), x), positive);
     return weighed('bceWithLogits', losses, weight, y.dtype);
