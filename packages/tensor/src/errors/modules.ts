@@ -1,0 +1,31 @@
+// Errors of modules, optimizers and files.
+import type { DType } from '../core/dtype.ts';
+import { argument, dtypeError, type Shape, show, TensorError } from './tensor-error.ts';
+
+export const badStateDict = (problems: readonly string[]): TensorError =>
+  new TensorError('ERR_TENSOR_STATE_DICT', `loadStateDict: ${problems.join('; ')}. Nothing was changed.`);
+
+export const badOptimizerParam = (shape: Shape, dtype: DType, isDense: boolean): TensorError =>
+  dtypeError(
+    `optimizer: expected dense parameters of float32 or float64, got ${isDense ? '' : 'a strided '}${dtype} ${show(shape)}. ` +
+      'For 16 bits keep float32 parameters and use autocast.',
+  );
+
+export const scalerOrder = (call: string, when: string): TensorError =>
+  new TensorError(
+    'ERR_TENSOR_ARGUMENT',
+    `GradScaler: ${call} was called ${when}. Expected, for each step: scale, backward, unscale_ (if gradients are clipped), step, update.`,
+  );
+
+export const nonfiniteNorm = (norm: number): TensorError =>
+  argument(
+    `clipGradNorm: the norm of the gradients is ${norm}. Lower the learning rate, or use detectAnomaly.`,
+  );
+
+// Files.
+
+export const badNpy = (path: string, problem: string, cause?: unknown): TensorError =>
+  new TensorError('ERR_TENSOR_NPY', `npy: ${path}: ${problem}.`, cause);
+
+export const badSafetensors = (path: string, problem: string, cause?: unknown): TensorError =>
+  new TensorError('ERR_TENSOR_SAFETENSORS', `safetensors: ${path}: ${problem}.`, cause);

@@ -1,0 +1,59 @@
+// The error class of this package, and what all messages are made with.
+
+/** The codes of a TensorError. The README lists cause and next step of each. */
+export type TensorErrorCode =
+  | 'ERR_TENSOR_ANOMALY'
+  | 'ERR_TENSOR_ARGUMENT'
+  | 'ERR_TENSOR_AUTOGRAD'
+  | 'ERR_TENSOR_CAPTURE'
+  | 'ERR_TENSOR_DEVICE'
+  | 'ERR_TENSOR_DISPOSED'
+  | 'ERR_TENSOR_DTYPE'
+  | 'ERR_TENSOR_GRAD_CHECK'
+  | 'ERR_TENSOR_KERNELS'
+  | 'ERR_TENSOR_LABEL'
+  | 'ERR_TENSOR_LINALG'
+  | 'ERR_TENSOR_MEMORY'
+  | 'ERR_TENSOR_NPY'
+  | 'ERR_TENSOR_SAFETENSORS'
+  | 'ERR_TENSOR_SHAPE'
+  | 'ERR_TENSOR_STATE_DICT';
+
+/** The error class of this package; `code` is stable, the text is not. */
+export class TensorError extends Error {
+  /** Name of the class. */
+  override readonly name = 'TensorError';
+  /** Stable code, which programs may compare. */
+  readonly code: TensorErrorCode;
+
+  constructor(code: TensorErrorCode, message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.code = code;
+  }
+}
+
+export type Shape = readonly number[];
+/** Writes a shape as messages show it. */
+export const show = (shape: Shape): string => `[${shape.join(', ')}]`;
+
+export const argument = (message: string): TensorError => new TensorError('ERR_TENSOR_ARGUMENT', message);
+export const shapeError = (message: string): TensorError => new TensorError('ERR_TENSOR_SHAPE', message);
+export const dtypeError = (message: string): TensorError => new TensorError('ERR_TENSOR_DTYPE', message);
+export const autograd = (message: string): TensorError => new TensorError('ERR_TENSOR_AUTOGRAD', message);
+
+const mostShown = 8;
+
+/** Describes a value that a user gave, as part of a sentence. */
+export function shown(value: unknown): string {
+  if (typeof value === 'string') return `'${value.slice(0, 60)}'`;
+  if (typeof value === 'bigint') return `${value}n`;
+  if (typeof value === 'function') return 'a function';
+  if (Array.isArray(value)) {
+    const parts = value.slice(0, mostShown).map(shown);
+    return `[${[...parts, ...(value.length > mostShown ? ['…'] : [])].join(', ')}]`;
+  }
+  if (typeof value !== 'object' || value === null) return String(value);
+  const name = (value.constructor as { readonly name?: string } | undefined)?.name;
+  if ('dtype' in value && 'shape' in value) return 'a tensor';
+  return name === undefined || name === 'Object' ? 'an object' : `an object ${name}`;
+}
