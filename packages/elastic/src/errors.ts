@@ -9,6 +9,7 @@ export type ElasticErrorCode =
   | 'ERR_ELASTIC_INVALID'
   | 'ERR_ELASTIC_LEFT'
   | 'ERR_ELASTIC_LEFT_OUT'
+  | 'ERR_ELASTIC_OVER'
   | 'ERR_ELASTIC_REPLAY'
   | 'ERR_ELASTIC_STATE'
   | 'ERR_ELASTIC_STEP'
@@ -97,6 +98,12 @@ export function modelDiffers(what: string, name: string, isOwn: boolean): Elasti
 export function trainsSomethingElse(difference: string): ElasticError {
   const message = `ddp: this process trains something else than the members of the job: ${difference}. It has not joined, and they go on. Start it with the same program, data and options as the others.`;
   return new ElasticError('ERR_ELASTIC_STATE', message);
+}
+
+/** Error for a call that needs a group, in a process that came when the training was over. */
+export function cameTooLate(verb: string): ElasticError {
+  const message = `${verb}: the training was over when this process came, so it has no group; expected a look at job.hasLeft before. End this process with exit code 0.`;
+  return new ElasticError('ERR_ELASTIC_OVER', message);
 }
 
 export function jobMisused(verb: string, what: string): ElasticError {

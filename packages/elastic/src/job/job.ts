@@ -16,6 +16,7 @@ import {
 import { checkFunction, checkInteger, checkOptions } from '../check.ts';
 import {
   behind,
+  cameTooLate,
   jobMisused,
   joinCancelled,
   joinsWithPause,
@@ -34,7 +35,7 @@ import { Sources } from '../learners/sources.ts';
 import { ElasticLoader, type LoadOptions, loadOptionNames } from '../ledger/elastic-loader.ts';
 import { Ledger, type LedgerOptions, ledgerOptionNames } from '../ledger/ledger.ts';
 import type { Chain } from '../membership/chain.ts';
-import { JobEndedError } from '../membership/errors.ts';
+import { isOver, JobEndedError } from '../membership/errors.ts';
 import type { JobAccess } from '../membership/join.ts';
 import type { Change, Membership, Vote } from '../membership/membership.ts';
 import { transfer } from '../transfer/transfer.ts';
@@ -156,7 +157,10 @@ export class ElasticJob {
     return this.rank === 0;
   }
 
-  /** Whether this process has left the job, by leave() or by a signal; steps() has ended then. */
+  /**
+   * Whether this process has no part in the job any more: it has left by leave() or by a signal, or has come when the
+   * training was over. steps() yields nothing then, and there is no group.
+   */
   get hasLeft(): boolean {
     return this.#hasLeft;
   }
@@ -213,9 +217,10 @@ export class ElasticJob {
    * Makes a model data-parallel, joins the job, and gets the state of the training from the members that have it, or,
    * in a new job, from the lowest one. A process that joins later gets most of the state while the others train on, as
    * a _learner_, and is admitted when it has taken all steps that they have. Resolves when this process takes part in
-   * the next step; begin the loop soon, because the others wait. Call it once, when everything else is ready.
-   * Collective among the members. Rejects with ERR_ELASTIC_BEHIND if a learner cannot keep up and `learn` is true, with
-   * ERR_ELASTIC_LEFT if close() is called meanwhile.
+   * the next step; begin the loop soon, because the others wait. If the training is over when this process comes, it
+   * resolves with a warning, and hasLeft is true. Call it once, when everything else is ready. Collective among the
+   * members. Rejects with ERR_ELASTIC_BEHIND if a learner cannot keep up and `learn` is true, with ERR_ELASTIC_LEFT if
+   * close() is called meanwhile.
    */
   async ddp<M extends GradParamSource>(
     source: M,
@@ -249,8 +254,14 @@ export class ElasticJob {
       this.#closed.signal.throwIfAborted();
     } catch (error) {
       await this.#learner?.close();
-      model.close();
-      throw error;
+      if (!isOver(error)) {
+        model.close();
+        throw error;
+      }
+      this.#trained = trained;
+      this.#hasLeft = true;
+      this.#warnOfTheEnd(error);
+      return model;
     }
     this.#trained = trained;
     this.#listen();
@@ -271,6 +282,7 @@ export class ElasticJob {
     // A call from JavaScript may have no options.
     checkInteger('steps: epochs', (options as Partial<typeof options> | undefined)?.epochs, 0);
     const { epochs } = options;
+    if (this.#hasLeft) return;
     const trained = this.#training('steps');
     if ((loader as ElasticLoader) !== trained.parts.loader)
       throw jobMisused('steps', 'the loader is not the one that ddp() got');
@@ -278,10 +290,9 @@ export class ElasticJob {
     this.#isIterating = true;
     try {
       for (;;) {
-        if (this.#hasLeft) return;
         if (this.#ended !== null) throw await this.#rescue(trained, this.#ended);
         await this.#enterView();
-        if (loader.state().epoch >= epochs) return;
+        if (this.#hasLeft || loader.state().epoch >= epochs) return;
         const step = new ElasticStep<B>(loader.plan(), trained.finalSteps, (fn, options) =>
           this.#run(trained, fn, options),
         );
@@ -300,7 +311,7 @@ export class ElasticJob {
    * one wishes to join, they give it the state first, and leave a step later. Does not block.
    */
   leave(): void {
-    this.#joined('leave').leave();
+    if (!this.#hasLeft) this.#joined('leave').leave();
   }
 
   /** Ends this process's part in the job, and the workers of the loader. Not collective. Idempotent. */
@@ -423,8 +434,11 @@ export class ElasticJob {
         this.#pending = null;
       } catch (error) {
         await this.#change(error, false);
-        if (this.#ended !== null) throw await this.#rescue(trained, this.#ended);
-        continue;
+        if (this.#ended === null) continue;
+        if (this.#hasState || !isOver(this.#ended)) throw await this.#rescue(trained, this.#ended);
+        this.#warnOfTheEnd(this.#ended);
+        await this.#depart();
+        return;
       }
       const was = this.#size;
       this.#size = group.size;
@@ -516,6 +530,16 @@ export class ElasticJob {
     }
   }
 
+  /** Tells the user of a process that came when the training was over. */
+  #warnOfTheEnd({ view }: JobEndedError): void {
+    process.emitWarning(
+      `ddp: ${view.ended}. This process takes no part in it. A new job needs another run id.`,
+      {
+        code: 'RINGWISE_TRAINING_OVER',
+      },
+    );
+  }
+
   async #depart(): Promise<void> {
     this.#hasLeft = true;
     this.#stopListening?.();
@@ -534,6 +558,7 @@ export class ElasticJob {
   }
 
   #joined(what: string): Membership {
+    if (this.#membership === null && this.#hasLeft) throw cameTooLate(what);
     if (this.#membership === null)
       throw jobMisused(what, 'the process joins the job in ddp(); expected that before');
     return this.#membership;

@@ -75,17 +75,29 @@ export const hasLeft = (id: string) =>
     `change: member ${id} has left the job. Call close() after its last vote.`,
   );
 
-/** The job has ended with a view, which says what became of the step in flight. */
+/**
+ * The job has ended with a view, which says what became of the step in flight. Its code is ERR_ELASTIC_OVER if that is
+ * so because the training was over before this process had its state.
+ */
 export class JobEndedError extends ElasticError {
   readonly view: View;
 
   /** `cause` is the failure of the store that this member had before, if it has moved to another one. */
   constructor(verb: string, view: View, cause?: unknown) {
-    const message = `${verb}: the job ended with view ${view.number}: ${view.ended}.`;
-    super('ERR_ELASTIC_ENDED', message, cause === undefined ? undefined : { cause });
+    const next = view.isOver ? ' This process is not needed. A new job needs another run id.' : '';
+    const message = `${verb}: the job ended with view ${view.number}: ${view.ended}.${next}`;
+    super(
+      view.isOver ? 'ERR_ELASTIC_OVER' : 'ERR_ELASTIC_ENDED',
+      message,
+      cause === undefined ? undefined : { cause },
+    );
     this.view = view;
   }
 }
+
+/** Returns whether a process came when the training was over, so that it is not needed. */
+export const isOver = (error: unknown): error is JobEndedError =>
+  error instanceof JobEndedError && error.view.isOver;
 
 export const misused = (verb: string, what: string) =>
   new ElasticError('ERR_ELASTIC_USE', `${verb}: ${what}.`);

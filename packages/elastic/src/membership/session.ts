@@ -36,6 +36,8 @@ export class Session implements Membership {
   /** Whether there is a wish to join that the view has not read. */
   #hasWish = false;
   #wantsToLeave = false;
+  /** Whether it leaves because a vote has said that its training is over. */
+  #isOver = false;
   /** Whether the vote that is under way has this member's wish to leave. */
   #isAsking = false;
   /** Whether a vote with this member's wish to leave has ended. */
@@ -131,7 +133,10 @@ export class Session implements Membership {
     this.#checkOpen('vote');
     const areNumbers = Array.isArray(agreed) && agreed.every((each) => Number.isSafeInteger(each));
     if (!areNumbers) throw errors.badAgreed(agreed);
-    if (isLeaving) this.#wantsToLeave = true;
+    if (isLeaving) {
+      this.#wantsToLeave = true;
+      this.#isOver = true;
+    }
     this.#isAsking = this.#wantsToLeave;
     this.#progress = { finalSteps, isComplete: true, hasState: true };
     const ballot = { isLeaving: this.#wantsToLeave, isOver: isLeaving, hasWish: this.#hasWish };
@@ -236,6 +241,7 @@ export class Session implements Membership {
     const { chain } = this.#parts;
     this.#stop();
     const cause = this.#group.failure;
+    const isOver = this.#isOver || !this.#wantsToLeave;
     const report: Report = {
       ...this.#progress,
       member: this.self.id,
@@ -243,7 +249,7 @@ export class Session implements Membership {
       wasConnected: true,
       unreachable: [],
       isLeaving: true,
-      isDone: cause === null && !this.#wantsToLeave && this.#progress.hasState && !this.#progress.isComplete,
+      isDone: cause === null && isOver && this.#progress.hasState && !this.#progress.isComplete,
       failure: cause === null ? null : `${cause.code} in ${cause.verb}`,
     };
     try {

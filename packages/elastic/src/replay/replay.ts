@@ -143,7 +143,7 @@ class Replay implements Membership {
       const view: View = {
         ...{ number: this.#at, epoch: 0, members, joined: joined.map((rank) => members[rank]!.id) },
         ...{ lost: [], left: [], finalSteps: step, decision: 'redo', wishes: 0, unread: [], unsettled: [] },
-        ...{ failure: null, ended: null },
+        ...{ failure: null, ended: null, isOver: false },
       };
       this.#now = { view, group, decision: 'redo', joined };
       return this.#now;

@@ -75,6 +75,16 @@ describe('a process joins', () => {
   });
 });
 
+it('a process that was admitted when the training ended takes no part, and does not fail', async () => {
+  const results = await run(2, planOf(1, { ...long, joins: { 1: 0 }, untilAdmitted: true }));
+  const [founder, late] = values<Trained>(results) as [Trained, Trained];
+  expect(founder).toMatchObject({ hasLeft: false, sizes: [1] });
+  expect(late).toMatchObject({ hasLeft: true, sizes: [], losses: [] });
+  expect(results[1]!.stderr).toMatch(
+    /RINGWISE_TRAINING_OVER.*ddp: the training is over: its members have ended after step/,
+  );
+});
+
 it('goes on when a member leaves by SIGTERM, after its step', async () => {
   const faults: Record<number, Fault> = { 1: { step: 3, at: 'forward', do: 'SIGTERM' } };
   const results = await run(3, planOf(3, { faults, stepMs: 20 }));

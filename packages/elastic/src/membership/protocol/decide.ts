@@ -62,9 +62,9 @@ export function decide(view: View, knowledge: Knowledge, rules: Rules): Outcome 
   const hasFailed = [...reports.values()].some(({ failure }) => failure !== null);
   const patienceMs = hasFailed ? settling(reports.size, missing.length, rules) : rules.stallMs;
   if (missing.length > 0 && forMs < patienceMs) return { kind: 'wait', forMs: patienceMs - forMs, missing };
-  const present = view.members.filter(({ id }) => reports.has(id) && !gone.has(id));
-  const staying = present.filter(({ id }) => !reports.get(id)!.isLeaving);
-  const leaving = present.filter(({ id }) => reports.get(id)!.isLeaving);
+  // A member that leaves may have ended after its report: that says what it has applied, and that it is not lost.
+  const leaving = view.members.filter(({ id }) => reports.get(id)?.isLeaving === true);
+  const staying = view.members.filter(({ id }) => reports.get(id)?.isLeaving === false && !gone.has(id));
   const kept = mutuallyReachable(staying, reports);
   const members = withSlots(kept, wishes);
   const wasConnected = [...reports.values()].some((report) => report.wasConnected);
@@ -233,6 +233,7 @@ function compose(
     wishes: wishes.reduce((most, { number }) => Math.max(most, number), view.wishes),
     unread: wishes.filter(({ wish }) => wish === null).map(({ number }) => number),
     failure,
+    isOver: step.isOver,
     ended:
       step.ended ??
       (failure !== null && failure.times >= mostRepeats ? sentences.repeats(failure, step.finalSteps) : null),
@@ -246,6 +247,7 @@ interface Step {
   readonly finalSteps: number;
   readonly decision: Decision;
   readonly ended: string | null;
+  readonly isOver: boolean;
 }
 
 /** Decides what becomes of the step in flight, from the reports of those that stay and of those that leave. */
@@ -253,21 +255,21 @@ function resolve(view: View, kept: readonly Report[], leaving: readonly Report[]
   const able = kept.filter(({ hasState }) => hasState);
   const witnesses = [...able, ...leaving.filter(({ hasState }) => hasState)];
   const finalSteps = witnesses.reduce((most, report) => Math.max(most, report.finalSteps), view.finalSteps);
-  const redo: Step = { finalSteps, decision: 'redo', ended: null };
+  const redo: Step = { finalSteps, decision: 'redo', ended: null, isOver: false };
+  const isOver = leaving.some((report) => endsAt(finalSteps, report));
+  if (able.length === 0 && isOver) return { ...redo, isOver, ended: sentences.over(finalSteps) };
   if (kept.length === 0)
     return {
       ...redo,
       ended: leaving.length > 0 ? sentences.allLeft(finalSteps) : sentences.allLost(finalSteps),
     };
-  if (able.length === 0 && leaving.some((report) => endsAt(finalSteps, report)))
-    return { ...redo, ended: sentences.over(finalSteps) };
   if (able.length === 0) return finalSteps === 0 ? redo : { ...redo, ended: sentences.allLost(finalSteps) };
   const behind = able.filter((report) => report.finalSteps < finalSteps);
   const unable = behind.find((report) => report.finalSteps < finalSteps - 1 || !report.isComplete);
   if (unable !== undefined) return { ...redo, ended: sentences.contradiction(unable, finalSteps) };
-  if (behind.length > 0) return { finalSteps, decision: 'commit', ended: null };
+  if (behind.length > 0) return { ...redo, decision: 'commit' };
   if (able.every(({ isComplete }) => isComplete))
-    return { finalSteps: finalSteps + 1, decision: 'commit', ended: null };
+    return { ...redo, finalSteps: finalSteps + 1, decision: 'commit' };
   return redo;
 }
 
@@ -331,5 +333,6 @@ export function found(
     unread: knowledge.wishes.filter(({ wish }) => wish === null).map(({ number }) => number),
     failure: null,
     ended: null,
+    isOver: false,
   };
 }

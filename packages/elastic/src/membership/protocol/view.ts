@@ -71,6 +71,8 @@ export interface View {
   readonly failure: RepeatedFailure | null;
   /** Why the job ends with this view, as a sentence; null while it goes on. */
   readonly ended: string | null;
+  /** Whether the job ends because its training is over, so that processes without its state are not needed. */
+  readonly isOver: boolean;
 }
 
 /** A failure that ended one or more views in a row at the same step. */

@@ -20,7 +20,7 @@ function members(
   const told: Progress[] = [];
   const viewOf = (number: number, slots: readonly number[], finalSteps: number): Change['view'] => ({
     ...{ number, members: slots.map(memberOf), joined: [], lost: [], left: [], finalSteps, decision },
-    ...{ epoch: 0, unsettled: [], wishes: 0, unread: [], failure: null, ended: null },
+    ...{ epoch: 0, unsettled: [], wishes: 0, unread: [], failure: null, ended: null, isOver: false },
   });
   const of = (rank: number): Membership => {
     let change: Change = {
@@ -102,7 +102,16 @@ it('does not report an average as complete if its memory has carried the state t
   const given = { every: 2, fragments: 2, outer: 'average' } as const;
   const viewOf = (number: number, slots: readonly number[]): Change['view'] => ({
     ...{ number, members: slots.map(memberOf), joined: [], lost: [], left: [], finalSteps: 0 },
-    ...{ decision: 'redo', epoch: 0, unsettled: [], wishes: 0, unread: [], failure: null, ended: null },
+    ...{
+      decision: 'redo',
+      epoch: 0,
+      unsettled: [],
+      wishes: 0,
+      unread: [],
+      failure: null,
+      ended: null,
+      isOver: false,
+    },
   });
   const told: Progress[] = [];
   /** Goes from one group to the next, each time that the present one fails. Member 1 is lost in its first vote. */

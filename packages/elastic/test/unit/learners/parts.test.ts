@@ -86,7 +86,7 @@ describe('a learner asks', () => {
   });
   const view = (...members: Member[]): View => ({
     ...{ number: 3, members, joined: [], lost: [], left: [], finalSteps: 9, decision: 'redo' },
-    ...{ wishes: 4, unread: [], failure: null, ended: null, epoch: 0, unsettled: [] },
+    ...{ wishes: 4, unread: [], failure: null, ended: null, isOver: false, epoch: 0, unsettled: [] },
   });
   const self = { id: '9.0', slot: 9, host: 'b', process: null, standby: null };
   const idsOf = (members: readonly Member[]) => members.map(({ id }) => id);

@@ -23,6 +23,7 @@ const view: View = {
   unread: [],
   failure: null,
   ended: null,
+  isOver: false,
 };
 const rules = { min: 1, settleMs: 200, stallMs: 2_000, joinTimeoutMs: 5_000, epoch: 0 };
 const report = (member: string, parts: Partial<Report> = {}): Report => ({

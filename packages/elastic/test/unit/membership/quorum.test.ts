@@ -12,7 +12,7 @@ function viewOn(hosts: number, parts: Partial<View> = {}): View {
   });
   return {
     ...{ number: 3, epoch: 0, members, joined: [], lost: [], left: [], finalSteps: 10, decision: 'redo' },
-    ...{ unsettled: [], wishes: 0, unread: [], failure: null, ended: null },
+    ...{ unsettled: [], wishes: 0, unread: [], failure: null, ended: null, isOver: false },
     ...parts,
   };
 }

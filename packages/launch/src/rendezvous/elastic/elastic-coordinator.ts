@@ -22,7 +22,7 @@ import {
 } from '../messages.ts';
 import * as words from '../outcomes.ts';
 import { maxRepeats, RepeatedFailures } from './repeated-failures.ts';
-import { forgetRestarts, memberOf, type Slot, SlotTable, scheduleRestart } from './slots.ts';
+import { forgetRestarts, isDone, memberOf, type Slot, SlotTable, scheduleRestart } from './slots.ts';
 import type { ViewFacts } from './view-facts.ts';
 
 export interface ElasticLimits {
@@ -50,6 +50,8 @@ export class ElasticCoordinator implements Decider {
   readonly #repeats = new RepeatedFailures();
   /** Processes that are not in the latest view any more, and when they are killed. */
   readonly #leftOut = new Map<string, number>();
+  /** Processes that have been in a view. */
+  readonly #members = new Set<string>();
   #phase: 'gathering' | 'running' | 'ending' | 'finished' = 'gathering';
   #view: ViewFacts | null = null;
   #startedMs = 0;
@@ -102,13 +104,18 @@ export class ElasticCoordinator implements Decider {
     }
   }
 
-  /** Notes the latest view of the job's ranks. Processes that were lost from it and still run are killed soon. */
+  /**
+   * Notes the latest view of the job's ranks. Processes that were lost from it and still run are killed soon, unless
+   * the job ends with it: one that seems lost may evaluate or save after its last step.
+   */
   viewed(view: ViewFacts, nowMs: number): void {
     if (this.#view !== null && view.number <= this.#view.number) return;
     this.#view = view;
+    for (const id of view.members) this.#members.add(id);
     for (const slot of this.#slots.placed) {
       const id = memberOf(slot);
-      if (slot.state === 'running' && view.lost.includes(id)) this.#leftOut.set(id, nowMs + leftOutMs);
+      if (slot.state === 'running' && view.lost.includes(id) && view.ended === null)
+        this.#leftOut.set(id, nowMs + leftOutMs);
     }
     this.#conclude();
   }
@@ -211,7 +218,7 @@ export class ElasticCoordinator implements Decider {
   #slotEnded(host: Host, slot: Slot, outcome: RankOutcome, step: number | null, nowMs: number): void {
     this.#leftOut.delete(memberOf(slot));
     slot.outcome = outcome;
-    if (outcome.exitCode === 0) slot.state = 'finished';
+    if (isDone(outcome)) slot.state = 'finished';
     else if (this.#phase !== 'running' || host.leaving) slot.state = 'stopped';
     else {
       // A process that was killed because it was left out has been stopped, and so has no time of failure.
@@ -372,9 +379,10 @@ export class ElasticCoordinator implements Decider {
       return;
     }
     if (!placed.some(({ state }) => state === 'finished')) return;
-    // A rank that was started when the last ones had finished has nothing to join.
-    const isOver = this.#view === null ? running.length === 0 : !this.#hasState;
-    if (isOver) this.#finish({ exitCode: 0, text: null, blamed: null });
+    // A rank that was started when the last ones had finished has nothing to join. One that has left the job, or is not
+    // in a view that has ended it, may still evaluate or save.
+    if (!running.some((slot) => this.#view === null || this.#members.has(memberOf(slot))))
+      this.#finish({ exitCode: 0, text: null, blamed: null });
   }
 
   /** Returns how a job ended that failed before its first view. */

@@ -7,7 +7,7 @@ import { ending } from '../../report/report.ts';
 import type { SlotOrder } from '../messages.ts';
 import * as words from '../outcomes.ts';
 import { maxRepeats, RepeatedFailures } from './repeated-failures.ts';
-import { forgetRestarts, memberOf, type Slot, scheduleRestart } from './slots.ts';
+import { forgetRestarts, isDone, memberOf, type Slot, scheduleRestart } from './slots.ts';
 
 export interface OwnSlotsOptions {
   readonly maxRestarts: number;
@@ -67,7 +67,7 @@ export class OwnSlots {
     const slot = this.#slots.get(number);
     if (slot?.incarnation !== incarnation || slot.state !== 'running') return;
     slot.outcome = outcome;
-    slot.state = outcome.exitCode === 0 ? 'finished' : 'stopped';
+    slot.state = isDone(outcome) ? 'finished' : 'stopped';
     if (slot.state === 'stopped' && !this.#stopped.signal.aborted) {
       slot.state = 'waiting';
       this.#startAgain(slot, outcome, step).then(

@@ -9,7 +9,7 @@ export type SlotState =
   | 'running'
   /** Its process has failed, and is started again at `startMs`. */
   | 'waiting'
-  /** Its process has ended with 0. It is not started again. */
+  /** Its process has ended with 0, or has come when the training was over. It is not started again. */
   | 'finished'
   /** Its process has ended after the job or its host was told to stop. */
   | 'stopped';
@@ -38,6 +38,13 @@ export const memberOf = ({ number, incarnation }: Pick<Slot, 'number' | 'incarna
 
 /** Returns the slot of the process `slot.incarnation`. */
 export const slotOf = (id: string): number => Number.parseInt(id, 10);
+
+/** A failure of a process that has come when the training was over. */
+const cameTooLate = 'ERR_ELASTIC_OVER';
+
+/** Returns whether a process has ended as it should, so that its slot needs no other one. */
+export const isDone = ({ exitCode, lastWords }: RankOutcome): boolean =>
+  exitCode === 0 || lastWords?.error.fields.code === cameTooLate;
 
 /** A process that lives for less than this has had a short life: the next start of its slot waits. */
 const shortLifeMs = 5_000;

@@ -60,17 +60,19 @@ interface End {
   /** Place in the program of the error that ended it. */
   readonly at?: string;
   readonly isSecondary?: boolean;
+  /** Code of the error. */
+  readonly code?: string;
   readonly wasStopped?: boolean;
   readonly step?: number;
 }
 
 /** Reports that the process `id`, such as "1.0", of a host has ended. */
 function ended(host: string, id: string, end: End = {}): void {
-  const { signal = null, at, isSecondary = false, wasStopped = false, step = null } = end;
+  const { signal = null, at, isSecondary = false, code, wasStopped = false, step = null } = end;
   const exitCode = end.exitCode === undefined ? (signal || at ? (signal ? null : 1) : 0) : end.exitCode;
   const [slot, incarnation] = id.split('.').map(Number) as [number, number];
   const failedNs = exitCode === 0 || wasStopped ? null : `${BigInt(Math.round(nowMs * 1e6))}`;
-  const fields = isSecondary ? { secondary: true } : {};
+  const fields = { ...(isSecondary && { secondary: true }), ...(code !== undefined && { code }) };
   const stack = `Error: broken\n    at step (/home/me/${at}:7:3)`;
   const error = { name: 'Error', message: 'broken', stack, fields, cause: null };
   const outcome: SentOutcome = {
@@ -125,6 +127,21 @@ describe('on one host', () => {
       ...{ groupRank: 0, groupWorldSize: 1 },
       why: 'starting rank 1 again after SIGKILL, restart 1 of 3; the others go on.',
     });
+  });
+
+  it('a process that came when the training was over stops no member that works on after its last step', () => {
+    view(['0.0', '1.0', '2.0']);
+    ended('a', '1.0', { signal: 'SIGKILL' });
+    wait(0);
+    view(['0.0', '2.0'], 9, { lost: ['1.0'] });
+    sent();
+    view(['1.1'], 9, { ended: 'the training is over' });
+    ended('a', '1.1', { at: 'train.ts', code: 'ERR_ELASTIC_OVER' });
+    ended('a', '0.0');
+    wait(600_000);
+    expect(sent()).toEqual([]);
+    ended('a', '2.0');
+    expect(outcomes()).toEqual([['a', 0, null]]);
   });
 
   it('waits before it starts a slot whose processes do not live long', () => {

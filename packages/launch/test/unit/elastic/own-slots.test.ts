@@ -66,6 +66,15 @@ test('a process that fails is started again in the store that was found, and the
   expect(said).toEqual([]);
 });
 
+test('a process that came when the training was over is done', async () => {
+  const { slots, said, started, over } = begin(7);
+  slots.handle(3, 0, ended(0), null);
+  slots.handle(2, 0, ended(1, { code: 'ERR_ELASTIC_OVER' }), null);
+  await over;
+  expect(said).toEqual([]);
+  expect(started).toEqual([]);
+});
+
 test('a process is not started again if no store is found, the job has ended, or it may not be', async () => {
   const cases = [
     [begin(null), ended(1), 'the job has ended, or no store to which its ranks have moved was found'],

@@ -57,5 +57,5 @@ test('members whose training is over do not wait for a joiner', async () => {
   const vote = await member!.vote({ agreed: [1], isLeaving: true });
   expect(vote).toEqual({ changesView: true, isLeaving: true });
   await member!.close();
-  expect(await joins).toBe('ERR_ELASTIC_ENDED');
+  expect(await joins).toBe('ERR_ELASTIC_OVER');
 });

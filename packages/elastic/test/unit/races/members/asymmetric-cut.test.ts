@@ -10,7 +10,7 @@ const members = ['a', 'b', 'c', 'd'].map(
 );
 const view: View = {
   ...{ number: 3, epoch: 0, members, joined: [], lost: [], left: [], finalSteps: 10, decision: 'redo' },
-  ...{ unsettled: [], wishes: 0, unread: [], failure: null, ended: null },
+  ...{ unsettled: [], wishes: 0, unread: [], failure: null, ended: null, isOver: false },
 };
 const rules = { min: 1, settleMs: 200, stallMs: 2_000, joinTimeoutMs: 5_000, epoch: 0 };
 

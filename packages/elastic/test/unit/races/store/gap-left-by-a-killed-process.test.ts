@@ -28,7 +28,7 @@ const report = (member: string): Report => ({
 const wish: Wish = { id: 'late', slot: null, host: 'h', process: null, standby: null };
 const view: View = {
   ...{ number: 0, epoch: 0, members: [], joined: [], lost: [], left: [], finalSteps: 0, decision: 'redo' },
-  ...{ unsettled: [], wishes: 0, unread: [], failure: null, ended: null },
+  ...{ unsettled: [], wishes: 0, unread: [], failure: null, ended: null, isOver: false },
 };
 
 test('a process has taken a number for its wish and has died: the ones after it join', async () => {

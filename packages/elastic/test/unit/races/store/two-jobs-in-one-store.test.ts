@@ -39,7 +39,7 @@ test('a job that is started again over the keys of one that has ended needs anot
     const second = await open();
     // Under the old id it learns that the job has ended; it founds no second chain beside the old one.
     await expect(join({ store: second, runId: 'first', size: 1 })).rejects.toMatchObject({
-      code: 'ERR_ELASTIC_ENDED',
+      code: 'ERR_ELASTIC_OVER',
     });
     const [again] = await foundJob(1, { store: second, runId: 'second' });
     expect(again!.view).toMatchObject({ number: 0, finalSteps: 0 });
