@@ -3,6 +3,8 @@ import type { Patience } from './machine.ts';
 
 /** Number of steps of which the median is taken. */
 const window = 32;
+/** Steps between two computations of the median when the window is full. */
+const between = 8;
 /** Deadlines before the first steps, which take longer than others: code is compiled, data is opened. */
 const first: Patience = { settleMs: 2_000, stallMs: 60_000 };
 
@@ -10,10 +12,14 @@ export class Pace {
   readonly #fixed: Partial<Patience>;
   readonly #steps: number[] = [];
   #last: number | null = null;
+  #patience: Patience;
+  /** Steps until the deadlines are computed again: a vote needs them, and a sort in each is a part of a short step. */
+  #untilNext = 0;
 
   /** `fixed` replaces the deadlines that it names. */
   constructor(fixed: Partial<Patience>) {
     this.#fixed = fixed;
+    this.#patience = { ...first, ...fixed };
   }
 
   /** Notes the end of a step. */
@@ -21,6 +27,7 @@ export class Pace {
     if (this.#last !== null) {
       this.#steps.push(nowMs - this.#last);
       if (this.#steps.length > window) this.#steps.shift();
+      if (this.#untilNext-- <= 0) this.#renew();
     }
     this.#last = nowMs;
   }
@@ -30,17 +37,22 @@ export class Pace {
     this.#last = null;
   }
 
-  /** settleMs is 4 median steps, within 0.2 … 5 s; stallMs is 20 median steps, at least 2 s. */
+  /**
+   * settleMs is 4 median steps, within 0.2 … 5 s; stallMs is 20 median steps, at least 2 s. The median is at most
+   * `between` steps old.
+   */
   get patience(): Patience {
+    return this.#patience;
+  }
+
+  #renew(): void {
+    this.#untilNext = this.#steps.length < window ? 0 : between;
     const sorted = [...this.#steps].sort((a, b) => a - b);
-    const median = sorted[sorted.length >> 1];
-    const own: Patience =
-      median === undefined
-        ? first
-        : {
-            settleMs: Math.min(Math.max(4 * median, 200), 5_000),
-            stallMs: Math.max(20 * median, 2_000),
-          };
-    return { ...own, ...this.#fixed };
+    const median = sorted[sorted.length >> 1]!;
+    const own = {
+      settleMs: Math.min(Math.max(4 * median, 200), 5_000),
+      stallMs: Math.max(20 * median, 2_000),
+    };
+    this.#patience = { ...own, ...this.#fixed };
   }
 }

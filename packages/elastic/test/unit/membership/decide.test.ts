@@ -99,6 +99,10 @@ describe('the step in flight', () => {
     expect(next(known([joiner, done], { ended })).ended).toBe(
       'the training is over: its members have ended after step 12, before those that joined had its state',
     );
+    // The process of a member that has reported its end may have ended, too.
+    expect(next(known([joiner, done], { ended: new Set(['b', 'c', 'd']) }))).toMatchObject({
+      ...{ isOver: true, left: ['b'], lost: ['c', 'd'] },
+    });
     // One that leaves because it was told to does not end the training.
     const told = { ...done, isDone: false };
     expect(next(known([joiner, told], { ended })).ended).toContain('are lost');
