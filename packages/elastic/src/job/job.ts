@@ -1,7 +1,3 @@
-// A training that goes on when ranks are lost, leave or join. It enters a view in three parts, the same on all members:
-// the model averages over the view's group, members without the state get it, and the loader begins at the cursor. If
-// another rank is lost meanwhile, the same begins again in the next view.
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { BufferCarrier, Group } from '@ringwise/collectives';
 import type { Collated, Dataset } from '@ringwise/data';
 import {
@@ -14,35 +10,12 @@ import {
   ZeroRedundancyOptimizer,
 } from '@ringwise/ddp';
 import { checkFunction, checkInteger, checkOptions } from '../check.ts';
-import {
-  behind,
-  cameTooLate,
-  jobMisused,
-  joinCancelled,
-  joinsWithPause,
-  LearnerBehind,
-  missedStep,
-  rescued,
-  rescueFailed,
-  rescueMissing,
-  rescueOnDevice,
-  rescueSharded,
-  stepNotAwaited,
-  stepNotRun,
-} from '../errors.ts';
-import { type Learned, Learner } from '../learners/learner.ts';
-import { Sources } from '../learners/sources.ts';
+import { cameTooLate, jobMisused, joinCancelled, missedStep, stepNotAwaited, stepNotRun } from '../errors.ts';
 import { ElasticLoader, type LoadOptions, loadOptionNames } from '../ledger/elastic-loader.ts';
 import { Ledger, type LedgerOptions, ledgerOptionNames } from '../ledger/ledger.ts';
-import type { Chain } from '../membership/chain.ts';
-import { isOver, JobEndedError } from '../membership/errors.ts';
-import type { JobAccess } from '../membership/join.ts';
-import type { Change, Membership, Vote } from '../membership/membership.ts';
-import { transfer } from '../transfer/transfer.ts';
-import { checkSameTraining, describeTraining } from './description.ts';
-import { entryOf, type LogTarget, writeLog } from './log.ts';
+import type { Membership, Vote } from '../membership/membership.ts';
+import { describeTraining } from './description.ts';
 import { checkDdpOptions, type ElasticDdpOptions } from './options.ts';
-import { loadRescue, rescueFile, writeRescue } from './rescue.ts';
 import { soloGroup } from './solo.ts';
 import {
   type Attempt,
@@ -53,84 +26,26 @@ import {
   type StepResult,
 } from './step.ts';
 import { Trained } from './trained.ts';
-
-/** A change of the view, as onView() reports it. */
-export interface ViewChange {
-  /** Number of the view. */
-  readonly view: number;
-  /** Number of ranks, now and in the view before; 0 before the first one. */
-  readonly size: number;
-  /** Number of ranks in the view before; 0 before the first one. */
-  readonly was: number;
-  /** Ids of members that joined, were lost, and left. */
-  readonly joined: readonly string[];
-  /** Ids of members that were lost. */
-  readonly lost: readonly string[];
-  /** Ids of members that left after their last step. */
-  readonly left: readonly string[];
-  /** Number of steps that are final. */
-  readonly step: number;
-  /** What the members that joined have got; null if there were none, or the job begins with this view. */
-  readonly state: StateTransfer | null;
-}
-
-/** The state of the training as members that joined have got it. */
-export interface StateTransfer {
-  /** Bytes of the whole state. */
-  readonly bytes: number;
-  /** Bytes that were sent to each of them while the others waited. */
-  readonly sentBytes: number;
-  /** Number of members that sent these. */
-  readonly sources: number;
-  /** What this process has got before, while the others trained on; null if it has not joined now as a learner. */
-  readonly learned: Learned | null;
-}
+import { type JobSettings, type ViewChange, Views } from './views.ts';
 
 /** Options of job.loader(). */
 export type ElasticLoaderOptions = LedgerOptions & LoadOptions;
 
-/** Parameters of fewer bytes are copied while the others wait, which takes less time than connecting does. */
-const learnedBytes = 4 << 20;
-
-/** How long to wait until the first rank of a job that has just begun has said what it trains, in milliseconds. */
-const describedMs = 10_000;
-
-interface Settings {
-  readonly join: (prepare: (access: JobAccess) => Promise<void>) => Promise<Membership>;
-  /** Whether this process gets the state before it joins; null if that depends on how much there is. */
-  readonly learn: boolean | null;
-  readonly log: LogTarget | null;
-  readonly leaveOn: NodeJS.Signals | null;
-  readonly rescueFolder: string | null;
-}
-
 /** A job that elastic() starts. */
 export class ElasticJob {
-  readonly #settings: Settings;
+  readonly #settings: JobSettings;
   readonly #listeners = new Set<(change: ViewChange) => void>();
-  #membership: Membership | null = null;
+  #views: Views | null = null;
+  /** Null until this process has joined. */
   #trained: Trained | null = null;
-  /** A view that this member has entered only in part. */
-  #pending: Change | null = null;
-  /** The view with which the job has ended. The step that it makes final is applied before the loop ends. */
-  #ended: JobEndedError | null = null;
-  /** Number of steps whose state this process has read from the rescue folder. */
-  #rescuedSteps = 0;
-  #hasState = false;
-  #hasLeft = false;
+  /** Whether ddp() has been called. */
+  #isTaken = false;
   #isIterating = false;
-  #size = 0;
-  #stopListening: (() => void) | null = null;
-  #learner: Learner | null = null;
-  #sources: Sources | null = null;
-  #access: JobAccess | null = null;
-  /** What this process trains, for processes that join later. */
-  #description = '';
   /** Aborted by close(): ends a process that has not joined yet. */
   readonly #closed = new AbortController();
 
   /** Use elastic(). @internal */
-  constructor(settings: Settings) {
+  constructor(settings: JobSettings) {
     this.#settings = settings;
   }
 
@@ -162,7 +77,7 @@ export class ElasticJob {
    * training was over. steps() yields nothing then, and there is no group.
    */
   get hasLeft(): boolean {
-    return this.#hasLeft;
+    return this.#views?.hasLeft ?? false;
   }
 
   /** Number of steps that are final. */
@@ -226,48 +141,16 @@ export class ElasticJob {
     source: M,
     options: ElasticDdpOptions,
   ): Promise<DistributedDataParallel<M>> {
-    if (this.#trained !== null)
+    if (this.#isTaken)
       throw jobMisused('ddp', 'the job has a model already; pass all parts of a model at once');
     checkDdpOptions(source, options);
-    const { optimizer, loader, scaler = null, generators = [], extra = {}, tensor, ...others } = options;
-    const { syncBatchNorm = false, ...rest } = others;
-    const group = soloGroup();
-    if (syncBatchNorm) {
-      await convertSyncBatchNorm(source as unknown as ModuleTree, group); // rebind() makes the exchanges of a view
-      loader.runTogether();
-    }
-    const model = await ddp(source, { ...rest, group });
-    const trained = new Trained({
-      ...{ source, optimizer, loader, scaler, generators, extra },
-      hook: rest.hook?.shared ?? null,
-      model: model as unknown as DistributedDataParallel<GradParamSource>,
-      revive: tensor,
-    });
-    this.#description = describeTraining(trained.parts, others);
-    const { rescueFolder } = this.#settings;
-    if (rescueFolder !== null && trained.isFar) throw rescueOnDevice();
-    if (rescueFolder !== null && trained.shards !== null) throw rescueSharded();
-    if (rescueFolder !== null) this.#rescuedSteps = await loadRescue(rescueFolder, trained);
+    this.#isTaken = true;
     try {
-      this.#membership = await this.#settings.join((access) => this.#prepare(trained, access));
-      if (this.#closed.signal.aborted) await this.#membership.close();
-      this.#closed.signal.throwIfAborted();
+      return await this.#join(source, options);
     } catch (error) {
-      await this.#learner?.close();
-      if (!isOver(error)) {
-        model.close();
-        throw error;
-      }
-      this.#trained = trained;
-      this.#hasLeft = true;
-      this.#warnOfTheEnd(error);
-      return model;
+      this.#isTaken = this.#trained !== null; // a process that has not joined may try again
+      throw error;
     }
-    this.#trained = trained;
-    this.#listen();
-    this.#pending = this.#membership.first;
-    await this.#enterView();
-    return model;
   }
 
   /**
@@ -282,7 +165,7 @@ export class ElasticJob {
     // A call from JavaScript may have no options.
     checkInteger('steps: epochs', (options as Partial<typeof options> | undefined)?.epochs, 0);
     const { epochs } = options;
-    if (this.#hasLeft) return;
+    if (this.hasLeft) return;
     const trained = this.#training('steps');
     if ((loader as ElasticLoader) !== trained.parts.loader)
       throw jobMisused('steps', 'the loader is not the one that ddp() got');
@@ -290,9 +173,8 @@ export class ElasticJob {
     this.#isIterating = true;
     try {
       for (;;) {
-        if (this.#ended !== null) throw await this.#rescue(trained, this.#ended);
-        await this.#enterView();
-        if (this.#hasLeft || loader.state().epoch >= epochs) return;
+        await this.#views!.enter();
+        if (this.hasLeft || loader.state().epoch >= epochs) return;
         const step = new ElasticStep<B>(loader.plan(), trained.finalSteps, (fn, options) =>
           this.#run(trained, fn, options),
         );
@@ -311,16 +193,15 @@ export class ElasticJob {
    * one wishes to join, they give it the state first, and leave a step later. Does not block.
    */
   leave(): void {
-    if (!this.#hasLeft) this.#joined('leave').leave();
+    if (this.hasLeft) return;
+    this.#joined('leave');
+    this.#views!.leave();
   }
 
   /** Ends this process's part in the job, and the workers of the loader. Not collective. Idempotent. */
   async close(): Promise<void> {
-    this.#stopListening?.();
-    this.#stopListening = null;
     this.#closed.abort(joinCancelled());
-    await this.#sources?.close();
-    await this.#membership?.close();
+    await this.#views?.close();
     if (this.#trained === null) return;
     this.#trained.parts.model.close();
     await this.#trained.parts.loader.close();
@@ -330,39 +211,49 @@ export class ElasticJob {
     return this.close();
   }
 
-  /** Does what comes before the members know of this process. Rejects if it trains something else than they do. */
-  async #prepare(trained: Trained, access: JobAccess): Promise<void> {
-    this.#access = access;
-    const theirs = await trainingOf(access.chain, this.#closed.signal);
-    if (theirs !== null) checkSameTraining(this.#description, theirs);
-    await this.#learn(trained, access);
-  }
-
-  /** Gets the state before this process joins, if there are members that train, and enough to be worth it. */
-  async #learn(trained: Trained, access: JobAccess): Promise<void> {
-    if (trained.wholeOptimizer === null) return; // no member has all that a learner needs
-    this.#sources = new Sources(access, trained);
-    const { learn } = this.#settings;
-    if (!(learn ?? trained.parameterBytes >= learnedBytes)) return;
-    this.#learner = new Learner(access, trained);
-    try {
-      await this.#learner.run(this.#closed.signal);
-    } catch (error) {
-      if (!(error instanceof LearnerBehind)) throw error;
-      if (learn === true) throw behind(error);
-      // A rank that costs the others a pause is worth more than none.
-      process.emitWarning(joinsWithPause(error), { code: 'RINGWISE_JOIN_PAUSE' });
-      await this.#learner.close();
-      this.#learner = null;
+  async #join<M extends GradParamSource>(
+    source: M,
+    options: ElasticDdpOptions,
+  ): Promise<DistributedDataParallel<M>> {
+    const { optimizer, loader, scaler = null, generators = [], extra = {}, tensor, ...others } = options;
+    const { syncBatchNorm = false, ...rest } = others;
+    const group = soloGroup();
+    if (syncBatchNorm) {
+      await convertSyncBatchNorm(source as unknown as ModuleTree, group); // rebind() makes the exchanges of a view
+      loader.runTogether();
     }
+    const model = await ddp(source, { ...rest, group });
+    try {
+      const trained = new Trained({
+        ...{ source, optimizer, loader, scaler, generators, extra },
+        hook: rest.hook?.shared ?? null,
+        model: model as unknown as DistributedDataParallel<GradParamSource>,
+        revive: tensor,
+      });
+      const description = describeTraining(trained.parts, others);
+      const tell = (change: ViewChange) => {
+        for (const listener of this.#listeners) listener(change);
+      };
+      this.#views = new Views(this.#settings, trained, description, tell, this.#closed.signal);
+      await this.#views.join();
+      this.#trained = trained;
+    } catch (error) {
+      this.#views = null;
+      model.close();
+      throw error;
+    }
+    await this.#views.enter();
+    return model;
   }
 
   /** Runs one step until it is final. */
   async #run<B>(trained: Trained, fn: StepFunction<B>, { beforeUpdate }: RunOptions): Promise<StepResult> {
     const { loader } = trained.parts;
+    const views = this.#views!;
     for (;;) {
-      await this.#enterView();
-      const { group } = this;
+      await views.enter();
+      const membership = views.membership!;
+      const { group } = membership;
       const plan = loader.plan();
       trained.begin();
       let done: Attempt | null = null;
@@ -371,19 +262,17 @@ export class ElasticJob {
         done = await attempt(trained.parts, plan, group, fn);
         const { finalSteps } = trained;
         const ballot = { agreed: [finalSteps, plan.epoch, plan.start, plan.end], finalSteps };
-        const membership = this.#membership!;
         vote = group.supports.sync ? membership.voteSync(ballot) : await membership.vote(ballot);
       } catch (error) {
-        await this.#change(error, done !== null);
-        const next = this.#ended?.view ?? this.#pending!.view;
-        if (next.finalSteps === trained.finalSteps) {
+        const next = await views.change(error, done !== null);
+        if (next.view.finalSteps === trained.finalSteps) {
           trained.undo();
-          if (this.#ended !== null) throw await this.#rescue(trained, this.#ended);
-          await loader.restart({ rank: this.#pending!.group.rank, size: this.#pending!.group.size });
+          // The first batch is loaded while the view is entered.
+          if (next.group !== null) await loader.restart({ rank: next.group.rank, size: next.group.size });
           continue;
         }
         // The others could have applied the averages only if all members had them.
-        if (done === null) throw missedStep(trained.finalSteps, next.finalSteps);
+        if (done === null) throw missedStep(trained.finalSteps, next.view.finalSteps);
         this.#finish(trained, plan, beforeUpdate);
         return { ...done, ranks: group.size };
       }
@@ -402,9 +291,10 @@ export class ElasticJob {
     } catch (failure) {
       error = failure;
     }
-    const isBroken = error !== undefined && !this.#membership!.isChange(error);
-    if (isLeaving && !isBroken) await this.#depart();
-    else if (changesView || error !== undefined) await this.#change(error, false);
+    const views = this.#views!;
+    const isBroken = error !== undefined && !views.membership!.isChange(error);
+    if (isLeaving && !isBroken) await views.depart();
+    else if (changesView || error !== undefined) await views.change(error, false);
   }
 
   #finish(trained: Trained, plan: ReturnType<ElasticLoader['plan']>, beforeUpdate?: () => void): void {
@@ -417,151 +307,12 @@ export class ElasticJob {
     trained.parts.loader.finish(plan);
   }
 
-  /** Enters a view that has been decided. Does nothing if there is none. */
-  async #enterView(): Promise<void> {
-    const trained = this.#training('steps');
-    for (let change = this.#pending; change !== null; change = this.#pending) {
-      const { view, group } = change;
-      let state: StateTransfer | null;
-      try {
-        if (this.#hasState) this.#sources?.enter(view);
-        const learned = (await this.#learner?.settle()) ?? null;
-        await trained.parts.model.rebind(group);
-        await trained.shards?.repair(group, withoutState(change));
-        state = await this.#share(trained, change, learned);
-        await trained.shards?.rebind(group);
-        await trained.parts.loader.restart({ rank: group.rank, size: group.size });
-        this.#pending = null;
-      } catch (error) {
-        await this.#change(error, false);
-        if (this.#ended === null) continue;
-        if (this.#hasState || !isOver(this.#ended)) throw await this.#rescue(trained, this.#ended);
-        this.#warnOfTheEnd(this.#ended);
-        await this.#depart();
-        return;
-      }
-      const was = this.#size;
-      this.#size = group.size;
-      // A later view says it again, also in a store to which the job has moved. The training does not need it.
-      if (this.leader) this.#access?.chain.describe(this.#description).catch(() => {});
-      const { joined, lost, left } = view;
-      writeLog(this.#settings.log, entryOf(view, trained.finalSteps), this.leader);
-      const report = {
-        view: view.number,
-        size: group.size,
-        was,
-        joined,
-        lost,
-        left,
-        step: trained.finalSteps,
-        state,
-      };
-      for (const listener of this.#listeners) listener(report);
-    }
-  }
-
-  /** Gives the state to members that have none. In a new job, that of rank 0. */
-  async #share(trained: Trained, change: Change, learned: Learned | null): Promise<StateTransfer | null> {
-    const { group, joined, view } = change;
-    let state: StateTransfer | null = null;
-    const without = withoutState(change);
-    if (joined.length === group.size && view.number > 0 && view.finalSteps > 0)
-      throw missedStep(trained.finalSteps, view.finalSteps);
-    if (without.length > 0) {
-      const root = group.ranks.findIndex((_, rank) => !without.includes(rank));
-      await trained.broadcastFar(group, root);
-      const { bytes, stateBytes, sources } = await transfer(group, without, {
-        save: () => trained.save(),
-        held: () => this.#learner?.held() ?? null,
-        load: (value, unchanged) => {
-          trained.load(value, unchanged);
-          this.#hasState = true;
-        },
-        ...(trained.parts.revive && { revive: trained.parts.revive }),
-      });
-      if (joined.length < group.size)
-        state = { bytes: stateBytes, sentBytes: bytes, sources: sources.length, learned };
-    }
-    if (view.number === 0 && this.#rescuedSteps > trained.finalSteps)
-      throw rescueMissing(this.#settings.rescueFolder!, this.#rescuedSteps, trained.finalSteps);
-    this.#hasState = true;
-    this.#learner = null;
-    if (this.#sources !== null && trained.observer === null) {
-      trained.observer = this.#sources;
-      this.#sources.enter(view);
-    }
-    return state;
-  }
-
-  /** Writes the state of a job that has ended, on one of its last members. Returns the error that says so. */
-  async #rescue(trained: Trained, failure: JobEndedError): Promise<Error> {
-    const { rescueFolder: folder } = this.#settings;
-    const { members, joined, finalSteps } = failure.view;
-    const writer = members.find(({ id }) => !joined.includes(id))?.id;
-    if (folder === null || writer === undefined || !this.#hasState || trained.finalSteps !== finalSteps)
-      return failure;
-    try {
-      const file = rescueFile(folder, finalSteps);
-      if (writer === this.#membership!.self.id) await writeRescue(folder, trained);
-      return rescued(failure, finalSteps, file, writer);
-    } catch (error) {
-      return rescueFailed(failure, folder, error);
-    }
-  }
-
-  /**
-   * Ends the view, and notes if the job ends with it. After an error: throws it if it is not a change of the
-   * membership; then the other ranks end, too.
-   */
-  async #change(error: unknown, isComplete: boolean): Promise<void> {
-    const membership = this.#membership!;
-    if (error !== undefined && !membership.isChange(error)) {
-      membership.group.abort(error);
-      throw error;
-    }
-    const { finalSteps } = this.#training('change');
-    const progress = { finalSteps, isComplete, hasState: this.#hasState };
-    try {
-      this.#pending = await membership.change(progress, error);
-    } catch (failure) {
-      if (!(failure instanceof JobEndedError)) throw failure;
-      this.#ended = failure;
-      this.#pending = null;
-    }
-  }
-
-  /** Tells the user of a process that came when the training was over. */
-  #warnOfTheEnd({ view }: JobEndedError): void {
-    process.emitWarning(
-      `ddp: ${view.ended}. This process takes no part in it. A new job needs another run id.`,
-      {
-        code: 'RINGWISE_TRAINING_OVER',
-      },
-    );
-  }
-
-  async #depart(): Promise<void> {
-    this.#hasLeft = true;
-    this.#stopListening?.();
-    this.#stopListening = null;
-    await this.#sources?.close();
-    await this.#membership!.close();
-  }
-
-  /** Leaves at a signal. A second one has its usual effect. */
-  #listen(): void {
-    const { leaveOn } = this.#settings;
-    if (leaveOn === null) return;
-    const leave = () => this.#membership?.leave();
-    process.once(leaveOn, leave);
-    this.#stopListening = () => void process.off(leaveOn, leave);
-  }
-
   #joined(what: string): Membership {
-    if (this.#membership === null && this.#hasLeft) throw cameTooLate(what);
-    if (this.#membership === null)
+    const membership = this.#views?.membership ?? null;
+    if (membership === null && this.hasLeft) throw cameTooLate(what);
+    if (membership === null)
       throw jobMisused(what, 'the process joins the job in ddp(); expected that before');
-    return this.#membership;
+    return membership;
   }
 
   #training(what: string): Trained {
@@ -569,15 +320,3 @@ export class ElasticJob {
     return this.#trained!;
   }
 }
-
-/** Returns what the members of a job train; null if there are none, or they have not said it after some time. */
-async function trainingOf(chain: Chain, signal: AbortSignal): Promise<string | null> {
-  for (const endMs = performance.now() + describedMs; ; await sleep(100, undefined, { signal })) {
-    const training = await chain.training();
-    if (training !== null || (await chain.head()) === null || performance.now() > endMs) return training;
-  }
-}
-
-/** Ranks that get the state from the others. In a new job that are all but the first. */
-const withoutState = ({ group, joined }: Change): readonly number[] =>
-  joined.length === group.size ? joined.slice(1) : joined;

@@ -221,10 +221,17 @@ it('refuses wrong options, and calls in the wrong order', async () => {
     'no rank can leave all of it in rescueFolder',
   );
   const trainedNet = makeNet();
-  const model = await job.ddp(trainedNet, {
-    optimizer: new SGD(trainedNet.parameters(), { lr: 0.1 }),
-    loader,
+  const closed = await elastic();
+  const begun = closed.ddp(net, {
+    optimizer,
+    loader: closed.loader(data, { globalBatch: 4, microBatch: 4 }),
   });
+  const [end] = await Promise.allSettled([begun, closed.close()]);
+  expect(end).toMatchObject({ status: 'rejected', reason: { code: 'ERR_ELASTIC_LEFT' } });
+  const joins = job.ddp(trainedNet, { optimizer: new SGD(trainedNet.parameters(), { lr: 0.1 }), loader });
+  // A second call is refused while the first one joins, and afterwards.
+  await expect(job.ddp(net, { optimizer, loader })).rejects.toThrow('the job has a model already');
+  const model = await joins;
   await expect(job.ddp(net, { optimizer, loader })).rejects.toThrow('the job has a model already');
   const other = job.loader(data, { batchPerRank: 4 });
   for (const options of [undefined, { epoch: 1 }, {}])

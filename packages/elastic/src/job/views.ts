@@ -1,0 +1,335 @@
+// The way of a process through the views of its job: it joins, enters each view, and leaves. It enters a view in three
+// parts, the same on all members: the model averages over the view's group, members without the state get it, and the
+// loader begins at the cursor. If another rank is lost meanwhile, the same begins again in the next view.
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Group } from '@ringwise/collectives';
+import {
+  behind,
+  joinsWithPause,
+  LearnerBehind,
+  missedStep,
+  rescued,
+  rescueFailed,
+  rescueMissing,
+  rescueOnDevice,
+  rescueSharded,
+} from '../errors.ts';
+import { type Learned, Learner } from '../learners/learner.ts';
+import { Sources } from '../learners/sources.ts';
+import type { Chain } from '../membership/chain.ts';
+import { isOver, JobEndedError } from '../membership/errors.ts';
+import type { JobAccess } from '../membership/join.ts';
+import type { Change, Membership } from '../membership/membership.ts';
+import type { View } from '../membership/protocol/view.ts';
+import { transfer } from '../transfer/transfer.ts';
+import { checkSameTraining } from './description.ts';
+import { entryOf, type LogTarget, writeLog } from './log.ts';
+import { loadRescue, rescueFile, writeRescue } from './rescue.ts';
+import type { Trained } from './trained.ts';
+
+/** A change of the view, as onView() reports it. */
+export interface ViewChange {
+  /** Number of the view. */
+  readonly view: number;
+  /** Number of ranks, now and in the view before; 0 before the first one. */
+  readonly size: number;
+  /** Number of ranks in the view before; 0 before the first one. */
+  readonly was: number;
+  /** Ids of members that joined, were lost, and left. */
+  readonly joined: readonly string[];
+  /** Ids of members that were lost. */
+  readonly lost: readonly string[];
+  /** Ids of members that left after their last step. */
+  readonly left: readonly string[];
+  /** Number of steps that are final. */
+  readonly step: number;
+  /** What the members that joined have got; null if there were none, or the job begins with this view. */
+  readonly state: StateTransfer | null;
+}
+
+/** The state of the training as members that joined have got it. */
+export interface StateTransfer {
+  /** Bytes of the whole state. */
+  readonly bytes: number;
+  /** Bytes that were sent to each of them while the others waited. */
+  readonly sentBytes: number;
+  /** Number of members that sent these. */
+  readonly sources: number;
+  /** What this process has got before, while the others trained on; null if it has not joined now as a learner. */
+  readonly learned: Learned | null;
+}
+
+/** Parameters of fewer bytes are copied while the others wait, which takes less time than connecting does. */
+const learnedBytes = 4 << 20;
+
+/** How long to wait until the first rank of a job that has just begun has said what it trains, in milliseconds. */
+const describedMs = 10_000;
+
+export interface JobSettings {
+  readonly join: (prepare: (access: JobAccess) => Promise<void>) => Promise<Membership>;
+  /** Whether this process gets the state before it joins; null if that depends on how much there is. */
+  readonly learn: boolean | null;
+  readonly log: LogTarget | null;
+  readonly leaveOn: NodeJS.Signals | null;
+  readonly rescueFolder: string | null;
+}
+
+export class Views {
+  readonly #settings: JobSettings;
+  readonly #trained: Trained;
+  /** What this process trains, for processes that join later. */
+  readonly #description: string;
+  readonly #tell: (change: ViewChange) => void;
+  #membership: Membership | null = null;
+  /** A view that this member has entered only in part. */
+  #pending: Change | null = null;
+  /** The view with which the job has ended. The step that it makes final is applied before the loop ends. */
+  #ended: JobEndedError | null = null;
+  /** Number of steps whose state this process has read from the rescue folder. */
+  #rescuedSteps = 0;
+  #hasState = false;
+  #hasLeft = false;
+  #size = 0;
+  #stopListening: (() => void) | null = null;
+  #learner: Learner | null = null;
+  #sources: Sources | null = null;
+  #access: JobAccess | null = null;
+  readonly #closed: AbortSignal;
+
+  /**
+   * `tell` gets each change of the view when all members have the state. `closed` ends a process that has not joined yet.
+   */
+  constructor(
+    settings: JobSettings,
+    trained: Trained,
+    description: string,
+    tell: (change: ViewChange) => void,
+    closed: AbortSignal,
+  ) {
+    const { rescueFolder } = settings;
+    if (rescueFolder !== null && trained.isFar) throw rescueOnDevice();
+    if (rescueFolder !== null && trained.shards !== null) throw rescueSharded();
+    this.#settings = settings;
+    this.#trained = trained;
+    this.#description = description;
+    this.#tell = tell;
+    this.#closed = closed;
+  }
+
+  /** Null until the process has joined. */
+  get membership(): Membership | null {
+    return this.#membership;
+  }
+
+  /** Whether this process has left the job, or has come when the training was over. */
+  get hasLeft(): boolean {
+    return this.#hasLeft;
+  }
+
+  /** Joins the job; the first view is not entered yet. Resolves without that if the training is over: see hasLeft. */
+  async join(): Promise<void> {
+    const { rescueFolder } = this.#settings;
+    if (rescueFolder !== null) this.#rescuedSteps = await loadRescue(rescueFolder, this.#trained);
+    try {
+      this.#membership = await this.#settings.join((access) => this.#prepare(access));
+      if (this.#closed.aborted) await this.#membership.close();
+      this.#closed.throwIfAborted();
+    } catch (error) {
+      await this.#learner?.close();
+      await this.#sources?.close();
+      if (!isOver(error)) throw error;
+      this.#comeTooLate(error);
+      return;
+    }
+    this.#listen();
+    this.#pending = this.#membership.first;
+  }
+
+  /**
+   * Enters the view that has been decided. Does nothing if there is none. Throws the error with which the job has ended,
+   * unless this process has come too late to have the state: then it has left.
+   */
+  async enter(): Promise<void> {
+    const trained = this.#trained;
+    if (this.#ended !== null) throw await this.#rescue(this.#ended);
+    for (let change = this.#pending; change !== null; change = this.#pending) {
+      const { view, group } = change;
+      let state: StateTransfer | null;
+      try {
+        if (this.#hasState) this.#sources?.enter(view);
+        const learned = (await this.#learner?.settle()) ?? null;
+        await trained.parts.model.rebind(group);
+        await trained.shards?.repair(group, withoutState(change));
+        state = await this.#share(change, learned);
+        await trained.shards?.rebind(group);
+        await trained.parts.loader.restart({ rank: group.rank, size: group.size });
+        this.#pending = null;
+      } catch (error) {
+        await this.change(error, false);
+        if (this.#ended === null) continue;
+        if (this.#hasState || !isOver(this.#ended)) throw await this.#rescue(this.#ended);
+        this.#comeTooLate(this.#ended);
+        await this.depart();
+        return;
+      }
+      const was = this.#size;
+      this.#size = group.size;
+      // A later view says it again, also in a store to which the job has moved. The training does not need it.
+      if (group.rank === 0) this.#access?.chain.describe(this.#description).catch(() => {});
+      const { joined, lost, left } = view;
+      const { finalSteps } = trained;
+      writeLog(this.#settings.log, entryOf(view, finalSteps), group.rank === 0);
+      this.#tell({ view: view.number, size: group.size, was, joined, lost, left, step: finalSteps, state });
+    }
+  }
+
+  /**
+   * Ends the present view, and resolves with the next one, which enter() enters, or with the last one of a job that has
+   * ended, which has no group. After an error: throws it if it is not a change of the membership; then the other ranks end, too.
+   */
+  async change(error: unknown, isComplete: boolean): Promise<{ view: View; group: Group | null }> {
+    const membership = this.#membership!;
+    if (error !== undefined && !membership.isChange(error)) {
+      membership.group.abort(error);
+      throw error;
+    }
+    const progress = { finalSteps: this.#trained.finalSteps, isComplete, hasState: this.#hasState };
+    try {
+      this.#pending = await membership.change(progress, error);
+      return this.#pending;
+    } catch (failure) {
+      if (!(failure instanceof JobEndedError)) throw failure;
+      this.#ended = failure;
+      this.#pending = null;
+      return { view: failure.view, group: null };
+    }
+  }
+
+  /** Asks to leave after the step in flight. */
+  leave(): void {
+    this.#membership?.leave();
+  }
+
+  /** Leaves the job after a step. */
+  async depart(): Promise<void> {
+    this.#hasLeft = true;
+    this.#stopListening?.();
+    this.#stopListening = null;
+    await this.#sources?.close();
+    await this.#membership!.close();
+  }
+
+  /** Ends this process's part in the job. Idempotent. */
+  async close(): Promise<void> {
+    this.#stopListening?.();
+    this.#stopListening = null;
+    await this.#sources?.close();
+    await this.#membership?.close();
+  }
+
+  /** Does what comes before the members know of this process. Rejects if it trains something else than they do. */
+  async #prepare(access: JobAccess): Promise<void> {
+    this.#access = access;
+    const theirs = await trainingOf(access.chain, this.#closed);
+    if (theirs !== null) checkSameTraining(this.#description, theirs);
+    await this.#learn(access);
+  }
+
+  /** Gets the state before this process joins, if there are members that train, and enough to be worth it. */
+  async #learn(access: JobAccess): Promise<void> {
+    const trained = this.#trained;
+    if (trained.wholeOptimizer === null) return; // no member has all that a learner needs
+    this.#sources = new Sources(access, trained);
+    const { learn } = this.#settings;
+    if (!(learn ?? trained.parameterBytes >= learnedBytes)) return;
+    this.#learner = new Learner(access, trained);
+    try {
+      await this.#learner.run(this.#closed);
+    } catch (error) {
+      if (!(error instanceof LearnerBehind)) throw error;
+      if (learn === true) throw behind(error);
+      // A rank that costs the others a pause is worth more than none.
+      process.emitWarning(joinsWithPause(error), { code: 'RINGWISE_JOIN_PAUSE' });
+      await this.#learner.close();
+      this.#learner = null;
+    }
+  }
+
+  /** Gives the state to members that have none. In a new job, that of rank 0. */
+  async #share(change: Change, learned: Learned | null): Promise<StateTransfer | null> {
+    const { group, joined, view } = change;
+    const trained = this.#trained;
+    let state: StateTransfer | null = null;
+    const without = withoutState(change);
+    if (joined.length === group.size && view.number > 0 && view.finalSteps > 0)
+      throw missedStep(trained.finalSteps, view.finalSteps);
+    if (without.length > 0) {
+      const root = group.ranks.findIndex((_, rank) => !without.includes(rank));
+      await trained.broadcastFar(group, root);
+      const { bytes, stateBytes, sources } = await transfer(group, without, {
+        save: () => trained.save(),
+        held: () => this.#learner?.held() ?? null,
+        load: (value, unchanged) => {
+          trained.load(value, unchanged);
+          this.#hasState = true;
+        },
+        ...(trained.parts.revive && { revive: trained.parts.revive }),
+      });
+      if (joined.length < group.size)
+        state = { bytes: stateBytes, sentBytes: bytes, sources: sources.length, learned };
+    }
+    if (view.number === 0 && this.#rescuedSteps > trained.finalSteps)
+      throw rescueMissing(this.#settings.rescueFolder!, this.#rescuedSteps, trained.finalSteps);
+    this.#hasState = true;
+    this.#learner = null;
+    if (this.#sources !== null && trained.observer === null) {
+      trained.observer = this.#sources;
+      this.#sources.enter(view);
+    }
+    return state;
+  }
+
+  /** Writes the state of a job that has ended, on one of its last members. Returns the error that says so. */
+  async #rescue(failure: JobEndedError): Promise<Error> {
+    const { rescueFolder: folder } = this.#settings;
+    const { members, joined, finalSteps } = failure.view;
+    const writer = members.find(({ id }) => !joined.includes(id))?.id;
+    if (folder === null || writer === undefined || !this.#hasState || this.#trained.finalSteps !== finalSteps)
+      return failure;
+    try {
+      const file = rescueFile(folder, finalSteps);
+      if (writer === this.#membership!.self.id) await writeRescue(folder, this.#trained);
+      return rescued(failure, finalSteps, file, writer);
+    } catch (error) {
+      return rescueFailed(failure, folder, error);
+    }
+  }
+
+  /** Notes, and tells the user, that the training was over before this process had its state. */
+  #comeTooLate({ view }: JobEndedError): void {
+    this.#hasLeft = true;
+    const text = `ddp: ${view.ended}. This process takes no part in it. A new job needs another run id.`;
+    process.emitWarning(text, { code: 'RINGWISE_TRAINING_OVER' });
+  }
+
+  /** Leaves at a signal. A second one has its usual effect. */
+  #listen(): void {
+    const { leaveOn } = this.#settings;
+    if (leaveOn === null) return;
+    const leave = () => this.leave();
+    process.once(leaveOn, leave);
+    this.#stopListening = () => void process.off(leaveOn, leave);
+  }
+}
+
+/** Returns what the members of a job train; null if there are none, or they have not said it after some time. */
+async function trainingOf(chain: Chain, signal: AbortSignal): Promise<string | null> {
+  for (const endMs = performance.now() + describedMs; ; await sleep(100, undefined, { signal })) {
+    const training = await chain.training();
+    if (training !== null || (await chain.head()) === null || performance.now() > endMs) return training;
+  }
+}
+
+/** Ranks that get the state from the others. In a new job that are all but the first. */
+const withoutState = ({ group, joined }: Change): readonly number[] =>
+  joined.length === group.size ? joined.slice(1) : joined;
