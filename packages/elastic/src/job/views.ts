@@ -97,7 +97,8 @@ export class Views {
   readonly #closed: AbortSignal;
 
   /**
-   * `tell` gets each change of the view when all members have the state. `closed` ends a process that has not joined yet.
+   * `tell` gets each change of the view when all members have the state. `closed` ends a process that has not joined
+   * yet.
    */
   constructor(
     settings: JobSettings,
@@ -146,8 +147,8 @@ export class Views {
   }
 
   /**
-   * Enters the view that has been decided. Does nothing if there is none. Throws the error with which the job has ended,
-   * unless this process has come too late to have the state: then it has left.
+   * Enters the view that has been decided. Does nothing if there is none. Throws the error with which the job has
+   * ended, unless this process has come too late to have the state: then it has left.
    */
   async enter(): Promise<void> {
     const trained = this.#trained;
@@ -185,7 +186,8 @@ export class Views {
 
   /**
    * Ends the present view, and resolves with the next one, which enter() enters, or with the last one of a job that has
-   * ended, which has no group. After an error: throws it if it is not a change of the membership; then the other ranks end, too.
+   * ended, which has no group. After an error: throws it if it is not a change of the membership; then the other ranks
+   * end, too.
    */
   async change(error: unknown, isComplete: boolean): Promise<{ view: View; group: Group | null }> {
     const membership = this.#membership!;
