@@ -3,6 +3,7 @@
 
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { readFileSync } from 'node:fs';
 import { type AddressInfo, connect, createServer } from 'node:net';
 import { loopbackAddress } from '@ringwise/store';
 import { ompThreads } from '../agent/env.ts';
@@ -33,8 +34,31 @@ export async function* examineHost(env: NodeJS.ProcessEnv): AsyncGenerator<Findi
         'killed together',
     );
   }
+  if (process.platform === 'linux') yield* schedulerFinding(autogroups());
   yield await loopbackFinding();
   yield await portsFinding(Object.values(defaultPorts));
+}
+
+/** Returns the kernel's setting `sched_autogroup_enabled`; null if it has none. */
+function autogroups(): string | null {
+  try {
+    return readFileSync('/proc/sys/kernel/sched_autogroup_enabled', 'utf8').trim();
+  } catch {
+    return null;
+  }
+}
+
+/**
+ * Says when the kernel shares cores among sessions. The launcher starts each rank in a session of its own, so that it
+ * can end the rank with all its children; a rank that waits then gives its core away to none of the other ranks.
+ */
+export function* schedulerFinding(setting: string | null): Generator<Finding> {
+  if (setting !== '1') return;
+  yield note(
+    'scheduler',
+    'the kernel shares cores among sessions, of which each rank is one. Where 8 ranks or more share two cores, small ' +
+      'operations may be faster after: sysctl kernel.sched_autogroup_enabled=0',
+  );
 }
 
 function shellFinding(): Finding {

@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it, onTestFinished } from 'vitest';
 import type { Finding } from '../../src/doctor/finding.ts';
-import { nodeFinding, portsFinding } from '../../src/doctor/host-checks.ts';
+import { nodeFinding, portsFinding, schedulerFinding } from '../../src/doctor/host-checks.ts';
 import { ringwiseVariables } from '../../src/doctor/known-variables.ts';
 import { finished, script } from '../support/command.ts';
 
@@ -138,6 +138,11 @@ describe('checks', () => {
     ['22.1.0', 'ok'],
   ])('Node %s is %s', (node, state) => {
     expect(nodeFinding({ ...process.versions, node }).state).toBe(state);
+  });
+
+  it('notes that the kernel shares cores among sessions', () => {
+    expect([...schedulerFinding('1')]).toMatchObject([{ name: 'scheduler', state: 'note' }]);
+    for (const setting of ['0', null]) expect([...schedulerFinding(setting)]).toEqual([]);
   });
 
   it('name a port that is taken', async () => {
