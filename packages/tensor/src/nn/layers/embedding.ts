@@ -1,7 +1,7 @@
 // Tables of vectors: a layer that looks them up, and one that combines several.
 import { kernels } from '../../backends/index.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
-import { anything, atLeastOne, checkValue, tensorOrNull } from '../../checks/value-checks.ts';
+import { anything, checkValue, nonNegativeInteger, tensorOrNull } from '../../checks/value-checks.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { badOption, shown } from '../../errors.ts';
 import { embedding, embeddingBag, ne, unsqueeze, where } from '../../ops/index.ts';
@@ -30,8 +30,8 @@ export class Embedding extends Module {
   constructor(count: number, width: number, options: EmbeddingOptions = {}) {
     super();
     checkOptions('Embedding', options, embeddingOptions);
-    checkValue('Embedding: count', count, atLeastOne);
-    checkValue('Embedding: width', width, atLeastOne);
+    checkValue('Embedding: count', count, nonNegativeInteger);
+    checkValue('Embedding: width', width, nonNegativeInteger);
     const { paddingIdx } = options;
     const fits =
       paddingIdx === undefined ||
@@ -80,8 +80,8 @@ export class EmbeddingBag extends Module {
   constructor(count: number, width: number, options: EmbeddingBagLayerOptions = {}) {
     super();
     checkOptions('EmbeddingBag', options, bagOptions);
-    checkValue('EmbeddingBag: count', count, atLeastOne);
-    checkValue('EmbeddingBag: width', width, atLeastOne);
+    checkValue('EmbeddingBag: count', count, nonNegativeInteger);
+    checkValue('EmbeddingBag: width', width, nonNegativeInteger);
     const { paddingIdx = null } = options;
     if (paddingIdx !== null && (paddingIdx < -count || paddingIdx >= count))
       throw badOption(

@@ -1,7 +1,7 @@
 // Layers that multiply by matrices: of one input, and of two.
 
 import { checkOptions, optionChecks } from '../../checks/options.ts';
-import { atLeastOne, checkValue, flag } from '../../checks/value-checks.ts';
+import { atLeastOne, checkValue, flag, nonNegativeInteger } from '../../checks/value-checks.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { bilinear, type LinearOptions, linear } from '../../ops/index.ts';
 import { uniformParameter } from '../init.ts';
@@ -11,7 +11,7 @@ const linearLayerOptions = optionChecks<{ readonly bias?: boolean }>({ bias: fla
 
 /**
  * Computes x · weightᵀ + bias over the last dimension. weight [out, in] and bias [out] start uniform in
- * ±1/√in, which is PyTorch's default (Kaiming uniform with a = √5).
+ * ±1/√in, which is PyTorch's default (Kaiming uniform with a = √5). Without inputs, the bias starts as 0.
  */
 export class Linear extends Module {
   /** Factors of the inputs, [outFeatures, inFeatures]. */
@@ -21,10 +21,10 @@ export class Linear extends Module {
 
   constructor(inFeatures: number, outFeatures: number, options: { readonly bias?: boolean } = {}) {
     super();
-    checkValue('Linear: inFeatures', inFeatures, atLeastOne);
-    checkValue('Linear: outFeatures', outFeatures, atLeastOne);
+    checkValue('Linear: inFeatures', inFeatures, nonNegativeInteger);
+    checkValue('Linear: outFeatures', outFeatures, nonNegativeInteger);
     checkOptions('Linear', options, linearLayerOptions);
-    const bound = 1 / Math.sqrt(inFeatures);
+    const bound = inFeatures === 0 ? 0 : 1 / Math.sqrt(inFeatures);
     this.weight = uniformParameter([outFeatures, inFeatures], bound);
     this.bias = (options.bias ?? true) ? uniformParameter([outFeatures], bound) : null;
   }
@@ -53,8 +53,9 @@ export class Bilinear extends Module {
   ) {
     super();
     checkOptions('Bilinear', options, linearLayerOptions);
-    for (const [name, size] of Object.entries({ in1Features, in2Features, outFeatures }))
+    for (const [name, size] of Object.entries({ in1Features, in2Features }))
       checkValue(`Bilinear: ${name}`, size, atLeastOne);
+    checkValue('Bilinear: outFeatures', outFeatures, nonNegativeInteger);
     const bound = 1 / Math.sqrt(in1Features);
     this.weight = uniformParameter([outFeatures, in1Features, in2Features], bound);
     this.bias = options.bias === false ? null : uniformParameter([outFeatures], bound);

@@ -9,10 +9,10 @@ import { addLayerNorm, layerNorm, rmsNorm } from '../../ops/index.ts';
 import { constantParameter } from '../init.ts';
 import { Module } from '../module.ts';
 
-/** Returns the sizes of the normalised dimensions. Throws if there are none or one of them is 0. */
+/** Returns the sizes of the normalised dimensions. Throws if there are none. */
 function shapeOf(layer: string, shape: number | Shape): Shape {
   const own = checkedShape(layer, typeof shape === 'number' ? [shape] : shape);
-  if (own.length === 0 || own.includes(0)) throw badOption(`${layer}: shape`, 'sizes ≥ 1', shown(own));
+  if (own.length === 0) throw badOption(`${layer}: shape`, 'at least one size', shown(own));
   return own;
 }
 

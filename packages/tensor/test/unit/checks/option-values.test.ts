@@ -305,9 +305,9 @@ describe('values of the wrong kind', () => {
     [
       'width as text',
       () => new nn.Linear(any('4'), 2),
-      "Linear: inFeatures: expected an integer ≥ 1, got '4'.",
+      "Linear: inFeatures: expected an integer ≥ 0, got '4'.",
     ],
-    ['width 0', () => new nn.Linear(4, 0), 'outFeatures: expected an integer ≥ 1, got 0.'],
+    ['width below 0', () => new nn.Linear(4, -1), 'outFeatures: expected an integer ≥ 0, got -1.'],
     [
       'a fraction of heads',
       () => new nn.MultiHeadAttention(6, 1.5),

@@ -3,13 +3,16 @@ import { describe, expect, test } from 'vitest';
 import type { FrozenParam, GradParam } from '../../../src/core/protocol.ts';
 import { manualSeed, memory, relu, scope, type Tensor, tensor, zeros } from '../../../src/index.ts';
 import {
+  Bilinear,
   Embedding,
   Flatten,
   GELU,
+  LayerNorm,
   Linear,
   Module,
   parameter,
   ReLU,
+  RMSNorm,
   Sequential,
 } from '../../../src/nn/index.ts';
 import { SGD } from '../../../src/optim/index.ts';
@@ -161,7 +164,25 @@ describe('layers', () => {
     const variance = values.reduce((s, x) => s + x * x, 0) / values.length;
     expect(variance * 300).toBeCloseTo(1, 1);
     expect(new Linear(2, 3, { bias: false }).bias).toBeNull();
-    expect(codeOf(() => new Linear(0, 3))).toBe('ERR_TENSOR_ARGUMENT');
+    expect(codeOf(() => new Linear(-1, 3))).toBe('ERR_TENSOR_ARGUMENT');
+  });
+
+  test('layers may have sizes of 0; without inputs, Linear returns its bias, which starts as 0', () => {
+    const layer = new Linear(0, 3);
+    expect(layer.bias!.toArray()).toEqual([0, 0, 0]);
+    const out = layer.forward(zeros([2, 0]));
+    out.sum().backward();
+    expect([layer.weight.grad!.shape, layer.bias!.grad!.toArray()]).toEqual([
+      [3, 0],
+      [2, 2, 2],
+    ]);
+    expect(new Linear(3, 0).forward(zeros([2, 3])).shape).toEqual([2, 0]);
+    expect(new Bilinear(2, 2, 0).forward(zeros([1, 2]), zeros([1, 2])).shape).toEqual([1, 0]);
+    expect(new LayerNorm([2, 0]).forward(zeros([2, 2, 0])).shape).toEqual([2, 2, 0]);
+    expect(new RMSNorm(0).forward(zeros([2, 0])).shape).toEqual([2, 0]);
+    const none = zeros([0], { dtype: 'int64' });
+    expect(new Embedding(0, 3).forward(none).shape).toEqual([0, 3]);
+    expect(codeOf(() => new LayerNorm([]))).toBe('ERR_TENSOR_ARGUMENT');
   });
 
   test('Sequential runs layers in order and names parameters as PyTorch does', () => {

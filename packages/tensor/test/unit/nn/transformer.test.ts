@@ -220,7 +220,7 @@ describe('layers around them', () => {
     expect(padded.weight.grad!.sum(1).toArray()).toEqual([0, 3, 0, 0, 3]);
     for (const paddingIdx of [-6, 5])
       expect(codeOf(() => new Embedding(5, 3, { paddingIdx }))).toBe('ERR_TENSOR_ARGUMENT');
-    expect(codeOf(() => new Embedding(0, 3))).toBe('ERR_TENSOR_ARGUMENT');
+    expect(codeOf(() => new Embedding(-1, 3))).toBe('ERR_TENSOR_ARGUMENT');
   });
 
   test('LayerNorm and RMSNorm start as 1 and 0, with as many parameters as asked for', () => {
