@@ -142,6 +142,11 @@ export const notAProbability = (what: string, value: number, position: number): 
     `bce: expected ${what} from 0 to 1, got ${value} at position ${position}. Use sigmoid, or bceWithLogits for logits.`,
   );
 
+export const cycleEnded = (totalSteps: number, steps: number): TensorError =>
+  argument(
+    `OneCycleLR: expected at most ${totalSteps} steps, as totalSteps says, got ${steps}. Raise totalSteps, or end the training.`,
+  );
+
 // What other libraries accept.
 
 /** The error of a member that only other libraries have; see checks/foreign-members.ts. */

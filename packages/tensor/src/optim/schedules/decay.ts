@@ -136,7 +136,7 @@ export interface LinearLROptions {
   readonly startFactor?: number;
   /** Default 1. */
   readonly endFactor?: number;
-  /** Number of steps from startFactor to endFactor. Default 5. */
+  /** Number of steps from startFactor to endFactor; with 0, startFactor stays, as in PyTorch. Default 5. */
   readonly totalSteps?: number;
 }
 
@@ -157,12 +157,12 @@ export class LinearLR extends LrSchedule {
     checkOptions('LinearLR', options, linearOptions);
     this.#start = options.startFactor ?? 1 / 3;
     this.#end = options.endFactor ?? 1;
-    this.#total = checkedCount('totalSteps', options.totalSteps ?? 5);
+    this.#total = checkedCount('totalSteps', options.totalSteps ?? 5, 0);
     this.start();
   }
 
   protected lrAt(steps: number, initialLr: number): number {
-    const share = Math.min(steps, this.#total) / this.#total;
+    const share = this.#total === 0 ? 0 : Math.min(steps, this.#total) / this.#total;
     return initialLr * (this.#start + (this.#end - this.#start) * share);
   }
 }

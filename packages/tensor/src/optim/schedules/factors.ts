@@ -9,7 +9,7 @@ import { type AnyOptimizer, checkedCount, LrSchedule } from './schedule.ts';
 export interface ConstantLROptions {
   /** From 0 to 1. Default ⅓. */
   readonly factor?: number;
-  /** Number of steps with the factor. Default 5. */
+  /** Number of steps with the factor; with 0, the factor stays, as in PyTorch. Default 5. */
   readonly totalSteps?: number;
 }
 
@@ -29,13 +29,13 @@ export class ConstantLR extends LrSchedule {
   }
 
   protected lrAt(steps: number, initialLr: number): number {
-    return steps < this.#total ? initialLr * this.#factor : initialLr;
+    return steps < this.#total || this.#total === 0 ? initialLr * this.#factor : initialLr;
   }
 }
 
 /** Options of PolynomialLR. */
 export interface PolynomialLROptions {
-  /** Number of steps until the rate is 0. Default 5. */
+  /** Number of steps until the rate is 0; with 0, the initial rate stays, as in PyTorch. Default 5. */
   readonly totalSteps?: number;
   /** Default 1. */
   readonly power?: number;
@@ -51,12 +51,13 @@ export class PolynomialLR extends LrSchedule {
   constructor(optimizer: AnyOptimizer, options: PolynomialLROptions = {}) {
     super(optimizer);
     checkOptions('PolynomialLR', options, polynomialOptions);
-    this.#total = checkedCount('totalSteps', options.totalSteps ?? 5);
+    this.#total = checkedCount('totalSteps', options.totalSteps ?? 5, 0);
     this.#power = options.power ?? 1;
     this.start();
   }
 
   protected lrAt(steps: number, initialLr: number): number {
+    if (this.#total === 0) return initialLr;
     return initialLr * (1 - Math.min(steps, this.#total) / this.#total) ** this.#power;
   }
 }

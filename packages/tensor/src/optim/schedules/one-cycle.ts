@@ -1,6 +1,7 @@
 // Smith's one-cycle schedule: the learning rate rises to a maximum and falls to a very low value, while momentum moves
 // in the opposite direction. The rates that the optimiser was made with do not count.
 
+import { cycleEnded } from '../../checks/argument-errors.ts';
 import { optionChecks } from '../../checks/options.ts';
 import { anything, checkValue, decayRate, flag, oneOf, positive, share } from '../../checks/value-checks.ts';
 import { completed } from '../optimizer.ts';
@@ -73,7 +74,10 @@ function phasesOf(options: Required<OneCycleLROptions>, group: number): Phase[] 
   ];
 }
 
-/** Schedules one cycle of `totalSteps` steps; the rate then stays at its last value. */
+/**
+ * Schedules one cycle of `totalSteps` steps, of which the last has the last rate. Throws if step() is called more
+ * often.
+ */
 export class OneCycleLR extends LrSchedule {
   readonly #options: Required<OneCycleLROptions>;
   readonly #between: typeof cosineBetween;
@@ -123,6 +127,7 @@ export class OneCycleLR extends LrSchedule {
   }
 
   override setAt(steps: number): void {
+    if (steps > this.#options.totalSteps) throw cycleEnded(this.#options.totalSteps, steps);
     super.setAt(steps);
     if (!this.#options.cycleMomentum) return;
     for (const [i, group] of this.groups.entries())

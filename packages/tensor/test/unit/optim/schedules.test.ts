@@ -5,6 +5,7 @@ import { parameter } from '../../../src/nn/index.ts';
 import {
   Adam,
   ChainedScheduler,
+  ConstantLR,
   CosineAnnealingLR,
   CosineAnnealingWarmRestarts,
   CyclicLR,
@@ -14,6 +15,7 @@ import {
   MultiplicativeLR,
   MultiStepLR,
   OneCycleLR,
+  PolynomialLR,
   ReduceLROnPlateau,
   RMSprop,
   type Schedule,
@@ -92,7 +94,7 @@ describe('OneCycleLR', () => {
     expect(adam.groups[0]!.betas[0]).toBeCloseTo(0.95, 12);
     for (let i = 0; i < 5; i++) for (const schedule of [a, b]) schedule.step();
     expect([a.lastLr[0], adam.groups[0]!.betas]).toEqual([1, [expect.closeTo(0.85, 12), 0.999]]);
-    for (let i = 0; i < 20; i++) a.step();
+    for (let i = 0; i < 6; i++) a.step();
     expect(a.lastLr[0]).toBeCloseTo(4e-6, 12);
     expect(adam.groups[0]!.betas[0]).toBeCloseTo(0.95, 12);
   });
@@ -324,6 +326,27 @@ test('a schedule that needs options says so', () => {
     expect(make).toThrow(`${Made.name}: options: expected an object with`);
     expect(codeOf(make)).toBe('ERR_TENSOR_ARGUMENT');
   }
+});
+
+test('OneCycleLR refuses steps beyond its total, also as a part and from a state', () => {
+  const make = (optimizer: SGD): OneCycleLR => new OneCycleLR(optimizer, { maxLr: 1, totalSteps: 3 });
+  const schedule = make(sgd());
+  for (let i = 0; i < 3; i++) schedule.step();
+  const sentence = 'OneCycleLR: expected at most 3 steps, as totalSteps says, got 4.';
+  expect(() => schedule.step()).toThrow(sentence);
+  const optimizer = sgd();
+  const chain = new ChainedScheduler(optimizer, [make(optimizer)]);
+  for (let i = 0; i < 3; i++) chain.step();
+  expect(() => chain.step()).toThrow(sentence);
+  expect(() => make(sgd()).loadStateDict({ steps: 4 })).toThrow(sentence);
+});
+
+test('LinearLR and ConstantLR keep their factor with a total of 0 steps, PolynomialLR the initial rate', () => {
+  const options = { totalSteps: 0 };
+  expectRates(new LinearLR(sgd(), { startFactor: 0.5, endFactor: 0.25, ...options }), [0.5, 0.5, 0.5]);
+  expectRates(new ConstantLR(sgd(), { factor: 0.25, ...options }), [0.25, 0.25, 0.25]);
+  expectRates(new PolynomialLR(sgd(), options), [1, 1, 1]);
+  expect(codeOf(() => new LinearLR(sgd(), { totalSteps: -1 }))).toBe('ERR_TENSOR_ARGUMENT');
 });
 
 test('OneCycleLR that begins at the top has that rate', () => {
