@@ -6,11 +6,12 @@ import { scope } from '../../core/context.ts';
 import { isFloat } from '../../core/dtype.ts';
 import type { AminmaxOptions, Dims, VarianceOptions } from '../../core/op-options.ts';
 import type { Tensor } from '../../core/tensor.ts';
-import { div, eq, ne } from '../elementwise/binary.ts';
+import { div, eq, logicalOr, ne } from '../elementwise/binary.ts';
 import { where } from '../elementwise/choose.ts';
 import { requireFloat, requireTensor, to } from '../elementwise/convert.ts';
 import { max, mean, min, sum } from '../reduce/reduce.ts';
 import { std } from '../reduce/variance.ts';
+import { reshape } from '../shape/views.ts';
 
 /** Sums the elements that are not NaN, as sum() does. */
 export function nansum(a: Tensor, dims?: Dims, keepDim = false): Tensor {
@@ -19,13 +20,15 @@ export function nansum(a: Tensor, dims?: Dims, keepDim = false): Tensor {
   return scope(() => sum(where(eq(a.detach(), a.detach()), a, 0), dims, keepDim));
 }
 
-/** Computes the mean of the floats that are not NaN; NaN if all are. */
+/** Computes the mean of the floats that are not NaN; NaN if all are, as is the gradient then. */
 export function nanmean(a: Tensor, dims?: Dims, keepDim = false): Tensor {
   requireFloat('nanmean', a);
   return scope(() => {
     const isPresent = eq(a.detach(), a.detach());
-    const total = sum(where(isPresent, a, 0), dims, keepDim);
-    return div(total, to(sum(isPresent, dims, keepDim), a.dtype));
+    const count = sum(isPresent, dims, true);
+    const isNone = eq(count, 0);
+    const total = sum(where(logicalOr(isPresent, isNone), a, 0), dims, keepDim);
+    return div(total, reshape(where(isNone, NaN, to(count, a.dtype)), total.shape));
   });
 }
 

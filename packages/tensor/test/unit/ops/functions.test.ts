@@ -11,6 +11,7 @@ import {
   fmod,
   frac,
   gcd,
+  grad,
   heaviside,
   hypot,
   lcm,
@@ -24,6 +25,7 @@ import {
   type Tensor,
   tensor,
   xlogy,
+  zeros,
 } from '../../../src/index.ts';
 import { codeOf } from '../../support/code-of.ts';
 import { gradCheck64, leaf64 } from '../../support/leaf64.ts';
@@ -166,4 +168,36 @@ describe('in-place forms', () => {
     out.detach().neg_();
     expect(codeOf(() => out.sum().backward())).toBe('ERR_TENSOR_AUTOGRAD');
   });
+});
+
+test('logit limits elements as PyTorch does where its limits cross, and not with an eps below 0', () => {
+  const x = tensor([0, 1, 0.5, -0.5, 1.5], { dtype: 'float64' });
+  const at = 0.4054651081081642;
+  const crossed = logit(x, 0.6).toArray() as number[];
+  for (const [i, want] of [at, -at, at, at, -at].entries()) expect(crossed[i]).toBeCloseTo(want, 14);
+  const y = tensor([0, 0.5, 1, 1.5], { requiresGrad: true });
+  expect(logit(y, -1).toArray()).toEqual([-Infinity, 0, Infinity, NaN]);
+  expect(grad(logit(y, -1).sum(), y)[0]!.toArray()).toEqual([Infinity, 4, Infinity, NaN]);
+});
+
+test('nanmean gives NaN to the elements of a row of NaN, and 0 to NaN beside numbers', () => {
+  for (const keepDim of [false, true]) {
+    const x = tensor(
+      [
+        [NaN, NaN],
+        [1, NaN],
+        [2, 4],
+      ],
+      { requiresGrad: true },
+    );
+    const means = x.nanmean(1, keepDim);
+    expect([means.shape, means.reshape([3]).toArray()]).toEqual([keepDim ? [3, 1] : [3], [NaN, 1, 3]]);
+    expect(grad(means.sum(), x)[0]!.toArray()).toEqual([
+      [NaN, NaN],
+      [1, 0],
+      [0.5, 0.5],
+    ]);
+  }
+  expect(zeros([0]).nanmean().item()).toBeNaN();
+  expect(zeros([0, 2]).nanmean(0).toArray()).toEqual([NaN, NaN]);
 });

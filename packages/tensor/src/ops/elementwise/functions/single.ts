@@ -132,12 +132,14 @@ export function sinc(a: Tensor): Tensor {
 }
 
 /**
- * Computes log(a / (1 − a)), the inverse of sigmoid. With `eps`, elements are limited to [eps, 1 − eps] before.
- * Integers become float32.
+ * Computes log(a / (1 − a)), the inverse of sigmoid. With `eps` ≥ 0, elements are limited to [eps, 1 − eps] before;
+ * where these cross, elements below eps become eps. Integers become float32.
  */
 export function logit(a: Tensor, eps: number | null = null): Tensor {
   requireTensor('logit', a);
   if (eps !== null) checkNumber('logit', 'eps', eps);
+  // As in PyTorch, where −1 stands for no limit.
+  if (eps !== null && eps < 0) return logit(a);
   const [low, high] = eps === null ? [0, 1] : [eps, 1 - eps];
   const formula: Formula = {
     name: 'logit',
@@ -145,7 +147,9 @@ export function logit(a: Tensor, eps: number | null = null): Tensor {
       const [share, rest] = [k.temporary(), k.temporary()];
       if (eps === null) k.map('sub', rest, 1, x!);
       else {
-        k.map('clamp', share, x!, low, high);
+        k.map('lt', rest, x!, low);
+        k.map('min', share, x!, high);
+        k.map('where', share, rest, low, share);
         k.map('sub', rest, 1, share);
       }
       k.map('div', share, eps === null ? x! : share, rest);
