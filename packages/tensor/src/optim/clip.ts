@@ -4,14 +4,18 @@ import { notParams } from '../checks/argument-errors.ts';
 import { checkOptions, optionChecks } from '../checks/options.ts';
 import { aNumber, checkValue, flag, isTensor, nonNegative } from '../checks/value-checks.ts';
 import { noGrad, scope } from '../core/context.ts';
+import { withStrides } from '../core/layout.ts';
 import { empty, type Tensor } from '../core/tensor.ts';
-import { badOption, nonfiniteNorm, shown } from '../errors.ts';
-import { abs, clamp, max, pow, stack, sum } from '../ops/index.ts';
+import { nonfiniteNorm } from '../errors.ts';
+import { clamp, norm, stack } from '../ops/index.ts';
 import { gradOf } from './optimizer.ts';
 
 /** Options of clipGradNorm(). */
 export interface ClipOptions {
-  /** Order of the norm. Default 2; Infinity means the largest magnitude. */
+  /**
+   * Order of the norm, as in norm(). Default 2; Infinity means the largest magnitude, −Infinity the smallest. 0 counts
+   * the gradients that have an element other than 0.
+   */
   readonly normType?: number;
   /** Whether to throw if the norm is NaN or infinite. Default false. */
   readonly errorIfNonfinite?: boolean;
@@ -31,9 +35,13 @@ function withGrad(op: string, params: Iterable<Tensor>): Tensor[] {
   return list.filter((param) => gradOf(param));
 }
 
-/** Returns the norm of all gradients, as of one long vector: float32, without dimensions. */
+/**
+ * Returns the norm of all gradients, as of one long vector, without dimensions: float64 if one gradient is, else
+ * float32.
+ */
 function normOf(params: readonly Tensor[], normType: number): Tensor {
-  if (normType === 2) {
+  const dtype = params.some((param) => param.dtype === 'float64') ? 'float64' : 'float32';
+  if (normType === 2 && dtype === 'float32') {
     const out = empty('float32', [], params[0]?.device);
     const grads = params.map((param) => gradOf(param)!.dense);
     kernels().totalNorm(
@@ -45,36 +53,42 @@ function normOf(params: readonly Tensor[], normType: number): Tensor {
   }
   if (params.length === 0) return empty('float32', []).zero_();
   return scope(() => {
-    const grads = params.map((param) => abs(param.grad!).to('float32'));
-    if (normType === Infinity) return max(stack(grads.map((grad) => max(grad))));
-    return pow(sum(stack(grads.map((grad) => sum(pow(grad, normType))))), 1 / normType);
+    const norms = params.map((param) => norm(param.grad!.to(dtype), undefined, { p: normType }));
+    return norm(stack(norms), undefined, { p: normType });
   });
+}
+
+/** Multiplies all gradients by one number, in float64 those that are float64. */
+function scaleGrads(params: readonly Tensor[], factor: Tensor): void {
+  const [wide, narrow] = [[], []] as [Tensor[], Tensor[]];
+  for (const param of params) (param.dtype === 'float64' ? wide : narrow).push(param);
+  kernels().scale(
+    narrow.map((param) => gradOf(param)!.dense),
+    narrow.map((param) => param.count),
+    factor.to('float32').strided,
+    null,
+  );
+  for (const param of wide) {
+    const grad = gradOf(param)!.dense;
+    kernels().map('mul', 'float64', [param.count], grad, grad, withStrides(factor.strided, [0]));
+  }
 }
 
 /**
  * Multiplies all gradients by one factor, at most 1, so that their norm, as of one long vector, is at most `maxNorm`. A
  * norm that is NaN or infinite makes gradients NaN or 0, unless `errorIfNonfinite` is set. Returns the previous norm, a
- * float32 tensor without dimensions. All parameters must be on one device.
+ * tensor without dimensions: float64 if one gradient is, else float32. All parameters must be on one device.
  */
 export function clipGradNorm(params: Iterable<Tensor>, maxNorm: number, options: ClipOptions = {}): Tensor {
   const own = withGrad('clipGradNorm', params);
   checkOptions('clipGradNorm', options, clipOptions);
   checkValue('clipGradNorm: maxNorm', maxNorm, limitCheck);
   const { normType = 2, errorIfNonfinite = false } = options;
-  if (!(normType > 0)) throw badOption('clipGradNorm: normType', 'a number > 0', shown(normType));
   return noGrad(() => {
-    const norm = normOf(own, normType);
-    if (errorIfNonfinite && !Number.isFinite(norm.item())) throw nonfiniteNorm(norm.item());
-    scope(() => {
-      const factor = clamp(norm.add(1e-6).pow(-1).mul(maxNorm), null, 1);
-      kernels().scale(
-        own.map((param) => gradOf(param)!.dense),
-        own.map((param) => param.count),
-        factor.strided,
-        null,
-      );
-    });
-    return norm;
+    const total = normOf(own, normType);
+    if (errorIfNonfinite && !Number.isFinite(total.item())) throw nonfiniteNorm(total.item());
+    scope(() => scaleGrads(own, clamp(total.add(1e-6).pow(-1).mul(maxNorm), null, 1)));
+    return total;
   });
 }
 

@@ -40,6 +40,32 @@ test('clipGradNorm takes other norms', () => {
   expect((gradsOf(sum)[0] as number[])[1]).toBeCloseTo(-0.8, 5);
 });
 
+test.each([
+  [0, 2],
+  [-1, 0.9230769],
+  [-Infinity, 2],
+  [0.5, 26.4840368],
+])('clipGradNorm takes an order of %d, as PyTorch does', (normType, want) => {
+  const params = withGrads(normType === 0.5 ? [3, 4, 0] : [3, 4], [2]);
+  expect(clipGradNorm(params, 1, { normType }).item()).toBeCloseTo(want, 5);
+  expect((gradsOf(params)[1] as number[])[0]).toBeCloseTo(2 * Math.min(1, 1 / want), 5);
+});
+
+test('clipGradNorm computes in float64 if a gradient is float64', () => {
+  const wide = parameter(ones([2], { dtype: 'float64' }));
+  wide
+    .mul(tensor([3, 4], { dtype: 'float64' }))
+    .sum()
+    .backward();
+  const params = [wide, ...withGrads([2])];
+  const norm = clipGradNorm(params, 1);
+  expect([norm.dtype, norm.item()]).toEqual(['float64', 5.385164807134504]);
+  const [[a, b], [c]] = gradsOf(params) as [number[], number[]];
+  expect(a).toBeCloseTo(0.557085911082899, 14);
+  expect(b).toBeCloseTo(0.742781214777199, 14);
+  expect(c).toBe(Math.fround(0.3713906));
+});
+
 test('clipGradNorm can refuse a norm that is not finite; without that option, NaN reaches every gradient', () => {
   const params = withGrads([NaN, 1]);
   expect(() => clipGradNorm(params, 1, { errorIfNonfinite: true })).toThrow(
@@ -49,7 +75,7 @@ test('clipGradNorm can refuse a norm that is not finite; without that option, Na
   expect(clipGradNorm(params, 1).item()).toBeNaN();
   expect(gradsOf(params)).toEqual([[NaN, NaN]]);
   expect(codeOf(() => clipGradNorm(params, -1))).toBe('ERR_TENSOR_ARGUMENT');
-  expect(codeOf(() => clipGradNorm(params, 1, { normType: 0 }))).toBe('ERR_TENSOR_ARGUMENT');
+  expect(codeOf(() => clipGradNorm(params, 1, { normType: NaN }))).toBe('ERR_TENSOR_ARGUMENT');
 });
 
 test('clipGradValue holds every element in a range', () => {
