@@ -53,7 +53,7 @@ export const oneValuePerGroup = (op: string, shape: Shape): TensorError =>
 
 export const badInterpolation = (mode: string, shape: Shape): TensorError =>
   shapeError(
-    `interpolate: mode '${mode}' does not take ${show(shape)}: expected [batch, channels, length], [batch, channels, height, width] or, for 'area' and the nearest modes, [batch, channels, depth, height, width], as the mode allows, and no size 0 but the batch, in the result neither.`,
+    `interpolate: mode '${mode}' does not take ${show(shape)}: expected [batch, channels, length], [batch, channels, height, width] or, for 'trilinear', 'area' and the nearest modes, [batch, channels, depth, height, width], as the mode allows, and no size 0 but the batch, in the result neither.`,
   );
 
 export const badSignal = (op: string, shape: Shape): TensorError =>

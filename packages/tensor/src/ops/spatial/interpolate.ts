@@ -1,5 +1,5 @@
 // Resizing of signals, planes and volumes. Each dimension is resized on its own: every result element is a weighted sum
-// of up to four elements along it, whose places and weights are computed on the host as PyTorch computes them.
+// of elements along it, whose places and weights are those of taps.ts.
 
 import { graphOf } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
@@ -23,9 +23,17 @@ import { badInterpolation } from './errors.ts';
 import { storedPlaces, takenAt } from './places.ts';
 import { adaptiveAvgPool3d } from './pooling/volumes.ts';
 import { sizesFor } from './sizes.ts';
+import { covered, cubic, linear, nearest, type Taps } from './taps.ts';
 
 /** How interpolate() computes new elements. */
-export type InterpolationMode = 'nearest' | 'nearest-exact' | 'linear' | 'bilinear' | 'bicubic' | 'area';
+export type InterpolationMode =
+  | 'nearest'
+  | 'nearest-exact'
+  | 'linear'
+  | 'bilinear'
+  | 'trilinear'
+  | 'bicubic'
+  | 'area';
 
 /** Options of interpolate(): `size` or `scaleFactor`. */
 export interface InterpolateOptions {
@@ -35,23 +43,31 @@ export interface InterpolateOptions {
   readonly scaleFactor?: number | readonly number[] | null;
   /**
    * 'nearest' copies the element whose position, rounded down, fits; 'nearest-exact' that whose centre is nearest.
-   * 'linear' is for [batch, channels, length], 'bilinear' and 'bicubic' are for planes. 'area' takes means, as
-   * adaptive average pooling does. Default 'nearest'.
+   * 'linear' is for [batch, channels, length], 'bilinear' and 'bicubic' are for planes, 'trilinear' is for volumes.
+   * 'area' takes means, as adaptive average pooling does. Default 'nearest'.
    */
   readonly mode?: InterpolationMode;
   /** Whether the corners of input and result are the same positions; for linear and cubic modes. Default false. */
   readonly alignCorners?: boolean;
   /** Whether positions follow from the sizes, in place of `scaleFactor`. Default false. */
   readonly recomputeScaleFactor?: boolean;
+  /**
+   * Whether an element of a smaller plane is a weighted mean of all elements that it covers; for 'bilinear' and
+   * 'bicubic'. Default false.
+   */
+  readonly antialias?: boolean;
 }
 
-export const interpolationModes = oneOf('nearest', 'nearest-exact', 'linear', 'bilinear', 'bicubic', 'area');
+export const interpolationModes = oneOf(
+  ...['nearest', 'nearest-exact', 'linear', 'bilinear', 'trilinear', 'bicubic', 'area'],
+);
 export const interpolateOptions = optionChecks<InterpolateOptions>({
   size: anything,
   scaleFactor: anything,
   mode: interpolationModes,
   alignCorners: flag,
   recomputeScaleFactor: flag,
+  antialias: flag,
 });
 
 /** Returns the scale factors for `rank` dimensions, checked. */
@@ -68,27 +84,31 @@ export function checkInterpolation(op: string, options: InterpolateOptions): voi
   const { size = null, scaleFactor = null, mode = 'nearest', alignCorners, recomputeScaleFactor } = options;
   if ((size === null) === (scaleFactor === null))
     throw badOption(`${op}: size and scaleFactor`, 'one of them', size === null ? 'none' : 'both');
-  const isSmooth = mode === 'linear' || mode === 'bilinear' || mode === 'bicubic';
+  const isSmooth = mode === 'bicubic' || mode.endsWith('linear');
   if (alignCorners !== undefined && !isSmooth)
     throw badOption(`${op}: alignCorners with mode '${mode}'`, 'no such option', shown(alignCorners));
   if (recomputeScaleFactor && size !== null)
     throw badOption(`${op}: recomputeScaleFactor with size`, 'no such option', 'true');
+  if (options.antialias && mode !== 'bilinear' && mode !== 'bicubic')
+    throw badOption(`${op}: antialias with mode '${mode}'`, "mode 'bilinear' or 'bicubic'", 'true');
 }
 
 /**
- * Resizes the dimensions behind the channels of x: [batch, channels, length], [batch, channels, height, width], or for
- * 'nearest' and 'nearest-exact' also [batch, channels, depth, height, width]. These two copy, and take uint8, too.
- * float16 and bfloat16 are computed in float32.
+ * Resizes the dimensions behind the channels of x: [batch, channels, length], [batch, channels, height, width] or
+ * [batch, channels, depth, height, width]. 'nearest' and 'nearest-exact' copy, and take uint8, too. float16 and
+ * bfloat16 are computed in float32.
  */
 export function interpolate(x: Tensor, options: InterpolateOptions): Tensor {
   requireTensor('interpolate', x);
   checkOptions('interpolate', options ?? {}, interpolateOptions);
   checkInterpolation('interpolate', options ?? {});
-  const { size = null, scaleFactor = null, mode = 'nearest', alignCorners = false } = options;
+  const { size = null, scaleFactor = null, mode = 'nearest' } = options;
+  const { alignCorners = false, antialias = false } = options;
   const rank = x.rank - 2;
   const ranks = {
     linear: [1],
     bilinear: [2],
+    trilinear: [3],
     bicubic: [2],
     area: [1, 2, 3],
     nearest: [1, 2, 3],
@@ -119,7 +139,11 @@ export function interpolate(x: Tensor, options: InterpolateOptions): Tensor {
         const places = nearest(line, mode === 'nearest-exact');
         if (places !== null) out = takenAt('interpolate', out, d + 2, places);
       } else {
-        const taps = mode === 'bicubic' ? cubic(line) : linear(line);
+        const taps = antialias
+          ? covered(line, mode === 'bicubic')
+          : mode === 'bicubic'
+            ? cubic(line)
+            : linear(line);
         if (taps !== null) out = blended(out, d + 2, taps);
       }
     }
@@ -136,102 +160,6 @@ function area(x: Tensor, after: readonly number[]): Tensor {
   if (after.length === 2) return adaptiveAvgPool2d(x, after as [number, number]);
   if (after.length === 3) return adaptiveAvgPool3d(x, after as [number, number, number]);
   return scope(() => squeeze(adaptiveAvgPool2d(unsqueeze(x, 2), [1, after[0]!]), 2));
-}
-
-/** One dimension that is resized. */
-interface Line {
-  /** The number of dimensions that are resized. */
-  readonly rank: number;
-  readonly size: number;
-  readonly out: number;
-  /** The scale factor that positions follow, or null if they follow the sizes. */
-  readonly scale: number | null;
-  readonly alignCorners: boolean;
-  readonly isFloat64: boolean;
-}
-
-/** Weights and places of the elements that result elements are sums of, tap by tap. */
-interface Taps {
-  readonly places: readonly (readonly number[])[];
-  readonly weights: readonly (readonly number[])[];
-}
-
-const stepOf = ({ size, out, scale }: Line): number => (scale === null ? size / out : 1 / scale);
-
-/**
- * Returns the place of each result element, or null if the dimension does not change. As in PyTorch, planes whose size
- * stays or doubles ignore what the scale factor has beyond that; signals and volumes do not.
- */
-function nearest(line: Line, isExact: boolean): number[] | null {
-  const { rank, size, out } = line;
-  if (size === out && line.scale === null) return null;
-  const step = Math.fround(stepOf(line));
-  const isPlane = rank === 2 && !isExact;
-  const at = (o: number): number => {
-    if (isPlane && out === size) return o;
-    if (isPlane && out === 2 * size) return o >> 1;
-    return Math.floor(Math.fround((isExact ? o + 0.5 : o) * step));
-  };
-  return Array.from({ length: out }, (_, o) => Math.min(at(o), size - 1));
-}
-
-/** Returns a function that gives the position in the input for each result element. */
-function positions(line: Line, isCubic: boolean): (o: number) => number {
-  const { size, out, alignCorners, isFloat64 } = line;
-  const round = isFloat64 ? (value: number): number => value : Math.fround;
-  if (alignCorners) {
-    const step = out > 1 ? round((size - 1) / (out - 1)) : 0;
-    return (o) => round(step * o);
-  }
-  const step = round(stepOf(line));
-  return (o) => {
-    const at = round(round(step * (o + 0.5)) - 0.5);
-    return at < 0 && !isCubic ? 0 : at;
-  };
-}
-
-function linear(line: Line): Taps | null {
-  const { size, out } = line;
-  // As in PyTorch, a dimension that keeps its size is not resized, whatever the scale factor says.
-  if (size === out) return null;
-  const at = positions(line, false);
-  const [low, high, share]: number[][] = [[], [], []];
-  for (let o = 0; o < out; o++) {
-    const position = at(o);
-    const first = Math.min(Math.floor(position), size - 1);
-    low!.push(first);
-    high!.push(Math.min(first + 1, size - 1));
-    share!.push(Math.min(1, Math.max(0, position - first)));
-  }
-  return { places: [low!, high!], weights: [share!.map((s) => 1 - s), share!] };
-}
-
-const sharpness = -0.75;
-/** Weight of an element at a distance of at most 1, then of more than 1. */
-const inner = (d: number): number => ((sharpness + 2) * d - (sharpness + 3)) * d * d + 1;
-const outer = (d: number): number =>
-  ((sharpness * d - 5 * sharpness) * d + 8 * sharpness) * d - 4 * sharpness;
-
-function cubic(line: Line): Taps | null {
-  const { size, out } = line;
-  const at = positions(line, true);
-  const places: number[][] = [[], [], [], []];
-  const weights: number[][] = [[], [], [], []];
-  for (let o = 0; o < out; o++) {
-    const position = at(o);
-    const first = Math.min(Math.floor(position), size - 1);
-    const share = Math.min(1, Math.max(0, position - first));
-    for (const [i, weight] of [
-      outer(share + 1),
-      inner(share),
-      inner(1 - share),
-      outer(2 - share),
-    ].entries()) {
-      places[i]!.push(Math.min(size - 1, Math.max(0, first - 1 + i)));
-      weights[i]!.push(weight);
-    }
-  }
-  return { places, weights };
 }
 
 /** Returns memory with floats of `dtype`. The caller releases it, and only reads it. */

@@ -1,6 +1,7 @@
 // Cases that are the same for every seed: earlier bugs, and one case for each row of the table of differences.
 import type { Arg, Ref } from '../case.ts';
 import type { Draft, TensorSpec } from '../draft.ts';
+import { tagAntialiased } from './spatial/spatial.ts';
 
 type Values = readonly (number | string)[];
 
@@ -384,6 +385,21 @@ export const given: Readonly<Record<string, readonly ((d: Draft) => void)[]>> = 
     one('interpolate', (d) => [ramp(d, [1, 1, 2, 2]), { size: 3, recomputeScaleFactor: true }]),
     one('interpolate', (d) => [ramp(d, [1, 2, 2]), { size: 3, mode: 'bilinear' }]),
     one('interpolate', (d) => [ramp(d, [1, 1, 7, 5]), { scaleFactor: 0.1 }]),
+    ...(
+      [
+        ['float32', [3, 2], { size: [5, 1] }],
+        ['float32', [2, 3], { scaleFactor: [1.3, 2] }],
+        ['float16', [7, 5], { size: 2 }],
+      ] as const
+    ).map(([dtype, space, sizes]) => (d: Draft): void => {
+      tagAntialiased(d, space, sizes);
+      d.call('interpolate', d.tensor([1, 2, ...space], { dtype, domain: 'finite' }), {
+        ...sizes,
+        mode: 'bilinear',
+        antialias: true,
+      });
+    }),
+    one('interpolate', (d) => [ramp(d, [1, 1, 2, 2]), { size: 3, antialias: true }]),
   ],
   pad: [
     one('pad', (d) => [ramp(d, [1, 5]), [-1, 2], { mode: 'circular' }]),

@@ -2,6 +2,8 @@
 import { describe, expect, test } from 'vitest';
 import {
   affineGrid,
+  arange,
+  grad,
   gridSample,
   groupNorm,
   instanceNorm,
@@ -10,6 +12,7 @@ import {
   ones,
   randn,
   scope,
+  type Tensor,
   tensor,
   zeros,
 } from '../../../../src/index.ts';
@@ -38,6 +41,44 @@ describe('groupNorm and instanceNorm', () => {
 });
 
 describe('interpolate', () => {
+  const squares = (shape: number[]): Tensor =>
+    arange(shape.reduce((a, b) => a * b, 1))
+      .square()
+      .reshape(shape);
+  const expectClose = (got: Tensor, want: readonly number[]): void => {
+    for (const [i, value] of (got.reshape([-1]).toArray() as number[]).entries())
+      expect(value).toBeCloseTo(want[i]!, 4);
+  };
+
+  test('trilinear resizes volumes, with the values and gradients of PyTorch', () => {
+    const x = squares([1, 1, 2, 2, 2]);
+    x.requiresGrad = true;
+    const options = { size: [3, 2, 1], mode: 'trilinear' } as const;
+    const out = interpolate(x, options);
+    expect(out.shape).toEqual([1, 1, 3, 2, 1]);
+    expectClose(out, [0.5, 6.5, 10.5, 24.5, 20.5, 42.5]);
+    const weights = tensor([1, 2, 3, 4, 5, 6]).reshape(out.shape);
+    expectClose(grad(out.mul(weights).sum(), x)[0]!, [1.25, 1.25, 2, 2, 3.25, 3.25, 4, 4]);
+    expectClose(interpolate(x, { ...options, alignCorners: true }), [0, 4, 8, 20, 16, 36]);
+    expect(() => interpolate(x.select(0, 0), options)).toThrow("mode 'trilinear' does not take [1, 2, 2, 2]");
+  });
+
+  test.each([
+    ['bilinear', false, [3.0476193, 6.1904769, 18.7619057, 27.1428566]],
+    ['bilinear', true, [8.5476198, 12.8571434, 24, 32.2222214]],
+    ['bicubic', false, [1.9100268, 5.2453184, 18.7944698, 28.8531189]],
+    ['bicubic', true, [7.8537135, 12.6960278, 26.36602, 36.7163773]],
+  ] as const)(
+    'antialias averages what an element covers: %s, corners aligned %s',
+    (mode, alignCorners, want) => {
+      const x = squares([1, 1, 3, 4]).div(3);
+      expectClose(interpolate(x, { size: 2, mode, alignCorners, antialias: true }), want);
+      expect(() => interpolate(x, { size: 2, antialias: true })).toThrow(
+        "interpolate: antialias with mode 'nearest': expected mode 'bilinear' or 'bicubic', got true.",
+      );
+    },
+  );
+
   test('refuses options that do not fit together', () => {
     const x = ones([1, 1, 2, 2]);
     expect(() => interpolate(x, {})).toThrow(

@@ -192,25 +192,47 @@ function isNearlyWhole(space: readonly number[], { scaleFactor, recomputeScaleFa
   });
 }
 
+/** Adds the tags of what an antialiased plane may differ in. */
+export function tagAntialiased(d: Draft, space: readonly number[], sizes: Options): void {
+  d.tags.add('antialiased');
+  if (isNearlyWhole(space, sizes)) d.tags.add('size nearly kept');
+  const last = (value: unknown): number => (Array.isArray(value) ? value.at(-1) : value) as number;
+  const width = 'size' in sizes ? last(sizes.size) : Math.floor(space.at(-1)! * last(sizes.scaleFactor));
+  if (width === 1) d.tags.add('width 1');
+}
+
 function interpolate(d: Draft): void {
   const { draws } = d;
-  const mode = draws.pick(['nearest', 'nearest-exact', 'linear', 'bilinear', 'bilinear', 'bicubic', 'area']);
+  const mode = draws.pick([
+    'nearest',
+    'nearest-exact',
+    'linear',
+    'bilinear',
+    'bilinear',
+    'trilinear',
+    'bicubic',
+    'area',
+  ]);
   const dtype = d.floatType();
   const isNearest = mode.startsWith('nearest');
-  const rank = mode === 'linear' ? 1 : mode.startsWith('bi') ? 2 : draws.int(1, isNearest ? 3 : 2);
+  const ranks: Readonly<Record<string, number>> = { linear: 1, bilinear: 2, bicubic: 2, trilinear: 3 };
+  const rank = ranks[mode] ?? draws.int(1, isNearest ? 3 : 2);
   const space = Array.from({ length: rank }, () => draws.int(1, 5));
   const shape = [draws.chance(0.05) ? d.size() : draws.int(1, 2), draws.int(1, 2), ...space];
   const x = d.tensor(shape, { dtype, domain: draws.chance(0.9) ? 'finite' : 'special' });
-  const isSmooth = mode.startsWith('bi') || mode === 'linear';
+  const isSmooth = mode in ranks;
   const sizes = resized(d, rank);
   if (mode === 'area' && space.includes(1) && 'scaleFactor' in sizes) d.tags.add('output of size 0');
   if (mode === 'nearest' && rank !== 2 && isNearlyWhole(space, sizes))
     d.tags.add('size nearly kept or doubled');
-  d.call('interpolate', x, {
+  const options: Options = {
     ...sizes,
     ...(mode === 'nearest' && draws.chance(0.5) ? {} : { mode }),
     ...maybe(d, isSmooth ? 0.5 : 0.03, 'alignCorners', () => draws.chance(0.8)),
-  });
+    ...maybe(d, rank === 2 && isSmooth ? 0.5 : 0.03, 'antialias', () => draws.chance(0.8)),
+  };
+  if (options.antialias) tagAntialiased(d, space, sizes);
+  d.call('interpolate', x, options);
 }
 
 /** Draws the window of a pool over signals: the arguments after the input. */
@@ -404,7 +426,7 @@ export const spatial: Makers = {
   dropout2d: { draw: dropping('dropout2d', [3, 4]) },
   dropout3d: { draw: dropping('dropout3d', [4, 5]) },
   alphaDropout: { draw: dropping('alphaDropout', [1, 2, 3]) },
-  interpolate: { draw: interpolate, count: 48 },
+  interpolate: { draw: interpolate, count: 64 },
   groupNorm: { draw: groupNorm, count: 24, isUnsteady: true },
   instanceNorm: { draw: instanceNorm, count: 24, isUnsteady: true },
   localResponseNorm: { draw: localResponseNorm, count: 10 },
