@@ -28,11 +28,14 @@ export function dropout(x: Tensor, p = 0.5, options: DropoutOptions = {}): Tenso
   checkValue('dropout: p', p, probability);
   checkOptions('dropout', options, dropoutOptions);
   if (p === 0 || options.training === false) return x;
-  if (p === 1) return x.dtype === 'bool' ? logicalAnd(x, 0) : mul(x, 0);
+  if (p === 1) return allDropped(x);
   requireFloat('dropout', x);
   const stream = (options.generator ?? defaultGenerator()).take(x.count);
   return needsFloat32OnCpu(x) ? inFloat32(x, (wide) => dropped(wide, p, stream)) : dropped(x, p, stream);
 }
+
+/** Returns what dropout leaves with p = 1, of any dtype. NaN and infinities become NaN. */
+export const allDropped = (x: Tensor): Tensor => (x.dtype === 'bool' ? logicalAnd(x, 0) : mul(x, 0));
 
 /** Drops the elements that words of `stream` choose, the first word for the first element. */
 export function dropped(x: Tensor, p: number, stream: Stream): Tensor {

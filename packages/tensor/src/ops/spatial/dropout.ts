@@ -9,7 +9,7 @@ import type { Tensor } from '../../core/tensor.ts';
 import { needsRank } from '../../errors.ts';
 import { add, mul } from '../elementwise/binary.ts';
 import { requireFloat, requireTensor } from '../elementwise/convert.ts';
-import { type DropoutOptions, dropout, dropoutOptions } from '../elementwise/dropout.ts';
+import { allDropped, type DropoutOptions, dropout, dropoutOptions } from '../elementwise/dropout.ts';
 
 function channelDropout(
   op: string,
@@ -24,6 +24,7 @@ function channelDropout(
   checkOptions(op, options, dropoutOptions);
   if (!ranks.includes(x.rank)) throw needsRank(op, ranks.join(' or '), x.shape);
   if (p === 0 || options.training === false) return x;
+  if (p === 1) return allDropped(x);
   requireFloat(op, x);
   const front = x.rank === unbatched ? 1 : 2;
   return scope(() => {
@@ -78,8 +79,8 @@ function loweredTo(
   checkOptions(op, options, dropoutOptions);
   if (op === 'featureAlphaDropout' && x.rank < 2) throw needsRank(op, 'at least 2', x.shape);
   if (p === 0 || options.training === false) return x;
+  if (p === 1) return allDropped(x);
   requireFloat(op, x);
-  if (p === 1) return mul(x, 0);
   const scale = 1 / Math.sqrt((lowest ** 2 * p + 1) * (1 - p));
   return scope(() => {
     // 1 for elements that stay, 0 for others.

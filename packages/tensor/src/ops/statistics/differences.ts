@@ -40,8 +40,8 @@ export function diff(a: Tensor, n = 1, dim = -1, options: DiffOptions = {}): Ten
   checkOptions('diff', options, diffOptions);
   if (a.rank === 0) throw needsRank('diff', 'at least 1', a.shape);
   if (!Number.isSafeInteger(n) || n < 0) throw badOption('diff: n', 'an integer ≥ 0', shown(n));
-  if (n === 0) return clone(a);
   const at = checkedDim('diff', dim, a.rank);
+  if (n === 0) return clone(a);
   const { prepend, append } = options;
   return scope(() => {
     const parts = [prepend, a, append].filter((part) => part !== undefined);

@@ -1,6 +1,17 @@
 // Tests dropout.
 import { describe, expect, test } from 'vitest';
-import { dropout, generator, manualSeed, ones, randn, tensor } from '../../../src/index.ts';
+import {
+  alphaDropout,
+  dropout,
+  dropout2d,
+  dropout3d,
+  featureAlphaDropout,
+  generator,
+  manualSeed,
+  ones,
+  randn,
+  tensor,
+} from '../../../src/index.ts';
 import { codeOf } from '../../support/code-of.ts';
 import { gradCheck64, leaf64 } from '../../support/leaf64.ts';
 
@@ -21,6 +32,17 @@ describe('dropout', () => {
     out.sum().backward();
     const grads = x.grad!.dataSync();
     for (const [i, value] of values.entries()) expect(grads[i]).toBe(value === 0 ? 0 : 2);
+  });
+
+  test('the other forms drop everything of integers and bool with p = 1, and refuse other shares of them', () => {
+    for (const dtype of ['int64', 'bool'] as const) {
+      const x = ones([1, 1, 2, 1], { dtype });
+      for (const drop of [dropout2d, dropout3d, alphaDropout, featureAlphaDropout]) {
+        const all = drop(x, 1);
+        expect([all.dtype, all.to('float32').toArray()]).toEqual([dtype, [[[[0], [0]]]]]);
+        expect(() => drop(x, 0.5)).toThrow(`${drop.name}: expected a floating dtype, got ${dtype}.`);
+      }
+    }
   });
 
   test('repeats with a seed, and moves the stream on', () => {
