@@ -1,5 +1,6 @@
 // What follows from a sort: orders, single ranks and medians.
 
+import { isRecording } from '../../autograd/node.ts';
 import { notOfBool } from '../../checks/argument-errors.ts';
 import { checkFlag } from '../../checks/arguments.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
@@ -11,12 +12,12 @@ import type { ArgsortOptions } from '../../core/op-options.ts';
 import { checkedDim } from '../../core/shape.ts';
 import type { Sorted, Tensor } from '../../core/tensor.ts';
 import { badOption, emptyReduction, shown } from '../../errors.ts';
-import { div, eq, maximum, ne, sub } from '../elementwise/binary.ts';
+import { div, eq, logicalAnd, logicalOr, maximum, ne, sub } from '../elementwise/binary.ts';
 import { where } from '../elementwise/choose.ts';
 import { requireTensor, to } from '../elementwise/convert.ts';
 import { floor } from '../elementwise/unary.ts';
 import { gather } from '../indexing/lookup.ts';
-import { any, sum } from '../reduce/reduce.ts';
+import { any, max, sum } from '../reduce/reduce.ts';
 import { ofOne, sort } from '../shape/order.ts';
 import { flatten, narrow, squeeze } from '../shape/views.ts';
 
@@ -96,16 +97,30 @@ function medians(op: string, a: Tensor, dim: number, keepDim: boolean, skipsNaN:
   return scope(() => chosenAlong(a, medianPositions(a, at, skipsNaN), at, keepDim));
 }
 
+/**
+ * Returns `value`, an element of `a`, with a gradient that the equal elements share evenly, as in PyTorch; NaN counts
+ * as equal to NaN.
+ */
+function sharedByEqual(a: Tensor, value: Tensor): Tensor {
+  const own = a.detach();
+  const isEqual = logicalOr(eq(own, value), logicalAnd(ne(own, own), ne(value, value)));
+  return max(where(isEqual, a, -Infinity));
+}
+
 function medianOfAll(op: string, a: Tensor, skipsNaN: boolean): Tensor {
   requireOrdered(op, a);
-  if (a.count > 0) return scope(() => medians(op, flatten(a), 0, false, skipsNaN).values);
+  if (a.count > 0)
+    return scope(() => {
+      const value = medians(op, flatten(a.detach()), 0, false, skipsNaN).values;
+      return isRecording(a) ? sharedByEqual(a, value) : value;
+    });
   if (!isFloat(a.dtype)) throw emptyReduction(op, a.shape);
   return full([], NaN, { dtype: a.dtype, device: a.device });
 }
 
 /**
  * Returns the median along `dim` and its position: of an even number of elements the lower of both in the middle, and
- * NaN where there is one. Without `dim`, returns the median of all elements.
+ * NaN where there is one. Without `dim`, returns the median of all elements; elements equal to it share its gradient.
  */
 export function median(a: Tensor): Tensor;
 export function median(a: Tensor, dim: number, keepDim?: boolean): Sorted;

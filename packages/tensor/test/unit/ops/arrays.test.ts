@@ -71,6 +71,27 @@ test('isin compares many elements beyond 2^53', () => {
   expect(t.isin(t.tensor([2n ** 60n, 2n ** 60n + 1n, 7n]), many).toArray()).toEqual([0, 1, 1]);
 });
 
+test.each([
+  ['median', [1, 2, 2, 1], [0.5, 0, 0, 0.5]],
+  ['median', [1, NaN, NaN, 1], [0, 0.5, 0.5, 0]],
+  ['median', [Infinity, 1, Infinity], [0.5, 0, 0.5]],
+  ['nanmedian', [1, NaN, 3, 1], [0.5, 0, 0, 0.5]],
+  ['nanmedian', [NaN, NaN], [0.5, 0.5]],
+] as const)(
+  '%s of all elements shares its gradient among equal ones, as in PyTorch: %j',
+  (name, values, want) => {
+    const x = t.tensor([...values], { requiresGrad: true });
+    const out = x[name]();
+    expect(out.item()).toBe(x.detach()[name]().item());
+    expect(t.grad(out, x)[0]!.toArray()).toEqual(want);
+  },
+);
+
+test('diff checks its dimension also without a difference', () => {
+  expect(t.diff(t.ones([2]), 0).toArray()).toEqual([1, 1]);
+  expect(codeOf(() => t.diff(t.ones([2]), 0, 1))).toBe('ERR_TENSOR_SHAPE');
+});
+
 test('running extremes and medians take NaN as PyTorch does', () => {
   const { values, indices } = t.tensor([1, NaN, 2]).cummax(0);
   expect([values.toArray(), indices.toArray()]).toEqual([
