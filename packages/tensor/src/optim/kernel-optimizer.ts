@@ -6,7 +6,7 @@ import type { Storage } from '../core/memory/storage.ts';
 import type { Tensor } from '../core/tensor.ts';
 import { type Capture, capturing } from '../device/capture.ts';
 import { badOptimizerParam } from '../errors.ts';
-import { gradOf, type LrOptions, Optimizer, type ParamGroup } from './optimizer.ts';
+import { gradOf, type LrOptions, lossOf, Optimizer, type ParamGroup } from './optimizer.ts';
 import type { ParamState } from './param-state.ts';
 
 interface StepCount {
@@ -32,8 +32,12 @@ export abstract class KernelOptimizer<O extends LrOptions> extends Optimizer<O> 
     return this.states(options).filter((name) => name !== null);
   }
 
-  step(): void {
+  step(): void;
+  step(closure: () => Tensor): Tensor;
+  step(closure?: () => Tensor): Tensor | undefined {
+    const loss = lossOf(this.constructor.name, closure);
     for (const group of this.groups) this.#step(group);
+    return loss;
   }
 
   #step(group: ParamGroup<O>): void {

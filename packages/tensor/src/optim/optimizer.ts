@@ -6,8 +6,8 @@ import type { GradTarget } from '../autograd/target.ts';
 import { foreignMember, notParams } from '../checks/argument-errors.ts';
 import { refuseForeign } from '../checks/foreign-members.ts';
 import { checkOptions, type OptionChecks } from '../checks/options.ts';
-import { anything, type Check, checkValue, nonNegative } from '../checks/value-checks.ts';
-import { scope } from '../core/context.ts';
+import { anything, aTensor, type Check, checkValue, nonNegative } from '../checks/value-checks.ts';
+import { enableGrad, scope } from '../core/context.ts';
 import type { Shape } from '../core/shape.ts';
 import { Tensor } from '../core/tensor.ts';
 import { type ZeroGradOptions, zeroGradOptions } from '../core/tensor-grad.ts';
@@ -107,8 +107,11 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
     return param.shape;
   }
 
-  /** Changes every parameter that has a gradient. */
-  abstract step(): void;
+  /**
+   * Changes every parameter that has a gradient. `closure`, if given, runs before: it drops the gradients, computes the
+   * loss, calls backward on it, and returns it. step() then returns that loss.
+   */
+  abstract step(closure?: () => Tensor): unknown;
 
   /** Adds a group of parameters, for example of ones that have been unfrozen. */
   addParamGroup(group: GroupOptions<O>): void {
@@ -226,6 +229,18 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
     const properties = { param_groups: 'groups' };
     refuseForeign(Optimizer.prototype, 'optimizer', foreignMember, { properties });
   }
+}
+
+/** Computes the loss by the closure of a step, if there is one; also inside noGrad(). */
+export function lossOf(op: string, closure: (() => Tensor) | undefined): Tensor | undefined {
+  if (closure === undefined) return undefined;
+  checkValue(`${op}: step`, closure, {
+    expected: 'nothing, or a function that computes the loss, calls backward and returns the loss',
+    fits: (value) => typeof value === 'function',
+  });
+  const loss = enableGrad(closure);
+  checkValue(`${op}: the result of the function of step`, loss, aTensor);
+  return loss;
 }
 
 /** Returns the gradient of a parameter, or null if it has none. */

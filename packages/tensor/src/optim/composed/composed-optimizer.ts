@@ -5,7 +5,7 @@ import type { Shape } from '../../core/shape.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { refuseWhileCapturing } from '../../device/capture.ts';
 import { badOptimizerParam } from '../../errors.ts';
-import { gradOf, type LrOptions, Optimizer } from '../optimizer.ts';
+import { gradOf, type LrOptions, lossOf, Optimizer } from '../optimizer.ts';
 
 /** What a step reads and writes of one parameter. */
 export interface ParamStep {
@@ -23,7 +23,10 @@ export abstract class ComposedOptimizer<O extends LrOptions & { maximize?: boole
   /** Makes the step of one parameter. Runs in a scope, and records nothing. */
   protected abstract update(step: ParamStep, options: O): void;
 
-  step(): void {
+  step(): void;
+  step(closure: () => Tensor): Tensor;
+  step(closure?: () => Tensor): Tensor | undefined {
+    const loss = lossOf(this.constructor.name, closure);
     refuseWhileCapturing(`the step of ${this.constructor.name}`);
     for (const { shape, dtype, isContiguous } of this.params.filter(gradOf)) {
       const isFitting = (dtype === 'float32' || dtype === 'float64') && isContiguous;
@@ -33,6 +36,7 @@ export abstract class ComposedOptimizer<O extends LrOptions & { maximize?: boole
       for (const group of this.groups)
         for (const param of group.params) if (gradOf(param)) scope(() => this.#update(param, group));
     });
+    return loss;
   }
 
   #update(param: Tensor, options: O): void {

@@ -1,6 +1,16 @@
 // Tests optimisers, their groups and their state.
 import { describe, expect, test } from 'vitest';
-import { crossEntropy, linear, memory, relu, scope, type Tensor, tensor } from '../../../src/index.ts';
+import {
+  crossEntropy,
+  keep,
+  linear,
+  memory,
+  noGrad,
+  relu,
+  scope,
+  type Tensor,
+  tensor,
+} from '../../../src/index.ts';
 import { Linear, parameter } from '../../../src/nn/index.ts';
 import {
   Adadelta,
@@ -338,6 +348,30 @@ describe('loadStateDict', () => {
     optimizer.loadStateDict({ ...fresh, groups: fresh.groups.map((group) => ({ ...group, momentum: 0 })) });
     expect([memory().tensors, optimizer.stateDict().tensors]).toEqual([before, {}]);
   });
+});
+
+test.each([
+  ['SGD', (p: Tensor[]) => new SGD(p, { lr: 0.5 })],
+  ['Adagrad', (p: Tensor[]) => new Adagrad(p, { lr: 0.5 })],
+])('a step of %s calls its closure first, also inside noGrad(), and returns the loss', (name, make) => {
+  const p = leaf(3, -2);
+  const optimizer = make([p]);
+  const loss = noGrad(() =>
+    optimizer.step(() => {
+      optimizer.zeroGrad();
+      const own = p.square().mul(0.5).sum();
+      keep(own).backward();
+      return own;
+    }),
+  );
+  expect(loss.item()).toBe(6.5);
+  expectClose(p.toArray() as number[], name === 'SGD' ? [1.5, -1] : [2.5, -1.5]);
+  expect(() => optimizer.step(1 as never)).toThrow(
+    `${name}: step: expected nothing, or a function that computes the loss, calls backward and returns the loss, got 1.`,
+  );
+  expect(() => optimizer.step((() => {}) as never)).toThrow(
+    `${name}: the result of the function of step: expected a tensor, got undefined.`,
+  );
 });
 
 test('an own optimiser is a class with a step', () => {
