@@ -70,8 +70,13 @@ export abstract class Schedule extends RateSetter {
    * counts epochs.
    */
   step(): void {
-    this.#steps++;
-    this.setAt(this.#steps);
+    this.moveTo(this.#steps + 1);
+  }
+
+  /** Goes to a number of steps, and sets the values that are scheduled there. */
+  protected moveTo(steps: number): void {
+    this.#steps = steps;
+    this.setAt(steps);
   }
 
   /** Number of calls of step(). */
@@ -86,8 +91,7 @@ export abstract class Schedule extends RateSetter {
 
   /** Continues from `state`, and sets the values that are scheduled there. */
   loadStateDict(state: ScheduleState): void {
-    this.#steps = checkedCount('steps', state.steps, 0);
-    this.setAt(this.#steps);
+    this.moveTo(checkedCount('steps', state.steps, 0));
   }
 
   static {

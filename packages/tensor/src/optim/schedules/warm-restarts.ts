@@ -1,8 +1,14 @@
 // A cosine wave that starts again from the initial rate, each time after more steps (Loshchilov and Hutter, 2017).
 import { optionChecks } from '../../checks/options.ts';
-import { anything, nonNegative } from '../../checks/value-checks.ts';
+import { anything, checkValue, nonNegative } from '../../checks/value-checks.ts';
 import { cosineBetween } from './cosine.ts';
-import { type AnyOptimizer, checkedCount, checkRequiredOptions, LrSchedule } from './schedule.ts';
+import {
+  type AnyOptimizer,
+  checkedCount,
+  checkRequiredOptions,
+  LrSchedule,
+  type ScheduleState,
+} from './schedule.ts';
 
 /** Options of CosineAnnealingWarmRestarts. */
 export interface CosineAnnealingWarmRestartsOptions {
@@ -31,6 +37,24 @@ export class CosineAnnealingWarmRestarts extends LrSchedule {
     this.#growth = checkedCount('tMult', options.tMult ?? 1);
     this.#etaMin = options.etaMin ?? 0;
     this.start();
+  }
+
+  /**
+   * Advances the schedule by one, or to `epoch`, which may have a fraction: `step(epoch + i / batches)` after batch i.
+   */
+  override step(epoch?: number): void {
+    if (epoch === undefined) {
+      super.step();
+      return;
+    }
+    checkValue('CosineAnnealingWarmRestarts: epoch', epoch, nonNegative);
+    this.moveTo(epoch);
+  }
+
+  /** Continues from `state`, whose number of steps may have a fraction. */
+  override loadStateDict({ steps }: ScheduleState): void {
+    checkValue('CosineAnnealingWarmRestarts: steps', steps, nonNegative);
+    this.moveTo(steps);
   }
 
   protected lrAt(steps: number, initialLr: number): number {

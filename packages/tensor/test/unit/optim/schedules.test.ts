@@ -328,6 +328,29 @@ test('a schedule that needs options says so', () => {
   }
 });
 
+test('CosineAnnealingWarmRestarts goes to an epoch with a fraction, as in PyTorch, and on from there', () => {
+  const make = (): CosineAnnealingWarmRestarts =>
+    new CosineAnnealingWarmRestarts(sgd(), { t0: 2, tMult: 2, etaMin: 0.1 });
+  const schedule = make();
+  const lrOf = (each: CosineAnnealingWarmRestarts, epoch?: number): number => {
+    each.step(epoch);
+    return each.lastLr[0]!;
+  };
+  for (const [epoch, want] of [
+    [0.5, 0.868198051534],
+    [1.25, 0.377792455436],
+    [2, 1],
+    [5.9, 0.10138719982],
+    [7.25, 0.946864568957],
+  ] as const)
+    expect(lrOf(schedule, epoch)).toBeCloseTo(want, 11);
+  const resumed = make();
+  resumed.loadStateDict(schedule.stateDict());
+  for (const each of [schedule, resumed]) expect(lrOf(each)).toBeCloseTo(0.835476977874, 11);
+  expect(lrOf(schedule, 0.5)).toBeCloseTo(0.868198051534, 11);
+  expect(codeOf(() => schedule.step(-1))).toBe('ERR_TENSOR_ARGUMENT');
+});
+
 test('OneCycleLR refuses steps beyond its total, also as a part and from a state', () => {
   const make = (optimizer: SGD): OneCycleLR => new OneCycleLR(optimizer, { maxLr: 1, totalSteps: 3 });
   const schedule = make(sgd());
