@@ -143,13 +143,18 @@ export class GradScaler {
     return isGood;
   }
 
-  /** Sets the scale of the next step. Call it after all optimisers have stepped. */
-  update(): void {
+  /** Sets the scale of the next step: `newScale`, if given. Call it after all optimisers have stepped. */
+  update(newScale?: number): void {
+    if (newScale !== undefined) checkValue('GradScaler.update: newScale', newScale, positive);
     if (!this.#enabled) return;
-    if (this.#areFinite.size === 0) throw scalerOrder('update', 'before step');
+    if (newScale === undefined && this.#areFinite.size === 0) throw scalerOrder('update', 'before step');
     const areGood = ![...this.#areFinite.values()].includes(false);
     this.#areFinite.clear();
     this.#stepped.clear();
+    if (newScale !== undefined) {
+      this.#scale = newScale;
+      return;
+    }
     this.#growthTracker = areGood ? this.#growthTracker + 1 : 0;
     if (!areGood) this.#scale *= this.#backoffFactor;
     if (this.#growthTracker < this.#growthInterval) return;

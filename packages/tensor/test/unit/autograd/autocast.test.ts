@@ -145,6 +145,13 @@ describe('GradScaler', () => {
     expect(() => scaler.step(optimizer)).toThrow('step was called twice');
     scaler.update();
     expect(() => scaler.update()).toThrow('update was called before step');
+    scaler.scale(p.sum()).backward();
+    scaler.step(optimizer);
+    scaler.update(4);
+    expect(scaler.stateDict()).toEqual({ scale: 4, growthTracker: 1 });
+    scaler.update(3);
+    expect(scaler.getScale()).toBe(3);
+    expect(() => scaler.update(0)).toThrow('GradScaler.update: newScale: expected a number > 0, got 0.');
   });
 
   test('does nothing when it is not enabled, and refuses settings that make no sense', () => {
