@@ -18,6 +18,7 @@ export { randperm } from './samplers/random.ts';
 export type { Resumable, Sampler, SamplerState } from './samplers/sampler.ts';
 export {
   RandomSampler,
+  type RandomSamplerOptions,
   type SeedOption,
   SequentialSampler,
   SubsetRandomSampler,

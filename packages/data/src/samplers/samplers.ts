@@ -5,7 +5,7 @@ import { checkArrayLike, checkInteger, checkLength } from '../check.ts';
 import { nothingThere, outOfRange } from '../errors.ts';
 import { checkedOptions, checkFlag, optionNames } from '../options.ts';
 import { EpochSampler } from './epoch-sampler.ts';
-import { identityPermutation, longestPermutation, Mt19937, randperm } from './random.ts';
+import { identityPermutation, longestPermutation, Mt19937, randperm, shuffle } from './random.ts';
 
 /** Yields 0, 1, …, length − 1 in every pass. */
 export class SequentialSampler extends EpochSampler {
@@ -30,19 +30,46 @@ export interface SeedOption {
 
 const seedNames = optionNames<SeedOption>({ seed: true });
 
-/** Yields a new permutation in each epoch: `torch.randperm` seeded with seed + epoch. */
+/** Options of RandomSampler. */
+export interface RandomSamplerOptions extends SeedOption {
+  /** Whether an index may come again before all others have come. Default false. */
+  readonly replacement?: boolean;
+  /** Number of indices of an epoch. Beyond `length`, without replacement, more permutations follow. Default length. */
+  readonly numSamples?: number;
+}
+
+const randomNames = optionNames<RandomSamplerOptions>({ seed: true, replacement: true, numSamples: true });
+
+/**
+ * Yields a new permutation in each epoch: `torch.randperm` seeded with seed + epoch; or with `replacement` numbers of
+ * `torch.randint`. These are the indices of torch's RandomSampler with such a generator.
+ */
 export class RandomSampler extends EpochSampler {
   readonly #count: number;
+  readonly #draws: number;
+  readonly #replacement: boolean;
 
-  constructor(length: number, options?: SeedOption) {
-    const { seed = 0 } = checkedOptions('RandomSampler', options, seedNames);
+  constructor(length: number, options?: RandomSamplerOptions) {
+    const given = checkedOptions('RandomSampler', options, randomNames);
+    const { seed = 0, replacement = false, numSamples = length } = given;
+    checkFlag('RandomSampler: replacement', replacement);
     checkLength('RandomSampler', length, longestPermutation);
-    super(length, { seed, advancesByItself: true });
+    checkInteger('RandomSampler: numSamples', numSamples, 1, 2 ** 31 - 1);
+    super(numSamples, { seed, advancesByItself: true });
     this.#count = length;
+    this.#draws = numSamples;
+    this.#replacement = replacement;
   }
 
   protected override order(seed: number): Int32Array {
-    return randperm(this.#count, seed);
+    const [count, draws] = [this.#count, this.#draws];
+    if (draws === count && !this.#replacement) return randperm(count, seed);
+    const random = new Mt19937(seed);
+    const order = new Int32Array(draws);
+    if (this.#replacement) return order.map(() => random.uint32() % count);
+    for (let at = 0; at < draws; at += count)
+      order.set(shuffle(identityPermutation(count), random).subarray(0, draws - at), at);
+    return order;
   }
 }
 

@@ -28,6 +28,31 @@ describe('RandomSampler', () => {
     expect([...sampler]).toEqual([...randperm(20, 5)]);
   });
 
+  it.each([
+    [7, { replacement: true }, [5, 3, 3, 4, 0, 6, 2]],
+    [5, { numSamples: 13 }, [1, 0, 3, 4, 2, 0, 1, 2, 4, 3, 1, 4, 3]],
+    [5, { numSamples: 2 }, [1, 0]],
+    [200_000_000, { replacement: true, numSamples: 4 }, [165658986, 103761048, 41471737, 7553667]],
+  ])('draws from %d with %j what PyTorch draws', (length, options, want) => {
+    const sampler = new RandomSampler(length, { seed: 3, ...options });
+    expect([...sampler]).toEqual(want);
+    expect(sampler.length).toBe(want.length);
+    expect(() => new RandomSampler(length, { numSamples: 0 })).toThrow(
+      'RandomSampler: numSamples: expected an integer from 1 to 2147483647, got 0.',
+    );
+  });
+
+  it('goes on from its state with another number of samples than indices', () => {
+    const make = (): RandomSampler => new RandomSampler(3, { seed: 3, numSamples: 7 });
+    const [whole, first, second] = [make(), make(), make()];
+    const all = [...whole];
+    const pass = first[Symbol.iterator]();
+    for (let i = 0; i < 4; i++) pass.next();
+    first.advance(4);
+    second.load(first.state());
+    expect([...second]).toEqual(all.slice(4));
+  });
+
   it('refuses a length for which PyTorch computes another permutation', () => {
     const got = 'length: expected an integer from 1 to 214748363, got 300000000';
     expect(() => new RandomSampler(3e8)).toThrow(got);
