@@ -44,13 +44,15 @@ export interface Recurred {
   readonly states: readonly Tensor[];
 }
 
-interface Step {
+export interface Step {
+  /** The number of sequences that have this step. */
   readonly count: number;
   /** The first row. */
   readonly row: number;
 }
 
-function stepsOf(sizes: readonly number[], isReversed: boolean): Step[] {
+/** Returns the steps in the order in which they run. */
+export function stepsOf(sizes: readonly number[], isReversed: boolean): Step[] {
   let row = 0;
   const steps = sizes.map((count) => {
     row += count;

@@ -43,7 +43,10 @@ type TensorFunction = (...inputs: Tensor[]) => Tensor;
 const recurrent =
   (kind: CellKind, isReversed: boolean): TensorFunction =>
   (rows, weightIh, weightHh, biasIh, biasHh, ...states) => {
-    const cell = { weightIh: weightIh!, weightHh: weightHh!, biasIh: biasIh!, biasHh: biasHh! };
+    const cell = {
+      ...{ weightIh: weightIh!, weightHh: weightHh!, biasIh: biasIh!, biasHh: biasHh! },
+      weightHr: null,
+    };
     const { output, states: last } = runCell(kind, cell, rows!, states, [2, 2, 1], isReversed);
     return cat([output, ...last], 0);
   };

@@ -56,7 +56,7 @@ describe.each(Object.entries(layers))('%s', (name, Layer) => {
   test('refuses wrong sizes, inputs and states', () => {
     const layer = new Layer(3, 2, { batchFirst: true });
     expect(() => new Layer(0, 2)).toThrow(`${name}: inputSize: expected an integer ≥ 1, got 0`);
-    expect(() => new Layer(3, 2, { projSize: 1 } as never)).toThrow(`${name}: unknown option 'projSize'`);
+    expect(() => new Layer(3, 2, { projWidth: 1 } as never)).toThrow(`${name}: unknown option 'projWidth'`);
     expect(() => new Layer(3, 2, { dropout: 1.5 })).toThrow('dropout: expected a probability');
     expect(() => layer.forward(ones([2, 4, 5]))).toThrow(
       `${name}: expected an input [batch, time, 3] or [time, 3], got [2, 4, 5].`,
@@ -152,6 +152,44 @@ test('an LSTM takes its states as a list of two', () => {
   const layer = new LSTM(3, 2);
   expect(() => layer.forward(ones([2, 1, 3]), zeros([1, 1, 2]) as never)).toThrow(
     'LSTM: expected a list [h, c] as state, got ',
+  );
+});
+
+test('an LSTM projects its hidden state, with the values and gradients of PyTorch', () => {
+  const layer = new LSTM(2, 3, { projSize: 1 });
+  expect(layer.namedParameters().map(([name, { shape }]) => `${name} ${shape}`)).toEqual([
+    'weight_ih_l0 12,2',
+    'weight_hh_l0 12,1',
+    'bias_ih_l0 12',
+    'bias_hh_l0 12',
+    'weight_hr_l0 1,3',
+  ]);
+  noGrad(() => {
+    for (const [i, param] of layer.parameters().entries()) {
+      const values = Array.from({ length: param.count }, (_, at) => Math.sin(at * 0.7 + i));
+      param.copy_(tensor(values).reshape(param.shape));
+    }
+  });
+  const x = tensor([[[0.5, -1]], [[1, 0.25]]]);
+  const [output, [h, c]] = layer.forward(x);
+  const expectClose = (got: Tensor, want: readonly number[]): void => {
+    for (const [i, value] of (got.reshape([-1]).toArray() as number[]).entries())
+      expect(value).toBeCloseTo(want[i]!, 5);
+  };
+  expectClose(output, [-0.388294965, -0.73293364]);
+  expect([h.shape, c.shape]).toEqual([
+    [1, 1, 1],
+    [1, 1, 3],
+  ]);
+  expectClose(h, [-0.73293364]);
+  expectClose(c, [0.703299284, 0.596843839, 0.314196587]);
+  output.sum().backward();
+  expectClose(layer.parameters().at(-1)!.grad!, [0.589110315, 0.45104754, 0.137466893]);
+  expect(() => new LSTM(2, 3, { projSize: 3 })).toThrow(
+    'LSTM: projSize: expected an integer below hiddenSize 3, got 3.',
+  );
+  expect(() => layer.forward(x, [zeros([1, 1, 3]), zeros([1, 1, 3])])).toThrow(
+    'LSTM: expected h0 of shape [1, 1, 1], got [1, 1, 3].',
   );
 });
 

@@ -16,5 +16,5 @@ export {
   padPackedSequence,
   padSequence,
 } from './packed.ts';
-export { GRU, LSTM, RNN, type RNNOptions } from './rnn.ts';
+export { GRU, LSTM, type LSTMOptions, RNN, type RNNOptions } from './rnn.ts';
 export type { RecurrentOptions } from './stack.ts';

@@ -1,9 +1,9 @@
 // Recurrent layers: RNN, LSTM and GRU. Parameters, their names and initial values are PyTorch's.
 import { checkOptions, optionChecks } from '../../../checks/options.ts';
 import { badStateKind } from '../../../checks/sequence-errors.ts';
-import { oneOf } from '../../../checks/value-checks.ts';
+import { nonNegativeInteger, oneOf } from '../../../checks/value-checks.ts';
 import type { Tensor } from '../../../core/tensor.ts';
-import { shown } from '../../../errors.ts';
+import { badOption, shown } from '../../../errors.ts';
 import type { PackedSequence } from './packed.ts';
 import { checkRecurrent, Recurrent, type RecurrentOptions, recurrentChecks } from './stack.ts';
 
@@ -64,11 +64,25 @@ export function pairOfStates(
   return states as readonly Tensor[];
 }
 
-/** Long short-term memory, with gates i, f, g and o as in PyTorch. Weights start uniform in ±1/√hidden. */
+/** Options of LSTM. */
+export interface LSTMOptions extends RecurrentOptions {
+  /** Width to which the hidden state is projected after each step, below hiddenSize. Default 0: no projection. */
+  readonly projSize?: number;
+}
+
+const lstmOptions = optionChecks<LSTMOptions>({ ...recurrentChecks, projSize: nonNegativeInteger });
+
+/**
+ * Long short-term memory, with gates i, f, g and o as in PyTorch. Weights start uniform in ±1/√hidden. With projSize,
+ * each hidden state is multiplied by a matrix `weight_hr`.
+ */
 export class LSTM extends Recurrent {
-  constructor(inputSize: number, hiddenSize: number, options: RecurrentOptions = {}) {
-    checkRecurrent('LSTM', options);
-    super('lstm', inputSize, hiddenSize, options);
+  constructor(inputSize: number, hiddenSize: number, options: LSTMOptions = {}) {
+    checkOptions('LSTM', options, lstmOptions);
+    const { projSize = 0 } = options;
+    super('lstm', inputSize, hiddenSize, options, projSize);
+    if (projSize >= hiddenSize)
+      throw badOption('LSTM: projSize', `an integer below hiddenSize ${hiddenSize}`, shown(projSize));
   }
 
   /** Does what RNN.forward does, with two states: the hidden state and the cell state. */

@@ -23,6 +23,7 @@ import {
   transpose,
   unsqueeze,
 } from '../../../ops/index.ts';
+import { projectedLstm } from '../../../ops/recurrent/projected.ts';
 import { type Recurred, recurrence } from '../../../ops/recurrent/recurrence.ts';
 import { type CellKind, rules } from '../../../ops/recurrent/rules.ts';
 import { uniformParameter } from '../../init.ts';
@@ -52,14 +53,16 @@ export const recurrentChecks = {
 };
 export const recurrentOptions = optionChecks<RecurrentOptions>(recurrentChecks);
 
-/** The parameters of one layer in one direction. Biases are null without them. */
+/** The parameters of one layer in one direction. Biases and the projection are null without them. */
 export interface CellParameters {
   /** [gates · hidden, input] */
   readonly weightIh: Tensor;
-  /** [gates · hidden, hidden] */
+  /** [gates · hidden, hidden], or [gates · hidden, projected] */
   readonly weightHh: Tensor;
   readonly biasIh: Tensor | null;
   readonly biasHh: Tensor | null;
+  /** [projected, hidden] */
+  readonly weightHr: Tensor | null;
 }
 
 /** Makes the parameters of one cell, uniform in ±1/√hidden, which is PyTorch's default. */
@@ -68,14 +71,16 @@ export function cellParameters(
   input: number,
   hidden: number,
   hasBias: boolean,
+  projected = 0,
 ): CellParameters {
   const rows = rules[kind].gates * hidden;
   const bound = 1 / Math.sqrt(hidden);
   return {
     weightIh: uniformParameter([rows, input], bound),
-    weightHh: uniformParameter([rows, hidden], bound),
+    weightHh: uniformParameter([rows, projected || hidden], bound),
     biasIh: hasBias ? uniformParameter([rows], bound) : null,
     biasHh: hasBias ? uniformParameter([rows], bound) : null,
+    weightHr: projected > 0 ? uniformParameter([projected, hidden], bound) : null,
   };
 }
 
@@ -85,9 +90,10 @@ export function* namedCell(cell: CellParameters, suffix = ''): Generator<[string
   yield [`weight_hh${suffix}`, cell.weightHh];
   yield [`bias_ih${suffix}`, cell.biasIh];
   yield [`bias_hh${suffix}`, cell.biasHh];
+  yield [`weight_hr${suffix}`, cell.weightHr];
 }
 
-/** Runs one cell over packed rows; see recurrence(). */
+/** Runs one cell over packed rows; see recurrence() and projectedLstm(). */
 export function runCell(
   kind: CellKind,
   cell: CellParameters,
@@ -96,16 +102,18 @@ export function runCell(
   sizes: readonly number[],
   isReversed: boolean,
 ): Recurred {
-  const { weightIh, weightHh, biasIh, biasHh } = cell;
-  const operands = [weightIh, weightHh, biasIh, biasHh, rows, ...states];
-  const lowered = recast('low', operands, (ih, hh, bIh, bHh, own, ...before) => {
-    const low = { weightIh: ih!, weightHh: hh!, biasIh: bIh!, biasHh: bHh! };
+  const { weightIh, weightHh, biasIh, biasHh, weightHr } = cell;
+  const operands = [weightIh, weightHh, biasIh, biasHh, weightHr, rows, ...states];
+  const lowered = recast('low', operands, (ih, hh, bIh, bHh, hr, own, ...before) => {
+    const low = { weightIh: ih!, weightHh: hh!, biasIh: bIh!, biasHh: bHh!, weightHr: hr! };
     return runCell(kind, low, own!, before as Tensor[], sizes, isReversed);
   });
   if (lowered) return lowered;
   const isApart = rules[kind].hasHiddenBias;
   const bias = biasIh && biasHh && !isApart ? add(biasIh, biasHh) : biasIh;
   const input = linear(rows, weightIh, bias);
+  if (weightHr)
+    return projectedLstm({ input, states, weight: weightHh, projection: weightHr, sizes, isReversed });
   return recurrence({
     ...{ kind, input, states, weight: weightHh, bias: isApart ? biasHh : null },
     ...{ sizes, isReversed },
@@ -138,10 +146,18 @@ export abstract class Recurrent extends Module {
   readonly dropout: number;
   /** Whether each layer also reads the input backwards. */
   readonly bidirectional: boolean;
+  /** Width to which the hidden state is projected; 0 without a projection. */
+  readonly projSize: number;
   /** For each layer, the parameters of its directions. */
   readonly cells: readonly (readonly CellParameters[])[];
 
-  constructor(kind: CellKind, inputSize: number, hiddenSize: number, options: RecurrentOptions) {
+  constructor(
+    kind: CellKind,
+    inputSize: number,
+    hiddenSize: number,
+    options: RecurrentOptions,
+    projSize = 0,
+  ) {
     super();
     const op = this.constructor.name;
     checkValue(`${op}: inputSize`, inputSize, atLeastOne);
@@ -155,9 +171,11 @@ export abstract class Recurrent extends Module {
     this.batchFirst = batchFirst;
     this.dropout = dropout;
     this.bidirectional = bidirectional;
+    this.projSize = projSize;
+    const width = this.#width * this.#directions;
     this.cells = Array.from({ length: numLayers }, (_, layer) =>
       Array.from({ length: this.#directions }, () =>
-        cellParameters(kind, layer === 0 ? inputSize : hiddenSize * this.#directions, hiddenSize, bias),
+        cellParameters(kind, layer === 0 ? inputSize : width, hiddenSize, bias, projSize),
       ),
     );
   }
@@ -166,13 +184,21 @@ export abstract class Recurrent extends Module {
     return this.bidirectional ? 2 : 1;
   }
 
+  /** Width of the hidden state after the projection. */
+  get #width(): number {
+    return this.projSize || this.hiddenSize;
+  }
+
   protected override *members(): Iterable<[string, unknown]> {
     for (const [layer, directions] of this.cells.entries())
       for (const [direction, cell] of directions.entries())
         yield* namedCell(cell, `_l${layer}${direction === 1 ? '_reverse' : ''}`);
   }
 
-  /** Runs all layers. `states` are [layers · directions, batch, hidden], or without batch; zeros by default. */
+  /**
+   * Runs all layers. `states` are [layers · directions, batch, hidden], the first with the projected width, or without
+   * batch; zeros by default.
+   */
   protected run(
     input: Tensor | PackedSequence,
     states: readonly Tensor[] | null,
@@ -217,14 +243,14 @@ export abstract class Recurrent extends Module {
     const { dtype } = this.cells[0]![0]!.weightHh;
     if (rows.dtype !== dtype) throw mixedDtypes(op, rows.dtype, dtype);
     const count = numLayers * this.#directions;
-    const full = [count, sizes[0]!, hiddenSize];
-    if (given === null) {
-      const empty = zeros(full, { dtype: rows.dtype, device: rows.device });
-      return Array.from({ length: rules[this.kind].states }, () => empty);
-    }
+    const widths = [this.#width, hiddenSize].slice(0, rules[this.kind].states);
+    if (given === null)
+      return widths.map((width) =>
+        zeros([count, sizes[0]!, width], { dtype: rows.dtype, device: rows.device }),
+      );
     return given.map((state, i) => {
       requireTensor(op, state);
-      const expected = isBatched ? full : [count, hiddenSize];
+      const expected = isBatched ? [count, sizes[0]!, widths[i]!] : [count, widths[i]!];
       if (!sameShape(state.shape, expected)) throw badState(op, i === 0 ? 'h0' : 'c0', expected, state.shape);
       if (state.dtype !== rows.dtype) throw mixedDtypes(op, rows.dtype, state.dtype);
       const own = isBatched ? state : unsqueeze(state, 1);

@@ -6,6 +6,7 @@ from torch.nn.utils import rnn
 NAMES = {
     "numLayers": "num_layers",
     "batchFirst": "batch_first",
+    "projSize": "proj_size",
     "enforceSorted": "enforce_sorted",
     "paddingValue": "padding_value",
     "paddingSide": "padding_side",

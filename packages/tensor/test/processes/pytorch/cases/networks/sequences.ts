@@ -14,22 +14,32 @@ const input = (d: Draft, shape: readonly number[], least = 0.03): Ref =>
 
 const gatesOf: Readonly<Record<string, number>> = { RNN: 1, LSTM: 4, GRU: 3 };
 
-function cellState(d: Draft, gates: number, ins: number, hidden: number, hasBias: boolean, end = ''): State {
+function cellState(
+  d: Draft,
+  gates: number,
+  ins: number,
+  hidden: number,
+  hasBias: boolean,
+  end = '',
+  projSize = 0,
+): State {
   const state: State = {
     [`weight_ih${end}`]: parameter(d, gates * hidden, ins),
-    [`weight_hh${end}`]: parameter(d, gates * hidden, hidden),
+    [`weight_hh${end}`]: parameter(d, gates * hidden, projSize || hidden),
   };
-  if (!hasBias) return state;
-  return {
-    ...state,
-    [`bias_ih${end}`]: parameter(d, gates * hidden),
-    [`bias_hh${end}`]: parameter(d, gates * hidden),
-  };
+  if (hasBias) {
+    state[`bias_ih${end}`] = parameter(d, gates * hidden);
+    state[`bias_hh${end}`] = parameter(d, gates * hidden);
+  }
+  if (projSize > 0) state[`weight_hr${end}`] = parameter(d, projSize, hidden);
+  return state;
 }
 
 interface Drawn {
   readonly ins: number;
   readonly hidden: number;
+  /** The widths of the states. */
+  readonly widths: readonly number[];
   readonly options: Options;
   /** Layers times directions. */
   readonly cells: number;
@@ -42,7 +52,10 @@ function layer(d: Draft, name: string): Drawn {
   const { draws } = d;
   const [ins, hidden, numLayers] = [draws.int(1, 3), draws.int(1, 3), draws.pick([1, 1, 2, 3])];
   const [hasBias, isBoth, batchFirst] = [draws.chance(0.7), draws.chance(0.4), draws.chance(0.4)];
+  const projSize = name === 'LSTM' && hidden > 1 && draws.chance(0.3) ? draws.int(1, hidden - 1) : 0;
+  const width = projSize || hidden;
   const options: Options = {
+    ...(projSize > 0 ? { projSize } : {}),
     ...(numLayers === 1 ? {} : { numLayers }),
     ...(hasBias ? {} : { bias: false }),
     ...(isBoth ? { bidirectional: true } : {}),
@@ -52,28 +65,30 @@ function layer(d: Draft, name: string): Drawn {
   const state: State = {};
   for (let at = 0; at < numLayers; at++) {
     for (let direction = 0; direction <= Number(isBoth); direction++) {
-      const own = at === 0 ? ins : hidden * (1 + Number(isBoth));
+      const own = at === 0 ? ins : width * (1 + Number(isBoth));
       const end = `_l${at}${direction === 1 ? '_reverse' : ''}`;
-      Object.assign(state, cellState(d, gatesOf[name]!, own, hidden, hasBias, end));
+      Object.assign(state, cellState(d, gatesOf[name]!, own, hidden, hasBias, end, projSize));
     }
   }
-  return { ins, hidden, options, cells: numLayers * (1 + Number(isBoth)), state, batchFirst };
+  const cells = numLayers * (1 + Number(isBoth));
+  return { ins, hidden, widths: [width, hidden], options, cells, state, batchFirst };
 }
 
 const optionsOrNothing = (options: Options): Arg => (Object.keys(options).length > 0 ? options : nothing);
 
 /** Draws no state, or one state, or the two of an LSTM. */
-function states(d: Draft, name: string, shape: readonly number[]): Arg[] {
+function states(d: Draft, name: string, lead: readonly number[], widths: readonly number[]): Arg[] {
   if (d.draws.chance(0.4)) return [];
-  const one = (): Ref => d.tensor(shape, { domain: 'coarse' });
-  return name.startsWith('LSTM') ? [[one(), one()]] : [one()];
+  const [h, c] = widths;
+  const one = (width: number): Ref => d.tensor([...lead, width], { domain: 'coarse' });
+  return name.startsWith('LSTM') ? [[one(h!), one(c!)]] : [one(h!)];
 }
 
 const recurrent =
   (name: string) =>
   (d: Draft): void => {
     const { draws } = d;
-    const { ins, hidden, options, cells, state, batchFirst } = layer(d, name);
+    const { ins, hidden, widths, options, cells, state, batchFirst } = layer(d, name);
     const isBatched = draws.chance(0.8);
     const [time, batch] = [
       draws.int(Number(draws.chance(0.95)), 4),
@@ -83,7 +98,14 @@ const recurrent =
     const lead = isBatched ? (batchFirst ? [batch, time] : [time, batch]) : [time];
     const x = input(d, [...lead, ins + wrong]);
     const more = Number(draws.chance(0.04));
-    const own = states(d, name, isBatched ? [cells, batch + more, hidden] : [cells, hidden + more]);
+    const own = isBatched
+      ? states(d, name, [cells, batch + more], widths)
+      : states(
+          d,
+          name,
+          [cells],
+          widths.map((width) => width + more),
+        );
     d.callModule(name, [ins, hidden, optionsOrNothing(options)], state, [x, ...own], draws.chance(0.5));
   };
 
@@ -128,9 +150,9 @@ const stepResult = (d: Draft, i: number): Ref => ({ $: d.inputs.length + i });
 const ofPacked =
   (name: string) =>
   (d: Draft): void => {
-    const { ins, hidden, options, cells, state } = layer(d, name);
+    const { ins, hidden, widths, options, cells, state } = layer(d, name);
     const batch = packed(d, [ins], 'float32');
-    const own = states(d, name, [cells, batch, hidden]);
+    const own = states(d, name, [cells, batch], widths);
     const { batchFirst: _, ...rest } = options;
     d.callModule(name, [ins, hidden, optionsOrNothing(rest)], state, [stepResult(d, 0), ...own]);
   };
@@ -147,7 +169,8 @@ const cell =
     const state = cellState(d, gatesOf[name.replace('Cell', '')]!, ins, hidden, hasBias);
     const lead = draws.chance(0.8) ? [draws.int(0, 3)] : [];
     const x = input(d, [...lead, ins + Number(draws.chance(0.04))]);
-    const own = states(d, name, [...lead, hidden + Number(draws.chance(0.04))]);
+    const width = hidden + Number(draws.chance(0.04));
+    const own = states(d, name, lead, [width, width]);
     d.callModule(name, [ins, hidden, optionsOrNothing(options)], state, [x, ...own]);
   };
 
