@@ -1,7 +1,16 @@
 // PyTorch's transformer: errors, initial values, names and copies. Values are compared with PyTorch in
 // test/processes/pytorch/cases/networks/transformers.ts.
 import { describe, expect, test } from 'vitest';
-import { applyRotary, manualSeed, ones, randn, rotaryEmbedding, tensor, zeros } from '../../../src/index.ts';
+import {
+  applyRotary,
+  manualSeed,
+  noGrad,
+  ones,
+  randn,
+  rotaryEmbedding,
+  tensor,
+  zeros,
+} from '../../../src/index.ts';
 import {
   LayerNorm,
   MultiheadAttention,
@@ -17,7 +26,7 @@ describe('MultiheadAttention', () => {
   const x = ones([3, 2, 4]);
   test.each([
     [() => new MultiheadAttention(5, 2), 'embedDim: expected a multiple of numHeads 2, got 5'],
-    [() => new MultiheadAttention(4, 2, { addZeroAttn: true } as never), "unknown option 'addZeroAttn'"],
+    [() => new MultiheadAttention(4, 2, { addMask: true } as never), "unknown option 'addMask'"],
     [() => layer.forward(x, x, ones([2, 2, 4])), 'expected query [queries, batch, 4], key [keys, batch, 4]'],
     [() => layer.forward(x, x, x, { isCausal: true }), 'isCausal says what attnMask is, and there is none'],
     [
@@ -54,6 +63,31 @@ describe('MultiheadAttention', () => {
       ['out_proj.weight', [4, 4]],
       ['out_proj.bias', [4]],
     ]);
+  });
+
+  test('takes a learned key and one of zeros, with the values of PyTorch', () => {
+    const own = new MultiheadAttention(4, 2, { addBiasKv: true, addZeroAttn: true });
+    expect(own.namedParameters().map(([name]) => name)).toEqual(
+      'in_proj_weight in_proj_bias bias_k bias_v out_proj.weight out_proj.bias'.split(' '),
+    );
+    noGrad(() => {
+      for (const [i, param] of own.parameters().entries()) {
+        const values = Array.from({ length: param.count }, (_, at) => Math.sin(at * 0.7 + i));
+        param.copy_(tensor(values).reshape(param.shape));
+      }
+    });
+    const x = tensor([[[1, 0, -1, 0.5]], [[0.5, 2, 0, 1]]]);
+    const keyPaddingMask = tensor([[0, 1]], { dtype: 'bool' });
+    const want = [-1.0272467, -0.536724, 0.1585613, 0.6358377, -0.4979473, -1.1357166, 0.7580302, 0.1051643];
+    const [out, weights] = own.forward(x, x, x, { keyPaddingMask });
+    const [lean] = own.forward(x, x, x, { keyPaddingMask, needWeights: false });
+    for (const each of [out, lean])
+      for (const [i, value] of (each.reshape([8]).toArray() as number[]).entries())
+        expect(value).toBeCloseTo(want[i]!, 5);
+    expect(weights!.shape).toEqual([1, 2, 4]);
+    expect((weights!.toArray() as number[][][])[0]!.map((row) => row[1])).toEqual([0, 0]);
+    const learned = new MultiheadAttention(64, 2, { addBiasKv: true });
+    expect(learned.biasK!.std().item()).toBeCloseTo(1 / 8, 1);
   });
 
   test('drops weights while training only', () => {

@@ -23,8 +23,10 @@ import {
 } from '../../../ops/index.ts';
 import { attentionDropout } from '../../../ops/layers/attention.ts';
 import { constantParameter, uniformParameter } from '../../init.ts';
+import { xavierNormal_ } from '../../initializers.ts';
 import { Module } from '../../module.ts';
 import { Linear } from '../linear.ts';
+import { withExtraColumns, withExtraRows } from './extra-keys.ts';
 import { asScores, jointMask } from './masks.ts';
 
 /** Options of MultiheadAttention. */
@@ -39,6 +41,10 @@ export interface MultiheadAttentionOptions {
   readonly vdim?: number;
   /** Whether tensors are [batch, time, width] instead of [time, batch, width]. Default false. */
   readonly batchFirst?: boolean;
+  /** Whether a learned key and a learned value come behind those of the input. Default false. */
+  readonly addBiasKv?: boolean;
+  /** Whether a key and a value of zeros come behind all others. Default false. */
+  readonly addZeroAttn?: boolean;
 }
 
 const multiheadOptions = optionChecks<MultiheadAttentionOptions>({
@@ -47,6 +53,8 @@ const multiheadOptions = optionChecks<MultiheadAttentionOptions>({
   kdim: atLeastOne,
   vdim: atLeastOne,
   batchFirst: flag,
+  addBiasKv: flag,
+  addZeroAttn: flag,
 });
 
 /** Options of MultiheadAttention.forward(). */
@@ -91,6 +99,12 @@ export class MultiheadAttention extends Module {
   readonly projWeights: readonly [q: Tensor, k: Tensor, v: Tensor] | null;
   /** Bias of the three projections, [3 · embedDim]; null without. */
   readonly inProjBias: Tensor | null;
+  /** The learned key, [1, 1, embedDim]; null without. */
+  readonly biasK: Tensor | null;
+  /** The learned value, [1, 1, embedDim]; null without. */
+  readonly biasV: Tensor | null;
+  /** Whether a key and a value of zeros come behind all others. */
+  readonly addZeroAttn: boolean;
   /** Projection of the joined heads, [embedDim, embedDim]. */
   readonly outProj: Linear;
 
@@ -117,6 +131,11 @@ export class MultiheadAttention extends Module {
       ? null
       : [xavier(embedDim, embedDim), xavier(embedDim, kdim), xavier(embedDim, vdim)];
     this.inProjBias = bias ? constantParameter([3 * embedDim], 0) : null;
+    const learned = (): Tensor | null =>
+      options.addBiasKv ? xavierNormal_(constantParameter([1, 1, embedDim], 0)) : null;
+    this.biasK = learned();
+    this.biasV = learned();
+    this.addZeroAttn = options.addZeroAttn ?? false;
     this.outProj = new Linear(embedDim, embedDim, { bias });
     this.outProj.bias?.detach().zero_();
   }
@@ -125,6 +144,8 @@ export class MultiheadAttention extends Module {
     yield ['in_proj_weight', this.inProjWeight];
     for (const [i, name] of ['q', 'k', 'v'].entries()) yield [`${name}_proj_weight`, this.projWeights?.[i]];
     yield ['in_proj_bias', this.inProjBias];
+    yield ['bias_k', this.biasK];
+    yield ['bias_v', this.biasV];
     yield ['out_proj', this.outProj];
   }
 
@@ -148,12 +169,15 @@ export class MultiheadAttention extends Module {
     if (isCausal && !attnMask) throw causalWithoutMask();
     return scope(() => {
       const isBatched = query.rank === 3;
-      const [q, k, v] = this.#projected(query, key, value);
+      const [q, ownK, ownV] = this.#projected(query, key, value);
       const [batch, heads, queries] = q.shape as [number, number, number];
-      const sizes = { batch, heads, queries, keys: k.shape[2]!, isBatched };
-      const mask = jointMask(attnMask, keyPaddingMask, query.dtype, sizes);
+      const sizes = { batch, heads, queries, keys: ownK.shape[2]!, isBatched };
+      const k = withExtraRows(ownK, this.biasK, this.addZeroAttn);
+      const v = withExtraRows(ownV, this.biasV, this.addZeroAttn);
+      const extra = k.shape[2]! - sizes.keys;
+      const mask = withExtraColumns(jointMask(attnMask, keyPaddingMask, query.dtype, sizes), extra);
       const p = this.training ? this.dropout : 0;
-      const isPlainCausal = isCausal && !needWeights && !keyPaddingMask;
+      const isPlainCausal = isCausal && !needWeights && !keyPaddingMask && extra === 0;
       const [heard, weights] = needWeights
         ? weighed(q, k, v, mask, p)
         : [fused(q, k, v, isPlainCausal ? null : mask, isPlainCausal, p), null];

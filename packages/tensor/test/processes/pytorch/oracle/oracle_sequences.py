@@ -19,6 +19,8 @@ NAMES = {
     "keyPaddingMask": "key_padding_mask",
     "needWeights": "need_weights",
     "attnMask": "attn_mask",
+    "addBiasKv": "add_bias_kv",
+    "addZeroAttn": "add_zero_attn",
     "averageAttnWeights": "average_attn_weights",
     "isCausal": "is_causal",
     "srcMask": "src_mask",

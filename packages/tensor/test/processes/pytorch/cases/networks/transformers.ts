@@ -72,8 +72,11 @@ function multihead(d: Draft): void {
   }
   if (draws.chance(0.4)) options.needWeights = false;
   if (draws.chance(0.3)) options.averageAttnWeights = false;
+  const [addBiasKv, addZeroAttn] = options.isCausal ? [false, false] : [draws.chance(0.2), draws.chance(0.2)];
   const own: Options = {
     ...(hasBias ? {} : { bias: false }),
+    ...(addBiasKv ? { addBiasKv } : {}),
+    ...(addZeroAttn ? { addZeroAttn } : {}),
     ...(batchFirst ? { batchFirst } : {}),
     ...(kdim === width ? {} : { kdim }),
     ...(vdim === width ? {} : { vdim }),
@@ -85,7 +88,8 @@ function multihead(d: Draft): void {
     ...(hasBias ? { in_proj_bias: parameter(d, 3 * width) } : {}),
     ...linearState(d, width, width, hasBias, 'out_proj.'),
   });
-  const state = isOne ? attentionState(d, width, hasBias) : separate();
+  const extra = addBiasKv ? { bias_k: parameter(d, 1, 1, width), bias_v: parameter(d, 1, 1, width) } : {};
+  const state = { ...(isOne ? attentionState(d, width, hasBias) : separate()), ...extra };
   const args = [query, key, value, ...(Object.keys(options).length > 0 ? [options] : [])];
   d.callModule('MultiheadAttention', [width, heads, optionsOrNothing(own)], state, args);
 }
