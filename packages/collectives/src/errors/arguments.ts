@@ -15,6 +15,15 @@ export function detachedBuffer(verb: string): Failure {
   return invalid(verb, 'the buffer is detached', 'Its memory was transferred to another thread or freed.');
 }
 
+/** Failure for memory that the program could shrink while a call uses it. */
+export function resizableBuffer(verb: string): Failure {
+  return invalid(
+    verb,
+    'the buffer is in a resizable ArrayBuffer; expected memory of a fixed length',
+    'Pass a copy, such as array.slice(), or make the ArrayBuffer without maxByteLength.',
+  );
+}
+
 export function unknownDtype(verb: string, got: string, known: readonly DType[]): Failure {
   return invalid(verb, `unknown dtype ${got}; expected one of ${known.join(', ')}`);
 }

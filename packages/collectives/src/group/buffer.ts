@@ -7,6 +7,7 @@ import {
   elementsOnDevice,
   type Failure,
   notABuffer,
+  resizableBuffer,
   unknownDtype,
   wrongArrayType,
 } from '../errors.ts';
@@ -156,6 +157,7 @@ export function asBuffer(value: BufferLike, verb = 'asBuffer'): BufferView {
 function viewOf(array: TypedArray, dtype: DType, verb: string): BufferView {
   const count = array.length;
   if (count === 0 && isDetached(array.buffer)) return refuse(detachedBuffer(verb));
+  if (canShrink(array.buffer)) return refuse(resizableBuffer(verb));
   return { dtype, count, device: hostDevice, host: array, handle: null };
 }
 
@@ -247,6 +249,8 @@ function faultOf(view: BufferView): string | null {
   if (view.device.kind !== 'cpu') return `its device is ${view.device.kind}, but it has host memory`;
   if (!holds(view.host, view.dtype) && !isBytes(view.host))
     return `host is a ${tagOf(view.host)}, which does not hold ${view.dtype}`;
+  if (canShrink(view.host.buffer))
+    return 'host is in a resizable ArrayBuffer; expected one of a fixed length';
   const bytes = view.count * byteSize(view.dtype);
   if (view.host.byteLength !== bytes) return `expected ${bytes} bytes, host has ${view.host.byteLength}`;
   return view.host.byteOffset % byteSize(view.dtype) === 0 ? null : 'host does not start at a whole element';
@@ -257,6 +261,14 @@ function handleFault(handle: DeviceHandle | null): string | null {
   if (typeof handle.address !== 'bigint') return `the address of its handle is ${kindOf(handle.address)}`;
   const { stream = 0n } = handle;
   return typeof stream === 'bigint' ? null : `the stream of its handle is ${kindOf(stream)}`;
+}
+
+/**
+ * Returns whether resize() can take memory away from a call that uses it: that would end the process by SIGSEGV. A
+ * SharedArrayBuffer has no such member, because it can only grow.
+ */
+function canShrink(memory: ArrayBufferLike): boolean {
+  return (memory as { readonly resizable?: boolean }).resizable === true;
 }
 
 // ArrayBuffer.prototype.detached is missing on Node 20.

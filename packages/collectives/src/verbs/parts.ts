@@ -23,6 +23,7 @@ export function allGather(group: Admission, from: Buffers, to: Buffers, options:
   const operationOf: OperationOf = (input, output, counts, seq, packing): AllGather => {
     return { verb: 'allGather', seq, timeoutMs, packing, label, input, output: output as BufferView, counts };
   };
+  if (to === null) asBuffer(to as never, 'allGather'); // refuses it
   return parted(group, 'allGather', { part: from, whole: to, joins: true, counts }, operationOf);
 }
 

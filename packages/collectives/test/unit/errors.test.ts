@@ -48,6 +48,7 @@ const failures: Record<string, Failure> = {
   groupClosed: errors.groupClosed('send'),
   notABuffer: errors.notABuffer('allReduce', 'a plain array', 'Use Float32Array.from(array).'),
   detachedBuffer: errors.detachedBuffer('recv'),
+  resizableBuffer: errors.resizableBuffer('allReduce'),
   unknownDtype: errors.unknownDtype('alloc', 'float8', ['float32', 'float16']),
   wrongArrayType: errors.wrongArrayType('allReduce', 'float16', 'Uint16Array', 'Int16Array'),
   notWritable: errors.notWritable(
@@ -192,6 +193,7 @@ describe('errors', () => {
       send: the group is closed (group "dp", rank 0 of 8).
       allReduce: cannot use a plain array as a buffer; expected a typed array, { data, dtype } for float16, bfloat16, floats of 8 bits and bool, or an object with a Symbol.for("ringwise.buffer") member (group "dp", rank 0 of 8). Use Float32Array.from(array).
       recv: the buffer is detached (group "dp", rank 0 of 8). Its memory was transferred to another thread or freed.
+      allReduce: the buffer is in a resizable ArrayBuffer; expected memory of a fixed length (group "dp", rank 0 of 8). Pass a copy, such as array.slice(), or make the ArrayBuffer without maxByteLength.
       alloc: unknown dtype float8; expected one of float32, float16 (group "dp", rank 0 of 8).
       allReduce: data does not hold float16; expected Uint16Array, got Int16Array (group "dp", rank 0 of 8).
       allReduce: it must not write this buffer: the tensor requires a gradient (group "dp", rank 0 of 8). Call it inside noGrad(() => …).

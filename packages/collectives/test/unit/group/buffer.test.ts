@@ -202,6 +202,24 @@ describe('asBuffer', () => {
   });
 });
 
+describe('memory of a variable length', () => {
+  const resizable = () => Reflect.construct(ArrayBuffer, [8, { maxByteLength: 16 }]) as ArrayBuffer;
+
+  it('refuses a resizable ArrayBuffer, which resize() could shrink during a call', () => {
+    expect(refusal(new Float32Array(resizable()))).toBe(
+      'allReduce: the buffer is in a resizable ArrayBuffer; expected memory of a fixed length. Pass a copy, such as array.slice(), or make the ArrayBuffer without maxByteLength.',
+    );
+    const host = new Float32Array(resizable());
+    const view = { dtype: 'float32', count: 2, device: { kind: 'cpu', index: 0 }, host, handle: null };
+    expect(refusal({ [bufferSymbol]: () => view })).toMatch('host is in a resizable ArrayBuffer');
+  });
+
+  it('takes a SharedArrayBuffer that can grow', () => {
+    const shared = Reflect.construct(SharedArrayBuffer, [8, { maxByteLength: 16 }]) as SharedArrayBuffer;
+    expect(asBuffer(new Float32Array(shared)).count).toBe(2);
+  });
+});
+
 describe('elementsOf', () => {
   it('shares the memory, from its offset on', () => {
     const whole = new Float32Array([1, 2, 3, 4]);

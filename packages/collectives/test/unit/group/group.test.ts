@@ -33,6 +33,12 @@ describe('arguments', () => {
   const refused: Record<string, [code: string, text: string, call: (group: Group) => PromiseLike<unknown>]> =
     {
       buffer: ['INVALID', 'cannot use a plain array', (g) => g.allReduce([1, 2] as never)],
+      'no output': ['INVALID', 'cannot use null as a buffer', (g) => g.allGather(other, null as never)],
+      'no list of outputs': [
+        'INVALID',
+        'cannot use null as a buffer',
+        (g) => g.allGather([other], null as never),
+      ],
       op: ['INVALID', "unknown op 'mean'", (g) => g.allReduce(other, { op: 'mean' as never })],
       'op on dtype': [
         'UNSUPPORTED',
