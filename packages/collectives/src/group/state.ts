@@ -50,6 +50,9 @@ export class GroupState {
       ? error
       : this.error(unexpected(this.rank, String(error)), { cause: error });
     this.#failure ??= known;
+    const { code, cause } = this.#failure;
+    // Backends have only the text of the reason that this rank gave to abort().
+    if (code === 'ERR_COLL_ABORTED' && known.code === code && cause !== undefined) known.cause ??= cause;
     return known;
   }
 

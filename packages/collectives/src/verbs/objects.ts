@@ -1,7 +1,7 @@
 // The object forms: values are sent as bytes of the structured clone algorithm (node:v8), which carries data
 // and never code. A first step sends the lengths, so that the second step has buffers of the right size.
 // Every rank gets a copy, even of its own value.
-import { deserialize, serialize } from 'node:v8';
+import { serialize } from 'node:v8';
 import type { Verb } from '../all-verbs.ts';
 import type { AllGather, Broadcast, Gather, Recv, Scatter, Send } from '../backend.ts';
 import {
@@ -18,6 +18,7 @@ import type { EarlierStep, LastStep, Steps } from '../group/steps.ts';
 import { checkOptions } from '../options/known-options.ts';
 import type { CollectiveOptions, MessageOptions, Received, RootOptions, Source } from '../options/options.ts';
 import { maxTag, peerOf, tagOf } from './messages.ts';
+import { readObject } from './object-reader.ts';
 
 /**
  * Limit in bytes for all objects of one call together. A rank checks it before it allocates memory for objects that
@@ -240,7 +241,7 @@ function countsOf(lengths: Uint32Array): number[] | null {
 
 function decode<T>(group: Admission, verb: string, bytes: Uint8Array): T {
   try {
-    return deserialize(bytes) as T;
+    return readObject(bytes) as T;
   } catch (cause) {
     throw group.error(unreadableObject(verb, (cause as Error).message), { cause });
   }
@@ -250,7 +251,6 @@ function decodeAll<T>(group: Admission, verb: string, all: Uint8Array, lengths: 
   let from = 0;
   return Array.from(lengths, (length) => {
     from += length;
-    // A copy, because typed arrays in the value would be views of `all`, and values must not share memory.
-    return decode<T>(group, verb, all.slice(from - length, from));
+    return decode<T>(group, verb, all.subarray(from - length, from));
   });
 }

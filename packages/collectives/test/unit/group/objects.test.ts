@@ -71,6 +71,29 @@ describe('object forms', () => {
     expect(await message[1]).toEqual({ value: 'late', source: 0 });
   });
 
+  it('arrive with memory of their own, as after structuredClone()', async () => {
+    const groups = pair();
+    const value = {
+      a: Float32Array.of(1, 2, 3).subarray(1),
+      b: new DataView(Uint8Array.of(7, 8, 9).buffer, 1),
+      c: Buffer.from('text'),
+      d: new Float64Array(0),
+      e: BigInt64Array.of(5n),
+    };
+    const [all] = await Promise.all(groups.map((group) => group.allGatherObject(value)));
+    const got = all?.[1];
+    expect(got).toEqual(value);
+    const bytesOf = ({ buffer, byteOffset }: ArrayBufferView) => [buffer.byteLength, byteOffset];
+    expect(Object.values(got as typeof value).map(bytesOf)).toEqual([
+      [8, 0],
+      [2, 0],
+      [4, 0],
+      [0, 0],
+      [8, 0],
+    ]);
+    await Promise.all(groups.map((group) => group.close()));
+  });
+
   it('need the verbs that they are made of', async () => {
     const [backend] = loopback(1);
     const poor = { ...backend!, supports: { ...backend!.supports, verbs: ['allGather'] as const } };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { solo } from '../../../src/backends/solo.ts';
-import { aborted } from '../../../src/errors.ts';
+import { aborted, systemFailure } from '../../../src/errors.ts';
 import { GroupState } from '../../../src/group/state.ts';
 
 const stateOf = () => new GroupState(solo(), 'world');
@@ -26,6 +26,14 @@ describe('the state of a group', () => {
     expect(() => state.checkOpen('barrier')).toThrow(
       expect.objectContaining({ code: 'ERR_COLL_ABORTED', verb: 'barrier', cause: first }),
     );
+  });
+
+  it('gives the reason of abort() to the errors of pending calls as their cause', () => {
+    const state = stateOf();
+    const cause = new TypeError('enough');
+    state.fail(state.error(aborted(0, 'enough'), { cause }));
+    expect(state.fail(state.error(aborted(0, 'enough'))).cause).toBe(cause);
+    expect(state.fail(state.error(systemFailure('recv', 0, 'out of memory'))).cause).toBeUndefined();
   });
 
   it('wraps any other error that a backend throws, and names the group', () => {
