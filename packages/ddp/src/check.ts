@@ -59,8 +59,7 @@ export function checkFunction(what: string, value: unknown, expected = 'a functi
 export function checkOneOf(what: string, value: unknown, allowed: readonly string[]): void {
   if (allowed.includes(value as string)) return;
   const quoted = allowed.map((each) => `'${each}'`);
-  const got = typeof value === 'string' ? value : shown(value);
-  throw invalidArgument(what, `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}`, got);
+  throw invalidArgument(what, `${quoted.slice(0, -1).join(', ')} or ${quoted.at(-1)}`, shown(value));
 }
 
 /** Formats a value for an error: numbers and short texts as they are, everything else by its type. */

@@ -212,8 +212,8 @@ export function notALoss(): DdpError {
   return invalidArgument('backward: loss', 'a loss with mul()', got);
 }
 
-export function badWeight(weight: unknown): DdpError {
-  return invalidArgument('backward: weight', 'a finite number of at least 0', String(weight));
+export function badWeight(got: string): DdpError {
+  return invalidArgument('backward: weight', 'a finite number of at least 0', got);
 }
 
 export function badTotal(got: string): DdpError {

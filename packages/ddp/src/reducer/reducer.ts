@@ -8,7 +8,7 @@
 // parameters, the rest of the hooks, state buffers, the new layout. A group of one has no buckets, because its
 // gradients are averages already; it reports mistakes as any other group does.
 import { captureNow, type Group } from '@ringwise/collectives';
-import { checkBoolean, checkFunction, checkOneOf, checkOptions, checkString } from '../check.ts';
+import { checkBoolean, checkFunction, checkOneOf, checkOptions, checkString, shown } from '../check.ts';
 import {
   badTotal,
   badWeight,
@@ -229,7 +229,7 @@ export class Reducer {
    */
   addWeight(weight: number, total?: number): void {
     this.#checkOpen('backward');
-    if (!(typeof weight === 'number' && weight >= 0 && weight < Infinity)) throw badWeight(weight);
+    if (!(typeof weight === 'number' && weight >= 0 && weight < Infinity)) throw badWeight(shown(weight));
     this.#setTotal(total);
     this.#weight = (this.#weight ?? 0) + weight;
   }
@@ -369,7 +369,7 @@ export class Reducer {
 
   #setTotal(total: number | undefined): void {
     if (total === undefined) return;
-    if (!(typeof total === 'number' && total > 0 && total < Infinity)) throw badTotal(String(total));
+    if (!(typeof total === 'number' && total > 0 && total < Infinity)) throw badTotal(shown(total));
     if (this.#isJoining) throw badTotal(`${total} inside join(), where it depends on which ranks have data`);
     if (this.#total !== null && this.#total !== total) throw badTotal(`${total} after ${this.#total}`);
     this.#total = total;

@@ -101,7 +101,7 @@ it('refuses what it cannot work with', async () => {
   const net = new TinyMlp(1);
   expect(await message(net, { group: undefined })).toContain('ddp(model, { group })');
   expect(await message(net, { unused: 'maybe' })).toContain(
-    "unused: expected 'error', 'zero' or 'skip', got maybe",
+    "unused: expected 'error', 'zero' or 'skip', got 'maybe'",
   );
   expect(await message(net, { bucketBytes: 0 })).toContain(
     'bucketBytes: expected a positive number of bytes',

@@ -112,9 +112,12 @@ const refusals: Record<string, readonly (readonly [sentence: string, call: () =>
     ['powerSGDHook: rank: expected an integer of at least 1, got 1.5', () => powerSGDHook({ rank: 1.5 })],
     ['powerSGDHook: minCompression: expected', () => powerSGDHook({ minCompression: Number.NaN })],
     ['powerSGDHook: seed: expected', () => powerSGDHook({ seed: -1 })],
-    ["compressHook: dtype: expected 'float16' or 'bfloat16', got fp16", () => compressHook('fp16' as never)],
+    [
+      "compressHook: dtype: expected 'float16' or 'bfloat16', got 'fp16'",
+      () => compressHook('fp16' as never),
+    ],
     ['compressHook: dtype: expected', () => compressHook(undefined as never)],
-    ["wireHook: wire: expected 'bfloat16' or 'int8', got float16", () => wireHook('float16' as never)],
+    ["wireHook: wire: expected 'bfloat16' or 'int8', got 'float16'", () => wireHook('float16' as never)],
     [
       "postLocalSGDHook: unknown option 'start_localSGD_iter'; expected 'startStep'",
       () => postLocalSGDHook({ start_localSGD_iter: 5 } as never),

@@ -139,6 +139,7 @@ describe('used in a wrong way', () => {
     for (const weight of ['3', -1, Number.NaN, Infinity, undefined, null] as unknown as number[]) {
       expect(() => model.addWeight(weight)).toThrow(/^backward: weight: expected a finite number/);
     }
+    expect(() => model.addWeight('3' as never)).toThrow("expected a finite number of at least 0, got '3'.");
     expect(() => model.backward({} as never, { weight: 1 })).toThrow(
       /^backward: loss: expected a loss with mul/,
     );
