@@ -1,6 +1,8 @@
 // Makes all errors of the package. Errors that a caller's data set, sampler or collate throws are passed on unchanged;
 // those of a worker thread are the cause of an ERR_DATA_WORKER.
 
+import { inspect } from 'node:util';
+
 /** The codes of a DataError. The README lists cause and next step of each. */
 export type DataErrorCode =
   | 'ERR_DATA_ARGUMENT'
@@ -182,6 +184,13 @@ export function noState(what: string): DataError {
   );
 }
 
+export function notAState(sampler: string, got: unknown): DataError {
+  return new DataError(
+    'ERR_DATA_STATE',
+    `${sampler}.load: expected a state, as state() gives one, got ${shown(got)}. Leave the call out if there is none.`,
+  );
+}
+
 export function badState(sampler: string, what: string, expected: unknown, got: unknown): DataError {
   return new DataError(
     'ERR_DATA_STATE',
@@ -317,7 +326,7 @@ export function noOrigin(): DataError {
 export function workerFailed(id: number, cause: unknown): DataError {
   const error = new DataError(
     'ERR_DATA_WORKER',
-    `DataLoader: worker ${id} failed: ${cause instanceof Error ? `${cause.name}: ${cause.message}` : String(cause)}`,
+    `DataLoader: worker ${id} failed: ${cause instanceof Error ? `${cause.name}: ${cause.message}` : textOf(cause)}`,
     { cause },
   );
   // The stack of the error in the worker thread is the useful one.
@@ -325,6 +334,10 @@ export function workerFailed(id: number, cause: unknown): DataError {
     error.stack = `${error.message}\n  in the worker: ${cause.stack}`;
   return error;
 }
+
+/** Formats a value that was thrown and is no error. */
+const textOf = (thrown: unknown): string =>
+  typeof thrown === 'string' ? thrown : excerpt(inspect(thrown, { depth: 1, breakLength: Infinity }));
 
 export function workerEnded(id: number, exitCode: number): DataError {
   return new DataError(

@@ -83,11 +83,15 @@ async function answer(task: Task): Promise<void> {
     post({ id, loaded: { batch, count: loaded.count } }, moved);
   } catch (error) {
     try {
-      post({ id, error });
+      post({ id, error: error instanceof DOMException ? notSent(error) : error });
     } catch {
       post({ id, error: new Error(String(error)) }); // `error` cannot be cloned for another thread
     }
   }
 }
+
+/** Returns the error for a batch that postMessage() refuses, whose own error would arrive as an empty object. */
+const notSent = ({ message }: DOMException): Error =>
+  new TypeError(`a batch cannot be sent to the program's thread: ${message} Expected data, no functions.`);
 
 port.on('message', (task: Task) => void answer(task));

@@ -6,7 +6,7 @@
 // in an epoch for any W.
 
 import { checkInteger } from '../check.ts';
-import { badState } from '../errors.ts';
+import { badState, notAState } from '../errors.ts';
 import { checkFlag } from '../options.ts';
 import type { Resumable, Sampler, SamplerState } from './sampler.ts';
 
@@ -97,6 +97,7 @@ export abstract class EpochSampler implements Sampler, Resumable {
   /** Makes the next pass continue the state's epoch with the state's seed. Later passes are whole. */
   load(state: SamplerState): void {
     const name = this.constructor.name;
+    checkState(name, state);
     if (state.length !== this.#total) throw badState(name, 'length', this.#total, state.length);
     if ((state.seed === null) !== (this.#seed === null)) {
       throw badState(
@@ -119,6 +120,11 @@ export abstract class EpochSampler implements Sampler, Resumable {
     const share = positions / this.#replicas;
     return this.#dropLast ? Math.floor(share) : Math.ceil(share);
   }
+}
+
+/** Throws unless `state` is an object. */
+export function checkState(sampler: string, state: unknown): void {
+  if (typeof state !== 'object' || state === null) throw notAState(sampler, state);
 }
 
 const warned = new WeakSet<EpochSampler>();

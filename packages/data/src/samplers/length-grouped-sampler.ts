@@ -9,7 +9,7 @@
 import { checkArrayLike, checkInteger, checkLength } from '../check.ts';
 import { badState, outOfRange } from '../errors.ts';
 import { checkedOptions, optionNames } from '../options.ts';
-import { EpochSampler } from './epoch-sampler.ts';
+import { checkState, EpochSampler } from './epoch-sampler.ts';
 import { identityPermutation, Mt19937, shuffle } from './random.ts';
 import type { SamplerState } from './sampler.ts';
 
@@ -67,6 +67,7 @@ export class LengthGroupedSampler extends EpochSampler {
   }
 
   override load(state: SamplerState): void {
+    checkState('LengthGroupedSampler', state);
     const { groupSize } = state;
     if (!Number.isSafeInteger(groupSize) || groupSize! < 1) {
       throw badState('LengthGroupedSampler', 'groupSize', 'an integer of at least 1', groupSize);

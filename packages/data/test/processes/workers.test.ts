@@ -169,6 +169,27 @@ describe('an error', () => {
     expect(batches).toHaveLength(2);
   });
 
+  it('may be no Error', async () => {
+    await using loader = new DataLoader(await squares(20, 'throw an object'), {
+      batchSize: 2,
+      numWorkers: 1,
+    });
+    await expect(collect(loader)).rejects.toMatchObject({
+      message: 'DataLoader: worker 0 failed: { status: 404 }',
+      cause: { status: 404 },
+    });
+  });
+
+  it('is a batch that cannot be sent to another thread', async () => {
+    await using loader = new DataLoader(await loadDataset(fixture('functions')), { numWorkers: 1 });
+    await expect(collect(loader)).rejects.toMatchObject({
+      code: 'ERR_DATA_WORKER',
+      message: expect.stringMatching(
+        /^DataLoader: worker 0 failed: TypeError: a batch cannot be sent .*: \(\) => 1 could not be cloned\. Expected data/,
+      ),
+    });
+  });
+
   it('is a worker that ends', async () => {
     await using loader = new DataLoader(await squares(20, 'exit'), { batchSize: 2, numWorkers: 2 });
     await expect(collect(loader)).rejects.toMatchObject({

@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import {
   DataLoader,
   DistributedSampler,
+  LengthGroupedSampler,
   RandomSampler,
   type SamplerState,
   WeightedRandomSampler,
@@ -150,6 +151,11 @@ describe('state and load', () => {
     expect(() => new RandomSampler(9).load(state)).toThrow(
       'RandomSampler.load: length of the state does not fit; expected 9, got 8.',
     );
+    expect(() => new DataLoader(numbers(8), { shuffle: true }).load(null as never)).toThrow(
+      'RandomSampler.load: expected a state, as state() gives one, got null. Leave the call out if there is none.',
+    );
+    const grouped = new LengthGroupedSampler([1, 2], { batchSize: 1 });
+    expect(() => grouped.load(undefined as never)).toThrow('LengthGroupedSampler.load: expected a state');
     const fixed = new DistributedSampler(8, { replicas: 1, rank: 0, shuffle: false });
     expect(() => fixed.load(state)).toThrow('expected null (fixed order), got 0');
     expect(() => shuffled.load(fixed.state())).toThrow('expected a number (shuffled), got null');
