@@ -1,6 +1,7 @@
 export { TcpStore, type TcpStoreOptions } from './client/tcp-store.ts';
 export { StoreError, type StoreErrorCode } from './errors.ts';
 export { FileStore, type FileStoreOptions } from './files/file-store.ts';
+export { makeFolder } from './files/make-folder.ts';
 export { getIfPresent } from './get-if-present.ts';
 export { isLoopback, loopbackAddress } from './loopback.ts';
 export { MemoryStore } from './memory-store.ts';

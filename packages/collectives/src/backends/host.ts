@@ -2,10 +2,11 @@
 // thread. This file exchanges addresses; native-lane.ts passes operations to the native group. The design is
 // described in native/coll/engine/host_group.h.
 
-import { accessSync, constants, mkdirSync } from 'node:fs';
+import { accessSync, constants } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
 import { threadId } from 'node:worker_threads';
+import { makeFolder } from '@ringwise/store';
 import type { Verb } from '../all-verbs.ts';
 import { allVerbs } from '../all-verbs.ts';
 import type { Backend } from '../backend.ts';
@@ -110,7 +111,7 @@ function dumpFlight(native: NativeGroup, folder: string, { group, rank, size }: 
   const name = group.replace(/[^\w.-]+/g, '_');
   const file = join(folder, `ringwise-${name}-rank${rank}-${process.pid}-${dumped++}.json`);
   try {
-    mkdirSync(folder, { recursive: true });
+    makeFolder(folder);
     accessSync(folder, constants.W_OK);
     native.dumpFlightTo(file, JSON.stringify(head));
   } catch (cause) {

@@ -5,10 +5,10 @@
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
+import { makeFolder } from '@ringwise/store';
 import { openLifeLine } from '../agent/life-line.ts';
 import type { OutputOptions, Stream } from '../cli/run-options.ts';
 import { badArgument, noLogDir, noTemporaryFolder } from '../errors.ts';
-import { makeFolder } from '../make-folder.ts';
 import { ERROR_FILE } from './error-file.ts';
 import type { RankStreams } from './output.ts';
 import { removeTemporary } from './temporary-folder.ts';

@@ -101,6 +101,13 @@ describe('ranks that hang', () => {
   });
 });
 
+// mkdirSync() of Node.js with `recursive` never returns for this path.
+it.skipIf(process.platform !== 'linux')('a folder for records that cannot be made is refused', async () => {
+  const job = startJob(2, 'hangs.ts', ['60000'], { RINGWISE_FLIGHT_DIR: '/proc/ringwise' });
+  expect(await job.exitCode).toBe(1);
+  expect(job.out.stderr).toContain('cannot write to the folder /proc/ringwise');
+});
+
 /** Expects `count` arrows, each with one start and one end, and both inside a slice of the matching operation. */
 function expectArrows(events: readonly TraceEvent[], count: number): void {
   const slices = events.filter(({ ph }) => ph === 'X');

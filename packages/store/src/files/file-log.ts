@@ -4,9 +4,10 @@
 // others.
 
 import { randomUUID } from 'node:crypto';
-import { access, link, mkdir, readFile, rm, stat, writeFile } from 'node:fs/promises';
+import { access, link, readFile, rm, stat, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { directoryGone, fileFailed, staleDirectory } from '../errors.ts';
+import { makeFolderAsync } from './make-folder.ts';
 
 const format = 'ringwise-store-1';
 
@@ -31,7 +32,7 @@ export class FileLog {
     const log = new FileLog(directory);
     const ours: Header = { format, runId: runId ?? '', createdAt: new Date().toISOString() };
     try {
-      await mkdir(directory, { recursive: true, mode: 0o700 });
+      await makeFolderAsync(directory, 0o700);
     } catch (error) {
       throw fileFailed(directory, error);
     }

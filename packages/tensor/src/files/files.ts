@@ -1,6 +1,6 @@
 // Writes that replace a file as a whole or not at all.
 import { randomUUID } from 'node:crypto';
-import { type FileHandle, open, readdir, rename, rm } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import type { HostArray } from '../core/dtype.ts';
@@ -18,6 +18,26 @@ async function writeFully(file: FileHandle, bytes: Uint8Array): Promise<void> {
     done += (await file.write(bytes, done, length)).bytesWritten;
   }
 }
+
+/**
+ * Makes a folder and those above it, as mkdir() with `recursive` does. That one never ends for a path below /proc,
+ * where a folder that exists takes no other.
+ */
+export async function makeFolder(path: string): Promise<void> {
+  if (await isFolder(path)) return;
+  if (dirname(path) !== path) await makeFolder(dirname(path));
+  try {
+    await mkdir(path);
+  } catch (error) {
+    if (!(await isFolder(path))) throw error; // unless another process has made it meanwhile
+  }
+}
+
+const isFolder = (path: string): Promise<boolean> =>
+  stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
 
 /**
  * Writes `pieces` to a temporary file beside `path`, which is synchronised to disk and then renamed, so that the path

@@ -1,6 +1,6 @@
 import { openSync } from 'node:fs';
 import { dirname } from 'node:path';
-import { makeFolder } from '../../make-folder.ts';
+import { makeFolder } from '@ringwise/store';
 import { AppendFile } from './append-file.ts';
 import type { Sink } from './sink.ts';
 

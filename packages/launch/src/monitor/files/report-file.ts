@@ -3,8 +3,8 @@
 
 import { existsSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
+import { makeFolder } from '@ringwise/store';
 import { badArgument } from '../../errors.ts';
-import { makeFolder } from '../../make-folder.ts';
 import type { Message } from '../feed.ts';
 import { pageFiles } from '../page-files.ts';
 

@@ -5,7 +5,7 @@
 import { openSync } from 'node:fs';
 import { hostname } from 'node:os';
 import { join } from 'node:path';
-import { makeFolder } from '../../make-folder.ts';
+import { makeFolder } from '@ringwise/store';
 import { AppendFile } from './append-file.ts';
 import { maskedCrc32c } from './crc32c.ts';
 import type { Report, Sink } from './sink.ts';

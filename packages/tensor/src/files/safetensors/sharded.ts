@@ -1,6 +1,5 @@
 // A checkpoint in several files, as Hugging Face's libraries write them. An index file names the file of each tensor,
 // which lies in the same folder.
-import { mkdir } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
 import { maxSafetensorsHeaderBytes as maxIndexBytes, parseJson, quoted } from '@ringwise/formats';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
@@ -8,7 +7,7 @@ import { anything, type Check, checkValue, positive } from '../../checks/value-c
 import { bytesOf } from '../../core/dtype.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { badSafetensors } from '../../errors.ts';
-import { replaceFile } from '../files.ts';
+import { makeFolder, replaceFile } from '../files.ts';
 import { aPath, openRegular, tensorsByName } from './checks.ts';
 import { type LoadOptions, loadOptions } from './file.ts';
 import { collected, saveSafetensors, withFile } from './whole.ts';
@@ -71,7 +70,7 @@ export async function saveShardedSafetensors(
   const path = join(folder, indexName);
   const files: [string, string][] = [];
   try {
-    await mkdir(folder, { recursive: true });
+    await makeFolder(folder);
   } catch (error) {
     throw badSafetensors(folder, `could not be made (${(error as Error).message})`, error);
   }

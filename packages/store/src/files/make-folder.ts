@@ -1,9 +1,12 @@
 import { mkdirSync, statSync } from 'node:fs';
+import { mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 /**
  * Makes a folder and those above it, as mkdirSync() with `recursive` does. That one never returns for a path below
  * /proc, where a folder that exists takes no other.
+ *
+ * @internal
  */
 export function makeFolder(path: string): void {
   if (statSync(path, { throwIfNoEntry: false })?.isDirectory()) return;
@@ -16,3 +19,20 @@ export function makeFolder(path: string): void {
     if (!statSync(path).isDirectory()) throw error;
   }
 }
+
+/** Does what makeFolder() does, without blocking this thread while the file system does not answer. */
+export async function makeFolderAsync(path: string, mode?: number): Promise<void> {
+  if (await isFolder(path)) return;
+  if (dirname(path) !== path) await makeFolderAsync(dirname(path), mode);
+  try {
+    await mkdir(path, mode);
+  } catch (error) {
+    if (!(await isFolder(path))) throw error; // unless another process has made it meanwhile
+  }
+}
+
+const isFolder = (path: string): Promise<boolean> =>
+  stat(path).then(
+    (found) => found.isDirectory(),
+    () => false,
+  );
