@@ -198,6 +198,10 @@ function isCrash(error: ReportedError): boolean {
   return error.fields.native === true;
 }
 
+/** Returns an error's code. A number, such as that of a DOMException, says nothing without the message. */
+const shortNameOf = ({ name, message, fields: { code } }: ReportedError): string =>
+  typeof code === 'string' && code !== '' ? code : firstLine(`${name}: ${message}`);
+
 /** Groups the other ranks by the text that describes their end. Leaves out ranks that were stopped. */
 function grouped(others: readonly RankOutcome[]): Map<string, RankOutcome[]> {
   const groups = new Map<string, RankOutcome[]>();
@@ -207,7 +211,7 @@ function grouped(others: readonly RankOutcome[]): Map<string, RankOutcome[]> {
     if (!error && wasStopped) continue;
     const at = error && firstUserFrame(error.stack);
     const said = error
-      ? `reported ${error.fields.code ?? firstLine(`${error.name}: ${error.message}`)}${at ? `   ${at}` : ''}`
+      ? `reported ${shortNameOf(error)}${at ? `   ${at}` : ''}`
       : `ended with ${ending(outcome)}`;
     groups.set(said, [...(groups.get(said) ?? []), outcome]);
   }

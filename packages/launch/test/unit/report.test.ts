@@ -97,6 +97,14 @@ describe('failureReport', () => {
     expect(reportOf(other, other)).toContain('lost rank 2   vitest.config.ts:5\n    at vitest.config.ts:5\n');
   });
 
+  it('gives the message of an error whose code is a number, such as a DOMException', () => {
+    const root = thrown(1, 1n, new Error('mine'));
+    const other = thrown(0, 2n, new DOMException('x could not be cloned.', 'DataCloneError'));
+    expect(reportOf(root, other, root)).toMatch('rank 0 reported DataCloneError: x could not be cloned.');
+    const numbered = thrown(0, 2n, Object.assign(new Error('not found'), { code: 404 }));
+    expect(reportOf(root, numbered, root)).toMatch('rank 0 reported Error: not found');
+  });
+
   it('shows the end of the output of a rank that died without a word', () => {
     const tail = Array.from({ length: 50 }, (_, i) => `line ${i}`);
     const root = outcome(0, { exitCode: null, signal: 'SIGKILL', failedNs: 100_000_000n, tail });
