@@ -21,6 +21,12 @@ export function checkTimeout(verb: string, timeoutMs: number): number {
   throw badArgument(verb, 'timeoutMs to be a number of milliseconds >= 0', timeoutMs);
 }
 
+export function checkMap(verb: string, entries: unknown): void {
+  if (typeof entries === 'object' && entries !== null && 'size' in entries && Symbol.iterator in entries)
+    return;
+  throw badArgument(verb, 'a Map of keys and values', entries);
+}
+
 export function checkHost(verb: string, host: unknown): void {
   if (typeof host !== 'string' || host === '') throw badArgument(verb, 'host to be a name or address', host);
 }

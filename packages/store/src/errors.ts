@@ -61,10 +61,13 @@ export const tooLarge = (verb: string, what: string, limit: number, bytes: numbe
       'A store carries addresses and counters; send data with a collective.',
   );
 
+/** Returns the caller's name of a key of the wire, which has a leading slash, and bytes in place of characters. */
+const nameOf = (key: string): string => Buffer.from(key, 'latin1').toString().replace(/^\//, '');
+
 export const notANumber = (key: string) =>
   new StoreError(
     'ERR_STORE_VALUE',
-    `add: the value under ${shown(key)} is no 64-bit decimal number. Use add() only on keys written by add().`,
+    `add: the value under ${shown(nameOf(key))} is no 64-bit decimal number. Use add() only on keys written by add().`,
   );
 
 export const outOfRange = (verb: string, value: bigint) =>
@@ -115,6 +118,23 @@ export const lost = (where: string, cause: unknown) =>
       'The process that hosts the store has probably ended; look at its output first.',
     { cause },
   );
+
+/** Calls that a server may have to refuse, and why. The protocol has no other answer than to close the connection. */
+const refusals: Readonly<Record<string, string>> = {
+  add: 'adds to a value that is no 64-bit decimal number',
+  append: 'makes a value larger than the server allows',
+};
+
+/** `verb` is the call that the server had to answer next. */
+export const closedByServer = (where: string, verb: string | undefined): StoreError => {
+  const refusal = verb === undefined ? undefined : refusals[verb];
+  if (refusal === undefined) return lost(where, 'closed by the server');
+  return new StoreError(
+    'ERR_STORE_LOST',
+    `store: the server closed the connection during ${verb}() (${where}). A server does so if the call ${refusal}. ` +
+      'If it does not, the process that hosts the store has probably ended; look at its output.',
+  );
+};
 
 export const directoryGone = (directory: string, cause: unknown) =>
   new StoreError(

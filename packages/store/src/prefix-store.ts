@@ -1,4 +1,4 @@
-import { checkNames, waitOptionNames } from './check-options.ts';
+import { checkMap, checkNames, waitOptionNames } from './check-options.ts';
 import { badArgument, closed } from './errors.ts';
 import { anyOf } from './server/signals.ts';
 import type { Store, WaitOptions } from './store.ts';
@@ -68,6 +68,7 @@ export class PrefixStore implements Store {
   }
 
   async multiSet(entries: ReadonlyMap<string, Uint8Array | string>): Promise<void> {
+    checkMap('multiSet', entries);
     const pairs = [...entries].map(([key, value]) => [this.#key('multiSet', key), value] as const);
     await this.#open.multiSet(new Map(pairs));
   }

@@ -313,6 +313,7 @@ const argumentCases: Record<string, (connect: Connect) => Promise<void>> = {
     await assertRejects(store.add('k', 0.5), 'ERR_STORE_ARGUMENT');
     await assertRejects(store.add('k', 2 ** 53), 'ERR_STORE_ARGUMENT');
     await assertRejects(store.wait(bad), 'ERR_STORE_ARGUMENT');
+    await assertRejects(store.multiSet({ k: 'v' } as never), 'ERR_STORE_ARGUMENT');
     await assertRejects(store.get('k', { timeoutMs: Number.NaN }), 'ERR_STORE_ARGUMENT');
     assert.equal(await store.check(['k']), false);
   },

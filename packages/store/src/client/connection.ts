@@ -2,7 +2,7 @@
 // requests. The first error ends the connection and rejects all pending and later requests.
 
 import { connect, type Socket } from 'node:net';
-import { lost, malformed } from '../errors.ts';
+import { closedByServer, lost, malformed } from '../errors.ts';
 import { withResolvers } from '../server/deadline.ts';
 import { whenAborted } from '../server/signals.ts';
 import { ByteQueue, Parser, type Reading } from '../wire/byte-queue.ts';
@@ -12,6 +12,8 @@ interface Pending {
   /** Parses bytes from the queue. Returns true when the reply is complete. */
   readonly advance: () => boolean;
   readonly reject: (error: Error) => void;
+  /** Name of the call. */
+  readonly verb: string | undefined;
 }
 
 export class Connection {
@@ -27,7 +29,10 @@ export class Connection {
     socket.unref();
     socket.on('data', (chunk: Buffer) => this.#receive(chunk));
     socket.on('error', (error) => this.end(lost(where, error)));
-    socket.on('close', () => this.end(lost(where, 'closed by the server')));
+    socket.on('close', () => {
+      const [oldest] = this.#pending; // the call that the server has answered by closing, if it has refused one
+      this.end(closedByServer(where, oldest?.verb));
+    });
   }
 
   /** Connects once. Rejects with the socket's error, or with the reason of `signal`. */
@@ -55,8 +60,11 @@ export class Connection {
     return this.#ended.signal;
   }
 
-  /** Sends bytes and parses the reply with `reply`. Resolves with the result. Has no deadline of its own. */
-  request<T>(bytes: Uint8Array, reply: Reading<T>): Promise<T> {
+  /**
+   * Sends bytes and parses the reply with `reply`. Resolves with the result. Has no deadline of its own. `verb` is the
+   * call that an error names.
+   */
+  request<T>(bytes: Uint8Array, reply: Reading<T>, verb?: string): Promise<T> {
     if (this.ended.aborted) return Promise.reject(this.ended.reason);
     const { promise, resolve, reject } = withResolvers<T>();
     const parser = new Parser(reply);
@@ -65,7 +73,7 @@ export class Connection {
       if (result) resolve(result.value);
       return result !== undefined;
     };
-    this.#pending.add({ advance, reject });
+    this.#pending.add({ advance, reject, verb });
     this.#socket.ref(); // a pending call keeps the process alive, an idle client does not
     this.#socket.write(bytes);
     this.#settle(); // a reply may have no bytes

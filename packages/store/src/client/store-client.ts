@@ -1,7 +1,7 @@
 // The base class of MemoryStore, FileStore and TcpStore. It checks arguments and turns calls into operations; each
 // store defines how it executes an operation and how it waits.
 
-import { checkNames, checkTimeout, waitOptionNames } from '../check-options.ts';
+import { checkMap, checkNames, checkTimeout, waitOptionNames } from '../check-options.ts';
 import { badArgument, outOfRange, tooLarge } from '../errors.ts';
 import type { Operation } from '../server/operations.ts';
 import * as operation from '../server/operations.ts';
@@ -86,6 +86,7 @@ export abstract class StoreClient implements Store {
   }
 
   async multiSet(entries: ReadonlyMap<string, Uint8Array | string>): Promise<void> {
+    checkMap('multiSet', entries);
     checkCount('multiSet', entries.size);
     const pairs = [...entries].map(
       ([key, value]) => [wireKey('multiSet', key), bytesOf('multiSet', value)] as const,

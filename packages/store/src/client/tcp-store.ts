@@ -94,7 +94,7 @@ export class TcpStore extends StoreClient {
   /** Sends an operation and resolves with its result. Rejects if the server does not answer within `timeoutMs`. */
   async #ask<T>(verb: string, { frame, reply, isSilent }: Operation<T>, timeoutMs: number, wait?: Wait) {
     const bytes = isSilent ? Buffer.concat([frame(), pingRequest]) : frame();
-    const result = await limited(this.#main.request(bytes, reply()), timeoutMs, [wait?.signal]);
+    const result = await limited(this.#main.request(bytes, reply(), verb), timeoutMs, [wait?.signal]);
     if (result === expired) throw unanswered(verb, this.#where, timeoutMs, wait?.names);
     return result;
   }
