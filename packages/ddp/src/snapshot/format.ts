@@ -56,6 +56,8 @@ export const aligned = (bytes: number): number => Math.ceil(bytes / alignment) *
  */
 class Arrays {
   readonly reads: (() => Promise<Uint8Array> | Uint8Array)[] = [];
+  /** The objects that the current item is part of. */
+  readonly open = new Set<object>();
   readonly places: { readonly offset: number; readonly bytes: number }[] = [];
   #end = 0;
 
@@ -79,16 +81,13 @@ class Arrays {
 
 const marks = ['$array', '$tensor', '$bigint', '$perRank'];
 
+type OwnValues = ReadonlyMap<string, readonly unknown[]> | null;
+
 /**
  * Returns the header's form of `item`. `own` maps a path to the values of all ranks, or to a list of one value if they
  * are equal. `own` is null while one of these values is encoded.
  */
-function headerOf(
-  item: unknown,
-  path: string,
-  arrays: Arrays,
-  own: ReadonlyMap<string, readonly unknown[]> | null,
-): unknown {
+function headerOf(item: unknown, path: string, arrays: Arrays, own: OwnValues): unknown {
   if (typeof item === 'bigint') return { $bigint: String(item) };
   if (item === null || typeof item === 'string' || typeof item === 'boolean') return item;
   if (typeof item === 'number') {
@@ -106,6 +105,14 @@ function headerOf(
     const values = own.get(path)!.map((value) => headerOf(value, path, arrays, null));
     return values.length === 1 ? values[0] : { $perRank: { kind: state.kind, path, values } };
   }
+  if (arrays.open.has(item)) throw notSavable(path, 'an object that contains itself');
+  arrays.open.add(item);
+  const header = membersOf(item, path, arrays, own);
+  arrays.open.delete(item);
+  return header;
+}
+
+function membersOf(item: object, path: string, arrays: Arrays, own: OwnValues): unknown {
   if (Array.isArray(item)) return item.map((each, i) => headerOf(each, `${path}[${i}]`, arrays, own));
   const kind = Object.prototype.toString.call(item).slice('[object '.length, -1);
   if (kind !== 'Object') throw notSavable(path, kind);

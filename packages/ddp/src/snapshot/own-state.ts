@@ -78,12 +78,15 @@ export function below(item: object, path: string, key: string): string {
   return Array.isArray(item) ? `${path}[${key}]` : `${path}.${key}`;
 }
 
-function checkSendable(item: unknown, path: string): void {
+function checkSendable(item: unknown, path: string, above: readonly object[] = []): void {
   if (typeof item === 'function' || typeof item === 'symbol') throw notSavable(path, typeof item);
   if (typeof item !== 'object' || item === null || ArrayBuffer.isView(item)) return;
   if ((item as Partial<BufferCarrier>)[bufferSymbol] !== undefined)
     throw notSavable(path, 'a tensor in perRank()');
-  for (const [key, each] of Object.entries(item)) checkSendable(each, `${path}.${key}`);
+  if (marker in item) throw notSavable(path, 'a perRank() inside another one');
+  if (above.includes(item)) throw notSavable(path, 'an object that contains itself');
+  for (const [key, each] of Object.entries(item))
+    checkSendable(each, below(item, path, key), [...above, item]);
 }
 
 /** A per-rank value in a header: the values of all ranks, in rank order. */

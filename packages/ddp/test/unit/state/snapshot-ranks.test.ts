@@ -172,6 +172,11 @@ describe('state that each rank has for itself', () => {
       (rank) => ({ mine: perRank(rank === 1 ? { run: () => {} } : { run: 1 }) }),
       'state.mine.run: expected JSON values, bigints, typed arrays or tensors, got function. (on rank 1)',
     ],
+    'a mark inside another one': [
+      (rank) => ({ mine: perRank({ part: [perRank(rank)] }) }),
+      'state.mine.part[0]: expected JSON values, bigints, typed arrays or tensors, got a perRank() inside another one.',
+    ],
+    'part of itself': [() => ({ mine: perRank(cyclic()) }), 'state.mine.self: expected JSON values'],
     'a tensor': [() => ({ mine: perRank(makeNet(1).parameters()[0]) }), 'got a tensor in perRank()'],
   };
   for (const [name, [state, sentence]] of Object.entries(refused))
@@ -185,6 +190,19 @@ describe('state that each rank has for itself', () => {
     });
 });
 
+function cyclic(): object {
+  const item: { self?: object } = {};
+  item.self = item;
+  return item;
+}
+
+it('saves an object that is part of the state twice', async () => {
+  const shared = { a: [1] };
+  await onRanks(1, (group) => saveSnapshot(file, { x: shared, y: [shared, shared] }, group));
+  const [loaded] = await onRanks(1, (group) => loadSnapshot(file, group));
+  expect(loaded).toMatchObject({ value: { x: shared, y: [shared, shared] } });
+});
+
 it('does not save as something else what it cannot save', async () => {
   const states: readonly (readonly [unknown, string])[] = [
     [new Map([[1, 2]]), 'state.value: expected JSON values, bigints, typed arrays or tensors, got Map'],
@@ -195,6 +213,10 @@ it('does not save as something else what it cannot save', async () => {
     [{ $array: 1 }, 'a member $array, which means something else in a snapshot'],
     [{ $perRank: [] }, 'a member $perRank'],
     [[undefined], 'state.value[0]'],
+    [
+      cyclic(),
+      'state.value.self: expected JSON values, bigints, typed arrays or tensors, got an object that contains itself',
+    ],
   ];
   for (const [value, sentence] of states) {
     const [error] = reasons(await onRanks(1, (group) => saveSnapshot(file, { value }, group)));
