@@ -254,9 +254,23 @@ export class ElasticCoordinator implements Decider {
     const down = this.#slots.placed.flatMap(({ state, outcome: last }) =>
       last !== null && (state === 'waiting' || state === 'stopped') ? last : [],
     );
-    const root = this.#view.ended === null ? outcome : (rootCause(down) ?? outcome);
+    const single = why === words.stateLost ? this.#causeOf(outcome) : outcome;
+    const root = this.#view.ended === null ? single : (rootCause(down) ?? outcome);
     if (why !== null) this.#end(this.#blame(root, why), nowMs);
     else scheduleRestart(slot, nowMs);
+  }
+
+  /**
+   * Returns what a rank failed from: itself, or, if it failed only because a peer had, the last failure of a rank by
+   * itself. The slot of that rank may have been started again meanwhile.
+   */
+  #causeOf(outcome: RankOutcome): RankOutcome {
+    if (!isSecondaryEnd(outcome)) return outcome;
+    const causes = this.#slots.placed
+      .flatMap(({ outcome: last }) => last ?? [])
+      .filter((last) => last.failedNs !== null && !isSecondaryEnd(last))
+      .toSorted((a, b) => Number(b.failedNs! - a.failedNs!));
+    return causes[0] ?? outcome;
   }
 
   /** Before the first view, a failure ends the job as one without elastic mode: after a moment for its root cause. */
@@ -265,8 +279,7 @@ export class ElasticCoordinator implements Decider {
     this.#outcome = null;
     this.#firstFailure = outcome;
     const { secondaryMs, causeMs } = this.#options.settle;
-    const { lastWords } = outcome;
-    this.#deadlineMs = nowMs + (lastWords && isSecondary(lastWords.error) ? secondaryMs : causeMs);
+    this.#deadlineMs = nowMs + (isSecondaryEnd(outcome) ? secondaryMs : causeMs);
   }
 
   #leaving(host: Host, signal: NodeJS.Signals, nowMs: number): void {
@@ -401,6 +414,10 @@ export class ElasticCoordinator implements Decider {
     for (const id of this.#hosts.keys()) this.#send(id, finish(outcome));
   }
 }
+
+/** Returns whether a rank failed only because a peer had. */
+const isSecondaryEnd = ({ lastWords }: RankOutcome): boolean =>
+  lastWords !== null && isSecondary(lastWords.error);
 
 /** Stands for a rank that runs and is about to be stopped. */
 function running(rank: number): RankOutcome {

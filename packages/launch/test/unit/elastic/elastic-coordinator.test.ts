@@ -251,6 +251,20 @@ describe('on one host', () => {
     ]);
   });
 
+  it('then blames the rank whose failure the others followed, although it was started again', () => {
+    view(['0.0', '1.0', '2.0']);
+    ended('a', '1.0', { at: 'model.ts' });
+    wait(5);
+    ended('a', '0.0', { at: 'train.ts', isSecondary: true });
+    wait(5);
+    expect(starts()).toEqual(['a:1.1/3', 'a:0.1/3']);
+    ended('a', '2.0', { at: 'train.ts', isSecondary: true });
+    for (const id of ['0.1', '1.1']) ended('a', id, { signal: 'SIGTERM', wasStopped: true });
+    expect(outcomes()).toEqual([
+      ['a', 1, expect.stringMatching(/^rank 1 of 3 failed .*model\.ts:7.*no rank with the state/s)],
+    ]);
+  });
+
   it('ends with the reason of the ranks when their last view has one', () => {
     view(['0.0', '1.0', '2.0']);
     ended('a', '1.0', { at: 'data.ts' });
