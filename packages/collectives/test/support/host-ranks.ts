@@ -240,3 +240,26 @@ export async function initWith(
     return { code, message, what, peers, secondary, pid: process.pid };
   }
 }
+
+/**
+ * Rank 1 aborts and closes at once. Rank 2 waits for it, and rank 0, which others ask for the root cause, computes.
+ * Returns the error's text on ranks 0 and 2.
+ */
+export async function abortAndClose(rank: number): Promise<string> {
+  const group = await init();
+  await group.barrier();
+  if (rank === 1) {
+    group.abort('enough');
+    await group.close();
+    return 'closed';
+  }
+  const waiting = group.barrier().then(
+    () => 'no error',
+    (error: CollectiveError) => error.what,
+  );
+  if (rank === 0) {
+    const endMs = performance.now() + 1_000;
+    while (performance.now() < endMs);
+  }
+  return await waiting;
+}

@@ -132,6 +132,8 @@ export class TcpGroup {
 
   async #leave(): Promise<void> {
     await this.#pending.idle();
+    // Others would take a rank that leaves in between for the root cause.
+    await this.#rootCause.decided();
     this.#isLeaving = true;
     const peers = [...this.#peers.values()];
     const left = peers.map(({ control, data }) => {

@@ -28,6 +28,7 @@ export class RootCause {
   #noticed: Failure | null = null;
   readonly #asked: number[] = [];
   #timer: Later | undefined;
+  #onDecided: (() => void)[] = [];
 
   constructor(ranks: Ranks) {
     this.#ranks = ranks;
@@ -41,6 +42,12 @@ export class RootCause {
   /** Whether this rank has noticed a failure. */
   get isFailing(): boolean {
     return this.#cause !== null || this.#noticed !== null;
+  }
+
+  /** Resolves when the root cause of what this rank has noticed is known; at once if it has noticed nothing. */
+  async decided(): Promise<void> {
+    if (this.#cause === null && this.#noticed !== null)
+      await new Promise<void>((resolve) => this.#onDecided.push(resolve));
   }
 
   /** Reports a failure that this rank has noticed. Later ones are taken for its consequences. */
@@ -84,5 +91,6 @@ export class RootCause {
     this.#cause = cause;
     for (const rank of this.#ranks.left()) this.#ranks.tell(rank, cause);
     this.#ranks.onCause(cause);
+    for (const resolve of this.#onDecided.splice(0)) resolve();
   }
 }

@@ -30,6 +30,14 @@ it.each([
   expect(root!.value).toEqual([expected, 'ERR_COLL_PEER_LOST 1']);
 });
 
+it('tells all why it aborts before it leaves, although the lowest rank is busy', async () => {
+  expect(values(await withRanks(3, module, 'abortAndClose', { env }))).toEqual([
+    'rank 1 aborted the group: enough',
+    'closed',
+    'rank 1 aborted the group: enough',
+  ]);
+});
+
 it('ends by itself when the script forgets to close', async () => {
   expect(values(await withRanks(2, module, 'endWithoutClose', { env }))).toEqual(['sum 2', 'sum 2']);
 });

@@ -64,3 +64,13 @@ it('ranks that do not answer are passed over', async () => {
   await settled([2, 3]);
   expect(causes.slice(2)).toEqual(['seen by 3', 'seen by 3']);
 });
+
+it('a rank learns when the cause of its own failure is decided', async () => {
+  const { all, causes } = ranks(3);
+  await all[2]!.decided(); // it has noticed nothing
+  all[2]!.notice(failure(2));
+  expect(causes[2]).toBe('none');
+  await all[2]!.decided();
+  expect(causes[2]).toBe('seen by 2');
+  await all[2]!.decided();
+});
