@@ -1,4 +1,6 @@
 // The element types of files. A type has one name in all formats; each format has its own code for it.
+import { check } from './errors.ts';
+import { excerpt, quoted } from './text.ts';
 
 /** Bytes of one element. */
 export const elementBytes = {
@@ -39,3 +41,23 @@ export interface Accepted {
 /** Returns the number of elements of `shape`, 1 for []. The result is rounded if it is above 2^53. */
 export const countOf = (shape: readonly number[]): number =>
   shape.reduce((product, size) => product * size, 1);
+
+/**
+ * Throws a FormatError unless `type` is one of `known` and `shape` a list of sizes, so that no file is written that
+ * nothing can read. `what` is the array in the message.
+ */
+export function checkWritable(
+  what: string,
+  { type, shape }: { readonly type: unknown; readonly shape: unknown },
+  known: readonly string[],
+): void {
+  check(
+    known.includes(type as string),
+    `${what} cannot have the type ${quoted(String(type))}; expected one of ${known.join(', ')}`,
+  );
+  const isShape = Array.isArray(shape) && shape.every((size) => Number.isSafeInteger(size) && size >= 0);
+  check(
+    isShape,
+    `${what} cannot have the shape ${excerpt(`[${String(shape)}]`)}; expected a list of whole numbers`,
+  );
+}

@@ -1,7 +1,7 @@
 // The header of a .npy file: a magic string, a version, the length of the dictionary, and a Python dictionary with
 // dtype, order and shape. The file is untrusted: nothing in it is used before it has been checked.
 // https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
-import { type Accepted, countOf, type ElementType, elementBytes } from './element-types.ts';
+import { type Accepted, checkWritable, countOf, type ElementType, elementBytes } from './element-types.ts';
 import { HeaderError } from './errors.ts';
 import { excerpt } from './text.ts';
 
@@ -190,6 +190,7 @@ export function parseNpyHeader(
  * bytes.
  */
 export function encodeNpyHeader(type: NpyType, shape: readonly number[]): Buffer {
+  checkWritable('an array of npy', { type, shape }, npyTypes);
   const order = elementBytes[type] === 1 ? '|' : '<';
   const tuple = shape.length === 1 ? `(${shape[0]},)` : `(${shape.join(', ')})`;
   const text = `{'descr': '${order}${npyCodes[type]}', 'fortran_order': False, 'shape': ${tuple}, }`;

@@ -3,7 +3,7 @@
 // tensors cover the rest of the file without gaps or overlaps. The file is untrusted: nothing in it is used before it
 // has been checked.
 // https://github.com/huggingface/safetensors#format
-import { type Accepted, countOf, type ElementType, elementBytes } from './element-types.ts';
+import { type Accepted, checkWritable, countOf, type ElementType, elementBytes } from './element-types.ts';
 import { HeaderError } from './errors.ts';
 import { JsonProblem, parseJson } from './json.ts';
 import { excerpt, quoted } from './text.ts';
@@ -254,6 +254,9 @@ interface Planned {
  * that every tensor is aligned, and by name within a type's width.
  */
 export function planSafetensors(tensors: Readonly<Record<string, Planned>>): SafetensorsEntry[] {
+  const types = Object.keys(codes);
+  for (const [name, { dtype: type, shape }] of Object.entries(tensors))
+    checkWritable(`tensor ${quoted(name)}`, { type, shape }, types);
   let offset = 0;
   return Object.entries(tensors)
     .sort(([a, x], [b, y]) => elementBytes[y.dtype] - elementBytes[x.dtype] || (a < b ? -1 : 1))

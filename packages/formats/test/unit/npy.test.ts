@@ -173,3 +173,16 @@ describe('the header of a .npy file', () => {
     expect([error.message, error.expected, error.got]).toEqual(sentences);
   });
 });
+
+it.each([
+  [
+    'bfloat16',
+    [2],
+    'an array of npy cannot have the type "bfloat16"; expected one of float32, float64, float16,',
+  ],
+  ['float32', [-2], 'an array of npy cannot have the shape [-2]; expected a list of whole numbers'],
+  ['float32', [1.5], 'cannot have the shape [1.5]'],
+  ['float32', undefined, 'cannot have the shape [undefined]'],
+])('no header is written for %s %o, which nothing could read', (type, shape, message) => {
+  expect(() => encodeNpyHeader(type as NpyType, shape as number[])).toThrow(message);
+});

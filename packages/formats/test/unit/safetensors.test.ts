@@ -208,3 +208,10 @@ describe('the header of a safetensors file', () => {
     }
   });
 });
+
+it.each([
+  ['float33', [2], 'tensor "a" cannot have the type "float33"; expected one of float32,'],
+  ['float32', [-2], 'tensor "a" cannot have the shape [-2]; expected a list of whole numbers'],
+])('no file is planned with %s %o', (dtype, shape, message) => {
+  expect(() => planSafetensors({ a: { dtype: dtype as 'float32', shape } })).toThrow(message);
+});
