@@ -49,6 +49,9 @@ export const tooFewRanks = (ranks: number, minRanks: number) =>
 export const stateLost =
   'The job cannot go on: no rank with the state of the training is left. Start it again; it resumes from its last snapshot.';
 
+export const failedAfterTraining =
+  'The training was over then, so that starting the rank again could not make up for it. The others have ended.';
+
 export const repeated = (times: number, step: number) => `The job was ended: ${failsAgain(times, step)}`;
 
 export const restartsUsed = (maxRestarts: number) =>

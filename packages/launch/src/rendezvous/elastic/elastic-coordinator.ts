@@ -40,6 +40,8 @@ interface Host {
 
 /** Time in milliseconds in which a process that is not in the new view must end by itself. */
 const leftOutMs = 5_000;
+/** How long a view may be on its way from the store when a process ends. */
+const viewDelayMs = 1_000;
 
 export class ElasticCoordinator implements Decider {
   readonly #options: ElasticOptions;
@@ -54,6 +56,12 @@ export class ElasticCoordinator implements Decider {
   readonly #members = new Set<string>();
   #phase: 'gathering' | 'running' | 'ending' | 'finished' = 'gathering';
   #view: ViewFacts | null = null;
+  /** The last view that did not end the job: its members have trained to the end. */
+  #lastTraining: ViewFacts | null = null;
+  /** How processes have failed, by id. */
+  readonly #failures = new Map<string, RankOutcome>();
+  /** When the job is finished although a member seems to have failed after its last step. */
+  #finishMs = Number.POSITIVE_INFINITY;
   #startedMs = 0;
   /** When too few hosts or ranks end the job, or, in phase 'ending', when the ranks are stopped. */
   #deadlineMs: number;
@@ -80,7 +88,7 @@ export class ElasticCoordinator implements Decider {
 
   get deadlineMs(): number {
     const starts = this.#phase === 'running' ? this.#waiting.map(({ startMs }) => startMs) : [];
-    return Math.min(this.#deadlineMs, ...starts, ...this.#leftOut.values());
+    return Math.min(this.#deadlineMs, this.#finishMs, ...starts, ...this.#leftOut.values());
   }
 
   handle(report: Report, nowMs: number): void {
@@ -94,7 +102,7 @@ export class ElasticCoordinator implements Decider {
       if (report.kind !== 'bye') this.#send(report.id, finish(failed(words.givenUp)));
     } else if (report.kind === 'bye') {
       this.#remove(host);
-      this.#conclude();
+      this.#conclude(nowMs);
     } else if (report.kind === 'leaving') {
       this.#leaving(host, report.signal, nowMs);
     } else if (report.kind === 'slot-ended') {
@@ -111,13 +119,14 @@ export class ElasticCoordinator implements Decider {
   viewed(view: ViewFacts, nowMs: number): void {
     if (this.#view !== null && view.number <= this.#view.number) return;
     this.#view = view;
+    if (view.ended === null) this.#lastTraining = view;
     for (const id of view.members) this.#members.add(id);
     for (const slot of this.#slots.placed) {
       const id = memberOf(slot);
       if (slot.state === 'running' && view.lost.includes(id) && view.ended === null)
         this.#leftOut.set(id, nowMs + leftOutMs);
     }
-    this.#conclude();
+    this.#conclude(nowMs);
   }
 
   /** Notes that a launcher is lost. Returns the ids of the processes that were lost with it. */
@@ -126,7 +135,7 @@ export class ElasticCoordinator implements Decider {
     if (!host) return [];
     const slots = this.#slots.of(id).map(({ number }) => number);
     const ran = this.#remove(host);
-    if (this.#phase === 'ending') this.#conclude();
+    if (this.#phase === 'ending') this.#conclude(nowMs);
     else if (this.#phase === 'running')
       this.#hasLess(failed(words.hostLost(host.member.host, words.ranks(slots)), id), nowMs);
     return ran;
@@ -136,6 +145,7 @@ export class ElasticCoordinator implements Decider {
     for (const [id, atMs] of this.#leftOut) if (nowMs >= atMs) this.#kill(id);
     if (this.#phase === 'running')
       for (const slot of this.#waiting) if (nowMs >= slot.startMs) this.#start(slot, nowMs);
+    if (nowMs >= this.#finishMs) this.#conclude(nowMs);
     if (nowMs < this.#deadlineMs) return;
     if (this.#phase === 'ending') this.#stopAll(nowMs);
     else if (this.#phase === 'gathering') {
@@ -226,12 +236,13 @@ export class ElasticCoordinator implements Decider {
       this.#slotFailed(slot, slot.outcome, step, nowMs);
     }
     if (host.leaving && this.#phase === 'running') this.#tryLeave(host, nowMs);
-    this.#conclude();
+    this.#conclude(nowMs);
   }
 
   /** Decides whether the slot of a process that has failed is started again. */
   #slotFailed(slot: Slot, outcome: RankOutcome, step: number | null, nowMs: number): void {
     slot.state = 'stopped';
+    this.#failures.set(memberOf(slot), outcome);
     if (this.#view === null) {
       this.#settle(outcome, nowMs);
       return;
@@ -289,7 +300,7 @@ export class ElasticCoordinator implements Decider {
       if (this.#phase === 'gathering') this.#finish(outcome);
       else this.#end(outcome, nowMs);
     } else this.#tryLeave(host, nowMs);
-    this.#conclude();
+    this.#conclude(nowMs);
   }
 
   /** Lets a host go whose ranks have all ended. */
@@ -355,10 +366,12 @@ export class ElasticCoordinator implements Decider {
   }
 
   #blame(root: RankOutcome, why: string | null): Outcome {
-    const outcomes = this.#slots.placed.map(({ outcome, number }) => outcome ?? running(number));
+    const outcomes = this.#slots.placed.map(({ outcome, number }) =>
+      number === root.rank ? root : (outcome ?? running(number)),
+    );
     const startedNs = BigInt(Math.round(this.#startedMs * 1e6));
     const text = failureReport(outcomes, startedNs, root);
-    const host = this.#slots.placed.find(({ outcome }) => outcome === root)?.host ?? null;
+    const host = this.#slots.placed.find(({ number }) => number === root.rank)?.host ?? null;
     return {
       exitCode: exitCodeOf(root),
       text: why === null ? text : `${text}\n  ${why}`,
@@ -372,7 +385,7 @@ export class ElasticCoordinator implements Decider {
     this.#phase = 'ending';
     this.#outcome = outcome;
     this.#stopAll(nowMs);
-    this.#conclude();
+    this.#conclude(nowMs);
   }
 
   #stopAll(nowMs: number): void {
@@ -383,7 +396,7 @@ export class ElasticCoordinator implements Decider {
   }
 
   /** Finishes the job if nothing is left to wait for. */
-  #conclude(): void {
+  #conclude(nowMs: number): void {
     if (this.#phase !== 'running' && this.#phase !== 'ending') return;
     const { placed } = this.#slots;
     const running = placed.filter(({ state }) => state === 'running');
@@ -394,8 +407,20 @@ export class ElasticCoordinator implements Decider {
     if (!placed.some(({ state }) => state === 'finished')) return;
     // A rank that was started when the last ones had finished has nothing to join. One that has left the job, or is not
     // in a view that has ended it, may still evaluate or save.
-    if (!running.some((slot) => this.#view === null || this.#members.has(memberOf(slot))))
-      this.#finish({ exitCode: 0, text: null, blamed: null });
+    if (running.some((slot) => this.#view === null || this.#members.has(memberOf(slot)))) return;
+    const late = this.#lateFailure;
+    if (late === null) this.#finish({ exitCode: 0, text: null, blamed: null });
+    else if (nowMs >= this.#finishMs) this.#finish(this.#blame(late, words.failedAfterTraining));
+    else this.#finishMs = Math.min(this.#finishMs, nowMs + viewDelayMs);
+  }
+
+  /**
+   * The failure of a process after its last step, such as one while it saved the result; null if there is none. Another
+   * process in its slot cannot make up for it. After a failure during training, the others are in a later view.
+   */
+  get #lateFailure(): RankOutcome | null {
+    const failures = this.#lastTraining?.members.flatMap((id) => this.#failures.get(id) ?? []);
+    return failures?.[0] ?? null;
   }
 
   /** Returns how a job ended that failed before its first view. */
@@ -410,6 +435,7 @@ export class ElasticCoordinator implements Decider {
   #finish(outcome: Outcome): void {
     this.#phase = 'finished';
     this.#deadlineMs = Number.POSITIVE_INFINITY;
+    this.#finishMs = Number.POSITIVE_INFINITY;
     this.#leftOut.clear();
     for (const id of this.#hosts.keys()) this.#send(id, finish(outcome));
   }

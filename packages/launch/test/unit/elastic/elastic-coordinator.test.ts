@@ -144,6 +144,40 @@ describe('on one host', () => {
     expect(outcomes()).toEqual([['a', 0, null]]);
   });
 
+  it('a member that fails after its last step ends the job with its failure, although the others end with 0', () => {
+    for (const isStartedAgain of [false, true]) {
+      make();
+      join('a', 3);
+      view(['0.0', '1.0', '2.0'], 4);
+      ended('a', '0.0', { at: 'save.ts' });
+      if (isStartedAgain) {
+        wait(0);
+        view(['0.1'], 9, { ended: 'the training is over' });
+        ended('a', '0.1');
+      }
+      ended('a', '1.0');
+      sent();
+      ended('a', '2.0');
+      expect(sent()).toEqual([]);
+      wait(1_000);
+      const finished = outcomes().filter(([to]) => to === 'a') as [string, number, string][];
+      expect(finished.map(([, exitCode]) => exitCode)).toEqual([1]);
+      expect(finished[0]![2]).toMatch(/^rank 0 of 3 failed \(exit code 1\) .*save\.ts/s);
+      expect(finished[0]![2]).toContain('The training was over then');
+    }
+  });
+
+  it('one that failed before it does not, if the view of the others comes later than their end', () => {
+    view(['0.0', '1.0', '2.0'], 4);
+    ended('a', '0.0', { at: 'train.ts' });
+    ended('a', '1.0');
+    ended('a', '2.0');
+    expect(outcomes()).toEqual([]);
+    wait(10);
+    view(['1.0', '2.0'], 4, { lost: ['0.0'] });
+    expect(outcomes()).toEqual([['a', 0, null]]);
+  });
+
   it('waits before it starts a slot whose processes do not live long', () => {
     make({ maxRestarts: 100 });
     join('a', 2);
