@@ -52,7 +52,7 @@ export class ElasticCoordinator implements Decider {
   readonly #repeats = new RepeatedFailures();
   /** Processes that are not in the latest view any more, and when they are killed. */
   readonly #leftOut = new Map<string, number>();
-  /** Processes that have been in a view. */
+  /** Processes that have been in a view, and were not lost from it while the others trained on. */
   readonly #members = new Set<string>();
   #phase: 'gathering' | 'running' | 'ending' | 'finished' = 'gathering';
   #view: ViewFacts | null = null;
@@ -119,14 +119,18 @@ export class ElasticCoordinator implements Decider {
   viewed(view: ViewFacts, nowMs: number): void {
     if (this.#view !== null && view.number <= this.#view.number) return;
     this.#view = view;
-    if (view.ended === null) this.#lastTraining = view;
     for (const id of view.members) this.#members.add(id);
+    if (view.ended === null) this.#goesOn(view, nowMs);
+    this.#conclude(nowMs);
+  }
+
+  #goesOn(view: ViewFacts, nowMs: number): void {
+    this.#lastTraining = view;
+    for (const id of view.lost) this.#members.delete(id);
     for (const slot of this.#slots.placed) {
       const id = memberOf(slot);
-      if (slot.state === 'running' && view.lost.includes(id) && view.ended === null)
-        this.#leftOut.set(id, nowMs + leftOutMs);
+      if (slot.state === 'running' && view.lost.includes(id)) this.#leftOut.set(id, nowMs + leftOutMs);
     }
-    this.#conclude(nowMs);
   }
 
   /** Notes that a launcher is lost. Returns the ids of the processes that were lost with it. */

@@ -167,6 +167,14 @@ describe('on one host', () => {
     }
   });
 
+  it('a process that was lost while the others trained on is not waited for', () => {
+    view(['0.0', '1.0', '2.0'], 4);
+    view(['0.0', '2.0'], 4, { lost: ['1.0'] });
+    ended('a', '0.0');
+    ended('a', '2.0');
+    expect(outcomes()).toEqual([['a', 0, null]]);
+  });
+
   it('one that failed before it does not, if the view of the others comes later than their end', () => {
     view(['0.0', '1.0', '2.0'], 4);
     ended('a', '0.0', { at: 'train.ts' });
