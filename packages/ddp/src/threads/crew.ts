@@ -42,7 +42,12 @@ export async function gatherCrew(size: number, program: string | URL | undefined
   const remove = () => rmSync(folder, { recursive: true, force: true });
   process.once('exit', remove);
   const ending = new Int32Array(new SharedArrayBuffer(4));
-  const announceEnd = () => void Atomics.store(ending, 0, 1);
+  let formed: Group | null = null;
+  // Node.js waits for the other threads, which may be blocked in a call that waits for this one.
+  const announceEnd = () => {
+    Atomics.store(ending, 0, 1);
+    formed?.abort('the main thread has ended');
+  };
   process.once('exit', announceEnd);
   try {
     const meeting = pathToFileURL(folder).href;
@@ -52,6 +57,7 @@ export async function gatherCrew(size: number, program: string | URL | undefined
     const exits = workers.map((worker) => new Promise<number>((resolve) => worker.once('exit', resolve)));
     const early = exits.map(async (exit, i) => Promise.reject(endedEarly(i + 1, await exit)));
     const group = await Promise.race([meet({ rank: 0, size, meeting }), ...early]);
+    formed = group;
     for (const each of early) each.catch(() => {}); // from now on, threads may end
     const end = () => {
       announceEnd();

@@ -229,6 +229,21 @@ describe('the threads of dataParallel', () => {
     expect([exitCode, stderr]).toEqual([3, '']);
   });
 
+  it('end with the main thread when it fails, although they wait for it in a call', async () => {
+    const { exitCode, stderr } = await run(`
+      process.env.RINGWISE_TIMEOUT_MS = '3600000';
+      const model = await dataParallel(net, { threads: 2 });
+      if (isMainThread) {
+        await new Promise((resolve) => setTimeout(resolve, 500));
+        throw new RangeError('the main thread is wrong');
+      }
+      model.forward(batch(4)[0]);
+    `);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain('RangeError: the main thread is wrong');
+    expect(stderr).not.toContain('CollectiveError');
+  });
+
   it('are refused if they give different data', async () => {
     const { exitCode, stderr } = await run(`
       const model = await dataParallel(net, { threads: 2 });
