@@ -12,6 +12,15 @@ export function noSubgroups(verb: string): Failure {
   );
 }
 
+/** Failure if there is no memory of this size. `why` is the text of the system or of JavaScript. */
+export function noMemory(backend: string, count: number, dtype: DType, why: string): Failure {
+  return unsupported(
+    'alloc',
+    `the ${backend} backend has no memory for ${count} × ${dtype}: ${why}`,
+    'Allocate less at a time, or pass typed arrays of your own.',
+  );
+}
+
 export function noSurvivors(): Failure {
   return unsupported(
     'shrink',

@@ -18,6 +18,7 @@ import {
   cannotBlock,
   groupClosed,
   memoryNotVisible,
+  noMemory,
   noSubgroups,
   noSurvivors,
   notByShrink,
@@ -427,16 +428,25 @@ export class Group {
 
   /**
    * Returns zeroed host memory of `count` elements, which collectives access without a copy if the backend
-   * can share it. Not collective. Throws ERR_COLL_INVALID for a wrong count or dtype.
+   * can share it. Not collective. Throws ERR_COLL_INVALID for a wrong count or dtype, and ERR_COLL_UNSUPPORTED if there
+   * is no memory of this size.
    */
   alloc<D extends DType = 'float32'>(count: number, dtype: D = 'float32' as D): Allocated<D> {
     const state = this.#state;
     state.checkOpen('alloc');
     if (!Number.isSafeInteger(count) || count < 0) throw state.error(badAllocCount(shown(count)));
     if (!dtypes.includes(dtype)) throw state.error(unknownDtype('alloc', String(dtype), dtypes));
-    const { host: data } = this.#backend.alloc(count, dtype);
+    const { host: data } = this.#memoryOf(count, dtype);
     if (data === null) throw state.error(memoryNotVisible(this.backend));
     return (isPlain(dtype) ? data : { data, dtype }) as Allocated<D>;
+  }
+
+  #memoryOf(count: number, dtype: DType): ReturnType<Backend['alloc']> {
+    try {
+      return this.#backend.alloc(count, dtype);
+    } catch (cause) {
+      throw this.#state.error(noMemory(this.backend, count, dtype, (cause as Error).message), { cause });
+    }
   }
 
   /**

@@ -111,6 +111,7 @@ const failures: Record<string, Failure> = {
   badTimeout: optionErrors.badTimeout('barrier', '60000'),
   badLabel: errors.badLabel('allReduce', '3'),
   badAllocCount: errors.badAllocCount('1.5'),
+  noMemory: errors.noMemory('host', 2 ** 50, 'float32', 'allocating shared memory: Cannot allocate memory'),
   backendNameTaken: errors.backendNameTaken('host'),
   verbNotSupported: errors.verbNotSupported('send', 'solo', ['allReduce', 'barrier']),
   deviceNotSupported: errors.deviceNotSupported('allReduce', 'host', 'cuda:0', 'cpu'),
@@ -252,6 +253,7 @@ describe('errors', () => {
       barrier: timeoutMs is not usable; expected 1 to 2147483647 milliseconds, got '60000' (group "dp", rank 0 of 8).
       allReduce: label is not usable; expected a string that is not empty, got 3 (group "dp", rank 0 of 8).
       alloc: count is not usable; expected a whole number of elements, got 1.5 (group "dp", rank 0 of 8).
+      alloc: the host backend has no memory for 1125899906842624 × float32: allocating shared memory: Cannot allocate memory (group "dp", rank 0 of 8). Allocate less at a time, or pass typed arrays of your own.
       registerBackend: there is a backend named 'host' already; expected a new name (group "dp", rank 0 of 8).
       send: the solo backend does not have it (group "dp", rank 0 of 8). It has: allReduce, barrier.
       allReduce: the host backend cannot reach cuda:0 memory; expected cpu (group "dp", rank 0 of 8). Copy it to such memory first, or take a backend that reaches it.

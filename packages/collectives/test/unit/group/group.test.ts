@@ -484,6 +484,12 @@ describe('alloc', () => {
     expect(() => group.alloc(-1)).toThrow(
       'alloc: count is not usable; expected a whole number of elements, got -1',
     );
+    expect(() => group.alloc(2 ** 50)).toThrow(
+      expect.objectContaining({
+        code: 'ERR_COLL_UNSUPPORTED',
+        what: expect.stringMatching(/^the solo backend has no memory for 1125899906842624 × float32: /),
+      }),
+    );
     expect(() => group.alloc(1, 'float8' as never)).toThrow('alloc: unknown dtype float8');
   });
 });
