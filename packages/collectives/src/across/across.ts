@@ -7,6 +7,7 @@
 // Backward communicates inside backward, where a verb blocks until the ranks have met. All ranks run the same verbs,
 // so their tapes meet in the reverse order. Results lie in new memory.
 import type { Group } from '../group/group.ts';
+import { checkGroup } from '../options/check-group.ts';
 import type { CollectiveOptions } from '../options/options.ts';
 import type { Differentiable } from './autograd.ts';
 import { checkBlocking, finished, finishedSync } from './call.ts';
@@ -194,5 +195,6 @@ export class Across {
  * ```
  */
 export function across(group: Group): Across {
+  checkGroup('across', group);
   return new Across(group);
 }

@@ -2,6 +2,7 @@
 import { CollectiveError, type Failure } from '../errors.ts';
 import type { Group } from '../group/group.ts';
 import { nameOf } from '../group/members/subgroups.ts';
+import { checkGroup } from '../options/check-group.ts';
 import { shown, wrongOption } from '../options/errors.ts';
 import { checkGroupOptions } from '../options/known-options.ts';
 import type { MeshOptions } from '../options/mesh-options.ts';
@@ -108,6 +109,7 @@ export async function mesh<
   axes: Axes,
   options: MeshOptions<Flat> = {},
 ): Promise<Mesh<keyof Axes & string, keyof Flat & string>> {
+  checkGroup('mesh', group);
   const calls = { error: (failure: Failure) => errorIn(group, failure) };
   const refuse = (failure: Failure): never => {
     throw calls.error(failure);

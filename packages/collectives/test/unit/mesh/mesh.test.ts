@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest';
-import { type CollectiveError, type Group, loopbackGroups, mesh } from '../../../src/index.ts';
+import { across, type CollectiveError, type Group, loopbackGroups, mesh } from '../../../src/index.ts';
 import { lineOf, placeOf, sizesOf } from '../../../src/mesh/layout.ts';
 
 const all = <T>(groups: readonly Group[], call: (group: Group) => PromiseLike<T>) =>
@@ -160,4 +160,15 @@ describe('mesh()', () => {
       );
     expect(() => grid.rankOf(3 as never)).toThrow('mesh.rankOf: place is not usable');
   });
+});
+
+it('needs a group, as across() does', async () => {
+  const refused = { code: 'ERR_COLL_INVALID' };
+  for (const group of [undefined, null, {}, 5] as never[]) {
+    await expect(mesh(group, { dp: 1 })).rejects.toMatchObject(refused);
+    expect(() => across(group)).toThrow(expect.objectContaining(refused));
+  }
+  await expect(mesh(undefined as never, { dp: 1 })).rejects.toThrow(
+    'mesh: group is not usable; expected a group, as init() gives one, got undefined',
+  );
 });
