@@ -287,6 +287,7 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
    * same one. Not collective.
    */
   loadStateDict(state: ConsolidatedState): void {
+    checkState('loadStateDict', state, this.params.length);
     const states = new Map(byParam(state).map((each, position) => [position, mapTensors(each, loadable)]));
     const options = optionsOf(state.groups[0]);
     if (this.#whole !== null && options !== null && this.#whole.groups?.[0])
@@ -301,6 +302,7 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
    */
   shardOf(state: ConsolidatedState): ConsolidatedState | null {
     const own = this.shards[this.#group.rank]!;
+    checkState('shardOf', state, this.params.length);
     if (own.length === 0) return null;
     const states = byParam(state);
     return together(
@@ -395,6 +397,24 @@ function load(
   if (typeof optimizer.loadStateDict !== 'function') throw cannotLoad();
   const own = positions.map((position) => states.get(position)!);
   optimizer.loadStateDict(together(own, options) as never);
+}
+
+/** Throws unless `state` is the state of an optimizer of `count` parameters. */
+function checkState(verb: string, state: unknown, count: number): void {
+  const { groups, steps, tensors } = (state ?? {}) as Partial<ConsolidatedState>;
+  const isState =
+    Array.isArray(groups) && Array.isArray(steps) && typeof tensors === 'object' && tensors !== null;
+  const positions = isState
+    ? Object.keys(tensors).map((name) => Number(name.slice(name.lastIndexOf('.') + 1)))
+    : [];
+  if (isState && steps.length === count && positions.every((position) => position < count)) return;
+  throw invalidArgument(
+    `${verb}: state`,
+    `what stateDict() returns of an optimizer of ${count} parameters`,
+    isState
+      ? `a state of ${Math.max(steps.length, ...positions.map((position) => position + 1))}`
+      : shown(state),
+  );
 }
 
 /** Refuses an optimizer that evaluates the loss in its step, because that needs all parameters and all ranks. */

@@ -13,7 +13,13 @@ import { Tensor } from '../core/tensor.ts';
 import { type ZeroGradOptions, zeroGradOptions } from '../core/tensor-grad.ts';
 import { badOption, badStateDict } from '../errors.ts';
 import { ParamState } from './param-state.ts';
-import { checkState, type OptimizerState, type SavedOptimizerState, withTensors } from './state.ts';
+import {
+  checkIsState,
+  checkState,
+  type OptimizerState,
+  type SavedOptimizerState,
+  withTensors,
+} from './state.ts';
 
 /** Options that the parameter groups of every optimiser have. */
 export interface LrOptions {
@@ -200,6 +206,7 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
    * has them. Checks everything before it copies.
    */
   loadStateDict(state: SavedOptimizerState): void {
+    checkIsState(state);
     scope(() => this.#load(withTensors(state)));
   }
 

@@ -1,4 +1,5 @@
 // The saved state of an optimiser, and the check that it fits another one.
+import { type Check, checkValue } from '../checks/value-checks.ts';
 import { fromHost } from '../core/creation.ts';
 import type { DType, HostArray } from '../core/dtype.ts';
 import { type Shape, sameShape } from '../core/shape.ts';
@@ -38,6 +39,17 @@ export interface SavedOptimizerState extends Omit<OptimizerState, 'tensors'> {
   /** State of the parameters, by "<name>.<position of the parameter>". */
   readonly tensors: Readonly<Record<string, Tensor | SavedTensor>>;
 }
+
+const aState: Check = {
+  expected: 'a state with groups, steps and tensors, as stateDict() returns',
+  fits: (value) => {
+    const { groups, steps, tensors } = (value ?? {}) as Partial<SavedOptimizerState>;
+    return Array.isArray(groups) && Array.isArray(steps) && typeof tensors === 'object' && tensors !== null;
+  },
+};
+
+/** Throws ERR_TENSOR_ARGUMENT for a value that is no state of an optimizer. */
+export const checkIsState = (state: unknown): void => checkValue('loadStateDict: state', state, aState);
 
 /** Returns the state with a tensor over the memory of each one that is plain data. */
 export function withTensors(state: SavedOptimizerState): OptimizerState {

@@ -158,4 +158,18 @@ describe('ZeRO', () => {
         expect.stringContaining('has 2 groups of parameters'),
       ]);
   });
+
+  it('refuses to load what is no state of these parameters', async () => {
+    await onRanks(2, async (group) => {
+      const zero = new ZeroRedundancyOptimizer(parametersOf('SGD'), group, optimizers.AdamW!);
+      const other = { groups: [], steps: [1], tensors: {} };
+      for (const [state, got] of [
+        [{}, 'an object'],
+        [null, 'null'],
+        [other, 'a state of 1'],
+      ] as [never, string][])
+        for (const load of [() => zero.loadStateDict(state), () => zero.shardOf(state)])
+          expect(load).toThrow(`optimizer of ${zero.params.length} parameters, got ${got}.`);
+    }).then(values);
+  });
 });

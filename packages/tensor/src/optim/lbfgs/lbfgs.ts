@@ -16,7 +16,7 @@ import { refuseWhileCapturing } from '../../device/capture.ts';
 import { badOptimizerParam, badOption, badStateDict } from '../../errors.ts';
 import { cat, stack } from '../../ops/index.ts';
 import { type AllOptions, checkAll, gradOf, Optimizer, type OptimizerParams } from '../optimizer.ts';
-import type { OptimizerState } from '../state.ts';
+import { checkIsState, type OptimizerState } from '../state.ts';
 import { dot, History } from './history.ts';
 import { LineSearch, type Point } from './line-search.ts';
 
@@ -248,6 +248,7 @@ export class LBFGS extends Optimizer<Options> {
 
   /** Copies options and state tensors from `state`, which the caller keeps. Checks everything before it copies. */
   override loadStateDict(state: OptimizerState): void {
+    checkIsState(state);
     const problems = this.#problemsOf(state);
     if (problems.length > 0) throw badStateDict(problems);
     super.loadStateDict({ ...state, steps: state.steps.map(() => 0), tensors: {} });

@@ -20,6 +20,7 @@ import {
   Adamax,
   AdamW,
   ASGD,
+  LBFGS,
   Lion,
   NAdam,
   Optimizer,
@@ -326,6 +327,11 @@ describe('loadStateDict', () => {
       expect(() => small.loadStateDict({ ...small.stateDict(), steps: [steps] })).toThrow(
         `steps.0 expected an integer ≥ 0, got ${steps}`,
       );
+    for (const none of [{}, null, undefined, 5, { groups: [], tensors: {} }] as never[])
+      for (const each of [small, new LBFGS([leaf(1)])])
+        expect(() => each.loadStateDict(none)).toThrow(
+          'loadStateDict: state: expected a state with groups, steps and tensors, as stateDict() returns',
+        );
     const wrong = { ...small.stateDict(), groups: [{ ...small.stateDict().groups[0]!, lr: -1 }] };
     expect(codeOf(() => small.loadStateDict(wrong))).toBe('ERR_TENSOR_ARGUMENT');
   });
