@@ -21,6 +21,14 @@ const isNumber = (value: unknown): value is number => typeof value === 'number';
 
 /** Accepts any value, because the value is checked where it is used. */
 export const anything: Check = { expected: 'any value', fits: () => true };
+/** Accepts what a stateDict() may be; its members are checked where they are used. */
+const anyState: Check = {
+  expected: 'a state, as stateDict() or state() returns',
+  fits: (value) => typeof value === 'object' && value !== null,
+};
+/** Throws ERR_TENSOR_ARGUMENT unless `state` is an object. `verb` is the call that loads it. */
+export const checkState = (verb: string, state: unknown): void =>
+  checkValue(`${verb}: state`, state, anyState);
 export const flag: Check = { expected: 'true or false', fits: (value) => typeof value === 'boolean' };
 /** Accepts NaN and infinities, too. */
 export const anyNumber: Check = { expected: 'a number', fits: isNumber };

@@ -5,7 +5,7 @@
 import { foreignMember } from '../checks/argument-errors.ts';
 import { refuseForeign } from '../checks/foreign-members.ts';
 import { checkOptions, optionChecks } from '../checks/options.ts';
-import { aFunction, checkValue, flag } from '../checks/value-checks.ts';
+import { aFunction, checkState, checkValue, flag } from '../checks/value-checks.ts';
 import { type DType, isDType, isFloat } from '../core/dtype.ts';
 import {
   buffersSymbol,
@@ -258,6 +258,7 @@ export abstract class Module {
    */
   loadStateDict(dict: StateDict, options: LoadStateDictOptions = {}): LoadResult {
     checkOptions('loadStateDict', options, loadStateDictOptions);
+    checkState('loadStateDict', dict);
     return loadInto(this.stateDict(), dict, options.strict ?? true);
   }
 

@@ -3,7 +3,15 @@
 // many good steps the scale grows.
 import { kernels } from '../backends/index.ts';
 import { checkOptions, optionChecks } from '../checks/options.ts';
-import { atLeastOne, type Check, checkValue, flag, nonNegative, positive } from '../checks/value-checks.ts';
+import {
+  atLeastOne,
+  type Check,
+  checkState,
+  checkValue,
+  flag,
+  nonNegative,
+  positive,
+} from '../checks/value-checks.ts';
 import { allocate, type Storage } from '../core/memory/storage.ts';
 import type { Tensor } from '../core/tensor.ts';
 import type { Device } from '../device/device.ts';
@@ -169,7 +177,9 @@ export class GradScaler {
   }
 
   /** Continues from a state that stateDict() returned. */
-  loadStateDict({ scale, growthTracker }: GradScalerState): void {
+  loadStateDict(state: GradScalerState): void {
+    checkState('loadStateDict', state);
+    const { scale, growthTracker } = state;
     checkValue('GradScaler: scale', scale, positive);
     checkValue('GradScaler: growthTracker', growthTracker, nonNegative);
     this.#scale = scale;

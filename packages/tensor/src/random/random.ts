@@ -4,6 +4,7 @@
 
 import { getRandomValues } from 'node:crypto';
 import type { Stream } from '../backends/operands.ts';
+import { checkState } from '../checks/value-checks.ts';
 import { capturing, refuseWhileCapturing } from '../device/capture.ts';
 import { badSeed, badState } from '../errors.ts';
 import { fillNormal, fillUniform } from './random-fill.ts';
@@ -34,6 +35,7 @@ export class Generator {
 
   /** Continues from a state that state() returned. */
   setState(state: GeneratorState): void {
+    checkState('setState', state);
     if (!Number.isSafeInteger(state.offset) || state.offset < 0) throw badState(state.offset);
     this.manualSeed(state.seed);
     this.#offset = state.offset;

@@ -2,6 +2,7 @@
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import {
   type Check,
+  checkState,
   checkValue,
   finite,
   nonNegative,
@@ -148,7 +149,9 @@ export class ReduceLROnPlateau extends RateSetter {
   }
 
   /** Continues from `state`. The rates come with the state of the optimiser. */
-  loadStateDict({ steps, best, numBadSteps, cooldownCounter }: PlateauState): void {
+  loadStateDict(state: PlateauState): void {
+    checkState('loadStateDict', state);
+    const { steps, best, numBadSteps, cooldownCounter } = state;
     for (const [name, value] of Object.entries({ steps, numBadSteps, cooldownCounter }))
       checkValue(`ReduceLROnPlateau: ${name}`, value, nonNegativeInteger);
     checkValue('ReduceLROnPlateau: best', best, {

@@ -5,7 +5,7 @@
 import { foreignMember } from '../../checks/argument-errors.ts';
 import { refuseForeign } from '../../checks/foreign-members.ts';
 import { checkOptions, type OptionChecks } from '../../checks/options.ts';
-import { checkValue, finite } from '../../checks/value-checks.ts';
+import { checkState, checkValue, finite } from '../../checks/value-checks.ts';
 import { badOption, shown } from '../../errors.ts';
 import type { LrOptions, Optimizer, ParamGroup } from '../optimizer.ts';
 
@@ -91,6 +91,7 @@ export abstract class Schedule extends RateSetter {
 
   /** Continues from `state`, and sets the values that are scheduled there. */
   loadStateDict(state: ScheduleState): void {
+    checkState('loadStateDict', state);
     this.moveTo(checkedCount('steps', state.steps, 0));
   }
 

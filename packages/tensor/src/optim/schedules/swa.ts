@@ -1,6 +1,13 @@
 // The schedule that goes with averages of weights: the rate moves to a fixed one and stays there.
 import { optionChecks } from '../../checks/options.ts';
-import { type Check, checkValue, nonNegative, nonNegativeInteger, oneOf } from '../../checks/value-checks.ts';
+import {
+  type Check,
+  checkState,
+  checkValue,
+  nonNegative,
+  nonNegativeInteger,
+  oneOf,
+} from '../../checks/value-checks.ts';
 import { badOption, shown } from '../../errors.ts';
 import {
   type AnyOptimizer,
@@ -88,7 +95,9 @@ export class SWALR extends RateSetter {
   }
 
   /** Continues from `state`, and sets the rates that are scheduled there. */
-  loadStateDict({ steps, startLrs }: SWALRState): void {
+  loadStateDict(state: SWALRState): void {
+    checkState('loadStateDict', state);
+    const { steps, startLrs } = state;
     const count = checkedCount('steps', steps, 0);
     checkValue('SWALR: startLrs', startLrs, { ...rates, expected: 'a list of numbers ≥ 0' });
     this.#steps = count;

@@ -451,3 +451,20 @@ describe('values of the wrong kind', () => {
     expect(t.crossEntropy(rows(), labels(), Object.create({ inherited: 1 })).count).toBe(1);
   });
 });
+
+test.each([
+  ['a model', (state: never) => new nn.Linear(2, 1).loadStateDict(state)],
+  ['a schedule', (state: never) => new optim.StepLR(sgd(), { stepSize: 2 }).loadStateDict(state)],
+  ['SWALR', (state: never) => new optim.SWALR(sgd(), { swaLr: 0.1 }).loadStateDict(state)],
+  ['a plateau', (state: never) => new optim.ReduceLROnPlateau(sgd()).loadStateDict(state)],
+  ['a scaler', (state: never) => new optim.GradScaler().loadStateDict(state)],
+  ['a generator', (state: never) => t.generator(1).setState(state)],
+])('loading null or undefined into %s is refused with a sentence', (_, load) => {
+  for (const [state, got] of [
+    [null, 'null'],
+    [undefined, 'undefined'],
+  ] as [never, string][])
+    expect(() => load(state)).toThrow(
+      `: state: expected a state, as stateDict() or state() returns, got ${got}`,
+    );
+});
