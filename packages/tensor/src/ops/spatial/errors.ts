@@ -78,10 +78,10 @@ export const badColumns = (shape: Shape, rows: number, count: number): TensorErr
 
 export const badGrid = (x: Shape, grid: Shape): TensorError =>
   shapeError(
-    `gridSample: expected x [batch, channels, height, width] with planes that are not empty, and a grid [batch, rows, columns, 2], got ${show(x)} and ${show(grid)}.`,
+    `gridSample: expected x [batch, channels, height, width] with planes that are not empty, and a grid [batch, rows, columns, 2], or both with one more dimension and a grid [..., 3], got ${show(x)} and ${show(grid)}.`,
   );
 
 export const badTheta = (theta: Shape, size: Shape): TensorError =>
   shapeError(
-    `affineGrid: expected theta [batch, 2, 3] and a size [batch, channels, height, width] without 0, got ${show(theta)} and ${show(size)}.`,
+    `affineGrid: expected theta [batch, 2, 3] and a size [batch, channels, height, width] without 0, or [batch, 3, 4] and [batch, channels, depth, height, width], got ${show(theta)} and ${show(size)}.`,
   );

@@ -1,13 +1,13 @@
-// Reads of planes at positions that a tensor names, by interpolation between the elements around them.
+// Reads of planes and volumes at positions that a tensor names, by interpolation between the elements around them.
 
 import { checkFlag } from '../../checks/arguments.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { flag, oneOf } from '../../checks/value-checks.ts';
 import { noGrad, scope } from '../../core/context.ts';
 import { linspace, ones, zeros } from '../../core/creation.ts';
-import { checkedShape, type Shape } from '../../core/shape.ts';
+import { checkedShape, countOf, type Shape, sameShape } from '../../core/shape.ts';
 import type { Tensor } from '../../core/tensor.ts';
-import { mixedDtypes } from '../../errors.ts';
+import { badOption, mixedDtypes } from '../../errors.ts';
 import { add, div, eq, ge, gt, le, logicalAnd, lt, mul, sub } from '../elementwise/binary.ts';
 import { clamp } from '../elementwise/clamp.ts';
 import { needsFloat32, requireFloat, requireOperand, to } from '../elementwise/convert.ts';
@@ -17,57 +17,65 @@ import { where } from '../indexing/where.ts';
 import { jointDevice } from '../joint-device.ts';
 import { matmul } from '../matrix/matmul.ts';
 import { stack } from '../shape/join.ts';
-import { expand, reshape, select, transpose, unsqueeze } from '../shape/views.ts';
+import { expand, reshape, select, transpose } from '../shape/views.ts';
 import { badGrid, badTheta } from './errors.ts';
 
 /** Options of gridSample(). */
 export interface GridSampleOptions {
-  /** Default 'bilinear'. */
-  readonly mode?: 'bilinear' | 'nearest';
-  /** What lies outside of the plane: zeros, its outermost elements, or its mirror image. Default 'zeros'. */
+  /** Default 'bilinear', which takes all elements around a position of a volume, too. 'bicubic' is for planes. */
+  readonly mode?: 'bilinear' | 'nearest' | 'bicubic';
+  /** What lies outside of the plane or volume: zeros, its outermost elements, or its mirror image. Default 'zeros'. */
   readonly paddingMode?: 'zeros' | 'border' | 'reflection';
   /** Whether −1 and 1 are the centres of the outermost elements, or (false, the default) their outer edges. */
   readonly alignCorners?: boolean;
 }
 
 const gridSampleOptions = optionChecks<GridSampleOptions>({
-  mode: oneOf('bilinear', 'nearest'),
+  mode: oneOf('bilinear', 'nearest', 'bicubic'),
   paddingMode: oneOf('zeros', 'border', 'reflection'),
   alignCorners: flag,
 });
 
 /**
  * Reads x [batch, channels, height, width] at the positions of `grid` [batch, rows, columns, 2], whose last dimension
- * has column and row from −1 to 1. Returns [batch, channels, rows, columns]. float16 and bfloat16 are computed in
- * float32.
+ * has column and row from −1 to 1. Returns [batch, channels, rows, columns]. A volume [batch, channels, depth, height,
+ * width] takes a grid [batch, …, 3], which has column, row and slice. float16 and bfloat16 are computed in float32.
  */
 export function gridSample(x: Tensor, grid: Tensor, options: GridSampleOptions = {}): Tensor {
   requireFloat('gridSample', x);
   requireOperand('gridSample', 'grid', grid);
   checkOptions('gridSample', options, gridSampleOptions);
   if (grid.dtype !== x.dtype) throw mixedDtypes('gridSample', x.dtype, grid.dtype);
+  const { mode = 'bilinear', paddingMode = 'zeros', alignCorners = false } = options;
+  const axes = x.rank - 2;
   const fits =
-    x.rank === 4 &&
-    grid.rank === 4 &&
-    grid.shape[3] === 2 &&
+    (axes === 2 || axes === 3) &&
+    grid.rank === x.rank &&
+    grid.shape.at(-1) === axes &&
     grid.shape[0] === x.shape[0] &&
     !x.shape.slice(1).includes(0);
   if (!fits) throw badGrid(x.shape, grid.shape);
+  if (mode === 'bicubic' && axes === 3)
+    throw badOption('gridSample: mode of volumes', "'bilinear' or 'nearest'", "'bicubic'");
   jointDevice('gridSample', x, grid);
-  const { mode = 'bilinear', paddingMode = 'zeros', alignCorners = false } = options;
   return scope(() => {
     const isHalf = needsFloat32(x);
     const [wide, places] = isHalf ? [to(x, 'float32'), to(grid, 'float32')] : [x, grid];
-    const [batch, channels, height, width] = wide.shape as [number, number, number, number];
-    const [, rows, columns] = grid.shape as [number, number, number, number];
-    const line = [batch, 1, rows * columns];
-    const at = ([width, height] as const).map((size, i) => {
-      const position = positionIn(reshape(select(places, 3, i), line), size, alignCorners);
-      return paddingMode === 'zeros' ? position : inside(position, size, paddingMode, alignCorners);
-    });
-    const plane: Plane = { flat: reshape(wide, [batch, channels, height * width]), height, width };
-    const out = mode === 'nearest' ? nearest(plane, at[0]!, at[1]!) : bilinear(plane, at[0]!, at[1]!);
-    return to(reshape(out, [batch, channels, rows, columns]), x.dtype);
+    const [batch, channels, ...space] = wide.shape as [number, number, ...number[]];
+    const result = grid.shape.slice(1, -1);
+    const line = [batch, 1, countOf(result)];
+    const sizes = space.toReversed();
+    const bring = (at: Tensor, axis: number): Tensor =>
+      paddingMode === 'zeros' ? at : inside(at, sizes[axis]!, paddingMode, alignCorners);
+    const at = sizes.map((size, axis) =>
+      positionIn(reshape(select(places, grid.rank - 1, axis), line), size, alignCorners),
+    );
+    const area: Area = { flat: reshape(wide, [batch, channels, countOf(space)]), sizes };
+    const out =
+      mode === 'bicubic'
+        ? bicubic(area, at, bring)
+        : (mode === 'nearest' ? nearest : linear)(area, at.map(bring));
+    return to(reshape(out, [batch, channels, ...result]), x.dtype);
   });
 }
 
@@ -94,64 +102,98 @@ function reflected(at: Tensor, size: number, alignCorners: boolean): Tensor {
   return where(isEven, add(extra, low), add(mul(extra, -1), span + low));
 }
 
-/** Planes as [batch, channels, height · width]. */
-interface Plane {
+/** Planes or volumes. */
+interface Area {
+  /** [batch, channels, elements]. */
   readonly flat: Tensor;
-  readonly height: number;
-  readonly width: number;
+  /** Width, height and, of volumes, depth. */
+  readonly sizes: readonly number[];
 }
 
-/** Returns the elements at whole indices [batch, 1, count], 0 outside of the plane: [batch, channels, count]. */
-function elementsAt({ flat, height, width }: Plane, column: Tensor, row: Tensor): Tensor {
+/** Returns the elements at whole indices [batch, 1, count], 0 outside of the area: [batch, channels, count]. */
+function elementsAt({ flat, sizes }: Area, at: readonly Tensor[]): Tensor {
   const [batch, channels] = flat.shape as [number, number, number];
   const [isThere, index] = noGrad(() => {
-    const isIn = (at: Tensor, size: number): Tensor => logicalAnd(ge(at, 0), le(at, size - 1));
-    const both = logicalAnd(isIn(column, width), isIn(row, height));
-    const whole = (at: Tensor): Tensor => to(where(both, at, 0), 'int64');
-    return [both, add(mul(whole(row), width), whole(column))] as const;
+    const isIn = at.map((each, axis) => logicalAnd(ge(each, 0), le(each, sizes[axis]! - 1)));
+    const all = isIn.reduce((a, b) => logicalAnd(a, b));
+    const parts = at.map((each, axis) =>
+      mul(to(where(all, each, 0), 'int64'), countOf(sizes.slice(0, axis))),
+    );
+    return [all, parts.reduce((a, b) => add(a, b))] as const;
   });
   const all = [batch, channels, index.shape[2]!];
   return where(expand(isThere, all), gather(flat, 2, expand(index, all)), 0);
 }
 
-function nearest(plane: Plane, column: Tensor, row: Tensor): Tensor {
-  const [wholeColumn, wholeRow] = noGrad(() => [round(column), round(row)] as const);
-  const out = elementsAt(plane, wholeColumn, wholeRow);
-  if (!column.requiresGrad) return out;
+function nearest(area: Area, at: readonly Tensor[]): Tensor {
+  const out = elementsAt(
+    area,
+    at.map((each) => noGrad(() => round(each))),
+  );
+  if (!at[0]!.requiresGrad) return out;
   // The grid gets a gradient of zeros, as in PyTorch.
-  return add(out, where(zeros([1], { dtype: 'bool', device: column.device }), add(column, row), 0));
+  const sum = at.reduce((a, b) => add(a, b));
+  return add(out, where(zeros([1], { dtype: 'bool', device: sum.device }), sum, 0));
 }
 
-function bilinear(plane: Plane, column: Tensor, row: Tensor): Tensor {
-  const [left, top] = noGrad(() => [floor(column), floor(row)] as const);
-  const [right, bottom] = noGrad(() => [add(left, 1), add(top, 1)] as const);
-  const [toRight, toBottom] = [sub(column, left), sub(row, top)];
-  const [toLeft, toTop] = [sub(right, column), sub(bottom, row)];
-  const corner = (x: Tensor, y: Tensor, weight: Tensor): Tensor => mul(elementsAt(plane, x, y), weight);
-  return [
-    corner(left, top, mul(toLeft, toTop)),
-    corner(right, top, mul(toRight, toTop)),
-    corner(left, bottom, mul(toLeft, toBottom)),
-    corner(right, bottom, mul(toRight, toBottom)),
-  ].reduce((a, b) => add(a, b));
+/** Sums the corners around each position, weighted by how near they are. */
+function linear(area: Area, at: readonly Tensor[]): Tensor {
+  const ends = at.map((each) => {
+    const low = noGrad(() => floor(each));
+    const high = noGrad(() => add(low, 1));
+    return [
+      { place: low, weight: sub(high, each) },
+      { place: high, weight: sub(each, low) },
+    ] as const;
+  });
+  const corners = Array.from({ length: 2 ** at.length }, (_, corner) => {
+    const chosen = ends.map((both, axis) => both[(corner >> axis) & 1]!);
+    const weight = chosen.map((end) => end.weight).reduce((a, b) => mul(a, b));
+    const places = chosen.map((end) => end.place);
+    return mul(elementsAt(area, places), weight);
+  });
+  return corners.reduce((a, b) => add(a, b));
+}
+
+const sharpness = -0.75;
+/** Weight of an element at a distance of at most 1, then of more than 1. */
+const inner = (d: Tensor): Tensor => add(mul(sub(mul(d, sharpness + 2), sharpness + 3), mul(d, d)), 1);
+const outer = (d: Tensor): Tensor =>
+  sub(mul(add(mul(sub(mul(d, sharpness), 5 * sharpness), d), 8 * sharpness), d), 4 * sharpness);
+
+/** Sums the 16 elements around each position of a plane. `bring` moves a whole index inside. */
+function bicubic(area: Area, at: readonly Tensor[], bring: (at: Tensor, axis: number) => Tensor): Tensor {
+  const [columns, rows] = at.map((each, axis) => {
+    const first = noGrad(() => floor(each));
+    const share = sub(each, first);
+    const rest = sub(1, share);
+    const weights = [outer(add(share, 1)), inner(share), inner(rest), outer(add(rest, 1))];
+    return weights.map((weight, i) => ({ weight, place: noGrad(() => bring(add(first, i - 1), axis)) }));
+  }) as [Tap[], Tap[]];
+  const ofRow = (row: Tap): Tensor =>
+    columns
+      .map(({ weight, place }) => mul(elementsAt(area, [place, row.place]), weight))
+      .reduce((a, b) => add(a, b));
+  return rows.map((row) => mul(ofRow(row), row.weight)).reduce((a, b) => add(a, b));
+}
+
+interface Tap {
+  readonly weight: Tensor;
+  readonly place: Tensor;
 }
 
 /**
- * Returns the grid [batch, height, width, 2] for gridSample() that the matrices `theta` [batch, 2, 3] describe: they
- * map [column, row, 1] of the result, from −1 to 1, to positions in the input. `size` is [batch, channels, height,
- * width].
+ * Returns the grid for gridSample() that the matrices `theta` describe: they map [column, row, 1] of the result, from
+ * −1 to 1, to positions in the input. `theta` is [batch, 2, 3] and `size` [batch, channels, height, width], which gives
+ * [batch, height, width, 2]; or [batch, 3, 4] and [batch, channels, depth, height, width] for volumes.
  */
 export function affineGrid(theta: Tensor, size: Shape, alignCorners = false): Tensor {
   requireFloat('affineGrid', theta);
   checkFlag('affineGrid', 'alignCorners', alignCorners);
   const own = checkedShape('affineGrid', size);
-  const [batch = 0, , height = 0, width = 0] = own;
-  const fits =
-    own.length === 4 &&
-    theta.rank === 3 &&
-    theta.shape[0] === batch &&
-    theta.shape[1] === 2 &&
-    theta.shape[2] === 3;
+  const [batch = 0, , ...space] = own;
+  const axes = space.length;
+  const fits = (axes === 2 || axes === 3) && sameShape(theta.shape, [batch, axes, axes + 1]);
   if (!fits || own.includes(0)) throw badTheta(theta.shape, own);
   return scope(() => {
     const { dtype, device } = theta;
@@ -159,10 +201,17 @@ export function affineGrid(theta: Tensor, size: Shape, alignCorners = false): Te
       const ends = alignCorners ? 1 : (count - 1) / count;
       return count === 1 ? zeros([1], { dtype, device }) : linspace(-ends, ends, count, { dtype, device });
     };
-    const plane = [height, width];
-    const column = expand(line(width), plane);
-    const row = expand(unsqueeze(line(height), 1), plane);
-    const base = reshape(stack([column, row, ones(plane, { dtype, device })], 2), [1, height * width, 3]);
-    return reshape(matmul(base, transpose(theta, 1, 2)), [batch, height, width, 2]);
+    const lines = space.map((count, dim) =>
+      expand(
+        reshape(
+          line(count),
+          space.map((_, d) => (d === dim ? count : 1)),
+        ),
+        space,
+      ),
+    );
+    const parts = [...lines.toReversed(), ones(space, { dtype, device })];
+    const base = reshape(stack(parts, axes), [1, countOf(space), axes + 1]);
+    return reshape(matmul(base, transpose(theta, 1, 2)), [batch, ...space, axes]);
   });
 }

@@ -120,6 +120,31 @@ describe('gridSample and affineGrid', () => {
     const grid = tensor([0.13, -0.37, 0.71, 0.59, -0.83, 0.21], { dtype: 'float64', shape: [1, 1, 3, 2] });
     grid.requiresGrad = true;
     gradCheck64((x, places) => gridSample(x!, places!), [leaf64([1, 2, 3, 4]), grid]);
+    gradCheck64((x, places) => gridSample(x!, places!, { mode: 'bicubic' }), [leaf64([1, 2, 3, 4]), grid]);
+    const places = tensor([0.13, -0.37, 0.71, 0.59, -0.83, 0.21], {
+      ...{ dtype: 'float64', shape: [1, 1, 1, 2, 3], requiresGrad: true },
+    });
+    gradCheck64((x, at) => gridSample(x!, at!), [leaf64([1, 2, 2, 3, 4]), places]);
+  });
+
+  test('bicubic planes and volumes have the values of PyTorch', () => {
+    const values = arange(12).square().div(10);
+    const read = (...args: Parameters<typeof gridSample>): number[] =>
+      gridSample(...args)
+        .reshape([2])
+        .toArray() as number[];
+    const plane = values.reshape([1, 1, 3, 4]);
+    const grid = tensor([0.13, -0.37, 0.71, 1.2], { shape: [1, 1, 2, 2] });
+    const volume = values.reshape([1, 1, 2, 2, 3]);
+    const places = tensor([0.13, -0.37, 0.2, 0.71, 1.2, -0.6], { shape: [1, 1, 1, 2, 3] });
+    const got = [
+      ...read(plane, grid, { mode: 'bicubic' }),
+      ...read(plane, grid, { mode: 'bicubic', paddingMode: 'reflection', alignCorners: true }),
+      ...read(volume, places),
+      ...read(volume, places, { mode: 'nearest', paddingMode: 'border', alignCorners: true }),
+    ];
+    const want = [1.10878, 2.39579, 1.286587, 11.105209, 4.22011, 0.631125, 4.9, 2.5];
+    for (const [i, value] of want.entries()) expect(got[i]).toBeCloseTo(value, 4);
   });
 
   test('refuse shapes and dtypes that do not fit', () => {
@@ -128,7 +153,10 @@ describe('gridSample and affineGrid', () => {
       'gridSample: expected x [batch, channels, height, width]',
     );
     expect(codeOf(() => gridSample(x, zeros([1, 1, 1, 2], { dtype: 'float64' })))).toBe('ERR_TENSOR_DTYPE');
-    expect(() => gridSample(x, zeros([1, 1, 1, 2]), { mode: 'bicubic' as never })).toThrow("got 'bicubic'");
+    expect(() => gridSample(x, zeros([1, 1, 1, 2]), { mode: 'cubic' as never })).toThrow("got 'cubic'");
+    expect(() => gridSample(ones([1, 1, 2, 2, 2]), zeros([1, 1, 1, 1, 3]), { mode: 'bicubic' })).toThrow(
+      "gridSample: mode of volumes: expected 'bilinear' or 'nearest', got 'bicubic'.",
+    );
     expect(() => affineGrid(zeros([1, 2, 3]), [2, 1, 2, 2])).toThrow(
       'affineGrid: expected theta [batch, 2, 3]',
     );

@@ -1,6 +1,6 @@
 // Cases of operations on planes, signals and volumes.
 import type { Arg, Ref } from '../../case.ts';
-import { type Draft, isFloat, nothing } from '../../draft.ts';
+import { countOf, type Draft, isFloat, nothing } from '../../draft.ts';
 import type { Makers } from '../index.ts';
 
 type Options = Record<string, Arg>;
@@ -378,18 +378,22 @@ export function dropping(op: string, ranks: readonly number[]) {
   };
 }
 
+const modes = ['nearest', 'bicubic'] as const;
+
 function gridSample(d: Draft): void {
   const { draws } = d;
   const dtype = draws.pick(['float32', 'float32', 'float64'] as const);
   const batch = draws.int(1, 2);
-  const x = d.tensor([batch, draws.int(1, 2), draws.int(1, 4), draws.int(1, 4)], { dtype, domain: 'real' });
+  const axes = draws.chance(0.7) ? 2 : 3;
+  const space = Array.from({ length: axes }, () => draws.int(1, 4));
+  const x = d.tensor([batch, draws.int(1, 2), ...space], { dtype, domain: 'real' });
   // Numbers that are no multiples of ½, because gradients jump where a position meets an element.
   const spots = [-1.37, -0.83, -0.61, -0.29, 0.13, 0.37, 0.59, 0.71, 0.93, 1.21, 2.47, -3.19];
-  const [rows, columns] = [draws.int(1, 3), draws.int(1, 3)];
-  const values = Array.from({ length: batch * rows * columns * 2 }, () => Math.fround(draws.pick(spots)));
-  const grid = d.given(values, [batch, rows, columns, 2], dtype, draws.chance(0.8));
+  const shape = [batch, ...space.map(() => draws.int(1, 3)), axes];
+  const values = Array.from({ length: countOf(shape) }, () => Math.fround(draws.pick(spots)));
+  const grid = d.given(values, shape, dtype, draws.chance(0.8));
   const options = {
-    ...maybe(d, 0.3, 'mode', () => 'nearest'),
+    ...maybe(d, 0.5, 'mode', () => draws.pick(axes === 2 || draws.chance(0.1) ? modes : ['nearest'])),
     ...maybe(d, 0.6, 'paddingMode', () => draws.pick(['border', 'reflection', 'zeros'])),
     ...maybe(d, 0.5, 'alignCorners', () => true),
   };
@@ -400,14 +404,16 @@ function affineGrid(d: Draft): void {
   const { draws } = d;
   const dtype = draws.pick(['float32', 'float64'] as const);
   const batch = draws.int(1, 2);
-  const theta = d.tensor([batch, 2, 3], { dtype, domain: 'real' });
-  const size = [batch + Number(draws.chance(0.05)), 1, draws.int(1, 4), draws.int(1, 4)];
+  const axes = draws.chance(0.7) ? 2 : 3;
+  const theta = d.tensor([batch, axes, axes + 1], { dtype, domain: 'real' });
+  const space = Array.from({ length: axes }, () => draws.int(1, 4));
+  const size = [batch + Number(draws.chance(0.05)), 1, ...space];
   d.call('affineGrid', theta, size, draws.pick<Arg>([nothing, true, false]));
 }
 
 export const spatial: Makers = {
-  gridSample: { draw: gridSample, count: 30 },
-  affineGrid: { draw: affineGrid, count: 10 },
+  gridSample: { draw: gridSample, count: 48 },
+  affineGrid: { draw: affineGrid, count: 14 },
   maxPool1d: { draw: pool1d('maxPool1d', true), count: 18 },
   avgPool1d: { draw: pool1d('avgPool1d', false), count: 14 },
   adaptiveAvgPool1d: { draw: adaptive('adaptiveAvgPool1d', 1), count: 10 },
