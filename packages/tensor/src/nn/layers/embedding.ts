@@ -1,10 +1,18 @@
 // Tables of vectors: a layer that looks them up, and one that combines several.
 import { kernels } from '../../backends/index.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
-import { anything, checkValue, nonNegativeInteger, tensorOrNull } from '../../checks/value-checks.ts';
+import {
+  aNumber,
+  anything,
+  checkValue,
+  nonNegative,
+  nonNegativeInteger,
+  tensorOrNull,
+} from '../../checks/value-checks.ts';
+import { noGrad, scope } from '../../core/context.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { badOption, shown } from '../../errors.ts';
-import { embedding, embeddingBag, ne, unsqueeze, where } from '../../ops/index.ts';
+import { add, div, embedding, embeddingBag, gt, mul, ne, norm, unsqueeze, where } from '../../ops/index.ts';
 import { type EmbeddingBagOptions, embeddingBagChecks } from '../../ops/indexing/embedding-bag.ts';
 import { normalParameter } from '../init.ts';
 import { Module } from '../module.ts';
@@ -13,9 +21,36 @@ import { Module } from '../module.ts';
 export interface EmbeddingOptions {
   /** Row of the table that starts as 0 and gets no gradient; a negative one counts from the end. Default: none. */
   readonly paddingIdx?: number;
+  /**
+   * Largest norm of a row: each forward first shortens the longer ones of the rows that it looks up, in the table
+   * itself, as PyTorch does. Default: none.
+   */
+  readonly maxNorm?: number;
+  /** Order of that norm, as in norm(). Default 2. */
+  readonly normType?: number;
 }
 
-const embeddingOptions = optionChecks<EmbeddingOptions>({ paddingIdx: anything });
+const embeddingOptions = optionChecks<EmbeddingOptions>({
+  paddingIdx: anything,
+  maxNorm: nonNegative,
+  normType: aNumber,
+});
+
+/** Shortens the rows of `weight` at `index` to `maxNorm`, in place. */
+function shorten(index: Tensor, weight: Tensor, maxNorm: number, normType: number): void {
+  if (index.count === 0) return;
+  noGrad(() =>
+    scope(() => {
+      const rows = embedding(index.reshape([-1]), weight);
+      const lengths = norm(rows, 1, { p: normType, keepDim: true });
+      // In float64, because 1e-7 is lost beside a float32.
+      const factors = div(maxNorm, add(lengths.to('float64'), 1e-7)).to(rows.dtype);
+      const shorter = mul(rows, factors);
+      const positions = index.reshape([-1]).to('int64');
+      weight.detach().indexCopy_(0, positions, where(gt(lengths, maxNorm), shorter, rows));
+    }),
+  );
+}
 
 /**
  * Looks up rows of weight [count, width] for indices of any shape; the result is [...index, width]. weight
@@ -26,13 +61,19 @@ export class Embedding extends Module {
   weight: Tensor;
   /** Row that gets no gradient; null if all rows do. */
   readonly paddingIdx: number | null;
+  /** Largest norm of a row; null without. */
+  readonly maxNorm: number | null;
+  /** Order of that norm. */
+  readonly normType: number;
 
   constructor(count: number, width: number, options: EmbeddingOptions = {}) {
     super();
     checkOptions('Embedding', options, embeddingOptions);
     checkValue('Embedding: count', count, nonNegativeInteger);
     checkValue('Embedding: width', width, nonNegativeInteger);
-    const { paddingIdx } = options;
+    const { paddingIdx, maxNorm = null, normType = 2 } = options;
+    this.maxNorm = maxNorm;
+    this.normType = normType;
     const fits =
       paddingIdx === undefined ||
       (Number.isInteger(paddingIdx) && paddingIdx >= -count && paddingIdx < count);
@@ -47,6 +88,7 @@ export class Embedding extends Module {
 
   /** Takes integers of any shape; returns their rows, [...index, width]. */
   forward(index: Tensor): Tensor {
+    if (this.maxNorm !== null) shorten(index, this.weight, this.maxNorm, this.normType);
     const rows = embedding(index, this.weight);
     if (this.paddingIdx === null) return rows;
     // Padding has the values of its row, but gives this row no gradient.

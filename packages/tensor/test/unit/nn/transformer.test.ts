@@ -14,6 +14,7 @@ import {
   softplus,
   type Tensor,
   tensor,
+  zeros,
 } from '../../../src/index.ts';
 import {
   Dropout,
@@ -222,6 +223,43 @@ describe('layers around them', () => {
       expect(codeOf(() => new Embedding(5, 3, { paddingIdx }))).toBe('ERR_TENSOR_ARGUMENT');
     expect(codeOf(() => new Embedding(-1, 3))).toBe('ERR_TENSOR_ARGUMENT');
   });
+
+  test.each([
+    [2, [0.6, 0.8], [0.4472135603427887, 0.8944271206855774]],
+    [1, [0.4285714030265808, 0.5714285373687744], [0.3333333134651184, 0.6666666269302368]],
+    [Infinity, [0.75, 1], [0.4999999701976776, 0.9999999403953552]],
+  ])(
+    'Embedding shortens the rows that it looks up by the norm of order %d, as PyTorch does',
+    (normType, a, b) => {
+      const layer = new Embedding(4, 2, { maxNorm: 1, normType, paddingIdx: 3 });
+      const table = [
+        [3, 4],
+        [0.1, 0.2],
+        [6, -8],
+        [1, 2],
+      ];
+      noGrad(() => layer.weight.copy_(tensor(table)));
+      const out = layer.forward(
+        tensor([
+          [0n, 1n],
+          [0n, 3n],
+        ]),
+      );
+      const [first, short, long, last] = layer.weight.toArray() as number[][];
+      for (const [i, want] of [...a, ...b].entries()) expect([...first!, ...last!][i]).toBeCloseTo(want, 6);
+      expect([short, long]).toEqual([[0.1, 0.2].map(Math.fround), [6, -8]]);
+      expect(out.detach().at(1).toArray()).toEqual([first, last]);
+      out.sum().backward();
+      expect(layer.weight.grad!.toArray()).toEqual([
+        [2, 2],
+        [1, 1],
+        [0, 0],
+        [0, 0],
+      ]);
+      expect(layer.forward(zeros([0], { dtype: 'int64' })).shape).toEqual([0, 2]);
+      expect(codeOf(() => new Embedding(4, 2, { maxNorm: -1 }))).toBe('ERR_TENSOR_ARGUMENT');
+    },
+  );
 
   test('LayerNorm and RMSNorm start as 1 and 0, with as many parameters as asked for', () => {
     const layer = new LayerNorm([2, 3]);
