@@ -28,9 +28,9 @@ interface Clippable {
 
 /**
  * Scales the gradients of all ranks together to a Euclidean norm of at most `maxNorm`. Resolves with the norm
- * before scaling. Collective: every rank passes the gradients that only it has (its shard), possibly none.
- * Accepts floats of any width in host memory, and tensors on a device, where everything but one number per
- * gradient is computed on the device.
+ * before scaling; a norm that is NaN makes all gradients NaN. Collective: every rank passes the gradients that
+ * only it has (its shard), possibly none. Accepts floats of any width in host memory, and tensors on a device,
+ * where everything but one number per gradient is computed on the device.
  */
 export async function clipShardedGradients(
   shard: Iterable<BufferLike>,
@@ -46,7 +46,8 @@ export async function clipShardedGradients(
   for (const { squares } of gradients) sum[0]! += squares();
   await runAwaiting([group.allReduce(sum)]);
   const norm = Math.sqrt(sum[0]!);
-  if (norm > maxNorm) for (const gradient of gradients) gradient.divide(norm / maxNorm);
+  // A norm that is NaN reaches the gradients of every rank, so that all notice it.
+  if (!(norm <= maxNorm)) for (const gradient of gradients) gradient.divide(norm / maxNorm);
   return norm;
 }
 

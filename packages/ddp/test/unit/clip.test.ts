@@ -40,3 +40,23 @@ it('refuses gradients that are no floats before it sends anything', async () => 
     expect(message).toBe('clipShardedGradients: gradient: expected floats, got int32.');
   }
 });
+
+it('makes the gradients of all ranks NaN if the norm is, and 0 if it is infinite, as clip_grad_norm_ does', async () => {
+  for (const [odd, want] of [
+    [NaN, NaN],
+    [Infinity, 0],
+  ] as const) {
+    const shards = values(
+      await onRanks(2, async (group) => {
+        const own = Float32Array.of(group.rank === 0 ? odd : 1, 2);
+        const norm = await clipShardedGradients([own], 5, group);
+        return { norm, clipped: [...own] };
+      }),
+    );
+    expect(shards.map(({ norm }) => norm)).toEqual([odd, odd]);
+    expect(shards.map(({ clipped }) => clipped)).toEqual([
+      [NaN, want],
+      [want, want],
+    ]);
+  }
+});

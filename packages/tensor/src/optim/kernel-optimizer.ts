@@ -34,7 +34,8 @@ export abstract class KernelOptimizer<O extends LrOptions> extends Optimizer<O> 
 
   step(): void;
   step(closure: () => Tensor): Tensor;
-  step(closure?: () => Tensor): Tensor | undefined {
+  // With a default, so that step.length is 0, which says that no argument is needed.
+  step(closure: (() => Tensor) | null = null): Tensor | undefined {
     const loss = lossOf(this.constructor.name, closure);
     for (const group of this.groups) this.#step(group);
     return loss;

@@ -239,8 +239,8 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
 }
 
 /** Computes the loss by the closure of a step, if there is one; also inside noGrad(). */
-export function lossOf(op: string, closure: (() => Tensor) | undefined): Tensor | undefined {
-  if (closure === undefined) return undefined;
+export function lossOf(op: string, closure: (() => Tensor) | null): Tensor | undefined {
+  if (closure === null) return undefined;
   checkValue(`${op}: step`, closure, {
     expected: 'nothing, or a function that computes the loss, calls backward and returns the loss',
     fits: (value) => typeof value === 'function',

@@ -25,7 +25,8 @@ export abstract class ComposedOptimizer<O extends LrOptions & { maximize?: boole
 
   step(): void;
   step(closure: () => Tensor): Tensor;
-  step(closure?: () => Tensor): Tensor | undefined {
+  // With a default, so that step.length is 0, which says that no argument is needed.
+  step(closure: (() => Tensor) | null = null): Tensor | undefined {
     const loss = lossOf(this.constructor.name, closure);
     refuseWhileCapturing(`the step of ${this.constructor.name}`);
     for (const { shape, dtype, isContiguous } of this.params.filter(gradOf)) {

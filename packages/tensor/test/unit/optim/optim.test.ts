@@ -371,6 +371,8 @@ test.each([
     }),
   );
   expect(loss.item()).toBe(6.5);
+  // The optimiser of sharded states reads this.
+  expect(optimizer.step).toHaveLength(0);
   expectClose(p.toArray() as number[], name === 'SGD' ? [1.5, -1] : [2.5, -1.5]);
   expect(() => optimizer.step(1 as never)).toThrow(
     `${name}: step: expected nothing, or a function that computes the loss, calls backward and returns the loss, got 1.`,
