@@ -139,7 +139,8 @@ function rates(make: (optimizer: o.SGD) => o.Schedule | o.SWALR | o.ReduceLROnPl
     const schedule = make(new o.SGD([wave([1], 0)], { lr: 0.4, momentum: 0.9 }));
     return Array.from({ length: 24 }, (_, step) => {
       const [lr] = schedule.lastLr;
-      schedule.step(Math.sin(step * 0.8) / (1 + step * 0.3));
+      if (schedule instanceof o.ReduceLROnPlateau) schedule.step(Math.sin(step * 0.8) / (1 + step * 0.3));
+      else schedule.step();
       return lr!;
     });
   };
