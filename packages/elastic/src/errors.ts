@@ -42,6 +42,12 @@ export function invalidArgument(what: string, expected: string, got: string): El
   return new ElasticError('ERR_ELASTIC_INVALID', `${what}: expected ${expected}, got ${got}.`);
 }
 
+/** Error for a file of the option log that no rank could write. */
+export function logNotWritable(path: string, cause: Error): ElasticError {
+  const message = `elastic: log: '${path}' cannot be written: ${cause.message}; expected a file in a folder that exists. Make the folder on each host, because each rank may become rank 0.`;
+  return new ElasticError('ERR_ELASTIC_INVALID', message, { cause });
+}
+
 /** `fault` is the text that unknownOption() returned. */
 export function badOptions(verb: string, fault: string): ElasticError {
   return new ElasticError('ERR_ELASTIC_INVALID', `${verb}: ${fault}.`);

@@ -4,8 +4,10 @@ import { init } from '@ringwise/collectives';
 import { checkInteger, checkOptions, shown } from '../check.ts';
 import { invalidArgument } from '../errors.ts';
 import { type JobAccess, joinJob } from '../membership/join.ts';
+import { checkMembership } from '../membership/options.ts';
 import { entriesOf, phasesOf, replayMembership } from '../replay/replay.ts';
 import { ElasticJob } from './job.ts';
+import { checkLogFile } from './log.ts';
 import type { ElasticOptions } from './options.ts';
 
 const names: readonly (keyof ElasticOptions)[] = [
@@ -55,6 +57,7 @@ export async function elastic(options: ElasticOptions = {}): Promise<ElasticJob>
   } = options;
   if (log !== null && typeof log !== 'string' && typeof log !== 'function')
     throw invalidArgument('elastic: log', 'the path of a file, or a function', shown(log));
+  if (typeof log === 'string') checkLogFile(log);
   if (leaveOn !== null && !isHandled(leaveOn))
     throw invalidArgument(
       'elastic: leaveOn',
@@ -68,6 +71,7 @@ export async function elastic(options: ElasticOptions = {}): Promise<ElasticJob>
   // Refused at once; joinMembership() would refuse them in ddp().
   for (const [name, count] of Object.entries({ size: options.size, min: options.min }))
     if (count !== undefined) checkInteger(`elastic: ${name}`, count, 1);
+  checkMembership('elastic', membership);
   const entries = replay === undefined ? null : entriesOf(replay);
   const join = async (prepare: (access: JobAccess) => Promise<void>) => {
     if (entries === null) return await joinJob(membership, prepare);

@@ -1,6 +1,8 @@
 // The membership log: one line of JSON for each view, with the step from which it trains. With the seed it says which
 // ranks have computed which step, so that a run can be played again.
-import { appendFileSync } from 'node:fs';
+import { accessSync, appendFileSync, constants, statSync } from 'node:fs';
+import { dirname } from 'node:path';
+import { logNotWritable } from '../errors.ts';
 import type { Decision, View } from '../membership/protocol/view.ts';
 
 /** One line of the membership log. */
@@ -30,6 +32,17 @@ export function entryOf(view: View, step: number): LogEntry {
   const { number, members, decision, joined, lost, left } = view;
   const slots = members.map(({ slot }) => slot);
   return { view: number, step, size: members.length, slots, decision, joined, lost, left };
+}
+
+/** Throws ERR_ELASTIC_INVALID if no line can be appended to a file. Does not make the file: only rank 0 needs it. */
+export function checkLogFile(path: string): void {
+  try {
+    const found = statSync(path, { throwIfNoEntry: false });
+    if (found?.isDirectory()) throw new Error('it is a folder');
+    accessSync(found ? path : dirname(path), constants.W_OK);
+  } catch (error) {
+    throw logNotWritable(path, error as Error);
+  }
 }
 
 export function writeLog(target: LogTarget | null, entry: LogEntry, isLeader: boolean): void {

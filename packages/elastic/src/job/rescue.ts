@@ -1,7 +1,8 @@
 // The state of a job that ends because its members cannot agree any more, in a file from which another job begins.
-import { existsSync, mkdirSync, readdirSync } from 'node:fs';
+import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadSnapshot, saveSnapshot } from '@ringwise/ddp';
+import { makeFolder } from '@ringwise/store';
 import { soloGroup } from './solo.ts';
 import type { Trained } from './trained.ts';
 
@@ -12,7 +13,7 @@ export const rescueFile = (folder: string, steps: number): string => join(folder
 
 /** Writes the state of the training. Resolves when the file is on disk. */
 export async function writeRescue(folder: string, trained: Trained): Promise<void> {
-  mkdirSync(folder, { recursive: true });
+  makeFolder(folder);
   const file = rescueFile(folder, trained.finalSteps);
   await alone((group) => saveSnapshot(file, trained.save(), group));
 }

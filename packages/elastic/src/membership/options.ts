@@ -80,7 +80,7 @@ export interface JoinPlan {
 type Env = Readonly<Record<string, string | undefined>>;
 
 export function planJoin(options: MembershipOptions, env: Env): JoinPlan {
-  check(options);
+  checkMembership('joinMembership', options);
   const launched = detectLauncher(env);
   // Without a launcher this is the only process, as it is for init(). RANK alone is half a launcher.
   const isAlone =
@@ -112,12 +112,13 @@ export function planJoin(options: MembershipOptions, env: Env): JoinPlan {
   };
 }
 
-function check(options: MembershipOptions): void {
+/** Throws ERR_ELASTIC_INVALID for an option that is unknown or cannot be used. `verb` is the function that got them. */
+export function checkMembership(verb: string, options: MembershipOptions): void {
   const fault = unknownOption(options, names, renamed);
-  if (fault !== null) throw badOptions('joinMembership', fault);
+  if (fault !== null) throw badOptions(verb, fault);
   const { store, runId, backend, size, min, ...times } = options;
   const refuse = (name: string, expected: string, got: unknown) => {
-    throw badOption('joinMembership', name, expected, got);
+    throw badOption(verb, name, expected, got);
   };
   if (store !== undefined && (typeof store !== 'object' || store === null || !('compareSet' in store)))
     refuse('store', 'a Store of @ringwise/store, or an object with its methods', store);
@@ -131,7 +132,7 @@ function check(options: MembershipOptions): void {
   }
   for (const [name, ms] of Object.entries(times)) {
     const isTime = typeof ms === 'number' && ms > 0 && ms <= 2 ** 31 - 1;
-    if (ms !== undefined && !isTime) refuse(name, 'a number of milliseconds from 0 to 2147483647, not 0', ms);
+    if (ms !== undefined && !isTime) refuse(name, 'milliseconds above 0, at most 2147483647', ms);
   }
 }
 

@@ -160,6 +160,17 @@ it('says what is wrong with a step', async () => {
 it('refuses wrong options, and calls in the wrong order', async () => {
   await expect(elastic({ mim: 1 } as never)).rejects.toThrow("unknown option 'mim'; did you mean 'min'");
   await expect(elastic({ log: 3 as never })).rejects.toMatchObject({ code: 'ERR_ELASTIC_INVALID' });
+  await expect(elastic({ log: 'no-folder/views.jsonl' })).rejects.toMatchObject({
+    code: 'ERR_ELASTIC_INVALID',
+    message: expect.stringMatching(/^elastic: log: 'no-folder\/views.jsonl' cannot be written: ENOENT/),
+  });
+  await expect(elastic({ log: '.' })).rejects.toThrow("elastic: log: '.' cannot be written: it is a folder");
+  await expect(elastic({ stallMs: -1 })).rejects.toThrow(
+    "elastic: option 'stallMs': expected milliseconds above 0, at most 2147483647, got -1.",
+  );
+  await expect(elastic({ runId: '' })).rejects.toThrow(
+    "elastic: option 'runId': expected a text that is not empty",
+  );
   await expect(elastic({ min: 0 })).rejects.toThrow(
     'elastic: min: expected an integer of at least 1, got 0.',
   );

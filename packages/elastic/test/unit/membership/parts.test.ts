@@ -82,7 +82,7 @@ describe('options', () => {
     [{ store, size: 2, minRanks: 1 }, /unknown option 'minRanks'; expected 'min'/],
     [{ store, size: 2, min: 3 }, /'min': expected at most size, which is 2, got 3/],
     [{ store, size: 0 }, /'size': expected a whole number from 1/],
-    [{ store, size: 2, settleMs: 0 }, /'settleMs': expected a number of milliseconds/],
+    [{ store, size: 2, settleMs: 0 }, /'settleMs': expected milliseconds above 0/],
     [{ store: 5, size: 2 }, /'store': expected a Store/],
     [{ store }, /number of founding members is unknown/],
     [{ size: 2 }, /no store that outlives a lost member/],
