@@ -189,8 +189,9 @@ export class ElasticJob {
   }
 
   /**
-   * Makes this process leave the job after the step in flight: steps() ends then. If all processes leave while another
-   * one wishes to join, they give it the state first, and leave a step later. Does not block.
+   * Makes this process leave the job after the step in flight, or the next one between two steps, because the others
+   * learn of it in the vote of a step: steps() ends then. If all processes leave while another one wishes to join, they
+   * give it the state first, and leave a step later. Does not block.
    */
   leave(): void {
     if (this.hasLeft) return;
