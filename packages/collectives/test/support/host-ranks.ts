@@ -246,8 +246,12 @@ export async function initWith(
  * Returns the error's text on ranks 0 and 2.
  */
 export async function abortAndClose(rank: number): Promise<string> {
+  const store = await openStore();
   const group = await init();
   await group.barrier();
+  await store.set(`past ${rank}`, 'yes'); // a rank may leave the barrier while another one is in it
+  if (rank === 1) await store.wait(['past 0', 'past 2']);
+  await store.close();
   if (rank === 1) {
     group.abort('enough');
     await group.close();
