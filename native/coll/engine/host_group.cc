@@ -3,7 +3,9 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <chrono>
 #include <limits>
+#include <thread>
 #include <utility>
 
 #include "base/os/thread.h"
@@ -18,6 +20,9 @@ namespace {
 // The lane wakes at these intervals: while another thread drives the engine, and while nothing is left to do.
 constexpr int kDrivenMs = 5;
 constexpr int64_t kAwayNs = 1'000 * kMillisecond;
+
+// How long a group that ends after an abort waits at most until the ranks have agreed on the root cause.
+constexpr int64_t kTellingNs = 500 * kMillisecond;
 
 // Looking up the source locations of calls takes at most 1/kSiteShare of the time, averaged over kSiteAverageNs, so
 // that all calls of a short burst are located. A lookup takes 30 to 300 µs. It counts for at most kMaxSiteNs, so that a
@@ -51,6 +56,9 @@ HostGroup::HostGroup(int rank, int size, const std::string& host, std::function<
       engine_(rank, size, requests_, flight_, failures_, signals_, [this] { locate(blocking_); }) {}
 
 HostGroup::~HostGroup() {
+  // A program may abort and exit at once. The other ranks would take its end for the root cause, so they learn it first.
+  const int64_t told_by_ns = has_aborted_ && lane_.joinable() ? now_ns() + kTellingNs : 0;
+  while (now_ns() < told_by_ns && !failures_.known()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   signals_.stop = true;
   signals_.wake.ring();
   if (lane_.joinable()) lane_.join();
@@ -212,6 +220,7 @@ void HostGroup::drive(std::unique_lock<std::mutex>& owner, Driver driver, const 
 
 void HostGroup::abort(Failure failure) {
   failure.origin = rank_;
+  has_aborted_ = true;
   requests_.abort(std::move(failure));
   signals_.wake_lane();
 }

@@ -125,6 +125,7 @@ class HostGroup final {
   int64_t next_site_ns_ = 0;            // owner's thread; the same by the monotonic clock
   int missed_attempts_ = 0;             // owner's thread; attempts in a row in which the operation did not end
   int skipped_attempts_ = 0;            // owner's thread; since the last attempt
+  bool has_aborted_ = false;            // owner's thread
   uint32_t blocking_ = 0;               // owner's thread; the record of the operation that `run` runs
 
   LaneSignals signals_;

@@ -342,6 +342,25 @@ TEST("a group can be destroyed while it connects with ranks that never come") {
   }
 }
 
+TEST("a rank that aborts and ends at once has told the others why") {
+  for (const auto& host_of : {one_host, own_host}) {
+    for (int repeat = 0; repeat < 30; ++repeat) {
+      with_ranks(3, host_of, [](Rank& self) {
+        uint64_t seq = 0;
+        if (self.rank == 1) {
+          CHECK_EQ(self.run(barrier(seq)), "");
+          self.group->abort({FailureCode::Aborted, 1, {1}, "enough"});
+          self.group.reset();
+          return;
+        }
+        std::string text;
+        while (text.empty()) text = self.run(barrier(seq++));
+        CHECK_EQ(text, "enough");
+      });
+    }
+  }
+}
+
 TEST("a frame that cannot be sent whole ends the connection, so that no later bytes are read as its rest") {
   auto [near, far] = narrow_pair();
   os::Wakeup wake;
