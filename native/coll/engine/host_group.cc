@@ -56,7 +56,7 @@ HostGroup::HostGroup(int rank, int size, const std::string& host, std::function<
       engine_(rank, size, requests_, flight_, failures_, signals_, [this] { locate(blocking_); }) {}
 
 HostGroup::~HostGroup() {
-  // A program may abort and exit at once. The other ranks would take its end for the root cause, so they learn it first.
+  // A program may abort and exit at once. The other ranks learn why first; they would take its end for the root cause.
   const int64_t told_by_ns = has_aborted_ && lane_.joinable() ? now_ns() + kTellingNs : 0;
   while (now_ns() < told_by_ns && !failures_.known()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   signals_.stop = true;
