@@ -33,6 +33,8 @@ const mostUnproven = 256;
 const refusedMs = 2_000;
 const pauseMs = 10;
 const quietMs = 5_000;
+/** How long what a peer has sent on one connection may be read later than the end of its other one. */
+const unreadMs = 500;
 
 type TcpPeer = Peer<{ readonly backend: 'tcp'; readonly host: string; readonly port: number }>;
 
@@ -243,9 +245,10 @@ class Meeting {
     for (const event of ['connect', 'error', 'close']) socket.removeAllListeners(event);
     socket.setNoDelay(true);
     socket.setKeepAlive(true, quietMs);
-    // A peer with both connections may already have failed or left the group, as group.ts will notice.
+    // A peer with both connections may already have failed or left the group, as group.ts will notice. It has both if
+    // its answer on the other one has arrived and is not read yet.
     const ended = () => {
-      if (this.#missing.includes(rank)) this.#lost(rank, 'its connection closed');
+      if (this.#missing.includes(rank)) later(unreadMs, () => this.#lostIfMissing(rank), false);
     };
     const ignore = () => {}; // 'close' follows
     // The peer may be done before this rank. What it says then is read again later.
@@ -260,6 +263,10 @@ class Meeting {
     });
     this.#proven.set(rank, { ...this.#proven.get(rank), [purpose]: socket });
     this.#onProgress();
+  }
+
+  #lostIfMissing(rank: number): void {
+    if (this.#missing.includes(rank)) this.#lost(rank, 'its connection closed');
   }
 
   #lost(rank: number, reason: string): void {

@@ -74,6 +74,32 @@ it('a rank that ends after it has told its address is lost, for lower and for hi
     expect(outcome).toMatchObject({ reason: { code: 'ERR_COLL_PEER_LOST', verb: 'init', peers: [1] } });
 });
 
+/** Serves a way to `card` on which answers come 100 ms late. Returns its port. */
+async function slowWayTo({ host, port }: Card): Promise<number> {
+  const server = createServer({ allowHalfOpen: true }, (near) => {
+    const far = connect({ host, port, allowHalfOpen: true });
+    near.pipe(far);
+    setTimeout(() => far.pipe(near), 100);
+    for (const socket of [near, far]) socket.on('error', () => {});
+  }).listen(0, '127.0.0.1');
+  onTestFinished(() => void server.close());
+  await once(server, 'listening');
+  return (server.address() as AddressInfo).port;
+}
+
+it('a rank that leaves at once has come, although its answer on one connection is read after the end of the other', async () => {
+  const [own, theirs] = [new MemoryStore(), new MemoryStore()];
+  const first = tcpBackend(tcpContext(0, 2, own));
+  const second = tcpBackend(tcpContext(1, 2, theirs));
+  const card = await cardOf(0, own);
+  const slow = { ...card, port: await slowWayTo(card) };
+  await theirs.set('rank/0', JSON.stringify(slow));
+  await own.set('rank/1', JSON.stringify(await cardOf(1, theirs)));
+  const left = first.then((backend) => backend.close());
+  await (await second).close();
+  await left;
+});
+
 it('connections that say nothing are closed, also before the ranks have met, and the others stay', async () => {
   // The clock of the backend moves when the test moves it.
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
