@@ -68,10 +68,9 @@ export async function elastic(options: ElasticOptions = {}): Promise<ElasticJob>
     throw invalidArgument('elastic: rescueFolder', 'the path of a folder', shown(rescueFolder));
   if (learn !== null && typeof learn !== 'boolean')
     throw invalidArgument('elastic: learn', 'true or false', shown(learn));
-  // Refused at once; joinMembership() would refuse them in ddp().
   for (const [name, count] of Object.entries({ size: options.size, min: options.min }))
     if (count !== undefined) checkInteger(`elastic: ${name}`, count, 1);
-  checkMembership('elastic', membership);
+  checkMembership('elastic', membership); // here, because joinMembership() checks them in ddp() only
   const entries = replay === undefined ? null : entriesOf(replay);
   const join = async (prepare: (access: JobAccess) => Promise<void>) => {
     if (entries === null) return await joinJob(membership, prepare);

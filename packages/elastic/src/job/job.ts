@@ -194,9 +194,7 @@ export class ElasticJob {
    * give it the state first, and leave a step later. Does not block.
    */
   leave(): void {
-    if (this.hasLeft) return;
-    this.#joined('leave');
-    this.#views!.leave();
+    if (!this.hasLeft) this.#joined('leave').leave();
   }
 
   /** Ends this process's part in the job, and the workers of the loader. Not collective. Idempotent. */

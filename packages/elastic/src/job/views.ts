@@ -170,7 +170,7 @@ export class Views {
         if (this.#ended === null) continue;
         if (this.#hasState || !isOver(this.#ended)) throw await this.#rescue(this.#ended);
         this.#comeTooLate(this.#ended);
-        await this.depart();
+        await this.close();
         return;
       }
       const was = this.#size;
@@ -207,18 +207,10 @@ export class Views {
     }
   }
 
-  /** Asks to leave after the step in flight. */
-  leave(): void {
-    this.#membership?.leave();
-  }
-
   /** Leaves the job after a step. */
   async depart(): Promise<void> {
     this.#hasLeft = true;
-    this.#stopListening?.();
-    this.#stopListening = null;
-    await this.#sources?.close();
-    await this.#membership!.close();
+    await this.close();
   }
 
   /** Ends this process's part in the job. Idempotent. */
@@ -318,7 +310,7 @@ export class Views {
   #listen(): void {
     const { leaveOn } = this.#settings;
     if (leaveOn === null) return;
-    const leave = () => this.leave();
+    const leave = () => this.#membership!.leave();
     process.once(leaveOn, leave);
     this.#stopListening = () => void process.off(leaveOn, leave);
   }
