@@ -41,13 +41,13 @@ function shorten(index: Tensor, weight: Tensor, maxNorm: number, normType: numbe
   if (index.count === 0) return;
   noGrad(() =>
     scope(() => {
-      const rows = embedding(index.reshape([-1]), weight);
+      const line = index.reshape([-1]);
+      const rows = embedding(line, weight);
       const lengths = norm(rows, 1, { p: normType, keepDim: true });
       // In float64, because 1e-7 is lost beside a float32.
       const factors = div(maxNorm, add(lengths.to('float64'), 1e-7)).to(rows.dtype);
       const shorter = mul(rows, factors);
-      const positions = index.reshape([-1]).to('int64');
-      weight.detach().indexCopy_(0, positions, where(gt(lengths, maxNorm), shorter, rows));
+      weight.detach().indexCopy_(0, line.to('int64'), where(gt(lengths, maxNorm), shorter, rows));
     }),
   );
 }

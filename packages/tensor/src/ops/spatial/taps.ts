@@ -124,10 +124,11 @@ export function covered(line: Line, isCubic: boolean): Taps | null {
   });
   const count = Math.max(...rows.map(({ weights }) => weights.length));
   const taps = Array.from({ length: count }, (_, tap) => tap);
+  const spreads = rows.map(({ weights }) => spread(weights, count));
   return {
     // A row with fewer elements repeats its last one, which keeps infinities away from weights of 0.
     places: taps.map((tap) => rows.map(({ first, weights }) => first + Math.min(tap, weights.length - 1))),
-    weights: taps.map((tap) => rows.map(({ weights }) => spread(weights, count)[tap]!)),
+    weights: taps.map((tap) => spreads.map((weights) => weights[tap]!)),
   };
 }
 
