@@ -5,11 +5,18 @@ import { join } from 'node:path';
 import { decode, encode, type SourceMapSegment } from '@jridgewell/sourcemap-codec';
 import type { Options } from 'tsup';
 
-/**
- * Returns tsup's options for a package. `entry` maps the names of the built files to their sources. `built` runs when
- * these files are written.
- */
-export function library(entry: Record<string, string>, built?: () => Promise<void>): Options {
+export interface LibraryOptions {
+  /** Runs when the files are written. */
+  readonly built?: () => Promise<void>;
+  /**
+   * The source of an entry whose modules all go into one file, which every other entry then loads. Without it, esbuild
+   * makes a file for each set of entries that share modules, and an import of many files takes longer than of one.
+   */
+  readonly core?: string;
+}
+
+/** Returns tsup's options for a package. `entry` maps the names of the built files to their sources. */
+export function library(entry: Record<string, string>, { built, core }: LibraryOptions = {}): Options {
   return {
     entry,
     format: ['esm'],
@@ -22,6 +29,8 @@ export function library(entry: Record<string, string>, built?: () => Promise<voi
     },
     clean: ['!**/*.d.ts'],
     splitting: true,
+    // Makes each module import the core. So all entries share all of its modules.
+    ...(core !== undefined && { inject: [core] }),
     onSuccess: async () => {
       thinMaps('dist');
       await built?.();

@@ -37,6 +37,6 @@ export default defineConfig(
       'spawn-entry': 'src/spawn/spawn-entry.ts',
       'thread-entry': 'src/spawn/thread-entry.ts',
     },
-    bundlePage,
+    { built: bundlePage },
   ),
 );

@@ -27,7 +27,7 @@ export function nodeProgram(
   args: readonly string[],
   env: NodeJS.ProcessEnv,
 ): Program {
-  const command = [process.execPath, '--enable-source-maps', '--import', preload, ...execArgv, file];
+  const command = [process.execPath, '--import', preload, ...execArgv, file];
   return { command, args, isNode: true, env };
 }
 

@@ -1,8 +1,9 @@
 // Decides how Node.js runs a user's file: .js as it is; .ts with Node's own type stripping if this version
 // has it and supports `using`, which TypeScript files may contain and Node before 24 lacks; otherwise with
-// tsx, or, if tsx is not installed, with type stripping alone. .jsx and .tsx always need tsx.
+// tsx, or, if tsx is not installed, with type stripping alone. .jsx and .tsx always need tsx. A compiled file that
+// names a source map runs with it, so that stacks show the lines that the user wrote.
 
-import { readdirSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
@@ -42,7 +43,16 @@ function scriptsIn(folder: string): string[] {
 /** Returns the Node.js flags that `file` (absolute) needs. Throws if it does not exist or cannot be run. */
 export function execArgvFor(verb: string, file: string): string[] {
   const loader = loaderFor(verb, file, 'tsx');
-  return loader === null ? [] : ['--import', loader];
+  if (loader !== null) return ['--import', loader];
+  return hasSourceMap(file) ? ['--enable-source-maps'] : [];
+}
+
+/**
+ * Returns whether `file` names a source map. Without one, a rank starts without the flag: Node.js 20 then reads the
+ * maps of all modules that the rank imports, ours too, which takes longer than to compile these modules.
+ */
+function hasSourceMap(file: string): boolean {
+  return readFileSync(file).includes('//# sourceMappingURL=');
 }
 
 /** Returns the modules whose register() a thread must call, in order, before it can import `file`. */

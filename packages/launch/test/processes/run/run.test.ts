@@ -1,7 +1,8 @@
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { availableParallelism } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
+import { build } from 'esbuild';
 import { describe, expect, it } from 'vitest';
 import { finished, ringwise, script } from '../../support/command.ts';
 
@@ -21,6 +22,18 @@ describe('ringwise run', () => {
     expect(stdout.trim().split('\n').sort()).toEqual([seen('0'), seen('1')]);
     expect(stderr).toBe('');
     expect(exitCode).toBe(0);
+  });
+
+  it('shows the lines that the user wrote of a compiled script that names its source map', async () => {
+    const source = script(
+      'train.ts',
+      `type Loss = number;\n\nconst loss: Loss = 1;\nthrow new Error('loss ' + loss);`,
+    );
+    const compiled = join(dirname(source), 'train.mjs');
+    await build({ entryPoints: [source], outfile: compiled, sourcemap: true });
+    const { exitCode, stderr } = await finished(['run', compiled]);
+    expect(stderr).toContain('train.ts:4');
+    expect(exitCode).toBe(1);
   });
 
   it('hosts a store that the ranks, and only they, can reach', async () => {
