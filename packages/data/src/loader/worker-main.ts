@@ -9,6 +9,7 @@ import { inBatches, inBatchesAsync } from '../samplers/in-batches.ts';
 import { asDataset, batchLoader } from './batch-loader.ts';
 import { defaultCollate } from './collate.ts';
 import { portable } from './portable.ts';
+import { packed } from './sent-error.ts';
 import { register } from './typescript.ts';
 import { type WorkerInfo, workerKey } from './worker-info.ts';
 import type { Answer, StreamBatching, Task } from './worker-thread.ts';
@@ -83,7 +84,7 @@ async function answer(task: Task): Promise<void> {
     post({ id, loaded: { batch, count: loaded.count } }, moved);
   } catch (error) {
     try {
-      post({ id, error: error instanceof DOMException ? notSent(error) : error });
+      post({ id, ...packed(error instanceof DOMException ? notSent(error) : error) });
     } catch {
       post({ id, error: new Error(String(error)) }); // `error` cannot be cloned for another thread
     }

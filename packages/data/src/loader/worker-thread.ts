@@ -9,6 +9,7 @@ import type { Origin } from '../datasets/dataset-module.ts';
 import { argsNotSent, workerEnded, workerFailed, workerTimeout } from '../errors.ts';
 import { builtFile } from '../package-files.ts';
 import type { Loaded } from './pass.ts';
+import { type SentError, unpacked } from './sent-error.ts';
 import { registrarsFor } from './typescript.ts';
 import { type WorkerInfo, workerKey } from './worker-info.ts';
 
@@ -30,10 +31,7 @@ export type Request =
 export type Task = { readonly id: number } & Request;
 
 /** `loaded` is null at the end of a stream and after it was closed. */
-export type Answer = { readonly id: number } & (
-  | { readonly loaded: Loaded<unknown> | null }
-  | { readonly error: unknown }
-);
+export type Answer = { readonly id: number } & ({ readonly loaded: Loaded<unknown> | null } | SentError);
 
 interface Waiting {
   readonly resolve: (loaded: Loaded<unknown> | null) => void;
@@ -124,7 +122,7 @@ export class WorkerThread {
     if (!waiting) return;
     this.#waiting.delete(answer.id);
     if (this.#waiting.size === 0) this.#worker.unref();
-    if ('error' in answer) waiting.reject(workerFailed(this.#info.id, answer.error));
+    if ('error' in answer) waiting.reject(workerFailed(this.#info.id, unpacked(answer)));
     else waiting.resolve(answer.loaded);
   }
 

@@ -12,7 +12,7 @@ import { pack } from 'tar-stream';
 import { afterAll, beforeAll, describe, expect, it } from 'vitest';
 
 const dist = new URL('../../dist/', import.meta.url);
-const { DataLoader, loadDataset }: typeof import('../../src/index.ts') = await import(
+const { DataError, DataLoader, loadDataset }: typeof import('../../src/index.ts') = await import(
   new URL('index.js', dist).href
 );
 
@@ -52,6 +52,14 @@ async function collect(batches: AsyncIterable<unknown>): Promise<unknown[]> {
   return all;
 }
 
+/** Resolves with the error of `run`. */
+async function failureOf(run: Promise<unknown>): Promise<Error> {
+  return await run.then(
+    () => expect.unreachable(),
+    (error: unknown) => error as Error,
+  );
+}
+
 describe('a reader in worker threads gives what it gives in one thread', () => {
   const module = new URL('../fixtures/files.mjs', import.meta.url);
 
@@ -62,6 +70,29 @@ describe('a reader in worker threads gives what it gives in one thread', () => {
     const alone = await collect(new DataLoader(dataset, options));
     expect(alone).toHaveLength(4);
     expect(await collect(loader)).toEqual(alone);
+  });
+
+  it('an image that is damaged or a folder, which the error names', async () => {
+    const images = join(folder, 'damaged/only');
+    mkdirSync(images, { recursive: true });
+    for (const name of ['a', 'b']) cpSync(join(folder, 'images/only/0.png'), join(images, `${name}.png`));
+    const bad = join(images, 'b.png');
+    const damage = () => writeFileSync(bad, 'no image');
+    const makeFolder = () => {
+      rmSync(bad);
+      mkdirSync(bad);
+    };
+    for (const change of [damage, makeFolder]) {
+      change();
+      const dataset = await loadDataset(module, { kind: 'images', path: join(images, '..') });
+      await using loader = new DataLoader(dataset, { batchSize: 1, numWorkers: 1 });
+      const error = await failureOf(collect(loader));
+      const failed = { code: 'ERR_DATA_FILE', message: expect.stringContaining(bad) };
+      expect(error).toMatchObject({ code: 'ERR_DATA_WORKER' });
+      expect(error.cause).toMatchObject(failed);
+      expect(DataError.isInstance(error.cause)).toBe(true);
+      expect(await failureOf(collect(new DataLoader(dataset, { batchSize: 1 })))).toMatchObject(failed);
+    }
   });
 
   it('a stream of tar archives, one archive to each worker', async () => {
