@@ -8,10 +8,8 @@
 // parameters, the rest of the hooks, state buffers, the new layout. A group of one has no buckets, because its
 // gradients are averages already; it reports mistakes as any other group does.
 import { captureNow, type Group } from '@ringwise/collectives';
-import { checkBoolean, checkFunction, checkOneOf, checkOptions, checkString, shown } from '../check.ts';
+import { checkBoolean, checkFunction, checkOneOf, checkOptions, checkString } from '../check.ts';
 import {
-  badTotal,
-  badWeight,
   cannotDivide,
   capturedAverage,
   closed,
@@ -26,15 +24,17 @@ import {
 import { Timeline } from '../statistics/timeline.ts';
 import { hasExchanges } from '../sync-batch-norm.ts';
 import type { StateBuffer } from '../wrapper/grad-param.ts';
-import { Bucket, type BucketParam, leaveBuckets } from './bucket.ts';
+import { type BucketParam, leaveBuckets } from './bucket.ts';
+import { BucketList } from './bucket-list.ts';
 import { type CommHook, checkHook, plainHook } from './hook.ts';
 import { HookCounts } from './hook-counts.ts';
 import { broadcasts, carrier } from './memory.ts';
 import { type BucketPlan, type PlanLimits, type PlanParam, planBuckets } from './plan.ts';
 import { divide } from './scale.ts';
+import { StepWeights } from './step-weights.ts';
 import { warnUnfinished } from './unfinished.ts';
 import { Usage } from './usage.ts';
-import { KnownTotal, Participation, type Weighting } from './weighting.ts';
+import { Participation, type Weighting } from './weighting.ts';
 import { runAwaiting, runBlocking, type Works } from './works.ts';
 
 /** Policy for parameters that got no gradient in a backward; see DdpOptions. */
@@ -69,18 +69,13 @@ export class Reducer {
   readonly #params: readonly BucketParam[];
   readonly #unused: UnusedPolicy;
   readonly #hook: CommHook;
+  readonly #buckets: BucketList;
+  readonly #weights = new StepWeights();
   #model: string;
   readonly #buffers: readonly Pick<StateBuffer, 'value'>[];
   #usage: Usage;
   readonly #hookCounts: HookCounts | null;
   #rebuildLimits: PlanLimits | null;
-  #plan: readonly BucketPlan[];
-  #buckets: readonly Bucket[] = [];
-  /** Bucket and slot of each parameter. */
-  #places: { readonly bucket: Bucket; readonly slot: number }[] = [];
-  readonly #isReady: boolean[];
-  #readyCount = 0;
-  #launched = 0;
   #phase: 'idle' | 'backward' | 'reducing' = 'idle';
   /** The running backward; undefined if the engine does not identify it. */
   #backward: object | undefined;
@@ -90,13 +85,6 @@ export class Reducer {
   #hasWarned = false;
   #pauses = 0;
   #averages = 0;
-  /** Sum of this rank's weights since the last reduction; null if none was given. */
-  #weight: number | null = null;
-  /** Sum of the weights of all ranks in the next reduction; null if the program has not said it. */
-  #total: number | null = null;
-  /** Whether a total that the program has said was compared with the weights in this group. */
-  #hasComparedTotal = false;
-  #isJoining = false;
   #weighting: Weighting | null = null;
   /** The lowest rank that had data in the last reduction with weights or join(). */
   #lastLive = 0;
@@ -124,16 +112,15 @@ export class Reducer {
     this.#hook = hook;
     this.#buffers = buffers;
     this.#rebuildLimits = rebuild;
-    this.#isReady = params.map(() => false);
     this.#usage = new Usage(params.length, group);
     this.#hookCounts = staticGraph ? new HookCounts(params, group.rank) : null;
-    this.#plan = plan;
-    this.#build();
+    this.#buckets = new BucketList(params, hook);
+    this.#buckets.build(plan, group, model);
   }
 
   /** The buckets, in the order in which they are averaged. */
   get plan(): readonly BucketPlan[] {
-    return this.#plan;
+    return this.#buckets.plan;
   }
 
   /**
@@ -150,10 +137,10 @@ export class Reducer {
       if (this.#phase === 'reducing' || isOther) throw unfinished('backward', this.#group.rank);
       if (this.#phase === 'idle') this.#begin(backward);
       if (this.#hookCounts && !this.#hookCounts.isLast(index)) return;
-      if (this.#isReady[index]) throw readyTwice(this.#params[index]!.name, this.#group.rank);
+      if (this.#buckets.isReady(index)) throw readyTwice(this.#params[index]!.name, this.#group.rank);
       this.#collect(index);
       if (this.#launchesAtEnd()) return;
-      if (this.#readyCount === this.#params.length) this.#phase = 'reducing';
+      if (this.#buckets.areAllReady) this.#phase = 'reducing';
       this.#launchFull();
     });
   }
@@ -229,9 +216,7 @@ export class Reducer {
    */
   addWeight(weight: number, total?: number): void {
     this.#checkOpen('backward');
-    if (!(typeof weight === 'number' && weight >= 0 && weight < Infinity)) throw badWeight(shown(weight));
-    this.#setTotal(total);
-    this.#weight = (this.#weight ?? 0) + weight;
+    this.#weights.add(weight, total);
   }
 
   /**
@@ -239,12 +224,12 @@ export class Reducer {
    * reduction is running, the weight is not counted.
    */
   withWeight(weight: number, total: number | undefined, backward: () => void): void {
-    const before = [this.#weight, this.#total] as const;
+    const before = this.#weights.save();
     this.addWeight(weight, total);
     try {
       backward();
     } catch (error) {
-      if (this.#phase === 'idle' && this.#weight !== null) [this.#weight, this.#total] = before;
+      if (this.#phase === 'idle' && this.#weights.own !== null) this.#weights.restore(before);
       throw error;
     }
   }
@@ -256,7 +241,7 @@ export class Reducer {
   beginJoin(): void {
     this.#checkOpen('join');
     this.checkIdle('join');
-    this.#isJoining = true;
+    this.#weights.isJoining = true;
   }
 
   /**
@@ -271,7 +256,7 @@ export class Reducer {
       if (call.firstLive === null) break;
       await this.#reduceNothing(call);
     }
-    this.#isJoining = false;
+    this.#weights.isJoining = false;
     return this.#lastLive;
   }
 
@@ -285,12 +270,12 @@ export class Reducer {
     this.checkIdle('takePartOnce');
     // Without the exchange the others take state buffers and the order of buckets from rank 0.
     if (total !== undefined && this.#group.rank === 0) throw rootWithoutData();
-    this.#setTotal(total);
+    this.#weights.setTotal(total);
     if (this.#unused !== 'skip') {
       const bare = this.#params.find((param) => !param.bindGrad && param.grad === null);
       if (bare !== undefined) this.#fail(gradMissing(bare.name, this.#group.rank));
     }
-    await this.#reduceNothing(this.#weightingOf(null));
+    await this.#reduceNothing(this.#weights.weightingOf(null, this.#group));
   }
 
   /**
@@ -324,10 +309,9 @@ export class Reducer {
    */
   rebind(group: Group, model = this.#model): void {
     this.#checkOpen('rebind');
-    for (const bucket of this.#buckets) bucket.keepUntilEnded();
+    this.#buckets.keepUntilEnded();
     this.#reset();
-    this.#isJoining = false;
-    this.#hasComparedTotal = false;
+    this.#weights.moved();
     this.#pauses = 0;
     this.timeline.drop();
     this.#group = group;
@@ -336,11 +320,10 @@ export class Reducer {
     this.#hookCounts?.moveTo(group.rank);
     // leaveBuckets() drops gradients as well. In a larger group each new bucket would get a copy of them first.
     if (group.size > 1) for (const param of this.#params) param.dropGrad?.();
-    this.#build();
-    if (group.size === 1) leaveBuckets(this.#plan, this.#params);
+    this.#buckets.build(this.plan, group, model);
+    if (group.size === 1) leaveBuckets(this.plan, this.#params);
     // New buckets are zero, unless gradients that could not be dropped have been copied into them.
-    if (this.#params.some(({ dropGrad }) => dropGrad === undefined))
-      for (const bucket of this.#buckets) bucket.clear();
+    if (this.#params.some(({ dropGrad }) => dropGrad === undefined)) this.#buckets.clear();
   }
 
   /** Throws if the gradients of an earlier backward still need finish(). */
@@ -351,7 +334,7 @@ export class Reducer {
   /** Stops using the buckets. Does not wait for running operations. */
   close(): void {
     this.#isClosed = true;
-    this.#retire();
+    this.#buckets.retire();
     this.#reset();
   }
 
@@ -360,19 +343,11 @@ export class Reducer {
     this.#weighting = weighting;
     this.#usage.reset();
     this.#phase = 'reducing';
-    this.timeline.begin(this.#plan);
-    for (const bucket of this.#buckets) bucket.collectNothing();
+    this.timeline.begin(this.plan);
+    this.#buckets.collectNothing();
     this.#orFail(() => this.#launchFull());
     this.timeline.backwardEnded();
     await this.#settled();
-  }
-
-  #setTotal(total: number | undefined): void {
-    if (total === undefined) return;
-    if (!(typeof total === 'number' && total > 0 && total < Infinity)) throw badTotal(shown(total));
-    if (this.#isJoining) throw badTotal(`${total} inside join(), where it depends on which ranks have data`);
-    if (this.#total !== null && this.#total !== total) throw badTotal(`${total} after ${this.#total}`);
-    this.#total = total;
   }
 
   #checkOpen(where: string): void {
@@ -384,50 +359,18 @@ export class Reducer {
     return backward !== undefined && this.#backward !== undefined && backward !== this.#backward;
   }
 
-  #retire(): void {
-    for (const bucket of this.#buckets) bucket.retire();
-    this.#buckets = [];
-  }
-
-  #build(): void {
-    const { size } = this.#group;
-    this.#places = [];
-    this.#retire();
-    this.#buckets =
-      size === 1
-        ? []
-        : this.#plan.map(
-            (_, i) => new Bucket(this.#plan, i, this.#params, this.#group, this.#hook, this.#model),
-          );
-    this.#buckets.forEach((bucket, index) => {
-      this.#plan[index]!.slots.forEach(({ param }, slot) => {
-        this.#places[param] = { bucket, slot };
-      });
-    });
-  }
-
   #begin(backward: object | undefined): void {
     this.#refuseUncapturable();
     this.#phase = 'backward';
     this.#backward = backward;
-    this.timeline.begin(this.#plan);
+    this.timeline.begin(this.plan);
     if (!this.#launchesAtEnd()) this.#participate();
     this.#hookCounts?.begin();
     if (this.#hookCounts?.isKnown) for (const index of this.#hookCounts.unused) this.#collect(index);
   }
 
   #participate(): void {
-    if (!this.#isJoining && this.#weight === null) return;
-    this.#weighting = this.#weightingOf(this.#weight ?? 1);
-  }
-
-  /** Makes the weighting of a reduction in which this rank has `weight`, or null without data. */
-  #weightingOf(weight: number | null): Weighting {
-    if (this.#total === null) return new Participation(this.#group, weight);
-    // A total that is wrong is mostly wrong in every step, so one comparison in each group is enough.
-    const isFirst = !this.#hasComparedTotal;
-    this.#hasComparedTotal = true;
-    return new KnownTotal(this.#total, isFirst ? new Participation(this.#group, weight) : null);
+    this.#weighting = this.#weights.begin(this.#group);
   }
 
   /**
@@ -437,7 +380,7 @@ export class Reducer {
    */
   #launchesAtEnd(): boolean {
     if (this.#unused === 'error' || !hasExchanges(this.#group)) return false;
-    return this.#plan.some(({ device }) => device.kind !== 'cpu');
+    return this.plan.some(({ device }) => device.kind !== 'cpu');
   }
 
   /**
@@ -450,17 +393,18 @@ export class Reducer {
     if (recording === null) return;
     const { rank, size } = this.#group;
     const refuse = (what: string, next: string) => notCapturable(what, next, rank);
-    if (this.#isJoining) throw refuse('join()', 'Leave the step as it is where ranks may run out of data.');
-    if (this.#weight !== null)
+    if (this.#weights.isJoining)
+      throw refuse('join()', 'Leave the step as it is where ranks may run out of data.');
+    if (this.#weights.own !== null)
       throw refuse('an average with weights', 'Leave the weight out, or the step as it is.');
     if (size === 1) return;
     if (this.#unused === 'skip')
       throw refuse('finding parameters that no rank uses', "Pass unused: 'zero' or 'error' to ddp().");
     if (this.#hook !== plainHook)
       throw refuse('a communication hook', 'Leave the hook out, or the step as it is.');
-    const buckets = this.#buckets;
+    const { version } = this.#buckets;
     recording.onRun(() => {
-      if (this.#buckets !== buckets) throw closed('a captured step');
+      if (this.#buckets.version !== version) throw closed('a captured step');
       if (this.#pauses > 0) throw capturedAverage(rank);
       this.checkIdle('a captured step');
       return () => {};
@@ -473,16 +417,15 @@ export class Reducer {
     if (this.#unused !== 'skip' && !param.bindGrad && param.grad === null) {
       throw gradMissing(param.name, this.#group.rank);
     }
-    this.#isReady[index] = true;
-    this.#readyCount++;
     this.timeline.arrived(index);
-    const place = this.#places[index];
-    place?.bucket.collect(place.slot);
+    this.#buckets.collect(index);
   }
 
   #launchFull(): void {
-    while (this.#buckets[this.#launched]?.isFull) {
-      this.timeline.launched(this.#buckets[this.#launched++]!.launch(this.#weighting));
+    for (;;) {
+      const seq = this.#buckets.launchNext(this.#weighting);
+      if (seq === null) return;
+      this.timeline.launched(seq);
     }
   }
 
@@ -502,7 +445,7 @@ export class Reducer {
   }
 
   #contributeUnused(): void {
-    const rest = [...this.#params.keys()].filter((index) => !this.#isReady[index]);
+    const rest = this.#buckets.missing;
     if (this.#unused === 'error') {
       // A parameter used only by backwards inside noSync is not reported in this one, but it has a gradient.
       const names = rest
@@ -532,7 +475,7 @@ export class Reducer {
       yield* weighting.settle();
       this.#lastLive = weighting.firstLive ?? 0;
     }
-    for (const bucket of this.#buckets) yield* bucket.settle(weighting);
+    yield* this.#buckets.settle(weighting);
     if (isAlone && weighting !== null) {
       for (const param of this.#params) divideGrad(param, weighting.divisor);
     }
@@ -553,24 +496,22 @@ export class Reducer {
         if (param.grad === null) throw gradMissing(param.name, this.#group.rank);
         continue;
       }
-      const { bucket, slot } = this.#places[index]!;
       // A nonzero gradient comes from earlier backwards, so the program keeps it.
-      if (bucket.isZero(slot)) param.dropGrad?.();
+      if (this.#buckets.isZero(index)) param.dropGrad?.();
     }
   }
 
   *#rebuild(limits: PlanLimits, root: number): Works {
     this.#rebuildLimits = null;
     const params: PlanParam[] = [];
-    for (const { dtype, device, slots } of this.#plan) {
+    for (const { dtype, device, slots } of this.plan) {
       for (const { param, count } of slots) params[param] = { dtype, device, count };
     }
     // All ranks use the order of `root`, which had data. In a rank without data no gradients have arrived.
     const order = new Uint32Array(params.length);
     order.set(this.timeline.arrivals);
     yield this.#group.broadcast(order, { root });
-    this.#plan = planBuckets(params, limits, order);
-    this.#build();
+    this.#buckets.build(planBuckets(params, limits, order), this.#group, this.#model);
   }
 
   #orFail(run: () => void): void {
@@ -593,13 +534,9 @@ export class Reducer {
   }
 
   #reset(): void {
-    for (const bucket of this.#buckets) bucket.reset();
+    this.#buckets.reset();
     this.#usage.reset();
-    this.#isReady.fill(false);
-    this.#readyCount = 0;
-    this.#launched = 0;
-    this.#weight = null;
-    this.#total = null;
+    this.#weights.reset();
     this.#weighting = null;
     this.#phase = 'idle';
     this.#isFinishing = false;
