@@ -110,14 +110,15 @@ async function memory(): Promise<void> {
   await run('memory, one float gathered', new ArrayDataset({ x: column }), ({ x }) => x.data);
 }
 
-/** Measures one epoch with one worker and steps of `stepMs`. `check` returns how many samples of a batch are right. */
+/** Measures one epoch with steps of `stepMs`. `check` returns how many samples of a batch are right. */
 async function fed<B>(
   name: string,
   dataset: Dataset<unknown, B>,
   batchSize: number,
   check: (batch: B) => number,
+  numWorkers = 1,
 ): Promise<void> {
-  const options = { batchSize, shuffle: true, numWorkers: 1 };
+  const options = { batchSize, shuffle: true, numWorkers };
   await using loader = new DataLoader<unknown, B>(dataset, options);
   for await (const _ of loader) break; // starts the worker, as an earlier epoch would have
   let right = 0;
@@ -152,23 +153,27 @@ async function tokens(folder: string): Promise<void> {
       path,
       Uint32Array.from({ length: count * block + 1 }, (_, i) => i),
     );
-    const seen = new Set<number>();
     const module = new URL('./loader/tokens.mjs', import.meta.url);
     const dataset = await loadDataset<Dataset<unknown, TokenWindows>>(module, { path, block });
-    const check = ({ x, y }: TokenWindows): number => {
-      let right = 0;
-      for (let at = 0; at < x.data.length; at += block) {
-        const start = x.data[at]!;
-        let wrong = start % block;
-        for (let i = 0; i < block; i++) {
-          if (x.data[at + i] !== start + i || y.data[at + i] !== start + i + 1) wrong++;
+    const checkOf =
+      (seen: Set<number>) =>
+      (windows: TokenWindows): number => {
+        const { x, y } = windows;
+        let right = 0;
+        for (let at = 0; at < x.data.length; at += block) {
+          const start = x.data[at]!;
+          let wrong = start % block;
+          for (let i = 0; i < block; i++) {
+            if (x.data[at + i] !== start + i || y.data[at + i] !== start + i + 1) wrong++;
+          }
+          if (wrong === 0 && !seen.has(start)) right++;
+          seen.add(start);
         }
-        if (wrong === 0 && !seen.has(start)) right++;
-        seen.add(start);
-      }
-      return right;
-    };
-    await fed(`tokens ${batchSize} × ${block}`, dataset, batchSize, check);
+        return right;
+      };
+    const name = `tokens ${batchSize} × ${block}`;
+    await fed(name, dataset, batchSize, checkOf(new Set()));
+    await fed(`${name}, no worker`, dataset, batchSize, checkOf(new Set()), 0);
   }
 }
 

@@ -10,7 +10,7 @@ const readFlags = constants.O_RDONLY | (constants.O_NONBLOCK ?? 0);
 
 /** Returns the bytes of `view`, without a copy. */
 export function bytesOf(view: NodeJS.ArrayBufferView): Buffer {
-  return Buffer.from(view.buffer, view.byteOffset, view.byteLength);
+  return view instanceof Buffer ? view : Buffer.from(view.buffer, view.byteOffset, view.byteLength);
 }
 
 export class OpenFile {

@@ -44,7 +44,11 @@ export class TokenFile implements Dataset<TokenWindows, TokenWindows> {
   readonly #file: OpenFile;
   readonly #block: number;
   readonly #stride: number;
-  readonly #window: Uint16Array | Uint32Array;
+  /** One window of the file; a token from 2^31 on is negative here. */
+  readonly #window: Uint16Array | Int32Array;
+  readonly #bytes: Buffer;
+  /** The parts of the window that become x and y. */
+  readonly #parts: readonly [Uint16Array | Int32Array, Uint16Array | Int32Array];
 
   constructor(path: string, options: TokenFileOptions) {
     const { block, stride = block, dtype = 'uint16' } = checkedOptions('TokenFile', options, names);
@@ -61,7 +65,9 @@ export class TokenFile implements Dataset<TokenWindows, TokenWindows> {
       throw size % width === 0 ? fewTokens(path, block, this.tokenCount) : badTokenBytes(path, width, size);
     }
     // The file has at least one whole window here, so a large `block` cannot make this larger than the file.
-    this.#window = dtype === 'uint16' ? new Uint16Array(block + 1) : new Uint32Array(block + 1);
+    this.#window = dtype === 'uint16' ? new Uint16Array(block + 1) : new Int32Array(block + 1);
+    this.#bytes = bytesOf(this.#window);
+    this.#parts = [this.#window.subarray(0, block), this.#window.subarray(1)];
     this.length = Math.floor((this.tokenCount - block - 1) / stride) + 1;
     this.#block = block;
     this.#stride = stride;
@@ -77,24 +83,27 @@ export class TokenFile implements Dataset<TokenWindows, TokenWindows> {
   getBatch(indices: Indices): TokenWindows {
     const block = this.#block;
     const window = this.#window;
+    const width = window.BYTES_PER_ELEMENT;
+    const [head, tail] = this.#parts;
     const shape = [indices.length, block];
     const [x, y] = [new Int32Array(indices.length * block), new Int32Array(indices.length * block)];
     for (let row = 0; row < indices.length; row++) {
+      const begin = indices[row]! * this.#stride;
       checkIndex('TokenFile', indices[row]!, this.length);
-      this.#file.read(window, indices[row]! * this.#stride * window.BYTES_PER_ELEMENT);
-      swapTo(bytesOf(window), window.BYTES_PER_ELEMENT, 'LE');
-      if (window instanceof Uint32Array) this.#checkTokens(window, indices[row]! * this.#stride);
-      x.set(window.subarray(0, block), row * block);
-      y.set(window.subarray(1), row * block);
+      this.#file.read(this.#bytes, begin * width);
+      swapTo(this.#bytes, width, 'LE');
+      if (window instanceof Int32Array) this.#checkTokens(window, begin);
+      x.set(head, row * block);
+      y.set(tail, row * block);
     }
     return { x: { data: x, shape }, y: { data: y, shape: [...shape] } };
   }
 
   /** Checks that tokens fit into an int32. `begin` is the position of the first one in the file. */
-  #checkTokens(tokens: Uint32Array, begin: number): void {
+  #checkTokens(tokens: Int32Array, begin: number): void {
     for (let i = 0; i < tokens.length; i++) {
-      if (tokens[i]! < 2 ** 31) continue;
-      const what = [`token ${begin + i} is too large`, 'tokens below 2^31', `${tokens[i]}`] as const;
+      if (tokens[i]! >= 0) continue;
+      const what = [`token ${begin + i} is too large`, 'tokens below 2^31', `${tokens[i]! >>> 0}`] as const;
       throw badFile('TokenFile', this.#file.path, what, 'Is the dtype another one?');
     }
   }
