@@ -1,6 +1,6 @@
 // Measures what a DataLoader costs. In memory: the time per sample of an epoch. Over files, with one worker
-// thread: the share of the time that a training loop waits for data, where a step keeps this thread busy for
-// 5 ms.
+// thread, and for tokens also without: the share of the time that a training loop waits for data, where a step
+// keeps this thread busy for 5 ms.
 //
 //   npx tsx bench/loader.ts [--json] [--step 5] [--batches 400] [--only memory,tokens,images]
 //

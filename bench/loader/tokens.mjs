@@ -1,4 +1,4 @@
 // Opens the token file of bench/loader.ts. Worker threads load this module.
 import { TokenFile } from '@ringwise/data/tokens';
 
-export default ({ path, block }) => new TokenFile(path, { block, dtype: 'uint32' });
+export default ({ path, block, dtype = 'uint32' }) => new TokenFile(path, { block, dtype });
