@@ -43,6 +43,15 @@ beforeAll(async () => {
       .png()
       .toFile(file);
   }
+  mkdirSync(join(folder, 'jpegs/only'), { recursive: true });
+  for (let i = 0; i < count; i++) {
+    // Some have the size of the samples, and are decoded in another way in workers.
+    const [width, height] = i % 3 === 0 ? [31, 47] : [40, 24];
+    const pixels = Uint8Array.from({ length: width * height * 3 }, (_, k) => (k * k * (i + 31)) & 255);
+    await sharp(pixels, { raw: { width, height, channels: 3 } })
+      .jpeg({ progressive: i % 2 === 0 })
+      .toFile(join(folder, `jpegs/only/${i}.jpg`));
+  }
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
@@ -63,7 +72,7 @@ async function failureOf(run: Promise<unknown>): Promise<Error> {
 describe('a reader in worker threads gives what it gives in one thread', () => {
   const module = new URL('../fixtures/files.mjs', import.meta.url);
 
-  it.each(['csv', 'parquet', 'tar', 'safetensors', 'images'])('%s', async (kind) => {
+  it.each(['csv', 'parquet', 'tar', 'safetensors', 'images', 'jpegs'])('%s', async (kind) => {
     const dataset = await loadDataset(module, { kind, path: join(folder, kind) });
     const options = { batchSize: 3, shuffle: true };
     await using loader = new DataLoader(dataset, { ...options, numWorkers: 2 });
