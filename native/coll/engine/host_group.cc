@@ -17,11 +17,11 @@ namespace ringwise::coll {
 
 namespace {
 
-// The lane wakes at these intervals: while another thread drives the engine, and while nothing is left to do.
+// Intervals at which the lane wakes: while another thread drives the engine, and while it has nothing to do.
 constexpr int kDrivenMs = 5;
 constexpr int64_t kAwayNs = 1'000 * kMillisecond;
 
-// How long a group that ends after an abort waits at most until the ranks have agreed on the root cause.
+// Longest time that the destructor of a group waits, after an abort, until the ranks have agreed on the root cause.
 constexpr int64_t kTellingNs = 500 * kMillisecond;
 
 // Looking up the source locations of calls takes at most 1/kSiteShare of the time, averaged over kSiteAverageNs, so
@@ -31,8 +31,8 @@ constexpr int64_t kSiteShare = 400;
 constexpr int64_t kSiteAverageNs = 2'000 * kMillisecond;
 constexpr int64_t kMaxSiteNs = 500'000;
 
-// How long an attempt waits for the other ranks. Where the last kMostMissed attempts were too short, only one of
-// kSkipped is made, because ranks that come at different times would only lose time in them.
+// How long attempt() waits for the other ranks. After kMostMissed attempts in a row that ended before the operation,
+// only every kSkipped-th call makes an attempt, because attempts only lose time if the ranks call at different times.
 constexpr int64_t kAttemptNs = 35'000;
 constexpr int kMostMissed = 4;
 constexpr int kSkipped = 8;
@@ -56,7 +56,8 @@ HostGroup::HostGroup(int rank, int size, const std::string& host, std::function<
       engine_(rank, size, requests_, flight_, failures_, signals_, [this] { locate(blocking_); }) {}
 
 HostGroup::~HostGroup() {
-  // A program may abort and exit at once. The other ranks learn why first; they would take its end for the root cause.
+  // A program may abort and exit at once. Wait until the other ranks know the reason; otherwise they would report the
+  // end of this process as the root cause.
   const int64_t told_by_ns = has_aborted_ && lane_.joinable() ? now_ns() + kTellingNs : 0;
   while (now_ns() < told_by_ns && !failures_.known()) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   signals_.stop = true;

@@ -45,8 +45,8 @@ class HostGroup final {
   void dump_flight_to(std::string path, std::string head) { dump_.emplace(flight_, std::move(path), std::move(head)); }
 
   /// Sets the function that returns the source location of the owner's current call. It is called on the owner's
-  /// thread, inside `start` and `run`: when `run` waits for long, and otherwise so seldom that calls of up to 0.1 ms
-  /// take at most a hundredth of the time.
+  /// thread, inside `start` and `run`: when `run` waits for long, and otherwise for at most 1/400 of the time (see
+  /// kSiteShare).
   void locate_calls_by(std::function<std::string()> where);
 
   /// Returns the memory for buffers on which the ranks of this host work in place; null if there is none. Call it on

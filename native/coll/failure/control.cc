@@ -227,7 +227,7 @@ void Control::read(int peer, ControlEvents& events) {
     if (header.bytes > kMaxPayload) return reject(peer, events);
     if (inbox.size() - used < sizeof header + header.bytes) break;
     dispatch(peer, static_cast<Kind>(header.kind), inbox.data() + used + sizeof header, header.bytes, events);
-    if (!peers_[peer].fd) return;  // dropped for what it sent
+    if (!peers_[peer].fd) return;  // dispatch() has closed it because the frame was invalid
     used += sizeof header + header.bytes;
   }
   inbox.erase(inbox.begin(), inbox.begin() + static_cast<std::ptrdiff_t>(used));

@@ -44,7 +44,7 @@ class ControlEvents {
 
 class Control final : public ShmLink::Doorbell {
  public:
-  /// Takes the connections (by rank, empty at the own one). `data` are descriptors that also end a sleep in `wait`.
+  /// Takes the connections, by rank; this rank has none. `data` are descriptors that also end a sleep in `wait`.
   Control(std::vector<Fd> connections, const std::vector<int>& data, int wake);
 
   void ring(int peer) override;

@@ -75,8 +75,8 @@ std::string to_json(const FlightEntry& entry) {
 /// The wake-up that the signal handler rings; null while there is no Writer.
 std::atomic<os::Wakeup*> signalled{nullptr};
 struct sigaction before;
-/// Set while a thread calls the handler that was installed before. That one may call ours again: a library that chains
-/// to our handler stays installed when we leave, and is the earlier one when we come back.
+/// Set while a thread calls the handler that was installed before ours. It may call ours again: a handler of a library
+/// that chains to ours stays installed when ours is removed, and is the earlier one when ours is installed again.
 std::atomic_flag is_passing_on;
 
 void on_signal(int number, siginfo_t* info, void* context) {

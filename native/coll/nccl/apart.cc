@@ -36,8 +36,8 @@ void await_all() {
 }  // namespace
 
 void end_apart(std::function<void()> end) {
-  // What is registered last is called first. NCCL has registered the end of its own state by now, since a communicator
-  // exists.
+  // Functions of atexit() are called in reverse order. NCCL has registered the function that destroys its state before,
+  // since a communicator exists. So await_all() is called first.
   static const int registered = std::atexit(await_all);
   static_cast<void>(registered);
   Running& all = running();

@@ -1,4 +1,4 @@
-// Threads that end communicators beside the threads of their groups.
+// Ends communicators on threads of their own, so that the threads of their groups need not wait.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// The tuning rules, which tell the best algorithm for an operation. The first rule counts that matches and whose
+// The tuning rules, which choose the algorithm for an operation. The first rule applies that matches and whose
 // algorithm can run the operation. The built-in rules (tuning_table.h) were measured or, for many ranks, follow from
 // simulated costs. Rules in the file that RINGWISE_TUNING names take precedence. `ringwise bench <verb> --tune`
 // measures and prints rules. A rule is a line:

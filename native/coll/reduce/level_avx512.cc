@@ -1,4 +1,4 @@
-// The kernels for processors with the AVX-512 of the first server chips that had it (F, BW, DQ, VL).
+// The kernels for processors with the AVX-512 subsets F, BW, DQ and VL, which the first server chips with AVX-512 had.
 #include "coll/reduce/level_headers.h"
 
 #if defined(__x86_64__)

@@ -19,7 +19,8 @@ constexpr size_t kHugePage = size_t{2} << 20;
 
 size_t pages(size_t bytes) { return std::max<size_t>(1, (bytes + kPage - 1) / kPage) * kPage; }
 
-/// Returns the first place at or after `offset` for a block of that many bytes. Only whole huge pages are one page.
+/// Returns the first offset, from `offset` on, for a block of that many bytes. Blocks of at least a huge page begin at
+/// a multiple of its size, because the kernel uses huge pages only for whole aligned ones.
 size_t aligned_for(size_t offset, size_t bytes) {
   return bytes < kHugePage ? offset : (offset + kHugePage - 1) / kHugePage * kHugePage;
 }

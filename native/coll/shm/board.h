@@ -101,8 +101,8 @@ class Board {
   size_t slot_bytes() const { return slot_bytes_; }
 
   /// mark() returns a counter's value after `chunks` chunks of an operation; kAll chunks mean that the rank has done
-  /// all of them. Values only grow: there are fewer chunks, because kAll of them would be at least 256 GiB of each
-  /// rank, and the operations suffice for 50 days with one every microsecond.
+  /// all of them. Values only grow. An operation has fewer than kAll chunks, which would be at least 256 GiB of each
+  /// rank. The operation numbers last for 50 days at one operation per microsecond.
   static constexpr int kChunkBits = 22;
   static constexpr size_t kAll = (size_t{1} << kChunkBits) - 1;
   static uint64_t mark(uint64_t operation, size_t chunks) { return (operation << kChunkBits) + chunks; }

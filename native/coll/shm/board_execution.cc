@@ -57,7 +57,7 @@ void BoardExecution::begin(const Op& op) {
 
 /// Waits until no rank reads the post and the slots that this operation reuses; see Board. A rank that has used up its
 /// run-ahead waits until half of it is free again, so that it reads the posts of the other ranks once in many
-/// operations. It needs no look at them while the calls that it has compared are recent enough.
+/// operations. It does not read them while the calls that it has compared are recent enough.
 void BoardExecution::await_room() {
   const bool in_slots = where_ != Where::Post || op_.verb == Verb::AllToAll;
   const uint64_t ahead = in_slots || trial_ > verified_ ? 1 : kRunAhead;
@@ -238,9 +238,9 @@ void BoardExecution::not_posted(std::vector<int>& ranks) const {
   }
 }
 
-/// Returns whether this is the first call of the verb with that root, and notes that it has been made. A rank which
-/// continues before all ranks have posted such a call makes no other one before they have; a rank that gets the root's
-/// data waits for the posts of all. So a disagreement about the root is found early.
+/// Returns whether this is the first call of the verb with that root, and notes that it has been made. A rank that
+/// receives the root's data waits for the posts of all ranks in such a call. Any other rank may continue before, and
+/// waits for them in its next call (see `trial_`). So a disagreement about the root is found early.
 bool BoardExecution::is_first_with_root() {
   if (!has_root(op_.verb)) return false;
   auto tried = is_tried_[static_cast<size_t>(static_cast<int>(op_.verb) * size_ + op_.root)];
@@ -367,10 +367,11 @@ void BoardExecution::publish(Counter counter, size_t chunks) {
   show(board_.counter(rank_, counter), Board::mark(number_, chunks));
 }
 
-/// Sets a word for which other ranks may wait, and wakes those that sleep. A rank that is about to sleep says so, then
-/// looks at the words once more. Either it sees the new value there, or this rank must see here that it sleeps. So
-/// between the store and the look there must be a barrier: that of the rank which is about to sleep, or one of this
-/// rank, which takes as long as the other ranks' caches take to let go of the word's line.
+/// Sets a word for which other ranks may wait, and wakes those that sleep. A rank that is about to sleep sets its
+/// `sleeping` word, then reads once more the words for which it waits. Either it reads the new value, or this rank must
+/// read that it sleeps. So a memory barrier must lie between this rank's store and its read: one that the other rank
+/// executes on all ranks' threads before it sleeps, or one of this rank, which waits until the other ranks' caches have
+/// released the word's line.
 void BoardExecution::show(std::atomic<uint64_t>& word, uint64_t value) {
   if (sleepers_fence_ || (sleepers_fence_ = do_sleepers_fence())) {
     word.store(value, std::memory_order_release);
