@@ -1,5 +1,5 @@
-// One average on its way: two operations that start together, so that what ranks compare costs no round trip of its
-// own. The first tells each rank's weight and the hash of its global parameters, the second adds the differences.
+// One average in flight: two operations that start together, so that the comparison of ranks takes no extra round trip.
+// The first exchanges each rank's weight and the hash of its global parameters, the second adds the differences.
 import type { Group, Work } from '@ringwise/collectives';
 import { countsDiffer, notInSync } from './errors.ts';
 import type { Fragment } from './fragment.ts';
@@ -27,8 +27,8 @@ export class Average {
   }
 
   /**
-   * Starts the operations on `group`, from the parameters of now. `number` counts averages, the same on all ranks. A
-   * group that has failed refuses them, which complete() reports.
+   * Starts the operations on `group`, from the present parameters. `number` counts averages and is equal on all ranks.
+   * A group that has failed refuses them, which complete() reports.
    */
   start(group: Group, number: number, wire: 'full' | 'bfloat16' | 'int8'): void {
     const { fragment, weight } = this;

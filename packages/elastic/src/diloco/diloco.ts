@@ -1,11 +1,11 @@
-// LocalSGD and DiLoCo: ranks train apart, and average what they have learned now and then, so that they need few bytes
-// of a slow link. "DiLoCo" (Douillard et al., 2023, arXiv 2311.08105); fragments, delay and mix after "Streaming
-// DiLoCo with overlapping communication" (Douillard et al., 2025, arXiv 2501.18512).
+// LocalSGD and DiLoCo: ranks train separately, and average their parameters every few steps, so that they send few
+// bytes over a slow link. "DiLoCo" (Douillard et al., 2023, arXiv 2311.08105); fragments, delay and mix after
+// "Streaming DiLoCo with overlapping communication" (Douillard et al., 2025, arXiv 2501.18512).
 //
-// Each rank has the global parameters, equal bit by bit, beside its local ones. An average of a fragment goes through
-// three states: started (its difference travels while training goes on), complete (the sum is here, nothing has
-// changed), applied. #pending has those that are started, in order. Whatever a call still has to do is state
-// (#toStart, #pending), so that it goes on where it was after a change of the group.
+// Each rank has the global parameters, equal bit by bit on all ranks, beside its local ones. An average of a fragment
+// goes through three states: started (its difference travels while training goes on), complete (this rank has the sum
+// and has changed nothing), applied. #pending has the started ones, in order. The work that a call still has to do is
+// state (#toStart, #pending), so that it continues where it stopped after a change of the group.
 import { createHash } from 'node:crypto';
 import { CollectiveError, type Group } from '@ringwise/collectives';
 import {
@@ -63,7 +63,7 @@ export interface DilocoStepEnd {
   readonly averaged: boolean;
   /** Changes of the membership, in order. Always empty without `membership`. */
   readonly changes: readonly Change[];
-  /** Whether this member has left the job, as it wished. It takes no further steps. */
+  /** Whether this member has left the job, as it had asked to. It takes no further steps. */
   readonly hasLeft: boolean;
 }
 
@@ -142,9 +142,9 @@ export class DiLoCo<M = unknown> {
 
   /**
    * Ends an inner step, after backward: calls the inner optimizer's step(), if diloco() got one; applies the averages
-   * that have been on their way for `delay` steps, and starts those whose turn it is. `samples` is the number of
-   * samples that this rank has trained in the step, the weight of its parameters in the next average; default 1.
-   * Collective in the steps that start or apply an average; every rank calls it equally often.
+   * that have been in flight for `delay` steps, and starts those that are due. `samples` is the number of samples on
+   * which this rank has trained in the step, the weight of its parameters in the next average; default 1. Collective in
+   * the steps that start or apply an average, and waits for those that it applies; every rank calls it equally often.
    *
    * Rejects with the group's error if a rank is lost and there is no `membership`: then call change().
    */
@@ -160,8 +160,8 @@ export class DiLoCo<M = unknown> {
   }
 
   /**
-   * Ends a training: applies the averages on their way, averages what was trained since, and sets the local parameters
-   * to the global ones, which are equal on all ranks then. Collective. Training may go on afterwards.
+   * Ends a training: applies the averages in flight, averages the inner steps since then, and sets the local parameters
+   * to the global ones, so that they are equal on all ranks. Collective. Training may go on afterwards.
    */
   async finish(): Promise<DilocoStepEnd> {
     return await this.#run('finish', () => {
@@ -172,12 +172,12 @@ export class DiLoCo<M = unknown> {
   }
 
   /**
-   * Goes on with another group, after a call that rejected because ranks were lost, or to let ranks join: these call
-   * diloco() with the new group at the same time, and get the global parameters and the state of the outer optimizers.
-   * Averages on their way start again among the ranks that are there, with the parameters of now. Then does what was
-   * left of the call that failed. Collective on the new group; waits until no operation of the old one is running.
+   * Continues with another group, after a call that rejected because ranks were lost, or to let ranks join. Ranks that
+   * join call diloco() with the new group at the same time, and get the global parameters and the state of the outer
+   * optimizers. Averages in flight start again among the ranks of the new group, with their present parameters. Then
+   * completes the call that failed. Collective on the new group; waits until no operation of the old one is running.
    *
-   * If some ranks have applied an average that others have not, these receive its result.
+   * If some ranks have applied an average that others have not, the others receive its result.
    */
   async change(change: DilocoChange): Promise<DilocoStepEnd> {
     checkGroup('group', (change as DilocoChange | undefined)?.group, 'change');
@@ -202,10 +202,10 @@ export class DiLoCo<M = unknown> {
   }
 
   /**
-   * Returns what a snapshot needs: global parameters, outer optimizers and counters, which are equal on all ranks, and
-   * `own`, which differs between ranks: local parameters, where they are not the global ones, samples and rounding
-   * errors. Leave `own` out of a snapshot that another number of ranks shall load. Has copies. Throws
-   * ERR_ELASTIC_USE while an average is on its way.
+   * Returns the state for a snapshot: global parameters, outer optimizers and counters, which are equal on all ranks,
+   * and `own`, which differs between ranks: local parameters, where they are not the global ones, samples and rounding
+   * errors. Leave `own` out of a snapshot that is to be loaded on another number of ranks. The arrays are copies.
+   * Throws ERR_ELASTIC_USE while an average is in flight.
    */
   stateDict(): DilocoState {
     const { delay, every } = this.#options;
@@ -215,9 +215,9 @@ export class DiLoCo<M = unknown> {
   }
 
   /**
-   * Loads what stateDict() has returned, also from a snapshot, with its tensors as typed arrays or as anything with
-   * memory. Sets the local parameters to those of `own`, otherwise to the global ones. Not collective: all ranks must
-   * load the same state. Throws ERR_ELASTIC_INVALID for one of another model, before anything is changed.
+   * Loads a state of stateDict(), also from a snapshot, whose tensors may be typed arrays or other objects with memory.
+   * Sets the local parameters to those of `own`, otherwise to the global ones. Not collective: all ranks must load the
+   * same state. Throws ERR_ELASTIC_INVALID for the state of another model, before anything is changed.
    */
   loadStateDict(state: DilocoState): void {
     const { delay, every } = this.#options;
@@ -228,7 +228,7 @@ export class DiLoCo<M = unknown> {
     this.#applied = averages;
   }
 
-  /** Stops averaging within the subgroup. Not collective; closes no group that it did not make. Idempotent. */
+  /** Stops averaging within the subgroup. Not collective; closes only groups that diloco() made itself. Idempotent. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#model?.close();
@@ -433,13 +433,13 @@ export class DiLoCo<M = unknown> {
 }
 
 /**
- * Makes ranks train a model apart and average it now and then (LocalSGD, DiLoCo). `source` is a model that offers its
- * trainable parameters (`Symbol.for('ringwise.gradParams')`), or a list of these: float32 in host memory.
+ * Makes ranks train a model separately and average it every few steps (LocalSGD, DiLoCo). `source` is a model that
+ * offers its trainable parameters (`Symbol.for('ringwise.gradParams')`), or a list of these: float32 in host memory.
  *
- * Collective: all ranks of the group call it, or ranks that join an ongoing training do while the others call
- * change(). Checks that all ranks have the same parameters and options, and gives all of them rank 0's values, or
- * those of the ongoing training. Keeps a copy of the parameters, their difference on its way, and the state of the
- * outer optimizer, in host memory.
+ * Collective: all ranks of the group call it at the beginning. Ranks that join an ongoing training call it while the
+ * others call change(). Checks that all ranks have the same parameters and options, and gives all of them rank 0's
+ * values, or those of the ongoing training. Keeps a copy of the parameters, the difference that is being averaged, and
+ * the state of the outer optimizer, in host memory.
  *
  * Running statistics and other state buffers of a model are not averaged: each rank keeps its own.
  *
@@ -478,7 +478,7 @@ function checkedParams(source: unknown): GradParam[] {
   return params;
 }
 
-/** Returns what a model has besides its trained parameters. */
+/** Returns the frozen parameters and state buffers of a model. */
 function restOf(source: unknown): (FrozenParam | StateBuffer)[] {
   const offer = source as Partial<GradParamSource>;
   const rest = [...(offer[frozenParamsSymbol]?.() ?? []), ...(offer[buffersSymbol]?.() ?? [])];

@@ -14,7 +14,7 @@ export class Fragment {
   readonly index: number;
   /** The parameters that the inner optimizer changes. */
   readonly params: readonly GradParam[];
-  /** The difference global − local on its way, then its average. In the order of `params`, one after the other. */
+  /** The difference global − local while it is averaged, then its average; contiguous, in the order of `params`. */
   readonly flat: Float32Array<ArrayBuffer>;
   /** The outer optimizer and its state; null if the average is taken as it is. */
   readonly outer: OuterState | null;

@@ -1,12 +1,12 @@
-// How the ranks of a group come to the same state: at the beginning, when ranks join, and when some have applied an
-// average that others have not. A rank that has the latest state sends it to those that have not.
+// Brings the ranks of a group to the same state: at the beginning, when ranks join, and when some have applied an
+// average that others have not. A rank with the latest state sends it to the ranks without it.
 import { elementsOf, type Group, type TypedArray } from '@ringwise/collectives';
 import type { FrozenParam, StateBuffer } from '@ringwise/ddp';
 import { notInSync, settingsDiffer } from './errors.ts';
 import type { Fragment } from './fragment.ts';
 import type { PlainState } from './outer-state.ts';
 
-/** What a rank says about itself. */
+/** The facts about a rank that the others need. */
 interface Facts {
   /** Model and options, as text that is equal on all ranks. */
   readonly settings: string;
@@ -90,7 +90,7 @@ export async function handOver(
   return told.place;
 }
 
-/** Sends what a model has besides its trained parameters to ranks that are new. Collective. */
+/** Sends the frozen parameters and state buffers of a model to new ranks. Collective. */
 export async function handOverRest(
   group: Group,
   { source }: Handover,
@@ -102,7 +102,7 @@ export async function handOverRest(
   if (isNew) for (const { value } of rest) value.written?.();
 }
 
-/** Sends memory from the source. Ranks that do not take part in earnest receive into copies. */
+/** Sends memory from the source to the receivers. Other ranks take part in the broadcast, and receive into copies. */
 async function sendMemory(
   group: Group,
   source: number,

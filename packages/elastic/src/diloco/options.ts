@@ -37,12 +37,11 @@ export interface DilocoOptions<M = unknown> {
   /** The ranks that average with each other. Left out with `membership`, whose group it is then. */
   readonly group?: Group;
   /**
-   * The membership of an elastic job: every average ends with its vote, and step() itself goes on with the members
-   * that are left when some are lost, or with those that joined. Default: none; errors of the group are thrown, and
-   * change() goes on.
+   * The membership of an elastic job: its members vote after every average, and step() continues by itself when members
+   * are lost or join. Default: none; step() throws errors of the group, and the program calls change().
    */
   readonly membership?: Membership;
-  /** The optimizer of the inner steps: step() calls its step() first. Default: the program does. */
+  /** The optimizer of the inner steps: step() calls its step() first. Default: the program calls its own optimizer. */
   readonly inner?: InnerOptimizer;
   /** Number of inner steps from one average of a fragment to the next: H, such as 500. */
   readonly every: number;
@@ -60,12 +59,12 @@ export interface DilocoOptions<M = unknown> {
   /** Number of parts of the model that are averaged one after the other in a round. Default 1. */
   readonly fragments?: number;
   /**
-   * Number of inner steps during which an average is on its way while training goes on; fewer than `every`. Default
-   * 0: step() waits for it.
+   * Number of inner steps that run while an average is in flight; fewer than `every`. Default 0: step() waits for the
+   * average.
    */
   readonly delay?: number;
   /**
-   * Share of the local parameters when the global ones arrive, from 0 up to, but not including, 1: local becomes mix ·
+   * Weight of the local parameters when the global ones arrive, from 0 up to, but not including, 1: local becomes mix ·
    * local + (1 − mix) · global. Default 0.
    */
   readonly mix?: number;

@@ -10,7 +10,7 @@ interface OptimizerState {
   readonly [rest: string]: unknown;
 }
 
-/** Everything of an optimizer's state but its tensors, as JSON, and the names of these in order. */
+/** An optimizer's state without its tensors, as JSON, and the names of the tensors in order. */
 export interface PlainState {
   readonly rest: string;
   readonly names: readonly string[];

@@ -1,5 +1,5 @@
-// Describes what a process trains. The members keep the description in the store, so that a process which trains
-// something else is refused before they know of it; as a member it would end the job.
+// Describes what a process trains. The members keep the description in the store. A process that wants to join compares
+// it with its own first, and gives up if they differ; as a member it would end the job.
 import { trainsSomethingElse } from '../errors.ts';
 import { firstDifference } from '../transfer/headers.ts';
 import type { ElasticDdpOptions } from './options.ts';
@@ -27,7 +27,7 @@ export function describeTraining(parts: TrainedParts, options: Partial<ElasticDd
   });
 }
 
-/** Throws ERR_ELASTIC_STATE if the members of the job train something else than this process. */
+/** Throws ERR_ELASTIC_STATE if the members' description differs from this process's. */
 export function checkSameTraining(own: string, theirs: string): void {
   if (own === theirs) return;
   throw trainsSomethingElse(firstDifference(JSON.parse(own), JSON.parse(theirs), 'its', ['here', 'there']));

@@ -28,8 +28,9 @@ const names: readonly (keyof ElasticOptions)[] = [
 ];
 
 /**
- * Makes a job whose training goes on when ranks are lost or join, instead of init(). Resolves at once. The process
- * joins the other ones in job.ddp(), when it has everything that it needs, so that they never wait for its data.
+ * Makes a job whose training goes on when ranks are lost or join; use it in place of init(). Resolves at once. Not
+ * collective: this process joins the others in job.ddp(), so that they do not wait while it loads its data. Rejects
+ * with ERR_ELASTIC_INVALID for a wrong option.
  *
  * @example
  * ```ts

@@ -73,7 +73,7 @@ export class ElasticJob {
   }
 
   /**
-   * Whether this process has no part in the job any more: it has left by leave() or by a signal, or has come when the
+   * Whether this process is no member any more: it has left by leave() or by a signal, or it was started when the
    * training was over. steps() yields nothing then, and there is no group.
    */
   get hasLeft(): boolean {
@@ -93,8 +93,9 @@ export class ElasticJob {
   }
 
   /**
-   * Makes the loader of the job: it deals the samples of a data set to steps and ranks, so that each sample of an epoch
-   * is trained on once, whatever happens to the ranks. All ranks pass the same data set and options. Not collective.
+   * Makes the loader of the job. It divides the samples of a data set among steps and ranks, so that each sample of an
+   * epoch is trained on once, even if ranks are lost or join. All ranks pass the same data set and options. Not
+   * collective.
    */
   loader<T, B>(
     dataset: Dataset<T, unknown> | readonly T[],
@@ -119,7 +120,7 @@ export class ElasticJob {
    * Makes an optimizer for ddp() whose state is spread over the ranks (ZeRO, stage 1). `make` gets some of the
    * parameters, such as `(shard) => new AdamW(shard, { lr: 1e-3 })`, and is called again when the view changes. Two
    * ranks, on two hosts if possible, keep the state of each parameter, so that it survives the loss of one; if both are
-   * lost at once, the job ends with ERR_DDP_STATE_LOST. Give a schedule `whole` of what is returned. Not collective.
+   * lost at once, the job ends with ERR_DDP_STATE_LOST. Give `whole` of the result to a schedule. Not collective.
    */
   zero<P extends BufferCarrier, O extends ShardOptimizer>(
     params: Iterable<P>,
@@ -130,11 +131,11 @@ export class ElasticJob {
 
   /**
    * Makes a model data-parallel, joins the job, and gets the state of the training from the members that have it, or,
-   * in a new job, from the lowest one. A process that joins later gets most of the state while the others train on, as
-   * a _learner_, and is admitted when it has taken all steps that they have. Resolves when this process takes part in
-   * the next step; begin the loop soon, because the others wait. If the training is over when this process comes, it
-   * resolves with a warning, and hasLeft is true. Call it once, when everything else is ready. Collective among the
-   * members. Rejects with ERR_ELASTIC_BEHIND if a learner cannot keep up and `learn` is true, with ERR_ELASTIC_LEFT if
+   * in a new job, from the lowest rank. A process that joins later gets most of the state while the others train on, as
+   * a _learner_, and is admitted when it has taken all their steps. Resolves when this process takes part in the next
+   * step; begin the loop soon, because the others wait. If the training is over before this process has joined, it
+   * warns and resolves, and hasLeft is true. Call it once, when everything else is ready. Collective among the members.
+   * Rejects with ERR_ELASTIC_BEHIND if a learner cannot keep up and `learn` is true, and with ERR_ELASTIC_LEFT if
    * close() is called meanwhile.
    */
   async ddp<M extends GradParamSource>(
@@ -154,8 +155,8 @@ export class ElasticJob {
   }
 
   /**
-   * Yields the steps from where the job is up to the end of `epochs` epochs; call run() on each. Changes of the view
-   * happen between two steps, or in run(). Ends early on a member that leaves. Collective.
+   * Yields the steps from the job's present position to the end of `epochs` epochs; call run() on each. The view
+   * changes between two steps, or in run(). Ends early on a member that leaves. Collective.
    */
   async *steps<B = unknown>(
     loader: ElasticLoader<B>,
@@ -180,7 +181,7 @@ export class ElasticJob {
         );
         yield step;
         if (!step.hasRun) throw stepNotRun(step.number);
-        // The next step would be this one again, and the loop would not give way to what it waits for.
+        // The next step would be this one again, and the loop would block the event loop for which run() waits.
         if (step.isRunning) throw stepNotAwaited(step.number);
       }
     } finally {
@@ -189,15 +190,15 @@ export class ElasticJob {
   }
 
   /**
-   * Makes this process leave the job after the step in flight, or the next one between two steps, because the others
-   * learn of it in the vote of a step: steps() ends then. If all processes leave while another one wishes to join, they
-   * give it the state first, and leave a step later. Does not block.
+   * Makes this process leave the job after the step in flight, or, if called between two steps, after the next one,
+   * because the others learn of it in the vote of a step. steps() ends then. If all processes leave while another one
+   * waits to join, they give it the state first, and leave a step later. Does not block.
    */
   leave(): void {
     if (!this.hasLeft) this.#joined('leave').leave();
   }
 
-  /** Ends this process's part in the job, and the workers of the loader. Not collective. Idempotent. */
+  /** Ends this process's membership, and the workers of the loader. Not collective. Idempotent. */
   async close(): Promise<void> {
     this.#closed.abort(joinCancelled());
     await this.#views?.close();
@@ -281,7 +282,7 @@ export class ElasticJob {
     }
   }
 
-  /** Ends a step whose vote was complete. A rank that is lost meanwhile does not undo it. */
+  /** Ends a step whose vote has succeeded. The step stays final even if a rank is lost meanwhile. */
   async #afterVote(trained: Trained, { isLeaving, changesView }: Vote): Promise<void> {
     let error: unknown;
     try {

@@ -1,5 +1,5 @@
-// The membership log: one line of JSON for each view, with the step from which it trains. With the seed it says which
-// ranks have computed which step, so that a run can be played again.
+// The membership log: one line of JSON for each view, with its first step. Together with the seed it determines which
+// rank computed which samples of each step, so that a run can be repeated.
 import { accessSync, appendFileSync, constants, statSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { logNotWritable } from '../errors.ts';

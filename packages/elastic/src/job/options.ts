@@ -22,28 +22,28 @@ export interface ElasticOptions extends MembershipOptions {
   /** Membership log: a file to which rank 0 of each view appends a line of JSON, or a function. Default: none. */
   readonly log?: LogTarget;
   /**
-   * Membership log of a job that is to be played again, without its losses: the file that `log` has written, or its
-   * entries. The processes are connected by init() then. The job ends with the bits of the logged one.
+   * Membership log of a job to repeat without its losses: the file that `log` has written, or its entries. init() then
+   * connects the processes, in place of joinMembership(). The job ends with the bits of the logged one. Default: none.
    */
   readonly replay?: string | readonly LogEntry[];
   /**
-   * Folder for the state of the training if the job ends because its members cannot go on, such as when the host of the
-   * store is lost and fewer than a majority are left: one of them writes `step-N.snapshot`. A new job with this option
-   * begins from the file with the most steps; remove the files to begin anew. All hosts must share the folder, and the
-   * parameters must be in host memory. Default: none.
+   * Folder for the state of the training if the job ends because its members cannot go on, for example when the host of
+   * the store is lost and no majority is left: one of them writes `step-N.snapshot`. A new job with this option
+   * begins from the file with the most steps; to train from the beginning, remove the files. All hosts must share the
+   * folder, and the parameters must be in host memory. Default: none.
    */
   readonly rescueFolder?: string;
   /**
-   * Whether a process that joins gets the state while the others train on, and is admitted only when it has all
-   * their steps. With false, or with an optimizer of `job.zero()`, whose state no member has as a whole, the others
-   * stop until it has the state. With true, a process that cannot keep up with them ends with ERR_ELASTIC_BEHIND.
-   * Default: it learns if the parameters have 4 MiB or more, all state is in host memory, and members train; if it
-   * cannot keep up, it warns, and the others stop for it.
+   * Whether a process that joins gets the state while the others train on, and is admitted only when it has taken all
+   * their steps. With false, the others stop until it has the state; so they do with an optimizer of `job.zero()`,
+   * whose whole state no member has. With true, a process that cannot keep up rejects with ERR_ELASTIC_BEHIND. Default:
+   * it learns if the parameters have 4 MiB or more, all state is in host memory, and members train; if it cannot keep
+   * up, it warns, and the others stop for it.
    */
   readonly learn?: boolean;
   /**
-   * Signal at which this process leaves after the step in flight; a second one has its usual effect. Default 'SIGTERM';
-   * null: none.
+   * Signal at which this process leaves after the step in flight; a second signal has its usual effect. null: none.
+   * Default: 'SIGTERM'.
    */
   readonly leaveOn?: NodeJS.Signals | null;
 }
@@ -57,7 +57,7 @@ export interface ElasticDdpOptions
   readonly optimizer: ElasticOptimizer | ElasticShards;
   /** The loader that job.loader() made. */
   readonly loader: ElasticLoader;
-  /** Scaler of the loss; the program scales the loss, and the job calls everything else. */
+  /** Scaler of the loss. The program calls scale(); the job calls unscale_(), step() and update(). Default: none. */
   readonly scaler?: ElasticScaler;
   /**
    * Generators from which the model draws, such as the one that manualSeed() returns. Inside a micro-batch each has a
@@ -65,7 +65,7 @@ export interface ElasticDdpOptions
    * same numbers, also on another rank.
    */
   readonly generators?: readonly StreamGenerator[];
-  /** Whatever else belongs to the state of the training, by name, such as a schedule of the learning rate. */
+  /** Other objects with state of the training, by name, such as a schedule of the learning rate. Default: none. */
   readonly extra?: Readonly<Record<string, Stateful>>;
   /** Returns what replaces a tensor in states of `extra`. Default: its memory, dtype and shape. */
   readonly tensor?: Revive;

@@ -1,4 +1,5 @@
-// The state of a job that ends because its members cannot agree any more, in a file from which another job begins.
+// Writes the state of a job that ends because its members cannot agree any more to a file, from which another job
+// begins.
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadSnapshot, saveSnapshot } from '@ringwise/ddp';
@@ -18,7 +19,7 @@ export async function writeRescue(folder: string, trained: Trained): Promise<voi
   await alone((group) => saveSnapshot(file, trained.save(), group));
 }
 
-/** Takes over the state after the most steps that the folder has. Returns the number of steps; 0 if it has none. */
+/** Loads the state with the most steps in the folder. Returns the number of steps; 0 if the folder has no state. */
 export async function loadRescue(folder: string, trained: Trained): Promise<number> {
   if (!existsSync(folder)) return 0;
   const steps = readdirSync(folder).flatMap((name) => Number(pattern.exec(name)?.[1] ?? []));

@@ -1,6 +1,6 @@
 // One step of the training: the micro-batches of this rank, the averages over all ranks, the vote, and the update. If a
-// rank is lost on the way, the survivors make the step final if all of them have the averages, else they run it again
-// without the lost rank, which deals its samples to the others.
+// rank is lost meanwhile and all survivors have the averages, they make the step final. Otherwise they run it again,
+// with the lost rank's samples divided among them.
 import type { Group } from '@ringwise/collectives';
 import { withBatchWeight } from '@ringwise/ddp';
 import { checkFunction, checkOptions, shown } from '../check.ts';
@@ -12,7 +12,7 @@ import type { TrainedParts } from './trained.ts';
 /**
  * Computes the loss of a micro-batch and runs its backward. Returns the mean loss of the micro-batch as a number. It
  * must be repeatable: it runs once for each micro-batch, and again if a rank was lost. With batch norms over all ranks
- * it also runs for micro-batches with `counts: false`, of which nothing is used.
+ * it also runs for micro-batches with `counts: false`, whose losses and gradients are not used.
  */
 export type StepFunction<B> = (batch: B, microBatch: MicroBatch) => number | Promise<number>;
 
@@ -25,7 +25,7 @@ export interface RunOptions {
   readonly beforeUpdate?: () => void;
 }
 
-/** What a final step has done, the same on all ranks. */
+/** The result of a final step, equal on all ranks. */
 export interface StepResult {
   /** Mean loss over the samples of the step. */
   readonly mean: number;

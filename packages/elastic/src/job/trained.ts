@@ -1,6 +1,6 @@
-// What is trained, and what belongs to its state: the model with its optimizer, the position in the data, and the
-// states that the program has named. Saves all of it for a joiner, takes it over, changes it by a final step, and puts
-// back what a forward has changed when a step is not final.
+// The state of the training: the model with its optimizer, the position in the data, and the states that the program
+// has named. Saves the state for a joiner, loads it, changes it by a final step, and restores what a forward has
+// changed when a step is not final.
 import { type BufferCarrier, type BufferView, byteSize, elementsOf, type Group } from '@ringwise/collectives';
 import {
   buffersSymbol,
@@ -47,7 +47,10 @@ export interface ElasticShards {
   readonly update: () => void;
   /** Sends the values that this rank has updated to all others. Collective. */
   readonly exchange: () => Promise<void>;
-  /** Sends values whose exchange a loss has stopped. `joined` are the ranks without state. Collective. */
+  /**
+   * Repeats an exchange of values that the loss of a rank has stopped. `joined` are the ranks without state.
+   * Collective.
+   */
   readonly repair: (group: Group, joined: readonly number[]) => Promise<unknown>;
   /** Deals the parameters to the ranks of `group`, and moves their state. Collective. */
   readonly rebind: (group: Group, options?: RebindOptions) => Promise<void>;
@@ -67,7 +70,7 @@ export interface ElasticScaler {
   readonly loadStateDict: (state: never) => unknown;
 }
 
-/** All that belongs to the training. */
+/** The objects whose states are the state of the training. */
 export interface TrainedParts {
   readonly source: GradParamSource;
   readonly model: DistributedDataParallel<GradParamSource>;
@@ -144,14 +147,14 @@ export class Trained {
     return this.#memories.some(({ value }) => value.host === null);
   }
 
-  /** Notes what a forward or the averages may change, before the first forward of a step. */
+  /** Copies the state that a forward or the averages may change, before the first forward of a step. */
   begin(): void {
     this.observer?.beforeStep();
     this.#before = this.#buffers.map(({ value }) => elementsOf(value).slice());
     if (this.parts.hook !== null) this.#hookBefore = structuredClone(this.parts.hook.save());
   }
 
-  /** Puts back what begin() has noted: the step is not final. */
+  /** Restores the state that begin() has copied: the step is not final. */
   undo(): void {
     for (const [i, before] of this.#before.entries()) {
       const { value } = this.#buffers[i]!;
@@ -255,8 +258,8 @@ export class Trained {
   }
 
   /**
-   * Takes a state over. Throws if it does not fit, before parameters are changed. `unchanged` names members of the
-   * state that this process has already.
+   * Loads a state. Throws if it does not fit, before parameters are changed. `unchanged` names members of the state
+   * that this process has already.
    */
   load(value: unknown, unchanged: ReadonlySet<string> = new Set()): void {
     const saved = withNonFinite(value) as Omit<Saved, 'model'> & {

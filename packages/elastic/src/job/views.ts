@@ -1,6 +1,6 @@
-// The way of a process through the views of its job: it joins, enters each view, and leaves. It enters a view in three
-// parts, the same on all members: the model averages over the view's group, members without the state get it, and the
-// loader begins at the cursor. If another rank is lost meanwhile, the same begins again in the next view.
+// Takes a process through the views of its job: it joins, enters each view, and leaves. It enters a view in three
+// parts, in this order on all members: the model gets the view's group for its averages, members without the state get
+// it, and the loader begins at the cursor. If another rank is lost meanwhile, this begins again in the next view.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Group } from '@ringwise/collectives';
 import {
@@ -43,11 +43,11 @@ export interface ViewChange {
   readonly left: readonly string[];
   /** Number of steps that are final. */
   readonly step: number;
-  /** What the members that joined have got; null if there were none, or the job begins with this view. */
+  /** What was sent to the members that joined; null if none joined, or if the job begins with this view. */
   readonly state: StateTransfer | null;
 }
 
-/** The state of the training as members that joined have got it. */
+/** How the state of the training was sent to members that joined. */
 export interface StateTransfer {
   /** Bytes of the whole state. */
   readonly bytes: number;
@@ -55,7 +55,7 @@ export interface StateTransfer {
   readonly sentBytes: number;
   /** Number of members that sent these. */
   readonly sources: number;
-  /** What this process has got before, while the others trained on; null if it has not joined now as a learner. */
+  /** What this process got as a learner, while the others trained on; null if it did not join with this view so. */
   readonly learned: Learned | null;
 }
 
@@ -221,7 +221,7 @@ export class Views {
     await this.#membership?.close();
   }
 
-  /** Does what comes before the members know of this process. Rejects if it trains something else than they do. */
+  /** Prepares this process before the members know of it. Rejects if its description differs from theirs. */
   async #prepare(access: JobAccess): Promise<void> {
     this.#access = access;
     const theirs = await trainingOf(access.chain, this.#closed);
@@ -229,7 +229,7 @@ export class Views {
     await this.#learn(access);
   }
 
-  /** Gets the state before this process joins, if there are members that train, and enough to be worth it. */
+  /** Gets the state before this process joins, if members train and the state is large enough. */
   async #learn(access: JobAccess): Promise<void> {
     const trained = this.#trained;
     if (trained.wholeOptimizer === null) return; // no member has all that a learner needs
@@ -242,7 +242,7 @@ export class Views {
     } catch (error) {
       if (!(error instanceof LearnerBehind)) throw error;
       if (learn === true) throw behind(error);
-      // A rank that costs the others a pause is worth more than none.
+      // Join all the same: another rank is worth the pause of the others.
       process.emitWarning(joinsWithPause(error), { code: 'RINGWISE_JOIN_PAUSE' });
       await this.#learner.close();
       this.#learner = null;
@@ -316,7 +316,7 @@ export class Views {
   }
 }
 
-/** Returns what the members of a job train; null if there are none, or they have not said it after some time. */
+/** Returns the members' description; null if the job has no members, or if none has written it within describedMs. */
 async function trainingOf(chain: Chain, signal: AbortSignal): Promise<string | null> {
   for (const endMs = performance.now() + describedMs; ; await sleep(100, undefined, { signal })) {
     const training = await chain.training();
@@ -324,6 +324,6 @@ async function trainingOf(chain: Chain, signal: AbortSignal): Promise<string | n
   }
 }
 
-/** Ranks that get the state from the others. In a new job that are all but the first. */
+/** Returns the ranks that get the state from the others: in a new job, all but the first. */
 const withoutState = ({ group, joined }: Change): readonly number[] =>
   joined.length === group.size ? joined.slice(1) : joined;
