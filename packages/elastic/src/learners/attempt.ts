@@ -1,5 +1,5 @@
-// One attempt of a learner to get the state from certain members: connects with them, names the step before which they
-// copy the state, and takes what they send until it is a member. Ends as a whole if one of them is lost.
+// One attempt of a learner to get the state from some members: connects with them, names the step before which they
+// copy the state, and handles their messages until the learner is a member. The attempt fails if one of them is lost.
 import { randomUUID } from 'node:crypto';
 import { untilAborted } from '@ringwise/collectives';
 import { bytesDamaged, tooSlow } from '../errors.ts';
@@ -12,22 +12,22 @@ import { Replica } from './replica.ts';
 
 /** A member that trains without a pause answers only between two steps. */
 const connectMs = 120_000;
-/** How long members that are not connected are waited for when one is. */
+/** How long the learner waits for the other members once one is connected. */
 const graceMs = 5_000;
-/** How long before the copy the members are told its step, at first; twice as long after each failure. */
+/** How long before the copy the learner names its step to the members, at first; twice as long after each failure. */
 const noticeMs = 50;
 
 interface Peer {
   readonly member: Member;
   readonly channel: Channel<FromLearner, FromSource>;
   hasEnded: boolean;
-  /** Number of steps by which the learner was behind the member when that last heard of it. */
+  /** Number of steps that the learner was behind the member, as the member last reported. */
   behind: number;
 }
 
 /** Pieces of memory that are kept for later messages: two for each member that sends. */
 const mostFree = 8;
-/** A learner that is one step behind, or as many as take this long, has next to nothing left to take. */
+/** A learner that is at most one step, or this much time, behind has caught up. */
 const mostBehindMs = 50;
 /** Number of times that a member may drop what waits for the learner before the learner gives up. */
 const mostBehind = 2;
@@ -62,8 +62,8 @@ export class Attempt {
   }
 
   /**
-   * Resolves when the state is that of the members after their last final step; it then goes on to follow them. Rejects
-   * if a member is lost, or at `signal`. Calls `onConnected` before the members copy the state.
+   * Resolves when the state is that of the members after their last final step, and goes on to take their steps.
+   * Rejects if a member is lost, or when `signal` is aborted. Calls `onConnected` before the members copy the state.
    */
   async run(members: readonly Member[], signal: AbortSignal, onConnected: () => void): Promise<void> {
     const stop = () => this.#fail(signal.reason);
@@ -150,14 +150,14 @@ export class Attempt {
     }
   }
 
-  /** Takes what one member sends. The next message comes while one is taken. */
+  /** Handles the messages of one member. The next message is received while one is handled. */
   async #read(index: number): Promise<void> {
     const peer = this.#peers[index]!;
     let before: Promise<void> = Promise.resolve();
     while (!peer.hasEnded) {
       const { frame, bytes, isIntact } = await peer.channel.receive(this.#pool.take);
       await before;
-      // In a later turn, when the next message can come already.
+      // In a later turn of the event loop, so that the next message is received meanwhile.
       before = Promise.resolve().then(async () => {
         if (!isIntact()) throw bytesDamaged(peer.member.id);
         await this.#take(index, frame, bytes);

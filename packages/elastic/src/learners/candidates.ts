@@ -5,8 +5,8 @@ import type { Member, View, Wish } from '../membership/protocol/view.ts';
 export const mostSources = 4;
 
 /**
- * Returns the members of `view` that a learner asks: those on its host if there are any, else any. Not those in
- * `ended`, nor one whose slot the learner takes over.
+ * Returns the members of `view` that a learner asks: those on its host if there are any, else members of all hosts.
+ * Leaves out members in `ended`, and the one whose slot the learner takes over.
  */
 export function candidates(view: View, self: Wish, ended: ReadonlySet<string>): Member[] {
   const living = view.members.filter(({ id, slot }) => !ended.has(id) && slot !== self.slot);

@@ -1,6 +1,6 @@
 // Messages between a learner and one of the members from which it gets the state, over a group of these two. A message
-// is a small object, and bytes if it has some. The hash of the bytes also covers what they are: a part of the state of
-// another step, or another part, has another hash.
+// is a small object, perhaps followed by bytes. The hash of the bytes also covers the step and which part of the state
+// they are, so that a receiver notices a part of another step, or another part.
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { type Group, initMembers, memberKeys, untilAborted } from '@ringwise/collectives';
@@ -9,7 +9,9 @@ import { endable } from '../membership/connect.ts';
 import type { JobAccess } from '../membership/join.ts';
 import { pairPrefix } from '../membership/keys.ts';
 
-/** What a member says to a learner. `at` is the step before which it has copied the state: that of the last 'begin'. */
+/**
+ * A message of a member to a learner. `at` is the step of the last 'begin', before which the member copies the state.
+ */
 export type FromSource =
   /** Connected. `step` is the number of final steps, and `stepMs` how long one takes, about. */
   | { readonly kind: 'hello'; readonly step: number; readonly stepMs: number }
@@ -42,7 +44,7 @@ export interface StepFrame {
   readonly sums: readonly number[] | null;
 }
 
-/** What a learner says. */
+/** A message of a learner to a member. */
 export type FromLearner =
   | Begin
   /** The learner has taken step `step` with the gradients of all members. */
@@ -71,7 +73,7 @@ export interface Received<F> {
   readonly isIntact: () => boolean;
 }
 
-/** What a learner writes into the store for a member. */
+/** The request of a learner to a member, in the store. */
 export interface Ask {
   /** Names the group of the two; unique. */
   readonly ask: string;

@@ -41,7 +41,7 @@ export function copiedGradients(
   return { hasGrad: grads.map((grad) => grad !== null), bytes };
 }
 
-/** Makes `gradients` those of `params`. Each of these has bindGrad(). */
+/** Sets the gradients of `params`, each of which has bindGrad(), to `gradients`. */
 export function setGradients(params: readonly GradParam[], { hasGrad, bytes }: Gradients): void {
   let at = 0;
   for (const [index, param] of params.entries()) {

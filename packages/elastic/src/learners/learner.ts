@@ -1,6 +1,6 @@
-// A process that wants to join a job gets the state of the training first, while the members train on. They do not
-// know of it as a member, so nothing that happens to it concerns them. When it has the state after their last step, it
-// wishes to join, and goes on to take their steps until it is a member.
+// Gets the state of the training for a process that wants to join a job, while the members train on. The process is no
+// member yet, so its failure does not stop them. When it has the state after their last step, it asks to join, and goes
+// on to take their steps until it is a member.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PackedState } from '@ringwise/ddp';
 import { ElasticError, LearnerBehind, notCaughtUp } from '../errors.ts';
@@ -15,19 +15,21 @@ import { prepare } from './prepare.ts';
 
 /** How often a learner looks whether the members train. */
 const watchMs = 500;
-/** A view that has ended for this long without a next one waits for members: no member loses time if this one joins. */
+/**
+ * If a view ended this long ago and there is no next one, the members wait for others, and lose no time by a joiner.
+ */
 const haltMs = 2_000;
 const retryMs = 200;
 
-/** What a learner has got before it joined. */
+/** What a learner received before it joined. */
 export interface Learned {
   /** Steps that it has taken. */
   readonly steps: number;
-  /** Bytes that came while the others trained on: a copy of the state, and the gradients of these steps. */
+  /** Bytes received while the others trained on: a copy of the state, and the gradients of these steps. */
   readonly bytes: number;
-  /** Bytes of arrays that the steps did not change as they did on the others, when this was last compared. */
+  /** Bytes of arrays that differed from the members' when checksums were last compared. */
   readonly differingBytes: number;
-  /** Number of members from which they came. */
+  /** Number of members that sent them. */
   readonly sources: number;
 }
 
@@ -51,7 +53,7 @@ export class Learner {
   }
 
   /**
-   * Resolves when this process may wish to join: it has the state, or no member trains. Rejects with
+   * Resolves when this process may ask to join: it has the state, or no member trains. Rejects with
    * LearnerBehind if the members train faster than it takes their steps, with ERR_ELASTIC_STATE if the state
    * does not fit this process, with ERR_ELASTIC_TOO_FEW after `joinTimeoutMs`, and with the reason of `signal`.
    */
@@ -84,8 +86,8 @@ export class Learner {
   }
 
   /**
-   * Resolves when this process has taken the last step before the view of which it is a member, or a source is lost.
-   * Returns what it has got; null if it has got nothing before it joined.
+   * Resolves when this process has taken the last step before the view of which it is a member, or when a source is
+   * lost. Returns what it has received; null if it received nothing before it joined.
    */
   async settle(): Promise<Learned | null> {
     const attempt = this.#attempt;

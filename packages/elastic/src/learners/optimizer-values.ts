@@ -1,10 +1,10 @@
-// What an optimizer remembers beside arrays: learning rates and other options of its groups, and numbers of steps. They
-// may change between steps in any way, so a learner gets them with each step. The arrays change in steps only.
+// The values of an optimizer that are not arrays: learning rates and other options of its groups, and numbers of steps.
+// The program may change them between steps, so a learner gets them with each step. The arrays change in steps only.
 import { packState } from '@ringwise/ddp';
 import { withNonFinite, withoutNonFinite } from '../job/stateful.ts';
 import type { ElasticOptimizer } from '../job/trained.ts';
 
-/** Returns the values as JSON, with a place for each array. */
+/** Returns the values as JSON, with a placeholder for each array. */
 export function optimizerValues(optimizer: ElasticOptimizer): string {
   return packState(withoutNonFinite(optimizer.stateDict())).header;
 }
@@ -20,7 +20,7 @@ type Tree = Readonly<Record<string, unknown>>;
 
 const isTree = (value: unknown): value is Tree => typeof value === 'object' && value !== null;
 
-/** Returns `values` with the arrays of `own` in their places. Arrays that `own` has not are left out. */
+/** Returns `values` with the arrays of `own` for the placeholders. Arrays that `own` does not have are left out. */
 function withOwnArrays(values: unknown, own: unknown): unknown {
   if (!isTree(values)) return values;
   if ('$bigint' in values) return BigInt(values.$bigint as string);

@@ -1,7 +1,6 @@
-// The state on a learner. It comes from several members: a copy of the state before one step, in chunks, and the
-// gradients of that step and of those after it. The learner takes these steps with its own optimizer, so that it has
-// after each of them the state that the members have. That this is so is checked now and then by checksums, and for
-// every array when the learner becomes a member.
+// The state on a learner. Several members send it: a copy of the state before one step, in chunks, and the gradients of
+// that step and the later ones. The learner takes these steps with its own optimizer, so that it has the members' state
+// after each of them. Checksums confirm this after some steps and, for every array, when the learner becomes a member.
 import { setImmediate } from 'node:timers/promises';
 import {
   gradParamsSymbol,
@@ -28,7 +27,7 @@ interface Part {
   readonly bytes: Uint8Array;
 }
 
-/** The copy while it comes. */
+/** The copy while it is received. */
 interface Copy {
   readonly header: string;
   readonly incoming: UnpackedState;
@@ -40,26 +39,26 @@ interface Copy {
 
 export class Replica {
   readonly #trained: Trained;
-  /** Number of members from which the state comes. */
+  /** Number of members that send the state. */
   readonly #count: number;
   /** The step before which the members copy the state. */
   readonly at: number;
   #copy: Copy | null = null;
   #isLoaded = false;
   #isStopped = false;
-  /** Resolves when the step that is being taken has been, and the event loop has turned. */
+  /** Resolves one turn of the event loop after the present step has been taken; null if none is being taken. */
   #turn: Promise<void> | null = null;
   readonly #steps = new Map<number, (Part | undefined)[]>();
   #step: number;
   #isCompared = false;
-  /** Bytes that have come. */
+  /** Bytes received. */
   bytes = 0;
   /** Bytes of arrays that differed from the members' when they were last compared; 0 before. */
   differingBytes = 0;
 
   readonly #pool: Pool;
 
-  /** `pool` gets the memory of messages back that have been used. */
+  /** `pool` gets back the memory of messages that have been used. */
   constructor(trained: Trained, count: number, at: number, pool: Pool) {
     this.#trained = trained;
     this.#pool = pool;
@@ -68,7 +67,7 @@ export class Replica {
     this.#step = at;
   }
 
-  /** Number of steps after which this is the state. */
+  /** Number of steps that this state includes. */
   get step(): number {
     return this.#step;
   }
@@ -84,7 +83,7 @@ export class Replica {
   }
 
   /**
-   * Takes a message of member `source`, and the steps that are complete with it; between two steps the event loop
+   * Handles a message of member `source`, and takes the steps that it completes; between two steps the event loop
    * turns. Rejects if the copies of the members differ, or do not fit this process.
    */
   async take(source: number, frame: FromSource, bytes: Uint8Array): Promise<void> {
@@ -140,7 +139,7 @@ export class Replica {
     this.#copy = { ...copy, memory: [] };
   }
 
-  /** Takes the steps of which all gradients have come, one at a time. */
+  /** Takes the steps whose gradients have all arrived, one at a time. */
   async #follow(): Promise<void> {
     for (let parts = this.#complete(); parts !== null; parts = this.#complete()) {
       this.#turn ??= this.#takeNext(parts).finally(() => {
@@ -150,7 +149,7 @@ export class Replica {
     }
   }
 
-  /** Returns the gradients of the next step, or null while some of them have not come. */
+  /** Returns the gradients of the next step, or null while some of them have not arrived. */
   #complete(): readonly Part[] | null {
     if (!this.#isLoaded || this.#isStopped) return null;
     const parts = this.#steps.get(this.#step);
@@ -181,7 +180,7 @@ export class Replica {
 
   /**
    * Compares the state before a step with the members' checksums, if they have sent them. Arrays differ if something
-   * else than the optimizer changes them: these are sent when the learner becomes a member.
+   * other than the optimizer changes them; members send them again when the learner becomes a member.
    */
   #compare(parts: readonly Part[]): void {
     const sums = parts.map(({ frame }) => frame.sums);
@@ -196,7 +195,7 @@ export class Replica {
     this.differingBytes = differ.reduce((sum, index) => sum + sizes[index]!, 0);
   }
 
-  /** Returns the state as it is, or null if the copy has not come. */
+  /** Returns the state itself, not a copy; null if the copy from the members has not arrived. */
   held(): PackedState | null {
     return this.#isLoaded ? packState(this.#trained.save()) : null;
   }

@@ -1,6 +1,6 @@
-// One member's part in what a learner gets: it copies its share of the state before one step, and from then on the
-// gradients of its share of the parameters in each step. What is to be sent waits in a queue, so that the training
-// never waits for the learner; if the learner falls far behind, the member drops all of it.
+// One member that serves a learner: it copies its share of the state before one step, and from then on the gradients of
+// its share of the parameters in each step. Messages wait in a queue, so that the training never waits for the learner.
+// If the learner falls far behind, the member drops the queue.
 import { type GradParam, gradParamsSymbol, type PackedState, packState } from '@ringwise/ddp';
 import type { Trained } from '../job/trained.ts';
 import { type Chunk, chunksOf, dealt } from '../transfer/chunks.ts';
@@ -11,9 +11,9 @@ import { optimizerValues } from './optimizer-values.ts';
 import { Pool } from './pool.ts';
 import { chunkBytes } from './replica.ts';
 
-/** Bytes of gradients that the learner may not have taken, beside three times the share of the state. */
+/** Most bytes of gradients that may wait for the learner, in addition to three times the share of the state. */
 const mostWaiting = 16 << 20;
-/** Pieces of memory that are kept for the gradients of later steps: as many as may be on their way. */
+/** Pieces of memory that are kept for the gradients of later steps: as many as may be in flight. */
 const mostFree = 16;
 
 interface Item {
@@ -21,7 +21,7 @@ interface Item {
   readonly bytes: Uint8Array | undefined;
 }
 
-/** What the member does for the learner: its share, and the step before which it copies the state. */
+/** The request of a learner: which share to send, and the step before which to copy the state. */
 interface Task extends Begin {
   /** Whether the state has been copied. */
   readonly isCopied: boolean;
@@ -38,7 +38,7 @@ export class Source {
   /** Steps that the learner has not taken yet, and bytes of their gradients. */
   #waiting: { readonly step: number; readonly bytes: number }[] = [];
   #limit = mostWaiting;
-  /** Most bytes on their way at a time. */
+  /** Most bytes in flight at a time. */
   #window = mostWaiting;
   #sendingBytes = 0;
   #isClosed = false;
@@ -149,13 +149,13 @@ export class Source {
     }
   }
 
-  /** Ends the service when all that waits has been sent: the learner is in a view that begins after `step` steps. */
+  /** Ends the service when the queue has been sent: the learner is in a view that begins after `step` steps. */
   end(step: number): void {
     this.#task = null;
     this.#push({ kind: 'end', step });
   }
 
-  /** Drops what waits, and ends the connection. Idempotent. */
+  /** Drops the queue, and ends the connection. Idempotent. */
   async close(): Promise<void> {
     this.#isClosed = true;
     this.#task = null;
@@ -181,8 +181,8 @@ export class Source {
   }
 
   /**
-   * Sends what waits, in order, without waiting for one message before the next: a training without a pause lets the
-   * event loop turn about once in a step, and the learner would get one message in that time.
+   * Sends the queue in order, without waiting for one message before the next: a training without a pause lets the
+   * event loop turn about once per step, and the learner would get only one message in that time.
    */
   #send(): void {
     while (this.#queue.length > 0 && this.#sendingBytes < this.#window) {
@@ -204,7 +204,7 @@ export class Source {
   }
 }
 
-/** After 1, 2, 4, 8 … steps: to compare the states costs as much as reading all of them. */
+/** Returns whether to send checksums: after 1, 2, 4, 8 … steps, because they need a pass over the whole state. */
 const isCompared = (steps: number): boolean => steps > 0 && Number.isInteger(Math.log2(steps));
 
 function onHost(state: PackedState, index: number): Uint8Array {

@@ -1,4 +1,4 @@
-// All learners that one member serves. Looks now and then whether one has asked for it.
+// Serves all learners of one member, and polls the store for their requests.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { StepObserver, Trained } from '../job/trained.ts';
 import type { JobAccess } from '../membership/join.ts';
@@ -8,7 +8,7 @@ import { prepare } from './prepare.ts';
 import { Source } from './source.ts';
 
 const connectMs = 120_000;
-/** A member asks the store this often, or less often the more members there are, whose questions add up. */
+/** Interval at which a member polls the store; longer in jobs of many members, whose requests add up. */
 const pollMs = 100;
 const pollMsPerMember = 5;
 
@@ -68,7 +68,7 @@ export class Sources implements StepObserver {
     const { signal } = this.#ended;
     const { chain, self } = this.#access;
     while (!signal.aborted) {
-      // A store that fails, or moves to another host, is the concern of the next change of the view.
+      // The next change of the view handles a store that fails or moves to another host.
       const asks = await chain.asks(self.id).catch(() => []);
       for (const ask of asks) this.#serve(ask as Ask).catch(() => {});
       const pauseMs = Math.max(pollMs, pollMsPerMember * this.#members);
@@ -87,7 +87,7 @@ export class Sources implements StepObserver {
       connectMs,
       signal,
     );
-    // A learner asks again only if it has given up what it asked for before.
+    // A learner that asks again has given up its earlier request.
     const earlier = [...this.#sources].filter(({ learner }) => learner === ask.learner);
     await Promise.all(earlier.map((source) => source.close()));
     const sources = this.#sources;

@@ -1,7 +1,7 @@
-// Loads the micro-batches of this rank in the order in which they will be trained on, ahead of the training. A
-// DataLoader does the work; its batchSampler is the list of the micro-batches that this rank is going to own if steps
-// become final one after the other and the view stays as it is. When the view changes, or a step is redone, batches
-// that were loaded ahead are dropped, and loading starts again from the cursor. Dropped batches do not count as used.
+// Loads the micro-batches of this rank ahead of the training, in the order of the training. A DataLoader loads them;
+// its batchSampler lists the micro-batches of this rank for the case that the view does not change and no step is
+// redone. If the view changes or a step is redone, batches that were loaded ahead are dropped, and loading starts again
+// from the cursor. Dropped batches do not count as used.
 import { DataLoader, type DataLoaderOptions, type Dataset } from '@ringwise/data';
 import { checkInteger } from '../check.ts';
 import { invalidArgument, wrongBatch } from '../errors.ts';
@@ -32,7 +32,7 @@ export const loadOptionNames = [
   'collate',
 ] as const;
 
-/** What this rank is in the view for which batches are loaded. */
+/** The rank and the number of ranks in the view for which batches are loaded. */
 interface Place {
   readonly rank: number;
   readonly size: number;
@@ -46,7 +46,7 @@ interface Pass<B> {
 
 /** The batches of an elastic job; job.loader() makes it. Iterated by job.steps(), not by the program. */
 export class ElasticLoader<B = unknown> {
-  /** The rules by which samples are dealt. @internal */
+  /** The rules that assign samples to steps and ranks. @internal */
   readonly ledger: Ledger;
   readonly #loader: DataLoader<unknown, B>;
   #cursor: Cursor = firstCursor;
@@ -101,7 +101,7 @@ export class ElasticLoader<B = unknown> {
   }
 
   /**
-   * Makes all ranks run equally many micro-batches: those that have one less run another rank's before. To be called
+   * Makes all ranks run equally many micro-batches: a rank that has one less runs one of another rank first. Call it
    * before the first take(). @internal
    */
   runTogether(): void {

@@ -1,13 +1,13 @@
-// Which samples are trained on in which step, and by which rank. All of it is a function of the seed, the position and
-// the number of ranks, so that ranks agree without a message. A position counts samples of an epoch's order; the cursor
-// is the position up to which samples are used by final steps. It moves only when a step is final, so a step that is
-// redone in another view has the same samples, dealt to other ranks. Nothing is padded: the last step of an epoch is
-// short, and ranks without samples have weight 0 in it.
+// Assigns samples to steps and ranks. The assignment is a function of the seed, the position and the number of ranks,
+// so ranks agree without a message. A position counts samples of an epoch's order; the cursor is the position up to
+// which final steps have used samples. It moves only when a step is final, so a step that is redone in another view has
+// the same samples, assigned to other ranks. Nothing is padded: the last step of an epoch may have fewer samples, and
+// ranks without samples have weight 0 in it.
 import { randperm } from '@ringwise/data';
 import { checkInteger, checkOptions, shown } from '../check.ts';
 import { invalidArgument } from '../errors.ts';
 
-/** How the samples of an epoch are ordered, and dealt to steps and ranks. */
+/** How the samples of an epoch are ordered, and assigned to steps and ranks. */
 export interface LedgerOptions {
   /** Number of samples of a step, over all ranks; a multiple of `microBatch`. Excludes `batchPerRank`. */
   readonly globalBatch?: number;
@@ -56,7 +56,7 @@ export interface MicroBatch {
   readonly end: number;
   /**
    * false on a rank that runs the micro-batch of another one, only to take part in exchanges of batch norms over all
-   * ranks. What comes of it is not used.
+   * ranks. Its loss and gradients are not used.
    */
   readonly counts?: false;
 }
@@ -72,7 +72,7 @@ export interface StepPlan {
 
 export const firstCursor: Cursor = { epoch: 0, step: 0, position: 0 };
 
-/** The rules by which the samples of a data set of `length` samples are dealt. */
+/** The rules that assign the samples of a data set of `length` samples to steps and ranks. */
 export class Ledger {
   readonly length: number;
   readonly seed: number;

@@ -1,6 +1,6 @@
-// Plays the views of a membership log, without a loss: processes that init() has connected train each step on as many
-// ranks as have trained it in the logged job. Ranks deal samples and sum gradients by their number alone, so the replay
-// ends with the same bits. It needs as many processes as the largest view has members.
+// Repeats the views of a membership log without losses: processes that init() has connected train each step on as many
+// ranks as trained it in the logged job. The assignment of samples and the order of sums depend only on the number of
+// ranks, so the replay ends with the same bits. It needs as many processes as the largest view has members.
 import { readFileSync } from 'node:fs';
 import type { Group } from '@ringwise/collectives';
 import { shown } from '../check.ts';

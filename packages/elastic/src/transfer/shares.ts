@@ -1,10 +1,10 @@
-// Parts of the state: which member sends which, and checksums that tell which ones a joiner has already.
+// Assigns parts of the state to the members that send them, and computes checksums that show which arrays a joiner has.
 import { crc32 } from 'node:zlib';
 import type { PackedState } from '@ringwise/ddp';
 
 /**
- * Deals items of these sizes over `count` members: consecutive ones, about equally many bytes each. Returns the indices
- * of each member's items.
+ * Divides items of these sizes among `count` members: consecutive ones, about equally many bytes each. Returns the
+ * indices of each member's items.
  */
 export function sharesOf(sizes: readonly number[], count: number): number[][] {
   const shares = Array.from({ length: count }, (): number[] => []);

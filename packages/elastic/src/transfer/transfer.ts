@@ -1,8 +1,8 @@
 // Gives the state of the training to members that have none, between two steps. The first member that has the state
-// sends its header: all values but the arrays, and the layout of these. The arrays go in chunks, dealt over the members
-// that have the state, those on the joiner's host first. To one joiner a chunk goes as a message, to several as a
-// broadcast. Each chunk ends with its SHA-256, so that a member takes over either the whole state or nothing: it loads
-// only when all chunks have come and fit.
+// sends its header: all values but the arrays, and the layout of these. The arrays are sent in chunks, divided among
+// the members that have the state, those on the joiner's host first. A chunk is a message to one joiner, or a broadcast
+// to several. Each chunk ends with its SHA-256. A joiner loads the state only when all chunks have arrived and their
+// hashes agree, so it gets either the whole state or nothing.
 import { createHash } from 'node:crypto';
 import type { Group } from '@ringwise/collectives';
 import { type PackedState, packState, type Revive, unpackState } from '@ringwise/ddp';
@@ -13,13 +13,13 @@ import { haveSameArrays, sharesOf, sumsOf } from './shares.ts';
 
 const hashBytes = 32;
 
-/** What is given: how a member that has the state reads it, and how one that has none takes it over. */
+/** How a member that has the state reads it, and how a joiner loads it. */
 export interface TransferredState {
   /** Returns plain values, typed arrays and tensors; the arrays are read until the transfer has ended. */
   readonly save: () => unknown;
   /** `unchanged` names members of the state that are as held() has returned them. */
   readonly load: (value: unknown, unchanged: ReadonlySet<string>) => void;
-  /** Returns what a joiner has got before, as a learner, or null. Arrays that are right are not sent again. */
+  /** Returns the state that a joiner received as a learner, or null. Arrays that are equal are not sent again. */
   readonly held?: () => PackedState | null;
   /** Returns what replaces a tensor that was sent. Default: its memory, dtype and shape. */
   readonly revive?: Revive;
@@ -31,7 +31,7 @@ export interface TransferOptions {
   readonly chunkBytes?: number;
 }
 
-/** What a transfer has moved. */
+/** The amount of data that a transfer has sent. */
 export interface TransferReport {
   /** Bytes that were sent, to each joiner. */
   readonly bytes: number;
