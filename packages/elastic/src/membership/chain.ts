@@ -19,9 +19,9 @@ import {
 import type { Action, Reading } from './protocol/machine.ts';
 import type { Report, View, Wish } from './protocol/view.ts';
 
-/** A watch looks this often whether it has missed a view that was deleted. */
+/** How often a watch checks whether it has missed a view that was deleted. */
 const sliceMs = 1_000;
-/** How often a member looks whether a process wishes to join. */
+/** How often a member checks whether a process wishes to join. */
 const wishPollMs = 100;
 
 export type ReadRequest = Omit<Extract<Action, { kind: 'read' }>, 'kind'>;
@@ -59,12 +59,12 @@ export class Chain {
     return (await this.#view(number)) ?? (await this.#view(number + 1));
   }
 
-  /** Says what the members train, if none of them has said it. */
+  /** Writes the description of the training, unless another member has written it. */
   async describe(training: string): Promise<void> {
     await this.#answer(this.#store.compareSet(trainingKey, '', training));
   }
 
-  /** Returns what the members train; null before they have said it. */
+  /** Returns the description of the training; null before a member has written it. */
   async training(): Promise<string | null> {
     const bytes = await this.#value(trainingKey);
     return bytes === null ? null : Buffer.from(bytes).toString();
@@ -81,20 +81,20 @@ export class Chain {
   }
 
   /**
-   * Writes a view of an earlier store, if there is none of its number here. Returns the one that is there. Wishes are
-   * counted from those on that the view has read.
+   * Copies a view of an earlier store into this one, unless this one has a view of its number. Returns the view that
+   * the store has then. Wishes are counted from the last one that the view has read.
    */
   async open(view: View): Promise<View> {
     const count = await this.#answer(this.#store.add(wishCountKey, 0));
     if (count < view.wishes) await this.#answer(this.#store.add(wishCountKey, view.wishes - count));
     const stored = await this.propose(view);
     await this.#answer(this.#store.compareSet(headKey, '', String(view.number)));
-    // Last: launchers read the other keys when this one is there.
+    // This key is written last, because launchers read the other keys when it exists.
     await this.#answer(this.#store.compareSet(openedKey, '', String(stored.epoch)));
     return stored;
   }
 
-  /** Reads what a decision needs. Does not wait for anything that is absent. */
+  /** Reads what a decision needs. Does not wait for absent keys. */
   async read({ view, wishes, unread, ids }: ReadRequest): Promise<Reading> {
     const [reports, news, ended] = await Promise.all([
       this.#reports(view),
@@ -102,7 +102,7 @@ export class Chain {
       this.#present(ids.map(endedKey)),
     ]);
     const read = await this.#wishes([...unread, ...news]);
-    // A process that died soon after it had written its wish.
+    // Ask about the authors of new wishes, too: a process may have died soon after it had written its wish.
     const known = new Set(ids);
     const unasked = read.flatMap(({ wish }) => (wish === null || known.has(wish.id) ? [] : [wish.id]));
     const endedToo = await this.#present(unasked.map(endedKey));
@@ -145,18 +145,18 @@ export class Chain {
     }
   }
 
-  /** Asks a member for something, which it finds by asks(). */
+  /** Writes a request to a member, which reads it by asks(). */
   async ask(memberId: string, what: unknown): Promise<void> {
     await this.#answer(this.#store.append(asksKey(memberId), `${JSON.stringify(what)}\n`));
   }
 
-  /** Returns what `memberId` has been asked for since the last call, in order. Called by that member only. */
+  /** Returns the requests to `memberId` since the last call, in order. Only that member calls it. */
   async asks(memberId: string): Promise<unknown[]> {
     const key = asksKey(memberId);
     const bytes = await this.#value(key);
     if (bytes === null || bytes.length === 0) return [];
     const text = Buffer.from(bytes).toString();
-    // Lines that were appended meanwhile make the value another one, which stays and is read at the next call.
+    // If lines were appended meanwhile, the value differs and stays as it is; the next call reads it.
     const left = await this.#answer(this.#store.compareSet(key, text, ''));
     if (left.length > 0) return [];
     return text
@@ -217,7 +217,7 @@ export class Chain {
     return Array.from({ length: Math.max(0, count - wishes) }, (_, index) => wishes + 1 + index);
   }
 
-  /** Reads wishes. Another member deletes those that its view has read, so none may be waited for. */
+  /** Reads wishes without waiting for them, because another member deletes those that its view has read. */
   async #wishes(numbers: readonly number[]): Promise<Reading['wishes']> {
     const values = await Promise.all(numbers.map((number) => this.#value(wishKey(number))));
     return numbers.map((number, index) => {
@@ -240,8 +240,8 @@ export class Chain {
       return true;
     } catch (error) {
       signal.throwIfAborted();
-      // The wait has a connection of its own, which a busy store may turn away. Whether the store still answers, the
-      // caller's next question shows.
+      // The wait has a connection of its own, which a busy store may refuse. The caller's next request shows whether
+      // the store still answers.
       if (isTimeout(error) || isBusy(error)) return false;
       throw failed(error);
     }

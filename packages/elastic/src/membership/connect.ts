@@ -61,7 +61,7 @@ export async function connect(
 }
 
 /**
- * Connects, and waits for the others to be connected as well: a member that cannot reach one of them says so at its
+ * Connects, and waits until all other members are connected: a member that cannot reach one of them reports that at its
  * deadline of connecting, before the others stop waiting for it.
  */
 async function meet(options: MembersOptions & { readonly signal: AbortSignal }): Promise<Group> {
@@ -102,8 +102,8 @@ export function namedBy(error: unknown, view: View, self: string): Report['unrea
 }
 
 /**
- * Returns the members that this one could not reach by the deadline of connecting. That another one has stopped
- * connecting says nothing about whether it can be reached.
+ * Returns the members that this one could not reach by the deadline of connecting. A member that has stopped connecting
+ * is not among them, because it may be reachable.
  */
 export function missedBy(error: unknown, view: View, self: string): Report['unreachable'] {
   const code = rootOf(error)?.code;

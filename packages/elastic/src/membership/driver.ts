@@ -1,4 +1,4 @@
-// Runs the machine of one member: does its actions in the store, and tells it what has happened.
+// Runs the state machine of one member: carries out its actions in the store, and passes it the results as inputs.
 import type { Group } from '@ringwise/collectives';
 import { ElasticError } from '../errors.ts';
 import type { Chain } from './chain.ts';
@@ -40,7 +40,7 @@ export class Driver {
   #before: View | null = null;
   #failure: unknown = null;
   #lostStore: unknown;
-  /** Number of stores that this member has had. What comes from an earlier one is dropped. */
+  /** Number of stores that this member has had. Answers of earlier ones are dropped. */
   #stores = 0;
   /** The processes of members and of those that want to join. */
   readonly #processes = new Map<string, Pick<Member, 'host' | 'process'>>();
@@ -54,7 +54,7 @@ export class Driver {
   }
 
   /**
-   * Tells the machine something, and resolves when it is in a new view or its part in the job has ended. Calls
+   * Passes `input` to the machine, and resolves when this member is in a new view or its membership has ended. Calls
    * `onDecided` whenever a new view has been decided, before its members connect.
    */
   run(input: Input, onDecided: () => unknown = () => {}): Promise<Settled> {
@@ -87,7 +87,7 @@ export class Driver {
     }
   }
 
-  /** Tells the machine what has come from a store, unless the member has moved meanwhile. */
+  /** Passes the answer of a store to the machine, unless the member has moved to another store meanwhile. */
   #answer(store: number, input: Input): void {
     if (store === this.#stores) this.#feed(input);
   }

@@ -28,7 +28,7 @@ export const noStore = () =>
       'Start the program with `npx ringwise run --elastic`, or serve a store in a process of its own and pass a client of it.',
   );
 
-/** torchrun's agent stops all workers when one fails, and its store knows nothing of single slots. */
+/** Error under torchrun, whose agent stops all workers when one fails, and whose store does not know single slots. */
 export const endedByTorchrun = () =>
   new ElasticError(
     'ERR_ELASTIC_USE',
@@ -76,8 +76,8 @@ export const hasLeft = (id: string) =>
   );
 
 /**
- * The job has ended with a view, which says what became of the step in flight. Its code is ERR_ELASTIC_OVER if that is
- * so because the training was over before this process had its state.
+ * Error for a job that has ended with a view, which decides about the step in flight. The code is ERR_ELASTIC_OVER if
+ * the training was over before this process had its state.
  */
 export class JobEndedError extends ElasticError {
   readonly view: View;
@@ -95,7 +95,7 @@ export class JobEndedError extends ElasticError {
   }
 }
 
-/** Returns whether a process came when the training was over, so that it is not needed. */
+/** Returns whether the error says that the training was over when the process was started, so that it is not needed. */
 export const isOver = (error: unknown): error is JobEndedError =>
   error instanceof JobEndedError && error.view.isOver;
 

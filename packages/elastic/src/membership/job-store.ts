@@ -1,6 +1,6 @@
 // The store of a job, which another one replaces when its host is lost. Each launcher keeps a store ready, and the
-// members of a view know its address. A member that has moved never uses an earlier store again: that is why two sides
-// of a cut network cannot both have enough members (protocol/quorum.ts).
+// members of a view know its address. A member that has moved never uses an earlier store again. So two sides of a
+// divided network cannot both have enough members (protocol/quorum.ts).
 import { PrefixStore, type Store, StoreError, TcpStore } from '@ringwise/store';
 import { storeFailed } from './errors.ts';
 import { jobPrefix } from './keys.ts';
@@ -74,7 +74,7 @@ export class JobStore {
       this.#address = address;
       this.#job = new PrefixStore(jobPrefix(this.#plan.runId), store);
       this.#close = () => store.close();
-      // The pending calls of the lost one end now.
+      // Ends the pending calls to the lost store.
       closeLost().catch(() => {});
       return true;
     }

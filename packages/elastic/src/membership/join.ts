@@ -11,7 +11,7 @@ import { Pace } from './protocol/pace.ts';
 import type { View, Wish } from './protocol/view.ts';
 import { Session } from './session.ts';
 
-/** What a process uses of a job's store beside its membership. */
+/** The parts of a job's store that a process uses in addition to its membership. */
 export interface JobAccess {
   readonly self: Wish;
   readonly chain: Chain;
@@ -23,9 +23,9 @@ export interface JobAccess {
 }
 
 /**
- * Joins the members of an elastic job, and resolves when this process is connected with them: with the founding
- * members when all of them are there, or later at a vote of the members. Rejects with ERR_ELASTIC_TOO_FEW if that does
- * not happen within `joinTimeoutMs`, and with ERR_ELASTIC_STORE if the store fails.
+ * Joins the members of an elastic job. Resolves when this process is connected with them: as a founding member when all
+ * founding members have come, or later after a vote of the members. Rejects with ERR_ELASTIC_TOO_FEW if that does not
+ * happen within `joinTimeoutMs`, and with ERR_ELASTIC_STORE if the store fails.
  *
  * @example
  * ```ts
@@ -38,7 +38,7 @@ export async function joinMembership(options: MembershipOptions = {}): Promise<M
   return await joinJob(options, async () => {});
 }
 
-/** Does what joinMembership() does, but first awaits `prepare`: until then the members do not know of this process. */
+/** Does the same as joinMembership(), but awaits `prepare` before the members know of this process. */
 export async function joinJob(
   options: MembershipOptions,
   prepare: (access: JobAccess) => Promise<void>,

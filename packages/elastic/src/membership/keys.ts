@@ -8,7 +8,7 @@
 export const jobPrefix = (runId: string) => `ringwise/${runId}/elastic`;
 
 /**
- * Says that the process of a member has ended, for certain. Its launcher writes the key, as
+ * Shows that the process of a member has ended, for certain. Its launcher writes the key, as
  * `ringwise/<RINGWISE_RUN_ID>/elastic/ended/<RINGWISE_SLOT>.<RINGWISE_INCARNATION>`; the value is the exit code, or the
  * name of the signal, as text.
  */
@@ -21,8 +21,8 @@ export const viewKey = (number: number) => `view/${number}`;
 export const headKey = 'head';
 
 /**
- * Epoch of the view with which members that have moved to this store have opened it, as decimal text. A view of a later
- * epoch in it shows that enough of them have come. Absent in the first store of a job.
+ * Epoch of the view that the first members to move to this store copied into it, as decimal text. A view of a later
+ * epoch in the store shows that enough members have moved. Absent in the first store of a job.
  */
 export const openedKey = 'opened';
 
@@ -45,7 +45,8 @@ export const wishKey = (k: number) => `wish/${k}`;
 export const groupPrefix = (number: number) => `group/${number}`;
 
 /**
- * What learners ask a member for, appended as one line of JSON each. The member empties the value when it has read it.
+ * The requests of learners to a member, appended as one line of JSON each. The member empties the value when it has
+ * read it.
  */
 export const asksKey = (memberId: string) => `asks/${memberId}`;
 

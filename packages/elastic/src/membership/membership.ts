@@ -1,8 +1,8 @@
-// The contract between the membership of a job and what trains in it. Job and custom loops use nothing else.
+// The contract between the membership of a job and the training. The job and custom loops use nothing else of it.
 import type { Group } from '@ringwise/collectives';
 import type { Decision, Member, View } from './protocol/view.ts';
 
-/** What a member says in the vote that ends a step. */
+/** A member's ballot in the vote that ends a step. */
 export interface Ballot {
   /** Whether this member stops after the step because its training is over. To leave before that, use leave(). */
   readonly isLeaving?: boolean;
@@ -12,15 +12,15 @@ export interface Ballot {
   readonly finalSteps?: number;
 }
 
-/** What all members voted. Equal on all of them. */
+/** The result of a vote, equal on all members. */
 export interface Vote {
   /** Whether the members change the view after this step, because a member leaves or another one joins. */
   readonly changesView: boolean;
-  /** Whether this member leaves after this step: its wish has reached all. It then calls close(), not change(). */
+  /** Whether this member leaves after this step: all members know of its wish. It then calls close(), not change(). */
   readonly isLeaving: boolean;
 }
 
-/** A new view, the group of its members, and what becomes of the step that was in flight. */
+/** A new view, the group of its members, and the decision about the step that was in flight. */
 export interface Change {
   /** The new view. */
   readonly view: View;
@@ -45,7 +45,7 @@ export interface Progress {
   readonly hasState: boolean;
 }
 
-/** This process's part in a job: its views, the votes of its steps, and the changes of the view. */
+/** The membership of this process in a job: its views, the votes of its steps, and the changes of the view. */
 export interface Membership {
   /** This process. */
   readonly self: Member;
@@ -56,28 +56,28 @@ export interface Membership {
   /** The change with which this member has joined. */
   readonly first: Change;
   /**
-   * Ends a step: to be called when all averages are complete and before anything is changed by them. Collective; blocks
-   * if the group can block. Throws the group's error if the vote could not be completed: then call change().
+   * Ends a step. Call it when all averages are complete, before they change anything. Collective; blocks this thread if
+   * the group can block. Throws the group's error if the vote fails: then call change().
    */
   readonly vote: (ballot: Ballot) => Promise<Vote>;
-  /** Does what vote() does, but blocks this thread until it has ended. Throws its error. */
+  /** Does the same as vote(), but blocks this thread until the vote has ended. Throws its error. */
   readonly voteSync: (ballot: Ballot) => Vote;
   /** Whether `error` says that the membership has changed, rather than that the program is wrong. */
   readonly isChange: (error: unknown) => boolean;
   /**
-   * Ends the view: reports `progress`, waits for the next view, and connects its members. After an error of the group
-   * (pass it), or after a vote that changes the view. Collective among those that are left. Rejects with
+   * Ends the view: reports `progress`, waits for the next view, and connects its members. Call it after an error of the
+   * group, and pass that, or after a vote that changes the view. Collective among the remaining members. Rejects with
    * ERR_ELASTIC_LEFT_OUT if the next view does not have this member.
    */
   readonly change: (progress: Progress, error?: unknown) => Promise<Change>;
   /**
    * Makes this member leave after the next vote. If all members leave by this call while a process wishes to join, they
-   * let it in first and leave after the vote of that view. Does not block.
+   * admit it first, and leave after the first vote of that view. Does not block.
    */
   readonly leave: () => void;
   /**
-   * Ends this member's part in the job, and closes its group. Not collective: the others go on without it. After a vote
-   * with `isLeaving`, or when the training is over. Idempotent.
+   * Ends the membership of this process, and closes its group. Not collective: the others go on without it. Call it
+   * after a vote with `isLeaving`, and when the training is over. Idempotent.
    */
   readonly close: () => Promise<void>;
 }

@@ -34,19 +34,19 @@ export interface MembershipOptions {
   /** Default deadline of the operations of the groups. Default: `stallMs` when the view begins. */
   readonly timeoutMs?: number;
   /**
-   * How long a member that does not report after a failure is waited for, if it is not known to have ended. Default:
-   * 4 times the median step, within 200 and 5,000; 2,000 before there are steps. If more members are missing than have
-   * reported, they are waited for 4 times as long, but no longer than 5,000 for that reason.
+   * How long the others wait, after a failure, for a member that does not report and is not known to have ended.
+   * Default: 4 times the median step, from 200 to 5,000; 2,000 before there are steps. If more members are missing than
+   * have reported, the others wait 4 times as long, but at most 5,000 or settleMs, whichever is longer.
    */
   readonly settleMs?: number;
   /**
-   * How long a vote, and a member that does not report after it, is waited for. Default: 20 times the median step, at
-   * least 2,000; 60,000 before there are steps.
+   * How long the others wait for a member in a vote, and for its report after a vote that changes the view. Default: 20
+   * times the median step, at least 2,000; 60,000 before there are steps.
    */
   readonly stallMs?: number;
   /** How long `min` or more founding members wait for the rest of `size`. Default: 30,000. */
   readonly lastCallMs?: number;
-  /** How long this process waits to be admitted, and fewer than `min` members for others. Default: 600,000. */
+  /** How long this process waits to be admitted, and fewer than `min` members wait for others. Default: 600,000. */
   readonly joinTimeoutMs?: number;
   /** Deadline of connecting the members of a view. Default: 30,000. */
   readonly connectMs?: number;
@@ -82,7 +82,7 @@ type Env = Readonly<Record<string, string | undefined>>;
 export function planJoin(options: MembershipOptions, env: Env): JoinPlan {
   checkMembership('joinMembership', options);
   const launched = detectLauncher(env);
-  // Without a launcher this is the only process, as it is for init(). RANK alone is half a launcher.
+  // Without a launcher this is the only process, as it is for init(). If RANK or WORLD_SIZE is set alone, it is not.
   const isAlone =
     options.store === undefined &&
     launched === null &&

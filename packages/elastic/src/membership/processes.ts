@@ -1,5 +1,5 @@
-// Tells whether a process on this host has ended. A process that was killed is known by this even where no launcher
-// says so. Linux only: without /proc nothing is known.
+// Tells whether a process on this host has ended, so that members notice a killed process even if no launcher reports
+// it. Linux only: without /proc nothing is known.
 import { readFileSync, statSync } from 'node:fs';
 
 /** What ownProcess() has found; it does not change while the process runs. */

@@ -1,4 +1,4 @@
-// A member's part in a job: the votes of its steps, and the changes of its view.
+// The membership of a process in a job: the votes of its steps, and the changes of its view.
 import type { Group } from '@ringwise/collectives';
 import type { Chain } from './chain.ts';
 import { changeReason, isMembershipError, rootOf } from './classify.ts';
@@ -23,7 +23,7 @@ interface Parts {
 
 /** How long a group of a view that has ended may take to close. */
 const closeMs = 2_000;
-/** The lowest ranks look for wishes to join; one of them is enough. */
+/** Number of the lowest ranks that watch for wishes to join; one of them is enough. */
 const watchingRanks = 3;
 
 export class Session implements Membership {
@@ -172,7 +172,7 @@ export class Session implements Membership {
     return { view, group, decision: view.decision, joined };
   }
 
-  /** Notes when a process wishes to join. Without the store no process can, so its failure is not one of training. */
+  /** Notes when a process wishes to join. Ignores failures of the store, without which no process can join. */
   #watchWishes(view: View): void {
     this.#watch.abort();
     const watch = new AbortController();
@@ -253,7 +253,7 @@ export class Session implements Membership {
       failure: cause === null ? null : `${cause.code} in ${cause.verb}`,
     };
     try {
-      // The others need not wait for this member, and learn whether its last step was final.
+      // Tells the others not to wait for this member, and whether its last step was final.
       await chain.report(report).catch(() => {});
       await closed(this.#group);
     } finally {

@@ -1,11 +1,11 @@
 // Computes the next view from the one that has ended and from what is known about its members. Pure: the same
 // knowledge gives the same view on every member.
 //
-// What becomes of the step in flight follows from two facts. The vote that ends a step is a reduction over all members,
-// which each of them starts when all its averages are complete. So if one member has applied the averages of a step,
-// all members of that view hold them, and the survivors commit. If no survivor has applied them, either all survivors
-// hold them, and commit as well, or none of them has changed anything, and they redo the step. The decision is taken
-// again from the reports at each view, so that a survivor that dies in between takes nothing with it.
+// Whether the step in flight is final follows from two facts. The vote that ends a step is a reduction over all
+// members, which each of them starts when all its averages are complete. So if one member has applied the averages of a
+// step, all members of that view hold them, and the survivors commit. If no survivor has applied them, either all
+// survivors hold them, and commit as well, or no survivor has changed anything, and they redo the step. Each view takes
+// the decision again from the reports, so the death of another survivor in between does not lose the step.
 import { isHopeless, quorumsOf, suffices } from './quorum.ts';
 import { fewestToRemove } from './reachable.ts';
 import * as sentences from './sentences.ts';
@@ -22,20 +22,20 @@ export interface Knowledge {
   readonly reports: readonly Report[];
   /** All wishes that the view has not read, in order. */
   readonly wishes: readonly NumberedWish[];
-  /** Ids of members and of those that want to join whose processes have ended, for certain. */
+  /** Ids of the members, and of the authors of wishes, whose processes have ended for certain. */
   readonly ended: ReadonlySet<string>;
   /** Milliseconds since the view ended for the member that decides, by its own clock. */
   readonly forMs: number;
 }
 
 export interface Rules {
-  /** Fewest members of a view, except at the end of the training: those that are left then only end, too. */
+  /** Fewest members of a view. A view at the end of the training may have fewer, because they only end. */
   readonly min: number;
-  /** How long members that have not reported are waited for after a failure. */
+  /** How long to wait, after a failure, for members that have not reported. */
   readonly settleMs: number;
   /** The same after a vote that changed the view: all members are known to be alive. */
   readonly stallMs: number;
-  /** How long the members that are left wait for others if they are fewer than `min`. */
+  /** How long the remaining members wait for others if they are fewer than `min`. */
   readonly joinTimeoutMs: number;
   /** How often the store had moved when the members began to use it. */
   readonly epoch: number;
@@ -48,9 +48,9 @@ export type Outcome =
 
 /** Failures of the same kind at one step after which the job ends. */
 const mostRepeats = 3;
-/** How long a part of the members that may not go on alone waits for others, and for their moving to its store. */
+/** How long members without a quorum wait for others, which may still move to their store. */
 const minorityMs = 10_000;
-/** How long most members are waited for at most if only a few have reported. */
+/** Limit of the longer wait if fewer members have reported than are missing. */
 const longestSettlingMs = 5_000;
 
 export function decide(view: View, knowledge: Knowledge, rules: Rules): Outcome {
@@ -62,7 +62,7 @@ export function decide(view: View, knowledge: Knowledge, rules: Rules): Outcome 
   const hasFailed = [...reports.values()].some(({ failure }) => failure !== null);
   const patienceMs = hasFailed ? settling(reports.size, missing.length, rules) : rules.stallMs;
   if (missing.length > 0 && forMs < patienceMs) return { kind: 'wait', forMs: patienceMs - forMs, missing };
-  // A member that leaves may have ended after its report: that says what it has applied, and that it is not lost.
+  // A member that leaves may have ended after its report. The report tells what it has applied, and it is not lost.
   const leaving = view.members.filter(({ id }) => reports.get(id)?.isLeaving === true);
   const staying = view.members.filter(({ id }) => reports.get(id)?.isLeaving === false && !gone.has(id));
   const kept = mutuallyReachable(staying, reports);
@@ -90,8 +90,8 @@ export function decide(view: View, knowledge: Knowledge, rules: Rules): Outcome 
 }
 
 /**
- * Returns how long members are waited for after a failure. A few members that are first to notice one, such as a device
- * that hangs, do not leave the others out because these are slower to notice it.
+ * Returns how long to wait for members after a failure: longer if most are missing, so that a few members that notice a
+ * failure first, such as a device that hangs, do not leave out the others, which notice it later.
  */
 function settling(reported: number, missing: number, { settleMs }: Rules): number {
   return missing > reported ? Math.max(settleMs, Math.min(4 * settleMs, longestSettlingMs)) : settleMs;
@@ -106,7 +106,8 @@ function latest(view: View, reports: readonly Report[]): ReadonlyMap<string, Rep
 }
 
 /**
- * Returns the wishes of living processes; of those for one slot the last one, whose process has replaced the others.
+ * Returns the wishes of living processes. Of several for one slot, returns the last, whose process has replaced the
+ * others.
  */
 export function lastOfEachSlot({ wishes, ended }: Pick<Knowledge, 'wishes' | 'ended'>): Wish[] {
   const all = wishes.flatMap(({ wish }) => (wish === null ? [] : [wish]));
@@ -117,9 +118,10 @@ export function lastOfEachSlot({ wishes, ended }: Pick<Knowledge, 'wishes' | 'en
 }
 
 /**
- * Returns the members that are not waited for: their launcher says that they have ended, or has started other processes
- * in their slots, or members on the same host say so. That members have lost one does not count: all of them report the
- * same root cause, which one of them may have noticed that is itself cut off.
+ * Returns the members for which not to wait: their launcher, or a member on the same host, has reported that they have
+ * ended, or their launcher has started other processes in their slots. Reports of members that have lost a connection
+ * to another one do not count: all members report the same root cause, and the one that noticed it may itself be cut
+ * off.
  */
 function goneMembers(
   view: View,
@@ -157,9 +159,9 @@ function certainlyGone(
 }
 
 /**
- * Returns the members of a largest set whose members reach each other. A member that says it has lost another one
- * which has reported nevertheless may have lost only a connection: the next view tries again, and only members that
- * could not connect count as unreachable.
+ * Returns a largest set of members that reach each other. If a member has lost another one that has nevertheless
+ * reported, perhaps only their connection was lost: the next view tries again, and only members that could not connect
+ * count as unreachable.
  */
 function mutuallyReachable(members: readonly Member[], reports: ReadonlyMap<string, Report>): Member[] {
   const indexOf = new Map(members.map(({ id }, index) => [id, index]));
@@ -176,7 +178,7 @@ function mutuallyReachable(members: readonly Member[], reports: ReadonlyMap<stri
   const kept = members.filter((_, index) => !removed.has(index));
   const hasState = ({ id }: Member) => reports.get(id)!.hasState;
   if (kept.some(hasState) || !members.some(hasState)) return kept;
-  // The larger side has no state of the training: the other one goes on.
+  // No member of this set has the state of the training: choose among the members that have it.
   return mutuallyReachable(members.filter(hasState), reports);
 }
 
@@ -250,7 +252,7 @@ interface Step {
   readonly isOver: boolean;
 }
 
-/** Decides what becomes of the step in flight, from the reports of those that stay and of those that leave. */
+/** Decides about the step in flight, from the reports of the members that stay and of those that leave. */
 function resolve(view: View, kept: readonly Report[], leaving: readonly Report[]): Step {
   const able = kept.filter(({ hasState }) => hasState);
   const witnesses = [...able, ...leaving.filter(({ hasState }) => hasState)];
@@ -305,9 +307,9 @@ export interface FoundingRules {
 }
 
 /**
- * Returns the first view of a job, or null while its members have not come: at once when `size` processes want to
- * join, not counting founding members that have ended, or when there have been `min` for `lastCallMs` milliseconds.
- * `forMs` says for how long there have been.
+ * Returns the first view of a job, or null while members are missing. The view exists when `size` processes wish to
+ * join (founding members that have ended count as present), or when at least `min` have wished for `lastCallMs`
+ * milliseconds. `forMs` is for how long at least `min` have.
  */
 export function found(
   knowledge: Pick<Knowledge, 'wishes' | 'ended' | 'forMs'>,

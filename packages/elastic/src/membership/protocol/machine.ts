@@ -1,5 +1,5 @@
-// One member as a pure state machine: what happens and the time go in, what to do in the store comes out. The driver
-// (driver.ts) does it with a real store; the simulator of the tests does it with a simulated one.
+// One member as a pure state machine: inputs are events and the time, outputs are actions in the store. The driver
+// (driver.ts) carries them out in a real store, and the simulator of the tests in a simulated one.
 //
 //   seeking ── a view with this member ──▶ connecting ── connected ──▶ training
 //                                            ▲    │                        │
@@ -11,13 +11,13 @@
 //                                            ▼    │
 //                                            moving
 //
-// Anyone may propose a view; the store takes the first one. To save work, only the lowest slot that has reported reads
-// and proposes at once; the others do the same when there is no view after 2 × settleMs.
+// Every member may propose a view; the store takes the first one. To save work, only the lowest slot that has reported
+// reads and proposes at once; the others do so if there is no view after 2 × settleMs.
 import { decide, type FoundingRules, found, type Knowledge, lastOfEachSlot, type Rules } from './decide.ts';
 import { shortened } from './report-size.ts';
 import type { Report, View } from './view.ts';
 
-/** What one read of the store tells. */
+/** The result of one read of the store. */
 export interface Reading extends Omit<Knowledge, 'forMs'> {
   /** Number of the view whose reports were read. */
   readonly view: number;
@@ -70,7 +70,7 @@ export type Action =
   | { readonly kind: 'disconnect' }
   | { readonly kind: 'end'; readonly reason: End };
 
-/** How a member's part in the job ends. */
+/** How the membership of a process ends. */
 export type End =
   | { readonly kind: 'left out'; readonly view: View }
   | { readonly kind: 'job ended'; readonly view: View }
@@ -90,10 +90,10 @@ const shortestPollMs = 5;
 const longestPollMs = 100;
 /** How often a member that only watches the proposer reads, at first. */
 const watchMs = 20;
-/** How often one that waits to be admitted looks whether the job goes on. */
+/** How often a process that waits to be admitted checks whether the job goes on. */
 const seekMs = 1_000;
 
-/** All that a machine remembers, as plain data. */
+/** The state of a machine, as plain data. */
 interface Memory {
   phase: Phase;
   /** The view in which this member is or to which it connects; while seeking, the last one that it has seen. */
@@ -102,7 +102,7 @@ interface Memory {
   wishNumber: number;
   /** When the present phase began. */
   sinceMs: number;
-  /** When there were `min` that want to found the job. */
+  /** Since when at least `min` processes have wished to found the job; null if fewer do. */
   enoughSinceMs: number | null;
   isReading: boolean;
   ended: Set<string>;
@@ -315,7 +315,7 @@ export class Machine {
     return Math.min(Math.max((nowMs - this.#memory.sinceMs) / 10, shortestPollMs), longestPollMs);
   }
 
-  /** Returns how long the member at this place of the order waits before it looks after the ones before it. */
+  /** Returns how long the member at this index, in order of slot, waits before it does the work of those before it. */
   #watchMs(place: number): number {
     return Math.min(watchMs * Math.max(place, 1), 2 * this.#patience.settleMs);
   }
@@ -332,7 +332,7 @@ export class Machine {
     if (view.ended !== null) return [...stop, ...this.#end({ kind: 'job ended', view })];
     if (this.#memory.phase === 'seeking' && !isMember) {
       const isRead = this.#memory.wishNumber <= view.wishes && !view.unread.includes(this.#memory.wishNumber);
-      // A view before this one had this member, and has gone on without it.
+      // An earlier view had this member, and this one does not.
       if (isRead) return this.#end({ kind: 'left out', view });
       this.#memory.view = view;
       this.#enter('seeking', nowMs);
@@ -352,7 +352,7 @@ export class Machine {
   }
 
   /**
-   * Returns how often a member that connects asks whether another one has ended; the later its place, the less often.
+   * Returns the interval at which a member that connects asks whether others have ended: longer for higher slots.
    */
   #checkMs(): number {
     const place = this.#memory.view!.members.findIndex(({ id }) => id === this.#id);
@@ -367,7 +367,7 @@ export class Machine {
     return [{ kind: 'wake', atMs: nowMs + this.#checkMs() }];
   }
 
-  /** Returns ids in the order in which they are asked about: in turn, if there are too many for one read. */
+  /** Returns ids in the order in which to ask about them; rotates them if there are too many for one read. */
   #nextAsked(ids: readonly string[]): string[] {
     const { missing } = this.#memory;
     const from = ids.indexOf(missing[Math.min(missing.length, mostAsked) - 1] ?? '') + 1;
@@ -378,7 +378,7 @@ export class Machine {
     const { isReading, view, wishNumber, sinceMs } = this.#memory;
     if (isReading) return [];
     const { settleMs } = this.#patience;
-    // The first one that wished founds the job. Others try a millisecond after their time, which may be rounded.
+    // The author of wish 1 founds the job. Others try after settleMs, and a millisecond later because timers round.
     const isEarly = nowMs - sinceMs < settleMs;
     if (view === null && wishNumber > 1 && isEarly) return [{ kind: 'wake', atMs: sinceMs + settleMs + 1 }];
     return this.#read();
@@ -402,7 +402,7 @@ export class Machine {
     return [{ kind: 'wake', atMs: nowMs + pauseMs }];
   }
 
-  /** Ends the job for one that waits to be admitted if no member of the view is left that could admit it. */
+  /** Ends the job for a process that waits to be admitted if no member is left that could admit it. */
   #watchJob(knowledge: Knowledge, nowMs: number): Action[] {
     const { members } = this.#memory.view!;
     const left = new Set(knowledge.reports.flatMap((report) => (report.isLeaving ? [report.member] : [])));

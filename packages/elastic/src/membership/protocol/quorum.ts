@@ -1,16 +1,16 @@
-// Which members of a view suffice for the next one, if the store may move to another host when its own is lost. Without
-// a rule, two sides of a cut network could go on: one with the old store, one with another.
+// Decides which members of a view suffice for the next one, if the store may move to another host when its own is lost.
+// Without a rule, two sides of a divided network could go on: one with the old store, one with another.
 //
 // A view is connected when all its members are connected, and a member adopts views only of the latest store to which
-// it has moved. So two views that keep members of the same view before cannot both be connected if the two sets have a
-// member in common. The rule makes sure of that:
+// it has moved. So two views after the same view cannot both be connected if the two sets of members that they keep
+// from it overlap. The rule ensures the overlap:
 //
 // - In the store in which a view was written, at most half of its members may be missing. Members whose process has
 //   ended for certain are not missing: they do not move.
-// - In a store to which members have moved, more than half of the members have to be there.
+// - In a store to which members have moved, more than half of the members have to be present.
 //
-// A view may have been written and connected by no member: then the ones before it count as well, up to the last one
-// that was connected.
+// A view may have been written although no member was connected in it. Then the views before it count as well, back to
+// the last one that was connected.
 import type { Member, Quorum, View } from './view.ts';
 
 /** Fewest hosts of a view from which the store can move: with two, neither side has more than half. */
@@ -33,7 +33,7 @@ export function standbysOf({ members }: Pick<View, 'members'>, lost: string | nu
 
 /**
  * Returns the sets of members of which the view after `view` needs enough. `wasConnected` tells whether a member is
- * known to have been connected in `view`: all its members have adopted it then, and so none before it.
+ * known to have been connected in `view`: then all its members have adopted it, and earlier views do not count.
  */
 export function quorumsOf(view: View, wasConnected: boolean): readonly Quorum[] {
   const own = { members: view.members.map(({ id }) => id), epoch: view.epoch, canMove: canMove(view) };

@@ -1,7 +1,7 @@
-// Which members have to go so that all others reach each other: a smallest vertex cover of the graph whose edges are
-// the pairs that cannot communicate. Exact, by branching on the member with the most edges, within a budget of
-// work; beyond the budget greedy, which may remove more members than needed. A partition is found without branching: a
-// matching between its sides is as large as the smaller one.
+// Finds the fewest members to remove so that all others reach each other: a smallest vertex cover of the graph whose
+// edges are the pairs that cannot communicate. Exact, by branching on the member with the most edges, within a budget
+// of work; beyond the budget greedy, which may remove more members than needed. A partition is found without branching:
+// a matching between its sides is as large as the smaller one.
 
 type Edges = Map<number, Set<number>>;
 
@@ -85,7 +85,7 @@ function coverOf(edges: Edges, limit: number): number[] {
     if (count > most * degree || budget <= 0 || matching(left) > most) return null;
     const withPeers = degree <= most ? search(without(left, peers), most - degree) : null;
     const found = withPeers === null ? null : [...peers, ...withPeers];
-    // A pair without other edges needs one of both, so the second branch cannot be better.
+    // For a pair without other edges, removing either member is equally good, so the second branch is skipped.
     if (degree === 1 && found !== null) return found;
     const withIt = search(without(left, [busiest]), (found === null ? most : found.length - 1) - 1);
     return withIt === null ? found : [busiest, ...withIt];

@@ -3,15 +3,14 @@ import type { Report } from './view.ts';
 
 /** Share of the store's limit that the lists of unreachable members may take, in bytes of all reports of a view. */
 const bytesOfLists = 4 << 20;
-/** A member in a list, with an id of random letters. */
+/** Bytes of one member in a list, with a random id. */
 const bytesOfOne = 80;
 /** Longest text of a failure, in UTF-16 code units; that of connecting may name each member. */
 const longestFailure = 400;
 
 /**
- * Returns the report with as many unreachable members as there is room for if all `size` members list as many: those
- * that have ended for certain first, the others from the one at `place` in the list on, so that members at other places
- * list others.
+ * Returns the report with as many unreachable members as fit if all `size` members list as many: those that have ended
+ * for certain first, then others. `place` is the member's rank: members of different ranks list different others.
  */
 export function shortened(report: Report, place: number, size: number): Report {
   const most = Math.max(1, Math.floor(bytesOfLists / bytesOfOne / size));

@@ -1,4 +1,4 @@
-// The sentences with which a job ends, as a view says them to all members.
+// The texts of `ended` in the last view of a job: why it ends.
 import type { RepeatedFailure, Report } from './view.ts';
 
 export const tooFewLeft = (count: number, min: number, joinTimeoutMs: number): string =>

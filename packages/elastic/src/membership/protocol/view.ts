@@ -6,7 +6,7 @@
 export interface Member {
   /** Unique in the job: `slot.incarnation` under the ringwise launcher, otherwise random. */
   readonly id: string;
-  /** Stable number from 0, of which a restarted process takes over the one of its predecessor. */
+  /** Stable number from 0. A restarted process has the slot of its predecessor. */
   readonly slot: number;
   /** Id of the host, to prefer sources of state on the same one. */
   readonly host: string;
@@ -16,7 +16,7 @@ export interface Member {
   readonly standby: string | null;
 }
 
-/** What a process writes that wants to be a member. */
+/** The request of a process to become a member, which it writes into the store. */
 export interface Wish {
   readonly id: string;
   /** The slot that its launcher gave it; null if it takes the lowest one that is free. */
@@ -26,7 +26,7 @@ export interface Wish {
   readonly standby: string | null;
 }
 
-/** Members of a view of which the views after it need enough; quorum.ts has the rule. */
+/** The members of a view, of which later views need enough; quorum.ts has the rule. */
 export interface Quorum {
   /** Ids. */
   readonly members: readonly string[];
@@ -36,7 +36,7 @@ export interface Quorum {
   readonly canMove: boolean;
 }
 
-/** What the members of a new view do about the step that was in flight in the view before. */
+/** What the members of a new view do with the step that was in flight in the view before. */
 export type Decision =
   /** The step is final: members that have not applied its averages apply them now. */
   | 'commit'
@@ -61,7 +61,9 @@ export interface View {
   readonly finalSteps: number;
   /** What became of the step that was in flight in the view before. */
   readonly decision: Decision;
-  /** Those of the views before this one of which no member is known to have been connected. */
+  /**
+   * Earlier views that count for the next quorum (quorum.ts): back to the last one known to be connected, inclusive.
+   */
   readonly unsettled: readonly Quorum[];
   /** Number of wishes to join that this view and those before it have read. */
   readonly wishes: number;
@@ -83,7 +85,7 @@ export interface RepeatedFailure {
   readonly times: number;
 }
 
-/** What a member writes when its view has come to an end. It says what the member knows, without interpretation. */
+/** A member's report when its view has ended. It has only facts that the member knows, without interpretation. */
 export interface Report {
   /** Id of the member. */
   readonly member: string;

@@ -4,8 +4,8 @@
 export interface Tally {
   readonly changesView: boolean;
   /**
-   * Whether members that leave have to stay for one more view: all want to leave while a process wishes to join, so
-   * that the state of the training would be lost.
+   * Whether members that leave stay for one more view: all want to leave while a process wishes to join, and would take
+   * the state of the training with them.
    */
   readonly putsOff: boolean;
 }
