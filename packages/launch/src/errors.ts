@@ -289,7 +289,7 @@ export const noShell = (cause: unknown) =>
     { cause },
   );
 
-/** What the user said about the place of the store. */
+/** The settings of the user that determine the address of the store. */
 export interface StorePlace {
   readonly backend: 'static' | 'c10d';
   readonly maxNodes: number;

@@ -1,6 +1,6 @@
-// Starts the ranks of a job, watches them, and ends the job. After a failure the other ranks get a moment to
-// report their own failures; then they get SIGTERM, and SIGKILL when the shutdown timeout is over. A signal
-// from the user stops the ranks the same way but without that moment; a second signal kills at once.
+// Starts the ranks of a job, watches them, and ends the job. After a failure the other ranks have 1 or 2 s
+// (settleTimes) to report their own failures; then they get SIGTERM, and SIGKILL when the shutdown timeout is over. A
+// signal from the user stops the ranks in the same way but without this wait; a second signal kills them at once.
 
 import { openLifeLine } from './life-line.ts';
 import type { RankSpec } from './plan.ts';

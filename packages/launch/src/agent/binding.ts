@@ -1,6 +1,6 @@
-// --numa-binding: the processors that each rank of a host may use. A rank's home is the memory node of its
-// GPU. With fewer GPUs than ranks, and if that node is unknown, ranks are distributed over the nodes in blocks,
-// so that neighbouring ranks share a node.
+// --numa-binding: the processors that each rank of a host may use. A rank's home is the NUMA node of its GPU. If
+// there are fewer GPUs than ranks, or that node is unknown, ranks are distributed over the nodes in blocks, so that
+// neighbouring ranks share a node.
 
 import { tooManyForCores } from '../errors.ts';
 import type { Processor } from './topology.ts';
@@ -9,7 +9,7 @@ import type { Processor } from './topology.ts';
 export const bindingKinds = ['node', 'socket', 'exclusive', 'core-complex'] as const;
 export type BindingKind = (typeof bindingKinds)[number];
 
-/** Returns the processors of each local rank. `gpuNodes` has the memory node of each GPU, null if unknown. */
+/** Returns the processors of each local rank. `gpuNodes` has the NUMA node of each GPU, null if unknown. */
 export function bindRanks(
   kind: BindingKind,
   processors: readonly Processor[],

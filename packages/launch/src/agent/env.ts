@@ -23,7 +23,7 @@ export interface Rendezvous {
   readonly secret: string;
 }
 
-/** Further facts that a rank is told. */
+/** Facts about the run that each rank gets as variables. */
 export interface JobFacts {
   readonly role: string;
   /**
@@ -34,11 +34,11 @@ export interface JobFacts {
   readonly maxRestarts: number;
 }
 
-/** What a rank of an elastic job is told besides: which slot it has, and how often that was started before. */
+/** Further variables of a rank of an elastic job: its slot, and how often the slot was started before. */
 export interface SlotFacts {
   readonly slot: number;
   readonly incarnation: number;
-  /** The job goes on with so many ranks at least. */
+  /** The fewest ranks with which the job goes on. */
   readonly minRanks: number;
   /** Address of the store that this launcher keeps ready; null if the job has one host only. */
   readonly standby: string | null;

@@ -1,6 +1,6 @@
-// A Node.js rank's line to its launcher, on systems without process groups; see process-groups.ts. The launcher
-// writes the names of signals. The line ends when the launcher does, however it ends, and then this process is
-// killed. A thread reads the line, because the main thread may be busy.
+// A Node.js rank's pipe to its launcher (the "line"), on systems without process groups; see process-groups.ts. The
+// launcher writes the names of signals to it. When the launcher ends, even by SIGKILL, the pipe closes, and this
+// process is killed. A thread reads the pipe, because the main thread may be busy.
 
 /** Environment variable with the line's descriptor. */
 export const LAUNCHER_LINE_FD = 'RINGWISE_LAUNCHER_LINE_FD';

@@ -24,11 +24,13 @@ export interface SlotAgent {
   readonly kill: (slot: number, incarnation: number) => void;
   /** Sends all processes this signal, and SIGKILL after the shutdown timeout; does nothing if they are stopping. */
   readonly stop: (signal: NodeJS.Signals) => void;
-  /** Passes a signal of the user to all processes, and SIGKILL after the grace time. The second time it kills them. */
+  /**
+   * Passes a signal of the user to all processes, and SIGKILL after the grace time. A second call kills them at once.
+   */
   readonly interrupt: (signal: NodeJS.Signals) => void;
-  /** Resolves when no process is left. To be called after stop() or interrupt(). */
+  /** Resolves when no process is left. Call it after stop() or interrupt(). */
   readonly ended: () => Promise<void>;
-  /** Ends the shell that ends the ranks if this process dies. */
+  /** Ends the life-line's shell, which kills the ranks if this process dies. */
   readonly close: () => void;
 }
 
@@ -66,7 +68,7 @@ export async function openSlotAgent(options: SlotAgentOptions): Promise<SlotAgen
 
   return {
     start: (spec, incarnation, rankOptions) => {
-      // The order to start it crossed the report that this launcher stops.
+      // The coordinator sent this order before it got the report that this launcher stops.
       if (isStopping) {
         onEnded(spec.rank, incarnation, notStarted(spec.rank, rankOptions.host));
         return;

@@ -1,6 +1,6 @@
 // Reads the logical processors of a Linux host that this process may use, and what they share: a core, a
-// level 3 cache, a memory (NUMA) node, a socket. Uses /sys and /proc. If these do not tell, each processor is a
-// core of its own, a node has one cache, and the host has one node and one socket.
+// level 3 cache, a NUMA node, a socket. Uses /sys and /proc. Without them, each processor counts as a core of its
+// own, a node has one cache, and the host has one node and one socket.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';

@@ -12,7 +12,7 @@ import { flushOutput, isClosed, onOutputError } from './terminal.ts';
 
 const [command, ...argv] = process.argv.slice(2);
 
-// A reader that goes, as in `ringwise --help | head -1`, has what it wants. Other errors lose output.
+// A reader that closes the pipe, as in `ringwise --help | head -1`, is no error. Other errors lose output.
 let lostOutput: string | null = null;
 onOutputError((error, what) => {
   if (!isClosed(error)) lostOutput = what;
@@ -80,8 +80,8 @@ async function help([about]: readonly string[]): Promise<number> {
 }
 
 /**
- * Returns whether `run` takes the first word, as in `ringwise train.ts` or `ringwise --nnodes 2 train.ts`: a flag, also
- * an unknown one, or what is or looks like a file.
+ * Returns whether the first word belongs to `run`, as in `ringwise train.ts` or `ringwise --nnodes 2 train.ts`: any
+ * flag, even an unknown one, and any word that is a file or looks like one.
  */
 function isRun(word: string): boolean {
   return word.startsWith('-') || /[./\\]/.test(word) || existsSync(word);

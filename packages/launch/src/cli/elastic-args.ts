@@ -12,8 +12,8 @@ const verb = 'ringwise run';
 export const isRange = (word: string): boolean => /^\d+(:\d+)?$/.test(word);
 
 /**
- * Refuses a word after --elastic that is neither a range nor a file, when a script follows: the word is hardly the
- * script.
+ * Refuses a word after --elastic that is neither a range nor a file, when a script follows: the word is probably meant
+ * as the value.
  */
 export function checkWordAfter(rawName: string, word: string, rest: readonly string[]): void {
   const isHardlyScript = !scriptFile.test(word) && rest.some((each) => scriptFile.test(each));
@@ -37,7 +37,7 @@ export function elasticOf(values: Values): ElasticLimits | null {
   return { minRanks: min, maxRanks: max };
 }
 
-/** Refuses a MIN above the ranks of a job on one host: its launcher would wait for other hosts without end. */
+/** Refuses a MIN above the number of ranks of a job on one host: its launcher would wait forever for other hosts. */
 export function checkMin(
   limits: ElasticLimits | null,
   values: Values,

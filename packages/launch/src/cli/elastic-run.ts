@@ -64,7 +64,7 @@ export function slotHosting(setup: SlotSetup): SlotHosting {
         shutdownTimeoutMs,
         graceMs,
         onExit: (slot, incarnation, ending) => {
-          // The others need not wait to notice it. If the store is lost, the job ends anyway.
+          // Tells the other ranks at once, before they notice it themselves. If the store is lost, the job ends anyway.
           ranks()
             .set(endedKey(`${slot}.${incarnation}`), ending)
             .catch(() => {});

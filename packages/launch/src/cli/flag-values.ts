@@ -46,7 +46,7 @@ export function meantFlag(name: string): string | undefined {
   return meant && `--${meant}`;
 }
 
-/** Tells whether the word after a flag without a value is a port or an address, and so hardly the script. */
+/** Returns whether the word after a flag without a value is a port or an address, so probably not the script. */
 export function isPageAddress({ name, value }: OptionToken, next: string): boolean {
   const flag = flags.find((f) => f.name === name);
   return value === undefined && flag?.isValueOptional === true && /^(\d+|[^/\\]*:\d+)$/.test(next);

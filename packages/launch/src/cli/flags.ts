@@ -1,5 +1,5 @@
-// The flags of `ringwise run`: torchrun's, and --dry-run and the last group. docs/launch.md lists
-// what differs from torchrun. Each can also be set as the variable PET_<NAME>.
+// The flags of `ringwise run`: those of torchrun, and --elastic, --grace, --dry-run and the last group. docs/launch.md
+// lists the differences from torchrun. Each flag can also be set as the variable PET_<NAME>.
 
 import { bindingKinds } from '../agent/binding.ts';
 
@@ -10,11 +10,11 @@ export interface Flag {
   readonly value?: string;
   /** The value is optional and must be given as --name=value. */
   readonly isValueOptional?: true;
-  /** Words that the value may be, for shell completion; others may be right, too. */
+  /** Possible values, for shell completion; other values may be valid, too. */
   readonly choices?: readonly string[];
   /** Names under which users look for this flag, without dashes, for the error about an unknown flag. */
   readonly soughtAs?: readonly string[];
-  /** Scripts often have a flag of this name themselves, so it is no mistake after the script. */
+  /** Scripts often have a flag of this name themselves, so no hint is printed if it comes after the script. */
   readonly isCommon?: true;
   readonly help: string;
 }

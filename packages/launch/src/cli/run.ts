@@ -167,14 +167,17 @@ async function takePartInJob(setup: Setup, meeting: Meeting, logs: LogFiles): Pr
   return outcome;
 }
 
-/** Says where the job goes on as soon as it does; the launcher that keeps that store, at `own`, says it by itself. */
+/**
+ * Prints the address of the store to which the job has moved, as soon as it has. The launcher that keeps that store, at
+ * `own`, prints it itself.
+ */
 function sayWhere(stores: RankStores, own: string | null, { monitor, ending }: Setup): void {
   const following = stores.follow(ending.signal).then((hasMoved) => {
     const { masterAddr, masterPort } = stores.movedTo;
     const address = `${masterAddr}:${masterPort}`;
     if (hasMoved && masterAddr !== undefined && address !== own) monitor.say(movedThere(address));
   });
-  // Without another store the ranks end, and say why.
+  // If there is no other store, the ranks end, and their errors say why.
   following.catch(() => {});
 }
 

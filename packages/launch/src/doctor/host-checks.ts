@@ -49,8 +49,8 @@ function autogroups(): string | null {
 }
 
 /**
- * Says when the kernel shares cores among sessions. The launcher starts each rank in a session of its own, so that it
- * can end the rank with all its children; a rank that waits then gives its core away to none of the other ranks.
+ * Reports that the kernel shares cores among sessions, if it does. The launcher starts each rank in a session of its
+ * own, to end the rank with all its children. A waiting rank that yields then does not give its core to another rank.
  */
 export function* schedulerFinding(setting: string | null): Generator<Finding> {
   if (setting !== '1') return;

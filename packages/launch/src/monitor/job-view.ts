@@ -154,8 +154,8 @@ export class JobView {
   }
 
   /**
-   * Adds a point to the throughput curve, unless a rank has ended: then the sum over the others says nothing, but in an
-   * elastic job, where they train on.
+   * Adds a point to the throughput curve. Adds none when a rank has ended, because the sum over the others is then no
+   * throughput of the job, except in an elastic job, in which they train on.
    */
   sampleThroughput(nowMs: number): void {
     const isElastic = this.membership.last !== null;

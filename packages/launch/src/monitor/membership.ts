@@ -54,7 +54,7 @@ export class Membership {
   }
 }
 
-/** Returns the sentence about a new view; null for the first one, which everybody expects. */
+/** Returns the sentence about a new view; null for the first one, which is no news to the user. */
 export function viewText({ number, members, joined, lost, left, finalSteps }: ViewFacts): string | null {
   if (number === 0) return null;
   const parts = [

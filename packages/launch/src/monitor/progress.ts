@@ -1,6 +1,7 @@
-// How far a job is and when it will end, from the step and epoch that ranks report and the totals that they name.
+// Computes the share of a job that is done and the time left, from the step and epoch that ranks report and the totals
+// that they name.
 
-/** What one report tells about progress. The totals are absent if the program does not name them. */
+/** The progress in one report. The totals are absent if the program does not name them. */
 export interface ProgressReport {
   readonly step: number;
   /** Number of the epoch, from 0 on; with a fraction if the program knows it. */

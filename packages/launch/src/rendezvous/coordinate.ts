@@ -25,7 +25,7 @@ export interface Coordination {
   readonly close: () => Promise<void>;
 }
 
-/** What the coordinator of an elastic job needs besides. */
+/** Further settings of the coordinator of an elastic job. */
 export interface ElasticSetup {
   readonly limits: ElasticLimits;
   /** The keys of the job in the store of its ranks. */
@@ -34,17 +34,17 @@ export interface ElasticSetup {
   readonly onView: (view: ViewFacts) => void;
 }
 
-/** A coordinator, and what connects it with the store of the ranks. */
+/** A coordinator, and its connection with the store of the ranks. */
 export interface Deciding {
   readonly coordinator: Decider;
-  /** Reads what the ranks have written, before the end of a process is judged. */
+  /** Reads the latest views of the ranks. Called before the coordinator handles the end of a process. */
   readonly refresh?: () => Promise<void>;
   /** Notes that a launcher is lost. */
   readonly lost: (id: string) => void;
   readonly close?: () => Promise<void>;
 }
 
-/** Makes a coordinator that sends orders by `send`. What happens to it later is passed on inside of `advance`. */
+/** Makes a coordinator that sends orders by `send`. It passes later events to the coordinator inside of `advance`. */
 export type Make = (send: Send, advance: (change: () => void) => void) => Deciding;
 
 /**
@@ -87,7 +87,7 @@ function makeElastic(
     refresh: () => views.refresh().catch(() => {}),
     lost: (id: string) => {
       const all = coordinator.lost(id, clockMs());
-      // They may have moved to another store, and then no rank here may go on as if they were dead.
+      // If the ranks there can move to another store, they may go on in it, so they do not count as ended.
       if (canMove) return;
       for (const ran of all) {
         ranks.set(endedKey(ran), 'lost with its host').catch(() => {});
@@ -97,7 +97,10 @@ function makeElastic(
   };
 }
 
-/** Runs a coordinator in a store. `self` is a launcher of this process, which needs no signs of life; null if none. */
+/**
+ * Runs a coordinator in a store. `self` is the launcher of this process, which sends no keep-alive signals; null if
+ * there is none.
+ */
 export function runCoordinator(
   store: Store,
   self: string | null,

@@ -94,7 +94,7 @@ export class Coordinator implements Decider {
   /** The time at which tick() must be called; Infinity if none. */
   get deadlineMs(): number {
     if (this.#phase !== 'gathering') return this.#deadlineMs;
-    // With enough hosts, only the wait for more can end; the job's deadline may have passed by then.
+    // Once there are enough hosts, only the wait for more has a deadline; that of the job may have passed by then.
     return this.#lastCallMs ?? this.#deadlineMs;
   }
 
@@ -220,7 +220,7 @@ export class Coordinator implements Decider {
     this.#conclude(nowMs);
   }
 
-  /** Notes that a rank has failed. The other ranks get a moment to report their own failures. */
+  /** Notes that a rank has failed. The other ranks have a short time to report their own failures. */
   #settle(isSecondaryFailure: boolean, nowMs: number): void {
     if (this.#phase !== 'running') return;
     const { secondaryMs, causeMs } = this.#options.settle;

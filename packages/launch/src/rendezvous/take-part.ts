@@ -1,5 +1,5 @@
-// One launcher's part in a job: joins it, starts and stops the ranks of its host when ordered, and reports
-// how they ended. It makes no decisions; see coordinator.ts.
+// Runs one launcher of a job: joins the job, starts and stops the ranks of its host when ordered, and reports
+// how they ended. The coordinator makes all decisions; see coordinator.ts.
 
 import { type Store, StoreError } from '@ringwise/store';
 import type { Job } from '../agent/agent.ts';
@@ -56,7 +56,7 @@ export interface ParticipantOptions {
   readonly goesOn?: () => boolean;
 }
 
-/** What this launcher does for the slots of its host in an elastic job. */
+/** How this launcher runs the slots of its host in an elastic job. */
 export interface SlotHosting {
   /** Opens the agent. It calls `tell` with the report of each process that has ended. */
   readonly open: (tell: TellEnd, clockOffsetNs: bigint) => Promise<SlotAgent>;
@@ -104,7 +104,7 @@ export function takePart(options: ParticipantOptions): Participant {
   /** The last order for each slot, and how its last process has ended. */
   const orders = new Map<number, SlotOrder>();
   const ends = new Map<number, Parameters<TellEnd>>();
-  /** Decides for the slots since no coordinator does. */
+  /** Decides for the slots once there is no coordinator; undefined before. */
   let own: OwnSlots | undefined;
   const beganNs = process.hrtime.bigint();
   let hasJoined = false;
@@ -115,7 +115,7 @@ export function takePart(options: ParticipantOptions): Participant {
   async function follow(): Promise<Outcome> {
     const orders = inbox(store, boxOf(id), parseOrder, lost.signal);
     if (keepAlive) offsetNs = await measureClock(tell, id, orders);
-    // The coordinator knows nothing of this launcher yet, so it needs no word of the stop.
+    // The coordinator does not know this launcher yet, so it needs no report of the stop.
     if (stopping) return stoppedBy(stopping, id);
     hasJoined = true;
     tell({ kind: 'join', member });

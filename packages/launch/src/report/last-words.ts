@@ -1,7 +1,7 @@
 // Last words: the error that ends a rank, which the rank writes as one line of JSON to a pipe of the launcher
-// (installed by rank.ts, read by rank-process.ts). Writing it never changes how the process ends, except that a rank
-// that fails only because a peer did ends without Node's text about its error: the launcher's report has a line for it,
-// and the root cause stays in sight. An uncaught error that the program then handles is written, too.
+// (installed by rank.ts, read by rank-process.ts). Writing it does not change how the process ends, with one exception:
+// for an error that only follows from a peer's, Node's text is not printed. The launcher's report has a line for it, so
+// that the root cause is easy to see. An uncaught error that the program then handles is written, too.
 
 import { writeSync } from 'node:fs';
 import { inspect } from 'node:util';

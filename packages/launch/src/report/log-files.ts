@@ -51,7 +51,7 @@ export async function openLogFiles(
       const folder = root && join(root, `attempt_${round}`, `${localRank}`);
       try {
         if (folder) makeFolder(folder);
-        // In an elastic job, the process of this place before may have left one.
+        // In an elastic job, the previous process of this slot may have left one.
         if (folder) rmSync(join(folder, errorFile), { force: true });
       } catch (error) {
         warn(`${folder}: ${(error as Error).message}; no files of this rank are written.`);

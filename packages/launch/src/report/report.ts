@@ -69,7 +69,7 @@ export function failureReport(
       `${stopped.length ? `; ${ranksOf(stopped)} ${stopped.length > 1 ? 'were' : 'was'} stopped` : ''}.`,
   ];
   if (root.lastWords) lines.push(...errorLines(root.lastWords.error));
-  // If the rank had reported an error before, the launcher may have sent it when the rank did not end.
+  // If the rank had reported an error, the launcher may have sent SIGKILL because the rank did not end.
   if (root.signal === 'SIGKILL' && !root.lastWords) {
     lines.push('  The launcher did not send it; the kernel does when memory runs out (see dmesg).');
   }
@@ -218,7 +218,7 @@ function grouped(others: readonly RankOutcome[]): Map<string, RankOutcome[]> {
   return groups;
 }
 
-/** Returns the beginning of a text: ranks may be many, and each may have an error of its own. */
+/** Returns the beginning of a text, because a report may have an error of each of many ranks. */
 function firstLine(text: string): string {
   const [line] = text.split('\n', 1);
   return line!.length < text.length || line!.length > otherLength ? `${line!.slice(0, otherLength)} …` : text;

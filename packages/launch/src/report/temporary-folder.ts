@@ -2,9 +2,8 @@
 import { rmSync } from 'node:fs';
 
 /**
- * Removes a temporary folder. On Windows it may be in use: by a rank that has not quite ended, or a scanner of viruses.
- * It is then tried again for about half a second, and left there if that does not help, because no job may fail by
- * it.
+ * Removes a temporary folder. On Windows it may be in use, by a rank that is still ending or a virus scanner. Then
+ * tries again for about half a second, and leaves the folder if that fails, because a job must not fail for it.
  */
 export function removeTemporary(folder: string): void {
   try {

@@ -8,7 +8,7 @@ import { badArgument } from '../../errors.ts';
 import type { Message } from '../feed.ts';
 import { pageFiles } from '../page-files.ts';
 
-/** A launcher that is killed leaves a report that is at most so old. */
+/** Interval between two reports, and so the age at most of the report that a killed launcher leaves. */
 const everyMs = 30_000;
 
 /** Forbids every request, so that the report shows the same wherever it is opened. */

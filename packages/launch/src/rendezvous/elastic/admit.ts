@@ -1,4 +1,4 @@
-// Lets further hosts join an elastic job whose store has moved to this host.
+// Admits further hosts to an elastic job whose store has moved to this host.
 
 import { type Store, StoreError } from '@ringwise/store';
 import { type Coordination, clockMs, type KeepAlive, runCoordinator } from '../coordinate.ts';

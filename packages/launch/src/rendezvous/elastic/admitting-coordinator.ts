@@ -11,7 +11,7 @@ import type { ViewFacts } from './view-facts.ts';
 
 interface Host {
   readonly member: Member;
-  /** Place of the host in the order in which hosts have come to the job; null while it has no slots. */
+  /** Index of the host in the order of arrival at the job; null while it has no slots. */
   groupRank: number | null;
   isLeaving: boolean;
 }
@@ -19,23 +19,23 @@ interface Host {
 /** A slot that this coordinator has given to a host. */
 interface Seat {
   readonly number: number;
-  /** Id of the launcher; null if it has left or is lost. The next one that comes gets the slot then. */
+  /** Id of the launcher; null if it has left or is lost: then the next launcher that joins gets the slot. */
   host: string | null;
   timesGiven: number;
 }
 
 /**
- * A slot of another launcher counts for this many milliseconds after it was last in a view: that launcher may be
- * starting its process again.
+ * Milliseconds for which a slot of another launcher counts towards MAX after it was last in a view, because that
+ * launcher may be starting its process again.
  */
 const heldMs = 60_000;
 
-/** Each coordinator of a job gives fewer slots than this, or than MAX of `--elastic MIN:MAX`. */
+/** Slot numbers that are reserved for each move of the store, if `--elastic MIN:MAX` has no MAX. */
 const slotsWithoutMax = 1_000;
 
 /**
- * A launcher counts incarnations from where it was told to begin. Those of two launchers that had the same slot must
- * differ, because `slot.incarnation` must be unique in the job.
+ * Incarnations that are reserved for each launcher of a slot: a launcher counts them from a start value that it gets
+ * with the slot. Two launchers of one slot must not use the same, because `slot.incarnation` is unique in the job.
  */
 const incarnationsEach = 1_000;
 

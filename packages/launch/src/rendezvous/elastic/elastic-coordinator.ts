@@ -26,7 +26,7 @@ import { forgetRestarts, isDone, memberOf, type Slot, SlotTable, scheduleRestart
 import type { ViewFacts } from './view-facts.ts';
 
 export interface ElasticLimits {
-  /** The job goes on with so many ranks at least, and has at most `maxRanks`. */
+  /** The fewest ranks with which the job goes on. It has at most `maxRanks`. */
   readonly minRanks: number;
   readonly maxRanks: number;
 }
@@ -38,9 +38,9 @@ interface Host {
   leaving: NodeJS.Signals | null;
 }
 
-/** Time in milliseconds in which a process that is not in the new view must end by itself. */
+/** Time in milliseconds after which a process that is not in the new view is killed. */
 const leftOutMs = 5_000;
-/** How long a view may be on its way from the store when a process ends. */
+/** Time in milliseconds in which a view that was written before the end of a process arrives from the store. */
 const viewDelayMs = 1_000;
 
 export class ElasticCoordinator implements Decider {
@@ -276,8 +276,8 @@ export class ElasticCoordinator implements Decider {
   }
 
   /**
-   * Returns what a rank failed from: itself, or, if it failed only because a peer had, the last failure of a rank by
-   * itself. The slot of that rank may have been started again meanwhile.
+   * Returns the root cause of a rank's failure: its own, or, if it failed only because a peer had, the latest failure
+   * that was not secondary. The slot of that rank may have been started again meanwhile.
    */
   #causeOf(outcome: RankOutcome): RankOutcome {
     if (!isSecondaryEnd(outcome)) return outcome;
@@ -288,7 +288,10 @@ export class ElasticCoordinator implements Decider {
     return causes[0] ?? outcome;
   }
 
-  /** Before the first view, a failure ends the job as one without elastic mode: after a moment for its root cause. */
+  /**
+   * Ends a job that has no view yet, as a failure ends a job without elastic mode: waits a short time for the report of
+   * the root cause.
+   */
   #settle(outcome: RankOutcome, nowMs: number): void {
     this.#phase = 'ending';
     this.#outcome = null;
@@ -307,7 +310,7 @@ export class ElasticCoordinator implements Decider {
     this.#conclude(nowMs);
   }
 
-  /** Lets a host go whose ranks have all ended. */
+  /** Removes a host that leaves, once all its ranks have ended. */
   #tryLeave(host: Host, nowMs: number): void {
     const { id } = host.member;
     if (this.#slots.of(id).some(({ state }) => state === 'running')) return;
@@ -348,7 +351,7 @@ export class ElasticCoordinator implements Decider {
     return this.#slots.placed.filter(({ state }) => state === 'waiting');
   }
 
-  /** Slots that train, or will. */
+  /** Slots that train, have trained to the end, or will be started again. */
   get #kept(): readonly Slot[] {
     return this.#slots.placed.filter(
       ({ state, host }) => state !== 'stopped' && this.#hosts.get(host!)?.leaving === null,

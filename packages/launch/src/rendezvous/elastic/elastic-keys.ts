@@ -1,5 +1,5 @@
-// The keys of an elastic job in the store of its ranks. @ringwise/elastic has the same names (membership/keys.ts); the
-// two packages agree by shape. Launchers read views and write `ended`.
+// The keys of an elastic job in the store of its ranks. @ringwise/elastic declares the same names (membership/keys.ts).
+// Launchers read views and write `ended`.
 
 import { PrefixStore, type Store } from '@ringwise/store';
 
@@ -7,7 +7,7 @@ import { PrefixStore, type Store } from '@ringwise/store';
 export const elasticStore = (runId: string, store: Store): Store =>
   new PrefixStore(`ringwise/${runId}/elastic`, store);
 
-/** Says that the process `slot.incarnation` has ended, for certain. */
+/** Shows that the process `slot.incarnation` has ended, for certain. */
 export const endedKey = (id: string) => `ended/${id}`;
 
 /** View `n` as JSON, written once. */

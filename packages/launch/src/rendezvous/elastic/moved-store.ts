@@ -1,6 +1,6 @@
-// Finds the store to which the ranks of an elastic job have moved by themselves, because the host of the one before is
-// lost (@ringwise/elastic, membership/job-store.ts). Each host of the last view keeps one ready; they have moved to the
-// one in which there are views.
+// Finds the store to which the ranks of an elastic job have moved by themselves, because the host of their last store
+// is lost (@ringwise/elastic, membership/job-store.ts). Each host of the last view keeps a store ready; the ranks have
+// moved to the one that has views.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import { type Store, StoreError, TcpStore } from '@ringwise/store';
@@ -21,7 +21,7 @@ export interface MovedStore {
   readonly close: () => Promise<void>;
 }
 
-/** Where to look, and as what job. */
+/** The stores to search, and the job. */
 export interface Search {
   /** `host:port` of each store. */
   readonly addresses: readonly string[];
@@ -36,8 +36,8 @@ export const answerMs = 5_000;
 const pauseMs = 300;
 
 /**
- * Looks in all stores until there are views in one of them, and connects to it; to the one of the last move if there
- * are several. Resolves with null after `timeoutMs` milliseconds. Rejects with the reason of `signal`.
+ * Searches all stores until one of them has views, and connects to it; if several have, to that of the last move.
+ * Resolves with null after `timeoutMs` milliseconds. Rejects with the reason of `signal`.
  */
 export async function findMovedStore(
   search: Search,

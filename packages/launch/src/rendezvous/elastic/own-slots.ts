@@ -22,7 +22,7 @@ export interface OwnSlotsOptions {
   readonly start: (order: SlotOrder) => Promise<void>;
 }
 
-/** A failure of the rank that says itself that the job has ended. */
+/** The code of a rank's error that says that the job has ended. */
 const jobEnded = 'ERR_ELASTIC_ENDED';
 
 export class OwnSlots {
@@ -78,7 +78,7 @@ export class OwnSlots {
     this.#conclude();
   }
 
-  /** Starts a slot again, or says why not. Its state is 'waiting' meanwhile. */
+  /** Starts a slot again, or prints why not. Its state is 'waiting' meanwhile. */
   async #startAgain(slot: Slot, outcome: RankOutcome, step: number | null): Promise<void> {
     const { say, follow, start, maxRestarts } = this.#options;
     const { signal } = this.#stopped;

@@ -1,5 +1,5 @@
-// The store in which the ranks of an elastic job agree, as a launcher on another host sees it: it shows the views to
-// the user, and finds the store to which the ranks have moved when the host of the one before is lost.
+// Follows the store of the ranks of an elastic job, on a launcher that does not keep it: reads its views, and finds the
+// store to which the ranks have moved when its host is lost.
 
 import { type Store, StoreError } from '@ringwise/store';
 import type { Rendezvous } from '../../agent/env.ts';
@@ -9,8 +9,8 @@ import type { ViewFacts } from './view-facts.ts';
 import { type ViewWatch, watchViews } from './view-watch.ts';
 
 /**
- * How long to look for the store after a process has ended. The ranks move when they notice its end, which takes a cut
- * network some seconds.
+ * How long to search for the store after a process has ended. The ranks move when they notice the loss, which takes
+ * some seconds if the network is cut.
  */
 const searchMs = 60_000;
 
@@ -33,7 +33,7 @@ export class RankStores {
     this.#watch = this.#follow(ranks);
   }
 
-  /** The keys of the job, in the store that it has at present as far as this launcher knows. */
+  /** The keys of the job, in the latest of its stores that this launcher knows. */
   get ranks(): Store {
     return this.#moved?.ranks ?? this.#first;
   }

@@ -1,11 +1,11 @@
-// Notices a failure that comes back: the same place in the program at the same step, whichever slot computes it. To
-// start slots again does not help then.
+// Counts failures that repeat: at the same line of the program and the same step, on any slot. Starting slots again
+// does not help then.
 
 import type { RankOutcome } from '../../agent/rank-process.ts';
 import { isSecondary } from '../../report/last-words.ts';
 import { firstUserFrame } from '../../report/report.ts';
 
-/** So many failures of the same kind at the same step end the job. */
+/** Number of failures of the same kind at one step that ends the job. */
 export const maxRepeats = 3;
 
 export class RepeatedFailures {

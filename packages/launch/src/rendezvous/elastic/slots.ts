@@ -1,6 +1,6 @@
 // The slots of an elastic job. A slot is a stable number under which one process at a time trains: it keeps its number,
-// its place on a host and its log file when its process is started again. A number whose host is gone is given to the
-// next host that comes, and goes on counting incarnations, because `slot.incarnation` must be unique in the job.
+// its local rank and its log file when its process is started again. If its host is gone, the next host that joins gets
+// the slot, and its incarnations count on, because `slot.incarnation` must be unique in the job.
 
 import type { RankOutcome } from '../../agent/rank-process.ts';
 
@@ -42,7 +42,7 @@ export const slotOf = (id: string): number => Number.parseInt(id, 10);
 /** A failure of a process that has come when the training was over. */
 const cameTooLate = 'ERR_ELASTIC_OVER';
 
-/** Returns whether a process has ended as it should, so that its slot needs no other one. */
+/** Returns whether a process has ended successfully, so that its slot needs no other one. */
 export const isDone = ({ exitCode, lastWords }: RankOutcome): boolean =>
   exitCode === 0 || lastWords?.error.fields.code === cameTooLate;
 
@@ -50,7 +50,7 @@ export const isDone = ({ exitCode, lastWords }: RankOutcome): boolean =>
 const shortLifeMs = 5_000;
 const maxBackOffMs = 30_000;
 
-/** A process that lives for this long clears the count of restarts of its slot: the failures before were others. */
+/** A process that lives for this long resets the count of restarts of its slot: earlier failures had other causes. */
 const longLifeMs = 600_000;
 
 /** Clears the count of restarts of a slot whose process has failed after a long life. */

@@ -1,6 +1,5 @@
-// The store that a launcher of an elastic job keeps ready for the case that the host of the job's store is lost. Ranks
-// tell each other its address in their views, and move to it by themselves (@ringwise/elastic,
-// membership/job-store.ts).
+// The store that a launcher of an elastic job keeps ready for the case that the host of the job's store is lost. Views
+// have its address, and the ranks move to it by themselves (@ringwise/elastic, membership/job-store.ts).
 
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -28,7 +27,7 @@ export interface StandbyOptions extends Pick<AdmissionOptions, 'maxRanks' | 'kee
 /** For how many milliseconds a store to which the job has moved stays open when the ranks of its host have ended. */
 const lingerMs = 2_000;
 
-/** Opens the store, on the interface that routes to the job's store. On the host of that one, it is that one. */
+/** Opens the store on the interface that routes to the job's store. On the host of the job's store, returns that. */
 export async function openStandby(meeting: Meeting, options: StandbyOptions): Promise<Standby> {
   const { masterAddr, masterPort, secret, runId, isHost } = meeting;
   if (isHost) return { address: `${masterAddr}:${masterPort}`, close: async () => {} };

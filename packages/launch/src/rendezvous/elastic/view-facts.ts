@@ -1,5 +1,5 @@
-// What launchers read of a view, the document that says which processes of an elastic job train together.
-// @ringwise/elastic writes it (membership/protocol/view.ts); the two packages agree by shape.
+// The part of a view that launchers read. A view is the document that says which processes of an elastic job train
+// together. @ringwise/elastic writes it (membership/protocol/view.ts); both packages declare its fields.
 
 export interface ViewFacts {
   readonly number: number;
