@@ -30,7 +30,7 @@ export class Connection {
     socket.on('data', (chunk: Buffer) => this.#receive(chunk));
     socket.on('error', (error) => this.end(lost(where, error)));
     socket.on('close', () => {
-      const [oldest] = this.#pending; // the call that the server has answered by closing, if it has refused one
+      const [oldest] = this.#pending; // if the server closed the connection to refuse a call, it is this one
       this.end(closedByServer(where, oldest?.verb));
     });
   }

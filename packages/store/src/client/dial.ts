@@ -25,9 +25,9 @@ export interface Address {
 const firstPauseMs = 20;
 const longestPauseMs = 1_000;
 // A proxy accepts connections and closes them while its target is still starting. A server of another protocol, or a
-// store without a secret when this client has one, closes every connection. dial() assumes the latter after 8 closes,
-// but not before 20 s have passed or the deadline is reached: within 20 s the store's process starts, even on a busy
-// machine.
+// store without a secret when this client has one, closes every connection. dial() assumes the second case after 8
+// closes, but not before 20 s have passed or the deadline is reached: within 20 s the store's process starts, even on a
+// busy machine.
 const closesUntilRefusal = 8;
 const minMsUntilRefusal = 20_000;
 
@@ -86,7 +86,7 @@ export function whereIs(address: { readonly host: string; readonly port: number 
   return `tcp ${host}:${address.port}`;
 }
 
-/** Makes the error for a server that hangs up each time. */
+/** Makes the error for a server that closes every connection. */
 function hungUp({ secret }: Address, where: string, last: unknown): StoreError {
   return secret === undefined ? notAStore(where, last) : secretUnknown(where, last);
 }

@@ -3,8 +3,8 @@ import { mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 /**
- * Makes a folder and those above it, as mkdirSync() with `recursive` does. That one never returns for a path below
- * /proc, where a folder that exists takes no other.
+ * Makes a folder and its missing parents, as mkdirSync() with `recursive` does; that never returns for a path below
+ * /proc, where no folder can be made.
  *
  * @internal
  */
@@ -20,7 +20,7 @@ export function makeFolder(path: string): void {
   }
 }
 
-/** Does what makeFolder() does, without blocking this thread while the file system does not answer. */
+/** Does the same as makeFolder(), but does not block this thread while the file system does not answer. */
 export async function makeFolderAsync(path: string, mode?: number): Promise<void> {
   if (await isFolder(path)) return;
   if (dirname(path) !== path) await makeFolderAsync(dirname(path), mode);

@@ -149,7 +149,7 @@ export class KeySpace {
     return watches;
   }
 
-  /** Tells a watch, which no longer waits for `key`, that the key exists. */
+  /** Notifies a watch, which no longer waits for `key`, that the key exists. */
   #arrived(watch: Watch, key: string): void {
     watch.missing.delete(key);
     if (watch.missing.size > 0) return;
