@@ -110,7 +110,7 @@ export class DiLoCo<M = unknown> {
     this.#settings = settingsOf(params, this.plan, options, this.optimizers);
   }
 
-  /** The ranks that average with each other: after a change, those that are left. */
+  /** The ranks that average with each other. change() replaces the group. */
   get group(): Group {
     return this.#group;
   }
@@ -249,8 +249,8 @@ export class DiLoCo<M = unknown> {
   }
 
   /**
-   * Runs a call: `begin`, then everything that is due, after `before`, if given. With a membership, goes on with the
-   * next view after an error that says so.
+   * Runs a call: `begin`, then `before`, if given, then the work that is due. With a membership, continues in the next
+   * view after an error that says that the membership has changed.
    */
   async #run(verb: string, begin: () => void, before?: () => Promise<void>): Promise<DilocoStepEnd> {
     this.#checkIdle(verb);
@@ -292,7 +292,7 @@ export class DiLoCo<M = unknown> {
     if (this.#failure !== null) throw brokenOff(verb, this.#failure.cause);
   }
 
-  /** Applies what is due, starts the fragments whose turn it is, and applies those that do not wait. */
+  /** Applies the averages that are due, starts those of the fragments that are due, and applies those without delay. */
   async #advance(
     verb: string,
     end: { averaged: boolean; changes: Change[]; hasLeft: boolean },

@@ -185,9 +185,8 @@ export class Views {
   }
 
   /**
-   * Ends the present view, and resolves with the next one, which enter() enters, or with the last one of a job that has
-   * ended, which has no group. After an error: throws it if it is not a change of the membership; then the other ranks
-   * end, too.
+   * Ends the present view. Resolves with the next one, which enter() enters, or with the last one of a job that has
+   * ended, which has no group. Throws `error` if it is no change of the membership; then the other ranks end, too.
    */
   async change(error: unknown, isComplete: boolean): Promise<{ view: View; group: Group | null }> {
     const membership = this.#membership!;

@@ -40,7 +40,7 @@ interface Place {
 
 interface Pass<B> {
   readonly batches: AsyncGenerator<B, void, undefined>;
-  /** Micro-batches that the DataLoader has asked for and that the training has not taken, in order. */
+  /** Micro-batches that the DataLoader has read and that the training has not taken, in order. */
   readonly asked: MicroBatch[];
 }
 
@@ -54,7 +54,7 @@ export class ElasticLoader<B = unknown> {
   #pass: Pass<B> | null = null;
   /** Whether all ranks run equally many micro-batches. */
   #isTogether = false;
-  /** Micro-batches of the pass that begins next, and where it notes those that it has asked for. */
+  /** The micro-batches for the next pass of the DataLoader, and the list to which it adds those that it has read. */
   #next: { readonly from: Iterable<MicroBatch>; readonly asked: MicroBatch[] } = { from: [], asked: [] };
 
   constructor(dataset: Dataset<never, unknown> | readonly never[], ledger: Ledger, options: LoadOptions) {

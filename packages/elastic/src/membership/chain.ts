@@ -134,8 +134,8 @@ export class Chain {
 
   /**
    * Waits until there is a wish after number `wishes`, or one of the `unread` ones. A process that dies before it has
-   * written its wish leaves a number without a text, so all later ones are looked for. Looks now and then, because a
-   * call that waits in the store would keep a process alive whose program has ended without close().
+   * written its wish leaves a number without a text, so this looks for all later ones. It polls, because a call that
+   * waits in the store would keep a process alive whose program has ended without close().
    */
   async wished({ wishes, unread }: Pick<View, 'wishes' | 'unread'>, signal: AbortSignal): Promise<void> {
     for (;;) {

@@ -30,10 +30,11 @@ export async function connect(
   signal: AbortSignal,
   { store, masterHost, backend, timeoutMs, connectMs }: Connecting,
 ): Promise<Group> {
-  // Connecting ends by itself at its deadline, with the names of the missing members.
+  // This limit is a safeguard: initMembers() rejects earlier, at connectMs, with the names of the missing members.
   const ended = AbortSignal.any([signal, AbortSignal.timeout(2 * connectMs + graceMs)]);
   ended.throwIfAborted();
-  // The group goes on to use the store for its subgroups, so the store is refused only if `ended` comes first.
+  // The group uses the store for its subgroups later, so the store rejects calls only if `ended` is aborted before the
+  // group is connected.
   const refusal = new AbortController();
   const refuse = () => refusal.abort(ended.reason);
   ended.addEventListener('abort', refuse, { once: true });

@@ -42,7 +42,7 @@ export class Driver {
   #lostStore: unknown;
   /** Number of stores that this member has had. Answers of earlier ones are dropped. */
   #stores = 0;
-  /** The processes of members and of those that want to join. */
+  /** The processes of the members and of the authors of wishes, by id. */
   readonly #processes = new Map<string, Pick<Member, 'host' | 'process'>>();
 
   constructor(self: Wish, machine: Machine, chain: Chain, hooks: Hooks) {

@@ -1,6 +1,6 @@
 // Shows the progress of rank 0's loop, which progress() of @ringwise/data reports under a shared symbol. If the
-// launcher draws a status line, the text goes there; else rank 0 prints a line now and then. The last line of a pass
-// is printed in any case, so that it stays.
+// launcher draws a status line, the text goes there; otherwise rank 0 prints a line every 10 s. The last line of a pass
+// is always printed, so that it stays.
 
 /** Environment variable of rank 0: 'live' if the launcher draws a status line, else 'lines'. */
 export const PROGRESS = 'RINGWISE_PROGRESS';

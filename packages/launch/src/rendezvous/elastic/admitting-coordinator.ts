@@ -110,7 +110,7 @@ export class AdmittingCoordinator implements Decider {
     this.#place();
   }
 
-  /** Tells the launchers that wait for a slot how the job has ended, and those that come later. */
+  /** Sends the outcome of the job to the launchers that wait for a slot, and to those that join later. */
   finish(outcome: Outcome): void {
     this.#end = outcome;
     for (const { member } of this.#waiting) this.#send(member.id, finish(outcome));
