@@ -1,8 +1,8 @@
 // Gives the state of the training to members that have none, between two steps. The first member that has the state
 // sends its header: all values but the arrays, and the layout of these. The arrays are sent in chunks, divided among
-// the members that have the state, those on the joiner's host first. A chunk is a message to one joiner, or a broadcast
-// to several. Each chunk ends with its SHA-256. A joiner loads the state only when all chunks have arrived and their
-// hashes agree, so it gets either the whole state or nothing.
+// the members that have the state; for a single joiner, among those on its host if there are any. A chunk is a message
+// to one joiner, or a broadcast to several. Each chunk ends with its SHA-256. A joiner loads the state only when all
+// chunks have arrived and their hashes agree, so it gets either the whole state or nothing.
 import { createHash } from 'node:crypto';
 import type { Group } from '@ringwise/collectives';
 import { type PackedState, packState, type Revive, unpackState } from '@ringwise/ddp';
@@ -173,7 +173,7 @@ async function settle(group: Group, faults: readonly Fault[], note = false): Pro
   throw transferFailed(text, rank, rank === group.rank ? own?.error : undefined);
 }
 
-/** Returns the ranks that send: those on the joiner's host if there are any, else all that have the state. */
+/** Returns the ranks that send: those on the host of a single joiner if there are any, else all that have the state. */
 function nearest(group: Group, have: readonly number[], joined: readonly number[]): readonly number[] {
   if (joined.length > 1) return have;
   const near = group.hosts.find((ranks) => ranks.includes(joined[0]!)) ?? [];
