@@ -171,7 +171,8 @@ int64_t Execution::rest_ns() const {
   return so_far_ns * kFastBytes < came * 1'000 ? 0 : so_far_ns * static_cast<int64_t>(bytes - pulled_) / came;
 }
 
-/// Returns how many bytes of the message may be received without overtaking the send that it trails.
+/// Returns how many bytes of the message may be received. A step that trails a send overwrites the memory that the send
+/// reads, so it must not receive more bytes than have been sent.
 size_t Execution::may_pull(const Step& step) const {
   if (!step.trails || send_ > step.after) return SIZE_MAX;
   return std::max(pushed_, pulled_);

@@ -1,5 +1,5 @@
-// The requests of a group's owner, on their way to the engine, and the operations that have ended, on their way back.
-// The host and the mpi group share it: it knows no links and no failures, only order.
+// Passes the requests of a group's owner to the engine, and the operations that have ended back to the owner. The host
+// group and the mpi group use it. It keeps only their order; links and failures are handled elsewhere.
 //
 // Threads. Any thread may call every function; all state is under one mutex. `notify` is called without it.
 #pragma once

@@ -58,8 +58,8 @@ class FailureProtocol final : private ControlEvents {
   /// Returns the root cause if it is a mismatch with which no operation has ended; null otherwise.
   std::shared_ptr<const Failure> unreported_mismatch() const;
   /// Returns why collectives of all ranks cannot go on, or null if they can: the root cause, or the loss of a rank. A
-  /// loss is returned only a moment after it, because operations that need nothing more from that rank may still end
-  /// well. Any thread.
+  /// loss is returned only after a short delay, because operations that need nothing more from that rank may still
+  /// succeed. Any thread.
   std::shared_ptr<const Failure> known() const;
 
   /// Handles the frames that have come, without waiting.

@@ -1,5 +1,5 @@
-// Every error message of what trains in a job. Errors of the membership are made in membership/errors.ts,
-// those of diloco() in diloco/errors.ts.
+// The error messages of the training in a job. membership/errors.ts has those of the membership, and diloco/errors.ts
+// those of diloco().
 
 /** The codes of an ElasticError. The README lists cause and next step of each. */
 export type ElasticErrorCode =
@@ -66,7 +66,7 @@ export function wrongBatch(wanted: Range, got: Range | undefined): ElasticError 
   return new ElasticError('ERR_ELASTIC_STEP', message);
 }
 
-/** Error for members that should hold the same state and do not. `difference` says where, and `rank` which differs. */
+/** Error for members whose states differ. `difference` says where, and `rank` is the one that differs. */
 export function statesDiffer(difference: string, rank: number): ElasticError {
   const message = `transfer: rank ${rank} holds another state than the first member: ${difference}; expected equal states on all members that have trained. Change learning rates, schedules and what is passed as extra in the same way on all ranks.`;
   return new ElasticError('ERR_ELASTIC_STATE', message);
@@ -100,13 +100,13 @@ export function modelDiffers(what: string, name: string, isOwn: boolean): Elasti
   return new ElasticError('ERR_ELASTIC_STATE', `${what}: ${where} has "${name}"`);
 }
 
-/** `difference` names the place, what it is in this process, and what in the members. */
+/** `difference` names the place, its value in this process, and its value in the members. */
 export function trainsSomethingElse(difference: string): ElasticError {
   const message = `ddp: this process trains something else than the members of the job: ${difference}. It has not joined, and they go on. Start it with the same program, data and options as the others.`;
   return new ElasticError('ERR_ELASTIC_STATE', message);
 }
 
-/** Error for a call that needs a group, in a process that came when the training was over. */
+/** Error for a call that needs a group, in a process that was started when the training was over. */
 export function cameTooLate(verb: string): ElasticError {
   const message = `${verb}: the training was over when this process came, so it has no group; expected a look at job.hasLeft before. End this process with exit code 0.`;
   return new ElasticError('ERR_ELASTIC_OVER', message);
@@ -221,13 +221,13 @@ export function leavesApart(hook: string): ElasticError {
   return new ElasticError('ERR_ELASTIC_INVALID', message);
 }
 
-/** Error of a learner: bytes of the state came damaged. */
+/** Error of a learner: bytes of the state were damaged on the way. */
 export function bytesDamaged(member: string): ElasticError {
   const message = `ddp: a part of the state that member ${member} sent to this process does not fit its hash; nothing of it was used. Check the memory and the network of both hosts.`;
   return new ElasticError('ERR_ELASTIC_STATE', message);
 }
 
-/** Error of a learner: what it got does not fit its model, optimizer or extra state. */
+/** Error of a learner: the received state does not fit its model, optimizer or extra state. */
 export function stateUnfit(cause: unknown): ElasticError {
   const why = cause instanceof Error ? cause.message : String(cause);
   const end = why.endsWith('.') ? '' : '.';
@@ -235,7 +235,10 @@ export function stateUnfit(cause: unknown): ElasticError {
   return new ElasticError('ERR_ELASTIC_STATE', message, { cause });
 }
 
-/** Tells, in a sentence, that the members train faster than a learner takes their steps. The job says what follows. */
+/**
+ * The members train faster than a learner takes their steps. The message is a sentence to which the job adds the next
+ * step.
+ */
 export class LearnerBehind extends Error {}
 
 /** Error of a process that joins only as a learner. */
@@ -250,7 +253,7 @@ export function joinsWithPause({ message }: LearnerBehind): string {
   return `This process joins although the others have to stop until it has the state. ${message} With a faster link or a larger batch they need not stop; with \`elastic({ learn: true })\` this is an error.`;
 }
 
-/** Tells that a learner is too slow. `bytes` of gradients waited for it on one member at step `step`. */
+/** Error for a learner that is too slow. `bytes` of gradients waited for it on one member at step `step`. */
 export function tooSlow(bytes: number, step: number, times: number): LearnerBehind {
   const waited = `${Math.round(bytes / 1e6)} MB of gradients waited for it on one member at step ${step}`;
   return new LearnerBehind(
@@ -258,7 +261,7 @@ export function tooSlow(bytes: number, step: number, times: number): LearnerBehi
   );
 }
 
-/** Tells that a learner is still behind at its deadline. */
+/** Error for a learner that is still behind at its deadline. */
 export function notCaughtUp(joinTimeoutMs: number): LearnerBehind {
   return new LearnerBehind(
     `ddp: this process has not caught up with the training of the others within ${joinTimeoutMs} ms; expected to take their steps faster than they do, so that they need not wait.`,

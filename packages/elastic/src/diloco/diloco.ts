@@ -135,7 +135,7 @@ export class DiLoCo<M = unknown> {
     return this.#applied;
   }
 
-  /** Whether an average is on its way. */
+  /** Whether an average is in flight. */
   get isPending(): boolean {
     return this.#pending.length > 0;
   }

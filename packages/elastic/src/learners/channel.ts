@@ -128,7 +128,7 @@ export class Channel<Out extends object, In extends object> {
     return new Channel<Out, In>(await untilAborted(refusal.signal, group), keys);
   }
 
-  /** Resolves when the message is on its way and the bytes may change. */
+  /** Sends a message. Resolves when the bytes may change; the peer may receive them later. */
   async send(frame: Out, bytes: Uint8Array = none): Promise<void> {
     const hash = bytes.length === 0 ? null : hashOf(frame, bytes);
     const sealed: Sealed<Out> = { frame, bytes: bytes.length, hash };

@@ -74,7 +74,7 @@ export class Chain {
     await this.#answer(this.#store.append(reportsKey(report.view), `${JSON.stringify(report)}\n`));
   }
 
-  /** Writes `view` if there is none of its number. Returns the one that is there. */
+  /** Writes `view`, unless the store has one of its number. Returns the view that the store has then. */
   async propose(view: View): Promise<View> {
     const stored = await this.#answer(this.#store.compareSet(viewKey(view.number), '', JSON.stringify(view)));
     return parse(stored) as View;

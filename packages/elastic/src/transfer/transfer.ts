@@ -181,7 +181,7 @@ function nearest(group: Group, have: readonly number[], joined: readonly number[
   return local.length > 0 ? local : have;
 }
 
-/** Sends all chunks; packs one while the one before is on its way. Uses two buffers, because new memory is slow. */
+/** Sends all chunks; packs one while the one before is being sent. Uses two buffers, because new memory is slow. */
 async function sendAll(
   group: Group,
   to: number,

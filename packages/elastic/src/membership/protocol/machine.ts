@@ -56,7 +56,7 @@ export type Action =
       readonly unread: readonly number[];
       readonly ids: readonly string[];
     }
-  /** Write the view if there is none of its number; answered by the one that is there. */
+  /** Write the view, unless the store has one of its number; answered by the view that the store has then. */
   | { readonly kind: 'propose'; readonly view: View }
   /** Write the present view into a store to which this member has moved; answered by 'opened'. */
   | { readonly kind: 'open'; readonly view: View }
