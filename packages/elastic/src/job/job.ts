@@ -49,25 +49,28 @@ export class ElasticJob {
     this.#settings = settings;
   }
 
-  /** The group of the present members. Valid until the view changes, so ask for it each time. After ddp() only. */
+  /**
+   * The group of the present members. The job closes it when the view changes, so read it each time. Throws
+   * ERR_ELASTIC_USE before ddp(), and ERR_ELASTIC_OVER if the training was over before this process joined.
+   */
   get group(): Group {
     return this.#joined('group').group;
   }
 
   /**
-   * Number of ranks at present. When a step has changed the view, this is already that of the next step; onView() is
-   * called when that begins. After ddp() only.
+   * The present number of ranks. When a step has changed the view, this is already the number for the next step;
+   * onView() is called when that step begins. Throws as `group` does.
    */
   get size(): number {
     return this.group.size;
   }
 
-  /** This process's rank at present; it changes when lower ranks are lost. After ddp() only. */
+  /** The present rank of this process; it changes when lower ranks are lost. Throws as `group` does. */
   get rank(): number {
     return this.group.rank;
   }
 
-  /** Whether this process is rank 0 at present. After ddp() only. */
+  /** Whether this process is rank 0 at present. Throws as `group` does. */
   get leader(): boolean {
     return this.rank === 0;
   }
@@ -80,12 +83,15 @@ export class ElasticJob {
     return this.#views?.hasLeft ?? false;
   }
 
-  /** Number of steps that are final. */
+  /** Number of steps that are final; 0 before ddp(). */
   get finalSteps(): number {
     return this.#trained?.finalSteps ?? 0;
   }
 
-  /** Calls `listener` after each change of the view, when all members have the state. Returns a function to stop it. */
+  /**
+   * Calls `listener` after each change of the view, when all members have the state. Returns a function that removes
+   * the listener.
+   */
   onView(listener: (change: ViewChange) => void): () => void {
     checkFunction('onView', listener, 'a function that gets each change of the view');
     this.#listeners.add(listener);
@@ -95,7 +101,7 @@ export class ElasticJob {
   /**
    * Makes the loader of the job. It divides the samples of a data set among steps and ranks, so that each sample of an
    * epoch is trained on once, even if ranks are lost or join. All ranks pass the same data set and options. Not
-   * collective.
+   * collective. Throws ERR_ELASTIC_INVALID for a wrong option.
    */
   loader<T, B>(
     dataset: Dataset<T, unknown> | readonly T[],

@@ -44,15 +44,15 @@ export interface Attempt {
 /** Runs a step until it is final; the job does it. */
 export type Runner<B> = (fn: StepFunction<B>, options: RunOptions) => Promise<StepResult>;
 
-/** A step that job.steps() gives. */
+/** A step of the training, from job.steps(). */
 export class ElasticStep<B = unknown> {
   /** Number of the epoch, from 0 on. */
   readonly epoch: number;
   /** Index in the epoch, from 0. */
   readonly index: number;
-  /** Place in the epoch, from 1: index + 1. */
+  /** Number in the epoch, from 1: index + 1. */
   readonly nth: number;
-  /** Number of steps before it, over all epochs. */
+  /** Number of final steps before this one, over all epochs. */
   readonly number: number;
   readonly #run: Runner<B>;
   #hasRun = false;
@@ -79,8 +79,8 @@ export class ElasticStep<B = unknown> {
   /**
    * Runs `fn` for each micro-batch of this rank, averages the gradients over all samples of the step, votes, and
    * updates the parameters. Resolves when the step is final. If a rank is lost, `fn` may run again, for other
-   * micro-batches. Collective: every rank calls it for every step, once. If `fn` throws, the job ends on all ranks
-   * with its error.
+   * micro-batches. Collective: every rank calls it once for every step. If `fn` throws, rejects with its error, and the
+   * job ends on all ranks. Throws ERR_ELASTIC_STEP if it is called twice.
    */
   readonly run = (fn: StepFunction<B>, options: RunOptions = {}): Promise<StepResult> => {
     checkFunction('run', fn, 'a function that computes the loss of a micro-batch');

@@ -31,11 +31,11 @@ import type { Trained } from './trained.ts';
 export interface ViewChange {
   /** Number of the view. */
   readonly view: number;
-  /** Number of ranks, now and in the view before; 0 before the first one. */
+  /** Number of ranks in the view. */
   readonly size: number;
-  /** Number of ranks in the view before; 0 before the first one. */
+  /** Number of ranks in the view before; 0 for the first view. */
   readonly was: number;
-  /** Ids of members that joined, were lost, and left. */
+  /** Ids of members that joined. */
   readonly joined: readonly string[];
   /** Ids of members that were lost. */
   readonly lost: readonly string[];
@@ -55,7 +55,7 @@ export interface StateTransfer {
   readonly sentBytes: number;
   /** Number of members that sent these. */
   readonly sources: number;
-  /** What this process got as a learner, while the others trained on; null if it did not join with this view so. */
+  /** What this process received as a learner before; null if it did not join with this view as a learner. */
   readonly learned: Learned | null;
 }
 

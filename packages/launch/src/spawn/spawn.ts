@@ -52,11 +52,11 @@ export interface StartedRanks<Result> {
 }
 
 /**
- * Calls `module`'s export with (rank, ...args) in `nprocs` processes. Resolves with their results by rank.
- * The ranks have the environment of `ringwise run` and print to this process's stdout and stderr. If one
- * fails, the others are stopped and the promise rejects with ERR_LAUNCH_RANK_FAILED, whose `cause` is the
- * rank's error. A rank's process ends when its function has returned. If this process ends first, the ranks
- * are killed.
+ * Calls `module`'s export with (rank, ...args) in `nprocs` processes. Resolves with their results by rank, which are
+ * copies (structured clone). The ranks have the environment of `ringwise run` and print to this process's stdout and
+ * stderr. If one fails, the others are stopped and the promise rejects with ERR_LAUNCH_RANK_FAILED, whose `cause` is
+ * the rank's error. Rejects with ERR_LAUNCH_TIMEOUT after `timeoutMs`, and with ERR_LAUNCH_ARGUMENT for a wrong option.
+ * A rank's process ends when its function has returned. If this process ends first, the ranks are killed.
  *
  * @example
  * ```ts
@@ -81,8 +81,8 @@ export async function spawn<Result = unknown>(
 }
 
 /**
- * Starts ranks as spawn() does, but resolves as soon as they have been started. Rejects with ERR_LAUNCH_ARGUMENT if an
- * option is wrong; what the ranks throw comes from `join()` of the result.
+ * Starts ranks as spawn() does, but resolves as soon as they have been started. Rejects with ERR_LAUNCH_ARGUMENT for a
+ * wrong option. `join()` of the result rejects with the failures of ranks.
  */
 export async function startProcesses<Result = unknown>(
   module: URL | string,

@@ -49,8 +49,9 @@ export class TcpStore extends StoreClient {
   }
 
   /**
-   * Connects to the server, with retries until the deadline, because the server may start later than its
-   * clients.
+   * Connects to the server, with retries until the deadline, because the server may start later than its clients.
+   * Rejects with ERR_STORE_CONNECT or ERR_STORE_BUSY at the deadline, with ERR_STORE_AUTH if the secrets differ, and
+   * with ERR_STORE_PROTOCOL if the server is no store.
    */
   static async connect(options: TcpStoreOptions): Promise<TcpStore> {
     checkNames('connect', withoutClose(options), optionNames);

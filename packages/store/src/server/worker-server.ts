@@ -12,7 +12,10 @@ export type WorkerReport =
   | { readonly host: string; readonly port: number }
   | { readonly code: StoreErrorCode; readonly message: string };
 
-/** Serves a store as serveStore() does, but from a new thread. The thread does not keep the process alive. */
+/**
+ * Serves a store as serveStore() does, but from a new thread. The thread does not keep the process alive. Rejects with
+ * ERR_STORE_LISTEN if it cannot listen.
+ */
 export async function serveStoreInWorker(
   options: Omit<ServeStoreOptions, 'onPlainClient'> = {},
 ): Promise<StoreServer> {

@@ -53,7 +53,7 @@ export interface View {
   readonly members: readonly Member[];
   /** Ids of the members that have no state of the training yet and get it from the others. All in view 0. */
   readonly joined: readonly string[];
-  /** Ids of members of the view before that were lost, and of those that left after their last step. */
+  /** Ids of members of the view before that were lost. */
   readonly lost: readonly string[];
   /** Ids of members that left after their last step. */
   readonly left: readonly string[];
