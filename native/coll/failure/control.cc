@@ -96,12 +96,12 @@ Control::Control(std::vector<Fd> connections, const std::vector<int>& data, int 
     peers_[rank].fd = std::move(connections[rank]);
   }
   poller_.watch(wake, kNoPeer);
-  // The engine has tried every link before it sleeps, so only what comes after that matters.
+  // Watch the data connections for changes only: the engine has tried every link before it sleeps.
   for (const int fd : data) poller_.watch_changes(fd);
 }
 
-/// Gives the socket of a peer what it takes of `frame`, from `sent` on. Returns true if nothing is left to send: the
-/// frame is complete, or the connection is broken, which its reading side reports.
+/// Sends as much of `frame`, from `sent` on, as the peer's socket accepts. Returns true if nothing is left to send: the
+/// frame is complete, or the connection is broken, which the reading side of the connection reports.
 bool Control::push(int peer, std::span<const char> frame, size_t& sent) {
   while (sent < frame.size()) {
     const ssize_t taken =
