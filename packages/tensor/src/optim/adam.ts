@@ -4,6 +4,7 @@ import { checkOptions, optionChecks } from '../checks/options.ts';
 import { type Check, decayRate, flag, nonNegative } from '../checks/value-checks.ts';
 import { KernelOptimizer } from './kernel-optimizer.ts';
 import { type AllOptions, checkAll, type OptimizerParams } from './optimizer.ts';
+import type { SavedOptimizerState } from './state.ts';
 
 /** Options of Adam and AdamW. */
 export interface AdamOptions {
@@ -19,7 +20,12 @@ export interface AdamOptions {
   readonly amsgrad?: boolean;
   /** Whether to step along the gradient instead of against it. Default false. */
   readonly maximize?: boolean;
+  /** Whether to multiply the parameters by 1 − lr × weightDecay before each step, as AdamW does. Default false. */
+  readonly decoupledWeightDecay?: boolean;
 }
+
+/** Options of AdamW. */
+export type AdamWOptions = Omit<AdamOptions, 'decoupledWeightDecay'>;
 
 type Options = AllOptions<AdamOptions>;
 const defaults: Options = {
@@ -29,6 +35,7 @@ const defaults: Options = {
   weightDecay: 0,
   amsgrad: false,
   maximize: false,
+  decoupledWeightDecay: false,
 };
 
 /** Checks a pair of decay rates. */
@@ -40,31 +47,32 @@ const checks = {
   ...{ lr: nonNegative, betas: twoRates, eps: nonNegative, weightDecay: nonNegative },
   ...{ amsgrad: flag, maximize: flag },
 };
-const adamOptions = optionChecks<AdamOptions>(checks);
+const adamWOptions = optionChecks<AdamWOptions>(checks);
 
-/** Adam, with weight decay added to the gradient. */
+/** Adam, with weight decay added to the gradient, unless `decoupledWeightDecay` is set. */
 export class Adam extends KernelOptimizer<Options> {
   constructor(params: OptimizerParams<Options>, options: AdamOptions = {}) {
     super(params, defaults, options);
   }
 
   protected check(options: Options): void {
-    checkAll(options, checks);
+    checkAll(options, { ...checks, decoupledWeightDecay: flag });
   }
 
   protected states({ amsgrad }: Options): readonly (string | null)[] {
     return ['expAvg', 'expAvgSq', amsgrad ? 'maxExpAvgSq' : null];
   }
 
-  protected rule({ lr, betas, eps, weightDecay, maximize }: Options): AdamRule {
-    return { kind: 'adam', lr, betas, epsilon: eps, weightDecay, maximize, isDecoupled: false };
+  protected rule(options: Options): AdamRule {
+    const { lr, betas, eps, weightDecay, maximize, decoupledWeightDecay: isDecoupled } = options;
+    return { kind: 'adam', lr, betas, epsilon: eps, weightDecay, maximize, isDecoupled };
   }
 }
 
-/** Checks the options, and sets weightDecay to 0.01 if it is left out. */
-function withAdamWDefaults(options: AdamOptions): AdamOptions {
-  checkOptions('AdamW', options, adamOptions);
-  return { ...options, weightDecay: options.weightDecay ?? 0.01 };
+/** Checks the options of AdamW, and returns those of Adam. */
+function withAdamWDefaults(options: AdamWOptions): AdamOptions {
+  checkOptions('AdamW', options, adamWOptions);
+  return { ...options, weightDecay: options.weightDecay ?? 0.01, decoupledWeightDecay: true };
 }
 
 /**
@@ -72,11 +80,13 @@ function withAdamWDefaults(options: AdamOptions): AdamOptions {
  * defaults to 0.01.
  */
 export class AdamW extends Adam {
-  constructor(params: OptimizerParams<Options>, options: AdamOptions = {}) {
+  constructor(params: OptimizerParams<Options>, options: AdamWOptions = {}) {
     super(params, withAdamWDefaults(options));
   }
 
-  protected override rule(options: Options): AdamRule {
-    return { ...super.rule(options), isDecoupled: true };
+  /** Does the same as that of other optimizers. The weight decay stays decoupled, also after a state of Adam. */
+  override loadStateDict(state: SavedOptimizerState): void {
+    super.loadStateDict(state);
+    for (const group of this.groups) group.decoupledWeightDecay = true;
   }
 }

@@ -1,7 +1,7 @@
 // The exports of @ringwise/tensor/optim. The first import gives tensors their methods.
 import '../ops/methods/index.ts';
 
-export { Adam, type AdamOptions, AdamW } from './adam.ts';
+export { Adam, type AdamOptions, AdamW, type AdamWOptions } from './adam.ts';
 export { AveragedModel, type AveragedModelOptions } from './averages/averaged-model.ts';
 export {
   type AvgFn,

@@ -218,7 +218,7 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
     const shapeOf = (name: string, param: Tensor): Shape => this.stateShape(name, param) ?? [];
     const problems = checkState(state, this.groups, params, names, shapeOf);
     if (problems.length > 0) throw badStateDict(problems);
-    for (const group of state.groups) this.check(group as unknown as O);
+    for (const [i, group] of state.groups.entries()) this.check({ ...this.groups[i]!, ...group });
     for (const [i, { params: _, ...options }] of state.groups.entries())
       Object.assign(this.groups[i]!, options);
     for (const [i, param] of params.entries()) {

@@ -2,7 +2,7 @@
 import { checkValue, isTensor } from '../checks/value-checks.ts';
 import type { Tensor } from '../core/tensor.ts';
 import { badStateDict } from '../errors.ts';
-import { Adam, AdamW } from './adam.ts';
+import { AdamW } from './adam.ts';
 import { Optimizer } from './optimizer.ts';
 import type { OptimizerState, SavedGroup } from './state.ts';
 
@@ -34,16 +34,12 @@ function optionsOf(
 ): Record<string, unknown> {
   const own = optimizer.groups[at]!;
   const options: Record<string, unknown> = { ...own };
-  const decoupled = optimizer instanceof Adam ? optimizer instanceof AdamW : null;
   for (const [name, value] of Object.entries(given)) {
     const known = ownName(name);
     if (ways.has(name)) continue;
-    if (name === 'decoupled_weight_decay' && decoupled !== null) {
-      if (value !== decoupled)
-        problems.push(
-          `group ${at} is one of ${value === true ? 'AdamW' : 'Adam'}, not of ${className(optimizer)}`,
-        );
-    } else if (name === 'param_names') {
+    if (name === 'decoupled_weight_decay' && value === false && optimizer instanceof AdamW)
+      problems.push(`group ${at} is one of Adam, not of ${className(optimizer)}`);
+    else if (name === 'param_names') {
       if (own.paramNames !== undefined && String(own.paramNames) !== String(value))
         problems.push(
           `group ${at} expected the parameters ${own.paramNames.join(', ')}, got ${String(value)}`,

@@ -112,14 +112,11 @@ export class OneCycleLR extends LrSchedule {
   /** Returns the value after `steps` steps, interpolated inside its phase. */
   #at(steps: number, what: 'lr' | 'momentum', group: number): number {
     const phases = phasesOf(this.#options, group);
-    let start = 0;
-    for (const phase of phases) {
-      const [from, to] = phase[what];
-      if (steps <= phase.end)
-        return this.#between(from, to, phase.end > start ? (steps - start) / (phase.end - start) : 1);
-      start = phase.end;
-    }
-    return phases.at(-1)![what][1];
+    // After `totalSteps` steps, PyTorch follows the curve of the last phase one step beyond its end.
+    const at = phases.findIndex((phase, i) => steps <= phase.end || i === phases.length - 1);
+    const { end, [what]: ends } = phases[at]!;
+    const start = at === 0 ? 0 : phases[at - 1]!.end;
+    return this.#between(ends[0], ends[1], end > start ? (steps - start) / (end - start) : 1);
   }
 
   protected lrAt(steps: number, _initialLr: number, group: number): number {

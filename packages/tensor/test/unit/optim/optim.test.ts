@@ -129,7 +129,7 @@ describe('defaults', () => {
     const p = leaf(1);
     expect(new Adam([p]).groups[0]).toEqual({
       ...{ params: [p], lr: 1e-3, betas: [0.9, 0.999], eps: 1e-8 },
-      ...{ weightDecay: 0, amsgrad: false, maximize: false },
+      ...{ weightDecay: 0, amsgrad: false, maximize: false, decoupledWeightDecay: false },
     });
     expect(new AdamW([p]).groups[0]).toMatchObject({ lr: 1e-3, weightDecay: 0.01 });
     expect(new RMSprop([p]).groups[0]).toMatchObject({ lr: 0.01, alpha: 0.99, eps: 1e-8, momentum: 0 });
@@ -290,6 +290,18 @@ describe('names of parameters', () => {
 });
 
 describe('loadStateDict', () => {
+  test('weight decay of Adam is as in the state; that of AdamW stays decoupled, as in PyTorch', () => {
+    const [adam, adamw] = [new Adam([leaf(1)]), new AdamW([leaf(1)])];
+    const [ofAdam, ofAdamW] = [adam.stateDict(), adamw.stateDict()];
+    adam.loadStateDict(ofAdamW);
+    adamw.loadStateDict(ofAdam);
+    expect(adam.groups[0]).toMatchObject({ decoupledWeightDecay: true, weightDecay: 0.01 });
+    expect(adamw.groups[0]).toMatchObject({ decoupledWeightDecay: true, weightDecay: 0 });
+    expect(codeOf(() => new AdamW([leaf(1)], { decoupledWeightDecay: false } as never))).toBe(
+      'ERR_TENSOR_ARGUMENT',
+    );
+  });
+
   test('takes tensors as plain data, and copies them', () => {
     const make = () => new NAdam([leaf(1, 2), leaf(3)], { lr: 0.1 });
     const [first, second] = [make(), make()];

@@ -11,6 +11,7 @@ export const optimizers: Readonly<Record<string, Make>> = {
   'SGD nesterov': (p) => new o.SGD(p, { lr: 0.02, momentum: 0.9, nesterov: true }),
   Adam: (p) => new o.Adam(p, { lr: 0.02, weightDecay: 0.01 }),
   'Adam amsgrad': (p) => new o.Adam(p, { lr: 0.02, betas: [0.8, 0.95], amsgrad: true }),
+  'Adam decoupled': (p) => new o.Adam(p, { lr: 0.02, weightDecay: 0.1, decoupledWeightDecay: true }),
   AdamW: (p) => new o.AdamW(p, { lr: 0.02, weightDecay: 0.1 }),
   RMSprop: (p) => new o.RMSprop(p, { lr: 0.01 }),
   'RMSprop centered': (p) =>
@@ -139,6 +140,7 @@ function rates(make: (optimizer: o.SGD) => o.Schedule | o.SWALR | o.ReduceLROnPl
     const schedule = make(new o.SGD([wave([1], 0)], { lr: 0.4, momentum: 0.9 }));
     return Array.from({ length: 24 }, (_, step) => {
       const [lr] = schedule.lastLr;
+      if (step === 23) return lr!; // a cycle of 23 steps takes no more
       if (schedule instanceof o.ReduceLROnPlateau) schedule.step(Math.sin(step * 0.8) / (1 + step * 0.3));
       else schedule.step();
       return lr!;
@@ -154,6 +156,10 @@ export const schedules: Readonly<Record<string, () => number[]>> = {
   CosineAnnealingLR: rates((sgd) => new o.CosineAnnealingLR(sgd, { tMax: 10, etaMin: 0.01 })),
   LinearLR: rates((sgd) => new o.LinearLR(sgd, { startFactor: 0.25, endFactor: 0.75, totalSteps: 6 })),
   OneCycleLR: rates((sgd) => new o.OneCycleLR(sgd, { maxLr: 1, totalSteps: 24 })),
+  'OneCycleLR to the end': rates((sgd) => new o.OneCycleLR(sgd, { maxLr: 1, totalSteps: 23 })),
+  'OneCycleLR to the end, linear': rates(
+    (sgd) => new o.OneCycleLR(sgd, { maxLr: 1, totalSteps: 23, annealStrategy: 'linear' }),
+  ),
   'OneCycleLR in three phases': rates(
     (sgd) =>
       new o.OneCycleLR(sgd, {

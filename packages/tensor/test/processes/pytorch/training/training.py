@@ -63,6 +63,7 @@ OPTIMIZERS = {
     "SGD nesterov": lambda p: O.SGD(p, lr=0.02, momentum=0.9, nesterov=True),
     "Adam": lambda p: O.Adam(p, lr=0.02, weight_decay=0.01),
     "Adam amsgrad": lambda p: O.Adam(p, lr=0.02, betas=(0.8, 0.95), amsgrad=True),
+    "Adam decoupled": lambda p: O.Adam(p, lr=0.02, weight_decay=0.1, decoupled_weight_decay=True),
     "AdamW": lambda p: O.AdamW(p, lr=0.02, weight_decay=0.1),
     "RMSprop": lambda p: O.RMSprop(p, lr=0.01),
     "RMSprop centered": lambda p: O.RMSprop(p, lr=0.005, alpha=0.9, momentum=0.5, centered=True, weight_decay=0.01),
@@ -161,6 +162,8 @@ def schedule_rates(make):
     for step in range(24):
         rates.append(float(f"{optimizer.param_groups[0]['lr']:.10g}"))
         optimizer.step()
+        if step == 23:
+            break  # a cycle of 23 steps takes no more
         if isinstance(schedule, S.ReduceLROnPlateau):
             schedule.step(math.sin(step * 0.8) / (1 + step * 0.3))
         else:
@@ -178,6 +181,8 @@ SCHEDULES = {
     "CosineAnnealingLR": lambda o: S.CosineAnnealingLR(o, 10, 0.01),
     "LinearLR": lambda o: S.LinearLR(o, 0.25, 0.75, 6),
     "OneCycleLR": lambda o: S.OneCycleLR(o, 1.0, 24),
+    "OneCycleLR to the end": lambda o: S.OneCycleLR(o, 1.0, 23),
+    "OneCycleLR to the end, linear": lambda o: S.OneCycleLR(o, 1.0, 23, anneal_strategy="linear"),
     "OneCycleLR in three phases": lambda o: S.OneCycleLR(o, 1.0, 24, pct_start=0.4, three_phase=True, anneal_strategy="linear"),
     "ConstantLR": lambda o: S.ConstantLR(o, 0.3, 7),
     "PolynomialLR": lambda o: S.PolynomialLR(o, 15, 2.0),
