@@ -8,75 +8,96 @@ import {
   isNarrowFloat,
   narrowFloats,
 } from '@ringwise/collectives';
-import { checkGroup, checkPositive, shown } from './check.ts';
+import { checkGroup, checkOptions, checkPositive, fromPyTorch, shown } from './check.ts';
 import { gradientOutOfReach, invalidArgument } from './errors.ts';
 import { divide } from './reducer/scale.ts';
 import { runAwaiting } from './reducer/works.ts';
 
 /** The methods for a gradient in memory that JavaScript cannot access; tensors have both. */
 interface DeviceGradient {
-  readonly norm?: () => { readonly item: () => number; readonly dispose: () => void };
+  readonly norm?: (
+    dims: undefined,
+    options: { readonly p: number },
+  ) => { readonly item: () => number; readonly dispose: () => void };
   readonly div_?: (divisor: number) => unknown;
 }
 
 /** A gradient, and what clipping does with it. */
 interface Clippable {
-  /** Returns the sum of the squared elements. Waits for the gradient's device. */
-  readonly squares: () => number;
+  /** Returns the norm. Waits for the gradient's device. */
+  readonly norm: () => number;
   readonly divide: (divisor: number) => void;
 }
 
+/** Options of clipShardedGradients(). */
+export interface ClipShardedOptions {
+  /** Order of the norm, above 0. Default 2, the Euclidean norm; Infinity is the largest magnitude. */
+  readonly normType?: number;
+}
+
+const optionNames = { known: ['normType'], renamed: fromPyTorch({ norm_type: 'normType' }) };
+
 /**
- * Scales the gradients of all ranks together to a Euclidean norm of at most `maxNorm`. Resolves with the norm
- * before scaling; a norm that is NaN makes all gradients NaN. Collective: every rank passes the gradients that
- * only it has (its shard), possibly none. Accepts floats of any width in host memory, and tensors on a device,
- * where everything but one number per gradient is computed on the device.
+ * Multiplies the gradients of all ranks by one factor, at most 1, so that their norm, as of one long vector, is at most
+ * `maxNorm`. Resolves with the norm before; a norm that is NaN makes all gradients NaN. Collective: every rank passes
+ * the gradients that only it has (its shard), possibly none, and the same options. Accepts floats of any width in host
+ * memory, and tensors on a device, where everything but one number per gradient is computed on the device.
  */
 export async function clipShardedGradients(
   shard: Iterable<BufferLike>,
   maxNorm: number,
   group: Group,
+  options: ClipShardedOptions = {},
 ): Promise<number> {
   if (typeof shard !== 'object' || shard === null || !(Symbol.iterator in shard))
     throw invalidArgument('clipShardedGradients: shard', 'a list of gradients', shown(shard));
   checkPositive('clipShardedGradients: maxNorm', maxNorm);
   checkGroup('clipShardedGradients', group);
-  const gradients = [...shard].map(clippable);
+  checkOptions('clipShardedGradients', options, optionNames);
+  const { normType = 2 } = options;
+  checkPositive('clipShardedGradients: normType', normType);
+  const gradients = [...shard].map((gradient) => clippable(gradient, normType));
+  const isMax = normType === Infinity;
   const sum = Float64Array.of(0);
-  for (const { squares } of gradients) sum[0]! += squares();
-  await runAwaiting([group.allReduce(sum)]);
-  const norm = Math.sqrt(sum[0]!);
-  // A norm that is NaN reaches the gradients of every rank, so that all notice it.
-  if (!(norm <= maxNorm)) for (const gradient of gradients) gradient.divide(norm / maxNorm);
+  for (const { norm } of gradients) sum[0] = isMax ? Math.max(sum[0]!, norm()) : sum[0]! + norm() ** normType;
+  await runAwaiting([group.allReduce(sum, { op: isMax ? 'max' : 'sum', label: `norm ${normType}` })]);
+  const norm = isMax ? sum[0]! : sum[0]! ** (1 / normType);
+  // As clip_grad_norm_() has it. A norm that is NaN reaches the gradients of every rank, so that all notice it.
+  const divisor = (norm + 1e-6) / maxNorm;
+  if (!(divisor <= 1)) for (const gradient of gradients) gradient.divide(divisor);
   return norm;
 }
 
-function clippable(gradient: BufferLike): Clippable {
+function clippable(gradient: BufferLike, normType: number): Clippable {
   const view = asBuffer(gradient, 'clipShardedGradients');
-  if (view.host === null) return onDevice(gradient as DeviceGradient);
+  if (view.host === null) return onDevice(gradient as DeviceGradient, normType);
   const { dtype } = view;
   const isFloat = dtype === 'float32' || dtype === 'float64' || isNarrowFloat(dtype);
   if (!isFloat) throw invalidArgument('clipShardedGradients: gradient', 'floats', dtype);
   const elements = elementsOf(view) as Float32Array | Float64Array | Uint16Array | Uint8Array;
-  const squares = () =>
-    isNarrowFloat(dtype) ? sumOfSquares(elements, narrowFloats[dtype].from) : sumOfSquares(elements);
-  return { squares, divide: (divisor) => divide(view, divisor) };
+  const decode = isNarrowFloat(dtype) ? narrowFloats[dtype].from : (element: number) => element;
+  return { norm: () => normOf(elements, normType, decode), divide: (divisor) => divide(view, divisor) };
 }
 
-/** `from` returns the number for the bits of an element. */
-function sumOfSquares(elements: Iterable<number>, from = (element: number) => element): number {
+/** Returns the norm of the values. `decode` returns the number for the bits of an element. */
+function normOf(elements: Iterable<number>, normType: number, decode: (element: number) => number): number {
   let sum = 0;
-  for (const element of elements) sum += from(element) ** 2;
-  return sum;
+  if (normType === Infinity) {
+    for (const element of elements) sum = Math.max(sum, Math.abs(decode(element)));
+    return sum;
+  }
+  if (normType === 2) for (const element of elements) sum += decode(element) ** 2;
+  else for (const element of elements) sum += Math.abs(decode(element)) ** normType;
+  return sum ** (1 / normType);
 }
 
-function onDevice(gradient: DeviceGradient): Clippable {
+function onDevice(gradient: DeviceGradient, normType: number): Clippable {
   if (gradient.norm === undefined || gradient.div_ === undefined) throw gradientOutOfReach();
-  const norm = gradient.norm(); // started here for all gradients, awaited later in squares()
-  const squares = () => {
-    const value = norm.item();
-    norm.dispose();
-    return value ** 2;
+  const pending = gradient.norm(undefined, { p: normType }); // started here for all gradients, awaited later in norm()
+  const norm = () => {
+    const value = pending.item();
+    pending.dispose();
+    return value;
   };
-  return { squares, divide: (divisor) => void gradient.div_!(divisor) };
+  return { norm, divide: (divisor) => void gradient.div_!(divisor) };
 }

@@ -1,4 +1,4 @@
-export { clipShardedGradients } from './clip.ts';
+export { type ClipShardedOptions, clipShardedGradients } from './clip.ts';
 export { byRank, DdpError, type DdpErrorCode } from './errors.ts';
 export { compressHook, type HalfType } from './hooks/compress.ts';
 export {

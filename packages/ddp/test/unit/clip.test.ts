@@ -60,3 +60,34 @@ it('makes the gradients of all ranks NaN if the norm is, and 0 if it is infinite
     ]);
   }
 });
+
+it.each([
+  [1, 21],
+  [3, Math.cbrt(3 ** 3 + 4 ** 3 + 6 ** 3 + 8 ** 3)],
+  [Infinity, 8],
+])('takes normType %d, and scales as clip_grad_norm_ does', async (normType, want) => {
+  const shards = values(
+    await onRanks(2, async (group) => {
+      const own = group.rank === 0 ? Float64Array.of(3, -4) : Float64Array.of(6, -8);
+      const norm = await clipShardedGradients([own], 2, group, { normType });
+      return { norm, clipped: [...own] };
+    }),
+  );
+  const factor = 2 / (want + 1e-6);
+  for (const [rank, { norm, clipped }] of shards.entries()) {
+    expect(norm).toBeCloseTo(want, 12);
+    const before = rank === 0 ? [3, -4] : [6, -8];
+    expect(clipped).toEqual(before.map((value) => expect.closeTo(value * factor, 12)));
+  }
+});
+
+it('refuses a normType that is no order, and options that it does not have', async () => {
+  const messages = reasons(
+    await onRanks(1, (group) => clipShardedGradients([], 1, group, { normType: -Infinity })),
+  ).map(({ message }) => message);
+  expect(messages).toEqual(['clipShardedGradients: normType: expected a positive number, got -Infinity.']);
+  const foreign = reasons(
+    await onRanks(1, (group) => clipShardedGradients([], 1, group, { norm_type: 1 } as never)),
+  );
+  expect(foreign[0]!.message).toContain("expected 'normType'");
+});
