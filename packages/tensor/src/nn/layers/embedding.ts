@@ -1,56 +1,33 @@
 // Tables of vectors: a layer that looks them up, and one that combines several.
 import { kernels } from '../../backends/index.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
-import {
-  aNumber,
-  anything,
-  checkValue,
-  nonNegative,
-  nonNegativeInteger,
-  tensorOrNull,
-} from '../../checks/value-checks.ts';
-import { noGrad, scope } from '../../core/context.ts';
+import { anything, checkValue, flag, nonNegativeInteger, tensorOrNull } from '../../checks/value-checks.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { badOption, shown } from '../../errors.ts';
-import { add, div, embedding, embeddingBag, gt, mul, ne, norm, unsqueeze, where } from '../../ops/index.ts';
+import { embedding, embeddingBag, ne, unsqueeze, where } from '../../ops/index.ts';
 import { type EmbeddingBagOptions, embeddingBagChecks } from '../../ops/indexing/embedding-bag.ts';
+import {
+  dividedByFrequency,
+  type RowRules,
+  rowRuleChecks,
+  shortenRows,
+} from '../../ops/indexing/row-rules.ts';
 import { normalParameter } from '../init.ts';
 import { Module } from '../module.ts';
 
 /** Options of Embedding. */
-export interface EmbeddingOptions {
-  /** Row of the table that starts as 0 and gets no gradient; a negative one counts from the end. Default: none. */
-  readonly paddingIdx?: number;
-  /**
-   * Largest norm of a row: each forward first shortens the longer ones of the rows that it looks up, in the table
-   * itself, as PyTorch does. Default: none.
-   */
-  readonly maxNorm?: number;
-  /** Order of that norm, as in norm(). Default 2. */
-  readonly normType?: number;
+export interface EmbeddingOptions extends RowRules {
+  /** Row of the table that starts as 0 and gets no gradient; a negative one counts from the end. Default null: none. */
+  readonly paddingIdx?: number | null;
+  /** Whether the gradient of a row is divided by how often the indices of a forward name it. Default false. */
+  readonly scaleGradByFreq?: boolean;
 }
 
 const embeddingOptions = optionChecks<EmbeddingOptions>({
   paddingIdx: anything,
-  maxNorm: nonNegative,
-  normType: aNumber,
+  scaleGradByFreq: flag,
+  ...rowRuleChecks,
 });
-
-/** Shortens the rows of `weight` at `index` to `maxNorm`, in place. */
-function shorten(index: Tensor, weight: Tensor, maxNorm: number, normType: number): void {
-  if (index.count === 0) return;
-  noGrad(() =>
-    scope(() => {
-      const line = index.reshape([-1]);
-      const rows = embedding(line, weight);
-      const lengths = norm(rows, 1, { p: normType, keepDim: true });
-      // In float64, because 1e-7 is lost beside a float32.
-      const factors = div(maxNorm, add(lengths.to('float64'), 1e-7)).to(rows.dtype);
-      const shorter = mul(rows, factors);
-      weight.detach().indexCopy_(0, line.to('int64'), where(gt(lengths, maxNorm), shorter, rows));
-    }),
-  );
-}
 
 /**
  * Looks up rows of weight [count, width] for indices of any shape; the result is [...index, width]. weight
@@ -65,22 +42,24 @@ export class Embedding extends Module {
   readonly maxNorm: number | null;
   /** Order of that norm. */
   readonly normType: number;
+  /** Whether the gradient of a row is divided by how often the indices name it. */
+  readonly scaleGradByFreq: boolean;
 
   constructor(count: number, width: number, options: EmbeddingOptions = {}) {
     super();
     checkOptions('Embedding', options, embeddingOptions);
     checkValue('Embedding: count', count, nonNegativeInteger);
     checkValue('Embedding: width', width, nonNegativeInteger);
-    const { paddingIdx, maxNorm = null, normType = 2 } = options;
+    const { paddingIdx = null, maxNorm = null, normType = 2, scaleGradByFreq = false } = options;
     this.maxNorm = maxNorm;
     this.normType = normType;
+    this.scaleGradByFreq = scaleGradByFreq;
     const fits =
-      paddingIdx === undefined ||
-      (Number.isInteger(paddingIdx) && paddingIdx >= -count && paddingIdx < count);
+      paddingIdx === null || (Number.isInteger(paddingIdx) && paddingIdx >= -count && paddingIdx < count);
     if (!fits)
       throw badOption('Embedding: paddingIdx', `an index from ${-count} to ${count - 1}`, shown(paddingIdx));
     this.weight = normalParameter([count, width]);
-    this.paddingIdx = paddingIdx === undefined ? null : (paddingIdx + count) % count;
+    this.paddingIdx = paddingIdx === null ? null : (paddingIdx + count) % count;
     if (this.paddingIdx === null) return;
     const row = { memory: this.weight.memory, offset: this.paddingIdx * width, strides: null };
     kernels().copy([width], row, 0);
@@ -88,8 +67,10 @@ export class Embedding extends Module {
 
   /** Takes integers of any shape; returns their rows, [...index, width]. */
   forward(index: Tensor): Tensor {
-    if (this.maxNorm !== null) shorten(index, this.weight, this.maxNorm, this.normType);
-    const rows = embedding(index, this.weight);
+    if (this.maxNorm !== null) shortenRows(index, this.weight, this.maxNorm, this.normType);
+    const found = embedding(index, this.weight);
+    const rows = this.scaleGradByFreq ? dividedByFrequency(found, index, this.weight.shape[0]!) : found;
+    if (rows !== found) found.dispose();
     if (this.paddingIdx === null) return rows;
     // Padding has the values of its row, but gives this row no gradient.
     const isToken = ne(index, this.paddingIdx);

@@ -14,10 +14,11 @@ import { searchsorted } from '../order/search.ts';
 import { expand, flatten, narrow, reshape, unsqueeze } from '../shape/views.ts';
 import { indexAdd } from './index-write.ts';
 import { embedding, gather } from './lookup.ts';
+import { type RowRules, rowRuleChecks, shortenRows } from './row-rules.ts';
 import { scatterReduce } from './scatter-reduce.ts';
 
 /** Options of embeddingBag(). */
-export interface EmbeddingBagOptions {
+export interface EmbeddingBagOptions extends RowRules {
   /** What to compute of the rows of a bag. Default 'mean'. */
   readonly mode?: 'sum' | 'mean' | 'max';
   /** A factor for each row, in the shape of the index and the dtype of the table; mode 'sum' only. */
@@ -31,6 +32,7 @@ export interface EmbeddingBagOptions {
 export const embeddingBagChecks = {
   mode: oneOf('sum', 'mean', 'max'),
   includeLastOffset: flag,
+  ...rowRuleChecks,
   paddingIdx: {
     expected: 'an integer or null',
     fits: (value: unknown): boolean => value === null || integer.fits(value),
@@ -123,6 +125,7 @@ export function embeddingBag(
   if (weight.rank !== 2) throw needsRank(`${op}: weight`, 2, weight.shape);
   if (index.dtype !== 'int32' && index.dtype !== 'int64') throw needsIndex(op, index.dtype);
   const { mode = 'mean', perSampleWeights = null, includeLastOffset = false, paddingIdx = null } = options;
+  const { maxNorm = null, normType } = options;
   const [count, width] = weight.shape as [number, number];
   if (paddingIdx !== null && (paddingIdx < -count || paddingIdx >= count))
     throw badOption(`${op}: paddingIdx`, `an index from ${-count} to ${count - 1}`, shown(paddingIdx));
@@ -137,6 +140,7 @@ export function embeddingBag(
   return scope(() => {
     const bags = bagsOf(index, offsets, includeLastOffset);
     const flat = flatten(index);
+    if (maxNorm !== null) shortenRows(flat, weight, maxNorm, normType);
     const rows = embedding(flat, weight);
     const isCounted = paddingIdx === null ? null : ne(flat, paddingIdx < 0 ? paddingIdx + count : paddingIdx);
     if (mode === 'max') return largest(rows, bags, isCounted);

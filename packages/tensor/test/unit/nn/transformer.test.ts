@@ -258,8 +258,28 @@ describe('layers around them', () => {
       ]);
       expect(layer.forward(zeros([0], { dtype: 'int64' })).shape).toEqual([0, 2]);
       expect(codeOf(() => new Embedding(4, 2, { maxNorm: -1 }))).toBe('ERR_TENSOR_ARGUMENT');
+      expect(codeOf(() => layer.forward(undefined as never))).toBe('ERR_TENSOR_ARGUMENT');
     },
   );
+
+  test('Embedding divides the gradient of a row by how often the index names it', () => {
+    const layer = new Embedding(4, 2, { scaleGradByFreq: true, paddingIdx: null, maxNorm: null });
+    const rows = layer.forward(
+      tensor([
+        [0n, 1n, 0n],
+        [0n, 2n, 1n],
+      ]),
+    );
+    expect(rows.detach().at(0, 2).toArray()).toEqual(layer.weight.detach().at(0).toArray());
+    rows.sum().backward();
+    expect(layer.weight.grad!.toArray()).toEqual([
+      [1, 1],
+      [1, 1],
+      [1, 1],
+      [0, 0],
+    ]);
+    expect(layer.forward(zeros([0], { dtype: 'int64' })).shape).toEqual([0, 2]);
+  });
 
   test('LayerNorm and RMSNorm start as 1 and 0, with as many parameters as asked for', () => {
     const layer = new LayerNorm([2, 3]);

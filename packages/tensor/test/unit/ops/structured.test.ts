@@ -19,6 +19,7 @@ import {
   maxPool3d,
   maxPool3dWithIndices,
   maxUnpool3d,
+  noGrad,
   ones,
   put,
   rrelu,
@@ -50,6 +51,33 @@ describe('embeddingBag', () => {
       'ERR_TENSOR_ARGUMENT',
     );
     expect(codeOf(() => new EmbeddingBag(3, 2, { paddingIdx: -4 }))).toBe('ERR_TENSOR_ARGUMENT');
+  });
+
+  test.each([
+    [2, [0.6, 0.8], [0.4472135603427887, 0.8944271206855774], [1.3, 1.8]],
+    [
+      1,
+      [0.4285714030265808, 0.5714285373687744],
+      [0.3333333134651184, 0.6666666269302368],
+      [0.9571429, 1.3428571],
+    ],
+    [Infinity, [0.75, 1], [0.4999999701976776, 0.9999999403953552], [1.6, 2.2]],
+  ])('shortens the rows that it looks up by the norm of order %d, as PyTorch does', (normType, a, b, sum) => {
+    const rows = [
+      [3, 4],
+      [0.1, 0.2],
+      [6, -8],
+      [1, 2],
+    ];
+    const layer = new EmbeddingBag(4, 2, { mode: 'sum', maxNorm: 1, normType });
+    noGrad(() => layer.weight.copy_(tensor(rows)));
+    const out = layer.forward(tensor([0n, 1n, 0n, 3n]), tensor([0n, 3n]));
+    const near = (values: readonly number[]) => values.map((value) => expect.closeTo(value, 6));
+    expect(layer.weight.toArray()).toEqual([near(a), near(rows[1]!), rows[2], near(b)]);
+    expect(out.toArray()).toEqual([near(sum), near(b)]);
+    out.sum().backward();
+    expect(layer.weight.grad!.at(':', 0).toArray()).toEqual([2, 1, 0, 1]);
+    expect(codeOf(() => new EmbeddingBag(4, 2, { maxNorm: -1 }))).toBe('ERR_TENSOR_ARGUMENT');
   });
 
   test('refuses offsets that decrease, such as lengths of bags', () => {

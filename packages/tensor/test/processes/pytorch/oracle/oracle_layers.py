@@ -8,6 +8,7 @@ from oracle_ops import SNAKE, options
 NAMES = {
     **SNAKE,
     "paddingIdx": "padding_idx",
+    "scaleGradByFreq": "scale_grad_by_freq",
     "trackRunningStats": "track_running_stats",
     "affine": "affine",
     "numFeatures": "num_features",

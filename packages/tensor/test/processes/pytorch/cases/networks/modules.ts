@@ -60,7 +60,9 @@ function conv2d(d: Draft): void {
 
 function embedding(d: Draft): void {
   const [rows, width] = [d.draws.int(1, 4), d.draws.int(1, 3)];
-  const own = d.draws.chance(0.5) ? nothing : { paddingIdx: d.draws.int(0, rows - 1) };
+  const own = d.draws.chance(0.5)
+    ? nothing
+    : { paddingIdx: d.draws.int(0, rows - 1), scaleGradByFreq: d.draws.chance(0.5) };
   const index = indices(d, d.shape(0, 2), rows);
   d.callModule('Embedding', [rows, width, own], { weight: parameter(d, rows, width) }, [index]);
 }
