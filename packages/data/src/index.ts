@@ -6,7 +6,12 @@ export { type NormalizeOptions, normalize } from './datasets/normalize.ts';
 export { DataError, type DataErrorCode } from './errors.ts';
 export { type Collated, defaultCollate } from './loader/collate.ts';
 export { DataLoader } from './loader/data-loader.ts';
-export type { CollateOption, DataLoaderOptions } from './loader/loader-options.ts';
+export type {
+  CollateOption,
+  ConvertOption,
+  DataLoaderOptions,
+  SingleSamples,
+} from './loader/loader-options.ts';
 export { type ProgressOptions, type ProgressStream, progress } from './loader/progress.ts';
 export type { LoaderStatistics } from './loader/wait-times.ts';
 export { type WorkerInfo, workerInfo } from './loader/worker-info.ts';

@@ -6,6 +6,18 @@ import { badIndex, notDataset } from '../errors.ts';
 import { isPromise, type MaybePromise } from '../maybe-promise.ts';
 import { defaultCollate } from './collate.ts';
 
+/** Makes a batch of samples; in a loader without batches, what the loop gets of one sample. */
+export type Collate<T, B> = (samples: T[]) => MaybePromise<B>;
+
+/**
+ * Returns `collate` for groups of one sample, of a loader without batches: it gets the sample itself, which by default
+ * stays as it is.
+ */
+export const ofOne = <T, B>(collate: unknown): Collate<T, B> => {
+  const convert = (collate ?? ((sample: T) => sample)) as (sample: T) => MaybePromise<B>;
+  return ([sample]) => convert(sample!);
+};
+
 /**
  * Returns the data set if it has `get` and `length`, or is an array. Returns undefined for any other object, which may
  * be a stream. Throws for a value that is no object.
@@ -19,7 +31,7 @@ export function asDataset<T, B>(source: Dataset<T, B> | IterableDataset<T>): Dat
 /** Returns a function that loads the batch of given indices. */
 export function batchLoader<T, B>(
   dataset: Dataset<T, B>,
-  collate: ((samples: T[]) => MaybePromise<B>) | undefined,
+  collate: Collate<T, B> | undefined,
 ): (indices: Indices) => MaybePromise<B> {
   if (dataset.getBatch && !collate) return (indices) => dataset.getBatch!(indices);
   const make = collate ?? (defaultCollate as (samples: T[]) => B);

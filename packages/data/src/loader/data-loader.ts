@@ -6,14 +6,16 @@ import { isPromise } from '../maybe-promise.ts';
 import type { BatchSource } from '../samplers/batch-sampler.ts';
 import { inBatches, inBatchesAsync } from '../samplers/in-batches.ts';
 import { isResumable, type Resumable, type SamplerState } from '../samplers/sampler.ts';
-import { asDataset, batchLoader } from './batch-loader.ts';
+import { asDataset, batchLoader, type Collate, ofOne } from './batch-loader.ts';
 import { type Collated, defaultCollate } from './collate.ts';
 import { EventLoopTurns } from './event-loop.ts';
 import {
   type CollateOption,
+  type ConvertOption,
   checkedLoaderOptions,
   type DataLoaderOptions,
   indexedBatches,
+  type SingleSamples,
   streamBatching,
   workerOptions,
 } from './loader-options.ts';
@@ -37,14 +39,23 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterabl
   /** Takes a data set, an array of samples, or a stream. */
   constructor(
     source: Dataset<T, unknown> | IterableDataset<T>,
+    options: DataLoaderOptions & ConvertOption<T, B>,
+  );
+  constructor(
+    source: (Dataset<T, unknown> | IterableDataset<T>) & (Dataset<B, unknown> | IterableDataset<B>),
+    options: DataLoaderOptions & SingleSamples & { readonly collate?: never },
+  );
+  constructor(
+    source: Dataset<T, unknown> | IterableDataset<T>,
     options: DataLoaderOptions & CollateOption<T, B>,
   );
   constructor(source: Dataset<T, B> | IterableDataset<T>, options?: DataLoaderOptions);
   constructor(
-    source: Dataset<T, B> | IterableDataset<T>,
-    given?: DataLoaderOptions & Partial<CollateOption<T, B>>,
+    given: unknown,
+    givenOptions?: DataLoaderOptions & { readonly collate?: Collate<T, B> | ConvertOption<T, B>['collate'] },
   ) {
-    const options = checkedLoaderOptions(given);
+    const source = given as Dataset<T, B> | IterableDataset<T>;
+    const options = checkedLoaderOptions(givenOptions) as DataLoaderOptions & Partial<CollateOption<T, B>>;
     const { prefetch = 2 } = options;
     const { numWorkers } = workerOptions(options);
     this.#prefetch = prefetch * Math.max(numWorkers, 1);
@@ -143,8 +154,8 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterabl
     source: Dataset<T, B> | IterableDataset<T>,
     options: DataLoaderOptions & Partial<CollateOption<T, B>>,
   ): () => Pass<B> {
-    const ofModule = originOf(source)?.collate as CollateOption<T, B>['collate'] | undefined;
-    const collate = options.collate ?? ofModule;
+    const given = options.collate ?? (originOf(source)?.collate as Collate<T, B> | undefined);
+    const collate = options.batchSize === null ? ofOne<T, B>(given) : given;
     const dataset = asDataset(source);
     if (!dataset) return streamOpener(source as IterableDataset<T>, options, collate);
     const load = batchLoader(dataset, collate);

@@ -11,8 +11,8 @@ import type { TypedArray } from '../typed-array.ts';
 
 /** Options of DataLoader. */
 export interface DataLoaderOptions {
-  /** Number of samples per batch. Default 1. */
-  readonly batchSize?: number;
+  /** Number of samples per batch, default 1; null for single samples, as they are. */
+  readonly batchSize?: number | null;
   /** Drop the last batch if it is not full. Default false. */
   readonly dropLast?: boolean;
   /** Use a new random order in every pass. Default false. For several ranks use a DistributedSampler instead. */
@@ -50,6 +50,18 @@ export interface CollateOption<T, B> {
   readonly collate: (samples: T[]) => MaybePromise<B>;
 }
 
+/** Gives the samples one by one, without making batches. */
+export interface SingleSamples {
+  /** No batches. */
+  readonly batchSize: null;
+}
+
+/** Changes each sample of a loader that makes no batches. */
+export interface ConvertOption<T, B> extends SingleSamples {
+  /** Makes of a sample what the loop gets. May return a promise. */
+  readonly collate: (sample: T) => MaybePromise<B>;
+}
+
 const names = optionNames<DataLoaderOptions & CollateOption<unknown, unknown>>({
   ...{ batchSize: true, dropLast: true, shuffle: true, seed: true, sampler: true, batchSampler: true },
   ...{ prefetch: true, numWorkers: true, persistentWorkers: true, pinMemory: true, workerSeed: true },
@@ -65,7 +77,9 @@ export function checkedLoaderOptions<O extends DataLoaderOptions & { readonly co
   for (const name of ['dropLast', 'shuffle', 'persistentWorkers'] as const)
     if (options[name] !== undefined) checkFlag(`DataLoader: ${name}`, options[name]);
   checkInteger('DataLoader: prefetch', prefetch, 0);
-  checkInteger('DataLoader: batchSize', batchSize, 1);
+  if (batchSize !== null) checkInteger('DataLoader: batchSize', batchSize, 1);
+  else if (options.dropLast)
+    throw excludes('batchSize null', ['dropLast'], 'It makes no batches, so none can be short.');
   checkInteger('DataLoader: seed', seed, 0);
   if (sampler !== undefined) checkIterable('DataLoader: sampler', sampler);
   if (batchSampler !== undefined) checkBatches(batchSampler);
@@ -99,7 +113,7 @@ export function indexedBatches(length: number, options: DataLoaderOptions): Batc
     refuse(options, 'sampler', ['shuffle', 'seed'], 'The sampler decides the order; give the seed to it.');
   }
   const order = sampler ?? (shuffle ? new RandomSampler(length, { seed }) : new SequentialSampler(length));
-  return new BatchSampler(order, batchSize, { dropLast });
+  return new BatchSampler(order, batchSize ?? 1, { dropLast });
 }
 
 /** Returns how a stream is split into batches. Throws for options that a stream excludes. */
@@ -107,19 +121,20 @@ export function streamBatching(options: DataLoaderOptions): { batchSize: number;
   const { batchSize = 1, dropLast = false } = options;
   const why = 'An iterable data set decides its own order.';
   refuse(options, 'an iterable data set', ['shuffle', 'seed', 'sampler', 'batchSampler'], why);
-  return { batchSize, dropLast };
+  return { batchSize: batchSize ?? 1, dropLast };
 }
 
 /** Returns the options of workers, checked and with defaults. */
 export function workerOptions(options: DataLoaderOptions & { readonly collate?: unknown }) {
   const { numWorkers = 0, persistentWorkers = true, workerSeed = 0, timeoutMs = 120_000 } = options;
+  const isSingle = options.batchSize === null;
   checkInteger('DataLoader: numWorkers', numWorkers, 0, 1024);
   checkInteger('DataLoader: workerSeed', workerSeed, 0);
   checkInteger('DataLoader: timeoutMs', timeoutMs, 1);
   if (numWorkers > 0 && options.collate) {
     throw excludes('numWorkers', ['collate'], "Export it from the data set's module.");
   }
-  return { numWorkers, persistentWorkers, workerSeed, timeoutMs };
+  return { numWorkers, persistentWorkers, workerSeed, timeoutMs, isSingle };
 }
 
 /** Throws if options in `excluded` are set together with `given`. A flag that is false counts as not set. */

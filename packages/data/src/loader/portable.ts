@@ -1,13 +1,17 @@
 // Prepares a batch for another thread: its memory is transferred without a copy, and this thread loses it. An array
-// that is part of a larger buffer is copied first, because a transfer takes the whole buffer.
+// that is part of a larger buffer is copied first, because a transfer takes the whole buffer, and so is memory that
+// this thread keeps.
 import { mapArrays } from '../datasets/map-arrays.ts';
 import type { TypedArray } from '../typed-array.ts';
 
-/** Returns the batch to post, and the buffers to transfer with it. */
-export function portable(batch: unknown): { readonly batch: unknown; readonly moved: ArrayBuffer[] } {
+/** Returns the batch to post, and the buffers to transfer with it: those of the batch only if it may be moved. */
+export function portable(
+  batch: unknown,
+  isMovable: boolean,
+): { readonly batch: unknown; readonly moved: ArrayBuffer[] } {
   const moved = new Set<ArrayBuffer>();
   const portableBatch = mapArrays(batch, (array) => {
-    const whole = isWhole(array) ? array : copyOf(array);
+    const whole = isMovable && isWhole(array) ? array : copyOf(array);
     if (whole.buffer instanceof ArrayBuffer) moved.add(whole.buffer);
     return whole;
   });

@@ -4,9 +4,8 @@
 import { type MessagePort, workerData } from 'node:worker_threads';
 import type { Dataset, IterableDataset } from '../datasets/dataset.ts';
 import { type Origin, openModule } from '../datasets/dataset-module.ts';
-import type { MaybePromise } from '../maybe-promise.ts';
 import { inBatches, inBatchesAsync } from '../samplers/in-batches.ts';
-import { asDataset, batchLoader } from './batch-loader.ts';
+import { asDataset, batchLoader, type Collate, ofOne } from './batch-loader.ts';
 import { defaultCollate } from './collate.ts';
 import { portable } from './portable.ts';
 import { packed } from './sent-error.ts';
@@ -20,17 +19,22 @@ interface Start {
   readonly registrars: readonly string[];
   readonly info: WorkerInfo;
   readonly port: MessagePort;
+  /** Whether the loader gives samples one by one. */
+  readonly isSingle: boolean;
 }
 
-type Collate = (samples: unknown[]) => MaybePromise<unknown>;
+type Make = Collate<unknown, unknown>;
 type Source = Dataset<unknown, unknown> | IterableDataset<unknown>;
 
-const { origin, registrars, info, port } = (workerData as Record<typeof workerKey, Start>)[workerKey];
+const { origin, registrars, info, port, isSingle } = (workerData as Record<typeof workerKey, Start>)[
+  workerKey
+];
 const post = (answer: Answer, moved: ArrayBuffer[] = []) => port.postMessage(answer, moved);
 
 // Tasks may arrive before the data set is ready, so each awaits this promise.
 const opened = openModule(origin, load, info).then(({ dataset, collate }) => {
-  return { source: dataset as Source, collate: collate as Collate | undefined };
+  const make = isSingle ? ofOne<unknown, unknown>(collate) : (collate as Make | undefined);
+  return { source: dataset as Source, collate: make };
 });
 opened.catch(() => {}); // every task reports it
 
@@ -72,7 +76,7 @@ async function run(task: Task): Promise<{ readonly batch: unknown; readonly coun
   }
   const group = await nextGroup(source, task.stream);
   if (group === null) return null;
-  return { batch: await (collate ?? (defaultCollate as Collate))(group), count: group.length };
+  return { batch: await (collate ?? (defaultCollate as Make))(group), count: group.length };
 }
 
 async function answer(task: Task): Promise<void> {
@@ -80,7 +84,8 @@ async function answer(task: Task): Promise<void> {
   try {
     const loaded = await run(task);
     if (loaded === null) return post({ id, loaded: null });
-    const { batch, moved } = portable(loaded.batch);
+    // A single sample may be memory of the data set, which must keep it.
+    const { batch, moved } = portable(loaded.batch, !isSingle);
     post({ id, loaded: { batch, count: loaded.count } }, moved);
   } catch (error) {
     try {

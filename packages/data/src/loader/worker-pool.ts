@@ -9,15 +9,17 @@ export interface WorkerPoolOptions {
   readonly numWorkers: number;
   readonly workerSeed: number;
   readonly timeoutMs: number;
+  /** Whether the loader gives samples one by one. */
+  readonly isSingle: boolean;
 }
 
 export class WorkerPool {
   readonly #threads: readonly WorkerThread[];
   #turn = 0;
 
-  constructor(origin: Origin, { numWorkers: count, workerSeed, timeoutMs }: WorkerPoolOptions) {
+  constructor(origin: Origin, { numWorkers: count, workerSeed, timeoutMs, isSingle }: WorkerPoolOptions) {
     this.#threads = Array.from({ length: count }, (_, id) => {
-      return new WorkerThread(origin, { id, count, seed: workerSeed + id }, timeoutMs);
+      return new WorkerThread(origin, { id, count, seed: workerSeed + id }, timeoutMs, isSingle);
     });
   }
 

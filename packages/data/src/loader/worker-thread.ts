@@ -51,13 +51,13 @@ export class WorkerThread {
   #nextId = 0;
   #failure: Error | null = null;
 
-  constructor(origin: Origin, info: WorkerInfo, timeoutMs: number) {
+  constructor(origin: Origin, info: WorkerInfo, timeoutMs: number, isSingle: boolean) {
     this.#info = info;
     this.#timeoutMs = timeoutMs;
     const { port1, port2 } = new MessageChannel();
     const entry = builtFile('worker-main.js');
     const registrars = registrarsFor(origin.url);
-    const workerData = { [workerKey]: { origin, registrars, info, port: port2 } };
+    const workerData = { [workerKey]: { origin, registrars, info, port: port2, isSingle } };
     const worker = startThread(entry, workerData, port2);
     this.#worker = worker;
     this.#port = port1;

@@ -44,6 +44,21 @@ it('gives the batches that one thread gives, in order, made by all workers in tu
   expect(workerInfo()).toBeNull();
 });
 
+it('gives single samples, of which the data set keeps its memory, and passes each to collate', async () => {
+  await using loader = new DataLoader(await loadDataset<DatasetOf<Float32Array>>(fixture('kept')), {
+    ...{ batchSize: null, numWorkers: 2 },
+  });
+  for (let pass = 0; pass < 2; pass++)
+    expect(await collect(loader)).toEqual([
+      Float32Array.of(0, 0),
+      Float32Array.of(1, 1),
+      Float32Array.of(2, 2),
+    ]);
+  const stream = await loadDataset<AsyncIterable<number>>(fixture('numbers'), { length: 3 });
+  await using numbers = new DataLoader(stream, { batchSize: null, numWorkers: 1 });
+  expect(await collect(numbers)).toEqual([0, 10, 20]);
+});
+
 it('resumes with workers, at another world size, without losing or repeating a sample', async () => {
   const dataset = await squares(40);
   const seen: number[] = [];

@@ -155,7 +155,6 @@ describe('refuses', () => {
     ['batchSize', 0, 'got 0'],
     ['batchSize', 1.5, 'got 1.5'],
     ['batchSize', Number.NaN, 'got NaN'],
-    ['batchSize', null, 'got null'],
     ['numWorkers', '2', "got '2'"],
     ['numWorkers', -1, 'numWorkers: expected an integer from 0 to 1024, got -1.'],
     ['prefetch', 0.5, 'prefetch: expected an integer of at least 0, got 0.5.'],

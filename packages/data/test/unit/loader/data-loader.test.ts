@@ -90,6 +90,32 @@ describe('DataLoader over a map-style data set', () => {
     expect(sums).toEqual([1, 2, 3]);
   });
 
+  it('gives samples as they are, one by one, with batchSize null', async () => {
+    const dataset = new ArrayDataset({ x: { data: Float32Array.of(1, 2, 3), shape: [] } });
+    const single = new DataLoader(dataset, { batchSize: null, sampler: [2, 0] });
+    expect((await collect(single)).map(({ x }) => [...x.data])).toEqual([[3], [1]]);
+    expect(single.length).toBe(2);
+    expect([...new DataLoader(['a', 'b'], { batchSize: null })]).toEqual(['a', 'b']);
+    const shuffled = new DataLoader(numbers(6), { batchSize: null, shuffle: true, seed: 4 });
+    expect([...shuffled]).toEqual([...randperm(6, 4)]);
+    expect(shuffled.state().consumed).toBe(6);
+    const doubled = new DataLoader(numbers(3), { batchSize: null, collate: (sample) => sample * 2 });
+    expect([...doubled]).toEqual([0, 2, 4]);
+    expect(await collect(new DataLoader(streamOf(3), { batchSize: null }))).toEqual([0, 1, 2]);
+    const later = new DataLoader({ length: 2, get: async (i: number) => i }, { batchSize: null });
+    expect(await collect(later)).toEqual([0, 1]);
+    await expect(collect(new DataLoader([0], { batchSize: null, sampler: [1] }))).rejects.toMatchObject({
+      code: 'ERR_DATA_INDEX',
+    });
+  });
+
+  it('refuses options of batches with batchSize null', () => {
+    for (const options of [{ dropLast: true }, { batchSampler: [[0]] }])
+      expect(() => new DataLoader(numbers(3), { batchSize: null, ...options })).toThrow(
+        expect.objectContaining({ code: 'ERR_DATA_ARGUMENT' }),
+      );
+  });
+
   it('takes an array of samples as it is', () => {
     const loader = new DataLoader(['a', 'b', 'c'], { batchSize: 2, sampler: new SequentialSampler(3) });
     expect([...loader]).toEqual([['a', 'b'], ['c']]);
@@ -102,6 +128,10 @@ describe('DataLoader over a map-style data set', () => {
     expectTypeOf([...new DataLoader(arrays, { collate: (samples) => samples.length })]).toEqualTypeOf<
       number[]
     >();
+    expectTypeOf([...new DataLoader(numbers(1), { batchSize: null })]).toEqualTypeOf<number[]>();
+    expectTypeOf([
+      ...new DataLoader(numbers(1), { batchSize: null, collate: (sample) => `${sample}` }),
+    ]).toEqualTypeOf<string[]>();
     expectTypeOf(new DataLoader(streamOf(1))).toEqualTypeOf<DataLoader<number, NdArray<Float32Array>>>();
   });
 
