@@ -17,6 +17,11 @@ export const scalerOrder = (call: string, when: string): TensorError =>
     `GradScaler: ${call} was called ${when}. Expected, for each step: scale, backward, unscale_ (if gradients are clipped), step, update.`,
   );
 
+export const noGradients = (): TensorError =>
+  argument(
+    'GradScaler: step was called, but no parameter of the optimiser has a gradient. Expected a backward before, of a loss that depends on them.',
+  );
+
 export const nonfiniteNorm = (norm: number): TensorError =>
   argument(
     `clipGradNorm: the norm of the gradients is ${norm}. Lower the learning rate, or use detectAnomaly.`,

@@ -15,7 +15,7 @@ import {
 import { allocate, type Storage } from '../core/memory/storage.ts';
 import type { Tensor } from '../core/tensor.ts';
 import type { Device } from '../device/device.ts';
-import { badOptimizerParam, scalerOrder } from '../errors.ts';
+import { badOptimizerParam, noGradients, scalerOrder } from '../errors.ts';
 import { mul } from '../ops/index.ts';
 import { gradOf } from './optimizer.ts';
 
@@ -86,8 +86,8 @@ export class GradScaler {
   readonly #enabled: boolean;
   #scale: number;
   #growthTracker = 0;
-  /** Whether the gradients of each optimiser were finite, since the last update. */
-  readonly #areFinite = new Map<Steppable, boolean>();
+  /** Whether the gradients of each optimiser were finite, since the last update; null if it had no gradients. */
+  readonly #areFinite = new Map<Steppable, boolean | null>();
   readonly #stepped = new Set<Steppable>();
 
   constructor(options: GradScalerOptions = {}) {
@@ -123,6 +123,10 @@ export class GradScaler {
     for (const { shape, dtype } of params) {
       if (dtype !== 'float32' && dtype !== 'float64') throw badOptimizerParam(shape, dtype, true);
     }
+    if (params.length === 0) {
+      this.#areFinite.set(optimizer, null);
+      return;
+    }
     const factor = 1 / this.#scale;
     const devices = [...new Set(params.map(({ device }) => device))];
     const found = devices.map((device) =>
@@ -140,12 +144,16 @@ export class GradScaler {
     for (const flag of found) flag.release();
   }
 
-  /** Runs the optimiser's step unless a gradient is not finite. Returns whether it ran. */
+  /**
+   * Runs the optimiser's step unless a gradient is not finite. Returns whether it ran. Throws ERR_TENSOR_ARGUMENT if no
+   * parameter has a gradient.
+   */
   step(optimizer: Steppable): boolean {
     checkValue('GradScaler.step', optimizer, anOptimizer);
     if (this.#stepped.has(optimizer)) throw scalerOrder('step', 'twice');
     if (this.#enabled && !this.#areFinite.has(optimizer)) this.unscale_(optimizer);
-    const isGood = this.#areFinite.get(optimizer) ?? true;
+    const isGood = this.#enabled ? this.#areFinite.get(optimizer)! : true;
+    if (isGood === null) throw noGradients();
     if (isGood) optimizer.step();
     if (this.#enabled) this.#stepped.add(optimizer);
     return isGood;
@@ -155,8 +163,9 @@ export class GradScaler {
   update(newScale?: number): void {
     if (newScale !== undefined) checkValue('GradScaler.update: newScale', newScale, positive);
     if (!this.#enabled) return;
-    if (newScale === undefined && this.#areFinite.size === 0) throw scalerOrder('update', 'before step');
-    const areGood = ![...this.#areFinite.values()].includes(false);
+    const seen = [...this.#areFinite.values()].filter((one) => one !== null);
+    if (newScale === undefined && seen.length === 0) throw scalerOrder('update', 'before step');
+    const areGood = !seen.includes(false);
     this.#areFinite.clear();
     this.#stepped.clear();
     if (newScale !== undefined) {

@@ -77,7 +77,7 @@ const rules = {
     reads: reading(['b'], ['b', 'out']),
   },
   pow: {
-    // grad × b × a^(b − 1), and 0 where b is 0
+    // grad × b × a^(b − 1), and 0 where b is 0, also for a gradient that is NaN
     toA: (k, into, grad, { a, b }) => {
       const exponent = typeof b === 'number' ? b - 1 : k.temporary();
       if (typeof exponent !== 'number') k.map('sub', exponent, b, 1);
@@ -85,8 +85,8 @@ const rules = {
       if (root === null) k.map('pow', into, a, exponent);
       else k.map(root, into, a);
       k.map('mul', into, into, b);
-      k.map('where', into, b, into, 0);
       k.map('mul', into, into, grad);
+      k.map('where', into, b, into, 0);
     },
     // grad × out × log a, and 0 where a is 0 and b ≥ 0
     toB: (k, into, grad, { a, b, out }) => {

@@ -154,6 +154,18 @@ describe('GradScaler', () => {
     expect(() => scaler.update(0)).toThrow('GradScaler.update: newScale: expected a number > 0, got 0.');
   });
 
+  test('refuses a step without gradients, as PyTorch does, and goes on after it', () => {
+    const all = setup();
+    all.scaler.unscale_(all.optimizer);
+    expect(() => all.scaler.step(all.optimizer)).toThrow(
+      'GradScaler: step was called, but no parameter of the optimiser has a gradient.',
+    );
+    expect(() => all.scaler.update()).toThrow('update was called before step');
+    all.scaler.update(1024);
+    expect(step(all, 0.5)).toBe(true);
+    expect(all.p.toArray()).toEqual([0.5, 1.5]);
+  });
+
   test('does nothing when it is not enabled, and refuses settings that make no sense', () => {
     const { p, optimizer } = setup();
     const scaler = new GradScaler({ enabled: false });

@@ -29,6 +29,7 @@ import {
   scaledDotProductAttention,
   scope,
   selfAttention,
+  softplus,
   type Tensor,
   tensor,
 } from '../../../src/index.ts';
@@ -167,6 +168,26 @@ const cases: Record<string, [TensorFunction, ...(readonly number[])[]]> = {
 describe('the gradient of a gradient', () => {
   test.each(Object.entries(cases))('of %s', (_, [fn, ...shapes]) => {
     scope(() => gradCheck(gradientsOf(fn), leaves(...shapes), { epsilon: 1e-4, tolerance: 1e-4 }));
+  });
+
+  test('of softplus is 0 at the threshold, as in PyTorch', () => {
+    const x = tensor([1.9, 2, 2.1], { dtype: 'float64', requiresGrad: true });
+    const [slope] = grad(softplus(x, 1, 2).sum(), x, { createGraph: true }) as [Tensor];
+    const first = slope.toArray() as number[];
+    expect(first[1]).toBeCloseTo(0.8807970779778824, 14);
+    const [second] = grad(slope.sum(), x) as [Tensor];
+    expect(second.toArray()).toEqual([expect.closeTo(0.11318025926193101, 12), 0, 0]);
+  });
+
+  test('of a negative number to the power of 0 is that of the exponent, as in PyTorch', () => {
+    const base = tensor([-2], { dtype: 'float64', requiresGrad: true });
+    const exponent = tensor([0], { dtype: 'float64', requiresGrad: true });
+    const [a, b] = grad(base.pow(exponent).sum(), [base, exponent], { createGraph: true }) as [
+      Tensor,
+      Tensor,
+    ];
+    const [second] = grad(a.sum().add(b.sum()), base) as [Tensor];
+    expect(second.toArray()).toEqual([-0.5]);
   });
 
   test('can be taken again and again', () => {

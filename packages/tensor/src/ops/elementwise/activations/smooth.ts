@@ -115,7 +115,14 @@ const softplusFormula = (beta: number, threshold: number): Formula => ({
       const [slope, isLinear] = [k.temporary(), k.temporary()];
       k.map('mul', slope, x!, beta);
       k.map('lt', isLinear, threshold, slope);
-      k.map('sigmoid', slope, slope);
+      if (k.graph === null) k.map('sigmoid', slope, slope);
+      else {
+        // At the threshold itself, the second gradient is 0 as above it, as in PyTorch.
+        const isEdge = k.temporary();
+        k.map('eq', isEdge, slope, threshold);
+        k.map('sigmoid', slope, slope);
+        k.map('where', slope, isEdge, 1 / (1 + Math.exp(-threshold)), slope);
+      }
       k.map('where', slope, isLinear, 1, slope);
       k.map('mul', into, slope, grad);
     },
