@@ -1,5 +1,5 @@
 // Activation functions as layers that are less used than those of activations.ts. Arguments are PyTorch's, by position.
-import { atLeastOne, checkValue, finite, integer, nonNegative } from '../../checks/value-checks.ts';
+import { checkValue, finite, integer, nonNegative, nonNegativeInteger } from '../../checks/value-checks.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { needsRank } from '../../errors.ts';
 import { requireTensor } from '../../ops/elementwise/convert.ts';
@@ -210,7 +210,7 @@ export class PReLU extends Module {
 
   constructor(numParameters = 1, init = 0.25) {
     super();
-    checkValue('PReLU: numParameters', numParameters, atLeastOne);
+    checkValue('PReLU: numParameters', numParameters, nonNegativeInteger);
     checkValue('PReLU: init', init, finite);
     this.weight = constantParameter([numParameters], init);
   }

@@ -90,7 +90,7 @@ export function groupNorm(x: Tensor, groups: number, options: GroupNormOptions =
   const { weight = null, bias = null, eps = 1e-5 } = options;
   if (x.rank < 2) throw needsRank('groupNorm', '2 or more', x.shape);
   const [batch, channels, ...rest] = x.shape as [number, number, ...number[]];
-  if (channels % groups !== 0 || channels === 0)
+  if (channels % groups !== 0)
     throw badOption('groupNorm: groups', `a divisor of the ${channels} channels`, shown(groups));
   checkPerChannel('groupNorm', x, { weight, bias }, channels);
   const size = (channels / groups) * countOf(rest);

@@ -37,6 +37,18 @@ type Made<Output> = new (
 const layers = { RNN, LSTM, GRU } as unknown as Record<string, Made<[Tensor, unknown]>>;
 const cells = { RNNCell, LSTMCell, GRUCell } as unknown as Record<string, Made<unknown>>;
 
+test.each([
+  ['LSTMCell', LSTMCell, 16],
+  ['GRUCell', GRUCell, 12],
+  ['RNNCell', RNNCell, 4],
+] as const)('%s takes inputs of no width, as in PyTorch', (_, Cell, rows) => {
+  const cell = new Cell(0, 4);
+  const out = cell.forward(ones([2, 0]));
+  (Array.isArray(out) ? out[0] : out).sum().backward();
+  const shapes = cell.parameters().map((parameter) => parameter.grad?.shape);
+  expect(shapes).toEqual([[rows, 0], [rows, 4], [rows], [rows]]);
+});
+
 describe.each(Object.entries(layers))('%s', (name, Layer) => {
   test('has the names and initial values of PyTorch', () => {
     manualSeed(1);

@@ -1,7 +1,7 @@
 // One step of a recurrence as a module: RNNCell, LSTMCell and GRUCell.
 import { checkOptions, optionChecks } from '../../../checks/options.ts';
 import { badSequenceInput, badState } from '../../../checks/sequence-errors.ts';
-import { atLeastOne, checkValue, flag, oneOf } from '../../../checks/value-checks.ts';
+import { checkValue, flag, nonNegativeInteger, oneOf } from '../../../checks/value-checks.ts';
 import { scope } from '../../../core/context.ts';
 import { zeros } from '../../../core/creation.ts';
 import { sameShape } from '../../../core/shape.ts';
@@ -42,8 +42,8 @@ abstract class Cell extends Module {
   constructor(kind: CellKind, inputSize: number, hiddenSize: number, { bias = true }: CellOptions) {
     super();
     const op = this.constructor.name;
-    checkValue(`${op}: inputSize`, inputSize, atLeastOne);
-    checkValue(`${op}: hiddenSize`, hiddenSize, atLeastOne);
+    checkValue(`${op}: inputSize`, inputSize, nonNegativeInteger);
+    checkValue(`${op}: hiddenSize`, hiddenSize, nonNegativeInteger);
     this.kind = kind;
     this.inputSize = inputSize;
     this.hiddenSize = hiddenSize;

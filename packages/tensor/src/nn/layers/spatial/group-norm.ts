@@ -1,7 +1,14 @@
 // Normalisation over parts of one sample, as layers. Parameters and buffers are named as in PyTorch's state dict.
 
 import { checkOptions, optionChecks } from '../../../checks/options.ts';
-import { atLeastOne, checkValue, finite, flag, nonNegative } from '../../../checks/value-checks.ts';
+import {
+  atLeastOne,
+  checkValue,
+  finite,
+  flag,
+  nonNegative,
+  nonNegativeInteger,
+} from '../../../checks/value-checks.ts';
 import { scope } from '../../../core/context.ts';
 import { ones, zeros } from '../../../core/creation.ts';
 import type { Tensor } from '../../../core/tensor.ts';
@@ -44,7 +51,7 @@ export class GroupNorm extends Module {
     super();
     checkOptions('GroupNorm', options, groupNormLayerOptions);
     checkValue('GroupNorm: numGroups', numGroups, atLeastOne);
-    const fits = Number.isSafeInteger(numChannels) && numChannels >= 1 && numChannels % numGroups === 0;
+    const fits = Number.isSafeInteger(numChannels) && numChannels >= 0 && numChannels % numGroups === 0;
     if (!fits)
       throw badOption('GroupNorm: numChannels', `a multiple of groups ${numGroups}`, shown(numChannels));
     const { eps = 1e-5, affine = true } = options;
@@ -101,7 +108,7 @@ abstract class InstanceNorm extends Module {
 
   constructor(layer: string, rank: number, numFeatures: number, options: InstanceNormLayerOptions) {
     super();
-    checkValue(`${layer}: numFeatures`, numFeatures, atLeastOne);
+    checkValue(`${layer}: numFeatures`, numFeatures, nonNegativeInteger);
     checkOptions(layer, options, instanceNormLayerOptions);
     const { eps = 1e-5, momentum = 0.1, affine = false, trackRunningStats = false } = options;
     this.#layer = layer;

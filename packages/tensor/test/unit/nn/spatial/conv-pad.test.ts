@@ -8,9 +8,25 @@ import {
   Conv3d,
   ConvTranspose1d,
   ConvTranspose2d,
+  GroupNorm,
+  InstanceNorm1d,
+  PReLU,
   ReflectionPad2d,
   ZeroPad2d,
 } from '../../../../src/nn/index.ts';
+
+test.each([
+  ['GroupNorm', new GroupNorm(1, 0)],
+  ['InstanceNorm1d', new InstanceNorm1d(0)],
+  ['PReLU', new PReLU(0)],
+])('%s takes inputs without channels, as in PyTorch', (_, layer) => {
+  const input = ones([2, 0, 5]);
+  input.requiresGrad = true;
+  const out = layer.forward(input);
+  expect(out.shape).toEqual([2, 0, 5]);
+  out.sum().backward();
+  expect(input.grad!.shape).toEqual([2, 0, 5]);
+});
 
 describe('convolution layers', () => {
   test.each([
