@@ -67,6 +67,10 @@ export function rankOutOfRange(rank: number, size: number, from: string, verb = 
   return { ...init(what), verb };
 }
 
+export function tooManyRanks(size: number, most: number, from: string): Failure {
+  return init(`the job has ${size} ranks (from ${from}); expected at most ${most}`, 'Check WORLD_SIZE.');
+}
+
 export function noLauncher(): Failure {
   return init(
     'env:// found no launcher in the environment; expected RANK and WORLD_SIZE, or the variables of srun or mpirun',
@@ -90,6 +94,13 @@ export function masterUnknown(name: 'MASTER_ADDR' | 'MASTER_PORT', via: string):
   return init(
     `${name} is not set and ${via} does not tell where rank 0 is`,
     `Set ${name} to the same value for all ranks.`,
+  );
+}
+
+export function badMasterPort(port: string): Failure {
+  return init(
+    `MASTER_PORT is '${port}'; expected a port from 1 to 65535`,
+    'Set MASTER_PORT to the same port for all ranks.',
   );
 }
 

@@ -10,6 +10,7 @@ import { checkGroupOptions } from '../options/known-options.ts';
 import { unknownOption } from '../options/option-names.ts';
 import { detectLauncher, type Env, type Launched, type Via } from './env.ts';
 import {
+  badMasterPort,
   badUrl,
   halfALauncher,
   masterUnknown,
@@ -17,6 +18,7 @@ import {
   rankOutOfRange,
   rankUnknown,
   storeAndUrl,
+  tooManyRanks,
 } from './errors.ts';
 
 export type StoreLocation =
@@ -67,6 +69,9 @@ export function planInit(options: InitOptions, env: Env): Plan {
   return plan;
 }
 
+/** The most ranks that a job can have: a store takes requests for the keys of twice as many at once. */
+const maxSize = 65_536;
+
 /**
  * Like planInit(), but if rank and size do not fit and the store is known, returns that fault beside the plan, so
  * that this rank can tell the other ranks.
@@ -81,6 +86,7 @@ export function draftInit(
   const launched = detectLauncher(env);
   const { rank, size, from } = whoAmI(options, url, launched, env);
   const isInRange = Number.isSafeInteger(rank) && Number.isSafeInteger(size) && rank >= 0 && rank < size;
+  if (isInRange && size > maxSize) throw refused(tooManyRanks(size, maxSize, from));
   const fault = isInRange ? null : rankOutOfRange(rank, size, from);
   const { name = 'world', backend = env.RINGWISE_BACKEND || 'auto' } = options;
   const isLaunched = launched !== null && from === launched.via;
@@ -190,6 +196,9 @@ function placeOf(
   const secret = env.RINGWISE_SECRET || null;
   // The launcher's store is exactly at its master's address. At any other address rank 0 serves the store.
   const { masterHost = null, masterPort = null, isStoreServed = false } = launched ?? {};
+  const isPortRead = launched !== null && url?.kind !== 'tcp';
+  if (isPortRead && env.MASTER_PORT && !isPort(env.MASTER_PORT))
+    throw refused(badMasterPort(env.MASTER_PORT));
   const isAgent = url === null || url.kind === 'env' || (url.host === masterHost && url.port === masterPort);
   // torchrun's agent does not know the secret. RINGWISE_RUN_ID is set only by the ringwise launcher.
   const isServed = isStoreServed && isAgent;
@@ -203,6 +212,9 @@ function placeOf(
   if (masterPort === null) throw refused(masterUnknown('MASTER_PORT', via));
   return { kind: 'tcp', host, port: masterPort, isServed, secret: storeSecret };
 }
+
+const isPort = (text: string): boolean =>
+  /^\d{1,5}$/.test(text) && Number(text) >= 1 && Number(text) <= 65_535;
 
 function timeoutOf(options: InitOptions, env: Env): number {
   const text = env.RINGWISE_TIMEOUT_MS;

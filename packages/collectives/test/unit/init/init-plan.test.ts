@@ -158,6 +158,8 @@ describe('planInit', () => {
       messageOf({}, { OMPI_COMM_WORLD_RANK: '0' }),
       messageOf({}, pmi),
       messageOf({}, { ...pmi, MPI_LOCALNRANKS: '2' }),
+      ...['abc', '0', '99999', ' 80'].map((port) => messageOf({}, { ...pmi, MASTER_PORT: port })),
+      messageOf({}, { RANK: '0', WORLD_SIZE: '99999999' }),
     ];
     expect(`\n${messages.join('\n')}\n`).toMatchInlineSnapshot(`
       "
@@ -174,6 +176,11 @@ describe('planInit', () => {
       init: rank and size do not fit (from openmpi); expected 0 <= rank < size, got rank 0, size none.
       init: MASTER_ADDR is not set and pmi does not tell where rank 0 is. Set MASTER_ADDR to the same value for all ranks.
       init: MASTER_PORT is not set and pmi does not tell where rank 0 is. Set MASTER_PORT to the same value for all ranks.
+      init: MASTER_PORT is 'abc'; expected a port from 1 to 65535. Set MASTER_PORT to the same port for all ranks.
+      init: MASTER_PORT is '0'; expected a port from 1 to 65535. Set MASTER_PORT to the same port for all ranks.
+      init: MASTER_PORT is '99999'; expected a port from 1 to 65535. Set MASTER_PORT to the same port for all ranks.
+      init: MASTER_PORT is ' 80'; expected a port from 1 to 65535. Set MASTER_PORT to the same port for all ranks.
+      init: the job has 99999999 ranks (from env); expected at most 65536. Check WORLD_SIZE.
       "
     `);
   });
