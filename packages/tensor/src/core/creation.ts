@@ -29,6 +29,7 @@ import {
 import { to } from '../ops/elementwise/convert.ts';
 import { type DType, dtypeInfo, dtypeOfArray, type HostArray, holds, isFloat } from './dtype.ts';
 import { type Value, writer } from './element.ts';
+import { hostNumbers } from './host-numbers.ts';
 import { adopt, allocatePinned, pinnedArray } from './memory/storage.ts';
 import type { CreationOptions } from './op-options.ts';
 import { checkedShape, countOf, type Shape } from './shape.ts';
@@ -270,7 +271,7 @@ export function arange(start: number, end?: number, step = 1, options: CreationO
     return finish(arangeOn(device, dtype, from, step, count), options);
   }
   return tensor(
-    Float64Array.from({ length: count }, (_, i) => from + i * step),
+    hostNumbers(count, (i) => from + i * step),
     { dtype: 'float32', ...options },
   );
 }
@@ -313,7 +314,7 @@ function spaced(start: number, end: number, count: number): Float64Array {
   const step = count > 1 ? (end - start) / (count - 1) : 0;
   // Computed from the nearer end, so that the last number is exactly `end`.
   const at = (i: number): number => (2 * i < count ? start + i * step : end - (count - 1 - i) * step);
-  return Float64Array.from({ length: count }, (_, i) => at(i));
+  return hostNumbers(count, at);
 }
 
 /** Options of logspace(). */
@@ -341,7 +342,7 @@ export function logspace(start: number, end: number, count: number, options: Log
 export function eye(rows: number, cols = rows, options: CreationOptions = {}): Tensor {
   checkOptions('eye', options, creationOptions);
   const shape = checkedShape('eye', [rows, cols]);
-  const values = new Float64Array(countOf(shape));
+  const values = hostNumbers(countOf(shape));
   for (let i = 0; i < Math.min(rows, cols); i++) values[i * cols + i] = 1;
   return tensor(values, { dtype: 'float32', ...options, shape });
 }

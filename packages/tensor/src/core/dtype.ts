@@ -43,7 +43,8 @@ export const dtypeInfo: Readonly<Record<DType, DTypeInfo>> = {
 };
 
 export const dtypes = Object.keys(dtypeInfo) as readonly DType[];
-export const isDType = (name: string): name is DType => Object.hasOwn(dtypeInfo, name);
+export const isDType = (name: unknown): name is DType =>
+  typeof name === 'string' && Object.hasOwn(dtypeInfo, name);
 export const bytesOf = (dtype: DType): number => dtypeInfo[dtype].bytes;
 export const isFloat = (dtype: DType): boolean => dtypeInfo[dtype].kind === 'float';
 /** Returns whether an element can hold `value`, without its fraction for integers. Floats hold infinities and NaN. */

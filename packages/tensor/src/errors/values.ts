@@ -23,7 +23,7 @@ const dtypeNames: Readonly<Record<string, DType>> = {
 
 /** Returns a sentence that names our dtype for another library's name; empty for an unknown name. */
 export function meantDtype(name: unknown): string {
-  const word = String(name)
+  const word = (typeof name === 'string' ? name : shown(name))
     .replace(/^(torch|np|numpy)\./, '')
     .toLowerCase();
   const dtype = Object.hasOwn(dtypeNames, word) ? dtypeNames[word] : dtypes.find((known) => known === word);

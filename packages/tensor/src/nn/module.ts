@@ -150,6 +150,7 @@ export abstract class Module {
 
   /** Calls `fn` once with every module: children in order, then the module that holds them. */
   apply(fn: (module: Module) => void): this {
+    checkValue('apply', fn, aFunction);
     for (const module of this.#fromBelow(new Set())) fn(module);
     return this;
   }
@@ -206,11 +207,13 @@ export abstract class Module {
 
   /** Runs `hook` before every forward of this module. Returns a function that removes it. */
   registerForwardPreHook(hook: ForwardPreHook): () => void {
+    checkValue('registerForwardPreHook', hook, aFunction);
     return addPreHook(this, hook);
   }
 
   /** Runs `hook` after every forward of this module. Returns a function that removes it. */
   registerForwardHook(hook: ForwardHook): () => void {
+    checkValue('registerForwardHook', hook, aFunction);
     return addHook(this, hook);
   }
 

@@ -121,6 +121,10 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
 
   /** Adds a group of parameters, for example of ones that have been unfrozen. */
   addParamGroup(group: GroupOptions<O>): void {
+    checkValue(`${this.constructor.name}: addParamGroup`, group, {
+      expected: 'a group { params, … }',
+      fits: isGroup,
+    });
     const { params, ...options } = group;
     checkOptions(`${this.constructor.name}: group`, options, this.#known);
     const list = listOf<O>(params);

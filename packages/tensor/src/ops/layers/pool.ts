@@ -7,6 +7,7 @@ import type { PoolSizes, Window } from '../../backends/kernels.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { anything, atLeastOne, flag } from '../../checks/value-checks.ts';
 import { zeros } from '../../core/creation.ts';
+import { checkListed } from '../../core/host-numbers.ts';
 import type { Storage } from '../../core/memory/storage.ts';
 import { countOf, type Shape } from '../../core/shape.ts';
 import { empty, type Tensor } from '../../core/tensor.ts';
@@ -279,6 +280,7 @@ export function adaptiveAvgPool2d(x: Tensor, outputSize: OutputSize): Tensor {
   const op = 'adaptiveAvgPool2d';
   const plane = checkPlanes(op, x);
   const out = checkOutputSize(op, outputSize, plane);
+  for (const size of out) checkListed(size, 2 ** 24);
   const [rows, cols] = plane.map((size, d) =>
     Array.from({ length: out[d]! }, (_, o): Bin => {
       const begin = Math.floor((o * size) / out[d]!);

@@ -12,6 +12,7 @@ import { anything, checkValue, nonNegativeInteger, oneOf } from '../../checks/va
 import { scope } from '../../core/context.ts';
 import { zeros } from '../../core/creation.ts';
 import { resultType } from '../../core/dtype.ts';
+import { checkListed } from '../../core/host-numbers.ts';
 import { denseLayout, type Layout } from '../../core/layout.ts';
 import type { Storage } from '../../core/memory/storage.ts';
 import { checkedDim } from '../../core/shape.ts';
@@ -137,6 +138,7 @@ function triangleIndices(
   checkValue(`${op}: rows`, rows, nonNegativeInteger);
   checkValue(`${op}: cols`, cols, nonNegativeInteger);
   checkInteger(op, 'offset', offset);
+  checkListed(rows * cols, 2 ** 27);
   const [down, across]: [number[], number[]] = [[], []];
   for (let row = 0; row < rows; row++)
     for (let col = 0; col < cols; col++)

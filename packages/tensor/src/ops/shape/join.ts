@@ -7,6 +7,7 @@ import type { Strided } from '../../backends/operands.ts';
 import { notTensors } from '../../checks/argument-errors.ts';
 import { checkList } from '../../checks/arguments.ts';
 import { promoteTypes } from '../../core/dtype.ts';
+import { checkListed } from '../../core/host-numbers.ts';
 import { denseLayout, narrowed } from '../../core/layout.ts';
 import type { Storage } from '../../core/memory/storage.ts';
 import { checkedDim, type Shape, sameShape } from '../../core/shape.ts';
@@ -126,6 +127,7 @@ export function chunk(a: Tensor, chunks: number, dim = 0): Tensor[] {
   const size = a.shape[checkedDim('chunk', dim, a.rank)]!;
   if (!Number.isInteger(chunks) || chunks < 1)
     throw badOption('chunk: chunks', 'an integer ≥ 1', shown(chunks));
+  if (size === 0) checkListed(chunks, 2 ** 22);
   if (size === 0) return split(a, new Array<number>(chunks).fill(0), dim);
   return split(a, Math.ceil(size / chunks), dim);
 }

@@ -1,6 +1,7 @@
 // Splits tensors into parts of nearly one size, or between positions.
 
 import { unevenSplit } from '../../checks/array-errors.ts';
+import { checkListed } from '../../core/host-numbers.ts';
 import { checkedDim } from '../../core/shape.ts';
 import { Tensor } from '../../core/tensor.ts';
 import { badOption, needsIndex, needsRank, shown } from '../../errors.ts';
@@ -21,6 +22,7 @@ function read(op: string, sections: Sections): number | readonly number[] {
 function evenEnds(op: string, size: number, count: number): number[] {
   if (!Number.isSafeInteger(count) || count < 1)
     throw badOption(`${op}: sections`, 'an integer ≥ 1, or a list of positions', shown(count));
+  checkListed(count, 2 ** 22);
   const least = Math.floor(size / count);
   return Array.from({ length: count }, (_, i) => (i + 1) * least + Math.min(i + 1, size % count));
 }

@@ -8,6 +8,7 @@ import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { anything, flag, oneOf } from '../../checks/value-checks.ts';
 import { scope } from '../../core/context.ts';
 import { zeros } from '../../core/creation.ts';
+import { checkListed } from '../../core/host-numbers.ts';
 import { withStrides } from '../../core/layout.ts';
 import { allocate, type Storage } from '../../core/memory/storage.ts';
 import { tableOn } from '../../core/memory/tables.ts';
@@ -127,6 +128,7 @@ export function interpolate(x: Tensor, options: InterpolateOptions): Tensor {
   }
   if (x.shape.slice(1).includes(0) || after.some((each) => each < 1)) throw badInterpolation(mode, x.shape);
   if (mode === 'area') return area(x, after);
+  for (const each of after) checkListed(each, 2 ** 24);
   return scope(() => {
     const isNearest = mode === 'nearest' || mode === 'nearest-exact';
     const wide = !isNearest && needsFloat32(x) ? to(x, 'float32') : x;

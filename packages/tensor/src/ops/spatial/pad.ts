@@ -7,6 +7,7 @@ import { checkFits, checkList } from '../../checks/arguments.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { anyNumber, oneOf } from '../../checks/value-checks.ts';
 import { scope } from '../../core/context.ts';
+import { checkListed } from '../../core/host-numbers.ts';
 import { denseLayout, type Layout, narrowed } from '../../core/layout.ts';
 import { type Shape, sameShape } from '../../core/shape.ts';
 import { empty, type Tensor } from '../../core/tensor.ts';
@@ -101,6 +102,7 @@ function checkFilled(mode: PadMode, shape: Shape, edge: Edge): void {
 
 /** Returns the index of the source of each element along one dimension. */
 function placesOf(mode: PadMode, size: number, { before, after }: Edge): number[] {
+  checkListed(size + before + after);
   return Array.from({ length: size + before + after }, (_, o) => {
     const at = o - before;
     if (mode === 'replicate') return Math.min(Math.max(at, 0), size - 1);

@@ -264,6 +264,17 @@ describe('groups', () => {
   });
 });
 
+test('a group that is none, and a hook or function of a module that is none, are refused at once', () => {
+  for (const wrong of [undefined, null, 5, {}, leaf(1)])
+    expect(codeOf(() => new SGD([leaf(1)], { lr: 1 }).addParamGroup(wrong as never))).toBe(
+      'ERR_TENSOR_ARGUMENT',
+    );
+  const net = new Linear(1, 1);
+  for (const call of ['apply', 'registerForwardHook', 'registerForwardPreHook'] as const)
+    expect(codeOf(() => net[call](5 as never))).toBe('ERR_TENSOR_ARGUMENT');
+  expect(codeOf(() => net.to(Object.create(null) as never))).toBe('ERR_TENSOR_DEVICE');
+});
+
 describe('names of parameters', () => {
   test('go into the groups and the saved state, and come back from it', () => {
     const net = new Linear(2, 1);

@@ -3,6 +3,7 @@
 import { checkOptions, optionChecks } from '../../../checks/options.ts';
 import { anything, checkValue, flag, positive } from '../../../checks/value-checks.ts';
 import { scope } from '../../../core/context.ts';
+import { checkListed } from '../../../core/host-numbers.ts';
 import { countOf } from '../../../core/shape.ts';
 import type { Tensor } from '../../../core/tensor.ts';
 import { badPlanes } from '../../../errors.ts';
@@ -137,6 +138,7 @@ export function adaptiveMaxPool2d(x: Tensor, outputSize: OutputSize): Tensor {
   const plane = x.shape.slice(-2) as [number, number];
   if ((x.rank !== 3 && x.rank !== 4) || countOf(plane) === 0) throw badPlanes(op, x.shape);
   const out = checkOutputSize(op, outputSize, plane);
+  for (const size of out) checkListed(size, 2 ** 24);
   return scope(() => {
     let wide = x;
     const kernel = plane.map((size, d) => {
