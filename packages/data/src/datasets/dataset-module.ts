@@ -3,7 +3,7 @@
 
 import { existsSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
-import { badModule, moduleMissing } from '../errors.ts';
+import { badModule, moduleMissing, outOfRange } from '../errors.ts';
 import { importHere } from '../loader/typescript.ts';
 import type { WorkerInfo } from '../loader/worker-info.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
@@ -42,6 +42,8 @@ const origins = new WeakMap<object, Origin & Pick<DatasetModule, 'collate'>>();
 export async function loadDataset<
   S extends Dataset<unknown, unknown> | IterableDataset<unknown> = Dataset<unknown, unknown>,
 >(module: URL | string, args?: unknown): Promise<S> {
+  if (typeof module !== 'string' && typeof module?.href !== 'string')
+    throw outOfRange('loadDataset: module', 'the URL of a module, as a URL or a string', module);
   const origin: Origin = { url: String(module), args };
   const { dataset, collate } = await openModule(origin, (url) => importFound(url, importHere));
   origins.set(dataset, { ...origin, ...(collate && { collate }) });

@@ -1,6 +1,6 @@
 // Combines a list of samples into one batch, field by field, like PyTorch's default_collate.
 
-import { emptyBatch, notCollatable, unequalSamples } from '../errors.ts';
+import { emptyBatch, notCollatable, outOfRange, unequalSamples } from '../errors.ts';
 import {
   allocateLike,
   elementCount,
@@ -38,6 +38,7 @@ export type Collated<T> = T extends number
  * are exact up to 2^24. Keep class labels in a typed array to get an integer type.
  */
 export function defaultCollate<T>(samples: readonly T[]): Collated<T> {
+  if (!Array.isArray(samples)) throw outOfRange('defaultCollate: samples', 'an array of samples', samples);
   if (samples.length === 0) throw emptyBatch();
   return collate(samples, 'sample') as Collated<T>;
 }

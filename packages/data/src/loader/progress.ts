@@ -45,6 +45,7 @@ export function progress<T, B>(
   options?: ProgressOptions,
 ): AsyncGenerator<B, void, undefined> {
   const { label = '', stream = process.stderr } = checkedOptions('progress', options, names);
+  if (typeof loader?.statistics !== 'function') throw outOfRange('progress: loader', 'a DataLoader', loader);
   if (typeof label !== 'string') throw outOfRange('progress: label', 'a string', label);
   return followed(loader, label, stream);
 }

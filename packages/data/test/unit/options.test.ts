@@ -326,3 +326,22 @@ describe('refuses', () => {
     await expect(call()).rejects.toMatchObject({ code: 'ERR_DATA_ARGUMENT' });
   });
 });
+
+test.each<[string, () => unknown, string]>([
+  [
+    'loadDataset',
+    () => data.loadDataset(undefined as never),
+    'loadDataset: module: expected the URL of a module',
+  ],
+  ['loadDataset', () => data.loadDataset({} as never), 'got an object'],
+  ['defaultCollate', () => data.defaultCollate({} as never), 'defaultCollate: samples: expected an array'],
+  [
+    'progress',
+    () => data.progress(undefined as never),
+    'progress: loader: expected a DataLoader, got undefined',
+  ],
+])('%s refuses an argument of another type with a sentence', async (_, call, sentence) => {
+  const failed = (async () => await call())();
+  await expect(failed).rejects.toMatchObject({ code: 'ERR_DATA_ARGUMENT' });
+  await expect(failed).rejects.toThrow(sentence);
+});
