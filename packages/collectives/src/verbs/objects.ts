@@ -15,6 +15,7 @@ import type { Admission } from '../group/admission.ts';
 import { asBuffer, type BufferView } from '../group/buffer.ts';
 import { rankFault } from '../group/check.ts';
 import type { EarlierStep, LastStep, Steps } from '../group/steps.ts';
+import { wrongOption } from '../options/errors.ts';
 import { checkOptions } from '../options/known-options.ts';
 import type { CollectiveOptions, MessageOptions, Received, RootOptions, Source } from '../options/options.ts';
 import { maxTag, peerOf, tagOf } from './messages.ts';
@@ -95,6 +96,8 @@ export function scatterObject<T>(
   const { timeoutMs = group.timeoutMs, label, root = 0 } = options;
   checkRoot(group, verb, root);
   const isRoot = group.rank === root;
+  if (isRoot && values != null && !Array.isArray(values))
+    throw group.error(wrongOption(verb, 'values', 'a list with one value for each rank', values));
   if (isRoot && values?.length !== group.size)
     throw group.error(missingValues(verb, group.size, values?.length));
   const all = isRoot ? (values as readonly T[]).map((value) => encode(group, verb, value)) : null;
@@ -136,6 +139,7 @@ export function sendObject<T>(
   checkOptions(group, 'sendObject', options);
   const { timeoutMs = group.timeoutMs } = options;
   const tag = headerTag + tagOf(group, 'sendObject', options);
+  checkRank(group, 'sendObject', 'peer', peer);
   const bytes = encode(group, 'sendObject', value);
   const seq = group.messageSeq('send', peer);
   const bodyTag = bytesTag + (group.nextObject() % (maxTag + 1));
@@ -176,7 +180,11 @@ export function recvObject<T>(group: Admission, from: Source, options: MessageOp
  * Checks the root before the header is sent: if the header is an allGather, only the second step has a root.
  */
 function checkRoot(group: Admission, verb: string, root: number): void {
-  const fault = rankFault(group, verb, 'root', root);
+  checkRank(group, verb, 'root', root);
+}
+
+function checkRank(group: Admission, verb: string, what: 'root' | 'peer', rank: number): void {
+  const fault = rankFault(group, verb, what, rank);
   if (fault !== null) throw group.error(fault);
 }
 

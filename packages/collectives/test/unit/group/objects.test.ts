@@ -13,6 +13,14 @@ describe('object forms', () => {
     await expect(groups[0].scatterObject([1])).rejects.toThrow(
       'the root has 1 values; expected one for each of 2',
     );
+    await expect(groups[0].scatterObject('ab' as never)).rejects.toMatchObject({
+      code: 'ERR_COLL_INVALID',
+      what: expect.stringContaining('a list with one value for each rank'),
+    });
+    for (const peer of [2, 0.5, Symbol('peer'), Object.create(null)])
+      await expect(groups[0].sendObject(1, peer as never)).rejects.toMatchObject({
+        code: 'ERR_COLL_INVALID',
+      });
     expect(await Promise.all(groups.map((group) => group.broadcastObject('fine')))).toEqual(['fine', 'fine']);
   });
 
