@@ -1,6 +1,6 @@
 // Writes that replace a file as a whole or not at all.
 import { randomUUID } from 'node:crypto';
-import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, readdir, realpath, rename, rm, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import type { HostArray } from '../core/dtype.ts';
@@ -40,10 +40,22 @@ const isFolder = (path: string): Promise<boolean> =>
   );
 
 /**
- * Writes `pieces` to a temporary file beside `path`, which is synchronised to disk and then renamed, so that the path
- * holds the old file or the complete new one.
+ * Returns the path of the file to replace: that of the file behind a symbolic link, so that the link stays. Throws
+ * for a device, a pipe or a socket, which a rename would remove.
  */
-export async function replaceFile(path: string, pieces: Iterable<Uint8Array>): Promise<void> {
+async function replaceable(path: string): Promise<string> {
+  const found = await stat(path).catch(() => null);
+  if (found === null || found.isDirectory()) return path;
+  if (!found.isFile()) throw new Error('it is a device, a pipe or a socket; expected a file or a new name');
+  return await realpath(path);
+}
+
+/**
+ * Writes `pieces` to a temporary file beside `target`, which is synchronised to disk and then renamed, so that the
+ * path holds the old file or the complete new one.
+ */
+export async function replaceFile(target: string, pieces: Iterable<Uint8Array>): Promise<void> {
+  const path = await replaceable(target);
   const temporary = `${path}.${hostname()}-${process.pid}-${randomUUID()}.tmp`;
   try {
     const file = await open(temporary, 'wx');

@@ -1,5 +1,6 @@
 // Tests snapshots. Rank 0 writes them, completely or not at all; all ranks of any world size read them.
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { spawnSync } from 'node:child_process';
+import { lstat, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { bufferSymbol } from '@ringwise/collectives';
@@ -49,6 +50,27 @@ it('gives every rank what rank 0 has saved, also at another world size', async (
     });
   }
   expect(await readdir(folder)).toEqual(['run.snapshot']);
+});
+
+it('keeps a symbolic link, and refuses a pipe or device on all ranks, which a rename would remove', async () => {
+  const [link, target, pipe] = ['latest', 'run.snapshot', 'pipe'].map((name) => join(folder, name)) as [
+    string,
+    string,
+    string,
+  ];
+  await symlink(target, link);
+  await writeFile(target, '');
+  values(await onRanks(2, (group) => saveSnapshot(link, { epoch: 1 }, group)));
+  expect((await lstat(link)).isSymbolicLink()).toBe(true);
+  expect(values(await onRanks(2, (group) => loadSnapshot(target, group)))).toEqual([
+    { epoch: 1 },
+    { epoch: 1 },
+  ]);
+  expect(spawnSync('mkfifo', [pipe]).status).toBe(0);
+  const refused = reasons(await onRanks(2, (group) => saveSnapshot(pipe, { epoch: 1 }, group)));
+  expect(refused.map(({ code }) => code)).toEqual(['ERR_DDP_SNAPSHOT', 'ERR_DDP_SNAPSHOT']);
+  expect(refused[0]!.message).toContain('it is a device, a pipe or a socket');
+  expect((await lstat(pipe)).isFIFO()).toBe(true);
 });
 
 it('is null if there is no file', async () => {

@@ -1,6 +1,6 @@
 // Tests safetensors files: round trips, layout, dtypes that tensors do not have, and the refusal of wrong files.
 import { spawnSync } from 'node:child_process';
-import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { lstat, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import { hostname, tmpdir } from 'node:os';
 import { basename, join } from 'node:path';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
@@ -41,6 +41,27 @@ async function failure(promise: Promise<unknown>): Promise<TensorError> {
   expect((error as TensorError).code).toBe('ERR_TENSOR_SAFETENSORS');
   return error as TensorError;
 }
+
+describe('the path of a file that is written', () => {
+  test('may be a symbolic link, which stays', async () => {
+    const [link, target] = [file('latest.safetensors'), file('run-1.safetensors')];
+    await saveSafetensors(target, { x: zeros([1]) });
+    await symlink(target, link);
+    await saveSafetensors(link, { x: tensor([5]) });
+    expect((await lstat(link)).isSymbolicLink()).toBe(true);
+    expect((await loadSafetensors(target)).x!.toArray()).toEqual([5]);
+  });
+
+  test('may be no pipe or device, which a rename would remove', async () => {
+    const pipe = file('pipe');
+    expect(spawnSync('mkfifo', [pipe]).status).toBe(0);
+    const error = await failure(saveSafetensors(pipe, { x: zeros([1]) }));
+    expect(error.message).toContain(
+      'could not be written (it is a device, a pipe or a socket; expected a file',
+    );
+    expect((await lstat(pipe)).isFIFO()).toBe(true);
+  });
+});
 
 describe('a round trip', () => {
   test('keeps values, shapes, dtypes and metadata', async () => {
