@@ -46,7 +46,9 @@ export function diff(a: Tensor, n = 1, dim = -1, options: DiffOptions = {}): Ten
   return scope(() => {
     const parts = [prepend, a, append].filter((part) => part !== undefined);
     let out = parts.length === 1 ? a : cat(parts, at);
-    for (let i = 0; i < Math.min(n, out.shape[at]! + i + 1); i++) {
+    // After as many differences as there are elements, nothing is left.
+    const times = Math.min(n, Math.max(1, out.shape[at]!));
+    for (let i = 0; i < times; i++) {
       const [later, earlier] = neighbours(out, at);
       out = a.dtype === 'bool' ? logicalXor(later, earlier) : sub(later, earlier);
     }

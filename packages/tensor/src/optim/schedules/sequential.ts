@@ -1,10 +1,10 @@
 // A schedule that runs other schedules one after another.
 
-import { checkOptions, optionChecks } from '../../checks/options.ts';
+import { optionChecks } from '../../checks/options.ts';
 import { type Check, checkValue } from '../../checks/value-checks.ts';
 import { badOption, shown } from '../../errors.ts';
 import { milestonesCheck } from './decay.ts';
-import { type AnyOptimizer, Schedule } from './schedule.ts';
+import { type AnyOptimizer, checkRequiredOptions, Schedule } from './schedule.ts';
 
 /** Options of SequentialLR. */
 export interface SequentialLROptions {
@@ -30,7 +30,7 @@ export class SequentialLR extends Schedule {
 
   constructor(optimizer: AnyOptimizer, options: SequentialLROptions) {
     super(optimizer);
-    checkOptions('SequentialLR', options, sequentialOptions);
+    checkRequiredOptions('SequentialLR', options, sequentialOptions);
     const { schedules, milestones } = options;
     checkValue('SequentialLR: schedules', schedules, schedulesCheck);
     checkValue('SequentialLR: milestones', milestones, milestonesCheck);

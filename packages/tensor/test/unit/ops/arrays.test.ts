@@ -89,6 +89,7 @@ test.each([
 
 test('diff checks its dimension also without a difference', () => {
   expect(t.diff(t.ones([2]), 0).toArray()).toEqual([1, 1]);
+  expect(t.diff(t.ones([2, 3]), 2 ** 40).shape).toEqual([2, 0]);
   expect(codeOf(() => t.diff(t.ones([2]), 0, 1))).toBe('ERR_TENSOR_SHAPE');
 });
 

@@ -145,6 +145,12 @@ describe('OneCycleLR', () => {
 });
 
 describe('SequentialLR', () => {
+  test('refuses a call without schedules with a sentence', () => {
+    expect(() => new SequentialLR(sgd(), undefined as never)).toThrow(
+      'SequentialLR: options: expected an object with schedules, got none',
+    );
+  });
+
   const make = (optimizer: SGD): SequentialLR =>
     new SequentialLR(optimizer, {
       schedules: [
