@@ -104,6 +104,11 @@ export function badMasterPort(port: string): Failure {
   );
 }
 
+/** `hint` names the variable that was probably meant. */
+export function unknownAlgorithmVariable(name: string, hint: string): Failure {
+  return init(`${name} names no verb; ${hint}`);
+}
+
 export function badUrl(url: string, expected: string): Failure {
   return init(`cannot use url '${url}'; expected ${expected}`);
 }

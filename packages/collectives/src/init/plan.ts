@@ -3,11 +3,12 @@
 
 import { fileURLToPath } from 'node:url';
 import { loopbackAddress, type Store } from '@ringwise/store';
+import { allVerbs } from '../all-verbs.ts';
 import { CollectiveError, type Failure } from '../errors.ts';
 import { badTimeoutVariable, isTimeout, wrongOption } from '../options/errors.ts';
 import type { InitOptions } from '../options/init-options.ts';
 import { checkGroupOptions } from '../options/known-options.ts';
-import { unknownOption } from '../options/option-names.ts';
+import { suggestion, unknownOption } from '../options/option-names.ts';
 import { detectLauncher, type Env, type Launched, type Via } from './env.ts';
 import {
   badMasterPort,
@@ -19,6 +20,7 @@ import {
   rankUnknown,
   storeAndUrl,
   tooManyRanks,
+  unknownAlgorithmVariable,
 } from './errors.ts';
 
 export type StoreLocation =
@@ -69,6 +71,8 @@ export function planInit(options: InitOptions, env: Env): Plan {
   return plan;
 }
 
+const algorithmPrefix = 'RINGWISE_ALGO_';
+
 /** The most ranks that a job can have: a store takes requests for the keys of twice as many at once. */
 const maxSize = 65_536;
 
@@ -81,6 +85,7 @@ export function draftInit(
   env: Env,
 ): { readonly plan: Plan; readonly fault: Failure | null } {
   checkInitOptions(options);
+  checkAlgorithmVariables(env);
   const url = options.url === undefined ? null : parseUrl(options.url);
   if (url !== null && options.store !== undefined) throw refused(storeAndUrl());
   const launched = detectLauncher(env);
@@ -211,6 +216,17 @@ function placeOf(
   if (host === null) throw refused(masterUnknown('MASTER_ADDR', via));
   if (masterPort === null) throw refused(masterUnknown('MASTER_PORT', via));
   return { kind: 'tcp', host, port: masterPort, isServed, secret: storeSecret };
+}
+
+/** The variables that choose the algorithm of a verb; native/coll/plan/choose.h reads them. */
+const algorithmVariables = allVerbs.map((verb) => `${algorithmPrefix}${verb.toUpperCase()}`);
+
+/** Throws for a misspelled name, which would leave the algorithm as it is. */
+function checkAlgorithmVariables(env: Env): void {
+  for (const name of Object.keys(env)) {
+    if (!name.startsWith(algorithmPrefix) || algorithmVariables.includes(name)) continue;
+    throw refused(unknownAlgorithmVariable(name, suggestion(name, algorithmVariables)));
+  }
 }
 
 const isPort = (text: string): boolean =>

@@ -160,6 +160,8 @@ describe('planInit', () => {
       messageOf({}, { ...pmi, MPI_LOCALNRANKS: '2' }),
       ...['abc', '0', '99999', ' 80'].map((port) => messageOf({}, { ...pmi, MASTER_PORT: port })),
       messageOf({}, { RANK: '0', WORLD_SIZE: '99999999' }),
+      messageOf({}, { RINGWISE_ALGO_ALL_REDUCE: 'ring' }),
+      messageOf({}, { RINGWISE_ALGO_ALLREDUCE: 'ring' }),
     ];
     expect(`\n${messages.join('\n')}\n`).toMatchInlineSnapshot(`
       "
@@ -181,6 +183,8 @@ describe('planInit', () => {
       init: MASTER_PORT is '99999'; expected a port from 1 to 65535. Set MASTER_PORT to the same port for all ranks.
       init: MASTER_PORT is ' 80'; expected a port from 1 to 65535. Set MASTER_PORT to the same port for all ranks.
       init: the job has 99999999 ranks (from env); expected at most 65536. Check WORLD_SIZE.
+      init: RINGWISE_ALGO_ALL_REDUCE names no verb; expected 'RINGWISE_ALGO_ALLREDUCE'.
+      accepted
       "
     `);
   });
