@@ -255,8 +255,31 @@ function filledLike(op: string, like: Tensor, value: number | null, options: Cre
   return filled(op, like.shape, value, { dtype: like.dtype, device: like.device, ...options });
 }
 
-/** Makes start, start + step, … up to `end`, which is excluded; without `end`, from 0 to `start`. Default float32. */
-export function arange(start: number, end?: number, step = 1, options: CreationOptions = {}): Tensor {
+/** What may follow the first number of a call: further numbers, and options as the last argument. */
+type NumbersThenOptions = readonly (number | CreationOptions | undefined)[];
+
+/** Returns the numbers, which are at most `most`, and the options of a call. */
+function split(rest: NumbersThenOptions, most: number): [(number | undefined)[], CreationOptions] {
+  const hasOptions = rest.length > most || typeof rest.at(-1) === 'object';
+  const { numbers, options = {} } = hasOptions
+    ? { numbers: rest.slice(0, -1), options: rest.at(-1) }
+    : { numbers: rest };
+  return [numbers as (number | undefined)[], options as CreationOptions];
+}
+
+/** Makes 0, 1, … up to `end`, which is excluded. Default float32. */
+export function arange(end: number, options?: CreationOptions): Tensor;
+/** Makes start, start + 1, … up to `end`, which is excluded. Default float32. */
+export function arange(start: number, end: number, options?: CreationOptions): Tensor;
+/** Makes start, start + step, … up to `end`, which is excluded; with undefined as `end`, from 0 to `start`. */
+export function arange(
+  start: number,
+  end: number | undefined,
+  step?: number,
+  options?: CreationOptions,
+): Tensor;
+export function arange(start: number, ...rest: NumbersThenOptions): Tensor {
+  const [[end, step = 1], options] = split(rest, 2);
   checkOptions('arange', options, creationOptions);
   if (options.dtype === 'bool') throw notOfBool('arange', "an integer dtype, and .to('bool')");
   for (const value of [start, end ?? 0, step])
@@ -338,8 +361,12 @@ export function logspace(start: number, end: number, count: number, options: Log
   );
 }
 
-/** Makes the identity matrix [rows, cols]; a square one without `cols`. */
-export function eye(rows: number, cols = rows, options: CreationOptions = {}): Tensor {
+/** Makes the identity matrix of this size. Default float32. */
+export function eye(size: number, options?: CreationOptions): Tensor;
+/** Makes a matrix [rows, cols] with ones on its diagonal; a square one if `cols` is undefined. Default float32. */
+export function eye(rows: number, cols: number | undefined, options?: CreationOptions): Tensor;
+export function eye(rows: number, ...rest: NumbersThenOptions): Tensor {
+  const [[cols = rows], options] = split(rest, 1);
   checkOptions('eye', options, creationOptions);
   const shape = checkedShape('eye', [rows, cols]);
   const values = hostNumbers(countOf(shape));

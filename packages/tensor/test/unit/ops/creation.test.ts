@@ -2,6 +2,7 @@
 import { describe, expect, test } from 'vitest';
 import {
   arange,
+  eye,
   fromHost,
   full,
   ones,
@@ -103,6 +104,32 @@ test('full, zeros, ones, like and arange', () => {
   expect(codeOf(() => arange(3, 1))).toBe('ERR_TENSOR_ARGUMENT');
   expect(codeOf(() => arange(-1))).toBe('ERR_TENSOR_ARGUMENT');
   expect(codeOf(() => arange(0, 5, 0))).toBe('ERR_TENSOR_ARGUMENT');
+});
+
+test('options of arange and eye may follow any number', () => {
+  const options = { dtype: 'int64' } as const;
+  for (const made of [
+    arange(2, options),
+    arange(0, 2, options),
+    arange(0, 2, 1, options),
+    arange(2, undefined, 1, options),
+  ]) {
+    expect(facts(made)).toEqual(['int64', [2], false]);
+    expect(made.toArray()).toEqual([0, 1]);
+  }
+  for (const made of [eye(2, options), eye(2, 2, options), eye(2, undefined, options)]) {
+    expect(facts(made)).toEqual(['int64', [2, 2], false]);
+    expect(made.toArray()).toEqual([
+      [1, 0],
+      [0, 1],
+    ]);
+  }
+  // @ts-expect-error Options come last.
+  const early = () => arange(0, options, 1);
+  // @ts-expect-error The first argument is a number.
+  const first = () => arange(options);
+  for (const call of [early, first, () => arange(2, null!), () => eye(2, null!)])
+    expect(codeOf(call)).toBe('ERR_TENSOR_ARGUMENT');
 });
 
 test('item and toArray read int64 as numbers, and refuse to lose digits', async () => {
