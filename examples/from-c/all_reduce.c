@@ -59,12 +59,16 @@ static void check(ringwise_group* group, int status) {
 }
 
 int main(int argc, char** argv) {
-  if (argc != 4 || !ringwise_abi_fits(RINGWISE_ABI_VERSION)) return 2;
+  if (argc != 4 || !ringwise_abi_fits(RINGWISE_ABI_VERSION)) {
+    fprintf(stderr, argc != 4 ? "usage: all_reduce RANK SIZE FOLDER\n" : "libringwise has another version\n");
+    return 2;
+  }
   struct job job = {atoi(argv[1]), atoi(argv[2]), argv[3]};
   const ringwise_options options = {
       .struct_size = sizeof options, .rank = job.rank, .size = job.size, .exchange = by_directory, .user = &job};
-  ringwise_group* group;
-  check(group, ringwise_group_create(&options, &group));
+  ringwise_group* group = NULL;
+  const int status = ringwise_group_create(&options, &group); /* sets group also where it fails, for the error's text */
+  check(group, status);
 
   static float x[COUNT];
   for (int i = 0; i < COUNT; ++i) x[i] = (float)(i % 1000 + job.rank);

@@ -56,6 +56,29 @@ afterEach(() => {
   rmSync(folder, { recursive: true });
 });
 
+/** Compiles from-c/all_reduce.c, and returns the path of the program. */
+function compiled(): string {
+  const program = join(folder, 'all_reduce');
+  const flags = ['-std=c11', '-Wall', '-Wextra', '-Werror', '-pedantic', `-I${join(native, 'coll/include')}`];
+  const link = [`-L${dirname(library)}`, '-lringwise', '-o', program];
+  execFileSync(process.env.CC ?? 'cc', [...flags, example('from-c/all_reduce.c'), ...link]);
+  return program;
+}
+
+it('from C: a group that cannot be created, and wrong arguments, are said', async () => {
+  const program = compiled();
+  expect(await run(program, '2', '2', folder)).toEqual({
+    exitCode: 1,
+    stdout: '',
+    stderr: expect.stringMatching(/rank.*2/),
+  });
+  expect(await run(program)).toEqual({
+    exitCode: 2,
+    stdout: '',
+    stderr: 'usage: all_reduce RANK SIZE FOLDER\n',
+  });
+});
+
 describe.skipIf(python === undefined)(
   `from Python${python ? '' : ' (skipped: no python3 with numpy)'}`,
   () => {
@@ -93,17 +116,7 @@ describe.skipIf(python === undefined)(
     });
 
     it('ranks in Python and C are one group', async () => {
-      const program = join(folder, 'all_reduce');
-      const flags = [
-        '-std=c11',
-        '-Wall',
-        '-Wextra',
-        '-Werror',
-        '-pedantic',
-        `-I${join(native, 'coll/include')}`,
-      ];
-      const link = [`-L${dirname(library)}`, '-lringwise', '-o', program];
-      execFileSync(process.env.CC ?? 'cc', [...flags, example('from-c/all_reduce.c'), ...link]);
+      const program = compiled();
       const job = join(folder, 'job');
       mkdirSync(job, { mode: 0o700 });
       const results = await Promise.all([
