@@ -70,14 +70,13 @@ const hints: Readonly<Record<string, string>> = {
 
 /** Returns the error for options that are no object, or have a name that is not in `checks`. */
 function wrongOptions(op: string, options: unknown, checks: OptionChecks): Error {
-  if (isTensor(options)) return unknownOptions(op, 'options are a tensor; expected an object');
-  if (typeof options === 'number') {
-    const next = numberHint(op, options, checks);
-    return unknownOptions(op, 'options are a number; expected an object', next);
-  }
   const known = [...checks.keys()];
+  const anObject = `expected an object with ${known.join(', ')}`;
+  if (isTensor(options)) return unknownOptions(op, `options are a tensor; ${anObject}`);
   const ours = Object.entries(foreignNames).filter(([, name]) => checks.has(name));
-  const fault = unknownOption(options, known, Object.fromEntries(ours)) ?? 'options are a list';
+  const found = unknownOption(options, known, Object.fromEntries(ours)) ?? 'options are a list';
+  const fault = found.replace('expected an object', anObject);
+  if (typeof options === 'number') return unknownOptions(op, fault, numberHint(op, options, checks));
   const name = /^unknown option '(.*?)'/.exec(fault)?.[1]?.replaceAll('_', '').toLowerCase();
   return unknownOptions(
     op,
