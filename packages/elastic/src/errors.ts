@@ -198,6 +198,11 @@ export function badEntries(got: string): ElasticError {
   return new ElasticError('ERR_ELASTIC_REPLAY', message);
 }
 
+export function mixedLog(view: number): ElasticError {
+  const message = `elastic: replay: the log has two entries for view ${view}, with different steps or sizes; expected the views of one job. Pass the log of one job.`;
+  return new ElasticError('ERR_ELASTIC_REPLAY', message);
+}
+
 export function replayTooSmall(most: number, size: number): ElasticError {
   const what = most === 0 ? 'the log has no views' : `the largest view of the log has ${most} members`;
   const message = `elastic: ${what}, and ${size} processes replay it; expected at least as many processes. Start ${Math.max(most, 1)} of them, by a launcher without --elastic.`;

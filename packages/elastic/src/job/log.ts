@@ -1,6 +1,6 @@
 // The membership log: one line of JSON for each view, with its first step. Together with the seed it determines which
 // rank computed which samples of each step, so that a run can be repeated.
-import { accessSync, appendFileSync, constants, statSync } from 'node:fs';
+import { accessSync, appendFileSync, constants, statSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
 import { logNotWritable } from '../errors.ts';
 import type { Decision, View } from '../membership/protocol/view.ts';
@@ -25,7 +25,10 @@ export interface LogEntry {
   readonly left: readonly string[];
 }
 
-/** A file to which rank 0 of each view appends lines, or a function that every rank calls. */
+/**
+ * A file, which rank 0 of the first view makes anew and to which rank 0 of each later view appends a line, or a
+ * function that every rank calls.
+ */
 export type LogTarget = string | ((entry: LogEntry) => void);
 
 export function entryOf(view: View, step: number): LogEntry {
@@ -47,5 +50,9 @@ export function checkLogFile(path: string): void {
 
 export function writeLog(target: LogTarget | null, entry: LogEntry, isLeader: boolean): void {
   if (typeof target === 'function') target(entry);
-  else if (target !== null && isLeader) appendFileSync(target, `${JSON.stringify(entry)}\n`);
+  else if (target !== null && isLeader) {
+    // The first view belongs to a new job. The lines of an earlier one would mix with its own.
+    const write = entry.view === 0 ? writeFileSync : appendFileSync;
+    write(target, `${JSON.stringify(entry)}\n`);
+  }
 }

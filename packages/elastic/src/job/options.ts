@@ -19,7 +19,10 @@ import type { ElasticOptimizer, ElasticScaler, ElasticShards } from './trained.t
 
 /** Options of elastic(): those of joinMembership(), and of the job. */
 export interface ElasticOptions extends MembershipOptions {
-  /** Membership log: a file to which rank 0 of each view appends a line of JSON, or a function. Default: none. */
+  /**
+   * Membership log: a file to which rank 0 of each view appends a line of JSON, or a function. A new job replaces the
+   * file. Default: none.
+   */
   readonly log?: LogTarget;
   /**
    * Membership log of a job to repeat without its losses: the file that `log` has written, or its entries. init() then

@@ -4,7 +4,7 @@
 import { readFileSync } from 'node:fs';
 import type { Group } from '@ringwise/collectives';
 import { shown } from '../check.ts';
-import { badEntries, logDamaged, logUnreadable, replayTooSmall } from '../errors.ts';
+import { badEntries, logDamaged, logUnreadable, mixedLog, replayTooSmall } from '../errors.ts';
 import type { LogEntry } from '../job/log.ts';
 import type { Change, Membership, Vote } from '../membership/membership.ts';
 import type { Member, View } from '../membership/protocol/view.ts';
@@ -50,11 +50,15 @@ function isEntry(value: unknown): value is LogEntry {
 /**
  * Returns the sizes of a job by step. Entries may come in any order, and more than once from several members. A view
  * that made no step final does not count. One of the same size as the view before does: a change of the view resets
- * what hooks have kept on each rank.
+ * what hooks have kept on each rank. Throws ERR_ELASTIC_REPLAY if entries of one view differ: they are of two jobs.
  */
 export function phasesOf(entries: readonly LogEntry[]): Phase[] {
   const phases: Phase[] = [];
-  for (const { step, size } of [...entries].sort((a, b) => a.view - b.view)) {
+  let last: LogEntry | undefined;
+  for (const entry of [...entries].sort((a, b) => a.view - b.view)) {
+    const { view, step, size } = entry;
+    if (last?.view === view && (last.step !== step || last.size !== size)) throw mixedLog(view);
+    last = entry;
     if (phases.at(-1)?.step === step) phases.pop();
     phases.push({ step, size });
   }

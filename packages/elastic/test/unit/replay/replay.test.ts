@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { loopbackGroups } from '@ringwise/collectives';
 import { expect, it } from 'vitest';
-import type { LogEntry } from '../../../src/job/log.ts';
+import { type LogEntry, writeLog } from '../../../src/job/log.ts';
 import { phasesOf, readLog, replayMembership } from '../../../src/replay/replay.ts';
 
 const entry = (view: number, step: number, size: number): LogEntry => {
@@ -30,6 +30,28 @@ it('leaves out views that made no step final, and repeated entries', () => {
     { step: 0, size: 1 },
     { step: 5, size: 2 },
   ]);
+});
+
+it('refuses entries of two jobs', () => {
+  const other = expect.objectContaining({ code: 'ERR_ELASTIC_REPLAY' });
+  for (const second of [entry(1, 7, 1), entry(1, 4, 2)])
+    expect(() => phasesOf([entry(0, 0, 2), entry(1, 4, 1), entry(0, 0, 2), second])).toThrow(other);
+  expect(() => phasesOf([entry(1, 4, 1), entry(1, 7, 1)])).toThrow('two entries for view 1');
+});
+
+it('a job begins a new file, and its later views append to it', () => {
+  const folder = mkdtempSync(join(tmpdir(), 'ringwise-elastic-'));
+  try {
+    const file = join(folder, 'log.jsonl');
+    for (const step of [4, 7]) {
+      writeLog(file, entry(0, 0, 2), true);
+      writeLog(file, entry(0, 0, 2), false);
+      writeLog(file, entry(1, step, 1), true);
+      expect(readLog(file)).toEqual([entry(0, 0, 2), entry(1, step, 1)]);
+    }
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
 });
 
 it('reads a file of lines, and names a line that is no entry', () => {
