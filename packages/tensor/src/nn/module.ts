@@ -2,6 +2,7 @@
 // path ("layers.0.weight"). Fields whose names begin with # are not found. A subclass assigns fields in its constructor
 // and writes a forward method.
 
+import { inspect } from 'node:util';
 import { foreignMember } from '../checks/argument-errors.ts';
 import { refuseForeign } from '../checks/foreign-members.ts';
 import { checkOptions, optionChecks } from '../checks/options.ts';
@@ -30,6 +31,7 @@ import {
   type Hook,
   type PreHook,
 } from './hooks.ts';
+import { isNumbers, outline } from './outline.ts';
 import { isParameter } from './parameter.ts';
 import { type LoadResult, loadInto, type StateDict } from './state-dict.ts';
 
@@ -82,10 +84,11 @@ export abstract class Module {
     return Object.entries(this);
   }
 
-  /** Yields the values of the fields, and the items of arrays in them, also nested. */
+  /** Yields the values of the fields, and the items of arrays in them, also nested, but those of lists of numbers. */
   *#direct(): Generator<Named<unknown>> {
     const visit = function* (name: string, value: unknown): Generator<Named<unknown>> {
-      if (Array.isArray(value)) for (const [i, item] of value.entries()) yield* visit(`${name}.${i}`, item);
+      if (Array.isArray(value) && !isNumbers(value))
+        for (const [i, item] of value.entries()) yield* visit(`${name}.${i}`, item);
       else yield [name, value];
     };
     for (const [name, value] of this.members()) yield* visit(name, value);
@@ -263,6 +266,26 @@ export abstract class Module {
     checkOptions('loadStateDict', options, loadStateDictOptions);
     checkState('loadStateDict', dict);
     return loadInto(this.stateDict(), dict, options.strict ?? true);
+  }
+
+  /** Returns an outline: the modules inside this one by name, and the shapes of their parameters and buffers. */
+  toString(): string {
+    return this.#outline([]);
+  }
+
+  #outline(path: readonly Module[]): string {
+    const inside = [...path, this];
+    const members = Array.from(this.#direct()).filter(([name]) => name !== 'training');
+    const ofModule = (value: unknown) => {
+      if (!isModule(value)) return null;
+      return inside.includes(value) ? `${value.constructor.name}(…)` : value.#outline(inside);
+    };
+    return outline(this.constructor.name, { members, ofModule });
+  }
+
+  /** Prints the outline where console.log would print every value. */
+  [inspect.custom](): string {
+    return this.toString();
   }
 
   /** Returns the trainable parameters for distributed training, in the form of @ringwise/ddp's GradParam. */
