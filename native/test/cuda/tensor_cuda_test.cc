@@ -54,7 +54,7 @@ struct Walks {
     for (int dim = 0; dim < on_host.rank; dim++) on_host.shape[dim] = below(40) == 0 ? 0 : 1 + below(9);
     if (on_host.rank == 1) on_host.shape[0] *= 1 + below(300);
     on_device.rank = on_host.rank;
-    std::copy_n(on_host.shape, kMaxRank, on_device.shape);
+    std::copy_n(on_host.shape, on_host.rank, on_device.shape);
   }
   void set_operand(int i, const View& view) {
     on_host.operand[i] = view.on_host;
@@ -346,17 +346,18 @@ TEST("rows: softmax, its gradient, likelihoods, cross entropy, sorting, running 
     }
     for (const DType dtype : kTypes) {
       const size_t rows = 1 + below(4), most = 1 + below(cols);
+      const bool odd = cols % 2 != 0;  // the flag of each kernel: descending, reversed, upper
       Twin a(dtype, rows * cols), sorted(dtype, rows * most), places(DType::Int64, rows * most),
           sums(dtype, rows * cols);
-      cpu.sort({dtype, sorted.host(), places.host<int64_t>(), a.host(), rows, most, cols, cols % 2});
-      device.sort({dtype, sorted.device(), places.device<int64_t>(), a.device(), rows, most, cols, cols % 2});
+      cpu.sort({dtype, sorted.host(), places.host<int64_t>(), a.host(), rows, most, cols, odd});
+      device.sort({dtype, sorted.device(), places.device<int64_t>(), a.device(), rows, most, cols, odd});
       sorted.compare(0, "sort");
       places.compare(0, "sort's indices");
-      cpu.cumsum({dtype, sums.host(), a.host(), 1, rows, cols, cols % 2});
-      device.cumsum({dtype, sums.device(), a.device(), 1, rows, cols, cols % 2});
+      cpu.cumsum({dtype, sums.host(), a.host(), 1, rows, cols, odd});
+      device.cumsum({dtype, sums.device(), a.device(), 1, rows, cols, odd});
       sums.compare(0, "cumsum");
-      cpu.triangle({dtype, sums.host(), a.host(), 1, rows, cols, 1, cols % 2});
-      device.triangle({dtype, sums.device(), a.device(), 1, rows, cols, 1, cols % 2});
+      cpu.triangle({dtype, sums.host(), a.host(), 1, rows, cols, 1, odd});
+      device.triangle({dtype, sums.device(), a.device(), 1, rows, cols, 1, odd});
       sums.compare(0, "triangle");
     }
   }
