@@ -18,7 +18,7 @@ int reserve_pages(const Fd& file, size_t offset, size_t bytes) noexcept;
 
 /// Does what reserve_pages() does for a range of a file that is mapped at `memory`, and maps the pages at once: a page
 /// fault for each of them would cost more. They are huge pages where the range is large enough, advise_huge_pages() was
-/// called and the system allows them. Returns an errno, or 0.
+/// called and the system allows them. The range holds zeros, and no thread uses it meanwhile. Returns an errno, or 0.
 int reserve_mapped_pages(const Fd& file, std::byte* memory, size_t offset, size_t bytes) noexcept;
 
 /// Asks for huge pages in a mapping. Many Linux systems do not allow them for shared memory.

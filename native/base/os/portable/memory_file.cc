@@ -46,7 +46,13 @@ Fd make_memory_file(const char*, size_t bytes, bool) {
 
 int reserve_pages(const Fd&, size_t, size_t) noexcept { return 0; }
 
-int reserve_mapped_pages(const Fd&, std::byte*, size_t, size_t) noexcept { return 0; }
+int reserve_mapped_pages(const Fd&, std::byte* memory, size_t offset, size_t bytes) noexcept {
+  // macOS has no call for this: the first write to a page maps it.
+  const auto page = static_cast<size_t>(sysconf(_SC_PAGESIZE));
+  volatile std::byte* const range = memory + offset;
+  for (size_t at = 0; at < bytes; at += page) range[at] = std::byte{0};
+  return 0;
+}
 
 void advise_huge_pages(std::byte*, size_t) noexcept {}
 

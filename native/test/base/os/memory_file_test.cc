@@ -92,6 +92,13 @@ TEST("large blocks of an arena begin at huge pages, and small ones fill the gaps
 
 namespace {
 
+/// Whether an arena gives the pages of released blocks back to the system. On macOS it keeps them.
+#ifdef RINGWISE_PORTABLE
+constexpr bool kReturnsPages = false;
+#else
+constexpr bool kReturnsPages = true;
+#endif
+
 /// Returns the number of bytes of physical memory that the arena has.
 size_t reserved(const coll::Arena& arena) {
   struct stat status{};
@@ -113,7 +120,7 @@ TEST("an arena that was prepared is the next one that is made, and has its pages
   CHECK(reserved(*first) == kBytes);
   for (size_t i = 0; i < kBytes; i += 512) CHECK(block[i] == std::byte{0});
   first->release(block);
-  CHECK(reserved(*first) == 0);
+  CHECK(reserved(*first) == (kReturnsPages ? 0 : kBytes));
   CHECK(first->allocate(kBytes) == block);
   CHECK(reserved(*first) == kBytes);
 }
