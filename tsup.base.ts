@@ -32,10 +32,27 @@ export function library(entry: Record<string, string>, { built, core }: LibraryO
     // Makes each module import the core. So all entries share all of its modules.
     ...(core !== undefined && { inject: [core] }),
     onSuccess: async () => {
+      nameClasses('dist');
       thinMaps('dist');
       await built?.();
     },
   };
+}
+
+/**
+ * Gives the classes in a folder back the names that they have in src/. esbuild writes `var Group = class _Group` for
+ * classes that use their own name; console.log(), stack traces and error messages would show _Group.
+ */
+function nameClasses(folder: string): void {
+  for (const file of readdirSync(folder, { recursive: true, encoding: 'utf8' })) {
+    if (!file.endsWith('.js')) continue;
+    const path = join(folder, file);
+    const before = readFileSync(path, 'utf8');
+    const classes = before.matchAll(/^(?:var|let|const) (\w+) = class _\1\b/gm);
+    let text = before;
+    for (const [, name] of classes) text = text.replace(new RegExp(`(?<![.#\\w$])_${name}\\b`, 'g'), name!);
+    if (text !== before) writeFileSync(path, text);
+  }
 }
 
 /**

@@ -40,3 +40,10 @@ it.each(entries)('ringwise/%s has the same exports as the package', async (entry
   expect(Object.keys(ours)).toEqual(Object.keys(theirs));
   for (const name of Object.keys(theirs)) expect(ours[name]).toBe(theirs[name]);
 });
+
+it.each(entries)('classes of ringwise/%s have the names under which they are exported', async (entry) => {
+  const exported = Object.entries((await import(`ringwise/${entry}`)) as Record<string, unknown>);
+  const classes = exported.filter(([, value]) => typeof value === 'function' && /^class\b/.test(`${value}`));
+  const named = classes.map(([name, value]) => [name, (value as { readonly name: string }).name]);
+  expect(named).toEqual(classes.map(([name]) => [name, name]));
+});
