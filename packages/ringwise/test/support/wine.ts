@@ -57,6 +57,7 @@ export function useWindows(names: readonly string[]): Windows {
     env = {
       ...{ PATH: process.env.PATH, HOME: folder, WINEPREFIX: join(folder, 'prefix'), WINEDEBUG: '-all' },
       NODE_SKIP_PLATFORM_CHECK: '1',
+      TMPDIR: folder, // Wine makes a folder with its socket there, and leaves it
     };
   });
   afterAll(() => {
