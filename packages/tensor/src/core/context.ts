@@ -177,6 +177,10 @@ const autocastOptions = optionChecks<AutocastOptions>({
  * Parameters and their gradients stay float32. Run backward and the optimizer outside.
  */
 export function autocast<T>(options: AutocastOptions, fn: () => T): T {
+  checkValue('autocast: options', options, {
+    expected: 'an object, which may be empty',
+    fits: (value) => value !== undefined,
+  });
   checkOptions('autocast', options, autocastOptions);
   checkValue('autocast: the second argument', fn, aFunction);
   const { dtype = 'bfloat16', enabled = true } = options;

@@ -38,6 +38,7 @@ export function roll(a: Tensor, shifts: Dims, dims?: Dims): Tensor {
   for (const shift of moves)
     if (!Number.isSafeInteger(shift)) throw badOption('roll: shift', 'an integer', shown(shift));
   const along = typeof dims === 'number' ? [dims] : (dims ?? []);
+  checkList('roll', 'the dims', along);
   if (moves.length !== Math.max(1, along.length)) throw unevenShifts(moves.length, along.length);
   if (along.length === 0) return scope(() => reshape(rolled(flatten(a), moves[0]!, 0), a.shape));
   const ats = along.map((dim) => checkedDim('roll', dim, a.rank));

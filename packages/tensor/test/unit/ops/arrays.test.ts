@@ -87,6 +87,11 @@ test.each([
   },
 );
 
+test('roll and autocast name an argument that is none', () => {
+  expect(codeOf(() => t.roll(t.ones([2]), [1], 'x' as never))).toBe('ERR_TENSOR_ARGUMENT');
+  expect(codeOf(() => t.autocast(undefined as never, () => 1))).toBe('ERR_TENSOR_ARGUMENT');
+});
+
 test('diff checks its dimension also without a difference', () => {
   expect(t.diff(t.ones([2]), 0).toArray()).toEqual([1, 1]);
   expect(t.diff(t.ones([2, 3]), 2 ** 40).shape).toEqual([2, 0]);
