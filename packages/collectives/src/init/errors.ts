@@ -104,9 +104,8 @@ export function badMasterPort(port: string): Failure {
   );
 }
 
-/** `hint` names the variable that was probably meant. */
-export function unknownAlgorithmVariable(name: string, hint: string): Failure {
-  return init(`${name} names no verb; ${hint}`);
+export function unknownAlgorithmVariable(name: string, known: readonly string[]): Failure {
+  return init(`${name} names no verb; expected one of ${known.join(', ')}`);
 }
 
 export function badUrl(url: string, expected: string): Failure {

@@ -8,7 +8,7 @@ import { CollectiveError, type Failure } from '../errors.ts';
 import { badTimeoutVariable, isTimeout, wrongOption } from '../options/errors.ts';
 import type { InitOptions } from '../options/init-options.ts';
 import { checkGroupOptions } from '../options/known-options.ts';
-import { suggestion, unknownOption } from '../options/option-names.ts';
+import { unknownOption } from '../options/option-names.ts';
 import { detectLauncher, type Env, type Launched, type Via } from './env.ts';
 import {
   badMasterPort,
@@ -225,7 +225,7 @@ const algorithmVariables = allVerbs.map((verb) => `${algorithmPrefix}${verb.toUp
 function checkAlgorithmVariables(env: Env): void {
   for (const name of Object.keys(env)) {
     if (!name.startsWith(algorithmPrefix) || algorithmVariables.includes(name)) continue;
-    throw refused(unknownAlgorithmVariable(name, suggestion(name, algorithmVariables)));
+    throw refused(unknownAlgorithmVariable(name, algorithmVariables));
   }
 }
 

@@ -23,10 +23,10 @@ export function unknownOption(
 }
 
 /** Returns the end of the sentence: the name that was probably meant, or all known names. */
-export function suggestion(
+function suggestion(
   key: string,
   known: readonly string[],
-  renamed: Readonly<Record<string, string>> = {},
+  renamed: Readonly<Record<string, string>>,
 ): string {
   const ours = Object.hasOwn(renamed, key) ? renamed[key] : known.find((name) => plain(name) === plain(key));
   if (ours !== undefined) return `expected '${ours}'`;

@@ -130,10 +130,7 @@ const failures: Record<string, Failure> = {
   noLauncher: initErrors.noLauncher(),
   halfALauncher: initErrors.halfALauncher('1', undefined),
   badMasterPort: initErrors.badMasterPort('abc'),
-  unknownAlgorithmVariable: initErrors.unknownAlgorithmVariable(
-    'RINGWISE_ALGO_X',
-    "expected 'RINGWISE_ALGO_SEND'",
-  ),
+  unknownAlgorithmVariable: initErrors.unknownAlgorithmVariable('RINGWISE_ALGO_X', ['RINGWISE_ALGO_SEND']),
   tooManyRanks: initErrors.tooManyRanks(1e6, 65_536, 'env'),
   masterUnknown: initErrors.masterUnknown('MASTER_PORT', 'pmi'),
   badUrl: initErrors.badUrl('http://x', 'env://, tcp://host:port or file:///directory'),
@@ -278,7 +275,7 @@ describe('errors', () => {
       init: env:// found no launcher in the environment; expected RANK and WORLD_SIZE, or the variables of srun or mpirun (group "dp", rank 0 of 8). Start the script with \`npx ringwise run\`, or pass rank, size and url.
       init: RANK and WORLD_SIZE do not name a rank; expected two whole numbers, got RANK '1', WORLD_SIZE not set (group "dp", rank 0 of 8). Set both, or neither for a group of one; \`npx ringwise run\` sets them.
       init: MASTER_PORT is 'abc'; expected a port from 1 to 65535 (group "dp", rank 0 of 8). Set MASTER_PORT to the same port for all ranks.
-      init: RINGWISE_ALGO_X names no verb; expected 'RINGWISE_ALGO_SEND' (group "dp", rank 0 of 8).
+      init: RINGWISE_ALGO_X names no verb; expected one of RINGWISE_ALGO_SEND (group "dp", rank 0 of 8).
       init: the job has 1000000 ranks (from env); expected at most 65536 (group "dp", rank 0 of 8). Check WORLD_SIZE.
       init: MASTER_PORT is not set and pmi does not tell where rank 0 is (group "dp", rank 0 of 8). Set MASTER_PORT to the same value for all ranks.
       init: cannot use url 'http://x'; expected env://, tcp://host:port or file:///directory (group "dp", rank 0 of 8).

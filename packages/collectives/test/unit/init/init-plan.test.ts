@@ -183,7 +183,7 @@ describe('planInit', () => {
       init: MASTER_PORT is '99999'; expected a port from 1 to 65535. Set MASTER_PORT to the same port for all ranks.
       init: MASTER_PORT is ' 80'; expected a port from 1 to 65535. Set MASTER_PORT to the same port for all ranks.
       init: the job has 99999999 ranks (from env); expected at most 65536. Check WORLD_SIZE.
-      init: RINGWISE_ALGO_ALL_REDUCE names no verb; expected 'RINGWISE_ALGO_ALLREDUCE'.
+      init: RINGWISE_ALGO_ALL_REDUCE names no verb; expected one of RINGWISE_ALGO_ALLREDUCE, RINGWISE_ALGO_BROADCAST, RINGWISE_ALGO_ALLGATHER, RINGWISE_ALGO_REDUCESCATTER, RINGWISE_ALGO_SEND, RINGWISE_ALGO_RECV, RINGWISE_ALGO_BARRIER, RINGWISE_ALGO_REDUCE, RINGWISE_ALGO_GATHER, RINGWISE_ALGO_SCATTER, RINGWISE_ALGO_ALLTOALL.
       accepted
       "
     `);
