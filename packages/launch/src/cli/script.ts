@@ -52,7 +52,11 @@ export function execArgvFor(verb: string, file: string): string[] {
  * maps of all modules that the rank imports, ours too, which takes longer than to compile these modules.
  */
 function hasSourceMap(file: string): boolean {
-  return readFileSync(file).includes('//# sourceMappingURL=');
+  try {
+    return readFileSync(file).includes('//# sourceMappingURL=');
+  } catch {
+    return false; // the ranks say why it cannot be read
+  }
 }
 
 /** Returns the modules whose register() a thread must call, in order, before it can import `file`. */
