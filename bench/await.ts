@@ -6,6 +6,7 @@
 //   npx ringwise run --nproc-per-node 2 bench/await.ts
 import { parseArgs } from 'node:util';
 import { init } from '@ringwise/collectives';
+import { median } from './median.ts';
 
 const help = `npx ringwise run --nproc-per-node 2 bench/await.ts [options]
 
@@ -34,7 +35,6 @@ const [min, max, seconds, rounds] = [values.min, values.max, values.seconds, val
   number,
 ];
 
-const median = (times: number[]): number => times.sort((a, b) => a - b)[times.length >> 1] as number;
 const round = (us: number): number => Number(us.toPrecision(3));
 
 await using group = await init();

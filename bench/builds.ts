@@ -5,8 +5,9 @@ import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
+import { median } from './median.ts';
 import { launcher } from './peers/build.ts';
-import { agree, median, type Result, tasksOf } from './tensor/tasks.ts';
+import { agree, type Result, tasksOf } from './tensor/tasks.ts';
 
 const help = `npx tsx bench/builds.ts FIRST SECOND [options]
 

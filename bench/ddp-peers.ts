@@ -24,6 +24,7 @@ import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { gpt, gptSizes, gptText } from './jobs/gpt.ts';
 import { mlp, mlpData } from './jobs/mlp.ts';
+import { median } from './median.ts';
 
 const { values } = parseArgs({
   options: {
@@ -56,7 +57,6 @@ interface Task {
 
 const jobs = { mlp, gpt };
 const ranks = Number(values.ranks);
-const median = (list: readonly number[]): number => list.toSorted((a, b) => a - b)[list.length >> 1]!;
 
 function runOurs({ job, batch, steps }: Task, processes: number, isAloneFirst: boolean): Line {
   const launcher = ['ringwise', 'run', '--nproc-per-node', String(processes)];

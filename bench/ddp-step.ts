@@ -15,6 +15,7 @@ import { assertInSync, ddp } from '@ringwise/ddp';
 import { kernelsName, scope, type Tensor } from '@ringwise/tensor';
 import { gpt } from './jobs/gpt.ts';
 import { mlp } from './jobs/mlp.ts';
+import { median } from './median.ts';
 
 const { values: args } = parseArgs({
   options: {
@@ -32,7 +33,6 @@ const steps = Number(args.steps);
 
 await using group = await init();
 const nowUs = (): number => Number(process.hrtime.bigint()) / 1000;
-const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1]!;
 
 class Contender {
   readonly rates: number[] = [];

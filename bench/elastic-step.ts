@@ -9,6 +9,7 @@ import { elastic } from '@ringwise/elastic';
 import { crossEntropy, fromHost, manualSeed, scope } from '@ringwise/tensor';
 import { Linear, ReLU, Sequential } from '@ringwise/tensor/nn';
 import { SGD } from '@ringwise/tensor/optim';
+import { median } from './median.ts';
 
 const { values } = parseArgs({
   options: {
@@ -78,7 +79,6 @@ for await (const { run, number } of job.steps(loader, { epochs: 1 })) {
   elasticMs.push(between - began);
   plainMs.push(ended - between);
 }
-const median = (times: readonly number[]) => [...times].sort((a, b) => a - b)[times.length >> 1]!;
 const [withElastic, plain] = [median(elasticMs), median(plainMs)];
 const more = median(elasticMs.map((ms, i) => ms - plainMs[i]!));
 if (job.leader)

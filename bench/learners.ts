@@ -8,6 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { freePort } from '@ringwise/testing';
 import type { Result, Task } from './learners/rank.ts';
+import { median } from './median.ts';
 import { type LinkName, links, makeLink } from './peers/hosts.ts';
 
 const help = `npx tsx bench/learners.ts [options]
@@ -79,7 +80,6 @@ function start(role: Task['role'], rank: number) {
   return { child, next };
 }
 
-const median = (list: readonly number[]) => [...list].sort((a, b) => a - b)[list.length >> 1] ?? Number.NaN;
 const mb = (bytes: number) => `${(bytes / 1e6).toFixed(1)} MB`;
 const keeper = start('store', 0);
 const children = [keeper];

@@ -16,6 +16,7 @@ import { ArrayDataset, DataLoader, type Dataset, loadDataset } from '@ringwise/d
 import type { ImageBatch } from '@ringwise/data/images';
 import type { TokenWindows } from '@ringwise/data/tokens';
 import sharp from 'sharp';
+import { median } from './median.ts';
 
 const { values } = parseArgs({
   options: {
@@ -164,8 +165,6 @@ function readByPeer(python: string): Epoch[] {
     .split('\n')
     .map((line) => JSON.parse(line) as Epoch);
 }
-
-const median = (times: readonly number[]) => times.toSorted((a, b) => a - b)[times.length >> 1]!;
 
 /** Returns the median of each number of workers. */
 const timesOf = (epochs: readonly Epoch[], task: string) =>

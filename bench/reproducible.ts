@@ -6,6 +6,7 @@
 //   npx ringwise run --nproc-per-node 2 bench/reproducible.ts
 import { parseArgs } from 'node:util';
 import { init } from '@ringwise/collectives';
+import { median } from './median.ts';
 
 const help = `npx ringwise run --nproc-per-node 2 bench/reproducible.ts [options]
 
@@ -32,7 +33,6 @@ const turns = Number(values.turns);
 const addends = Number(values.contributions);
 
 await using group = await init();
-const median = (list: Float64Array) => list.toSorted()[list.length >> 1]!;
 
 for (const dtype of ['float32', 'float64'] as const) {
   const elementBytes = dtype === 'float32' ? 4 : 8;

@@ -3,9 +3,9 @@
 // copying calls each method is. Needs root, a C compiler and liburing. --help lists the options.
 import { execFile } from 'node:child_process';
 import { parseArgs, promisify } from 'node:util';
+import { median } from './median.ts';
 import { build } from './peers/build.ts';
 import { type LinkName, links, makeLink } from './peers/hosts.ts';
-import { median } from './tensor/tasks.ts';
 
 const help = `npx tsx bench/sends.ts [options]
 

@@ -18,6 +18,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { parseArgs } from 'node:util';
+import { median } from './median.ts';
 
 delete process.env.NODE_EXTRA_CA_CERTS;
 
@@ -68,8 +69,6 @@ async function timeOf(argv: readonly string[], readies: number): Promise<number>
   if (exitCode !== 0) throw new Error(`${argv.join(' ')}: exit code ${exitCode}`);
   return readies > 0 ? readyMs : performance.now() - startMs;
 }
-
-const median = (samples: number[]) => samples.sort((a, b) => a - b)[samples.length >> 1]!;
 
 try {
   const plain: number[] = [];

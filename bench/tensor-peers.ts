@@ -13,7 +13,8 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { setNumThreads } from '@ringwise/tensor';
-import { agree, inputsOf, median, newModel, type Result, runTask, tasksOf } from './tensor/tasks.ts';
+import { median } from './median.ts';
+import { agree, inputsOf, newModel, type Result, runTask, tasksOf } from './tensor/tasks.ts';
 
 const { values } = parseArgs({
   options: {

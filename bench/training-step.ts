@@ -3,6 +3,7 @@
 // line says ok: false and the exit code is 1.
 import { kernelsName, memory, scope, type Tensor } from '@ringwise/tensor';
 import type { Optimizer } from '@ringwise/tensor/optim';
+import { median } from './median.ts';
 
 export interface Training {
   readonly optimizer: Optimizer;
@@ -19,7 +20,6 @@ export interface Training {
 }
 
 const nowUs = (): number => Number(process.hrtime.bigint()) / 1000;
-const median = (times: number[]): number => times.toSorted((a, b) => a - b)[times.length >> 1]!;
 
 export function measureTraining({ optimizer, loss, steps, bench, about, perStep }: Training): void {
   const forwardUs: number[] = [];

@@ -4,6 +4,7 @@
 //   npx ringwise run --nproc-per-node 16 bench/two-level.ts [--block 4] [--bytes 64,4096,65536,1048576] [--rounds 9]
 import { parseArgs } from 'node:util';
 import { init } from '@ringwise/collectives';
+import { median } from './median.ts';
 
 const { values } = parseArgs({
   options: {
@@ -39,7 +40,6 @@ async function timed(call: (x: Float32Array) => void, x: Float32Array, calls: nu
   return us[0]!;
 }
 
-const median = (times: readonly number[]) => [...times].sort((a, b) => a - b)[times.length >> 1]!;
 for (const bytes of values.bytes.split(',').map(Number)) {
   const x = new Float32Array(bytes / 4);
   for (const call of [flat, twoLevel]) {

@@ -7,6 +7,7 @@ import { ZeroRedundancyOptimizer } from '@ringwise/ddp';
 import { fromHost, memory, scope, zeros } from '@ringwise/tensor';
 import { parameter } from '@ringwise/tensor/nn';
 import { AdamW } from '@ringwise/tensor/optim';
+import { median } from './median.ts';
 
 const { values } = parseArgs({
   options: { millions: { type: 'string', default: '20' }, steps: { type: 'string', default: '20' } },
@@ -19,7 +20,6 @@ const params = Array.from({ length: count }, () => parameter(zeros([each])));
 const gradient = fromHost(new Float32Array(each).fill(0.5));
 for (const param of params) scope(() => param.mul(gradient).sum().backward());
 
-const median = (times: readonly number[]) => [...times].sort((a, b) => a - b)[times.length >> 1]!;
 const make = (shard: typeof params) => new AdamW(shard, { lr: 1e-3 });
 const before = memory().bytes;
 for (const copies of [1, 2] as const) {

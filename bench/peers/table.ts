@@ -1,4 +1,6 @@
 // Turns the samples of all runs into medians, ratios, and a table.
+
+import { median } from '../median.ts';
 import type { Contender } from './contenders.ts';
 import type { Sample } from './measure.ts';
 
@@ -106,10 +108,4 @@ function significant(value: number): string {
 function sizeName(bytes: number): string {
   const power = bytes < 1024 ? 0 : bytes < 1024 ** 2 ? 1 : bytes < 1024 ** 3 ? 2 : 3;
   return `${Number((bytes / 1024 ** power).toFixed(1))} ${['B', 'KiB', 'MiB', 'GiB'][power]}`;
-}
-
-function median(values: readonly number[]): number {
-  const sorted = [...values].sort((a, b) => a - b);
-  const half = sorted.length >> 1;
-  return sorted.length % 2 ? sorted[half]! : (sorted[half - 1]! + sorted[half]!) / 2;
 }

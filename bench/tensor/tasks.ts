@@ -2,6 +2,7 @@
 import { crossEntropy, fromHost, generator, manualSeed, matmul, scope } from '@ringwise/tensor';
 import { Linear, ReLU, Sequential } from '@ringwise/tensor/nn';
 import { SGD } from '@ringwise/tensor/optim';
+import { median } from '../median.ts';
 import { type Layer, layerTasks, runLayer } from './layers.ts';
 
 export interface Mlp {
@@ -101,8 +102,6 @@ export function newModel(sizes: readonly number[]): Sequential {
 }
 
 const nowUs = (): number => Number(process.hrtime.bigint()) / 1000;
-export const median = (times: readonly number[]): number =>
-  times.toSorted((a, b) => a - b)[times.length >> 1]!;
 
 function trainMlp(task: Mlp, { images, labels }: Inputs): Result {
   const { batch, batches, sizes, lr, momentum, warmup, steps } = task;
