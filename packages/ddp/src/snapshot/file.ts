@@ -1,22 +1,12 @@
 // Writes and reads a snapshot file piece by piece, so that no rank needs memory for a whole one.
 import { createHash } from 'node:crypto';
-import { type FileHandle, open, realpath, rename, rm, stat } from 'node:fs/promises';
+import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { badSnapshot } from '../errors.ts';
 import { aligned, hashBytes, headBytes, headerLength } from './format.ts';
+import { replaceable } from './replaceable.ts';
 
 const chunk = 4 << 20;
-
-/**
- * Returns the path of the file to replace: that of the file behind a symbolic link, so that the link stays. Throws
- * for a device, a pipe or a socket, which a rename would remove.
- */
-async function replaceable(path: string): Promise<string> {
-  const found = await stat(path).catch(() => null);
-  if (found === null || found.isDirectory()) return path;
-  if (!found.isFile()) throw new Error('it is a device, a pipe or a socket; expected a file or a new name');
-  return await realpath(path);
-}
 
 /**
  * Writes the pieces and their checksum to a file next to the target, flushes it to the disk, and renames it.

@@ -1,9 +1,10 @@
 // Writes that replace a file as a whole or not at all.
 import { randomUUID } from 'node:crypto';
-import { type FileHandle, mkdir, open, readdir, realpath, rename, rm, stat } from 'node:fs/promises';
+import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
 import { hostname } from 'node:os';
 import { basename, dirname, join } from 'node:path';
 import type { HostArray } from '../core/dtype.ts';
+import { replaceable } from './replaceable.ts';
 
 /** The most bytes of one call of write: the system accepts less than 2 GiB. */
 const maxWriteBytes = 2 ** 30;
@@ -38,17 +39,6 @@ const isFolder = (path: string): Promise<boolean> =>
     (found) => found.isDirectory(),
     () => false,
   );
-
-/**
- * Returns the path of the file to replace: that of the file behind a symbolic link, so that the link stays. Throws
- * for a device, a pipe or a socket, which a rename would remove.
- */
-async function replaceable(path: string): Promise<string> {
-  const found = await stat(path).catch(() => null);
-  if (found === null || found.isDirectory()) return path;
-  if (!found.isFile()) throw new Error('it is a device, a pipe or a socket; expected a file or a new name');
-  return await realpath(path);
-}
 
 /**
  * Writes `pieces` to a temporary file beside `target`, which is synchronised to disk and then renamed, so that the

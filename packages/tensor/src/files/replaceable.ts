@@ -1,0 +1,13 @@
+// Finds the file that a program saves to. Files are saved by a rename, which would replace what has the name.
+import { realpath, stat } from 'node:fs/promises';
+
+/**
+ * Returns the path of the file to replace: that of the file behind a symbolic link, so that the link stays. Throws
+ * for a device, a pipe or a socket, which a rename would remove.
+ */
+export async function replaceable(path: string): Promise<string> {
+  const found = await stat(path).catch(() => null);
+  if (found === null || found.isDirectory()) return path;
+  if (!found.isFile()) throw new Error('it is a device, a pipe or a socket; expected a file or a new name');
+  return await realpath(path);
+}
