@@ -17,7 +17,7 @@
 //   exposed             share of a step in which the program waits for communication
 //   steps               overPeer and overAlone from medians of steps, which other programs on the machine disturb less
 //   ok                  whether every tenth loss of the warm-up agrees within 1e-3; if not, the exit code is 1
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -25,6 +25,7 @@ import { parseArgs } from 'node:util';
 import { gpt, gptSizes, gptText } from './jobs/gpt.ts';
 import { mlp, mlpData } from './jobs/mlp.ts';
 import { median } from './median.ts';
+import { pythonsWith } from './peers/pythons.ts';
 
 const { values } = parseArgs({
   options: {
@@ -105,11 +106,7 @@ function runPeer(python: string, folder: string): Line {
 const agree = (a: readonly number[], b: readonly number[]): boolean =>
   a.length === b.length && a.every((loss, i) => Math.abs(loss - b[i]!) < 1e-3);
 
-const pythons = values.python.split(',').filter((python) => {
-  const found = spawnSync(python, ['-c', 'import torch, numpy']).status === 0;
-  if (!found) console.error(`${python}: no torch or no numpy there, left out`);
-  return found;
-});
+const pythons = pythonsWith(['torch', 'numpy'], values.python);
 for (const name of values.job.split(',') as Task['job'][]) {
   const { batch, rateName: rate } = jobs[name];
   const count = Number(values.steps ?? (name === 'mlp' ? 400 : 20));

@@ -7,7 +7,7 @@
 // by number of workers; `ratio`, the peer's best time over ours (above 1: ours is faster); and whether both read the
 // same: the sums of tokens, labels and values exactly, the brightness of images within one level in 256. The exit code
 // is 1 if they do not.
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -17,6 +17,7 @@ import type { ImageBatch } from '@ringwise/data/images';
 import type { TokenWindows } from '@ringwise/data/tokens';
 import sharp from 'sharp';
 import { median } from './median.ts';
+import { pythonsWith } from './peers/pythons.ts';
 
 const { values } = parseArgs({
   options: {
@@ -42,7 +43,8 @@ interface Task<B> {
   /** How far each check may be from the peer's. */
   readonly tolerance: readonly number[];
   readonly open: () => Promise<Dataset<unknown, B>>;
-  readonly check: (batch: B, sums: number[]) => void;
+  /** Returns the two sums of a batch that are compared. */
+  readonly check: (batch: B) => readonly [number, number];
   /** What the peer needs besides. */
   readonly facts: Readonly<Record<string, number | string>>;
 }
@@ -51,10 +53,10 @@ const workerCounts = [0, 1, 2];
 const folder = mkdtempSync(join(tmpdir(), 'loader-peers-'));
 const moduleOf = (name: string): URL => new URL(`./loader/${name}.mjs`, import.meta.url);
 
-function add(sums: number[], at: number, data: ArrayLike<number>): void {
+function sumOf(data: ArrayLike<number>): number {
   let sum = 0;
   for (let i = 0; i < data.length; i++) sum += data[i]!;
-  sums[at] = (sums[at] ?? 0) + sum;
+  return sum;
 }
 
 function tokens(batch: number, block: number): Task<TokenWindows> {
@@ -73,10 +75,7 @@ function tokens(batch: number, block: number): Task<TokenWindows> {
     tolerance: [0, 0],
     open: () =>
       loadDataset<Dataset<unknown, TokenWindows>>(moduleOf('tokens'), { path, block, dtype: 'uint16' }),
-    check: ({ x, y }, sums) => {
-      add(sums, 0, x.data);
-      add(sums, 1, y.data);
-    },
+    check: ({ x, y }) => [sumOf(x.data), sumOf(y.data)],
     facts: { path, block },
   };
 }
@@ -102,12 +101,7 @@ async function images(batch: number, side: number, size: number): Promise<Task<I
     samples,
     tolerance: [0, samples],
     open: () => loadDataset<Dataset<unknown, ImageBatch>>(moduleOf('images'), { path, size }),
-    check: ({ image, label }, sums) => {
-      add(sums, 0, label.data);
-      const [mean] = [[0]];
-      add(mean, 0, image.data);
-      sums[1] = (sums[1] ?? 0) + mean[0]! / (3 * size * size);
-    },
+    check: ({ image, label }) => [sumOf(label.data), sumOf(image.data) / (3 * size * size)],
     facts: { path, size },
   };
 }
@@ -130,10 +124,7 @@ function arrays(batch: number): Task<Arrays> {
     samples,
     tolerance: [0, 0],
     open: async () => new ArrayDataset(data) as unknown as Dataset<unknown, Arrays>,
-    check: (each, sums) => {
-      add(sums, 0, each.x.data);
-      add(sums, 1, each.y.data);
-    },
+    check: (each) => [sumOf(each.x.data), sumOf(each.y.data)],
     facts: { x, y },
   };
 }
@@ -152,8 +143,8 @@ async function read<B>(task: Task<B>, workers: number): Promise<Epoch> {
   const began = performance.now();
   for await (const batch of loader) batches.push(batch);
   const usPerSample = ((performance.now() - began) * 1000) / task.samples;
-  const check: number[] = [];
-  for (const batch of batches) task.check(batch, check);
+  const sums = batches.map((batch) => task.check(batch));
+  const check = [0, 1].map((at) => sumOf(sums.map((each) => each[at]!)));
   return { task: task.name, workers, usPerSample, check };
 }
 
@@ -188,11 +179,7 @@ try {
     ...more,
   }));
   writeFileSync(join(folder, 'tasks.json'), JSON.stringify(facts));
-  const pythons = values.python.split(',').filter((python) => {
-    const found = spawnSync(python, ['-c', 'import torch, numpy, PIL']).status === 0;
-    if (!found) console.error(`${python}: no torch, numpy or pillow there, left out`);
-    return found;
-  });
+  const pythons = pythonsWith(['torch', 'numpy', 'PIL'], values.python);
   const [ours, theirs]: [Epoch[], Epoch[]] = [[], []];
   for (let round = 0; round < Number(values.rounds); round++) {
     for (const task of all) {

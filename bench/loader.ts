@@ -153,27 +153,26 @@ async function tokens(folder: string): Promise<void> {
       path,
       Uint32Array.from({ length: count * block + 1 }, (_, i) => i),
     );
+    const seen = new Set<number>();
     const module = new URL('./loader/tokens.mjs', import.meta.url);
     const dataset = await loadDataset<Dataset<unknown, TokenWindows>>(module, { path, block });
-    const checkOf =
-      (seen: Set<number>) =>
-      (windows: TokenWindows): number => {
-        const { x, y } = windows;
-        let right = 0;
-        for (let at = 0; at < x.data.length; at += block) {
-          const start = x.data[at]!;
-          let wrong = start % block;
-          for (let i = 0; i < block; i++) {
-            if (x.data[at + i] !== start + i || y.data[at + i] !== start + i + 1) wrong++;
-          }
-          if (wrong === 0 && !seen.has(start)) right++;
-          seen.add(start);
+    const check = ({ x, y }: TokenWindows): number => {
+      let right = 0;
+      for (let at = 0; at < x.data.length; at += block) {
+        const start = x.data[at]!;
+        let wrong = start % block;
+        for (let i = 0; i < block; i++) {
+          if (x.data[at + i] !== start + i || y.data[at + i] !== start + i + 1) wrong++;
         }
-        return right;
-      };
+        if (wrong === 0 && !seen.has(start)) right++;
+        seen.add(start);
+      }
+      return right;
+    };
     const name = `tokens ${batchSize} × ${block}`;
-    await fed(name, dataset, batchSize, checkOf(new Set()));
-    await fed(`${name}, no worker`, dataset, batchSize, checkOf(new Set()), 0);
+    await fed(name, dataset, batchSize, check);
+    seen.clear();
+    await fed(`${name}, no worker`, dataset, batchSize, check, 0);
   }
 }
 

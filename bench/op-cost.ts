@@ -8,6 +8,7 @@
 // median of rounds of 2,000 calls, measured for --seconds. The result of every op is disposed.
 import { parseArgs } from 'node:util';
 import { add, fromHost, kernelsName, linear, matmul, sum, type Tensor } from '@ringwise/tensor';
+import { median } from './median.ts';
 
 const { values } = parseArgs({
   options: { seconds: { type: 'string', default: '0.5' }, only: { type: 'string', default: '' } },
@@ -51,8 +52,7 @@ function measure(call: () => void): number {
     for (let i = 0; i < calls; i++) call();
     times.push((nowNs() - start) / calls);
   }
-  const warm = times.slice(Math.floor(times.length / 3)).toSorted((x, y) => x - y);
-  return Math.round(warm[warm.length >> 1]!);
+  return Math.round(median(times.slice(Math.floor(times.length / 3))));
 }
 
 function disposeOutput(out: Tensor, a: Tensor): void {

@@ -7,13 +7,14 @@
 // medians of the rounds in µs; `ratio`, the fastest peer's time over ours (above 1: ours is faster); and whether the
 // results agree: every tenth loss of an MLP's run within 1e-4 of itself; of a matrix product two elements and the sum
 // of all, within the rounding errors that agree() allows. The exit code is 1 if results do not agree.
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { setNumThreads } from '@ringwise/tensor';
 import { median } from './median.ts';
+import { pythonsWith } from './peers/pythons.ts';
 import { agree, inputsOf, newModel, type Result, runTask, tasksOf } from './tensor/tasks.ts';
 
 const { values } = parseArgs({
@@ -52,12 +53,7 @@ try {
     write(`${name.endsWith('weight') ? 'w' : 'b'}${i >> 1}`, param.dataSync() as Float32Array);
   }
   writeFileSync(join(folder, 'tasks.json'), JSON.stringify(tasks));
-  const hasTorch = (python: string): boolean => spawnSync(python, ['-c', 'import torch, numpy']).status === 0;
-  const pythons = values.python.split(',').filter((python) => {
-    const found = hasTorch(python);
-    if (!found) console.error(`${python}: no torch or no numpy there, left out`);
-    return found;
-  });
+  const pythons = pythonsWith(['torch', 'numpy'], values.python);
   const ours = new Map<string, Result[]>();
   const theirs = pythons.map(() => new Map<string, Result[]>());
   const keep = (results: Map<string, Result[]>, name: string, result: Result): void =>
