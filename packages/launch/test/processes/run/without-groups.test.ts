@@ -2,6 +2,7 @@
 // take themselves for processes on Windows.
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
+import { basename } from 'node:path';
 import { expect, it } from 'vitest';
 import { isGone, numbersAfter, ringwise, script, until } from '../../support/command.ts';
 
@@ -26,12 +27,13 @@ async function started(source: string, platform = 'win32') {
   return { command, pids: numbersAfter('pid', command.out.stdout) };
 }
 
+/** Returns the names of the programs that are children of a process. */
 function childrenOf(pid: number): string[] {
-  const { stdout } = spawnSync('ps', ['-axo', 'ppid=,comm='], { encoding: 'utf8' });
+  const { stdout } = spawnSync('ps', ['-axo', 'ppid=,args='], { encoding: 'utf8' });
   return stdout
     .split('\n')
     .map((line) => line.trim().split(/\s+/))
-    .flatMap(([parent, name]) => (Number(parent) === pid ? [name!] : []));
+    .flatMap(([parent, program]) => (Number(parent) === pid ? [basename(program!)] : []));
 }
 
 it('starts ranks without a shell and without other programs', async () => {
