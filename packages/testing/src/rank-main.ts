@@ -14,12 +14,16 @@ export type RankReport =
   | { readonly kind: 'ok'; readonly value: unknown }
   | { readonly kind: 'error'; readonly error: RankError };
 
-// A rank whose parent has ended ends too. A thread watches for that, since the main thread may be stuck in native code.
-// It does not notice a parent that ended before the thread started.
-const watchParent = `
-  const parent = process.ppid;
-  setInterval(() => { if (process.ppid !== parent) process.kill(process.pid, 'SIGKILL'); }, 250);
-`;
+/**
+ * Ends this rank when its parent, the process `pid`, has ended. A thread watches for that, since the main thread may be
+ * stuck in native code.
+ */
+function watchParent(pid: number): void {
+  const look = `setInterval(() => {
+    if (process.ppid !== ${pid}) process.kill(process.pid, 'SIGKILL');
+  }, 250);`;
+  new Worker(look, { eval: true, execArgv: [] }).unref();
+}
 
 async function run({ moduleUrl, name, args }: RankCall): Promise<RankReport> {
   try {
@@ -57,7 +61,7 @@ function cloned(field: unknown): unknown {
   }
 }
 
-new Worker(watchParent, { eval: true, execArgv: [] }).unref();
+watchParent(Number(process.argv[2]));
 process.once('message', (call: RankCall) => {
   void run(call).then((report) => process.send!(report));
 });

@@ -110,7 +110,8 @@ class Rank {
       import.meta.url.endsWith('.ts') ? './rank-main.ts' : './rank-main.js',
       import.meta.url,
     );
-    const argv = [...execArgv, '--enable-source-maps', '--import', loader, fileURLToPath(main)];
+    const program = [fileURLToPath(main), `${process.pid}`];
+    const argv = [...execArgv, '--enable-source-maps', '--import', loader, ...program];
     this.#child = spawn(node, argv, {
       env,
       detached: true,
