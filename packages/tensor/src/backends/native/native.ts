@@ -44,8 +44,8 @@ function alloc(addon: NativeAddon, dtype: DType, count: number): Memory {
 function borrow(addon: NativeAddon, loan: Loan): Memory {
   const { dtype, count, address, owner, release } = loan;
   const { array, bytes, code } = dtypeInfo[dtype];
-  // No mark: structuredClone() does not transfer a buffer over such memory, and from Node 24 on a marked buffer could not
-  // be detached when the loan ends, which would end the process.
+  // No mark: structuredClone() does not transfer a buffer over such memory, and Node 24 cannot detach a marked buffer
+  // when the loan ends: it ends the process.
   const buffer = onDevice(() => addon.bufferAt(address, count * bytes));
   const host = new array(buffer, 0, count);
   return { dtype, count, handle: addon.borrow(host, code, owner, release), device: 'cpu', host };
