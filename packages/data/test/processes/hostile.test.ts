@@ -28,7 +28,10 @@ function write(name: string, bytes: Uint8Array | string): string {
   return path;
 }
 
-/** Returns the message of an ERR_DATA_FILE and checks that it took less than 32 MiB of memory. */
+/**
+ * Returns the message of an ERR_DATA_FILE and checks that it took less than 128 MiB of memory. A reader's pieces that the
+ * collector has not found yet are a part of them: 50 MiB on Node 26.
+ */
 async function refusal(read: () => unknown): Promise<string> {
   const { arrayBuffers } = process.memoryUsage();
   let error: unknown;
@@ -38,7 +41,7 @@ async function refusal(read: () => unknown): Promise<string> {
     error = reason;
   }
   expect(error).toMatchObject({ code: 'ERR_DATA_FILE' });
-  expect(process.memoryUsage().arrayBuffers - arrayBuffers).toBeLessThan(2 ** 25);
+  expect(process.memoryUsage().arrayBuffers - arrayBuffers).toBeLessThan(2 ** 27);
   return (error as Error).message;
 }
 
