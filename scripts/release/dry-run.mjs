@@ -16,7 +16,7 @@ installs from there with npm, pnpm, Yarn and Yarn Plug'n'Play into empty project
 there on several versions of Node.js, in bundled programs, and in processes that take themselves for other platforms.
 Ends with a table of what passed. Nothing is published elsewhere.
 Options:
-  --nodes LIST      major versions of Node.js, from npm packages, beside the one that runs this [20,22,24]
+  --nodes LIST      major versions of Node.js, from npm packages, beside the one that runs this [20,22,24,26]
   --require-all     refuses if a compiled package lacks a file, and if a binary needs a glibc newer than that of
                     release.config.json. Without it, other platforms' packages may be empty, and are named
   --without PREFIX  leaves out the packages whose names begin so; repeat it for several
@@ -32,7 +32,7 @@ function fail(code, sentence) {
 function parsed() {
   const flag = { type: 'boolean', default: false };
   const options = {
-    nodes: { type: 'string', default: '20,22,24' },
+    nodes: { type: 'string', default: '20,22,24,26' },
     without: { type: 'string', multiple: true, default: [] },
     'require-all': flag,
     'no-build': flag,
@@ -53,7 +53,7 @@ if (options.help) {
 const majors = options.nodes.split(',').filter(Boolean);
 const wrong = majors.find((major) => !/^\d+$/.test(major) || Number(major) < 20);
 if (wrong !== undefined)
-  fail(2, `--nodes has "${wrong}"; expected major versions from 20 on, such as 20,22,24.`);
+  fail(2, `--nodes has "${wrong}"; expected major versions from 20 on, such as 20,22,24,26.`);
 const { kept, faults: strays } = withoutPackages(publishedPackages(root), options.without);
 if (strays.length > 0) fail(2, strays.join(' '));
 
