@@ -3,19 +3,33 @@
 
 import { cycleEnded } from '../../checks/argument-errors.ts';
 import { optionChecks } from '../../checks/options.ts';
-import { anything, checkValue, decayRate, flag, oneOf, positive, share } from '../../checks/value-checks.ts';
+import {
+  anything,
+  atLeastOne,
+  checkValue,
+  decayRate,
+  flag,
+  oneOf,
+  positive,
+  share,
+} from '../../checks/value-checks.ts';
+import { badOption } from '../../errors.ts';
 import { completed } from '../optimizer.ts';
 import { cosineBetween } from './cosine.ts';
 import { setMomentum } from './momentum.ts';
 import { checkPerGroup, ofGroup, orList } from './per-group.ts';
-import { type AnyOptimizer, checkedCount, checkRequiredOptions, LrSchedule } from './schedule.ts';
+import { type AnyOptimizer, checkedCount, checkRequiredOptions, checkSteps, LrSchedule } from './schedule.ts';
 
 /** Options of OneCycleLR. Lists have a number for each group. */
 export interface OneCycleLROptions {
   /** The highest rate. */
   readonly maxLr: number | readonly number[];
-  /** Number of steps of the whole cycle. */
-  readonly totalSteps: number;
+  /** Number of steps of the whole cycle. Default: epochs × stepsPerEpoch, of which both are then needed. */
+  readonly totalSteps?: number;
+  /** Number of epochs, beside stepsPerEpoch. Ignored beside totalSteps, as in PyTorch. */
+  readonly epochs?: number;
+  /** Number of steps of an epoch. */
+  readonly stepsPerEpoch?: number;
   /** The share of steps in which the rate rises. Default 0.3. */
   readonly pctStart?: number;
   /** Default 'cos'. */
@@ -40,6 +54,8 @@ export interface OneCycleLROptions {
 const oneCycleOptions = optionChecks<OneCycleLROptions>({
   maxLr: orList(positive),
   totalSteps: anything,
+  epochs: atLeastOne,
+  stepsPerEpoch: atLeastOne,
   pctStart: { ...share, expected: 'a share from 0 to 1' },
   annealStrategy: oneOf('cos', 'linear'),
   divFactor: positive,
@@ -57,7 +73,17 @@ interface Phase {
   readonly momentum: readonly [from: number, to: number];
 }
 
-function phasesOf(options: Required<OneCycleLROptions>, group: number): Phase[] {
+type Completed = Required<Omit<OneCycleLROptions, 'epochs' | 'stepsPerEpoch'>>;
+
+/** Returns the number of steps of the cycle, however it was given. */
+function totalStepsOf({ totalSteps, epochs, stepsPerEpoch }: OneCycleLROptions): number {
+  if (totalSteps !== undefined) return checkedCount('totalSteps', totalSteps);
+  if (epochs === undefined || stepsPerEpoch === undefined)
+    throw badOption('OneCycleLR: totalSteps', 'a number of steps, or epochs and stepsPerEpoch', 'none');
+  return checkedCount('totalSteps', epochs * stepsPerEpoch);
+}
+
+function phasesOf(options: Completed, group: number): Phase[] {
   const { totalSteps, pctStart, divFactor, finalDivFactor, threePhase } = options;
   const maxLr = ofGroup(options.maxLr, group);
   const first = maxLr / divFactor;
@@ -79,14 +105,14 @@ function phasesOf(options: Required<OneCycleLROptions>, group: number): Phase[] 
  * often.
  */
 export class OneCycleLR extends LrSchedule {
-  readonly #options: Required<OneCycleLROptions>;
+  readonly #options: Completed;
   readonly #between: typeof cosineBetween;
 
   constructor(optimizer: AnyOptimizer, options: OneCycleLROptions) {
     super(optimizer);
     checkRequiredOptions('OneCycleLR', options, oneCycleOptions);
-    checkedCount('totalSteps', options.totalSteps);
-    const all = completed<Required<OneCycleLROptions>>(
+    const { epochs: _, stepsPerEpoch: __, ...others } = options;
+    const all = completed<Completed>(
       {
         ...{
           maxLr: 0,
@@ -98,7 +124,7 @@ export class OneCycleLR extends LrSchedule {
         },
         ...{ threePhase: false, cycleMomentum: true, baseMomentum: 0.85, maxMomentum: 0.95 },
       },
-      options,
+      { ...others, totalSteps: totalStepsOf(options) },
     );
     checkValue('OneCycleLR: maxLr', options.maxLr, orList(positive));
     for (const name of ['maxLr', 'baseMomentum', 'maxMomentum'] as const)
@@ -124,6 +150,7 @@ export class OneCycleLR extends LrSchedule {
   }
 
   override setAt(steps: number): void {
+    checkSteps(steps);
     if (steps > this.#options.totalSteps) throw cycleEnded(this.#options.totalSteps, steps);
     super.setAt(steps);
     if (!this.#options.cycleMomentum) return;

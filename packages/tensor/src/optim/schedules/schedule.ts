@@ -5,7 +5,7 @@
 import { foreignMember } from '../../checks/argument-errors.ts';
 import { refuseForeign } from '../../checks/foreign-members.ts';
 import { checkOptions, type OptionChecks } from '../../checks/options.ts';
-import { checkState, checkValue, finite } from '../../checks/value-checks.ts';
+import { checkState, checkValue, finite, nonNegative } from '../../checks/value-checks.ts';
 import { badOption, shown } from '../../errors.ts';
 import type { LrOptions, Optimizer, ParamGroup } from '../optimizer.ts';
 
@@ -111,6 +111,7 @@ export abstract class LrSchedule extends Schedule {
   }
 
   setAt(steps: number): void {
+    checkSteps(steps);
     for (const [i, group] of this.groups.entries()) {
       // A group that was added since.
       group.initialLr ??= group.lr;
@@ -120,6 +121,9 @@ export abstract class LrSchedule extends Schedule {
     }
   }
 }
+
+/** Throws unless `steps` is a number of steps; it may have a fraction. */
+export const checkSteps = (steps: number): void => checkValue('schedule: steps', steps, nonNegative);
 
 /** Returns `value`, or throws unless it is an integer ≥ `least`. */
 export function checkedCount(name: string, value: number, least = 1): number {

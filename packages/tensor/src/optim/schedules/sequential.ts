@@ -4,7 +4,7 @@ import { optionChecks } from '../../checks/options.ts';
 import { type Check, checkValue } from '../../checks/value-checks.ts';
 import { badOption, shown } from '../../errors.ts';
 import { milestonesCheck } from './decay.ts';
-import { type AnyOptimizer, checkRequiredOptions, Schedule } from './schedule.ts';
+import { type AnyOptimizer, checkRequiredOptions, checkSteps, Schedule } from './schedule.ts';
 
 /** Options of SequentialLR. */
 export interface SequentialLROptions {
@@ -44,6 +44,7 @@ export class SequentialLR extends Schedule {
   }
 
   setAt(steps: number): void {
+    checkSteps(steps);
     const at = this.#milestones.findLastIndex((milestone) => milestone <= steps);
     this.#schedules[at]!.setAt(steps - this.#milestones[at]!);
   }

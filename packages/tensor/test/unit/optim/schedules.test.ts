@@ -126,6 +126,20 @@ describe('OneCycleLR', () => {
     );
   });
 
+  test('counts its steps by epochs, as in PyTorch, if totalSteps is not given', () => {
+    const ratesOf = (options: object): number[] =>
+      rates(new OneCycleLR(sgd(), { maxLr: 0.3, ...options }), 12);
+    const want = ratesOf({ totalSteps: 12 });
+    expect(ratesOf({ epochs: 3, stepsPerEpoch: 4 })).toEqual(want);
+    expect(ratesOf({ totalSteps: 12, epochs: 100, stepsPerEpoch: 4 })).toEqual(want);
+    expect(() => ratesOf({ epochs: 3 })).toThrow(
+      'OneCycleLR: totalSteps: expected a number of steps, or epochs and stepsPerEpoch, got none.',
+    );
+    expect(() => ratesOf({ epochs: 1.5, stepsPerEpoch: 2 })).toThrow(
+      'OneCycleLR: epochs: expected an integer ≥ 1',
+    );
+  });
+
   test('comes down in three phases', () => {
     const schedule = new OneCycleLR(sgd(), {
       ...{ maxLr: 25, totalSteps: 10, pctStart: 0.4, annealStrategy: 'linear' },
@@ -321,6 +335,17 @@ test('a group that is added later starts from its own rate; one function for eac
   expect(schedule.lastLr).toEqual([0.25, 2]);
   expect(() => factors.step()).toThrow('LambdaLR: factors: expected one for each of 2 groups, got 1');
   each.step();
+});
+
+test('setAt() refuses what is no number of steps', () => {
+  const parts = { schedules: [new StepLR(sgd(), { stepSize: 1 })], milestones: [] };
+  for (const schedule of [
+    new ExponentialLR(sgd(), { gamma: 0.5 }),
+    new OneCycleLR(sgd(), { maxLr: 1, totalSteps: 4 }),
+    new SequentialLR(sgd(), parts),
+  ])
+    for (const steps of [Symbol('steps'), '1', -1, Number.NaN, undefined])
+      expect(codeOf(() => schedule.setAt(steps as never))).toBe('ERR_TENSOR_ARGUMENT');
 });
 
 test('a schedule that needs options says so', () => {
