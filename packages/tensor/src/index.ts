@@ -9,6 +9,7 @@ export { hessian, hvp, jacobian, jvp } from './autograd/functional.ts';
 export { type GradOptions, grad } from './autograd/grad.ts';
 export { kernelsName } from './backends/index.ts';
 export { type CudaDevice, type CudaInfo, type CudaLibrary, cudaInfo } from './backends/native/native.ts';
+export { promoteTypes, resultType } from './core/checked-promotion.ts';
 export {
   type AutocastDType,
   type AutocastOptions,
@@ -40,7 +41,7 @@ export {
   zeros,
   zerosLike,
 } from './core/creation.ts';
-export { type DType, type HostArray, promoteTypes, resultType } from './core/dtype.ts';
+export type { DType, HostArray } from './core/dtype.ts';
 export { type Leak, leakReport, trackLeaks } from './core/memory/leaks.ts';
 export { emptyCache, type MemoryUse, memory, synchronize } from './core/memory/storage.ts';
 export type { CreationOptions } from './core/op-options.ts';

@@ -3,7 +3,7 @@
 import { type DType, dtypeInfo } from '../core/dtype.ts';
 import { shown, TensorError } from '../errors.ts';
 
-const argument = (message: string): TensorError => new TensorError('ERR_TENSOR_ARGUMENT', message);
+export const argument = (message: string): TensorError => new TensorError('ERR_TENSOR_ARGUMENT', message);
 const shapeError = (message: string): TensorError => new TensorError('ERR_TENSOR_SHAPE', message);
 const dtypeError = (message: string): TensorError => new TensorError('ERR_TENSOR_DTYPE', message);
 

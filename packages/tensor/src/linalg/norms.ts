@@ -151,8 +151,8 @@ export function norm(a: Tensor, dims?: Dims | null, options: AnyNormOptions = {}
  * and make infinity of singular ones. That of a matrix without elements is 0.
  */
 export function cond(a: Tensor, p: MatrixOrd | null = null): Tensor {
-  requireMatrices('linalg.cond', a, p !== null && Math.abs(Number(p)) !== 2);
   checkValue('linalg.cond: p', p ?? 2, ordCheck);
+  requireMatrices('linalg.cond', a, p !== null && Math.abs(Number(p)) !== 2);
   if (a.count === 0) return zeros(a.shape.slice(0, -2), { dtype: a.dtype as 'float32' });
   if (p === null || p === 2 || p === -2) {
     const values = svdvals(a);

@@ -4,6 +4,7 @@ import { flag, nonNegative, oneOf } from '../checks/value-checks.ts';
 import { zeros } from '../core/creation.ts';
 import { sameShape } from '../core/shape.ts';
 import type { Tensor } from '../core/tensor.ts';
+import { requireOperand } from '../ops/elementwise/convert.ts';
 import { matmul, square, squeeze, sub, sum, unsqueeze } from '../ops/index.ts';
 import { batched } from './batch.ts';
 import { notFinite, requireMatrices, requireSameDtype, shapesDoNotFit } from './checks.ts';
@@ -117,6 +118,7 @@ export interface LeastSquares {
 /** Returns the least-squares solutions of a x = b for matrices a [..., m, n], and b [..., m, k] or [..., m]. */
 export function lstsq(a: Tensor, b: Tensor, options: LstsqOptions = {}): LeastSquares {
   requireMatrices('linalg.lstsq', a);
+  requireOperand('linalg.lstsq', 'b', b);
   checkOptions('linalg.lstsq', options, lstsqOptions);
   const isVector = b.rank === a.rank - 1 && sameShape(b.shape, a.shape.slice(0, -1));
   const right = isVector ? unsqueeze(b, -1) : b;

@@ -4,6 +4,7 @@ import { checkValue, flag } from '../checks/value-checks.ts';
 import type { Shape } from '../core/shape.ts';
 import { sameShape } from '../core/shape.ts';
 import type { Tensor } from '../core/tensor.ts';
+import { requireOperand } from '../ops/elementwise/convert.ts';
 import { squeeze, transpose, unsqueeze } from '../ops/index.ts';
 import { batched } from './batch.ts';
 import {
@@ -68,6 +69,7 @@ const solveOptions = optionChecks<SolveOptions>({ left: flag });
  */
 export function solve(a: Tensor, b: Tensor, options: SolveOptions = {}): Tensor {
   requireMatrices('linalg.solve', a, true);
+  requireOperand('linalg.solve', 'b', b);
   checkOptions('linalg.solve', options, solveOptions);
   const isVector = b.rank === 1 || (b.rank === a.rank - 1 && sameShape(b.shape, a.shape.slice(0, -1)));
   const right = isVector ? unsqueeze(b, -1) : b;

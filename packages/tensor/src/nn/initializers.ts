@@ -17,6 +17,7 @@ import { fromHost } from '../core/creation.ts';
 import { countOf, type Shape } from '../core/shape.ts';
 import type { Tensor } from '../core/tensor.ts';
 import { badOption, needsRank, shown } from '../errors.ts';
+import { requireTensor } from '../ops/elementwise/convert.ts';
 import { type RandomOptions, rand, randn } from '../random/random-tensors.ts';
 
 type Random = Pick<RandomOptions, 'generator'>;
@@ -31,19 +32,28 @@ const randomOf = ({ generator }: Random): Random => (generator === undefined ? {
 const written = (tensor: Tensor, values: () => Tensor | number): Tensor =>
   noGrad(() => scope(() => tensor.copy_(values())));
 
+/** Returns the sizes of the tensor that `op` writes. Throws unless it is a tensor. */
+function shapeOf(op: string, tensor: Tensor): Shape {
+  requireTensor(op, tensor);
+  return tensor.shape;
+}
+
 /** Writes one value into all elements. */
-export function constant_(tensor: Tensor, value: number): Tensor {
-  checkValue('constant_: value', value, anyNumber);
+export const constant_ = (tensor: Tensor, value: number): Tensor => filled('constant_', tensor, value);
+/** Writes zeros into all elements. */
+export const zeros_ = (tensor: Tensor): Tensor => filled('zeros_', tensor, 0);
+/** Writes ones into all elements. */
+export const ones_ = (tensor: Tensor): Tensor => filled('ones_', tensor, 1);
+
+function filled(op: string, tensor: Tensor, value: number): Tensor {
+  requireTensor(op, tensor);
+  checkValue(`${op}: value`, value, anyNumber);
   return written(tensor, () => value);
 }
-/** Writes zeros into all elements. */
-export const zeros_ = (tensor: Tensor): Tensor => constant_(tensor, 0);
-/** Writes ones into all elements. */
-export const ones_ = (tensor: Tensor): Tensor => constant_(tensor, 1);
 
 /** Writes ones on the diagonal of a matrix and zeros elsewhere. */
 export function eye_(tensor: Tensor): Tensor {
-  const [rows, cols] = matrixOf('eye_', tensor.shape);
+  const [rows, cols] = matrixOf('eye_', shapeOf('eye_', tensor));
   const values = new Float32Array(rows * cols);
   for (let i = 0; i < Math.min(rows, cols); i++) values[i * cols + i] = 1;
   return written(tensor, () => fromHost(values, [rows, cols]));
@@ -55,6 +65,7 @@ function checkRange(op: string, low: number, high: number): void {
 
 /** Draws uniformly from [low, high), by default [0, 1). */
 export function uniform_(tensor: Tensor, low = 0, high = 1, options: Random = {}): Tensor {
+  requireTensor('uniform_', tensor);
   checkValue('uniform_: low', low, finite);
   checkValue('uniform_: high', high, finite);
   checkRange('uniform_', low, high);
@@ -68,6 +79,7 @@ export function uniform_(tensor: Tensor, low = 0, high = 1, options: Random = {}
 
 /** Draws from a normal distribution, by default with mean 0 and standard deviation 1. */
 export function normal_(tensor: Tensor, mean = 0, std = 1, options: Random = {}): Tensor {
+  requireTensor('normal_', tensor);
   checkValue('normal_: mean', mean, finite);
   checkValue('normal_: std', std, nonNegative);
   checkOptions('normal_', options, randomOptions);
@@ -96,6 +108,7 @@ const truncNormalOptions = optionChecks<TruncNormalOptions>({
 
 /** Draws from a normal distribution that is truncated to a range. */
 export function truncNormal_(tensor: Tensor, options: TruncNormalOptions = {}): Tensor {
+  requireTensor('truncNormal_', tensor);
   checkOptions('truncNormal_', options, truncNormalOptions);
   const { mean = 0, std = 1, low = -2, high = 2 } = options;
   checkRange('truncNormal_', low, high);
@@ -166,12 +179,13 @@ export type Nonlinearity = 'linear' | 'sigmoid' | 'tanh' | 'relu' | 'leakyRelu' 
  * `slope` is that of leakyRelu below 0, default 0.01.
  */
 export function calculateGain(nonlinearity: Nonlinearity, slope = 0.01): number {
+  checkValue('calculateGain: slope', slope, finite);
   const gains = {
     ...{ linear: 1, sigmoid: 1, tanh: 5 / 3, relu: Math.SQRT2, selu: 3 / 4 },
     leakyRelu: Math.sqrt(2 / (1 + slope ** 2)),
   };
-  checkValue('calculateGain: slope', slope, finite);
-  const gain = Object.hasOwn(gains, nonlinearity) ? gains[nonlinearity] : undefined;
+  const isKnown = typeof nonlinearity === 'string' && Object.hasOwn(gains, nonlinearity);
+  const gain = isKnown ? gains[nonlinearity] : undefined;
   if (gain === undefined)
     throw badOption('calculateGain: nonlinearity', Object.keys(gains).join(', '), shown(nonlinearity));
   return gain;
@@ -188,7 +202,7 @@ const gainOptions = optionChecks<XavierOptions>({ ...randomChecks, gain: finite 
 function xavierStd(op: string, tensor: Tensor, options: XavierOptions): number {
   checkOptions(op, options, gainOptions);
   const { gain = 1 } = options;
-  const { fanIn, fanOut } = fans(op, tensor.shape);
+  const { fanIn, fanOut } = fans(op, shapeOf(op, tensor));
   return gain * Math.sqrt(2 / (fanIn + fanOut));
 }
 
@@ -223,7 +237,7 @@ const kaimingOptions = optionChecks<KaimingOptions>({
 function kaimingStd(op: string, tensor: Tensor, options: KaimingOptions): number {
   checkOptions(op, options, kaimingOptions);
   const { a = 0, mode = 'fanIn', nonlinearity = 'leakyRelu' } = options;
-  return calculateGain(nonlinearity, a) / Math.sqrt(fans(op, tensor.shape)[mode]);
+  return calculateGain(nonlinearity, a) / Math.sqrt(fans(op, shapeOf(op, tensor))[mode]);
 }
 
 /** Draws uniformly from ±gain × √(3 ÷ fan), with the gain of the nonlinearity and the fan of `mode` (He). */
@@ -243,7 +257,7 @@ export function kaimingNormal_(tensor: Tensor, options: KaimingOptions = {}): Te
  */
 export function orthogonal_(tensor: Tensor, options: XavierOptions = {}): Tensor {
   checkOptions('orthogonal_', options, gainOptions);
-  const [rows, cols] = matrixOf('orthogonal_', tensor.shape);
+  const [rows, cols] = matrixOf('orthogonal_', shapeOf('orthogonal_', tensor));
   const isWide = rows <= cols;
   const [count, size] = isWide ? [rows, cols] : [cols, rows];
   return written(tensor, () => {

@@ -4,6 +4,7 @@ import { badRotary } from '../../checks/sequence-errors.ts';
 import { checkValue, nonNegativeInteger, oneOf, positive } from '../../checks/value-checks.ts';
 import { scope } from '../../core/context.ts';
 import { arange, fromHost } from '../../core/creation.ts';
+import { checkListed } from '../../core/host-numbers.ts';
 import { broadcastShapes, sameShape } from '../../core/shape.ts';
 import { Tensor } from '../../core/tensor.ts';
 import { badOption, shown } from '../../errors.ts';
@@ -37,6 +38,7 @@ export function rotaryEmbedding(
   if (!(Number.isSafeInteger(width) && width > 0 && width % 2 === 0))
     throw badOption(`${op}: width`, 'an even integer ≥ 2', shown(width));
   const { base = 10_000 } = options;
+  checkListed(width / 2);
   return scope(() => {
     const own = positions instanceof Tensor ? to(positions, 'float32') : arange(0, positions);
     const rates = Float32Array.from({ length: width / 2 }, (_, i) => base ** ((-2 * i) / width));

@@ -35,6 +35,7 @@ test.each<[string, () => unknown]>([
   ['linspace', () => linspace(0, 1, huge)],
   ['eye', () => eye(huge)],
   ['rotaryEmbedding', () => rotaryEmbedding(huge, 4)],
+  ['rotaryEmbedding of a wide head', () => rotaryEmbedding(4, huge)],
 ])('%s', (_, call) => {
   expect(codeOf(call)).toBe('ERR_TENSOR_MEMORY');
 });

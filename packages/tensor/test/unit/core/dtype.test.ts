@@ -55,6 +55,15 @@ describe('type promotion', () => {
     expect(resultType(2, 3)).toBe('int64');
   });
 
+  test('refuses operands and names of another kind', () => {
+    for (const operand of [undefined, null, {}, 'float32', 1n])
+      expect(() => resultType(zeros([1]), operand as never)).toThrow(
+        'resultType: expected tensors and numbers, got ',
+      );
+    for (const name of ['float', undefined, Symbol('float32')])
+      expect(codeOf(() => promoteTypes(name as never, 'float32'))).toBe('ERR_TENSOR_ARGUMENT');
+  });
+
   test('holds for operations', () => {
     for (const a of dtypes) {
       for (const b of dtypes) {

@@ -234,3 +234,13 @@ test('nothing is left in memory', () => {
   a.requiresGrad = false;
   expect(memory().bytes).toBe(before);
 });
+
+test('solve() and lstsq() name a missing right side, and cond() a norm of another kind', () => {
+  for (const [name, call] of [
+    ['linalg.solve', () => linalg.solve(eye(2), undefined as never)],
+    ['linalg.lstsq', () => linalg.lstsq(eye(2), null as never)],
+  ] as const)
+    expect(call).toThrow(`${name}: expected b to be a tensor, got `);
+  for (const p of [Symbol('2'), Object.create(null), 1n])
+    expect(codeOf(() => linalg.cond(eye(2), p as never))).toBe('ERR_TENSOR_ARGUMENT');
+});

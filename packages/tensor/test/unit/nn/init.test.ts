@@ -100,6 +100,24 @@ describe('init', () => {
       for (const [j, value] of row.entries()) expect(value).toBeCloseTo(i === j ? 4 : 0, 5);
   });
 
+  test.each(Object.keys(init).filter((name) => name.endsWith('_')))(
+    '%s refuses what is no tensor',
+    (name) => {
+      const write = init[name as 'constant_'];
+      for (const value of [undefined, null, 3, {}, [[1]]])
+        expect(() => write(value as never, ...((name === 'constant_' ? [1] : []) as [number]))).toThrow(
+          `${name}: expected a tensor, got `,
+        );
+    },
+  );
+
+  test('calculateGain refuses values of another kind', () => {
+    for (const slope of [Symbol('slope'), 1n, '1', Object.create(null)])
+      expect(codeOf(() => init.calculateGain('leakyRelu', slope as never))).toBe('ERR_TENSOR_ARGUMENT');
+    for (const name of [Symbol('relu'), 1n, Object.create(null)])
+      expect(codeOf(() => init.calculateGain(name as never))).toBe('ERR_TENSOR_ARGUMENT');
+  });
+
   test('writes parameters, also strided ones of other dtypes, and leaves no memory behind', () => {
     const layer = new Linear(3, 3).to('float64');
     const before = memory().tensors;

@@ -131,6 +131,11 @@ describe('stacks', () => {
     );
   });
 
+  test('take linear layers without units, as in PyTorch', () => {
+    const layer = new TransformerEncoderLayer(4, 2, { dimFeedforward: 0 });
+    expect(layer.forward(ones([2, 1, 4])).shape).toEqual([2, 1, 4]);
+  });
+
   test('take an activation as a function', () => {
     const options = { dimFeedforward: 3, dropout: 0 } as const;
     const named = new TransformerEncoderLayer(4, 2, { ...options, activation: 'relu' });

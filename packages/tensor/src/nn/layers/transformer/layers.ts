@@ -1,7 +1,13 @@
 // One layer of PyTorch's transformer: an encoder layer and a decoder layer.
 import { checkOptions, optionChecks } from '../../../checks/options.ts';
 import { badTransformerInput } from '../../../checks/sequence-errors.ts';
-import { atLeastOne, type Check, flag, nonNegative, tensorOrNull } from '../../../checks/value-checks.ts';
+import {
+  type Check,
+  flag,
+  nonNegative,
+  nonNegativeInteger,
+  tensorOrNull,
+} from '../../../checks/value-checks.ts';
 import { scope } from '../../../core/context.ts';
 import type { Tensor } from '../../../core/tensor.ts';
 import { requireTensor } from '../../../ops/elementwise/convert.ts';
@@ -37,7 +43,7 @@ const activationCheck: Check = {
 };
 
 export const transformerLayerChecks = {
-  dimFeedforward: atLeastOne,
+  dimFeedforward: nonNegativeInteger,
   dropout: attentionDropout,
   activation: activationCheck,
   layerNormEps: nonNegative,
