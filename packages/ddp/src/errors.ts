@@ -78,6 +78,15 @@ export function notAParam(position: number): DdpError {
   );
 }
 
+/** An entry of a list whose values are compared. */
+export function notAValue(verb: string, position: number): DdpError {
+  return invalidArgument(
+    `${verb}: element ${position} of the list`,
+    'an object with name and value',
+    'another one. Pass the model itself',
+  );
+}
+
 /** `owner` describes the wrapper that has the parameter already. */
 export function wrappedAlready(name: string, owner: string): DdpError {
   const message = `ddp: "${name}" is wrapped already, by ${owner}; expected a parameter that no other ddp() averages, because two would change its gradient at the same time. Use that wrapper, or call its close() before.`;

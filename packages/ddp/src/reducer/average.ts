@@ -8,8 +8,8 @@ import {
   type Group,
   type Work,
 } from '@ringwise/collectives';
-import { checkGroup } from '../check.ts';
-import { readOnlyGradient } from '../errors.ts';
+import { checkGroup, shown } from '../check.ts';
+import { invalidArgument, readOnlyGradient } from '../errors.ts';
 import { defaultBucketBytes } from '../wrapper/options.ts';
 import { carrier, copy, slice } from './memory.ts';
 import { planBuckets } from './plan.ts';
@@ -28,9 +28,11 @@ import { runAwaiting } from './works.ts';
  */
 export async function averageGradients(grads: Iterable<BufferLike>, group: Group): Promise<void> {
   checkGroup('averageGradients', group);
-  if (group.size === 1) return;
+  if (typeof grads?.[Symbol.iterator] !== 'function')
+    throw invalidArgument('averageGradients: grads', 'a list of gradients', shown(grads));
   const views = [...grads].map((grad) => asBuffer(grad, 'averageGradients'));
   for (const { readOnly } of views) if (readOnly !== undefined) throw readOnlyGradient(readOnly);
+  if (group.size === 1) return;
   const limits = { bucketBytes: defaultBucketBytes, firstBucketBytes: defaultBucketBytes };
   // Starts all averages before it awaits the first, so that packing a bucket overlaps with sending the bucket
   // before it.

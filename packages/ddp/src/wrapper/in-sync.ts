@@ -2,7 +2,7 @@
 import { createHash } from 'node:crypto';
 import type { Group } from '@ringwise/collectives';
 import { checkGroup } from '../check.ts';
-import { notInSync, unreachableMemory } from '../errors.ts';
+import { notAValue, notInSync, unreachableMemory } from '../errors.ts';
 import { bytesOf } from '../reducer/memory.ts';
 import { type Disagreement, type Entry, firstDisagreement } from './compare.ts';
 import {
@@ -40,7 +40,10 @@ export async function inSync(params: Params, group: Group): Promise<boolean> {
 async function compare(verb: string, params: Params, group: Group): Promise<Disagreement | null> {
   checkGroup(verb, group);
   const all = [...paramsOf<Param>(params, verb), ...frozenParamsOf(params), ...stateBuffersOf(params)];
-  const entryOf = (param: Param | StateBuffer): Entry => [param.name, hashOf(verb, param)];
+  const entryOf = (param: Param | StateBuffer, position: number): Entry => {
+    if (typeof param?.name !== 'string' || typeof param.value !== 'object') throw notAValue(verb, position);
+    return [param.name, hashOf(verb, param)];
+  };
   // Computed inside the call, so that an error of one rank ends the call on all ranks.
   return firstDisagreement(group, () => all.map(entryOf));
 }

@@ -38,3 +38,14 @@ it('fails on all ranks when their lists differ', async () => {
   );
   for (const error of reasons(outcomes)) expect(error.code).toBe('ERR_COLL_MISMATCH');
 });
+
+it.each([1, 2])('refuses what are no gradients in a group of %i', async (size) => {
+  for (const [grads, code] of [
+    [undefined, 'ERR_DDP_INVALID'],
+    [5, 'ERR_DDP_INVALID'],
+    [[1], 'ERR_COLL_INVALID'],
+  ] as const) {
+    const outcomes = await onRanks(size, (group) => averageGradients(grads as never, group));
+    for (const error of reasons(outcomes)) expect(error.code).toBe(code);
+  }
+});

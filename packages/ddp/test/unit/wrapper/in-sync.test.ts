@@ -57,3 +57,17 @@ it('refuses on all ranks what one rank cannot read', async () => {
     );
   }
 });
+
+it('names the element of a list that has no values, such as a tensor', async () => {
+  const lists = [[new Float32Array(2)], [null], [{ name: 'w' }], new Float32Array(1)];
+  for (const list of lists) {
+    const outcomes = await onRanks(2, (group) => assertInSync(list as never, group));
+    for (const error of reasons(outcomes))
+      expect(error).toMatchObject({
+        code: 'ERR_DDP_INVALID',
+        message: expect.stringMatching(
+          /assertInSync: element 0 of the list: expected an object with name and value, got another one\. Pass the model itself/,
+        ),
+      });
+  }
+});
