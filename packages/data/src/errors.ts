@@ -142,6 +142,14 @@ export function notCollatable(path: string, got: string): DataError {
   );
 }
 
+export function arrayWithMembers(path: string, member: string): DataError {
+  return new DataError(
+    'ERR_DATA_COLLATE',
+    `collate: ${path} has data and shape, so it is an array, but also a member '${member}', which an array cannot have. ` +
+      `Put the array into a member of its own: { x: { data, shape }, ${member} }.`,
+  );
+}
+
 export function unequalSamples(path: string, first: string, position: number, other: string): DataError {
   return new DataError(
     'ERR_DATA_COLLATE',

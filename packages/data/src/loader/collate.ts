@@ -1,6 +1,6 @@
 // Combines a list of samples into one batch, field by field, like PyTorch's default_collate.
 
-import { emptyBatch, notCollatable, outOfRange, unequalSamples } from '../errors.ts';
+import { arrayWithMembers, emptyBatch, notCollatable, outOfRange, unequalSamples } from '../errors.ts';
 import {
   allocateLike,
   elementCount,
@@ -31,8 +31,8 @@ export type Collated<T> = T extends number
  * Combines samples into a batch. Numbers become a Float32Array, bigints a BigInt64Array, booleans a
  * Uint8Array of 0 and 1; strings stay a list. Typed arrays and `{ data, shape }` of equal type and shape are
  * stacked (copied), with the batch as the first dimension. Arrays and plain objects are collated entry by entry. Throws
- * ERR_DATA_COLLATE if samples differ in type, shape or members, or have a value of another type or a bigint beyond
- * int64.
+ * ERR_DATA_COLLATE if samples differ in type, shape or members, or have a value of another type, a bigint beyond
+ * int64, or members beside `data` and `shape`.
  *
  * All numbers become Float32Array, whole or not, so that the type never depends on the values. Whole numbers
  * are exact up to 2^24. Keep class labels in a typed array to get an integer type.
@@ -54,7 +54,11 @@ function collate(samples: readonly unknown[], path: string): unknown {
   if (typeof first === 'boolean') return { data: Uint8Array.from(samples as boolean[], Number), shape };
   if (typeof first === 'string') return [...samples];
   if (isTypedArray(first)) return stack(samples as TypedArray[], [first.length]);
-  if (isNdArray(first)) return stackNdArrays(samples as NdArray[], path);
+  if (isNdArray(first)) {
+    const further = samples.map(furtherMember).find((name) => name !== undefined);
+    if (further !== undefined) throw arrayWithMembers(path, further);
+    return stackNdArrays(samples as NdArray[], path);
+  }
   if (Array.isArray(first)) {
     return first.map((_, i) =>
       collate(
@@ -120,6 +124,12 @@ function isNdArray(value: unknown): value is NdArray {
   if (typeof value !== 'object' || value === null) return false;
   const { data, shape } = value as Partial<NdArray>;
   return isTypedArray(data) && Array.isArray(shape);
+}
+
+/** Returns the name of a member that a plain `{ data, shape, … }` has besides these two, which would be lost. */
+function furtherMember(value: unknown): string | undefined {
+  if (!isPlainObject(value)) return undefined;
+  return Object.keys(value).find((name) => name !== 'data' && name !== 'shape');
 }
 
 function isPlainObject(value: unknown): value is Record<string, unknown> {

@@ -81,6 +81,8 @@ export class SubsetRandomSampler extends EpochSampler {
     const { seed = 0 } = checkedOptions('SubsetRandomSampler', options, seedNames);
     checkArrayLike('SubsetRandomSampler: indices', indices);
     checkLength('SubsetRandomSampler', indices.length, longestPermutation);
+    for (let i = 0; i < indices.length; i++)
+      checkInteger(`SubsetRandomSampler: indices[${i}]`, indices[i]!, 0, 2 ** 31 - 1);
     super(indices.length, { seed, advancesByItself: true });
     this.#indices = indices;
   }

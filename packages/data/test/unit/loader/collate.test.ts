@@ -23,6 +23,20 @@ describe('defaultCollate', () => {
     expect(defaultCollate([{ data: Int32Array.of(7), shape: [] }]).shape).toEqual([1]);
   });
 
+  it('refuses an array with further members, which would be lost', () => {
+    const sample = { data: Float32Array.of(1), shape: [1], label: 3 };
+    expect(() => defaultCollate([sample, sample])).toThrow(
+      expect.objectContaining({
+        code: 'ERR_DATA_COLLATE',
+        message:
+          "collate: sample has data and shape, so it is an array, but also a member 'label', which an array cannot have. " +
+          'Put the array into a member of its own: { x: { data, shape }, label }.',
+      }),
+    );
+    const plain = { data: Float32Array.of(1), shape: [1] };
+    expect(() => defaultCollate([{ x: plain }, { x: sample }])).toThrow('sample.x has data and shape');
+  });
+
   it('goes into objects and arrays, whose entries become batches', () => {
     const batch = defaultCollate([
       { pair: [1, 'x'] as [number, string], more: { flag: true } },

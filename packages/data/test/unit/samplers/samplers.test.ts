@@ -68,6 +68,18 @@ describe('RandomSampler', () => {
 });
 
 describe('SubsetRandomSampler', () => {
+  it('refuses indices that it would change', () => {
+    for (const indices of [[0, 1.5], [-1], ['1'], [2 ** 31], BigInt64Array.of(1n), { length: 1 }])
+      expect(() => new SubsetRandomSampler(indices as never)).toThrow(
+        expect.objectContaining({
+          code: 'ERR_DATA_ARGUMENT',
+          message: expect.stringMatching(
+            /^SubsetRandomSampler: indices\[\d\]: expected an integer from 0 to/,
+          ),
+        }),
+      );
+  });
+
   it('permutes the given indices', () => {
     const indices = [50, 7, 9, 31];
     const sampler = new SubsetRandomSampler(indices, { seed: 1 });
