@@ -50,6 +50,12 @@ export class StoreError extends Error {
 export const badArgument = (verb: string, expected: string, got: unknown) =>
   new StoreError('ERR_STORE_ARGUMENT', `${verb}: expected ${expected}, got ${shown(got)}.`);
 
+export const notConstructed = () =>
+  new StoreError(
+    'ERR_STORE_ARGUMENT',
+    'TcpStore: a store is not made by new, because it has to connect first. Call await TcpStore.connect({ host, port }).',
+  );
+
 /** `problem` is the text that unknownOption() returned. */
 export const badOptions = (verb: string, problem: string) =>
   new StoreError('ERR_STORE_ARGUMENT', `${verb}: ${problem}.`);

@@ -61,6 +61,18 @@ it('expects a rank below the size', async () => {
   );
 });
 
+it('names the first option that is missing', async () => {
+  const missing: readonly [options: object | undefined, sentence: RegExp][] = [
+    [undefined, /^joinNccl: store is not usable; expected a Store/],
+    [{ store: new MemoryStore(), key }, /^joinNccl: rank and size do not fit .*, got rank none, size none/],
+  ];
+  for (const [options, message] of missing)
+    await expect(joinNccl(options as never)).rejects.toMatchObject({
+      code: expect.stringMatching(/^ERR_COLL_/),
+      message: expect.stringMatching(message),
+    });
+});
+
 const candidates = [process.env.RINGWISE_TEST_PYTHON ?? '', '/usr/bin/python3', 'python3'];
 const hasTorch = 'import torch; assert tuple(map(int, torch.__version__.split(".")[:2])) >= (2, 13)';
 const python = candidates.find((name) => name && spawnSync(name, ['-c', hasTorch]).status === 0) ?? '';

@@ -2,13 +2,13 @@
 // has to wait for keys gets another connection meanwhile: replies come in order, so it would block all later calls.
 
 import { checkHost, checkNames, checkPort, checkTimeout } from '../check-options.ts';
-import { closed, missingKeys, StoreError, unanswered } from '../errors.ts';
+import { closed, missingKeys, notConstructed, StoreError, unanswered } from '../errors.ts';
 import { expired, limited } from '../server/deadline.ts';
 import type { Operation } from '../server/operations.ts';
 import * as operation from '../server/operations.ts';
 import { checkSecret, type Secret } from '../wire/authentication.ts';
 import { pingRequest } from '../wire/wire.ts';
-import type { Connection } from './connection.ts';
+import { Connection } from './connection.ts';
 import { type Address, dial, whereIs } from './dial.ts';
 import { defaultTimeoutMs, StoreClient, type Wait } from './store-client.ts';
 
@@ -43,6 +43,7 @@ export class TcpStore extends StoreClient {
 
   private constructor(address: Address, main: Connection, timeoutMs: number) {
     super(timeoutMs);
+    if (!(main instanceof Connection)) throw notConstructed();
     this.#address = address;
     this.#where = whereIs(address);
     this.#main = main;

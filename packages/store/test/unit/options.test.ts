@@ -101,3 +101,17 @@ it.each<[string, () => Store]>([
     refused('multiGet: expected timeoutMs to be a number of milliseconds >= 0, got "5".'),
   );
 });
+
+it('names a store that is missing, and one that was made by new', () => {
+  expect(() => new PrefixStore('a', loose(undefined))).toThrow(
+    expect.objectContaining(refused('PrefixStore: expected a store after the prefix, got undefined.')),
+  );
+  for (const given of [[], [address], ['127.0.0.1', 1]])
+    expect(() => new (loose(TcpStore))(...given)).toThrow(
+      expect.objectContaining(
+        refused(
+          'TcpStore: a store is not made by new, because it has to connect first. Call await TcpStore.connect({ host, port }).',
+        ),
+      ),
+    );
+});

@@ -25,8 +25,9 @@ import { checkGroupOptions } from '../../options/known-options.ts';
  */
 export async function joinNccl(options: JoinNcclOptions): Promise<Group> {
   const calls = { error: (failure: Failure) => new CollectiveError(failure, null) };
-  checkGroupOptions(calls, 'joinNccl', options);
-  const { store, key, rank, size, timeoutMs = 300_000, name = 'nccl' } = options;
+  const given: Partial<JoinNcclOptions> = options === undefined ? {} : options;
+  checkGroupOptions(calls, 'joinNccl', given);
+  const { store, key, rank = Number.NaN, size = Number.NaN, timeoutMs = 300_000, name = 'nccl' } = given;
   if (!isStore(store)) throw calls.error(wrongOption('joinNccl', 'store', expectedStore, store));
   if (typeof key !== 'string' || key === '')
     throw calls.error(wrongOption('joinNccl', 'key', 'a string that is not empty', key));
