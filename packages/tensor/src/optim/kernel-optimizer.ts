@@ -36,6 +36,7 @@ export abstract class KernelOptimizer<O extends LrOptions> extends Optimizer<O> 
   step(closure: () => Tensor): Tensor;
   // With a default, so that step.length is 0, which says that no argument is needed.
   step(closure: (() => Tensor) | null = null): Tensor | undefined {
+    this.checkNumbers();
     const loss = lossOf(this.constructor.name, closure);
     for (const group of this.groups) this.#step(group);
     return loss;

@@ -11,7 +11,7 @@ import { enableGrad, scope } from '../core/context.ts';
 import type { Shape } from '../core/shape.ts';
 import { Tensor } from '../core/tensor.ts';
 import { type ZeroGradOptions, zeroGradOptions } from '../core/tensor-grad.ts';
-import { badOption, badStateDict } from '../errors.ts';
+import { badOption, badStateDict, shown, type TensorError } from '../errors.ts';
 import { ParamState } from './param-state.ts';
 import {
   checkIsState,
@@ -80,12 +80,19 @@ export const completed = <O extends object>(defaults: O, options: Partial<O>): O
   ...Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)),
 });
 
+const isNumber = (value: unknown): boolean => typeof value === 'number' && !Number.isNaN(value);
+const isNumberOrNull = (value: unknown): boolean => value === null || isNumber(value);
+
 /** Base of the optimisers: groups of parameters, each with options of its own. */
 export abstract class Optimizer<O extends LrOptions = LrOptions> {
   /** Groups of parameters with options of their own. Options may be changed between steps. */
   readonly groups: ParamGroup<O>[] = [];
   readonly #defaults: O;
   readonly #known: OptionChecks;
+  /** Names of the options that are numbers, and of those that are lists of numbers. */
+  readonly #numbers: readonly string[];
+  /** With their lengths. */
+  readonly #lists: readonly (readonly [name: string, length: number])[];
   readonly #states = new Map<Tensor, ParamState>();
 
   /** Makes the groups. `defaults` has every option of the optimiser, `options` those that the user chose. */
@@ -93,6 +100,11 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
     this.#known = new Map(Object.keys(defaults).map((name) => [name, anything]));
     checkOptions(this.constructor.name, options, this.#known);
     this.#defaults = completed(defaults, options);
+    const entries = Object.entries(defaults as unknown as Record<string, unknown>);
+    this.#numbers = entries.filter(([, value]) => typeof value === 'number').map(([name]) => name);
+    this.#lists = entries.flatMap(([name, value]) =>
+      Array.isArray(value) ? [[name, value.length] as const] : [],
+    );
     const given = listOf(params);
     if (areTensors(given) || areNamed(given)) this.#add(given, {});
     else for (const group of given) this.addParamGroup(group);
@@ -111,6 +123,25 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
   /** Returns the shape of a state tensor: here that of its parameter; null for a number, which is kept in float64. */
   protected stateShape(_name: string, param: Tensor): Shape | null {
     return param.shape;
+  }
+
+  /**
+   * Throws ERR_TENSOR_ARGUMENT if a number among the groups' options is none any more. A program may write these
+   * options between steps, and a step with NaN or undefined would make all parameters NaN.
+   */
+  protected checkNumbers(): void {
+    for (const group of this.groups as unknown as Record<string, unknown>[]) {
+      for (const name of this.#numbers) if (!isNumber(group[name])) throw this.#notANumber(name, group[name]);
+      for (const [name, length] of this.#lists) {
+        const list = group[name];
+        if (!Array.isArray(list) || list.length !== length || !list.every(isNumberOrNull))
+          throw this.#notANumber(name, list, `${length} numbers`);
+      }
+    }
+  }
+
+  #notANumber(name: string, value: unknown, expected = 'a number'): TensorError {
+    return badOption(`${this.constructor.name}: ${name} of a group`, expected, shown(value));
   }
 
   /**

@@ -27,6 +27,7 @@ export abstract class ComposedOptimizer<O extends LrOptions & { maximize?: boole
   step(closure: () => Tensor): Tensor;
   // With a default, so that step.length is 0, which says that no argument is needed.
   step(closure: (() => Tensor) | null = null): Tensor | undefined {
+    this.checkNumbers();
     const loss = lossOf(this.constructor.name, closure);
     refuseWhileCapturing(`the step of ${this.constructor.name}`);
     for (const { shape, dtype, isContiguous } of this.params.filter(gradOf)) {

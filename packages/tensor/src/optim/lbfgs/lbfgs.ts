@@ -102,6 +102,7 @@ export class LBFGS extends Optimizer<Options> {
       expected: 'a function that computes the loss, calls backward and returns the loss',
       fits: (value) => typeof value === 'function',
     });
+    this.checkNumbers();
     this.#checkGroups();
     this.#checkParams();
     return scope(() => this.#run(closure!));

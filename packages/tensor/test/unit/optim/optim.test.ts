@@ -405,6 +405,36 @@ test.each([
   );
 });
 
+test.each([SGD, Adam, Lion, Adagrad, Adamax, NAdam, Adafactor, LBFGS])(
+  '%o refuses options that are no numbers any more, and changes nothing',
+  (Optimiser) => {
+    const p = parameter(tensor([[1, -2]]));
+    const optimizer = new Optimiser([p], { lr: 0.1 });
+    const half = (): Tensor => {
+      optimizer.zeroGrad();
+      const loss = p.square().mul(0.5).sum();
+      keep(loss).backward();
+      return loss;
+    };
+    const [group] = optimizer.groups as unknown as [Record<string, unknown>];
+    for (const value of [undefined, null, '0.1', Number.NaN]) {
+      group.lr = value;
+      expect(() => optimizer.step(half)).toThrow(`${Optimiser.name}: lr of a group: expected a number, got `);
+    }
+    group.lr = 0.1;
+    if ('betas' in group) {
+      for (const value of [[0.9], [0.9, Number.NaN], 0.9]) {
+        group.betas = value;
+        expect(() => optimizer.step(half)).toThrow('betas of a group: expected 2 numbers, got ');
+      }
+      group.betas = [0.9, 0.99];
+    }
+    expect(p.toArray()).toEqual([[1, -2]]);
+    optimizer.step(half);
+    expect(p.toArray()).not.toEqual([[1, -2]]);
+  },
+);
+
 test('an own optimiser is a class with a step', () => {
   class SignDescent extends Optimizer<{ lr: number }> {
     protected check(): void {}
