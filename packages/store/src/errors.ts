@@ -50,10 +50,10 @@ export class StoreError extends Error {
 export const badArgument = (verb: string, expected: string, got: unknown) =>
   new StoreError('ERR_STORE_ARGUMENT', `${verb}: expected ${expected}, got ${shown(got)}.`);
 
-export const notConstructed = () =>
+export const notConstructed = (name: string, call: string) =>
   new StoreError(
     'ERR_STORE_ARGUMENT',
-    'TcpStore: a store is not made by new, because it has to connect first. Call await TcpStore.connect({ host, port }).',
+    `${name}: a store is not made by new, because it is ready only later. Call await ${call}.`,
   );
 
 /** `problem` is the text that unknownOption() returned. */

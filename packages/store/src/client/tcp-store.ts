@@ -43,7 +43,7 @@ export class TcpStore extends StoreClient {
 
   private constructor(address: Address, main: Connection, timeoutMs: number) {
     super(timeoutMs);
-    if (!(main instanceof Connection)) throw notConstructed();
+    if (!(main instanceof Connection)) throw notConstructed('TcpStore', 'TcpStore.connect({ host, port })');
     this.#address = address;
     this.#where = whereIs(address);
     this.#main = main;

@@ -107,11 +107,15 @@ it('names a store that is missing, and one that was made by new', () => {
     expect.objectContaining(refused('PrefixStore: expected a store after the prefix, got undefined.')),
   );
   for (const given of [[], [address], ['127.0.0.1', 1]])
-    expect(() => new (loose(TcpStore))(...given)).toThrow(
-      expect.objectContaining(
-        refused(
-          'TcpStore: a store is not made by new, because it has to connect first. Call await TcpStore.connect({ host, port }).',
+    for (const [Made, call] of [
+      [TcpStore, 'TcpStore.connect({ host, port })'],
+      [FileStore, 'FileStore.open(directory)'],
+    ] as const)
+      expect(() => new (loose(Made))(...given)).toThrow(
+        expect.objectContaining(
+          refused(
+            `${Made.name}: a store is not made by new, because it is ready only later. Call await ${call}.`,
+          ),
         ),
-      ),
-    );
+      );
 });
