@@ -2,6 +2,7 @@
 // a module that makes the data set can.
 
 import { existsSync } from 'node:fs';
+import { isAbsolute } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { badModule, moduleMissing, outOfRange } from '../errors.ts';
 import { importHere } from '../loader/typescript.ts';
@@ -42,7 +43,7 @@ const origins = new WeakMap<object, Origin & Pick<DatasetModule, 'collate'>>();
 export async function loadDataset<
   S extends Dataset<unknown, unknown> | IterableDataset<unknown> = Dataset<unknown, unknown>,
 >(module: URL | string, args?: unknown): Promise<S> {
-  if (typeof module !== 'string' && typeof module?.href !== 'string')
+  if ((typeof module !== 'string' && typeof module?.href !== 'string') || String(module) === '')
     throw outOfRange('loadDataset: module', 'the URL of a module, as a URL or a string', module);
   const origin: Origin = { url: String(module), args };
   const { dataset, collate } = await openModule(origin, (url) => importFound(url, importHere));
@@ -55,12 +56,18 @@ async function importFound(url: string, load: (url: string) => Promise<unknown>)
   try {
     return await load(url);
   } catch (error) {
-    // A relative text would name a file beside those of this package.
-    const isMissing = url.startsWith('.') || (url.startsWith('file:') && !existsSync(fileURLToPath(url)));
-    if (isMissing && (error as NodeJS.ErrnoException).code === 'ERR_MODULE_NOT_FOUND')
-      throw moduleMissing(url, error);
+    const { code, message } = error as NodeJS.ErrnoException;
+    if (code === 'ERR_MODULE_NOT_FOUND' && isMissing(url, message)) throw moduleMissing(url, error);
     throw error;
   }
+}
+
+/** Tells whether the module itself is missing, rather than one that it imports. `message` is that of the error. */
+function isMissing(url: string, message: string): boolean {
+  if (url.startsWith('file:')) return !existsSync(fileURLToPath(url));
+  if (isAbsolute(url)) return !existsSync(url);
+  // A relative text would name a file beside those of this package, and any other text names a package.
+  return url.startsWith('.') || message.startsWith(`Cannot find package '${url}'`);
 }
 
 /** Imports the module with `load`, which differs between threads, and makes its data set. Only workers pass `info`. */

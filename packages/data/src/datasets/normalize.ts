@@ -26,7 +26,8 @@ export function normalize(
   for (const [name, value] of Object.entries({ scale, mean, std }))
     if (!Number.isFinite(value)) throw outOfRange(`normalize: ${name}`, 'a finite number', value);
   if (!(std > 0)) throw outOfRange('normalize: std', 'a number above 0', std);
-  if (!isTypedArray(data)) throw outOfRange('normalize: data', 'a typed array', data);
+  if (!isTypedArray(data) || typeof data[0] === 'bigint')
+    throw outOfRange('normalize: data', 'a typed array of numbers', data);
   const factor = scale / std;
   const offset = -mean / std;
   const normal = new Float32Array(data.length);

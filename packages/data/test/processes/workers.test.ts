@@ -258,7 +258,7 @@ describe('an error', () => {
   });
 
   it('is a module that does not exist, or arguments that cannot be sent', async () => {
-    for (const module of [fixture('not-there'), './squares.mjs'])
+    for (const module of [fixture('not-there'), './squares.mjs', '/not/there.mjs', 'not-there.mjs'])
       await expect(loadDataset(module)).rejects.toMatchObject({
         code: 'ERR_DATA_MODULE',
         message: expect.stringContaining(`there is no module ${module}`),

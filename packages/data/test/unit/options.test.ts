@@ -244,7 +244,12 @@ describe('refuses', () => {
     [
       'a list to normalize',
       () => data.normalize(numbers as never),
-      'normalize: data: expected a typed array, got an array of 3.',
+      'normalize: data: expected a typed array of numbers, got an array of 3.',
+    ],
+    [
+      'bigints to normalize',
+      () => data.normalize(BigInt64Array.of(1n) as never),
+      'normalize: data: expected a typed array of numbers, got ',
     ],
     [
       'no transform',
