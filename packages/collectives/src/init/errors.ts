@@ -56,6 +56,13 @@ export function settingsDiffer(
   return init(what, next, [theirs.rank]);
 }
 
+export function noneStays(): Failure {
+  const what = 'no rank would stay, as every rank of the group is left out; expected at least one to stay';
+  const next =
+    'Pass the ranks that are lost as { without }. If calls did not match, none is lost: make a new group with init().';
+  return local('ERR_COLL_INVALID', 'shrink', what, next);
+}
+
 export function leftBehind(survivors: readonly number[]): Failure {
   const what = `the others go on without this rank, as ${rankList(survivors)}`;
   return local('ERR_COLL_INIT', 'shrink', what, 'It came too late, or was taken for lost: end it.');

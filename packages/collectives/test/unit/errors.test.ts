@@ -148,6 +148,7 @@ const failures: Record<string, Failure> = {
   unknownBackend: initErrors.unknownBackend('gloo', ['solo', 'host']),
   nativeMpiMissing: initErrors.nativeMpiMissing('linux-x64', ['mpi-openmpi.node (not found)']),
   notOneWorld: initErrors.notOneWorld([1, 1], 'Open MPI v4.1.4'),
+  noneStays: initErrors.noneStays(),
   leftBehind: initErrors.leftBehind([0, 2]),
   mpiNotUsable: initErrors.mpiNotUsable('it has ended in this process'),
   srunWithoutMpi: initErrors.srunWithoutMpi(),
@@ -289,6 +290,7 @@ describe('errors', () => {
       init: no backend named 'gloo'; expected auto, solo, host (group "dp", rank 0 of 8). What PyTorch calls gloo is 'host' here. See registerBackend().
       init: the mpi backend is not there for linux-x64 (tried mpi-openmpi.node (not found)) (group "dp", rank 0 of 8). No release has it, because MPIs have no common ABI. Build it where mpicc is, by npm run build in a checkout of ringwise, and set RINGWISE_NATIVE_PATH to its folder native/build/Release.
       init: the ranks do not share one MPI world of Open MPI v4.1.4; expected all of them in one, got worlds of 1 processes (group "dp", rank 0 of 8). Start the ranks by the mpirun or srun of that MPI. RINGWISE_MPI=openmpi or mpich says which one that is.
+      shrink: no rank would stay, as every rank of the group is left out; expected at least one to stay (group "dp", rank 0 of 8). Pass the ranks that are lost as { without }. If calls did not match, none is lost: make a new group with init().
       shrink: the others go on without this rank, as ranks 0, 2 (group "dp", rank 0 of 8). It came too late, or was taken for lost: end it.
       init: MPI cannot be used: it has ended in this process (group "dp", rank 0 of 8).
       init: srun has started this process without an MPI (group "dp", rank 0 of 8). Call srun with --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH and its kin); srun --mpi=list tells which it has.

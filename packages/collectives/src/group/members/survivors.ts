@@ -5,7 +5,7 @@
 
 import type { Store } from '@ringwise/store';
 import { CollectiveError, lostRanksUnknown, type Site } from '../../errors.ts';
-import { leftBehind } from '../../init/errors.ts';
+import { leftBehind, noneStays } from '../../init/errors.ts';
 import { shown } from '../../options/errors.ts';
 import type { GroupState } from '../state.ts';
 import type { Survivors } from './membership.ts';
@@ -21,6 +21,7 @@ export function candidatesOf(state: GroupState, without = state.failure?.peers):
   const left = Array.from({ length: state.size }, (_, rank) => rank).filter(
     (rank) => !without.includes(rank),
   );
+  if (left.length === 0) throw state.error(noneStays());
   if (!left.includes(state.rank)) throw state.error(leftBehind(left));
   return left;
 }

@@ -343,6 +343,18 @@ it('shrink() needs subgroups as well as survivors', async () => {
   expect([code, verb]).toEqual(['ERR_COLL_UNSUPPORTED', 'shrink']);
 });
 
+it('shrink() says so if all ranks would be left out, as after calls that did not match', async () => {
+  const survivors = async (candidates: readonly number[]) => [...candidates];
+  const subgroups = () => Promise.reject(new Error('not reached'));
+  const group = new Group(solo(), { name: 'solo', timeoutMs: 1_000, survivors, subgroups });
+  const { code, message } = await failureOf(() => group.shrink({ without: [0] }));
+  expect([code, message]).toEqual([
+    'ERR_COLL_INVALID',
+    'shrink: no rank would stay, as every rank of the group is left out; expected at least one to stay (group "solo", rank 0 of 1). ' +
+      'Pass the ranks that are lost as { without }. If calls did not match, none is lost: make a new group with init().',
+  ]);
+});
+
 describe('numbers', () => {
   it('count collectives together, and sends and receives by peer', async () => {
     const [a, b, c] = loopbackGroups(3) as [Group, Group, Group];
