@@ -5,6 +5,12 @@ import { argument, dtypeError, type Shape, show, TensorError } from './tensor-er
 export const badStateDict = (problems: readonly string[]): TensorError =>
   new TensorError('ERR_TENSOR_STATE_DICT', `loadStateDict: ${problems.join('; ')}. Nothing was changed.`);
 
+export const nameTwice = (model: string, name: string): TensorError =>
+  new TensorError(
+    'ERR_TENSOR_STATE_DICT',
+    `stateDict: two tensors of ${model} have the name '${name}'; expected a name for each. Rename a field; a name with a dot can be that of a field further inside.`,
+  );
+
 export const badOptimizerParam = (shape: Shape, dtype: DType, isDense: boolean): TensorError =>
   dtypeError(
     `optimizer: expected dense parameters of float32 or float64, got ${isDense ? '' : 'a strided '}${dtype} ${show(shape)}. ` +

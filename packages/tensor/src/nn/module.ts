@@ -33,7 +33,7 @@ import {
 } from './hooks.ts';
 import { isNumbers, outline } from './outline.ts';
 import { isParameter } from './parameter.ts';
-import { type LoadResult, loadInto, type StateDict } from './state-dict.ts';
+import { type LoadResult, loadInto, named, type StateDict } from './state-dict.ts';
 
 /** A hook that runs before a module's forward. May return an array that replaces the arguments. */
 export type ForwardPreHook = PreHook<Module>;
@@ -250,12 +250,12 @@ export abstract class Module {
 
   /**
    * Returns the parameters and persistent buffers by name: the tensors themselves, not copies. A shared
-   * parameter appears under each of its names.
+   * parameter appears under each of its names. Throws ERR_TENSOR_STATE_DICT if two tensors have one name.
    */
   stateDict(): Record<string, Tensor> {
     const isSaved = (value: unknown): value is Tensor =>
       isParameter(value) || (isBuffer(value) && isPersistent(value));
-    return Object.fromEntries(this.#walk(isSaved));
+    return named(this.constructor.name, this.#walk(isSaved));
   }
 
   /**
@@ -314,6 +314,12 @@ export abstract class Module {
       bfloat16: toDtype('bfloat16'),
       predict: 'forward(x)',
       summary: 'namedParameters()',
+      register_parameter: 'a field: this.name = parameter(tensor)',
+      register_buffer: 'a field: this.name = buffer(tensor)',
+      add_module: 'a field: this.name = module',
+      register_module: 'a field: this.name = module',
+      get_submodule: 'namedModules()',
+      get_parameter: 'namedParameters()',
     };
     refuseForeign(Module.prototype, 'model', foreignMember, { methods });
   }

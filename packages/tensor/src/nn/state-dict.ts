@@ -3,7 +3,7 @@
 import { copyInto } from '../core/memory/transfer.ts';
 import { sameShape } from '../core/shape.ts';
 import { Tensor } from '../core/tensor.ts';
-import { badStateDict, shown } from '../errors.ts';
+import { badStateDict, nameTwice, shown } from '../errors.ts';
 
 /** Parameters and buffers of a model by name; the tensors themselves, without a copy. */
 export type StateDict = Readonly<Record<string, Tensor>>;
@@ -14,6 +14,16 @@ export interface LoadResult {
   readonly missing: readonly string[];
   /** Names of the dict that the model lacks. */
   readonly unexpected: readonly string[];
+}
+
+/** Returns tensors by name. Throws if two have one name, of which one would be lost. `model` is the class. */
+export function named(model: string, entries: Iterable<readonly [string, Tensor]>): Record<string, Tensor> {
+  const found = new Map<string, Tensor>();
+  for (const [name, tensor] of entries) {
+    if ((found.get(name) ?? tensor) !== tensor) throw nameTwice(model, name);
+    found.set(name, tensor);
+  }
+  return Object.fromEntries(found);
 }
 
 const showShape = (tensor: Tensor): string => `[${tensor.shape.join(', ')}]`;

@@ -1,6 +1,7 @@
 // Containers of modules: Sequential, ModuleList and ModuleDict.
 
-import { notAModule, notModules } from '../../checks/argument-errors.ts';
+import { foreignMember, notAModule, notModules } from '../../checks/argument-errors.ts';
+import { refuseForeign } from '../../checks/foreign-members.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import type { LinearOptions } from '../../ops/index.ts';
 import { type Layer, Module } from '../module.ts';
@@ -63,6 +64,12 @@ export class Sequential extends Module {
     }
     return output;
   }
+
+  static {
+    const whole = 'all layers in the constructor: new Sequential(...net.layers, layer)';
+    const methods = { append: whole, extend: whole, insert: whole, add_module: whole };
+    refuseForeign(Sequential.prototype, 'Sequential', foreignMember, { methods });
+  }
 }
 
 /**
@@ -106,6 +113,16 @@ export class ModuleList<M extends Module = Layer> extends Module implements Iter
     this.items.push(...items);
     return this;
   }
+
+  static {
+    const methods = {
+      append: 'push(module)',
+      extend: 'push(...modules)',
+      add_module: 'push(module)',
+      insert: 'the array items: list.items.splice(index, 0, module)',
+    };
+    refuseForeign(ModuleList.prototype, 'ModuleList', foreignMember, { methods });
+  }
 }
 
 /** Modules by name, in the order in which they were added. */
@@ -139,5 +156,16 @@ export class ModuleDict<M extends Module = Layer> extends Module implements Iter
     requireModule('ModuleDict', `'${name}'`, module);
     this.items.set(name, module);
     return this;
+  }
+
+  static {
+    const methods = {
+      update: 'set(name, module) for each module',
+      add_module: 'set(name, module)',
+      keys: 'items.keys()',
+      values: 'items.values()',
+      pop: 'items.delete(name)',
+    };
+    refuseForeign(ModuleDict.prototype, 'ModuleDict', foreignMember, { methods });
   }
 }

@@ -1,7 +1,7 @@
 // What users of PyTorch, NumPy and TensorFlow.js write by habit: each must fail with a sentence that names our call.
 import { describe, expect, test } from 'vitest';
 import { cat, full, ones, randn, type Tensor, tensor, zeros } from '../../../src/index.ts';
-import { Linear, type Module } from '../../../src/nn/index.ts';
+import { Linear, type Module, ModuleDict, ModuleList, Sequential } from '../../../src/nn/index.ts';
 import { clipGradNorm, clipGradValue, SGD, StepLR } from '../../../src/optim/index.ts';
 
 /** An object that may have any member. */
@@ -105,6 +105,19 @@ describe('a model, an optimiser, a schedule', () => {
       "model.cuda(): there is no member of this name; expected to('cuda')",
     ],
     ['model.state_dict()', () => loose(model).state_dict(), 'expected stateDict()'],
+    [
+      'model.register_buffer()',
+      () => loose(model).register_buffer(),
+      'expected a field: this.name = buffer(',
+    ],
+    ['list.append()', () => loose(new ModuleList()).append(model), 'ModuleList.append(): there is no member'],
+    ['list.insert()', () => loose(new ModuleList()).insert(0, model), 'list.items.splice(index, 0, module)'],
+    [
+      'Sequential.append()',
+      () => loose(new Sequential()).append(model),
+      'expected all layers in the constructor',
+    ],
+    ['dict.update()', () => loose(new ModuleDict()).update({}), 'ModuleDict.update(): '],
     ['optimizer.zero_grad()', () => loose(optimizer).zero_grad(), 'optimizer.zero_grad(): '],
     ['optimizer.param_groups', () => loose(optimizer).param_groups, 'expected groups'],
     [

@@ -274,3 +274,14 @@ describe('to', () => {
     expect([layer.weight.dtype, layer.bias!.dtype]).toEqual(['float32', 'float32']);
   });
 });
+
+test('a state dict refuses two tensors of one name, of which one would be lost', () => {
+  class Twice extends Module {
+    readonly inner = new Linear(1, 1);
+    readonly 'inner.weight' = parameter(ones([3]));
+  }
+  expect(() => new Twice().stateDict()).toThrow(
+    "stateDict: two tensors of Twice have the name 'inner.weight'; expected a name for each. Rename a field; ",
+  );
+  expect(codeOf(() => new Twice().loadStateDict({}))).toBe('ERR_TENSOR_STATE_DICT');
+});
