@@ -194,14 +194,33 @@ export function leaveBuckets(plan: readonly BucketPlan[], params: readonly Bucke
     for (const { param: index, count } of slots) {
       const param = params[index]!;
       if (param.dropGrad) param.dropGrad();
-      else if (param.bindGrad) {
-        const onHost = device.kind === 'cpu';
-        const memory = onHost ? new HostMemory(allocHost(count, dtype)) : param.allocBucket!(count);
-        param.bindGrad(memory[bufferSymbol]());
-        memory.clear();
-      } else if (param.grad !== null) new HostMemory(param.grad).clear();
+      else if (param.bindGrad) bindZeros(param, device, dtype, count);
+      else if (param.grad !== null) new HostMemory(param.grad).clear();
     }
   }
+}
+
+/** Gives gradients that do not exist the value zero, in memory of their own: in a group of one there are no buckets. */
+export function zeroMissing(plan: readonly BucketPlan[], params: readonly BucketParam[]): void {
+  for (const { dtype, device, slots } of plan) {
+    for (const { param: position, count } of slots) {
+      const param = params[position]!;
+      const isBindable = param.bindGrad && (device.kind === 'cpu' || param.allocBucket);
+      if (isBindable && param.grad === null) bindZeros(param, device, dtype, count);
+    }
+  }
+}
+
+function bindZeros(
+  param: BucketParam,
+  device: BucketPlan['device'],
+  dtype: BucketPlan['dtype'],
+  count: number,
+): void {
+  const onHost = device.kind === 'cpu';
+  const memory = onHost ? new HostMemory(allocHost(count, dtype)) : param.allocBucket!(count);
+  param.bindGrad!(memory[bufferSymbol]());
+  memory.clear();
 }
 
 /** Allocates zeroed memory on the device of the bucket's parameters. */

@@ -24,7 +24,7 @@ import {
 import { Timeline } from '../statistics/timeline.ts';
 import { hasExchanges } from '../sync-batch-norm.ts';
 import type { StateBuffer } from '../wrapper/grad-param.ts';
-import { type BucketParam, leaveBuckets } from './bucket.ts';
+import { type BucketParam, leaveBuckets, zeroMissing } from './bucket.ts';
 import { BucketList } from './bucket-list.ts';
 import { type CommHook, checkHook, plainHook } from './hook.ts';
 import { HookCounts } from './hook-counts.ts';
@@ -480,6 +480,7 @@ export class Reducer {
       for (const param of this.#params) divideGrad(param, weighting.divisor);
     }
     if (exchangesUsage) this.#dropUnused();
+    if (isAlone && this.#unused === 'zero' && captureNow() === null) zeroMissing(this.plan, this.#params);
     const root = weighting?.firstLive ?? 0;
     const state = this.#buffers.map(({ value }) => carrier(value));
     for (const work of broadcasts(state, this.#group, root)) yield work;

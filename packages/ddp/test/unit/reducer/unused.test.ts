@@ -1,4 +1,7 @@
 // Tests parameters that a backward did not reach.
+import { manualSeed, ones } from '@ringwise/tensor';
+import { init, Linear, Sequential } from '@ringwise/tensor/nn';
+import { AdamW } from '@ringwise/tensor/optim';
 import { expect, it } from 'vitest';
 import { type DdpOptions, ddp } from '../../../src/index.ts';
 import { largestDifference, onRanks, reasons, values } from '../../support/ranks.ts';
@@ -104,3 +107,34 @@ it('are ignored in a backward that reached none of them: it was of another model
     }),
   );
 });
+
+it.each([1, 2])(
+  "are zero with unused: 'zero' on %i ranks, so that an optimizer's weight decay reaches them",
+  async (size) => {
+    const answers = values(
+      await onRanks(size, async (group) => {
+        manualSeed(1);
+        const used = new Linear(2, 1);
+        const idle = new Linear(2, 1);
+        const net = new Sequential(used, idle);
+        init.ones_(idle.weight);
+        const model = await ddp(net, { group, unused: 'zero' });
+        const optimizer = new AdamW(net.parameters(), { lr: 0.5, weightDecay: 1 });
+        const gradients: unknown[] = [];
+        for (let step = 0; step < 2; step++) {
+          optimizer.zeroGrad();
+          used
+            .forward(ones([1, 2]))
+            .sum()
+            .backward();
+          await model.finish();
+          gradients.push(idle.weight.grad?.toArray());
+          optimizer.step();
+        }
+        return { gradients, weight: idle.weight.toArray() };
+      }),
+    );
+    for (const answer of answers)
+      expect(answer).toEqual({ gradients: [[[0, 0]], [[0, 0]]], weight: [[0.25, 0.25]] });
+  },
+);
