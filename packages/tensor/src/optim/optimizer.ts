@@ -80,6 +80,12 @@ export const completed = <O extends object>(defaults: O, options: Partial<O>): O
   ...Object.fromEntries(Object.entries(options).filter(([, value]) => value !== undefined)),
 });
 
+/** Returns a copy whose lists, such as betas, are copies, too: otherwise writing to one changes those of others. */
+const withOwnLists = <O extends object>(options: O): O =>
+  Object.fromEntries(
+    Object.entries(options).map(([name, value]) => [name, Array.isArray(value) ? [...value] : value]),
+  ) as O;
+
 const isNumber = (value: unknown): boolean => typeof value === 'number' && !Number.isNaN(value);
 const isNumberOrNull = (value: unknown): boolean => value === null || isNumber(value);
 
@@ -165,7 +171,7 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
   }
 
   #add(given: readonly Tensor[] | readonly NamedParam[], chosen: Partial<O>): void {
-    const options = completed(this.#defaults, chosen);
+    const options = withOwnLists(completed(this.#defaults, chosen));
     this.check(options);
     const isNamed = given.length > 0 && areNamed(given);
     const params = isNamed ? given.map(([, param]) => param) : (given as readonly Tensor[]);
@@ -229,7 +235,7 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
     return {
       groups: this.groups.map((group) => {
         const positions = group.params.map((param) => params.indexOf(param));
-        return { ...(group as object), params: positions };
+        return { ...withOwnLists(group as object), params: positions };
       }),
       steps: params.map((param) => this.#states.get(param)?.steps ?? 0),
       tensors,
@@ -255,7 +261,7 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
     if (problems.length > 0) throw badStateDict(problems);
     for (const [i, group] of state.groups.entries()) this.check({ ...this.groups[i]!, ...group });
     for (const [i, { params: _, ...options }] of state.groups.entries())
-      Object.assign(this.groups[i]!, options);
+      Object.assign(this.groups[i]!, withOwnLists(options));
     for (const [i, param] of params.entries()) {
       this.stateOf(param).load(
         param,

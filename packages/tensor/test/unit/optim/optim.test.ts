@@ -435,6 +435,23 @@ test.each([SGD, Adam, Lion, Adagrad, Adamax, NAdam, Adafactor, LBFGS])(
   },
 );
 
+test('lists among the options belong to one group: not to the caller, other groups, states or later optimisers', () => {
+  const betas: [number, number] = [0.8, 0.9];
+  const adam = new Adam([{ params: [leaf(1)] }, { params: [leaf(2)] }], { betas });
+  const saved = adam.stateDict();
+  const write = (optimizer: Adam, value: number): void => {
+    (optimizer.groups[0]!.betas as [number, number])[0] = value;
+  };
+  write(adam, 0.5);
+  expect([betas, adam.groups[1]!.betas, saved.groups[0]!.betas]).toEqual([betas, betas, betas]);
+  const next = new Adam([{ params: [leaf(1)] }, { params: [leaf(2)] }]);
+  next.loadStateDict(saved);
+  write(next, 0.4);
+  expect(saved.groups[0]!.betas).toEqual([0.8, 0.9]);
+  write(new Adam([leaf(1)]), 0.3);
+  expect(new Adam([leaf(1)]).groups[0]!.betas).toEqual([0.9, 0.999]);
+});
+
 test('an own optimiser is a class with a step', () => {
   class SignDescent extends Optimizer<{ lr: number }> {
     protected check(): void {}
