@@ -1,6 +1,6 @@
 // Computes the running statistics of batch norms anew, which averages of weights do not have.
 import { checkOptions, optionChecks } from '../../checks/options.ts';
-import { checkValue } from '../../checks/value-checks.ts';
+import { type Check, checkValue } from '../../checks/value-checks.ts';
 import { noGrad, scope } from '../../core/context.ts';
 import { Tensor } from '../../core/tensor.ts';
 import { type DeviceName, deviceOf } from '../../device/device.ts';
@@ -21,6 +21,15 @@ const updateBnOptions = optionChecks<UpdateBnOptions>({
 /** A batch: the input, or a list that begins with it. */
 export type BnBatch = Tensor | readonly [Tensor, ...unknown[]];
 
+const aLoader: Check = {
+  expected: 'a list or a stream of batches',
+  fits: (value) =>
+    typeof value === 'object' &&
+    value !== null &&
+    !(value instanceof Tensor) &&
+    (Symbol.iterator in value || Symbol.asyncIterator in value),
+};
+
 /** Returns the input of a batch, or throws. */
 function inputOf(batch: BnBatch): Tensor {
   const input: unknown = batch instanceof Tensor ? batch : Array.isArray(batch) ? batch[0] : batch;
@@ -39,6 +48,7 @@ export async function updateBn(
   options: UpdateBnOptions = {},
 ): Promise<void> {
   checkOptions('updateBn', options, updateBnOptions);
+  checkValue('updateBn: loader', loader, aLoader);
   checkValue('updateBn: model', model, {
     expected: 'a module with a forward',
     fits: (value) => value instanceof Module && 'forward' in value,

@@ -96,6 +96,17 @@ describe('updateBn', () => {
     await expect(updateBn([], {} as never)).rejects.toThrow('expected a module with a forward');
   });
 
+  test('refuses what is no list of batches before it changes the statistics', async () => {
+    const norm = new BatchNorm1d(1);
+    norm.forward(tensor([[1], [3]]));
+    const mean = norm.runningMean!.toArray();
+    for (const loader of [undefined, null, 5, {}, ones([2, 1])])
+      await expect(updateBn(loader as never, norm)).rejects.toThrow(
+        'updateBn: loader: expected a list or a stream of batches, got ',
+      );
+    expect([norm.runningMean!.toArray(), norm.momentum]).toEqual([mean, 0.1]);
+  });
+
   test('reads no batch where there are no batch norms', async () => {
     class Untouched extends Module {
       forward(input: Tensor): Tensor {
