@@ -4,7 +4,7 @@ import type { Group } from '@ringwise/collectives';
 import { checkInteger, checkOptions } from '../check.ts';
 import { type DistributedDataParallel, ddp } from '../wrapper/ddp.ts';
 import type { MethodOf } from '../wrapper/delegate.ts';
-import type { GradParamSource } from '../wrapper/grad-param.ts';
+import { type GradParamSource, paramsOf } from '../wrapper/grad-param.ts';
 import { gatherCrew } from './crew.ts';
 import { inShares } from './rows.ts';
 
@@ -86,6 +86,7 @@ export async function dataParallel<M extends GradParamSource>(
   checkOptions('dataParallel', options, { known: ['threads', 'program'] });
   const { threads = availableParallelism(), program } = options;
   checkInteger('dataParallel: threads', threads, 1, 1024);
+  paramsOf(model, 'dataParallel'); // throws for what is no model, before any thread is started
   const { group, end } = await gatherCrew(threads, program);
   return new DataParallel(await ddp(model, { group }), end);
 }

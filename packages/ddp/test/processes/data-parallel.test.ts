@@ -164,6 +164,17 @@ describe('dataParallel', () => {
     expect(stderr).toContain('forward: an input requires a gradient');
   });
 
+  it('refuses what is no model before it starts threads, and takes one after that', async () => {
+    const { exitCode, stdout, stderr } = await run(`
+      const refused = [];
+      for (const model of [undefined, null, 'net', {}])
+        await dataParallel(model, { threads: 2 }).catch(({ code, message }) => refused.push(code, message.slice(0, 30)));
+      const model = await dataParallel(net, { threads: 2 });
+      await model.close();
+      if (isMainThread) console.log([...new Set(refused)].join());`);
+    expect([exitCode, stdout, stderr]).toEqual([0, 'ERR_DDP_INVALID,dataParallel: expected a model\n', '']);
+  });
+
   it('shows the error of a thread while the main thread waits in a call', async () => {
     const { exitCode, stderr } = await run(`
       const model = await dataParallel(net, { threads: 2 });
