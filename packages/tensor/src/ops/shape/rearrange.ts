@@ -53,12 +53,27 @@ function rolled(a: Tensor, shift: number, dim: number): Tensor {
 }
 
 /**
+ * Checks the counts of `op`, which are aligned with the dimensions at the end. A dimension without elements may have a
+ * count below 0, as in PyTorch, and stays without.
+ */
+export function repetitions(op: string, a: Tensor, counts: Shape): Shape {
+  if (!Array.isArray(counts)) return checkedShape(op, counts);
+  const ahead = counts.length - a.rank;
+  return checkedShape(
+    op,
+    (counts as Shape).map((count, i) =>
+      a.shape[i - ahead] === 0 && Number.isSafeInteger(count) ? Math.max(0, count) : count,
+    ),
+  );
+}
+
+/**
  * Repeats the tensor `counts[d]` times along dimension d; more counts than dimensions add dimensions in
  * front. Returns a copy.
  */
 export function repeat(a: Tensor, counts: Shape): Tensor {
   requireTensor('repeat', a);
-  const times = checkedShape('repeat', counts);
+  const times = repetitions('repeat', a, counts);
   if (times.length < a.rank) throw badOption('repeat: counts', `at least ${a.rank}`, String(times.length));
   const own = [...new Array<number>(times.length - a.rank).fill(1), ...a.shape];
   return scope(() => {

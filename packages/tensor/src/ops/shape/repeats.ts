@@ -3,13 +3,13 @@
 import { checkInteger } from '../../checks/arguments.ts';
 import { negativeRepeats } from '../../checks/array-errors.ts';
 import { scope } from '../../core/context.ts';
-import { checkedDim, checkedShape, type Shape } from '../../core/shape.ts';
+import { checkedDim, type Shape } from '../../core/shape.ts';
 import { Tensor } from '../../core/tensor.ts';
 import { lookupShapes, needsIndex, needsRank } from '../../errors.ts';
 import { clone, requireTensor, to } from '../elementwise/convert.ts';
 import { indexSelect } from '../indexing/lookup.ts';
 import { positionsOf } from '../indexing/positions.ts';
-import { repeat } from './rearrange.ts';
+import { repeat, repetitions } from './rearrange.ts';
 import { expand, flatten, reshape, unsqueeze } from './views.ts';
 
 /**
@@ -18,7 +18,7 @@ import { expand, flatten, reshape, unsqueeze } from './views.ts';
  */
 export function tile(a: Tensor, counts: Shape): Tensor {
   requireTensor('tile', a);
-  const times = checkedShape('tile', counts);
+  const times = repetitions('tile', a, counts);
   return repeat(a, [...new Array<number>(Math.max(0, a.rank - times.length)).fill(1), ...times]);
 }
 

@@ -16,6 +16,7 @@ import {
   softplus,
   type Tensor,
   tensor,
+  tile,
   unbind,
   unflatten,
   varMean,
@@ -102,6 +103,17 @@ describe('flip, roll and repeat', () => {
       expect(() => roll(table([2, 3]), shifts, dims)).toThrow('expected one shift for each dimension');
     expect(codeOf(() => roll(table([2, 3]), [1, 1], [0, 2]))).toBe('ERR_TENSOR_SHAPE');
     check((x) => roll(x.transpose(0, 2), [1, -2], [-1, 1]));
+  });
+
+  test('a dimension without elements takes counts below 0, as in PyTorch; others do not', () => {
+    const none = zeros([0, 2]);
+    expect([tile(none, [-1, 2]).shape, repeat(none, [-3, 1]).shape]).toEqual([
+      [0, 4],
+      [0, 2],
+    ]);
+    for (const counts of [[-1], [-1, 1, 1], [1, -1]])
+      expect(codeOf(() => tile(none, counts))).toBe('ERR_TENSOR_SHAPE');
+    expect(codeOf(() => repeat(none, [Symbol('1') as never, 1]))).toBe('ERR_TENSOR_SHAPE');
   });
 
   test('repeat lays copies side by side', () => {
