@@ -475,7 +475,9 @@ export class Group {
 
   /**
    * Closes the subgroups, waits until all pending calls have ended, then leaves the group. Later calls fail.
-   * Rejects with ERR_COLL_MISMATCH if ranks disagreed and no call of this rank has reported it. Idempotent.
+   * Rejects with the failure of a call that nothing has awaited: a mismatch, a passed deadline or a failed system
+   * call, also a mismatch that no call of this rank has found. Not because a rank was lost or has called abort().
+   * Idempotent.
    */
   close(): Promise<void> {
     this.#closing ??= this.#leave();
@@ -521,6 +523,7 @@ export class Group {
       const children = await Promise.allSettled([...this.#children].map((child) => child.close()));
       await this.#runner.leave();
       for (const child of children) if (child.status === 'rejected') throw child.reason;
+      this.#state.throwUntold();
     } finally {
       await this.#options.onClose?.();
     }

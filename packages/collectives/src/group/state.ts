@@ -1,7 +1,24 @@
 // Whether a group still takes calls: it refuses them once it was closed, or after its first error. Also builds the
 // errors that name the group and this rank.
 import type { Backend, Supports } from '../backend.ts';
-import { CollectiveError, type Failure, failedEarlier, groupClosed, unexpected } from '../errors.ts';
+import {
+  type CollectiveCode,
+  CollectiveError,
+  type Failure,
+  failedEarlier,
+  groupClosed,
+  unexpected,
+} from '../errors.ts';
+
+/**
+ * Codes of failures that close() reports if no call has. Ranks that leave, also while calls are pending, are no
+ * failure of a program that closes the group, and it knows of its own abort().
+ */
+const spoilsResults: ReadonlySet<CollectiveCode> = new Set([
+  'ERR_COLL_MISMATCH',
+  'ERR_COLL_TIMEOUT',
+  'ERR_COLL_SYSTEM',
+]);
 
 export class GroupState {
   readonly name: string;
@@ -54,6 +71,13 @@ export class GroupState {
     // Backends have only the text of the reason that this rank gave to abort().
     if (code === 'ERR_COLL_ABORTED' && known.code === code && cause !== undefined) known.cause ??= cause;
     return known;
+  }
+
+  /** Throws the failure of the group if the program has not got it and may therefore use wrong results. */
+  throwUntold(): void {
+    if (this.#failure === null || this.isTold || !spoilsResults.has(this.#failure.code)) return;
+    this.isTold = true;
+    throw this.#failure;
   }
 
   /** Makes the group refuse all later calls because it is closed. */

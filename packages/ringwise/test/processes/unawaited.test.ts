@@ -16,9 +16,22 @@ it.each([
   },
 );
 
-it.each(['told', 'fine'])('a program that has got the error, or has none, ends well (%s)', async (how) => {
-  const { exitCode, stdout, stderr } = await runJob(2, 'unawaited.mjs', [how]);
-  expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
-  if (how === 'told')
-    expect(stdout.split('\n').sort()).toEqual(['', '[0] ERR_COLL_MISMATCH', '[1] ERR_COLL_MISMATCH']);
+it.each([
+  ['mismatch-closed', 13],
+  ['nothing-awaited', 17],
+] as const)('close() reports a failure that nothing has awaited (%s)', async (how, line) => {
+  const { exitCode, stderr } = await runJob(2, 'unawaited.mjs', [how]);
+  expect(exitCode).toBe(1);
+  expect(stderr).toContain('  CollectiveError: allReduce: rank 0 called allReduce sum 1 × float32 (seq 0)');
+  expect(stderr).toMatch(new RegExp(`unawaited\\.mjs:${line}$`, 'm'));
 });
+
+it.each(['told', 'told-closed', 'fine'])(
+  'a program that has got the error, or has none, ends well (%s)',
+  async (how) => {
+    const { exitCode, stdout, stderr } = await runJob(2, 'unawaited.mjs', [how]);
+    expect({ exitCode, stderr }).toEqual({ exitCode: 0, stderr: '' });
+    if (how !== 'fine')
+      expect(stdout.split('\n').sort()).toEqual(['', '[0] ERR_COLL_MISMATCH', '[1] ERR_COLL_MISMATCH']);
+  },
+);

@@ -92,6 +92,24 @@ describe('a Work', () => {
     await expect(groups[1].barrier()).rejects.toThrow('the group failed earlier, allReduce');
   });
 
+  it('that fails unawaited is reported by close(), once, and not if the program has its error', async () => {
+    const groups = loopbackGroups(2) as [Group, Group];
+    void groups[0].allReduce(new Float32Array(1));
+    const work = groups[1].allReduce(new Float32Array(2));
+    await expect(work).rejects.toThrow('rank 0 called allReduce sum 1');
+    await expect(groups[0].close()).rejects.toMatchObject({ code: 'ERR_COLL_MISMATCH', verb: 'allReduce' });
+    await groups[1].close();
+  });
+
+  it('that fails unawaited because a rank has left is no failure of close()', async () => {
+    const groups = loopbackGroups(2) as [Group, Group];
+    const work = groups[0].recv(x, 1);
+    await groups[1].close();
+    await groups[0].close();
+    expect(work.done).toBe(true);
+    expect(groups[0].failure?.code).toBe('ERR_COLL_PEER_LOST');
+  });
+
   it('that is awaited without a handler is unhandled, like any promise', async () => {
     const group = new Group(solo(), { name: 'solo', timeoutMs: 1_000 });
     void group.broadcast(x, { root: 3 }).then(() => {});
