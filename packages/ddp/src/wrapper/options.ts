@@ -91,8 +91,11 @@ const foreign: Readonly<Record<string, string>> = {
 export function optionsOf(options: DdpOptions): CheckedOptions {
   checkNames(options);
   const { group, unused = 'error', bucketBytes = defaultBucketBytes, hook = plainHook } = options;
-  if (typeof group?.allReduce !== 'function')
-    throw invalidArgument('ddp', 'ddp(model, { group })', 'no group');
+  if (typeof group?.allReduce !== 'function') {
+    const isPending = typeof (group as { then?: unknown } | undefined)?.then === 'function';
+    const got = isPending ? 'a promise as group: await it, as in await init()' : 'no group';
+    throw invalidArgument('ddp', 'ddp(model, { group })', got);
+  }
   checkGroup('ddp', group);
   checkOneOf('ddp: unused', unused, ['error', 'zero', 'skip']);
   checkPositive('ddp: bucketBytes', bucketBytes, 'a positive number of bytes');

@@ -89,6 +89,10 @@ const refusals: Record<string, readonly (readonly [sentence: string, call: () =>
     ['ddp: staticGraph: expected true or false, got 1', ddpWith({ staticGraph: 1 })],
     ['ddp: broadcastBuffers: expected true or false, got null', ddpWith({ broadcastBuffers: null })],
     ['ddp: expected ddp(model, { group }), got undefined', () => ddp(new TinyMlp(1), undefined as never)],
+    [
+      'ddp: expected ddp(model, { group }), got a promise as group: await it, as in await init()',
+      () => ddp(new TinyMlp(1), { group: Promise.resolve(group) as never }),
+    ],
     ['ddp: expected ddp(model, { group }), got the group itself', () => ddp(new TinyMlp(1), group as never)],
     [
       'ddp: expected a model with a Symbol.for("ringwise.gradParams") member',

@@ -176,7 +176,9 @@ describe('npy', () => {
 
   test('a missing file and a missing folder are refused', async () => {
     await expect(loadNpy(at('b.npy'))).rejects.toThrow('could not be read (ENOENT');
-    await expect(saveNpy(at('no/b.npy'), zeros([1]))).rejects.toThrow('could not be written (ENOENT');
+    await expect(saveNpy(at('no/b.npy'), zeros([1]))).rejects.toThrow(
+      `could not be written (there is no folder '${at('no')}'; make it first)`,
+    );
   });
 });
 
