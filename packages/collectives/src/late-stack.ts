@@ -1,6 +1,7 @@
 // Puts the stack of an error into words when it is read, and not before. Under --enable-source-maps, Node.js parses the
 // source map of every file in a stack at that moment, which costs tens of milliseconds of the processor the first time.
 // Ranks that go on after another one was lost handle errors whose stack nothing reads.
+import { captureDeeply } from './deep-stack.ts';
 
 /** Returns the lines to append to this stack. */
 export type Addition = (stack: string) => readonly string[];
@@ -12,7 +13,7 @@ const pending = new WeakMap<Error, Addition[]>();
 export function stackLate(error: Error): void {
   // A hook such as Error.prepareStackTrace gets this object, and sees the error's name, message and fields in it.
   const captured = Object.create(error) as { readonly stack: string };
-  Error.captureStackTrace(captured, error.constructor as new () => Error);
+  captureDeeply(captured, error.constructor);
   const additions: Addition[] = [];
   pending.set(error, additions);
   const settle = (stack: unknown): void => {

@@ -2,6 +2,7 @@
 // those of a worker thread are the cause of an ERR_DATA_WORKER.
 
 import { inspect } from 'node:util';
+import { captureDeeply } from './deep-stack.ts';
 
 /** The codes of a DataError. The README lists cause and next step of each. */
 export type DataErrorCode =
@@ -31,6 +32,7 @@ export class DataError extends Error {
     super(message, options);
     this.name = 'DataError';
     this.code = code;
+    captureDeeply(this, DataError);
   }
 
   get [brand](): true {

@@ -1,6 +1,8 @@
 // Every error message of this package. Messages that concern several ranks are built from data that all ranks
 // have, so that all ranks throw the same error.
 
+import { captureDeeply } from './deep-stack.ts';
+
 /** The codes of a DdpError. The README lists cause and next step of each. */
 export type DdpErrorCode =
   | 'ERR_DDP_INVALID'
@@ -41,6 +43,7 @@ export class DdpError extends Error {
     this.params = details.params ?? [];
     this.ranks = details.ranks ?? [];
     Object.defineProperty(this, marker, { value: true });
+    captureDeeply(this, DdpError);
   }
 
   /** Returns whether `error` is a DdpError, also one of another copy of this package. */

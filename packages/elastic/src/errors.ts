@@ -1,6 +1,8 @@
 // The error messages of the training in a job. membership/errors.ts has those of the membership, and diloco/errors.ts
 // those of diloco().
 
+import { captureDeeply } from './deep-stack.ts';
+
 /** The codes of an ElasticError. The README lists cause and next step of each. */
 export type ElasticErrorCode =
   | 'ERR_ELASTIC_BEHIND'
@@ -30,6 +32,7 @@ export class ElasticError extends Error {
     super(message, options);
     this.code = code;
     Object.defineProperty(this, marker, { value: true });
+    captureDeeply(this, ElasticError);
   }
 
   /** Returns whether `error` is an ElasticError, also one of another copy of this package. */

@@ -1,6 +1,8 @@
 // Every error message of this package. Messages that concern several ranks are built from data that all ranks have, so
 // that all ranks throw the same error.
 
+import { captureDeeply } from './deep-stack.ts';
+
 /** The codes of a TfjsError. The README lists cause and next step of each. */
 export type TfjsErrorCode = 'ERR_TFJS_INVALID' | 'ERR_TFJS_MISMATCH' | 'ERR_TFJS_CHANGED' | 'ERR_TFJS_CLOSED';
 
@@ -17,6 +19,7 @@ export class TfjsError extends Error {
     super(message, options);
     this.code = code;
     Object.defineProperty(this, marker, { value: true });
+    captureDeeply(this, TfjsError);
   }
 
   /** Returns whether `error` is a TfjsError, also one of another copy of this package. */

@@ -27,6 +27,13 @@ it.each([
     'native addons are found',
     ['collectives/src/backends/find-addon.ts', 'tensor/src/backends/native/find-addon.ts'],
   ],
+  [
+    'stacks have room for the program',
+    [
+      ...['ddp', 'collectives', 'data', 'elastic', 'tfjs'].map((name) => `${name}/src/deep-stack.ts`),
+      'tensor/src/errors/deep-stack.ts',
+    ],
+  ],
   ['devices and links are saved to', ['tensor/src/files/replaceable.ts', 'ddp/src/snapshot/replaceable.ts']],
 ])('%s by the same code in all packages', (_, [first, ...others]) => {
   for (const other of others) expect([other, text(other)]).toEqual([other, text(first!)]);

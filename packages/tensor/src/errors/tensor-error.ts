@@ -1,5 +1,7 @@
 // The error class of this package, and what all messages are made with.
 
+import { captureDeeply } from './deep-stack.ts';
+
 /** The codes of a TensorError. The README lists cause and next step of each. */
 export type TensorErrorCode =
   | 'ERR_TENSOR_ANOMALY'
@@ -29,6 +31,7 @@ export class TensorError extends Error {
   constructor(code: TensorErrorCode, message: string, cause?: unknown) {
     super(message, cause === undefined ? undefined : { cause });
     this.code = code;
+    captureDeeply(this, TensorError);
   }
 }
 
