@@ -72,6 +72,12 @@ export function outOfRange(what: string, expected: string, got: unknown): DataEr
   return new DataError('ERR_DATA_ARGUMENT', `${what}: expected ${expected}, got ${shown(got)}.`);
 }
 
+/** Error for `new` where a function that waits opens the file. */
+export function notOpened(name: string): DataError {
+  const next = 'It loads a package first, so it is asynchronous.';
+  return new DataError('ERR_DATA_ARGUMENT', `new ${name}(): expected await ${name}.open(…). ${next}`);
+}
+
 /** `fault` is the text that unknownOption() returned. */
 export function unknownOptions(what: string, fault: string, next?: string): DataError {
   return new DataError('ERR_DATA_ARGUMENT', `${what}: ${fault}.${next === undefined ? '' : ` ${next}`}`);

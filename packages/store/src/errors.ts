@@ -50,10 +50,11 @@ export class StoreError extends Error {
 export const badArgument = (verb: string, expected: string, got: unknown) =>
   new StoreError('ERR_STORE_ARGUMENT', `${verb}: expected ${expected}, got ${shown(got)}.`);
 
-export const notConstructed = (name: string, call: string) =>
+/** Error for `new` where a function that waits makes the store. */
+export const notOpened = (name: string, call: string) =>
   new StoreError(
     'ERR_STORE_ARGUMENT',
-    `${name}: a store is not made by new, because it is ready only later. Call await ${call}.`,
+    `new ${name}(): expected await ${name}.${call}, which reaches the store first.`,
   );
 
 /** `problem` is the text that unknownOption() returned. */

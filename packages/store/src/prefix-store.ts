@@ -15,7 +15,8 @@ export class PrefixStore implements Store {
 
   constructor(prefix: string, store: Store) {
     if (typeof prefix !== 'string') throw badArgument('PrefixStore', 'prefix to be a string', prefix);
-    if (typeof store?.get !== 'function') throw badArgument('PrefixStore', 'a store after the prefix', store);
+    if (typeof store?.get !== 'function')
+      throw badArgument('PrefixStore', 'a store behind the prefix', store);
     this.timeoutMs = store.timeoutMs;
     this.#prefix = prefix;
     this.#store = store;

@@ -165,6 +165,10 @@ function parseUrl(text: string): Address {
   if (kind === 'tcp' && (url.hostname === '' || port === 0)) {
     throw refused(badUrl(text, 'tcp://host:port with a port from 1 to 65535'));
   }
+  // Of file://scratch/run, "scratch" would be a host, and the directory /run.
+  if (kind === 'file' && (url.hostname !== '' || url.pathname === '/')) {
+    throw refused(badUrl(text, 'file:///directory with three slashes and an absolute path'));
+  }
   return {
     kind,
     host: url.hostname.replace(/^\[|\]$/g, ''),

@@ -350,3 +350,13 @@ test.each<[string, () => unknown, string]>([
   await expect(failed).rejects.toMatchObject({ code: 'ERR_DATA_ARGUMENT' });
   await expect(failed).rejects.toThrow(sentence);
 });
+
+test.each([
+  ['CsvFile', CsvFile],
+  ['ParquetFile', ParquetFile],
+  ['ImageFolder', ImageFolder],
+])('a reader that loads a package says how it is opened (%s)', (name, reader) => {
+  const make = reader as unknown as new (path: string, options: object) => unknown;
+  const expected = `new ${name}(): expected await ${name}.open(…). It loads a package first, so it is asynchronous.`;
+  expect(() => new make('nowhere', { columns: {}, height: 1, width: 1 })).toThrow(expected);
+});

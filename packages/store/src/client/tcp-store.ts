@@ -2,7 +2,7 @@
 // has to wait for keys gets another connection meanwhile: replies come in order, so it would block all later calls.
 
 import { checkHost, checkNames, checkPort, checkTimeout } from '../check-options.ts';
-import { closed, missingKeys, notConstructed, StoreError, unanswered } from '../errors.ts';
+import { closed, missingKeys, notOpened, StoreError, unanswered } from '../errors.ts';
 import { expired, limited } from '../server/deadline.ts';
 import type { Operation } from '../server/operations.ts';
 import * as operation from '../server/operations.ts';
@@ -43,7 +43,7 @@ export class TcpStore extends StoreClient {
 
   private constructor(address: Address, main: Connection, timeoutMs: number) {
     super(timeoutMs);
-    if (!(main instanceof Connection)) throw notConstructed('TcpStore', 'TcpStore.connect({ host, port })');
+    if (!(main instanceof Connection)) throw notOpened('TcpStore', 'connect({ host, port })');
     this.#address = address;
     this.#where = whereIs(address);
     this.#main = main;

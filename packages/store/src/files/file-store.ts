@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { checkNames, checkTimeout } from '../check-options.ts';
 import { StoreClient, type Wait } from '../client/store-client.ts';
-import { badArgument, fileSystemSilent, malformed, notConstructed, StoreError } from '../errors.ts';
+import { badArgument, fileSystemSilent, malformed, notOpened, StoreError } from '../errors.ts';
 import { expired, limited } from '../server/deadline.ts';
 import { KeySpace } from '../server/key-space.ts';
 import type { Operation } from '../server/operations.ts';
@@ -39,7 +39,7 @@ export class FileStore extends StoreClient {
 
   private constructor(log: FileLog, directory: string, timeoutMs: number | undefined) {
     super(timeoutMs);
-    if (!(log instanceof FileLog)) throw notConstructed('FileStore', 'FileStore.open(directory)');
+    if (!(log instanceof FileLog)) throw notOpened('FileStore', 'open(directory)');
     this.#log = log;
     this.#directory = directory;
     this.#waits = new SpaceWaits(this.#space, `file ${directory}`);

@@ -149,6 +149,8 @@ describe('planInit', () => {
       messageOf({ url: 'http://x' }),
       messageOf({ url: 'nonsense' }),
       messageOf({ url: 'tcp://head' }),
+      messageOf({ url: 'file://scratch/run?rank=0&size=2' }),
+      messageOf({ url: 'file://?rank=0&size=2' }),
       messageOf({ url: 'tcp://head:1', store }),
       messageOf({ store }),
       messageOf({ url: 'tcp://head:1' }),
@@ -169,6 +171,8 @@ describe('planInit', () => {
       init: cannot use url 'http://x'; expected env://, tcp://host:port or file:///directory.
       init: cannot use url 'nonsense'; expected env://, tcp://host:port or file:///directory.
       init: cannot use url 'tcp://head'; expected tcp://host:port with a port from 1 to 65535.
+      init: cannot use url 'file://scratch/run?rank=0&size=2'; expected file:///directory with three slashes and an absolute path.
+      init: cannot use url 'file://?rank=0&size=2'; expected file:///directory with three slashes and an absolute path.
       init: store and url are both given; expected one of them.
       init: rank and size are unknown; expected both, as options, in the url or from a launcher.
       init: rank and size are unknown; expected both, as options, in the url or from a launcher.

@@ -5,7 +5,7 @@
 import { constants } from 'node:buffer';
 import { checkIndex, checkPath } from '../../check.ts';
 import type { Dataset, Indices } from '../../datasets/dataset.ts';
-import { badFile, longLine, outOfRange } from '../../errors.ts';
+import { badFile, longLine, notOpened, outOfRange } from '../../errors.ts';
 import { checkedOptions, optionNames } from '../../options.ts';
 import type { NdArray } from '../../typed-array.ts';
 import { OpenFile } from '../open-file.ts';
@@ -77,7 +77,9 @@ export class CsvFile<C extends CsvColumns> implements Dataset<CsvSample<C>, CsvB
     }
   }
 
-  private constructor(file: OpenFile, parse: Parse, { columns, header, delimiter = ',' }: CsvOptions<C>) {
+  private constructor(file: OpenFile, parse: Parse, options: CsvOptions<C>) {
+    if (typeof parse !== 'function') throw notOpened('CsvFile');
+    const { columns, header, delimiter = ',' } = options;
     this.#file = file;
     this.#parse = parse;
     this.#delimiter = delimiter;

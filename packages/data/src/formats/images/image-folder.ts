@@ -5,7 +5,7 @@ import { readdirSync, statSync } from 'node:fs';
 import { extname, join } from 'node:path';
 import { checkIndex, checkInteger, checkPath } from '../../check.ts';
 import type { Dataset, Indices } from '../../datasets/dataset.ts';
-import { badFile, fileSystem, outOfRange } from '../../errors.ts';
+import { badFile, fileSystem, notOpened, outOfRange } from '../../errors.ts';
 import { workerInfo } from '../../loader/worker-info.ts';
 import { checkedOptions, optionNames } from '../../options.ts';
 import type { NdArray } from '../../typed-array.ts';
@@ -87,6 +87,7 @@ export class ImageFolder implements Dataset<ImageSample, ImageBatch> {
     decodeJpeg: DecodeJpeg | null,
     options: Required<ImageFolderOptions>,
   ) {
+    if (typeof sharp !== 'function') throw notOpened('ImageFolder');
     this.#sharp = sharp;
     this.#decodeJpeg = decodeJpeg;
     this.#options = options;

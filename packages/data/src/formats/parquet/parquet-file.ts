@@ -3,7 +3,7 @@
 
 import { checkIndex, checkInteger, checkPath } from '../../check.ts';
 import type { Dataset } from '../../datasets/dataset.ts';
-import { badFile, DataError, noColumn, outOfRange } from '../../errors.ts';
+import { badFile, DataError, noColumn, notOpened, outOfRange } from '../../errors.ts';
 import { checkedOptions, optionNames } from '../../options.ts';
 import { OpenFile } from '../open-file.ts';
 import { importPeer } from '../optional-package.ts';
@@ -95,8 +95,10 @@ export class ParquetFile<T = Record<string, unknown>> implements Dataset<T> {
     source: Source,
     read: Hyparquet['parquetReadObjects'],
     names: readonly string[],
-    { columns = names, cachedGroups = 2 }: ParquetOptions,
+    options: ParquetOptions,
   ) {
+    if (typeof read !== 'function') throw notOpened('ParquetFile');
+    const { columns = names, cachedGroups = 2 } = options;
     this.#file = file;
     this.#source = source;
     this.#read = read;
