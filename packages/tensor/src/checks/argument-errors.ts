@@ -152,6 +152,12 @@ export const cycleEnded = (totalSteps: number, steps: number): TensorError =>
 /** The error of a member that only other libraries have; see checks/foreign-members.ts. */
 export const foreignMember = (member: string, fault: string): TensorError => argument(`${member}: ${fault}.`);
 
+/** Error for `new Tensor()`, which only this package may call. */
+export const notConstructed = (): TensorError =>
+  argument(
+    'new Tensor(): expected tensor(values), fromHost(typedArray, shape), or a function such as zeros([2, 3]).',
+  );
+
 export const numberOfTensor = (): TensorError =>
   argument(
     'tensor: a tensor is no number, so JavaScript cannot compute with it by + − * / or compare it by <. Use item() for ' +

@@ -8,6 +8,7 @@ import { Leaf } from '../autograd/leaf.ts';
 import type { Node } from '../autograd/node.ts';
 import { deviceControl, kernels } from '../backends/index.ts';
 import type { Memory, Strided } from '../backends/operands.ts';
+import { notConstructed } from '../checks/argument-errors.ts';
 import { capturing, refuseWhileCapturing } from '../device/capture.ts';
 import { cudaIndex, type Device } from '../device/device.ts';
 import {
@@ -52,11 +53,13 @@ export abstract class TensorCore {
    * null if they are dense.
    * @internal
    */
-  constructor(storage: Storage, shape: Shape, strided: Strided = storage.dense) {
+  constructor(storage: Storage, shape: Shape, strided: Strided = storage?.dense) {
+    const memory = storage?.memory;
+    if (memory === undefined) throw notConstructed();
     this.held = storage;
     this.place = strided;
     this.shape = shape;
-    this.dtype = storage.memory.dtype;
+    this.dtype = memory.dtype;
     this.count = countOf(shape);
     this.isKept = false;
     this.target = null;
@@ -202,6 +205,11 @@ export abstract class TensorCore {
       return Array.from({ length: this.shape[dim]! }, (_, i) => nest(dim + 1, at + i * strides[dim]!));
     };
     return nest(0, this.offset);
+  }
+
+  /** Returns toArray(), which JSON.stringify() writes then. */
+  toJSON(): NestedNumbers {
+    return this.toArray();
   }
 
   /** Returns the text that console.log() shows. */

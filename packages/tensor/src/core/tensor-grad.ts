@@ -53,7 +53,7 @@ export abstract class GradTensor<Self extends GradTensor<Self>> extends TensorCo
   /** The gradient of a tensor that an operation made, once retainGrad was called. */
   declare private retained: Leaf | null;
 
-  constructor(storage: Storage, shape: Shape, strided: Strided = storage.dense) {
+  constructor(storage: Storage, shape: Shape, strided: Strided = storage?.dense) {
     super(storage, shape, strided);
     this.shownGrad = null;
     this.retained = null;

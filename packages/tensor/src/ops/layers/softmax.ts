@@ -91,7 +91,7 @@ export function softmax(a: Tensor, dim = -1, extra?: unknown): Tensor {
     const at = checkedDim('softmax', dim, a.rank);
     return at === a.rank - 1 ? halfSoftmax(a) : alongLast(a, at, halfSoftmax);
   }
-  const logProbs = logSoftmax(a, dim);
+  const logProbs = logSoftmax(a, a.rank === 0 ? dim : checkedDim('softmax', dim, a.rank));
   const out = exp(logProbs);
   logProbs.dispose();
   return out;

@@ -1,6 +1,6 @@
 // What users of PyTorch, NumPy and TensorFlow.js write by habit: each must fail with a sentence that names our call.
 import { describe, expect, test } from 'vitest';
-import { cat, full, ones, randn, type Tensor, tensor, zeros } from '../../../src/index.ts';
+import { cat, full, ones, randn, Tensor, tensor, zeros } from '../../../src/index.ts';
 import { Linear, type Module, ModuleDict, ModuleList, Sequential } from '../../../src/nn/index.ts';
 import { clipGradNorm, clipGradValue, SGD, StepLR } from '../../../src/optim/index.ts';
 
@@ -165,4 +165,13 @@ describe('a model, an optimiser, a schedule', () => {
     const mine = loose(new Mine()) as Module & { cuda: number; state_dict: number };
     expect([mine.cuda, mine.state_dict, Object.keys(mine).includes('cuda')]).toEqual([5, 6, true]);
   });
+});
+
+test.each([
+  ['new Tensor([1, 2])', () => new (Tensor as unknown as new (values: number[]) => Tensor)([1, 2])],
+  ['new Tensor()', () => new (Tensor as unknown as new () => Tensor)()],
+])('%s says which functions make a tensor', (_, make) => {
+  expect(make).toThrow(
+    'new Tensor(): expected tensor(values), fromHost(typedArray, shape), or a function such as',
+  );
 });

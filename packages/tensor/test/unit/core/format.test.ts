@@ -43,3 +43,12 @@ test('shows only the edges of large tensors', () => {
   lines.push(row, ',\n        ', row, ',\n        ', row, '])');
   expect(String(zeros([20, 100]))).toBe(lines.join(''));
 });
+
+test('JSON has the values and not the memory', () => {
+  const record = {
+    loss: tensor(0.5),
+    counts: tensor([[1, 2]], { dtype: 'int64' }),
+    bad: tensor([Number.NaN]),
+  };
+  expect(JSON.stringify(record)).toBe('{"loss":0.5,"counts":[[1,2]],"bad":[null]}');
+});
