@@ -19,6 +19,8 @@ const remedies: Readonly<Record<string, string>> = {
   ERR_AMBIGUOUS_MODULE_SYNTAX: waysOut('Top-level await'),
   ERR_UNKNOWN_FILE_EXTENSION:
     'Node.js runs .js, .mjs, .cjs and .ts files. Start another program by --no-python: ringwise run --no-python ./program.',
+  ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX:
+    'Node.js only removes types. For what it would have to compile, install tsx and set NODE_OPTIONS="--import tsx".',
 };
 /**
  * Advice by the message of an error without a helpful code: a file with the syntax of ES modules that Node.js, or tsx,
@@ -30,6 +32,10 @@ const remediesByMessage: readonly (readonly [RegExp, string])[] = [
   [/^Cannot use import statement outside a module/, waysOut('`import`')],
   [/^Unexpected token 'export'/, waysOut('`export`')],
   [/^Cannot use 'import\.meta' outside a module/, waysOut('`import.meta`')],
+  [
+    /^The requested module '(?:@ringwise|ringwise)\/tensor[^']*' does not provide an export named/,
+    'Layers are in @ringwise/tensor/nn, optimizers, schedules and clipGradNorm in /optim, files in /safetensors and /npy.',
+  ],
 ];
 /** Most characters of the error of a rank that is not the root cause. */
 const otherLength = 300;

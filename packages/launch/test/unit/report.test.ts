@@ -169,6 +169,19 @@ describe('failureReport', () => {
     );
   });
 
+  it('says which entries of tensor there are after an import from the wrong one', () => {
+    const said = "The requested module 'ringwise/tensor' does not provide an export named 'clipGradNorm'";
+    const root = thrown(0, 1n, new SyntaxError(said));
+    expect(reportOf(root, root)).toContain('optimizers, schedules and clipGradNorm in /optim');
+  });
+
+  it('says how to start TypeScript that Node.js does not run', () => {
+    const error = Object.assign(new SyntaxError('TypeScript enum is not supported in strip-only mode'), {
+      code: 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX',
+    });
+    expect(reportOf(thrown(0, 1n, error), thrown(0, 1n, error))).toContain('NODE_OPTIONS="--import tsx"');
+  });
+
   it('says how to start a program that Node.js does not run', () => {
     const error = Object.assign(new TypeError('Unknown file extension ".sh"'), {
       code: 'ERR_UNKNOWN_FILE_EXTENSION',
