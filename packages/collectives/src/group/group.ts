@@ -60,6 +60,7 @@ import { reduce } from '../verbs/reduce.ts';
 import { Admission } from './admission.ts';
 import { type ArrayOf, asBuffer, type BufferLike, isPlain } from './buffer.ts';
 import { entering } from './call-site.ts';
+import { rejectedToCaller } from './caller-line.ts';
 import { membersByColor, membersByList, nameOf } from './members/subgroups.ts';
 import { candidatesOf } from './members/survivors.ts';
 import { Runner } from './runner.ts';
@@ -524,6 +525,9 @@ export class Group {
       await this.#runner.leave();
       for (const child of children) if (child.status === 'rejected') throw child.reason;
       this.#state.throwUntold();
+    } catch (error) {
+      // The error was made in a callback; this adds who awaits close().
+      await rejectedToCaller(error as Error);
     } finally {
       await this.#options.onClose?.();
     }

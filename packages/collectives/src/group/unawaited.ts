@@ -27,7 +27,11 @@ const unheard = new Map<object, Unheard>();
 let isWatching = false;
 
 /** Codes of calls that were refused before they did anything. */
-const ofRefused: ReadonlySet<CollectiveCode> = new Set(['ERR_COLL_INVALID', 'ERR_COLL_UNSUPPORTED']);
+const ofRefused: ReadonlySet<CollectiveCode> = new Set([
+  'ERR_COLL_INVALID',
+  'ERR_COLL_UNSUPPORTED',
+  'ERR_COLL_CLOSED',
+]);
 
 /** Remembers the failure of `work`, which the program has not awaited yet. */
 export function keepUnheard(work: object, failure: Unheard): void {

@@ -33,6 +33,10 @@ const remediesByMessage: readonly (readonly [RegExp, string])[] = [
   [/^Unexpected token 'export'/, waysOut('`export`')],
   [/^Cannot use 'import\.meta' outside a module/, waysOut('`import.meta`')],
   [
+    /^The requested module 'ringwise' does not provide an export named/,
+    "The entry ringwise has the packages as namespaces. Name the package: import { init } from 'ringwise/collectives'.",
+  ],
+  [
     /^The requested module '(?:@ringwise|ringwise)\/tensor[^']*' does not provide an export named/,
     'Layers are in @ringwise/tensor/nn, optimizers, schedules and clipGradNorm in /optim, files in /safetensors and /npy.',
   ],

@@ -175,6 +175,12 @@ describe('failureReport', () => {
     expect(reportOf(root, root)).toContain('optimizers, schedules and clipGradNorm in /optim');
   });
 
+  it('says which entry to name after an import from ringwise itself', () => {
+    const said = "The requested module 'ringwise' does not provide an export named 'init'";
+    const root = thrown(0, 1n, new SyntaxError(said));
+    expect(reportOf(root, root)).toContain("import { init } from 'ringwise/collectives'");
+  });
+
   it('says how to start TypeScript that Node.js does not run', () => {
     const error = Object.assign(new SyntaxError('TypeScript enum is not supported in strip-only mode'), {
       code: 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX',

@@ -5,6 +5,7 @@ import { runJob } from '../support/command.ts';
 it.each([
   ['mismatch', 'allReduce: nothing awaited this call, and it failed: rank 0 called allReduce sum 1', 6],
   ['refused', 'allReduce: nothing awaited this call, and it failed: cannot use string as a buffer', 7],
+  ['after-close', 'allReduce: nothing awaited this call, and it failed: the group is closed', 22],
   ['refused-closed', 'allReduce: nothing awaited this call, and it failed: cannot use string as a buffer', 9],
 ] as const)(
   'a failure that nothing has awaited (%s) ends the rank with its error',
@@ -24,6 +25,12 @@ it.each([
   expect(exitCode).toBe(1);
   expect(stderr).toContain('  CollectiveError: allReduce: rank 0 called allReduce sum 1 × float32 (seq 0)');
   expect(stderr).toMatch(new RegExp(`unawaited\\.mjs:${line}$`, 'm'));
+});
+
+it('a mismatch that close() finds has the line of close()', async () => {
+  const { exitCode, stderr } = await runJob(2, 'unawaited.mjs', ['roots']);
+  expect(exitCode).toBe(1);
+  expect(stderr).toMatch(/^ {2}CollectiveError: close: rank 0 called broadcast .* {3}\S*unawaited\.mjs:26$/m);
 });
 
 it.each(['told', 'told-closed', 'fine'])(
