@@ -4,6 +4,7 @@
 import { constants } from 'node:os';
 import type { RankOutcome } from '../agent/rank-process.ts';
 import { type Culprit, isCulprit } from '../report/culprit.ts';
+import { lastLines } from '../report/last-lines.ts';
 import { isReportedError, isSecondary, maxTextLength } from '../report/last-words.ts';
 import { exitCodeOfSignal, rootCause } from '../report/report.ts';
 import { isDecimal, type LastWords } from '../report/words.ts';
@@ -136,8 +137,7 @@ export type SentOutcome = Omit<RankOutcome, 'failedNs' | 'lastWords'> & {
   readonly lastWords: { readonly timeNs: string; readonly error: LastWords['error'] } | null;
 };
 
-/** How many of a rank's last lines of output are sent at most, and how many characters of each. */
-const sentLines = 10;
+/** How many characters of each of a rank's last lines of output are sent at most. */
 const sentLineLength = 2_048;
 
 /** Most characters of a report as JSON. A store takes 8 MiB, and a character has at most 3 bytes there. */
@@ -188,7 +188,7 @@ export function toSent(outcome: RankOutcome, offsetNs: bigint): SentOutcome {
     ...outcome,
     failedNs: failedNs === null ? null : `${failedNs + offsetNs}`,
     lastWords: lastWords && { timeNs: `${lastWords.timeNs + offsetNs}`, error: lastWords.error },
-    tail: tail.slice(-sentLines).map((line) => line.slice(0, sentLineLength)),
+    tail: lastLines(tail).map((line) => line.slice(0, sentLineLength)),
   };
 }
 

@@ -8,11 +8,10 @@ import { dirname, isAbsolute, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { RankOutcome } from '../agent/rank-process.ts';
 import { manifest } from '../package-files.ts';
+import { heapWasFull, lastLines } from './last-lines.ts';
 import { isSecondary } from './last-words.ts';
 import type { ReportedError } from './words.ts';
 
-/** Most lines of output that a report shows, if there are no last words or the rank crashed in native code. */
-const reportedLines = 10;
 /** Advice for errors whose messages give none, by error code. */
 const remedies: Readonly<Record<string, string>> = {
   ERR_REQUIRE_ASYNC_MODULE: waysOut('Top-level await'),
@@ -34,7 +33,7 @@ const remediesByMessage: readonly (readonly [RegExp, string])[] = [
   [/^Cannot use 'import\.meta' outside a module/, waysOut('`import.meta`')],
   [
     /^The requested module 'ringwise' does not provide an export named/,
-    "The entry ringwise has the packages as namespaces. Name the package: import { init } from 'ringwise/collectives'.",
+    'The entry ringwise has the packages as namespaces. Import from the entry of a package: ringwise/collectives has init.',
   ],
   [
     /^The requested module '(?:@ringwise|ringwise)\/tensor[^']*' does not provide an export named/,
@@ -90,11 +89,16 @@ export function failureReport(
       '  other work. Look for a promise that is not resolved on every path, such as one whose callback is never called.',
     );
   }
+  if (heapWasFull(root.tail)) {
+    lines.push(
+      '  JavaScript objects took all of the heap: hold fewer of them, or raise NODE_OPTIONS=--max-old-space-size=MB.',
+    );
+  }
   if (root.pid) lines.push(`  pid ${root.pid} on ${root.host}`);
   // A runtime prints the reason before it aborts.
   if ((!root.lastWords || isCrash(root.lastWords.error)) && root.tail.length > 0) {
     lines.push(`  last output of rank ${root.rank}:`);
-    lines.push(...root.tail.slice(-reportedLines).map((line) => `    ${line}`));
+    lines.push(...lastLines(root.tail).map((line) => `    ${line}`));
   }
   if (root.logFile) lines.push(`  log: ${root.logFile}`);
   for (const [said, ranks] of grouped(outcomes.filter((outcome) => outcome !== root))) {
