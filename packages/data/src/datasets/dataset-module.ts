@@ -74,11 +74,15 @@ function isMissing(url: string, message: string): boolean {
 export async function openModule(origin: Origin, load: (url: string) => Promise<unknown>, info?: WorkerInfo) {
   const module = exportsOf(await load(origin.url));
   if (typeof module.default !== 'function') throw badModule(origin.url, typeof module.default);
+  if (isClass(module.default))
+    throw badModule(origin.url, 'a class: export default (...args) => new It(...args)');
   if (info) await module.initWorker?.(info);
   const dataset = await module.default(origin.args as never);
   if (typeof dataset !== 'object' || dataset === null) throw badModule(origin.url, typeof dataset);
   return { dataset, collate: module.collate };
 }
+
+const isClass = (value: object): boolean => /^class\b/.test(Function.prototype.toString.call(value));
 
 /** Returns a module's exports. TypeScript compiled to CommonJS has them within the default export. */
 function exportsOf(module: unknown): Partial<DatasetModule> {

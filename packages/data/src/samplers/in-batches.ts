@@ -1,10 +1,13 @@
 // Splits a sequence into lists of `batchSize` items. The last list may be shorter; `dropLast` drops it then.
 
+import { notePass } from './note-pass.ts';
+
 export function* inBatches<T>(
   items: Iterable<T>,
   batchSize: number,
   dropLast: boolean,
 ): Generator<T[], void, undefined> {
+  notePass(items);
   let batch: T[] = [];
   for (const item of items) {
     batch.push(item);
@@ -21,6 +24,7 @@ export async function* inBatchesAsync<T>(
   batchSize: number,
   dropLast: boolean,
 ): AsyncGenerator<T[], void, undefined> {
+  notePass(items);
   let batch: T[] = [];
   for await (const item of items) {
     batch.push(item);

@@ -5,6 +5,7 @@ import { checkInteger } from '../check.ts';
 import { outOfRange } from '../errors.ts';
 import { workerInfo } from '../loader/worker-info.ts';
 import { checkedOptions, checkFlag, optionNames } from '../options.ts';
+import { notePass } from './note-pass.ts';
 
 /** Options of shard(). */
 export interface ShardOptions {
@@ -40,6 +41,7 @@ export function shard<T>(
   if (Symbol.asyncIterator in stream) {
     return {
       async *[Symbol.asyncIterator]() {
+        notePass(stream);
         const part = turns();
         for await (const sample of stream) yield* part.take(sample);
         yield* part.rest();
@@ -48,6 +50,7 @@ export function shard<T>(
   }
   return {
     *[Symbol.iterator]() {
+      notePass(stream);
       const part = turns();
       for (const sample of stream) yield* part.take(sample);
       yield* part.rest();

@@ -273,6 +273,10 @@ describe('an error', () => {
 
   it('is a module without a function, a data set that threads cannot make, a collate that cannot be sent', async () => {
     await expect(loadDataset(new URL(dist))).rejects.toMatchObject({ code: 'ERR_DATA_MODULE' });
+    await expect(loadDataset(fixture('class'))).rejects.toMatchObject({
+      code: 'ERR_DATA_MODULE',
+      message: expect.stringContaining('got a class: export default (...args) => new It(...args).'),
+    });
     expect(() => new DataLoader([1, 2], { numWorkers: 1 })).toThrow('loadDataset()');
     const dataset = await squares(2);
     const collate = (samples: unknown[]) => samples;
