@@ -174,6 +174,14 @@ export function nativeMissing(
   return init(`there is no native addon for ${platform}: ${reason} (tried ${tried.join('; ')})`, next);
 }
 
+/** Error for what the factory of registerBackend() has made. */
+export function notABackend(): Failure {
+  return init(
+    'the factory of the backend made something else than a Backend; expected an object with contract: 1 and the members of this type',
+    'docs/backends.md says what each has to do.',
+  );
+}
+
 export function nativeMpiMissing(platform: string, tried: readonly string[]): Failure {
   return init(
     `the mpi backend is not there for ${platform} (tried ${tried.join('; ')})`,

@@ -14,7 +14,7 @@ import { Group } from '../group/group.ts';
 import type { Subgroups } from '../group/members/membership.ts';
 import { survivorsIn } from '../group/members/survivors.ts';
 import type { InitOptions } from '../options/init-options.ts';
-import { cannotTakePart, settingsDiffer } from './errors.ts';
+import { cannotTakePart, notABackend, settingsDiffer } from './errors.ts';
 import { callOff } from './exchange.ts';
 import { warnOfFallback } from './fallback.ts';
 import { placementOf } from './placement.ts';
@@ -157,7 +157,9 @@ async function join(plan: Plan, site: Site, factory: BackendFactory): Promise<Gr
 async function makeBackend(factory: BackendFactory, context: BackendContext): Promise<Backend> {
   const store = new PrefixStore('backend', context.store);
   try {
-    return await factory({ ...context, store });
+    const backend = await factory({ ...context, store });
+    if ((backend as Backend | undefined)?.contract !== 1) throw new CollectiveError(notABackend(), null);
+    return backend;
   } catch (error) {
     // The others may wait for this rank's address in this store. If the store itself is gone, no rank waits
     // there.

@@ -146,6 +146,7 @@ const failures: Record<string, Failure> = {
   ),
   wrongOption: optionErrors.wrongOption('allReduce', 'reproducible', 'true or false', 'yes'),
   unknownBackend: initErrors.unknownBackend('gloo', ['solo', 'host']),
+  notABackend: initErrors.notABackend(),
   nativeMpiMissing: initErrors.nativeMpiMissing('linux-x64', ['mpi-openmpi.node (not found)']),
   notOneWorld: initErrors.notOneWorld([1, 1], 'Open MPI v4.1.4'),
   noneStays: initErrors.noneStays(),
@@ -288,6 +289,7 @@ describe('errors', () => {
       allReduce: unknown option 'async_op'; expected timeoutMs, op (group "dp", rank 0 of 8). Every verb returns a Work at once; its Sync form blocks.
       allReduce: reproducible is not usable; expected true or false, got 'yes' (group "dp", rank 0 of 8).
       init: no backend named 'gloo'; expected auto, solo, host (group "dp", rank 0 of 8). What PyTorch calls gloo is 'host' here. See registerBackend().
+      init: the factory of the backend made something else than a Backend; expected an object with contract: 1 and the members of this type (group "dp", rank 0 of 8). docs/backends.md says what each has to do.
       init: the mpi backend is not there for linux-x64 (tried mpi-openmpi.node (not found)) (group "dp", rank 0 of 8). No release has it, because MPIs have no common ABI. Build it where mpicc is, by npm run build in a checkout of ringwise, and set RINGWISE_NATIVE_PATH to its folder native/build/Release.
       init: the ranks do not share one MPI world of Open MPI v4.1.4; expected all of them in one, got worlds of 1 processes (group "dp", rank 0 of 8). Start the ranks by the mpirun or srun of that MPI. RINGWISE_MPI=openmpi or mpich says which one that is.
       shrink: no rank would stay, as every rank of the group is left out; expected at least one to stay (group "dp", rank 0 of 8). Pass the ranks that are lost as { without }. If calls did not match, none is lost: make a new group with init().

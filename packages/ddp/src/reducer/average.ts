@@ -28,8 +28,9 @@ import { runAwaiting } from './works.ts';
  */
 export async function averageGradients(grads: Iterable<BufferLike>, group: Group): Promise<void> {
   checkGroup('averageGradients', group);
-  if (typeof grads?.[Symbol.iterator] !== 'function')
-    throw invalidArgument('averageGradients: grads', 'a list of gradients', shown(grads));
+  const got = ArrayBuffer.isView(grads) ? `one ${grads.constructor.name}: put it into a list` : shown(grads);
+  if (ArrayBuffer.isView(grads) || typeof grads?.[Symbol.iterator] !== 'function')
+    throw invalidArgument('averageGradients: grads', 'a list of gradients', got);
   const views = [...grads].map((grad) => asBuffer(grad, 'averageGradients'));
   for (const { readOnly } of views) if (readOnly !== undefined) throw readOnlyGradient(readOnly);
   if (group.size === 1) return;

@@ -325,6 +325,13 @@ describe('init that fails', () => {
     again.close();
   });
 
+  it('refuses what is no backend', async () => {
+    registerBackend('made-wrong', async () => ({}) as Backend);
+    const error = await failureOf(init({ backend: 'made-wrong' }));
+    expect(error.code).toBe('ERR_COLL_INIT');
+    expect(error.message).toContain('init: the factory of the backend made something else than a Backend');
+  });
+
   it('refuses a second backend of one name', () => {
     expect(() => registerBackend('hub', async () => loopback(1)[0] as Backend)).toThrow(
       "registerBackend: there is a backend named 'hub' already; expected a new name.",

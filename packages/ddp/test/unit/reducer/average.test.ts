@@ -49,3 +49,10 @@ it.each([1, 2])('refuses what are no gradients in a group of %i', async (size) =
     for (const error of reasons(outcomes)) expect(error.code).toBe(code);
   }
 });
+
+it('asks for a list when it gets one gradient', async () => {
+  const [error] = reasons(await onRanks(1, (group) => averageGradients(small(3) as never, group)));
+  expect(error!.message).toMatch(
+    /^averageGradients: grads: expected a list of gradients, got one \w+: put it into a list\.$/,
+  );
+});
