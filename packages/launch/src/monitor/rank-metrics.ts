@@ -110,7 +110,9 @@ function warnOnce(name: string, value: unknown): void {
   warned.add(name);
   const expected = name === 'ddp' ? 'what model.statistics() of @ringwise/ddp returns' : 'a number';
   const got = typeof value === 'object' ? (value?.constructor?.name ?? 'object') : typeof value;
-  process.emitWarning(`reportMetrics: ${name} is left out; expected ${expected}, got ${got}.`);
+  const isTensor = typeof (value as { readonly item?: unknown } | null)?.item === 'function';
+  const next = isTensor ? ' Pass the number of the tensor, item().' : '';
+  process.emitWarning(`reportMetrics: ${name} is left out; expected ${expected}, got ${got}.${next}`);
 }
 
 /**

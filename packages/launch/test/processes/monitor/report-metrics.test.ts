@@ -67,6 +67,7 @@ describe('reportMetrics', () => {
        reportMetrics({ get loss() { throw new Error('no'); } });
        reportMetrics(null);
        reportMetrics({ loss: 2, name: 'text', lr: undefined, ddp: null });
+       reportMetrics({ accuracy: { item: () => 1 } });
        reportMetrics({ loss: 3, ddp: { backwardMs: 'x' }, name: 'more' });
        console.log('done');`,
     );
@@ -77,8 +78,10 @@ describe('reportMetrics', () => {
     expect(stderr.match(/reportMetrics: \w+ is left out; expected .*, got \w+\./g)).toEqual([
       'reportMetrics: loss is left out; expected a number, got bigint.',
       'reportMetrics: name is left out; expected a number, got string.',
+      'reportMetrics: accuracy is left out; expected a number, got Object.',
       'reportMetrics: ddp is left out; expected what model.statistics() of @ringwise/ddp returns, got Object.',
     ]);
+    expect(stderr).toContain('got Object. Pass the number of the tensor, item().');
     const told = linesOf(metrics).filter(({ loss }) => loss !== undefined);
     expect(told.map(({ loss }) => loss)).toEqual([null, 2, 3]);
     expect(told[0]!.step).toBe(0);
