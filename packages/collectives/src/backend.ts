@@ -39,8 +39,8 @@ interface Common {
 }
 interface Collective extends Common {
   /**
-   * Digest of what the ranks must agree on beside the other members, such as the lengths of the buffers that
-   * were packed into this one: 0 to 2^31 - 1, 0 for none. Part of the signature.
+   * Digest of further facts that the ranks must agree on, such as the lengths of the buffers that were packed into this
+   * one: 0 to 2^31 - 1, 0 for none. Part of the signature.
    */
   readonly packing: number;
   /** Name that the caller gave the operation; undefined if none. Part of the signature. */

@@ -1,11 +1,11 @@
-// Collectives with gradients, for tensors of any autograd that offers itself (autograd.ts).
+// Collectives with gradients, for the tensors of any autograd library that implements the contract in autograd.ts.
 //
-// What the gradient of a verb is depends on what the ranks do with a value that is equal on all of them. If all compute
-// the same from it, each of them has the whole gradient already; if each computes something of its own, the gradient
-// is the sum of theirs. No verb can know, so where it matters the caller says it: `after`, or `before`.
+// The gradient of a verb depends on how the ranks use a value that is equal on all of them. If all ranks compute the
+// same from it, each rank already has the whole gradient. If each rank computes something different from it, the
+// gradient is the sum over the ranks. A verb cannot detect which, so the caller states it: `after` or `before`.
 //
-// Backward communicates inside backward, where a verb blocks until the ranks have met. All ranks run the same verbs,
-// so their tapes meet in the reverse order. Results lie in new memory.
+// Communication in backward blocks until all ranks have reached the same verb. All ranks run the same verbs, so their
+// backward passes reach them in the same reverse order. Results are in new memory.
 import type { Group } from '../group/group.ts';
 import { checkGroup } from '../options/check-group.ts';
 import type { CollectiveOptions } from '../options/options.ts';
@@ -29,16 +29,16 @@ import * as rooted from './rooted.ts';
 const none = Object.freeze({});
 
 /**
- * The verbs of a group for tensors with gradients, made by across(). Each takes a tensor and gives a new one. The plain
- * forms resolve when the result is there; the Sync forms block until then. enter() and part() send nothing in forward
- * and return at once.
+ * The verbs of a group for tensors with gradients, made by across(). Each takes a tensor and returns a new one. The
+ * plain forms resolve when the result is complete; the Sync forms block until then. enter() and part() send nothing in
+ * forward and return at once.
  *
- * Where a gradient needs communication, backward blocks: on a group that may not block (`tcp`, `loopback`) the verb is
- * then refused with ERR_COLL_UNSUPPORTED, unless nothing is recorded. All ranks must run backward through the same
- * verbs. Either all or none of them pass a tensor that requires a gradient; the ranks compare this.
+ * Where a gradient needs communication, backward blocks. A group that may not block (`tcp`, `loopback`) therefore
+ * refuses the verb with ERR_COLL_UNSUPPORTED, unless nothing is recorded. All ranks must run backward through the same
+ * verbs. Either all ranks or none pass a tensor that requires a gradient; the ranks compare this.
  */
 export class Across {
-  /** The group whose verbs these are. */
+  /** The group that the verbs communicate in. */
   readonly group: Group;
 
   /** Internal; call across(). */
@@ -47,14 +47,17 @@ export class Across {
   }
 
   /**
-   * Returns `x`, which all ranks have and from which each now computes something of its own. The gradient is the sum
-   * over all ranks. Not for results after 'own', whose gradients are summed already.
+   * Returns `x`, which is equal on all ranks and from which each rank now computes something different. The gradient is
+   * the sum over all ranks. Do not use it for results after 'own', whose gradients are already summed.
    */
   enter<T extends Differentiable>(x: T, options: CollectiveOptions = none): T {
     return reductions.enter(this.group, x, options);
   }
 
-  /** Reduces `x` over all ranks. The gradient is the result's (after 'same'), or its reduction (after 'own'). */
+  /**
+   * Reduces `x` over all ranks. Collective. The gradient of `x` is the gradient of the result (after 'same'), or its
+   * reduction over all ranks (after 'own').
+   */
   async allReduce<T extends Differentiable>(x: T, options: AfterOptions & OpOptions): Promise<T> {
     return finished(reductions.allReduce(this.group, x, options));
   }
@@ -65,8 +68,8 @@ export class Across {
   }
 
   /**
-   * Joins the ranks' tensors along a dimension, in rank order. The gradient is this rank's part of the result's (after
-   * 'same'), or of the sum over all ranks (after 'own').
+   * Concatenates the ranks' tensors along a dimension, in rank order. Collective. The gradient is this rank's part of
+   * the gradient of the result (after 'same'), or of its sum over all ranks (after 'own').
    */
   async allGather<T extends Differentiable>(x: T, options: AfterOptions & DimOptions): Promise<T> {
     return finished(gathers.allGather(this.group, x, options));
@@ -78,14 +81,18 @@ export class Across {
   }
 
   /**
-   * Returns this rank's part of a tensor that is equal on all ranks. The gradient is that of all parts, gathered, if
-   * all ranks compute the same from `x` elsewhere (before 'same'); or zero outside of the part (before 'own').
+   * Returns this rank's part of a tensor that is equal on all ranks. The gradient of `x` is the gathered gradients of
+   * all parts if all ranks compute the same from `x` elsewhere (before 'same'), or zero outside this rank's part
+   * (before 'own').
    */
   part<T extends Differentiable>(x: T, options: PartOptions): T {
     return gathers.part(this.group, x, options);
   }
 
-  /** Reduces `x` over all ranks and returns this rank's part of the result. The gradient is that of all parts. */
+  /**
+   * Reduces `x` over all ranks and returns this rank's part of the result. Collective. The gradient of `x` is the
+   * gathered gradients of all parts.
+   */
   async reduceScatter<T extends Differentiable>(x: T, options: OpOptions & DimOptions = none): Promise<T> {
     return finished(gathers.reduceScatter(this.group, x, options));
   }
@@ -96,8 +103,8 @@ export class Across {
   }
 
   /**
-   * Splits `x` along one dimension into a part for each rank, and joins the parts that come from them along another,
-   * or the same. The gradient goes back the same way.
+   * Splits `x` along one dimension into a part for each rank, and concatenates the received parts along the same or
+   * another dimension. Collective. The gradient is exchanged in the opposite direction.
    */
   async allToAll<T extends Differentiable>(x: T, options: ExchangeOptions): Promise<T> {
     return finished(exchanges.allToAll(this.group, x, options));
@@ -109,9 +116,9 @@ export class Across {
   }
 
   /**
-   * Returns the root's tensor on all ranks. The others pass a tensor of the same shape, whose elements do not matter.
-   * The root's gradient is that of its own result (after 'same'), or the sum over all ranks (after 'own'); that of the
-   * others is zero.
+   * Returns the root's tensor on all ranks. Collective. The others pass a tensor of the same shape, whose elements are
+   * ignored. The root's gradient is the gradient of its own result (after 'same'), or the sum over all ranks (after
+   * 'own'); the gradient of the other ranks is zero.
    */
   async broadcast<T extends Differentiable>(x: T, options: AfterOptions & RootedOptions): Promise<T> {
     return finished(reductions.broadcast(this.group, x, options));
@@ -123,8 +130,8 @@ export class Across {
   }
 
   /**
-   * Reduces `x` to the root. The other ranks get a zero of shape [], which must be part of what they run backward on:
-   * that is how they get the root's gradient.
+   * Reduces `x` to the root. Collective. The other ranks get a zero of shape []. They must include it in the value on
+   * which they run backward, because backward through it receives the root's gradient.
    */
   async reduce<T extends Differentiable>(x: T, options: OpOptions & RootedOptions = none): Promise<T> {
     return finished(reductions.reduce(this.group, x, options));
@@ -135,7 +142,10 @@ export class Across {
     return finishedSync(reductions.reduce(this.group, x, options));
   }
 
-  /** Joins the ranks' tensors along a dimension at the root. The other ranks get a zero, as from reduce(). */
+  /**
+   * Concatenates the ranks' tensors along a dimension at the root. Collective. The other ranks get a zero, as from
+   * reduce().
+   */
   async gather<T extends Differentiable>(x: T, options: RootedOptions & DimOptions = none): Promise<T> {
     return finished(rooted.gather(this.group, x, options));
   }
@@ -146,9 +156,9 @@ export class Across {
   }
 
   /**
-   * Splits the root's tensor along a dimension into a part for each rank. The others pass a tensor of the shape of
-   * their part, whose elements do not matter. The root's gradient is that of all parts, gathered; that of the others is
-   * zero.
+   * Splits the root's tensor along a dimension into a part for each rank. Collective. The others pass a tensor of the
+   * shape of their part, whose elements are ignored. The root's gradient is the gathered gradients of all parts; the
+   * gradient of the other ranks is zero.
    */
   async scatter<T extends Differentiable>(x: T, options: RootedOptions & DimOptions = none): Promise<T> {
     return finished(rooted.scatter(this.group, x, options));
@@ -160,8 +170,8 @@ export class Across {
   }
 
   /**
-   * Sends `x` to a rank, which must call recv(). Gives a zero of shape []: its backward waits for the gradient, which
-   * that rank sends inside its backward, and goes on from `x`.
+   * Sends `x` to a rank, which must call recv(). Returns a zero of shape []: backward through it waits for the gradient
+   * that the receiver sends in its backward, and continues from `x`.
    */
   async send<T extends Differentiable>(x: T, to: number, options: TaggedOptions = none): Promise<T> {
     return finished(messages.send(this.group, x, to, options));
@@ -173,8 +183,8 @@ export class Across {
   }
 
   /**
-   * Receives a tensor. `like` has its shape and dtype, and requires a gradient if that of the sender does; its elements
-   * do not matter. Backward sends the gradient back.
+   * Receives a tensor. `like` has its shape and dtype, and requires a gradient if the sender's tensor does; its
+   * elements are ignored. Backward sends the gradient to the sender.
    */
   async recv<T extends Differentiable>(like: T, from: number, options: TaggedOptions = none): Promise<T> {
     return finished(messages.recv(this.group, like, from, options));

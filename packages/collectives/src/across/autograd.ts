@@ -1,10 +1,11 @@
-// The contract between the differentiable verbs and an autograd. They meet by shape, under a symbol, so that neither
-// imports the other.
+// The contract between the differentiable verbs and an autograd library. The two find each other through a global
+// symbol and structural types, so that neither imports the other.
 import type { BufferCarrier } from '../group/buffer.ts';
 
 /**
- * What an autograd offers so that verbs pass gradients on. `T` are its tensors, which also offer their memory under
- * `Symbol.for('ringwise.buffer')` if they are dense. Except for `narrow` and `record`, nothing is recorded.
+ * The functions that an autograd library provides so that verbs can propagate gradients. `T` is its tensor type. A
+ * dense tensor also gives access to its memory under `Symbol.for('ringwise.buffer')`. Only `narrow` and `record` record
+ * on the tape.
  */
 export interface Autograd<T> {
   /** Returns the sizes of the dimensions. */
@@ -22,7 +23,7 @@ export interface Autograd<T> {
    * share the memory of `x` and keeps it until it is disposed.
    */
   readonly toFront: (x: T, dim: number) => T;
-  /** Returns a tensor with the first dimension moved to place `dim`. May share memory, and may be `x` itself. */
+  /** Moves the first dimension to index `dim`. The result may share memory with `x`, and may be `x` itself. */
   readonly fromFront: (x: T, dim: number) => T;
   /** Returns `count` indices of dimension `dim`, from index `from` on. May share memory. Passes gradients on. */
   readonly narrow: (x: T, dim: number, from: number, count: number) => T;
@@ -32,14 +33,15 @@ export interface Autograd<T> {
   readonly scale: (x: T, factor: number) => T;
   /** Keeps an intermediate tensor beyond the end of backward, until dispose(). */
   readonly keep: (x: T) => void;
-  /** Gives up an intermediate tensor. */
+  /** Releases an intermediate tensor. */
   readonly dispose: (x: T) => void;
   /** Runs `fn` without recording. */
   readonly untracked: <R>(fn: () => R) => R;
   /**
-   * Returns `output` as the result of an operation on `input`, or as a new tensor if it is `input` itself. If
-   * `isRecorded(input)`, the gradient of `input` is `backward` of that of the result, and zero for null; `backward`
-   * runs untracked. The elements of `output` may be written afterwards.
+   * Records `output` as the result of an operation on `input`, and returns it, or returns a new tensor if `output` is
+   * `input` itself. If `isRecorded(input)`, backward passes the gradient of the result to `backward`, whose value is
+   * the gradient of `input`; null means zero. `backward` runs untracked. The elements of `output` may still be written
+   * afterwards.
    */
   readonly record: (name: string, output: T, input: T, backward: (grad: T) => T | null) => T;
 }
@@ -54,12 +56,12 @@ export const differentiableSymbol: RingwiseSymbols['differentiable'] = Symbol.fo
   'ringwise.differentiable',
 ) as never;
 
-/** A tensor whose autograd offers itself under `Symbol.for('ringwise.differentiable')`. */
+/** A tensor that gives access to its autograd library under `Symbol.for('ringwise.differentiable')`. */
 export interface Differentiable extends BufferCarrier {
   readonly [differentiableSymbol]: () => object;
 }
 
-/** Returns the autograd of a value, or null if it offers none. */
+/** Returns the autograd library of a tensor, or null if it has none. */
 export function autogradOf<T extends Differentiable>(x: T): Autograd<T> | null {
   const offer = (x as Partial<Differentiable> | null | undefined)?.[differentiableSymbol];
   return typeof offer === 'function' ? (offer.call(x) as Autograd<T>) : null;

@@ -20,11 +20,11 @@ export type AcrossVerb = CallWithOptions extends infer Name
 /** Calls so far in each group. Ranks compare these numbers, so that they notice when one has left out a call. */
 const calls = new WeakMap<Group, number>();
 
-/** A verb that has been started: its result may be used once the work has ended. */
+/** A verb that has been started: `result` may be used once `work` has ended. */
 export interface Started<T> {
   readonly work: Work<unknown>;
   readonly result: T;
-  /** Tensors whose memory the work uses, and nobody afterwards. */
+  /** Tensors whose memory only the work uses; they are disposed of when it ends. */
   readonly temporaries: readonly T[];
   readonly autograd: Autograd<T>;
 }
@@ -74,9 +74,9 @@ export class Call<T extends Differentiable, O extends CollectiveOptions = Collec
   }
 
   /**
-   * Numbers the call. To be called when all arguments have been checked. `hasOperation` tells whether the gradient
-   * needs communication: then it must be recorded on all ranks or on none, and this group must be able to block.
-   * `shape` and `details` are compared between ranks.
+   * Numbers the call. Call it after all arguments have been checked. `hasOperation` tells whether the gradient needs
+   * communication: then either all ranks or none must record it, and this group must be able to block. The ranks
+   * compare `shape` and `details`.
    */
   number(hasOperation: boolean, shape: string, details = ''): void {
     if (hasOperation) this.requireBlocking();
@@ -117,7 +117,7 @@ export class Call<T extends Differentiable, O extends CollectiveOptions = Collec
   }
 }
 
-/** Formats a shape, with dots in the place of the dimensions `open`, whose sizes may differ between ranks. */
+/** Formats a shape. Dimensions in `open`, whose sizes may differ between ranks, are written as dots. */
 export const shapeText = (shape: readonly number[], ...open: readonly number[]): string =>
   `[${shape.map((size, dim) => (open.includes(dim) ? '·' : size)).join(', ')}]`;
 

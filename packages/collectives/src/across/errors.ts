@@ -1,4 +1,4 @@
-// Error messages of the differentiable verbs. They occur before anything is sent, so they do not poison the group.
+// Error messages of the differentiable verbs. They occur before anything is sent, so the group stays usable.
 import { type Failure, local } from '../errors.ts';
 import { shown } from '../options/errors.ts';
 

@@ -1,4 +1,4 @@
-// allToAll along dimensions. Its gradient is the exchange back.
+// allToAll along dimensions. Its gradient is the same exchange in the opposite direction.
 
 import { oneOfCounts } from '../errors.ts';
 import type { Group } from '../group/group.ts';
@@ -22,7 +22,7 @@ const productOf = (lengths: readonly number[]): number =>
   lengths.reduce((product, length) => product * length, 1);
 const sumOf = (lengths: readonly number[]): number => lengths.reduce((sum, length) => sum + length, 0);
 
-/** Starts to send a part of `x` to each rank and to join what comes from them. */
+/** Starts to send a part of `x` to each rank and to concatenate the parts received from them. */
 function exchange<T extends Differentiable>(
   { autograd, group }: Call<T>,
   x: T,
@@ -33,7 +33,7 @@ function exchange<T extends Differentiable>(
   const sizes = shape.map((length, dim) => (dim === split ? send[group.rank]! : length));
   const others = sizes.filter((_, dim) => dim !== concat);
   const rest = productOf(others);
-  // Each part has the dimension `concat` first, so that the parts that arrive one after the other are joined along it.
+  // Each part has the dimension `concat` first, so that parts received one after the other are concatenated along it.
   let input: T;
   if (split === concat) input = autograd.toFront(x, split);
   else {
@@ -59,7 +59,7 @@ function exchange<T extends Differentiable>(
   return { work, result, temporaries: unused([input, output], result), autograd };
 }
 
-/** Returns the product of all sizes but that of one dimension. */
+/** Returns the product of all sizes except that of dimension `dim`. */
 const productWithout = (shape: readonly number[], dim: number): number =>
   productOf(shape.filter((_, index) => index !== dim));
 
@@ -82,7 +82,7 @@ export function allToAll<T extends Differentiable>(group: Group, x: T, options: 
     recv = split === concat ? send : new Array<number>(group.size).fill(part);
   } else {
     send = checkedSizes(call, 'sendSizes', sendSizes, `together ${length}`, (all) => sumOf(all) === length);
-    // From itself a rank gets what it keeps.
+    // The part that a rank sends to itself.
     const kept = split === concat ? send[group.rank]! : part;
     recv = checkedSizes(
       call,

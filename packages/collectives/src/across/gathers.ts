@@ -1,11 +1,11 @@
-// Gathers, the own part, reduceScatter, and their gradients: the gradient of each is one of the others.
+// allGather, part and reduceScatter with their gradients: the gradient of each is another one of them.
 import type { Group } from '../group/group.ts';
 import type { Differentiable } from './autograd.ts';
 import { Call, type Started, shapeText } from './call.ts';
 import type { AfterOptions, DimOptions, OpOptions, PartOptions } from './options.ts';
 import { type Parts, partsOf } from './parts.ts';
 
-/** Starts to join the ranks' parts `x` along a dimension. */
+/** Starts to concatenate the ranks' parts `x` along a dimension. */
 function joinParts<T extends Differentiable>(
   { autograd, group }: Call<T>,
   x: T,

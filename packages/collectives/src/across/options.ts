@@ -2,14 +2,15 @@
 import type { CallOptions, CollectiveOptions } from '../options/options.ts';
 
 /**
- * What the ranks do with a value that is equal on all of them. 'same': all ranks compute the same from it, so they get
- * equal gradients. 'own': each rank computes something of its own from it, and the true gradient is the sum of theirs.
+ * How the ranks use a value that is equal on all of them. 'same': all ranks compute the same from it, so they get equal
+ * gradients. 'own': each rank computes something different from it, and the true gradient is the sum of their
+ * gradients.
  */
 export type Use = 'same' | 'own';
 
 /** Option of verbs whose result is equal on all ranks. */
 export interface AfterOptions extends CollectiveOptions {
-  /** What the ranks do with the result. There is no default. The same on all ranks. */
+  /** How the ranks use the result. Required. The same on all ranks. */
   readonly after: Use;
 }
 
@@ -32,13 +33,13 @@ export interface DimOptions extends CollectiveOptions {
 
 /** Options of verbs with a root. */
 export interface RootedOptions extends CollectiveOptions {
-  /** The rank that has the whole. Default 0. The same on all ranks. */
+  /** The rank that has the whole tensor. Default 0. The same on all ranks. */
   readonly root?: number;
 }
 
 /** Options of across(group).part(). */
 export interface PartOptions {
-  /** What the ranks do with `x`, which is equal on all of them. There is no default. */
+  /** How the ranks use `x`, which is equal on all of them. Required. */
   readonly before: Use;
   /** Dimension that is divided among the ranks. Default 0. */
   readonly dim?: number;

@@ -30,7 +30,7 @@ export function dimOf<T extends Differentiable>(call: Call<T>, name: string, dim
   return (dim as number) < 0 ? (dim as number) + rank : (dim as number);
 }
 
-/** Returns a list of lengths after checking it. `fits` compares it with what this rank has. */
+/** Checks a list of lengths and returns it. `fits` compares it with this rank's tensor. */
 export function checkedSizes<T extends Differentiable>(
   call: Call<T>,
   name: string,
@@ -48,7 +48,8 @@ export function checkedSizes<T extends Differentiable>(
 }
 
 /**
- * Returns the parts along a dimension of the call's tensor, which is the whole (`has` 'whole') or this rank's part.
+ * Returns the parts along a dimension of the call's tensor. With `has` 'whole' that tensor is the whole, otherwise this
+ * rank's part.
  */
 export function partsOf<T extends Differentiable>(
   call: Call<T>,

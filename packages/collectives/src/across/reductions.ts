@@ -17,7 +17,7 @@ function reduceCopy<T extends Differentiable>(
   return { work: group.allReduce(result, { ...options, op }), result, temporaries: [], autograd };
 }
 
-/** Starts to reduce a copy of `x` to the root. Only its result is that of the verb. */
+/** Starts to reduce a copy of `x` to the root. Only the root's copy becomes the result of the verb. */
 function reduceToRoot<T extends Differentiable>(
   { autograd, group }: Call<T>,
   x: T,
@@ -29,7 +29,7 @@ function reduceToRoot<T extends Differentiable>(
   return { work: group.reduce(copy, { ...options, op, root }), result: copy, temporaries: [], autograd };
 }
 
-/** Starts to send the root's `x` to all, each of which has it in a tensor of its own. */
+/** Starts to send the root's `x` to all ranks. Each receives it in a new tensor. */
 function sendToAll<T extends Differentiable>(
   { autograd, group }: Call<T>,
   x: T,

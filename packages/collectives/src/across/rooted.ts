@@ -1,4 +1,4 @@
-// gather and scatter: the whole is at one rank, the root. The gradient of each is the other.
+// gather and scatter: only the root has the whole tensor. The gradient of each is the other.
 import type { Group } from '../group/group.ts';
 import type { Differentiable } from './autograd.ts';
 import { Call, type Started, shapeText } from './call.ts';
@@ -6,7 +6,7 @@ import { now, unused } from './gathers.ts';
 import type { DimOptions, RootedOptions } from './options.ts';
 import { type Parts, partsOf } from './parts.ts';
 
-/** Starts to join the ranks' parts at the root. Elsewhere the result is a zero without dimensions. */
+/** Starts to concatenate the ranks' parts at the root. On other ranks the result is a zero of shape []. */
 function toRoot<T extends Differentiable>(
   { autograd, group }: Call<T>,
   x: T,

@@ -30,8 +30,8 @@ export interface BackendContext {
    */
   readonly timeoutMs: number;
   /**
-   * Ends connecting when it is aborted: the factory then rejects, and leaves nothing behind that keeps the
-   * process alive. Backends other than host and tcp go on until `timeoutMs`.
+   * Stops connecting when it is aborted: the factory rejects and releases everything that keeps the process alive.
+   * Backends other than host and tcp ignore it and continue until `timeoutMs`.
    */
   readonly signal?: AbortSignal;
   /** Secret of the job, which proves to peers that this process belongs to it; null if the job has none. */

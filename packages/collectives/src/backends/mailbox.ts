@@ -2,7 +2,7 @@
 import type { Recv, Send } from '../backend.ts';
 
 interface Posted<O> {
-  /** The rank that called it. */
+  /** The rank that has called the operation. */
   readonly rank: number;
   readonly operation: O;
 }

@@ -1,4 +1,5 @@
-// How the ranks of a group find each other and prove that they belong to it, for backends that connect sockets.
+// Exchanges the addresses of the ranks of a group, and the proofs that they belong to it, for backends that use
+// sockets.
 import { createHmac, randomBytes } from 'node:crypto';
 import { loopbackAddress } from '@ringwise/store';
 import { exchange } from '../init/exchange.ts';
@@ -12,7 +13,7 @@ export async function addressFor(context: BackendContext): Promise<string> {
   return isOneHost ? loopbackAddress() : await addressTowards(context.masterHost);
 }
 
-/** Another rank: what it told about itself, and what the two ranks show each other as proof. */
+/** Another rank: the data that it has sent, and the proofs that the two ranks show each other. */
 export type Peer<Told> = Told & {
   readonly rank: number;
   /** 32 bytes each: the proof that this rank shows to the peer, and the one that it expects from the peer. */
@@ -21,8 +22,8 @@ export type Peer<Told> = Told & {
 };
 
 /**
- * Exchanges what each rank tells about itself through the store. Resolves with the other ranks, in rank order.
- * The proofs depend on the job's secret and on random values, so that they are valid for this meeting only.
+ * Exchanges one payload of each rank through the store. Collective. Resolves with the other ranks, in rank order. The
+ * proofs depend on the job's secret and on random values, so that they are valid for this exchange only.
  */
 export async function meetPeers<Told extends object>(
   { rank, size, store, timeoutMs, secret }: BackendContext,

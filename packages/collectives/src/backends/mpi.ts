@@ -1,6 +1,5 @@
-// The mpi backend: runs collectives on the MPI library that started this process. What MPI lacks (comparison
-// of calls, deadlines, one root cause for all ranks) is added in native/mpi; the design is described in
-// native/mpi/group.h.
+// The mpi backend: runs collectives on the MPI library that started this process. native/mpi adds the features that MPI
+// lacks: comparison of calls, deadlines, and one root cause for all ranks. native/mpi/group.h describes the design.
 import { allVerbs } from '../all-verbs.ts';
 import type { Operation } from '../backend.ts';
 import { CollectiveError, type Failure, type Site, tooLongForMpi } from '../errors.ts';

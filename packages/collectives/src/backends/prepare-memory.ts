@@ -1,11 +1,12 @@
-// Memory that a process gets for its next group while it still works with the present one.
+// Allocates memory for the next group of this process while the present group still works.
 import { loadNative, type NativeAddon } from './native.ts';
 
 /**
- * Gets memory for alloc() of the next group of this process whose ranks are all on this host, while the program goes
- * on. New memory takes the system some 100 ms for 100 MB, which that group need not wait for then. Replaces the memory
- * of an earlier call that no group has taken; 0 bytes only free that. Resolves when the memory is there, or at once
- * where there is no native addon, and so no shared memory.
+ * Maps `bytes` of shared memory in the background, for alloc() of the next group of this process whose ranks are all on
+ * this host. Mapping takes about 100 ms for 100 MB, which that group then does not wait for. Replaces memory of an
+ * earlier call that no group has used; 0 only frees that memory. Resolves when the memory is mapped, or at once if
+ * there is no native addon, and therefore no shared memory.
+ *
  * @internal
  */
 export async function prepareMemory(bytes: number): Promise<void> {

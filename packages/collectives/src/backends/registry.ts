@@ -9,15 +9,15 @@ import { loadNative } from './native.ts';
 import { whyUntried } from './untried.ts';
 
 /**
- * Loads a backend's factory. Rejects with an error that says what this process lacks for it, before the process
- * waits for other ranks.
+ * Loads a backend's factory. Rejects with the reason if this process cannot run the backend, before it waits for other
+ * ranks.
  */
 type Load = () => Promise<BackendFactory>;
 
 /**
- * Returns a function that imports a module the first time and returns it without a new import later: where a loader is
- * registered, such as tsx, each import() waits for the thread of the loader, also for a module that is there. The ranks
- * of an elastic job find their backend in each view.
+ * Returns a function that imports a module at the first call and returns the same module afterwards. With a registered
+ * loader, such as tsx, every import() waits for the loader's thread, even if the module is cached. The ranks of an
+ * elastic job look up their backend in each view.
  */
 function once<Module>(load: () => Promise<Module>): () => Promise<Module> {
   let module: Module | undefined;
@@ -74,9 +74,9 @@ export function registerBackend(name: string, factory: BackendFactory): void {
   registered.set(name, factory);
 }
 
-/** A backend that can be used. */
+/** A backend that this process can use. */
 export interface Found {
-  /** The name that was asked for; 'tcp' if 'auto' falls back to it. All ranks must have the same. */
+  /** The requested name; 'tcp' if 'auto' falls back to it. Must be the same on all ranks. */
   readonly name: string;
   readonly factory: BackendFactory;
   /** Why 'auto' uses tcp. */

@@ -1,5 +1,5 @@
-// Systems for which the native addon is built, but on which it has not been run yet: 'auto' uses tcp there, and
-// does not even load the addon, because a fault in it would end the process.
+// Systems for which the native addon is built but has not been run yet. 'auto' uses tcp there and does not even load
+// the addon, because a crash in it would end the process.
 import { CollectiveError } from '../errors.ts';
 import { hostUntried } from '../init/errors.ts';
 

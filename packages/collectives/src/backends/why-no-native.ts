@@ -1,5 +1,5 @@
-// Says why the native addon of this platform cannot be loaded, as far as the process can tell. The facts are
-// collected apart from the sentence, so that tests can say what other platforms would tell.
+// Explains why the native addon of this platform cannot be loaded. The facts are collected separately from the
+// sentence, so that tests can check the sentences of other platforms.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import type { Failure } from '../errors.ts';
@@ -57,7 +57,7 @@ function builtPlatforms(): string[] {
         dependency.startsWith(family) ? [dependency.slice(family.length)] : [],
       );
     } catch {
-      // The other path has it.
+      // The other path has the manifest.
     }
   }
   return [];

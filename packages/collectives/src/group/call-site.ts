@@ -102,17 +102,17 @@ function isOurs(file: string): boolean {
   return folder === 'dist' || folder === 'src';
 }
 
-const places = new Map<string, string>();
+const locations = new Map<string, string>();
 
 function placeOf(site: NodeJS.CallSite | undefined): string {
   const [line, column] = [site?.getLineNumber(), site?.getColumnNumber()];
   if (site === undefined || !line) return '';
   const { file } = sourceOf(site)!;
   const key = `${file}:${line}:${column}`;
-  let location = places.get(key);
+  let location = locations.get(key);
   if (location === undefined) {
     location = inSource({ file, line, column: column ?? 1 }).slice(-maxLength);
-    places.set(key, location);
+    locations.set(key, location);
   }
   return location;
 }

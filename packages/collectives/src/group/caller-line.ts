@@ -48,9 +48,9 @@ export function addCallSite(
   const alike =
     callSite ?? record.findLast((entry) => entry.callSite !== null && isAlike(entry, own))?.callSite;
   if (!alike) return;
-  const place = alike.replace(/^\w+ at /, ''); // of "batch at train.ts:57"
-  const line = `    at ${place}${callSite ? '' : ' (the line of an earlier call like this one)'}`;
-  addToStack(error, (stack) => (stack.includes(`${place}:`) ? [] : [line]));
+  const location = alike.replace(/^\w+ at /, ''); // of "batch at train.ts:57"
+  const line = `    at ${location}${callSite ? '' : ' (the line of an earlier call like this one)'}`;
+  addToStack(error, (stack) => (stack.includes(`${location}:`) ? [] : [line]));
 }
 
 const compared = ['verb', 'label', 'dtype', 'count', 'op', 'root', 'peer', 'tag'] as const;

@@ -22,27 +22,30 @@ export function allocPacked(members: readonly BufferView[], blocks = 1): Packed 
 
 /** Copies the members to the packed buffer. */
 export function pack(packed: Packed): void {
-  forEachPiece(packed, (piece, place) => place.set(piece as never));
+  forEachPiece(packed, (piece, packedPart) => packedPart.set(piece as never));
 }
 
 /** Copies the packed buffer to the members. */
 export function unpack(packed: Packed): void {
-  forEachPiece(packed, (piece, place) => piece.set(place as never));
+  forEachPiece(packed, (piece, packedPart) => piece.set(packedPart as never));
 }
 
 type Elements = ReturnType<typeof elementsOf>;
 
 function forEachPiece(
   { whole, members, blocks }: Packed,
-  copy: (piece: Elements, place: Elements) => void,
+  copy: (piece: Elements, packedPart: Elements) => void,
 ): void {
-  const places = elementsOf(whole);
+  const packedElements = elementsOf(whole);
   const all = members.map((member) => elementsOf(member));
   let from = 0;
   for (let block = 0; block < blocks; block++) {
     for (const elements of all) {
       const count = elements.length / blocks;
-      copy(elements.subarray(block * count, (block + 1) * count), places.subarray(from, from + count));
+      copy(
+        elements.subarray(block * count, (block + 1) * count),
+        packedElements.subarray(from, from + count),
+      );
       from += count;
     }
   }

@@ -86,8 +86,8 @@ export async function initMembers(options: MembersOptions): Promise<Group> {
   const site = { group: name, rank, size };
   const wanted = options.backend ?? (process.env.RINGWISE_BACKEND || 'auto');
   const found = await findBackend(wanted === 'auto' && size === 1 ? 'solo' : wanted);
-  const seats = hosts.map((host) => ({ host, localRank: null, devices: '' }));
-  const placement = placementOf(rank, seats);
+  const hostInfos = hosts.map((host) => ({ host, localRank: null, devices: '' }));
+  const placement = placementOf(rank, hostInfos);
   const { localRank, localSize } = placement;
   const context: BackendContext = {
     ...{ store, rank, size, localRank, localSize, group: name },

@@ -1,7 +1,7 @@
 // Finds the ranks that share a host. The ranks exchange their hosts during the rendezvous, so the result does
 // not depend on the launcher.
 
-/** The place of a rank among the hosts of its group. */
+/** The hosts of a group, and a rank's position on its host. */
 export interface Placement {
   /** Index of this rank among the ranks of its host; also the index of its device. */
   readonly localRank: number;
@@ -14,7 +14,7 @@ export interface Placement {
 }
 
 /** One rank's description of its host, sent to all ranks. */
-export interface Seat {
+export interface HostInfo {
   /** Equal for two ranks exactly if they are on the same host. */
   readonly host: string;
   /** Local rank from the launcher, or null. */
@@ -23,12 +23,12 @@ export interface Seat {
   readonly devices: string;
 }
 
-/** Returns the placement of `rank`. `seats` are the seats of all ranks, in rank order. */
-export function placementOf(rank: number, seats: readonly Seat[]): Placement {
-  const hosts = hostsOf(seats.map(({ host }) => host));
+/** Returns the placement of `rank`. `hostInfos` describes the hosts of all ranks, in rank order. */
+export function placementOf(rank: number, hostInfos: readonly HostInfo[]): Placement {
+  const hosts = hostsOf(hostInfos.map(({ host }) => host));
   const neighbours = hosts.find((ranks) => ranks.includes(rank))!;
-  const told = neighbours.map((other) => seats[other]!);
-  const localRank = areDistinct(told) ? seats[rank]!.localRank! : neighbours.indexOf(rank);
+  const told = neighbours.map((other) => hostInfos[other]!);
+  const localRank = areDistinct(told) ? hostInfos[rank]!.localRank! : neighbours.indexOf(rank);
   return { localRank, localSize: neighbours.length, hosts };
 }
 
@@ -65,11 +65,11 @@ function hostsOf(names: readonly unknown[]): number[][] {
  * no two ranks with the same devices have the same one. They collide, for example, if two launchers on one
  * host both count from 0.
  */
-function areDistinct(seats: readonly Seat[]): boolean {
+function areDistinct(hostInfos: readonly HostInfo[]): boolean {
   const taken = new Set<string>();
-  for (const { localRank, devices } of seats) {
-    if (localRank === null || localRank >= seats.length) return false;
+  for (const { localRank, devices } of hostInfos) {
+    if (localRank === null || localRank >= hostInfos.length) return false;
     taken.add(`${localRank} of ${devices}`);
   }
-  return taken.size === seats.length;
+  return taken.size === hostInfos.length;
 }

@@ -10,7 +10,7 @@ import { rankTwice, twoOfOneRank } from './errors.ts';
 import { callOff, meet } from './exchange.ts';
 import { explainMissing } from './foreign-ranks.ts';
 import { type OpenStore, openStore } from './open-store.ts';
-import { type Placement, placementOf, type Seat } from './placement.ts';
+import { type HostInfo, type Placement, placementOf } from './placement.ts';
 import type { Plan } from './plan.ts';
 
 // Time that rank 0 keeps serving the store for ranks that have not left yet.
@@ -77,7 +77,7 @@ async function gatherIn(open: OpenStore, plan: Plan, site: Site, deadline: numbe
     if (cards === null) continue; // the others have given up this attempt and are in a later one
     return {
       store,
-      placement: placementOf(rank, cards.map(seatOf)),
+      placement: placementOf(rank, cards.map(hostInfoOf)),
       masterHost: location.kind === 'tcp' ? location.host : (cards[0] as Card)[4],
       hosts: cards.map((card) => card[3]),
       leave: async (isPolite) => {
@@ -93,7 +93,7 @@ const meetingStore = (run: Store, { name }: Plan, attempt: number) =>
   new PrefixStore(`${name}/${attempt}`, run);
 const initStore = (store: Store) => new PrefixStore('init', store);
 
-function seatOf([, , , host, , , localRank, devices]: Card): Seat {
+function hostInfoOf([, , , host, , , localRank, devices]: Card): HostInfo {
   return { host, localRank: localRank === '' ? null : Number(localRank), devices };
 }
 

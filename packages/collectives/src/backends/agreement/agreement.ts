@@ -1,4 +1,4 @@
-// The running comparisons of a group: whether all ranks make the same calls.
+// Compares the calls of all ranks while the operations run.
 import type { Backend, Running } from '../../backend.ts';
 import { CollectiveError } from '../../errors.ts';
 import type { BackendContext } from '../context.ts';
@@ -69,8 +69,8 @@ export class Agreement {
   }
 
   /**
-   * Returns the root cause as far as comparisons have ended. Does not block, so it can be called from a
-   * comparison's settle.
+   * Returns the root cause as far as the comparisons that have ended show it. Does not block, so a comparison's settle
+   * may call it.
    */
   knownCauseOf(error: CollectiveError): CollectiveError {
     const { failure } = this.#common;
@@ -80,8 +80,8 @@ export class Agreement {
   }
 
   /**
-   * Makes a mismatch the root cause of the host group. Call it before this rank leaves the group: a rank whose
-   * comparison is still running then reports the mismatch, and not that this rank has left.
+   * Makes a mismatch the root cause of the host group. Call it before this rank leaves the group. Ranks whose
+   * comparison is still running then report the mismatch, and not that this rank has left.
    */
   tellMismatch(): void {
     const { failure } = this.#common;

@@ -26,8 +26,8 @@ export class Announcements {
     const mine = this.#mine;
     mine.writeUInt32LE(text.length, 0);
     mine.writeUInt32LE(digestOf(text), 4);
-    const place = announcedBytes - headBytes;
-    mine.set(text.length > place ? text.subarray(0, place) : text, headBytes);
+    const room = announcedBytes - headBytes;
+    mine.set(text.length > room ? text.subarray(0, room) : text, headBytes);
     mine.fill(0, Math.min(headBytes + text.length, announcedBytes));
     return { verb: 'allGather', seq, timeoutMs, packing: 0, ...this.#memory, counts: null };
   }

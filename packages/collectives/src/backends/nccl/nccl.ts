@@ -101,7 +101,7 @@ class Nccl implements Backend {
   #opening: Running | null = null;
   #closing: Promise<void> | undefined;
   /** A mismatch that was found. If no call of this rank has failed, close() rejects with it. */
-  #untold: CollectiveError | null = null;
+  #unreported: CollectiveError | null = null;
   /** Whether any call of this rank has failed. */
   #hasFailed = false;
   /** Nesting depth of together(), and whether NCCL batches what is started now. */
@@ -217,8 +217,8 @@ class Nccl implements Backend {
       (error: CollectiveError) => error,
     );
     if (closed !== null && closed.code !== 'ERR_COLL_MISMATCH') throw closed;
-    const untold = this.#untold ?? closed;
-    if (untold !== null && !this.#hasFailed) throw untold;
+    const unreported = this.#unreported ?? closed;
+    if (unreported !== null && !this.#hasFailed) throw unreported;
   }
 
   /** Registers a buffer with NCCL now, or when the device is opened. */
@@ -373,7 +373,7 @@ class Nccl implements Backend {
   /** Fails the native group after a mismatch, or when not all ranks have made the call. */
   readonly #failIf: Decide = (error) => {
     if (error === undefined) return;
-    if (error.code === 'ERR_COLL_MISMATCH') this.#untold ??= error;
+    if (error.code === 'ERR_COLL_MISMATCH') this.#unreported ??= error;
     if (this.#native !== null) abortNative(this.#native, error);
   };
 

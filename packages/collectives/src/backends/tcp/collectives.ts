@@ -22,12 +22,12 @@ export interface CollectivesContext extends Carrier {
   readonly pending: Pending;
   readonly post: (to: number, post: Post) => void;
   readonly fail: (failure: Failure) => void;
-  /** Returns whether a failure has been noticed, after which nothing begins. */
+  /** Returns whether this rank has noticed a failure. No collective begins after that. */
   readonly isFailing: () => boolean;
-  /** Returns why nothing more will come from a rank, or null: of posts, and of data. */
+  /** `whyNoPosts` and `whyNoData` return why no more posts, or data, will arrive from a rank, or null. */
   readonly whyNoPosts: (rank: number) => string | null;
   readonly whyNoData: (rank: number) => string | null;
-  /** Returns why a rank will not take what has not left this process; null if it may. */
+  /** Returns why a rank will not receive data that is still in this process, or null if it may. */
   readonly whyNotTaken: (rank: number) => string | null;
 }
 
@@ -71,7 +71,7 @@ export class Collectives {
     this.#advance();
   }
 
-  /** A rank has called a collective. */
+  /** Handles the post of a rank: that rank has called a collective. */
   posted(from: number, post: Post): void {
     this.#postsOf(post.seq).set(from, post);
     const called = this.#called.find(({ entry }) => entry.operation.seq === post.seq);
@@ -79,7 +79,7 @@ export class Collectives {
     this.#advance();
   }
 
-  /** Takes data; see DataEvents.onData. */
+  /** Receives data; see DataEvents.onData. */
   accept(from: number, stream: number, id: number, bytes: Uint8Array): number {
     const [first] = this.#called;
     // The sender may be ahead: it has ended a collective that still runs here.
@@ -87,7 +87,7 @@ export class Collectives {
     return this.#running.accept(from, stream, bytes);
   }
 
-  /** Ranks that the first collective waits for, which all later ones wait for, too; none if there is none. */
+  /** Ranks that the oldest collective waits for; all later collectives wait for them too. Empty if none is pending. */
   get waitsFor(): readonly number[] {
     const [first] = this.#called;
     return first === undefined ? [] : this.missing(first.entry.operation);
@@ -96,11 +96,11 @@ export class Collectives {
   /** Returns the ranks that a collective waits for. */
   missing(operation: CollectiveOperation): readonly number[] {
     const absent = this.#isRunning(operation) ? [] : this.#absent(operation);
-    // If all have called it, the collective that runs waits for data, or for ranks that do not take theirs.
+    // If all ranks have called it, the running collective waits for data to arrive, or for ranks to receive data.
     return absent.length > 0 ? absent : (this.#running?.waitsFor ?? []);
   }
 
-  /** Fails the group if a collective waits for a rank from which nothing more comes. */
+  /** Fails the group if a collective waits for a rank from which nothing more will arrive. */
   checkLost(): void {
     const { whyNoPosts, whyNoData, whyNotTaken, fail } = this.#context;
     const whyNone = (rank: number) => whyNoPosts(rank) ?? whyNoData(rank) ?? whyNotTaken(rank);
@@ -116,7 +116,7 @@ export class Collectives {
     }
   }
 
-  /** Forgets everything, after a failure. */
+  /** Drops all state after a failure. */
   clear(): void {
     this.#called = [];
     this.#posts.clear();
@@ -139,7 +139,7 @@ export class Collectives {
       this.#called.shift();
       this.#running = null;
       pending.end(first.entry);
-      // After the settling, so that a long queue of collectives does not nest calls.
+      // Deferred to a microtask, so that a long queue of collectives does not nest calls.
       queueMicrotask(() => this.#advance());
     });
     this.#running = execution;
@@ -170,7 +170,7 @@ export class Collectives {
     return false;
   }
 
-  /** Fails the group if a rank sends another number of elements than its peer expects. */
+  /** Fails the group if a rank of an allToAll sends a different number of elements than its peer expects. */
   #agreeInPairs({ entry, post }: Called, posts: ReadonlyMap<number, Post>): boolean {
     const { verb, seq, input } = entry.operation as AllToAll;
     const { rank, size } = this.#context;
@@ -205,7 +205,7 @@ export class Collectives {
   }
 }
 
-/** Returns the first of the ranks for which there is a reason. */
+/** Returns the first of the ranks for which `why` gives a reason. */
 function firstLost(ranks: readonly number[], why: (rank: number) => string | null) {
   for (const rank of ranks) {
     const reason = why(rank);
@@ -218,7 +218,7 @@ function textOf(factor: number): string {
   return Object.is(factor, -0) ? '-0' : String(factor);
 }
 
-/** Returns the number of a collective in the headers of its data. */
+/** Returns the id that identifies a collective in the headers of its data frames. */
 export function idOf({ seq }: { readonly seq: number }): number {
   return seq % 2 ** 32;
 }

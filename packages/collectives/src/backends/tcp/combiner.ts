@@ -1,5 +1,6 @@
-// Combines the terms of this rank's region, piece by piece, in rank order. A piece is combined when it has come
-// from all ranks; a rank that is far ahead has to wait. So the memory for terms does not grow with the vector.
+// Reduces this rank's region of the vector, piece by piece, in rank order. A piece is reduced once it has arrived from
+// all ranks. A rank may be only a few pieces ahead of the slowest one, so the memory for received terms does not grow
+// with the vector.
 
 import { byteSize } from '../../dtype.ts';
 import { allocHost, type BufferView, elementsOf } from '../../group/buffer.ts';
@@ -7,19 +8,19 @@ import type { ReduceOp } from '../../reduce-ops.ts';
 import { reduce, write } from '../arithmetic/arithmetic.ts';
 import { bytesOf, type Combination, partOf } from './plan.ts';
 
-/** Bytes of a piece: what is combined at once, and what one frame carries at most. */
+/** Bytes of a piece: the unit of reduction, and the largest payload of a frame. */
 export const pieceBytes = 128 * 1024;
-/** Pieces that one rank may be ahead. */
+/** Number of pieces that one rank may be ahead of the reduction. */
 const piecesAhead = 4;
 
-/** A reduction, or null to pass on the only term. */
+/** A reduction, or null to forward the only term unchanged. */
 export type Reduction = { readonly op: ReduceOp; readonly factor: (rank: number) => number } | null;
 
 interface Term {
   readonly rank: number;
-  /** Memory of the last pieces that have come; piece p is in place p modulo its length. */
+  /** Ring of buffers for the last received pieces: piece p is at index p modulo the length. */
   readonly pieces: readonly BufferView[];
-  /** Bytes that have come. */
+  /** Bytes received. */
   got: number;
 }
 
@@ -30,10 +31,10 @@ export class Combiner {
   readonly #pieceCount: number;
   readonly #elementBytes: number;
   readonly #terms = new Map<number, Term>();
-  /** Elements that have been combined. */
+  /** Number of elements that have been reduced. */
   #done = 0;
 
-  /** `dtype` is that of the vector, `own` this rank. */
+  /** `dtype` is the element type of the vector, `own` is this rank. */
   constructor(combination: Combination, dtype: BufferView['dtype'], own: number, reduction: Reduction) {
     this.#combination = combination;
     this.#reduction = reduction;
@@ -41,10 +42,10 @@ export class Combiner {
     this.#elementBytes = byteSize(dtype);
     this.#pieceCount = pieceBytes / this.#elementBytes;
     const { terms, count } = combination;
-    const places = Math.min(piecesAhead, Math.ceil(count / this.#pieceCount));
+    const ringLength = Math.min(piecesAhead, Math.ceil(count / this.#pieceCount));
     for (const rank of terms) {
       if (rank === own) continue;
-      const pieces = Array.from({ length: places }, () =>
+      const pieces = Array.from({ length: ringLength }, () =>
         allocHost(Math.min(count, this.#pieceCount), dtype),
       );
       this.#terms.set(rank, { rank, pieces, got: 0 });
@@ -55,14 +56,14 @@ export class Combiner {
     return this.#done === this.#combination.count;
   }
 
-  /** Ranks whose terms have not come completely. */
+  /** Ranks whose terms have not arrived completely. */
   get missing(): number[] {
     const bytes = this.#combination.count * this.#elementBytes;
     return [...this.#terms.values()].flatMap(({ rank, got }) => (got < bytes ? [rank] : []));
   }
 
   /**
-   * Takes bytes of a rank's term. Returns how many it took: fewer than all if the rank is too far ahead, or -1
+   * Receives bytes of a rank's term. Returns how many it accepted: fewer than all if the rank is too far ahead, or -1
    * if these bytes do not belong to the operation.
    */
   accept(rank: number, bytes: Uint8Array): number {
@@ -75,15 +76,15 @@ export class Combiner {
       if (piece >= this.#done / this.#pieceCount + term.pieces.length) break;
       const from = term.got % pieceBytes;
       const length = Math.min(bytes.length - taken, pieceBytes - from);
-      const place = bytesOf(term.pieces[piece % term.pieces.length]!);
-      place.set(bytes.subarray(taken, taken + length), from);
+      const buffer = bytesOf(term.pieces[piece % term.pieces.length]!);
+      buffer.set(bytes.subarray(taken, taken + length), from);
       taken += length;
       term.got += length;
     }
     return taken;
   }
 
-  /** Combines all pieces that are complete. Returns the results, to be sent to the ranks that need them. */
+  /** Reduces all pieces that are complete. Yields each result, which the caller sends to the ranks that need it. */
   *combine(): Generator<Uint8Array> {
     const { count } = this.#combination;
     while (this.#done < count) {
@@ -107,7 +108,7 @@ export class Combiner {
     if (this.#reduction === null) {
       const [only] = buffers as [BufferView];
       if (terms[0] !== this.#own && target !== null) write(target, elementsOf(only));
-      // The memory of the piece is used again, the target is not.
+      // The buffer of the piece is reused later; the target is not.
       return bytesOf(target ?? only);
     }
     const { op, factor } = this.#reduction;

@@ -19,29 +19,29 @@ const purposes: readonly Purpose[] = ['control', 'data'];
 /** Returns which connection `from` makes to `to`. */
 const purposeOf = (from: number, to: number): Purpose => (from > to ? 'control' : 'data');
 
-// The first thing that both sides send: magic, version, purpose, sender, receiver, and the sender's proof.
+// The first frame on a connection, from both sides: magic, version, purpose, sender, receiver, and the sender's proof.
 const magic = 0x54475752; // "RWGT"
 const version = 2;
 const helloBytes = 48;
 /**
- * Time that a connection has to say whose it is, and connections that may be unproven at once. A new one replaces the
- * oldest, of those that have said nothing if there are any.
+ * Milliseconds within which a new connection must send its hello, and the maximum number of unauthenticated
+ * connections. A new one beyond that replaces the oldest, preferably one that has sent nothing.
  */
 const helloMs = 5_000;
 const mostUnproven = 256;
-/** Time for which a rank that refuses connections is tried again: its queue of connections may be full. */
+/** Milliseconds for which a refused connection is retried: the peer's listen backlog may be full. */
 const refusedMs = 2_000;
 const pauseMs = 10;
 const quietMs = 5_000;
-/** How long what a peer has sent on one connection may be read later than the end of its other one. */
+/** Milliseconds to wait for a peer's data on one connection after its other connection has ended. */
 const unreadMs = 500;
 
 type TcpPeer = Peer<{ readonly backend: 'tcp'; readonly host: string; readonly port: number }>;
 
 /**
- * Meets the other ranks through the store and connects to them. Resolves with the connections in rank order,
- * paused. Rejects with ERR_COLL_TIMEOUT, which names the ranks that are missing, at the deadline; with
- * ERR_COLL_PEER_LOST if a rank ends meanwhile; and with the errors of the store.
+ * Exchanges addresses through the store and connects to all other ranks. Collective. Resolves with the connections in
+ * rank order, paused. Rejects with ERR_COLL_TIMEOUT at the deadline, naming the missing ranks; with ERR_COLL_PEER_LOST
+ * if a rank ends meanwhile; and with the errors of the store.
  */
 export async function connectAll(context: BackendContext): Promise<Connection[]> {
   const host = await addressFor(context);
@@ -63,11 +63,11 @@ class Meeting {
   readonly #server: Server;
   readonly #peers = new Map<number, TcpPeer>();
   readonly #proven = new Map<number, Partial<Record<Purpose, Socket>>>();
-  /** Connections that others have made, oldest first, with what they have said. */
+  /** Unauthenticated connections that other processes have made, oldest first, with the hello if it has arrived. */
   readonly #unproven = new Map<Socket, Buffer | null>();
-  /** Connections that this rank makes. */
+  /** Connections that this rank has initiated. */
   readonly #dialled = new Set<Socket>();
-  /** Whether this rank knows its peers, so that proofs can be checked. */
+  /** Whether this rank has the proofs of its peers, so that it can check hellos. */
   #canProve = false;
   /** Functions that stop watching the connections that are kept. */
   readonly #release: (() => void)[] = [];
@@ -201,7 +201,7 @@ class Meeting {
     replaced.destroy();
   }
 
-  /** Keeps a connection whose hello proves that it is a peer's; closes others. */
+  /** Keeps a connection whose hello has the proof of a peer; closes others. */
   #check(socket: Socket, hello: Buffer): void {
     const peer = this.#peers.get(hello.readInt32LE(8));
     const { rank } = this.#context;
@@ -240,18 +240,18 @@ class Meeting {
     );
   }
 
-  /** Keeps a proven connection, and notices its end until connections() gives it away. */
+  /** Keeps an authenticated connection, and watches for its end until connections() returns it. */
   #keep({ rank }: TcpPeer, purpose: Purpose, socket: Socket): void {
     for (const event of ['connect', 'error', 'close']) socket.removeAllListeners(event);
     socket.setNoDelay(true);
     socket.setKeepAlive(true, quietMs);
-    // A peer with both connections may already have failed or left the group, as group.ts will notice. It has both if
-    // its answer on the other one has arrived and is not read yet.
+    // If the peer has both connections, it may already have failed or left the group, which group.ts will notice. The
+    // peer has both if its hello on the other one has arrived, even if it is still unread.
     const ended = () => {
       if (this.#missing.includes(rank)) later(unreadMs, () => this.#lostIfMissing(rank), false);
     };
     const ignore = () => {}; // 'close' follows
-    // The peer may be done before this rank. What it says then is read again later.
+    // The peer may finish connecting before this rank. Data that it sends then is put back, and read later.
     const putBack = (chunk: Buffer) => {
       socket.pause();
       socket.unshift(chunk);
@@ -284,7 +284,7 @@ class Meeting {
   }
 }
 
-/** Reads the hello, then pauses the socket. What came after the hello is read again later. */
+/** Reads the hello, then pauses the socket and puts back the bytes after it. */
 function readHello(socket: Socket, onHello: (hello: Buffer) => void): void {
   let got = Buffer.alloc(0);
   const onData = (chunk: Buffer) => {

@@ -1,5 +1,5 @@
-// The connection over which one pair of ranks exchanges everything but data. It is always read, so that a
-// failure is heard however far behind this rank is, and its end is how the loss of a rank is noticed.
+// The control connection of a pair of ranks carries everything except data. It is always read, so that reports of
+// failures arrive even if this rank is far behind, and its end shows that the peer is lost.
 import type { Socket } from 'node:net';
 import { endSocket } from './end-socket.ts';
 import { encode, type Frame, FrameReader } from './frames.ts';
@@ -7,23 +7,26 @@ import { later } from './later.ts';
 
 export interface ControlEvents {
   readonly onFrame: (frame: Frame) => void;
-  /** The connection has ended; `reason` is the middle of a sentence. Called once. */
+  /** Called once, when the connection has ended. `reason` is the middle of a sentence. */
   readonly onEnd: (reason: string) => void;
 }
 
-/** Time after a write has failed in which the end of the connection must be read. */
+/** Milliseconds after a failed write within which the end of the connection must be read. */
 const lastReadMs = 100;
 
 export class ControlLink {
   readonly #socket: Socket;
-  /** Calls of this turn. They leave in one write: a second one to a rank that has ended would lose what it said. */
+  /**
+   * Frames of this turn of the event loop, sent in one write. If the peer has ended, a second write would fail and lose
+   * the data that the peer sent before.
+   */
   readonly #waiting: Buffer[] = [];
   #reason: string | null = null;
   #isEnded = false;
-  /** Nothing can be sent any more. */
+  /** True if nothing more can be sent. */
   #isBroken = false;
 
-  /** Takes over the socket, which has been proven to be the peer's. */
+  /** Takes ownership of the socket, which has been authenticated. */
   constructor(socket: Socket, events: ControlEvents) {
     this.#socket = socket;
     const reader = new FrameReader();
@@ -57,7 +60,7 @@ export class ControlLink {
     socket.resume();
   }
 
-  /** Sends a frame, after all earlier ones: calls at the end of the turn, others at once. */
+  /** Sends a frame after all earlier ones: posts and offers at the end of the turn, others at once. */
   send(frame: Frame): void {
     const isCall = frame.kind === 'post' || frame.kind === 'offer';
     if (isCall && this.#waiting.length === 0) setImmediate(() => this.#flush());
@@ -65,7 +68,7 @@ export class ControlLink {
     if (!isCall) this.#flush();
   }
 
-  /** Sends no more, after all earlier frames. Resolves when all of them have left this process, or cannot. */
+  /** Stops sending after all earlier frames. Resolves when they have left this process, or cannot be sent. */
   end(): Promise<void> {
     this.#flush();
     return endSocket(this.#socket);
@@ -83,8 +86,8 @@ export class ControlLink {
 }
 
 /**
- * Makes a socket go on reading after a write has failed. Node would destroy it, and what the peer had said before it
- * ended, such as why, would be lost.
+ * Makes a socket continue to read after a failed write. Node would destroy it and lose unread data of the peer, such as
+ * the report of its failure.
  */
 function readOnAfterFailedWrites(socket: Socket, onFailed: (error: Error) => void): void {
   const { _write: writeOne, _writev: writeAll } = socket;

@@ -1,27 +1,26 @@
-// The connection that carries the data of one pair of ranks, in both directions. Data is cut into frames, each with a
-// header of three numbers. The receiver may take less than has come; the connection then
-// waits, which in the end stops the sender. Data that is ready late (results) overtakes data that was ready
-// early (terms).
+// The data connection of a pair of ranks, used in both directions. Data is cut into frames with a header of three
+// numbers. If the receiver accepts less than has arrived, the link stops reading, which in the end stops the sender
+// (backpressure). Results, which are ready late, overtake terms, which are ready early.
 import type { Socket } from 'node:net';
 import { pieceBytes } from './combiner.ts';
 import { endSocket } from './end-socket.ts';
 
-/** What a frame carries: bytes that a collective sends at once, its results, or a message. */
+/** Content of a frame: data that a collective sends at once, its results, or a message. */
 export const Stream = { first: 1, results: 2, message: 3 } as const;
 
 const headerBytes = 12;
-/** Bytes that are handed to the socket at once. More waits here, so that results can overtake it. */
+/** Bytes given to the socket at a time. The rest waits in this object, so that results can overtake it. */
 const bytesInFlight = 4 * pieceBytes;
 
 export interface DataEvents {
   /**
-   * Bytes have come: of the collective `id`, or of the message `id`. Returns how many the receiver took; the
-   * rest is offered again after resume(). Returns -1 if the receiver expects no such bytes.
+   * Called when bytes of the collective or message `id` have arrived. Returns how many the receiver accepted; the rest
+   * is offered again after resume(). Returns -1 if the receiver expects no such bytes.
    */
   readonly onData: (stream: number, id: number, bytes: Uint8Array) => number;
-  /** No more data will come. `isGarbage` is true if the peer sent what nobody expects. */
+  /** Called when no more data will arrive. `isGarbage` is true if the peer sent bytes that were not expected. */
   readonly onEnd: (isGarbage: boolean) => void;
-  /** What has not been sent never will be. Called once. */
+  /** Called once, when the data that has not been sent can never be sent. */
   readonly onBroken: () => void;
 }
 
@@ -39,21 +38,21 @@ export class DataLink {
   readonly #urgent: Sending[] = [];
   readonly #queue: Sending[] = [];
   #inFlight = 0;
-  /** Bytes that have come and that the receiver has not taken. */
+  /** Bytes that have arrived and that the receiver has not accepted. */
   #rest: Uint8Array | null = null;
   readonly #header = Buffer.alloc(headerBytes);
   #headerGot = 0;
-  /** Bytes of the current frame that have not been taken. */
+  /** Bytes of the current frame that have not been accepted. */
   #left = 0;
-  /** The peer sends no more. #rest may still have bytes that came before. */
+  /** True if the peer sends no more. #rest may still have bytes that arrived before. */
   #isClosed = false;
   #isEnded = false;
   #isBroken = false;
   #isTaking = false;
-  /** resume() was called while the receiver was taking bytes. */
+  /** True if resume() was called while the receiver was accepting bytes. */
   #isResumed = false;
 
-  /** Takes over the socket, which has been proven to be the peer's. */
+  /** Takes ownership of the socket, which has been authenticated. */
   constructor(socket: Socket, events: DataEvents) {
     this.#socket = socket;
     this.#events = events;
@@ -68,7 +67,7 @@ export class DataLink {
     socket.resume();
   }
 
-  /** Whether no more data will come. */
+  /** Whether no more data will arrive. */
   get isEnded(): boolean {
     return this.#isEnded;
   }
@@ -79,8 +78,8 @@ export class DataLink {
   }
 
   /**
-   * Sends bytes without copying them, after what was given before, or before it if they are urgent. Calls
-   * `onSent` when the memory is not needed any more, never before this returns, and not if the link breaks.
+   * Sends bytes without copying them: after all earlier bytes, or before them if `isUrgent`. Calls `onSent` when the
+   * caller may reuse the memory, never before this returns, and not if the link breaks.
    */
   send(stream: number, id: number, bytes: Uint8Array, isUrgent: boolean, onSent: () => void): void {
     if (this.#isBroken) return;
@@ -88,7 +87,7 @@ export class DataLink {
     this.#pump();
   }
 
-  /** Offers the bytes that were not taken again. */
+  /** Offers the bytes that were not accepted again. */
   resume(): void {
     this.#isResumed = true;
     if (this.#rest === null || this.#isTaking) return;
@@ -100,7 +99,7 @@ export class DataLink {
     else this.#socket.resume();
   }
 
-  /** Sends no more, after what was given before. Resolves when all of it has left this process, or cannot. */
+  /** Stops sending after all earlier data. Resolves when it has left this process, or cannot be sent. */
   end(): Promise<void> {
     return endSocket(this.#socket);
   }
@@ -180,7 +179,7 @@ export class DataLink {
     this.#events.onBroken();
   }
 
-  /** Ends the link when the receiver has taken what came before. */
+  /** Ends the link once the receiver has accepted all data that arrived before. */
   #close(): void {
     this.#isClosed = true;
     if (this.#rest === null) this.#end(false);

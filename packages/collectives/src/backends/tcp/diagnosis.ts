@@ -1,21 +1,20 @@
-// Finds out which ranks make a collective late. A rank that has not answered may itself wait for another one in
-// an earlier collective, so before this rank blames it, it asks what it waits for, and then asks those ranks in
-// turn.
+// Finds the ranks that delay a collective. A missing rank may itself wait for another rank in an earlier collective. So
+// before this rank blames it, it asks which ranks the missing rank waits for, and then asks those in turn.
 
 import { type Later, later } from './later.ts';
 
-/** Time for all answers. A rank whose thread is busy or that is stopped does not answer, and is to blame. */
+/** Milliseconds for all answers. A rank that does not answer, because its thread is busy or stopped, is to blame. */
 const answersMs = 200;
 
 export interface Asking {
   readonly rank: number;
-  /** Asks a rank what it waits for. The answer comes through heard(). */
+  /** Asks a rank which ranks it waits for. The answer arrives through heard(). */
   readonly ask: (rank: number) => void;
 }
 
 export class Diagnosis {
   readonly #asking: Asking;
-  /** What ranks wait for; null until they have answered. */
+  /** The ranks that each asked rank waits for; null until it has answered. */
   readonly #answers = new Map<number, readonly number[] | null>();
   readonly #onBlame: (ranks: readonly number[]) => void;
   readonly #suspects: readonly number[];
@@ -36,7 +35,7 @@ export class Diagnosis {
     return this.#isOver;
   }
 
-  /** A rank has told which ranks it waits for; none if it waits for nothing. */
+  /** Handles the answer of a rank: the ranks that it waits for, or none. */
   heard(rank: number, waitsFor: readonly number[]): void {
     if (this.#isOver || this.#answers.get(rank) !== null) return;
     this.#answers.set(rank, waitsFor);

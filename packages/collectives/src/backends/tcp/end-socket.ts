@@ -1,6 +1,6 @@
 import type { Socket } from 'node:net';
 
-/** Sends no more on a socket, after all earlier data. Resolves when that has left this process, or cannot. */
+/** Stops sending on a socket after all earlier data. Resolves when it has left this process, or cannot be sent. */
 export function endSocket(socket: Socket): Promise<void> {
   if (socket.destroyed) return Promise.resolve();
   // A socket that is destroyed does not call back.

@@ -1,15 +1,15 @@
-// A collective about which all ranks agree: moves its data and combines what is to be combined.
+// Executes a collective that all ranks have agreed on: moves its data and reduces it.
 import type { CollectiveOperation } from '../../backend.ts';
 import { Combiner, type Reduction } from './combiner.ts';
 import { Stream } from './data-link.ts';
 import type { Post } from './frames.ts';
 import type { Plan } from './plan.ts';
 
-/** What the execution needs from the group. */
+/** The functions of the group that the execution calls. */
 export interface Carrier {
-  /** Sends bytes to a rank without copying them; calls `onSent` when the memory is not needed any more. */
+  /** Sends bytes to a rank without copying them; calls `onSent` when the caller may reuse the memory. */
   readonly send: (to: number, stream: number, seq: number, bytes: Uint8Array, onSent: () => void) => void;
-  /** Offers again what a rank has sent and this rank could not take. */
+  /** Offers data of a rank again that this rank could not accept. */
   readonly resume: (from: number) => void;
 }
 
@@ -22,7 +22,7 @@ export class Execution {
   readonly #onDone: () => void;
   /** Bytes that have been written to `receives`, by rank. */
   readonly #got: number[];
-  /** Pieces of memory that have not been sent completely, by rank. */
+  /** Number of buffers that have not been sent completely, by rank. */
   readonly #unsent = new Map<number, number>();
   #isStarted = false;
 
@@ -47,7 +47,7 @@ export class Execution {
     this.#combiner = plan.combination && new Combiner(plan.combination, dtypeOf(operation), rank, reduction);
   }
 
-  /** Takes what came with the posts, and sends what did not leave with this rank's own. */
+  /** Receives the data that arrived with the posts, and sends the data that did not fit into this rank's own posts. */
   start(posts: ReadonlyMap<number, Post>): void {
     const { sends, receives } = this.#plan;
     if (this.#combiner === null) {
@@ -62,7 +62,7 @@ export class Execution {
     this.#progress();
   }
 
-  /** Takes bytes that a rank has sent; see DataEvents.onData. */
+  /** Receives data of a rank; see DataEvents.onData. */
   accept(from: number, stream: number, bytes: Uint8Array): number {
     if (stream === Stream.first && this.#combiner !== null) {
       const taken = this.#combiner.accept(from, bytes);
@@ -79,7 +79,7 @@ export class Execution {
     return bytes.length;
   }
 
-  /** Ranks whose data has not come completely. */
+  /** Ranks whose data has not arrived completely. */
   get missing(): number[] {
     const { receives } = this.#plan;
     const moving = receives.flatMap(({ length }, from) =>
@@ -88,12 +88,12 @@ export class Execution {
     return [...new Set([...moving, ...(this.#combiner?.missing ?? [])])].sort((a, b) => a - b);
   }
 
-  /** Ranks that have not taken what this rank sends. */
+  /** Ranks that have not received all data of this rank. */
   get unsent(): number[] {
     return [...this.#unsent.keys()].sort((a, b) => a - b);
   }
 
-  /** Both. */
+  /** The ranks of `missing` and `unsent`. */
   get waitsFor(): number[] {
     return [...new Set([...this.missing, ...this.unsent])].sort((a, b) => a - b);
   }
@@ -133,7 +133,7 @@ export class Execution {
   }
 }
 
-/** Bytes that travel with a post or an offer. */
+/** Largest data in bytes that a post or an offer carries. */
 const inlineBytes = 16 * 1024;
 
 export function isInline(bytes: Uint8Array): boolean {

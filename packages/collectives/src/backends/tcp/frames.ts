@@ -1,8 +1,8 @@
-// The frames of control connections: what ranks tell each other beside the data. Each has its length and its
-// kind in front. Numbers are little-endian.
+// The frames of control connections: all messages between ranks except data. Each frame begins with its length and
+// kind. Numbers are little-endian.
 import type { Failure } from '../../errors.ts';
 
-/** A rank has called a collective. */
+/** The sender has called a collective. */
 export interface Post {
   readonly kind: 'post';
   readonly seq: number;
@@ -11,13 +11,13 @@ export interface Post {
   readonly signature: string;
   /** Elements that this rank sends to, and expects from, each rank in an allToAll; otherwise null. */
   readonly counts: readonly [sends: readonly number[], expects: readonly number[]] | null;
-  /** The bytes that the rank sends to the receiver at once, if they are few. */
+  /** The data that the sender sends to the receiver at once, if it is short. */
   readonly bytes: Uint8Array;
 }
-/** A rank has called send. The message is in `bytes` if it is short. */
+/** The sender has called send. `bytes` has the message if it is short. */
 export interface Offer {
   readonly kind: 'offer';
-  /** Number of the message among all from this rank to the receiver. */
+  /** Index of the message among all messages from this rank to the receiver. */
   readonly id: number;
   readonly tag: number;
   readonly shape: string;
@@ -25,12 +25,12 @@ export interface Offer {
   readonly isInline: boolean;
   readonly bytes: Uint8Array;
 }
-/** The receiver of a message has called its recv. */
+/** The receiver of a message has called the matching recv. */
 export interface Take {
   readonly kind: 'take';
   readonly id: number;
 }
-/** A rank has noticed a failure and asks the receiver to decide. */
+/** The sender has noticed a failure and asks the receiver to decide on the root cause. */
 export interface Report {
   readonly kind: 'report';
   readonly failure: Failure;
@@ -40,7 +40,7 @@ export interface Cause {
   readonly kind: 'cause';
   readonly failure: Failure;
 }
-/** A rank asks what the receiver waits for; the receiver answers. */
+/** 'question': the sender asks which ranks the receiver waits for. 'waiting' is the answer. */
 export interface Question {
   readonly kind: 'question';
 }
@@ -48,7 +48,9 @@ export interface Waiting {
   readonly kind: 'waiting';
   readonly waitsFor: readonly number[];
 }
-/** A rank has closed the group; the other has noted it and needs nothing more from it. */
+/**
+ * 'goodbye': the sender has closed the group. 'goodbye heard': the answer of a rank that needs nothing more from it.
+ */
 export interface Goodbye {
   readonly kind: 'goodbye' | 'goodbye heard';
 }
@@ -67,7 +69,7 @@ const kinds: readonly Frame['kind'][] = [
 ];
 const noBytes = new Uint8Array(0);
 
-/** Longest frame that a peer may send: texts, counts and the bytes of a short message. */
+/** Maximum bytes of a frame that a peer may send: texts, counts and the bytes of a short message. */
 const longest = 1 << 26;
 const headerBytes = 9;
 
@@ -85,12 +87,12 @@ export function encode({ kind, ...frame }: Frame): Buffer {
   return whole;
 }
 
-/** Cuts what comes on a connection into frames. */
+/** Splits the received bytes of a connection into frames. */
 export class FrameReader {
   #chunks: Buffer[] = [];
   #length = 0;
 
-  /** Returns the frames that are complete with this chunk. Throws if the bytes are no frames. */
+  /** Yields the frames that this chunk completes. Throws if the bytes are no frames. */
   *read(chunk: Buffer): Generator<Frame> {
     this.#chunks.push(chunk);
     this.#length += chunk.length;
@@ -110,7 +112,7 @@ export class FrameReader {
     this.#length = bytes.length;
   }
 
-  /** Bytes that are needed for the next step. */
+  /** Number of bytes that the next step needs. */
   #needed = 4;
 }
 

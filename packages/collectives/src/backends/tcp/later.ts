@@ -1,12 +1,12 @@
-// Timers of a rank whose thread may be busy, or whose process may be stopped, when they are due.
+// Timers that stay correct if the thread was busy, or the process was stopped, when they were due.
 
 export interface Later {
   readonly cancel: () => void;
 }
 
 /**
- * Calls `call` after `ms` milliseconds, when what has come on all connections until then has been read: it may be what
- * the timer has been waiting for. `isKept`: keeps the process alive until then.
+ * Calls `call` after `ms` milliseconds, but first reads the data that has arrived on all connections by then, because
+ * it may include the awaited event. With `isKept`, the timer keeps the process alive.
  */
 export function later(ms: number, call: () => void, isKept = true): Later {
   let immediate: NodeJS.Immediate | undefined;

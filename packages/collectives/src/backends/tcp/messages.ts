@@ -1,6 +1,6 @@
-// The messages of one rank. The sender offers a message to the receiver, with its bytes if they are few; the
-// receiver takes the first offer that fits a recv. Only then long messages are sent, so that they never wait in
-// a connection for a recv, and every send ends when its message was taken.
+// Sends and receives of one rank. The sender offers a message to the receiver, with its bytes if it is short; the
+// receiver accepts the first offer that matches a recv. A long message is sent only after that, so that it never blocks
+// a connection while it waits for a recv. A send ends when its message was accepted.
 import type { Operation, Recv, Send, Settle } from '../../backend.ts';
 import { type Failure, mismatch, peerLost } from '../../errors.ts';
 import { shapeOf, signatureOf } from '../../group/signature.ts';
@@ -17,10 +17,10 @@ export interface MessagesContext {
   readonly tell: (to: number, frame: Frame) => void;
   readonly send: (to: number, id: number, bytes: Uint8Array, onSent: () => void) => void;
   readonly fail: (failure: Failure) => void;
-  /** Returns why no offers, or no data, will come from a rank, or null. */
+  /** `whyNoPosts` and `whyNoData` return why no more offers, or data, will arrive from a rank, or null. */
   readonly whyNoPosts: (rank: number) => string | null;
   readonly whyNoData: (rank: number) => string | null;
-  /** Returns why a rank will not take what has not left this process; null if it may. */
+  /** Returns why a rank will not receive data that is still in this process, or null if it may. */
   readonly whyNotTaken: (rank: number) => string | null;
 }
 
@@ -47,12 +47,12 @@ const keyOf = (rank: number, id: number) => `${rank}/${id}`;
 export class Messages {
   readonly #context: MessagesContext;
   readonly #mailbox = new Mailbox<Offered, Wanted>();
-  /** Receives without a message. */
+  /** Receives that have not been matched with a message. */
   readonly #waiting = new Set<Wanted>();
-  /** Sends that have not been taken, and long messages that come, by rank and number. */
+  /** Sends that no recv has accepted, and long messages that are being received, by rank and number. */
   readonly #offered = new Map<string, Entry<Send>>();
   readonly #coming = new Map<string, Coming>();
-  /** Long messages that have been taken and are being sent. */
+  /** Long messages that have been accepted and are being sent. */
   readonly #leaving = new Set<Entry<Send>>();
   readonly #sent: number[];
 
@@ -83,14 +83,14 @@ export class Messages {
     this.checkLost();
   }
 
-  /** A rank has offered a message. */
+  /** Handles the offer of a message by a rank. */
   offered(from: number, offer: Offer): void {
     const operation = { peer: this.#context.rank, tag: offer.tag };
     this.#mailbox.send({ rank: from, operation, offer });
     this.#match();
   }
 
-  /** A rank has taken a message that this rank offered. */
+  /** Handles the acceptance of a message that this rank has offered. */
   taken(by: number, id: number): void {
     const key = keyOf(by, id);
     const entry = this.#offered.get(key);
@@ -110,7 +110,7 @@ export class Messages {
     this.checkLost();
   }
 
-  /** Takes bytes of a long message; see DataEvents.onData. */
+  /** Receives bytes of a long message; see DataEvents.onData. */
   accept(from: number, id: number, bytes: Uint8Array): number {
     const key = keyOf(from, id);
     const coming = this.#coming.get(key);
@@ -136,7 +136,7 @@ export class Messages {
     return Array.from({ length: size }, (_, other) => other).filter((other) => other !== rank);
   }
 
-  /** Fails the group if a message waits for a rank from which nothing more comes. */
+  /** Fails the group if a message waits for a rank from which nothing more will arrive. */
   checkLost(): void {
     const { whyNoPosts, whyNoData, whyNotTaken } = this.#context;
     for (const { from, wanted } of this.#coming.values())
@@ -154,7 +154,7 @@ export class Messages {
     }
   }
 
-  /** Forgets everything, after a failure. */
+  /** Drops all state after a failure. */
   clear(): void {
     this.#mailbox.clear();
     this.#waiting.clear();

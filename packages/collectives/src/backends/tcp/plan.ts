@@ -1,35 +1,35 @@
-// Which bytes of a collective go where: pure data, the same view of an operation on all ranks. There are two
-// kinds of plans. A move sends memory to where it belongs. A combination cuts a vector into regions, one for
-// each rank, which gets the terms of its region from all ranks, combines them and sends the result to all that
-// need it; a long broadcast is a combination of one term. Each rank sends directly to each other rank, so every
-// byte crosses the network once for a move, and every rank sends and receives at most 2 (n-1)/n of the vector
-// for a combination, as with a ring.
+// Plans which bytes of a collective go from which rank to which: pure data, so that all ranks derive matching plans.
+// There are two kinds of plans. A move copies memory directly to its destination. A combination splits a vector into
+// one region per rank. Each rank receives the terms of its region from all ranks, reduces them and sends the result to
+// all ranks that need it; a long broadcast is a combination of one term. Each rank sends directly to every other rank:
+// in a move every byte crosses the network once, and in a combination every rank sends and receives at most 2 (n-1)/n
+// of the vector, as in a ring.
 import type { CollectiveOperation } from '../../backend.ts';
 import { byteSize } from '../../dtype.ts';
 import { type BufferView, elementsOf } from '../../group/buffer.ts';
 import { expectedFrom, sentTo } from '../arithmetic/execute.ts';
 
-/** Vectors up to this many bytes are sent whole to all that need the result: one step instead of two. */
+/** Largest vector in bytes that is sent whole to all ranks that need the result: one step instead of two. */
 export const shortBytes = 16 * 1024;
 
 const none = new Uint8Array(0);
 
 export interface Plan {
-  /** Memory that this rank sends to each rank as soon as all ranks agree, by rank. */
+  /** Memory to send to each rank as soon as all ranks agree, by rank. */
   readonly sends: readonly Uint8Array[];
-  /** Memory that what each rank sends is written to, by rank. For a combination: the results of the ranks' regions. */
+  /** Memory that receives the data of each rank, by rank. In a combination: the results of the ranks' regions. */
   readonly receives: readonly Uint8Array[];
   /** Null for a move. */
   readonly combination: Combination | null;
 }
 
-/** What this rank combines. */
+/** The reduction that this rank does for its region. */
 export interface Combination {
   /** Ranks that contribute, in rank order. */
   readonly terms: readonly number[];
   /** This rank's term for its own region; null if it does not contribute. */
   readonly own: BufferView | null;
-  /** Memory for the result, as long as the region; null if this rank only passes it on. */
+  /** Memory for the result, as long as the region; null if this rank only forwards it. */
   readonly result: BufferView | null;
   /** Elements of this rank's region. */
   readonly count: number;

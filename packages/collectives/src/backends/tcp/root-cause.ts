@@ -1,30 +1,30 @@
-// How the ranks agree on one root cause of a failure. Several ranks may notice a failure at once, with
-// different symptoms. Each reports what it noticed to the lowest rank that is left, which takes the first
-// report as the root cause and tells all. If that rank ends or does not answer, because its thread is busy, the
-// next one is asked; in the end the reporting rank decides. The first decision that a rank hears of is final
-// for it, and it passes that on, because the rank that decided may end before it has told all.
+// Agrees on one root cause of a failure. Several ranks may notice a failure at the same time, with different symptoms.
+// Each reports to the lowest remaining rank, which takes the first report as the root cause and sends it to all ranks.
+// If that rank has ended or does not answer because its thread is busy, the reporting rank asks the next one, and
+// finally decides itself. The first decision that a rank receives is final for it. It forwards that decision, because
+// the rank that decided may end before it has reached all ranks.
 import type { Failure } from '../../errors.ts';
 import { type Later, later } from './later.ts';
 
-/** Time that an asked rank has to answer. */
+/** Milliseconds that a rank has to answer. */
 const answerMs = 200;
-/** Ranks that are asked before this rank decides. */
+/** Number of ranks to ask before this rank decides. */
 const mostAsked = 2;
 
 export interface Ranks {
   readonly rank: number;
-  /** Returns the other ranks that are left, ascending. */
+  /** Returns the other remaining ranks, ascending. */
   readonly left: () => readonly number[];
   readonly report: (to: number, failure: Failure) => void;
   readonly tell: (to: number, cause: Failure) => void;
-  /** The root cause is known; called once. */
+  /** Called once, when the root cause is known. */
   readonly onCause: (cause: Failure) => void;
 }
 
 export class RootCause {
   readonly #ranks: Ranks;
   #cause: Failure | null = null;
-  /** What this rank has noticed, until the root cause is known. */
+  /** The failure that this rank has noticed, until the root cause is known. */
   #noticed: Failure | null = null;
   readonly #asked: number[] = [];
   #timer: Later | undefined;
@@ -44,31 +44,33 @@ export class RootCause {
     return this.#cause !== null || this.#noticed !== null;
   }
 
-  /** Resolves when the root cause of what this rank has noticed is known; at once if it has noticed nothing. */
+  /**
+   * Resolves when the root cause of the failure that this rank has noticed is known; at once if it has noticed none.
+   */
   async decided(): Promise<void> {
     if (this.#cause === null && this.#noticed !== null)
       await new Promise<void>((resolve) => this.#onDecided.push(resolve));
   }
 
-  /** Reports a failure that this rank has noticed. Later ones are taken for its consequences. */
+  /** Reports a failure that this rank has noticed. Ignores later ones as its consequences. */
   notice(failure: Failure): void {
     if (this.isFailing) return;
     this.#noticed = failure;
     this.#ask();
   }
 
-  /** A peer has reported a failure to this rank, or told the root cause. */
+  /** Handles a failure that a peer has reported, or the decided root cause. */
   heard(failure: Failure): void {
     if (this.#cause === null) this.#decide(failure);
   }
 
-  /** A peer has reported a failure to this rank. */
+  /** Handles the report of a peer: takes it as the root cause, or answers with the one that is already known. */
   answer(peer: number, failure: Failure): void {
     if (this.#cause === null) this.#decide(failure);
     else this.#ranks.tell(peer, this.#cause);
   }
 
-  /** A rank has left or is lost. */
+  /** Handles the end of a rank that has left or is lost. */
   gone(rank: number): void {
     if (this.#cause === null && this.#noticed !== null && this.#asked.at(-1) === rank) this.#ask();
   }

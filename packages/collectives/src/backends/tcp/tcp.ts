@@ -1,10 +1,10 @@
-// The tcp backend: sockets of Node between all ranks, in TypeScript. It works wherever Node does, without a
-// binary. It may not block the JavaScript thread, so there are no Sync verbs, and what it moves and adds takes
-// time from that thread.
+// The tcp backend: Node's sockets between all ranks, in TypeScript. It works wherever Node does, without a binary. It
+// may not block the JavaScript thread, so there are no Sync verbs, and its communication and arithmetic take time from
+// that thread.
 //
-//   connect.ts       meets the other ranks and proves to them that this process belongs to the group
+//   connect.ts       connects to the other ranks and authenticates both sides
 //   group.ts         connections, failures and closing of one rank
-//   collectives.ts   the handshake before each collective; plan.ts says what goes where, execution.ts moves it
+//   collectives.ts   the handshake before each collective; plan.ts plans the transfers, execution.ts makes them
 //   messages.ts      send and recv
 import { allVerbs } from '../../all-verbs.ts';
 import { allocHost } from '../../group/buffer.ts';

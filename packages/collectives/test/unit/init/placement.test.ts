@@ -2,13 +2,13 @@ import { describe, expect, it } from 'vitest';
 import { loopbackGroups } from '../../../src/index.ts';
 import { hostsOfMembers, placementOf } from '../../../src/init/placement.ts';
 
-/** Reads seats: "a0" is host a with local rank 0 by the launcher, "a-" has no local rank, "a0:3" sees device 3. */
-const seats = (text: string) =>
+/** Parses host descriptions: "a0" is host a with local rank 0, "a-" has no local rank, "a0:3" sees device 3. */
+const hostInfos = (text: string) =>
   text.split(' ').map((word) => {
     const [, host, local, , devices = ''] = /^(\w)(\d|-)(:(.*))?$/.exec(word)!;
     return { host: host!, localRank: local === '-' ? null : Number(local), devices };
   });
-const localRanks = (text: string) => seats(text).map((_, rank, all) => placementOf(rank, all).localRank);
+const localRanks = (text: string) => hostInfos(text).map((_, rank, all) => placementOf(rank, all).localRank);
 
 describe('the place of a rank', () => {
   it.each([
@@ -26,7 +26,7 @@ describe('the place of a rank', () => {
   });
 
   it('comes with the ranks of every host, in order', () => {
-    expect(placementOf(3, seats('b- a- b- b-'))).toEqual({
+    expect(placementOf(3, hostInfos('b- a- b- b-'))).toEqual({
       localRank: 2,
       localSize: 3,
       hosts: [[0, 2, 3], [1]],
