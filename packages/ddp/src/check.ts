@@ -4,7 +4,7 @@ import type { Group } from '@ringwise/collectives';
 import { badOptions, invalidArgument } from './errors.ts';
 import { unknownOption } from './option-names.ts';
 
-/** Names of the options, and the names that other libraries have for them. */
+/** The option names of a call, and the names that other libraries use for them. */
 export interface OptionNames {
   readonly known: readonly string[];
   readonly renamed?: Readonly<Record<string, string>>;

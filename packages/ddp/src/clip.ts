@@ -22,7 +22,7 @@ interface DeviceGradient {
   readonly div_?: (divisor: number) => unknown;
 }
 
-/** A gradient, and what clipping does with it. */
+/** A gradient as clipping uses it. */
 interface Clippable {
   /** Returns the norm. Waits for the gradient's device. */
   readonly norm: () => number;
@@ -38,10 +38,11 @@ export interface ClipShardedOptions {
 const optionNames = { known: ['normType'], renamed: fromPyTorch({ norm_type: 'normType' }) };
 
 /**
- * Multiplies the gradients of all ranks by one factor, at most 1, so that their norm, as of one long vector, is at most
- * `maxNorm`. Resolves with the norm before; a norm that is NaN makes all gradients NaN. Collective: every rank passes
- * the gradients that only it has (its shard), possibly none, and the same options. Accepts floats of any width in host
- * memory, and tensors on a device, where everything but one number per gradient is computed on the device.
+ * Clips gradients that are sharded over the ranks: multiplies all of them by one factor, at most 1, so that their norm,
+ * computed as that of one long vector, is at most `maxNorm`. Resolves with the norm before clipping; if it is NaN, all
+ * gradients become NaN. Collective: every rank passes the gradients of its own shard, possibly none, and the same
+ * options. Accepts floats of any width in host memory, and tensors on a device. On a device only one number per
+ * gradient is copied to the host.
  */
 export async function clipShardedGradients(
   shard: Iterable<BufferLike>,
@@ -62,7 +63,7 @@ export async function clipShardedGradients(
   for (const { norm } of gradients) sum[0] = isMax ? Math.max(sum[0]!, norm()) : sum[0]! + norm() ** normType;
   await runAwaiting([group.allReduce(sum, { op: isMax ? 'max' : 'sum', label: `norm ${normType}` })]);
   const norm = isMax ? sum[0]! : sum[0]! ** (1 / normType);
-  // As clip_grad_norm_() has it. A norm that is NaN reaches the gradients of every rank, so that all notice it.
+  // The same formula as clip_grad_norm_(). A NaN norm reaches the gradients of every rank, so that all ranks notice it.
   const divisor = (norm + 1e-6) / maxNorm;
   if (!(divisor <= 1)) for (const gradient of gradients) gradient.divide(divisor);
   return norm;

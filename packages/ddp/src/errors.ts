@@ -343,8 +343,8 @@ export function ownStateMissing(path: string, rank: number, other: number): DdpE
   return new DdpError('ERR_DDP_INVALID', message, { ranks: [other] });
 }
 
-export function ownStateUndealt(path: string, before: number, now: number): DdpError {
-  const message = `loadSnapshot: ${path} was another one on each of ${before} ranks and cannot be dealt to ${now}; expected ${before} ranks. Start as many, or leave it out of the snapshot.`;
+export function ownStateNotForSize(path: string, before: number, now: number): DdpError {
+  const message = `loadSnapshot: ${path} differed between the ${before} ranks that saved it and cannot be loaded on ${now}; expected ${before} ranks. Start ${before} ranks, or leave it out of the snapshot.`;
   return new DdpError('ERR_DDP_SNAPSHOT', message);
 }
 

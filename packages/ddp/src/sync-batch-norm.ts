@@ -35,19 +35,16 @@ export interface ModuleTree {
 type HostGroup = Pick<Group, 'size' | 'allGatherSync' | 'allReduceSync'>;
 type DeviceGroup = Pick<Group, 'allGather' | 'allReduce'>;
 
-/**
- * Groups with which models were converted. Their batch norms, if on a device, exchange its memory in the group in
- * the middle of forward and backward.
- */
+/** Groups that device batch norms use for exchanges in the middle of forward and backward. */
 const converted = new WeakSet<object>();
 
-/** Models whose batch norms were converted, also for a group of one. */
+/** Models that convertSyncBatchNorm() has converted, including those in a group of one. */
 const models = new WeakSet<object>();
 
 /** Returns whether convertSyncBatchNorm() was called for a model. */
 export const isConverted = (model: Partial<ModuleTree>): model is ModuleTree => models.has(model);
 
-/** Returns whether batch norms that are on a device exchange its memory in `group`. */
+/** Returns whether batch norms exchange device memory in `group`. */
 export const hasExchanges = (group: Group): boolean => converted.has(group);
 
 /**
@@ -88,10 +85,11 @@ export async function convertSyncBatchNorm(model: ModuleTree, group: Group): Pro
 }
 
 /**
- * Runs `fn`, forward and backward of one batch, whose loss counts `weight` times as much as those of the other ranks:
- * the exchanges of batch norms over all ranks see it multiplied, and the caller multiplies the gradients that `fn`
- * leaves on this rank. Weight 0 is for a rank that has no batch where the others have one: it takes part in their
- * exchanges without samples, by any batch, and drops the gradients. Returns what `fn` returns. Host memory only.
+ * Runs `fn`, the forward and backward of one batch, whose loss counts `weight` times as much as the losses of the other
+ * ranks. The exchanges of batch norms over all ranks include the weight; the caller multiplies this rank's gradients by
+ * it. A rank without a batch passes weight 0 and any batch, takes part in the exchanges without samples, and drops the
+ * gradients. Returns the result of `fn`. Host memory only.
+ *
  * @internal
  */
 export async function withBatchWeight<T>(
@@ -120,7 +118,7 @@ function weighted(sync: BatchNormExchange, weight: number): BatchNormExchange {
       const sums = floatsOf(own);
       for (let i = 0; i < sums.length; i++) sums[i] = weight === 0 ? 0 : sums[i]! * weight;
       sync.gradSums(own);
-      // The caller multiplies by the weight what comes of these sums.
+      // The caller multiplies the gradients computed from these sums by the weight.
       if (weight > 0) for (let i = 0; i < sums.length; i++) sums[i]! /= weight;
     },
   };

@@ -9,11 +9,10 @@ import { type GradParam, type GradParamSource, paramsOf } from '../wrapper/grad-
 
 /** Options of postLocalSGDHook(). */
 export interface PostLocalSGDOptions {
-  /** Number of backwards that are averaged over all ranks at first. */
+  /** Number of backwards at the start whose gradients are averaged over all ranks. */
   readonly startStep: number;
   /**
-   * Ranks that average gradients with each other afterwards, such as those of a host. Default null: each rank
-   * on its own.
+   * Ranks that average gradients with each other afterwards, such as the ranks of a host. Default null: no averaging.
    */
   readonly subgroup?: Group | null;
 }
@@ -74,8 +73,8 @@ export class PeriodicAverager {
   }
 
   /**
-   * Averages the parameters if it is their turn. Call it after every optimizer step. Collective in the steps
-   * that average. Resolves with whether it averaged.
+   * Averages the parameters in every `period`-th step after the warm-up. Call it after every optimizer step. Collective
+   * in the steps that average. Resolves with true if it averaged.
    */
   async afterStep(): Promise<boolean> {
     const step = this.step++ - this.#warmupSteps;

@@ -54,16 +54,16 @@ interface Parts {
   readonly allQ: Float32Array;
 }
 
-/** What all ranks have alike: the number of backwards, and the Q of each bucket by its index. */
+/** State that is equal on all ranks: the number of backwards, and the Q of each bucket by the bucket's index. */
 interface SharedState {
   readonly step: number;
   readonly q: Readonly<Record<string, Float32Array>>;
 }
 
 /**
- * Returns the hook. Compresses float32 matrices; other gradients are averaged uncompressed. Use it for one model only,
- * because it keeps the errors of the model's buckets. After DistributedDataParallel.rebind() it goes on with the Q that
- * it has, and the errors begin at zero again.
+ * Returns the hook. It compresses float32 matrices and averages other gradients uncompressed. Use it for one model
+ * only, because it keeps the errors of the model's buckets. After DistributedDataParallel.rebind() it continues with
+ * the present Q, and resets the errors to zero.
  */
 export function powerSGDHook(options: PowerSGDOptions = {}): CommHook {
   checkOptions('powerSGDHook', options, names);
@@ -76,7 +76,7 @@ export function powerSGDHook(options: PowerSGDOptions = {}): CommHook {
   if (minCompression !== 0) checkPositive('powerSGDHook: minCompression', minCompression);
   const settings = { rank, minCompression, seed };
   const partsOf = new WeakMap<GradBucket, Parts>();
-  /** The Q of each bucket by its index, for buckets that replace those of now. */
+  /** The Q of each bucket by its index, for the new buckets after a rebuild or rebind(). */
   const latest = new Map<string, Float32Array>();
   let step = 0;
   const shared: SharedHookState = {

@@ -1,4 +1,4 @@
-// The buckets of a reducer: which gradients of the running backward they have, and which of them is launched next.
+// The buckets of a reducer: the gradients of the running backward that they hold, and the bucket that is launched next.
 import type { Group } from '@ringwise/collectives';
 import { Bucket, type BucketParam } from './bucket.ts';
 import type { CommHook } from './hook.ts';
@@ -12,7 +12,7 @@ export class BucketList {
   #plan: readonly BucketPlan[] = [];
   #buckets: readonly Bucket[] = [];
   /** Bucket and slot of each parameter. */
-  #places: { readonly bucket: Bucket; readonly slot: number }[] = [];
+  #locations: { readonly bucket: Bucket; readonly slot: number }[] = [];
   readonly #isReady: boolean[];
   #readyCount = 0;
   #launched = 0;
@@ -54,7 +54,7 @@ export class BucketList {
     this.#buckets = plan.map((_, i) => new Bucket(plan, i, this.#params, group, this.#hook, model));
     this.#buckets.forEach((bucket, index) => {
       plan[index]!.slots.forEach(({ param }, slot) => {
-        this.#places[param] = { bucket, slot };
+        this.#locations[param] = { bucket, slot };
       });
     });
   }
@@ -63,12 +63,12 @@ export class BucketList {
     return this.#isReady[index]!;
   }
 
-  /** Takes the final gradient of a parameter. */
+  /** Adds the final gradient of a parameter to its bucket. */
   collect(index: number): void {
     this.#isReady[index] = true;
     this.#readyCount++;
-    const place = this.#places[index];
-    place?.bucket.collect(place.slot);
+    const location = this.#locations[index];
+    location?.bucket.collect(location.slot);
   }
 
   /** Fills all buckets with zeros, on a rank without data. */
@@ -77,8 +77,8 @@ export class BucketList {
   }
 
   /**
-   * Launches the next bucket. Returns the sequence number of its operation, -1 without one, or null if the bucket is
-   * not full or none is left.
+   * Launches the next bucket. Returns the sequence number of its operation, -1 if it has none, or null if the bucket is
+   * not full or all buckets have been launched.
    */
   launchNext(weighting: Weighting | null): number | null {
     const next = this.#buckets[this.#launched];
@@ -94,7 +94,7 @@ export class BucketList {
 
   /** Returns whether a parameter's gradient is zero everywhere. Waits for the device. */
   isZero(index: number): boolean {
-    const { bucket, slot } = this.#places[index]!;
+    const { bucket, slot } = this.#locations[index]!;
     return bucket.isZero(slot);
   }
 
@@ -120,7 +120,7 @@ export class BucketList {
   retire(): void {
     for (const bucket of this.#buckets) bucket.retire();
     this.#buckets = [];
-    this.#places = [];
+    this.#locations = [];
     this.#version++;
   }
 }

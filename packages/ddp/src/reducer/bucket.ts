@@ -42,7 +42,7 @@ export class Bucket {
   readonly #deregister: () => void;
   /** Number of gradients that the running backward has yet to deliver. */
   #pending = 0;
-  /** The label of the last average with a known total. */
+  /** The total and the label of the last average with a known total; reused while the total stays the same. */
   #labelled: { readonly total: number; readonly label: string } = { total: 0, label: '' };
   #works: Works | null = null;
   #next: ReturnType<Works['next']> | null = null;
@@ -79,8 +79,8 @@ export class Bucket {
   }
 
   /**
-   * Keeps the bucket's memory referenced until the operation that it waits for has ended, also by a failure. For a
-   * bucket whose group has failed, before it is replaced.
+   * Keeps a reference to the bucket's memory until its pending operation has ended or failed. Call it before the bucket
+   * of a failed group is replaced.
    */
   keepUntilEnded(): void {
     const work = this.#next?.done === false ? this.#next.value : null;
@@ -109,7 +109,7 @@ export class Bucket {
     return this.#pending === 0;
   }
 
-  /** Takes the final gradient of member `index`, which is its slot in the plan. */
+  /** Adds the final gradient of member `index`, which is its slot in the plan. */
   collect(index: number): void {
     const { param, memory, view } = this.#members[index]!;
     const { grad } = param;
@@ -128,7 +128,7 @@ export class Bucket {
   }
 
   /**
-   * Starts averaging, without blocking. With weights of which `knownTotal` is null, the plain hook only sums the
+   * Starts averaging, without blocking. With weights whose `knownTotal` is null, the plain hook only sums the
    * gradients, and settle() divides them. Returns the sequence number of the first operation, or -1 if the hook starts
    * none or starts it on another group.
    */
@@ -144,7 +144,8 @@ export class Bucket {
     if (weighting === null) return plainHook(contents, this.#group);
     const { knownTotal } = weighting;
     if (knownTotal === null) return sumHook(contents, this.#group);
-    // Ranks that pass different totals get a mismatch. Most steps have the total of the step before.
+    // The total is part of the label, so ranks that pass different totals get a mismatch. Most steps repeat the total
+    // of the step before.
     if (this.#labelled.total !== knownTotal)
       this.#labelled = { total: knownTotal, label: `${contents.label}, weights of ${knownTotal}` };
     return weightedHook(contents, this.#group, knownTotal, this.#labelled.label);
@@ -152,7 +153,7 @@ export class Bucket {
 
   /**
    * Runs the rest of the hook, divides by the weights where launch() could not, and copies the averages to gradients
-   * that are not bound. `weighting` is settled, and the one of launch().
+   * that are not bound. `weighting` must be the one passed to launch(), settled.
    */
   *settle(weighting: Weighting | null): Works {
     while (this.#next?.done === false) {
@@ -169,7 +170,10 @@ export class Bucket {
     }
   }
 
-  /** Divides the gradients: by the autograd, which is faster than a loop in JavaScript, where it has them here. */
+  /**
+   * Divides the gradients. Uses the autograd library's divideGrad() where it has the gradients, because it is faster
+   * than a loop in JavaScript.
+   */
   #divide(divisor: number): void {
     if (divisor === 1) return;
     for (const { param, memory, view } of this.#members) {
@@ -186,8 +190,8 @@ export class Bucket {
 }
 
 /**
- * Drops the gradients, or moves them, with zeros, out of the buckets of `plan` if the engine cannot drop one. For a
- * reducer that goes on in a group of one, which has no buckets.
+ * Drops the gradients. If the engine cannot drop one, moves it out of the buckets of `plan`, filled with zeros. For a
+ * reducer that continues in a group of one, which has no buckets.
  */
 export function leaveBuckets(plan: readonly BucketPlan[], params: readonly BucketParam[]): void {
   for (const { dtype, device, slots } of plan) {

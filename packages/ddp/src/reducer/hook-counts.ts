@@ -1,7 +1,6 @@
-// Hook counts for `staticGraph`: the first backward counts how often each gradient is reported; in later
-// backwards a gradient is final when it has been reported as often. So a parameter may be reported several
-// times in one backward (nested backwards, checkpointing), and parameters that are never used do not delay
-// their bucket.
+// Hook counts for `staticGraph`. The first backward counts how often each gradient is reported; in later backwards a
+// gradient is final when it has been reported as often. A parameter may therefore be reported several times in one
+// backward (nested backwards, checkpointing), and parameters that are never used do not delay their bucket.
 
 import { graphChanged } from '../errors.ts';
 import type { BucketParam } from './bucket.ts';

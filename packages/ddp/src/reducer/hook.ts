@@ -1,8 +1,7 @@
-// Communication hooks: what is done with a full bucket. A hook is a generator. It yields each operation that
-// it has started and is resumed when that operation has ended. Its first part runs when the bucket is
-// launched, usually inside backward; the rest runs at the end of backward, one bucket after the other. So all
-// ranks start the same operations in the same order, and one hook works for groups that can block and groups
-// that cannot.
+// Communication hooks: how a full bucket is averaged. A hook is a generator. It yields each operation that it has
+// started and is resumed when that operation has ended. Its first part runs when the bucket is launched, usually inside
+// backward; the rest runs at the end of backward, one bucket after the other. So all ranks start the same operations in
+// the same order, and one hook works for groups that can block and groups that cannot.
 import type { BufferCarrier, Group, TypedArray, TypedBuffer, Work } from '@ringwise/collectives';
 import { shown } from '../check.ts';
 import { notAHook, notAWork } from '../errors.ts';
@@ -47,19 +46,19 @@ export interface SharedHookState {
 }
 
 /**
- * Replaces the values in `bucket.data` by their average over all ranks. Yields every operation that it starts
- * on `group`, and starts the same operations on every rank. An error that it throws aborts the group.
+ * Replaces the values in `bucket.data` by their average over all ranks. Yields every operation that it starts on
+ * `group`, and starts the same operations on every rank. An error that it throws aborts the group.
  *
- * A hook may have state of two kinds. What one rank has of its own, such as rounding errors, it keeps in a WeakMap with
- * the bucket as the key: a rebuild and rebind() make new buckets, and so drop it on all ranks. What is equal on all
- * ranks it offers as `shared`, so that an elastic job can put it back for a step that runs again, and give it to ranks
- * that join.
+ * A hook may have two kinds of state. State of one rank, such as rounding errors, belongs in a WeakMap with the bucket
+ * as the key: a rebuild and rebind() make new buckets, and so drop it on all ranks. State that is equal on all ranks
+ * belongs in `shared`, so that an elastic job can restore it for a step that runs again, and send it to ranks that
+ * join.
  */
 export interface CommHook {
   (bucket: GradBucket, group: Group): Generator<Work, void, void>;
   /** State that is equal on all ranks, if the hook has one. */
   readonly shared?: SharedHookState;
-  /** Whether gradients may differ between ranks afterwards. Elastic jobs refuse such a hook. */
+  /** Whether ranks may end up with different gradients. Elastic jobs refuse such a hook. */
   readonly leavesRanksApart?: boolean;
 }
 
@@ -73,7 +72,7 @@ export function* sumHook(bucket: GradBucket, group: Group): Generator<Work, void
   yield group.allReduce(bucket, { label: bucket.label });
 }
 
-/** Averages the bucket where the sum of all weights is known: `total`, which the label names. */
+/** Averages the bucket when the sum of all weights is known: `total`, which is part of the label. */
 export function* weightedHook(
   bucket: GradBucket,
   group: Group,

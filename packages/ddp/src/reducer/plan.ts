@@ -1,11 +1,10 @@
-// The layout of the buckets: which gradient is in which bucket. It depends only on the list of parameters, the
-// limits, and the order in which gradients are expected.
+// The layout of the buckets. It depends only on the list of parameters, the limits, and the order in which gradients
+// are expected.
 //
-// Backward produces gradients roughly in reverse order of definition, so buckets are filled in that order,
-// and the first bucket is sent while backward computes the rest. The first bucket is small, so that
-// communication starts early. A bucket closes with the parameter that reaches its limit, and includes it:
-// buckets exceed the limit rather than leave a remainder that would be sent alone. Every rank computes the
-// same plan; ddp() compares the hashes.
+// Backward produces gradients roughly in reverse order of definition, so buckets are filled in that order, and the
+// first bucket is sent while backward computes the rest. The first bucket is small, so that communication starts early.
+// A bucket closes with the parameter that reaches its limit, and includes it: buckets exceed the limit rather than
+// leave a remainder that would be sent alone. Every rank computes the same plan; ddp() compares the hashes.
 import { createHash } from 'node:crypto';
 import type { Device, DType } from '@ringwise/collectives';
 import { byteSize } from '@ringwise/collectives';
@@ -47,16 +46,15 @@ export interface BucketPlan {
   readonly device: Device;
   /** Number of elements, including gaps between slots. */
   readonly count: number;
-  /** Places of the gradients, in the order in which they lie in the bucket. */
+  /** Slots of the gradients, in memory order. */
   readonly slots: readonly Slot[];
 }
 
 const slotBytes = 64; // one cache line; also what vector loads and copy engines like best
 
 /**
- * Assigns every parameter to a bucket. `order` has positions in `params` in the order in which their
- * gradients are expected; by default from the last to the first. Returns the buckets in the order in which
- * they should fill up. No side effects.
+ * Assigns every parameter to a bucket. `order` lists positions in `params` in the order in which their gradients are
+ * expected; by default from the last to the first. Returns the buckets in the order in which they should fill up. Pure.
  */
 export function planBuckets(
   params: readonly PlanParam[],

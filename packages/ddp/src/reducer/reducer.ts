@@ -183,7 +183,7 @@ export class Reducer {
   }
 
   /**
-   * Runs `fn`, during which gradients accumulate on this rank only. The next backward after it averages their
+   * Runs `fn`. Gradients of backwards in it accumulate on this rank only; the next backward after it averages their
    * sum.
    */
   noSync<T>(fn: () => T): T {
@@ -209,10 +209,10 @@ export class Reducer {
   }
 
   /**
-   * Declares that the gradients of the next backward are multiplied by `weight` already. The reduction then
-   * divides their sum over all ranks by the sum of the weights. Weights of several backwards inside noSync
-   * add up. Every rank calls it in a step, or none. `total` is the sum of the weights of all ranks in the step, if the
-   * program knows it; see the wrapper.
+   * Declares that the gradients of the next backward are already multiplied by `weight`. The reduction then divides
+   * their sum over all ranks by the sum of the weights. Weights of several backwards inside noSync add up. In a step,
+   * either all ranks call it or none. `total` is the sum of the weights of all ranks in the step, if the program knows
+   * it; see DistributedDataParallel.addWeight().
    */
   addWeight(weight: number, total?: number): void {
     this.#checkOpen('backward');
@@ -235,8 +235,8 @@ export class Reducer {
   }
 
   /**
-   * Makes every reduction until the end of takePartWithoutData() begin with a participation exchange, so that
-   * ranks may run out of data.
+   * Makes every reduction begin with a participation exchange, until takePartWithoutData() ends, so that ranks may run
+   * out of data.
    */
   beginJoin(): void {
     this.#checkOpen('join');
@@ -245,8 +245,8 @@ export class Reducer {
   }
 
   /**
-   * To be called on a rank without data: takes part in the reductions of the other ranks, with gradients of
-   * zero that do not count, until no rank has data. Resolves with the lowest of the ranks that had data longest.
+   * Takes part in the reductions of the other ranks, with zero gradients that do not count, until no rank has data.
+   * Call it on a rank that has run out of data. Resolves with the lowest of the ranks that had data longest.
    */
   async takePartWithoutData(): Promise<number> {
     this.checkIdle('join');
@@ -261,14 +261,14 @@ export class Reducer {
   }
 
   /**
-   * Takes part in the next averaged backward of the other ranks, which has weights, without data and with weight 0.
-   * `total` as the others give it. Resolves when this rank has the averages in its gradients. Collective: a rank calls
-   * this or runs its backward.
+   * Takes part in the next averaged backward of the other ranks, which has weights, with no data and weight 0. `total`
+   * must be the one that the others pass. Resolves when this rank has the averages in its gradients. Collective: in a
+   * step, a rank either calls this or runs its backward.
    */
   async takePartOnce(total?: number): Promise<void> {
     this.#checkOpen('takePartOnce');
     this.checkIdle('takePartOnce');
-    // Without the exchange the others take state buffers and the order of buckets from rank 0.
+    // Without the participation exchange, the other ranks use the state buffers and the bucket order of rank 0.
     if (total !== undefined && this.#group.rank === 0) throw rootWithoutData();
     this.#weights.setTotal(total);
     if (this.#unused !== 'skip') {
@@ -279,8 +279,8 @@ export class Reducer {
   }
 
   /**
-   * Averages what backwards inside noSync have accumulated, without another backward. Resolves when all gradients are
-   * averaged. Collective: for the other ranks it is one averaged backward.
+   * Averages the gradients that backwards inside noSync have accumulated, without another backward. Resolves when all
+   * gradients are averaged. Collective: for the other ranks it is one averaged backward.
    */
   async averageAccumulated(): Promise<void> {
     this.#checkOpen('average');
@@ -290,7 +290,7 @@ export class Reducer {
     await this.#settled();
   }
 
-  /** Divides the gradients that backwards inside noSync have accumulated, so that later ones count more. */
+  /** Divides the gradients that backwards inside noSync have accumulated, so that later ones get a larger weight. */
   divideAccumulated(divisor: number): void {
     this.#checkOpen('divideAccumulated');
     this.checkIdle('divideAccumulated');
@@ -508,7 +508,7 @@ export class Reducer {
     for (const { dtype, device, slots } of this.plan) {
       for (const { param, count } of slots) params[param] = { dtype, device, count };
     }
-    // All ranks use the order of `root`, which had data. In a rank without data no gradients have arrived.
+    // All ranks use the bucket order of `root`, which had data. On a rank without data no gradients have arrived.
     const order = new Uint32Array(params.length);
     order.set(this.timeline.arrivals);
     yield this.#group.broadcast(order, { root });

@@ -1,30 +1,30 @@
-// The weights that the program gives for the next reduction, and whether ranks may run out of data in it.
+// The weights that the program has passed for the next reduction, and whether ranks may run out of data in it.
 import type { Group } from '@ringwise/collectives';
 import { shown } from '../check.ts';
 import { badTotal, badWeight } from '../errors.ts';
 import { KnownTotal, Participation, type Weighting } from './weighting.ts';
 
-/** Weights as they were at some time. */
+/** A copy of the weights, to restore them later. */
 export interface SavedWeights {
   readonly own: number | null;
   readonly total: number | null;
 }
 
 export class StepWeights {
-  /** Whether ranks may run out of data, so that each reduction begins with an exchange about that. */
+  /** Whether ranks may run out of data, so that each reduction begins with a participation exchange. */
   isJoining = false;
   /** Sum of this rank's weights since the last reduction; null if none was given. */
   #own: number | null = null;
-  /** Sum of the weights of all ranks in the next reduction; null if the program has not said it. */
+  /** Sum of the weights of all ranks in the next reduction; null if the program has not passed it. */
   #total: number | null = null;
-  /** Whether a total that the program has said was compared with the weights in this group. */
+  /** Whether a total that the program has passed was compared with the sum of the weights in this group. */
   #hasComparedTotal = false;
 
   get own(): number | null {
     return this.#own;
   }
 
-  /** Adds the weight of a backward. Throws ERR_DDP_INVALID, and adds nothing, for a weight or total that cannot be. */
+  /** Adds the weight of a backward. Throws ERR_DDP_INVALID, and adds nothing, for an invalid weight or total. */
   add(weight: number, total: number | undefined): void {
     if (!(typeof weight === 'number' && weight >= 0 && weight < Infinity)) throw badWeight(shown(weight));
     this.setTotal(total);
@@ -54,16 +54,16 @@ export class StepWeights {
     return this.weightingOf(this.#own ?? 1, group);
   }
 
-  /** Makes the weighting of a reduction in which this rank has `weight`, or null without data. */
+  /** Makes the weighting of a reduction to which this rank contributes `weight`, or null if it has no data. */
   weightingOf(weight: number | null, group: Group): Weighting {
     if (this.#total === null) return new Participation(group, weight);
-    // A total that is wrong is mostly wrong in every step, so one comparison in each group is enough.
+    // A program that passes a wrong total usually does so in every step, so one comparison per group is enough.
     const isFirst = !this.#hasComparedTotal;
     this.#hasComparedTotal = true;
     return new KnownTotal(this.#total, isFirst ? new Participation(group, weight) : null);
   }
 
-  /** Forgets the weights of the reduction that has ended. */
+  /** Resets the weights after a reduction. */
   reset(): void {
     this.#own = null;
     this.#total = null;

@@ -1,7 +1,7 @@
-// What the ranks of a reduction weigh together, with weights or inside join(). Either they exchange it before the
-// buckets: every rank sends its weight, or that it has no more data, in one operation of 8 bytes per rank, which runs
-// while backward continues. Or the program has said the total on every rank; then they exchange weights only once in a
-// group, to check it.
+// The weights of all ranks in a reduction, with weights or inside join(). The ranks exchange them before the buckets:
+// every rank sends its weight, or that it has no more data, in one operation of 8 bytes per rank, which runs while
+// backward continues. If the program has passed the total on every rank, they exchange weights only once per group, to
+// check it.
 import type { Group } from '@ringwise/collectives';
 import { totalDiffers } from '../errors.ts';
 import type { Works } from './works.ts';
@@ -11,25 +11,25 @@ const noMoreData = -1;
 export interface Weighting {
   /** The sum of all weights, if it is known before anything is sent; else null. */
   readonly knownTotal: number | null;
-  /** Ends when the members below are valid. */
+  /** Waits for the exchange. The members below are valid afterwards. */
   settle(): Works;
-  /** What a sum over all ranks is divided by, equal on all of them: the sum of all weights, or 1 if all are 0. */
+  /** Divisor of a sum over all ranks, equal on all of them: the sum of all weights, or 1 if all are 0. */
   readonly divisor: number;
   /** The lowest rank that has data, or null. */
   readonly firstLive: number | null;
 }
 
-/** How far the sum of the weights may be from the total that the program has said, relative to it. */
+/** Maximum relative difference between the sum of the weights and the total that the program has passed. */
 const tolerance = 1e-6;
 
-/** The weighting of a reduction whose total the program has said. Rank 0 has data. */
+/** The weighting of a reduction whose total the program has passed. Rank 0 has data. */
 export class KnownTotal implements Weighting {
   readonly knownTotal: number;
   readonly divisor: number;
   readonly firstLive = 0;
   readonly #exchange: Participation | null;
 
-  /** `exchange` is the exchange of the weights with which the total is compared, or null. */
+  /** `exchange` gathers the weights to compare with the total; null if they are not compared. */
   constructor(total: number, exchange: Participation | null) {
     this.knownTotal = total;
     this.divisor = total;

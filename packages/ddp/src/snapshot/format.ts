@@ -13,7 +13,7 @@ import {
 } from '@ringwise/collectives';
 import { badSnapshot, notSavable } from '../errors.ts';
 import { bytesOf } from '../reducer/memory.ts';
-import { below, dealt, ownStateOf, type StoredPerRank } from './own-state.ts';
+import { below, ownStateOf, type StoredPerRank, valueForRank } from './own-state.ts';
 
 /** A tensor as it is read from a snapshot. */
 export interface SnapshotTensor {
@@ -58,7 +58,7 @@ class Arrays {
   readonly reads: (() => Promise<Uint8Array> | Uint8Array)[] = [];
   /** The objects that the current item is part of. */
   readonly open = new Set<object>();
-  readonly places: { readonly offset: number; readonly bytes: number }[] = [];
+  readonly locations: { readonly offset: number; readonly bytes: number }[] = [];
   #end = 0;
 
   get end(): number {
@@ -74,7 +74,7 @@ class Arrays {
     else this.reads.push(async () => whole(bytesOf(await data.call(item)), bytes, path));
     const offset = this.#end;
     this.#end += aligned(bytes);
-    this.places.push({ offset, bytes });
+    this.locations.push({ offset, bytes });
     return { dtype, offset, count };
   }
 }
@@ -85,7 +85,7 @@ type OwnValues = ReadonlyMap<string, readonly unknown[]> | null;
 
 /**
  * Returns the header's form of `item`. `own` maps a path to the values of all ranks, or to a list of one value if they
- * are equal. `own` is null while one of these values is encoded.
+ * are equal. While one of these values is encoded, `own` is null.
  */
 function headerOf(item: unknown, path: string, arrays: Arrays, own: OwnValues): unknown {
   if (typeof item === 'bigint') return { $bigint: String(item) };
@@ -147,41 +147,41 @@ export async function* encodeSnapshot(
 
 /** A state as a header, and the memory of its arrays in the order of the header's offsets. */
 export interface PackedState {
-  /** The state as JSON, with a place for each array. */
+  /** The state as JSON, with a placeholder for each array. */
   readonly header: string;
   /** Number of bytes of the whole memory; each array begins at a multiple of 64. */
   readonly bytes: number;
-  /** The arrays of the value, with their places among the bytes. */
+  /** The arrays of the state, with their locations in the packed memory. */
   readonly arrays: readonly {
     readonly offset: number;
     readonly bytes: number;
-    /** Returns the array's bytes: its memory where JavaScript can reach it, else a copy. */
+    /** Returns the array's bytes: its own memory if JavaScript can access it, else a copy. */
     readonly read: () => Promise<Uint8Array> | Uint8Array;
   }[];
 }
 
 /**
- * Describes a state, as saveSnapshot() takes one, for a transfer. Copies nothing. Unlike a snapshot it is the state of
- * this rank, also where ranks differ. Throws ERR_DDP_INVALID if a part cannot be sent.
+ * Describes a state that saveSnapshot() accepts, for a transfer between ranks. Copies nothing. Unlike a snapshot it
+ * contains this rank's state only, also where ranks differ. Throws ERR_DDP_INVALID if a part cannot be sent.
  */
 export function packState(state: unknown): PackedState {
   const arrays = new Arrays();
   const header = JSON.stringify(headerOf(state, 'state', arrays, null));
-  const list = arrays.reads.map((read, i) => ({ ...arrays.places[i]!, read }));
+  const list = arrays.reads.map((read, i) => ({ ...arrays.locations[i]!, read }));
   return { header, bytes: arrays.end, arrays: list };
 }
 
-/** Where the arrays of a packed state go, and how it is read once they are filled. */
+/** Destinations for the arrays of a packed state, and the function that returns the state once they are filled. */
 export interface UnpackedState {
-  /** Places of the arrays among the bytes. */
+  /** Locations of the arrays in the packed memory. */
   readonly arrays: readonly Extent[];
   /** Returns the value, after the bytes have been filled in. */
   readonly value: () => unknown;
 }
 
 /**
- * Reads the header of packState(). Fill all arrays, then call value(). `revive` returns what replaces a tensor; by
- * default its memory, dtype and shape.
+ * Reads the header that packState() has made. Fill all arrays, then call value(). `revive` returns the replacement of a
+ * tensor; by default its memory, dtype and shape.
  */
 export function unpackState(header: string, revive: Revive = (tensor) => tensor): UnpackedState {
   const { extents, value } = parseHeader(header, revive, { rank: 0, size: 1 });
@@ -195,13 +195,13 @@ function whole(bytes: Uint8Array, expected: number, path: string): Uint8Array {
   throw notSavable(path, `data() of ${bytes.length} bytes where the tensor has ${expected}`);
 }
 
-/** An array or tensor of a header that has been read. */
+/** The location of an array or tensor of a parsed header. */
 export interface Extent {
-  /** Where the bytes begin. */
+  /** Offset of the first byte. */
   readonly offset: number;
   /** Number of bytes. */
   readonly bytes: number;
-  /** Takes the bytes from the file and owns them from then on. */
+  /** Receives the bytes from the file and owns them from then on. */
   readonly fill: (bytes: Uint8Array) => void;
 }
 
@@ -230,7 +230,7 @@ export function parseHeader(
     if (typeof item !== 'object' || item === null) return item;
     if ('$bigint' in item) return BigInt(item.$bigint as string);
     if ('$array' in item) return placeOf(item.$array as Stored);
-    if ('$perRank' in item) return dealt(item.$perRank as StoredPerRank, rank, size);
+    if ('$perRank' in item) return valueForRank(item.$perRank as StoredPerRank, rank, size);
     return '$tensor' in item ? placeOf(item.$tensor as Stored) : item;
   });
   const filled = (item: unknown): unknown => {
@@ -244,8 +244,8 @@ export function parseHeader(
 }
 
 /**
- * Returns the length of the header. Throws ERR_DDP_SNAPSHOT if a file of `bytes` bytes does not begin like a
- * snapshot, or is shorter than any.
+ * Returns the length of the header. Throws ERR_DDP_SNAPSHOT if a file of `bytes` bytes does not begin with a snapshot's
+ * magic, or is too short for one.
  */
 export function headerLength(head: Buffer, bytes: number, name: string): number {
   if (!head.subarray(0, magic.length).equals(magic)) {

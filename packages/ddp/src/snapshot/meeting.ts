@@ -34,7 +34,7 @@ function bitsOf(text: string, length: number): Uint8Array<ArrayBuffer> {
   return bits;
 }
 
-/** Returns whether the error means that ranks did not make the call although they have not crashed. */
+/** Returns whether the error shows that ranks are alive but did not make the call. */
 function isAbsence(error: unknown): error is CollectiveError {
   if (!CollectiveError.is(error)) return false;
   const { code, what } = error;

@@ -10,8 +10,8 @@ export type SnapshotVerb = 'saveSnapshot' | 'loadSnapshot';
 export const bools: Readonly<Record<SnapshotVerb, number>> = { saveSnapshot: 277, loadSnapshot: 281 };
 
 /**
- * Returns the error of a collective that met another rank's snapshot call, with the name of that call; other
- * errors unchanged.
+ * Returns the error of a collective. If another rank called saveSnapshot() or loadSnapshot() instead, adds the name of
+ * that call; otherwise returns the error unchanged.
  */
 export function namingSnapshot(error: unknown): unknown {
   if (!CollectiveError.is(error) || error.code !== 'ERR_COLL_MISMATCH') return error;

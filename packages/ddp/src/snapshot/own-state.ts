@@ -4,7 +4,7 @@
 import { createHash } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { type BufferCarrier, bufferSymbol } from '@ringwise/collectives';
-import { notSavable, ownStateMissing, ownStateUndealt } from '../errors.ts';
+import { notSavable, ownStateMissing, ownStateNotForSize } from '../errors.ts';
 
 const marker: unique symbol = Symbol.for('ringwise.perRank') as never;
 
@@ -22,7 +22,7 @@ export function perRank<T>(value: T): PerRank<T> {
   return { [marker]: value };
 }
 
-/** 'stream': state of a generator; 'position': of a sampler or loader; 'marked': value of perRank(). */
+/** 'stream': state of a generator. 'position': state of a sampler or loader. 'marked': value of perRank(). */
 type Kind = 'stream' | 'position' | 'marked';
 
 export interface OwnState {
@@ -39,7 +39,7 @@ interface StreamState {
 }
 
 /**
- * Returns `item` as own state, or null if it is none. States of generators and samplers are recognized by their
+ * Returns `item` as own state, or null for all other values. Recognizes states of generators and samplers by their
  * members.
  */
 export function ownStateOf(item: object): OwnState | null {
@@ -97,8 +97,8 @@ export interface StoredPerRank {
 }
 
 /**
- * Returns what to save at each path: one value if all ranks have the same, else all values. Throws if a rank
- * has none.
+ * Returns the values to save at each path: one value if all ranks have the same, else all values. Throws if a rank has
+ * none.
  */
 export function gathered(ranks: readonly OwnStates[]): Map<string, readonly unknown[]> {
   const paths = new Set(ranks.flatMap((own) => [...own.keys()]));
@@ -121,10 +121,10 @@ function valuesAt(path: string, ranks: readonly OwnStates[]): readonly unknown[]
  * ranks that had one, and further ranks get new streams derived from rank 0's. For other values, throws if
  * the number of ranks has changed.
  */
-export function dealt({ kind, path, values }: StoredPerRank, rank: number, size: number): unknown {
+export function valueForRank({ kind, path, values }: StoredPerRank, rank: number, size: number): unknown {
   if (values.length === size || (kind === 'stream' && rank < values.length)) return values[rank];
   if (kind === 'stream') return streamFor(rank, values[0] as StreamState);
-  throw ownStateUndealt(path, values.length, size);
+  throw ownStateNotForSize(path, values.length, size);
 }
 
 /**

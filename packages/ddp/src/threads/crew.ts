@@ -9,17 +9,17 @@ import { isMainThread, Worker, workerData } from 'node:worker_threads';
 import { type Group, init } from '@ringwise/collectives';
 import { endedEarly, noProgram, notAgain, otherThread } from '../errors.ts';
 
-/** What a thread that this file has started knows. */
-interface Place {
+/** Data that the main thread passes to a thread that it starts. */
+interface ThreadData {
   readonly rank: number;
   readonly size: number;
-  /** URL of the folder in which the threads meet. */
+  /** URL of the folder of the file store through which the threads connect. */
   readonly meeting: string;
-  /** Shared by all threads: [0] is 1 once the main thread ends them. What fails from then on is no news. */
+  /** Shared by all threads: [0] is 1 once the main thread ends them. Errors after that are ignored. */
   readonly ending: Int32Array;
 }
 
-const own = (workerData as { ringwiseThread?: Place } | null)?.ringwiseThread;
+const own = (workerData as { ringwiseThread?: ThreadData } | null)?.ringwiseThread;
 let isTaken = false;
 
 export interface Crew {
@@ -28,7 +28,7 @@ export interface Crew {
   readonly end: () => Promise<unknown>;
 }
 
-const meet = ({ rank, size, meeting }: Omit<Place, 'ending'>): Promise<Group> =>
+const meet = ({ rank, size, meeting }: Omit<ThreadData, 'ending'>): Promise<Group> =>
   init({ url: `${meeting}?rank=${rank}&size=${size}`, name: 'threads' });
 
 /** Returns the group of all threads that run `program`. On the main thread, starts the others. */
@@ -72,8 +72,8 @@ export async function gatherCrew(size: number, program: string | URL | undefined
 }
 
 /**
- * Runs in a new thread: makes it look like the start of the program, and runs the program. An error that the program
- * does not catch is written at once: the main thread may be blocked in a call, and fail before it hears of it.
+ * Runs in a new thread: sets process.argv[1] to the program's path and runs the program. An error that the program does
+ * not catch is printed at once, because the main thread may be blocked in a call and fail before it receives the error.
  */
 const entry = `
   const { workerData } = require('node:worker_threads');
@@ -90,26 +90,26 @@ const entry = `
 `;
 
 /**
- * Starts a thread. What it prints to stdout is dropped, because all threads print the same. An error that it does not
- * catch ends the process, since nothing listens to 'error'.
+ * Starts a thread. Its stdout is discarded, because all threads print the same. An error that it does not catch ends
+ * the process, because there is no 'error' listener.
  */
-function start(file: string, place: Place): Worker {
+function start(file: string, data: ThreadData): Worker {
   const program = pathToFileURL(file).href;
   const worker = new Worker(entry, {
     eval: true,
     argv: process.argv.slice(2),
     execArgv: [],
-    name: `ringwise thread ${place.rank}`,
+    name: `ringwise thread ${data.rank}`,
     stdout: true,
-    workerData: { ringwiseThread: { ...place, program, registrars: registrarsFor(file) } },
+    workerData: { ringwiseThread: { ...data, program, registrars: registrarsFor(file) } },
   });
   worker.stdout.resume();
   return worker;
 }
 
 /**
- * Returns the modules of tsx that let a thread run TypeScript; none for JavaScript, or where Node.js does it alone.
- * Looks beside the program, and for the tsx by which this process was started.
+ * Returns the modules of tsx that let a thread run TypeScript; empty for JavaScript, or if Node.js strips the types
+ * itself. Looks for tsx beside the program, and for the tsx that started this process.
  */
 function registrarsFor(file: string): string[] {
   if (!/\.[cm]?tsx?$/.test(file)) return [];
@@ -120,13 +120,13 @@ function registrarsFor(file: string): string[] {
       // require() resolves to the CommonJS version, which cannot register a loader for ES modules.
       return [cjs!, esm!.replace(/\.cjs$/, '.mjs')].map((path) => pathToFileURL(path).href);
     } catch {
-      // Not installed there.
+      // Not installed in that folder.
     }
   }
   return [];
 }
 
-/** Returns the path of the program. Throws if it is no file, as for `node -e`. */
+/** Returns the path of the program. Throws if there is no such file, for example under `node -e`. */
 function fileOf(program: unknown): string {
   const isUrl = program instanceof URL || (typeof program === 'string' && program.startsWith('file:'));
   const file = isUrl ? fileURLToPath(program) : program;

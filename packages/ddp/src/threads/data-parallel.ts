@@ -44,8 +44,8 @@ export class DataParallel<M = unknown> {
   }
 
   /**
-   * Stops averaging. Collective. Resolves when all threads have called it. Then the main thread ends the others,
-   * wherever they are, and goes on alone.
+   * Stops averaging. Collective. Resolves when all threads have called it. Then the main thread terminates the other
+   * threads at any point of their program, and continues alone.
    */
   async close(): Promise<void> {
     this.#wrapped.close();
@@ -60,13 +60,13 @@ export class DataParallel<M = unknown> {
 
 /**
  * Makes a model data-parallel on threads of this process, as nn.DataParallel does. Starts threads that run the same
- * program from its beginning, each with a model of its own. `forward` then divides a batch among the threads and
+ * program from its beginning, each with its own copy of the model. `forward` then divides a batch among the threads and
  * returns all results, and backward gives every thread the gradients of the whole batch. Loader, loss and optimizer
- * stay as they are. What the other threads print is dropped; guard what must happen once by
- * `model.group.rank === 0`.
+ * stay unchanged. The other threads' output is discarded; guard code that must run only once by `model.group.rank ===
+ * 0`.
  *
- * Collective: every thread calls it once, at the same place. With ddp() on processes, each process loads and keeps
- * only its own data, and several hosts can take part.
+ * Collective: every thread calls it once, at the same point of the program. With ddp() on processes instead, each
+ * process loads and keeps only its own data, and several hosts can take part.
  *
  * @example
  * ```ts

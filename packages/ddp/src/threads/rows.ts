@@ -1,5 +1,5 @@
-// Divides the batch of a forward among threads, and joins their results. Tensors take part by shape, under a shared
-// symbol, so that this package needs none.
+// Divides the batch of a forward among threads, and concatenates their results. Tensors are recognized by a shared
+// symbol and their structure, so that this package imports no tensor library.
 import { crc32 } from 'node:zlib';
 import type { BufferView, Group } from '@ringwise/collectives';
 import { differentInputs, inputNeedsGradient, notRows } from '../errors.ts';
@@ -14,7 +14,8 @@ interface Rows {
   /** Returns `count` rows from row `from` on. */
   readonly take: (from: number, count: number) => unknown;
   /**
-   * Returns `count` rows: `fill` writes their values. Gradients of rows `from` and on go to this tensor, times `scale`.
+   * Returns a tensor of `count` rows whose values `fill` writes. The gradients of its rows from `from` on, multiplied
+   * by `scale`, become the gradient of this tensor.
    */
   readonly within: (count: number, from: number, scale: number, fill: (all: BufferView) => void) => unknown;
 }
@@ -36,10 +37,10 @@ const carrier = (view: BufferView) => ({ [Symbol.for('ringwise.buffer')]: () => 
 /**
  * Runs `forward` on this thread's rows of each tensor in `args`. Returns the rows of all threads. Blocks.
  *
- * Each thread's loss is that of all rows, but its gradient through the model is that of its own rows, so the gradients
- * of the threads have to be added up; ddp averages them. So what goes back through these rows is multiplied by the
- * number of threads. Everything else is the same on all threads, and so is its average: gradients that were there
- * before, a penalty on parameters in the loss, a batch that all threads compute.
+ * Each thread computes the loss of all rows, but backpropagates only through its own rows, so the gradients of the
+ * threads must be summed. ddp averages them, so gradients that enter these rows are multiplied by the number of
+ * threads. Everything else is equal on all threads, and averaging does not change it: earlier gradients, a penalty on
+ * parameters in the loss, a batch that all threads compute.
  */
 export function inShares(
   group: Group,
@@ -50,7 +51,7 @@ export function inShares(
   if (inputs.some((rows) => rows?.needsGrad)) throw inputNeedsGradient();
   const count = inputs.find((rows) => rows !== null)?.count ?? 0;
   compareInputs(group, inputs);
-  // A batch of fewer rows than threads is computed by all.
+  // A batch of fewer rows than threads is computed by every thread.
   const isDivided = count >= group.size && inputs.every((rows) => rows === null || rows.count === count);
   if (!isDivided) return forward(args);
   const starts = Array.from({ length: group.size + 1 }, (_, rank) => Math.floor((rank * count) / group.size));

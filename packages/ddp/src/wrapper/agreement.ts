@@ -1,4 +1,4 @@
-// Checks what all ranks must agree on before gradients are averaged: the model's parameters and buffers, the
+// Checks the facts that all ranks must agree on before gradients are averaged: the model's parameters and buffers, the
 // options, the layout of the buckets. Either all ranks throw the same error, or none throws.
 
 import { duplicateName, noParams, notAParam, paramsDiffer, plansDiffer } from '../errors.ts';
@@ -57,8 +57,8 @@ export async function agreeOnPlan(
 }
 
 /**
- * Compares the parts, options and layout of a model that is wrapped already between the ranks of `options.group`.
- * Collective. All ranks throw if they differ.
+ * Compares the parts, options and layout of a wrapped model between the ranks of `options.group`, after a change of the
+ * group. Collective. All ranks throw if they differ.
  */
 export async function agreeAgain(
   parts: Parts,

@@ -18,7 +18,7 @@ export interface Disagreement {
   readonly values: readonly string[];
 }
 
-/** A rank's contribution: its list, or the error that it threw instead. */
+/** A rank's contribution: its list, or the error that prevented it. */
 type Listed =
   | { readonly entries: readonly Entry[] }
   | { readonly message: string; readonly params: readonly string[] };
@@ -57,7 +57,7 @@ function disagreementOf(lists: readonly (readonly Entry[])[]): Disagreement {
     const values = lists.map((list) => describe(list, list[index]));
     if (values.every((value) => value === values[0])) continue;
     const names = lists.map((list) => list[index]?.[0]).filter((name) => name !== undefined);
-    // If all ranks have an entry of one of these names, with different details, its details explain more than
+    // If all ranks have an entry of one of these names with different details, report that entry: it explains more than
     // the entries at this position.
     const shared = names.find((name) => {
       const details = lists.map((list) => list.find(([other]) => other === name)?.[1]);
@@ -98,7 +98,7 @@ async function gather(group: Group, bytes: Uint8Array): Promise<Uint8Array[]> {
   return Array.from({ length: group.size }, (_, rank) => all.subarray(rank * length, (rank + 1) * length));
 }
 
-// The name is quoted as JSON, so that different entries never look the same.
+// JSON quotes the name, so that different entries have different texts.
 function describe(list: readonly Entry[], entry: Entry | undefined): string {
   return entry ? `${JSON.stringify(entry[0])} ${entry[1]}` : `no parameter (${list.length} in all)`;
 }

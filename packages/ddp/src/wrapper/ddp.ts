@@ -155,8 +155,8 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
 
   /**
    * Multiplies `loss` by `weight` and runs backward. Gradients become the weighted average over all ranks, Σ
-   * weight·gradient / Σ weight, for batches or numbers of tokens that differ. Every rank calls it in a step,
-   * or none. `total` as in addWeight().
+   * weight·gradient / Σ weight, for batches or numbers of tokens that differ. In a step, either all ranks call it or
+   * none. `total` as in addWeight().
    */
   backward(loss: WeightableLoss, options: { readonly weight: number; readonly total?: number }): void {
     checkOptions('backward', options, { known: ['weight', 'total'] });
@@ -166,13 +166,12 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
   }
 
   /**
-   * Declares that the next backward's loss is multiplied by `weight` already, for losses without `mul`; see
-   * backward().
+   * Declares that the next backward's loss is already multiplied by `weight`, for losses without `mul`; see backward().
    *
-   * `total` is Σ weight over all ranks and backwards of the step, where the program knows it: all ranks pass the same,
-   * or none passes one. Then an average costs what one without weights costs. Totals that differ between
-   * ranks are an error of ERR_COLL_MISMATCH on all of them. The first step in a group also compares the total with the
-   * sum of the weights (ERR_DDP_INVALID); later steps do not. Throws ERR_DDP_INVALID inside join().
+   * `total` is Σ weight over all ranks and backwards of the step, if the program knows it: either all ranks pass it or
+   * none. An average then costs the same as one without weights. Totals that differ between ranks fail with
+   * ERR_COLL_MISMATCH on all of them. The first step in a group also compares the total with the sum of the weights
+   * (ERR_DDP_INVALID); later steps do not. Throws ERR_DDP_INVALID inside join().
    */
   addWeight(weight: number, options: { readonly total?: number } = {}): void {
     checkOptions('addWeight', options, { known: ['total'] });
@@ -196,41 +195,40 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
   }
 
   /**
-   * Runs a training loop that may have more steps on some ranks than on others. Gradients are averages over
-   * the ranks that still have data. At the end all ranks get the parameters and state buffers of those that
-   * trained longest.
-   * Collective: every rank calls it, and inside `loop` a rank makes no calls on the group that the others
-   * would not make. Resolves with the result of `loop`.
+   * Runs a training loop that may have more steps on some ranks than on others. Gradients are averages over the ranks
+   * that still have data. At the end all ranks get the parameters and state buffers of the ranks that trained longest.
+   * Collective: every rank calls it. Inside `loop`, a rank makes only those calls on the group that all other ranks
+   * make too. Resolves with the result of `loop`.
    */
   async join<T>(loop: JoinBody<T>): Promise<T> {
-    // In a rank without data, no forward would take part in the exchanges of the others.
+    // A rank without data runs no forward, so it would be missing in the exchanges of the others' batch norms.
     if (hasSyncBatchNorm(this.module as Partial<ModuleTree>)) throw joinsBatchNorm(this.group.rank);
     return await join(this.#reducer, this.group, [...this.#parts.params, ...this.#parts.buffers], loop);
   }
 
   /**
-   * Takes part in the next averaged backward of the other ranks with no data and weight 0: for a rank that has no
-   * samples in a step in which the others call `backward(loss, { weight })` or addWeight(). Resolves when this rank
-   * has the averages in its gradients, as the others have. Collective: in a step, a rank calls this or backward.
-   * `total` as in addWeight(), if the others give it; then rank 0 must have samples.
+   * Takes part in the next averaged backward of the other ranks with no data and weight 0. For a rank without samples
+   * in a step in which the others call `backward(loss, { weight })` or addWeight(). Resolves when this rank's gradients
+   * hold the same averages as on the other ranks. Collective: in a step, a rank calls either this or backward. `total`
+   * as in addWeight(), if the others pass it; then rank 0 must have samples.
    */
   takePartOnce(options: { readonly total?: number } = {}): Promise<void> {
     checkOptions('takePartOnce', options, { known: ['total'] });
-    // Without a forward, the rank would be missing in the exchanges of the others.
+    // Without a forward, this rank would be missing in the exchanges of the others' batch norms.
     if (hasSyncBatchNorm(this.module as Partial<ModuleTree>))
       throw joinsBatchNorm(this.group.rank, 'takePartOnce');
     return this.#reducer.takePartOnce(options.total);
   }
 
   /**
-   * Averages what backwards inside noSync have accumulated, without another backward. Resolves when all gradients are
-   * averaged. Collective: for the other ranks it is one averaged backward.
+   * Averages the gradients that backwards inside noSync have accumulated, without another backward. Resolves when all
+   * gradients are averaged. Collective: for the other ranks it is one averaged backward.
    */
   average(): Promise<void> {
     return this.#reducer.averageAccumulated();
   }
 
-  /** Divides the gradients that backwards inside noSync have accumulated, so that later ones count more. @internal */
+  /** Divides the gradients that backwards inside noSync have accumulated, so that later ones get a larger weight. */
   divideAccumulated(divisor: number): void {
     this.#reducer.divideAccumulated(divisor);
   }
@@ -241,14 +239,14 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
   }
 
   /**
-   * Averages over `group` from now on: after a failure of the group with which the model was wrapped, or to train on
-   * with more ranks, fewer, or one. Parameters, buckets' layout and options stay as they are, and nothing is
-   * broadcast: the caller makes sure that all ranks of `group` hold the same values. Gradients are zero afterwards,
-   * or dropped in a group of one, and so is an unfinished backward. Batch norms of convertSyncBatchNorm() exchange
-   * over the new group, too. The group before may have failed or be closed.
+   * Averages over `group` from now on: after a failure of the present group, or to continue training with more ranks,
+   * fewer, or one. Parameters, bucket layout and options stay as they are, and nothing is broadcast: the caller ensures
+   * that all ranks of `group` hold the same values. Gradients, including those of an unfinished backward, become zero,
+   * or are dropped in a group of one. Batch norms of convertSyncBatchNorm() exchange over the new group, too. The
+   * previous group may have failed or be closed.
    *
-   * Collective among the ranks of `group`; does not block. Rejects with ERR_DDP_MISMATCH on all of them if their
-   * models or options differ; then the model stays with the group that it has.
+   * Collective among the ranks of `group`; does not block. Rejects with ERR_DDP_MISMATCH on all of them if their models
+   * or options differ; the model then stays in its present group.
    *
    * @example
    * ```ts
@@ -286,7 +284,7 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
 
   /**
    * Gathers the last 64 averaged backwards of all ranks as one Chrome trace on one clock (JSON.stringify it;
-   * ui.perfetto.dev opens it). Collective. Resolves with the trace on rank 0 and null on the others.
+   * ui.perfetto.dev opens it). Collective. Resolves with the trace on rank 0 and null on the other ranks.
    */
   trace(): Promise<DdpTrace | null> {
     const steps = this.#reducer.timeline.steps.map((times) => {

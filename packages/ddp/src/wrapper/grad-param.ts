@@ -1,16 +1,16 @@
-// The interface between DDP and an autograd. It does not mention tensors: any engine whose parameters can
-// show their memory and report when a gradient is final can be made data-parallel. Errors that `ready` and
-// `done` throw are meant for the caller of backward, so the engine must not catch them.
+// The interface between DDP and an autograd library. It does not mention tensors: any engine whose parameters can
+// expose their memory and report when a gradient is final can be made data-parallel. Errors that `ready` and `done`
+// throw are for the caller of backward, so the engine must not catch them.
 import type { BufferCarrier, BufferView } from '@ringwise/collectives';
 import { notParams } from '../errors.ts';
 
 /**
- * The memory of a bucket. If JavaScript cannot access it, the engine that computes the gradients allocates
- * it. It is passed to the group directly, so its view must name the stream that the engine uses at that
- * moment. Operations on it are ordered with the engine's other work on that stream.
+ * The memory of a bucket. If JavaScript cannot access it, the engine that computes the gradients allocates it. It is
+ * passed to the group directly, so its view must name the stream that the engine uses at that time. Operations on it
+ * are ordered with the engine's other work on that stream.
  */
 export interface BucketMemory extends BufferCarrier {
-  /** Returns elements `offset` to `offset + count` of this memory. */
+  /** Returns a view of elements `offset` to `offset + count` of this memory. */
   readonly part: (offset: number, count: number) => BucketMemory;
   /** Sets all elements to 0. */
   readonly clear: () => void;
@@ -43,9 +43,9 @@ export interface GradParam {
    */
   readonly onGradReady: (ready: (backward?: object) => void) => () => void;
   /**
-   * Moves the gradient into `bucket`, its part of a bucket's memory, with its value, or with zeros if there is
-   * none. It lives there from then on, so nothing is copied. After it has been cleared, `grad` reads as zeros
-   * until the next backward. Optional.
+   * Moves the gradient into `bucket`, its part of a bucket's memory: copies the value, or zeros if there is no
+   * gradient. From then on the gradient is stored there, so that it need not be copied. After it has been cleared,
+   * `grad` reads as zeros until the next backward. Optional.
    */
   readonly bindGrad?: (bucket: BufferView) => void;
   /**

@@ -1,6 +1,6 @@
-// Training with uneven inputs: a rank whose loop has ended keeps taking part in the other ranks' reductions,
-// with gradients that do not count, until no rank has data. Then all ranks take over the state of those that
-// trained longest, which have equal bits.
+// Training with uneven inputs: a rank whose loop has ended takes part in the other ranks' reductions, with gradients
+// that do not count, until no rank has data. Then all ranks copy the state of the ranks that trained longest, which is
+// bitwise equal on them.
 import type { Group } from '@ringwise/collectives';
 import { checkFunction } from '../check.ts';
 import { broadcasts, carrier } from '../reducer/memory.ts';
@@ -10,7 +10,7 @@ import type { StateBuffer } from './grad-param.ts';
 
 export type JoinBody<T> = () => T | Promise<T>;
 
-/** Runs `loop` as DistributedDataParallel.join() says. `state` is sent to all ranks at the end. */
+/** Implements DistributedDataParallel.join(). `state` is broadcast to all ranks at the end. */
 export async function join<T>(
   reducer: Reducer,
   group: Group,

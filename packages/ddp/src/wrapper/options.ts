@@ -21,10 +21,10 @@ export interface DdpOptions extends Partial<PlanLimits> {
   /** Group over whose ranks gradients are averaged. The caller closes it. */
   readonly group: Group;
   /**
-   * Policy for a parameter that got no gradient in a backward. 'error' (default) throws at the end of that
-   * backward and aborts the group. 'zero' averages what its gradient holds, or zeros if it has none, and
-   * writes the average to it. 'skip' does the same, but a parameter that no rank has used ends without a
-   * gradient, so that the optimizer skips it.
+   * Policy for a parameter that got no gradient in a backward. 'error' (default) throws at the end of that backward and
+   * aborts the group. 'zero' averages its present gradient, or zeros if it has none, and writes the average to it.
+   * 'skip' does the same, but a parameter that no rank has used ends without a gradient, so that the optimizer skips
+   * it.
    */
   readonly unused?: UnusedPolicy;
   /**

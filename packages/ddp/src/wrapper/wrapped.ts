@@ -1,6 +1,6 @@
-// Tracks which parameters have their gradients averaged, over all models of this thread: two wrappers of one
-// parameter would average its gradient at the same time, each in its own bucket. All copies of this package
-// in the thread share the table.
+// Tracks which parameters have a wrapper that averages their gradients, over all models of this thread. Two wrappers of
+// one parameter would average its gradient at the same time, each in its own bucket. All copies of this package in the
+// thread share the table.
 import { sameParamTwice, wrappedAlready } from '../errors.ts';
 import type { FrozenParam, GradParam } from './grad-param.ts';
 
@@ -19,7 +19,7 @@ const table: Table = slots[tableSymbol];
 /** The parameters of one wrapper. */
 export class Claim {
   readonly #owner: string;
-  #held: (readonly [key: object, place: string])[] = [];
+  #held: (readonly [key: object, position: string])[] = [];
 
   /** `owner` describes the wrapper, for the error of a second one. */
   constructor(owner: string) {
@@ -30,36 +30,36 @@ export class Claim {
   take(params: readonly Identified[]): void {
     const taken = new Map<object, Map<string, string>>();
     for (const param of params) {
-      const [key, place] = identityOf(param);
-      const owner = table.get(key)?.get(place);
+      const [key, position] = identityOf(param);
+      const owner = table.get(key)?.get(position);
       if (owner !== undefined) throw wrappedAlready(param.name, owner);
       const names = taken.get(key) ?? new Map<string, string>();
-      const first = names.get(place);
+      const first = names.get(position);
       if (first !== undefined) throw sameParamTwice(first, param.name);
-      taken.set(key, names.set(place, param.name));
+      taken.set(key, names.set(position, param.name));
     }
-    for (const [key, names] of taken) for (const place of names.keys()) this.#hold(key, place);
+    for (const [key, names] of taken) for (const position of names.keys()) this.#hold(key, position);
   }
 
   /** Releases all parameters. Idempotent. */
   release(): void {
-    for (const [key, place] of this.#held.splice(0)) table.get(key)?.delete(place);
+    for (const [key, position] of this.#held.splice(0)) table.get(key)?.delete(position);
   }
 
-  #hold(key: object, place: string): void {
-    const places = table.get(key) ?? new Map<string, string>();
-    table.set(key, places.set(place, this.#owner));
-    this.#held.push([key, place]);
+  #hold(key: object, position: string): void {
+    const positions = table.get(key) ?? new Map<string, string>();
+    table.set(key, positions.set(position, this.#owner));
+    this.#held.push([key, position]);
   }
 }
 
 /** Returns whether a wrapper averages the gradients of this parameter. */
 export function isWrapped(param: Identified): boolean {
-  const [key, place] = identityOf(param);
-  return table.get(key)?.has(place) === true;
+  const [key, position] = identityOf(param);
+  return table.get(key)?.has(position) === true;
 }
 
-function identityOf(param: Identified): [key: object, place: string] {
+function identityOf(param: Identified): [key: object, position: string] {
   if (param.key !== undefined) return [param.key, ''];
   const { host, handle, count } = param.value;
   // Memory without elements does not identify a parameter.

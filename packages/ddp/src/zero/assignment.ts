@@ -1,16 +1,17 @@
-// Which rank updates which parameters, and which rank keeps a copy of their optimizer state. Functions of numbers that
-// all ranks have, so that they agree without a message. A parameter is named by its position in the list of all.
+// Assigns parameters to the ranks that update them, and to the ranks that keep a copy of their optimizer state. Pure
+// functions of numbers that all ranks have, so that the ranks agree without a message. A parameter is identified by its
+// position in the list of all parameters.
 import type { Group } from '@ringwise/collectives';
 
 /** Positions of the parameters of each rank. */
-export interface Deal {
-  /** Those that the rank updates and sends to the others. Each parameter is in one list. */
+export interface Assignment {
+  /** Parameters that the rank updates and sends to the others. Each parameter is in one list. */
   readonly owned: readonly (readonly number[])[];
-  /** Those of another rank, which the rank updates as well, so that their state survives the loss of their owner. */
+  /** Parameters of another rank that the rank updates as well, so that their state survives the loss of that rank. */
   readonly copied: readonly (readonly number[])[];
 }
 
-/** A parameter whose state rank `from` gives to rank `to`. */
+/** A transfer of a parameter's state from rank `from` to rank `to`. */
 export interface Move {
   readonly position: number;
   readonly from: number;
@@ -18,16 +19,16 @@ export interface Move {
 }
 
 /**
- * Deals parameters of `counts` elements to the ranks of a group, except those in `leaving`: from the largest on, each
- * to the rank with the least so far. With two copies, the copy is on another rank, on another host if the hosts have
- * about equally many ranks.
+ * Assigns parameters of `counts` elements to the ranks of a group, except those in `leaving`: from the largest on, each
+ * to the rank with the fewest elements so far. With two copies, the copy is on another rank, and on another host if the
+ * hosts have about equally many ranks.
  */
-export function dealOf(
+export function assignmentOf(
   counts: readonly number[],
   { size, hosts }: Pick<Group, 'size' | 'hosts'>,
   copies: number,
   leaving: readonly number[] = [],
-): Deal {
+): Assignment {
   const isStaying = (rank: number) => !leaving.includes(rank);
   const staying = Array.from({ length: size }, (_, rank) => rank).filter(isStaying);
   const shares = assign(counts, staying.length);
@@ -39,17 +40,19 @@ export function dealOf(
   return { owned, copied };
 }
 
-/** Returns all ranks, one of each host in turn, so that neighbours are on different hosts as far as possible. */
+/**
+ * Returns all ranks, alternating between hosts, so that neighbours in the list are on different hosts where possible.
+ */
 function acrossHosts(hosts: readonly (readonly number[])[]): number[] {
   const most = Math.max(...hosts.map(({ length }) => length));
   return Array.from({ length: most }, (_, i) => hosts.flatMap((ranks) => ranks.slice(i, i + 1))).flat();
 }
 
 /**
- * Returns the moves after which every rank has what `deal` says. `held` has what each rank holds now. A parameter that
- * no rank holds is in no move; lostOf() names it.
+ * Returns the transfers after which every rank has the states that `assignment` gives it. `held` lists the parameters
+ * whose state each rank has now. A parameter whose state no rank has is in no transfer; lostOf() names it.
  */
-export function movesOf(held: readonly (readonly number[])[], { owned, copied }: Deal): Move[] {
+export function movesOf(held: readonly (readonly number[])[], { owned, copied }: Assignment): Move[] {
   return owned.flatMap((own, to) =>
     [...own, ...copied[to]!]
       .filter((position) => !held[to]!.includes(position))
@@ -60,11 +63,11 @@ export function movesOf(held: readonly (readonly number[])[], { owned, copied }:
   );
 }
 
-/** Returns the ranks that hold a parameter. */
+/** Returns the ranks that have the state of a parameter. */
 export const holdersOf = (held: readonly (readonly number[])[], position: number): number[] =>
   [...held.keys()].filter((rank) => held[rank]!.includes(position));
 
-/** Returns the parameters, of `count`, that no rank holds. */
+/** Returns the parameters, of `count`, whose state no rank has. */
 export const lostOf = (held: readonly (readonly number[])[], count: number): number[] =>
   Array.from({ length: count }, (_, position) => position).filter(
     (position) => holdersOf(held, position).length === 0,

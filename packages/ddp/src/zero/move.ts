@@ -1,9 +1,9 @@
-// Gives the optimizer state of parameters to other ranks, in messages of limited size.
+// Moves the optimizer state of parameters between ranks, in messages of limited size.
 import type { Group } from '@ringwise/collectives';
-import type { Move } from './deal.ts';
+import type { Move } from './assignment.ts';
 import type { ParamStateOf, SavedTensor } from './state.ts';
 
-/** Number of bytes after which a message ends. One that has a single parameter may be larger. */
+/** Bytes after which a message ends. A message with a single parameter may be larger. */
 const messageBytes = 32 << 20;
 
 interface Message {
@@ -12,8 +12,9 @@ interface Message {
 }
 
 /**
- * Sends and receives what `moves` says, the same list on all ranks of `group`. `read` returns the state of a parameter
- * that this rank holds; `take` gets those that arrive. Collective. Resolves when this rank has sent and received all.
+ * Makes the transfers in `moves`, the same list on all ranks of `group`. `read` returns the state of a parameter that
+ * this rank has; `take` receives each state that arrives. Collective. Resolves when this rank has sent and received
+ * everything.
  */
 export async function move(
   moves: readonly Move[],

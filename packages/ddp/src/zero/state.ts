@@ -1,4 +1,4 @@
-// The state of optimizers, taken apart by parameter and put together for other lists of parameters.
+// Splits the state of an optimizer by parameter, and combines such states for other lists of parameters.
 import {
   asBuffer,
   type BufferCarrier,
@@ -57,7 +57,9 @@ export function byParam<T>({ steps, tensors }: StateOf<T>): ParamStateOf<T>[] {
   return steps.map((count, i) => ({ steps: count, tensors: own[i]! }));
 }
 
-/** Returns the state of an optimizer of parameters that have these states, all in one group with `options`. */
+/**
+ * Combines the states of parameters into the state of one optimizer, with all parameters in one group with `options`.
+ */
 export function together<T>(states: readonly ParamStateOf<T>[], options: object = {}): StateOf<T> {
   const tensors = states.flatMap((state, i) =>
     Object.entries(state.tensors).map(([name, tensor]) => [`${name}.${i}`, tensor] as const),
@@ -77,7 +79,7 @@ export function saved(tensor: Remembered): SavedTensor {
   return { dtype, shape: [...tensor.shape], bytes: bytesOf(elements).slice() };
 }
 
-/** Returns plain data in the form in which optimizers of @ringwise/tensor load it. */
+/** Returns plain data in the form that optimizers of @ringwise/tensor load. */
 export function loadable({ dtype, shape, bytes }: SavedTensor): LoadableTensor {
   const cpu = { kind: 'cpu', index: 0 } as const;
   // Elements may have to begin at a multiple of their size.

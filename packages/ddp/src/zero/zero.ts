@@ -1,16 +1,15 @@
-// The first stage of ZeRO (Rajbhandari et al., 2020): every rank updates only its share of the parameters,
-// and keeps only their optimizer state, then sends the new values to the other ranks. Gradients are averaged
-// by ddp as usual.
+// The first stage of ZeRO (Rajbhandari et al., 2020): every rank updates only its shard of the parameters, and keeps
+// only their optimizer state, then sends the new values to the other ranks. Gradients are averaged by ddp as usual.
 //
-// With two copies, another rank makes the same update: it has all averages, so it needs no message to keep the state of
-// the owner, and no loss can tear the copy. If the owner is lost, also while it sends new values, the copy is sent
-// instead.
+// With two copies, a second rank makes the same update. It has all averages, so it needs no message to keep the owner's
+// state, and a loss cannot leave its copy half updated. If the owner is lost, even while it sends new values, the
+// second rank sends its copy instead.
 import { asBuffer, type BufferCarrier, type Group } from '@ringwise/collectives';
 import { checkFunction, checkGroup, checkInteger, checkOptions, shown } from '../check.ts';
 import { cannotLoad, invalidArgument, notConsolidated, severalGroups, stateLost } from '../errors.ts';
 import { broadcasts, valueCarrier } from '../reducer/memory.ts';
 import { runAwaiting, runBlocking, type Works } from '../reducer/works.ts';
-import { type Deal, dealOf, holdersOf, lostOf, movesOf } from './deal.ts';
+import { type Assignment, assignmentOf, holdersOf, lostOf, movesOf } from './assignment.ts';
 import { move } from './move.ts';
 import {
   byParam,
@@ -31,15 +30,15 @@ export type ShardState = StateOf<Remembered>;
 /** The state of a single optimizer over all parameters. */
 export type ConsolidatedState = StateOf<SavedTensor>;
 
-/** What ZeroRedundancyOptimizer needs of the optimizer of one rank's share. */
+/** The members that ZeroRedundancyOptimizer needs from the optimizer of one rank's shard. */
 export interface ShardOptimizer {
-  /** Changes the parameters of the share by their gradients. */
+  /** Changes the parameters of the shard by their gradients. */
   readonly step: () => void;
-  /** Returns the state of the share, whose tensors stay the optimizer's own. */
+  /** Returns the state of the shard. The optimizer keeps ownership of the tensors. */
   readonly stateDict: () => ShardState;
   /** Copies a state that stateDict() returned. Needed for rebind() and loadStateDict(). */
   readonly loadStateDict?: (state: never) => unknown;
-  /** Groups of parameters with their options. Needed for options that change in the course of the training. */
+  /** Groups of parameters with their options. Needed for options that change during training. */
   readonly groups?: readonly object[];
   /** Drops the gradients of its parameters. */
   readonly zeroGrad?: () => void;
@@ -48,17 +47,17 @@ export interface ShardOptimizer {
 /** Options of ZeroRedundancyOptimizer. */
 export interface ZeroOptions {
   /**
-   * Number of ranks that keep the state of each parameter: 1, or 2, so that rebind() can go on after the loss of one.
-   * With 2 every rank updates twice as many parameters and has twice as much state; nothing more is sent. Default 1.
+   * Number of ranks that keep the state of each parameter: 1, or 2, so that rebind() works after the loss of one. With
+   * 2 every rank updates twice as many parameters and has twice as much state, but sends the same amount. Default 1.
    */
   readonly copies?: 1 | 2;
 }
 
 /** Options of ZeroRedundancyOptimizer.rebind(). */
 export interface RebindOptions {
-  /** Ranks whose own state does not count: those that have not trained with the others. Default: none. */
+  /** Ranks whose own state is ignored, because they have not trained with the others. Default: none. */
   readonly joined?: readonly number[];
-  /** Ranks that are about to leave and shall keep nothing. Default: none. */
+  /** Ranks that are about to leave and get no parameters. Default: none. */
   readonly leaving?: readonly number[];
 }
 
@@ -71,8 +70,8 @@ interface Held<O> {
 const nothing = { positions: [], optimizer: null };
 
 /**
- * An optimizer whose state is spread over the ranks (ZeRO, stage 1): each rank updates its share of the
- * parameters, then sends the new values to all others.
+ * An optimizer whose state is sharded over the ranks (ZeRO, stage 1): each rank updates its shard of the parameters,
+ * then sends the new values to all others.
  *
  * @example
  * ```ts
@@ -81,29 +80,29 @@ const nothing = { positions: [], optimizer: null };
  * ```
  */
 export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOptimizer> {
-  /** All parameters, of which this rank updates a share. */
+  /** All parameters; this rank updates a shard of them. */
   readonly params: readonly P[];
   readonly #make: (shard: P[]) => O;
   readonly #counts: readonly number[];
-  /** Number of ranks that keep the state of each parameter, if there are as many. */
+  /** Number of ranks that keep the state of each parameter, if the group has as many. */
   readonly copies: 1 | 2;
   #group: Group;
-  #deal: Deal;
+  #assignment: Assignment;
   #own: Held<O>;
   #copy: Held<O> = nothing;
-  /** States that other ranks have given to this one, until all ranks have theirs. */
+  /** States that other ranks have sent to this one, kept until all ranks have received theirs. */
   readonly #arrived = new Map<number, ParamStateOf<SavedTensor>>();
   #whole: O | null = null;
-  /** Whether values are updated that have not been exchanged. */
+  /** Whether this rank has updated values that it has not exchanged. */
   #owes = false;
   #consolidated: ConsolidatedState | null = null;
 
   /**
    * `make` gets this rank's parameters, for example `(shard) => new AdamW(shard, { lr })`; with copies, rebind() or
    * `whole` it is called again. `params` must be the same list on all ranks. The optimizer must update each parameter
-   * by its own gradient alone, as all of @ringwise/tensor do but LBFGS: one whose step() takes an argument, such as a
-   * function that evaluates the loss, is refused. Parameters stay whole, so Adafactor and Muon work, too. Throws
-   * ERR_DDP_INVALID.
+   * by its own gradient alone, as all optimizers of @ringwise/tensor except LBFGS do. An optimizer whose step() takes
+   * an argument, such as a function that evaluates the loss, is refused. Parameters are not split, so Adafactor and
+   * Muon work, too. Throws ERR_DDP_INVALID.
    */
   constructor(params: Iterable<P>, group: Group, make: (shard: P[]) => O, options: ZeroOptions = {}) {
     checkGroup('ZeroRedundancyOptimizer', group);
@@ -127,27 +126,27 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
     this.#counts = this.params.map((param) => asBuffer(param).count);
     this.copies = copies;
     this.#group = group;
-    this.#deal = dealOf(this.#counts, group, copies);
+    this.#assignment = assignmentOf(this.#counts, group, copies);
     this.#own = this.#fresh(this.shards[group.rank]!);
-    this.#copy = this.#fresh(this.#deal.copied[group.rank]!);
+    this.#copy = this.#fresh(this.#assignment.copied[group.rank]!);
   }
 
-  /** The optimizer of this rank's share; null if there are more ranks than parameters. rebind() makes a new one. */
+  /** The optimizer of this rank's shard; null if there are more ranks than parameters. rebind() makes a new one. */
   get local(): O | null {
     return this.#own.optimizer;
   }
 
   /**
-   * Positions of each rank's parameters. Parameters are assigned from the largest on, each to the rank with
-   * the least so far.
+   * Positions of each rank's parameters. Parameters are assigned from the largest on, each to the rank with the fewest
+   * elements so far.
    */
   get shards(): readonly (readonly number[])[] {
-    return this.#deal.owned;
+    return this.#assignment.owned;
   }
 
   /**
-   * An optimizer of all parameters that never steps, and so has no state. From the first use on, the options of its
-   * group, such as the learning rate, are those of all shards, also after rebind(): pass it to a schedule.
+   * An optimizer of all parameters that never steps, so it has no state. From its first use on, all shards use the
+   * options of its group, such as the learning rate, also after rebind(). Pass it to a learning-rate schedule.
    */
   get whole(): O {
     this.#whole ??= this.#make([...this.params]);
@@ -155,7 +154,7 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
   }
 
   /**
-   * Updates this rank's share and receives the other ranks' shares. Collective. Blocks, so the group must be
+   * Updates this rank's shard and receives the new values of the other shards. Collective. Blocks, so the group must be
    * able to block.
    */
   step(): void {
@@ -169,7 +168,7 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
     await runAwaiting(this.#exchange());
   }
 
-  /** The first half of step(): updates this rank's share. Sends nothing; exchange() has to follow. Not collective. */
+  /** The first half of step(): updates this rank's shard. Sends nothing; call exchange() afterwards. Not collective. */
   update(): void {
     const options = this.#whole === null ? null : optionsOf(this.#whole.groups?.[0]);
     for (const { optimizer } of [this.#own, this.#copy]) {
@@ -180,8 +179,8 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
   }
 
   /**
-   * The second half of step(): receives the other ranks' shares. Does nothing without an update(). Collective. Blocks
-   * if the group can, and resolves when all values have arrived.
+   * The second half of step(): receives the new values of the other shards. Does nothing without an update().
+   * Collective. Blocks if the group can, and resolves when all values have arrived.
    */
   async exchange(): Promise<void> {
     if (!this.#owes) return;
@@ -195,11 +194,11 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
   }
 
   /**
-   * Deals the parameters to the ranks of `group`, and moves the state that other ranks keep from now on: after a loss,
-   * with the group of those that are left, or to train on with other ranks. Values whose exchange a loss has stopped
-   * are sent first, by a rank that has updated them. Gradients are not touched. Collective in `group`; the group before
-   * may have failed. Rejects with ERR_DDP_STATE_LOST on all ranks if no rank is left that keeps the state of a
-   * parameter; and with the group's error if a rank is lost: then call it again with the next group.
+   * Assigns the parameters to the ranks of `group`, and moves the state to the ranks that keep it from now on: after a
+   * loss, with the group of the survivors, or to train on with other ranks. First repeats an exchange of values that a
+   * loss has interrupted, from a rank that has updated them. Gradients are not touched. Collective in `group`; the
+   * previous group may have failed. Rejects with ERR_DDP_STATE_LOST on all ranks if no remaining rank has the state of
+   * a parameter; and with the group's error if a rank is lost: then call it again with the next group.
    */
   async rebind(group: Group, options: RebindOptions = {}): Promise<void> {
     checkGroup('rebind', group);
@@ -207,29 +206,29 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
     const { joined = [], leaving = [] } = options;
     const held = await this.repair(group, joined);
     const states = this.#states();
-    const deal = dealOf(this.#counts, group, this.copies, leaving);
+    const assignment = assignmentOf(this.#counts, group, this.copies, leaving);
     await move(
-      movesOf(held, deal),
+      movesOf(held, assignment),
       group,
       (position) => this.#arrived.get(position) ?? mapTensors(states.get(position)!, saved),
       (position, state) => void this.#arrived.set(position, state),
     );
-    // Until all ranks have what they shall keep, none drops what it has.
+    // No rank drops its old state before all ranks have received their new one.
     await group.barrier();
     const shared = this.#options();
-    const [own, copy] = [deal.owned[group.rank]!, deal.copied[group.rank]!].map((positions) =>
+    const [own, copy] = [assignment.owned[group.rank]!, assignment.copied[group.rank]!].map((positions) =>
       this.#with(positions, states, shared),
     );
     this.#group = group;
-    this.#deal = deal;
+    this.#assignment = assignment;
     this.#own = own!;
     this.#copy = copy!;
     this.#arrived.clear();
   }
 
   /**
-   * Does the first part of rebind(): sends the values whose exchange a loss has stopped. Resolves with what each rank
-   * keeps. @internal
+   * Does the first part of rebind(): repeats an exchange of values that a loss has interrupted. Resolves with the
+   * positions of the parameters whose state each rank has.
    */
   async repair(group: Group, joined: readonly number[] = []): Promise<number[][]> {
     if (joined.includes(group.rank)) this.#drop();
@@ -274,8 +273,8 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
   }
 
   /**
-   * Returns the state of a single optimizer with all parameters in one group, as of the last
-   * consolidateStateDict(). Throws on ranks without it.
+   * Returns the state of a single optimizer with all parameters in one group, as of the last consolidateStateDict().
+   * The arrays are copies. Throws on ranks without it.
    */
   stateDict(): ConsolidatedState {
     if (this.#consolidated === null) throw notConsolidated(this.#group.rank);
@@ -283,8 +282,8 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
   }
 
   /**
-   * Loads a consolidated state, of any number of ranks: what this rank keeps of it, and the options. All ranks load the
-   * same one. Not collective.
+   * Loads a consolidated state, saved with any number of ranks: this rank's part of it, and the options. All ranks must
+   * load the same state. Not collective.
    */
   loadStateDict(state: ConsolidatedState): void {
     checkState('loadStateDict', state, this.params.length);
@@ -332,7 +331,7 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
     this.#owes = false;
   }
 
-  /** Returns the states that this rank's optimizers have. The tensors are theirs. */
+  /** Returns the states in this rank's optimizers, which keep ownership of the tensors. */
   #states(): Map<number, ParamStateOf<Remembered>> {
     const states = new Map<number, ParamStateOf<Remembered>>();
     for (const { positions, optimizer } of [this.#own, this.#copy]) {
@@ -354,7 +353,7 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
     return { positions, optimizer: params.length > 0 ? this.#make(params) : null };
   }
 
-  /** Returns parameters with the states that this rank's optimizers have and those that have arrived. */
+  /** Returns parameters with the states in this rank's optimizers and those received from other ranks. */
   #with(
     positions: readonly number[],
     states: ReadonlyMap<number, ParamStateOf<Remembered>>,

@@ -1,10 +1,10 @@
-// Finds the file that a program saves to. Files are saved by a rename, which would replace what has the name.
+// Finds the file that a save replaces. Saving renames a new file, which would replace a link or a device of that name.
 import { realpath, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 /**
- * Returns the path of the file to replace: that of the file behind a symbolic link, so that the link stays. Throws
- * for a device, a pipe or a socket, which a rename would remove, and for a folder that is not there.
+ * Returns the path of the file to replace. For a symbolic link that is its target, so that the link stays. Throws for a
+ * device, a pipe or a socket, which a rename would remove, and for a folder that is not there.
  */
 export async function replaceable(path: string): Promise<string> {
   const found = await stat(path).catch(() => null);

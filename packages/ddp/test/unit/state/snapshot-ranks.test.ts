@@ -144,7 +144,7 @@ describe('state that each rank has for itself', () => {
     }
   });
 
-  it('anything else cannot be dealt to another number of ranks', async () => {
+  it('anything else cannot be loaded on another number of ranks', async () => {
     for (const [state, path] of [
       [(rank: number) => ({ loader: position(rank) }), 'state.loader'],
       [(rank: number) => ({ a: [{ b: perRank(rank) }] }), 'state.a[0].b'],
@@ -153,7 +153,7 @@ describe('state that each rank has for itself', () => {
       for (const error of reasons(await onRanks(3, (group) => loadSnapshot(file, group)))) {
         expect(error).toMatchObject({ code: 'ERR_DDP_SNAPSHOT' });
         expect(error.message).toContain(
-          `${path} was another one on each of 2 ranks and cannot be dealt to 3`,
+          `${path} differed between the 2 ranks that saved it and cannot be loaded on 3`,
         );
       }
     }

@@ -7,7 +7,7 @@ import { parameter } from '@ringwise/tensor/nn';
 import { AdamW, StepLR } from '@ringwise/tensor/optim';
 import { expect, it } from 'vitest';
 import { type ZeroOptions, ZeroRedundancyOptimizer } from '../../../src/index.ts';
-import { dealOf, lostOf, movesOf } from '../../../src/zero/deal.ts';
+import { assignmentOf, lostOf, movesOf } from '../../../src/zero/assignment.ts';
 
 const sizes = [7, 3, 5, 1, 4, 2];
 const make = (params: ReturnType<typeof paramsOf>) => new AdamW(params, { lr: 0.1 });
@@ -125,14 +125,14 @@ function dyingIn(group: Group, death: Death): Group {
   });
 }
 
-it('goes on with the bits of one optimizer if a rank dies between any two messages of a new deal', async () => {
+it('goes on with the bits of one optimizer if a rank dies between any two messages of a new assignment', async () => {
   let deaths = 0;
   for (let isOver = false; !isOver; ) {
     const death: Death = { at: deaths + 1, calls: 0 };
     let groups = loopbackGroups(5);
     let ranks = groups.map((group) => new Rank(group));
     await each(ranks, (rank) => rank.step(0));
-    await each(ranks, (rank) => rank.step(1, true)); // the deal begins with the exchange that was torn
+    await each(ranks, (rank) => rank.step(1, true)); // the assignment begins with the exchange that was torn
     ranks = ranks.filter((_, i) => i !== 1);
     await Promise.all(groups.map((group) => group.close()));
     groups = loopbackGroups(4);
@@ -212,7 +212,7 @@ it('puts copies on other hosts, and moves only what is missing', () => {
     [0, 1],
     [2, 3],
   ];
-  const { owned, copied } = dealOf([4, 4, 4, 4], { size: 4, hosts }, 2);
+  const { owned, copied } = assignmentOf([4, 4, 4, 4], { size: 4, hosts }, 2);
   expect(owned).toEqual([[0], [1], [2], [3]]);
   expect(copied).toEqual([[3], [2], [0], [1]]);
   expect(movesOf([[0, 3], [1], [2, 0], []], { owned, copied })).toEqual([
@@ -221,5 +221,5 @@ it('puts copies on other hosts, and moves only what is missing', () => {
     { position: 1, from: 1, to: 3 },
   ]);
   expect(lostOf([[0], [2]], 4)).toEqual([1, 3]);
-  expect(dealOf([4, 4], { size: 1, hosts: [[0]] }, 2)).toEqual({ owned: [[0, 1]], copied: [[]] });
+  expect(assignmentOf([4, 4], { size: 1, hosts: [[0]] }, 2)).toEqual({ owned: [[0, 1]], copied: [[]] });
 });

@@ -66,7 +66,7 @@ it('says the same of wrappers, hooks, frozen parameters and snapshots', () => {
     errors.notAllCalled('saveSnapshot', 'no answer from rank 1 within 100 ms', [1], undefined),
     errors.snapshotCallsDiffer('saveSnapshot', ['"a"', '"b"']),
     errors.ownStateMissing('state.rng', 0, 1),
-    errors.ownStateUndealt('state.loader', 2, 3),
+    errors.ownStateNotForSize('state.loader', 2, 3),
   ].map((error) => `${error.code} ${error.message}`);
   expect(messages).toMatchInlineSnapshot(`
     [
@@ -85,7 +85,7 @@ it('says the same of wrappers, hooks, frozen parameters and snapshots', () => {
       "ERR_DDP_SNAPSHOT saveSnapshot: no answer from rank 1 within 100 ms. It is collective: every rank calls saveSnapshot, although only rank 0 uses the file; take it out of \`if (rank === 0)\`.",
       "ERR_DDP_SNAPSHOT saveSnapshot: ranks call it for different files: rank 0 has "a"; rank 1 has "b". It is collective: all ranks make the same calls, with the same file.",
       "ERR_DDP_INVALID saveSnapshot: state.rng is saved for each rank, but only rank 0 has passed it and rank 1 has not; expected the states of all ranks to have it at the same place. Pass the whole state on every rank.",
-      "ERR_DDP_SNAPSHOT loadSnapshot: state.loader was another one on each of 2 ranks and cannot be dealt to 3; expected 2 ranks. Start as many, or leave it out of the snapshot.",
+      "ERR_DDP_SNAPSHOT loadSnapshot: state.loader differed between the 2 ranks that saved it and cannot be loaded on 3; expected 2 ranks. Start 2 ranks, or leave it out of the snapshot.",
     ]
   `);
 });
