@@ -103,7 +103,7 @@ export function modelDiffers(what: string, name: string, isOwn: boolean): Elasti
   return new ElasticError('ERR_ELASTIC_STATE', `${what}: ${where} has "${name}"`);
 }
 
-/** `difference` names the place, its value in this process, and its value in the members. */
+/** `difference` names the path, and its value in this process and on the members. */
 export function trainsSomethingElse(difference: string): ElasticError {
   const message = `ddp: this process trains something else than the members of the job: ${difference}. It has not joined, and they go on. Start it with the same program, data and options as the others.`;
   return new ElasticError('ERR_ELASTIC_STATE', message);
@@ -119,7 +119,7 @@ export function jobMisused(verb: string, what: string): ElasticError {
   return new ElasticError('ERR_ELASTIC_USE', `${verb}: ${what}.`);
 }
 
-/** Error for a step that the loop has left without a run(). */
+/** Error for a step on which the loop did not call run(). */
 export function stepNotRun(index: number): ElasticError {
   const message = `steps: step ${index} was not run; expected one \`await step.run(…)\` in the loop, on every rank. Without it, the other ranks wait for this one.`;
   return new ElasticError('ERR_ELASTIC_STEP', message);
@@ -145,7 +145,7 @@ export function tooManyBackwards(count: number): ElasticError {
   return new ElasticError('ERR_ELASTIC_STEP', message);
 }
 
-/** Error for a step that others have made final and of which this member has no averages. */
+/** Error for a step that other members have made final although this member does not have its averages. */
 export function missedStep(own: number, theirs: number): ElasticError {
   const message = `change: the other members have ${theirs} final steps and this one has ${own}, without the averages of the next one. Start this process again, so that it joins and gets their state.`;
   return new ElasticError('ERR_ELASTIC_STATE', message);
@@ -229,7 +229,7 @@ export function leavesApart(hook: string): ElasticError {
   return new ElasticError('ERR_ELASTIC_INVALID', message);
 }
 
-/** Error of a learner: bytes of the state were damaged on the way. */
+/** Error of a learner: bytes of the state were damaged in transit. */
 export function bytesDamaged(member: string): ElasticError {
   const message = `ddp: a part of the state that member ${member} sent to this process does not fit its hash; nothing of it was used. Check the memory and the network of both hosts.`;
   return new ElasticError('ERR_ELASTIC_STATE', message);
@@ -244,7 +244,7 @@ export function stateUnfit(cause: unknown): ElasticError {
 }
 
 /**
- * The members train faster than a learner takes their steps. The message is a sentence to which the job adds the next
+ * The members train faster than a learner applies their steps. The message is a sentence to which the job adds the next
  * step.
  */
 export class LearnerBehind extends Error {}

@@ -1,5 +1,5 @@
 // One average in flight: two operations that start together, so that the comparison of ranks takes no extra round trip.
-// The first exchanges each rank's weight and the hash of its global parameters, the second adds the differences.
+// The first exchanges each rank's weight and the hash of its global parameters; the second sums the differences.
 import type { Group, Work } from '@ringwise/collectives';
 import { countsDiffer, notInSync } from './errors.ts';
 import type { Fragment } from './fragment.ts';
@@ -11,11 +11,11 @@ export class Average {
   readonly fragment: Fragment;
   /** The inner step at whose end the average is applied. */
   dueStep: number;
-  /** Samples that this rank has trained for it. */
+  /** Number of samples that this rank contributes. */
   weight: number;
   /** The sum of the weights of all ranks. Valid once the average is complete. */
   totalWeight = 0;
-  /** Whether `fragment.flat` has the sum of all ranks. */
+  /** Whether `fragment.flat` holds the sum over all ranks. */
   isComplete = false;
   #headers = new Float64Array(0);
   #works: readonly Work[] = [];

@@ -2,10 +2,10 @@
 // bytes over a slow link. "DiLoCo" (Douillard et al., 2023, arXiv 2311.08105); fragments, delay and mix after
 // "Streaming DiLoCo with overlapping communication" (Douillard et al., 2025, arXiv 2501.18512).
 //
-// Each rank has the global parameters, equal bit by bit on all ranks, beside its local ones. An average of a fragment
-// goes through three states: started (its difference travels while training goes on), complete (this rank has the sum
-// and has changed nothing), applied. #pending has the started ones, in order. The work that a call still has to do is
-// state (#toStart, #pending), so that it continues where it stopped after a change of the group.
+// Each rank has the global parameters, equal bit by bit on all ranks, in addition to its local ones. An average of a
+// fragment goes through three states: started (its difference is being sent while training continues), complete (this
+// rank has the sum and has changed nothing), applied. #pending has the started ones, in order. The rest of the work of
+// a call is stored in #toStart and #pending, so that it continues where it stopped after a change of the group.
 import { createHash } from 'node:crypto';
 import { CollectiveError, type Group } from '@ringwise/collectives';
 import {
@@ -35,7 +35,7 @@ import {
   tooManyFragments,
 } from './errors.ts';
 import { Fragment } from './fragment.ts';
-import { handOver, handOverRest, type Place, planHandover } from './handover.ts';
+import { handOver, handOverRest, planHandover, type RoundProgress } from './handover.ts';
 import {
   type CheckedOptions,
   checkGroup,
@@ -49,25 +49,25 @@ import { type DilocoState, restoreState, savedState } from './state.ts';
 
 type Source = GradParamSource | Iterable<GradParam>;
 
-/** What change() needs to know: a Change of the membership, or only the group of the ranks that are left. */
+/** Argument of change(): a Change of the membership, or only the group of the remaining ranks. */
 export interface DilocoChange extends Partial<Pick<Change, 'decision' | 'view'>> {
-  /** Group of the ranks that are left. */
+  /** Group of the remaining ranks. */
   readonly group: Group;
-  /** The new `within`, where it was a group. */
+  /** The new value of the option `within`, if that was a group. */
   readonly within?: Group;
 }
 
-/** What happened in a call. */
+/** The result of a call that may average. */
 export interface DilocoStepEnd {
   /** Whether an average was applied, so that the parameters have changed. */
   readonly averaged: boolean;
   /** Changes of the membership, in order. Always empty without `membership`. */
   readonly changes: readonly Change[];
-  /** Whether this member has left the job, as it had asked to. It takes no further steps. */
+  /** Whether this member has left the job, as it had requested. It takes no further steps. */
   readonly hasLeft: boolean;
 }
 
-/** What diloco() returns: one rank's part in the training of a model. */
+/** One rank's part in the training of a model; diloco() makes it. */
 export class DiLoCo<M = unknown> {
   /** The object that was passed to diloco(). */
   readonly module: M;
@@ -84,7 +84,7 @@ export class DiLoCo<M = unknown> {
   #applied = 0;
   #pending: Average[] = [];
   #toStart: number[] = [];
-  /** Whether the rank has the state of the training: false on one that joins, until it has received it. */
+  /** Whether this rank has the state of the training; false on a joining rank until it has received the state. */
   #hasState = false;
   #isFinishing = false;
   #running: string | null = null;
@@ -141,10 +141,11 @@ export class DiLoCo<M = unknown> {
   }
 
   /**
-   * Ends an inner step, after backward: calls the inner optimizer's step(), if diloco() got one; applies the averages
+   * Ends an inner step, after backward. Calls step() of the inner optimizer, if diloco() got one; applies the averages
    * that have been in flight for `delay` steps, and starts those that are due. `samples` is the number of samples on
-   * which this rank has trained in the step, the weight of its parameters in the next average; default 1. Collective in
-   * the steps that start or apply an average, and waits for those that it applies; every rank calls it equally often.
+   * which this rank has trained in the step, the weight of its parameters in the next average; default 1. Every rank
+   * calls it equally often. It is collective in the steps that start or apply an average, and waits for the averages
+   * that it applies.
    *
    * Rejects with the group's error if a rank is lost and there is no `membership`: then call change().
    */
@@ -161,7 +162,7 @@ export class DiLoCo<M = unknown> {
 
   /**
    * Ends a training: applies the averages in flight, averages the inner steps since then, and sets the local parameters
-   * to the global ones, so that they are equal on all ranks. Collective. Training may go on afterwards.
+   * to the global ones, so that they are equal on all ranks. Collective. The program may continue to train afterwards.
    */
   async finish(): Promise<DilocoStepEnd> {
     return await this.#run('finish', () => {
@@ -175,7 +176,8 @@ export class DiLoCo<M = unknown> {
    * Continues with another group, after a call that rejected because ranks were lost, or to let ranks join. Ranks that
    * join call diloco() with the new group at the same time, and get the global parameters and the state of the outer
    * optimizers. Averages in flight start again among the ranks of the new group, with their present parameters. Then
-   * completes the call that failed. Collective on the new group; waits until no operation of the old one is running.
+   * completes the call that failed. Collective on the new group; first waits until no operation of the old group is
+   * running.
    *
    * If some ranks have applied an average that others have not, the others receive its result.
    */
@@ -190,9 +192,9 @@ export class DiLoCo<M = unknown> {
   }
 
   /**
-   * Goes on after a backward that failed because a rank of the subgroup `within` was lost: until change(), or with a
-   * membership until the next average, this rank trains on its own. The gradients of that backward are void: repeat
-   * it. Not collective, does not block. Throws `error` if it is not that of the subgroup.
+   * Continues after a backward that failed because a rank of the subgroup `within` was lost. Until change(), or with a
+   * membership until the next average, this rank trains without the subgroup. The gradients of that backward are
+   * invalid: repeat it. Not collective, does not block. Throws `error` if it does not come from the subgroup.
    */
   recover(error: unknown): void {
     this.#checkIdle('recover');
@@ -203,9 +205,9 @@ export class DiLoCo<M = unknown> {
 
   /**
    * Returns the state for a snapshot: global parameters, outer optimizers and counters, which are equal on all ranks,
-   * and `own`, which differs between ranks: local parameters, where they are not the global ones, samples and rounding
-   * errors. Leave `own` out of a snapshot that is to be loaded on another number of ranks. The arrays are copies.
-   * Throws ERR_ELASTIC_USE while an average is in flight.
+   * and `own`, which differs between ranks: local parameters where they differ from the global ones, samples and
+   * rounding errors. Leave `own` out of a snapshot that is to be loaded on another number of ranks. The arrays are
+   * copies. Throws ERR_ELASTIC_USE while an average is in flight.
    */
   stateDict(): DilocoState {
     const { delay, every } = this.#options;
@@ -216,8 +218,8 @@ export class DiLoCo<M = unknown> {
 
   /**
    * Loads a state of stateDict(), also from a snapshot, whose tensors may be typed arrays or other objects with memory.
-   * Sets the local parameters to those of `own`, otherwise to the global ones. Not collective: all ranks must load the
-   * same state. Throws ERR_ELASTIC_INVALID for the state of another model, before anything is changed.
+   * Sets the local parameters to those of `own`, or to the global ones without `own`. Not collective: all ranks must
+   * load the same state. Throws ERR_ELASTIC_INVALID for the state of another model, before anything is changed.
    */
   loadStateDict(state: DilocoState): void {
     const { delay, every } = this.#options;
@@ -250,7 +252,7 @@ export class DiLoCo<M = unknown> {
 
   /**
    * Runs a call: `begin`, then `before`, if given, then the work that is due. With a membership, continues in the next
-   * view after an error that says that the membership has changed.
+   * view after an error that is a change of the membership.
    */
   async #run(verb: string, begin: () => void, before?: () => Promise<void>): Promise<DilocoStepEnd> {
     this.#checkIdle(verb);
@@ -281,7 +283,7 @@ export class DiLoCo<M = unknown> {
     }
   }
 
-  /** Whether nothing is left to do at the end of this step. */
+  /** Whether this step has no work left. */
   get #isIdle(): boolean {
     return this.#toStart.length === 0 && !this.#pending.some(({ dueStep }) => dueStep <= this.#steps);
   }
@@ -359,7 +361,10 @@ export class DiLoCo<M = unknown> {
     if (this.#applied > before) end.averaged = true;
   }
 
-  /** Moves to another group: settles the average in flight as the change says, and starts the others again. */
+  /**
+   * Switches to another group: commits or repeats the average in flight as the change decides, and starts the others
+   * again.
+   */
   async #rebind(verb: string, { group, decision = 'redo', view, within }: DilocoChange): Promise<void> {
     for (const average of this.#pending) await average.quiesce();
     if (decision === 'commit' && this.#hasState && (view === undefined || view.finalSteps > this.#applied)) {
@@ -367,8 +372,8 @@ export class DiLoCo<M = unknown> {
       this.#apply();
     }
     this.#group = group;
-    // An average that was complete and is not final starts again. It must not be reported as complete if this view is
-    // lost as well, because the state that members send to others goes through its memory.
+    // An average that was complete but is not final starts again. It must not count as complete if the new view is lost
+    // as well, because members use its memory to send the state to others.
     for (const average of this.#pending) average.isComplete = false;
     await this.#meet(verb, within ?? this.#options.within);
   }
@@ -383,9 +388,9 @@ export class DiLoCo<M = unknown> {
       hashes: this.#fragments.map((fragment) => fragment.hash()),
     });
     if (handover.receivers.length > 0) {
-      const place = await handOver(group, handover, this.#fragments, this.#place());
+      const progress = await handOver(group, handover, this.#fragments, this.#progress());
       await handOverRest(group, handover, this.#rest, isNew);
-      if (handover.receivers.includes(group.rank)) this.#receive(place, handover.applied);
+      if (handover.receivers.includes(group.rank)) this.#receive(progress, handover.applied);
     }
     this.#hasState = true;
     for (const [i, average] of this.#pending.entries()) {
@@ -396,21 +401,21 @@ export class DiLoCo<M = unknown> {
     await this.#averageWithin(within);
   }
 
-  #place(): Place {
+  #progress(): RoundProgress {
     const pending = this.#pending.map(({ fragment, dueStep }) => ({ fragment: fragment.index, dueStep }));
     return { steps: this.#steps, pending, toStart: this.#toStart, isFinishing: this.#isFinishing };
   }
 
-  /** Takes over what handOver() has brought: everything on a new rank, else the averages that this rank missed. */
-  #receive(place: Place, applied: number): void {
+  /** Applies the state received by handOver(): all of it on a new rank, else the averages that this rank missed. */
+  #receive(progress: RoundProgress, applied: number): void {
     if (this.#hasState) {
       const missed = this.#pending.splice(0, applied - this.#applied);
       for (const { fragment } of missed) fragment.adopt(this.#mix);
     } else {
-      this.#steps = place.steps;
-      this.#toStart = [...place.toStart];
-      this.#isFinishing = place.isFinishing;
-      this.#pending = place.pending.map(
+      this.#steps = progress.steps;
+      this.#toStart = [...progress.toStart];
+      this.#isFinishing = progress.isFinishing;
+      this.#pending = progress.pending.map(
         ({ fragment, dueStep }) => new Average(this.#fragments[fragment]!, dueStep, 0),
       );
       for (const fragment of this.#fragments) fragment.adopt(0);
@@ -486,7 +491,7 @@ function restOf(source: unknown): (FrozenParam | StateBuffer)[] {
   return rest;
 }
 
-/** Formats what must be equal on all ranks. */
+/** Formats the settings that must be equal on all ranks. */
 function settingsOf(
   params: readonly GradParam[],
   plan: readonly (readonly string[])[],

@@ -1,5 +1,5 @@
-// The sentences of diloco(). Those that concern several ranks are built from data that all ranks have, so that all
-// ranks throw the same error.
+// Error messages of diloco(). Messages about several ranks are built from data that all ranks have, so that all ranks
+// throw the same error.
 import { byRank } from '@ringwise/ddp';
 import { ElasticError, invalidArgument } from '../errors.ts';
 

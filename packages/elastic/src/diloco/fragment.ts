@@ -1,4 +1,4 @@
-// One fragment of the model: its local parameters, the global ones, the buffer in which their difference travels, and
+// One fragment of the model: its local parameters, the global ones, the buffer in which their difference is sent, and
 // the outer optimizer.
 import { createHash } from 'node:crypto';
 import { elementsOf } from '@ringwise/collectives';
@@ -16,17 +16,19 @@ export class Fragment {
   readonly params: readonly GradParam[];
   /** The difference global − local while it is averaged, then its average; contiguous, in the order of `params`. */
   readonly flat: Float32Array<ArrayBuffer>;
-  /** The outer optimizer and its state; null if the average is taken as it is. */
+  /** The outer optimizer and its state; null if the average is applied directly. */
   readonly outer: OuterState | null;
   /** Samples that this rank has trained since the last average started. */
   samples = 0;
   /**
-   * Rounding errors of the last average that was applied, and those of the one in flight; null unless they are kept.
-   * An average that fails leaves the first as they were.
+   * Rounding errors of the last applied average, and of the one in flight; null unless the wire needs them. A failed
+   * average leaves the first unchanged.
    */
   residual: Float32Array<ArrayBuffer> | null;
   nextResidual: Float32Array<ArrayBuffer> | null;
-  /** Copies of the parameters for the outer optimizer. Their memory has the global values. Empty without one. */
+  /**
+   * Copies of the parameters for the outer optimizer; they hold the global values. Empty without an outer optimizer.
+   */
   readonly #clones: readonly GradParam[];
   /** The global values without an outer optimizer. */
   readonly #values: readonly Float32Array[];
@@ -82,8 +84,8 @@ export class Fragment {
   }
 
   /**
-   * Takes the outer step: `flat` has the sum of the weighted differences of all ranks, and `weight` is the sum of
-   * their weights. Without any weight nothing was trained, and the global parameters stay.
+   * Takes the outer step: `flat` has the sum of the weighted differences of all ranks, and `weight` is the sum of their
+   * weights. If that is 0, no rank has trained, and the global parameters do not change.
    */
   advance(weight: number): void {
     [this.residual, this.nextResidual] = [this.nextResidual, this.residual];
@@ -112,7 +114,9 @@ export class Fragment {
     }
   }
 
-  /** Lets the optimizer take a step without gradients, after which the global values are as before. */
+  /**
+   * Makes the optimizer take a step without gradients and restores the global values, so that it allocates its state.
+   */
   #stepInVain(optimizer: OuterOptimizer): void {
     const before = this.globals.map((values) => values.slice());
     this.flat.fill(0);

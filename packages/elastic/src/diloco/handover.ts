@@ -1,4 +1,4 @@
-// Brings the ranks of a group to the same state: at the beginning, when ranks join, and when some have applied an
+// Brings the ranks of a group to the same state: at the beginning, when ranks join, and when some ranks have applied an
 // average that others have not. A rank with the latest state sends it to the ranks without it.
 import { elementsOf, type Group, type TypedArray } from '@ringwise/collectives';
 import type { FrozenParam, StateBuffer } from '@ringwise/ddp';
@@ -6,7 +6,7 @@ import { notInSync, settingsDiffer } from './errors.ts';
 import type { Fragment } from './fragment.ts';
 import type { PlainState } from './outer-state.ts';
 
-/** The facts about a rank that the others need. */
+/** The facts about a rank that the other ranks need. */
 interface Facts {
   /** Model and options, as text that is equal on all ranks. */
   readonly settings: string;
@@ -16,7 +16,7 @@ interface Facts {
   readonly hashes: readonly number[];
 }
 
-/** Which rank sends its state to which. Equal on all ranks. */
+/** The rank that sends its state and the ranks that receive it. Equal on all ranks. */
 export interface Handover {
   readonly source: number;
   readonly receivers: readonly number[];
@@ -25,7 +25,7 @@ export interface Handover {
 }
 
 /**
- * Compares models and options, finds the rank with the latest state, and checks that all ranks at that point have the
+ * Compares models and options, finds the rank with the latest state, and checks that all ranks with that state have the
  * same global parameters. Collective. All ranks throw the same error.
  */
 export async function planHandover(verb: string, group: Group, own: Facts): Promise<Handover> {
@@ -49,31 +49,31 @@ export async function planHandover(verb: string, group: Group, own: Facts): Prom
   return { source, receivers, applied };
 }
 
-/** Where the source is in its round. */
-export interface Place {
+/** Progress of the source in its round of averages. */
+export interface RoundProgress {
   readonly steps: number;
   /** Averages that have started and are not applied, in order. */
   readonly pending: readonly { readonly fragment: number; readonly dueStep: number }[];
-  /** Fragments whose average starts in this step and has not yet. */
+  /** Fragments whose average is due in this step and has not started. */
   readonly toStart: readonly number[];
   /** Whether the ranks are in finish(). */
   readonly isFinishing: boolean;
 }
 
 /**
- * Sends the global parameters, the state of the outer optimizers and `place` from the source to the receivers.
- * Collective: the other ranks take part too. Overwrites the `flat` of all fragments. Returns the source's place.
+ * Sends the global parameters, the state of the outer optimizers and `progress` from the source to the receivers.
+ * Collective: the other ranks take part too. Overwrites the `flat` of all fragments. Returns the source's progress.
  */
 export async function handOver(
   group: Group,
   { source, receivers }: Handover,
   fragments: readonly Fragment[],
-  place: Place,
-): Promise<Place> {
+  progress: RoundProgress,
+): Promise<RoundProgress> {
   const isSource = group.rank === source;
   const isReceiver = receivers.includes(group.rank);
   const told = await group.broadcastObject(
-    isSource ? { place, plain: fragments.map(({ outer }) => outer?.plain() ?? null) } : undefined,
+    isSource ? { progress, plain: fragments.map(({ outer }) => outer?.plain() ?? null) } : undefined,
     { root: source },
   );
   for (const [f, fragment] of fragments.entries()) {
@@ -87,7 +87,7 @@ export async function handOver(
     await sendMemory(group, source, memory, isSource || isReceiver);
     if (isReceiver) fragment.outer!.complete(plain);
   }
-  return told.place;
+  return told.progress;
 }
 
 /** Sends the frozen parameters and state buffers of a model to new ranks. Collective. */
@@ -102,7 +102,7 @@ export async function handOverRest(
   if (isNew) for (const { value } of rest) value.written?.();
 }
 
-/** Sends memory from the source to the receivers. Other ranks take part in the broadcast, and receive into copies. */
+/** Broadcasts memory from the source. Ranks that are neither the source nor receivers take part with copies. */
 async function sendMemory(
   group: Group,
   source: number,

@@ -34,14 +34,19 @@ export type MakeOuter<M> = (params: OuterParam<M>[]) => OuterOptimizer;
 
 /** Options of diloco(). They must be equal on all ranks, except `inner`, `group`, `within` and `membership`. */
 export interface DilocoOptions<M = unknown> {
-  /** The ranks that average with each other. Left out with `membership`, whose group it is then. */
+  /**
+   * The ranks that average with each other. With `membership`, leave it out; the group is then that of the membership.
+   */
   readonly group?: Group;
   /**
    * The membership of an elastic job: its members vote after every average, and step() continues by itself when members
    * are lost or join. Default: none; step() throws errors of the group, and the program calls change().
    */
   readonly membership?: Membership;
-  /** The optimizer of the inner steps: step() calls its step() first. Default: the program calls its own optimizer. */
+  /**
+   * The optimizer of the inner steps, whose step() is called at the beginning of DiLoCo.step(). Default: the program
+   * calls its own optimizer.
+   */
   readonly inner?: InnerOptimizer;
   /** Number of inner steps from one average of a fragment to the next: H, such as 500. */
   readonly every: number;
@@ -69,8 +74,8 @@ export interface DilocoOptions<M = unknown> {
    */
   readonly mix?: number;
   /**
-   * How values travel between hosts: see `wire` of allReduce(). 'int8' keeps its rounding errors and adds them to the
-   * next average. Default 'full'.
+   * Type in which values are sent between hosts: see `wire` of allReduce(). 'int8' keeps its rounding errors and adds
+   * them to the next average. Default 'full'.
    */
   readonly wire?: 'full' | 'bfloat16' | 'int8';
 }

@@ -1,5 +1,5 @@
-// The state of an outer optimizer: as plain data and named memory, which can be sent, saved and put back without
-// knowing the engine's tensors.
+// The state of an outer optimizer as plain data and named memory, so that it can be sent, saved and restored without
+// the engine's tensor type.
 import { asBuffer, type BufferLike, elementsOf, type TypedArray } from '@ringwise/collectives';
 import { badState } from './errors.ts';
 import type { OuterOptimizer } from './options.ts';
@@ -31,7 +31,7 @@ export class OuterState {
     return { rest: JSON.stringify(rest), names: Object.keys(tensors).sort() };
   }
 
-  /** Returns the memory of the optimizer's tensors in the order of their names: its own, not copies. */
+  /** Returns the memory of the optimizer's tensors in the order of their names: the tensors themselves, not copies. */
   memory(): TypedArray[] {
     const { tensors = {} } = this.#state();
     return Object.keys(tensors)
@@ -40,8 +40,8 @@ export class OuterState {
   }
 
   /**
-   * Makes the optimizer have the tensors that `plain` names, so that memory() returns memory for their values. An
-   * optimizer makes its tensors in its first step, so it takes one without gradients. Throws ERR_ELASTIC_INVALID if
+   * Makes the optimizer allocate the tensors that `plain` names, so that memory() returns memory for their values. An
+   * optimizer allocates its tensors in its first step, so it takes one without gradients. Throws ERR_ELASTIC_INVALID if
    * the names still differ.
    */
   prepare({ names }: PlainState): void {
@@ -54,7 +54,7 @@ export class OuterState {
       );
   }
 
-  /** Sets all of the state but the values of the tensors, which prepare() has made and the caller has filled. */
+  /** Restores all of the state except the values of the tensors, which the caller has written to memory(). */
   complete({ rest, names }: PlainState): void {
     const { tensors = {} } = this.#state();
     const kept = names.length === 0 ? {} : tensors;

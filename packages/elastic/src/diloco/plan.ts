@@ -1,7 +1,7 @@
-// Which parameters travel together, and when: pure functions, with the same result on every rank.
+// Plans which parameters are averaged together, and in which steps. Pure functions with the same result on every rank.
 // "Streaming DiLoCo with overlapping communication" (Douillard et al., 2025, arXiv 2501.18512).
 
-/** What the plan needs to know of a parameter. */
+/** The facts about a parameter that the plan depends on. */
 export interface PlanParam {
   readonly name: string;
   /** Elements. */
@@ -24,7 +24,7 @@ export function planFragments(params: readonly PlanParam[], fragments: number): 
     const lastPossible = layers.length - (fragments - f - 1);
     let size = layers[next]!.count;
     const positions = [...layers[next++]!.positions];
-    // A layer that ends behind the target belongs to the side that it has more of.
+    // A layer across the target size belongs to the fragment that contains more of it.
     while (next < lastPossible && size + layers[next]!.count / 2 <= target) {
       size += layers[next]!.count;
       positions.push(...layers[next++]!.positions);
@@ -53,8 +53,8 @@ function layersOf(params: readonly PlanParam[]): { positions: number[]; count: n
 }
 
 /**
- * Returns the fragments whose average starts at the end of inner step number `step`, counted from 1, in order. A
- * fragment has its turn every `every` steps, at its own place of the round; the last one at the round's end.
+ * Returns the fragments whose average starts at the end of inner step number `step`, counted from 1, in order. Each
+ * fragment is due once in `every` steps, at an offset of its own; the last one is due at the end of the round.
  */
 export function fragmentsAt(step: number, every: number, fragments: number): number[] {
   return Array.from({ length: fragments }, (_, f) => f).filter(

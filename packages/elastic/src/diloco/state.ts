@@ -1,4 +1,4 @@
-// What a snapshot of diloco() has, as plain data and typed arrays.
+// The contents of a snapshot of diloco(), as plain data and typed arrays.
 import type { TypedArray } from '@ringwise/collectives';
 import { type PerRank, perRank } from '@ringwise/ddp';
 import { badState } from './errors.ts';
@@ -19,7 +19,7 @@ export interface DilocoFragmentState {
 export interface DilocoOwnState {
   /** Samples that this rank has used since the last average. */
   readonly samples: readonly number[];
-  /** The local values; null where they are the global ones. */
+  /** The local values of each parameter; null for a fragment whose local values equal the global ones. */
   readonly local: readonly (readonly Float32Array[] | null)[];
   /** The rounding errors of the 'int8' wire; null without. */
   readonly residuals: readonly (Float32Array | null)[];

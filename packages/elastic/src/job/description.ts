@@ -1,5 +1,5 @@
-// Describes what a process trains. The members keep the description in the store. A process that wants to join compares
-// it with its own first, and gives up if they differ; as a member it would end the job.
+// Describes the training of a process. The members keep the description in the store. A process that wants to join
+// compares it with its own first, and gives up if they differ; as a member it would end the job.
 import { trainsSomethingElse } from '../errors.ts';
 import { firstDifference } from '../transfer/headers.ts';
 import type { ElasticDdpOptions } from './options.ts';

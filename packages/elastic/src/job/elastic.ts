@@ -1,4 +1,4 @@
-// The entry of an elastic program.
+// elastic(), with which an elastic program begins.
 import { constants } from 'node:os';
 import { init } from '@ringwise/collectives';
 import { checkInteger, checkOptions, shown } from '../check.ts';
@@ -28,9 +28,9 @@ const names: readonly (keyof ElasticOptions)[] = [
 ];
 
 /**
- * Makes a job whose training goes on when ranks are lost or join; use it in place of init(). Resolves at once. Not
- * collective: this process joins the others in job.ddp(), so that they do not wait while it loads its data. Rejects
- * with ERR_ELASTIC_INVALID for a wrong option.
+ * Makes a job whose training continues when ranks are lost or join; use it in place of init(). Resolves at once. Not
+ * collective: this process joins the others only in job.ddp(), so that they do not wait while it loads its data.
+ * Rejects with ERR_ELASTIC_INVALID for a wrong option.
  *
  * @example
  * ```ts

@@ -31,7 +31,7 @@ import { type JobSettings, type ViewChange, Views } from './views.ts';
 /** Options of job.loader(). */
 export type ElasticLoaderOptions = LedgerOptions & LoadOptions;
 
-/** A job that elastic() starts. */
+/** An elastic job of this process; elastic() makes it. */
 export class ElasticJob {
   readonly #settings: JobSettings;
   readonly #listeners = new Set<(change: ViewChange) => void>();
@@ -76,8 +76,8 @@ export class ElasticJob {
   }
 
   /**
-   * Whether this process is no member any more: it has left by leave() or by a signal, or it was started when the
-   * training was over. steps() yields nothing then, and there is no group.
+   * Whether this process is no longer a member: it has left by leave() or by a signal, or it was started when the
+   * training was over. steps() then yields nothing, and there is no group.
    */
   get hasLeft(): boolean {
     return this.#views?.hasLeft ?? false;
@@ -99,7 +99,7 @@ export class ElasticJob {
   }
 
   /**
-   * Makes the loader of the job. It divides the samples of a data set among steps and ranks, so that each sample of an
+   * Makes the loader of the job. It assigns the samples of a data set to steps and ranks, so that each sample of an
    * epoch is trained on once, even if ranks are lost or join. All ranks pass the same data set and options. Not
    * collective. Throws ERR_ELASTIC_INVALID for a wrong option.
    */
@@ -123,10 +123,11 @@ export class ElasticJob {
   }
 
   /**
-   * Makes an optimizer for ddp() whose state is spread over the ranks (ZeRO, stage 1). `make` gets some of the
+   * Makes an optimizer for ddp() whose state is sharded over the ranks (ZeRO, stage 1). `make` gets some of the
    * parameters, such as `(shard) => new AdamW(shard, { lr: 1e-3 })`, and is called again when the view changes. Two
    * ranks, on two hosts if possible, keep the state of each parameter, so that it survives the loss of one; if both are
-   * lost at once, the job ends with ERR_DDP_STATE_LOST. Give `whole` of the result to a schedule. Not collective.
+   * lost at once, the job ends with ERR_DDP_STATE_LOST. Pass `whole` of the result to a learning-rate schedule. Not
+   * collective.
    */
   zero<P extends BufferCarrier, O extends ShardOptimizer>(
     params: Iterable<P>,
@@ -136,13 +137,13 @@ export class ElasticJob {
   }
 
   /**
-   * Makes a model data-parallel, joins the job, and gets the state of the training from the members that have it, or,
-   * in a new job, from the lowest rank. A process that joins later gets most of the state while the others train on, as
-   * a _learner_, and is admitted when it has taken all their steps. Resolves when this process takes part in the next
-   * step; begin the loop soon, because the others wait. If the training is over before this process has joined, it
-   * warns and resolves, and hasLeft is true. Call it once, when everything else is ready. Collective among the members.
-   * Rejects with ERR_ELASTIC_BEHIND if a learner cannot keep up and `learn` is true, and with ERR_ELASTIC_LEFT if
-   * close() is called meanwhile.
+   * Makes a model data-parallel, joins the job, and gets the state of the training: from the members that have it, or,
+   * in a new job, from the lowest rank. A process that joins later receives most of the state while the others continue
+   * training, as a _learner_, and is admitted when it has applied all their steps. Resolves when this process takes
+   * part in the next step; begin the loop soon, because the others wait. If the training is over before this process
+   * has joined, it warns and resolves, and hasLeft is true. Call it once, when everything else is ready. Collective
+   * among the members. Rejects with ERR_ELASTIC_BEHIND if a learner cannot keep up and `learn` is true, and with
+   * ERR_ELASTIC_LEFT if close() is called meanwhile.
    */
   async ddp<M extends GradParamSource>(
     source: M,
@@ -187,7 +188,7 @@ export class ElasticJob {
         );
         yield step;
         if (!step.hasRun) throw stepNotRun(step.number);
-        // The next step would be this one again, and the loop would block the event loop for which run() waits.
+        // The next iteration would yield this step again, and the loop would block the event loop that run() needs.
         if (step.isRunning) throw stepNotAwaited(step.number);
       }
     } finally {
@@ -196,9 +197,9 @@ export class ElasticJob {
   }
 
   /**
-   * Makes this process leave the job after the step in flight, or, if called between two steps, after the next one,
-   * because the others learn of it in the vote of a step. steps() ends then. If all processes leave while another one
-   * waits to join, they give it the state first, and leave a step later. Does not block.
+   * Makes this process leave the job after the step in flight. If called between two steps, it leaves after the next
+   * one, because the others learn of it in that step's vote. steps() then ends. If all processes leave while another
+   * one waits to join, they send it the state first, and leave one step later. Does not block.
    */
   leave(): void {
     if (!this.hasLeft) this.#joined('leave').leave();
@@ -277,7 +278,7 @@ export class ElasticJob {
           if (next.group !== null) await loader.restart({ rank: next.group.rank, size: next.group.size });
           continue;
         }
-        // The others could have applied the averages only if all members had them.
+        // The other members can only have applied the averages if all members had them.
         if (done === null) throw missedStep(trained.finalSteps, next.view.finalSteps);
         this.#finish(trained, plan, beforeUpdate);
         return { ...done, ranks: group.size };

@@ -15,7 +15,7 @@ export interface LogEntry {
   readonly size: number;
   /** Slots of the members, in rank order. */
   readonly slots: readonly number[];
-  /** What became of the step that was in flight in the view before. */
+  /** Decision about the step that was in flight in the previous view. */
   readonly decision: Decision;
   /** Ids of members that joined with this view. */
   readonly joined: readonly string[];
@@ -26,8 +26,8 @@ export interface LogEntry {
 }
 
 /**
- * A file, which rank 0 of the first view makes anew and to which rank 0 of each later view appends a line, or a
- * function that every rank calls.
+ * A file or a function. Rank 0 of the first view creates the file, and rank 0 of each later view appends a line. Every
+ * rank calls the function.
  */
 export type LogTarget = string | ((entry: LogEntry) => void);
 

@@ -17,7 +17,7 @@ import { checkExtra, checkStateful, type Stateful } from './stateful.ts';
 import type { StreamGenerator } from './streams.ts';
 import type { ElasticOptimizer, ElasticScaler, ElasticShards } from './trained.ts';
 
-/** Options of elastic(): those of joinMembership(), and of the job. */
+/** Options of elastic(): the options of joinMembership(), and further ones for the job. */
 export interface ElasticOptions extends MembershipOptions {
   /**
    * Membership log: a file to which rank 0 of each view appends a line of JSON, or a function. A new job replaces the
@@ -37,11 +37,11 @@ export interface ElasticOptions extends MembershipOptions {
    */
   readonly rescueFolder?: string;
   /**
-   * Whether a process that joins gets the state while the others train on, and is admitted only when it has taken all
-   * their steps. With false, the others stop until it has the state; so they do with an optimizer of `job.zero()`,
-   * whose whole state no member has. With true, a process that cannot keep up rejects with ERR_ELASTIC_BEHIND. Default:
-   * it learns if the parameters have 4 MiB or more, all state is in host memory, and members train; if it cannot keep
-   * up, it warns, and the others stop for it.
+   * Whether a process that joins receives the state while the others continue training, and is admitted only when it
+   * has applied all their steps. With false, the others pause until it has the state; they always do so with an
+   * optimizer of `job.zero()`, because no single member has its whole state. With true, a process that cannot keep up
+   * rejects with ERR_ELASTIC_BEHIND. Default: it learns if members train, the parameters have 4 MiB or more, and all
+   * state is in host memory; if it cannot keep up, it warns, and the others pause for it.
    */
   readonly learn?: boolean;
   /**
@@ -63,14 +63,14 @@ export interface ElasticDdpOptions
   /** Scaler of the loss. The program calls scale(); the job calls unscale_(), step() and update(). Default: none. */
   readonly scaler?: ElasticScaler;
   /**
-   * Generators from which the model draws, such as the one that manualSeed() returns. Inside a micro-batch each has a
-   * stream that depends on the loader's seed, the step and the micro-batch, so that a step that runs again draws the
-   * same numbers, also on another rank.
+   * Generators from which the model draws, such as the one that manualSeed() returns. Inside a micro-batch each has its
+   * own stream, which depends on the loader's seed, the step and the micro-batch, so that a step that runs again draws
+   * the same numbers, also on another rank.
    */
   readonly generators?: readonly StreamGenerator[];
   /** Other objects with state of the training, by name, such as a schedule of the learning rate. Default: none. */
   readonly extra?: Readonly<Record<string, Stateful>>;
-  /** Returns what replaces a tensor in states of `extra`. Default: its memory, dtype and shape. */
+  /** Returns the replacement of a tensor in states of `extra`. Default: its memory, dtype and shape. */
   readonly tensor?: Revive;
   /**
    * Whether batch norms normalise the concurrent micro-batches of all ranks together, as after convertSyncBatchNorm().
@@ -117,9 +117,9 @@ export function checkDdpOptions(source: GradParamSource, options: ElasticDdpOpti
 }
 
 /**
- * Throws ERR_ELASTIC_INVALID if an optimizer that lists its `params` has some that the model does not offer: they would
- * be neither averaged nor sent to processes that join. An optimizer whose `params` are of another kind than the
- * model's parameters, such as groups, is not checked.
+ * Throws ERR_ELASTIC_INVALID if an optimizer that lists its `params` has some that the model does not list: they would
+ * be neither averaged nor sent to processes that join. Does not check an optimizer whose `params` are of another kind
+ * than the model's parameters, such as groups.
  */
 function checkOwnParams(source: GradParamSource, params: unknown): void {
   // ddp() refuses a model that offers no parameters.

@@ -1,5 +1,4 @@
-// Writes the state of a job that ends because its members cannot agree any more to a file, from which another job
-// begins.
+// Saves the state of a job that ends because its members can no longer agree. A new job can begin from the file.
 import { existsSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { loadSnapshot, saveSnapshot } from '@ringwise/ddp';

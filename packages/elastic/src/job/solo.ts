@@ -1,4 +1,4 @@
-// A group of this process alone, with which a model is wrapped before the process joins a job.
+// A group of this process alone, used to wrap a model before the process joins a job.
 import { type Group, loopbackGroups } from '@ringwise/collectives';
 
 export const soloGroup = (): Group => loopbackGroups(1, { name: 'alone' })[0]!;

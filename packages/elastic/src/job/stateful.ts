@@ -1,9 +1,9 @@
-// Objects with a state, in the forms that they have in our packages, and their states as plain values.
+// Objects with a state, in the forms that our packages use, and their states as plain values.
 import { bufferSymbol } from '@ringwise/collectives';
 import { checkOptions, shown } from '../check.ts';
 import { invalidArgument } from '../errors.ts';
 
-/** An object whose state a joiner gets: a schedule, a generator, a sampler, averages of weights. */
+/** An object whose state is sent to a joining process: a schedule, a generator, a sampler, averages of weights. */
 export type Stateful =
   | { readonly stateDict: () => unknown; readonly loadStateDict: (state: never) => unknown }
   | { readonly state: () => unknown; readonly setState: (state: never) => unknown }
@@ -36,7 +36,7 @@ export function checkExtra(extra: unknown): void {
 
 const mark = '#number';
 
-/** Returns `value` with numbers that JSON has not, such as Infinity, replaced by marked objects. */
+/** Returns `value` with numbers that JSON cannot represent, such as Infinity, replaced by marked objects. */
 export function withoutNonFinite(value: unknown): unknown {
   if (typeof value === 'number') return Number.isFinite(value) ? value : { [mark]: String(value) };
   if (Array.isArray(value)) return value.map(withoutNonFinite);

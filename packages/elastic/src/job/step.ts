@@ -12,15 +12,15 @@ import type { TrainedParts } from './trained.ts';
 /**
  * Computes the loss of a micro-batch and runs its backward. Returns the mean loss of the micro-batch as a number. It
  * must be repeatable: it runs once for each micro-batch, and again if a rank was lost. With batch norms over all ranks
- * it also runs for micro-batches with `counts: false`, whose losses and gradients are not used.
+ * it also runs for micro-batches with `counts: false`, whose losses and gradients are ignored.
  */
 export type StepFunction<B> = (batch: B, microBatch: MicroBatch) => number | Promise<number>;
 
 /** Options of ElasticStep.run(). */
 export interface RunOptions {
   /**
-   * Called when all gradients are averaged and the step is final, before the optimizer's step: the place to clip
-   * gradients, such as `() => clipGradNorm(net.parameters(), 1)`.
+   * Called when all gradients are averaged and the step is final, before the optimizer's step, for example to clip
+   * gradients: `() => clipGradNorm(net.parameters(), 1)`.
    */
   readonly beforeUpdate?: () => void;
 }
@@ -35,13 +35,13 @@ export interface StepResult {
   readonly ranks: number;
 }
 
-/** The loss of a step, over all ranks. */
+/** The loss of a step, over all ranks, from one attempt to run it. */
 export interface Attempt {
   readonly mean: number;
   readonly samples: number;
 }
 
-/** Runs a step until it is final; the job does it. */
+/** Runs a step until it is final; implemented by the job. */
 export type Runner<B> = (fn: StepFunction<B>, options: RunOptions) => Promise<StepResult>;
 
 /** A step of the training, from job.steps(). */
@@ -106,10 +106,10 @@ export async function attempt<B>(
 ): Promise<Attempt> {
   const { model, optimizer, loader, generators } = parts;
   const own = loader.owned(plan);
-  // Σ loss · samples and Σ samples of this rank, then of all.
+  // Σ loss · samples and Σ samples, first of this rank, then over all ranks.
   const sums = new Float64Array(2);
   const before = model.averages;
-  // Weights are whole micro-batches, so that gradients of whole ones need no factor. The plan gives their total.
+  // Weights count whole micro-batches, so that gradients of whole ones need no factor. The plan gives their total.
   const total = (plan.end - plan.start) / loader.ledger.microBatch;
   optimizer.zeroGrad();
   if (own.length === 0) await model.takePartOnce({ total });
@@ -163,5 +163,5 @@ async function backwards<B>(
   }
 }
 
-/** Returns the number of samples that count. */
+/** Returns the number of samples of a micro-batch that count. */
 const samplesOf = ({ start, end, counts }: MicroBatch): number => (counts === false ? 0 : end - start);

@@ -1,6 +1,6 @@
 // The state of the training: the model with its optimizer, the position in the data, and the states that the program
-// has named. Saves the state for a joiner, loads it, changes it by a final step, and restores what a forward has
-// changed when a step is not final.
+// has named. Saves and loads the state for joining processes, applies a final step to it, and restores it if a step is
+// not final.
 import { type BufferCarrier, type BufferView, byteSize, elementsOf, type Group } from '@ringwise/collectives';
 import {
   buffersSymbol,
@@ -29,7 +29,7 @@ export interface ElasticOptimizer {
   readonly step: () => unknown;
   /** Drops the gradients of all parameters. */
   readonly zeroGrad: () => void;
-  /** Returns the state that a member that joins needs. */
+  /** Returns the state that a joining member needs. */
   readonly stateDict: () => unknown;
   /** Copies a state that stateDict() returned. */
   readonly loadStateDict: (state: never) => unknown;
@@ -43,16 +43,16 @@ export interface ElasticShards {
   readonly params: readonly unknown[];
   /** Drops the gradients of all parameters. */
   readonly zeroGrad: () => void;
-  /** Changes the parameters that this rank keeps by their gradients. Sends nothing. */
+  /** Changes the parameters of this rank's shard by their gradients. Sends nothing. */
   readonly update: () => void;
   /** Sends the values that this rank has updated to all others. Collective. */
   readonly exchange: () => Promise<void>;
   /**
-   * Repeats an exchange of values that the loss of a rank has stopped. `joined` are the ranks without state.
+   * Repeats an exchange of values that the loss of a rank has interrupted. `joined` lists the ranks without state.
    * Collective.
    */
   readonly repair: (group: Group, joined: readonly number[]) => Promise<unknown>;
-  /** Deals the parameters to the ranks of `group`, and moves their state. Collective. */
+  /** Assigns the parameters to the ranks of `group`, and moves their state. Collective. */
   readonly rebind: (group: Group, options?: RebindOptions) => Promise<void>;
 }
 
@@ -64,13 +64,13 @@ export interface ElasticScaler {
   readonly step: (optimizer: never) => unknown;
   /** Sets the scale of the next step. */
   readonly update: () => void;
-  /** Returns the state that a member that joins needs. */
+  /** Returns the state that a joining member needs. */
   readonly stateDict: () => unknown;
   /** Copies a state that stateDict() returned. */
   readonly loadStateDict: (state: never) => unknown;
 }
 
-/** The objects whose states are the state of the training. */
+/** The objects whose states make up the state of the training. */
 export interface TrainedParts {
   readonly source: GradParamSource;
   readonly model: DistributedDataParallel<GradParamSource>;
@@ -84,13 +84,13 @@ export interface TrainedParts {
   readonly hook: SharedHookState | null;
 }
 
-/** Is told of each step, on members that send what changes to a learner. */
+/** Observes each step, on members that send updates to a learner. */
 export interface StepObserver {
-  /** Before the first forward of a step, also of one that runs again. */
+  /** Called before the first forward of a step, also of one that runs again. */
   readonly beforeStep: () => void;
-  /** The step is final: the gradients are those that the optimizer is about to use. */
+  /** Called when the step is final and the gradients are those that the optimizer is about to use. */
   readonly beforeUpdate: () => void;
-  /** `isTaken` is false if a GradScaler has skipped the step. */
+  /** Called after the update. `isTaken` is false if a GradScaler has skipped the step. */
   readonly afterUpdate: (isTaken: boolean) => void;
 }
 
@@ -100,7 +100,7 @@ interface Memory {
   readonly shape?: readonly number[];
 }
 
-/** Returns the parameters of a model, whether they train or not, and its buffers. */
+/** Returns the parameters of a model, trainable or frozen, and its buffers. */
 export const memoriesOf = (source: GradParamSource): readonly Memory[] => [
   ...source[gradParamsSymbol](),
   ...(source[frozenParamsSymbol]?.() ?? []),
@@ -132,7 +132,7 @@ export class Trained {
   /** A copy of the hook's state at the beginning of the step. */
   #hookBefore: unknown = null;
 
-  /** Throws ERR_ELASTIC_INVALID if running statistics are in memory that JavaScript cannot reach. */
+  /** Throws ERR_ELASTIC_INVALID if JavaScript cannot access the memory of running statistics. */
   constructor(parts: TrainedParts) {
     this.parts = parts;
     const { source } = parts;
@@ -142,7 +142,7 @@ export class Trained {
     if (far !== undefined) throw deviceBuffers(far.name);
   }
 
-  /** Whether parameters are in memory that JavaScript cannot reach, so that save() leaves them out. */
+  /** Whether JavaScript cannot access the memory of some parameters, so that save() leaves them out. */
   get isFar(): boolean {
     return this.#memories.some(({ value }) => value.host === null);
   }
@@ -154,7 +154,7 @@ export class Trained {
     if (this.parts.hook !== null) this.#hookBefore = structuredClone(this.parts.hook.save());
   }
 
-  /** Restores the state that begin() has copied: the step is not final. */
+  /** Restores the state that begin() has copied, because the step is not final. */
   undo(): void {
     for (const [i, before] of this.#before.entries()) {
       const { value } = this.#buffers[i]!;
@@ -164,21 +164,21 @@ export class Trained {
     this.parts.hook?.load(this.#hookBefore as never);
   }
 
-  /** The optimizer, if its state is spread over the ranks; else null. */
+  /** The optimizer, if its state is sharded over the ranks; else null. */
   get shards(): ElasticShards | null {
     const { optimizer } = this.parts;
     return 'whole' in optimizer ? optimizer : null;
   }
 
-  /** The optimizer of which each member has the whole state; null if it is spread over the ranks. */
+  /** The optimizer, if each member has its whole state; null if the state is sharded over the ranks. */
   get wholeOptimizer(): ElasticOptimizer | null {
     const { optimizer } = this.parts;
     return 'whole' in optimizer ? null : optimizer;
   }
 
   /**
-   * Applies the averages of a final step. `beforeUpdate` sees them unscaled. Sends nothing: where the optimizer is
-   * spread over the ranks, exchange() has to follow.
+   * Applies the averages of a final step. `beforeUpdate` sees them unscaled. Sends nothing: if the optimizer is sharded
+   * over the ranks, call exchange() afterwards.
    */
   apply(beforeUpdate: (() => void) | undefined): void {
     const { optimizer, scaler } = this.parts;
@@ -197,25 +197,22 @@ export class Trained {
     this.finalSteps++;
   }
 
-  /**
-   * Number of bytes of the buckets in which the gradients of parameters in host memory are averaged. Each begins at a
-   * huge page.
-   */
+  /** Total bytes of the gradient buckets for parameters in host memory. Each bucket begins at a huge page. */
   get bucketBytes(): number {
     return this.parts.model.plan
       .filter(({ device }) => device.kind === 'cpu')
       .reduce((sum, { count, dtype }) => sum + Math.ceil((count * byteSize(dtype)) / hugePage) * hugePage, 0);
   }
 
-  /** Number of bytes of the parameters that train. */
+  /** Total bytes of the trainable parameters. */
   get parameterBytes(): number {
     const params = [...this.parts.source[gradParamsSymbol]()];
     return params.reduce((sum, { value }) => sum + value.count * byteSize(value.dtype), 0);
   }
 
   /**
-   * Whether a learner can take the steps of others: all of the state is in memory that JavaScript reaches, gradients
-   * can be put where the optimizer reads them, and each member has the whole state of the optimizer.
+   * Whether a learner can apply the steps of this member: JavaScript can access all of the state, gradients can be
+   * written to the memory that the optimizer reads, and each member has the whole state of the optimizer.
    */
   get canBeFollowed(): boolean {
     if (this.wholeOptimizer === null) return false;
@@ -225,12 +222,12 @@ export class Trained {
     return packState(this.save()).arrays.every(({ read }) => ArrayBuffer.isView(read()));
   }
 
-  /** Sends what apply() has updated on this rank, and receives the rest. Collective. */
+  /** Sends the values that apply() has updated on this rank, and receives the others. Collective. */
   async exchange(): Promise<void> {
     await this.shards?.exchange();
   }
 
-  /** Gives the optimizer state of members that leave to others, if it is spread over the ranks. Collective. */
+  /** Moves the optimizer state of leaving members to others, if it is sharded over the ranks. Collective. */
   async handOver(group: Group, isLeaving: boolean): Promise<void> {
     if (this.shards === null) return;
     const wishes = new Uint8Array(group.size);
@@ -239,7 +236,7 @@ export class Trained {
     if (leaving.length > 0 && leaving.length < group.size) await this.shards.rebind(group, { leaving });
   }
 
-  /** Returns the state; arrays and tensors are those of the training, not copies. */
+  /** Returns the state. Its arrays and tensors are the training's own memory, not copies. */
   save(): unknown {
     const { optimizer, loader, scaler, generators, extra, hook } = this.parts;
     const near = this.#memories.filter(({ value }) => value.host !== null);
@@ -259,7 +256,7 @@ export class Trained {
 
   /**
    * Loads a state. Throws if it does not fit, before parameters are changed. `unchanged` names members of the state
-   * that this process has already.
+   * that this process already has.
    */
   load(value: unknown, unchanged: ReadonlySet<string> = new Set()): void {
     const saved = withNonFinite(value) as Omit<Saved, 'model'> & {
@@ -291,7 +288,7 @@ export class Trained {
     this.finalSteps = saved.finalSteps;
   }
 
-  /** Broadcasts parameters in device memory from `root`; save() has the others. Collective. */
+  /** Broadcasts parameters in device memory from `root`; save() includes all others. Collective. */
   async broadcastFar(group: Group, root: number): Promise<void> {
     const far = this.#memories.filter(({ value }) => value.host === null);
     if (far.length > 0)
@@ -302,7 +299,7 @@ export class Trained {
   }
 }
 
-/** Returns what saves the optimizer; where its state is spread over the ranks, what saves its options. */
+/** Returns the object whose stateDict() saves the optimizer; if its state is sharded, only its options are saved. */
 const wholeOf = (optimizer: ElasticOptimizer | ElasticShards) =>
   'whole' in optimizer ? optimizer.whole : optimizer;
 

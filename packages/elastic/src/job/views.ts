@@ -33,7 +33,7 @@ export interface ViewChange {
   readonly view: number;
   /** Number of ranks in the view. */
   readonly size: number;
-  /** Number of ranks in the view before; 0 for the first view. */
+  /** Number of ranks in the previous view; 0 for the first view. */
   readonly was: number;
   /** Ids of members that joined. */
   readonly joined: readonly string[];
@@ -43,7 +43,7 @@ export interface ViewChange {
   readonly left: readonly string[];
   /** Number of steps that are final. */
   readonly step: number;
-  /** What was sent to the members that joined; null if none joined, or if the job begins with this view. */
+  /** The transfer of the state to the members that joined; null if none joined, or if the job begins with this view. */
   readonly state: StateTransfer | null;
 }
 
@@ -53,21 +53,23 @@ export interface StateTransfer {
   readonly bytes: number;
   /** Bytes that were sent to each of them while the others waited. */
   readonly sentBytes: number;
-  /** Number of members that sent these. */
+  /** Number of members that sent them. */
   readonly sources: number;
-  /** What this process received as a learner before; null if it did not join with this view as a learner. */
+  /**
+   * Data that this process received as a learner before it joined; null if it did not join in this view as a learner.
+   */
   readonly learned: Learned | null;
 }
 
-/** Parameters of fewer bytes are copied while the others wait, which takes less time than connecting does. */
+/** Smaller parameters are sent while the others wait: that takes less time than connecting to a learner. */
 const learnedBytes = 4 << 20;
 
-/** How long to wait until the first rank of a job that has just begun has said what it trains, in milliseconds. */
+/** Milliseconds to wait until the first rank of a new job has written its description of the training. */
 const describedMs = 10_000;
 
 export interface JobSettings {
   readonly join: (prepare: (access: JobAccess) => Promise<void>) => Promise<Membership>;
-  /** Whether this process gets the state before it joins; null if that depends on how much there is. */
+  /** Whether this process gets the state before it joins; null if the size of the state decides. */
   readonly learn: boolean | null;
   readonly log: LogTarget | null;
   readonly leaveOn: NodeJS.Signals | null;
@@ -77,15 +79,17 @@ export interface JobSettings {
 export class Views {
   readonly #settings: JobSettings;
   readonly #trained: Trained;
-  /** What this process trains, for processes that join later. */
+  /** Description of this process's training, for processes that join later. */
   readonly #description: string;
   readonly #tell: (change: ViewChange) => void;
   #membership: Membership | null = null;
-  /** A view that this member has entered only in part. */
+  /** A change of the view that this member has begun to apply and not completed. */
   #pending: Change | null = null;
-  /** The view with which the job has ended. The step that it makes final is applied before the loop ends. */
+  /**
+   * The error with the last view of an ended job. The step that this view makes final is applied before the loop ends.
+   */
   #ended: JobEndedError | null = null;
-  /** Number of steps whose state this process has read from the rescue folder. */
+  /** Number of steps in the state that this process has read from the rescue folder. */
   #rescuedSteps = 0;
   #hasState = false;
   #hasLeft = false;
@@ -97,8 +101,8 @@ export class Views {
   readonly #closed: AbortSignal;
 
   /**
-   * `tell` gets each change of the view when all members have the state. `closed` ends a process that has not joined
-   * yet.
+   * `tell` receives each change of the view when all members have the state. `closed` stops a process that has not
+   * joined yet.
    */
   constructor(
     settings: JobSettings,
@@ -122,12 +126,12 @@ export class Views {
     return this.#membership;
   }
 
-  /** Whether this process has left the job, or has come when the training was over. */
+  /** Whether this process has left the job, or was started when the training was over. */
   get hasLeft(): boolean {
     return this.#hasLeft;
   }
 
-  /** Joins the job; the first view is not entered yet. Resolves without that if the training is over: see hasLeft. */
+  /** Joins the job without entering the first view. If the training is over, resolves without joining: see hasLeft. */
   async join(): Promise<void> {
     const { rescueFolder } = this.#settings;
     if (rescueFolder !== null) this.#rescuedSteps = await loadRescue(rescueFolder, this.#trained);
@@ -148,7 +152,7 @@ export class Views {
 
   /**
    * Enters the view that has been decided. Does nothing if there is none. Throws the error with which the job has
-   * ended, unless this process has come too late to have the state: then it has left.
+   * ended, unless this process never had the state: then it has left.
    */
   async enter(): Promise<void> {
     const trained = this.#trained;
@@ -175,7 +179,8 @@ export class Views {
       }
       const was = this.#size;
       this.#size = group.size;
-      // A later view says it again, also in a store to which the job has moved. The training does not need it.
+      // Errors are ignored: the training does not need the description, and a later view writes it again, also to a new
+      // store.
       if (group.rank === 0) this.#access?.chain.describe(this.#description).catch(() => {});
       const { joined, lost, left } = view;
       const { finalSteps } = trained;
@@ -185,8 +190,8 @@ export class Views {
   }
 
   /**
-   * Ends the present view. Resolves with the next one, which enter() enters, or with the last one of a job that has
-   * ended, which has no group. Throws `error` if it is no change of the membership; then the other ranks end, too.
+   * Ends the present view. Resolves with the next view, which enter() enters, or with the last view of an ended job,
+   * which has no group. Throws `error` if it is no change of the membership; the other ranks then end, too.
    */
   async change(error: unknown, isComplete: boolean): Promise<{ view: View; group: Group | null }> {
     const membership = this.#membership!;
@@ -212,7 +217,7 @@ export class Views {
     await this.close();
   }
 
-  /** Ends this process's part in the job. Idempotent. */
+  /** Ends this process's membership in the job. Idempotent. */
   async close(): Promise<void> {
     this.#stopListening?.();
     this.#stopListening = null;
@@ -241,14 +246,14 @@ export class Views {
     } catch (error) {
       if (!(error instanceof LearnerBehind)) throw error;
       if (learn === true) throw behind(error);
-      // Join all the same: another rank is worth the pause of the others.
+      // Join nevertheless: an additional rank is worth the pause of the others.
       process.emitWarning(joinsWithPause(error), { code: 'RINGWISE_JOIN_PAUSE' });
       await this.#learner.close();
       this.#learner = null;
     }
   }
 
-  /** Gives the state to members that have none. In a new job, that of rank 0. */
+  /** Sends the state to members that have none. In a new job, sends the state of rank 0. */
   async #share(change: Change, learned: Learned | null): Promise<StateTransfer | null> {
     const { group, joined, view } = change;
     const trained = this.#trained;
@@ -282,7 +287,7 @@ export class Views {
     return state;
   }
 
-  /** Writes the state of a job that has ended, on one of its last members. Returns the error that says so. */
+  /** Saves the state of a job that has ended, on one of its last members. Returns an error that reports the file. */
   async #rescue(failure: JobEndedError): Promise<Error> {
     const { rescueFolder: folder } = this.#settings;
     const { members, joined, finalSteps } = failure.view;
@@ -298,14 +303,14 @@ export class Views {
     }
   }
 
-  /** Notes, and tells the user, that the training was over before this process had its state. */
+  /** Records, and warns the user, that the training was over before this process had its state. */
   #comeTooLate({ view }: JobEndedError): void {
     this.#hasLeft = true;
     const text = `ddp: ${view.ended}. This process takes no part in it. A new job needs another run id.`;
     process.emitWarning(text, { code: 'RINGWISE_TRAINING_OVER' });
   }
 
-  /** Leaves at a signal. A second one has its usual effect. */
+  /** Makes the process leave at the signal. A second signal has its usual effect. */
   #listen(): void {
     const { leaveOn } = this.#settings;
     if (leaveOn === null) return;

@@ -1,4 +1,4 @@
-// One attempt of a learner to get the state from some members: connects with them, names the step before which they
+// One attempt of a learner to get the state from some members: connects to them, chooses the step before which they
 // copy the state, and handles their messages until the learner is a member. The attempt fails if one of them is lost.
 import { randomUUID } from 'node:crypto';
 import { untilAborted } from '@ringwise/collectives';
@@ -10,11 +10,11 @@ import { Channel, type FromLearner, type FromSource } from './channel.ts';
 import { Pool } from './pool.ts';
 import { Replica } from './replica.ts';
 
-/** A member that trains without a pause answers only between two steps. */
+/** Milliseconds to connect. A member that trains without pauses answers only between two steps. */
 const connectMs = 120_000;
-/** How long the learner waits for the other members once one is connected. */
+/** Milliseconds that the learner waits for the other members once one is connected. */
 const graceMs = 5_000;
-/** How long before the copy the learner names its step to the members, at first; twice as long after each failure. */
+/** Milliseconds between the request to copy the state and the copy, at first; doubled after each failure. */
 const noticeMs = 50;
 
 interface Peer {
@@ -25,11 +25,11 @@ interface Peer {
   behind: number;
 }
 
-/** Pieces of memory that are kept for later messages: two for each member that sends. */
+/** Number of message buffers to keep for reuse: two for each member that sends. */
 const mostFree = 8;
-/** A learner that is at most one step, or this much time, behind has caught up. */
+/** A learner has caught up if it is at most one step, or this many milliseconds, behind. */
 const mostBehindMs = 50;
-/** Number of times that a member may drop what waits for the learner before the learner gives up. */
+/** Number of times that a member may drop queued messages for the learner before the learner gives up. */
 const mostBehind = 2;
 
 export class Attempt {
@@ -62,7 +62,7 @@ export class Attempt {
   }
 
   /**
-   * Resolves when the state is that of the members after their last final step, and goes on to take their steps.
+   * Resolves when the state equals the members' state after their last final step, and continues to apply their steps.
    * Rejects if a member is lost, or when `signal` is aborted. Calls `onConnected` before the members copy the state.
    */
   async run(members: readonly Member[], signal: AbortSignal, onConnected: () => void): Promise<void> {
@@ -157,7 +157,7 @@ export class Attempt {
     while (!peer.hasEnded) {
       const { frame, bytes, isIntact } = await peer.channel.receive(this.#pool.take);
       await before;
-      // In a later turn of the event loop, so that the next message is received meanwhile.
+      // Deferred to a later turn of the event loop, so that the next message is received meanwhile.
       before = Promise.resolve().then(async () => {
         if (!isIntact()) throw bytesDamaged(peer.member.id);
         await this.#take(index, frame, bytes);

@@ -1,6 +1,6 @@
-// Messages between a learner and one of the members from which it gets the state, over a group of these two. A message
-// is a small object, perhaps followed by bytes. The hash of the bytes also covers the step and which part of the state
-// they are, so that a receiver notices a part of another step, or another part.
+// Messages between a learner and one of the members that send it the state, over a group of these two. A message is a
+// small object, optionally followed by bytes. The hash of the bytes also covers the step and the index of the part, so
+// that a receiver detects a part of another step, or another part.
 import { createHash } from 'node:crypto';
 import { crc32 } from 'node:zlib';
 import { type Group, initMembers, memberKeys, untilAborted } from '@ringwise/collectives';
@@ -13,7 +13,7 @@ import { pairPrefix } from '../membership/keys.ts';
  * A message of a member to a learner. `at` is the step of the last 'begin', before which the member copies the state.
  */
 export type FromSource =
-  /** Connected. `step` is the number of final steps, and `stepMs` how long one takes, about. */
+  /** The first message. `step` is the number of final steps, `stepMs` the approximate duration of a step. */
   | { readonly kind: 'hello'; readonly step: number; readonly stepMs: number }
   /** The member was past step `at` when it was asked to copy the state. */
   | { readonly kind: 'missed'; readonly at: number; readonly step: number }
@@ -24,9 +24,9 @@ export type FromSource =
   | StepFrame
   /** When the learner said that it had taken step `taken`, this member had finished `behind` later ones. */
   | { readonly kind: 'heard'; readonly at: number; readonly taken: number; readonly behind: number }
-  /** The learner was too slow: this member has dropped what it had kept for it. */
+  /** The learner was too slow: this member has dropped the messages queued for it. */
   | { readonly kind: 'behind'; readonly at: number; readonly step: number; readonly bytes: number }
-  /** The learner is in the view that begins after `step` steps. Nothing follows. */
+  /** The learner is in the view that begins after `step` steps. This is the last message. */
   | { readonly kind: 'end'; readonly step: number };
 
 /** A final step. Its bytes are the gradients of this member's share of the parameters, as the optimizer took them. */
@@ -36,9 +36,9 @@ export interface StepFrame {
   readonly step: number;
   /** Whether the optimizer took the step; a GradScaler skips some. */
   readonly isTaken: boolean;
-  /** For each parameter of the share whether it had a gradient. */
+  /** Whether each parameter of the share had a gradient. */
   readonly hasGrad: readonly boolean[];
-  /** Values of the optimizer that are no arrays, before the step; from the member with the first share only. */
+  /** Values of the optimizer that are not arrays, before the step; sent only by the member with the first share. */
   readonly optimizer: string | null;
   /** Checksums of the arrays of this member's share of the state, before the step; null for most steps. */
   readonly sums: readonly number[] | null;
@@ -47,7 +47,7 @@ export interface StepFrame {
 /** A message of a learner to a member. */
 export type FromLearner =
   | Begin
-  /** The learner has taken step `step` with the gradients of all members. */
+  /** The learner has applied step `step` with the gradients of all members. */
   | { readonly kind: 'taken'; readonly at: number; readonly step: number };
 
 /** Copy the state before step `at`, and send share number `share` of `of`. */
@@ -60,7 +60,7 @@ export interface Begin {
 
 const none = new Uint8Array(0);
 
-/** A message without its bytes, with their number and hash. */
+/** A message without its bytes, but with their number and hash. */
 interface Sealed<F> {
   readonly frame: F;
   readonly bytes: number;
@@ -75,19 +75,19 @@ export interface Received<F> {
 
 /** The request of a learner to a member, in the store. */
 export interface Ask {
-  /** Names the group of the two; unique. */
+  /** Unique name of the group of the learner and the member. */
   readonly ask: string;
   readonly learner: string;
   readonly host: string;
 }
 
-/** Between two messages there is a step of the training, which may take any time. A lost peer is noticed at once. */
+/** A step of the training, which may take any time, can lie between two messages. A lost peer is noticed at once. */
 const messageTimeoutMs = 3_600_000;
 
 export class Channel<Out extends object, In extends object> {
   readonly #group: Group;
   readonly #peer: number;
-  /** The keys of the two. */
+  /** The store with the keys of the learner and the member. */
   readonly #store: Store;
   #isClosed = false;
 
@@ -107,7 +107,7 @@ export class Channel<Out extends object, In extends object> {
     signal: AbortSignal,
   ): Promise<Channel<Out, In>> {
     signal.throwIfAborted();
-    // The group uses the store afterwards as well, so the store is refused only if `signal` comes first.
+    // The connected group continues to use the store, so the store rejects calls only if `signal` comes before that.
     const refusal = new AbortController();
     const refuse = () => refusal.abort(signal.reason);
     signal.addEventListener('abort', refuse, { once: true });
@@ -128,7 +128,7 @@ export class Channel<Out extends object, In extends object> {
     return new Channel<Out, In>(await untilAborted(refusal.signal, group), keys);
   }
 
-  /** Sends a message. Resolves when the bytes may change; the peer may receive them later. */
+  /** Sends a message. Resolves when the caller may change the bytes; the peer may receive them later. */
   async send(frame: Out, bytes: Uint8Array = none): Promise<void> {
     const hash = bytes.length === 0 ? null : hashOf(frame, bytes);
     const sealed: Sealed<Out> = { frame, bytes: bytes.length, hash };
@@ -138,7 +138,7 @@ export class Channel<Out extends object, In extends object> {
   }
 
   /**
-   * Resolves with the next message; its bytes are in memory from `allocate`. `isIntact` tells whether they fit their
+   * Resolves with the next message; its bytes are in memory from `allocate`. `isIntact` tells whether they match their
    * hash.
    */
   async receive(allocate: (bytes: number) => Uint8Array): Promise<Received<In>> {
@@ -156,14 +156,14 @@ export class Channel<Out extends object, In extends object> {
     this.#isClosed = true;
     this.#group.abort('the learner needs no more, or the member has no more');
     await this.#group.close().catch(() => {});
-    // Not awaited: no step depends on it.
+    // Not awaited, because no step depends on it.
     if (this.#group.rank === 0) Promise.all(memberKeys.map((key) => this.#store.delete(key))).catch(() => {});
   }
 }
 
 /**
- * Returns the SHA-256 of a part of the state. Gradients have a CRC-32: it takes a quarter of the time, which the
- * members spend in every step, and the states that the gradients lead to are compared.
+ * Returns the SHA-256 of a part of the state, or the CRC-32 of gradients. Members spend the time for gradients in every
+ * step, and a CRC-32 takes a quarter of it; the states after these steps are compared anyway.
  */
 function hashOf(frame: object, bytes: Uint8Array): string {
   const { kind, at, step, index } = frame as Partial<Record<string, unknown>>;

@@ -1,5 +1,5 @@
-// The gradients of a step as bytes, for a learner that takes the same step: on a member that has averaged them they are
-// copied, on the learner they are put where its optimizer reads them.
+// The gradients of a step as bytes, for a learner that applies the same step. A member copies its averaged gradients;
+// the learner writes them to the memory that its optimizer reads.
 import { type BufferView, byteSize, elementsOf } from '@ringwise/collectives';
 import type { GradParam } from '@ringwise/ddp';
 import { sharesOf } from '../transfer/shares.ts';
@@ -17,8 +17,8 @@ function memoryOf(view: BufferView): Uint8Array {
   return new Uint8Array(buffer as ArrayBuffer, byteOffset, byteLength);
 }
 
-/** Deals parameters over `count` members. */
-export function dealtParams(params: readonly GradParam[], count: number): GradParam[][] {
+/** Divides parameters among `count` members: consecutive ones, about equally many bytes each. */
+export function paramsBySource(params: readonly GradParam[], count: number): GradParam[][] {
   const sizes = params.map(({ value }) => bytesOf(value));
   return sharesOf(sizes, count).map((indices) => indices.map((index) => params[index]!));
 }

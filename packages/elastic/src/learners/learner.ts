@@ -1,6 +1,6 @@
-// Gets the state of the training for a process that wants to join a job, while the members train on. The process is no
-// member yet, so its failure does not stop them. When it has the state after their last step, it asks to join, and goes
-// on to take their steps until it is a member.
+// Gets the state of the training for a process that wants to join a job, while the members continue training. The
+// process is not a member yet, so its failure does not stop them. When it has the state after their last step, it asks
+// to join, and continues to apply their steps until it is a member.
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { PackedState } from '@ringwise/ddp';
 import { ElasticError, LearnerBehind, notCaughtUp } from '../errors.ts';
@@ -13,19 +13,20 @@ import { Attempt } from './attempt.ts';
 import { candidates } from './candidates.ts';
 import { prepare } from './prepare.ts';
 
-/** How often a learner looks whether the members train. */
+/** Interval in milliseconds at which a learner checks whether the members train. */
 const watchMs = 500;
 /**
- * If a view ended this long ago and there is no next one, the members wait for others, and lose no time by a joiner.
+ * If a view ended this many milliseconds ago and there is no next one, the members wait for other processes, so that a
+ * joining process does not delay them.
  */
 const haltMs = 2_000;
 const retryMs = 200;
 
-/** What a learner received before it joined. */
+/** The data that a learner received before it joined. */
 export interface Learned {
-  /** Steps that it has taken. */
+  /** Number of steps that it has applied. */
   readonly steps: number;
-  /** Bytes received while the others trained on: a copy of the state, and the gradients of these steps. */
+  /** Bytes received while the others continued training: a copy of the state, and the gradients of these steps. */
   readonly bytes: number;
   /** Bytes of arrays that differed from the members' when checksums were last compared. */
   readonly differingBytes: number;
@@ -35,14 +36,14 @@ export interface Learned {
 
 const isTimeout = (error: unknown) => error instanceof Error && error.name === 'TimeoutError';
 
-/** The members do not train, so none of them has to wait for this process. */
+/** Thrown when the members do not train, so that this process need not get the state in advance. */
 class Halted extends Error {}
 
 export class Learner {
   readonly #access: JobAccess;
   readonly #trained: Trained;
   #attempt: Attempt | null = null;
-  /** Whether members have once been connected. */
+  /** Whether a connection to the members has ever succeeded. */
   #hasConnected = false;
   /** The view whose end was seen first at `sinceMs`. */
   #ended: { readonly view: number; readonly sinceMs: number } | null = null;
@@ -53,9 +54,9 @@ export class Learner {
   }
 
   /**
-   * Resolves when this process may ask to join: it has the state, or no member trains. Rejects with
-   * LearnerBehind if the members train faster than it takes their steps, with ERR_ELASTIC_STATE if the state
-   * does not fit this process, with ERR_ELASTIC_TOO_FEW after `joinTimeoutMs`, and with the reason of `signal`.
+   * Resolves when this process may ask to join: it has the state, or no member trains. Rejects with LearnerBehind if
+   * the members train faster than it applies their steps, with ERR_ELASTIC_STATE if the state does not fit this
+   * process, with ERR_ELASTIC_TOO_FEW after `joinTimeoutMs`, and with the reason of `signal`.
    */
   async run(signal: AbortSignal): Promise<void> {
     const { chain, self, joinTimeoutMs } = this.#access;
@@ -86,8 +87,8 @@ export class Learner {
   }
 
   /**
-   * Resolves when this process has taken the last step before the view of which it is a member, or when a source is
-   * lost. Returns what it has received; null if it received nothing before it joined.
+   * Resolves when this process has applied the last step before the view of which it is a member, or when a source is
+   * lost. Returns a report on the received data; null if it received nothing before it joined.
    */
   async settle(): Promise<Learned | null> {
     const attempt = this.#attempt;
@@ -99,7 +100,7 @@ export class Learner {
     return { steps: step - at, bytes, differingBytes, sources };
   }
 
-  /** Returns the state as it is, or null. */
+  /** Returns the received state itself, not a copy; null if there is none. */
   held(): PackedState | null {
     return this.#attempt?.replica?.held() ?? null;
   }
@@ -115,7 +116,7 @@ export class Learner {
     const ended = AbortSignal.any([signal, watch.signal]);
     this.#watch(ended, (reason) => watch.abort(reason));
     try {
-      // After the groups of the attempt are there, because the next group gets the memory.
+      // Only now, when the groups of the attempt exist: otherwise one of them would use the prepared memory.
       await attempt.run(members, ended, () => {
         if (isOneHost) prepare(this.#trained.bucketBytes);
       });
@@ -126,7 +127,7 @@ export class Learner {
     }
   }
 
-  /** Calls `stop` when the members do not train any more, or the store fails. */
+  /** Calls `stop` when the members no longer train, or the store fails. */
   #watch(signal: AbortSignal, stop: (reason: unknown) => void): void {
     const look = async () => {
       for (;;) {

@@ -1,5 +1,6 @@
 // The values of an optimizer that are not arrays: learning rates and other options of its groups, and numbers of steps.
-// The program may change them between steps, so a learner gets them with each step. The arrays change in steps only.
+// The program may change them between steps, so a learner receives them with each step. The arrays change only in
+// steps.
 import { packState } from '@ringwise/ddp';
 import { withNonFinite, withoutNonFinite } from '../job/stateful.ts';
 import type { ElasticOptimizer } from '../job/trained.ts';
@@ -9,7 +10,7 @@ export function optimizerValues(optimizer: ElasticOptimizer): string {
   return packState(withoutNonFinite(optimizer.stateDict())).header;
 }
 
-/** Gives an optimizer these values. Its arrays stay as they are. */
+/** Sets these values in an optimizer. Its arrays do not change. */
 export function setOptimizerValues(optimizer: ElasticOptimizer, values: string): void {
   if (optimizerValues(optimizer) === values) return;
   const state = withOwnArrays(JSON.parse(values), withoutNonFinite(optimizer.stateDict()));

@@ -1,10 +1,10 @@
-// Memory that is used again for messages of the same length: new memory of many megabytes costs as much as a copy.
+// Reuses memory for messages of the same length: allocating many megabytes costs as much as copying them.
 
 export class Pool {
   readonly #free: Uint8Array[] = [];
   readonly #most: number;
 
-  /** Keeps at most `most` pieces of memory. */
+  /** `most` is the maximum number of buffers to keep. */
   constructor(most: number) {
     this.#most = most;
   }
@@ -14,7 +14,7 @@ export class Pool {
     return at < 0 ? new Uint8Array(bytes) : this.#free.splice(at, 1)[0]!;
   };
 
-  /** Takes memory back that the caller does not use any more. */
+  /** Returns memory to the pool. The caller must not use it any more. */
   give(memory: Uint8Array): void {
     if (memory.length > 0 && this.#free.length < this.#most) this.#free.push(memory);
   }

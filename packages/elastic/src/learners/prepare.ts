@@ -2,8 +2,8 @@
 import { prepareMemory } from '@ringwise/collectives';
 
 /**
- * Gets memory for the buckets of the next view while the training goes on; 0 bytes free it if there is no such view.
- * Does not wait. If it fails, the members wait for the memory when they enter the view.
+ * Maps memory for the buckets of the next view in the background; 0 bytes free it if there is no such view. Does not
+ * wait. If it fails, the members wait for the memory when they enter the view.
  */
 export function prepare(bytes: number): void {
   prepareMemory(bytes).catch(() => {});

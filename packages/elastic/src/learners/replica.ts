@@ -1,6 +1,7 @@
-// The state on a learner. Several members send it: a copy of the state before one step, in chunks, and the gradients of
-// that step and the later ones. The learner takes these steps with its own optimizer, so that it has the members' state
-// after each of them. Checksums confirm this after some steps and, for every array, when the learner becomes a member.
+// The replica of the state on a learner. Several members send it: a copy of the state before one step, in chunks, and
+// the gradients of that step and all later ones. The learner applies these steps with its own optimizer, so that it has
+// the members' state after each of them. Checksums verify this after some steps and, for every array, when the learner
+// becomes a member.
 import { setImmediate } from 'node:timers/promises';
 import {
   gradParamsSymbol,
@@ -11,15 +12,15 @@ import {
 } from '@ringwise/ddp';
 import { statesDiffer, stateUnfit } from '../errors.ts';
 import type { Trained } from '../job/trained.ts';
-import { type Chunk, chunksOf, dealt } from '../transfer/chunks.ts';
+import { type Chunk, chunksBySource, chunksOf } from '../transfer/chunks.ts';
 import { firstDifference } from '../transfer/headers.ts';
 import { sharesOf, sumOf } from '../transfer/shares.ts';
 import type { FromSource, StepFrame } from './channel.ts';
-import { dealtParams, setGradients } from './gradients.ts';
+import { paramsBySource, setGradients } from './gradients.ts';
 import { setOptimizerValues } from './optimizer-values.ts';
 import type { Pool } from './pool.ts';
 
-/** Bytes of a chunk: small, so that a member copies and hashes one in a few milliseconds. */
+/** Bytes of a chunk: small enough that a member copies and hashes one in a few milliseconds. */
 export const chunkBytes = 4 << 20;
 
 interface Part {
@@ -46,7 +47,7 @@ export class Replica {
   #copy: Copy | null = null;
   #isLoaded = false;
   #isStopped = false;
-  /** Resolves one turn of the event loop after the present step has been taken; null if none is being taken. */
+  /** Resolves one turn of the event loop after the present step has been applied; null if none is being applied. */
   #turn: Promise<void> | null = null;
   readonly #steps = new Map<number, (Part | undefined)[]>();
   #step: number;
@@ -58,7 +59,7 @@ export class Replica {
 
   readonly #pool: Pool;
 
-  /** `pool` gets back the memory of messages that have been used. */
+  /** `pool` receives the memory of messages that have been processed. */
   constructor(trained: Trained, count: number, at: number, pool: Pool) {
     this.#trained = trained;
     this.#pool = pool;
@@ -77,14 +78,14 @@ export class Replica {
     return this.#isCompared;
   }
 
-  /** Ends take(), and takes no more steps. */
+  /** Makes take() return and applies no more steps. */
   stop(): void {
     this.#isStopped = true;
   }
 
   /**
-   * Handles a message of member `source`, and takes the steps that it completes; between two steps the event loop
-   * turns. Rejects if the copies of the members differ, or do not fit this process.
+   * Handles a message of member `source`, and applies the steps that it completes, with a turn of the event loop
+   * between two steps. Rejects if the copies of the members differ, or do not fit this process.
    */
   async take(source: number, frame: FromSource, bytes: Uint8Array): Promise<void> {
     if (this.#isStopped) return;
@@ -109,7 +110,7 @@ export class Replica {
     }
     const incoming = unpackState(header, this.#trained.parts.revive);
     const memory = incoming.arrays.map(({ bytes }) => new Uint8Array(bytes));
-    const shares = dealt(chunksOf(incoming.arrays, chunkBytes), this.#count);
+    const shares = chunksBySource(chunksOf(incoming.arrays, chunkBytes), this.#count);
     const missingChunks = shares.reduce((sum, { length }) => sum + length, 0);
     this.#copy = { header, incoming, memory, shares, missingChunks };
   }
@@ -135,11 +136,11 @@ export class Replica {
       throw stateUnfit(error);
     }
     this.#isLoaded = true;
-    // The memory of the copy is not needed any more; only the header of a late member is compared.
+    // The memory of the copy is no longer needed; only the header of a late member is still compared.
     this.#copy = { ...copy, memory: [] };
   }
 
-  /** Takes the steps whose gradients have all arrived, one at a time. */
+  /** Applies the steps whose gradients have all arrived, one at a time. */
   async #follow(): Promise<void> {
     for (let parts = this.#complete(); parts !== null; parts = this.#complete()) {
       this.#turn ??= this.#takeNext(parts).finally(() => {
@@ -170,7 +171,7 @@ export class Replica {
     const { isTaken, optimizer: values } = parts[0]!.frame;
     if (values !== null) setOptimizerValues(optimizer, values);
     if (isTaken) {
-      const shares = dealtParams([...source[gradParamsSymbol]()], this.#count);
+      const shares = paramsBySource([...source[gradParamsSymbol]()], this.#count);
       for (const [index, { frame, bytes }] of parts.entries())
         setGradients(shares[index]!, { hasGrad: frame.hasGrad, bytes });
       optimizer.step();
@@ -180,7 +181,7 @@ export class Replica {
 
   /**
    * Compares the state before a step with the members' checksums, if they have sent them. Arrays differ if something
-   * other than the optimizer changes them; members send them again when the learner becomes a member.
+   * other than the optimizer changes them; members send such arrays again when the learner becomes a member.
    */
   #compare(parts: readonly Part[]): void {
     const sums = parts.map(({ frame }) => frame.sums);

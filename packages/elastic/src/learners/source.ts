@@ -1,19 +1,19 @@
-// One member that serves a learner: it copies its share of the state before one step, and from then on the gradients of
+// A member's service for one learner: it sends its share of the state as of one step, and from then on the gradients of
 // its share of the parameters in each step. Messages wait in a queue, so that the training never waits for the learner.
 // If the learner falls far behind, the member drops the queue.
 import { type GradParam, gradParamsSymbol, type PackedState, packState } from '@ringwise/ddp';
 import type { Trained } from '../job/trained.ts';
-import { type Chunk, chunksOf, dealt } from '../transfer/chunks.ts';
+import { type Chunk, chunksBySource, chunksOf } from '../transfer/chunks.ts';
 import { sharesOf, sumOf } from '../transfer/shares.ts';
 import type { Begin, Channel, FromLearner, FromSource, StepFrame } from './channel.ts';
-import { copiedGradients, dealtParams } from './gradients.ts';
+import { copiedGradients, paramsBySource } from './gradients.ts';
 import { optimizerValues } from './optimizer-values.ts';
 import { Pool } from './pool.ts';
 import { chunkBytes } from './replica.ts';
 
-/** Most bytes of gradients that may wait for the learner, in addition to three times the share of the state. */
+/** Maximum bytes of queued gradients for the learner, in addition to three times the share of the state. */
 const mostWaiting = 16 << 20;
-/** Pieces of memory that are kept for the gradients of later steps: as many as may be in flight. */
+/** Number of buffers to keep for the gradients of later steps: as many as may be in flight. */
 const mostFree = 16;
 
 interface Item {
@@ -35,16 +35,16 @@ export class Source {
   readonly #stepMs: () => number;
   #task: Task | null = null;
   #queue: Item[] = [];
-  /** Steps that the learner has not taken yet, and bytes of their gradients. */
+  /** Steps that the learner has not applied yet, and bytes of their gradients. */
   #waiting: { readonly step: number; readonly bytes: number }[] = [];
   #limit = mostWaiting;
-  /** Most bytes in flight at a time. */
+  /** Maximum bytes in flight. */
   #window = mostWaiting;
   #sendingBytes = 0;
   #isClosed = false;
-  /** The step whose gradients have been copied, until it is known whether the optimizer took it. */
+  /** The step whose gradients have been copied, while it is open whether the optimizer applies it. */
   #step: { readonly frame: StepFrame; readonly bytes: Uint8Array } | null = null;
-  /** Memory that has been sent, for the gradients of later steps. */
+  /** Buffers that have been sent, for reuse by later steps. */
   readonly #pool = new Pool(mostFree);
 
   constructor(
@@ -80,7 +80,7 @@ export class Source {
     this.#task = null;
     if (finalSteps > at) this.#push({ kind: 'missed', at, step: finalSteps });
     else {
-      const params = dealtParams([...parts.source[gradParamsSymbol]()], of)[share]!;
+      const params = paramsBySource([...parts.source[gradParamsSymbol]()], of)[share]!;
       this.#task = { kind, at, share, of, isCopied: false, params };
     }
   }
@@ -90,7 +90,7 @@ export class Source {
     this.#push({ kind: 'heard', at, taken, behind: this.#waiting.length });
   }
 
-  /** Called before the first forward of a step: copies the state if it is the step that the learner has named. */
+  /** Called before the first forward of a step: copies the state if the learner has chosen this step. */
   beforeStep(): void {
     const task = this.#task;
     const { finalSteps } = this.#trained;
@@ -102,7 +102,7 @@ export class Source {
     }
     const state = packState(this.#trained.save());
     this.#push({ kind: 'snapshot', at: task.at, header: state.header, stepMs: this.#stepMs() });
-    const share = dealt(chunksOf(state.arrays, chunkBytes), task.of)[task.share]!;
+    const share = chunksBySource(chunksOf(state.arrays, chunkBytes), task.of)[task.share]!;
     let total = 0;
     for (const [index, chunk] of share.entries()) {
       this.#push({ kind: 'chunk', at: task.at, index }, copied(state, chunk));
@@ -149,7 +149,9 @@ export class Source {
     }
   }
 
-  /** Ends the service when the queue has been sent: the learner is in a view that begins after `step` steps. */
+  /**
+   * Ends the service after the queue has been sent, because the learner is in a view that begins after `step` steps.
+   */
   end(step: number): void {
     this.#task = null;
     this.#push({ kind: 'end', step });
@@ -181,8 +183,8 @@ export class Source {
   }
 
   /**
-   * Sends the queue in order, without waiting for one message before the next: a training without a pause lets the
-   * event loop turn about once per step, and the learner would get only one message in that time.
+   * Sends the queue in order, without waiting for one message before the next. A training without pauses lets the event
+   * loop turn about once per step, and would otherwise send only one message per step.
    */
   #send(): void {
     while (this.#queue.length > 0 && this.#sendingBytes < this.#window) {

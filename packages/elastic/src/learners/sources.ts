@@ -28,7 +28,7 @@ export class Sources implements StepObserver {
     this.#trained = trained;
   }
 
-  /** Called in each view, when this member has the state: ends the service of learners that are members now. */
+  /** Called in each view, when this member has the state: ends the service of learners that are now members. */
   enter({ members }: View): void {
     this.#members = members.length;
     this.#hosts = new Set(members.map(({ host }) => host));
@@ -68,7 +68,7 @@ export class Sources implements StepObserver {
     const { signal } = this.#ended;
     const { chain, self } = this.#access;
     while (!signal.aborted) {
-      // The next change of the view handles a store that fails or moves to another host.
+      // Errors are ignored here: the next change of the view handles a store that fails or moves to another host.
       const asks = await chain.asks(self.id).catch(() => []);
       for (const ask of asks) this.#serve(ask as Ask).catch(() => {});
       const pauseMs = Math.max(pollMs, pollMsPerMember * this.#members);

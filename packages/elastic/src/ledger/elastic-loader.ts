@@ -1,7 +1,7 @@
 // Loads the micro-batches of this rank ahead of the training, in the order of the training. A DataLoader loads them;
-// its batchSampler lists the micro-batches of this rank for the case that the view does not change and no step is
-// redone. If the view changes or a step is redone, batches that were loaded ahead are dropped, and loading starts again
-// from the cursor. Dropped batches do not count as used.
+// its batchSampler lists the micro-batches of this rank under the assumption that the view does not change and no step
+// is repeated. If the view changes or a step is repeated, the batches loaded ahead are dropped, and loading starts
+// again from the cursor. Dropped batches do not count as used.
 import { DataLoader, type DataLoaderOptions, type Dataset } from '@ringwise/data';
 import { checkInteger } from '../check.ts';
 import { invalidArgument, wrongBatch } from '../errors.ts';
@@ -16,7 +16,7 @@ import {
   type StepPlan,
 } from './ledger.ts';
 
-/** Options of the DataLoader that loads; its other options would change which samples a batch has. */
+/** The options of a DataLoader that the job accepts. The other ones would change which samples a batch has. */
 export type LoadOptions = Pick<
   DataLoaderOptions,
   'prefetch' | 'numWorkers' | 'persistentWorkers' | 'pinMemory' | 'workerSeed' | 'timeoutMs'
@@ -33,24 +33,24 @@ export const loadOptionNames = [
 ] as const;
 
 /** The rank and the number of ranks in the view for which batches are loaded. */
-interface Place {
+interface RankAndSize {
   readonly rank: number;
   readonly size: number;
 }
 
 interface Pass<B> {
   readonly batches: AsyncGenerator<B, void, undefined>;
-  /** Micro-batches that the DataLoader has read and that the training has not taken, in order. */
+  /** Micro-batches that the DataLoader has read and that the training has not used, in order. */
   readonly asked: MicroBatch[];
 }
 
-/** The batches of an elastic job; job.loader() makes it. Iterated by job.steps(), not by the program. */
+/** The batches of an elastic job; job.loader() makes it. job.steps() iterates over it, not the program. */
 export class ElasticLoader<B = unknown> {
   /** The rules that assign samples to steps and ranks. @internal */
   readonly ledger: Ledger;
   readonly #loader: DataLoader<unknown, B>;
   #cursor: Cursor = firstCursor;
-  #place: Place = { rank: 0, size: 1 };
+  #assigned: RankAndSize = { rank: 0, size: 1 };
   #pass: Pass<B> | null = null;
   /** Whether all ranks run equally many micro-batches. */
   #isTogether = false;
@@ -73,21 +73,21 @@ export class ElasticLoader<B = unknown> {
 
   /** Number of steps of an epoch, at the present number of ranks. */
   get length(): number {
-    return this.ledger.stepsOf(this.#place.size);
+    return this.ledger.stepsOf(this.#assigned.size);
   }
 
   /**
-   * Returns where the next step begins, as plain JSON: the position after the last final step, not after the last
-   * batch that was loaded.
+   * Returns the position where the next step begins, as plain JSON. It follows the last final step, not the last loaded
+   * batch.
    */
   state(): Cursor {
     return this.#cursor;
   }
 
-  /** Continues from what state() has returned. Throws ERR_ELASTIC_INVALID if it does not fit the data set. */
+  /** Continues from a position that state() returned. Throws ERR_ELASTIC_INVALID if it does not fit the data set. */
   load(state: Cursor): void {
     this.moveTo(state);
-    void this.restart(this.#place);
+    void this.restart(this.#assigned);
   }
 
   /** Sets the cursor; the caller restarts the loader. @internal */
@@ -97,12 +97,12 @@ export class ElasticLoader<B = unknown> {
 
   /** Returns the step at the cursor. @internal */
   plan(): StepPlan {
-    return this.ledger.stepAt(this.#cursor, this.#place.size);
+    return this.ledger.stepAt(this.#cursor, this.#assigned.size);
   }
 
   /**
-   * Makes all ranks run equally many micro-batches: a rank that has one less runs one of another rank first. Call it
-   * before the first take(). @internal
+   * Makes all ranks run equally many micro-batches: a rank with one less first runs one of another rank. Call it before
+   * the first take(). @internal
    */
   runTogether(): void {
     this.#isTogether = true;
@@ -110,18 +110,18 @@ export class ElasticLoader<B = unknown> {
 
   /** Returns the micro-batches that this rank runs in a step, in the order in which take() gives them. @internal */
   owned(plan: StepPlan): readonly MicroBatch[] {
-    const { rank, size } = this.#place;
+    const { rank, size } = this.#assigned;
     return this.#isTogether ? runTogether(plan, rank, size) : inTrainingOrder(ownedBy(plan, rank, size));
   }
 
-  /** Makes a step final: the cursor moves behind it. @internal */
+  /** Makes a step final: moves the cursor behind it. @internal */
   finish(plan: StepPlan): void {
     this.#cursor = this.ledger.after(plan);
   }
 
-  /** Drops what was loaded ahead, and loads for `place` from the cursor on at the next take(). @internal */
-  async restart(place: Place): Promise<void> {
-    this.#place = place;
+  /** Drops the batches loaded ahead. The next take() loads from the cursor on, for this rank and size. @internal */
+  async restart(assigned: RankAndSize): Promise<void> {
+    this.#assigned = assigned;
     const pass = this.#pass;
     this.#pass = null;
     await pass?.batches.return();
@@ -140,7 +140,7 @@ export class ElasticLoader<B = unknown> {
 
   /** Ends the workers. Idempotent. */
   async close(): Promise<void> {
-    await this.restart(this.#place);
+    await this.restart(this.#assigned);
     await this.#loader.close();
   }
 
@@ -160,7 +160,7 @@ export class ElasticLoader<B = unknown> {
   /** Yields the micro-batches that this rank runs from the cursor on, without an end. */
   *#ownFrom(cursor: Cursor): Generator<MicroBatch, void, undefined> {
     for (let at = cursor; ; ) {
-      const plan = this.ledger.stepAt(at, this.#place.size);
+      const plan = this.ledger.stepAt(at, this.#assigned.size);
       yield* this.owned(plan);
       at = this.ledger.after(plan);
     }

@@ -1,21 +1,21 @@
 // Assigns samples to steps and ranks. The assignment is a function of the seed, the position and the number of ranks,
-// so ranks agree without a message. A position counts samples of an epoch's order; the cursor is the position up to
-// which final steps have used samples. It moves only when a step is final, so a step that is redone in another view has
-// the same samples, assigned to other ranks. Nothing is padded: the last step of an epoch may have fewer samples, and
-// ranks without samples have weight 0 in it.
+// so ranks agree without a message. A position is an index into an epoch's order of samples; the cursor is the position
+// up to which final steps have used samples. It moves only when a step is final, so a step that is repeated in another
+// view has the same samples, assigned to other ranks. There is no padding: the last step of an epoch may have fewer
+// samples, and ranks without samples have weight 0 in it.
 import { randperm } from '@ringwise/data';
 import { checkInteger, checkOptions, shown } from '../check.ts';
 import { invalidArgument } from '../errors.ts';
 
-/** How the samples of an epoch are ordered, and assigned to steps and ranks. */
+/** Options for the order of the samples of an epoch, and their assignment to steps and ranks. */
 export interface LedgerOptions {
   /** Number of samples of a step, over all ranks; a multiple of `microBatch`. Excludes `batchPerRank`. */
   readonly globalBatch?: number;
-  /** Number of samples that go through the model at once. Required with `globalBatch`. */
+  /** Number of samples of one forward and backward. Required with `globalBatch`. */
   readonly microBatch?: number;
   /** Number of samples of a step on each rank, instead of a global batch: a step has more samples on more ranks. */
   readonly batchPerRank?: number;
-  /** Whether each epoch has a random order: that of DistributedSampler for the same seed. Default true. */
+  /** Whether each epoch has a random order, the same as that of DistributedSampler for this seed. Default true. */
   readonly shuffle?: boolean;
   /** Seed of the orders, and of the random numbers of steps. Default 0. */
   readonly seed?: number;
@@ -32,7 +32,7 @@ export const ledgerOptionNames: readonly (keyof LedgerOptions)[] = [
   'order',
 ];
 
-/** Where the next step begins. Plain JSON. */
+/** The position where the next step begins. Plain JSON. */
 export interface Cursor {
   /** Number of the epoch, from 0 on. */
   readonly epoch: number;
@@ -42,7 +42,7 @@ export interface Cursor {
   readonly position: number;
 }
 
-/** Samples that go through the model at once: positions `start` to `end` − 1 of the epoch's order. */
+/** Samples of one forward and backward: positions `start` to `end` − 1 of the epoch's order. */
 export interface MicroBatch {
   /** Number of the epoch, from 0 on. */
   readonly epoch: number;
@@ -55,8 +55,8 @@ export interface MicroBatch {
   /** Position after the last one. */
   readonly end: number;
   /**
-   * false on a rank that runs the micro-batch of another one, only to take part in exchanges of batch norms over all
-   * ranks. Its loss and gradients are not used.
+   * False if a rank runs the micro-batch of another rank, only to take part in exchanges of batch norms over all ranks.
+   * Its loss and gradients are ignored.
    */
   readonly counts?: false;
 }
@@ -81,7 +81,7 @@ export class Ledger {
   readonly #globalBatch: number | null;
   readonly #shuffle: boolean;
   readonly #custom: ((epoch: number) => ArrayLike<number>) | null;
-  /** Orders of the last epochs that were asked for: loading ahead reaches into the next epoch. */
+  /** Cache of the orders of the last epochs; two are in use when loading ahead reaches into the next epoch. */
   readonly #orders = new Map<number, ArrayLike<number>>();
 
   /** Throws ERR_ELASTIC_INVALID for options that do not fit. */
@@ -152,7 +152,7 @@ export class Ledger {
     return Array.from({ length: end - start }, (_, i) => order[start + i]!);
   }
 
-  /** Returns what must be the same on all ranks, as text. */
+  /** Returns the settings that must be equal on all ranks, as text. */
   get description(): string {
     const batch =
       this.#globalBatch === null
@@ -184,8 +184,8 @@ export class Ledger {
 }
 
 /**
- * Returns micro-batches in the order in which they are trained on: a short one first, because its gradient counts less
- * and is divided before the others are added.
+ * Returns micro-batches in the order of training: a short one first, because its gradient has a smaller weight and is
+ * divided before the others are added.
  */
 export function inTrainingOrder(own: readonly MicroBatch[]): readonly MicroBatch[] {
   const sizeOf = ({ start, end }: MicroBatch) => end - start;
@@ -195,7 +195,7 @@ export function inTrainingOrder(own: readonly MicroBatch[]): readonly MicroBatch
 
 /**
  * Returns the micro-batches of `rank` among `size` ranks: contiguous blocks in rank order, whose lengths differ by at
- * most one. Ranks are ordered by slot, so that a loss elsewhere changes few of them.
+ * most one. Ranks are ordered by slot, so that the loss of another rank changes few of them.
  */
 export function ownedBy(plan: StepPlan, rank: number, size: number): readonly MicroBatch[] {
   const count = plan.microBatches.length;
@@ -203,8 +203,8 @@ export function ownedBy(plan: StepPlan, rank: number, size: number): readonly Mi
 }
 
 /**
- * Returns the micro-batches that `rank` runs where each forward needs all ranks: its own ones, and before them one that
- * does not count if others have one more.
+ * Returns the micro-batches that `rank` runs if each forward needs all ranks: its own ones, preceded by one that does
+ * not count if other ranks have one more.
  */
 export function runTogether(plan: StepPlan, rank: number, size: number): readonly MicroBatch[] {
   const own = inTrainingOrder(ownedBy(plan, rank, size));

@@ -1,5 +1,5 @@
-// The documents of a job in the store: views, reports and wishes as JSON. Every call has a deadline; a store that does
-// not answer is an error of the member.
+// Reads and writes the documents of a job in the store: views, reports and wishes as JSON. Every call has a deadline;
+// if the store does not answer by then, the member reports an error of the store.
 import { setTimeout as sleep } from 'node:timers/promises';
 import { memberKeys } from '@ringwise/collectives';
 import { getIfPresent, type Store, StoreError } from '@ringwise/store';
@@ -19,18 +19,18 @@ import {
 import type { Action, Reading } from './protocol/machine.ts';
 import type { Report, View, Wish } from './protocol/view.ts';
 
-/** How often a watch checks whether it has missed a view that was deleted. */
+/** Interval in milliseconds at which a watch checks whether it has missed a view that was deleted. */
 const sliceMs = 1_000;
-/** How often a member checks whether a process wishes to join. */
+/** Interval in milliseconds at which a member checks for wishes to join. */
 const wishPollMs = 100;
 
 export type ReadRequest = Omit<Extract<Action, { kind: 'read' }>, 'kind'>;
 
-/** Where the documents are. */
+/** Access to the documents. */
 export interface Documents {
-  /** The keys of one job; another store after a move. */
+  /** Store with the keys of this job only; replaced by another store after a move. */
   readonly job: Store;
-  /** How long the store may take for an answer. */
+  /** Milliseconds that the store has to answer. */
   readonly answerMs: number;
 }
 
@@ -74,15 +74,15 @@ export class Chain {
     await this.#answer(this.#store.append(reportsKey(report.view), `${JSON.stringify(report)}\n`));
   }
 
-  /** Writes `view`, unless the store has one of its number. Returns the view that the store has then. */
+  /** Writes `view`, unless the store already has a view of that number. Returns the view in the store. */
   async propose(view: View): Promise<View> {
     const stored = await this.#answer(this.#store.compareSet(viewKey(view.number), '', JSON.stringify(view)));
     return parse(stored) as View;
   }
 
   /**
-   * Copies a view of an earlier store into this one, unless this one has a view of its number. Returns the view that
-   * the store has then. Wishes are counted from the last one that the view has read.
+   * Copies a view of an earlier store into this one, unless this one already has a view of that number. Returns the
+   * view in this store. Wishes are numbered from the last one that the view has read.
    */
   async open(view: View): Promise<View> {
     const count = await this.#answer(this.#store.add(wishCountKey, 0));
@@ -94,7 +94,7 @@ export class Chain {
     return stored;
   }
 
-  /** Reads what a decision needs. Does not wait for absent keys. */
+  /** Reads the documents that a decision needs. Does not wait for absent keys. */
   async read({ view, wishes, unread, ids }: ReadRequest): Promise<Reading> {
     const [reports, news, ended] = await Promise.all([
       this.#reports(view),
@@ -110,7 +110,7 @@ export class Chain {
     return { view, reports, wishes: read, ended: new Set(all) };
   }
 
-  /** Waits for a view after `number` and returns it: the next one, or a later one if that has been deleted. */
+  /** Waits for a view after `number` and returns it: the next one, or a later one if the next has been deleted. */
   async next(number: number, signal: AbortSignal): Promise<View> {
     for (;;) {
       if (await this.#appears(viewKey(number + 1), sliceMs, signal)) {
@@ -134,8 +134,8 @@ export class Chain {
 
   /**
    * Waits until there is a wish after number `wishes`, or one of the `unread` ones. A process that dies before it has
-   * written its wish leaves a number without a text, so this looks for all later ones. It polls, because a call that
-   * waits in the store would keep a process alive whose program has ended without close().
+   * written its wish leaves a number without a text, so this reads all later numbers. It polls, because a blocking call
+   * to the store would keep the process alive after the program has ended without close().
    */
   async wished({ wishes, unread }: Pick<View, 'wishes' | 'unread'>, signal: AbortSignal): Promise<void> {
     for (;;) {
@@ -145,12 +145,12 @@ export class Chain {
     }
   }
 
-  /** Writes a request to a member, which reads it by asks(). */
+  /** Writes a request of a learner to a member, which reads it by asks(). */
   async ask(memberId: string, what: unknown): Promise<void> {
     await this.#answer(this.#store.append(asksKey(memberId), `${JSON.stringify(what)}\n`));
   }
 
-  /** Returns the requests to `memberId` since the last call, in order. Only that member calls it. */
+  /** Returns the requests of learners to `memberId` since the last call, in order. Only that member calls it. */
   async asks(memberId: string): Promise<unknown[]> {
     const key = asksKey(memberId);
     const bytes = await this.#value(key);
@@ -170,15 +170,15 @@ export class Chain {
     return (await this.#present([reportsKey(view)]))[0]!;
   }
 
-  /** Returns those of `ids` whose launcher says that their process has ended. */
+  /** Returns the subset of `ids` whose launcher has reported that their process has ended. */
   async ended(ids: readonly string[]): Promise<ReadonlySet<string>> {
     const present = await this.#present(ids.map(endedKey));
     return new Set(ids.filter((_, index) => present[index]));
   }
 
   /**
-   * Makes `view` the head, and deletes the documents of views that no member needs any more, what their groups have
-   * left, and the wishes that the views after `before` have read.
+   * Makes `view` the head, and deletes documents that are no longer needed: those of older views, keys that their
+   * groups have left, and the wishes that the views after `before` have read.
    */
   async announce(view: View, before: View | null): Promise<void> {
     const head = await this.#headNumber();
@@ -211,7 +211,7 @@ export class Chain {
     return lines.map((line) => JSON.parse(line) as Report);
   }
 
-  /** Returns the numbers of the wishes after number `wishes`, whether they have a text or not. */
+  /** Returns the numbers of the wishes after number `wishes`, including numbers without a text. */
   async #wishesAfter(wishes: number): Promise<number[]> {
     const count = await this.#answer(this.#store.add(wishCountKey, 0));
     return Array.from({ length: Math.max(0, count - wishes) }, (_, index) => wishes + 1 + index);

@@ -1,10 +1,11 @@
-// Tells failures of the membership, after which the others go on, from errors of the program, which end the job.
+// Distinguishes failures of the membership, after which the remaining members continue, from errors of the program,
+// which end the job.
 import { CollectiveError, type Failure } from '@ringwise/collectives';
 
-/** Begins the reason with which a member aborts a group whose view has ended for it. */
+/** Prefix of the reason with which a member aborts a group whose view has ended for it. */
 const marker = 'the view has ended for this member: ';
 
-/** Returns the reason with which a member aborts the group, so that the others change the view as well. */
+/** Returns the reason with which a member aborts the group, so that the other members also change the view. */
 export function changeReason(error: unknown): string {
   return `${marker}${error instanceof Error ? error.message : String(error)}`;
 }
@@ -18,8 +19,8 @@ export function rootOf(error: unknown): CollectiveError | null {
 }
 
 /**
- * Returns whether an error says that the membership has changed. `failure` is that of the group; an error that the
- * group has caused indirectly names it as its cause.
+ * Returns whether an error is a change of the membership. `failure` is the failure of the group; an error that the
+ * group has caused indirectly has it as its cause.
  */
 export function isMembershipError(error: unknown, failure: CollectiveError | null): boolean {
   const root = rootOf(error);

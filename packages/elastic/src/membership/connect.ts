@@ -1,5 +1,5 @@
-// Makes the group of a view. Members that connect may be lost meanwhile, so connecting can be stopped at any time: the
-// store refuses all further calls, which ends the rendezvous, and a group that is connected too late is closed.
+// Makes the group of a view. Members may be lost while they connect, so connecting can be stopped at any time: the
+// store then refuses all further calls, which ends the rendezvous, and a group that is connected too late is closed.
 import { type Group, initMembers, type MembersOptions, untilAborted } from '@ringwise/collectives';
 import { PrefixStore, type Store } from '@ringwise/store';
 import { changeReason, rootOf } from './classify.ts';
@@ -33,8 +33,8 @@ export async function connect(
   // This limit is a safeguard: initMembers() rejects earlier, at connectMs, with the names of the missing members.
   const ended = AbortSignal.any([signal, AbortSignal.timeout(2 * connectMs + graceMs)]);
   ended.throwIfAborted();
-  // The group uses the store for its subgroups later, so the store rejects calls only if `ended` is aborted before the
-  // group is connected.
+  // The connected group continues to use the store for its subgroups, so the store rejects calls only if `ended` is
+  // aborted before that.
   const refusal = new AbortController();
   const refuse = () => refusal.abort(ended.reason);
   ended.addEventListener('abort', refuse, { once: true });
@@ -62,13 +62,14 @@ export async function connect(
 }
 
 /**
- * Connects, and waits until all other members are connected: a member that cannot reach one of them reports that at its
- * deadline of connecting, before the others stop waiting for it.
+ * Connects, and waits until all other members are connected: a member that cannot reach another one reports that at its
+ * connect deadline, before the others stop waiting for it.
  */
 async function meet(options: MembersOptions & { readonly signal: AbortSignal }): Promise<Group> {
   const { signal } = options;
   const group = await initMembers(options);
-  // The others of this view, which wait here as well, need not wait until their deadline.
+  // The other members of this view wait at this barrier as well; aborting the group spares them the wait until their
+  // deadline.
   const stop = () => group.abort(changeReason(signal.reason));
   if (signal.aborted) stop();
   else signal.addEventListener('abort', stop, { once: true });
@@ -83,14 +84,14 @@ async function meet(options: MembersOptions & { readonly signal: AbortSignal }):
   }
 }
 
-/** A connected group has failed before all were connected. */
+/** Thrown if a connected group has failed before all members were connected. */
 class Stopped extends Error {
   constructor(cause: unknown) {
     super(cause instanceof Error ? cause.message : String(cause));
   }
 }
 
-/** Returns the members that an error of connecting or of the group of `view` names, other than `self`. */
+/** Returns the members other than `self` that an error, of connecting or of the group of `view`, names. */
 export function namedBy(error: unknown, view: View, self: string): Report['unreachable'] {
   const failure = rootOf(error);
   if (failure === null) return [];
@@ -103,8 +104,8 @@ export function namedBy(error: unknown, view: View, self: string): Report['unrea
 }
 
 /**
- * Returns the members that this one could not reach by the deadline of connecting. A member that has stopped connecting
- * is not among them, because it may be reachable.
+ * Returns the members that this one could not reach by the connect deadline. Leaves out members that have stopped
+ * connecting, because they may be reachable.
  */
 export function missedBy(error: unknown, view: View, self: string): Report['unreachable'] {
   const code = rootOf(error)?.code;

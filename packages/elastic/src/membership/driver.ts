@@ -10,7 +10,7 @@ import type { Member, View, Wish } from './protocol/view.ts';
 export interface Hooks {
   /** Makes the group of a view. */
   readonly connect: (view: View, signal: AbortSignal) => Promise<Group>;
-  /** Uses another store, on the host of a member of `view`, from now on. False if none can be reached. */
+  /** Switches to another store, on the host of a member of `view`. Resolves with false if none can be reached. */
   readonly move: (view: View, signal: AbortSignal) => Promise<boolean>;
 }
 
@@ -19,7 +19,7 @@ export interface Joined {
   readonly group: Group;
 }
 
-/** How a change of the view has ended. */
+/** The outcome of a change of the view. */
 export type Settled = Joined | End;
 
 export class Driver {
@@ -36,11 +36,11 @@ export class Driver {
   #watch = new AbortController();
   #connecting = new AbortController();
   #alarm: NodeJS.Timeout | undefined;
-  /** The view before the one that was adopted last. */
+  /** The view before the last adopted one. */
   #before: View | null = null;
   #failure: unknown = null;
   #lostStore: unknown;
-  /** Number of stores that this member has had. Answers of earlier ones are dropped. */
+  /** Number of stores that this member has used. Answers of earlier ones are dropped. */
   #stores = 0;
   /** The processes of the members and of the authors of wishes, by id. */
   readonly #processes = new Map<string, Pick<Member, 'host' | 'process'>>();
@@ -65,12 +65,12 @@ export class Driver {
     });
   }
 
-  /** The failure of the store that this member had before; undefined if it still has its first one. */
+  /** The failure of the previous store; undefined while this member still uses its first store. */
   get lostStore(): unknown {
     return this.#lostStore;
   }
 
-  /** Ends everything that is under way. */
+  /** Stops all running actions. */
   stop(): void {
     clearTimeout(this.#alarm);
     this.#watch.abort();

@@ -76,13 +76,13 @@ export const hasLeft = (id: string) =>
   );
 
 /**
- * Error for a job that has ended with a view, which decides about the step in flight. The code is ERR_ELASTIC_OVER if
- * the training was over before this process had its state.
+ * Error for a job whose last view decides about the step in flight. The code is ERR_ELASTIC_OVER if the training was
+ * over before this process had its state.
  */
 export class JobEndedError extends ElasticError {
   readonly view: View;
 
-  /** `cause` is the failure of the store that this member had before, if it has moved to another one. */
+  /** `cause` is the failure of the previous store, if this member has moved to another one. */
   constructor(verb: string, view: View, cause?: unknown) {
     const next = view.isOver ? ' This process is not needed. A new job needs another run id.' : '';
     const message = `${verb}: the job ended with view ${view.number}: ${view.ended}.${next}`;
@@ -95,14 +95,16 @@ export class JobEndedError extends ElasticError {
   }
 }
 
-/** Returns whether the error says that the training was over when the process was started, so that it is not needed. */
+/**
+ * Returns whether the error means that the training was over when the process was started, so that it is not needed.
+ */
 export const isOver = (error: unknown): error is JobEndedError =>
   error instanceof JobEndedError && error.view.isOver;
 
 export const misused = (verb: string, what: string) =>
   new ElasticError('ERR_ELASTIC_USE', `${verb}: ${what}.`);
 
-/** `values` are the agreed numbers of each member, by rank; `at` is the place where they differ. */
+/** `values` are the agreed numbers of each member, by rank; `at` is the index of the first number that differs. */
 export const disagree = (view: number, at: number, values: readonly (readonly number[])[]) => {
   const first = values[0]![at]!;
   const other = values.findIndex((row) => row[at] !== first);

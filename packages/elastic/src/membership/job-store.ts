@@ -1,6 +1,6 @@
-// The store of a job, which another one replaces when its host is lost. Each launcher keeps a store ready, and the
-// members of a view know its address. A member that has moved never uses an earlier store again. So two sides of a
-// divided network cannot both have enough members (protocol/quorum.ts).
+// The store of a job. If its host is lost, another store replaces it: each launcher keeps a standby store, whose
+// address is in the view. A member that has moved never uses an earlier store again, so two sides of a partitioned
+// network cannot both have a quorum (protocol/quorum.ts).
 import { PrefixStore, type Store, StoreError, TcpStore } from '@ringwise/store';
 import { storeFailed } from './errors.ts';
 import { jobPrefix } from './keys.ts';
@@ -8,9 +8,9 @@ import type { JoinPlan } from './options.ts';
 import { standbysOf } from './protocol/quorum.ts';
 import type { View } from './protocol/view.ts';
 
-/** How long a store that is kept ready may take for a connection. */
+/** Milliseconds to connect to a standby store. */
 const dialMs = 3_000;
-/** How long the store may take for an answer, if the job can move to another one, and if not. */
+/** Milliseconds that the store has to answer: if the job can move to another store, and if it cannot. */
 const [movableAnswerMs, answerMs] = [5_000, 15_000];
 
 export class JobStore {
@@ -34,7 +34,7 @@ export class JobStore {
     this.#close = close;
   }
 
-  /** Connects to the store of the launcher, or takes that of the caller. */
+  /** Connects to the launcher's store, or uses the store of the caller. */
   static async open(plan: JoinPlan): Promise<JobStore> {
     const at = plan.store;
     if (!('port' in at)) return new JobStore(plan, null, null, at, async () => {});
@@ -49,7 +49,7 @@ export class JobStore {
     }
   }
 
-  /** The keys of the job, in the store that it has at present. */
+  /** The keys of the job, in its present store. */
   get job(): Store {
     return this.#job;
   }
@@ -58,7 +58,10 @@ export class JobStore {
     return this.#plan.self.standby === null || this.#address === null ? answerMs : movableAnswerMs;
   }
 
-  /** Connects to the first store that the hosts of `view` keep ready and that can be reached. False without one. */
+  /**
+   * Connects to the first standby store of the hosts of `view` that can be reached. Resolves with false if there is
+   * none.
+   */
   async move(view: View, signal: AbortSignal): Promise<boolean> {
     if (this.#address === null) return false;
     for (const address of standbysOf(view, this.#address)) {

@@ -1,4 +1,4 @@
-// Joins a job: as a founding member if it has no view yet, otherwise as one that the present members admit.
+// Joins a job: as a founding member if it has no view yet, otherwise as a later member that the present members admit.
 import type { Store } from '@ringwise/store';
 import { Chain } from './chain.ts';
 import { connect } from './connect.ts';

@@ -1,5 +1,5 @@
-// The names of the keys through which the members of a job agree. A process that is no member, such as a launcher,
-// writes only `ended/…`; it repeats these names, because it imports nothing from here.
+// The names of the keys through which the members of a job agree. Processes that are not members, such as launchers,
+// write only `ended/…`. They repeat these names, because they import nothing from here.
 
 /**
  * Returns the prefix of all keys of an elastic job in the store of its run. It does not depend on the number of
@@ -8,7 +8,7 @@
 export const jobPrefix = (runId: string) => `ringwise/${runId}/elastic`;
 
 /**
- * Shows that the process of a member has ended, for certain. Its launcher writes the key, as
+ * Shows that the process of a member has certainly ended. Its launcher writes the key, as
  * `ringwise/<RINGWISE_RUN_ID>/elastic/ended/<RINGWISE_SLOT>.<RINGWISE_INCARNATION>`; the value is the exit code, or the
  * name of the signal, as text.
  */
@@ -17,7 +17,7 @@ export const endedKey = (memberId: string) => `ended/${memberId}`;
 /** View `n` as JSON, written once by compareSet() from an absent key. */
 export const viewKey = (number: number) => `view/${number}`;
 
-/** Number of a view that exists; the latest one is the same or a little later. Decimal text. */
+/** Number of a view that exists: the latest, or slightly older. Decimal text. */
 export const headKey = 'head';
 
 /**
@@ -32,7 +32,7 @@ export const openedKey = 'opened';
  */
 export const reportsKey = (number: number) => `reports/${number}`;
 
-/** What the members train, as JSON, written once; a process that trains something else does not join. */
+/** Description of the members' training as JSON, written once. A process with another description does not join. */
 export const trainingKey = 'training';
 
 /** Number of wishes to join so far, as a counter. */
@@ -50,5 +50,5 @@ export const groupPrefix = (number: number) => `group/${number}`;
  */
 export const asksKey = (memberId: string) => `asks/${memberId}`;
 
-/** The prefix of the group of a learner and one of the members from which it gets the state. */
+/** The prefix of the keys of the group of a learner and one of the members that send it the state. */
 export const pairPrefix = (ask: string) => `pair/${ask}`;

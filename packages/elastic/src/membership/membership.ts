@@ -1,4 +1,5 @@
-// The contract between the membership of a job and the training. The job and custom loops use nothing else of it.
+// The contract between the membership of a job and its training. The job, and custom training loops, use only this part
+// of the membership.
 import type { Group } from '@ringwise/collectives';
 import type { Decision, Member, View } from './protocol/view.ts';
 
@@ -6,7 +7,7 @@ import type { Decision, Member, View } from './protocol/view.ts';
 export interface Ballot {
   /** Whether this member stops after the step because its training is over. To leave before that, use leave(). */
   readonly isLeaving?: boolean;
-  /** Numbers that have to be equal on all members, such as the step and the position in the data. */
+  /** Numbers that must be equal on all members, such as the step and the position in the data. */
   readonly agreed: readonly number[];
   /** Number of steps that are final before this one. Default: those that this member has voted on. */
   readonly finalSteps?: number;
@@ -16,7 +17,7 @@ export interface Ballot {
 export interface Vote {
   /** Whether the members change the view after this step, because a member leaves or another one joins. */
   readonly changesView: boolean;
-  /** Whether this member leaves after this step: all members know of its wish. It then calls close(), not change(). */
+  /** Whether this member leaves after this step. All members know of it. It then calls close(), not change(). */
   readonly isLeaving: boolean;
 }
 
@@ -26,21 +27,21 @@ export interface Change {
   readonly view: View;
   /** The group of its members. The job closes it. */
   readonly group: Group;
-  /** Whether the step that was in flight is final or repeated. */
+  /** Whether the step that was in flight becomes final or is repeated. */
   readonly decision: Decision;
   /** Ranks in `group` that have no state of the training yet; the others have it. */
   readonly joined: readonly number[];
 }
 
-/** What this member knows about its steps when a view ends; the part of a Report that training fills in. */
+/** A member's knowledge about its steps when a view ends: the part of a Report that the training fills in. */
 export interface Progress {
   /** Number of steps whose averages this member has applied. */
   readonly finalSteps: number;
   /** Whether all averages of the step after these are complete in this member's memory. */
   readonly isComplete: boolean;
   /**
-   * Whether this member has the state of the training after `finalSteps` steps: false on a member that `joined` names
-   * until it has received all of it.
+   * Whether this member has the state of the training after `finalSteps` steps. False on a member in `joined` until it
+   * has received all of it.
    */
   readonly hasState: boolean;
 }
@@ -49,9 +50,9 @@ export interface Progress {
 export interface Membership {
   /** This process. */
   readonly self: Member;
-  /** The view that holds now; change() replaces it. */
+  /** The present view; change() replaces it. */
   readonly view: View;
-  /** The group of the view. A group of an earlier view refuses all calls. */
+  /** The group of the present view. Groups of earlier views refuse all calls. */
   readonly group: Group;
   /** The change with which this member has joined. */
   readonly first: Change;
@@ -62,12 +63,12 @@ export interface Membership {
   readonly vote: (ballot: Ballot) => Promise<Vote>;
   /** Does the same as vote(), but blocks this thread until the vote has ended. Throws its error. */
   readonly voteSync: (ballot: Ballot) => Vote;
-  /** Whether `error` says that the membership has changed, rather than that the program is wrong. */
+  /** Returns whether `error` is a change of the membership rather than an error of the program. */
   readonly isChange: (error: unknown) => boolean;
   /**
-   * Ends the view: reports `progress`, waits for the next view, and connects its members. Call it after an error of the
-   * group, and pass that, or after a vote that changes the view. Collective among the remaining members. Rejects with
-   * ERR_ELASTIC_LEFT_OUT if the next view does not have this member.
+   * Ends the view: reports `progress`, waits for the next view, and connects its members. Call it with the error after
+   * an error of the group, or without one after a vote that changes the view. Collective among the remaining members.
+   * Rejects with ERR_ELASTIC_LEFT_OUT if this member is not in the next view.
    */
   readonly change: (progress: Progress, error?: unknown) => Promise<Change>;
   /**
@@ -76,7 +77,7 @@ export interface Membership {
    */
   readonly leave: () => void;
   /**
-   * Ends the membership of this process, and closes its group. Not collective: the others go on without it. Call it
+   * Ends the membership of this process, and closes its group. Not collective: the other members continue. Call it
    * after a vote with `isLeaving`, and when the training is over. Idempotent.
    */
   readonly close: () => Promise<void>;

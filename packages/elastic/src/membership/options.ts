@@ -27,26 +27,31 @@ export interface MembershipOptions {
   readonly runId?: string;
   /** Number of processes that found the job. Default: the launcher's WORLD_SIZE. */
   readonly size?: number;
-  /** Fewest members with which the job goes on. Default: that of `ringwise run --elastic MIN:MAX`, else 1. */
+  /**
+   * Minimum number of members with which the job continues. Default: MIN of `ringwise run --elastic MIN:MAX`, else 1.
+   */
   readonly min?: number;
   /** Backend of the groups, as in init(). */
   readonly backend?: string;
   /** Default deadline of the operations of the groups. Default: `stallMs` when the view begins. */
   readonly timeoutMs?: number;
   /**
-   * How long the others wait, after a failure, for a member that does not report and is not known to have ended.
-   * Default: 4 times the median step, from 200 to 5,000; 2,000 before there are steps. If more members are missing than
-   * have reported, the others wait 4 times as long, but at most 5,000 or settleMs, whichever is longer.
+   * Milliseconds that the others wait, after a failure, for a member that does not report and is not known to have
+   * ended. Default: 4 times the median step, from 200 to 5,000; 2,000 before there are steps. If more members are
+   * missing than have reported, the others wait 4 times as long, but at most 5,000 or settleMs, whichever is longer.
    */
   readonly settleMs?: number;
   /**
-   * How long the others wait for a member in a vote, and for its report after a vote that changes the view. Default: 20
-   * times the median step, at least 2,000; 60,000 before there are steps.
+   * Milliseconds that the others wait for a member in a vote, and for its report after a vote that changes the view.
+   * Default: 20 times the median step, at least 2,000; 60,000 before there are steps.
    */
   readonly stallMs?: number;
-  /** How long `min` or more founding members wait for the rest of `size`. Default: 30,000. */
+  /** Milliseconds that `min` or more founding members wait for the rest of `size`. Default: 30,000. */
   readonly lastCallMs?: number;
-  /** How long this process waits to be admitted, and fewer than `min` members wait for others. Default: 600,000. */
+  /**
+   * Milliseconds that this process waits to be admitted, and that fewer than `min` members wait for others. Default:
+   * 600,000.
+   */
   readonly joinTimeoutMs?: number;
   /** Deadline of connecting the members of a view. Default: 30,000. */
   readonly connectMs?: number;
@@ -58,7 +63,7 @@ const names: readonly (keyof MembershipOptions)[] = [
 ];
 const renamed = { min_size: 'min', minRanks: 'min', world_size: 'size' };
 
-/** Where the store is, if the caller has not given one. */
+/** Address of the store, if the caller has not passed one. */
 export interface StoreAddress {
   readonly host: string;
   readonly port: number;
@@ -82,7 +87,7 @@ type Env = Readonly<Record<string, string | undefined>>;
 export function planJoin(options: MembershipOptions, env: Env): JoinPlan {
   checkMembership('joinMembership', options);
   const launched = detectLauncher(env);
-  // Without a launcher this is the only process, as it is for init(). If RANK or WORLD_SIZE is set alone, it is not.
+  // Without a launcher this is the only process, as for init(). A process with only one of RANK and WORLD_SIZE is not.
   const isAlone =
     options.store === undefined &&
     launched === null &&
@@ -112,7 +117,7 @@ export function planJoin(options: MembershipOptions, env: Env): JoinPlan {
   };
 }
 
-/** Throws ERR_ELASTIC_INVALID for an option that is unknown or cannot be used. `verb` is the function that got them. */
+/** Throws ERR_ELASTIC_INVALID for an unknown or unusable option. `verb` is the function to which it was passed. */
 export function checkMembership(verb: string, options: MembershipOptions): void {
   const fault = unknownOption(options, names, renamed);
   if (fault !== null) throw badOptions(verb, fault);
@@ -136,7 +141,7 @@ export function checkMembership(verb: string, options: MembershipOptions): void 
   }
 }
 
-/** Names this process: `slot.incarnation` if the launcher gives both, otherwise a random id. */
+/** Returns the id of this process: `slot.incarnation` if the launcher gives both, otherwise a random id. */
 function selfOf(env: Env): Wish {
   const slot = whole('RINGWISE_SLOT', env);
   const incarnation = whole('RINGWISE_INCARNATION', env);
@@ -158,7 +163,7 @@ function whole(name: string, env: Env): number | null {
 }
 
 function addressOf(launched: ReturnType<typeof detectLauncher>, env: Env): StoreAddress {
-  // A store that rank 0 serves would end with it.
+  // A store that rank 0 serves would end with rank 0.
   if (launched === null || !launched.isStoreServed) throw noStore();
   if (launched.via === 'torchrun') throw endedByTorchrun();
   if (launched.via === 'ringwise' && !env.RINGWISE_SLOT) process.emitWarning(endedByLauncher);

@@ -2,11 +2,11 @@
 // it. Linux only: without /proc nothing is known.
 import { readFileSync, statSync } from 'node:fs';
 
-/** What ownProcess() has found; it does not change while the process runs. */
+/** Cached result of ownProcess(); it does not change while the process runs. */
 let own: string | null | undefined;
 
 /**
- * Returns what identifies this process on its host: the namespace of its id, the id, and when it started. Null without
+ * Returns an identity of this process on its host: the namespace of its id, the id, and its start time. Null without
  * /proc.
  */
 export function ownProcess(): string | null {
@@ -23,7 +23,7 @@ function findOwn(): string | null {
   }
 }
 
-/** Returns whether a process on this host has ended for certain. False if it cannot be seen from here. */
+/** Returns whether a process on this host has certainly ended. False if its state cannot be read. */
 export function hasEnded(identity: string | null): boolean {
   const self = ownProcess();
   if (identity === null || self === null) return false;

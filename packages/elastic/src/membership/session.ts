@@ -21,9 +21,9 @@ interface Parts {
   readonly close: () => Promise<void>;
 }
 
-/** How long a group of a view that has ended may take to close. */
+/** Milliseconds that the group of an ended view may take to close. */
 const closeMs = 2_000;
-/** Number of the lowest ranks that watch for wishes to join; one of them is enough. */
+/** Number of the lowest ranks that watch for wishes to join; one would suffice. */
 const watchingRanks = 3;
 
 export class Session implements Membership {
@@ -34,15 +34,15 @@ export class Session implements Membership {
   #group: Group;
   #watch = new AbortController();
   /** Whether there is a wish to join that the view has not read. */
-  #hasWish = false;
+  #hasUnreadWish = false;
   #wantsToLeave = false;
-  /** Whether it leaves because a vote has said that its training is over. */
+  /** Whether this member leaves because a vote has ended its training. */
   #isOver = false;
-  /** Whether the vote that is under way has this member's wish to leave. */
+  /** Whether the running vote includes this member's request to leave. */
   #isAsking = false;
-  /** Whether a vote with this member's wish to leave has ended. */
+  /** Whether a vote that included this member's request to leave has ended. */
   #isLeaving = false;
-  /** What this member knows about its steps, for a report at close(). */
+  /** This member's knowledge about its steps, for a report at close(). */
   #progress: Progress;
   #isChanging = false;
   #closing: Promise<void> | null = null;
@@ -97,8 +97,7 @@ export class Session implements Membership {
     const old = this.#group;
     const report = this.#endView(progress, error);
     const { machine, driver, pace } = this.#parts;
-    // The members of the new view have all ended the old one, and closing its group takes a part of the time of
-    // connecting.
+    // All members of the new view have ended the old one, so its group can be closed while the new one connects.
     let closing: Promise<void> | undefined;
     const close = () => (closing ??= closed(old));
     pace.pause();
@@ -139,7 +138,7 @@ export class Session implements Membership {
     }
     this.#isAsking = this.#wantsToLeave;
     this.#progress = { finalSteps, isComplete: true, hasState: true };
-    const ballot = { isLeaving: this.#wantsToLeave, isOver: isLeaving, hasWish: this.#hasWish };
+    const ballot = { isLeaving: this.#wantsToLeave, isOver: isLeaving, hasUnreadWish: this.#hasUnreadWish };
     return ballotOf({ ...ballot, agreed });
   }
 
@@ -165,27 +164,27 @@ export class Session implements Membership {
   }
 
   #begin(view: View, group: Group): Change {
-    this.#hasWish = false;
+    this.#hasUnreadWish = false;
     this.#isLeaving = false;
     if (group.rank < watchingRanks) this.#watchWishes(view);
     const joined = view.members.flatMap(({ id }, rank) => (view.joined.includes(id) ? [rank] : []));
     return { view, group, decision: view.decision, joined };
   }
 
-  /** Notes when a process wishes to join. Ignores failures of the store, without which no process can join. */
+  /** Watches for wishes to join. Ignores failures of the store, without which no process can join. */
   #watchWishes(view: View): void {
     this.#watch.abort();
     const watch = new AbortController();
     this.#watch = watch;
     this.#parts.chain.wished(view, watch.signal).then(
       () => {
-        if (!watch.signal.aborted) this.#hasWish = true;
+        if (!watch.signal.aborted) this.#hasUnreadWish = true;
       },
       () => {},
     );
   }
 
-  /** Makes the present group unusable, so that other members learn of the failure, and returns the report about it. */
+  /** Aborts the present group, so that other members learn of the failure, and returns the report about it. */
   #endView(progress: Progress, error: unknown): Report {
     this.#watch.abort();
     const { failure } = this.#group;
@@ -253,7 +252,7 @@ export class Session implements Membership {
       failure: cause === null ? null : `${cause.code} in ${cause.verb}`,
     };
     try {
-      // Tells the others not to wait for this member, and whether its last step was final.
+      // The report tells the other members not to wait for this one, and whether its last step was final.
       await chain.report(report).catch(() => {});
       await closed(this.#group);
     } finally {
@@ -267,7 +266,7 @@ export class Session implements Membership {
   }
 }
 
-/** Closes a group that may have failed. Its errors have been reported by its operations. */
+/** Closes a group that may have failed. Ignores its errors, which its operations have reported. */
 async function closed(group: Group): Promise<void> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<void>((resolve) => {

@@ -1,6 +1,6 @@
 // Repeats the views of a membership log without losses: processes that init() has connected train each step on as many
 // ranks as trained it in the logged job. The assignment of samples and the order of sums depend only on the number of
-// ranks, so the replay ends with the same bits. It needs as many processes as the largest view has members.
+// ranks, so the replay ends with the same bits. It needs as many processes as the largest view had members.
 import { readFileSync } from 'node:fs';
 import type { Group } from '@ringwise/collectives';
 import { shown } from '../check.ts';
@@ -21,7 +21,7 @@ export function entriesOf(replay: unknown): readonly LogEntry[] {
   return replay as LogEntry[];
 }
 
-/** Reads the entries of a log file. Throws ERR_ELASTIC_REPLAY if it cannot be read, or if a line is none. */
+/** Reads the entries of a log file. Throws ERR_ELASTIC_REPLAY if it cannot be read or a line is not an entry. */
 export function readLog(file: string): LogEntry[] {
   let text: string;
   try {
@@ -48,9 +48,10 @@ function isEntry(value: unknown): value is LogEntry {
 }
 
 /**
- * Returns the sizes of a job by step. Entries may come in any order, and more than once from several members. A view
- * that made no step final does not count. One of the same size as the view before does: a change of the view resets
- * what hooks have kept on each rank. Throws ERR_ELASTIC_REPLAY if entries of one view differ: they are of two jobs.
+ * Returns the sizes of a job by step. Entries may come in any order, and repeatedly from several members. Ignores a
+ * view that made no step final. Keeps a view of the same size as the previous one, because a change of the view resets
+ * state that hooks keep on each rank. Throws ERR_ELASTIC_REPLAY if entries of one view differ: then they belong to two
+ * jobs.
  */
 export function phasesOf(entries: readonly LogEntry[]): Phase[] {
   const phases: Phase[] = [];
@@ -65,7 +66,7 @@ export function phasesOf(entries: readonly LogEntry[]): Phase[] {
   return phases;
 }
 
-/** Returns a membership that follows `phases`. Collective in `group`, of which the first ranks are members. */
+/** Returns a membership that follows `phases`. Collective in `group`, whose first ranks are the members. */
 export async function replayMembership(group: Group, phases: readonly Phase[]): Promise<Membership> {
   const most = Math.max(0, ...phases.map(({ size }) => size));
   if (most === 0 || most > group.size) throw replayTooSmall(most, group.size);
@@ -80,7 +81,7 @@ class Replay implements Membership {
   readonly #all: Group;
   readonly #phases: readonly Phase[];
   #at = -1;
-  /** The last view of this process, also when it has left: then its group is closed. */
+  /** The last view of this process. After the process has left, the view's group is closed. */
   #now: Change | null = null;
   #finalSteps = 0;
   #isLeaving = false;
@@ -120,7 +121,7 @@ class Replay implements Membership {
     this.#isLeaving = true;
   };
 
-  /** Also takes part in making the groups of the phases that are left, which is collective in all ranks. */
+  /** Also takes part in making the groups of the remaining phases, which is collective over all ranks. */
   readonly close = (): Promise<void> => {
     this.#closing ??= (async () => {
       while (this.#at + 1 < this.#phases.length) await this.#enter();
@@ -134,7 +135,7 @@ class Replay implements Membership {
     return this.#phases.slice(from).some(({ size }) => this.#all.rank < size);
   }
 
-  /** Goes on to the next phase in which this process is a member. */
+  /** Advances to the next phase in which this process is a member. */
   async #next(): Promise<Change> {
     for (;;) {
       const before = this.#at < 0 ? 0 : this.#phases[this.#at]!.size;
@@ -154,7 +155,7 @@ class Replay implements Membership {
     }
   }
 
-  /** Makes the group of the next phase; null where this process is no member of it. */
+  /** Makes the group of the next phase; returns null if this process is not a member of it. */
   async #enter(): Promise<Group | null> {
     await this.#now?.group.close();
     this.#at++;

@@ -1,5 +1,5 @@
 // Splits the memory of a packed state into chunks. The split is a function of the layout, so that all members compute
-// the same one. A chunk has parts of one or more arrays, and at most `most` bytes.
+// the same one. A chunk has pieces of one or more arrays, and at most `most` bytes.
 import { sharesOf } from './shares.ts';
 
 /** Largest chunk in bytes. */
@@ -17,7 +17,7 @@ export interface Chunk {
   readonly pieces: readonly Piece[];
 }
 
-/** Returns the chunks of arrays of these numbers of bytes. Arrays without bytes are in none. */
+/** Returns the chunks of arrays with these sizes in bytes. Empty arrays are in no chunk. */
 export function chunksOf(arrays: readonly { readonly bytes: number }[], most = largestChunk): Chunk[] {
   const chunks: Chunk[] = [];
   let pieces: Piece[] = [];
@@ -40,8 +40,8 @@ export function chunksOf(arrays: readonly { readonly bytes: number }[], most = l
   return chunks;
 }
 
-/** Returns the chunks of each of `sources` sources: consecutive ones, about equally many bytes each. */
-export const dealt = (chunks: readonly Chunk[], sources: number): Chunk[][] => {
+/** Divides the chunks among `sources` sources: consecutive ones, about equally many bytes each. */
+export const chunksBySource = (chunks: readonly Chunk[], sources: number): Chunk[][] => {
   const sizes = chunks.map(({ bytes }) => bytes);
   return sharesOf(sizes, sources).map((indices) => indices.map((index) => chunks[index]!));
 };

@@ -1,6 +1,6 @@
-// Headers of packed states: JSON with a place for each array.
+// Headers of packed states: JSON with a placeholder for each array.
 
-/** Describes the first place at which two trees differ; `sides` say where each of them is. */
+/** Describes the first path at which two trees differ; `sides` names the owner of each tree. */
 export function firstDifference(
   a: unknown,
   b: unknown,
@@ -23,16 +23,16 @@ type Tree = Readonly<Record<string, unknown>>;
 /** Returns the offsets of the arrays under a node of a header. */
 function offsetsUnder(node: unknown): number[] {
   if (typeof node !== 'object' || node === null) return [];
-  const { $array, $tensor } = node as { readonly $array?: Place; readonly $tensor?: Place };
-  const place = $array ?? $tensor;
-  return place === undefined ? Object.values(node).flatMap(offsetsUnder) : [place.offset];
+  const { $array, $tensor } = node as { readonly $array?: Location; readonly $tensor?: Location };
+  const location = $array ?? $tensor;
+  return location === undefined ? Object.values(node).flatMap(offsetsUnder) : [location.offset];
 }
 
-interface Place {
+interface Location {
   readonly offset: number;
 }
 
-/** Returns the members of two states that are equal in their headers and have no array at an offset of `changed`. */
+/** Returns the members whose headers are equal in two states and that have no array at an offset in `changed`. */
 export function unchangedMembers(own: string, theirs: string, changed: ReadonlySet<number>): Set<string> {
   const [a, b] = [JSON.parse(own) as Tree, JSON.parse(theirs) as Tree];
   const names = Object.keys(b).filter((name) => {

@@ -1,4 +1,5 @@
-// Assigns parts of the state to the members that send them, and computes checksums that show which arrays a joiner has.
+// Assigns parts of the state to the members that send them, and computes checksums that show which arrays a joining
+// member already has.
 import { crc32 } from 'node:zlib';
 import type { PackedState } from '@ringwise/ddp';
 
@@ -19,7 +20,9 @@ export function sharesOf(sizes: readonly number[], count: number): number[][] {
   return shares;
 }
 
-/** Returns the CRC-32 of an array. It compares what two members have computed; a state that is sent has a SHA-256. */
+/**
+ * Returns the CRC-32 of an array, to compare values that two members have computed. A state that is sent has a SHA-256.
+ */
 export const sumOf = (memory: Uint8Array): number => crc32(memory);
 
 /** Returns the checksums of these arrays, which may be in device memory. */

@@ -1,27 +1,32 @@
-// Gives the state of the training to members that have none, between two steps. The first member that has the state
-// sends its header: all values but the arrays, and the layout of these. The arrays are sent in chunks, divided among
-// the members that have the state; for a single joiner, among those on its host if there are any. A chunk is a message
-// to one joiner, or a broadcast to several. Each chunk ends with its SHA-256. A joiner loads the state only when all
-// chunks have arrived and their hashes agree, so it gets either the whole state or nothing.
+// Sends the state of the training to members without it, between two steps. The first member that has the state sends
+// its header: all values except the arrays, and the layout of the arrays. The arrays are sent in chunks, divided among
+// the members that have the state; for a single joining member, among those on its host if there are any. A chunk is a
+// message to one joining member, or a broadcast to several. Each chunk ends with its SHA-256. A joining member loads
+// the state only when all chunks have arrived and their hashes agree, so it gets either the whole state or nothing.
 import { createHash } from 'node:crypto';
 import type { Group } from '@ringwise/collectives';
 import { type PackedState, packState, type Revive, unpackState } from '@ringwise/ddp';
 import { chunkDamaged, statesDiffer, transferFailed } from '../errors.ts';
-import { type Chunk, chunksOf, dealt, largestChunk } from './chunks.ts';
+import { type Chunk, chunksBySource, chunksOf, largestChunk } from './chunks.ts';
 import { firstDifference, unchangedMembers } from './headers.ts';
 import { haveSameArrays, sharesOf, sumsOf } from './shares.ts';
 
 const hashBytes = 32;
 
-/** How a member that has the state reads it, and how a joiner loads it. */
+/** Functions to read the state on a member that has it, and to load it on a joining member. */
 export interface TransferredState {
-  /** Returns plain values, typed arrays and tensors; the arrays are read until the transfer has ended. */
+  /**
+   * Returns plain values, typed arrays and tensors. The transfer reads the arrays until it has ended, so they must not
+   * change.
+   */
   readonly save: () => unknown;
-  /** `unchanged` names members of the state that are as held() has returned them. */
+  /** Loads the state. `unchanged` names members of the state that equal those returned by held(). */
   readonly load: (value: unknown, unchanged: ReadonlySet<string>) => void;
-  /** Returns the state that a joiner received as a learner, or null. Arrays that are equal are not sent again. */
+  /**
+   * Returns the state that a joining member received as a learner, or null. Arrays that are equal are not sent again.
+   */
   readonly held?: () => PackedState | null;
-  /** Returns what replaces a tensor that was sent. Default: its memory, dtype and shape. */
+  /** Returns the replacement of a tensor that was sent. Default: its memory, dtype and shape. */
   readonly revive?: Revive;
 }
 
@@ -43,10 +48,10 @@ export interface TransferReport {
 }
 
 /**
- * Gives the state to the ranks `joined` of `group`. Collective: every rank calls it with the same list; at least one
- * rank is not in it. Resolves on all ranks when all have the state. Rejects on all ranks with ERR_ELASTIC_STATE, and
- * nothing is loaded anywhere, if members that have the state differ, a chunk is damaged, or the state does not fit a
- * joiner's model; and with the group's error if a rank is lost.
+ * Sends the state to the ranks `joined` of `group`. Collective: every rank calls it with the same list; at least one
+ * rank is not in it. Resolves on all ranks when all have the state. Rejects on all ranks with ERR_ELASTIC_STATE, and no
+ * rank loads anything, if members that have the state differ, a chunk is damaged, or the state does not fit the model
+ * of a joining member; and with the group's error if a rank is lost.
  */
 export async function transfer(
   group: Group,
@@ -73,7 +78,7 @@ export async function transfer(
   const sources = nearest(group, have, joined);
   const wanted = told.includes(true) ? await different(group, have, layout, packed, held) : null;
   const sent = layout.map(({ bytes }, index) => ({ bytes: (wanted?.has(index) ?? true) ? bytes : 0 }));
-  const shares = dealt(chunksOf(sent, chunkBytes), sources.length);
+  const shares = chunksBySource(chunksOf(sent, chunkBytes), sources.length);
   const memory = isJoining
     ? await Promise.all(
         layout.map(async ({ bytes }, index) =>
@@ -131,8 +136,8 @@ interface Fault {
 }
 
 /**
- * Returns the arrays that a joiner has not, or has other values of than the members, by index in `layout`. The members
- * compute the checksums of the arrays, each those of its share. Collective.
+ * Returns the arrays to send, by index in `layout`: those that a joining member does not have, or has with other
+ * values. Each member computes the checksums of the arrays in its share. Collective.
  */
 async function different(
   group: Group,
@@ -159,7 +164,7 @@ async function different(
 }
 
 /**
- * Throws the same error on all ranks if one of them has a fault. Returns the notes of all ranks. Collective.
+ * Throws the same error on all ranks if one of them has a fault. Otherwise returns the notes of all ranks. Collective.
  */
 async function settle(group: Group, faults: readonly Fault[], note = false): Promise<boolean[]> {
   const [own] = faults;
@@ -181,7 +186,10 @@ function nearest(group: Group, have: readonly number[], joined: readonly number[
   return local.length > 0 ? local : have;
 }
 
-/** Sends all chunks; packs one while the one before is being sent. Uses two buffers, because new memory is slow. */
+/**
+ * Sends all chunks; packs each while the previous one is being sent. Uses two buffers, because allocating memory is
+ * slow.
+ */
 async function sendAll(
   group: Group,
   to: number,
@@ -199,7 +207,7 @@ async function sendAll(
   await Promise.all(sent);
 }
 
-/** Receives all chunks, and passes each to `take` while the next one comes. */
+/** Receives all chunks, and passes each to `take` while the next one is received. */
 async function receiveAll(
   group: Group,
   from: number,
@@ -230,7 +238,7 @@ function started(work: PromiseLike<unknown>): Promise<unknown> {
 const largestMessage = (chunks: readonly Chunk[]): number =>
   chunks.reduce((most, { bytes }) => Math.max(most, bytes), 0) + hashBytes;
 
-/** Copies a chunk to `message`, so that the hash behind it is that of what is sent. */
+/** Copies a chunk to `message` first, so that the appended hash covers exactly the bytes that are sent. */
 async function pack(packed: PackedState, { bytes, pieces }: Chunk, message: Uint8Array): Promise<void> {
   let at = 0;
   for (const { array, from, to } of pieces) {

@@ -1,5 +1,5 @@
-// Computes the next view from the one that has ended and from what is known about its members. Pure: the same
-// knowledge gives the same view on every member.
+// Computes the next view from the one that has ended and from the knowledge about its members. Pure: the same knowledge
+// gives the same view on every member.
 //
 // Whether the step in flight is final follows from two facts. The vote that ends a step is a reduction over all
 // members, which each of them starts when all its averages are complete. So if one member has applied the averages of a
@@ -17,27 +17,29 @@ export interface NumberedWish {
   readonly wish: Wish | null;
 }
 
-/** What a member has read in the store after the end of a view. */
+/** The documents that a member has read in the store after the end of a view. */
 export interface Knowledge {
   readonly reports: readonly Report[];
   /** All wishes that the view has not read, in order. */
   readonly wishes: readonly NumberedWish[];
-  /** Ids of the members, and of the authors of wishes, whose processes have ended for certain. */
+  /** Ids of the members, and of the authors of wishes, whose processes have certainly ended. */
   readonly ended: ReadonlySet<string>;
   /** Milliseconds since the view ended for the member that decides, by its own clock. */
   readonly forMs: number;
 }
 
 export interface Rules {
-  /** Fewest members of a view. A view at the end of the training may have fewer, because they only end. */
+  /**
+   * Minimum number of members of a view. A view at the end of the training may have fewer, because they only finish.
+   */
   readonly min: number;
-  /** How long to wait, after a failure, for members that have not reported. */
+  /** Milliseconds to wait, after a failure, for members that have not reported. */
   readonly settleMs: number;
   /** The same after a vote that changed the view: all members are known to be alive. */
   readonly stallMs: number;
-  /** How long the remaining members wait for others if they are fewer than `min`. */
+  /** Milliseconds that the remaining members wait for others if they are fewer than `min`. */
   readonly joinTimeoutMs: number;
-  /** How often the store had moved when the members began to use it. */
+  /** Number of times that the store had moved when the members began to use it. */
   readonly epoch: number;
 }
 
@@ -48,7 +50,7 @@ export type Outcome =
 
 /** Failures of the same kind at one step after which the job ends. */
 const mostRepeats = 3;
-/** How long members without a quorum wait for others, which may still move to their store. */
+/** Milliseconds that members without a quorum wait for others, which may still move to their store. */
 const minorityMs = 10_000;
 /** Limit of the longer wait if fewer members have reported than are missing. */
 const longestSettlingMs = 5_000;
@@ -62,7 +64,8 @@ export function decide(view: View, knowledge: Knowledge, rules: Rules): Outcome 
   const hasFailed = [...reports.values()].some(({ failure }) => failure !== null);
   const patienceMs = hasFailed ? settling(reports.size, missing.length, rules) : rules.stallMs;
   if (missing.length > 0 && forMs < patienceMs) return { kind: 'wait', forMs: patienceMs - forMs, missing };
-  // A member that leaves may have ended after its report. The report tells what it has applied, and it is not lost.
+  // A member that leaves may have ended after its report, which states the steps that it has applied. It does not count
+  // as lost.
   const leaving = view.members.filter(({ id }) => reports.get(id)?.isLeaving === true);
   const staying = view.members.filter(({ id }) => reports.get(id)?.isLeaving === false && !gone.has(id));
   const kept = mutuallyReachable(staying, reports);
@@ -90,14 +93,14 @@ export function decide(view: View, knowledge: Knowledge, rules: Rules): Outcome 
 }
 
 /**
- * Returns how long to wait for members after a failure: longer if most are missing, so that a few members that notice a
- * failure first, such as a device that hangs, do not leave out the others, which notice it later.
+ * Returns how long to wait for members after a failure. If most are missing, waits longer, so that a few members that
+ * notice a failure first, such as a device that hangs, do not exclude the others, which notice it later.
  */
 function settling(reported: number, missing: number, { settleMs }: Rules): number {
   return missing > reported ? Math.max(settleMs, Math.min(4 * settleMs, longestSettlingMs)) : settleMs;
 }
 
-/** Returns the report of each member of the view that has one; the last if it has several. */
+/** Returns the latest report of each member of the view that has reported. */
 function latest(view: View, reports: readonly Report[]): ReadonlyMap<string, Report> {
   const ids = new Set(view.members.map(({ id }) => id));
   return new Map(
@@ -106,8 +109,8 @@ function latest(view: View, reports: readonly Report[]): ReadonlyMap<string, Rep
 }
 
 /**
- * Returns the wishes of living processes. Of several for one slot, returns the last, whose process has replaced the
- * others.
+ * Returns the wishes of living processes. If several have the same slot, returns the last one, whose process has
+ * replaced the others.
  */
 export function lastOfEachSlot({ wishes, ended }: Pick<Knowledge, 'wishes' | 'ended'>): Wish[] {
   const all = wishes.flatMap(({ wish }) => (wish === null ? [] : [wish]));
@@ -118,10 +121,9 @@ export function lastOfEachSlot({ wishes, ended }: Pick<Knowledge, 'wishes' | 'en
 }
 
 /**
- * Returns the members for which not to wait: their launcher, or a member on the same host, has reported that they have
- * ended, or their launcher has started other processes in their slots. Reports of members that have lost a connection
- * to another one do not count: all members report the same root cause, and the one that noticed it may itself be cut
- * off.
+ * Returns the members that need not be waited for: their launcher, or a member on the same host, has reported that they
+ * have ended, or their launcher has started other processes in their slots. Reports that a connection to a member was
+ * lost do not count: all members report the same root cause, and the one that noticed it may itself be cut off.
  */
 function goneMembers(
   view: View,
@@ -139,8 +141,8 @@ function goneMembers(
 }
 
 /**
- * Returns the members whose processes have ended for certain. A launcher starts another process in a slot when the one
- * before has ended; on another host it may also do so when it has only lost the first one.
+ * Returns the members whose processes have certainly ended. A launcher starts another process in a slot when the
+ * previous one has ended; on another host it may also do so when it has only lost contact with the first one.
  */
 function certainlyGone(
   view: View,
@@ -178,7 +180,7 @@ function mutuallyReachable(members: readonly Member[], reports: ReadonlyMap<stri
   const kept = members.filter((_, index) => !removed.has(index));
   const hasState = ({ id }: Member) => reports.get(id)!.hasState;
   if (kept.some(hasState) || !members.some(hasState)) return kept;
-  // No member of this set has the state of the training: choose among the members that have it.
+  // No member of this set has the state of the training, so choose among the members that have it.
   return mutuallyReachable(members.filter(hasState), reports);
 }
 
@@ -242,7 +244,7 @@ function compose(
   };
 }
 
-/** Whether the training of a member that leaves is over after the last final step. */
+/** Returns whether a leaving member has finished the training with the last final step. */
 const endsAt = (last: number, { isDone, finalSteps }: Report): boolean => isDone && finalSteps === last;
 
 interface Step {
@@ -252,7 +254,7 @@ interface Step {
   readonly isOver: boolean;
 }
 
-/** Decides about the step in flight, from the reports of the members that stay and of those that leave. */
+/** Decides about the step in flight, from the reports of the remaining and of the leaving members. */
 function resolve(view: View, kept: readonly Report[], leaving: readonly Report[]): Step {
   const able = kept.filter(({ hasState }) => hasState);
   const witnesses = [...able, ...leaving.filter(({ hasState }) => hasState)];
@@ -276,8 +278,8 @@ function resolve(view: View, kept: readonly Report[], leaving: readonly Report[]
 }
 
 /**
- * Counts how often the same failure has ended a view at the same step. The loss of members of a view that was never
- * connected does not count.
+ * Counts how often the same failure has ended a view at the same step. Ignores lost members of a view that was never
+ * connected.
  */
 function repeated(
   view: View,
@@ -307,9 +309,9 @@ export interface FoundingRules {
 }
 
 /**
- * Returns the first view of a job, or null while members are missing. The view exists when `size` processes wish to
- * join (founding members that have ended count as present), or when at least `min` have wished for `lastCallMs`
- * milliseconds. `forMs` is for how long at least `min` have.
+ * Returns the first view of a job, or null while members are missing. The view exists when `size` processes have
+ * written a wish to join (founding members that have ended count as present), or when at least `min` have done so for
+ * `lastCallMs` milliseconds. `forMs` is the time for which at least `min` have.
  */
 export function found(
   knowledge: Pick<Knowledge, 'wishes' | 'ended' | 'forMs'>,

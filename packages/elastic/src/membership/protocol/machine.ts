@@ -31,16 +31,16 @@ export type Input =
   | { readonly kind: 'read'; readonly reading: Reading }
   /** A view after the present one is in the store: the next one, or a later one if this member was away. */
   | { readonly kind: 'view'; readonly view: View }
-  /** Another member has reported that the view to which this one connects has ended. */
+  /** Another member has reported that the view to which this member connects has ended. */
   | { readonly kind: 'over' }
   | { readonly kind: 'connected' }
   | { readonly kind: 'not connected'; readonly failure: string; readonly unreachable: Report['unreachable'] }
   /**
-   * The store was lost, and this member uses another one from now on, to which the store has moved for the `epoch`th
-   * time. Answers to earlier actions do not come any more. This member never uses an earlier store again.
+   * The store was lost, and this member now uses another one, after the `epoch`th move of the store. Answers to earlier
+   * actions will not arrive. This member never uses an earlier store again.
    */
   | { readonly kind: 'moved'; readonly epoch: number }
-  /** The view that the new store has under the number of the present one. */
+  /** The view in the new store that has the number of the present view. */
   | { readonly kind: 'opened'; readonly view: View }
   | { readonly kind: 'time' };
 
@@ -56,7 +56,7 @@ export type Action =
       readonly unread: readonly number[];
       readonly ids: readonly string[];
     }
-  /** Write the view, unless the store has one of its number; answered by the view that the store has then. */
+  /** Write the view, unless the store has one of that number; answered by the view in the store. */
   | { readonly kind: 'propose'; readonly view: View }
   /** Write the present view into a store to which this member has moved; answered by 'opened'. */
   | { readonly kind: 'open'; readonly view: View }
@@ -66,15 +66,18 @@ export type Action =
   | { readonly kind: 'wake'; readonly atMs: number }
   /** Connect the members of `view`, until 'over' or at most `connectMs` milliseconds. */
   | { readonly kind: 'connect'; readonly view: View }
-  /** Stop connecting; answered by 'not connected' or, if it was too late, by nothing. */
+  /** Stop connecting; answered by 'not connected', or not at all if connecting has already succeeded. */
   | { readonly kind: 'disconnect' }
   | { readonly kind: 'end'; readonly reason: End };
 
-/** How the membership of a process ends. */
+/** The reason for the end of a process's membership. */
 export type End =
   | { readonly kind: 'left out'; readonly view: View }
   | { readonly kind: 'job ended'; readonly view: View }
-  /** The founding members did not come, or the members did not admit this one. `present` is the number of either. */
+  /**
+   * The founding members did not arrive in time, or the members did not admit this process. `present` is the number of
+   * founding processes that arrived, or of members that are left.
+   */
   | { readonly kind: 'too few'; readonly present: number; readonly isFounding: boolean };
 
 export interface Settings extends FoundingRules, Pick<Rules, 'min' | 'joinTimeoutMs'> {}
@@ -84,31 +87,31 @@ export type Patience = Pick<Rules, 'settleMs' | 'stallMs'>;
 
 type Phase = 'seeking' | 'connecting' | 'training' | 'reporting' | 'moving' | 'done';
 
-/** Most keys of ended processes that are read at once. */
+/** Maximum number of keys of ended processes in one read. */
 const mostAsked = 64;
 const shortestPollMs = 5;
 const longestPollMs = 100;
-/** How often a member that only watches the proposer reads, at first. */
+/** First interval in milliseconds at which a member that is not the proposer reads. */
 const watchMs = 20;
-/** How often a process that waits to be admitted checks whether the job goes on. */
+/** Interval in milliseconds at which a process that waits to be admitted checks whether the job continues. */
 const seekMs = 1_000;
 
 /** The state of a machine, as plain data. */
 interface Memory {
   phase: Phase;
-  /** The view in which this member is or to which it connects; while seeking, the last one that it has seen. */
+  /** The view in which this member is or to which it connects; while seeking, the last view that it has read. */
   view: View | null;
   report: Report | null;
   wishNumber: number;
-  /** When the present phase began. */
+  /** Time at which the present phase began. */
   sinceMs: number;
-  /** Since when at least `min` processes have wished to found the job; null if fewer do. */
+  /** Time since which at least `min` processes have asked to found the job; null if fewer have. */
   enoughSinceMs: number | null;
   isReading: boolean;
   ended: Set<string>;
   /** Ids that the next read asks about. */
   missing: readonly string[];
-  /** How often the store has moved for this member. */
+  /** Number of times that this member has followed a move of the store. */
   epoch: number;
 }
 
@@ -135,14 +138,14 @@ export class Machine {
     this.#patience = patience;
   }
 
-  /** Returns a machine that remembers the same and goes on by itself. */
+  /** Returns an independent machine with the same state. */
   fork(): Machine {
     const copy = new Machine(this.#id, this.#settings, this.#patience);
     copy.#memory = { ...this.#memory, ended: new Set(this.#memory.ended) };
     return copy;
   }
 
-  /** Returns what the machine remembers, with times as they lie before `nowMs`, for comparison. */
+  /** Returns the state for comparison, with times relative to `nowMs`. */
   describe(nowMs: number): unknown {
     const { sinceMs, enoughSinceMs, ended, ...rest } = this.#memory;
     const enoughForMs = enoughSinceMs === null ? null : nowMs - enoughSinceMs;
@@ -159,7 +162,7 @@ export class Machine {
     return this.#memory.epoch;
   }
 
-  /** Sets the deadlines of the changes from now on. */
+  /** Sets the deadlines of later changes of the view. */
   setPatience(patience: Patience): void {
     this.#patience = patience;
   }
@@ -169,7 +172,7 @@ export class Machine {
       case 'wished':
         this.#memory.wishNumber = input.wishNumber;
         this.#enter('seeking', nowMs);
-        // The head may have this member already.
+        // The head may already include this member.
         return input.head === null ? [this.#watch(), ...this.#seek(nowMs)] : this.#useView(input.head, nowMs);
       case 'ended':
         return this.#memory.phase === 'training' ? this.#startReporting(input.report, nowMs) : [];
@@ -194,7 +197,7 @@ export class Machine {
     }
   }
 
-  /** Goes on in another store. What the members know about the step, they report there. */
+  /** Continues in another store. The members report their knowledge about the step there again. */
   #move(epoch: number, nowMs: number): Action[] {
     const { phase, view } = this.#memory;
     if (view === null || (phase !== 'reporting' && phase !== 'connecting')) return [];
@@ -207,7 +210,7 @@ export class Machine {
   #useOpened(stored: View, nowMs: number): Action[] {
     const { phase, view, report } = this.#memory;
     if (phase !== 'moving' || view === null) return [];
-    // The others have gone on there from an earlier view.
+    // The other members have continued there from an earlier view.
     if (stored.epoch !== view.epoch) return this.#end({ kind: 'left out', view: stored });
     if (report?.view === view.number) return this.#startReporting(report, nowMs);
     return this.#reportAgain({ failure: 'the store was lost', unreachable: [] }, nowMs);
@@ -231,20 +234,20 @@ export class Machine {
 
   #startReporting(full: Report, nowMs: number): Action[] {
     const { members } = this.#memory.view!;
-    const index = members.findIndex(({ id }) => id === this.#id);
-    const report = shortened(full, index, members.length);
+    const rank = members.findIndex(({ id }) => id === this.#id);
+    const report = shortened(full, rank, members.length);
     this.#memory.report = report;
     this.#enter('reporting', nowMs);
     const lost = new Set(full.unreachable.map(({ member }) => member));
     for (const { member, isCertain } of full.unreachable) if (isCertain) this.#memory.ended.add(member);
     const likely = members.filter(({ id }) => !lost.has(id));
-    const place = likely.findIndex(({ id }) => id === this.#id);
+    const index = likely.findIndex(({ id }) => id === this.#id);
     const first: Action[] =
-      place === 0 ? this.#read() : [{ kind: 'wake', atMs: nowMs + this.#watchMs(place) }];
+      index === 0 ? this.#read() : [{ kind: 'wake', atMs: nowMs + this.#watchMs(index) }];
     return [{ kind: 'report', report }, this.#watch(), ...first];
   }
 
-  /** Reports again after a view that was not connected, with the same knowledge about the step. */
+  /** Reports again after a view that never connected, with the same knowledge about the step. */
   #reportAgain(
     { failure, unreachable }: Pick<Report, 'unreachable'> & { readonly failure: string },
     nowMs: number,
@@ -305,8 +308,8 @@ export class Machine {
       });
       if (outcome.kind === 'view') return [{ kind: 'propose', view: outcome.view }];
     }
-    const place = living.findIndex(({ id }) => id === this.#id);
-    const pauseMs = isFirst ? this.#pollMs(nowMs) : Math.max(this.#watchMs(place), this.#pollMs(nowMs));
+    const index = living.findIndex(({ id }) => id === this.#id);
+    const pauseMs = isFirst ? this.#pollMs(nowMs) : Math.max(this.#watchMs(index), this.#pollMs(nowMs));
     return [{ kind: 'wake', atMs: nowMs + pauseMs }];
   }
 
@@ -315,9 +318,9 @@ export class Machine {
     return Math.min(Math.max((nowMs - this.#memory.sinceMs) / 10, shortestPollMs), longestPollMs);
   }
 
-  /** Returns how long the member at this index, in order of slot, waits before it does the work of those before it. */
-  #watchMs(place: number): number {
-    return Math.min(watchMs * Math.max(place, 1), 2 * this.#patience.settleMs);
+  /** Returns how long the member at `index`, in order of slot, waits before it takes over the work of lower members. */
+  #watchMs(index: number): number {
+    return Math.min(watchMs * Math.max(index, 1), 2 * this.#patience.settleMs);
   }
 
   #useView(view: View, nowMs: number): Action[] {
@@ -332,7 +335,7 @@ export class Machine {
     if (view.ended !== null) return [...stop, ...this.#end({ kind: 'job ended', view })];
     if (this.#memory.phase === 'seeking' && !isMember) {
       const isRead = this.#memory.wishNumber <= view.wishes && !view.unread.includes(this.#memory.wishNumber);
-      // An earlier view had this member, and this one does not.
+      // An earlier view included this member, and this one does not.
       if (isRead) return this.#end({ kind: 'left out', view });
       this.#memory.view = view;
       this.#enter('seeking', nowMs);
@@ -355,8 +358,8 @@ export class Machine {
    * Returns the interval at which a member that connects asks whether others have ended: longer for higher slots.
    */
   #checkMs(): number {
-    const place = this.#memory.view!.members.findIndex(({ id }) => id === this.#id);
-    return Math.min(watchMs * 2 ** Math.min(place, 8), 2 * this.#patience.settleMs);
+    const index = this.#memory.view!.members.findIndex(({ id }) => id === this.#id);
+    return Math.min(watchMs * 2 ** Math.min(index, 8), 2 * this.#patience.settleMs);
   }
 
   #checkConnecting(nowMs: number): Action[] {
@@ -367,7 +370,7 @@ export class Machine {
     return [{ kind: 'wake', atMs: nowMs + this.#checkMs() }];
   }
 
-  /** Returns ids in the order in which to ask about them; rotates them if there are too many for one read. */
+  /** Returns ids in the order in which to ask about them. If they exceed one read, each call starts with other ids. */
   #nextAsked(ids: readonly string[]): string[] {
     const { missing } = this.#memory;
     const from = ids.indexOf(missing[Math.min(missing.length, mostAsked) - 1] ?? '') + 1;
@@ -378,7 +381,7 @@ export class Machine {
     const { isReading, view, wishNumber, sinceMs } = this.#memory;
     if (isReading) return [];
     const { settleMs } = this.#patience;
-    // The author of wish 1 founds the job. Others try after settleMs, and a millisecond later because timers round.
+    // The author of wish 1 founds the job. Others try after settleMs, plus a millisecond because timers round.
     const isEarly = nowMs - sinceMs < settleMs;
     if (view === null && wishNumber > 1 && isEarly) return [{ kind: 'wake', atMs: sinceMs + settleMs + 1 }];
     return this.#read();
@@ -402,7 +405,7 @@ export class Machine {
     return [{ kind: 'wake', atMs: nowMs + pauseMs }];
   }
 
-  /** Ends the job for a process that waits to be admitted if no member is left that could admit it. */
+  /** Ends the attempt of a process that waits to be admitted if no member is left that could admit it. */
   #watchJob(knowledge: Knowledge, nowMs: number): Action[] {
     const { members } = this.#memory.view!;
     const left = new Set(knowledge.reports.flatMap((report) => (report.isLeaving ? [report.member] : [])));

@@ -1,7 +1,8 @@
-// Deadlines that follow the pace of the training: how long a member may be silent depends on how long its steps take.
+// Deadlines that follow the pace of the training: the time that a member may be silent depends on the duration of its
+// steps.
 import type { Patience } from './machine.ts';
 
-/** Number of steps of which the median is taken. */
+/** Number of steps in the window of the median. */
 const window = 32;
 /** Steps between two computations of the median when the window is full. */
 const between = 8;
@@ -13,7 +14,10 @@ export class Pace {
   readonly #steps: number[] = [];
   #last: number | null = null;
   #patience: Patience;
-  /** Steps until the deadlines are computed again: a vote needs them, and a sort in each is a part of a short step. */
+  /**
+   * Steps until the deadlines are computed again. Every vote reads them, and sorting for each would take a notable part
+   * of a short step.
+   */
   #untilNext = 0;
 
   /** `fixed` replaces the deadlines that it names. */
@@ -32,7 +36,7 @@ export class Pace {
     this.#last = nowMs;
   }
 
-  /** Notes an interruption: the time until the next step says nothing about the pace. */
+  /** Notes an interruption: the time until the next step is not counted. */
   pause(): void {
     this.#last = null;
   }

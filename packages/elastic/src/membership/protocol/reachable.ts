@@ -1,11 +1,11 @@
-// Finds the fewest members to remove so that all others reach each other: a smallest vertex cover of the graph whose
+// Finds the fewest members to remove so that all others reach each other: a minimum vertex cover of the graph whose
 // edges are the pairs that cannot communicate. Exact, by branching on the member with the most edges, within a budget
-// of work; beyond the budget greedy, which may remove more members than needed. A partition is found without branching:
-// a matching between its sides is as large as the smaller one.
+// of work; beyond the budget greedy, which may remove more members than needed. A partition needs no branching: a
+// matching between its sides is as large as the smaller side, which proves that the cover is minimum.
 
 type Edges = Map<number, Set<number>>;
 
-/** Number of edges that one search may look at. */
+/** Maximum number of edges that one search visits. */
 const budgetOfEdges = 500_000;
 
 /**

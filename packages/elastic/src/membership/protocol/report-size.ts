@@ -9,10 +9,10 @@ const bytesOfOne = 80;
 const longestFailure = 400;
 
 /**
- * Returns the report with as many unreachable members as fit if all `size` members list as many: those that have ended
- * for certain first, then others. `place` is the member's rank: members of different ranks list different others.
+ * Returns the report with as many unreachable members as fit if all `size` members list as many: first those that have
+ * certainly ended, then others. `rank` is the member's rank: members of different ranks list different others.
  */
-export function shortened(report: Report, place: number, size: number): Report {
+export function shortened(report: Report, rank: number, size: number): Report {
   const most = Math.max(1, Math.floor(bytesOfLists / bytesOfOne / size));
   const { unreachable, failure } = report;
   const isLong = failure !== null && failure.length > longestFailure;
@@ -20,7 +20,7 @@ export function shortened(report: Report, place: number, size: number): Report {
   if (unreachable.length <= most) return { ...report, failure: text };
   const certain = unreachable.filter(({ isCertain }) => isCertain);
   const rest = unreachable.filter(({ isCertain }) => !isCertain);
-  const from = rest.length === 0 ? 0 : (place * most) % rest.length;
+  const from = rest.length === 0 ? 0 : (rank * most) % rest.length;
   const turned = [...rest.slice(from), ...rest.slice(0, from)];
   return { ...report, failure: text, unreachable: [...certain, ...turned].slice(0, most) };
 }

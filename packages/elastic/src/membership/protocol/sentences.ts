@@ -1,4 +1,4 @@
-// The texts of `ended` in the last view of a job: why it ends.
+// The sentences that the last view of a job has as `ended`: the reason for its end.
 import type { RepeatedFailure, Report } from './view.ts';
 
 export const tooFewLeft = (count: number, min: number, joinTimeoutMs: number): string =>

@@ -10,7 +10,10 @@ export interface Member {
   readonly slot: number;
   /** Id of the host, to prefer sources of state on the same one. */
   readonly host: string;
-  /** Identifies the process on its host, so that members there see whether it has ended; null if it cannot be seen. */
+  /**
+   * Identity of the process on its host, with which members there check whether it has ended; null if it cannot be
+   * checked.
+   */
   readonly process: string | null;
   /** Address, as `host:port`, of a store on its host to which the job can move; null if there is none. */
   readonly standby: string | null;
@@ -19,14 +22,14 @@ export interface Member {
 /** The request of a process to become a member, which it writes into the store. */
 export interface Wish {
   readonly id: string;
-  /** The slot that its launcher gave it; null if it takes the lowest one that is free. */
+  /** The slot that its launcher has assigned; null to take the lowest free slot. */
   readonly slot: number | null;
   readonly host: string;
   readonly process: string | null;
   readonly standby: string | null;
 }
 
-/** The members of a view, of which later views need enough; quorum.ts has the rule. */
+/** The members of an earlier view, of which later views need enough (see quorum.ts). */
 export interface Quorum {
   /** Ids. */
   readonly members: readonly string[];
@@ -36,30 +39,32 @@ export interface Quorum {
   readonly canMove: boolean;
 }
 
-/** What the members of a new view do with the step that was in flight in the view before. */
+/** The decision of a new view about the step that was in flight in the previous view. */
 export type Decision =
   /** The step is final: members that have not applied its averages apply them now. */
   | 'commit'
   /** No member has applied averages of the step: they are dropped, and the step runs again in the new view. */
   | 'redo';
 
-/** Which processes train together from a step on. Immutable. */
+/** The processes that train together from a certain step on. Immutable. */
 export interface View {
   /** 0 for the first view of a job, and one more for each later one. */
   readonly number: number;
-  /** How often the store of the job had moved to another host when the view was written in it. */
+  /** Number of times that the store of the job had moved to another host when the view was written in it. */
   readonly epoch: number;
   /** In order of slot; the index is the rank in the view's group. */
   readonly members: readonly Member[];
-  /** Ids of the members that have no state of the training yet and get it from the others. All in view 0. */
+  /**
+   * Ids of the members that have no state of the training yet and receive it from the others. All members in view 0.
+   */
   readonly joined: readonly string[];
   /** Ids of members of the view before that were lost. */
   readonly lost: readonly string[];
   /** Ids of members that left after their last step. */
   readonly left: readonly string[];
-  /** Number of steps that are final, counting the one that `decision` makes final. */
+  /** Number of final steps, including the one that `decision` makes final. */
   readonly finalSteps: number;
-  /** What became of the step that was in flight in the view before. */
+  /** Decision about the step that was in flight in the previous view. */
   readonly decision: Decision;
   /**
    * Earlier views that count for the next quorum (quorum.ts): back to the last one known to be connected, inclusive.
@@ -67,9 +72,12 @@ export interface View {
   readonly unsettled: readonly Quorum[];
   /** Number of wishes to join that this view and those before it have read. */
   readonly wishes: number;
-  /** Numbers of wishes up to `wishes` that had a number but no text yet, and are read again. */
+  /** Numbers up to `wishes` whose wish had no text yet; later views read them again. */
   readonly unread: readonly number[];
-  /** The failure that ended the view before, if it was the same one at the same step before; null if there was none. */
+  /**
+   * The failure that ended the previous view, with the number of times that it has ended a view at this step; null if
+   * none did.
+   */
   readonly failure: RepeatedFailure | null;
   /** Why the job ends with this view, as a sentence; null while it goes on. */
   readonly ended: string | null;
@@ -85,7 +93,7 @@ export interface RepeatedFailure {
   readonly times: number;
 }
 
-/** A member's report when its view has ended. It has only facts that the member knows, without interpretation. */
+/** A member's report when its view has ended: only facts that the member knows, without interpretation. */
 export interface Report {
   /** Id of the member. */
   readonly member: string;
@@ -99,13 +107,13 @@ export interface Report {
   readonly hasState: boolean;
   /** Whether the member was connected with all members of the view. */
   readonly wasConnected: boolean;
-  /** Ids of members that it cannot reach, and whether it knows that they have ended. */
+  /** Ids of members that it cannot reach. `isCertain` tells whether their process has certainly ended. */
   readonly unreachable: readonly { readonly member: string; readonly isCertain: boolean }[];
   /** Whether the member does not want to be in the next view. */
   readonly isLeaving: boolean;
   /**
-   * Whether the training of the member is over: it leaves after its last final step, and has not asked to leave. The
-   * others, whose vote may have failed, need no further members to learn that this step is final.
+   * Whether the training of the member is over. Such a member leaves after its last final step without having asked to
+   * leave. The others, whose vote may have failed, can then finish this step without further members.
    */
   readonly isDone: boolean;
   /** The failure that ended the view for the member, as a sentence; null after a vote that changes the view. */

@@ -1,11 +1,12 @@
-// The message of a vote: numbers of which all members take the largest. A flag is 1 if one member sets it. A number
-// that has to be equal on all members travels twice, as itself and negated, which gives the largest and the smallest.
+// The message of a vote: an array of numbers that is reduced with max over all members. A flag becomes 1 if any member
+// sets it. A number that must be equal on all members is sent twice, as itself and negated, so that the result has the
+// largest and the smallest value.
 
 export interface Tally {
   readonly changesView: boolean;
   /**
-   * Whether members that leave stay for one more view: all want to leave while a process wishes to join, and would take
-   * the state of the training with them.
+   * Whether members that leave stay for one more view: if all want to leave while a process waits to join, they first
+   * send it the state of the training, which would otherwise be lost.
    */
   readonly putsOff: boolean;
 }
@@ -16,13 +17,13 @@ export function ballotOf(ballot: {
   readonly isLeaving: boolean;
   /** Whether it leaves because its training is over, so that no process needs its state. */
   readonly isOver: boolean;
-  readonly hasWish: boolean;
+  readonly hasUnreadWish: boolean;
   readonly agreed: readonly number[];
 }): Float64Array {
-  const { isLeaving, isOver, hasWish, agreed } = ballot;
+  const { isLeaving, isOver, hasUnreadWish, agreed } = ballot;
   const numbers = new Float64Array(flags + 2 * agreed.length);
   numbers[0] = Number(isLeaving);
-  numbers[1] = Number(hasWish);
+  numbers[1] = Number(hasUnreadWish);
   numbers[2] = Number(!isLeaving || isOver);
   for (let i = 0; i < agreed.length; i++) {
     numbers[flags + 2 * i] = agreed[i]!;
@@ -31,7 +32,7 @@ export function ballotOf(ballot: {
   return numbers;
 }
 
-/** Returns the place of the first number that is not equal on all members; null if all are. */
+/** Returns the index of the first number that is not equal on all members; null if all are. */
 export function differing(reduced: Float64Array): number | null {
   for (let at = flags; at < reduced.length; at += 2) {
     if (reduced[at] !== 0 - reduced[at + 1]!) return (at - flags) / 2;

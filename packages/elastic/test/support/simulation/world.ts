@@ -81,7 +81,7 @@ export interface SimMember {
   watchedView: number | null;
   watchedOver: number | null;
   watchedWish: number | null;
-  hasWish: boolean;
+  hasUnreadWish: boolean;
   wantsToLeave: boolean;
   isAsking: boolean;
   /** Number of the group to which it belongs or connects; null between views. */
@@ -204,7 +204,7 @@ export class World {
       watchedView: null,
       watchedOver: null,
       watchedWish: null,
-      hasWish: false,
+      hasUnreadWish: false,
       wantsToLeave: false,
       isAsking: false,
       group: null,
@@ -246,7 +246,8 @@ export class World {
         if (what.alarm === self.alarm) this.#feed(member, { kind: 'time' });
         return;
       case 'wish seen':
-        if (self.machine.phase === 'training' && self.machine.view!.number === what.view) self.hasWish = true;
+        if (self.machine.phase === 'training' && self.machine.view!.number === what.view)
+          self.hasUnreadWish = true;
         return;
       case 'start':
         this.#startOp(member, what.group, what.op);
@@ -573,7 +574,7 @@ export class World {
     const { view } = this.groups[number]!;
     if (self.endedAtMs !== null) this.changesMs.push(this.nowMs - self.endedAtMs);
     self.endedAtMs = null;
-    self.hasWish = false;
+    self.hasUnreadWish = false;
     self.watchedOver = null;
     if (view.members.findIndex(({ id }) => id === self.wish.id) < 3)
       this.#ask(member, { kind: 'watch wish', after: view.wishes });
@@ -618,7 +619,7 @@ export class World {
     self.op = op;
     if (isVote(op)) {
       self.isAsking = self.wantsToLeave;
-      if (self.isAsking || self.hasWish) group.changes.add(op);
+      if (self.isAsking || self.hasUnreadWish) group.changes.add(op);
     }
     group.started[op] ??= new Set();
     group.started[op].add(member);

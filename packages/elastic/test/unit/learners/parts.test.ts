@@ -4,7 +4,7 @@ import { scope, type Tensor } from '@ringwise/tensor';
 import { Adam, SGD } from '@ringwise/tensor/optim';
 import { describe, expect, it } from 'vitest';
 import { candidates } from '../../../src/learners/candidates.ts';
-import { copiedGradients, dealtParams, setGradients } from '../../../src/learners/gradients.ts';
+import { copiedGradients, paramsBySource, setGradients } from '../../../src/learners/gradients.ts';
 import { optimizerValues, setOptimizerValues } from '../../../src/learners/optimizer-values.ts';
 import type { Member, View } from '../../../src/membership/protocol/view.ts';
 import { sharesOf } from '../../../src/transfer/shares.ts';
@@ -43,8 +43,8 @@ describe('gradients', () => {
         backward(member, step);
         // A parameter that was not used in this step.
         if (step === 2) member.parameters()[2]!.unbindGrad();
-        for (const [share, params] of dealtParams(paramsOf(member), count).entries()) {
-          setGradients(dealtParams(paramsOf(learner), count)[share]!, copiedGradients(params, allocate));
+        for (const [share, params] of paramsBySource(paramsOf(member), count).entries()) {
+          setGradients(paramsBySource(paramsOf(learner), count)[share]!, copiedGradients(params, allocate));
         }
         for (const optimizer of optimizers) optimizer.step();
         expect(flat(learner)).toEqual(flat(member));

@@ -10,14 +10,14 @@ describe('a vote', () => {
   const reduce = (...ballots: Float64Array[]) =>
     Float64Array.from(ballots[0]!, (_, at) => Math.max(...ballots.map((each) => each[at]!)));
   const ballot = (agreed: number[], parts = {}) =>
-    ballotOf({ isLeaving: false, isOver: false, hasWish: false, agreed, ...parts });
+    ballotOf({ isLeaving: false, isOver: false, hasUnreadWish: false, agreed, ...parts });
   test('changes the view if one member leaves or sees a wish', () => {
     expect(tallyOf(reduce(ballot([1]), ballot([1]))).changesView).toBe(false);
     expect(tallyOf(reduce(ballot([1]), ballot([1], { isLeaving: true }))).changesView).toBe(true);
-    expect(tallyOf(reduce(ballot([1], { hasWish: true }), ballot([1]))).changesView).toBe(true);
+    expect(tallyOf(reduce(ballot([1], { hasUnreadWish: true }), ballot([1]))).changesView).toBe(true);
   });
   test('puts leaving off if all leave and a process joins, and not if the training of one is over', () => {
-    const [leaves, sees] = [{ isLeaving: true }, { isLeaving: true, hasWish: true }];
+    const [leaves, sees] = [{ isLeaving: true }, { isLeaving: true, hasUnreadWish: true }];
     const putsOff = (...parts: object[]) =>
       tallyOf(reduce(...parts.map((each) => ballot([1], each)))).putsOff;
     expect(putsOff(leaves, sees)).toBe(true);

@@ -2,7 +2,7 @@
 import { type Group, loopbackGroups } from '@ringwise/collectives';
 import { packState } from '@ringwise/ddp';
 import { describe, expect, it } from 'vitest';
-import { chunksOf, dealt } from '../../../src/transfer/chunks.ts';
+import { chunksBySource, chunksOf } from '../../../src/transfer/chunks.ts';
 import { firstDifference } from '../../../src/transfer/headers.ts';
 import { type TransferReport, transfer } from '../../../src/transfer/transfer.ts';
 
@@ -193,7 +193,7 @@ describe('chunks', () => {
       expect(seen).toEqual(all);
       for (const { bytes } of chunks.slice(0, -1)) expect(bytes).toBe(most);
       for (const sources of [1, 2, 3, 7]) {
-        const shares = dealt(chunks, sources);
+        const shares = chunksBySource(chunks, sources);
         expect(shares.flat()).toEqual(chunks);
         const sizes = shares.map((share) => share.reduce((sum, { bytes }) => sum + bytes, 0));
         expect(Math.max(...sizes) - Math.min(...sizes)).toBeLessThanOrEqual(2 * most);
