@@ -240,7 +240,7 @@ export const anotherRun = (where: string, runId: string, found: string) =>
 
 export const noMeeting = (where: string, cause: unknown) => {
   const { message, code } = cause as NodeJS.ErrnoException;
-  // With these codes the store has answered, and its error says what to do.
+  // With these codes the store has answered, and its error names the next step.
   const isAnswered = code === 'ERR_STORE_AUTH' || code === 'ERR_STORE_BUSY';
   return new LaunchError(
     'ERR_LAUNCH_STORE',
@@ -258,7 +258,7 @@ export const storeLost = (where: string, cause: unknown) =>
     { cause },
   );
 
-/** Returns whether an error is that of a launcher which has lost the job's store. */
+/** Returns whether the error means that a launcher has lost the job's store. */
 export const isStoreLost = (error: unknown): boolean =>
   error instanceof LaunchError && error.code === 'ERR_LAUNCH_STORE';
 
@@ -290,7 +290,7 @@ export const noShell = (cause: unknown) =>
   );
 
 /** The settings of the user that determine the address of the store. */
-export interface StorePlace {
+export interface StoreSettings {
   readonly backend: 'static' | 'c10d';
   readonly maxNodes: number;
 }
@@ -299,7 +299,7 @@ export const storeFailed = (
   host: string,
   port: number,
   cause: unknown,
-  { backend, maxNodes }: StorePlace = { backend: 'static', maxNodes: 1 },
+  { backend, maxNodes }: StoreSettings = { backend: 'static', maxNodes: 1 },
 ) => {
   const flag = backend === 'c10d' ? 'port in --rdzv-endpoint' : '--master-port';
   const orFree = backend === 'c10d' ? 'or 0 there' : 'or none';

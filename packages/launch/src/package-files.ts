@@ -8,8 +8,8 @@ import { isBundled } from './errors.ts';
 export const builtFile = (name: string): URL => new URL(`../dist/${name}`, import.meta.url);
 
 /**
- * Returns the URL of a built file that a new thread or process runs. Throws ERR_LAUNCH_BUNDLED if it is not where the
- * package has it, because a bundler has copied this code into a program.
+ * Returns the URL of a built file that a new thread or process runs. Throws ERR_LAUNCH_BUNDLED if the file does not
+ * exist, because a bundler has copied this code into a program.
  */
 export function entryFile(name: string): URL {
   const url = builtFile(name);

@@ -1,4 +1,4 @@
-/** Resolves with null if `promise` takes longer than `timeoutMs`. */
+/** Resolves as `promise` does, or with null after `timeoutMs` milliseconds. */
 export async function within<T>(timeoutMs: number, promise: Promise<T>): Promise<T | null> {
   let timer: NodeJS.Timeout | undefined;
   const over = new Promise<null>((resolve) => {

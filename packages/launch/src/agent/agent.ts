@@ -6,16 +6,14 @@ import { openLifeLine } from './life-line.ts';
 import type { RankSpec } from './plan.ts';
 import { type RankOptions, type RankOutcome, type RankProcess, startRank } from './rank-process.ts';
 
-/** Time from the failure of a rank until the other ranks are stopped. */
+/** Milliseconds from the failure of a rank until the other ranks are stopped. */
 export interface SettleTimes {
   /**
-   * After a root cause, in milliseconds: long enough for peers to notice the closed connection and report it,
-   * also on a host with more processes than cores.
+   * After a root cause: long enough for peers to notice the closed connection and report it, also on a host with more
+   * processes than cores.
    */
   readonly causeMs: number;
-  /**
-   * After a secondary failure, in milliseconds: the rank with the root cause has yet to report it or to end.
-   */
+  /** After a secondary failure: the rank with the root cause has yet to report it or to end. */
   readonly secondaryMs: number;
 }
 
@@ -52,7 +50,7 @@ export interface Job {
    * already.
    */
   readonly stop: (signal: NodeJS.Signals) => void;
-  /** Passes a signal to all ranks and lets them end. If they are being stopped already, kills them. */
+  /** Forwards a signal to all ranks and lets them end. If they are being stopped already, kills them. */
   readonly interrupt: (signal: NodeJS.Signals) => void;
 }
 

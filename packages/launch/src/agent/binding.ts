@@ -22,19 +22,19 @@ export function bindRanks(
     return near !== null && nodes.includes(near) ? near : nodes[Math.floor((local * nodes.length) / nproc)]!;
   });
   return homes.map((home, local) => {
-    const place = homes.slice(0, local).filter((other) => other === home).length;
+    const index = homes.slice(0, local).filter((other) => other === home).length;
     const sharers = homes.filter((other) => other === home).length;
     return choices[kind](
       processors.filter(({ node }) => node === home),
-      { place, sharers },
+      { index, sharers },
       processors,
     );
   });
 }
 
-/** A rank's index (`place`) among the ranks with the same home, and their number (`sharers`). */
+/** A rank's index among the ranks with the same home (`index`), and their number (`sharers`). */
 interface Neighbours {
-  readonly place: number;
+  readonly index: number;
   readonly sharers: number;
 }
 
@@ -46,9 +46,9 @@ const choices: Readonly<
 > = {
   node: (home) => [...home],
   socket: (home, _, all) => all.filter(({ socket }) => socket === home[0]!.socket),
-  'core-complex': (home, { place }) => {
+  'core-complex': (home, { index }) => {
     const complexes = distinct(home.map(({ complex }) => complex));
-    return home.filter(({ complex }) => complex === complexes[place % complexes.length]);
+    return home.filter(({ complex }) => complex === complexes[index % complexes.length]);
   },
   exclusive: share,
 };
@@ -57,13 +57,13 @@ const choices: Readonly<
  * Returns a rank's share of the cores: whole cores, as evenly as possible; the first ranks get the remaining
  * ones.
  */
-function share(processors: readonly Processor[], { place, sharers }: Neighbours): Processor[] {
+function share(processors: readonly Processor[], { index, sharers }: Neighbours): Processor[] {
   const cores = distinct(processors.map(({ core }) => core));
   if (cores.length < sharers) throw tooManyForCores(sharers, cores.length);
   const each = Math.floor(cores.length / sharers);
   const extra = cores.length % sharers;
-  const first = place * each + Math.min(place, extra);
-  const mine = cores.slice(first, first + each + (place < extra ? 1 : 0));
+  const first = index * each + Math.min(index, extra);
+  const mine = cores.slice(first, first + each + (index < extra ? 1 : 0));
   return processors.filter(({ core }) => mine.includes(core));
 }
 

@@ -12,8 +12,8 @@ export interface Placement {
 }
 
 /**
- * What all ranks of a job share. The store listens on masterAddr:masterPort; ranks connect to it and never
- * bind it.
+ * The rendezvous that all ranks of a job share. The store listens on masterAddr:masterPort; ranks connect to it and
+ * never bind it.
  */
 export interface Rendezvous {
   readonly runId: string;
@@ -34,13 +34,13 @@ export interface JobFacts {
   readonly maxRestarts: number;
 }
 
-/** Further variables of a rank of an elastic job: its slot, and how often the slot was started before. */
+/** Further facts about a rank of an elastic job: its slot, and the number of earlier starts of the slot. */
 export interface SlotFacts {
   readonly slot: number;
   readonly incarnation: number;
-  /** The fewest ranks with which the job goes on. */
+  /** The minimum number of ranks with which the job continues. */
   readonly minRanks: number;
-  /** Address of the store that this launcher keeps ready; null if the job has one host only. */
+  /** Address of this launcher's standby store; null if the job has one host only. */
   readonly standby: string | null;
 }
 
@@ -48,20 +48,20 @@ export const firstStart: JobFacts = { role: 'default', restartCount: 0, maxResta
 
 /** Returns the environment variables of one rank. */
 export function rankEnvironment(
-  place: Placement,
+  placement: Placement,
   rendezvous: Rendezvous,
   facts: JobFacts,
 ): Record<string, string> {
   return {
-    RANK: `${place.rank}`,
-    LOCAL_RANK: `${place.localRank}`,
-    WORLD_SIZE: `${place.worldSize}`,
-    LOCAL_WORLD_SIZE: `${place.localWorldSize}`,
-    GROUP_RANK: `${place.groupRank}`,
-    GROUP_WORLD_SIZE: `${place.groupWorldSize}`,
+    RANK: `${placement.rank}`,
+    LOCAL_RANK: `${placement.localRank}`,
+    WORLD_SIZE: `${placement.worldSize}`,
+    LOCAL_WORLD_SIZE: `${placement.localWorldSize}`,
+    GROUP_RANK: `${placement.groupRank}`,
+    GROUP_WORLD_SIZE: `${placement.groupWorldSize}`,
     ROLE_NAME: facts.role,
-    ROLE_RANK: `${place.rank}`,
-    ROLE_WORLD_SIZE: `${place.worldSize}`,
+    ROLE_RANK: `${placement.rank}`,
+    ROLE_WORLD_SIZE: `${placement.worldSize}`,
     MASTER_ADDR: rendezvous.masterAddr,
     MASTER_PORT: `${rendezvous.masterPort}`,
     TORCHELASTIC_RUN_ID: rendezvous.runId,

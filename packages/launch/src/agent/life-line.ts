@@ -1,10 +1,10 @@
-// Ends the ranks when this process dies without a chance to end them itself (SIGKILL, out of memory). A shell
-// waits on a pipe whose other end only this process holds. When the kernel closes that end, the shell's read
-// fails, and the shell kills the process groups on its list. This needs no code inside a rank, so it also
-// ends a rank that never returns to its event loop, and the processes that the rank started. The shell costs
-// 1 MB and 3 ms. It runs in its own session, so that a terminal's Ctrl-C or hang-up does not end it too
-// early. If the shell is killed, another one replaces it; parent-death.ts covers the time in between. On Windows
-// there is no shell, and each rank watches a line of its own: launcher-line.ts.
+// Ends the ranks when this process dies without a chance to end them itself (SIGKILL, out of memory). A shell waits on
+// a pipe whose other end only this process holds. When the kernel closes that end, the shell's read fails, and the
+// shell kills the process groups on its list. This needs no code inside a rank, so it also ends a rank that never
+// returns to its event loop, and the processes that the rank started. The shell costs 1 MB and 3 ms. It runs in its own
+// session, so that a terminal's Ctrl-C or hang-up does not end it too early. If the shell is killed, another one
+// replaces it; parent-death.ts covers the time in between. On Windows there is no shell; each rank has its own pipe to
+// the launcher instead: launcher-line.ts.
 
 import { type ChildProcess, spawn } from 'node:child_process';
 import type { Socket } from 'node:net';
@@ -28,10 +28,7 @@ for g in $groups; do kill -9 "-$g"; done
 [ -z "$1" ] || rm -rf -- "$1"`;
 
 export interface LifeLine {
-  /**
-   * Words to put before a rank's command, so that the rank dies with this process even without the shell. May
-   * be empty.
-   */
+  /** Command prefix with which a rank dies with this process even without the shell. May be empty. */
   readonly command: readonly string[];
   /** Adds the process group `pid` to those that are killed when this process dies. */
   readonly add: (pid: number) => void;
@@ -128,7 +125,7 @@ function startShell(temporary: string): ChildProcess {
   return shell;
 }
 
-/** Returns the end of the pipe; undefined if there were no file descriptors left for one. */
+/** Returns the pipe to the shell; undefined if there were no file descriptors left for one. */
 function lineTo(shell: ChildProcess): Socket | undefined {
   return (shell.stdio as ChildProcess['stdio'] | undefined)?.[3] as Socket | undefined;
 }

@@ -8,9 +8,7 @@ import { findProgram } from '../cli/program.ts';
 
 let prefix: Promise<readonly string[]> | undefined;
 
-/**
- * Resolves with the words to put before a command so that it dies with this process; empty if unsupported.
- */
+/** Resolves with the command prefix with which a rank dies with this process; empty if unsupported. */
 export function diesWithParent(): Promise<readonly string[]> {
   prefix ??= findPrefix();
   return prefix;

@@ -5,19 +5,19 @@ import { findProgram } from '../cli/program.ts';
 import type { RunOptions } from '../cli/run-options.ts';
 import { noBinding, tooManyForGpus } from '../errors.ts';
 import { type BindingKind, bindRanks, coresOf } from './binding.ts';
-import type { RankPlace } from './plan.ts';
+import type { RankBinding } from './plan.ts';
 import { formatList, gpuNodes, readTopology } from './topology.ts';
 
 /**
- * Returns the place of each local rank; an empty list if the options request nothing. Throws
+ * Returns the processors and GPU of each local rank; an empty list if the options request no binding. Throws
  * ERR_LAUNCH_ARGUMENT if the host cannot provide it.
  */
-export function placesOf(
+export function bindingsOf(
   { binding, isLocalRankVirtual }: Pick<RunOptions, 'binding' | 'isLocalRankVirtual'>,
   nproc: number,
   gpus: number,
   env: NodeJS.ProcessEnv,
-): RankPlace[] {
+): RankBinding[] {
   // On a host without GPUs the ranks compute on the CPU, so there may be any number of them.
   if (isLocalRankVirtual && gpus > 0 && gpus < nproc) throw tooManyForGpus(nproc, gpus, env);
   if (binding === null && !isLocalRankVirtual) return [];

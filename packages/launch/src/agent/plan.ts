@@ -21,15 +21,15 @@ export interface Machine {
   readonly gpus: number;
 }
 
-/** Variables and streams of one local rank, in addition to what all ranks get. */
+/** Variables and streams of one local rank, in addition to those that all ranks get. */
 export interface RankExtras {
   readonly env?: Readonly<Record<string, string>>;
   readonly streams?: RankStreams;
 }
 
 /** Processors and GPU of one rank; see placement.ts. */
-export interface RankPlace {
-  /** Words to put before the rank's command to bind it to processors; may be empty. */
+export interface RankBinding {
+  /** Command prefix that binds the rank to processors; may be empty. */
   readonly command: readonly string[];
   readonly env: Readonly<Record<string, string>>;
 }
@@ -73,7 +73,7 @@ export function rankCount(command: string, text: string, machine: Machine): numb
   return Number(text);
 }
 
-/** What rankCount() accepts, in words. */
+/** The values that rankCount() accepts, for error messages. */
 export const rankCountForm = 'a whole number from 1 to 65536, auto, cpu or gpu';
 
 export function isRankCount(text: string): boolean {
@@ -82,8 +82,8 @@ export function isRankCount(text: string): boolean {
 }
 
 /**
- * Returns the ranks of one host. `extras` returns the variables and streams of a local rank; `places` has the
- * places of the local ranks, or is empty.
+ * Returns the ranks of one host. `extras` returns the variables and streams of a local rank; `bindings` has the
+ * processors and GPU of each local rank, or is empty.
  */
 export function planRanks(
   share: Share,
@@ -92,35 +92,38 @@ export function planRanks(
   machine: Machine,
   facts: JobFacts = firstStart,
   extras: (localRank: number) => RankExtras = () => ({}),
-  places: readonly RankPlace[] = [],
+  bindings: readonly RankBinding[] = [],
 ): RankSpec[] {
   const { nproc, firstRank, ...rest } = share;
   return Array.from({ length: nproc }, (_, localRank) => {
-    const place = { ...rest, rank: firstRank + localRank, localRank, localWorldSize: nproc };
-    return planRank(place, program, rendezvous, machine, facts, extras(localRank), places[localRank]);
+    const placement = { ...rest, rank: firstRank + localRank, localRank, localWorldSize: nproc };
+    return planRank(placement, program, rendezvous, machine, facts, extras(localRank), bindings[localRank]);
   });
 }
 
-/** Returns one rank: `own` is where it runs, if it is bound. Facts of a slot make it a rank of an elastic job. */
+/**
+ * Returns one rank. `own` has its processors and GPU, if it is bound. With the facts of a slot it is a rank of an
+ * elastic job.
+ */
 export function planRank(
-  place: Placement,
+  placement: Placement,
   program: Program,
   rendezvous: Rendezvous,
   machine: Machine,
   facts: JobFacts,
   { env, streams }: RankExtras,
-  own: RankPlace | undefined,
+  own: RankBinding | undefined,
   slot: SlotFacts | null = null,
 ): RankSpec {
-  const OMP_NUM_THREADS = program.env.OMP_NUM_THREADS ?? ompThreads(machine.cores, place.localWorldSize);
-  const contract = { ...rankEnvironment(place, rendezvous, facts), ...(slot && slotEnvironment(slot)) };
+  const OMP_NUM_THREADS = program.env.OMP_NUM_THREADS ?? ompThreads(machine.cores, placement.localWorldSize);
+  const contract = { ...rankEnvironment(placement, rendezvous, facts), ...(slot && slotEnvironment(slot)) };
   const inherited = { ...program.env };
   // This launcher may itself be a rank of an elastic job.
   for (const name of slotVariables) delete inherited[name];
   return {
     ...program,
     command: [...(own?.command ?? []), ...program.command],
-    rank: place.rank,
+    rank: placement.rank,
     env: { ...inherited, OMP_NUM_THREADS, ...contract, ...own?.env, ...env },
     ...(streams && { streams }),
   };

@@ -1,7 +1,7 @@
-// What differs between operating systems in starting and ending ranks. On POSIX systems each rank leads a
-// process group, which signals reach as a whole, and a shell kills the groups if the launcher dies. Windows has
-// neither: there a Node.js rank has a line to its launcher, over which it is told signals, and it ends when the
-// line does. Its own children, and ranks that are not Node.js, end with their parent by the job object that
+// The differences between operating systems in starting and ending ranks. On POSIX systems each rank leads a process
+// group, so that a signal reaches all its processes, and a shell kills the groups if the launcher dies. Windows has
+// neither: there a Node.js rank has a pipe from its launcher (the "line"), over which it receives signals, and it ends
+// when the line closes. Its own children, and ranks that are not Node.js, end with their parent by the job object that
 // libuv makes for every Node.js process.
 import type { ChildProcess } from 'node:child_process';
 import type { Writable } from 'node:stream';
@@ -25,8 +25,8 @@ export function signalGroup(pid: number): SendSignal {
 }
 
 /**
- * Returns what signals a rank without a process group. `line` is its line to this process; undefined for a rank
- * that is not Node.js, which every signal ends.
+ * Returns the function that signals a rank without a process group. `line` is its pipe from this process; undefined for
+ * a rank that is not Node.js, which every signal ends.
  */
 export function signalProcess(child: ChildProcess, line: Writable | undefined): SendSignal {
   line?.on('error', () => {}); // the rank has ended

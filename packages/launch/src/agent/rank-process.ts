@@ -1,6 +1,6 @@
-// Runs one rank as a process that leads its own process group. So signals also reach the processes that it
-// has started, and Ctrl-C in a terminal reaches only the launcher. When the leader ends, the rest of its
-// group is killed. process-groups.ts says what Windows has instead.
+// Runs one rank as a process that leads its own process group. So signals also reach the processes that it has started,
+// and Ctrl-C in a terminal reaches only the launcher. When the leader ends, the rest of its group is killed. For
+// Windows see process-groups.ts.
 
 import { type ChildProcess, type StdioOptions, spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -28,13 +28,15 @@ const wordsFd = 3;
 const metricsFd = 4;
 const lineFd = 5;
 /**
- * Time for which the pipes of an ended rank are still read. A process that left its group may keep them open
+ * Milliseconds for which the pipes of an ended rank are still read. A process that left its group may keep them open
  * forever.
  */
 const drainMs = 500;
-/** Longest wait for a failed rank's last words, which are in the pipe when it ends. */
+/** Milliseconds to wait for a failed rank's last words, which are in the pipe when it ends. */
 const wordsMs = 200;
-/** Interval at which a rank that must end gets SIGCONT, because it may have been stopped (SIGSTOP) meanwhile. */
+/**
+ * Milliseconds between SIGCONT signals to a rank that must end, because it may have been stopped (SIGSTOP) meanwhile.
+ */
 const wakeMs = 1_000;
 
 export interface RankOptions {
@@ -54,7 +56,7 @@ export interface RankOptions {
   readonly connect?: (rank: number, child: ChildProcess) => void;
 }
 
-/** The end of a rank. */
+/** The outcome of a rank that has ended. */
 export interface RankOutcome {
   readonly rank: number;
   readonly host: string;
@@ -62,7 +64,7 @@ export interface RankOutcome {
   readonly pid: number | undefined;
   readonly exitCode: number | null;
   readonly signal: NodeJS.Signals | null;
-  /** When it failed, on the clock of process.hrtime; null if it succeeded or ended because it was stopped. */
+  /** Time of the failure on the clock of process.hrtime; null if it succeeded or ended because it was stopped. */
   readonly failedNs: bigint | null;
   readonly lastWords: LastWords | null;
   /** The last lines of its output. */
@@ -77,7 +79,7 @@ export interface RankProcess {
   /** Never rejects. */
   readonly outcome: Promise<RankOutcome>;
   /**
-   * Signals the whole process group. An end after that is a failure only if the rank reported its error
+   * Signals the whole process group. If the rank ends after that, it counts as failed only if it reported its error
    * before. Does nothing once the rank has ended.
    */
   readonly stop: (signal: NodeJS.Signals) => void;

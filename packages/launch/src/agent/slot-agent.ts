@@ -9,7 +9,7 @@ import { type RankOptions, type RankOutcome, type RankProcess, startRank } from 
 export interface SlotAgentOptions {
   /** Milliseconds from a stop to SIGKILL. */
   readonly shutdownTimeoutMs: number;
-  /** Milliseconds from a signal of the user to SIGKILL: ranks finish their step and leave. */
+  /** Milliseconds from a signal of the user to SIGKILL, in which ranks finish their step and leave. */
   readonly graceMs: number;
   /** Called at once when a process has ended; `ending` is its exit code, or the name of the signal. */
   readonly onExit: (slot: number, incarnation: number, ending: string) => void;
@@ -25,7 +25,8 @@ export interface SlotAgent {
   /** Sends all processes this signal, and SIGKILL after the shutdown timeout; does nothing if they are stopping. */
   readonly stop: (signal: NodeJS.Signals) => void;
   /**
-   * Passes a signal of the user to all processes, and SIGKILL after the grace time. A second call kills them at once.
+   * Forwards a signal of the user to all processes, and sends SIGKILL after the grace time. A second call kills them at
+   * once.
    */
   readonly interrupt: (signal: NodeJS.Signals) => void;
   /** Resolves when no process is left. Call it after stop() or interrupt(). */

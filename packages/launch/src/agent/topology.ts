@@ -1,6 +1,6 @@
-// Reads the logical processors of a Linux host that this process may use, and what they share: a core, a
-// level 3 cache, a NUMA node, a socket. Uses /sys and /proc. Without them, each processor counts as a core of its
-// own, a node has one cache, and the host has one node and one socket.
+// Reads the logical processors of a Linux host that this process may use, and their topology: which share a core, a
+// level 3 cache, a NUMA node, a socket. Uses /sys and /proc. Without them, each processor counts as a core of its own,
+// a node has one cache, and the host has one node and one socket.
 
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -46,7 +46,7 @@ function nodesOf(root: string): Map<number, number> {
 
 /**
  * Returns the NUMA nodes of the NVIDIA devices that ranks see, null for unknown ones: in the order of
- * CUDA_VISIBLE_DEVICES, or of all bus addresses. Numbers in CUDA_VISIBLE_DEVICES are taken as indices in the
+ * CUDA_VISIBLE_DEVICES, or of all bus addresses. Numbers in CUDA_VISIBLE_DEVICES are interpreted as indices in the
  * order of bus addresses.
  */
 export function gpuNodes(env: NodeJS.ProcessEnv, root = '/'): (number | null)[] {

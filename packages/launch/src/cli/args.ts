@@ -70,7 +70,7 @@ function fromVariables(env: NodeJS.ProcessEnv): Values {
   const values = new Values();
   for (const { name } of flags) {
     const value = env[variableOf(name)];
-    // An empty variable is how shells and container specifications leave one out.
+    // Shells and container specifications set an empty variable to leave a setting out.
     if (value) values.set(name, value, variableOf(name));
   }
   for (const name of unsupportedFlags) {

@@ -1,5 +1,5 @@
 // `ringwise completion SHELL` prints a script that completes commands, flags and their values. It is generated from the
-// tables of commands and flags, so it has what this version has. Words after the script are completed as files.
+// tables of commands and flags, so it matches this version. Words after the script are completed as files.
 
 import { badArgument, unknownWord } from '../errors.ts';
 import { nearest } from '../nearest.ts';

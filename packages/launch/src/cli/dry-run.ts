@@ -1,7 +1,7 @@
 // --dry-run: describes the process of each rank on this host without starting anything.
 
 import { firstStart, slotEnvironment } from '../agent/env.ts';
-import { type Machine, planRanks, type RankPlace } from '../agent/plan.ts';
+import { type Machine, planRanks, type RankBinding } from '../agent/plan.ts';
 import { describeMeeting } from '../rendezvous/rendezvous.ts';
 import type { Program } from './program.ts';
 import type { RunOptions } from './run-options.ts';
@@ -15,7 +15,7 @@ export async function describePlan(
   nproc: number,
   program: Program,
   machine: Machine,
-  places: readonly RankPlace[],
+  bindings: readonly RankBinding[],
 ): Promise<string> {
   const { nodeRank, maxNodes } = meeting;
   const share = {
@@ -35,7 +35,7 @@ export async function describePlan(
     minRanks === null
       ? {}
       : { env: slotEnvironment({ ...first, slot: share.firstRank + localRank, minRanks }) };
-  const specs = planRanks(share, program, rendezvous, machine, facts, extras, places);
+  const specs = planRanks(share, program, rendezvous, machine, facts, extras, bindings);
   return specs
     .map(({ rank, command, args, env }) => {
       const changed = Object.entries(env).filter(([name, value]) => program.env[name] !== value);

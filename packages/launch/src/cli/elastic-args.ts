@@ -22,7 +22,10 @@ export function checkWordAfter(rawName: string, word: string, rest: readonly str
 
 const rangeForm = 'a number of ranks such as 2, or a range such as 2:8';
 
-/** Returns the limits of an elastic job; null without --elastic. MIN is 1 by default, and MAX what the hosts start. */
+/**
+ * Returns the limits of an elastic job; null without --elastic. MIN is 1 by default, and MAX the number of ranks that
+ * the hosts start.
+ */
 export function elasticOf(values: Values): ElasticLimits | null {
   const text = values.get('elastic') ?? '';
   if (switchOf(text) === false) return null;
@@ -53,7 +56,7 @@ export function checkMin(
   );
 }
 
-/** Returns the time that ranks have to leave, in milliseconds. */
+/** Returns the milliseconds that ranks have to leave. */
 export function graceOf(values: Values, isElastic: boolean): number {
   if (!isElastic && values.get('grace') !== undefined) throw onlyElastic(values.nameOf('grace'));
   return wholeNumber(values, 'grace', '30', 86_400) * 1000;

@@ -1,7 +1,7 @@
-// What a launcher does for the slots of its host in an elastic job.
+// Runs the slots of this launcher's host in an elastic job.
 
 import type { Store } from '@ringwise/store';
-import { type Machine, planRank, type RankPlace } from '../agent/plan.ts';
+import { type Machine, planRank, type RankBinding } from '../agent/plan.ts';
 import type { RankOptions } from '../agent/rank-process.ts';
 import { openSlotAgent } from '../agent/slot-agent.ts';
 import type { Monitor } from '../monitor/monitor.ts';
@@ -23,7 +23,7 @@ export interface Setup {
   readonly machine: Machine;
   readonly program: Program;
   readonly member: Member;
-  readonly places: readonly RankPlace[];
+  readonly bindings: readonly RankBinding[];
   readonly monitor: Monitor;
   /** Aborted by the first signal to this launcher. */
   readonly ending: AbortController;
@@ -35,13 +35,13 @@ export interface SlotSetup extends Setup {
   readonly elastic: ElasticLimits;
   /** The keys of the job in the store of its ranks. */
   readonly ranks: Store;
-  /** Follows that store from host to host; null on the launcher that keeps it. */
+  /** Follows that store from host to host; null on the launcher that serves it. */
   readonly stores: RankStores | null;
-  /** Address of the store that this launcher keeps ready; null if the job has one host only. */
+  /** Address of this launcher's standby store; null if the job has one host only. */
   readonly standby: string | null;
 }
 
-/** Returns where the output and the events of this host's ranks go. */
+/** Returns the targets of the output and the events of this host's ranks. */
 export function outputsOf({ write, observe, showProgress, say }: Monitor): RankOptions {
   return {
     ...(write && { write }),
@@ -55,7 +55,7 @@ export function slotHosting(setup: SlotSetup): SlotHosting {
   const { options, monitor, stores, member } = setup;
   const ranks = () => stores?.ranks ?? setup.ranks;
   const { shutdownTimeoutMs, graceMs } = options;
-  /** The step that each slot has last reported; none since its last start if absent. */
+  /** The step that each slot has last reported; no entry for a slot that has not reported since its last start. */
   const steps = new Map<number, number>();
   return {
     open: (tell, clockOffsetNs) => {
@@ -98,14 +98,14 @@ export function slotHosting(setup: SlotSetup): SlotHosting {
 }
 
 async function planSlot(
-  { options, machine, program, places, meeting, logs, elastic, monitor, standby, stores }: SlotSetup,
+  { options, machine, program, bindings, meeting, logs, elastic, monitor, standby, stores }: SlotSetup,
   order: SlotOrder,
 ) {
   const { slot, incarnation, localRank, localWorldSize, worldSize, groupRank, groupWorldSize } = order;
-  const place = { rank: slot, localRank, localWorldSize, worldSize, groupRank, groupWorldSize };
+  const placement = { rank: slot, localRank, localWorldSize, worldSize, groupRank, groupWorldSize };
   const facts = { role: options.role, restartCount: 0, maxRestarts: options.maxRestarts };
   const rendezvous = { ...(await meeting.forRound(0)), ...stores?.movedTo };
   const extras = logs.forRank(0, localRank, monitor.say);
   const own = { slot, incarnation, minRanks: elastic.minRanks, standby };
-  return planRank(place, program, rendezvous, machine, facts, extras, places[localRank], own);
+  return planRank(placement, program, rendezvous, machine, facts, extras, bindings[localRank], own);
 }

@@ -1,5 +1,5 @@
-// Checks one flag of the command line and what was given as its value. A flag never takes the script, or another
-// flag, for its value: users who forget a value would get an error about something else.
+// Checks one flag of the command line and its value. The script or another flag is never accepted as a value: users who
+// forget a value would get an error about something else.
 
 import { statSync } from 'node:fs';
 import * as errors from '../errors.ts';

@@ -1,4 +1,4 @@
-// What `ringwise run` starts for each rank: a file with its interpreter, or any program.
+// The program that `ringwise run` starts for each rank: a file with its interpreter, or any program.
 
 import { accessSync, constants, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
@@ -63,7 +63,7 @@ function noProgram(verb: string, name: string): Error {
 }
 
 const isWindows = () => process.platform === 'win32';
-/** Its installer for Windows has no python3. */
+/** Python's installer for Windows has no python3. */
 const python = () => (isWindows() ? 'python' : 'python3');
 
 /**

@@ -16,8 +16,7 @@ export interface MeetingOptions {
   readonly host: string;
   readonly port: number;
   /**
-   * Whether this host keeps the store. Null: host 0 does (static), or the first that can listen on the address
-   * (c10d).
+   * Whether this host serves the store. Null: host 0 does (static), or the first that can listen on the address (c10d).
    */
   readonly isHost: boolean | null;
   /** Name of this host in reports; undefined for its host name. */
@@ -36,7 +35,7 @@ export interface MeetingOptions {
 
 export type Stream = 'stdout' | 'stderr';
 
-/** Where the output of a host's ranks goes. */
+/** Targets of the output of a host's ranks. */
 export interface OutputOptions {
   readonly logDir: string | undefined;
   /** Streams of a local rank that go only to a file (`redirects`), or to a file and the terminal (`tee`). */
@@ -46,17 +45,17 @@ export interface OutputOptions {
   readonly localRanks: ReadonlySet<number> | null;
 }
 
-/** Ways to watch the job besides the terminal. Only the launcher that keeps the store provides them. */
+/** Ways to watch the job besides the terminal. Only the launcher that serves the store provides them. */
 export interface LiveOptions {
   /** Address of the live page; null for none. Port 0 picks a free port. */
   readonly ui: { readonly host: string; readonly port: number } | null;
   /** Whether the page stays after the job, until the launcher gets a signal. */
   readonly isUiKept: boolean;
-  /** HTML file that gets the page with everything that it shows; null for none. */
+  /** HTML file to which the page is written with all data that it shows; null for none. */
   readonly reportFile: string | null;
-  /** File that gets the reports of all ranks as lines of JSON. */
+  /** File to which the reports of all ranks are appended as lines of JSON; null for none. */
   readonly metricsFile: string | null;
-  /** Folder that gets a subfolder of TensorBoard event files for each rank. */
+  /** Folder with a subfolder of TensorBoard event files for each rank; null for none. */
   readonly tensorboardDir: string | null;
 }
 
@@ -73,7 +72,7 @@ export interface RunOptions {
   readonly runId: string | undefined;
   /** Limits of the number of ranks in elastic mode; null if a lost rank stops all. */
   readonly elastic: ElasticLimits | null;
-  /** How often all ranks are started again; in elastic mode, how often each is. */
+  /** Maximum number of restarts of all ranks; in elastic mode, of each rank. */
   readonly maxRestarts: number;
   /** Time in milliseconds that ranks of an elastic job have to leave after a signal to their launcher. */
   readonly graceMs: number;

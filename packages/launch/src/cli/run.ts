@@ -4,7 +4,7 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { type Job, settleTimes, startJob } from '../agent/agent.ts';
 import { thisMachine } from '../agent/machine.ts';
-import { placesOf } from '../agent/placement.ts';
+import { bindingsOf } from '../agent/placement.ts';
 import { planRanks, rankCount } from '../agent/plan.ts';
 import { isStoreLost } from '../errors.ts';
 import { type Monitor, openMonitor } from '../monitor/monitor.ts';
@@ -52,7 +52,7 @@ export async function runScript(command: string, options: RunOptions, write?: Wr
   const machine = thisMachine();
   const nproc = rankCount(command, options.nprocPerNode, machine);
   const program = programOf(command, script, isProgram, scriptArgs, rankColors(process.env));
-  const places = placesOf(options, nproc, machine.gpus, process.env);
+  const bindings = bindingsOf(options, nproc, machine.gpus, process.env);
   const member = {
     id: randomUUID(),
     host: where.localName ?? hostname(),
@@ -60,7 +60,7 @@ export async function runScript(command: string, options: RunOptions, write?: Wr
     nodeRank: where.backend === 'static' && where.maxNodes > 1 ? where.nodeRank : null,
   };
   if (options.isDryRun) {
-    process.stdout.write(await describePlan(options, nproc, program, machine, places));
+    process.stdout.write(await describePlan(options, nproc, program, machine, bindings));
     return 0;
   }
   const hint = hiddenRanksHint(options.output.localRanks, nproc);
@@ -80,7 +80,7 @@ export async function runScript(command: string, options: RunOptions, write?: Wr
   try {
     logs = await openLogFiles(options.output, nproc, meeting.runId, program.isNode);
     monitor = await openMonitor(options.live, meeting, [script, ...scriptArgs].join(' '), write);
-    const setup = { options, machine, program, member, places, monitor, ending };
+    const setup = { options, machine, program, member, bindings, monitor, ending };
     const outcome = await takePartInJob(setup, meeting, logs);
     monitor.finish(outcome);
     explain(outcome, meeting.isHost || outcome.blamed === member.id, monitor.say);
@@ -113,7 +113,7 @@ async function takePartInJob(setup: Setup, meeting: Meeting, logs: LogFiles): Pr
       : null;
   const elasticSetup = elastic && ranks && { limits: elastic, store: ranks, onView: monitor.showView };
   const coordination = isHost && coordinate(store, own, keepAlive, elasticSetup);
-  // The launcher with the store follows the views anyway, to decide by them.
+  // The launcher that serves the store follows the views anyway, because its coordinator uses them.
   const stores = ranks && !isHost ? new RankStores(ranks, meeting, monitor.showView) : null;
   const start: ParticipantOptions['start'] = (order, onFailure, clockOffsetNs) => {
     monitor.startRound(order, clockOffsetNs);
@@ -144,7 +144,7 @@ async function takePartInJob(setup: Setup, meeting: Meeting, logs: LogFiles): Pr
       try {
         outcome = await participant.outcome;
       } catch (error) {
-        // A host that waits for a slot does so in the store to which the job has moved.
+        // A host that waits for a slot continues to wait in the store to which the job has moved.
         if (!stores || !isStoreLost(error) || participant.hasSlots()) throw error;
         const hasMoved = await stores.follow(ending.signal).catch(() => false);
         const signal = stopped();
@@ -168,8 +168,8 @@ async function takePartInJob(setup: Setup, meeting: Meeting, logs: LogFiles): Pr
 }
 
 /**
- * Prints the address of the store to which the job has moved, as soon as it has. The launcher that keeps that store, at
- * `own`, prints it itself.
+ * Prints the address of the store to which the job has moved, as soon as it has moved. The launcher that serves that
+ * store, at `own`, prints it itself.
  */
 function sayWhere(stores: RankStores, own: string | null, { monitor, ending }: Setup): void {
   const following = stores.follow(ending.signal).then((hasMoved) => {
@@ -177,12 +177,12 @@ function sayWhere(stores: RankStores, own: string | null, { monitor, ending }: S
     const address = `${masterAddr}:${masterPort}`;
     if (hasMoved && masterAddr !== undefined && address !== own) monitor.say(movedThere(address));
   });
-  // If there is no other store, the ranks end, and their errors say why.
+  // If there is no other store, the ranks end, and their errors report it.
   following.catch(() => {});
 }
 
 async function startRound(
-  { options, machine, program, member, places, monitor }: Setup,
+  { options, machine, program, member, bindings, monitor }: Setup,
   meeting: Meeting,
   logs: LogFiles,
   order: StartOrder,
@@ -196,18 +196,19 @@ async function startRound(
   const share = { nproc: member.nproc, firstRank, worldSize, groupRank, groupWorldSize };
   const facts = { role: options.role, restartCount: round, maxRestarts: options.maxRestarts };
   const extras = (local: number) => logs.forRank(round, local, monitor.say);
-  const specs = planRanks(share, program, await meeting.forRound(round), machine, facts, extras, places);
+  const specs = planRanks(share, program, await meeting.forRound(round), machine, facts, extras, bindings);
   const { shutdownTimeoutMs } = options;
   return await startJob(specs, { shutdownTimeoutMs, host: member.host, onFailure, ...outputsOf(monitor) });
 }
 
-// A rank prints into a pipe and so would not use colours. Enables them if this process prints to a terminal.
+// Enables colours in a rank if this process prints to a terminal; the rank itself prints into a pipe and would not use
+// them.
 function rankColors(env: NodeJS.ProcessEnv): NodeJS.ProcessEnv {
   const isDecided = env.FORCE_COLOR !== undefined || env.NO_COLOR !== undefined;
   return process.stdout.isTTY && !isDecided ? { ...env, FORCE_COLOR: '1' } : env;
 }
 
-/** Passes signals on to the participant. Returns a function that returns the last one; null if there was none. */
+/** Forwards signals to the participant. Returns a function that returns the last signal; null if there was none. */
 function passOnSignals(
   participant: () => Participant,
   signals: readonly NodeJS.Signals[],
@@ -230,8 +231,8 @@ function passOnSignals(
 }
 
 /**
- * Prints the whole report on the host of the failure and on the host that keeps the store, and only its first
- * line on the other hosts.
+ * Prints the whole report on the host of the failure and on the host that serves the store, and only its first line on
+ * the other hosts.
  */
 function explain({ text }: Outcome, isWhole: boolean, say: Monitor['say']): void {
   if (text === null) return;

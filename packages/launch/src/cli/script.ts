@@ -80,7 +80,7 @@ function loaderFor(verb: string, file: string, module: string): string | null {
     try {
       return pathToFileURL(createRequire(base).resolve(module)).href;
     } catch {
-      // Not installed there.
+      // Not installed in that folder.
     }
   }
   if (!isJsx && stripsTypes()) return null;

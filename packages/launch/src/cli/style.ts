@@ -1,5 +1,5 @@
-// Colours of the launcher's own output. styleText() leaves them out if the stream is no terminal, or by NO_COLOR and
-// NODE_DISABLE_COLORS, and FORCE_COLOR asks for them.
+// Colours of the launcher's own output. styleText() omits them if the stream is no terminal or if NO_COLOR or
+// NODE_DISABLE_COLORS is set, and FORCE_COLOR enables them.
 
 import { styleText } from 'node:util';
 

@@ -1,5 +1,5 @@
 // The command's own stdout and stderr. On a pipe both are queues in this process: they must be flushed before
-// process.exit(), and must not be filled faster than the reader reads.
+// process.exit(), and must not be filled faster than they are read.
 
 import { once } from 'node:events';
 import type { Writable } from 'node:stream';
@@ -16,7 +16,7 @@ function writer(target: Writable): (text: string) => Promise<void> | null {
   // One promise, shared by all ranks that wait.
   let drained: Promise<void> | null = null;
   return (text) => {
-    // If the reader is gone, no 'drain' event will come.
+    // If the reader has closed the pipe, no 'drain' event will come.
     if (target.write(text) || target.errored) return null;
     drained ??= once(target, 'drain').then(
       () => {
@@ -30,8 +30,8 @@ function writer(target: Writable): (text: string) => Promise<void> | null {
 }
 
 /**
- * Calls `listener` with the first error of writing to stdout or stderr, and what it means. Without a listener such an
- * error ends the process.
+ * Calls `listener` with the first error of writing to stdout or stderr, and an explanation of it. Without a listener
+ * such an error ends the process.
  */
 export function onOutputError(listener: (error: NodeJS.ErrnoException, what: string) => void): void {
   let isTold = false;
@@ -47,7 +47,7 @@ export function onOutputError(listener: (error: NodeJS.ErrnoException, what: str
   }
 }
 
-/** Tells whether an error of an output says that its reader is gone. */
+/** Tells whether an error of an output means that its reader has closed the pipe. */
 export const isClosed = ({ code }: NodeJS.ErrnoException): boolean => code === 'EPIPE';
 
 /** Resolves when everything written so far has left this process, or its error has been reported. */

@@ -4,7 +4,7 @@
 /** One line of the report. */
 export interface Finding {
   readonly name: string;
-  /** 'note' is information: jobs can run on this host all the same. */
+  /** 'note' is information only: jobs can still run on this host. */
   readonly state: 'ok' | 'note' | 'wrong';
   readonly text: string;
   /** Advice, if the state is 'wrong'. */

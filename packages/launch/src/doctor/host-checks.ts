@@ -1,5 +1,4 @@
-// Checks what the launcher needs of a host: Node.js, a shell, limits, loopback, and the ports of the
-// rendezvous.
+// Checks the launcher's requirements on a host: Node.js, a shell, limits, loopback, and the ports of the rendezvous.
 
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,9 +15,7 @@ import { unknownVariables } from './known-variables.ts';
 
 /** The oldest supported version of Node.js, as in `engines` of all packages. */
 const oldest = [20, 19] as const;
-/**
- * The default limit of open files on most systems. With less, jobs of many ranks run out of file descriptors.
- */
+/** The default limit of open files on most systems. With less, jobs with many ranks run out of file descriptors. */
 const fewestFiles = 1024;
 const deadlineMs = 5000;
 

@@ -4,7 +4,7 @@
 const maxPoints = 2_000;
 const maxRuns = 100;
 
-/** Steps in a row whose value was not finite, on at least one rank. */
+/** Consecutive steps whose value was not finite, on at least one rank. */
 export interface BadRun {
   readonly from: number;
   readonly to: number;
@@ -22,7 +22,10 @@ export interface CurvePart {
   readonly x: readonly number[];
   /** Null for values that are not finite. */
   readonly y: readonly (number | null)[];
-  /** All runs of the curve; of very many, the first and the last ones. Their steps stay exact when points merge. */
+  /**
+   * All runs of non-finite values; if there are very many, the first and the last ones. Their steps stay exact when
+   * points merge.
+   */
   readonly bad: readonly BadRun[];
 }
 
@@ -39,7 +42,7 @@ export class Curve {
   #changedFrom = 0;
   #hasResumed = false;
 
-  /** `width`: x values are rounded down to multiples of it. */
+  /** `width` is the resolution: x values are rounded down to multiples of it. */
   constructor(width: number) {
     this.#width = width;
   }
@@ -78,7 +81,7 @@ export class Curve {
     return { from, x: points.map(({ x }) => x), y, bad: this.#badRuns() };
   }
 
-  /** Returns the points from the first one on that has changed since the last call; null if none has. */
+  /** Returns the points from the first one that has changed since the last call; null if none has. */
   takeChanges(): CurvePart | null {
     const from = this.#changedFrom;
     this.#changedFrom = this.#points.length;

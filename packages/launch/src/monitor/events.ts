@@ -30,7 +30,7 @@ export type RankEvent =
       readonly rank: number;
       readonly exitCode: number | null;
       readonly signal: string | null;
-      /** True if the rank failed by itself; false if it succeeded or was told to end. */
+      /** True if the rank failed by itself; false if it succeeded or was stopped. */
       readonly hasFailed: boolean;
     };
 

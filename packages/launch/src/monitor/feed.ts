@@ -22,7 +22,7 @@ export interface Job {
   readonly epoch: number | null;
   readonly epochs: number | null;
   readonly steps: number | null;
-  /** Share of the job that is done, from 0 to 1, and the time left; null while they are unknown. */
+  /** Completed share of the job, from 0 to 1, and the time left; null while they are unknown. */
   readonly done: number | null;
   readonly etaMs: number | null;
   /** The last views of an elastic job, and how many ranks were lost, left and joined; empty in other jobs. */
@@ -91,7 +91,7 @@ export class Feed {
     };
   }
 
-  /** Returns the changes since the last call, for readers that have everything before. */
+  /** Returns the changes since the last call, for readers that have received everything before. */
   changes(nowMs: number): Message {
     const lines = this.#newLines.items;
     const spans = this.#newSpans.items;

@@ -1,5 +1,5 @@
-// Forwards the events of a launcher's ranks, in batches through the store, to the launcher that keeps the
-// store. If the store is slow, events that do not fit into the next batch are dropped, output lines first.
+// Forwards the events of a launcher's ranks, in batches through the store, to the launcher that serves the store. If
+// the store is slow, events that do not fit into the next batch are dropped, output lines first.
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { stripVTControlCharacters } from 'node:util';
@@ -11,10 +11,10 @@ import { maxShownLine } from './job-view.ts';
 
 const box = 'launch/events';
 const everyMs = 500;
-/** Time in milliseconds that a job that has ended waits for events to be forwarded. */
+/** Milliseconds that a launcher waits at the end of the job for events to be forwarded. */
 const patienceMs = 1_000;
 const maxLines = 500;
-/** Most characters of a batch as JSON. A store takes 8 MiB, and a character has at most 3 bytes there. */
+/** Maximum characters of a batch as JSON. A store accepts 8 MiB, and a character has at most 3 bytes there. */
 const maxLength = 2 << 20;
 
 export interface Forwarding {
@@ -72,7 +72,7 @@ export function forward(store: Store): Forwarding {
         await sending;
         await send();
       };
-      // A store that does not answer would take its own deadline, which is minutes.
+      // Limited here, because a store that does not answer would delay the end by its own deadline, which is minutes.
       await within(patienceMs, rest());
     },
   };
@@ -94,7 +94,7 @@ export function collect(store: Store, observe: Observe): Collecting {
       taken++;
     }
   }
-  // Reading ends at the abort, or when the store is lost, which also ends the job.
+  // Reading ends when the signal is aborted, or when the store is lost, which also ends the job.
   const reading = read().catch(() => {});
   return {
     close: async () => {

@@ -1,5 +1,5 @@
-// The state of a running job in bounded memory. The status line, the live page and Prometheus' text are made
-// from it. It only takes events in; it neither draws nor sends anything.
+// The state of a running job in bounded memory, from events. The status line, the live page and Prometheus' text are
+// made from it. It neither draws nor sends anything itself.
 
 import { stripVTControlCharacters } from 'node:util';
 import type { ViewFacts } from '../rendezvous/elastic/view-facts.ts';
@@ -45,7 +45,7 @@ export interface RankView {
   host: string;
   pid: number;
   state: RankState;
-  /** The end of the rank, such as "exit code 1"; empty while it runs. */
+  /** Description of the rank's end, such as "exit code 1"; empty while it runs. */
   ending: string;
   /** Number of times that it has been started again. */
   restarts: number;
@@ -67,10 +67,10 @@ export interface RankView {
 const maxCurves = 16;
 const keptLines = 200;
 const keptSpans = 100;
-/** Most characters of a line that are kept. */
+/** Maximum number of characters of a line that are kept. */
 export const maxShownLine = 1_000;
 export const throughputCurve = 'samples/s';
-/** Values that tell how far the job is; they are not drawn. */
+/** Values that show the progress of the job; they are not drawn as curves. */
 const progressNames: readonly string[] = ['epoch', 'epochs', 'steps'];
 
 export class JobView {
@@ -85,7 +85,7 @@ export class JobView {
   readonly progress = new Progress();
   /** The views of an elastic job; empty in other jobs. */
   readonly membership = new Membership();
-  /** Why the current ranks were started; null in the first round. */
+  /** Reason for the start of the current ranks; null in the first round. */
   why: string | null = null;
   /** The end of the job; null while it runs. */
   end: JobEnd | null = null;
@@ -154,8 +154,8 @@ export class JobView {
   }
 
   /**
-   * Adds a point to the throughput curve. Adds none when a rank has ended, because the sum over the others is then no
-   * throughput of the job, except in an elastic job, in which they train on.
+   * Adds a point to the throughput curve. Adds none after a rank has ended, because the sum over the others is not the
+   * throughput of the job; in an elastic job the others continue training, so it is.
    */
   sampleThroughput(nowMs: number): void {
     const isElastic = this.membership.last !== null;
@@ -192,7 +192,7 @@ export class JobView {
   }
 
   #report(view: RankView, { clockMs, step, values, timing }: SentReport): void {
-    // A second report of a step, such as that of a validation, is no step of its own.
+    // A second report of a step, such as that of a validation, does not count as another step.
     const isStep = step !== view.step || timing !== undefined;
     const stepMs = view.steppedMs === null ? null : clockMs - view.steppedMs;
     view.step = step;

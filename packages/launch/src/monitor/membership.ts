@@ -1,4 +1,4 @@
-// How the membership of an elastic job changed: its last views, for the status line and the live page.
+// Changes of the membership of an elastic job: its last views, for the status line and the live page.
 
 import { slotOf } from '../rendezvous/elastic/slots.ts';
 import type { ViewFacts } from '../rendezvous/elastic/view-facts.ts';
@@ -19,7 +19,7 @@ export interface ShownView {
 
 const keptViews = 200;
 
-/** The views so far, of which the last ones are kept. */
+/** Counts the changes of all views, and keeps the last views. */
 export class Membership {
   readonly #views = new Ring<ShownView>(keptViews);
   /** Numbers of ranks that were lost, that left, and that joined after the first view. */
@@ -54,7 +54,7 @@ export class Membership {
   }
 }
 
-/** Returns the sentence about a new view; null for the first one, which is no news to the user. */
+/** Returns the sentence about a new view; null for the first one, which changes nothing. */
 export function viewText({ number, members, joined, lost, left, finalSteps }: ViewFacts): string | null {
   if (number === 0) return null;
   const parts = [

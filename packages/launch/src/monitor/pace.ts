@@ -9,7 +9,10 @@ export interface Pace {
   readonly waitMs: number | null;
 }
 
-/** Returns the pace of a rank over its last steps. A program that reports only each tenth step gets the mean of ten. */
+/**
+ * Returns the mean step time of a rank over its last steps. If a program reports only every tenth step, each span
+ * counts as ten steps.
+ */
 export function paceOf(spans: readonly StepSpan[]): Pace {
   const last = spans.slice(-window - 1);
   // The first report after a restart has no step before it.

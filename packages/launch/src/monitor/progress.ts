@@ -1,5 +1,5 @@
-// Computes the share of a job that is done and the time left, from the step and epoch that ranks report and the totals
-// that they name.
+// Computes the completed share of a job and the time left, from the step and epoch that ranks report, and the totals if
+// they report them.
 
 /** The progress in one report. The totals are absent if the program does not name them. */
 export interface ProgressReport {
@@ -15,7 +15,7 @@ export class Progress {
   epoch: number | null = null;
   epochs: number | null = null;
   steps: number | null = null;
-  /** Share of the job that is done, from 0 to 1; null while it is unknown. */
+  /** Completed share of the job, from 0 to 1; null while it is unknown. */
   done: number | null = null;
   #epochStart: { readonly epoch: number; readonly step: number } | null = null;
   #stepsPerEpoch: number | null = null;
@@ -65,7 +65,7 @@ export class Progress {
     if (this.steps !== null) return Math.min(1, (step + 1) / this.steps);
     if (this.epochs === null || this.epoch === null) return null;
     if (!Number.isInteger(this.epoch)) return Math.min(1, this.epoch / this.epochs);
-    // Until a whole epoch has been seen, nothing is known about its length.
+    // The length of an epoch is unknown until a whole epoch has been observed.
     if (this.#stepsPerEpoch === null || this.#epochStart === null) return null;
     const within = Math.min(1, (step + 1 - this.#epochStart.step) / this.#stepsPerEpoch);
     return Math.min(1, (this.epoch + within) / this.epochs);

@@ -1,7 +1,7 @@
-// The rank's end of the pipe that carries metrics to its launcher, as lines of JSON. Reports are buffered
-// briefly, so that a step of a millisecond does not need a system call of its own. Writing never blocks: data
-// that the pipe does not accept is kept, up to a limit, for the next attempt. A program that never returns to
-// the event loop sends its reports, too: with a later report, or at its exit.
+// The rank's end of the pipe that carries metrics to its launcher, as lines of JSON. Reports are buffered briefly, so
+// that a step of a millisecond does not need a system call of its own. Writing never blocks: data that the pipe does
+// not accept is kept, up to a limit, for the next attempt. A program that never returns to the event loop also sends
+// its reports: with a later report, or at its exit.
 
 import { writeSync } from 'node:fs';
 import type { SentReport, SentTiming } from './events.ts';
@@ -13,7 +13,7 @@ export const METRICS_FD = 'RINGWISE_METRICS_FD';
 const gatherMs = 50;
 const maxKeptBytes = 1 << 20;
 const maxBuckets = 32;
-/** Time in milliseconds for which a rank that exits waits until its launcher has read the last reports. */
+/** Milliseconds for which a rank that exits waits until its launcher has read the last reports. */
 const patienceMs = 2_000;
 
 /**
@@ -102,9 +102,7 @@ const warned = new Set<string>();
 /** Maximum number of names that are remembered. */
 const maxWarned = 32;
 
-/**
- * Warns once for each name about a value that cannot be drawn. The value is left out and training continues.
- */
+/** Warns once for each name about a value that cannot be drawn. The value is dropped and training continues. */
 function warnOnce(name: string, value: unknown): void {
   if (warned.has(name) || warned.size === maxWarned) return;
   warned.add(name);

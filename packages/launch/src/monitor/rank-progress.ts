@@ -11,7 +11,7 @@ const everyMs = 10_000;
 /** `isEnd` is true for the last line of a pass over the data. */
 export type ShowProgress = (line: string, isEnd: boolean) => void;
 
-/** Takes progress from now on. `send` sends a text to the status line; null if there is none. */
+/** Shows progress from now on. `send` sends a text to the status line; null if there is none. */
 export function installProgress(send: ((text: string) => void) | null): void {
   let printedMs = performance.now();
   const show: ShowProgress = (line, isEnd) => {

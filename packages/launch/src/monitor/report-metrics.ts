@@ -24,7 +24,7 @@ export interface StepTiming {
    * report.
    */
   readonly beganMs?: number;
-  /** When each bucket was sent and had arrived. */
+  /** Times at which each bucket was launched and averaged. */
   readonly buckets?: readonly BucketTiming[];
 }
 
@@ -37,7 +37,7 @@ export interface Metrics {
   readonly step?: number;
   /** Loss of the step, which the live page draws first. */
   readonly loss?: number;
-  /** Number of steps of the whole training. With it, or with `epoch` and `epochs`, viewers tell the time left. */
+  /** Number of steps of the whole training. With it, or with `epoch` and `epochs`, viewers show the time left. */
   readonly steps?: number;
   /** Number of the epoch, from 0 on as in a loop; may have a fraction. */
   readonly epoch?: number;
@@ -55,9 +55,9 @@ export const metricsSymbol = Symbol.for('ringwise.metrics');
 export type Reporter = (metrics: Metrics) => void;
 
 /**
- * Reports metrics of this rank to the launcher, for its status line, live page and files. Call it once for
- * every step: it takes microseconds, never blocks and never throws. Reports are lost if the program reports
- * faster than the launcher reads. Does nothing in a process that `ringwise run` has not started.
+ * Reports metrics of this rank to the launcher, for its status line, live page and files. Call it once for every step.
+ * It takes microseconds, never blocks and never throws. Reports are lost if the program reports faster than the
+ * launcher reads. Does nothing in a process that `ringwise run` has not started.
  */
 export function reportMetrics(metrics: Metrics): void {
   (globalThis as { [metricsSymbol]?: Reporter })[metricsSymbol]?.(metrics);

@@ -1,6 +1,6 @@
-// The server of the live page. All URLs are below /<token>/, so that clients that do not know the URL get
-// nothing and the page needs no cookies. Before anything else, it refuses requests from another Origin, and
-// requests with a Host that a foreign DNS server may have pointed at this machine (DNS rebinding).
+// The server of the live page. All URLs are below /<token>/, so that clients that do not know the URL get nothing and
+// the page needs no cookies. Before anything else, it refuses requests from another Origin, and requests whose Host
+// header is a name that a foreign DNS server may have pointed at this machine (DNS rebinding).
 
 import { randomBytes, timingSafeEqual } from 'node:crypto';
 import { once } from 'node:events';

@@ -1,5 +1,5 @@
-// Runs the coordinator on the launcher that keeps the store: reads reports, sends orders, and watches for
-// launchers that send no keep-alive signals.
+// Runs the coordinator on the launcher that serves the store: reads reports, sends orders, and detects launchers that
+// send no keep-alive signals.
 
 import type { Store } from '@ringwise/store';
 import { Coordinator, type CoordinatorOptions, type Decider } from './coordinator.ts';
@@ -16,12 +16,12 @@ export const pulseOf = (id: string) => `launch/pulse/${id}`;
 
 export interface KeepAlive {
   readonly everyMs: number;
-  /** Number of intervals without a signal after which a launcher is lost. */
+  /** Number of intervals without a signal after which a launcher counts as lost. */
   readonly attempts: number;
 }
 
 export interface Coordination {
-  /** Waits until all launchers have read how the job ended, but at most `goodbyeMs`. */
+  /** Waits until all launchers have read the outcome of the job, but at most `goodbyeMs`. */
   readonly close: () => Promise<void>;
 }
 
@@ -30,7 +30,7 @@ export interface ElasticSetup {
   readonly limits: ElasticLimits;
   /** The keys of the job in the store of its ranks. */
   readonly store: Store;
-  /** Receives each new view, to be shown to users. */
+  /** Receives each new view, to show it to users. */
   readonly onView: (view: ViewFacts) => void;
 }
 
@@ -44,12 +44,14 @@ export interface Deciding {
   readonly close?: () => Promise<void>;
 }
 
-/** Makes a coordinator that sends orders by `send`. It passes later events to the coordinator inside of `advance`. */
+/**
+ * Makes a coordinator that sends orders by `send`. Later events reach the coordinator only inside calls of `advance`.
+ */
 export type Make = (send: Send, advance: (change: () => void) => void) => Deciding;
 
 /**
  * Starts the coordinator of a new job. `keepAlive` is null if there is only one launcher, and `elastic` is null if a
- * lost rank stops all. Uses the store until closed, but does not close it.
+ * lost rank stops all. The caller owns the store and closes it after the coordinator.
  */
 export function coordinate(
   store: Store,
@@ -87,7 +89,7 @@ function makeElastic(
     refresh: () => views.refresh().catch(() => {}),
     lost: (id: string) => {
       const all = coordinator.lost(id, clockMs());
-      // If the ranks there can move to another store, they may go on in it, so they do not count as ended.
+      // If the ranks there can move to another store, they may continue in it, so they do not count as ended.
       if (canMove) return;
       for (const ran of all) {
         ranks.set(endedKey(ran), 'lost with its host').catch(() => {});
@@ -160,8 +162,8 @@ export function runCoordinator(
 }
 
 /**
- * Time in milliseconds that the store stays open for launchers that have not read how the job ended, and that they
- * take to tell that they have.
+ * Milliseconds that the store stays open for launchers that have not acknowledged the outcome of the job, and that a
+ * launcher waits for its acknowledgement to be stored.
  */
 export const goodbyeMs = 2_000;
 
@@ -171,8 +173,8 @@ export function clockMs(): number {
 }
 
 /**
- * Counts for each launcher how many times in a row its pulse was unchanged. This needs no comparison of two
- * hosts' clocks.
+ * Counts for each launcher for how many intervals in a row its pulse was unchanged, so that the clocks of two hosts
+ * need not be compared.
  */
 function watchPulses(
   store: Store,

@@ -36,7 +36,7 @@ export interface CoordinatorOptions {
 
 interface Host {
   readonly member: Member;
-  /** State of the host's ranks in the current round; 'idle' if it has no part in one. */
+  /** State of the host's ranks in the current round; 'idle' if the host is not in it. */
   state: 'idle' | 'running' | 'ended';
   outcomes: readonly RankOutcome[];
   firstRank: number;
@@ -67,12 +67,12 @@ export class Coordinator implements Decider {
   #restarts = 0;
   #members: Host[] = [];
   #startedMs = 0;
-  /** When the current phase must act by itself, in milliseconds on the clock of `nowMs`. */
+  /** Time of the next action without an event in the current phase, in milliseconds on the clock of `nowMs`. */
   #deadlineMs: number;
-  /** When to stop waiting for more hosts; null while there are too few. */
+  /** End of the wait for more hosts; null while there are too few. */
   #lastCallMs: number | null = null;
   #stoppedMs = Number.POSITIVE_INFINITY;
-  /** Why the current round was started; null in the first round. */
+  /** Reason for the start of the current round; null in the first round. */
   #why: { readonly text: string; readonly blamed: string | null } | null = null;
 
   /** Times are milliseconds on one monotonic clock, the clock of rank failures. */
@@ -94,7 +94,8 @@ export class Coordinator implements Decider {
   /** The time at which tick() must be called; Infinity if none. */
   get deadlineMs(): number {
     if (this.#phase !== 'gathering') return this.#deadlineMs;
-    // Once there are enough hosts, only the wait for more has a deadline; that of the job may have passed by then.
+    // Once there are enough hosts, only the wait for more has a deadline; the deadline of the job may have passed by
+    // then.
     return this.#lastCallMs ?? this.#deadlineMs;
   }
 
@@ -227,7 +228,7 @@ export class Coordinator implements Decider {
     this.#deadlineMs = Math.min(this.#deadlineMs, nowMs + (isSecondaryFailure ? secondaryMs : causeMs));
   }
 
-  /** Stops the ranks of all hosts. `sinceMs` is when the first of them were stopped. */
+  /** Stops the ranks of all hosts. `sinceMs` is the time at which the first of them were stopped. */
   #stop(sinceMs: number): void {
     if (this.#phase !== 'running') return;
     this.#phase = 'stopping';
@@ -276,8 +277,8 @@ export class Coordinator implements Decider {
   }
 
   /**
-   * Returns the reason for a restart as a host gets it: the whole text on the host of the failure and on the
-   * host that keeps the store, its first line on others.
+   * Returns the reason for a restart in the form for a host: the whole text on the host of the failure and on the host
+   * that serves the store, its first line on others.
    */
   #whyFor(id: string): string | null {
     if (!this.#why) return null;
@@ -291,7 +292,7 @@ export class Coordinator implements Decider {
     this.#send(self, { kind: 'wait', text });
   }
 
-  /** Returns why the round ended; null if only because hosts have joined. */
+  /** Returns the reason for the end of the round; null if it ended only because hosts have joined. */
   #outcome(): Outcome | null {
     const gone = this.#members.find(({ isLost }) => isLost);
     const leaver = this.#members.find(({ leaving }) => leaving);
@@ -299,7 +300,7 @@ export class Coordinator implements Decider {
     const stoppedNs = this.#stoppedMs * 1e6;
     const startedNs = BigInt(Math.round(this.#startedMs * 1e6));
     const root = rootCause(outcomes);
-    // A rank that failed after the stop may have failed because of it, when its peers were gone.
+    // A rank that failed after the stop may have failed because of it, after its peers had ended.
     if (root !== null && !gone && Number(root.failedNs!) <= stoppedNs) {
       return {
         exitCode: exitCodeOf(root),

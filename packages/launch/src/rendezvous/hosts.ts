@@ -2,7 +2,7 @@
 // order.
 import type { Member } from './messages.ts';
 
-/** Returns the host that has the node rank of `member` already; undefined if none has, or `member` has none. */
+/** Returns the host that already has the node rank of `member`; undefined if none has, or `member` has none. */
 export function twinOf<H extends { readonly member: Member }>(
   hosts: Iterable<H>,
   { nodeRank }: Member,
@@ -11,8 +11,8 @@ export function twinOf<H extends { readonly member: Member }>(
 }
 
 /**
- * Sorts hosts in place by node rank, and returns them. Hosts without one stay in order of arrival, which is that of
- * `hosts`, after `self`, the launcher with the store.
+ * Sorts hosts in place by node rank, and returns them. Hosts without one keep their order of arrival, which is the
+ * order in `hosts`, after `self`, the launcher that serves the store.
  */
 export function inOrder<H extends { readonly member: Member }>(hosts: H[], self: string): H[] {
   const order = ({ member: { id, nodeRank } }: H) => nodeRank ?? (id === self ? -1 : 0);

@@ -8,7 +8,7 @@
 
 import { type Store, StoreError } from '@ringwise/store';
 
-/** Time in milliseconds that a number may stay empty before the reader checks for a gap. */
+/** Milliseconds that a number may stay empty before the reader checks for a gap. */
 const gapMs = 2_000;
 const givenUp = 'given up';
 
@@ -22,8 +22,8 @@ export class Outbox {
   }
 
   /**
-   * Resolves when the message is stored, or the store is lost, which its readers report. Rejects only if the message
-   * is larger than a store takes: its reader would wait forever.
+   * Resolves when the message is stored, or the store is lost, which its readers report. Rejects only if the message is
+   * larger than the store accepts: its reader would wait forever.
    */
   readonly post = (box: string, message: unknown): Promise<void> => {
     const text = JSON.stringify(message);

@@ -15,7 +15,7 @@ export interface Member {
   /** Name of its host in reports. */
   readonly host: string;
   readonly nproc: number;
-  /** Group rank that the user gave it; null if it is assigned in order of arrival. */
+  /** Group rank that the user assigned to it; null if it is assigned in order of arrival. */
   readonly nodeRank: number | null;
 }
 
@@ -28,7 +28,7 @@ export type Report =
       readonly kind: 'failing';
       readonly id: string;
       readonly round: number;
-      /** The rank's error says that a peer failed before it. */
+      /** Whether the rank's error says that a peer failed before it. */
       readonly isSecondary: boolean;
     }
   | {
@@ -47,12 +47,12 @@ export type Report =
       /** The step that it has last reported by reportMetrics(); null if it has not. */
       readonly step: number | null;
     }
-  /** The user has told the launcher to stop, and it has passed that on to its ranks at `atNs`. */
+  /** The user has stopped the launcher, which forwarded the signal to its ranks at `atNs`. */
   | {
       readonly kind: 'leaving';
       readonly id: string;
       readonly signal: NodeJS.Signals;
-      /** By the coordinator's clock. */
+      /** Time on the coordinator's clock. */
       readonly atNs: string;
     }
   /** The launcher has received the job's outcome. */
@@ -64,7 +64,7 @@ export type Order =
   | StartOrder
   | SlotOrder
   | AdmittedOrder
-  /** The process of a slot must be killed: the others have gone on without it. */
+  /** The process of a slot must be killed, because the others have continued without it. */
   | { readonly kind: 'end-slot'; readonly slot: number; readonly incarnation: number }
   /** The launcher must wait; `text` tells the user why. */
   | { readonly kind: 'wait'; readonly text: string }
@@ -87,7 +87,7 @@ export interface StartOrder {
 export interface SlotOrder {
   readonly kind: 'slot';
   readonly slot: number;
-  /** How often the slot's process was started before. */
+  /** Number of earlier starts of the slot's process. */
   readonly incarnation: number;
   readonly localRank: number;
   readonly localWorldSize: number;
@@ -95,11 +95,14 @@ export interface SlotOrder {
   readonly worldSize: number;
   readonly groupRank: number;
   readonly groupWorldSize: number;
-  /** Why the slot is started again, as a sentence; null at first. */
+  /** The reason for the restart of the slot, as a sentence; null at first. */
   readonly why: string | null;
 }
 
-/** Starts processes in slots for which the launcher decides by itself from then on. It gets no further order. */
+/**
+ * Starts processes in slots for which the launcher decides by itself from then on. The coordinator sends it no further
+ * order.
+ */
 export interface AdmittedOrder {
   readonly kind: 'admitted';
   readonly slots: readonly SlotOrder[];
@@ -127,7 +130,7 @@ export const failed = (text: string, blamed: string | null = null): Outcome => (
 
 export const finish = (outcome: Outcome): Order => ({ kind: 'finish', outcome });
 
-/** The outcome for a launcher `id` that its user has stopped. */
+/** Returns the outcome if the user has stopped launcher `id`. */
 export function stoppedBy(signal: NodeJS.Signals, id: string): Outcome {
   return { exitCode: exitCodeOfSignal(signal), text: `stopped by ${signal}.`, blamed: id };
 }
@@ -137,12 +140,12 @@ export type SentOutcome = Omit<RankOutcome, 'failedNs' | 'lastWords'> & {
   readonly lastWords: { readonly timeNs: string; readonly error: LastWords['error'] } | null;
 };
 
-/** How many characters of each of a rank's last lines of output are sent at most. */
+/** Maximum characters of each of a rank's last output lines that are sent. */
 const sentLineLength = 2_048;
 
-/** Most characters of a report as JSON. A store takes 8 MiB, and a character has at most 3 bytes there. */
+/** Maximum characters of a report as JSON. A store accepts 8 MiB, and a character has at most 3 bytes there. */
 const maxReportLength = 2 << 20;
-/** Most characters of a text in a report that would be too long otherwise. */
+/** Maximum characters of a text in a report that would otherwise be too long. */
 const shortLength = 200;
 
 /**
@@ -162,7 +165,7 @@ export function endedReport(
   return { ...report, outcomes: whole.map((sent, i) => shortened(sent, i === root)) };
 }
 
-/** Leaves out what the decision about the root cause does not need. */
+/** Drops the parts that the decision about the root cause does not need. */
 function shortened(sent: SentOutcome, isRoot: boolean): SentOutcome {
   const { lastWords } = sent;
   const tail = isRoot ? sent.tail : [];
@@ -238,8 +241,8 @@ type Sent = Readonly<Record<string, unknown>>;
 
 function isSlotOrder(order: Sent): boolean {
   const { slot, incarnation, localRank, localWorldSize, worldSize, groupRank, groupWorldSize, why } = order;
-  const places = [slot, incarnation, localRank, localWorldSize, worldSize, groupRank, groupWorldSize];
-  return order.kind === 'slot' && places.every(isCount) && isTextOrNull(why);
+  const counts = [slot, incarnation, localRank, localWorldSize, worldSize, groupRank, groupWorldSize];
+  return order.kind === 'slot' && counts.every(isCount) && isTextOrNull(why);
 }
 
 function isReport(report: Sent): boolean {

@@ -95,9 +95,9 @@ export const asOftenAsAllowed = (maxRestarts: number) =>
   `--max-restarts ${maxRestarts} allows no more since this launcher decides for it.`;
 
 export const failsAgain = (times: number, step: number) =>
-  `this place has failed ${times} times at step ${step}, so another start does not help.`;
+  `this line of the program has failed ${times} times at step ${step}, so another start does not help.`;
 
-/** Returns how a job has ended on a host, without a coordinator: well if the ranks that were left have ended with 0. */
+/** Returns the outcome of a job on a host without a coordinator: success if the remaining ranks have exited with 0. */
 export function withoutStore(outcomes: readonly RankOutcome[], beganNs: bigint, id: string): Outcome {
   const root = outcomes.some(({ exitCode }) => exitCode === 0) ? null : rootCause(outcomes);
   if (root === null) return { exitCode: 0, text: null, blamed: null };

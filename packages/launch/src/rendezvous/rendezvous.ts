@@ -1,6 +1,6 @@
-// The store in which the ranks of a job, and its launchers, meet. The launcher that keeps it is host 0 if
-// hosts have a given index. With c10d it is the launcher that can listen on the address, which needs no guess
-// from host names; the other launchers connect to it.
+// The store through which the ranks of a job, and its launchers, communicate. If hosts have an index, the launcher of
+// host 0 serves it. With c10d, the launcher that can listen on the address serves it, which needs no guess from host
+// names; the other launchers connect to it.
 
 import { randomBytes } from 'node:crypto';
 import { lookup } from 'node:dns/promises';
@@ -18,7 +18,7 @@ import {
 } from '@ringwise/store';
 import type { Rendezvous } from '../agent/env.ts';
 import type { MeetingOptions } from '../cli/run-options.ts';
-import { anotherRun, noMeeting, noSecret, noSecretFile, type StorePlace, storeFailed } from '../errors.ts';
+import { anotherRun, noMeeting, noSecret, noSecretFile, type StoreSettings, storeFailed } from '../errors.ts';
 import { jobKey } from './job-keys.ts';
 
 export interface HostedRendezvous extends Rendezvous {
@@ -31,11 +31,11 @@ export interface HostSettings {
   /** Empty if the store requires no secret. */
   readonly secret?: string | undefined;
   readonly onPlainClient?: OnPlainClient | undefined;
-  /** For the error if the store cannot listen; by default that of one numbered host. */
-  readonly place?: StorePlace | undefined;
+  /** Settings to name in the error if the store cannot listen; by default those of one numbered host. */
+  readonly setBy?: StoreSettings | undefined;
 }
 
-/** Called with the address of a client that was rejected because it offered no proof of the secret. */
+/** Called with the address of a client that was rejected because it did not prove the secret. */
 export type OnPlainClient = (address: string) => void;
 
 /** Serves the store of a new job that has only this launcher. Port 0 picks a free port. */
@@ -46,7 +46,7 @@ export async function hostRendezvous(
 ): Promise<HostedRendezvous> {
   const { runId = randomBytes(4).toString('hex'), secret = randomBytes(32).toString('hex') } = settings;
   const store = await serve(masterAddr, port, secret, settings.onPlainClient).catch((cause: unknown) => {
-    throw storeFailed(masterAddr, port, cause, settings.place);
+    throw storeFailed(masterAddr, port, cause, settings.setBy);
   });
   return { runId, masterAddr, masterPort: store.port, secret, close: store.close };
 }
@@ -55,7 +55,7 @@ export interface Meeting extends HostedRendezvous {
   /** Store for messages between the launchers. */
   readonly store: Store;
   readonly isHost: boolean;
-  /** Address of the store, to be shown to users. */
+  /** Address of the store, to show to users. */
   readonly where: string;
   /**
    * Returns the rendezvous for the ranks of a round. Call it only when no rank of an earlier round is left.
@@ -74,7 +74,7 @@ export interface MeetingFacts {
   readonly onPlainClient: OnPlainClient;
 }
 
-/** Opens the store of a job, or joins it. Waits up to joinTimeoutMs for the launcher that keeps it. */
+/** Opens the store of a job, or joins it. Waits up to joinTimeoutMs for the launcher that serves it. */
 export async function openMeeting(
   options: MeetingOptions,
   facts: MeetingFacts,
@@ -89,14 +89,14 @@ export async function openMeeting(
  * all rounds.
  */
 async function meetAlone(
-  place: MeetingOptions,
+  meeting: MeetingOptions,
   { runId, isPython, onPlainClient }: MeetingFacts,
   env: NodeJS.ProcessEnv,
 ): Promise<Meeting> {
-  const { host, port } = place;
+  const { host, port } = meeting;
   const { isOpen, masterAddr } = await aloneAt(host, isPython, env);
   const secret = isOpen ? '' : undefined;
-  const settings = { secret, onPlainClient, place };
+  const settings = { secret, onPlainClient, setBy: meeting };
   const first = await hostRendezvous(masterAddr, port, { ...settings, runId });
   let hosted = first;
   const store = new MemoryStore();
@@ -129,8 +129,8 @@ async function meetAlone(
 }
 
 /**
- * Returns the address of the store of a single launcher, and whether it is open: an empty secret is intended for ranks
- * that cannot prove one. An open store accepts only loopback connections.
+ * Returns the address of the store of a single launcher, and whether the store requires no secret: an empty secret is
+ * for ranks that cannot prove one. Such a store accepts only loopback connections.
  */
 async function aloneAt(
   host: string,
@@ -142,8 +142,8 @@ async function aloneAt(
 }
 
 /**
- * Returns the rendezvous that openMeeting() would make, without opening anything. The secret and a random run id are
- * words in parentheses. Throws as openMeeting() does if a secret is missing.
+ * Returns the rendezvous that openMeeting() would make, without opening anything. In place of the secret and a random
+ * run id it has words in parentheses. Throws as openMeeting() does if a secret is missing.
  */
 export async function describeMeeting(
   { maxNodes, host, port }: MeetingOptions,
@@ -190,13 +190,13 @@ async function meetOthers(options: MeetingOptions, facts: MeetingFacts, secret: 
   }
 }
 
-/** Stores the run id, which launchers that join compare with theirs. */
+/** Stores the run id, so that launchers that join can compare it with theirs. */
 async function claim(store: Store, runId: string): Promise<Uint8Array> {
   await store.set(jobKey, runId);
   return Buffer.from(runId);
 }
 
-/** Serves the store if this launcher keeps it; returns null if another one does. */
+/** Serves the store if this launcher should; returns null if another one does. */
 async function serveIfHost(
   options: MeetingOptions,
   secret: string,
@@ -267,7 +267,7 @@ function reachable(bound: string): string {
   return { '0.0.0.0': '127.0.0.1', '::': '::1' }[bound] ?? bound;
 }
 
-/** Returns the address of a store as it is shown to users, and as --rdzv-endpoint takes it. */
+/** Returns the address of a store in the form in which it is shown to users, and that --rdzv-endpoint accepts. */
 export function whereIs({ masterAddr, masterPort }: Pick<Rendezvous, 'masterAddr' | 'masterPort'>): string {
   return `${masterAddr.includes(':') ? `[${masterAddr}]` : masterAddr}:${masterPort}`;
 }

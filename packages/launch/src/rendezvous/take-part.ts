@@ -1,5 +1,5 @@
-// Runs one launcher of a job: joins the job, starts and stops the ranks of its host when ordered, and reports
-// how they ended. The coordinator makes all decisions; see coordinator.ts.
+// Runs one launcher of a job: joins the job, starts and stops the ranks of its host when ordered, and reports their
+// outcomes. The coordinator makes all decisions; see coordinator.ts.
 
 import { type Store, StoreError } from '@ringwise/store';
 import type { Job } from '../agent/agent.ts';
@@ -30,9 +30,9 @@ export interface ParticipantOptions {
   readonly member: Member;
   /** Connection to the store, used only by this launcher. */
   readonly store: Store;
-  /** Address of the store, to be shown to users. */
+  /** Address of the store, to show to users. */
   readonly where: string;
-  /** Null for the launcher that keeps the store: it shares the store's clock and ends with it. */
+  /** Null for the launcher that serves the store: it shares the store's clock and ends with it. */
   readonly keepAlive: KeepAlive | null;
   /** Prints a line for the user. */
   readonly say: (text: string) => void;
@@ -47,25 +47,25 @@ export interface ParticipantOptions {
   ) => Promise<Job>;
   /** Runs the slots of this host in an elastic job; absent in others. */
   readonly slots?: SlotHosting | undefined;
-  /** How often this launcher starts a slot again while no coordinator decides. Default: never. */
+  /** Maximum number of restarts of a slot while no coordinator decides. Default: none. */
   readonly maxRestarts?: number;
   /**
-   * Called when the store is lost. Returns whether the ranks of this host go on, because they may move to another.
-   * Default: no.
+   * Called when the store is lost. Returns whether the ranks of this host continue, because they may move to another
+   * store. Default: no.
    */
   readonly goesOn?: () => boolean;
 }
 
-/** How this launcher runs the slots of its host in an elastic job. */
+/** Functions that run the slots of this launcher's host in an elastic job. */
 export interface SlotHosting {
   /** Opens the agent. It calls `tell` with the report of each process that has ended. */
   readonly open: (tell: TellEnd, clockOffsetNs: bigint) => Promise<SlotAgent>;
   /** Starts the process of a slot. */
   readonly start: (agent: SlotAgent, order: SlotOrder) => Promise<void>;
   /**
-   * Finds the store to which the ranks have moved, where start() starts processes from then on, and tells them there
-   * that process `id` has ended. Resolves with the number of final steps; null if no store is found, or the job has
-   * ended. Rejects with the reason of `signal`.
+   * Finds the store to which the ranks have moved, and reports there that process `id` has ended; start() uses that
+   * store from then on. Resolves with the number of final steps; null if no store is found, or the job has ended.
+   * Rejects with the reason of `signal`.
    */
   readonly follow: (id: string, ending: string, signal: AbortSignal) => Promise<number | null>;
 }
@@ -81,11 +81,11 @@ interface HostRanks {
 
 export interface Participant {
   /**
-   * Resolves with how the job ended. Rejects with ERR_LAUNCH_STORE if the store is lost, and with the error of
+   * Resolves with the outcome of the job. Rejects with ERR_LAUNCH_STORE if the store is lost, and with the error of
    * `start` if it rejects; the ranks have been stopped by then.
    */
   readonly outcome: Promise<Outcome>;
-  /** Whether this launcher has got slots of an elastic job. */
+  /** Whether this launcher has slots of an elastic job. */
   readonly hasSlots: () => boolean;
   /** Stops this launcher for the user: gracefully the first time, immediately the second time. */
   readonly interrupt: (signal: NodeJS.Signals) => void;
@@ -101,14 +101,14 @@ export function takePart(options: ParticipantOptions): Participant {
   const lost = new AbortController();
   let ranks: HostRanks | undefined;
   let agent: SlotAgent | undefined;
-  /** The last order for each slot, and how its last process has ended. */
+  /** The last order for each slot, and the outcome of its last process. */
   const orders = new Map<number, SlotOrder>();
   const ends = new Map<number, Parameters<TellEnd>>();
-  /** Decides for the slots once there is no coordinator; undefined before. */
+  /** Decides for the slots after the coordinator is lost; undefined before. */
   let own: OwnSlots | undefined;
   const beganNs = process.hrtime.bigint();
   let hasJoined = false;
-  /** The coordinator's clock minus this host's. */
+  /** The coordinator's clock minus this host's clock. */
   let offsetNs = 0n;
   let stopping: NodeJS.Signals | null = null;
 
@@ -173,7 +173,7 @@ export function takePart(options: ParticipantOptions): Participant {
     return outcome;
   }
 
-  /** Decides for the slots of this host, until no process of it is left. */
+  /** Decides for the slots of this host until none of its processes is left. */
   async function goOn(): Promise<Outcome> {
     const { say, maxRestarts = 0 } = options;
     const { start, follow } = options.slots!;
@@ -229,8 +229,8 @@ export function takePart(options: ParticipantOptions): Participant {
 }
 
 /**
- * Asks for the coordinator's time a few times. Before this launcher has joined, no other message is expected, and
- * any other is dropped.
+ * Asks for the coordinator's time a few times. Before this launcher has joined, no other message is expected, so others
+ * are dropped.
  */
 async function measureClock(
   tell: (report: Report) => void,
@@ -249,8 +249,8 @@ async function measureClock(
 }
 
 /**
- * Sends keep-alive signals. Calls `onLost` when the store has left as many of them unanswered as the coordinator
- * may miss of a launcher before it counts as lost.
+ * Sends keep-alive signals. Calls `onLost` when the store has failed to answer as many in a row as a launcher may miss
+ * before the coordinator counts it as lost.
  */
 function beat(
   store: Store,

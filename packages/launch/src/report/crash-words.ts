@@ -1,6 +1,6 @@
-// Parses the report of a native crash from the pipe of last words: a line of JSON from
-// native/base/crash_words.cc, lines about the last calls of the process's groups, and the native stack. The
-// result is an error that is named after the signal.
+// Parses the report of a native crash from the pipe of last words: a line of JSON from native/base/crash_words.cc,
+// lines about the last calls of the process's groups, and the native stack. Returns an error that has the name of the
+// signal.
 
 import { isDecimal, type LastWords } from './words.ts';
 
@@ -60,8 +60,8 @@ function readable(frame: string): string {
   const [, file, symbol, offset, address] =
     /^(.*?)(?:\((.*?)(\+0x[0-9a-f]+)?\))? ?\[(0x[0-9a-f]+)\]$/.exec(frame) ?? [];
   if (file === undefined) return frame;
-  const place = symbol ? `${qualifiedName(symbol)}${offset ?? ''}` : (offset?.slice(1) ?? address);
-  return `${place} (${file.slice(file.lastIndexOf('/') + 1)})`;
+  const location = symbol ? `${qualifiedName(symbol)}${offset ?? ''}` : (offset?.slice(1) ?? address);
+  return `${location} (${file.slice(file.lastIndexOf('/') + 1)})`;
 }
 
 /**

@@ -1,4 +1,4 @@
-// The root cause of a failed job as data, for viewers that name it in their own way.
+// The root cause of a failed job as data, so that each viewer can phrase it.
 
 import type { RankOutcome } from '../agent/rank-process.ts';
 import { ending, firstUserFrame } from './report.ts';
@@ -6,11 +6,11 @@ import { ending, firstUserFrame } from './report.ts';
 export interface Culprit {
   readonly rank: number;
   readonly host: string;
-  /** How the rank ended, such as "exit code 1" or "SIGKILL". */
+  /** Description of the rank's end, such as "exit code 1" or "SIGKILL". */
   readonly ending: string;
-  /** The first line of the error that ended it; null if it left none. */
+  /** The first line of the error that ended it; null if it reported none. */
   readonly error: string | null;
-  /** Where the program threw it, such as "train.ts:88"; null if unknown. */
+  /** Location in the program that threw it, such as "train.ts:88"; null if unknown. */
   readonly at: string | null;
 }
 

@@ -47,7 +47,7 @@ export function readErrorFile(file: string | undefined, endedNs: bigint): LastWo
   }
 }
 
-/** Returns a text as it is, and JSON for any other value, because programs may write anything into the file. */
+/** Returns a text unchanged, and JSON for any other value, because programs may write anything into the file. */
 const textOf = (value: unknown): string => (typeof value === 'string' ? value : JSON.stringify(value));
 
 let isRecording = false;

@@ -1,7 +1,7 @@
 // Last words: the error that ends a rank, which the rank writes as one line of JSON to a pipe of the launcher
 // (installed by rank.ts, read by rank-process.ts). Writing it does not change how the process ends, with one exception:
-// for an error that only follows from a peer's, Node's text is not printed. The launcher's report has a line for it, so
-// that the root cause is easy to see. An uncaught error that the program then handles is written, too.
+// Node's text is not printed for an error that is only the consequence of a peer's error. The launcher's report has a
+// line for it, so that the root cause is easy to find. An uncaught error that the program then handles is written, too.
 
 import { writeSync } from 'node:fs';
 import { inspect } from 'node:util';
@@ -14,9 +14,9 @@ import { isDecimal, type LastWords, type ReportedError } from './words.ts';
  */
 export const LAST_WORDS_FD = 'RINGWISE_LAST_WORDS_FD';
 
-/** Most characters of a reported error's message, and of its stack. */
+/** Maximum characters of a reported error's message, and of its stack. */
 export const maxTextLength = 16_384;
-/** Most characters of a reported error's name, and of one of its fields as JSON. */
+/** Maximum characters of a reported error's name, and of one of its fields as JSON. */
 export const maxFieldLength = 2_048;
 const maxCauses = 4;
 
@@ -30,7 +30,7 @@ export function installLastWords(fd: number): void {
       writeSync(fd, `${JSON.stringify({ timeNs, error: reported, hasHandler })}\n`);
       if (reported.fields.secondary !== true || hasHandler) return;
     } catch {
-      // The launcher has ended, or reading the error throws. The exit code still tells the failure.
+      // The launcher has ended, or reading the error throws. The exit code still shows the failure.
       return;
     }
     const others = process.listeners('uncaughtExceptionMonitor').filter((listener) => listener !== tell);

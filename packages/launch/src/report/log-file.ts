@@ -17,7 +17,7 @@ export class LogFile {
     });
   }
 
-  /** Returns when the system has all bytes. */
+  /** Writes the bytes. Returns when the operating system has accepted all of them. */
   write(bytes: Uint8Array): void {
     this.#try(() => {
       for (let at = 0; this.#fd !== null && at < bytes.length; ) at += writeSync(this.#fd, bytes, at);

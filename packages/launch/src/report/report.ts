@@ -40,9 +40,9 @@ const remediesByMessage: readonly (readonly [RegExp, string])[] = [
     'Layers are in @ringwise/tensor/nn, optimizers, schedules and clipGradNorm in /optim, files in /safetensors and /npy.',
   ],
 ];
-/** Most characters of the error of a rank that is not the root cause. */
+/** Maximum characters of the error of a rank that is not the root cause. */
 const otherLength = 300;
-/** Most frames of a stack that a report shows. */
+/** Maximum number of stack frames in a report. */
 const reportedFrames = 12;
 
 /** Returns the first failure that is not secondary; otherwise the first failure; null if no rank failed. */
@@ -82,7 +82,7 @@ export function failureReport(
   if (root.signal === 'SIGKILL' && !root.lastWords) {
     lines.push('  The launcher did not send it; the kernel does when memory runs out (see dmesg).');
   }
-  // Node.js prints nothing else then.
+  // Node.js prints nothing else in this case.
   if (root.exitCode === unsettledAwait && !root.lastWords) {
     lines.push(
       '  Node.js ends with 13 when a top-level await waits for a promise that nothing is left to settle: no timer, socket or',
@@ -107,7 +107,7 @@ export function failureReport(
   return lines.join('\n');
 }
 
-/** Returns how a failed rank ended, such as "exit code 1" or "SIGKILL". */
+/** Describes the end of a failed rank, such as "exit code 1" or "SIGKILL". */
 export function ending({ exitCode, signal, pid }: RankOutcome): string {
   if (pid === undefined) return 'could not be started';
   return signal ?? `exit code ${exitCode}`;
@@ -182,7 +182,7 @@ interface Frame {
 function userFrames(stack: string): Frame[] {
   return stack.split('\n').flatMap((text) => {
     const frame =
-      /^\s+at (?:async )?(?:.*\()?((?:file:\/\/)?\/.*):(\d+):\d+\)?$/.exec(text) ?? callPlace(text);
+      /^\s+at (?:async )?(?:.*\()?((?:file:\/\/)?\/.*):(\d+):\d+\)?$/.exec(text) ?? callSite(text);
     if (!frame || frame[1]!.includes('/node_modules/')) return [];
     const file = resolve(frame[1]!.startsWith('file:') ? fileURLToPath(frame[1]!) : frame[1]!);
     return isOurs(file) ? [] : [{ file, line: frame[2], text }];
@@ -190,13 +190,13 @@ function userFrames(stack: string): Frame[] {
 }
 
 /**
- * Matches "    at train.ts:57", the place of a call on a group, as @ringwise/collectives adds it, perhaps followed by
- * "(the line of an earlier call like this one)". Of a file outside the working directory there is only the name, which
- * cannot be found.
+ * Matches "    at train.ts:57", the call site of a collective, as @ringwise/collectives adds it, optionally followed by
+ * "(the line of an earlier call like this one)". A file outside the working directory has only a name, with which the
+ * file cannot be found.
  */
-function callPlace(text: string): RegExpExecArray | null {
-  const place = /^\s+at ([^\s():]+\.[cm]?[jt]sx?):(\d+)(?: \([^)]*\))?$/.exec(text);
-  return place !== null && existsSync(place[1]!) ? place : null;
+function callSite(text: string): RegExpExecArray | null {
+  const match = /^\s+at ([^\s():]+\.[cm]?[jt]sx?):(\d+)(?: \([^)]*\))?$/.exec(text);
+  return match !== null && existsSync(match[1]!) ? match : null;
 }
 
 /** Returns the innermost frame of a Python stack, which lists it last; prefers frames outside site-packages. */
@@ -212,7 +212,10 @@ function isCrash(error: ReportedError): boolean {
   return error.fields.native === true;
 }
 
-/** Returns an error's code. A number, such as that of a DOMException, says nothing without the message. */
+/**
+ * Returns an error's code, or its name if the code is a number, such as that of a DOMException, which says nothing
+ * without the message.
+ */
 const shortNameOf = ({ name, message, fields: { code } }: ReportedError): string =>
   typeof code === 'string' && code !== '' ? code : firstLine(`${name}: ${message}`);
 
@@ -232,7 +235,7 @@ function grouped(others: readonly RankOutcome[]): Map<string, RankOutcome[]> {
   return groups;
 }
 
-/** Returns the beginning of a text, because a report may have an error of each of many ranks. */
+/** Returns the first line of a text, shortened, because a report may contain an error of each of many ranks. */
 function firstLine(text: string): string {
   const [line] = text.split('\n', 1);
   return line!.length < text.length || line!.length > otherLength ? `${line!.slice(0, otherLength)} …` : text;

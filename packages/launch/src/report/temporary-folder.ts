@@ -1,4 +1,4 @@
-// Removes folders that hold nothing that is needed any more.
+// Removes temporary folders.
 import { rmSync } from 'node:fs';
 
 /**
@@ -9,6 +9,6 @@ export function removeTemporary(folder: string): void {
   try {
     rmSync(folder, { recursive: true, force: true, maxRetries: 4, retryDelay: 50 });
   } catch {
-    // It stays.
+    // The folder stays.
   }
 }

@@ -1,7 +1,7 @@
 // The error that ended a rank, in the form that is sent to the launcher.
 
 export interface LastWords {
-  /** When the rank had the error: process.hrtime.bigint(), the same clock for all processes of a host. */
+  /** Time of the error in the rank: process.hrtime.bigint(), the same clock for all processes of a host. */
   readonly timeNs: bigint;
   readonly error: ReportedError;
   /** Whether the program has a handler for uncaught errors, so that the rank may have survived this one. */
@@ -14,8 +14,8 @@ export interface ReportedError {
   readonly message: string;
   readonly stack: string;
   /**
-   * The error's own fields that JSON can hold. Among them are `code` and `secondary`, which is true if the
-   * rank failed only because a peer did.
+   * The error's own fields that JSON can represent. Among them are `code` and `secondary`, which is true if the rank
+   * failed only because a peer did.
    */
   readonly fields: Readonly<Record<string, unknown>>;
   readonly cause: ReportedError | null;

@@ -16,8 +16,8 @@ export interface StartOptions {
   /** Name of the export to call. Default: 'default'. */
   readonly exportName?: string;
   /**
-   * Runs ranks as worker threads of this process instead of processes. They start faster and may share
-   * memory, but a native crash of one ends all, and they are stopped without a SIGTERM. Default: false.
+   * Runs ranks as worker threads of this process instead of processes. They start faster and may share memory, but a
+   * native crash of one ends all, and they are stopped without a SIGTERM. Default: false.
    */
   readonly threads?: boolean;
 }
@@ -63,7 +63,7 @@ export function checkNumber(verb: string, name: string, value: number, max: numb
   throw badArgument(verb, name, `a whole number from ${min} to ${max}`, value);
 }
 
-/** Throws if `signal` is not the name of a signal, because it would stop nothing. */
+/** Throws if `signal` is not the name of a signal, because nothing would be stopped. */
 export function checkSignal(verb: string, signal: unknown): void {
   if (typeof signal === 'string' && Object.hasOwn(constants.signals, signal)) return;
   throw badArgument(verb, 'signal', 'the name of a signal, such as SIGTERM', signal);

@@ -111,7 +111,7 @@ export async function startProcesses<Result = unknown>(
           shutdownTimeoutMs,
           connect: (rank, child) => {
             child.on('message', (reply) => take(rank, reply as Reply));
-            // If the rank died before it could take the call, its exit is reported.
+            // If the rank died before it received the call, its exit is reported instead.
             child.send(callOf(rank), () => {});
           },
         });

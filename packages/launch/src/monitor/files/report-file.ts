@@ -1,5 +1,5 @@
-// The report of a run: the live page in one HTML file, with the data that it shows. The file is replaced in one
-// piece, so that a reader never finds half of it.
+// The report of a run: the live page in one HTML file, with the data that it shows. The file is replaced by a rename,
+// so that a reader never reads half of it.
 
 import { existsSync, realpathSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname } from 'node:path';
@@ -8,7 +8,7 @@ import { badArgument } from '../../errors.ts';
 import type { Message } from '../feed.ts';
 import { pageFiles } from '../page-files.ts';
 
-/** Interval between two reports, and so the age at most of the report that a killed launcher leaves. */
+/** Milliseconds between two reports: the maximum age of the report that a killed launcher leaves. */
 const everyMs = 30_000;
 
 /** Forbids every request, so that the report shows the same wherever it is opened. */
@@ -20,8 +20,8 @@ export interface ReportFile {
 }
 
 /**
- * Writes a first report, and later ones, of what `whole` returns. Throws ERR_LAUNCH_ARGUMENT if it cannot write
- * there.
+ * Writes a first report, and later ones, of the state that `whole` returns. Throws ERR_LAUNCH_ARGUMENT if the file
+ * cannot be written.
  */
 export function openReport(path: string, whole: () => Message, say: (text: string) => void): ReportFile {
   let file = path;
@@ -48,7 +48,10 @@ export function openReport(path: string, whole: () => Message, say: (text: strin
   };
 }
 
-/** Returns the file behind a link, so that the link stays. Throws for what is no regular file, such as a device. */
+/**
+ * Returns the target of a symbolic link, so that the link stays, or the path itself. Throws for anything but a regular
+ * file, such as a device.
+ */
 function writablePath(path: string): string {
   if (!existsSync(path)) return path;
   const file = realpathSync(path);
@@ -71,7 +74,7 @@ function write(path: string, message: Message): void {
 export function reportHtml(message: Message): string {
   const files = pageFiles();
   const textOf = (name: string) => `${files.get(name)!.content}`;
-  // No text of a program can end the element: JSON may spell "<" as an escape.
+  // JSON may escape "<", so that no text of a program can close the script element.
   const data = JSON.stringify(message).replaceAll('<', '\\u003c');
   const style = `<meta http-equiv="Content-Security-Policy" content="${policy}" />\n<style>${textOf('style.css')}</style>`;
   const script = `<script id="recorded" type="application/json">${data}</script>\n<script>${textOf('page.js')}</script>`;

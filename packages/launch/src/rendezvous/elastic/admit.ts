@@ -16,14 +16,14 @@ export interface AdmissionOptions {
   readonly keepAlive: KeepAlive;
   /** Called when the job has moved to this store, and other hosts can join. */
   readonly onMove: () => void;
-  /** Receives each view that is written in this store, to be shown to users. */
+  /** Receives each view that is written in this store, to show it to users. */
   readonly onView: (view: ViewFacts) => void;
 }
 
 export interface Admission {
   /** Whether the job has moved to this store. */
   readonly hasMoved: () => boolean;
-  /** Tells launchers that wait for a slot how the job has ended; `outcome` is null if that is not known. */
+  /** Tells launchers that wait for a slot the outcome of the job; `outcome` is null if it is unknown. */
   readonly close: (outcome: Outcome | null) => Promise<void>;
 }
 
@@ -39,7 +39,7 @@ export function admitAfterMove(store: Store, options: AdmissionOptions): Admissi
     while (!isOpen) isOpen = await appears(ranks, openedKey, ending.signal);
     const opened = Number(await textAt(ranks, openedKey));
     views = watchViews(ranks, (view) => {
-      // The members that came first have only copied their last view. There may be too few of them to go on.
+      // The first members to move have only copied their last view. There may be too few of them to continue.
       if (view.epoch <= opened) return;
       if (admitting === null) {
         admitting = admit(store, options, view);
@@ -73,7 +73,7 @@ interface Admitting {
 function admit(store: Store, { maxRanks, keepAlive }: AdmissionOptions, first: ViewFacts): Admitting {
   let viewed: Admitting['viewed'] = () => {};
   let finish: Admitting['finish'] = () => {};
-  // No launcher runs in this process that takes part through this store.
+  // No launcher in this process takes part through this store.
   const coordination = runCoordinator(store, null, keepAlive, (send, advance) => {
     const coordinator = new AdmittingCoordinator(maxRanks, first, send);
     viewed = (view) => advance(() => coordinator.viewed(view, clockMs()));

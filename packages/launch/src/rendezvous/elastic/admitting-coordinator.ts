@@ -1,6 +1,6 @@
-// Admits further hosts to an elastic job whose store has moved. It runs on the launcher that keeps the new store, and
-// only gives slots to launchers that come: after a move each launcher decides for its own slots (own-slots.ts). Like
-// the other coordinators, this is a pure state machine: reports, views and the time go in, orders come out.
+// Admits further hosts to an elastic job whose store has moved. It runs on the launcher that serves the new store, and
+// only assigns slots to launchers that join: after a move each launcher decides for its own slots (own-slots.ts). Like
+// the other coordinators, this is a pure state machine: reports, views and the time are inputs, orders are outputs.
 
 import type { Decider } from '../coordinator.ts';
 import { twinOf } from '../hosts.ts';
@@ -16,12 +16,12 @@ interface Host {
   isLeaving: boolean;
 }
 
-/** A slot that this coordinator has given to a host. */
-interface Seat {
+/** A slot that this coordinator has assigned to a host. */
+interface AssignedSlot {
   readonly number: number;
-  /** Id of the launcher; null if it has left or is lost: then the next launcher that joins gets the slot. */
+  /** Id of the launcher; null if it has left or is lost: the next launcher that joins then gets the slot. */
   host: string | null;
-  timesGiven: number;
+  timesAssigned: number;
 }
 
 /**
@@ -34,8 +34,9 @@ const heldMs = 60_000;
 const slotsWithoutMax = 1_000;
 
 /**
- * Incarnations that are reserved for each launcher of a slot: a launcher counts them from a start value that it gets
- * with the slot. Two launchers of one slot must not use the same, because `slot.incarnation` is unique in the job.
+ * Number of incarnations that are reserved for each launcher of a slot: it counts them from a start value that it gets
+ * with the slot. Two launchers of one slot must not use the same incarnation, because `slot.incarnation` is unique in
+ * the job.
  */
 const incarnationsEach = 1_000;
 
@@ -43,10 +44,13 @@ export class AdmittingCoordinator implements Decider {
   readonly #maxRanks: number;
   readonly #send: Send;
   readonly #hosts = new Map<string, Host>();
-  readonly #seats: Seat[] = [];
-  /** The slots of other launchers, and until when they count. */
+  readonly #assigned: AssignedSlot[] = [];
+  /** The slots of other launchers, and the time until which they count. */
   readonly #held = new Map<number, number>();
-  /** First number of a slot here. A process in a slot that another one has would replace it (membership/decide.ts). */
+  /**
+   * First slot number that this coordinator assigns. A process in a slot that another process has would replace that
+   * one (membership/decide.ts).
+   */
   readonly #firstSlot: number;
   /** Number of hosts so far. */
   #hostCount: number;
@@ -94,20 +98,20 @@ export class AdmittingCoordinator implements Decider {
       else this.#held.set(slot, Math.min(untilMs, nowMs + heldMs));
     }
     for (const slot of present)
-      if (this.#seatOf(slot) === undefined) this.#held.set(slot, Number.POSITIVE_INFINITY);
-    this.#place();
+      if (this.#assignedSlot(slot) === undefined) this.#held.set(slot, Number.POSITIVE_INFINITY);
+    this.#assignSlots();
   }
 
-  /** Notes that a launcher has left or is lost, and gives its slots to one that waits. */
+  /** Notes that a launcher has left or is lost, and assigns its slots to a waiting launcher. */
   lost(id: string, nowMs: number): void {
     this.#hosts.delete(id);
-    for (const seat of this.#seats) if (seat.host === id) this.#free(seat, nowMs);
-    this.#place();
+    for (const assigned of this.#assigned) if (assigned.host === id) this.#free(assigned, nowMs);
+    this.#assignSlots();
   }
 
   tick(nowMs: number): void {
     for (const [slot, untilMs] of this.#held) if (nowMs >= untilMs) this.#held.delete(slot);
-    this.#place();
+    this.#assignSlots();
   }
 
   /** Sends the outcome of the job to the launchers that wait for a slot, and to those that join later. */
@@ -124,7 +128,7 @@ export class AdmittingCoordinator implements Decider {
     else {
       const host: Host = { member, groupRank: null, isLeaving: false };
       this.#hosts.set(member.id, host);
-      this.#place();
+      this.#assignSlots();
       if (host.groupRank === null)
         this.#send(member.id, { kind: 'wait', text: words.reserve(this.#maxRanks) });
     }
@@ -134,15 +138,15 @@ export class AdmittingCoordinator implements Decider {
     const host = this.#hosts.get(id);
     if (!host) return;
     host.isLeaving = true;
-    // One with slots leaves by itself when its ranks have ended.
+    // A launcher with slots leaves by itself when its ranks have ended.
     if (host.groupRank === null) this.#send(id, finish(stoppedBy(signal, id)));
   }
 
-  /** Gives slots to launchers that have none, in the order in which they have come. */
-  #place(): void {
+  /** Assigns slots to launchers that have none, in order of arrival. */
+  #assignSlots(): void {
     for (const host of this.#waiting) {
-      const given = this.#seats.filter((seat) => seat.host !== null).length;
-      const room = Math.max(0, this.#maxRanks - given - this.#held.size);
+      const count = this.#assigned.filter((assigned) => assigned.host !== null).length;
+      const room = Math.max(0, this.#maxRanks - count - this.#held.size);
       if (room > 0) this.#give(host, Math.min(room, host.member.nproc));
     }
   }
@@ -150,38 +154,38 @@ export class AdmittingCoordinator implements Decider {
   #give(host: Host, count: number): void {
     const { id } = host.member;
     host.groupRank = this.#hostCount++;
-    const seats = Array.from({ length: count }, () => this.#take(id));
-    const worldSize = this.#firstSlot + this.#seats.length;
+    const slots = Array.from({ length: count }, () => this.#take(id));
+    const worldSize = this.#firstSlot + this.#assigned.length;
     this.#send(id, {
       kind: 'admitted',
-      slots: seats.map(({ number: slot, timesGiven }, localRank) => ({
-        ...{ kind: 'slot', slot, incarnation: (timesGiven - 1) * incarnationsEach, why: null },
+      slots: slots.map(({ number: slot, timesAssigned }, localRank) => ({
+        ...{ kind: 'slot', slot, incarnation: (timesAssigned - 1) * incarnationsEach, why: null },
         ...{ localRank, localWorldSize: count, worldSize },
         ...{ groupRank: host.groupRank!, groupWorldSize: this.#hostCount },
       })),
     });
   }
 
-  /** Takes a slot that no process has, or a new one. */
-  #take(id: string): Seat {
-    let seat = this.#seats.find(({ host, number }) => host === null && !this.#held.has(number));
-    if (seat === undefined) {
-      seat = { number: this.#firstSlot + this.#seats.length, host: null, timesGiven: 0 };
-      this.#seats.push(seat);
+  /** Assigns a slot that no process has, or a new one. */
+  #take(id: string): AssignedSlot {
+    let assigned = this.#assigned.find(({ host, number }) => host === null && !this.#held.has(number));
+    if (assigned === undefined) {
+      assigned = { number: this.#firstSlot + this.#assigned.length, host: null, timesAssigned: 0 };
+      this.#assigned.push(assigned);
     }
-    seat.host = id;
-    seat.timesGiven++;
-    return seat;
+    assigned.host = id;
+    assigned.timesAssigned++;
+    return assigned;
   }
 
-  /** Takes a slot from its host. As long as its process is in the view, it counts as that of another launcher. */
-  #free(seat: Seat, nowMs: number): void {
-    seat.host = null;
-    if (slotsOf(this.#view).includes(seat.number)) this.#held.set(seat.number, nowMs + heldMs);
+  /** Releases a slot of a host. As long as its process is in the view, it counts as the slot of another launcher. */
+  #free(assigned: AssignedSlot, nowMs: number): void {
+    assigned.host = null;
+    if (slotsOf(this.#view).includes(assigned.number)) this.#held.set(assigned.number, nowMs + heldMs);
   }
 
-  #seatOf(slot: number): Seat | undefined {
-    return this.#seats.find(({ number, host }) => number === slot && host !== null);
+  #assignedSlot(slot: number): AssignedSlot | undefined {
+    return this.#assigned.find(({ number, host }) => number === slot && host !== null);
   }
 
   get #waiting(): readonly Host[] {
@@ -189,6 +193,6 @@ export class AdmittingCoordinator implements Decider {
   }
 }
 
-/** Returns the slots of the members. Those of processes that no launcher has started have none, and do not count. */
+/** Returns the slots of the members. Processes that no launcher has started have no slot, and do not count. */
 const slotsOf = ({ members }: ViewFacts): number[] =>
   members.filter((id) => /^\d+\.\d+$/.test(id)).map(slotOf);

@@ -26,7 +26,7 @@ import { forgetRestarts, isDone, memberOf, type Slot, SlotTable, scheduleRestart
 import type { ViewFacts } from './view-facts.ts';
 
 export interface ElasticLimits {
-  /** The fewest ranks with which the job goes on. It has at most `maxRanks`. */
+  /** The minimum number of ranks with which the job continues. It has at most `maxRanks`. */
   readonly minRanks: number;
   readonly maxRanks: number;
 }
@@ -38,9 +38,9 @@ interface Host {
   leaving: NodeJS.Signals | null;
 }
 
-/** Time in milliseconds after which a process that is not in the new view is killed. */
+/** Milliseconds after which a process that is not in the new view is killed. */
 const leftOutMs = 5_000;
-/** Time in milliseconds in which a view that was written before the end of a process arrives from the store. */
+/** Milliseconds within which a view that was written before the end of a process arrives from the store. */
 const viewDelayMs = 1_000;
 
 export class ElasticCoordinator implements Decider {
@@ -50,23 +50,23 @@ export class ElasticCoordinator implements Decider {
   readonly #hosts = new Map<string, Host>();
   readonly #slots = new SlotTable();
   readonly #repeats = new RepeatedFailures();
-  /** Processes that are not in the latest view any more, and when they are killed. */
+  /** Processes that are no longer in the latest view, and the time at which they are killed. */
   readonly #leftOut = new Map<string, number>();
-  /** Processes that have been in a view, and were not lost from it while the others trained on. */
+  /** Processes that have been in a view, except those that were lost from it while the others continued training. */
   readonly #members = new Set<string>();
   #phase: 'gathering' | 'running' | 'ending' | 'finished' = 'gathering';
   #view: ViewFacts | null = null;
   /** The last view that did not end the job: its members have trained to the end. */
   #lastTraining: ViewFacts | null = null;
-  /** How processes have failed, by id. */
+  /** Outcomes of failed processes, by id. */
   readonly #failures = new Map<string, RankOutcome>();
-  /** When the job is finished although a member seems to have failed after its last step. */
+  /** Time at which the job finishes although a member seems to have failed after its last step. */
   #finishMs = Number.POSITIVE_INFINITY;
   #startedMs = 0;
-  /** When too few hosts or ranks end the job, or, in phase 'ending', when the ranks are stopped. */
+  /** Time at which too few hosts or ranks end the job, or, in phase 'ending', at which the ranks are stopped. */
   #deadlineMs: number;
   #stoppedMs = Number.POSITIVE_INFINITY;
-  /** How the job ends; null while it ends by a failure whose root cause is not known yet. */
+  /** The outcome of the job; null while it ends by a failure whose root cause is not known yet. */
   #outcome: Outcome | null = null;
   /** The failure that ends a job before its first view, unless another one turns out to be its root cause. */
   #firstFailure: RankOutcome | null = null;
@@ -114,7 +114,7 @@ export class ElasticCoordinator implements Decider {
 
   /**
    * Notes the latest view of the job's ranks. Processes that were lost from it and still run are killed soon, unless
-   * the job ends with it: one that seems lost may evaluate or save after its last step.
+   * the job ends with this view: such a process may be evaluating or saving after its last step.
    */
   viewed(view: ViewFacts, nowMs: number): void {
     if (this.#view !== null && view.number <= this.#view.number) return;
@@ -127,7 +127,7 @@ export class ElasticCoordinator implements Decider {
   #goesOn(view: ViewFacts, nowMs: number): void {
     this.#lastTraining = view;
     for (const id of view.lost) this.#members.delete(id);
-    for (const slot of this.#slots.placed) {
+    for (const slot of this.#slots.assigned) {
       const id = memberOf(slot);
       if (slot.state === 'running' && view.lost.includes(id)) this.#leftOut.set(id, nowMs + leftOutMs);
     }
@@ -172,11 +172,11 @@ export class ElasticCoordinator implements Decider {
       return;
     }
     this.#hosts.set(member.id, { member, leaving: null });
-    if (this.#phase === 'running') this.#place(nowMs);
+    if (this.#phase === 'running') this.#assignSlots(nowMs);
     else this.#tryBegin(nowMs);
   }
 
-  /** Starts the job if there are enough hosts and ranks. Hosts that come later join it as it runs. */
+  /** Starts the job if there are enough hosts and ranks. Hosts that arrive later join the running job. */
   #tryBegin(nowMs: number): void {
     const { self, minNodes, maxNodes, minRanks } = this.#options;
     const hosts = [...this.#hosts.values()];
@@ -190,18 +190,18 @@ export class ElasticCoordinator implements Decider {
     this.#phase = 'running';
     this.#startedMs = nowMs;
     this.#deadlineMs = Number.POSITIVE_INFINITY;
-    this.#place(nowMs);
+    this.#assignSlots(nowMs);
   }
 
-  /** Gives slots to hosts that have none, in the order of their numbers or of their arrival, and starts them. */
-  #place(nowMs: number): void {
+  /** Assigns slots to hosts that have none, in the order of their numbers or of their arrival, and starts them. */
+  #assignSlots(nowMs: number): void {
     const { self, maxRanks } = this.#options;
     const without = [...this.#hosts.values()].filter(
       ({ member, leaving }) => leaving === null && this.#slots.of(member.id).length === 0,
     );
     for (const { member } of inOrder(without, self)) {
-      const placed = this.#slots.place(member.id, member.nproc, maxRanks, nowMs);
-      if (placed.length === 0) this.#send(member.id, { kind: 'wait', text: words.reserve(maxRanks) });
+      const assigned = this.#slots.assign(member.id, member.nproc, maxRanks, nowMs);
+      if (assigned.length === 0) this.#send(member.id, { kind: 'wait', text: words.reserve(maxRanks) });
     }
     for (const slot of this.#waiting) if (nowMs >= slot.startMs) this.#start(slot, nowMs);
     if (this.#kept.length < this.#options.minRanks) return;
@@ -213,7 +213,7 @@ export class ElasticCoordinator implements Decider {
     if (slot.outcome !== null) slot.incarnation++;
     slot.state = 'running';
     slot.startedMs = nowMs;
-    const hosts = [...new Set(this.#slots.placed.map(({ host }) => host!))];
+    const hosts = [...new Set(this.#slots.assigned.map(({ host }) => host!))];
     this.#send(slot.host!, {
       kind: 'slot',
       slot: slot.number,
@@ -235,7 +235,7 @@ export class ElasticCoordinator implements Decider {
     if (isDone(outcome)) slot.state = 'finished';
     else if (this.#phase !== 'running' || host.leaving) slot.state = 'stopped';
     else {
-      // A process that was killed because it was left out has been stopped, and so has no time of failure.
+      // A process that was killed because it was left out counts as stopped, so it has no time of failure of its own.
       slot.outcome = { ...outcome, failedNs: outcome.failedNs ?? BigInt(Math.round(nowMs * 1e6)) };
       this.#slotFailed(slot, slot.outcome, step, nowMs);
     }
@@ -266,7 +266,7 @@ export class ElasticCoordinator implements Decider {
               ? words.restartsUsed(maxRestarts)
               : null;
     // If the ranks themselves have ended the job, one that failed before the others is the cause.
-    const down = this.#slots.placed.flatMap(({ state, outcome: last }) =>
+    const down = this.#slots.assigned.flatMap(({ state, outcome: last }) =>
       last !== null && (state === 'waiting' || state === 'stopped') ? last : [],
     );
     const single = why === words.stateLost ? this.#causeOf(outcome) : outcome;
@@ -276,12 +276,12 @@ export class ElasticCoordinator implements Decider {
   }
 
   /**
-   * Returns the root cause of a rank's failure: its own, or, if it failed only because a peer had, the latest failure
-   * that was not secondary. The slot of that rank may have been started again meanwhile.
+   * Returns the root cause of a rank's failure: its own failure, or, if it failed only because a peer had, the latest
+   * failure that was not secondary. The slot of that peer may have been started again meanwhile.
    */
   #causeOf(outcome: RankOutcome): RankOutcome {
     if (!isSecondaryEnd(outcome)) return outcome;
-    const causes = this.#slots.placed
+    const causes = this.#slots.assigned
       .flatMap(({ outcome: last }) => last ?? [])
       .filter((last) => last.failedNs !== null && !isSecondaryEnd(last))
       .toSorted((a, b) => Number(b.failedNs! - a.failedNs!));
@@ -320,10 +320,10 @@ export class ElasticCoordinator implements Decider {
     if (this.#phase === 'running') this.#hasLess(outcome, nowMs);
   }
 
-  /** Goes on after a host has gone, waits for another one if there are too few ranks, or ends the job. */
+  /** Continues after a host has left, waits for another one if there are too few ranks, or ends the job. */
   #hasLess(outcome: Outcome, nowMs: number): void {
     const { minRanks, minNodes, maxNodes, joinTimeoutMs } = this.#options;
-    this.#place(nowMs);
+    this.#assignSlots(nowMs);
     const hasState = this.#view !== null && this.#hasState;
     if (hasState && this.#kept.length >= minRanks) return;
     if (!hasState || maxNodes === 1) {
@@ -344,16 +344,16 @@ export class ElasticCoordinator implements Decider {
   /** Whether a rank that has the state of the training still runs. */
   get #hasState(): boolean {
     const members = new Set(this.#view?.members);
-    return this.#slots.placed.some((slot) => slot.state === 'running' && members.has(memberOf(slot)));
+    return this.#slots.assigned.some((slot) => slot.state === 'running' && members.has(memberOf(slot)));
   }
 
   get #waiting(): readonly Slot[] {
-    return this.#slots.placed.filter(({ state }) => state === 'waiting');
+    return this.#slots.assigned.filter(({ state }) => state === 'waiting');
   }
 
   /** Slots that train, have trained to the end, or will be started again. */
   get #kept(): readonly Slot[] {
-    return this.#slots.placed.filter(
+    return this.#slots.assigned.filter(
       ({ state, host }) => state !== 'stopped' && this.#hosts.get(host!)?.leaving === null,
     );
   }
@@ -367,18 +367,18 @@ export class ElasticCoordinator implements Decider {
 
   #kill(id: string): void {
     this.#leftOut.delete(id);
-    const slot = this.#slots.placed.find((each) => memberOf(each) === id);
+    const slot = this.#slots.assigned.find((each) => memberOf(each) === id);
     if (slot?.state !== 'running') return;
     this.#send(slot.host!, { kind: 'end-slot', slot: slot.number, incarnation: slot.incarnation });
   }
 
   #blame(root: RankOutcome, why: string | null): Outcome {
-    const outcomes = this.#slots.placed.map(({ outcome, number }) =>
+    const outcomes = this.#slots.assigned.map(({ outcome, number }) =>
       number === root.rank ? root : (outcome ?? running(number)),
     );
     const startedNs = BigInt(Math.round(this.#startedMs * 1e6));
     const text = failureReport(outcomes, startedNs, root);
-    const host = this.#slots.placed.find(({ number }) => number === root.rank)?.host ?? null;
+    const host = this.#slots.assigned.find(({ number }) => number === root.rank)?.host ?? null;
     return {
       exitCode: exitCodeOf(root),
       text: why === null ? text : `${text}\n  ${why}`,
@@ -405,15 +405,15 @@ export class ElasticCoordinator implements Decider {
   /** Finishes the job if nothing is left to wait for. */
   #conclude(nowMs: number): void {
     if (this.#phase !== 'running' && this.#phase !== 'ending') return;
-    const { placed } = this.#slots;
-    const running = placed.filter(({ state }) => state === 'running');
+    const { assigned } = this.#slots;
+    const running = assigned.filter(({ state }) => state === 'running');
     if (this.#phase === 'ending') {
       if (running.length === 0) this.#finish(this.#outcome ?? this.#rootCause());
       return;
     }
-    if (!placed.some(({ state }) => state === 'finished')) return;
-    // A rank that was started when the last ones had finished has nothing to join. One that has left the job, or is not
-    // in a view that has ended it, may still evaluate or save.
+    if (!assigned.some(({ state }) => state === 'finished')) return;
+    // A rank that was started when the last ones had finished has no training to join. A rank that has left the job, or
+    // that is not in the view that ended it, may still evaluate or save.
     if (running.some((slot) => this.#view === null || this.#members.has(memberOf(slot)))) return;
     const late = this.#lateFailure;
     if (late === null) this.#finish({ exitCode: 0, text: null, blamed: null });
@@ -423,16 +423,16 @@ export class ElasticCoordinator implements Decider {
 
   /**
    * The failure of a process after its last step, such as one while it saved the result; null if there is none. Another
-   * process in its slot cannot make up for it. After a failure during training, the others are in a later view.
+   * process in its slot cannot repeat that work. After a failure during training, the others are in a later view.
    */
   get #lateFailure(): RankOutcome | null {
     const failures = this.#lastTraining?.members.flatMap((id) => this.#failures.get(id) ?? []);
     return failures?.[0] ?? null;
   }
 
-  /** Returns how a job ended that failed before its first view. */
+  /** Returns the outcome of a job that failed before its first view. */
   #rootCause(): Outcome {
-    const outcomes = this.#slots.placed.flatMap(({ outcome }) => outcome ?? []);
+    const outcomes = this.#slots.assigned.flatMap(({ outcome }) => outcome ?? []);
     const early = outcomes.filter(
       ({ failedNs }) => failedNs !== null && Number(failedNs) <= this.#stoppedMs * 1e6,
     );
@@ -452,7 +452,7 @@ export class ElasticCoordinator implements Decider {
 const isSecondaryEnd = ({ lastWords }: RankOutcome): boolean =>
   lastWords !== null && isSecondary(lastWords.error);
 
-/** Stands for a rank that runs and is about to be stopped. */
+/** Returns a placeholder outcome for a rank that runs and is about to be stopped. */
 function running(rank: number): RankOutcome {
   const ended = { exitCode: null, signal: 'SIGTERM' as const, failedNs: null, lastWords: null };
   return { rank, host: '', pid: 0, ...ended, tail: [], logFile: null };

@@ -7,14 +7,14 @@ import { PrefixStore, type Store } from '@ringwise/store';
 export const elasticStore = (runId: string, store: Store): Store =>
   new PrefixStore(`ringwise/${runId}/elastic`, store);
 
-/** Shows that the process `slot.incarnation` has ended, for certain. */
+/** Shows that the process `slot.incarnation` has certainly ended. */
 export const endedKey = (id: string) => `ended/${id}`;
 
 /** View `n` as JSON, written once. */
 export const viewKey = (number: number) => `view/${number}`;
 
-/** Epoch of the view with which ranks that have moved to this store have opened it; absent in the first store. */
+/** Epoch of the view that the first ranks to move to this store have copied into it; absent in the first store. */
 export const openedKey = 'opened';
 
-/** Number of a view that exists; the latest one is the same or a little later. */
+/** Number of a view that exists: the latest, or slightly older. */
 export const headKey = 'head';

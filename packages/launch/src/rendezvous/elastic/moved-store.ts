@@ -1,5 +1,5 @@
 // Finds the store to which the ranks of an elastic job have moved by themselves, because the host of their last store
-// is lost (@ringwise/elastic, membership/job-store.ts). Each host of the last view keeps a store ready; the ranks have
+// is lost (@ringwise/elastic, membership/job-store.ts). Each host of the last view has a standby store; the ranks have
 // moved to the one that has views.
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -15,7 +15,7 @@ export interface MovedStore {
   readonly store: Store;
   /** The keys of the job in it. */
   readonly ranks: Store;
-  /** A late view of the job. */
+  /** A recent view of the job. */
   readonly view: ViewFacts;
   /** Closes the connection. */
   readonly close: () => Promise<void>;
@@ -31,13 +31,13 @@ export interface Search {
 }
 
 const dialMs = 3_000;
-/** How long a store may take for an answer; a host that is cut off sends none. */
+/** Milliseconds that a store has to answer; a host that is cut off never does. */
 export const answerMs = 5_000;
 const pauseMs = 300;
 
 /**
- * Searches all stores until one of them has views, and connects to it; if several have, to that of the last move.
- * Resolves with null after `timeoutMs` milliseconds. Rejects with the reason of `signal`.
+ * Searches all stores until one of them has views, and connects to it; if several have views, to the store of the last
+ * move. Resolves with null after `timeoutMs` milliseconds. Rejects with the reason of `signal`.
  */
 export async function findMovedStore(
   search: Search,

@@ -1,5 +1,5 @@
-// Decides for the slots of this host when the launcher that decided for all hosts is lost, and the ranks go on in
-// another store: starts the process of a slot again where the coordinator would have done so.
+// Decides for the slots of this host after the launcher with the coordinator is lost, while the ranks continue in
+// another store: restarts the process of a slot under the same conditions as the coordinator.
 
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { RankOutcome } from '../../agent/rank-process.ts';
@@ -14,15 +14,15 @@ export interface OwnSlotsOptions {
   /** Prints a line for the user. */
   readonly say: (text: string) => void;
   /**
-   * Finds the store of the ranks after the loss of a process, and tells them of it. Resolves with the number of final
-   * steps; null if no store is found, or the job has ended there. Rejects with the reason of `signal`.
+   * Finds the store of the ranks after the loss of a process, and reports the loss there. Resolves with the number of
+   * final steps; null if no store is found, or the job has ended. Rejects with the reason of `signal`.
    */
   readonly follow: (id: string, ending: string, signal: AbortSignal) => Promise<number | null>;
   /** Starts the process of a slot, in that store. */
   readonly start: (order: SlotOrder) => Promise<void>;
 }
 
-/** The code of a rank's error that says that the job has ended. */
+/** The error code of a rank whose job has ended. */
 const jobEnded = 'ERR_ELASTIC_ENDED';
 
 export class OwnSlots {
@@ -51,12 +51,12 @@ export class OwnSlots {
       });
   }
 
-  /** Resolves when no process is left and none is to be started. Rejects if one could not be started. */
+  /** Resolves when no process is left and none will be started. Rejects if one could not be started. */
   get ended(): Promise<void> {
     return this.#ended;
   }
 
-  /** Starts no process from now on: this launcher is being stopped. */
+  /** Starts no process from now on, because this launcher is being stopped. */
   stop(): void {
     this.#stopped.abort();
     this.#conclude();
@@ -78,7 +78,7 @@ export class OwnSlots {
     this.#conclude();
   }
 
-  /** Starts a slot again, or prints why not. Its state is 'waiting' meanwhile. */
+  /** Restarts a slot, or prints the reason why not. Its state is 'waiting' meanwhile. */
   async #startAgain(slot: Slot, outcome: RankOutcome, step: number | null): Promise<void> {
     const { say, follow, start, maxRestarts } = this.#options;
     const { signal } = this.#stopped;
@@ -113,7 +113,7 @@ export class OwnSlots {
     await start({ ...this.#orders.get(slot.number)!, incarnation: slot.incarnation, why: again });
   }
 
-  /** Resolves with null if the wait ends because of stop(). */
+  /** Resolves with the result of `wait`, or with null if stop() ends the wait. */
   async #unlessStopped<T>(wait: Promise<T>): Promise<T | null> {
     try {
       return await wait;

@@ -1,5 +1,5 @@
-// Follows the store of the ranks of an elastic job, on a launcher that does not keep it: reads its views, and finds the
-// store to which the ranks have moved when its host is lost.
+// Follows the store of the ranks of an elastic job, on a launcher that does not serve it: reads its views, and finds
+// the store to which the ranks have moved when its host is lost.
 
 import { type Store, StoreError } from '@ringwise/store';
 import type { Rendezvous } from '../../agent/env.ts';
@@ -9,7 +9,7 @@ import type { ViewFacts } from './view-facts.ts';
 import { type ViewWatch, watchViews } from './view-watch.ts';
 
 /**
- * How long to search for the store after a process has ended. The ranks move when they notice the loss, which takes
+ * Milliseconds to search for the store after a process has ended. The ranks move when they notice the loss, which takes
  * some seconds if the network is cut.
  */
 const searchMs = 60_000;
@@ -48,7 +48,7 @@ export class RankStores {
     return this.#moved?.store ?? null;
   }
 
-  /** Where a process finds the store; empty before it has moved. */
+  /** Address at which a process finds the store; empty before it has moved. */
   get movedTo(): Partial<Rendezvous> {
     return this.#moved === null ? {} : { masterAddr: this.#moved.host, masterPort: this.#moved.port };
   }
@@ -59,7 +59,7 @@ export class RankStores {
     this.#lost.add(`${masterAddr}:${masterPort}`);
   }
 
-  /** Address as `host:port` of the store that the ranks have at present. */
+  /** Address as `host:port` of the present store of the ranks. */
   get #address(): string {
     const { masterAddr, masterPort } = { ...this.#job, ...this.movedTo };
     return `${masterAddr}:${masterPort}`;
@@ -90,7 +90,7 @@ export class RankStores {
     return this.#view.ended === null;
   }
 
-  /** Whether the present store still answers. If not, it counts as lost. */
+  /** Returns whether the present store still answers. If not, it counts as lost. */
   async #answers(): Promise<boolean> {
     const refreshed = this.#watch.refresh().then(
       () => true,

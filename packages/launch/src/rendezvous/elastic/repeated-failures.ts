@@ -1,5 +1,5 @@
-// Counts failures that repeat: at the same line of the program and the same step, on any slot. Starting slots again
-// does not help then.
+// Counts repeated failures: at the same line of the program and the same step, on any slot. Restarting slots does not
+// help against these.
 
 import type { RankOutcome } from '../../agent/rank-process.ts';
 import { isSecondary } from '../../report/last-words.ts';
@@ -13,8 +13,8 @@ export class RepeatedFailures {
   readonly #counts = new Map<string, number>();
 
   /**
-   * Counts a failure at `step`, and returns how many of the same kind there have been at this step. Failures without an
-   * error, such as a kill, and those that are the consequence of another rank's are not counted.
+   * Counts a failure at `step`, and returns the number of failures of the same kind at this step. Ignores failures
+   * without an error, such as a kill, and consequences of another rank's failure.
    */
   count(outcome: RankOutcome, step: number): number {
     const error = outcome.lastWords?.error;

@@ -9,48 +9,48 @@ export type SlotState =
   | 'running'
   /** Its process has failed, and is started again at `startMs`. */
   | 'waiting'
-  /** Its process has ended with 0, or has come when the training was over. It is not started again. */
+  /** Its process has exited with 0, or was started when the training was over. It is not started again. */
   | 'finished'
   /** Its process has ended after the job or its host was told to stop. */
   | 'stopped';
 
 export interface Slot {
   readonly number: number;
-  /** Id of the launcher on whose host it is; null if that one has left or is lost. */
+  /** Id of the launcher on its host; null if that launcher has left or is lost. */
   host: string | null;
   localRank: number;
   state: SlotState;
-  /** How often its process was started before. */
+  /** Number of earlier starts of its process. */
   incarnation: number;
-  /** How often it was started again on this host since its last process with a long life. */
+  /** Number of restarts on this host since its last process with a long life. */
   restarts: number;
-  /** How many of its last processes ended soon after their start, in a row. */
+  /** Number of consecutive processes that ended soon after their start. */
   shortLives: number;
   startedMs: number;
   startMs: number;
-  /** How its last process ended; null before. */
+  /** Outcome of its last process; null before. */
   outcome: RankOutcome | null;
 }
 
-/** Id of the process that a slot has now; also the id of the member of a view that this process is. */
+/** Returns the id of the present process of a slot, which is also the id of that process as a member of a view. */
 export const memberOf = ({ number, incarnation }: Pick<Slot, 'number' | 'incarnation'>): string =>
   `${number}.${incarnation}`;
 
 /** Returns the slot of the process `slot.incarnation`. */
 export const slotOf = (id: string): number => Number.parseInt(id, 10);
 
-/** A failure of a process that has come when the training was over. */
+/** Error code of a process that was started when the training was over. */
 const cameTooLate = 'ERR_ELASTIC_OVER';
 
-/** Returns whether a process has ended successfully, so that its slot needs no other one. */
+/** Returns whether a process has ended successfully, so that its slot needs no further process. */
 export const isDone = ({ exitCode, lastWords }: RankOutcome): boolean =>
   exitCode === 0 || lastWords?.error.fields.code === cameTooLate;
 
-/** A process that lives for less than this has had a short life: the next start of its slot waits. */
+/** Milliseconds below which a process has had a short life: the next start of its slot is then delayed. */
 const shortLifeMs = 5_000;
 const maxBackOffMs = 30_000;
 
-/** A process that lives for this long resets the count of restarts of its slot: earlier failures had other causes. */
+/** Milliseconds of life that reset the count of restarts of a slot: earlier failures had other causes. */
 const longLifeMs = 600_000;
 
 /** Clears the count of restarts of a slot whose process has failed after a long life. */
@@ -58,7 +58,7 @@ export function forgetRestarts(slot: Slot, nowMs: number): void {
   if (nowMs - slot.startedMs >= longLifeMs) slot.restarts = 0;
 }
 
-/** Notes that the process of a slot has failed and is to be started again: at once, or later if it keeps failing. */
+/** Schedules the restart of a slot whose process has failed: at once, or later if it keeps failing. */
 export function scheduleRestart(slot: Slot, nowMs: number): void {
   slot.shortLives = nowMs - slot.startedMs < shortLifeMs ? slot.shortLives + 1 : 1;
   slot.restarts++;
@@ -66,7 +66,7 @@ export function scheduleRestart(slot: Slot, nowMs: number): void {
   slot.startMs = nowMs + backOffMs(slot.shortLives);
 }
 
-/** Returns the wait before a start: 0, 1, 2, 4, … 30 s after 1, 2, 3, 4, … short lives in a row. */
+/** Returns the delay before a start: 0, 1, 2, 4, … 30 s after 1, 2, 3, 4, … consecutive short lives. */
 export function backOffMs(shortLives: number): number {
   return shortLives <= 1 ? 0 : Math.min(maxBackOffMs, 1_000 * 2 ** (shortLives - 2));
 }
@@ -74,7 +74,7 @@ export function backOffMs(shortLives: number): number {
 export class SlotTable {
   readonly #slots: Slot[] = [];
 
-  /** All slots, by number, also those whose host is gone. */
+  /** All slots, by number, including slots without a host. */
   get all(): readonly Slot[] {
     return this.#slots;
   }
@@ -84,16 +84,16 @@ export class SlotTable {
   }
 
   /** Slots whose host takes part. */
-  get placed(): readonly Slot[] {
+  get assigned(): readonly Slot[] {
     return this.#slots.filter(({ host }) => host !== null);
   }
 
   /**
-   * Gives a host up to `count` slots, at most `max` in the whole job: the lowest numbers that no host has. Each is in
-   * state 'waiting' with a start that is due.
+   * Assigns up to `count` slots to a host, at most `max` in the whole job: the lowest numbers that no host has. Each is
+   * in state 'waiting' with a start that is due.
    */
-  place(host: string, count: number, max: number, nowMs: number): readonly Slot[] {
-    const room = Math.max(0, Math.min(count, max - this.placed.length));
+  assign(host: string, count: number, max: number, nowMs: number): readonly Slot[] {
+    const room = Math.max(0, Math.min(count, max - this.assigned.length));
     return Array.from({ length: room }, (_, localRank) => {
       const free = this.#slots.find((slot) => slot.host === null);
       const incarnation = free ? free.incarnation + 1 : 0;
@@ -115,7 +115,7 @@ export class SlotTable {
     });
   }
 
-  /** Takes all slots from a host that has left or is lost. Returns the processes that may still have run there. */
+  /** Removes all slots from a host that has left or is lost. Returns the processes that may still have run there. */
   remove(host: string): readonly string[] {
     const slots = this.of(host);
     const ran = slots.filter(({ state }) => state === 'running').map(memberOf);

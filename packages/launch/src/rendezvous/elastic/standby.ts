@@ -1,5 +1,5 @@
-// The store that a launcher of an elastic job keeps ready for the case that the host of the job's store is lost. Views
-// have its address, and the ranks move to it by themselves (@ringwise/elastic, membership/job-store.ts).
+// The standby store of a launcher of an elastic job, used if the host of the job's store is lost. Views have its
+// address, and the ranks move to it by themselves (@ringwise/elastic, membership/job-store.ts).
 
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
@@ -13,8 +13,8 @@ export interface Standby {
   /** Address as `host:port` at which ranks of all hosts reach the store. */
   readonly address: string;
   /**
-   * Ends the store. If the job has moved to it, other hosts have some time to learn from it how the job ended;
-   * `outcome` is null if that is not known.
+   * Closes the store. If the job has moved to it, first gives other hosts some time to read the outcome of the job from
+   * it; `outcome` is null if it is unknown.
    */
   readonly close: (outcome: Outcome | null) => Promise<void>;
 }
@@ -24,10 +24,12 @@ export interface StandbyOptions extends Pick<AdmissionOptions, 'maxRanks' | 'kee
   readonly onMove: (address: string) => void;
 }
 
-/** For how many milliseconds a store to which the job has moved stays open when the ranks of its host have ended. */
+/** Milliseconds that a store to which the job has moved stays open after the ranks of its host have ended. */
 const lingerMs = 2_000;
 
-/** Opens the store on the interface that routes to the job's store. On the host of the job's store, returns that. */
+/**
+ * Opens the store on the interface that routes to the job's store. On the host of the job's store, returns that store.
+ */
 export async function openStandby(meeting: Meeting, options: StandbyOptions): Promise<Standby> {
   const { masterAddr, masterPort, secret, runId, isHost } = meeting;
   if (isHost) return { address: `${masterAddr}:${masterPort}`, close: async () => {} };

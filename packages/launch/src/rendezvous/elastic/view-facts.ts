@@ -1,18 +1,18 @@
-// The part of a view that launchers read. A view is the document that says which processes of an elastic job train
+// The part of a view that launchers read. A view is the document that lists the processes of an elastic job that train
 // together. @ringwise/elastic writes it (membership/protocol/view.ts); both packages declare its fields.
 
 export interface ViewFacts {
   readonly number: number;
-  /** How often the store had moved when the view was written. */
+  /** Number of times that the store had moved when the view was written. */
   readonly epoch: number;
   /** Ids of the processes, `slot.incarnation`. */
   readonly members: readonly string[];
   readonly joined: readonly string[];
   readonly lost: readonly string[];
   readonly left: readonly string[];
-  /** Addresses of the stores that the hosts of the members keep ready, as `host:port`. */
+  /** Addresses of the standby stores on the hosts of the members, as `host:port`. */
   readonly standbys: readonly string[];
-  /** Whether members on other hosts may go on in another store when they cannot reach this one. */
+  /** Whether members on other hosts may continue in another store when they cannot reach this one. */
   readonly canMove: boolean;
   /** Number of steps that are final. */
   readonly finalSteps: number;
@@ -20,7 +20,10 @@ export interface ViewFacts {
   readonly ended: string | null;
 }
 
-/** Fewest hosts of a view from which the store can move; @ringwise/elastic has the same rule (protocol/quorum.ts). */
+/**
+ * Minimum number of hosts of a view from which the store can move; @ringwise/elastic has the same rule
+ * (protocol/quorum.ts).
+ */
 const fewestHosts = 3;
 
 /** Parses a view; null if the text is none. */

@@ -4,7 +4,7 @@ import { getIfPresent, type Store, StoreError } from '@ringwise/store';
 import { headKey, viewKey } from './elastic-keys.ts';
 import { parseView, type ViewFacts } from './view-facts.ts';
 
-/** Longest wait for a key in milliseconds. A wait for the next view is begun again then, from the latest one. */
+/** Longest wait for a key in milliseconds. After that, the wait for the next view starts again from the latest one. */
 const waitMs = 60_000;
 
 export interface ViewWatch {
@@ -15,8 +15,8 @@ export interface ViewWatch {
 }
 
 /**
- * Calls `onView` for each new view, in order. Views that were removed before they were read are left out. Ends when the
- * store is lost, which its other users report.
+ * Calls `onView` for each new view, in order. Skips views that were removed before they were read. Ends when the store
+ * is lost, which other users of the store report.
  */
 export function watchViews(store: Store, onView: (view: ViewFacts) => void): ViewWatch {
   const ending = new AbortController();
@@ -62,7 +62,7 @@ export function watchViews(store: Store, onView: (view: ViewFacts) => void): Vie
   };
 }
 
-/** Waits for a key, for a minute at most. Resolves with whether it is there. Rejects with the reason of `signal`. */
+/** Waits for a key, for a minute at most. Resolves with true if it exists. Rejects with the reason of `signal`. */
 export async function appears(store: Store, key: string, signal: AbortSignal): Promise<boolean> {
   try {
     await store.wait([key], { timeoutMs: waitMs, signal });

@@ -73,12 +73,12 @@ describe('ringwise run --elastic', () => {
     expect(stderr).toContain('this rank has been started again once, as often as --max-restarts allows.');
   });
 
-  it('ends when the same place fails three times at the same step', async () => {
+  it('ends when the same line fails three times at the same step', async () => {
     const fails = `if (slot > 0) { await new Promise((r) => setTimeout(r, 100)); throw new RangeError('bad sample'); }`;
     const file = script('train.mjs', elasticProgram('', fails, 0));
     const { exitCode, stderr } = await finished(['run', '--elastic', '-n', '4', file]);
     expect(exitCode).toBe(1);
-    expect(stderr).toMatch(/this place has failed 3 times at step \d+/);
+    expect(stderr).toMatch(/this line of the program has failed 3 times at step \d+/);
     expect(stderr).toContain('RangeError: bad sample');
   });
 

@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from 'vitest';
 import { type BindingKind, bindRanks, coresOf } from '../../../src/agent/binding.ts';
-import { placesOf } from '../../../src/agent/placement.ts';
+import { bindingsOf } from '../../../src/agent/placement.ts';
 import { formatList, gpuNodes, parseList, readTopology } from '../../../src/agent/topology.ts';
 import { finished, script } from '../../support/command.ts';
 
@@ -112,27 +112,27 @@ describe('ranks on a host with several memory nodes', () => {
 
 describe('--virtual-local-rank', () => {
   it('shows each rank its own GPU only, as number 0', () => {
-    const places = (env: NodeJS.ProcessEnv) =>
-      placesOf({ binding: null, isLocalRankVirtual: true }, 2, 0, env).map(({ env }) => env);
-    expect(places({})).toEqual([
+    const bindings = (env: NodeJS.ProcessEnv) =>
+      bindingsOf({ binding: null, isLocalRankVirtual: true }, 2, 0, env).map(({ env }) => env);
+    expect(bindings({})).toEqual([
       { LOCAL_RANK: '0', CUDA_VISIBLE_DEVICES: '0' },
       { LOCAL_RANK: '0', CUDA_VISIBLE_DEVICES: '1' },
     ]);
-    expect(places({ CUDA_VISIBLE_DEVICES: '5,7' }).map((env) => env.CUDA_VISIBLE_DEVICES)).toEqual([
+    expect(bindings({ CUDA_VISIBLE_DEVICES: '5,7' }).map((env) => env.CUDA_VISIBLE_DEVICES)).toEqual([
       '5',
       '7',
     ]);
   });
 
   it('is refused if there are fewer GPUs than ranks, but accepted without any', () => {
-    const places = (nproc: number, gpus: number, env: NodeJS.ProcessEnv) =>
-      placesOf({ binding: null, isLocalRankVirtual: true }, nproc, gpus, env);
-    expect(() => places(3, 2, { CUDA_VISIBLE_DEVICES: '5,7' })).toThrow(
+    const bindings = (nproc: number, gpus: number, env: NodeJS.ProcessEnv) =>
+      bindingsOf({ binding: null, isLocalRankVirtual: true }, nproc, gpus, env);
+    expect(() => bindings(3, 2, { CUDA_VISIBLE_DEVICES: '5,7' })).toThrow(
       /--virtual-local-rank has 2 GPUs \(CUDA_VISIBLE_DEVICES=5,7\) for 3 ranks; expected at least one each/,
     );
-    expect(() => places(2, 1, {})).toThrow(/has 1 GPU for 2 ranks/);
-    expect(places(2, 2, {})).toHaveLength(2);
-    expect(places(2, 0, {})).toHaveLength(2);
+    expect(() => bindings(2, 1, {})).toThrow(/has 1 GPU for 2 ranks/);
+    expect(bindings(2, 2, {})).toHaveLength(2);
+    expect(bindings(2, 0, {})).toHaveLength(2);
   });
 });
 

@@ -237,7 +237,7 @@ describe('on one host', () => {
     expect(kinds()).toContain('a:stop');
   });
 
-  it('ends when the same place fails three times at the same step, on whichever rank', () => {
+  it('ends when the same line fails three times at the same step, on whichever rank', () => {
     view(['0.0', '1.0', '2.0']);
     ended('a', '1.0', { at: 'train.ts', step: 7 });
     view(['0.0', '2.0'], 8);

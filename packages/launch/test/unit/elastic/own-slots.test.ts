@@ -90,7 +90,7 @@ test('a process is not started again if no store is found, the job has ended, or
   }
 });
 
-test('a place that fails again and again at the same step is not started a third time', async () => {
+test('a line that fails again and again at the same step is not started a third time', async () => {
   const { slots, said, started, over } = begin(7);
   slots.handle(3, 0, ended(0), null);
   slots.handle(2, 0, ended(1, {}), 7);
@@ -99,7 +99,7 @@ test('a place that fails again and again at the same step is not started a third
   await starts(started, 2);
   slots.handle(2, 2, ended(1, {}), 7);
   await over;
-  expect(said).toEqual([expect.stringContaining('this place has failed 3 times at step 7')]);
+  expect(said).toEqual([expect.stringContaining('this line of the program has failed 3 times at step 7')]);
 });
 
 test('nothing is started once the launcher is stopped, also if the store is being looked for', async () => {
