@@ -20,7 +20,7 @@ export function checkArrayLike(what: string, list: unknown): void {
   throw outOfRange(what, 'an array', list);
 }
 
-/** Checks the number of samples for a sampler: indices are int32, and an empty data set is reported as a mistake. */
+/** Checks the number of samples for a sampler: indices are int32, and an empty data set is an error. */
 export function checkLength(sampler: string, length: number, most = 2 ** 31 - 1): void {
   if (length === 0) throw emptyDataset(sampler);
   checkInteger(`${sampler}: length`, length, 1, most);

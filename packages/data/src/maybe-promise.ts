@@ -1,5 +1,5 @@
-// Synchronous data sets must not have the cost of promises, so the functions that load samples and batches return
-// either a value or a promise.
+// Functions that load samples and batches return either a value or a promise, so that synchronous data sets do not pay
+// for promises.
 
 export type MaybePromise<T> = T | Promise<T>;
 

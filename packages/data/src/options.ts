@@ -22,7 +22,7 @@ const foreignNames: Readonly<Record<string, string>> = {
   worldSize: 'replicas',
 };
 
-/** Advice for options of other libraries that do not exist here, and for those that belong elsewhere. */
+/** Advice for options of other libraries that do not exist here, and for options that belong to another call. */
 const hints: Readonly<Record<string, string>> = {
   initWorker: "Export it from the data set's module.",
   multiprocessing_context: 'Workers are threads.',

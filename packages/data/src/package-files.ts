@@ -6,7 +6,7 @@ import { isBundled } from './errors.ts';
 
 /**
  * Returns the URL of a built file. Worker threads load the built files, even if the caller runs from src/. Throws
- * ERR_DATA_BUNDLED if it is not where the package has it, because a bundler has copied this code into a program.
+ * ERR_DATA_BUNDLED if the file does not exist, because a bundler has copied this code into a program.
  */
 export function builtFile(name: string): URL {
   const url = new URL(`../dist/${name}`, import.meta.url);

@@ -1,5 +1,5 @@
-// Data sets that can be created in worker threads, too: functions cannot be sent to a thread, but the URL of
-// a module that makes the data set can.
+// Data sets that can also be created in worker threads: a function cannot be sent to a thread, but the URL of a module
+// that makes the data set can.
 
 import { existsSync } from 'node:fs';
 import { isAbsolute } from 'node:path';
@@ -10,7 +10,7 @@ import type { WorkerInfo } from '../loader/worker-info.ts';
 import type { MaybePromise } from '../maybe-promise.ts';
 import type { Dataset, IterableDataset } from './dataset.ts';
 
-/** Exports of such a module. */
+/** Exports of a module that makes a data set. */
 export interface DatasetModule<S = unknown, A = never> {
   /** Makes the data set. Called by loadDataset() in the calling thread, and once in each worker. */
   readonly default: (args: A) => MaybePromise<S>;
@@ -20,7 +20,7 @@ export interface DatasetModule<S = unknown, A = never> {
   readonly initWorker?: (info: WorkerInfo) => MaybePromise<void>;
 }
 
-/** The module of a data set, and its arguments. */
+/** The module of a data set, and the arguments of its default export. */
 export interface Origin {
   readonly url: string;
   /** Arguments, passed by structured clone. */
@@ -51,7 +51,7 @@ export async function loadDataset<
   return dataset as S;
 }
 
-/** Imports a module. Throws ERR_DATA_MODULE if it does not exist, but leaves errors of its own imports as they are. */
+/** Imports a module. Throws ERR_DATA_MODULE if it does not exist, but passes errors of its own imports on unchanged. */
 async function importFound(url: string, load: (url: string) => Promise<unknown>): Promise<unknown> {
   try {
     return await load(url);
@@ -66,7 +66,7 @@ async function importFound(url: string, load: (url: string) => Promise<unknown>)
 function isMissing(url: string, message: string): boolean {
   if (url.startsWith('file:')) return !existsSync(fileURLToPath(url));
   if (isAbsolute(url)) return !existsSync(url);
-  // A relative text would name a file beside those of this package, and any other text names a package.
+  // A relative text would refer to a file beside the files of this package, and any other text names a package.
   return url.startsWith('.') || message.startsWith(`Cannot find package '${url}'`);
 }
 

@@ -35,7 +35,10 @@ export function arrayDataset<T, B>(items: readonly T[]): Dataset<T, B> {
   return { length: items.length, get: (index) => items[index] as T };
 }
 
-/** Returns a data set as it is, and one of the items of an array. Throws for any other value, such as a stream. */
+/**
+ * Returns a data set unchanged, and the data set of the items of an array. Throws for any other value, such as a
+ * stream.
+ */
 export function checkedDataset<T, B>(what: string, source: Dataset<T, B> | readonly T[]): Dataset<T, B> {
   if (Array.isArray(source)) return arrayDataset(source as readonly T[]);
   const { get, length } = (source ?? {}) as Partial<Dataset<T, B>>;
@@ -45,7 +48,7 @@ export function checkedDataset<T, B>(what: string, source: Dataset<T, B> | reado
 
 /** A selection of samples of another data set or of an array, by index. `indices` is kept, not copied. */
 export class Subset<T, B = Collated<T>> implements Dataset<T, B> {
-  /** Number of samples in the part. */
+  /** Number of samples in the selection. */
   readonly length: number;
   readonly getBatch?: (indices: Indices) => MaybePromise<B>;
   readonly #dataset: Dataset<T, B>;
@@ -70,7 +73,7 @@ export class Subset<T, B = Collated<T>> implements Dataset<T, B> {
   #at(position: number): number {
     const index = this.#indices[position];
     if (index === undefined) throw badIndex('Subset', position, this.length);
-    // The data set need not check: it would give undefined, or a sample that it does not have.
+    // Checked here, because the data set may not check: it could return undefined, or another sample.
     checkIndex('Subset', index, this.#dataset.length);
     return index;
   }

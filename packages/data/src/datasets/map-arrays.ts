@@ -1,7 +1,7 @@
 import { isTypedArray, type TypedArray } from '../typed-array.ts';
 
 /**
- * Returns the batch with each typed array replaced by `map`, in lists and plain objects of any depth. All
+ * Returns the batch with each typed array replaced by the result of `map`, in lists and plain objects of any depth. All
  * other values are unchanged.
  */
 export function mapArrays(batch: unknown, map: (array: TypedArray) => TypedArray): unknown {

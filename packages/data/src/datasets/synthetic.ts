@@ -9,7 +9,7 @@ import { digitGlyphs, type Glyph, type Point } from './digit-strokes.ts';
 
 /** Options of syntheticDigits(). */
 export interface SyntheticDigitsOptions {
-  /** Number of pictures to make. */
+  /** Number of images to make. */
   readonly count: number;
   /** Seed of the images; use different ones for training and testing. Default 0. */
   readonly seed?: number;

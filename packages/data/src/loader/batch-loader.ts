@@ -6,12 +6,12 @@ import { badIndex, notDataset } from '../errors.ts';
 import { isPromise, type MaybePromise } from '../maybe-promise.ts';
 import { defaultCollate } from './collate.ts';
 
-/** Makes a batch of samples; in a loader without batches, what the loop gets of one sample. */
+/** Makes a batch from samples. In a loader without batches, converts a single sample. */
 export type Collate<T, B> = (samples: T[]) => MaybePromise<B>;
 
 /**
- * Returns `collate` for groups of one sample, of a loader without batches: it gets the sample itself, which by default
- * stays as it is.
+ * Adapts `collate` to a loader without batches: calls it with the single sample of each group. Without `collate`,
+ * returns the sample unchanged.
  */
 export const ofOne = <T, B>(collate: unknown): Collate<T, B> => {
   const convert = (collate ?? ((sample: T) => sample)) as (sample: T) => MaybePromise<B>;
@@ -19,8 +19,8 @@ export const ofOne = <T, B>(collate: unknown): Collate<T, B> => {
 };
 
 /**
- * Returns the data set if it has `get` and `length`, or is an array. Returns undefined for any other object, which may
- * be a stream. Throws for a value that is no object.
+ * Returns the data set if `source` has `get` and `length`, or is an array. Returns undefined for any other object,
+ * which may be a stream. Throws for a value that is not an object.
  */
 export function asDataset<T, B>(source: Dataset<T, B> | IterableDataset<T>): Dataset<T, B> | undefined {
   if (Array.isArray(source)) return arrayDataset(source as readonly T[]);
@@ -36,7 +36,8 @@ export function batchLoader<T, B>(
   if (dataset.getBatch && !collate) return (indices) => dataset.getBatch!(indices);
   const make = collate ?? (defaultCollate as (samples: T[]) => B);
   return (indices) => {
-    // A data set of the caller's need not check: it would give undefined, or another sample than a sampler means.
+    // The caller's data set may not check the index: it could return undefined, or another sample than the sampler
+    // chose.
     const { length } = dataset;
     for (const index of indices)
       if (!Number.isInteger(index) || index < 0 || index >= length)

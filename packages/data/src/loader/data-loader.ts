@@ -27,7 +27,7 @@ import { WorkerPool } from './worker-pool.ts';
 /**
  * Iterates over the batches of a data set. Each `for await` is one pass; before a batch, it yields to the event loop if
  * it has not done so for 50 ms. If data set and collate are synchronous, a plain `for…of` works, too, which never
- * yields to it. Run one pass at a time: all passes share one sampler and its position in the epoch.
+ * yields to the event loop. Run one pass at a time: all passes share one sampler and its position in the epoch.
  */
 export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterable<B> {
   readonly #open: () => Pass<B>;
@@ -36,7 +36,7 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterabl
   readonly #waits = new WaitTimes();
   #pool: WorkerPool | null = null;
 
-  /** Takes a data set, an array of samples, or a stream. */
+  /** `source` is a data set, an array of samples, or a stream. */
   constructor(
     source: Dataset<T, unknown> | IterableDataset<T>,
     options: DataLoaderOptions & ConvertOption<T, B>,
@@ -206,7 +206,7 @@ function streamOpener<T, B>(
   collate: CollateOption<T, B>['collate'] = defaultCollate as (samples: T[]) => B,
 ): () => Pass<B> {
   const isAsync = Symbol.asyncIterator in stream;
-  // Before the options: they are not what is wrong.
+  // Checked before the options, because wrong options are not the cause.
   if (!isAsync && !(Symbol.iterator in stream)) throw notDataset();
   const { batchSize, dropLast } = streamBatching(options);
   if (isAsync) {

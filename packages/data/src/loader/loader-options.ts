@@ -1,4 +1,4 @@
-// Options of a DataLoader, and which of them exclude each other (as in PyTorch).
+// Options of a DataLoader, and the checks of which options exclude each other (as in PyTorch).
 
 import { checkInteger } from '../check.ts';
 import { excludes } from '../errors.ts';
@@ -11,7 +11,7 @@ import type { TypedArray } from '../typed-array.ts';
 
 /** Options of DataLoader. */
 export interface DataLoaderOptions {
-  /** Number of samples per batch, default 1; null for single samples, as they are. */
+  /** Number of samples per batch, default 1; null for single samples without collation. */
   readonly batchSize?: number | null;
   /** Drop the last batch if it is not full. Default false. */
   readonly dropLast?: boolean;
@@ -50,7 +50,7 @@ export interface CollateOption<T, B> {
   readonly collate: (samples: T[]) => MaybePromise<B>;
 }
 
-/** Gives the samples one by one, without making batches. */
+/** Makes the loader yield single samples instead of batches. */
 export interface SingleSamples {
   /** No batches. */
   readonly batchSize: null;
@@ -58,7 +58,7 @@ export interface SingleSamples {
 
 /** Changes each sample of a loader that makes no batches. */
 export interface ConvertOption<T, B> extends SingleSamples {
-  /** Makes of a sample what the loop gets. May return a promise. */
+  /** Converts a sample. The loop receives the result. May return a promise. */
   readonly collate: (sample: T) => MaybePromise<B>;
 }
 
@@ -88,7 +88,7 @@ export function checkedLoaderOptions<O extends DataLoaderOptions & { readonly co
   return options;
 }
 
-/** Checks a batchSampler. Only an array shows its batches before the first pass. */
+/** Checks a batchSampler. The batches can be checked before the first pass only if it is an array. */
 function checkBatches(batches: unknown): void {
   const what = 'DataLoader: batchSampler';
   checkIterable(what, batches);

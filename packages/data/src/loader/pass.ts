@@ -1,4 +1,4 @@
-// One pass over a data set, batch by batch. A group is the indices, or the samples, that become one batch. `next` takes
+// One pass over a data set, batch by batch. A group is the indices, or the samples, that become one batch. `next` reads
 // the next group and starts loading its batch; it may be called again before that batch is ready. It returns a plain
 // value if both the groups and `load` are synchronous.
 
@@ -39,9 +39,7 @@ export function openPass<G extends { readonly length: number }, B>(
   };
 }
 
-/**
- * Takes a generator instead of any iterator, because only generators guarantee to queue overlapping calls.
- */
+/** Accepts generators only, because only they guarantee to queue overlapping calls. */
 export function openAsyncPass<G extends { readonly length: number }, B>(
   groups: AsyncGenerator<G, void, undefined>,
   load: Load<G, B>,

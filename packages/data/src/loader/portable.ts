@@ -1,6 +1,6 @@
-// Prepares a batch for another thread: its memory is transferred without a copy, and this thread loses it. An array
-// that is part of a larger buffer is copied first, because a transfer takes the whole buffer, and so is memory that
-// this thread keeps.
+// Prepares a batch for another thread: its memory is transferred without a copy, and this thread can no longer use it.
+// An array that is part of a larger buffer is copied first, because a transfer moves the whole buffer, and so is memory
+// that this thread still needs.
 import { mapArrays } from '../datasets/map-arrays.ts';
 import type { TypedArray } from '../typed-array.ts';
 

@@ -30,7 +30,10 @@ const refreshMs = 100;
 const barWidth = 20;
 const toLineStart = '\r\x1b[K'; // moves to the start of the line and clears it
 
-/** Under this symbol the launcher leaves a function in rank 0 that shows a line; `isEnd` for the last of a pass. */
+/**
+ * Symbol of a function that the launcher installs in rank 0 to show a line. `isEnd` is true for the last line of a
+ * pass.
+ */
 const progressSymbol = Symbol.for('ringwise.progress');
 type ShowProgress = (line: string, isEnd: boolean) => void;
 

@@ -2,7 +2,7 @@
 // its code, and the name only of errors of the language itself.
 import { DataError } from '../errors.ts';
 
-/** An error on its way, with what its clone lacks. */
+/** An error as it is sent, with the properties that cloning loses. */
 export interface SentError {
   readonly error: unknown;
   readonly name?: string;
@@ -10,7 +10,7 @@ export interface SentError {
   readonly isDataError?: boolean;
 }
 
-/** Returns what to post for a value that was thrown. */
+/** Returns the message to post for a value that was thrown. */
 export function packed(error: unknown): SentError {
   if (!(error instanceof Error)) return { error };
   const { name, code } = error as NodeJS.ErrnoException;
@@ -22,7 +22,7 @@ export function packed(error: unknown): SentError {
   };
 }
 
-/** Returns the error that was packed; a DataError is one again. */
+/** Returns the error that packed() was given; a DataError becomes a DataError again. */
 export function unpacked({ error, name, code, isDataError }: SentError): unknown {
   if (!(error instanceof Error)) return error;
   if (isDataError) {

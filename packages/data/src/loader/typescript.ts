@@ -10,7 +10,7 @@ import { noTypeScript } from '../errors.ts';
  * import it. Throws ERR_DATA_MODULE if tsx is needed and not installed.
  */
 export function registrarsFor(url: string): readonly string[] {
-  // A program that runs under tsx may import TypeScript from any place.
+  // A program that runs under tsx can import TypeScript from anywhere.
   if (process.execArgv.some((argument) => /(^|[\\/])tsx([\\/]|$)/.test(argument))) return tsxFor(url) ?? [];
   const isJsx = /\.[jt]sx$/.test(url);
   if (!isJsx && !/\.[cm]?ts$/.test(url)) return [];
@@ -32,7 +32,7 @@ function tsxFor(url: string): readonly string[] | null {
       // require() resolves to the CommonJS version, which cannot register a loader for ES modules.
       return [cjs!, esm!.replace(/\.cjs$/, '.mjs')];
     } catch {
-      // Not installed there.
+      // Not installed in that folder.
     }
   }
   return null;

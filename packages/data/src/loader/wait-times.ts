@@ -1,6 +1,6 @@
-/** Waiting and working times of all loops over a DataLoader. A batch counts when the loop asks for the next one. */
+/** Waiting and working times of all loops over a DataLoader. A batch is counted when the loop requests the next one. */
 export interface LoaderStatistics {
-  /** Number of batches that the loader has given. */
+  /** Number of batches that the loops have received. */
   readonly batches: number;
   /** Number of samples in these batches. */
   readonly samples: number;

@@ -19,7 +19,7 @@ interface Start {
   readonly registrars: readonly string[];
   readonly info: WorkerInfo;
   readonly port: MessagePort;
-  /** Whether the loader gives samples one by one. */
+  /** Whether the loader yields single samples. */
   readonly isSingle: boolean;
 }
 
@@ -57,7 +57,7 @@ async function nextGroup(source: Source, { batchSize, dropLast, restart }: Strea
   return step.done ? null : step.value;
 }
 
-/** Ends a pass that the loop left early, so that `finally` blocks of the stream run and close its files. */
+/** Ends a pass that the loop has left early, so that `finally` blocks of the stream run and close its files. */
 async function closeStream(): Promise<void> {
   const left = groups;
   groups = null;
@@ -84,7 +84,7 @@ async function answer(task: Task): Promise<void> {
   try {
     const loaded = await run(task);
     if (loaded === null) return post({ id, loaded: null });
-    // A single sample may be memory of the data set, which must keep it.
+    // A single sample may be memory that the data set still uses.
     const { batch, moved } = portable(loaded.batch, !isSingle);
     post({ id, loaded: { batch, count: loaded.count } }, moved);
   } catch (error) {

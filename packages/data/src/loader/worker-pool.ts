@@ -9,7 +9,7 @@ export interface WorkerPoolOptions {
   readonly numWorkers: number;
   readonly workerSeed: number;
   readonly timeoutMs: number;
-  /** Whether the loader gives samples one by one. */
+  /** Whether the loader yields single samples. */
   readonly isSingle: boolean;
 }
 

@@ -1,8 +1,9 @@
 // The loader's side of one worker thread. It sends tasks, receives answers, detects the thread's end, and keeps the
 // process alive only while a task is pending.
 //
-// After a step of some milliseconds little of this code is in the CPU caches, so each line costs ten times what a
-// tight loop shows. Hence there is one timer for all tasks, and answers can be taken without a turn of the event loop.
+// After a step of some milliseconds little of this code is still in the CPU caches, so each line costs ten times as
+// much as in a tight loop. Therefore there is one timer for all tasks, and answers can be received without a turn of
+// the event loop.
 
 import { MessageChannel, type MessagePort, receiveMessageOnPort, Worker } from 'node:worker_threads';
 import type { Origin } from '../datasets/dataset-module.ts';
@@ -13,7 +14,7 @@ import { type SentError, unpacked } from './sent-error.ts';
 import { registrarsFor } from './typescript.ts';
 import { type WorkerInfo, workerKey } from './worker-info.ts';
 
-/** Node fires a timer of more milliseconds at once. */
+/** Node.js fires a timer with a longer delay, in milliseconds, at once. */
 const longestTimerMs = 2 ** 31 - 1;
 
 export interface StreamBatching {
@@ -23,7 +24,7 @@ export interface StreamBatching {
   readonly restart: boolean;
 }
 
-/** What a thread is asked for: a batch of samples, the next batch of its stream, or to close the stream's pass. */
+/** A request to a thread: for a batch of samples, for the next batch of its stream, or to close the stream's pass. */
 export type Request =
   | { readonly indices: Int32Array }
   | { readonly stream: StreamBatching }
@@ -103,7 +104,7 @@ export class WorkerThread {
     return this.#waiting.size;
   }
 
-  /** Settles the tasks that have been answered. The event loop would do so at its next turn. */
+  /** Settles the tasks that have been answered, without waiting for the event loop's next turn. */
   takeAnswers(): void {
     for (;;) {
       const received = receiveMessageOnPort(this.#port) as { readonly message: Answer } | undefined;

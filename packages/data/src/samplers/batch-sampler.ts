@@ -51,12 +51,12 @@ export class BatchSampler implements BatchSource, Resumable {
     if (isResumable(this.#sampler)) this.#sampler.advance(count);
   }
 
-  /** Returns the position of the sampler of samples. Throws if that one has none. */
+  /** Returns the position of the underlying sampler. Throws if that sampler has none. */
   state(): SamplerState {
     return this.#resumable().state();
   }
 
-  /** Continues from a position that state() returned. Throws if the sampler of samples cannot. */
+  /** Continues from a position that state() returned. Throws if the underlying sampler cannot. */
   load(state: SamplerState): void {
     this.#resumable().load(state);
   }

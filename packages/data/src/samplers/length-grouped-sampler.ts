@@ -34,11 +34,11 @@ const names = optionNames<LengthGroupedSamplerOptions>({
 });
 
 /**
- * Yields the indices of one rank's samples, one at a time: each `batchSize` of them in a row have similar `lengths`
- * (kept, not copied). If the number of samples is not a multiple of batchSize × replicas, the last batch of an epoch
- * has samples of any length. Give the DataLoader the same batchSize. Call `setEpoch(e)` before each epoch. load()
- * takes over the group size of the state: with another number of ranks or another batch size every sample still comes
- * once, but lengths in a batch are less similar, also in later epochs of this sampler.
+ * Yields the indices of one rank's samples. Each run of `batchSize` indices has samples of similar `lengths` (kept, not
+ * copied). If the number of samples is not a multiple of batchSize × replicas, the last batch of an epoch has samples
+ * of any length. Give the DataLoader the same batchSize. Call `setEpoch(e)` before each epoch. load() adopts the group
+ * size of the state: with another number of ranks or another batch size every sample is still used once, but lengths in
+ * a batch are less similar, also in later epochs of this sampler.
  */
 export class LengthGroupedSampler extends EpochSampler {
   readonly #lengths: ArrayLike<number>;

@@ -11,7 +11,7 @@ export interface Sampler extends Iterable<number> {
 export interface SamplerState {
   /** Seed of the order; null for a fixed order. */
   readonly seed: number | null;
-  /** Number of the epoch, as setEpoch() takes it. */
+  /** Number of the epoch, as passed to setEpoch(). */
   readonly epoch: number;
   /** Number of samples of this epoch that all ranks together have taken, without padding. */
   readonly consumed: number;

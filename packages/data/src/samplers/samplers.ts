@@ -1,5 +1,5 @@
-// Samplers for a single process. Each pass of a shuffling one is the next epoch, with a new order; with the same seed,
-// pass k has the same order in every run.
+// Samplers for a single process. Each pass of a shuffling sampler is the next epoch, with a new order; with the same
+// seed, pass k has the same order in every run.
 
 import { checkArrayLike, checkInteger, checkLength } from '../check.ts';
 import { nothingThere, outOfRange } from '../errors.ts';
@@ -32,7 +32,7 @@ const seedNames = optionNames<SeedOption>({ seed: true });
 
 /** Options of RandomSampler. */
 export interface RandomSamplerOptions extends SeedOption {
-  /** Whether an index may come again before all others have come. Default false. */
+  /** Whether an index may be drawn again before all others have been drawn. Default false. */
   readonly replacement?: boolean;
   /** Number of indices of an epoch. Beyond `length`, without replacement, more permutations follow. Default length. */
   readonly numSamples?: number;
@@ -94,7 +94,7 @@ export class SubsetRandomSampler extends EpochSampler {
 
 /** Options of WeightedRandomSampler. */
 export interface WeightedRandomSamplerOptions {
-  /** Whether an index may come more than once in an epoch. Default true. */
+  /** Whether an index may be drawn more than once in an epoch. Default true. */
   readonly replacement?: boolean;
   /** Seed of the orders. Default 0: every run uses the same orders. */
   readonly seed?: number;

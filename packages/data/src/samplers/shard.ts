@@ -58,7 +58,7 @@ export function shard<T>(
   };
 }
 
-/** Decides which samples of a pass belong to this rank and worker. */
+/** Assigns the samples of a pass to ranks and workers in turn. */
 class Turns<T> {
   readonly #replicas: number;
   readonly #rank: number;
@@ -75,8 +75,8 @@ class Turns<T> {
   }
 
   /**
-   * Takes the next sample of the stream. Returns this worker's sample of a round, if it has one, when the round is
-   * complete, because only then all ranks have one; else nothing.
+   * Counts the next sample of the stream. When it completes a round, returns this worker's sample of that round, if
+   * there is one; else nothing. A sample is returned only then, because all ranks have one only in a complete round.
    */
   take(sample: T): T[] {
     if (this.#position === this.#rank && this.#round % this.#worker.count === this.#worker.id) {

@@ -1,6 +1,6 @@
 // Reads and writes IDX files, gzipped or not. The header limits the inflated size, and `maxBytes` limits the size in
-// the header. Memory grows with the bytes that are there, not with those that a header claims; a gzipped file needs
-// about twice its inflated size.
+// the header. Memory grows with the bytes in the file, not with those that a header claims; a gzipped file needs about
+// twice its inflated size.
 
 import { type FileHandle, writeFile } from 'node:fs/promises';
 import { pipeline } from 'node:stream';

@@ -24,7 +24,7 @@ const extensions = new Set(['.jpg', '.jpeg', '.png', '.webp', '.gif', '.tif', '.
 export interface ImageFolderOptions {
   /** Size in pixels. Each image is scaled to cover it, and the excess is cut off equally on both sides. */
   readonly height: number;
-  /** Width in pixels to which pictures are scaled. */
+  /** Width in pixels to which images are scaled. */
   readonly width: number;
   /** 3 for red, green and blue; 1 for grey. Default 3. */
   readonly channels?: 1 | 3;
@@ -44,7 +44,7 @@ export interface ImageSample {
 export interface ImageBatch {
   /** Shape [samples, channels, height, width]. */
   readonly image: NdArray<Uint8Array>;
-  /** Label of each picture: its position in `classes`, [batch]. */
+  /** Label of each image, its index in `classes`: shape [samples]. */
   readonly label: NdArray<Int32Array>;
 }
 
@@ -56,7 +56,7 @@ type Sharp = typeof import('sharp')['default'];
  * `getBatch` reject with ERR_DATA_FILE, naming the file, for an image that is damaged or truncated.
  */
 export class ImageFolder implements Dataset<ImageSample, ImageBatch> {
-  /** Number of pictures. */
+  /** Number of images. */
   readonly length: number;
   /** Names of the folders, in the order of the labels. */
   readonly classes: readonly string[];

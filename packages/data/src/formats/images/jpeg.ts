@@ -1,12 +1,13 @@
-// Decodes JPEG files by the optional package @jsquash/jpeg, which is libjpeg in WebAssembly. It blocks, and a small
-// file takes a tenth of the time that sharp takes to make its pipeline; the bits are the same. Files that need more
-// than decoding are left to sharp: those of another size, with a colour profile, or damaged, whose faults sharp names.
+// Decodes JPEG files with the optional package @jsquash/jpeg, which is libjpeg in WebAssembly. It blocks, and for a
+// small file it takes a tenth of the time that sharp needs to set up its pipeline; the bits are the same. Files that
+// need more than decoding are left to sharp: those of another size or with a colour profile, and damaged ones, for
+// which sharp has the better error messages.
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 
 /**
- * Returns the pixels of a JPEG file of this size, as red, green, blue and 255, or null if sharp has to decode it. The
- * memory is the caller's. Blocks.
+ * Decodes a JPEG file of this size to red, green, blue and 255 per pixel, or returns null if sharp has to decode it.
+ * The caller owns the memory. Blocks.
  */
 export type DecodeJpeg = (file: Buffer, width: number, height: number) => Uint8ClampedArray | null;
 
@@ -34,7 +35,7 @@ export async function openJpegDecoder(): Promise<DecodeJpeg | null> {
     const options = {
       noInitialRun: true,
       wasmBinary: readFileSync(file),
-      // A file that was cut off is decoded, with a warning.
+      // Called with a warning when a truncated file is decoded.
       printErr: () => {
         warnings++;
       },

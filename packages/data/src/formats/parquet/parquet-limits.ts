@@ -14,7 +14,7 @@ const valueBytes = 8;
 const wordBytes = 4;
 /** Maximum size of the footer; tables with ten thousand columns stay below it. */
 const mostFooterBytes = 2 ** 27;
-/** Bytes that are read for a page header: first, and if it is longer than these. */
+/** Bytes that are read at first for a page header; more are read if it is longer. */
 const headerBytes = 2 ** 14;
 const mostHeaderBytes = 2 ** 24;
 
@@ -23,7 +23,7 @@ export interface ParquetLimits {
   readonly fileBytes: number;
   /** See ParquetOptions. */
   readonly maxGroupBytes: number;
-  /** Paths of the schema's columns that hold values, including nested ones, in the form of pathOf(). */
+  /** Paths of the schema's columns that hold values, including nested ones, in the form that pathOf() returns. */
   readonly leaves: ReadonlySet<string>;
 }
 

@@ -1,4 +1,4 @@
-// A sample of a tar archive, and the rule by which files belong to one.
+// A sample of a tar archive, and the rule that groups files into samples.
 import { badFile } from '../../errors.ts';
 
 /**
@@ -23,8 +23,8 @@ export function splitName(name: string): { readonly key: string; readonly extens
 }
 
 /**
- * Adds `extension` to `known`, the extensions of its sample. Throws ERR_DATA_FILE if the sample has it already, because
- * one file would hide the other. `where` and `name`, the file's place and name, are for the error.
+ * Adds `extension` to `known`, the extensions of its sample. Throws ERR_DATA_FILE if the sample already has it, because
+ * one file would hide the other. `where` and `name`, the archive and the file, are for the error.
  */
 export function addExtension(
   reader: string,

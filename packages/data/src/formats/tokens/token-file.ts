@@ -25,9 +25,9 @@ const names = optionNames<TokenFileOptions>({ block: true, stride: true, dtype: 
 
 /** Tokens `x`, and for each of them the following token in `y`. */
 export interface TokenWindows {
-  /** Tokens that a model reads, [batch, context]. */
+  /** Input tokens, shape [batch, block]. */
   readonly x: NdArray<Int32Array>;
-  /** Tokens that it should predict: those of `x`, one place later. */
+  /** Target tokens, shape [batch, block]: the token that follows each token of `x`. */
   readonly y: NdArray<Int32Array>;
 }
 
