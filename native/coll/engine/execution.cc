@@ -16,8 +16,8 @@ namespace {
 constexpr size_t kTimedBytes = 32 * 1024;
 constexpr int64_t kFastBytes = 300;
 
-// Most bytes of one send while arriving data are reduced: so few that the data are still in the cache when they are
-// reduced afterwards, so many that the cost of a system call does not count.
+// Maximum bytes of one send while arriving data are reduced: few enough that the data are still in the cache when they
+// are reduced, and enough that the cost of a system call does not matter.
 constexpr size_t kPortion = 256 * 1024;
 
 constexpr std::byte kZeros[kAlign] = {};

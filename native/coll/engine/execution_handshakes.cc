@@ -1,4 +1,5 @@
-// How an operation begins: when handshakes are sent, how they are compared, and which ranks run ahead without waiting.
+// The beginning of an operation: when handshakes are sent, how they are compared, and which ranks run ahead without
+// waiting.
 #include <algorithm>
 #include <cstring>
 #include <iterator>

@@ -31,8 +31,9 @@ constexpr int64_t kSiteShare = 400;
 constexpr int64_t kSiteAverageNs = 2'000 * kMillisecond;
 constexpr int64_t kMaxSiteNs = 500'000;
 
-// How long attempt() waits for the other ranks. After kMostMissed attempts in a row that ended before the operation,
-// only every kSkipped-th call makes an attempt, because attempts only lose time if the ranks call at different times.
+// Nanoseconds that attempt() waits for the other ranks. After kMostMissed consecutive attempts that ended before the
+// operation, only every kSkipped-th call makes an attempt, because attempts waste time if the ranks call at different
+// times.
 constexpr int64_t kAttemptNs = 35'000;
 constexpr int kMostMissed = 4;
 constexpr int kSkipped = 8;
@@ -203,12 +204,12 @@ void HostGroup::wait(uint64_t id) {
     engine_.wait_for(id);
     drive(owner, Driver::Waiter);
     if (requests_.has_ended(id)) return;
-    // Only connecting and closing are left, which the lane does.
+    // Only connecting and closing can be pending here, and the lane does both.
     requests_.wait_until_ended(id);
   }
 }
 
-/// Pumps in place of the lane, then lets go of the engine and wakes the lane if work is left.
+/// Pumps in place of the lane, then releases the engine and wakes the lane if work is left.
 void HostGroup::drive(std::unique_lock<std::mutex>& owner, Driver driver, const Op* op) {
   ++signals_.drivers;
   if (engine_.is_connected()) engine_.pump(driver, op);
@@ -287,7 +288,7 @@ bool HostGroup::leave() {
   if (!may_leave()) return false;
   const uint64_t id = requests_.take_closing();
   engine_.leave();
-  // Closing reports only a mismatch that no operation has reported yet: this rank's own operations have ended well.
+  // Closing reports only a mismatch that no operation has reported yet: this rank's own operations have succeeded.
   engine_.end(id, failures_.unreported_mismatch());
   return true;
 }

@@ -1,6 +1,6 @@
-// The host backend of one rank: operations over shared memory and TCP, run by a progress thread of its own, the
-// lane, or by the calling thread when the lane has nothing to do. This class has the threads, and decides which of them
-// works; what they do is in RequestQueue (order), ProgressEngine (operations) and FailureProtocol (root causes).
+// The host backend of one rank: operations over shared memory and TCP. A progress thread of the group, the lane, runs
+// them, or the calling thread when the lane has nothing to do. This class owns the threads and decides which of them
+// works. The work itself is in RequestQueue (order), ProgressEngine (operations) and FailureProtocol (root causes).
 //
 // Threads. The owner's thread calls the public functions, except where they say otherwise. The engine and the failure
 // protocol belong to the thread that holds the mutex `owner_`: the lane, or the owner's thread inside `start`, `run`
@@ -88,9 +88,9 @@ class HostGroup final {
   /// Fails all pending and later operations on all ranks with `failure`.
   void abort(Failure failure);
 
-  /// Returns why collectives of all ranks cannot go on, or null if they can: the root cause once the group has failed,
-  /// or the loss of a rank whose connection ended without a goodbye. Such a loss fails no operation until one needs
-  /// that rank. Any thread.
+  /// Returns why collectives of all ranks cannot continue, or null if they can: the root cause once the group has
+  /// failed, or the loss of a rank whose connection ended without a goodbye. Such a loss fails no operation until one
+  /// needs that rank. Any thread.
   std::shared_ptr<const Failure> failure() const { return failures_.known(); }
 
   /// Says goodbye to the peers once all pending operations have ended, then ends the lane. Ends like an operation with

@@ -33,10 +33,10 @@ class ProgressEngine {
   ProgressEngine(int rank, int size, RequestQueue& requests, FlightRecorder& flight, FailureProtocol& failures,
                  LaneSignals& signals, std::function<void()> on_long_wait);
 
-  /// Takes the connections to all ranks. Throws std::system_error.
+  /// Takes ownership of the connections to all ranks. Throws std::system_error.
   void connect(Connections connections, Choices choices);
   bool is_connected() const { return control_ != nullptr; }
-  /// Says goodbye to the peers, discards the messages that have arrived, and lets go of all links.
+  /// Says goodbye to the peers, discards the messages that have arrived, and closes all links.
   void leave();
 
   /// Returns the memory for buffers on which the ranks of this host work in place; null if there is none.

@@ -1,4 +1,4 @@
-// How the engine waits: it spins, yields and sleeps, and looks at the ranks that it waits for.
+// Waiting of the engine: it spins, yields and sleeps, and checks the ranks that it waits for.
 #include <sched.h>
 
 #include <algorithm>
@@ -27,8 +27,8 @@ constexpr int64_t kAwakeNs = 10 * kMillisecond;
 // the core to deliver it.
 constexpr int64_t kAwakeForLinksNs = 200'000;
 
-// Backoff during a long incoming message: the length of a sleep, the shortest rest of a message that is worth one, and
-// the most sleeps in a row before the ordinary waiting begins.
+// Backoff during a long incoming message: the length of a sleep, the shortest remaining time that justifies one, and
+// the maximum number of consecutive sleeps before the ordinary waiting begins.
 constexpr int64_t kBackoffNs = 50'000;
 constexpr int64_t kBackoffMinRestNs = 400'000;
 constexpr int kBackoffRounds = 20;

@@ -75,7 +75,7 @@ class RequestQueue {
   /// Hands an ended operation to the owner.
   void end(Ended ended);
 
-  // What has ended.
+  // The operations that have ended.
 
   bool has_ended(uint64_t id) const;
   /// Blocks until the operation has ended.

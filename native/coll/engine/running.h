@@ -16,8 +16,8 @@ struct Running {
   bool active = false;
   bool inline_run = false;  // run by a blocking call, which gets the result from inline_result(), not as an `Ended`
 
-  /// Tells the other ranks that the operation has begun here. On the board, this moves no more data than belongs to the
-  /// post; over links, it moves what the links take at once.
+  /// Tells the other ranks that the operation has begun here. On the board, this moves only the data that fits the
+  /// post; over links, it moves the data that the links accept at once.
   void announce(Links& links) {
     if (on_board != nullptr)
       on_board->announce();

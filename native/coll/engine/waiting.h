@@ -17,7 +17,7 @@ constexpr int64_t kDriftNs = 1 * kMillisecond;
 // the report of a timeout is fresh.
 constexpr int64_t kLastQuestionNs = 200 * kMillisecond;
 
-/// Returns when to ask all ranks what keeps `op` waiting.
+/// Returns the time at which to ask all ranks which ranks delay `op`.
 inline int64_t last_question_ns(const Op& op) { return op.deadline_ns - std::min(kLastQuestionNs, op.timeout_ns / 2); }
 
 }  // namespace ringwise::coll

@@ -142,8 +142,8 @@ void Control::send(std::span<const int> peers, Kind kind, const void* payload, s
     ::poll(fds.data(), fds.size(), 10);
     std::erase_if(unsent, [&](Unsent& each) { return push(each.peer, frame, each.sent); });
   }
-  // These peers have not read for a second, and the frame is lost. No frame can follow a part of one. A peer that is
-  // not told the root cause must notice at least that this rank is gone.
+  // These peers have not read for a second, and the frame is lost. After a partial frame no other frame can follow, so
+  // the connection is closed: a peer that does not receive the root cause must at least notice that this rank is gone.
   for (const Unsent& each : unsent) {
     if (each.sent > 0 || kind == Kind::Poison) ::shutdown(peers_[each.peer].fd.get(), SHUT_RDWR);
   }

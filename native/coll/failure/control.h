@@ -44,7 +44,8 @@ class ControlEvents {
 
 class Control final : public ShmLink::Doorbell {
  public:
-  /// Takes the connections, by rank; this rank has none. `data` are descriptors that also end a sleep in `wait`.
+  /// Takes ownership of the connections, by rank; this rank has none. `data` are descriptors that also end a sleep in
+  /// `wait`.
   Control(std::vector<Fd> connections, const std::vector<int>& data, int wake);
 
   void ring(int peer) override;
@@ -57,7 +58,7 @@ class Control final : public ShmLink::Doorbell {
   void answer_label(int peer, uint64_t label);
   void say_goodbye();
 
-  /// Handles what has arrived, without waiting.
+  /// Handles the frames that have arrived, without waiting.
   void poll(ControlEvents& events);
   /// Sleeps until something happens on a control or data connection, `wake` is written, the timer ends, or the time is
   /// over; a second at most.

@@ -184,7 +184,7 @@ Failure Diagnosis::late(const Op& op, const std::vector<int>& waiting, int64_t n
   return {FailureCode::Timeout, rank_, named, text};
 }
 
-/// Returns the words that follow "rank 3". Ignores answers from before `since_ns`.
+/// Returns the words that follow "rank 3" in the error text. Ignores answers from before `since_ns`.
 std::string Diagnosis::doing(int peer, int64_t since_ns, int64_t now) const {
   const Peer& state = peers_[peer];
   const bool is_old = !state.activity || state.answered_ns < since_ns;

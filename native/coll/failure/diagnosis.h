@@ -1,4 +1,4 @@
-// Collects what a waiting rank learns about the other ranks, and builds error messages from it. The rank asks the ranks
+// Collects a waiting rank's knowledge about the other ranks, and builds error messages from it. The rank asks the ranks
 // that it waits for what they are doing; their lanes answer, even while their programs compute or hang.
 //
 // Used only by the thread that owns the engine.

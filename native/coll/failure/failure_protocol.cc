@@ -9,9 +9,9 @@ namespace ringwise::coll {
 
 namespace {
 
-// How long the lowest rank may take to announce the root cause.
+// Nanoseconds that the lowest rank has to announce the root cause.
 constexpr int64_t kRootCauseNs = 250 * kMillisecond;
-// Delay before known() tells of a lost rank: operations that need nothing more from that rank may still end well.
+// Delay before known() reports a lost rank: operations that need nothing more from that rank may still succeed.
 constexpr int64_t kLossNs = 100 * kMillisecond;
 
 }  // namespace

@@ -1,6 +1,6 @@
-// How the ranks of a group agree on one root cause of a failure, and what they know of lost ranks.
+// Agrees on one root cause of a failure among the ranks of a group, and keeps their knowledge of lost ranks.
 //
-// Several ranks may notice a failure at once, with different symptoms. Each reports what it noticed to the lowest live
+// Several ranks may notice a failure at once, with different symptoms. Each reports its symptom to the lowest live
 // rank, which takes the first report as the root cause and announces it to all. If that rank dies, the next one
 // decides; if it does not answer in time, the reporting rank does. The root cause never changes again; every operation
 // of the group ends with it from then on. A rank that closes the group says goodbye; a connection that ends without a
@@ -31,7 +31,7 @@ class FailureProtocol final : private ControlEvents {
  public:
   /// Functions of the engine that the protocol calls, on the thread that owns the engine.
   struct Hooks {
-    /// The root cause is known; called once, before any operation ends with it.
+    /// Called once, when the root cause is known, before any operation ends with it.
     std::function<void(const Failure&)> decided;
     /// Ends all operations with `cause()`; called whenever some may be left.
     std::function<void()> end_all;
@@ -42,8 +42,8 @@ class FailureProtocol final : private ControlEvents {
   /// `flight` is this rank's; it and `stop` outlive this object. `stop` ends every wait.
   FailureProtocol(int rank, int size, const FlightRecorder& flight, const std::atomic<bool>& stop, Hooks hooks);
 
-  /// Gives the connections to the other ranks, and the alarm that the ranks of a host share, which may be null. Until
-  /// then the protocol can only `fail`.
+  /// Sets the connections to the other ranks, and the alarm that the ranks of a host share, which may be null. Before
+  /// that the protocol can only `fail`.
   void connect(Control& control, std::atomic<uint32_t>* alarm);
   /// Forgets the connections, before they end.
   void disconnect() { control_ = nullptr; }
@@ -57,27 +57,27 @@ class FailureProtocol final : private ControlEvents {
   void note_reported() { is_reported_ = true; }
   /// Returns the root cause if it is a mismatch with which no operation has ended; null otherwise.
   std::shared_ptr<const Failure> unreported_mismatch() const;
-  /// Returns why collectives of all ranks cannot go on, or null if they can: the root cause, or the loss of a rank. A
-  /// loss is returned only after a short delay, because operations that need nothing more from that rank may still
+  /// Returns why collectives of all ranks cannot continue, or null if they can: the root cause, or the loss of a rank.
+  /// A loss is returned only after a short delay, because operations that need nothing more from that rank may still
   /// succeed. Any thread.
   std::shared_ptr<const Failure> known() const;
 
-  /// Handles the frames that have come, without waiting.
+  /// Handles the frames that have arrived, without waiting.
   void poll() { control_->poll(*this); }
-  /// Does what a frame asked for and could not be done inside `poll`; waits, at most a few hundred milliseconds, until
-  /// the root cause of a reported failure is known.
+  /// Carries out requests of frames that could not be handled inside `poll`. Waits, at most a few hundred milliseconds,
+  /// until the root cause of a reported failure is known.
   void resolve();
   /// Returns whether a frame showed a disagreement that `resolve` has yet to report.
   bool has_conflict() const { return conflict_.has_value(); }
 
   /// Makes a failure that this rank noticed known to all ranks.
   void report(Failure failure);
-  /// Makes a failure the root cause here, without telling anyone. The first one stays.
+  /// Makes a failure the root cause on this rank only, without telling the others. The first root cause stays.
   void fail(Failure failure);
 
   /// Returns the failure to report in place of `failure`. A link that breaks during a send may be the first sign that
-  /// the peer has left the group; then the failure names that reason. Adds the texts of labels to a mismatch. `running`
-  /// is the collective in which it happened, or null.
+  /// the peer has left the group; the returned failure then names that reason. Adds the texts of labels to a mismatch.
+  /// `running` is the collective in which it happened, or null.
   Failure reason_of(const Failure& failure, const Signature* running);
 
  private:

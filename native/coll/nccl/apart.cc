@@ -12,7 +12,7 @@ namespace ringwise::nccl {
 
 namespace {
 
-/// Longest wait of a process that ends. NCCL needs milliseconds once no graph contains operations of the communicator,
+/// Longest wait of a process that exits. NCCL needs milliseconds once no graph contains operations of the communicator,
 /// and the addon of tensors has destroyed all graphs by then.
 constexpr std::chrono::seconds kLongestEnd{5};
 
@@ -36,8 +36,8 @@ void await_all() {
 }  // namespace
 
 void end_apart(std::function<void()> end) {
-  // Functions of atexit() are called in reverse order. NCCL has registered the function that destroys its state before,
-  // since a communicator exists. So await_all() is called first.
+  // Functions of atexit() are called in reverse order. NCCL registered the function that destroys its state earlier,
+  // because a communicator exists, so await_all() is called before it.
   static const int registered = std::atexit(await_all);
   static_cast<void>(registered);
   Running& all = running();

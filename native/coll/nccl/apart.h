@@ -1,13 +1,13 @@
-// Ends communicators on threads of their own, so that the threads of their groups need not wait.
+// Ends communicators on separate threads, so that the threads of their groups need not wait.
 #pragma once
 
 #include <functional>
 
 namespace ringwise::nccl {
 
-/// Runs `end`, which ends a communicator, on a thread of its own. The thread may outlive the caller, its group and a
-/// worker thread of Node. The process waits for it when it ends, at most 5 s: NCCL's global state would be
-/// destroyed under the thread otherwise, and the process would crash.
+/// Runs `end`, which ends a communicator, on a new thread. The thread may outlive the caller, its group and a worker
+/// thread of Node. At exit the process waits for it, at most 5 s: otherwise NCCL's global state would be destroyed
+/// while the thread uses it, and the process would crash.
 void end_apart(std::function<void()> end);
 
 }  // namespace ringwise::nccl

@@ -21,14 +21,13 @@ using cuda::driver;
 
 namespace {
 
-/// Longest wait for the end of a communicator if there is no event that tells that the device has passed its work.
+/// Longest wait for the end of a communicator if there is no event that shows that the device has completed its work.
 constexpr int64_t kPatience = 200 * kMillisecond;
-/// Longest wait until the device has passed the work of a communicator that has been aborted. Other work before it may
-/// never end.
+/// Longest wait until the device has completed the work of an aborted communicator. Other work before it may never end.
 constexpr int64_t kPassing = 5000 * kMillisecond;
 
-/// Makes an event that is captured into a graph once. It is not one of `spare_`, because those are queried, and a query
-/// of a captured event spoils the graph.
+/// Makes an event that is captured into a graph once. Events of `spare_` are queried, and a query of a captured event
+/// invalidates the graph, so it is not taken from there.
 cuda::Event make_event() {
   cuda::Event event = nullptr;
   cuda::check(driver().cuEventCreate(&event, cuda::kEventDisableTiming), "cuEventCreate");
@@ -47,8 +46,8 @@ uint64_t NcclGroup::capture(coll::Op op, cuda::Stream caller) {
   return op.id;
 }
 
-/// Adds the held operations to the graph, as one NCCL group. They stay in deferred_ until NCCL has taken them, so that
-/// the watchdog checks their deadlines.
+/// Adds the held operations to the graph, as one NCCL group. They stay in deferred_ until NCCL has accepted them, so
+/// that the watchdog checks their deadlines.
 void NcclGroup::capture_deferred(Lock& lock) {
   const uint64_t first = deferred_.front().op.id;
   // NCCL launches earlier operations from a thread of its own, which must not happen during the capture.
@@ -169,9 +168,9 @@ std::vector<cuda::Event> NcclGroup::ends_of_running() const {
 
 /// Ends a communicator with the NCCL function `by`. NCCL stops its kernels at once. If graphs contain operations of the
 /// communicator, `by` then waits until their owner has destroyed the graphs, which may take long and may need this
-/// thread. So a separate thread calls `by`, and this thread waits only until the device has passed the `pending`
-/// events: after that, no kernel uses the memory of operations. Returns false if the device has not passed them within
-/// kPassing, or before the destructor stops waiting.
+/// thread. So a separate thread calls `by`, and this thread waits only until the device has completed the `pending`
+/// events: after that, no kernel uses the memory of operations. Returns false if the device has not completed them
+/// within kPassing, or before the destructor stops waiting.
 bool NcclGroup::let_go(Comm comm, int (*by)(Comm), const std::vector<cuda::Event>& pending) {
   if (!has_captured_) {
     by(comm);

@@ -17,8 +17,8 @@ using cuda::driver;
 namespace {
 
 constexpr auto kPause = std::chrono::microseconds(50);  // between two polls of a waiting thread
-// Polls that is_taken() waits for NCCL. A thread of NCCL takes an operation within some 50 us if it needs no new
-// connection. Polls are counted instead of time, which also passes while neither thread runs.
+// Number of polls that is_taken() waits for NCCL. A thread of NCCL accepts an operation within some 50 us if it needs
+// no new connection. Polls are counted instead of time, because time also passes while neither thread runs.
 constexpr int kLooks = 250;
 
 }  // namespace

@@ -68,7 +68,7 @@ class NcclGroup {
 
   /// Starts an operation; returns its id. `caller` is the stream on which the caller's work with its memory is ordered.
   uint64_t start(coll::Op op, cuda::Stream caller);
-  /// hold() collects the operations that are started or captured from now on; release() gives them to NCCL as one
+  /// hold() collects the operations that are started or captured from now on; release() passes them to NCCL as one
   /// group. Between the two, do not wait for these operations.
   void hold();
   void release();
@@ -80,18 +80,19 @@ class NcclGroup {
   uint64_t deregister_buffer(uint64_t id);
   /// Runs an operation and blocks until it has ended.
   Ended run(coll::Op op, cuda::Stream caller);
-  /// Returns whether NCCL takes the operation within a moment, or it has ended. Then `fence` does not block to wait for
-  /// other ranks.
+  /// Returns whether NCCL accepts the operation within a moment, or it has ended. Then `fence` does not block to wait
+  /// for other ranks.
   bool is_taken(uint64_t id);
-  /// Makes the caller's stream wait for the operation. Blocks only until NCCL has taken the operation.
+  /// Makes the caller's stream wait for the operation. Blocks only until NCCL has accepted the operation.
   void fence(uint64_t id);
   /// Adds an operation to the graph that `caller` is being captured into. In the graph it runs after the earlier work
-  /// of `caller`, and beside the work that is captured until `join`. Blocks until NCCL has taken the operation; if
-  /// operations are held, `release` blocks instead. The operation ends at `join`, or at once if the group has failed.
+  /// of `caller`, and concurrently with the work that is captured until `join`. Blocks until NCCL has accepted the
+  /// operation; if operations are held, `release` blocks instead. The operation ends at `join`, or at once if the group
+  /// has failed.
   uint64_t capture(coll::Op op, cuda::Stream caller);
   /// Orders the work that the stream captures from now on after the operation.
   void join(uint64_t id);
-  /// Drops a captured operation because the program has given up the capture.
+  /// Drops a captured operation because the program has abandoned the capture.
   void forget(uint64_t id);
   /// Orders the next work of `stream`, a graph with captured operations, after all operations so far. Returns why the
   /// group has failed, or null. If it returns null, end_run() follows, or another begin_run() if the launch has failed.

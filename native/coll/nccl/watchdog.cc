@@ -1,6 +1,6 @@
-// The watchdog of NcclGroup, run by the lane or by a waiting thread in its place: hands operations to NCCL, finds those
-// that have ended, and notices failures. lane_main() takes the group's mutex; the other functions run under it, except
-// where they say otherwise.
+// The watchdog of NcclGroup, run by the lane or by a waiting thread in its place: passes operations to NCCL, finds
+// those that have ended, and detects failures. lane_main() takes the group's mutex; the other functions run under it,
+// except where they say otherwise.
 #include <chrono>
 #include <stdexcept>
 #include <utility>
@@ -17,8 +17,8 @@ using cuda::driver;
 
 namespace {
 
-// Intervals at which the lane polls: when a caller waits, or NCCL has just got an operation, which it takes within some
-// 50 us unless it has to connect; when operations are pending; and when none are.
+// Intervals at which the lane polls: when a caller waits, or NCCL has just received an operation, which it accepts
+// within some 50 us unless it has to connect; when operations are pending; and when none are.
 constexpr std::chrono::microseconds kUrgentLook{50}, kLook{1000}, kIdleLook{20'000};
 constexpr int kUrgentLooks = 40;  // most urgent polls in a row that wait for NCCL
 
@@ -134,9 +134,9 @@ void NcclGroup::watch() {
   check_deadlines(deferred_);
 }
 
-/// Starts the clock of the oldest operation once the device has passed all work before it. Operations of one NCCL group
-/// run together, so their common clock is that of the first and starts when all of them are ready. An operation that
-/// NCCL has not taken yet has a clock too, because NCCL may wait for other ranks then.
+/// Starts the clock of the oldest operation once the device has completed all work before it. Operations of one NCCL
+/// group run together, so they share the clock of the first, which starts when all of them are ready. An operation that
+/// NCCL has not accepted yet has a clock too, because NCCL may be waiting for other ranks.
 void NcclGroup::start_clock() {
   auto& entries = running_.empty() ? queue_ : running_;
   if (entries.empty() || entries.front().op.deadline_ns != 0) return;
@@ -152,7 +152,7 @@ void NcclGroup::start_clock() {
   first.op.deadline_ns = now_ns() + first.op.timeout_ns + kGrace;
 }
 
-/// Hands the queued operations to NCCL, until NCCL is busy or an operation is held.
+/// Passes the queued operations to NCCL, until NCCL is busy or an operation is held.
 void NcclGroup::launch() {
   if (launching_ > 0) settle_launched();
   while (is_connected_ && !suspicion_ && launching_ == 0 && !queue_.empty()) {
@@ -176,8 +176,8 @@ void NcclGroup::launch() {
   }
 }
 
-/// Moves the operations that NCCL was given to running_ once NCCL is no longer busy, which means that they are on the
-/// stream.
+/// Moves the operations that NCCL has received to running_ once NCCL is no longer busy, which means that they are on
+/// the stream.
 void NcclGroup::settle_launched() {
   int state = kSuccess;
   library().ncclCommGetAsyncError(comm_, &state);
@@ -210,8 +210,8 @@ void NcclGroup::suspect(const std::string& what) {
   suspected_until_ns_ = now_ns() + kGrace;
 }
 
-/// Sets the group's failure; from now on nothing is given to NCCL. The lane then aborts the communicator and ends the
-/// operations.
+/// Sets the group's failure; from now on no operation is passed to NCCL. The lane then aborts the communicator and ends
+/// the operations.
 void NcclGroup::give_up(Failure failure) {
   if (failure_) return;
   if (failure.origin < 0) failure.origin = rank_;
@@ -221,7 +221,7 @@ void NcclGroup::give_up(Failure failure) {
 }
 
 /// Aborts the communicator, which stops its kernels and frees the device. Then ends all operations with the failure,
-/// those that the device may still run as lent. Releases the mutex during the abort, which may take long.
+/// and marks as lent those that the device may still run. Releases the mutex during the abort, which may take long.
 void NcclGroup::end_all(Lock& lock) {
   bool is_passed = true;
   if (const Comm comm = std::exchange(comm_, nullptr)) {

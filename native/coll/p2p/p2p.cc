@@ -125,7 +125,7 @@ bool PointToPoint::pull(int rank) {
   return true;
 }
 
-/// Decides where the payload after `header` goes: to a posted receive, or to memory as an early message.
+/// Selects the target of the payload after `header`: the buffer of a posted receive, or new memory as an early message.
 void PointToPoint::open(int rank, const Signature& header) {
   Peer& peer = peers_[rank];
   if (!is_message(header, rank, rank_)) {

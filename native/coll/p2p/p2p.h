@@ -33,7 +33,8 @@ class PointToPoint {
   };
   using OnEnd = std::function<void(const Pending&)>;
 
-  /// Takes the links by rank, null at this one. `on_end` is called from `post` and `advance`, once per operation.
+  /// Takes ownership of the links by rank, null at this one. `on_end` is called from `post` and `advance`, once per
+  /// operation.
   PointToPoint(int rank, Links links, OnEnd on_end);
 
   /// Starts a send or a receive. A receive may end at once; throws Failure when it disagrees with the message that has

@@ -28,7 +28,7 @@ struct Piece {
   bool wide = false;  // for a message: its elements are accumulators
 };
 
-/// Tells what a step does with an arriving message: Store copies it to the piece, Accumulate computes piece ∘ message,
+/// The effect of a step on an arriving message: Store copies it to the piece, Accumulate computes piece ∘ message,
 /// Append source ∘ message and Prepend message ∘ source. The last three write the result to the piece.
 enum class Take : uint8_t { Store, Accumulate, Append, Prepend };
 

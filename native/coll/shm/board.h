@@ -18,7 +18,7 @@
 
 namespace ringwise::coll {
 
-/// Tells the other ranks where a rank's data is.
+/// Location of a rank's data, for the other ranks.
 enum class Where : uint32_t {
   Post,    // in the post itself
   Slot,    // in its slot, complete when the post appears

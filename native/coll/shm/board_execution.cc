@@ -56,7 +56,7 @@ void BoardExecution::begin(const Op& op) {
 }
 
 /// Waits until no rank reads the post and the slots that this operation reuses; see Board. A rank that has used up its
-/// run-ahead waits until half of it is free again, so that it reads the posts of the other ranks once in many
+/// run-ahead waits until half of it is free again, so that it reads the posts of the other ranks only once in many
 /// operations. It does not read them while the calls that it has compared are recent enough.
 void BoardExecution::await_room() {
   const bool in_slots = where_ != Where::Post || op_.verb == Verb::AllToAll;
@@ -133,8 +133,9 @@ bool BoardExecution::start() {
     case Method::Move:
       if (move_at_once()) return true;
       program_ = move();
-      // Two ranks that both believe that they only send take nothing from each other, and each would read that as the
-      // end of its own send. A rank posts its call before it counts data as taken, so this comparison finds both calls.
+      // Two ranks that both believe that they only send read no data of each other, and each would interpret that as
+      // the end of its own send. A rank posts its call before it counts data as taken, so this comparison finds both
+      // calls.
       if (program_.ended()) compare_posted();
       return program_.ended();
   }
@@ -367,11 +368,11 @@ void BoardExecution::publish(Counter counter, size_t chunks) {
   show(board_.counter(rank_, counter), Board::mark(number_, chunks));
 }
 
-/// Sets a word for which other ranks may wait, and wakes those that sleep. A rank that is about to sleep sets its
-/// `sleeping` word, then reads once more the words for which it waits. Either it reads the new value, or this rank must
-/// read that it sleeps. So a memory barrier must lie between this rank's store and its read: one that the other rank
-/// executes on all ranks' threads before it sleeps, or one of this rank, which waits until the other ranks' caches have
-/// released the word's line.
+/// Sets a word that other ranks may wait for, and wakes those that sleep. A rank that is about to sleep sets its
+/// `sleeping` word, then reads once more the words that it waits for. Either it reads the new value, or this rank must
+/// read that it sleeps. So a memory barrier must lie between this rank's store and its read. There are two ways: the
+/// other rank executes one on all ranks' threads before it sleeps, or this rank executes one, which waits until the
+/// other ranks' caches have released the word's line.
 void BoardExecution::show(std::atomic<uint64_t>& word, uint64_t value) {
   if (sleepers_fence_ || (sleepers_fence_ = do_sleepers_fence())) {
     word.store(value, std::memory_order_release);

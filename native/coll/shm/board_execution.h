@@ -1,5 +1,5 @@
-// Carries out one collective of the ranks of one host over the board, in small portions: advance() does the work that
-// is possible now and never waits.
+// Executes one collective of the ranks of one host over the board, in small portions: advance() does the work that is
+// possible now and never waits.
 //
 // Every rank posts its call. A rank that writes output waits for the posts of all ranks and moves data if they agree.
 // Data that fits a post or a slot is complete when the post appears, so a small operation waits only once for every
@@ -20,7 +20,7 @@
 
 namespace ringwise::coll {
 
-/// The objects through which the ranks of a host work together. They use the rank numbers of the group.
+/// The shared objects that the ranks of a host use for collectives. They use the rank numbers of the group.
 struct BoardContext {
   Board board;
   std::shared_ptr<Arena> arena;  // this rank's; null where there is none

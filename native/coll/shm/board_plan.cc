@@ -1,5 +1,5 @@
-// How each verb uses its arrays: which ranks offer which parts to which ranks, how arrays are cut into parts, and where
-// a rank places its data.
+// Plans each verb's use of its arrays: which ranks offer which parts to which ranks, how arrays are cut into parts, and
+// where a rank puts its data.
 #include <algorithm>
 
 #include "coll/shm/board_execution.h"
@@ -141,9 +141,9 @@ BoardExecution::Ranks BoardExecution::takers() const {
   }
 }
 
-/// Returns the ranks whose posts this rank waits for before it continues: all ranks if it writes any output. But a rank
-/// that gets a broadcast which fits the root's post waits for the root only, so that it may be ahead of the other ranks
-/// like the root. `is_first`: this is the first call with the root.
+/// Returns the ranks whose posts this rank waits for before it continues: all ranks if it writes any output. The
+/// exception is a receiver of a broadcast that fits the root's post: it waits for the root only, so that it may run
+/// ahead of the other ranks as the root does. `is_first`: this is the first call with the root.
 BoardExecution::Ranks BoardExecution::to_meet(bool is_first) const {
   const bool is_root = rank_ == op_.root;
   switch (op_.verb) {

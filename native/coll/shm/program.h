@@ -1,5 +1,5 @@
-// A collective written as sequential code that suspends where it waits for other ranks. Its owner resumes it when the
-// wait is over. It is a C++20 coroutine without allocation: its frame lies in memory of its owner.
+// A collective written as sequential code that suspends where it waits for other ranks; its owner resumes it when the
+// wait is over. It is a C++20 coroutine without heap allocation: its frame is in memory of its owner.
 #pragma once
 
 #include <atomic>

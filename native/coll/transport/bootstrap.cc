@@ -40,8 +40,8 @@ static_assert(sizeof(Hello) == 52);
 constexpr uint32_t kMagic = 0x48475752;  // "RWGH"
 constexpr uint8_t kVersion = 1;
 constexpr int kBacklog = 4096;
-// Time that a connection has to prove that its peer belongs to the group, and the number of connections that may be
-// unproven at once. A new one replaces the oldest, since ranks introduce themselves as soon as they are connected.
+// Nanoseconds within which a connection must authenticate its peer, and the maximum number of unauthenticated
+// connections. A new one replaces the oldest, because ranks send their hello as soon as they are connected.
 constexpr int64_t kHelloNs = 5'000 * kMillisecond;
 constexpr size_t kMaxUnauthenticated = 256;
 
@@ -216,7 +216,7 @@ class Meeting {
     return fd;
   }
 
-  /// A connection that has not introduced itself completely.
+  /// A connection whose hello has not arrived completely.
   struct Unauthenticated {
     Fd fd;
     int64_t deadline_ns;
@@ -264,7 +264,7 @@ class Meeting {
   }
 
   /// Reads more of the connection's hello. Returns true when the connection is decided: accepted and moved to
-  /// `connections_`, or rejected, so that the caller closes it.
+  /// `connections_`, or rejected, in which case the caller closes it.
   bool introduced(Unauthenticated& connection) {
     auto* at = reinterpret_cast<char*>(&connection.hello) + connection.got;
     const ssize_t got = ::recv(connection.fd.get(), at, sizeof(Hello) - connection.got, MSG_DONTWAIT);

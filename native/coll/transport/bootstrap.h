@@ -4,7 +4,7 @@
 // of a host creates the shared memory of that host and passes it to the others. If all ranks are on one host, every
 // rank also passes its arena to the others.
 //
-// Before anything else, both ranks of a connection prove themselves by 32 bytes that the caller has given them: hashes
+// Before any other data, both ranks of a connection authenticate with 32 bytes that the caller has provided: hashes
 // with the job secret (backends/host.ts), or random tokens (capi/card.h).
 #pragma once
 

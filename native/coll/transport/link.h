@@ -16,8 +16,8 @@ class Link {
  public:
   virtual ~Link() = default;
 
-  /// Sends the first of the bytes, as there is room; returns the number sent, which may be 0. One call may send less
-  /// than there is room for.
+  /// Sends as many of the first bytes as there is room for; returns the number sent, which may be 0. One call may send
+  /// less than there is room for.
   virtual size_t send(const std::byte* data, size_t bytes) = 0;
 
   /// Sends the parts, at most kParts, one after another; returns the number of bytes sent. Links with expensive calls

@@ -1,5 +1,5 @@
 // Ring all-reduce (Patarasuk and Yuan, "Bandwidth optimal all-reduce algorithms for clusters of workstations", 2009).
-// The buffer is cut into one part per member. The sum of part c starts at member c and travels around the circle, and
+// The buffer is cut into one part per member. The sum of part c starts at member c and travels around the ring, and
 // every member adds its own values. After n−1 steps the sum is complete at member c−1, and travels around once more as
 // the result. Every rank sends only to the next one and receives only from the one before, so with one rank per host
 // each direction of a host's network link carries the data of a single pair.
@@ -28,40 +28,41 @@ struct Run {
   size_t end_of(size_t i) const { return segments == 0 ? begin : begin + (std::min(i, segments - 1) + 1) * each; }
 };
 
-/// Plans the steps around the circle. In each, this rank sends one part and receives the next.
-class Circle {
+/// Plans the steps around the ring. In each, this rank sends one part and receives the next.
+class Ring {
  public:
-  Circle(const Op& op, const Team& team, Schedule& schedule)
+  Ring(const Op& op, const Team& team, Schedule& schedule)
       : op_(op),
         elements_(kSegment / byte_size(op.dtype)),
         to_(team.after(1)),
         from_(team.before(1)),
         schedule_(schedule),
-        came_{schedule.steps.size()} {}
+        received_{schedule.steps.size()} {}
 
   /// Sends the part that arrived in the previous step, each segment as soon as it is complete.
   void send(Piece part) {
-    left_before_ = left_;
-    left_ = {schedule_.sends.size(), segments(part)};
-    for (size_t i = 0; i < left_.segments; ++i) schedule_.send(to_, segment(part, i), came_.end_of(i));
+    sent_before_ = sent_;
+    sent_ = {schedule_.sends.size(), segments(part)};
+    for (size_t i = 0; i < sent_.segments; ++i) schedule_.send(to_, segment(part, i), received_.end_of(i));
   }
 
   /// Receives partial sums into `accumulator` and adds `mine`. Two scratch buffers alternate: this one holds the part
   /// that was sent in the previous step, so each segment waits for that send. If `output` is not null, the sums are
   /// complete and become the result there.
   void add(Piece accumulator, Piece mine, const Piece* output) {
-    came_ = {schedule_.steps.size(), segments(accumulator)};
-    for (size_t i = 0; i < came_.segments; ++i) {
-      schedule_.receive(from_, segment(accumulator, i), Take::Prepend, left_before_.end_of(i), segment(mine, i));
+    received_ = {schedule_.steps.size(), segments(accumulator)};
+    for (size_t i = 0; i < received_.segments; ++i) {
+      schedule_.receive(from_, segment(accumulator, i), Take::Prepend, sent_before_.end_of(i), segment(mine, i));
       if (output != nullptr) finish(op_, segment(*output, i), segment(accumulator, i), schedule_, 0);
     }
-    if (output != nullptr && came_.segments > 0) came_.each = (schedule_.steps.size() - came_.begin) / came_.segments;
+    if (output != nullptr && received_.segments > 0)
+      received_.each = (schedule_.steps.size() - received_.begin) / received_.segments;
   }
 
   /// Receives a part of the result.
   void store(Piece part) {
-    came_ = {schedule_.steps.size(), segments(part)};
-    for (size_t i = 0; i < came_.segments; ++i) schedule_.receive(from_, segment(part, i), Take::Store, 0);
+    received_ = {schedule_.steps.size(), segments(part)};
+    for (size_t i = 0; i < received_.segments; ++i) schedule_.receive(from_, segment(part, i), Take::Store, 0);
   }
 
  private:
@@ -75,9 +76,9 @@ class Circle {
   int to_;
   int from_;
   Schedule& schedule_;
-  Run came_;  // in schedule_.steps: the part that arrived last
-  Run left_;  // in schedule_.sends: the part that was sent last; left_before_: the one before
-  Run left_before_;
+  Run received_;     // in schedule_.steps: the part that arrived last
+  Run sent_;         // in schedule_.sends: the part that was sent last
+  Run sent_before_;  // in schedule_.sends: the part that was sent before that
 };
 
 }  // namespace
@@ -91,7 +92,7 @@ void ring_all_reduce(const Op& op, Piece sums, Piece output, const Team& team, S
   Piece scratch[2];
   for (int i = 0; i < std::min(2, n - 2); ++i) scratch[i] = scratch_sums(op, inputs.of(0).count, schedule);
 
-  Circle circle(op, team, schedule);
+  Ring ring(op, team, schedule);
   Piece part = inputs.of(team.index);
   for (int k = 1; k < n; ++k) {
     const Piece mine = inputs.of(index(k));
@@ -99,15 +100,15 @@ void ring_all_reduce(const Op& op, Piece sums, Piece output, const Team& team, S
     const Piece output_part = outputs.of(index(k));
     const Piece accumulator =
         complete ? accumulator_for(op, output_part, schedule) : slice(op, scratch[(k - 1) % 2], 0, mine.count);
-    circle.send(part);
-    circle.add(accumulator, mine, complete ? &output_part : nullptr);
+    ring.send(part);
+    ring.add(accumulator, mine, complete ? &output_part : nullptr);
     part = accumulator;
   }
   part = outputs.of(index(n - 1));
   for (int k = 0; k < n - 1; ++k) {
-    circle.send(part);
+    ring.send(part);
     part = outputs.of(index(k));
-    circle.store(part);
+    ring.store(part);
   }
 }
 
