@@ -12,10 +12,10 @@ export interface Finding {
   readonly fix?: string;
 }
 
-/** The highest level of useCpu(): the addon then takes the best kernels that this CPU can run. */
+/** The highest level of useCpu(): the addon then uses the best kernels that this CPU can run. */
 const bestLevel = 2;
 
-/** Yields what it finds about the addon, the GPUs and the vendor's libraries. */
+/** Yields findings about the addon, the GPUs and the vendor's libraries. */
 export async function* examine(): AsyncGenerator<Finding> {
   const name = 'tensor.node';
   try {

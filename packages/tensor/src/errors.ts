@@ -1,5 +1,5 @@
-// The errors of this package. Those about positional arguments are in checks/argument-errors.ts, those of single
-// operations in checks/op-errors.ts. A message says what was asked, what was found, and what to do next.
+// The errors of this package. Errors about positional arguments are in checks/argument-errors.ts, those of single
+// operations in checks/op-errors.ts. A message says what was requested, what was found, and what to do next.
 export * from './errors/autograd.ts';
 export * from './errors/devices.ts';
 export * from './errors/kernels.ts';

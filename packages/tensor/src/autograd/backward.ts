@@ -40,13 +40,13 @@ function tellEnd(run: BackwardRun): void {
   if (failures.length > 0) throw failures[0];
 }
 
-/** A tensor that backward starts from, and its gradient; null stands for 1. */
+/** A tensor from which backward starts, and its gradient; null means 1. */
 export interface Root {
   readonly target: GradTarget;
   readonly gradient: Storage | null;
 }
 
-/** Gives a root its gradient. */
+/** Sets the gradient of a root. */
 function seed({ target, gradient }: Root): void {
   if (gradient !== null) {
     target.share(gradient);
@@ -59,7 +59,7 @@ function seed({ target, gradient }: Root): void {
 
 /**
  * Continues with the graph that the checkpoint `node` has just recomputed, and returns its nodes. `root` is its result
- * and gets the node's gradient. The contributions of that graph replace those that leaves still await from `node`.
+ * and receives the node's gradient. The contributions of that graph replace those that leaves still expect from `node`.
  */
 function enter(pass: Pass, node: Node, root: GradTarget): Node[] {
   const nodes = pass.reach([root]);
@@ -68,7 +68,7 @@ function enter(pass: Pass, node: Node, root: GradTarget): Node[] {
   return nodes;
 }
 
-/** Inserts items at an index. splice takes them as arguments, of which V8 allows about 120 000. */
+/** Inserts items at an index. Not by splice, which takes them as arguments: V8 allows about 120 000 of these. */
 function insert(nodes: Node[], at: number, items: readonly Node[]): void {
   const end = nodes.length;
   nodes.length += items.length;

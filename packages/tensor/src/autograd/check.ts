@@ -20,7 +20,7 @@ export interface GradCheckOptions {
 
 const gradCheckOptions = optionChecks<GradCheckOptions>({ epsilon: positive, tolerance: positive });
 
-/** Throws unless differences of an input can be taken. */
+/** Throws unless finite differences can be computed for an input. */
 function checkInput(i: number, input: Tensor): void {
   checkValue(`gradCheck: input ${i}`, input, aTensor);
   if (!input.requiresGrad) return;
@@ -32,11 +32,10 @@ function checkInput(i: number, input: Tensor): void {
 }
 
 /**
- * Checks backward of `fn` for every element of every input that requires a gradient. Throws
- * ERR_TENSOR_GRAD_CHECK for the first one that differs. `fn` must be deterministic and smooth around the
- * inputs; an input that it does not use has the gradient 0. Inputs and output are float32 or float64 on the
- * CPU. Inputs are contiguous leaves: their elements are changed in place and set back. Drops the gradients of
- * the inputs.
+ * Compares backward of `fn` with finite differences, for every element of every input that requires a gradient. Throws
+ * ERR_TENSOR_GRAD_CHECK for the first element that differs. `fn` must be deterministic and smooth around the inputs; an
+ * input that it does not use has the gradient 0. Inputs and output are float32 or float64 on the CPU. Inputs are
+ * contiguous leaves: their elements are changed in place and restored. Drops the gradients of the inputs.
  */
 export function gradCheck(
   fn: (...inputs: Tensor[]) => Tensor,

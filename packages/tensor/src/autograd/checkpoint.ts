@@ -1,6 +1,6 @@
-// Trades computing for memory: the intermediate results of a function are dropped after forward and computed again
-// when backward gets there. The graph of the second run takes the place of the checkpoint in the running backward, so
-// parameters inside get their contributions, and are ready, as if nothing had been dropped.
+// Trades computation for memory: the intermediate results of a function are dropped after forward and computed again in
+// backward. The graph of the second run replaces the checkpoint in the running backward, so parameters in it get their
+// contributions, and become ready, as without a checkpoint.
 
 import { aFunction, aTensor, checkValue } from '../checks/value-checks.ts';
 import { enableGrad, isGradEnabled, keepingAutocast, scope } from '../core/context.ts';
@@ -38,8 +38,8 @@ function withRandomState<T>(state: ReturnType<ReturnType<typeof defaultGenerator
 
 /**
  * Returns fn(...inputs) without keeping its intermediate results: backward calls `fn` again. `fn` returns one tensor,
- * and must return the same values again. It may use parameters, and the default generator, whose state is restored for
- * the second call; other generators are not restored.
+ * and must return the same values in the second call. It may use parameters, and the default generator, whose state is
+ * restored for the second call; other generators are not restored.
  */
 export function checkpoint<Inputs extends readonly Tensor[]>(
   fn: (...inputs: Inputs) => Tensor,

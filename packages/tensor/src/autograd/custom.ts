@@ -1,4 +1,4 @@
-// Operations whose gradient the user writes.
+// Operations with a user-defined gradient.
 
 import { kernels } from '../backends/index.ts';
 import { checkOptions, optionChecks } from '../checks/options.ts';
@@ -21,7 +21,7 @@ export class FunctionContext {
   /** Whether backward computes gradients that have a graph. */
   #isDifferentiable = false;
 
-  /** Whether a gradient is wanted for each input; backward may give null for the others. */
+  /** Whether a gradient is needed for each input; backward may return null for the others. */
   readonly needsGrad: readonly boolean[];
 
   /** Internal. */
@@ -40,7 +40,7 @@ export class FunctionContext {
     return this.#saved.map((one) => revived(one.storage, isConstant ? { ...one, target: null } : one));
   }
 
-  /** Runs `backward`; what it computes from `saved` is recorded. @internal */
+  /** Runs `backward`, and records its computations on `saved`. @internal */
   differentiably<T>(backward: () => T): T {
     this.#isDifferentiable = true;
     try {
@@ -62,7 +62,10 @@ export interface FunctionOptions<Inputs extends readonly unknown[]> {
   readonly name: string;
   /** Computes the result; nothing in it is recorded. */
   readonly forward: (context: FunctionContext, ...inputs: Inputs) => Tensor;
-  /** The gradient of each input, given that of the result; null stands for zero, and for inputs that are no tensors. */
+  /**
+   * Returns the gradient of each input, given the gradient of the result; null means zero, and is for inputs that are
+   * not tensors.
+   */
   readonly backward: (context: FunctionContext, grad: Tensor) => readonly (Tensor | null)[] | Tensor;
 }
 
@@ -95,7 +98,7 @@ export function sendGradients(
   }
 }
 
-/** Does what sendGradients() does, with tensors that have a graph. */
+/** Does the same as sendGradients(), with tensors that have a graph. */
 function sendTensors(
   name: string,
   graph: GradGraph,
@@ -141,7 +144,7 @@ export function customFunction<Inputs extends readonly unknown[]>(
     return scope(() => {
       const result = noGrad(() => forward(context, ...inputs));
       if (!(result instanceof Tensor)) throw noResult(name, result);
-      // A tensor of its own: the result may be an input, or one that existed before, such as a parameter.
+      // A separate tensor, because the result may be an input, or a tensor that existed before, such as a parameter.
       const out = result.detach();
       if (!isGradEnabled() || !needsGrad.includes(true)) return out;
       const known = tensors.map((tensor): Input | null => {

@@ -1,5 +1,5 @@
-// Backward with tensors instead of memory: what it computes is recorded, so that gradients can be differentiated again.
-// Nothing is freed, no leaf changes, and the graph stays for another backward.
+// Backward with tensors instead of memory: its computations are recorded, so that gradients can be differentiated
+// again. Nothing is freed, no leaf changes, and the graph can be used by another backward.
 import { enableGrad, withoutAutocast } from '../core/context.ts';
 import { ones } from '../core/creation.ts';
 import type { Tensor } from '../core/tensor.ts';
@@ -9,7 +9,7 @@ import { GradGraph, type GraphTools } from './graph.ts';
 import { Node } from './node.ts';
 import type { GradTarget } from './target.ts';
 
-/** A tensor to start from, and its gradient; null stands for 1. */
+/** A tensor from which backward starts, and its gradient; null means 1. */
 export interface GraphRoot {
   readonly output: Tensor;
   readonly gradient: Tensor | null;
@@ -20,7 +20,7 @@ function nodesBetween(roots: readonly GradTarget[], wanted: ReadonlySet<GradTarg
   const found = new Set<Node>();
   const add = (target: GradTarget | null): void => void (target instanceof Node && found.add(target));
   for (const root of roots) add(root);
-  // A set gives the elements that are added during the loop, too.
+  // Iterating over a set includes the elements that are added during the loop.
   for (const node of found) {
     if (node.backward === null) throw graphUsedTwice(node.name);
     for (const input of node.inputs) add(input);

@@ -42,7 +42,10 @@ function outputOf(op: string, fn: TensorFunction, inputs: readonly Tensor[]): Te
   return output;
 }
 
-/** Gradients of the sum of gradients times `vectors`. Null stands for gradients that do not depend on the inputs. */
+/**
+ * Returns the gradients of the sum of gradients times `vectors`. Null is for gradients that do not depend on the
+ * inputs.
+ */
 function gradientsOf(
   gradients: readonly (Tensor | null)[],
   vectors: readonly Tensor[],

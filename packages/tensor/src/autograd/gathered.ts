@@ -1,7 +1,7 @@
-// Lets one function see the gradients of several tensors together, before they go on.
+// Passes the gradients of several tensors to one function together, before backward continues.
 //
-// Each tensor is replaced by another one over the same memory, whose gradient is put aside, and a node in front of all
-// of them runs once the last one of these has run: it was recorded before them, and after whatever made the tensors.
+// Each tensor is replaced by another one over the same memory, whose gradient is stored. A node before all of them runs
+// after the last of these: it was recorded before them, and after the operations that made the tensors.
 
 import { kernels } from '../backends/index.ts';
 import { enableGrad, keep, noGrad, scope } from '../core/context.ts';
@@ -33,10 +33,11 @@ function wake(node: GradTarget, graph: object | null): void {
 }
 
 /**
- * Returns tensors in place of `tensors`, null for null, whose gradients `react` gets together in each backward: null
- * for tensors that no gradient reached. Its result goes on to what made the tensors, null as zeros. Tensors that are
- * not recorded stay as they are, and have the gradient null. What `react` gets and makes is disposed when it has ended,
- * except the tensors that `held` returns then, which belong to the scope that is open around the backward.
+ * Returns replacements for `tensors`, null for null. In each backward, `react` receives their gradients together: null
+ * for tensors that no gradient reached. Its results continue to the operations that made the tensors; null means zeros.
+ * Tensors that are not recorded are returned unchanged, and have the gradient null. The arguments of `react` and the
+ * tensors that it makes are disposed of when it has ended, except the tensors that `held` returns then, which belong to
+ * the scope that is open around the backward.
  */
 export function gathered(
   name: string,

@@ -28,9 +28,9 @@ export interface GradOptions {
   /** Keeps the graph for another backward. Default false. */
   readonly retainGraph?: boolean;
   /**
-   * Gives the gradients a graph of their own, so that they can be differentiated again: gradient penalties, products
-   * with the Hessian. Implies retainGraph. Throws if an operation has no second gradient, and if a tensor between
-   * outputs and inputs has a hook.
+   * Whether the gradients get a graph, so that they can be differentiated again: gradient penalties, products with the
+   * Hessian. Implies retainGraph. Throws if an operation has no second gradient, and if a tensor between outputs and
+   * inputs has a hook.
    */
   readonly createGraph?: boolean;
   /** Returns null for inputs that the outputs do not depend on. Default false: throws. */
@@ -126,7 +126,7 @@ function withGraph(
     const gradients = gradientsWithGraph(roots, new Set(inputs.map(({ target }) => target!)));
     return inputs.map((input, i) => {
       const gradient = gradients.get(input.target!);
-      // A tensor of its own, also where two inputs have the same gradient, or one is that of an output.
+      // A separate tensor, even if two inputs have the same gradient, or one is the gradient of an output.
       if (gradient !== undefined) return enableGrad(() => gradient.reshape(input.shape));
       if (options.allowUnused) return null;
       throw unusedInput(i);

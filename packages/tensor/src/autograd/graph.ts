@@ -1,5 +1,6 @@
-// One step of a backward whose gradients are tensors with a graph of their own, so that they can be differentiated
-// again. The gradient of an operation gets a GradGraph in this case, computes with tensors, and sends tensors on.
+// One step of a backward whose gradients are tensors with a graph, so that they can be differentiated again. In this
+// case the gradient function of an operation receives a GradGraph, computes with tensors, and sends tensors to the
+// inputs.
 import type { MapOp } from '../backends/declarations/names.ts';
 import type { Input, Strided } from '../backends/operands.ts';
 import type { DType } from '../core/dtype.ts';
@@ -9,9 +10,9 @@ import { created, type Operand, type Tensor } from '../core/tensor.ts';
 import { type Backward, type Node, record } from './node.ts';
 import type { GradTarget } from './target.ts';
 
-/** What the steps of one backward share. */
+/** Functions that the steps of one backward share. */
 export interface GraphTools {
-  /** Does what the elementwise kernel does, with tensors and a gradient. */
+  /** Does the same as the elementwise kernel, with tensors and a gradient. */
   readonly map: (op: MapOp, operands: readonly Operand[], dtype: DType) => Operand;
   /** Returns gradients that have a graph, null for inputs that the output does not depend on. */
   readonly differentiate: (output: Tensor, gradient: Tensor, inputs: readonly Tensor[]) => (Tensor | null)[];
@@ -73,14 +74,14 @@ export class GradGraph {
     return this.saved(strided, shape, this.#node);
   }
 
-  /** Sends a gradient to an input of `shape`, summed over what was broadcast. Does nothing without a target. */
+  /** Sends a gradient to an input of `shape`, summed over the broadcast dimensions. Does nothing without a target. */
   send(target: GradTarget | null, gradient: Tensor, shape: Shape = gradient.shape): void {
     if (target !== null) this.#tools.send(target, summedTo(gradient, shape).to(target.dtype));
   }
 
   /**
-   * Sends the gradients of an operation that is computed by one kernel: those of `compose`, which computes the same
-   * from the saved inputs by operations that have a gradient of their gradient.
+   * Sends the gradients of an operation that one kernel computes: the gradients of `compose`, which computes the same
+   * from the saved inputs by operations that have second gradients.
    */
   through(inputs: readonly SavedValue[], compose: (...inputs: Tensor[]) => Tensor): void {
     const tensors = inputs.map(({ strided, shape, target }) => this.saved(strided, shape, target));
@@ -98,13 +99,13 @@ export class GradGraph {
     if (typeof strided !== 'number') this.#values.set(strided, tensor);
   }
 
-  /** Computes an elementwise kernel of a rule. `out` names the result in what follows. */
+  /** Computes an elementwise kernel of a rule. Later steps refer to the result by `out`. */
   map(op: MapOp, dtype: DType, out: Strided, operands: readonly Input[]): void {
     const values = operands.map((operand) => this.valueOf(operand));
     this.#values.set(out, this.#tools.map(op, values, dtype));
   }
 
-  /** Returns what an operand of a rule names. */
+  /** Returns the value of an operand of a rule. */
   valueOf(operand: Input): Operand {
     if (typeof operand === 'number') return operand;
     const value = this.#values.get(operand);

@@ -1,5 +1,5 @@
 // The gradient of a tensor that the user made, or of a result for which retainGrad was called. It stays after backward,
-// may lie in memory with another owner (a bucket of a reducer), and calls its listeners when it is final.
+// may be stored in memory of another owner (a bucket of a reducer), and calls its listeners when it is final.
 import { kernels } from '../backends/index.ts';
 import type { DType } from '../core/dtype.ts';
 import type { Storage } from '../core/memory/storage.ts';
@@ -9,7 +9,7 @@ import { GradTarget } from './target.ts';
 
 export class Leaf extends GradTarget {
   override readonly isLeaf = true as const;
-  /** Whether the gradient lies in memory that bind() has set. */
+  /** Whether the gradient is stored in memory that bind() has set. */
   isBound = false;
   /** Number of contributions that the running backward has yet to deliver. */
   pending = 0;
@@ -24,16 +24,14 @@ export class Leaf extends GradTarget {
   #isStale = false;
 
   override share(contribution: Storage): void {
-    // Copied, because a gradient is changed in place later, and the contribution may be another gradient as
-    // well.
+    // Copied, because a gradient is changed in place later, and the contribution may also be another gradient.
     if (this.isFilled) this.add(contribution);
     else kernels().copy([this.count], this.open(), contribution.dense);
     this.close();
   }
 
   /**
-   * Collects the gradient of a backward separately: for hooks, or, if `isCaptured`, to be taken instead of
-   * added.
+   * Collects the gradient of a backward separately: for hooks, or, if `isCaptured`, to return it instead of adding it.
    */
   setAside(isCaptured: boolean): void {
     if (this.#earlier !== null) return;
@@ -44,7 +42,7 @@ export class Leaf extends GradTarget {
     this.isFilled = false;
   }
 
-  /** Ends setAside(): drops what was collected and not added. */
+  /** Ends setAside(): drops the collected gradient if it was not added. */
   restore(): void {
     if (this.#earlier === null) return;
     this.grad?.release();
@@ -82,7 +80,10 @@ export class Leaf extends GradTarget {
     return () => void this.#ready.delete(entry);
   }
 
-  /** Moves the gradient into `bound`, with its value or zeros; its owner may change it. Takes over one reference. */
+  /**
+   * Moves the gradient into `bound`, with its value or zeros; the owner of `bound` may change it. Takes ownership of
+   * one reference.
+   */
   bind(bound: Storage): void {
     kernels().copy([this.count], bound.dense, this.grad !== null && this.isFilled ? this.grad.dense : 0);
     this.grad?.release();

@@ -1,8 +1,9 @@
-// One recorded operation: what its gradient reads, where it sends its results, and how to compute them.
+// One recorded operation: the values that its gradient reads, the targets of its results, and the function that
+// computes them.
 //
-// Lifetime: saved memory is held by reference count, so disposing a tensor does not pull memory from under the tape.
-// It is given back when backward has run the node, or when the node cannot be run any more: its output is disposed
-// and no node that can still be run uses that output (`refs`).
+// Lifetime: saved memory is held by reference count, so disposing a tensor does not free memory that the tape needs. It
+// is released when backward has run the node, or when the node can no longer be run: its output is disposed and no node
+// that can still be run uses that output (`refs`).
 import { kernels } from '../backends/index.ts';
 import type { Strided } from '../backends/operands.ts';
 import { isDetectingAnomaly, isGradEnabled } from '../core/context.ts';
@@ -16,8 +17,9 @@ import type { Leaf } from './leaf.ts';
 import { GradTarget } from './target.ts';
 
 /**
- * Sends the gradient of the output on to the inputs. Gives every input that has a target exactly one contribution. With
- * `graph`, a GradGraph, it leaves `grad` alone and sends tensors by `graph`; a function without that parameter cannot.
+ * Sends the gradient of the output to the inputs. Every input that has a target gets exactly one contribution. With
+ * `graph`, a GradGraph, the function ignores `grad` and sends tensors by `graph`; a function without that parameter
+ * cannot.
  */
 export type Backward = (grad: Storage, graph: object | null) => void;
 
@@ -55,7 +57,7 @@ export class Node extends GradTarget {
    */
   declare recompute: (() => GradTarget) | null;
   declare private saved: readonly Storage[];
-  /** The sum of the versions of what is saved, which only grow. */
+  /** The sum of the versions of the saved values, which only grow. */
   declare private version: number;
   /** Number of references to this node: one by the output until it is disposed, one by each use as an input. */
   declare private refs: number;
@@ -133,7 +135,7 @@ export class Node extends GradTarget {
     return this.backward !== null && this.backward.length > 1;
   }
 
-  /** Gives saved memory back. The node cannot run again. */
+  /** Releases saved memory. The node cannot run again. */
   clear(): void {
     const saved = this.saved;
     for (let i = 0; i < saved.length; i++) saved[i]!.release();

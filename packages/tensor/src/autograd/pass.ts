@@ -6,9 +6,7 @@ import { Leaf } from './leaf.ts';
 import { Node } from './node.ts';
 import type { GradTarget } from './target.ts';
 
-/**
- * The targets whose gradients were requested, and the gradients once they are known, with one reference each.
- */
+/** The targets whose gradients were requested, and the gradients once they are known, each with one reference. */
 export type Captures = Map<GradTarget, Storage | null>;
 
 let lastVisit = 0;
@@ -39,8 +37,8 @@ export class Pass {
   }
 
   /**
-   * Releases the references that a node, which has run, has to inputs that will not run. Inputs that run need no
-   * release: they are cleared after their own run.
+   * Releases the references of a node that has run to inputs that will not run. Inputs that run need no release: they
+   * are cleared after their own run.
    */
   leave(node: Node): void {
     if (this.#others.size === 0) return;

@@ -12,7 +12,7 @@ import type { DType } from '../core/dtype.ts';
 import { allocate, type Storage } from '../core/memory/storage.ts';
 import type { Device } from '../device/device.ts';
 
-/** Sees a complete gradient. May return one to take its place: dense, of the same dtype, one reference. */
+/** Receives a complete gradient. May return another one to replace it: dense, of the same dtype, with one reference. */
 export type GradHook = (grad: Storage) => Storage | null;
 
 /** Key of the hook that runs behind the others, whenever they are added. */
@@ -29,7 +29,7 @@ export abstract class GradTarget {
   /** Changes only where a module is moved. */
   declare device: Device;
   declare grad: Storage | null;
-  /** False: the next contribution is written over whatever is in `grad`. */
+  /** False: the next contribution overwrites the contents of `grad`. */
   declare isFilled: boolean;
   /** Number of the Pass that visited this target last. */
   declare visit: number;
@@ -62,7 +62,7 @@ export abstract class GradTarget {
   /** Sets the hook that runs behind the others and sees the gradient that they leave. */
   setLastHook(hook: GradHook): void {
     this.hooks ??= new Map();
-    // A map keeps the place of a key that it has.
+    // A map keeps the position of a key that it already has.
     this.hooks.delete(lastKey);
     this.hooks.set(lastKey, hook);
   }
@@ -77,7 +77,7 @@ export abstract class GradTarget {
     }
   }
 
-  /** Takes a contribution of any dtype, which others may hold too and which does not change any more. */
+  /** Adds a contribution of any dtype that other targets may share and that no longer changes. */
   abstract share(contribution: Storage): void;
 
   /** Called after each contribution. */

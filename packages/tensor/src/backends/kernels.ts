@@ -31,7 +31,7 @@ export interface Loan {
   /** Called once, when nothing works with the memory any more; must neither throw nor call kernels. */
   readonly release: (() => void) | null;
   /**
-   * The CUstream of the owner's work: kernels here run after the work that this stream has now, and work that it gets
+   * The CUstream of the owner's work: kernels here run after the work already on this stream, and work added to it
    * after `release` runs after these kernels. Null if the caller orders the work.
    */
   readonly stream: bigint | null;
@@ -41,7 +41,7 @@ type Dense = typeof denseKernels;
 export type DenseName = keyof Dense;
 export type WalkName = keyof typeof walkKernels;
 export type ListName = keyof typeof listKernels;
-/** The kernels over dense operands: each takes its operands and its attributes, as its declaration has them. */
+/** The kernels over dense operands: each receives the operands and attributes of its declaration. */
 export type DenseKernels = { readonly [Name in DenseName]: FunctionOf<Dense[Name]> };
 
 /** The operands and attributes of a call of one dense kernel. */
@@ -53,7 +53,7 @@ export type Window = ConvSizes['window'];
 export type LookupSizes = AttributesOf<typeof parts.LookupSizes>;
 export type PoolSizes = AttributesOf<typeof parts.PoolSizes>;
 
-/** The update of an optimiser; numbers and order of operations are those of torch.optim. */
+/** The update rule of an optimiser; numbers and order of operations are those of torch.optim. */
 export type OptimizerRule = SgdRule | AdamRule | RmspropRule | LionRule;
 
 interface CommonRule {
@@ -91,7 +91,7 @@ export interface LionRule extends CommonRule {
   readonly betas: readonly [number, number];
 }
 
-/** A parameter with what belongs to it, all dense, of one dtype (float32 or float64) and of `count` elements. */
+/** A parameter with its gradient and state, all dense, of one dtype (float32 or float64) and of `count` elements. */
 export interface OptimizerTensor {
   readonly param: Strided;
   readonly grad: Strided;
@@ -123,11 +123,11 @@ export interface MemoryFunctions {
    * stream.
    */
   readonly read: (memory: Memory, offset: number, into: HostArray) => void;
-  /** Does what `read` does, without blocking. The memory may be freed before the promise resolves. */
+  /** Does the same as `read`, without blocking. The memory may be freed before the promise resolves. */
   readonly readAsync: (memory: Memory, offset: number, into: HostArray) => Promise<void>;
   /** Waits until everything that was started on the device has ended. */
   readonly synchronize: (device: Device) => void;
-  /** Gives freed memory that is kept for reuse back to the device. */
+  /** Returns cached free memory to the device. */
   readonly trim: (device: Device) => void;
 
   /** Returns the number of threads that share a kernel, the caller's included. Results do not depend on it. */
@@ -187,7 +187,7 @@ export interface ListKernels {
 }
 
 /**
- * A kernel set. All operands of a call lie on one device, which computes; on CUDA a call returns when the work has been
+ * A kernel set. All operands of a call are on one device, which computes; on CUDA a call returns when the work has been
  * started.
  */
 export interface Kernels extends MemoryFunctions, WalkKernels, DenseKernels, ListKernels {

@@ -1,5 +1,5 @@
-// What happens when a kernel finds no memory to work in. The kernel sets cannot free memory themselves: core/memory
-// does it, which is built upon them.
+// Handles an allocation failure inside a kernel. The kernel sets cannot free memory themselves: core/memory, which is
+// built on them, does it.
 
 type Retry = (shortage: unknown, call: () => void) => void;
 

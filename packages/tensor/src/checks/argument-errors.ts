@@ -55,7 +55,7 @@ export const notTensors = (op: string, value: unknown): TensorError =>
       (kindOf(value) === 'a tensor' ? ` Put the tensors into an array: ${op}([a, b]).` : ''),
   );
 
-/** `place` says where the value was passed, such as "layer 1". An array is the list that PyTorch users pass. */
+/** `place` is the position of the value, such as "layer 1". An array is the list that PyTorch users pass. */
 export const notAModule = (op: string, place: string, value: unknown): TensorError =>
   argument(
     `${op}: expected ${place} to be a module with a forward method, got ${kindOf(value)}.` +

@@ -149,8 +149,8 @@ export function enableGrad<T>(fn: () => T): T {
 
 /**
  * Runs `fn`, which contains forward and backward. Throws ERR_TENSOR_ANOMALY for the first recorded operation whose
- * result has a NaN or +∞, or which sends on a gradient that is not finite. The error names the operation and where it
- * was called. Slow: each result and each gradient is read twice, and on a device the host waits for it.
+ * result has a NaN or +∞, or which sends a gradient that is not finite. The error names the operation and its call
+ * site. Slow: each result and each gradient is read twice, and on a device the host waits for it.
  */
 export function detectAnomaly<T>(fn: () => T): T {
   checkValue('detectAnomaly', fn, aFunction);

@@ -81,7 +81,7 @@ function emptyPinned(dtype: DType, shape: Shape, { device = 'cpu' }: CreationOpt
 const isTypedArray = (data: unknown): data is TypedArray =>
   ArrayBuffer.isView(data) && !(data instanceof DataView);
 
-/** Returns the dtype of an array. A Uint16Array holds integers here; only fromHost takes it as float16. */
+/** Returns the dtype of an array. A Uint16Array holds integers here; only fromHost interprets it as float16. */
 function naturalDtype(data: TypedArray): DType {
   if (data instanceof Uint8ClampedArray) return 'uint8';
   if (data instanceof BigUint64Array || data instanceof Uint32Array) return 'int64';
@@ -132,7 +132,10 @@ function checkValues(values: readonly Value[], dtype: DType): void {
   for (const value of values) if (!holds(dtype, value)) throw doesNotFit('tensor', value, dtype);
 }
 
-/** Throws for a fraction beside bigints, which make the tensor int64 though the program has not asked for it. */
+/**
+ * Throws for a fraction beside bigints, because the tensor would become int64 although the program has not requested
+ * it.
+ */
 function checkWhole(values: readonly Value[]): void {
   const fraction = values.find((value) => typeof value === 'number' && !Number.isInteger(value));
   if (fraction !== undefined)
@@ -172,7 +175,7 @@ export function tensor(
 }
 
 /**
- * Makes a tensor over the memory of `array` without a copy: each side sees what the other writes. The caller must not
+ * Makes a tensor over the memory of `array` without a copy: writes to one are visible in the other. The caller must not
  * transfer the array's buffer before the tensor and its views are disposed. `dtype` selects bfloat16 for a Uint16Array,
  * which otherwise holds float16, and bool for a Uint8Array.
  */
@@ -193,8 +196,8 @@ export function fromHost(
 
 /**
  * Returns a copy of a typed array in pinned host memory; tensors that fromHost makes over the copy are pinned. The
- * memory returns to a cache when the copy has been collected and no device reads it. A DataLoader takes this function
- * as its `pinMemory`. Throws ERR_TENSOR_DEVICE without CUDA.
+ * memory returns to a cache when the copy has been garbage-collected and no device reads it. Pass this function to a
+ * DataLoader as `pinMemory`. Throws ERR_TENSOR_DEVICE without CUDA.
  */
 export function pinArray<A extends TypedArray>(array: A): A {
   checkValue('pinArray', array, aTypedArray);
@@ -224,10 +227,10 @@ function filled(op: string, shape: Shape, value: number | null, options: Creatio
   return out;
 }
 
-/** Makes a tensor whose elements are whatever the memory holds: write all of them before you read one. */
+/** Makes a tensor with uninitialised elements: write all of them before you read one. */
 export const empty = (shape: Shape, options: CreationOptions = {}): Tensor =>
   filled('empty', shape, null, options);
-/** Makes a tensor of the shape, dtype and device of another tensor, whose elements are not set. */
+/** Makes a tensor of the shape, dtype and device of another tensor, with uninitialised elements. */
 export const emptyLike = (like: Tensor, options: CreationOptions = {}): Tensor =>
   filledLike('emptyLike', like, null, options);
 /** Makes a tensor of the shape, dtype and device of another tensor, whose elements are `value`, which must fit. */
@@ -255,10 +258,10 @@ function filledLike(op: string, like: Tensor, value: number | null, options: Cre
   return filled(op, like.shape, value, { dtype: like.dtype, device: like.device, ...options });
 }
 
-/** What may follow the first number of a call: further numbers, and options as the last argument. */
+/** Arguments after the first number of a call: further numbers, and options as the last one. */
 type NumbersThenOptions = readonly (number | CreationOptions | undefined)[];
 
-/** Returns the numbers, which are at most `most`, and the options of a call. */
+/** Returns the numbers of a call, at most `most`, and its options. */
 function split(rest: NumbersThenOptions, most: number): [(number | undefined)[], CreationOptions] {
   const hasOptions = rest.length > most || typeof rest.at(-1) === 'object';
   const { numbers, options = {} } = hasOptions

@@ -46,7 +46,7 @@ export function rounded(dtype: DType, value: number): number {
   return dtype === 'bfloat16' ? fromBfloat16(toBfloat16(value)) : value;
 }
 
-/** Converts towards zero. NaN and infinities become the least int64. */
+/** Converts towards zero. NaN and infinities become the smallest int64. */
 export function toBigint(value: Value): bigint {
   if (typeof value === 'bigint') return value;
   return Number.isFinite(value) ? BigInt(Math.trunc(value)) : -(2n ** 63n);

@@ -56,7 +56,7 @@ function cellFormat(shown: readonly (Value | boolean)[]): Cell {
   return (value) => text(value).padStart(width);
 }
 
-/** Returns the positions to show along a dimension; null stands for the dots. */
+/** Returns the positions to show along a dimension; null is shown as dots. */
 function shownPositions(size: number, isSummary: boolean): (number | null)[] {
   const all = Array.from({ length: size }, (_, i) => i);
   if (!isSummary || size <= 2 * edgeItems) return all;

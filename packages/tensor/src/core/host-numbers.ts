@@ -1,5 +1,5 @@
-// Lists of numbers that JavaScript computes, and whose length is an argument of the program. A typed array that is too
-// long throws an error without a code, and an array that is too long ends the process.
+// Lists of numbers that JavaScript computes and whose length an argument of the program determines. A typed array that
+// is too long throws an error without a code, and an array that is too long ends the process.
 import { outOfHostMemory } from '../errors.ts';
 
 /** Returns `count` numbers, zeros without `at`. Throws ERR_TENSOR_MEMORY if there is no memory for them. */

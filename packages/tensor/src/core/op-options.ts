@@ -11,7 +11,7 @@ export type Dims = number | readonly number[];
  * many whole dimensions as are left; null for a new dimension of size 1.
  */
 export type ViewIndex = number | Range | ':' | '...' | null;
-/** A range of positions along a dimension; null stands for the beginning or the end. */
+/** A range of positions along a dimension; null means the beginning or the end. */
 export type Range = readonly [start: number | null, end?: number | null, step?: number];
 
 /** How scatterReduce() combines elements. */
@@ -44,7 +44,7 @@ export interface NormOptions {
 
 /** Options of bucketize(). */
 export interface BucketizeOptions {
-  /** Whether a value that equals a boundary comes after it. Default false. */
+  /** Whether a value that equals a boundary belongs after it. Default false. */
   readonly right?: boolean;
   /** Whether to return int32 instead of int64. Default false. */
   readonly outInt32?: boolean;
@@ -107,7 +107,7 @@ export interface AminmaxOptions {
 
 /** Options of quantile() and nanquantile(). */
 export interface QuantileOptions {
-  /** What to take where a quantile lies between two elements. Default 'linear'. */
+  /** Value of a quantile between two elements. Default 'linear'. */
   readonly interpolation?: 'linear' | 'lower' | 'higher' | 'nearest' | 'midpoint';
   readonly keepDim?: boolean;
 }
@@ -118,7 +118,7 @@ export interface UniqueOptions {
   readonly returnInverse?: boolean;
   /** Whether to return how often each value occurs. Default false. */
   readonly returnCounts?: boolean;
-  /** The dimension whose slices are compared. Without it, all elements are. */
+  /** The dimension whose slices are compared. Without it, all elements are compared. */
   readonly dim?: number;
 }
 
@@ -144,13 +144,13 @@ export interface NormalizeOptions {
   readonly p?: number;
   /** Default 1. */
   readonly dim?: number;
-  /** The least divisor. Default 1e-12. */
+  /** Minimum divisor. Default 1e-12. */
   readonly eps?: number;
 }
 
 /** Options of histogram(). The type parameter stands for Tensor, whose file imports this one. */
 export interface HistogramOptions<Tensor> {
-  /** Both ends of bins of one width. Default: the least and the largest element. */
+  /** Both ends of bins of one width. Default: the smallest and the largest element. */
   readonly range?: readonly [low: number, high: number];
   /** A weight for each element, which has the shape and dtype of the elements. Default: each counts 1. */
   readonly weight?: Tensor;

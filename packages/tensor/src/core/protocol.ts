@@ -1,5 +1,5 @@
-// How tensors and modules offer themselves to other packages: by well-known symbols and by shape, so that neither
-// side imports the other. The types repeat what @ringwise/collectives and @ringwise/ddp declare.
+// The symbols under which tensors and modules give access to other packages. Types match structurally, so that neither
+// side imports the other. They repeat the types that @ringwise/collectives and @ringwise/ddp declare.
 import type { DType, HostArray } from './dtype.ts';
 
 // Declared globally, so that these keys and those of the other packages are one type although no package imports them.
@@ -35,9 +35,9 @@ export const differentiableSymbol: RingwiseSymbols['differentiable'] = Symbol.fo
 ) as never;
 
 /**
- * A step that is being captured: `globalThis[Symbol.for('ringwise.capture')].now`, null at other times. Work
- * that other packages put on its stream meanwhile becomes part of every run and runs at no other time. A
- * package whose work does not run on that stream must refuse.
+ * A step that is being captured: `globalThis[Symbol.for('ringwise.capture')].now`, null at other times. Work that other
+ * packages put on its stream during the capture becomes part of every run and runs at no other time. A package whose
+ * work does not run on that stream must refuse.
  */
 export interface StepCapture {
   /** The CUstream that is captured. During the capture, handles of buffers name it as their stream. */
@@ -65,7 +65,7 @@ export interface BufferView {
   readonly dtype: DType;
   /** Elements. */
   readonly count: number;
-  /** Where the memory lies. */
+  /** Location of the memory. */
   readonly device: { readonly kind: 'cpu' | 'cuda'; readonly index: number };
   /** Null for memory of a device. */
   readonly host: HostArray | null;
@@ -88,10 +88,9 @@ export interface DeviceHandle {
 }
 
 /**
- * A tensor that libraries exchange: the fields of a DLTensor, with its offset added to the address. `handle()`
- * makes one and `fromHandle` takes one. Work on the memory is ordered on `stream`: the receiver
- * starts its work after the work that this stream already has, and makes the stream wait for its own work
- * before it calls `release`.
+ * A tensor that libraries exchange: the fields of a DLTensor, with its offset added to the address. `handle()` makes
+ * one and `fromHandle` accepts one. Work on the memory is ordered on `stream`: the receiver starts its work after the
+ * work already on this stream, and makes the stream wait for its own work before it calls `release`.
  */
 export interface TensorHandle extends DeviceHandle {
   /** Type of the elements. */
@@ -107,7 +106,10 @@ export interface TensorHandle extends DeviceHandle {
   readonly device: { readonly kind: 'cpu' | 'cuda'; readonly index: number };
   /** Elements of memory from the address on. Where it is given, shape and strides must stay inside. */
   readonly count?: number;
-  /** Tells the owner, once, that the memory is not used any more. A handle with `release` can be taken only once. */
+  /**
+   * Tells the owner, once, that the memory is no longer used. A handle with `release` can be passed to fromHandle()
+   * only once.
+   */
   readonly release?: () => void;
 }
 
@@ -148,7 +150,7 @@ export interface BucketMemory {
   readonly isZero: () => boolean;
 }
 
-/** What collectives with gradients need of the autograd of tensors of type `T`. */
+/** The functions of the autograd of tensors of type `T` that collectives with gradients use. */
 export interface Autograd<T> {
   readonly shapeOf: (x: T) => readonly number[];
   readonly isRecorded: (x: T) => boolean;
@@ -184,7 +186,7 @@ export interface FrozenParam extends StateBuffer {
 export interface GradParam {
   /** Name in the model, such as "0.weight". */
   readonly name: string;
-  /** Object that stands for the parameter: the tensor itself. */
+  /** Identifies the parameter: the tensor itself. */
   readonly key: object;
   /** Size of each dimension. */
   readonly shape: readonly number[];
@@ -206,7 +208,7 @@ export interface GradParam {
   readonly readValue: () => ArrayBufferView;
   /** Leaves the parameter without a gradient. */
   readonly dropGrad: () => void;
-  /** Returns a parameter of equal value with memory of its own. */
+  /** Returns a parameter with a copy of the value in new memory. */
   readonly clone: () => GradParam;
   /** Calls `done` at the end of each backward. Returns a function that ends this. */
   readonly onBackwardEnd: (done: (backward: object) => void) => () => void;

@@ -1,8 +1,8 @@
-// What a tensor is: a piece of memory, and the layout of its elements there. Views share memory by counting references
+// The base of a tensor: memory, and the layout of its elements there. Views share memory by counting references
 // (storage.ts), so a view outlives the tensor that it was made from.
 //
 // A tensor is disposed by dispose() or `using`, by the end of its scope, or, as an intermediate result, by backward.
-// Memory of others is freed after the collector has taken them.
+// Memory of other tensors is freed after they have been garbage-collected.
 import { inspect } from 'node:util';
 import { Leaf } from '../autograd/leaf.ts';
 import type { Node } from '../autograd/node.ts';
@@ -49,9 +49,8 @@ export abstract class TensorCore {
   declare private place: Strided;
 
   /**
-   * Takes over one reference of `storage`. `strided` is the location of the elements in it; its strides are
-   * null if they are dense.
-   * @internal
+   * Takes ownership of one reference of `storage`. `strided` is the location of the elements in it; its strides are
+   * null if they are dense. @internal
    */
   constructor(storage: Storage, shape: Shape, strided: Strided = storage?.dense) {
     const memory = storage?.memory;
@@ -108,12 +107,12 @@ export abstract class TensorCore {
     return this.place.offset;
   }
 
-  /** Whether the elements lie side by side in row-major order. */
+  /** Whether the elements are adjacent in memory, in row-major order. */
   get isContiguous(): boolean {
     return this.place.strides === null;
   }
 
-  /** Whether the elements lie in host memory that CUDA devices copy to and from by themselves. */
+  /** Whether the elements are in pinned host memory, which CUDA devices access directly. */
   get isPinned(): boolean {
     return isPinned(this.memory);
   }
@@ -123,7 +122,7 @@ export abstract class TensorCore {
     return this.held === null;
   }
 
-  /** Gives up the memory and the gradient. Does nothing the second time. A graph that uses the tensor stays valid. */
+  /** Releases the memory and the gradient. Idempotent. A graph that uses the tensor stays valid. */
   dispose(): void {
     const storage = this.held;
     if (storage === null) return;
@@ -133,7 +132,7 @@ export abstract class TensorCore {
     else this.target?.unreferenced();
   }
 
-  /** Puts the tensor into other memory, dense and of any dtype. Takes over one reference of `storage`. */
+  /** Moves the tensor to other memory, dense and of any dtype. Takes ownership of one reference of `storage`. */
   protected moveTo(storage: Storage): void {
     const before = this.storage;
     this.held = storage;
@@ -163,8 +162,9 @@ export abstract class TensorCore {
 
   /**
    * Returns the elements as a typed array: the tensor's own memory, so that writes change the tensor, or a copy if it
-   * is not contiguous or not in host memory. float16 and bfloat16 come as bit patterns. The tensor's own memory must
-   * not be used after dispose, or after a backward or a scope that disposes the tensor.
+   * is not contiguous or not in host memory. float16 and bfloat16 are bit patterns. The tensor's own memory must not be
+   * used after dispose, or after a backward or a scope that disposes the tensor. Blocks until a device has computed the
+   * elements.
    */
   dataSync(): HostArray {
     const { storage } = this;
@@ -183,7 +183,7 @@ export abstract class TensorCore {
     return array;
   }
 
-  /** Resolves with what dataSync gives, once all computation of the tensor has ended. */
+  /** Resolves with the same array as dataSync(), once all computation of the tensor has ended. */
   async data(): Promise<HostArray> {
     if (this.device === 'cpu') return this.dataSync();
     refuseWhileCapturing('data()');
@@ -195,7 +195,10 @@ export abstract class TensorCore {
     return array;
   }
 
-  /** Returns a copy as nested arrays of numbers; one number for shape []. bool gives 1 and 0. Throws as item() does. */
+  /**
+   * Returns a copy as nested arrays of numbers; one number for shape []. bool is returned as 1 and 0. Throws as item()
+   * does.
+   */
   toArray(): NestedNumbers {
     refuseWhileCapturing('toArray()');
     const read = reader(this.memory);

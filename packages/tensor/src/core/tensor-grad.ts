@@ -1,4 +1,5 @@
-// The gradient of a tensor: whether it requires one, backward, hooks and listeners, and memory that the caller gives.
+// The gradient of a tensor: whether it requires one, backward, hooks and listeners, and gradient memory that the caller
+// provides.
 import { runBackward } from '../autograd/backward.ts';
 import { Leaf } from '../autograd/leaf.ts';
 import { kernels } from '../backends/index.ts';
@@ -59,7 +60,10 @@ export abstract class GradTensor<Self extends GradTensor<Self>> extends TensorCo
     this.retained = null;
   }
 
-  /** Returns a tensor of this shape over other memory that no scope tracks. Takes over one reference of `storage`. */
+  /**
+   * Returns a tensor of this shape over other memory that no scope tracks. Takes ownership of one reference of
+   * `storage`.
+   */
   protected abstract over(storage: Storage): Self;
 
   get requiresGrad(): boolean {
@@ -92,7 +96,7 @@ export abstract class GradTensor<Self extends GradTensor<Self>> extends TensorCo
     return this.target?.isLeaf !== false;
   }
 
-  /** The accumulated gradient, or null. It lies in the memory that backward writes to. */
+  /** The accumulated gradient, or null. It shares the memory that backward writes to. */
   get grad(): Self | null {
     const leaf = this.target instanceof Leaf ? this.target : this.retained;
     if (leaf === null || leaf.grad === null) return null;
@@ -128,9 +132,9 @@ export abstract class GradTensor<Self extends GradTensor<Self>> extends TensorCo
   }
 
   /**
-   * Calls `hook` in every backward with the gradient of this tensor, complete for that backward, before it
-   * goes on or is added to `grad`. A tensor that `hook` returns replaces the gradient; `hook` must not write into
-   * its argument. Returns a function that removes the hook.
+   * Calls `hook` in every backward with the gradient of this tensor, complete for that backward, before it is sent to
+   * the inputs or added to `grad`. If `hook` returns a tensor, it replaces the gradient; `hook` must not write into its
+   * argument. Returns a function that removes the hook.
    */
   registerHook(hook: (grad: Self) => Self | undefined): () => void {
     if (this.target === null) throw needsGraph('registerHook');
@@ -159,8 +163,9 @@ export abstract class GradTensor<Self extends GradTensor<Self>> extends TensorCo
   }
 
   /**
-   * Drops the gradient, or fills it with zeros if setToNull is false. A bound gradient stays where it is: with
-   * setToNull its memory has the old values until `grad` is read, which then gives zeros, or backward writes over them.
+   * Drops the gradient, or fills it with zeros if setToNull is false. A bound gradient stays in its memory: with
+   * setToNull, the memory keeps the old values until `grad` is read, which then returns zeros, or until backward
+   * overwrites them.
    */
   zeroGrad(options: ZeroGradOptions = {}): void {
     checkOptions('zeroGrad', options, zeroGradOptions);
@@ -172,15 +177,15 @@ export abstract class GradTensor<Self extends GradTensor<Self>> extends TensorCo
   }
 
   /**
-   * Calls `ready` once per backward that reaches this tensor, when its gradient is final; backward goes on afterwards,
-   * so the tensor itself must not be changed yet. backward throws the errors of `ready`. Returns a function that
-   * unsubscribes.
+   * Calls `ready` once per backward that reaches this tensor, when its gradient is final. Backward continues
+   * afterwards, so `ready` must not change the tensor itself. backward throws the errors of `ready`. Returns a function
+   * that unsubscribes.
    */
   onGradReady(ready: () => void): () => void {
     return this.#leaf('onGradReady').onReady(ready);
   }
 
-  /** Does what onGradReady does, also for a tensor that requires no gradient until later. @internal */
+  /** Does the same as onGradReady, also for a tensor that does not require a gradient yet. @internal */
   onTrained(ready: () => void): () => void {
     if (this.target !== null) return this.#leaf('onGradReady').onReady(ready);
     const leaf = frozenLeaves.get(this) ?? new Leaf(this.dtype, this.count, this.device);
@@ -231,7 +236,7 @@ export abstract class GradTensor<Self extends GradTensor<Self>> extends TensorCo
     return leaf;
   }
 
-  /** Gives this tensor, and its gradient, another floating dtype or device in place. @internal */
+  /** Changes the floating dtype or device of this tensor, and of its gradient, in place. @internal */
   convert(dtype: DType, device: Device = this.device): void {
     if (dtype === this.dtype && device === this.device) return;
     const leaf = this.#convertible();

@@ -33,7 +33,7 @@ export type Operand = Tensor | number;
  */
 export type Index = ViewIndex | Tensor;
 
-/** Two tensors that sort() and topk() give. */
+/** The two results of sort() and topk(). */
 export interface Sorted {
   /** The elements in order. */
   readonly values: Tensor;
@@ -152,20 +152,21 @@ export interface TensorMethods
   indexPut(indices: readonly Index[], values: Operand, options?: { readonly accumulate?: boolean }): Tensor;
   maskedSelect(mask: Tensor): Tensor;
   nonzero(): Tensor;
-  /** A copy in memory of its own; the gradient passes through. */
+  /** Returns a copy in new memory; the gradient passes through. */
   clone(): Tensor;
   /** This tensor if it is contiguous, else a copy. */
   contiguous(): Tensor;
   /** A copy in another dtype or on another device, or this tensor if it has that. Integers drop fractions. */
   to(target: DType | DeviceName, options?: ToOptions): Tensor;
   /**
-   * A copy in pinned host memory, or this tensor if it lies there. From it `to('cuda', { nonBlocking: true })` only
-   * starts a copy. Throws ERR_TENSOR_DEVICE where there is no CUDA device.
+   * Returns a copy in pinned host memory, or this tensor if it is already there. From pinned memory, `to('cuda', {
+   * nonBlocking: true })` only starts a copy. Throws ERR_TENSOR_DEVICE without a CUDA device.
    */
   pinMemory(): Tensor;
   /**
-   * The tensor for another library, without a copy; `fromHandle` takes such a handle. The memory stays until
-   * `release()` is called, or until the collector frees the handle's `owner`. Throws if the tensor requires a gradient.
+   * Returns a handle with which another library can use the tensor without a copy; `fromHandle` accepts such a handle.
+   * The memory stays until `release()` is called, or until the handle's `owner` is garbage-collected. Throws if the
+   * tensor requires a gradient.
    */
   handle(): TensorHandle;
   /** Writes in place and is not recorded, like all methods below. x.set([0, ':'], 1) sets the first row. */
@@ -202,8 +203,7 @@ export class Tensor extends GradTensor<Tensor> {
 }
 
 /**
- * Returns a tensor that belongs to the innermost open scope. Takes over one reference of `storage`.
- * @internal
+ * Returns a tensor that belongs to the innermost open scope. Takes ownership of one reference of `storage`. @internal
  */
 export function created(storage: Storage, shape: Shape, strided: Strided = storage.dense): Tensor {
   const tensor = new Tensor(storage, shape, strided);

@@ -17,8 +17,8 @@ export class CaptureParticipants implements StepCapture {
   readonly onRun = (before: (stream: bigint) => () => void): void => void this.#befores.push(before);
 
   /**
-   * Tells the participants that the capture ends, or with true that it is abandoned. Each is told once: if one throws,
-   * the others hear that the capture is abandoned, and its error is thrown.
+   * Tells the participants that the capture ends, or with true that it is abandoned. Each is called once: if one
+   * throws, the remaining ones are told that the capture is abandoned, and its error is thrown.
    */
   end(isAbandoned: boolean): void {
     const errors: unknown[] = [];

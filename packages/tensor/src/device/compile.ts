@@ -51,7 +51,7 @@ export interface CompiledStep<Inputs extends readonly Tensor[], Result> {
   readonly [Symbol.dispose]: () => void;
 }
 
-/** The place of a generator's state in a step. */
+/** The location of a generator's state in a step. */
 interface Draw {
   /** Offset of the generator when the capture first drew from it. */
   readonly begin: number;
@@ -68,7 +68,7 @@ class Step<Inputs extends readonly Tensor[], Result> {
   #result: { readonly value: Result } | null = null;
   /** Functions that each run calls before it starts, to write the numbers that change. */
   readonly #preparations: (() => void)[] = [];
-  /** Number of blocks that each run takes from a generator. */
+  /** Number of blocks that each run consumes from a generator. */
   readonly #advances = new Map<RandomSource, number>();
   #participants: CaptureParticipants | null = null;
   #isDisposed = false;
@@ -179,7 +179,7 @@ class Step<Inputs extends readonly Tensor[], Result> {
     return result;
   }
 
-  /** Ends a capture after an error, which is thrown then, and not those of participants. */
+  /** Ends a capture after an error. The caller throws that error, not errors of participants. */
   #giveUp(draws: ReadonlyMap<RandomSource, Draw>, participants: CaptureParticipants): void {
     try {
       participants.end(true);
@@ -212,7 +212,7 @@ class Step<Inputs extends readonly Tensor[], Result> {
   /** Starts a run of the captured graph with the numbers of now. */
   #start(device: Device): void {
     const control = deviceControl();
-    // Participants may refuse a run by throwing. They come first, so that such a run counts no step and draws no
+    // Participants may refuse a run by throwing. They are called first, so that such a run counts no step and draws no
     // numbers.
     const started = this.#participants!.begin(streamOf(device));
     control.rewindStep(this.#handle!);
@@ -225,8 +225,8 @@ class Step<Inputs extends readonly Tensor[], Result> {
 const show = ({ dtype, shape }: Tensor): string => `${dtype} [${shape.join(', ')}]`;
 
 /**
- * Resets generators to their positions before the capture, because a capture must not use numbers up. Returns the
- * number of blocks that each run takes from each generator.
+ * Resets generators to their positions before the capture, because a capture must not consume numbers. Returns the
+ * number of blocks that each run consumes from each generator.
  */
 function rewind(draws: ReadonlyMap<RandomSource, Draw>): Map<RandomSource, number> {
   const taken = new Map<RandomSource, number>();

@@ -43,10 +43,10 @@ export interface DeviceControl {
   /** Between beginStep and endStep, the work of this thread is captured and does not run. */
   readonly beginStep: (step: object) => void;
   readonly endStep: (step: object) => void;
-  /** Ends a capture in place of endStep, and drops what was captured. */
+  /** Ends a capture in place of endStep, and drops the captured work. */
   readonly abortStep: (step: object) => void;
   /**
-   * Makes putNumbers and putOptimizer start again at the first place, for the next run. Their calls must come in the
+   * Makes putNumbers and putOptimizer start again at the first entry, for the next run. Their calls must come in the
    * order of the capture.
    */
   readonly rewindStep: (step: object) => void;

@@ -1,7 +1,7 @@
 // Devices: the host, or a CUDA device by its number.
 import { badDevice, badTarget } from '../errors.ts';
 
-/** The full name of a device, as `tensor.device` gives it. */
+/** The full name of a device, as in `tensor.device`. */
 export type Device = 'cpu' | `cuda:${number}`;
 /** The name of a device; 'cuda' is the first CUDA device. */
 export type DeviceName = Device | 'cuda';

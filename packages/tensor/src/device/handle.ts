@@ -16,8 +16,8 @@ import { refuseWhileCapturing } from './capture.ts';
 import { cudaIndex, type Device, deviceOf } from './device.ts';
 
 /**
- * Handles that fromHandle() must refuse: one with a `release` that has been taken, so that its memory belongs to a
- * borrower, or one that has been released.
+ * Handles that fromHandle() must refuse: one with a `release` that has already been used, so that its memory belongs to
+ * a borrower, or one that has been released.
  */
 const spent = new WeakSet<TensorHandle>();
 
@@ -56,10 +56,9 @@ export function handleOf(tensor: Tensor): TensorHandle {
 }
 
 /**
- * Makes a tensor over the memory of another library, on the CPU or a CUDA device, without a copy: each side
- * sees the writes of the other. Calls the owner's `release` when the memory is no longer used. On a device,
- * later work of the current stream runs after the work that the handle's stream has now. A handle with `release` can be
- * taken once.
+ * Makes a tensor over the memory of another library, on the CPU or a CUDA device, without a copy: writes of one side
+ * are visible to the other. Calls the owner's `release` when the memory is no longer used. On a device, later work of
+ * the current stream runs after the work already on the handle's stream. A handle with `release` can be used once.
  */
 export function fromHandle(handle: TensorHandle): Tensor {
   refuseWhileCapturing('fromHandle');

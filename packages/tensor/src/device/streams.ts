@@ -12,7 +12,7 @@ import { cudaIndex, type Device, type DeviceName, deviceOf } from './device.ts';
 /** Numbers of the streams that the kernel set uses now, by device; null: the main ones. */
 let inUse: readonly number[] | null = null;
 
-/** Tells the kernel set which streams withStream() has chosen for the code that is running. */
+/** Sets the streams that withStream() has chosen for the running code in the kernel set. */
 function useChosen(): void {
   const chosen = chosenStreams();
   if (chosen === inUse) return;

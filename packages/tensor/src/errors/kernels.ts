@@ -1,10 +1,10 @@
-// Errors of the kernels' backends: which is chosen, what the addon says, and memory that ran out.
+// Errors of the kernels' backends: which one is used, messages of the addon, and allocation failures.
 import type { DType } from '../core/dtype.ts';
 import { type Shape, show, TensorError, type TensorErrorCode } from './tensor-error.ts';
 
-/** The native kernels are not there, so that the reference kernels can take their place. */
+/** The native kernels are not available, and the reference kernels can be used instead. */
 export class NativeKernelsMissing extends TensorError {
-  /** What the user can do, in sentences. */
+  /** Advice for the user, in sentences. */
   readonly advice: string;
 
   /** `tried`: one entry per path, with the reason why it did not load. */
@@ -71,7 +71,7 @@ export interface HeldMemory {
   readonly count: number;
   readonly tensors: number;
   readonly bytes: number;
-  /** Where one of them was made, as a line of a stack; null if that was not recorded. */
+  /** The line that made one of them, as a line of a stack; null if it was not recorded. */
   readonly place: string | null;
 }
 

@@ -1,4 +1,4 @@
-// The error class of this package, and what all messages are made with.
+// The error class of this package, and helpers for its messages.
 
 import { captureDeeply } from './deep-stack.ts';
 

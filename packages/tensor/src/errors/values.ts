@@ -96,7 +96,7 @@ export const badWeights = (needed: number, drawable: number): TensorError =>
 export const unsafeInteger = (method: string, value: bigint): TensorError =>
   argument(`${method}: ${value} does not fit into a number without loss. Read it from dataSync().`);
 
-/** `got`: what was given, in words or as shown() writes it. */
+/** `got`: a description of the value, or the value as shown() formats it. */
 export const badOption = (what: string, expected: string, got: string): TensorError =>
   argument(`${what}: expected ${expected}, got ${got}.`);
 

@@ -6,7 +6,7 @@ import { basename, dirname, join } from 'node:path';
 import type { HostArray } from '../core/dtype.ts';
 import { replaceable } from './replaceable.ts';
 
-/** The most bytes of one call of write: the system accepts less than 2 GiB. */
+/** Maximum bytes of one call of write: the system accepts less than 2 GiB. */
 const maxWriteBytes = 2 ** 30;
 
 /** Returns the memory of an array as bytes, not a copy. */
@@ -21,8 +21,8 @@ async function writeFully(file: FileHandle, bytes: Uint8Array): Promise<void> {
 }
 
 /**
- * Makes a folder and those above it, as mkdir() with `recursive` does. That one never ends for a path below /proc,
- * where a folder that exists takes no other.
+ * Makes a folder and its parents, as mkdir() with `recursive` does. mkdir() never returns for a path below /proc, where
+ * an existing folder accepts no subfolders.
  */
 export async function makeFolder(path: string): Promise<void> {
   if (await isFolder(path)) return;

@@ -8,13 +8,13 @@ import { empty, type Tensor } from '../core/tensor.ts';
 import { shareReduced } from '../ops/gradient.ts';
 import { Matrix } from './dense/matrix.ts';
 
-/** What was computed of the matrices of one batch entry. */
+/** The results for the matrices of one batch entry. */
 export interface Entry {
   /** The results; a vector or a number is a matrix of as many elements. */
   readonly outs: readonly Matrix[];
   /**
-   * Returns the gradient of each input from those of the results. Is called with the gradient of one result, and zeros
-   * for the others, so it must be linear.
+   * Returns the gradient of each input from the gradients of the results. It is called with the gradient of one result,
+   * and zeros for the others, so it must be linear.
    */
   readonly backward: (grads: readonly Matrix[]) => readonly Matrix[];
 }

@@ -190,7 +190,7 @@ function svdGradient(
     return sum === 0 ? 0 : sum / (s[j]! ** 2 - s[i]! ** 2);
   });
   let out = u.times(inner).times(vh);
-  // What of the gradients is orthogonal to the vectors. It is not there if they fill the space.
+  // The part of the gradients that is orthogonal to the vectors. It is zero if the vectors span the whole space.
   const scaled = (x: Matrix): Matrix => x.map((value, _, j) => (value === 0 ? 0 : value / s[j]!));
   if (u.rows > s.length) out = out.plus(scaled(gradU.plus(u.times(left), -1)).times(vh));
   if (vh.cols > s.length) out = out.plus(u.times(scaled(gradV.plus(vh.t.times(right), -1)).t));
@@ -200,7 +200,7 @@ function svdGradient(
 /**
  * Returns the singular value decomposition of matrices [..., m, n]. In each column of U the first element that is at
  * least half the largest is positive. Gradients of U and Vh need distinct singular values, and do not pass through the
- * vectors that only make these square. Throws ERR_TENSOR_LINALG for NaN and infinities.
+ * vectors that only complete these to square matrices. Throws ERR_TENSOR_LINALG for NaN and infinities.
  */
 export function svd(a: Tensor, options: SvdOptions = {}): SingularValues {
   checkOptions('linalg.svd', options, svdOptions);

@@ -19,7 +19,7 @@ export function matrixPower(a: Tensor, n: number): Tensor {
   if (n === 0) {
     const { dtype, device, shape } = a;
     const identity = eye(shape.at(-1)!, shape.at(-1)!, { dtype, device }).expand(shape);
-    // Of `a` it takes nothing, but it has a gradient of zeros.
+    // The values of `a` are not used, but its gradient is zeros.
     return where(zeros(shape, { dtype: 'bool', device }), a, identity);
   }
   let base = n < 0 ? inv(a) : a;

@@ -58,7 +58,7 @@ const pivoted = (op: string, a: Tensor, x: Matrix, index: number): Lu => {
 
 /** Options of solve(). */
 export interface SolveOptions {
-  /** Whether the unknown stands right of the matrix, a x = b; otherwise x a = b. Default true. */
+  /** Whether the unknown is on the right of the matrix, a x = b; otherwise x a = b. Default true. */
   readonly left?: boolean;
 }
 const solveOptions = optionChecks<SolveOptions>({ left: flag });
@@ -96,7 +96,7 @@ export function solve(a: Tensor, b: Tensor, options: SolveOptions = {}): Tensor 
 export interface SolveTriangularOptions {
   /** Whether the matrix is upper triangular; the other triangle is not read. */
   readonly upper: boolean;
-  /** Whether the unknown stands right of the matrix, a x = b; otherwise x a = b. Default true. */
+  /** Whether the unknown is on the right of the matrix, a x = b; otherwise x a = b. Default true. */
   readonly left?: boolean;
   /** Whether the diagonal counts as ones and is not read. Default false. */
   readonly unitriangular?: boolean;

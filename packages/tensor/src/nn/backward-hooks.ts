@@ -1,5 +1,5 @@
-// Full backward hooks of modules, as those of PyTorch: a call of forward replaces the tensors that it takes and returns
-// by others over the same memory, at which backward gathers the gradients.
+// Full backward hooks of modules, as in PyTorch: a call of forward replaces its tensor arguments and results by other
+// tensors over the same memory, at which backward gathers the gradients.
 import { type Gradients, gathered, hasRecorded } from '../autograd/gathered.ts';
 import { zeros } from '../core/creation.ts';
 import { isFloat } from '../core/dtype.ts';
@@ -7,10 +7,10 @@ import { Tensor } from '../core/tensor.ts';
 import { gradientCount, inputsHaveNoGradient } from '../errors.ts';
 
 /**
- * A hook that runs when the gradients of a module's tensor arguments are known. `gradInput` has one for each argument
- * of forward: zeros for tensors that no gradient reached, null for other values. `gradOutput` has those of the results,
- * null where none arrived. May return gradients that replace `gradInput`. The gradients are disposed when the hook
- * ends: keep() or clone() those that stay.
+ * A hook that runs when the gradients of a module's tensor arguments are known. `gradInput` has one entry for each
+ * argument of forward: zeros for tensors that no gradient reached, null for other values. `gradOutput` has the
+ * gradients of the results, null where none arrived. The hook may return gradients that replace `gradInput`. The
+ * gradients are disposed when the hook ends: use keep() or clone() for those that must stay.
  */
 export type BackwardHook<M> = (
   module: M,
@@ -18,13 +18,13 @@ export type BackwardHook<M> = (
   gradOutput: Gradients,
 ) => Gradients | undefined;
 
-/** A hook that runs when the gradients of a module's results are known. May return others in their place. */
+/** A hook that runs when the gradients of a module's results are known. It may return replacements for them. */
 export type BackwardPreHook<M> = (module: M, gradOutput: Gradients) => Gradients | undefined;
 
 const asTensors = (values: readonly unknown[]): (Tensor | null)[] =>
   values.map((value) => (value instanceof Tensor ? value : null));
 
-/** Returns the values with `tensors` in the places of those that are tensors. */
+/** Returns the values, with tensors replaced by the entries of `tensors` at the same positions. */
 const withTensors = (values: readonly unknown[], tensors: Gradients): unknown[] =>
   values.map((value, i) => tensors[i] ?? value);
 
@@ -35,9 +35,9 @@ export class HookedCall {
   readonly #after: readonly BackwardHook<never>[];
   /** The number of arguments of forward. */
   #argCount = 0;
-  /** Whether one of them requires a gradient, so that the hooks run at the arguments. */
+  /** Whether an argument requires a gradient, so that the hooks run at the arguments. */
   #hasInputs = false;
-  /** What the hooks at the inputs get; kept until these have run. */
+  /** The argument of the hooks at the inputs; kept until these have run. */
   #gradOutput: Gradients | null = null;
 
   constructor(
@@ -50,7 +50,7 @@ export class HookedCall {
     this.#after = [...after];
   }
 
-  /** Returns the arguments that forward gets. */
+  /** Returns the arguments to pass to forward. */
   takeInputs(args: readonly unknown[]): readonly unknown[] {
     const tensors = asTensors(args);
     this.#argCount = args.length;
@@ -69,7 +69,7 @@ export class HookedCall {
     );
   }
 
-  /** Returns the result that the caller of forward gets. */
+  /** Returns the result to return to the caller of forward. */
   takeOutput(output: unknown): unknown {
     const values = Array.isArray(output) ? output : [output];
     const tensors = asTensors(values);
@@ -102,7 +102,7 @@ export class HookedCall {
 
   #keepUntilInputs(gradOutput: Gradients): void {
     this.#release();
-    // Tensors of our own, which can be disposed: those of a graph are part of it.
+    // Detached tensors, which can be disposed; tensors of a graph are part of it.
     this.#gradOutput = gradOutput.map((grad) => (grad?.requiresGrad === false ? grad.detach() : grad));
   }
 

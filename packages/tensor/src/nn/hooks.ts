@@ -15,7 +15,7 @@ interface Hooked {
 
 /** The hooks of one module. The keys make each entry distinct, so that a function can be added twice. */
 class Hooks {
-  /** The module's own forward before it had hooks; undefined if it had that of its class. */
+  /** The module's own forward before it had hooks; undefined if it used the forward of its class. */
   readonly own: PropertyDescriptor | undefined;
   readonly before = new Map<object, PreHook<never>>();
   readonly after = new Map<object, Hook<never>>();

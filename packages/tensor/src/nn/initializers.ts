@@ -92,7 +92,7 @@ export interface TruncNormalOptions extends Random {
   readonly mean?: number;
   /** Default 1. */
   readonly std?: number;
-  /** The least value. Default −2. */
+  /** Minimum value. Default −2. */
   readonly low?: number;
   /** The greatest value. Default 2. */
   readonly high?: number;
@@ -164,7 +164,7 @@ function matrixOf(op: string, shape: Shape): [rows: number, cols: number] {
 
 /**
  * Returns the numbers of inputs and outputs of a unit, from the shape of its weight [out, in, …]. Sizes after the
- * second are those of a convolution's kernel, and count in both.
+ * second are those of a convolution's kernel, and multiply both.
  */
 function fans(op: string, shape: Shape): { fanIn: number; fanOut: number } {
   const [rows, cols] = matrixOf(op, shape);

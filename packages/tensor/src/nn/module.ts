@@ -39,9 +39,9 @@ import { type LoadResult, loadInto, named, type StateDict } from './state-dict.t
 export type ForwardPreHook = PreHook<Module>;
 /** A hook that runs after a module's forward. May return a value that replaces the result. */
 export type ForwardHook = Hook<Module>;
-/** A hook of registerFullBackwardHook(). May return gradients that replace those of the arguments. */
+/** A hook of registerFullBackwardHook(). It may return replacements for the gradients of the arguments. */
 export type FullBackwardHook = BackwardHook<Module>;
-/** A hook of registerFullBackwardPreHook(). May return gradients that replace those of the results. */
+/** A hook of registerFullBackwardPreHook(). It may return replacements for the gradients of the results. */
 export type FullBackwardPreHook = BackwardPreHook<Module>;
 
 type Named<T> = [name: string, value: T];
@@ -84,7 +84,9 @@ export abstract class Module {
     return Object.entries(this);
   }
 
-  /** Yields the values of the fields, and the items of arrays in them, also nested, but those of lists of numbers. */
+  /**
+   * Yields the values of the fields, and the items of arrays in them, also nested, except items of lists of numbers.
+   */
   *#direct(): Generator<Named<unknown>> {
     const visit = function* (name: string, value: unknown): Generator<Named<unknown>> {
       if (Array.isArray(value) && !isNumbers(value))
@@ -172,7 +174,7 @@ export abstract class Module {
     });
   }
 
-  /** Does what train(false) does. */
+  /** Does the same as train(false). */
   eval(): this {
     return this.train(false);
   }
@@ -235,7 +237,7 @@ export abstract class Module {
 
   /**
    * Runs `hook(module, gradOutput)` in each backward over a later call of forward, before the gradients of its results
-   * go on. May return a list that replaces `gradOutput`. Returns a function that removes the hook.
+   * are used. It may return a list that replaces `gradOutput`. Returns a function that removes the hook.
    */
   registerFullBackwardPreHook(hook: FullBackwardPreHook): () => void {
     checkValue('registerFullBackwardPreHook', hook, aFunction);

@@ -8,7 +8,7 @@ type Member = readonly [name: string, value: unknown];
 export const isNumbers = (value: unknown): boolean =>
   Array.isArray(value) && value.every((each) => typeof each === 'number');
 
-/** What a module says of itself. */
+/** The facts about a module that its outline shows. */
 export interface Outlined {
   readonly members: readonly Member[];
   /** Returns the text of a member that is a module; null of any other. */

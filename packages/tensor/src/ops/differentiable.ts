@@ -9,7 +9,7 @@ import { clone, contiguous } from './elementwise/convert.ts';
 import { cat } from './shape/join.ts';
 import { narrow, permute, view } from './shape/views.ts';
 
-/** Returns the order of the dimensions of `rank` in which dimension `from` stands at place `to`. */
+/** Returns the order of the dimensions of `rank` in which dimension `from` is moved to index `to`. */
 function moved(rank: number, from: number, to: number): number[] {
   const order = Array.from({ length: rank }, (_, dim) => dim);
   order.splice(to, 0, ...order.splice(from, 1));
@@ -27,7 +27,7 @@ export const autograd: Autograd<Tensor> = {
     noGrad(() => {
       const front = x.rank < 2 ? x : permute(x, moved(x.rank, dim, 0));
       const dense = contiguous(front);
-      // A tensor of its own, which keeps the memory when `x` is disposed.
+      // A separate tensor, which keeps the memory when `x` is disposed.
       return dense === x ? x.detach() : dense;
     }),
   fromFront: (x, dim) => noGrad(() => (x.rank < 2 ? x : permute(x, moved(x.rank, 0, dim)))),

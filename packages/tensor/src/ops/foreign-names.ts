@@ -1,4 +1,4 @@
-// What users of PyTorch, NumPy and TensorFlow.js look for in a tensor, and what it is called here.
+// Names that users of PyTorch, NumPy and TensorFlow.js look for in a tensor, and their names here.
 
 import { foreignMember, numberOfTensor } from '../checks/argument-errors.ts';
 import { type Advice, refuseForeign } from '../checks/foreign-members.ts';

@@ -12,7 +12,7 @@ import { broadcastStrides, countOf, type Shape, sameShape } from '../core/shape.
 import type { Tensor } from '../core/tensor.ts';
 import type { Device } from '../device/device.ts';
 
-/** Runs elementwise kernels in one shape and dtype, or with `graph` what does the same to tensors. */
+/** Runs elementwise kernels in one shape and dtype, or with `graph` the same operations on tensors. */
 export class Calculation {
   readonly #temporaries: Storage[] = [];
   readonly graph: GradGraph | null;
@@ -64,7 +64,7 @@ export function shareReduced(target: GradTarget, grad: Storage, shape: Shape, in
   target.end(into);
 }
 
-/** Stands for memory where a calculation works with tensors. */
+/** Placeholder for memory where a calculation works with tensors. */
 const nowhere: Strided = { memory: null as never, offset: 0, strides: null };
 
 /** Returns an operand that was broadcast from `inputShape` to `shape` as it was before. */

@@ -1,4 +1,4 @@
-// Finds the device of an operation: all its tensors lie on one device. Numbers have none.
+// Finds the device of an operation: all its tensors are on one device. Numbers have none.
 
 import type { Operand } from '../core/tensor.ts';
 import type { Device } from '../device/device.ts';

@@ -84,7 +84,7 @@ export class AdamW extends Adam {
     super(params, withAdamWDefaults(options));
   }
 
-  /** Does the same as that of other optimizers. The weight decay stays decoupled, also after a state of Adam. */
+  /** Loads a state as other optimizers do. The weight decay stays decoupled, also after a state of Adam. */
   override loadStateDict(state: SavedOptimizerState): void {
     super.loadStateDict(state);
     for (const group of this.groups) group.decoupledWeightDecay = true;

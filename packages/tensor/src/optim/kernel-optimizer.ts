@@ -81,7 +81,7 @@ export abstract class KernelOptimizer<O extends LrOptions> extends Optimizer<O> 
     return { state: this.stateOf(param), isCounted: names.some((name) => name !== null) };
   }
 
-  /** Returns what the kernel needs of one parameter. Its step number is that of the step that now begins. */
+  /** Returns the kernel's row for one parameter. Its step number is that of the step that now begins. */
   #row(param: Tensor, grad: Storage, names: readonly (string | null)[], step: StepCount): OptimizerTensor {
     const { dtype, count, strided } = param;
     const isFitting = (dtype === 'float32' || dtype === 'float64') && param.isContiguous;

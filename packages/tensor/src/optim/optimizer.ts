@@ -42,7 +42,7 @@ export type ParamGroup<O> = O & {
   initialLr?: number;
 };
 
-/** Parameters with their own options; options that are left out are those of the optimiser. */
+/** Parameters with their own options; omitted options are those of the optimiser. */
 export type GroupOptions<O> = Partial<O> & { readonly params: Iterable<Tensor> | Iterable<NamedParam> };
 
 /** One group of parameters, with or without names, or several groups. */
@@ -89,7 +89,7 @@ const withOwnLists = <O extends object>(options: O): O =>
 const isNumber = (value: unknown): boolean => typeof value === 'number' && !Number.isNaN(value);
 const isNumberOrNull = (value: unknown): boolean => value === null || isNumber(value);
 
-/** Base of the optimisers: groups of parameters, each with options of its own. */
+/** Base of the optimisers: groups of parameters, each with its own options. */
 export abstract class Optimizer<O extends LrOptions = LrOptions> {
   /** Groups of parameters with options of their own. Options may be changed between steps. */
   readonly groups: ParamGroup<O>[] = [];
@@ -126,7 +126,9 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
   /** Returns the names of the state tensors that a parameter of a group with these options has. */
   protected abstract remembers(options: O, param: Tensor): readonly string[];
 
-  /** Returns the shape of a state tensor: here that of its parameter; null for a number, which is kept in float64. */
+  /**
+   * Returns the shape of a state tensor: by default that of its parameter; null for a number, which is kept in float64.
+   */
   protected stateShape(_name: string, param: Tensor): Shape | null {
     return param.shape;
   }

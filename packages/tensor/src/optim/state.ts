@@ -11,14 +11,14 @@ export interface SavedGroup {
   readonly [option: string]: unknown;
 }
 
-/** State of an optimiser: its groups, and what it remembers for each parameter. */
+/** State of an optimiser: its groups, and its state for each parameter. */
 export interface OptimizerState {
   /** Options of each group, with the positions of its parameters. */
   readonly groups: readonly SavedGroup[];
   /** Number of steps of each parameter. */
   readonly steps: readonly number[];
   /**
-   * State tensors by "<state>.<position of the parameter>": the optimiser's own, not copies. saveSafetensors takes
+   * State tensors by "<state>.<position of the parameter>": the optimiser's own, not copies. saveSafetensors accepts
    * them.
    */
   readonly tensors: Readonly<Record<string, Tensor>>;

@@ -16,7 +16,7 @@ export interface TorchParamGroup {
 /** Options that say how PyTorch computes a step. The numbers do not depend on them. */
 const ways: ReadonlySet<string> = new Set(['foreach', 'fused', 'capturable', 'differentiable']);
 
-/** What LBFGS keeps in PyTorch and its next step does not read. */
+/** State that LBFGS keeps in PyTorch and that its next step does not read. */
 const unread: ReadonlySet<string> = new Set(['al', 'func_evals', 'prev_loss']);
 
 /** Converts `exp_avg` to `expAvg`, and `H_diag` to `hDiag`. */
@@ -25,7 +25,7 @@ function ownName(name: string): string {
   return camel.charAt(0).toLowerCase() + camel.slice(1);
 }
 
-/** Returns the options of a group under their names here. Adds what does not fit to `problems`. */
+/** Returns the options of a group under their names here. Adds options that do not fit to `problems`. */
 function optionsOf(
   optimizer: Optimizer,
   { params: _, ...given }: TorchParamGroup,

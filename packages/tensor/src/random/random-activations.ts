@@ -63,9 +63,9 @@ export function rrelu(a: Tensor, lower = 1 / 8, upper = 1 / 3, options: RReluOpt
 
 /** Options of gumbelSoftmax(). */
 export interface GumbelSoftmaxOptions extends GeneratorOption {
-  /** What logits are divided by: the smaller, the nearer the result is to a choice. Default 1. */
+  /** Divisor of the logits (temperature): the smaller, the closer the result is to one-hot. Default 1. */
   readonly tau?: number;
-  /** Whether to return choices, 1 for the largest and 0 for others, with the gradient of what they stand for. */
+  /** Whether to return one-hot choices, with the gradient of the soft ones (straight-through). */
   readonly hard?: boolean;
 }
 

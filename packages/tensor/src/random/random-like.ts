@@ -15,9 +15,9 @@ import { type DrawOptions, type GeneratorOption, rand, randint, randn } from './
 
 /** Options of randLike(), randnLike() and randintLike(). */
 export interface RandomLikeOptions extends GeneratorOption {
-  /** Default: that of the other tensor. */
+  /** Default: the dtype of the other tensor. */
   readonly dtype?: DType;
-  /** Default: that of the other tensor. */
+  /** Default: the device of the other tensor. */
   readonly device?: DeviceName;
   /** Whether to record operations on the tensor. Default false. Floats only. */
   readonly requiresGrad?: boolean;
@@ -60,7 +60,7 @@ export const randLike = (like: Tensor, options: RandomLikeOptions = {}): Tensor 
     needFloat('randLike', dtype);
     const uniform = rand(shape, own);
     if (!isHalf(dtype)) return converted(uniform, dtype);
-    // Rounding could give 1, so that digits are dropped.
+    // Digits are dropped, because rounding could give 1.
     const steps = 2 ** digits[dtype]!;
     return converted(div(floor(mul(uniform, steps)), steps), dtype);
   });

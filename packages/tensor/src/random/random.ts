@@ -42,9 +42,8 @@ export class Generator {
   }
 
   /**
-   * Reserves blocks with at least `words` words for a kernel. Returns the position of the first one and
-   * advances past them. While a step is captured, the position is relative to that of each run; see Stream.live.
-   * @internal
+   * Reserves blocks with at least `words` words for a kernel. Returns the position of the first one and advances past
+   * them. While a step is captured, the position is relative to the position of each run; see Stream.live. @internal
    */
   take(words: number): Stream {
     const capture = capturing()?.draw(this);
@@ -77,7 +76,7 @@ export function defaultGenerator(): Generator {
   return shared;
 }
 
-/** Seeds the default generator, so that the numbers that it gives later are the same in every run. Returns it. */
+/** Seeds the default generator, so that its later numbers are the same in every run. Returns it. */
 export function manualSeed(seed: number): Generator {
   return defaultGenerator().manualSeed(seed);
 }

@@ -29,13 +29,13 @@ export interface CudaLibrary {
   readonly reason: string;
 }
 
-/** What cudaInfo() found out about CUDA on this host. */
+/** The state of CUDA on this host, from cudaInfo(). */
 export interface CudaInfo {
   /** Whether the addon was built with CUDA kernels. */
   readonly compiled: boolean;
   /**
-   * The CUDA whose compiler made the kernels, for example '13.0'; null without kernels. A driver that only knows an
-   * older CUDA cannot load them.
+   * Version of the CUDA compiler that made the kernels, for example '13.0'; null without kernels. A driver that only
+   * knows an older CUDA cannot load them.
    */
   readonly kernelsVersion: string | null;
   /** Path of the driver (libcuda); null if it was not found. */
@@ -54,13 +54,13 @@ export interface CudaInfo {
 export interface CudaMemoryUse {
   /** Bytes handed out. */
   readonly live: number;
-  /** The most bytes that were handed out at once. */
+  /** The maximum number of bytes allocated at once. */
   readonly peak: number;
   /** Bytes that are kept for reuse. */
   readonly cached: number;
   readonly pieces: number;
   readonly segments: number;
-  /** Bytes that are held from the driver, those of captured steps included. */
+  /** Bytes allocated from the driver, including those of captured steps. */
   readonly reserved: number;
   /** Bytes of pinned host memory. */
   readonly pinned: number;
@@ -70,7 +70,8 @@ export interface CudaMemoryUse {
 type DeclaredKernels = Readonly<Record<WalkName | DenseName, () => void>>;
 
 /**
- * Memory is named by handles, dtypes and operations by numbers. Kernels except those of lists take all from `scratch`.
+ * Memory is identified by handles, dtypes and operations by numbers. Kernels except those of lists read all arguments
+ * from `scratch`.
  */
 export interface NativeAddon extends DeclaredKernels {
   /** For each operand a handle and an offset (handle 0: a number, and its value); then rank, shape and the strides of
@@ -113,8 +114,8 @@ export interface NativeAddon extends DeclaredKernels {
    *  large enough to benefit. */
   readonly cudaAllocShareable: (device: number, dtype: number, count: number) => number;
   /**
-   * Wraps memory of another library. `stream` is the owner's: work here runs after the work that it has now, and work
-   * that it gets after `release` runs after the work here.
+   * Wraps memory of another library. `stream` is the owner's: work here runs after the work already on it, and work
+   * added to it after `release` runs after the work here.
    */
   readonly cudaAdopt: (
     device: number,

@@ -1,13 +1,13 @@
-// Says what to do where no native addon loads.
+// Advice for the user if no native addon can be loaded.
 import { type Host, platformOf } from './find-addon.ts';
 
 /** Oldest glibc that the addons of releases run on. */
 const oldestGlibc = '2.28';
 
 /**
- * Returns what the user can do where no addon has loaded, in sentences. `family` is the name of the package without its
- * platform, such as @ringwise/tensor, `released` the platforms that it is released for, `tried` each path with the
- * reason why it did not load.
+ * Returns advice, in sentences, if no addon could be loaded. `family` is the name of the package without its platform,
+ * such as @ringwise/tensor; `released` lists the platforms that it is released for; `tried` has each path with the
+ * reason why it could not be loaded.
  */
 export function adviceOn(
   family: string,

@@ -32,7 +32,8 @@ function writeNumbers(scratch: Float64Array, slots: readonly Slot[], given: Give
 }
 
 /**
- * Returns a function that writes a call by interpreting the declaration. Slow; it defines what `compiledWriter` does.
+ * Returns a function that writes a call by interpreting the declaration. It is slow, and defines the behaviour of
+ * `compiledWriter`.
  */
 export function interpretedWriter(scratch: Float64Array, declaration: Kernel): Write {
   const slots = slotsOf(declaration.attributes);
@@ -80,9 +81,9 @@ function statementsOf(slots: readonly Slot[], from: string): string[] {
 }
 
 /**
- * Does what `interpretedWriter` does, with code that is generated for this declaration. That takes a third of the time,
- * because V8 knows the shape of each object that such code reads. Throws EvalError where Node.js forbids to make code
- * from strings.
+ * Does the same as `interpretedWriter`, with code that is generated for this declaration. That takes a third of the
+ * time, because V8 knows the shape of each object that such code reads. Throws EvalError if Node.js forbids generating
+ * code from strings.
  */
 export function compiledWriter(scratch: Float64Array, declaration: Kernel): Write {
   const operands = Object.keys(declaration.operands).flatMap((name, i) => [

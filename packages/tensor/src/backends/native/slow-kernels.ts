@@ -5,7 +5,7 @@ import type { Kernels } from '../kernels.ts';
 import type { Memory } from '../operands.ts';
 import type { NativeAddon } from './addon.ts';
 
-/** Multiply-adds of a call that takes long enough to matter: those of a product of matrices of 512 × 512. */
+/** Number of multiply-adds from which a call is slow enough to matter: those of a product of 512 × 512 matrices. */
 const leastCount = 2 ** 27;
 
 type Convolution = 'conv2d' | 'conv2dGradInput' | 'conv2dGradWeight';

@@ -1,4 +1,4 @@
-// The kernels in plain TypeScript: slow, complete, and the definition of what is right.
+// The kernels in plain TypeScript: slow, complete, and the definition of the correct results.
 import { type DType, dtypeInfo, type HostArray } from '../../core/dtype.ts';
 import { noAddresses, onlyOnHost } from '../../errors.ts';
 import type { Kernels } from '../kernels.ts';
@@ -33,7 +33,7 @@ export const referenceKernels: Kernels = {
     return wrap(dtype, new dtypeInfo[dtype].array(count));
   },
   adopt: wrap,
-  // The collector takes the array.
+  // The garbage collector frees the array.
   free: () => {},
   address: () => {
     throw noAddresses();

@@ -33,7 +33,7 @@ const min = (a: number, b: number): number => Math.min(a, b);
 const max = (a: number, b: number): number => Math.max(a, b);
 const oneIf = (condition: boolean): number => (condition ? 1 : 0);
 
-/** The operations of floats. Those of integers alone are missing. */
+/** The operations on floats. Operations that exist only for integers are not included. */
 export const floatOps: Record<FloatOp, (a: number, b: number, c: number) => number> = {
   neg: (x) => -x,
   abs,

@@ -31,7 +31,7 @@ export const lookup: DenseKernels['lookup'] = ({ out, a, index }, sizes) => {
 /** Returns the dtype in which sums of `dtype` are computed. */
 const computing = (dtype: DType): DType => (isFloat(dtype) ? 'float64' : 'int64');
 
-/** What scatter makes of an element and one that is written to it; both are numbers, or both bigints. */
+/** Combines an element with a value that scatter writes to it; both are numbers, or both bigints. */
 const combinations: Readonly<Record<ScatterOp, (own: Value, given: Value) => Value>> = {
   add: (own, given) => ((own as number) + (given as number)) as Value,
   replace: (_, given) => given,

@@ -2,7 +2,7 @@
 import { philox4x32 } from '../../random/philox.ts';
 import type { Stream } from '../operands.ts';
 
-/** Returns a function that gives word w of the stream. */
+/** Returns a function that returns word w of the stream. */
 export function wordsOf({ seed, offset }: Stream): (w: number) => number {
   const key = Uint32Array.of(seed >>> 0, Math.floor(seed / 2 ** 32));
   const words = new Uint32Array(4);
@@ -17,7 +17,7 @@ export function wordsOf({ seed, offset }: Stream): (w: number) => number {
   };
 }
 
-/** Returns a function that gives the dropout factor of element i: 0 with probability p, else 1 / (1 − p). */
+/** Returns a function that returns the dropout factor of element i: 0 with probability p, else 1 / (1 − p). */
 export function dropoutFactor(p: number, stream: Stream): (i: number) => number {
   const words = wordsOf(stream);
   const limit = Math.floor(p * 2 ** 32);

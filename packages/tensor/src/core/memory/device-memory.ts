@@ -1,5 +1,5 @@
-// The memory of a device that storages hold: what the garbage collector is told about it, and, when the device is full,
-// which of it the program has lost and which is the largest.
+// The memory of a device that storages hold. Reports its use to the garbage collector and, when the device is full,
+// finds the memory that the program no longer refers to, and the largest holders.
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { deviceControl } from '../../backends/index.ts';
@@ -32,12 +32,12 @@ class Held extends Survivor {
   }
 }
 
-/** V8 is told of at most this many bytes for a full device. It begins a collection for each 64 MiB of growth. */
+/** Maximum number of bytes reported to V8, for a full device. V8 begins a collection for each 64 MiB of growth. */
 const fullDevice = 2 ** 32;
-/** The collector is told when the use has changed by this much, in the bytes that V8 is told of. */
+/** Change of the use, in bytes reported to V8, after which the use is reported again. */
 const stepBytes = 2 ** 25;
 
-/** The most entries that `largest` returns. */
+/** Maximum number of entries that `largest` returns. */
 const mostGroups = 3;
 
 let collectGarbage: (() => void) | undefined;
@@ -50,7 +50,7 @@ export class DeviceMemory {
   readonly #living = new WeakMap<Memory, Held>();
   /** Bytes in use of which the collector knows. */
   #told = 0;
-  /** Bytes that V8 is told of for each byte in use, and the change of the use that is told; 0 until the first call. */
+  /** Bytes reported to V8 for each byte in use, and the change of the use that is reported; 0 until the first call. */
   #weight = 0;
   #step = 0;
 
@@ -69,7 +69,7 @@ export class DeviceMemory {
     return this.#held.delete(claim);
   }
 
-  /** Collects garbage, and returns the claims on memory that nothing uses any more. Takes tens of milliseconds. */
+  /** Collects garbage, and returns the claims on memory that is no longer reachable. Takes tens of milliseconds. */
   lost(): Claim[] {
     collectGarbage ??= collector();
     collectGarbage();
@@ -77,7 +77,7 @@ export class DeviceMemory {
   }
 
   /**
-   * Tells the collector how much is in use. Called for growth beyond what was told last, and after a collection has
+   * Reports the use to the garbage collector. Called for growth beyond the last report, and after a collection has
    * freed memory, but not when the program releases memory: a program that does so itself needs no collections.
    */
   tell(liveBytes: number): void {

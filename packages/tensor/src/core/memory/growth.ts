@@ -16,9 +16,9 @@ const lookFrom = { count: 4096, bytes: 2 ** 25 };
 /** One storage in this many is sampled, and each large one. */
 const stride = 32;
 const largeBytes = 2 ** 19;
-/** The most samples between two examinations; the stack of a sample costs microseconds. */
+/** Maximum number of samples between two examinations; the stack of a sample costs microseconds. */
 const mostSamples = 512;
-/** The fewest lost samples that are reported: a few may come from work that a program does once. */
+/** Minimum number of lost samples for a report: a few may come from work that a program does once. */
 const leastLost = 4;
 
 /** A storage, while it is in use. */
@@ -27,7 +27,7 @@ interface Sampled {
   readonly bytes: number;
 }
 
-/** The place where a sampled storage was made, and its size. */
+/** The line that made a sampled storage, and its size. */
 class Sample extends Survivor {
   readonly place: string;
   readonly bytes: number;
@@ -43,7 +43,7 @@ let isReported = false;
 
 /** The growth of one device's memory. */
 export class Growth {
-  /** The numbers of storages and of bytes in use: `look` must be called when one of them is reached. */
+  /** The numbers of storages and of bytes in use at which `look` must be called. */
   atCount = sampleFrom.count;
   atBytes = sampleFrom.bytes;
   /** The use when sampling began; null while nothing is sampled. */
@@ -53,7 +53,7 @@ export class Growth {
   #sampled = 0;
   /** Samples by the claims of their storages, until these are released. */
   readonly #samples = new Map<object, Sample>();
-  /** Samples by their storages, until the collector takes these. */
+  /** Samples by their storages, until these are garbage-collected. */
   #living = new WeakMap<Sampled, Sample>();
 
   /** Begins sampling, or examines the samples. Called when the use has reached `atCount` or `atBytes`. */
@@ -82,7 +82,7 @@ export class Growth {
     );
   }
 
-  /** Notes a storage that has come into use. */
+  /** Notes a storage that is now in use. */
   born(storage: Sampled): void {
     if (this.#base === null) return;
     if (this.#births++ % stride !== 0 && storage.bytes < largeBytes) return;
@@ -122,14 +122,17 @@ export class Growth {
   }
 }
 
-/** Returns the place where most of the bytes were made. */
+/** Returns the line that made most of the bytes. */
 function placeOf(samples: readonly Sample[]): string {
   const bytesBy = new Map<string, number>();
   for (const { place, bytes } of samples) bytesBy.set(place, (bytesBy.get(place) ?? 0) + bytes);
   return [...bytesBy].reduce((most, next) => (next[1] > most[1] ? next : most))[0];
 }
 
-/** Warns once per thread, synchronously: process.emitWarning would wait for the turn that does not come. */
+/**
+ * Warns once per thread, synchronously: process.emitWarning would wait for a turn of the event loop, which may never
+ * come.
+ */
 function report(count: number, bytes: number, place: string): void {
   isReported = true;
   const message =

@@ -31,7 +31,7 @@ function callersStack(): string {
     .join('\n');
 }
 
-/** Records memory that has come into use, by the claim on it. @internal */
+/** Records memory that is now in use, by its claim. @internal */
 export function noteBirth(claim: object, bytes: number): void {
   if (births === null) return;
   if (births === undefined) births = process.env.RINGWISE_TENSOR_DEBUG === '1' ? new Map() : null;
@@ -55,7 +55,7 @@ export function trackLeaks(isOn = true): void {
   else births ??= new Map();
 }
 
-/** Memory of tensors that was made at one place and is still in use; see leakReport(). */
+/** Memory of tensors that one line of the program made and that is still in use; see leakReport(). */
 export interface Leak {
   /** The calls that made it, innermost call outside of this package first. */
   readonly stack: string;
@@ -66,8 +66,8 @@ export interface Leak {
 }
 
 /**
- * Returns the memory in use that was made since tracking began, by the place that made it, most bytes first.
- * It includes memory that the program still needs: compare two reports some steps apart.
+ * Returns the memory in use that was made since tracking began, by the line that made it, most bytes first. It includes
+ * memory that the program still needs: compare two reports some steps apart.
  */
 export function leakReport(): Leak[] {
   const byStack = new Map<string, { stack: string; count: number; bytes: number }>();

@@ -33,7 +33,7 @@ class Pool {
   /** Number of allocations by the kernel set. */
   allocations = 0;
   readonly growth = new Growth();
-  /** Null on the host, where the garbage collector counts memory by itself. */
+  /** Null on the host, where the garbage collector counts the memory itself. */
   readonly onDevice: DeviceMemory | null;
   /** Free lists by size. Empty lists stay, because storages in use refer to them. */
   readonly #freeLists = bySize();
@@ -96,7 +96,7 @@ function poolOf(device: Device): Pool {
 
 const collected = new FinalizationRegistry<Claim>((claim) => freeLost(claim));
 
-/** Frees memory whose storage was collected without being released, unless that has been done already. */
+/** Frees memory whose storage was garbage-collected without being released, unless it has already been freed. */
 function freeLost(claim: Claim): void {
   const pool = poolOf(claim.device);
   if (pool.onDevice?.delete(claim) === false) return;
@@ -117,12 +117,12 @@ export class Storage {
   readonly memory: Memory;
   /** All elements, dense, as an operand of kernels. */
   readonly dense: Strided;
-  /** Counts writes in place, so that backward notices that a saved value was overwritten. */
+  /** Counts in-place writes, so that backward detects that a saved value was overwritten. */
   version = 0;
   /** Number of tensors, tape entries and gradients that hold this memory. At 0 it may be reused at once. */
   refs = 1;
   readonly bytes: number;
-  /** Stands for the memory in records that must not keep it alive. */
+  /** Represents the memory in records that must not keep it alive. */
   readonly claim: Claim;
   readonly #pool: Pool;
   /** The list to which the storage returns; null for adopted and shareable memory, which no list holds. */
@@ -189,7 +189,7 @@ function take(alloc: typeof allocFromKernels, dtype: DType, count: number, devic
   }
 }
 
-/** Calls `make`, which takes memory of a device for itself. If there is not enough, makes room and calls it again. */
+/** Calls `make`, which allocates memory of a device itself. If there is not enough, frees memory and calls it again. */
 export function makeWithRoom<T>(device: Device, make: () => T): T {
   try {
     return make();
@@ -283,7 +283,7 @@ function born(storage: Storage, pool: Pool): Storage {
   return used(storage, pool);
 }
 
-/** Counts a storage that has come into use, new or again. */
+/** Counts a storage that is now in use, new or reused. */
 function used(storage: Storage, pool: Pool): Storage {
   pool.countLive(storage.bytes);
   pool.growth.born(storage);
@@ -297,7 +297,7 @@ export const isPinned = (memory: Memory): boolean =>
 /** Makes a storage over an array that the caller owns; the memory is never reused. */
 export const adopt = (dtype: DType, array: HostArray): Storage => adoptMemory(kernels().adopt(dtype, array));
 
-/** Makes a storage that takes over memory, which is never reused. */
+/** Makes a storage that takes ownership of memory, which is never reused. */
 export function adoptMemory(memory: Memory): Storage {
   const pool = poolOf(memory.device);
   return used(new Storage(memory, pool, null), pool);
@@ -329,7 +329,7 @@ export interface MemoryUse {
   readonly tensors: number;
   /** Bytes in use. */
   readonly bytes: number;
-  /** The most bytes that were in use at once. */
+  /** The maximum number of bytes in use at once. */
   readonly peakBytes: number;
   /** Bytes kept for reuse, not counted in `bytes`. */
   readonly cachedBytes: number;
@@ -355,7 +355,7 @@ export function memory(device = 'cpu'): MemoryUse {
   return { ...use, ...deviceControl().memoryUse(cudaIndex(pool.device)) };
 }
 
-/** Gives memory that is kept for reuse back to the system, on all devices. */
+/** Returns cached free memory to the system, on all devices. */
 export function emptyCache(): void {
   for (const pool of pools.values()) {
     pool.empty();

@@ -1,6 +1,6 @@
-// Numbers that an op computes on the host from shapes and options, in memory of a device: the places that a pool reads,
-// the weights with which a picture is resized. On a CUDA device they are copied once and kept, so that the next call
-// with the same numbers copies nothing, and a step whose first calls have made them can be captured.
+// Numbers that an op computes on the host from shapes and options, copied to a device: the positions that a pool reads,
+// the weights with which an image is resized. On a CUDA device they are copied once and cached, so that the next call
+// with the same numbers copies nothing, and a step can be captured once its first calls have made them.
 import { kernels } from '../../backends/index.ts';
 import { capturing } from '../../device/capture.ts';
 import type { Device } from '../../device/device.ts';

@@ -8,8 +8,8 @@ import { countOf, type Shape } from '../shape.ts';
 import { allocate, allocatePinned, type Storage } from './storage.ts';
 
 /**
- * Returns a dense copy with one reference. The device of `from` converts. With `isNonBlocking`, a copy between host
- * and device is only started, and one to the host lies in pinned memory.
+ * Returns a dense copy with one reference. The device of `from` converts. With `isNonBlocking`, a copy between host and
+ * device is only started, and a copy to the host is in pinned memory.
  */
 export function transferred(
   from: Strided,

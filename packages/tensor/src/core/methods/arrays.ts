@@ -36,7 +36,7 @@ export interface ArrayMethods<Tensor> {
   viewAs(other: Tensor): Tensor;
   reshapeAs(other: Tensor): Tensor;
   expandAs(other: Tensor): Tensor;
-  /** Sums over the dimensions along which `shape` was broadcast to that of this tensor. */
+  /** Sums over the dimensions along which `shape` was broadcast to the shape of this tensor. */
   sumToSize(shape: Shape): Tensor;
   put(index: Tensor, source: Tensor, accumulate?: boolean): Tensor;
   maskedScatter(mask: Tensor, source: Tensor): Tensor;

@@ -1,4 +1,4 @@
-// Methods of tensors: elementwise functions beyond arithmetic. ops/elementwise/ says what each computes.
+// Methods of tensors: elementwise functions beyond arithmetic. ops/elementwise/ documents each.
 import type { CloseOptions } from '../op-options.ts';
 
 /** The type parameter stands for Tensor, whose file imports this one. */

@@ -124,10 +124,7 @@ async function withFile<T>(path: string, read: (file: FileHandle) => Promise<T>)
   });
 }
 
-/**
- * Reads an array into memory of its own, in row-major order. The tensor belongs to the scope that is open, or to the
- * caller.
- */
+/** Reads an array into new memory, in row-major order. The tensor belongs to the open scope, or to the caller. */
 export async function loadNpy(path: string): Promise<Tensor> {
   checkValue('loadNpy: path', path, aPath);
   return withFile(path, async (file) => {
@@ -146,7 +143,7 @@ export async function loadNpy(path: string): Promise<Tensor> {
 /** Options of loadNpz(). */
 export interface LoadNpzOptions {
   /**
-   * The most bytes of all arrays together. Checked twice: unpacked in the file's types, and in the dtypes of the
+   * Maximum bytes of all arrays together. Checked twice: unpacked in the file's types, and in the dtypes of the
    * tensors. Default: 8 times the file, and at least 4 GiB, which suffices for every archive without compression.
    */
   readonly maxBytes?: number;

@@ -1,5 +1,5 @@
-// A checkpoint in several files, as Hugging Face's libraries write them. An index file names the file of each tensor,
-// which lies in the same folder.
+// A checkpoint in several files, as Hugging Face's libraries write them. An index file maps each tensor to its file,
+// which is in the same folder.
 import { basename, dirname, join } from 'node:path';
 import { maxSafetensorsHeaderBytes as maxIndexBytes, parseJson, quoted } from '@ringwise/formats';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
@@ -13,7 +13,7 @@ import { type LoadOptions, loadOptions } from './file.ts';
 import { collected, saveSafetensors, withFile } from './whole.ts';
 
 const indexName = 'model.safetensors.index.json';
-/** The most nested levels of an index. Ours has two; other libraries may add members. */
+/** Maximum number of nested levels of an index. Ours has two; other libraries may add members. */
 const mostDepth = 8;
 
 const someNames: Check = {
@@ -23,7 +23,7 @@ const someNames: Check = {
 
 /** Options of functions that save safetensors in several files. */
 export interface ShardOptions {
-  /** Most bytes of tensors in one file; a single larger tensor gets a file of its own. Default 5 · 10⁹. */
+  /** Maximum bytes of tensors in one file; a single larger tensor gets its own file. Default 5 · 10⁹. */
   readonly maxShardBytes?: number;
   /** Texts to write into each file. */
   readonly metadata?: Readonly<Record<string, string>>;
@@ -100,7 +100,7 @@ async function readText(path: string): Promise<string> {
   }
 }
 
-/** Reads an index. Returns the names of tensors by file; files must lie beside the index. */
+/** Reads an index. Returns the names of tensors by file; files must be in the same folder as the index. */
 async function readIndex(path: string): Promise<Map<string, string[]>> {
   let index: unknown;
   try {

@@ -36,7 +36,8 @@ export async function saveSafetensors(
   }
   if (metadata !== undefined) checkValue('saveSafetensors: metadata', metadata, textsByName);
   const entries = planSafetensors(tensors);
-  // Taken before the first await: a tensor that is disposed already is refused now, and the collector keeps the arrays.
+  // Read before the first await, so that a tensor that is already disposed is refused now, and the arrays stay
+  // reachable.
   const contents = entries.map(({ name }) => bytesIn(tensors[name]!.dataSync()));
   try {
     await replaceFile(path, [encodeSafetensorsHeader(entries, metadata), ...contents]);

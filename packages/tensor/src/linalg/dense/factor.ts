@@ -24,7 +24,7 @@ export function choleskyOf(a: Matrix): Matrix | number {
 export interface Lu {
   /** Both factors in one matrix. */
   readonly factors: Matrix;
-  /** Which row of the original stands at each place. */
+  /** The index of the original row at each position. */
   readonly order: readonly number[];
   /** The sign of the exchanges. */
   readonly sign: number;

@@ -20,8 +20,8 @@ function rotate(a: Matrix, p: number, q: number, cos: number, sin: number): void
 }
 
 /**
- * Returns 1 or −1, with which the first element of a vector that is at least half as large as its largest gets
- * positive. So vectors, of which both signs are right, are the same on all machines.
+ * Returns 1 or −1: the sign that makes the first element of a vector that is at least half as large as its largest
+ * positive. Both signs of such a vector are correct, so this makes results equal on all machines.
  */
 export function signOf(vector: ArrayLike<number>): number {
   let largest = 0;

@@ -115,7 +115,7 @@ export class Softplus extends Module {
 
 /** Layer of softmax() along one dimension. */
 export class Softmax extends Module {
-  /** Dimension whose probabilities sum to 1. */
+  /** Dimension along which probabilities sum to 1. */
   readonly dim: number;
 
   constructor(dim = -1) {
@@ -132,7 +132,7 @@ export class Softmax extends Module {
 
 /** Layer of logSoftmax() along one dimension. */
 export class LogSoftmax extends Module {
-  /** Dimension whose probabilities sum to 1. */
+  /** Dimension along which probabilities sum to 1. */
   readonly dim: number;
 
   constructor(dim = -1) {

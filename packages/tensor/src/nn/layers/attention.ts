@@ -1,6 +1,6 @@
-// Multi-head attention with its projections. In state dicts, names of parameters are those of PyTorch's
-// MultiheadAttention, so its state dicts can be loaded; initial values are PyTorch's, too. Tensors are [batch, time,
-// width], which PyTorch calls batch_first.
+// Multi-head attention with its projections. Parameter names in state dicts, and initial values, are those of PyTorch's
+// MultiheadAttention, so its state dicts can be loaded. Tensors are [batch, time, width], which PyTorch calls
+// batch_first.
 
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { atLeastOne, checkValue, flag, tensorOrNull } from '../../checks/value-checks.ts';

@@ -71,7 +71,7 @@ export abstract class BatchNorm extends Module {
     yield ['num_batches_tracked', this.numBatchesTracked];
   }
 
-  /** Throws ERR_TENSOR_SHAPE for an input with another number of dimensions than the layer takes. */
+  /** Throws ERR_TENSOR_SHAPE for an input whose number of dimensions the layer does not accept. */
   protected abstract checkRank(input: Tensor): void;
 
   /** Returns a tensor of the same shape. While training, updates the running statistics. */

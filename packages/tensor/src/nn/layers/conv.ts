@@ -14,10 +14,10 @@ import { sizesFor, type Triple } from '../../ops/spatial/sizes.ts';
 import { uniformParameter } from '../init.ts';
 import { Module } from '../module.ts';
 
-/** What a convolution layer pads its input with: zeros, or as pad() does. */
+/** Padding of a convolution layer's input: with zeros, or as pad() does. */
 export type PaddingMode = 'zeros' | 'reflect' | 'replicate' | 'circular';
 
-/** Options that the convolution layers have beside those of the operation. */
+/** Options of the convolution layers, in addition to those of the operation. */
 export interface ConvLayerOptions {
   /** Whether there is a bias. Default true. */
   readonly bias?: boolean;
@@ -55,7 +55,7 @@ abstract class Convolution<O extends AnyOptions> extends Module {
   bias: Tensor | null;
   /** The options of the operation. */
   readonly options: O;
-  /** 'zeros', or which elements of the input stand in for padding. */
+  /** 'zeros', or the elements of the input that are used as padding. */
   readonly paddingMode: PaddingMode;
   /** Sizes for pad(), if the layer does not pad with zeros. */
   readonly #sizes: readonly number[];

@@ -72,7 +72,7 @@ export class Embedding extends Module {
     const rows = this.scaleGradByFreq ? dividedByFrequency(found, index, this.weight.shape[0]!) : found;
     if (rows !== found) found.dispose();
     if (this.paddingIdx === null) return rows;
-    // Padding has the values of its row, but gives this row no gradient.
+    // Padding has the values of its row, but contributes no gradient to it.
     const isToken = ne(index, this.paddingIdx);
     const mask = unsqueeze(isToken, -1);
     const values = rows.detach();

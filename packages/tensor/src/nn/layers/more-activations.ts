@@ -186,7 +186,7 @@ export class Hardtanh extends Module {
 export class Threshold extends Module {
   /** Elements above this number stay as they are. */
   readonly threshold: number;
-  /** What replaces all other elements. */
+  /** Replacement for all other elements. */
   readonly value: number;
 
   constructor(least: number, value: number) {
@@ -223,7 +223,7 @@ export class PReLU extends Module {
 
 /** Layer of softmax() of the negated input along one dimension. */
 export class Softmin extends Module {
-  /** Dimension whose results sum to 1. */
+  /** Dimension along which results sum to 1. */
   readonly dim: number;
 
   constructor(dim = -1) {

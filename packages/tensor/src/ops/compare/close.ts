@@ -1,4 +1,4 @@
-// Comparisons of whole tensors. They give a boolean, so the host waits for a device.
+// Comparisons of whole tensors. They return a boolean, so the host waits for a device.
 
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { flag, nonNegative } from '../../checks/value-checks.ts';

@@ -1,4 +1,4 @@
-// Tells which elements are among others.
+// Membership test for elements.
 
 import { notOfBool } from '../../checks/argument-errors.ts';
 import { checkOptions, optionChecks } from '../../checks/options.ts';
@@ -25,7 +25,7 @@ export interface IsinOptions {
 
 const isinOptions = optionChecks<IsinOptions>({ invert: flag });
 
-/** Most elements to compare with one by one; more are sorted and searched. */
+/** Maximum number of elements to compare with one by one; more are sorted and searched. */
 const fewElements = 16;
 
 /**

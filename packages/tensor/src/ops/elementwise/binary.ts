@@ -32,7 +32,7 @@ interface Values {
 interface Rule {
   readonly toA: Contribution;
   readonly toB: Contribution;
-  /** What each contribution reads. */
+  /** Values that each contribution reads. */
   readonly reads: { readonly toA: readonly (keyof Values)[]; readonly toB: readonly (keyof Values)[] };
 }
 
@@ -139,8 +139,8 @@ export function computingType(op: MapOp, a: Operand, b: Operand): DType {
 }
 
 /**
- * Throws for what PyTorch refuses: differences of bool, powers of bool, powers that integers do not have, and exponents
- * that do not fit the dtype.
+ * Throws for arithmetic that PyTorch refuses: differences of bool, powers of bool, powers that integers do not have,
+ * and exponents that do not fit the dtype.
  */
 export function checkArithmetic(name: string, op: MapOp, a: Operand, b: Operand, dtype: DType): void {
   if (op === 'sub' && (isBool(a) || isBool(b))) throw notOfBool(name, "logicalXor, or .to('int32')");
@@ -199,7 +199,7 @@ function recorded(
   const { toA, toB, reads }: Rule = rules[op];
   const leftTarget = left === null ? null : left.target;
   const rightTarget = right === null ? null : right.target;
-  // Only what is read for an operand that requires a gradient: the program may change the rest, or drop it.
+  // Saves only values that are read for an operand that requires a gradient: the program may change or drop the others.
   const isRead = (name: keyof Values): boolean =>
     (leftTarget !== null && reads.toA.includes(name)) || (rightTarget !== null && reads.toB.includes(name));
   const saved: Storage[] = [];

@@ -20,7 +20,7 @@ interface Values {
 }
 
 /**
- * Limits every element to the range of two bounds, one of which may be absent; where they cross, the upper one counts.
+ * Limits every element to the range of two bounds, one of which may be absent; if they cross, the upper one applies.
  * Tensors are broadcast, and numbers must fit the dtype of the result. An element on a bound gets the gradient; for an
  * element beyond a bound, the bound gets it.
  */

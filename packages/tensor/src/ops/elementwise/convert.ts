@@ -28,7 +28,7 @@ function copied(name: string, a: Tensor, wanted?: DType): Tensor {
 
 const toOptions = optionChecks<ToOptions>({ nonBlocking: flag });
 
-/** Returns a dense copy in memory of its own. */
+/** Returns a dense copy in new memory. */
 export const clone = (a: Tensor): Tensor => copied('clone', a);
 
 /**
@@ -58,7 +58,7 @@ function moved(a: Tensor, device: Device, isNonBlocking: boolean): Tensor {
   });
 }
 
-/** Returns a copy in pinned memory, or the tensor itself if it lies there. Gradients are copied back. */
+/** Returns a copy in pinned memory, or the tensor itself if it is already there. Gradients are copied back. */
 export function pinMemory(a: Tensor): Tensor {
   requireTensor('pinMemory', a);
   if (a.device !== 'cpu') throw onlyPinnedOnHost(a.device);
@@ -125,7 +125,7 @@ export function inFloat32(a: Tensor, op: (a: Tensor) => Tensor): Tensor {
 
 /** Returns whether an op without kernels for float16 and bfloat16 must use inFloat32. */
 export const needsFloat32 = (a: Tensor): boolean => isHalf(a.dtype);
-/** Does what needsFloat32 does, for ops whose CUDA kernels take float16 and bfloat16. */
+/** Does the same as needsFloat32, for ops whose CUDA kernels accept float16 and bfloat16. */
 export const needsFloat32OnCpu = (a: Tensor): boolean => isHalf(a.dtype) && a.device === 'cpu';
 
 /** Returns whether the elements are floats. */

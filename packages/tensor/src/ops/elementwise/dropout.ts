@@ -34,7 +34,7 @@ export function dropout(x: Tensor, p = 0.5, options: DropoutOptions = {}): Tenso
   return needsFloat32OnCpu(x) ? inFloat32(x, (wide) => dropped(wide, p, stream)) : dropped(x, p, stream);
 }
 
-/** Returns what dropout leaves with p = 1, of any dtype. NaN and infinities become NaN. */
+/** Returns the result of dropout with p = 1, of any dtype. NaN and infinities become NaN. */
 export const allDropped = (x: Tensor): Tensor => (x.dtype === 'bool' ? logicalAnd(x, 0) : mul(x, 0));
 
 /** Drops the elements that words of `stream` choose, the first word for the first element. */

@@ -14,7 +14,7 @@ import { bindOperand, shapeOf, stretched } from './binary.ts';
 /** Writes a result from the inputs, which are broadcast to its shape. */
 export type Steps = (k: Calculation, out: Strided, ...inputs: readonly Input[]) => void;
 
-/** What the gradients of a formula read, besides the gradient of the output. */
+/** Values that the gradients of a formula read, besides the gradient of the output. */
 export interface Saved {
   readonly inputs: readonly Input[];
   readonly out: Strided;
@@ -86,7 +86,7 @@ function recorded(
   if (!hasGradient.includes(true)) return out;
   const targets = operands.map((operand, i) => (hasGradient[i] && isTensor(operand) ? operand.target : null));
   const shapes = operands.map(shapeOf);
-  // A number takes the place of what no gradient reads, so that the closure does not hold memory that is not saved.
+  // A number replaces values that no gradient reads, so that the closure does not hold memory that is not saved.
   const isRead = slopes.some((slope, i) => hasGradient[i] && typeof slope === 'function');
   const storages = isRead ? operands.filter(isTensor).map((operand) => operand.storage) : [];
   if (isRead && readsOutput) storages.push(out.storage);

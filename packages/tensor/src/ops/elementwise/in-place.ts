@@ -1,5 +1,6 @@
-// Changes tensors in place. Every view of the memory sees the change. Nothing is recorded: if the tensor or the operand
-// requires a gradient, the call works inside noGrad only, and backward refuses a saved value that has changed since.
+// Changes tensors in place. The change is visible in every view of the memory. Nothing is recorded: if the tensor or
+// the operand requires a gradient, the call works only inside noGrad, and backward refuses a saved value that has
+// changed since.
 
 import { isRecording } from '../../autograd/node.ts';
 import { kernels } from '../../backends/index.ts';

@@ -92,7 +92,7 @@ const plain =
     return unary(op, a);
   };
 
-/** Does what plain does, but under autocast in float32. */
+/** Does the same as plain, but in float32 under autocast. */
 const raised =
   (op: keyof typeof rules): Unary =>
   (a: Tensor, extra?: unknown): Tensor => {

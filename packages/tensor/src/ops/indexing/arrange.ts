@@ -12,13 +12,13 @@ export interface Arrangement {
   /** int64, the positions along the indexed dimensions, which count as one. */
   readonly positions: Tensor;
   readonly sizes: LookupSizes;
-  /** The shape of what the indices name: their own shape takes the place of the indexed dimensions. */
+  /** The shape of the indexed elements: the shape of the index tensors replaces the indexed dimensions. */
   readonly shape: Shape;
 }
 
 /**
- * Arranges a view for its index tensors. As in PyTorch, the shape of the indices stands where the indexed dimensions
- * are if these lie beside each other, and in front if not. All tensors belong to the innermost scope.
+ * Arranges a view for its index tensors. As in PyTorch, the shape of the indices replaces the indexed dimensions if
+ * these are adjacent, and comes first if not. All tensors belong to the innermost scope.
  */
 export function arranged(op: string, view: Tensor, places: readonly Place[]): Arrangement {
   const first = places[0]!;

@@ -19,11 +19,11 @@ import { scatterReduce } from './scatter-reduce.ts';
 
 /** Options of embeddingBag(). */
 export interface EmbeddingBagOptions extends RowRules {
-  /** What to compute of the rows of a bag. Default 'mean'. */
+  /** Reduction over the rows of a bag. Default 'mean'. */
   readonly mode?: 'sum' | 'mean' | 'max';
   /** A factor for each row, in the shape of the index and the dtype of the table; mode 'sum' only. */
   readonly perSampleWeights?: Tensor | null;
-  /** Whether the last offset is the end of the last bag, in place of the start of another one. Default false. */
+  /** Whether the last offset is the end of the last bag instead of the start of another one. Default false. */
   readonly includeLastOffset?: boolean;
   /** The row that does not count and gets no gradient; negative ones count from the end. Default: none. */
   readonly paddingIdx?: number | null;
@@ -83,7 +83,7 @@ function bagsOf(index: Tensor, offsets: Tensor | null, includesLast: boolean): B
   return { ids: sub(searchsorted(narrow(starts, 0, 0, count), places, { right: true }), 1), count };
 }
 
-/** Returns the largest element of each bag, 0 for bags without rows. Of equal ones the first gets the gradient. */
+/** Returns the largest element of each bag, 0 for bags without rows. Of equal elements the first gets the gradient. */
 function largest(rows: Tensor, { ids, count }: Bags, isCounted: Tensor | null): Tensor {
   const [size, width] = rows.shape as [number, number];
   const { dtype, device } = rows;

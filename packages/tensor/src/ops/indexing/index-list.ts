@@ -28,7 +28,7 @@ export interface IndexPlan {
 
 const isMask = (index: Index): index is Tensor => index instanceof Tensor && index.dtype === 'bool';
 
-/** Returns how many dimensions of the tensor an index takes. */
+/** Returns the number of dimensions of the tensor that an index consumes. */
 function dimsOf(index: Index): number {
   if (index === '...' || index === null) return 0;
   return isMask(index) ? index.rank : 1;
@@ -77,7 +77,10 @@ function placeOf(op: string, shape: Shape, dim: number, index: Tensor): Place {
   return { index, dim, span, size: countOf(own) };
 }
 
-/** Applies checked indices to a layout. Gives the tensors among them to `onPlace`. `rest`: what '...' stands for. */
+/**
+ * Applies checked indices to a layout. Passes the tensors among them to `onPlace`. `rest` is the number of dimensions
+ * of '...'.
+ */
 function walked(
   op: string,
   whole: Layout,
@@ -102,7 +105,7 @@ function walked(
   return layout;
 }
 
-/** Returns what a list of indices does to tensors with the shape of `a`. Throws if they do not fit. */
+/** Returns the effect of a list of indices on tensors with the shape of `a`. Throws if the indices do not fit. */
 export function planOf(op: string, a: Tensor, given: readonly Index[]): IndexPlan {
   const indices = given.map((index) => checked(op, index));
   const used = indices.reduce<number>((sum, index) => sum + dimsOf(index), 0);

@@ -111,7 +111,7 @@ export function fitted(op: string, a: Tensor, dim: number | null, index: Tensor)
   return part;
 }
 
-/** Does what fitted does, with a dense result. */
+/** Does the same as fitted, with a dense result. */
 export function denseFitted(op: string, a: Tensor, dim: number | null, index: Tensor): Tensor {
   const part = fitted(op, a, dim, index);
   const dense = contiguous(part);

@@ -30,7 +30,7 @@ export function nonzero(a: Tensor): Tensor {
   });
 }
 
-/** Returns what nonzero() returns as a list with a tensor [count] for each dimension, such as at() takes. */
+/** Returns the result of nonzero() as a list with a tensor [count] for each dimension, which at() accepts. */
 export function nonzeroByDim(a: Tensor): Tensor[] {
   requireTensor('where', a);
   return scope(() => coordinates(a.rank === 0 ? reshape(a, [1]) : a));

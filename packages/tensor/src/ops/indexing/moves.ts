@@ -1,5 +1,5 @@
 // The two kernels by index with their gradients: one reads elements, the other writes them. Each is the gradient of the
-// other, so they stand in one file.
+// other, so they are in one file.
 import { graphOf } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
 import type { ScatterOp } from '../../backends/declarations/names.ts';
@@ -71,8 +71,8 @@ function write(op: ScatterOp, out: Storage, source: Strided, index: Strided, tar
 }
 
 /**
- * Computes scatter and what is like it. `source` and `places` are dense. Only 'add' and 'replace' have a gradient: call
- * it for others where nothing is recorded.
+ * Computes scatter and similar operations. `source` and `places` are dense. Only 'add' and 'replace' have a gradient:
+ * call it for others only where nothing is recorded.
  */
 export function written(
   name: string,

@@ -28,7 +28,7 @@ export function positionsOf(values: ArrayLike<number>, shape: Shape): Tensor {
   return out;
 }
 
-/** Returns the positions of the true elements of a mask, in order. Waits for the device on which the mask lies. */
+/** Returns the positions of the true elements of a mask, in order. Waits for the device of the mask. */
 export function whereTrue(mask: Tensor): Float64Array {
   const local = contiguous(to(mask, 'cpu'));
   const { memory, offset } = local.strided;
@@ -40,7 +40,7 @@ export function whereTrue(mask: Tensor): Float64Array {
   return found;
 }
 
-/** Returns what whereTrue() returns as a tensor on the mask's device. */
+/** Returns the result of whereTrue() as a tensor on the mask's device. */
 export function truePositions(mask: Tensor): Tensor {
   const found = whereTrue(mask);
   return to(positionsOf(found, [found.length]), mask.device);

@@ -46,7 +46,7 @@ function spread(op: string, value: Operand, like: Tensor, shape: Shape): Tensor 
   return full(shape, value, { dtype: like.dtype, device: like.device });
 }
 
-/** Writes to the places of a plan, which has tensors. */
+/** Writes to the elements of a plan with index tensors. */
 function putAt(op: string, view: Tensor, { places }: IndexPlan, value: Operand, accumulate: boolean): void {
   if (typeof value !== 'number' && value.dtype !== view.dtype) throw mixedDtypes(op, view.dtype, value.dtype);
   if (hasTwins(view)) throw writtenTwice(op, view.shape);
@@ -97,7 +97,7 @@ function put(op: string, a: Tensor, indices: readonly Index[], value: Operand, o
   return a;
 }
 
-/** Returns the shape of what indices name. */
+/** Returns the shape of the indexed elements. */
 function shapeAt(op: string, a: Tensor, indices: readonly Index[]): Shape {
   const { view, places } = planOf(op, a, indices);
   const whole = part(op, a, view);

@@ -1,4 +1,4 @@
-// What embeddings may do with the rows of a table beyond looking them up.
+// Operations of embeddings on the rows of a table, besides looking them up.
 import { customFunction } from '../../autograd/custom.ts';
 import { aNumber, nonNegative } from '../../checks/value-checks.ts';
 import { noGrad, scope } from '../../core/context.ts';

@@ -39,7 +39,7 @@ interface Site {
   readonly includeSelf: boolean;
 }
 
-/** Returns `a` with a value at the places of the index, where the elements of `a` are not to take part. */
+/** Returns `a` with `value` at the indexed positions if the elements of `a` there are not to take part. */
 const without = (a: Tensor, { dim, index, includeSelf }: Site, value: number): Tensor =>
   includeSelf ? a : scatter(a, dim, index, value);
 
@@ -75,7 +75,7 @@ function combined(op: 'mul' | 'min' | 'max', a: Tensor, source: Tensor, { dim, i
 /** Returns 1 where a mask is true, else 0, in the dtype of `like`. */
 const ones = (mask: Tensor, like: Tensor): Tensor => to(mask, like.dtype);
 
-/** Returns the gradients of a product: that of an element is the product of the others. */
+/** Returns the gradients of a product: the gradient of an element is the product of the others. */
 function productGradients(grad: Tensor, a: Tensor, source: Tensor, site: Site): [Tensor, Tensor] {
   const { dim, index } = site;
   const noZero = (x: Tensor): Tensor => maskedFill(x, eq(x, 0), 1);

@@ -1,5 +1,5 @@
-// Attention composed of separate operations, with the matrix of weights in memory. Unlike the kernel, it
-// gives the mask a gradient.
+// Attention composed of separate operations, with the matrix of weights in memory. Unlike the kernel, it computes a
+// gradient of the mask.
 import type { Stream } from '../../backends/operands.ts';
 import { scope } from '../../core/context.ts';
 import { ones } from '../../core/creation.ts';
@@ -24,7 +24,10 @@ export interface Weighting {
   readonly generator: Generator;
 }
 
-/** Computes attention with a floating mask; leading dimensions are broadcast. A query that sees no key gives 0. */
+/**
+ * Computes attention with a floating mask; leading dimensions are broadcast. The result of a query that sees no key is
+ * 0.
+ */
 export function composedAttention({ q, k, v, mask }: Heads, weighting: Weighting): Tensor {
   return scope(() => {
     const dtype = isHalf(q.dtype) ? 'float32' : q.dtype;
@@ -41,7 +44,7 @@ export function composedAttention({ q, k, v, mask }: Heads, weighting: Weighting
   });
 }
 
-/** What the kernel has read: the mask in its form, and the stream of its dropout. */
+/** Values that the kernel has read: the mask in its form, and the stream of its dropout. */
 export interface KernelWeighting {
   readonly causal: boolean;
   readonly scale: number;
@@ -49,7 +52,7 @@ export interface KernelWeighting {
   readonly stream: Stream;
 }
 
-/** Computes what the attention kernel has computed, with the same dropout, by operations that have second gradients. */
+/** Recomputes the attention kernel, with the same dropout, by operations that have second gradients. */
 export function recomputedAttention(
   [q, k, v]: readonly Tensor[],
   mask: Tensor | null,

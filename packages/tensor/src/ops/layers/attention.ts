@@ -58,7 +58,7 @@ export interface AttentionOptions {
 
 /** Options of scaledDotProductAttention(). */
 export interface GroupedAttentionOptions extends AttentionOptions {
-  /** Whether each head of keys and values serves several heads of queries, which lie side by side. Default false. */
+  /** Whether each head of keys and values serves several adjacent heads of queries. Default false. */
   readonly enableGqa?: boolean;
 }
 
@@ -106,7 +106,7 @@ function checkMask(op: string, dtype: DType, mask: Tensor, full: Shape): void {
 const learnsMask = (mask: Tensor | null): boolean =>
   mask !== null && mask.target !== null && isRecording(mask);
 
-/** Returns the mask as it is if it is of bool, else in the dtype in which the kernel takes `a`. */
+/** Returns a bool mask unchanged, and another mask in the dtype in which the kernel reads `a`. */
 const typedMask = (a: Tensor, mask: Tensor | null): Tensor | null =>
   mask === null || mask.dtype === 'bool' ? mask : to(mask, needsFloat32OnCpu(a) ? 'float32' : a.dtype);
 
@@ -139,7 +139,9 @@ const denseRows = (shape: Shape, strided: Strided): Strided => {
   return { memory: strided.memory, offset: strided.offset, strides };
 };
 
-/** Opens a gradient for each input. An input without target, or with that of an earlier input, gets a temporary. */
+/**
+ * Opens a gradient for each input. An input without a target, or with the target of an earlier input, gets a temporary.
+ */
 function openGrads(
   targets: readonly (GradTarget | null)[],
   counts: readonly number[],

@@ -55,11 +55,11 @@ export interface BatchNormOptions {
   readonly bias?: Tensor | null;
   /** True: normalises by the batch and updates the running statistics. Default false: normalises by them. */
   readonly training?: boolean;
-  /** The fraction by which the running statistics move towards those of the batch. Default 0.1. */
+  /** Weight of the batch's statistics in the update of the running statistics. Default 0.1. */
   readonly momentum?: number;
   /** Added to the variance; above 0 in training, but for `sync`. Default 1e-5. */
   readonly eps?: number;
-  /** Joins the batches of several processes in training. Default null: takes the batch of this process. */
+  /** Joins the batches of several processes in training. Default null: only the batch of this process is used. */
   readonly sync?: BatchNormSync | null;
 }
 
@@ -165,7 +165,7 @@ function joinMoments(own: Tensor, ownCount: number, sync: BatchNormSync): number
   return count;
 }
 
-/** Returns the statistics of a batch without elements: zeros. Takes over the reference of `sums`. */
+/** Returns the statistics of a batch without elements: zeros. Takes ownership of the reference of `sums`. */
 function ofNothing(sums: Storage, channels: number): Statistics {
   const { dtype, device, count } = sums.memory;
   const inverse = allocate(dtype, channels, device);
@@ -269,7 +269,7 @@ function evaluated(
   return normalised(x, extent, statistics, weight, bias, null);
 }
 
-/** Normalises by `statistics`, and takes over their references. */
+/** Normalises by `statistics`, and takes ownership of their references. */
 function normalised(
   x: Tensor,
   { outer, channels, inner }: Extent,

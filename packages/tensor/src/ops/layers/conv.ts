@@ -193,7 +193,7 @@ function convInFloat32(x: Tensor, w: Tensor, b: Tensor | null, options: ConvOpti
 
 /** As ConvOptions, for one dimension. */
 export interface Conv1dOptions {
-  /** Distance between two places of the kernel. Default 1. */
+  /** Distance between two positions of the kernel. Default 1. */
   readonly stride?: number;
   /** Zeros on both sides; 'same' keeps the length with stride 1, 'valid' adds none. Default 0. */
   readonly padding?: number | 'same' | 'valid';

@@ -37,7 +37,7 @@ export interface MaxPoolOptions extends PoolOptions {
 export interface AvgPoolOptions extends PoolOptions {
   /** Whether padding counts as elements that are 0. Default true. */
   readonly countIncludePad?: boolean;
-  /** What sums are divided by, in place of the number of elements; null, the default, stands for that number. */
+  /** Divisor of the sums, instead of the number of elements; null, the default, means that number. */
   readonly divisorOverride?: number | null;
 }
 
@@ -62,7 +62,7 @@ function checkPlanes(op: string, x: Tensor): readonly [number, number] {
   return plane;
 }
 
-/** Checks the sizes of windows and steps, and returns them as windowOf takes them. */
+/** Checks the sizes of windows and steps, and returns them in the form that windowOf accepts. */
 export function checkPoolSizes(op: string, kernelSize: Pair, options: MaxPoolOptions) {
   const kernel = pairOf(`${op}: kernelSize`, kernelSize, 1);
   const stride = pairOf(`${op}: stride`, options.stride ?? kernel, 1);
@@ -84,7 +84,7 @@ const missesPlane = (w: Window): boolean =>
   misses(w.height, w.outHeight, w.kernelHeight, w.strideY, w.dilationY, w.padTop) ||
   misses(w.width, w.outWidth, w.kernelWidth, w.strideX, w.dilationX, w.padLeft);
 
-/** Does what missesPlane does, in one direction. */
+/** Does the same as missesPlane, in one direction. */
 function misses(
   size: number,
   out: number,
@@ -102,8 +102,8 @@ function misses(
 }
 
 /**
- * Returns the largest element under each window. Padding is never taken; of equal elements the first gets the gradient.
- * x is [batch, channels, height, width], or lacks the batch.
+ * Returns the largest element under each window. Padding is never selected; of equal elements the first gets the
+ * gradient. x is [batch, channels, height, width], or lacks the batch.
  */
 export function maxPool2d(x: Tensor, kernelSize: Pair, options: MaxPoolOptions = {}): Tensor {
   const [out, positions] = maxPool2dWithIndices(x, kernelSize, options);
@@ -112,8 +112,8 @@ export function maxPool2d(x: Tensor, kernelSize: Pair, options: MaxPoolOptions =
 }
 
 /**
- * Returns what maxPool2d returns, and an int64 tensor of the same shape: where in its plane, counted row by row, each
- * element stood.
+ * Returns the result of maxPool2d, and an int64 tensor of the same shape with the position of each element in its
+ * plane, counted row by row.
  */
 export function maxPool2dWithIndices(
   x: Tensor,
@@ -262,7 +262,7 @@ export function avgPool2d(x: Tensor, kernelSize: Pair, options: AvgPoolOptions =
   return averaged('avgPool2d', x, divided(rows, divisorOverride ?? 1), divided(cols, 1));
 }
 
-/** [rows, columns] of a result; null stands for the size of the input. One number stands for both. */
+/** [rows, columns] of a result; null means the size of the input. One number applies to both. */
 export type OutputSize = number | readonly [rows: number | null, columns: number | null];
 
 /** Returns `outputSize` with the sizes of `plane` in place of null. Throws if it is not valid. */

@@ -23,7 +23,7 @@ function withBlanks(target: ArrayLike<number>, blank: number): Int32Array {
 }
 
 /**
- * Tells whether an alignment may go on from the label two before `s`: if the one between is a blank that is not
+ * Tells whether an alignment may continue from the label two before `s`: if the one between is a blank that is not
  * needed, because both labels differ.
  */
 const skips = (labels: Int32Array, s: number): boolean =>

@@ -146,7 +146,7 @@ export function huberLoss(prediction: Tensor, target: Tensor, options: HuberLoss
 
 /** Options of smoothL1Loss(). */
 export interface SmoothL1LossOptions extends LossOptions {
-  /** The difference from which the loss is linear instead of quadratic; 0 gives l1Loss. Default 1. */
+  /** The difference above which the loss is linear instead of quadratic; 0 gives l1Loss. Default 1. */
   readonly beta?: number;
 }
 

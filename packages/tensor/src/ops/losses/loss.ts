@@ -33,7 +33,7 @@ import { defaultIgnoreIndex, weightedNll } from './loss-weighted.ts';
 
 export const nllLossOptions = optionChecks<ClassLossOptions>(classLossChecks);
 
-/** Returns whether all classes have the same weight and each row one label: the case that has kernels of its own. */
+/** Returns whether all classes have the same weight and each row has one label: the case with specialised kernels. */
 const isPlain = (a: Tensor, options: ClassLossOptions): boolean => !options.weight && a.rank === 2;
 
 export function checkLabels(op: string, a: Tensor, labels: Tensor): void {
@@ -151,7 +151,7 @@ class Rows {
     return out;
   }
 
-  /** Returns what gradient() writes, as a tensor. It is linear in the gradient of the loss. */
+  /** Returns the result of gradient() as a tensor. It is linear in the gradient of the loss. */
   gradientTensor(graph: GradGraph): Tensor {
     const saved = (storage: Storage, shape: Shape): Tensor => graph.saved(storage.dense, shape, null);
     const counted = this.#counted;
@@ -165,7 +165,7 @@ class Rows {
     return zeros([this.count, this.classes], { dtype, device }).scatter(1, labels, perRow.unsqueeze(1));
   }
 
-  /** Writes the gradient of the log-probabilities, given that of the loss. */
+  /** Writes the gradient of the log-probabilities, given the gradient of the loss. */
   gradient(into: Strided, grad: Storage): void {
     const counted = this.#counted;
     const shape = [this.count];

@@ -63,7 +63,7 @@ export interface MultiMarginOptions extends LossOptions {
   readonly p?: 1 | 2;
   /** Default 1. */
   readonly margin?: number;
-  /** One weight for each class, of shape [classes]; the loss is multiplied by that of the label. Default 1. */
+  /** One weight for each class, of shape [classes]; the loss is multiplied by the weight of the label. Default 1. */
   readonly weight?: Tensor;
 }
 

@@ -27,7 +27,7 @@ import { cat } from '../shape/join.ts';
 import { atleast2d } from '../shape/stacks.ts';
 import { flatten, part } from '../shape/views.ts';
 
-/** Returns the layout of a diagonal, which becomes the last dimension. `offset` > 0 lies above the main diagonal. */
+/** Returns the layout of a diagonal, which becomes the last dimension. `offset` > 0 is above the main diagonal. */
 function diagonalOf(
   { shape, strides, offset: start }: Layout,
   offset: number,

@@ -4,7 +4,7 @@ import type { Shape } from '../../core/shape.ts';
 import { badEinsum } from '../../errors.ts';
 
 export interface Equation {
-  /** A name for each dimension of each operand: a letter, or a character of its own for a dimension under '...'. */
+  /** A name for each dimension of each operand: a letter, or another character for a dimension under '...'. */
   readonly inputs: readonly string[];
   readonly output: string;
   /** Sizes by name. Operands whose size is 1 are broadcast. */
@@ -31,7 +31,7 @@ function checkWritten(equation: string, inputs: readonly string[], output: strin
     throw badEinsum(equation, 'an output in which no letter is repeated');
 }
 
-/** Returns the number of dimensions of each operand that its '...' stands for. */
+/** Returns the number of dimensions of each operand that its '...' covers. */
 function unnamedCounts(equation: string, inputs: readonly string[], shapes: readonly Shape[]): number[] {
   return inputs.map((names, i) => {
     const count = shapes[i]!.length - letters(names).length;

@@ -1,6 +1,5 @@
-// Matrix products of integers, which wrap around as PyTorch's do. They have no kernel of their own: large
-// results are summed in place, one column of `a` and one row of `b` at a time; small ones from products that lie
-// side by side in memory.
+// Matrix products of integers, which wrap around as PyTorch's do. They have no kernel: large results are summed in
+// place, one column of `a` and one row of `b` at a time; small ones from products that are adjacent in memory.
 import { kernels } from '../../backends/index.ts';
 import type { Strided } from '../../backends/operands.ts';
 import { withStrides } from '../../core/layout.ts';
@@ -9,9 +8,9 @@ import { broadcastShapes, broadcastStrides, countOf, type Shape, stridesOf } fro
 import { empty, type Tensor } from '../../core/tensor.ts';
 import { jointDevice } from '../joint-device.ts';
 
-/** The least number of elements of a result for which a kernel call per step of the inner dimension costs little. */
+/** Minimum number of elements of a result for which a kernel call per step of the inner dimension costs little. */
 const manyElements = 2 ** 12;
-/** Most products in memory at a time. */
+/** Maximum number of products in memory at a time. */
 const mostProducts = 2 ** 16;
 
 /** Computes [..., m, k] · [..., k, n] of one integer dtype. Leading dimensions are broadcast. */

@@ -101,7 +101,7 @@ function recordLinear(
 ): void {
   const outSize = w.shape[0]!;
   const [toX, toW, toB] = [x.target, w.target, b?.target ?? null];
-  // Only what is read: a layer with frozen weights keeps no input.
+  // Saves only values that are read: a layer with frozen weights keeps no input.
   const reads = saved === null ? [] : [saved];
   if (toW) reads.push(x.storage);
   if (toX) reads.push(w.storage);
@@ -128,7 +128,7 @@ function recordLinear(
   });
 }
 
-/** What linear multiplied, and where the gradients go. */
+/** The operands of linear, and the targets of their gradients. */
 interface Product {
   readonly toX: GradTarget | null;
   readonly toW: GradTarget | null;
@@ -172,14 +172,14 @@ function gradientBefore(
   return slope(activation === 'gelu' ? 'geluGrad' : 'geluTanhGrad');
 }
 
-/** Sends the gradient of b, whose elements stand in the columns of the result. */
+/** Sends the gradient of b, whose elements correspond to the columns of the result. */
 function sendBias(toB: GradTarget, grad: Storage, rows: number, outSize: number): void {
   const into = toB.begin();
   kernels().reduce('sum', [rows, outSize], withStrides(into.dense, [0, 1]), grad.dense);
   toB.end(into);
 }
 
-/** Sends the gradients of w, then of x, given that of x · wᵀ. */
+/** Sends the gradients of w, then of x, given the gradient of x · wᵀ. */
 function sendMatrices({ toX, toW, x, xShape, w, wShape }: Product, grad: Storage): void {
   const [outSize, inSize] = wShape as readonly [number, number];
   const rows = rowsOf(xShape);

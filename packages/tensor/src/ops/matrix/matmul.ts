@@ -1,6 +1,6 @@
-// Matrix products. A matrix may lie in memory row by row or column by column, with any distance between its
-// rows, so that transposes and slices are multiplied without a copy. The kernel can add to its output, so
-// that gradients are summed up without a temporary.
+// Matrix products. A matrix may be stored row by row or column by column, with any distance between its rows, so that
+// transposes and slices are multiplied without a copy. The kernel can add to its output, so that gradients are
+// accumulated without a temporary.
 
 import { graphOf } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
@@ -175,7 +175,7 @@ function recorded(out: Tensor, a: Tensor, b: Tensor, batch: Shape, left: Matrice
 
 /**
  * Multiplies matrices, which are the last two dimensions; leading dimensions are broadcast. A vector counts as a row on
- * the left and as a column on the right. Integers wrap around. Takes bool only where no elements are multiplied.
+ * the left and as a column on the right. Integers wrap around. Accepts bool only if no elements are multiplied.
  */
 export function matmul(a: Tensor, b: Tensor): Tensor {
   const lowered = recast('low', [a, b], (x, y) => matmul(x!, y!));

@@ -126,7 +126,10 @@ function contracted(
   });
 }
 
-/** Multiplies each element of `a` by all of `b`, which take its place. Missing dimensions are added in front. */
+/**
+ * Computes the Kronecker product: replaces each element of `a` by its product with all of `b`. Missing dimensions are
+ * added in front.
+ */
 export function kron(a: Tensor, b: Tensor): Tensor {
   requireTensor('kron', a);
   requireTensor('kron', b);

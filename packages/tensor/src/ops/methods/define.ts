@@ -1,4 +1,4 @@
-// Gives operations to the class of tensors as methods.
+// Adds operations to the class of tensors as methods.
 import { Tensor } from '../../core/tensor.ts';
 
 /** The functions that implement the methods of an interface: the tensor is their first argument. */
@@ -15,7 +15,7 @@ export function addMethods(methods: object): void {
 }
 
 /**
- * Adds functions of a tensor to Tensor as methods. A method that is called in each step of a training loop stands in
+ * Adds functions of a tensor to Tensor as methods. A method that is called in each step of a training loop is in
  * basic.ts instead, because it passes its arguments on without an array.
  */
 export function addFunctions<Methods>(functions: FunctionsOf<Methods>): void {

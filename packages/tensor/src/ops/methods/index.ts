@@ -1,5 +1,4 @@
-// The operations of a tensor as its methods. core/tensor.ts declares them; these files give them to the class when they
-// are loaded.
+// The operations of a tensor as its methods. core/tensor.ts declares them; loading these files adds them to the class.
 import { refuseForeignNames } from '../foreign-names.ts';
 import './arrays.ts';
 import './basic.ts';

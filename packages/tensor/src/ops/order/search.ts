@@ -1,4 +1,5 @@
-// Finds the places of values in sorted sequences, by binary search over all values at once. Nothing waits for a device.
+// Finds the positions of values in sorted sequences, by binary search over all values at once. Nothing waits for a
+// device.
 
 import { notAnOperandOf } from '../../checks/argument-errors.ts';
 import { checkFits } from '../../checks/arguments.ts';
@@ -24,7 +25,7 @@ import { jointDevice } from '../joint-device.ts';
 export interface SearchOptions extends BucketizeOptions {
   /** 'right' is another way to say `right`. */
   readonly side?: 'left' | 'right';
-  /** int64 indices, as sort() gives them, that bring the sequence into order. */
+  /** int64 indices, as sort() returns them, that bring the sequence into order. */
   readonly sorter?: Tensor;
 }
 
@@ -89,9 +90,9 @@ function searched(op: string, sorted: Tensor, values: Operand, isRight: boolean,
 }
 
 /**
- * Returns where values belong in a sorted sequence, so that it stays sorted: int64, the first such place or, with
- * `right`, the last. `sorted` is [n], or [..., n] beside values [..., m] with equal leading sizes. They are
- * compared in their joint dtype. The order is not checked.
+ * Returns the positions at which values can be inserted into a sorted sequence so that it stays sorted: int64, the
+ * first such position or, with `right`, the last. `sorted` is [n], or [..., n] beside values [..., m] with equal
+ * leading sizes. They are compared in their joint dtype. The order is not checked.
  */
 export function searchsorted(sorted: Tensor, values: Operand, options: SearchOptions = {}): Tensor {
   const op = 'searchsorted';

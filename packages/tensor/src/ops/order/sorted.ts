@@ -1,4 +1,4 @@
-// What follows from a sort: orders, single ranks and medians.
+// Results that follow from a sort: orders, single ranks and medians.
 
 import { isRecording } from '../../autograd/node.ts';
 import { notOfBool } from '../../checks/argument-errors.ts';
@@ -83,7 +83,7 @@ function medianPositions(a: Tensor, dim: number, skipsNaN: boolean): Tensor {
     const half = to(floor(div(to(maximum(sub(present, 1), 0), 'float64'), 2)), 'int64');
     return gather(indices, dim, half);
   }
-  // The first NaN, which stands behind the numbers in sorted order, is the median where there is one.
+  // If there is a NaN, the first one, which follows the numbers in sorted order, is the median.
   const numbers = sum(eq(missing, 0), dim, true);
   return gather(indices, dim, where(any(missing, dim, true), numbers, middle));
 }

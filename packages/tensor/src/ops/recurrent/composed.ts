@@ -8,7 +8,7 @@ import { cat } from '../shape/join.ts';
 import { narrow } from '../shape/views.ts';
 import type { CellKind } from './rules.ts';
 
-/** What a step of a composed recurrence reads. */
+/** Values that a step of a composed recurrence reads. */
 interface Step {
   /** [count, gates · width]; only its graph is used. */
   readonly input: Tensor;
@@ -70,7 +70,7 @@ export interface Composed {
   readonly gate: (index: number, row: number, count: number) => Tensor;
 }
 
-/** Returns what ofDense() of recurrence.ts returns: output rows, then the final states. */
+/** Returns the same as ofDense() of recurrence.ts: output rows, then the final states. */
 export function composedRecurrence(given: Composed): Tensor {
   const { kind, input, weight, bias, steps, gate } = given;
   const outputs: { readonly row: number; readonly output: Tensor }[] = [];

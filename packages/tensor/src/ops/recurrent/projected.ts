@@ -14,7 +14,7 @@ export interface Projected {
   readonly states: readonly Tensor[];
   /** [4 · width, projected width]. */
   readonly weight: Tensor;
-  /** [projected width, width]: makes the hidden state of what leaves the output gate. */
+  /** [projected width, width]: projects the result of the output gate to the hidden state. */
   readonly projection: Tensor;
   /** Number of sequences in each step; does not grow. */
   readonly sizes: readonly number[];

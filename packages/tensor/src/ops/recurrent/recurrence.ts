@@ -21,7 +21,7 @@ export interface Recurrence {
   readonly kind: CellKind;
   /**
    * [rows, gates · width]: the product of the input of all steps with its weight, with both biases except for gru. The
-   * caller gives it up: if it is dense, its memory is overwritten with the values of the gates.
+   * caller hands it over: if it is dense, its memory is overwritten with the values of the gates.
    */
   readonly input: Tensor;
   /** [sequences, width]: the hidden state before the first step, and for lstm the cell state. */
@@ -36,7 +36,7 @@ export interface Recurrence {
   readonly isReversed: boolean;
 }
 
-/** What recurrence() returns. */
+/** The results of recurrence(). */
 export interface Recurred {
   /** [rows, width]: the hidden state after each step. */
   readonly output: Tensor;

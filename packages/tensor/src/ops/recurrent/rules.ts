@@ -7,7 +7,7 @@ import type { RowKernels, Rows } from './rows.ts';
 /** The kinds of recurrences. */
 export type CellKind = 'tanh' | 'relu' | 'lstm' | 'gru';
 
-/** What a step of a forward pass reads and writes; all start at the first row of the step. */
+/** Operands of a step of a forward pass; all start at the first row of the step. */
 export interface ForwardStep {
   /** Number of sequences that have this step. */
   readonly count: number;
@@ -21,14 +21,14 @@ export interface ForwardStep {
   readonly before: readonly Rows[];
   /** Receives the hidden states after the step. */
   readonly out: Rows;
-  /** What backward needs beside gates and states. */
+  /** Further values that backward needs beside gates and states. */
   readonly extra: Rows | null;
   /** [width, gates · width]. */
   readonly weight: Matrices;
   readonly bias: Strided | null;
 }
 
-/** What a step of a backward pass reads and writes. */
+/** Operands of a step of a backward pass. */
 export interface BackwardStep extends Omit<ForwardStep, 'states' | 'out' | 'weight' | 'bias'> {
   /** Gradients of the states after the step, without gradOut; become those before it. */
   readonly states: readonly Rows[];

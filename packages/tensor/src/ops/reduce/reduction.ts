@@ -4,7 +4,7 @@ import { oneOf } from '../../checks/value-checks.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { mean, sum } from './reduce.ts';
 
-/** What a loss returns: the mean, the sum, or every loss. */
+/** The result of a loss: the mean, the sum, or every loss. */
 export type Reduction = 'mean' | 'sum' | 'none';
 
 /** Options of losses. */

@@ -22,7 +22,7 @@ export function logSumExp(a: Tensor, dims: Dims, keepDim = false): Tensor {
   if (reducedCount('logSumExp', a, dims) === 0) return scope(() => log(sum(exp(a), dims, keepDim)));
   return scope(() => {
     const top = max(a.detach(), dims, true);
-    // An infinite maximum would give NaN; any finite number serves in its place.
+    // An infinite maximum would give NaN, so any finite number is used instead.
     const shift = where(eq(sub(top, top), 0), top, 0);
     return reshape(add(log(sum(exp(sub(a, shift)), dims, true)), shift), shape);
   });

@@ -28,7 +28,9 @@ function checkTensors(op: string, tensors: readonly Tensor[]): void {
   if (!areTensors) throw notTensors(op, tensors);
 }
 
-/** Returns whether `cat` skips a tensor: as in PyTorch, one of shape [0] may stand beside tensors of any shape. */
+/**
+ * Returns whether `cat` skips a tensor: as in PyTorch, a tensor of shape [0] is accepted beside tensors of any shape.
+ */
 const isNothing = ({ rank, count }: Tensor): boolean => rank === 1 && count === 0;
 
 /** Concatenates tensors along `dim`, in their joint dtype. Returns a copy. */

@@ -12,7 +12,7 @@ import { clone, requireOperand, requireTensor } from '../elementwise/convert.ts'
 import { flip } from './rearrange.ts';
 import { expand, flatten, permute, reshape, transpose, view } from './views.ts';
 
-/** Moves the dimensions `source` to the places `destination`; the others keep their order. Shares memory with `a`. */
+/** Moves the dimensions `source` to the indices `destination`; the others keep their order. Shares memory with `a`. */
 export function movedim(a: Tensor, source: Dims, destination: Dims): Tensor {
   requireTensor('movedim', a);
   // As in PyTorch, a tensor without dimensions counts as one with one dimension.

@@ -13,8 +13,8 @@ export const broadcastShapes = (...shapes: readonly Shape[]): number[] =>
     .reduce<number[]>((joined, shape) => [...joinedShape('broadcastShapes', joined, shape)], []);
 
 /**
- * Sums over the dimensions along which a tensor of `shape` would be broadcast to that of `a`. Returns `a` itself if it
- * has this shape.
+ * Sums over the dimensions along which a tensor of `shape` would be broadcast to the shape of `a`. Returns `a` itself
+ * if it has this shape.
  */
 export function sumToSize(a: Tensor, shape: Shape): Tensor {
   requireTensor('sumToSize', a);

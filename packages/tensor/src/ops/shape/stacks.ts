@@ -1,4 +1,4 @@
-// Joins tensors along dimensions that may have to be added first, and adds dimensions up to a least number.
+// Joins tensors along dimensions that may have to be added first, and adds dimensions up to a minimum number.
 
 import { notTensors } from '../../checks/argument-errors.ts';
 import { scope } from '../../core/context.ts';

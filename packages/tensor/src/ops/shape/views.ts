@@ -51,8 +51,8 @@ function sendBack(kind: Kind, target: GradTarget, grad: Storage, shape: Shape, r
 }
 
 /**
- * Returns the gradient of the tensor of `shape` from that of its view. What a view reads, this writes; so the gradient
- * of one is the other.
+ * Returns the gradient of the tensor of `shape` from the gradient of its view. It writes the elements that the view
+ * reads, so each is the gradient of the other.
  */
 function withView(kind: Kind, grad: Tensor, shape: Shape, change: (layout: Layout) => Layout): Tensor {
   const out = empty(grad.dtype, shape, grad.device);
@@ -87,7 +87,7 @@ function derived(name: string, a: Tensor, kind: Kind, change: (layout: Layout) =
   });
 }
 
-/** Records `out`, whose elements are those of `a` in the same order. */
+/** Records `out`, which has the elements of `a` in the same order. */
 function sharing(name: string, a: Tensor, out: Tensor): Tensor {
   if (!isRecording(a)) return out;
   const target = a.target!;
@@ -151,7 +151,7 @@ export function flatten(a: Tensor, startDim = 0, endDim = -1): Tensor {
   return reshapedAs('flatten', a, [...a.shape.slice(0, start), merged, ...a.shape.slice(end + 1)]);
 }
 
-/** Drops those of `dims` whose size is 1; without `dims`, all such dimensions. Shares memory with `a`. */
+/** Drops the dimensions in `dims` whose size is 1; without `dims`, all such dimensions. Shares memory with `a`. */
 export function squeeze(a: Tensor, dims?: number | readonly number[]): Tensor {
   requireTensor('squeeze', a);
   // As in PyTorch, a tensor without dimensions counts as one with one dimension.

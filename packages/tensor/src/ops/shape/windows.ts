@@ -51,7 +51,7 @@ export function unfold(a: Tensor, dim: number, size: number, step: number): Tens
     if (!target.isFilled) kernels().copy([target.count], into, 0);
     const windows = windowed(denseLayout(shape));
     const own = denseLayout(windows.shape);
-    // The elements at one place of all windows are different ones, so each step writes an element once.
+    // The elements at one position of all windows are distinct, so each step writes an element once.
     for (let i = 0; i < size && out.count > 0; i++) {
       const [region, part] = [
         selected(windows, windows.shape.length - 1, i),

@@ -185,7 +185,7 @@ export function convTranspose2d(
   });
 }
 
-/** Does what convTranspose2d does, for x [batch, in, length] and w [in, out / groups, kernel]. */
+/** Does the same as convTranspose2d, for x [batch, in, length] and w [in, out / groups, kernel]. */
 export function convTranspose1d(
   x: Tensor,
   w: Tensor,

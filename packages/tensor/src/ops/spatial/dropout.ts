@@ -52,7 +52,7 @@ export const dropout2d = (x: Tensor, p = 0.5, options: DropoutOptions = {}): Ten
 export const dropout3d = (x: Tensor, p = 0.5, options: DropoutOptions = {}): Tensor =>
   channelDropout('dropout3d', [4, 5], 4, x, p, options);
 
-/** What selu() tends to for −∞. */
+/** The limit of selu() for −∞. */
 const lowest = -1.7580993408473766;
 
 /**
@@ -66,7 +66,7 @@ export const alphaDropout = (x: Tensor, p = 0.5, options: DropoutOptions = {}): 
 export const featureAlphaDropout = (x: Tensor, p = 0.5, options: DropoutOptions = {}): Tensor =>
   loweredTo('featureAlphaDropout', x, p, options, (shape) => shape.map((size, d) => (d < 2 ? size : 1)));
 
-/** Draws one choice for each element of a tensor of the shape `choices`, to which that of x is reduced. */
+/** Draws one choice for each element of a tensor of the shape `choices`, which is the reduced shape of x. */
 function loweredTo(
   op: string,
   x: Tensor,

@@ -22,9 +22,9 @@ import { badGrid, badTheta } from './errors.ts';
 
 /** Options of gridSample(). */
 export interface GridSampleOptions {
-  /** Default 'bilinear', which takes all elements around a position of a volume, too. 'bicubic' is for planes. */
+  /** Default 'bilinear', which for a volume is trilinear. 'bicubic' is for planes. */
   readonly mode?: 'bilinear' | 'nearest' | 'bicubic';
-  /** What lies outside of the plane or volume: zeros, its outermost elements, or its mirror image. Default 'zeros'. */
+  /** Values outside of the plane or volume: zeros, its outermost elements, or its mirror image. Default 'zeros'. */
   readonly paddingMode?: 'zeros' | 'border' | 'reflection';
   /** Whether −1 and 1 are the centres of the outermost elements, or (false, the default) their outer edges. */
   readonly alignCorners?: boolean;

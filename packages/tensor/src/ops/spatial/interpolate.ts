@@ -40,7 +40,7 @@ export type InterpolationMode =
 export interface InterpolateOptions {
   /** Sizes of the result: one for all dimensions, or a list. */
   readonly size?: number | readonly number[] | null;
-  /** What sizes are multiplied by: one for all dimensions, or a list. The result is rounded down. */
+  /** Factors of the sizes: one for all dimensions, or a list. The result is rounded down. */
   readonly scaleFactor?: number | readonly number[] | null;
   /**
    * 'nearest' copies the element whose position, rounded down, fits; 'nearest-exact' that whose centre is nearest.

@@ -17,7 +17,7 @@ import { narrow } from '../shape/views.ts';
 import { badPadding, paddingRank } from './errors.ts';
 import { takenAt } from './places.ts';
 
-/** How pad() fills new places. */
+/** The way in which pad() fills new elements. */
 export type PadMode = 'constant' | 'reflect' | 'replicate' | 'circular';
 
 /** Options of pad(). */
@@ -34,7 +34,7 @@ export interface PadOptions {
 export const padModes = oneOf('constant', 'reflect', 'replicate', 'circular');
 const padOptions = optionChecks<PadOptions>({ mode: padModes, value: anyNumber });
 
-/** What one dimension gains (or loses, below 0) on both sides. */
+/** Elements added to one dimension on both sides; negative numbers remove elements. */
 interface Edge {
   readonly dim: number;
   readonly before: number;

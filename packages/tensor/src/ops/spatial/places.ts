@@ -17,7 +17,7 @@ export function storedPlaces(places: readonly number[], device: Device): Storage
   return tableOn(device, 'int64', host);
 }
 
-/** Returns the slices of `a` along `dim` at `places`, which lie in the dimension. Gradients are added up. */
+/** Returns the slices of `a` along `dim` at `places`, which are indices of the dimension. Gradients are summed. */
 export function takenAt(name: string, a: Tensor, dim: number, places: readonly number[]): Tensor {
   const index = created(storedPlaces(places, a.device), [places.length]);
   const dense = contiguous(a);

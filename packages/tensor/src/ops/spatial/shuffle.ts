@@ -7,7 +7,7 @@ import { clone, requireTensor } from '../elementwise/convert.ts';
 import { permute, reshape, transpose } from '../shape/views.ts';
 import { badChannelCount, badUnshuffle } from './errors.ts';
 
-/** Returns `a` permuted, in dense memory of its own, as `shape`. */
+/** Returns `a` permuted, in new dense memory, as `shape`. */
 const rearranged = (a: Tensor, order: readonly number[], shape: readonly number[]): Tensor =>
   reshape(clone(permute(a, order)), shape);
 

@@ -38,7 +38,7 @@ export function nearest(line: Line, isExact: boolean): number[] | null {
   return Array.from({ length: out }, (_, o) => Math.min(at(o), size - 1));
 }
 
-/** Returns a function that gives the position in the input for each result element. */
+/** Returns a function that returns the position in the input for each result element. */
 function positions(line: Line, isCubic: boolean): (o: number) => number {
   const { size, out, alignCorners, isFloat64 } = line;
   const round = isFloat64 ? (value: number): number => value : Math.fround;

@@ -34,7 +34,7 @@ import { cummax, placesAlong } from './running.ts';
 export interface BincountOptions {
   /** A weight for each element, which has the shape of the numbers. */
   readonly weights?: Tensor;
-  /** The least length of the result. Default 0. */
+  /** Minimum length of the result. Default 0. */
   readonly minLength?: number;
 }
 
@@ -92,8 +92,8 @@ export function histc(a: Tensor, bins = 100, low = 0, high = 0): Tensor {
 }
 
 /**
- * Returns the most frequent element along `dim`, the least of several, and the position of its last occurrence. Each
- * NaN counts as an element of its own.
+ * Returns the most frequent element along `dim`, the smallest of several, and the position of its last occurrence. Each
+ * NaN counts as a different element.
  */
 export function mode(a: Tensor, dim = -1, keepDim = false): Sorted {
   requireTensor('mode', a);

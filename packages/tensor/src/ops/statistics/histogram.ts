@@ -22,7 +22,7 @@ const histogramOptions = optionChecks<HistogramOptions<Tensor>>({
   density: flag,
 });
 
-/** Returns both ends of the bins: those of `range`, or the least and the largest element. */
+/** Returns both ends of the bins: those of `range`, or the smallest and the largest element. */
 function endsOf(values: Tensor, range: readonly [number, number] | undefined): readonly [number, number] {
   if (range !== undefined) {
     const fits = Array.isArray(range) && range.length === 2 && range.every(Number.isFinite);

@@ -50,7 +50,7 @@ function ofRows(
   const present = to(sum(eq(a.detach(), a.detach()), -1, true), dtype);
   const numbers = skipsNaN ? present : full(present.shape, size, { dtype, device });
   const exact = mul(maximum(sub(numbers, 1), 0), q);
-  // A row with a NaN gives NaN, which is last.
+  // The result of a row with a NaN is NaN, which is sorted last.
   const isWhole = skipsNaN ? null : eq(present, size);
   const place = isWhole === null ? exact : where(isWhole, exact, size - 1);
   const at = (positions: Tensor): Tensor => gather(values, -1, to(positions, 'int64'));
@@ -103,7 +103,7 @@ export const quantile = (
   options: QuantileOptions = {},
 ): Tensor => quantiles('quantile', a, q, dim, options, false);
 
-/** Returns what quantile() returns, of the elements that are not NaN; NaN if all are. */
+/** Returns the same as quantile(), of the elements that are not NaN; NaN if all are. */
 export const nanquantile = (
   a: Tensor,
   q: number | Tensor,

@@ -52,7 +52,7 @@ function extremes(op: 'cummax' | 'cummin', a: Tensor, dim: number): Sorted {
     const start = placesAlong(a, at);
     const [, positions] = scanned([values, start], at, ([x, i], [y, j]) => {
       const isLess = op === 'cummax' ? lt(x!, y!) : gt(x!, y!);
-      // A NaN stays, and a later one takes its place.
+      // A NaN stays, and a later NaN replaces it.
       const isMissing = isFloat(a.dtype) ? logicalAnd(eq(x!, x!), ne(y!, y!)) : isLess;
       const takesEarlier = logicalOr(isLess, isMissing);
       return [where(takesEarlier, y!, x!), where(takesEarlier, j!, i!)];
@@ -85,7 +85,7 @@ export function logcumsumexp(a: Tensor, dim: number): Tensor {
   return scope(() => {
     const combine = (x: Tensor, y: Tensor): Tensor => {
       const top = maximum(x.detach(), y.detach());
-      // An infinite maximum would give NaN; any finite number serves in its place.
+      // An infinite maximum would give NaN, so any finite number is used instead.
       const shift = where(eq(sub(top, top), 0), top, 0);
       return add(log(add(exp(sub(x, shift)), exp(sub(y, shift)))), shift);
     };

@@ -59,7 +59,10 @@ function even(take: Take, size: number, h: number, edgeOrder: 1 | 2): Tensor[] {
   return [end(0, 1), inside, end(size - 1, -1)];
 }
 
-/** Slopes of points at any places, by the parabola through three points; at the ends by a line with `edgeOrder` 1. */
+/**
+ * Computes slopes at unevenly spaced points, by the parabola through three points; at the ends by a line with
+ * `edgeOrder` 1.
+ */
 function uneven(take: Take, gapsOf: Take, size: number, edgeOrder: 1 | 2): Tensor[] {
   const [left, right] = [gapsOf(0, size - 2), gapsOf(1, size - 2)];
   const both = add(left, right);

@@ -18,13 +18,13 @@ import { movedim } from '../shape/moves.ts';
 import { cumsum, sort } from '../shape/order.ts';
 import { flatten, narrow, reshape } from '../shape/views.ts';
 
-/** What unique() and uniqueConsecutive() return. */
+/** The results of unique() and uniqueConsecutive(). */
 export interface Unique {
   /** The elements, each once. */
   readonly values: Tensor;
-  /** int64: the position of each element's value; null unless it was asked for. */
+  /** int64: the position of each element's value; null unless it was requested. */
   readonly inverse: Tensor | null;
-  /** int64: how often each value occurs; null unless it was asked for. */
+  /** int64: the number of occurrences of each value; null unless it was requested. */
   readonly counts: Tensor | null;
 }
 

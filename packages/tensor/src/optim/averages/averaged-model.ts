@@ -1,4 +1,4 @@
-// A model whose weights are averages of those that another model had.
+// A model whose weights are averages of another model's weights over time.
 import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { aFunction, type Check, checkValue, flag } from '../../checks/value-checks.ts';
 import { noGrad, scope } from '../../core/context.ts';
@@ -32,7 +32,7 @@ const averagedModelOptions = optionChecks<AveragedModelOptions>({
   ...{ avgFn: functionOrNull, multiAvgFn: functionOrNull, useBuffers: flag },
 });
 
-/** A module with a forward, whatever it takes. */
+/** A module with a forward of any arguments. */
 type Runnable = Module & { forward(...inputs: never[]): unknown };
 
 interface Pair {
@@ -99,7 +99,7 @@ export class AveragedModel<M extends Runnable = Runnable> extends Module {
     return this.module.forward(...inputs) as ReturnType<M['forward']>;
   }
 
-  /** Takes the current weights of `model` into the averages. The first call copies them. */
+  /** Adds the current weights of `model` to the averages. The first call copies them. */
   updateParameters(model: M): void {
     checkValue('updateParameters: model', model, aModel);
     scope(() => noGrad(() => this.#update(model)));

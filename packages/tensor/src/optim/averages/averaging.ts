@@ -1,5 +1,5 @@
-// How an averaged model takes in the current weights: exponential moving averages (EMA) and the equal weights of
-// stochastic weight averaging (SWA). Names and numbers are those of torch.optim.swa_utils.
+// Averaging functions for weights: exponential moving averages (EMA) and the equal weights of stochastic weight
+// averaging (SWA). Names and numbers are those of torch.optim.swa_utils.
 import { checkValue, share } from '../../checks/value-checks.ts';
 import { noGrad, scope } from '../../core/context.ts';
 import { isFloat } from '../../core/dtype.ts';

@@ -10,7 +10,7 @@ import { Module } from '../../nn/module.ts';
 
 /** Options of updateBn(). */
 export interface UpdateBnOptions {
-  /** Where the inputs are moved before the model gets them. Default: they stay. */
+  /** Device to which the inputs are moved before the forward. Default: they stay on theirs. */
   readonly device?: DeviceName;
 }
 

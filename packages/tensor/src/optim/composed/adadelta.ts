@@ -9,7 +9,7 @@ export interface AdadeltaOptions {
   readonly lr?: number;
   /** Weight of the old mean square in each step. Default 0.9. */
   readonly rho?: number;
-  /** Added to both mean squares before their roots are taken. Default 1e-6. */
+  /** Added to both mean squares before the square roots. Default 1e-6. */
   readonly eps?: number;
   /** Weight of an L2 penalty, which is added to the gradient. Default 0. */
   readonly weightDecay?: number;

@@ -7,16 +7,16 @@ import { ComposedOptimizer, lerp_, type ParamStep, shrink_ } from './composed-op
 
 /** Options of Adafactor. */
 export interface AdafactorOptions {
-  /** The largest relative size of a step; that of step n is at most 1 ÷ √n. Default 0.01. */
+  /** Maximum relative size of a step; for step n at most 1 ÷ √n. Default 0.01. */
   readonly lr?: number;
   /** Step n has the weight n ^ beta2Decay in the running means of squares. At most 0. Default −0.8. */
   readonly beta2Decay?: number;
   /**
-   * The least root of a mean square, null for the smallest difference from 1 in the parameter's dtype, and the least
-   * root mean square of a parameter. Default [null, 1e-3].
+   * Minimum root of a mean square (null: the smallest difference from 1 in the parameter's dtype), and minimum root
+   * mean square of a parameter. Default [null, 1e-3].
    */
   readonly eps?: readonly [number | null, number];
-  /** The largest root mean square of a step, as a multiple of its relative size; at least 1. Default 1. */
+  /** Maximum root mean square of a step, as a multiple of its relative size; at least 1. Default 1. */
   readonly d?: number;
   /** Each step first multiplies the parameters by 1 − lr × weightDecay. Default 0. */
   readonly weightDecay?: number;
@@ -48,8 +48,8 @@ const checks = {
 const rootMeanSquare = (values: Tensor): number => values.norm().item() / Math.sqrt(values.count);
 
 /**
- * The optimiser Adafactor (Shazeer and Stern, 2018): of a matrix it keeps a mean square of each row and of each column
- * only, and the size of its steps is relative to that of the parameter. Waits for two numbers of each parameter.
+ * The optimiser Adafactor (Shazeer and Stern, 2018): for a matrix it keeps only one mean square per row and per column,
+ * and the size of its steps is relative to the size of the parameter. Waits for two numbers of each parameter.
  */
 export class Adafactor extends ComposedOptimizer<Options> {
   constructor(params: OptimizerParams<Options>, options: AdafactorOptions = {}) {

@@ -7,7 +7,7 @@ import { refuseWhileCapturing } from '../../device/capture.ts';
 import { badOptimizerParam } from '../../errors.ts';
 import { gradOf, type LrOptions, lossOf, Optimizer } from '../optimizer.ts';
 
-/** What a step reads and writes of one parameter. */
+/** The operands of a step for one parameter. */
 export interface ParamStep {
   /** The values, without a graph; writing to it changes the parameter. */
   readonly param: Tensor;

@@ -17,7 +17,7 @@ export interface MuonOptions {
   readonly nesterov?: boolean;
   /** The coefficients of x, x³ and x⁵ in each iteration. Default [3.4445, −4.775, 2.0315]. */
   readonly nsCoefficients?: readonly [number, number, number];
-  /** The least norm by which it divides before it iterates. Default 1e-7. */
+  /** Minimum norm by which it divides before it iterates. Default 1e-7. */
   readonly eps?: number;
   /** Number of iterations, below 100. Default 5. */
   readonly nsSteps?: number;

@@ -10,7 +10,7 @@ export interface RpropOptions {
   readonly lr?: number;
   /** Factors of the step size of an element whose gradient changed its sign, or kept it. Default [0.5, 1.2]. */
   readonly etas?: readonly [number, number];
-  /** The least and the largest step size. Default [1e-6, 50]. */
+  /** The minimum and the maximum step size. Default [1e-6, 50]. */
   readonly stepSizes?: readonly [number, number];
   /** Whether to step along the gradient instead of against it. Default false. */
   readonly maximize?: boolean;
@@ -29,7 +29,7 @@ const stepSizesCheck: Check = { expected: 'two numbers', fits: isPair };
 const checks = { lr: nonNegative, etas: etasCheck, stepSizes: stepSizesCheck, maximize: flag };
 
 /**
- * The optimiser Rprop (Riedmiller and Braun, 1993): every element has a step size of its own, and only the sign of its
+ * The optimiser Rprop (Riedmiller and Braun, 1993): every element has its own step size, and only the sign of its
  * gradient counts. For gradients of the whole data set, not of batches.
  */
 export class Rprop extends ComposedOptimizer<Options> {
@@ -53,7 +53,7 @@ export class Rprop extends ComposedOptimizer<Options> {
     const hasTurned = agreement.lt(0);
     const factor = onesLike(grad).maskedFill(agreement.gt(0), etas[1]).maskedFill(hasTurned, etas[0]);
     stepSize.copy_(stepSize.mul(factor).clamp(...stepSizes));
-    // An element whose gradient turned does not move in this step, and starts afresh in the next.
+    // An element whose gradient changed its sign does not move in this step, and starts anew in the next.
     prev.copy_(grad.maskedFill(hasTurned, 0));
     param.sub_(prev.sign().mul(stepSize));
   }

@@ -1,4 +1,4 @@
-// What L-BFGS remembers of earlier iterations, from which it computes a direction.
+// The history of L-BFGS: data of earlier iterations from which it computes a direction.
 import { keep, scope } from '../../core/context.ts';
 import type { Tensor } from '../../core/tensor.ts';
 

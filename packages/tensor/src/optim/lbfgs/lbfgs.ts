@@ -24,9 +24,9 @@ import { LineSearch, type Point } from './line-search.ts';
 export interface LBFGSOptions {
   /** Length of a step, as a multiple of the direction; with a line search, of its first trial. Default 1. */
   readonly lr?: number;
-  /** The most iterations in one call of step(). Default 20. */
+  /** Maximum number of iterations in one call of step(). Default 20. */
   readonly maxIter?: number;
-  /** The most evaluations of the function in one call of step(). Default maxIter × 1.25. */
+  /** Maximum number of evaluations of the function in one call of step(). Default maxIter × 1.25. */
   readonly maxEval?: number | null;
   /** Ends when no gradient is larger than this. Default 1e-7. */
   readonly toleranceGrad?: number;

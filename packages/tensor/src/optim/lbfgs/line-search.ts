@@ -12,14 +12,16 @@ export interface Point {
   readonly slope: number;
 }
 
-/** By what share of the expected decrease the loss must decrease. */
+/** Fraction of the expected decrease by which the loss must decrease. */
 const decrease = 1e-4;
 /** How small the slope must get, as a share of the first slope. */
 const flatness = 0.9;
 
 const clip = (value: number, low: number, high: number): number => Math.min(Math.max(value, low), high);
 
-/** Returns where the cubic through two points with these slopes has its minimum, at least `low` and at most `high`. */
+/**
+ * Returns the position of the minimum of the cubic through two points with these slopes, clamped to `low` and `high`.
+ */
 function cubicMinimum(a: Point, b: Point, low = Math.min(a.t, b.t), high = Math.max(a.t, b.t)): number {
   const [left, right] = a.t <= b.t ? [a, b] : [b, a];
   const bend = left.slope + right.slope - (3 * (left.loss - right.loss)) / (left.t - right.t);

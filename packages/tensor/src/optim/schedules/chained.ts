@@ -27,7 +27,7 @@ export class ChainedScheduler extends LrSchedule {
   }
 
   override setAt(steps: number): void {
-    // What some set besides the rate, such as momentum.
+    // Sets the options that some schedules set besides the rate, such as momentum.
     for (const schedule of this.#schedules) schedule.setAt(steps);
     super.setAt(steps);
   }

@@ -31,9 +31,9 @@ export interface CyclicLROptions {
   readonly mode?: 'triangular' | 'triangular2' | 'exp_range';
   /** Default 1. */
   readonly gamma?: number;
-  /** Returns the factor of the height, at the cycle (from 1) or the step that scaleMode says. */
+  /** Returns the factor of the height for the number of the cycle (from 1) or of the step, as scaleMode selects. */
   readonly scaleFn?: ((at: number) => number) | null;
-  /** What scaleFn gets. Default 'cycle'. */
+  /** The argument of scaleFn: the number of the cycle or of the iteration. Default 'cycle'. */
   readonly scaleMode?: 'cycle' | 'iterations';
   /** Whether to schedule momentum (or the first beta) too. Default true. */
   readonly cycleMomentum?: boolean;

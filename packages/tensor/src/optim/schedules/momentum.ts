@@ -1,8 +1,8 @@
-// What schedules of momentum set in a group.
+// Sets the momentum of a group, for schedules.
 import { badOption } from '../../errors.ts';
 import type { AnyGroup } from './schedule.ts';
 
-/** A group with what different optimisers call momentum: the first beta in Adam and Lion. */
+/** A group with the option that an optimiser uses as momentum: the first beta in Adam and Lion. */
 type Momentous = AnyGroup & { momentum?: number; betas?: readonly [number, number] };
 
 /** Sets momentum, or the first beta. Throws in the name of the schedule if the group has neither. */

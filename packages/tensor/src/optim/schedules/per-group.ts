@@ -1,7 +1,7 @@
 // Options of schedules that are one number for all groups, or a list with a number for each group.
 import { type Check, checkValue } from '../../checks/value-checks.ts';
 
-/** Accepts what `check` accepts, or a list of it. */
+/** Accepts the values that `check` accepts, or a list of them. */
 export const orList = (check: Check): Check => ({
   expected: `${check.expected}, or a list of them`,
   fits: (value) => check.fits(value) || (Array.isArray(value) && value.every(check.fits)),

@@ -28,7 +28,7 @@ export interface ReduceLROnPlateauOptions {
   readonly thresholdMode?: 'rel' | 'abs';
   /** The number of values after a reduction that do not count as bad. Default 0. */
   readonly cooldown?: number;
-  /** The least rate, one for all groups or one for each. Default 0. */
+  /** Minimum rate, one for all groups or one for each. Default 0. */
   readonly minLr?: number | readonly number[];
   /** A reduction by no more than this is left out. Default 1e-8. */
   readonly eps?: number;
@@ -148,7 +148,7 @@ export class ReduceLROnPlateau extends RateSetter {
     };
   }
 
-  /** Continues from `state`. The rates come with the state of the optimiser. */
+  /** Continues from `state`. The rates are part of the state of the optimiser. */
   loadStateDict(state: PlateauState): void {
     checkState('loadStateDict', state);
     const { steps, best, numBadSteps, cooldownCounter } = state;

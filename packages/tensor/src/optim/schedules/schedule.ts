@@ -9,7 +9,7 @@ import { checkState, checkValue, finite, nonNegative } from '../../checks/value-
 import { badOption, shown } from '../../errors.ts';
 import type { LrOptions, Optimizer, ParamGroup } from '../optimizer.ts';
 
-/** What a schedule needs of an optimiser, whatever options its groups have. */
+/** The part of an optimiser that a schedule uses, with any options of its groups. */
 export type AnyOptimizer = Pick<Optimizer<LrOptions>, 'groups'>;
 export type AnyGroup = ParamGroup<LrOptions>;
 
@@ -51,8 +51,8 @@ export const refusePythonNames = (prototype: RateSetter): void =>
   });
 
 /**
- * Base of the schedules, which set what an optimiser uses in its next step. A subclass must end its constructor with
- * start().
+ * Base of the schedules, which set options that an optimiser uses in its next step. A subclass must end its constructor
+ * with start().
  */
 export abstract class Schedule extends RateSetter {
   #steps = 0;

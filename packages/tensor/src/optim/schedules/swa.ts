@@ -22,7 +22,7 @@ import {
 export interface SWALROptions {
   /** The rate at the end, one for all groups or one for each. */
   readonly swaLr: number | readonly number[];
-  /** Number of steps until the rate is there. Default 10. */
+  /** Number of steps until swaLr is reached. Default 10. */
   readonly annealEpochs?: number;
   /** Default 'cos'. */
   readonly annealStrategy?: 'cos' | 'linear';
@@ -43,8 +43,7 @@ const swaOptions = optionChecks<SWALROptions>({
 });
 
 /**
- * Moves the rate of each group from what it is at the first step() to swaLr. Another schedule may run before that
- * step.
+ * Moves the rate of each group from its value at the first step() to swaLr. Another schedule may run before that step.
  */
 export class SWALR extends RateSetter {
   readonly #swaLrs: readonly number[];

@@ -25,9 +25,11 @@ export interface PackedSequence {
   readonly data: Tensor;
   /** Number of sequences in each step. */
   readonly batchSizes: readonly number[];
-  /** int64: which sequence of the batch stands where, from the longest to the shortest; null if it was sorted. */
+  /**
+   * int64: the index of the sequence at each position, from the longest to the shortest; null if the batch was sorted.
+   */
   readonly sortedIndices: Tensor | null;
-  /** int64: where each sequence of the batch stands; null if the batch was sorted. */
+  /** int64: the position of each sequence of the batch; null if the batch was sorted. */
   readonly unsortedIndices: Tensor | null;
 }
 

@@ -35,7 +35,7 @@ abstract class OneState extends Recurrent {
 
 /** h′ = tanh(W_ih x + b_ih + W_hh h + b_hh), or relu of it. Weights start uniform in ±1/√hidden. */
 export class RNN extends OneState {
-  /** Function that gives the new hidden state. */
+  /** Function that computes the new hidden state. */
   readonly nonlinearity: 'tanh' | 'relu';
 
   constructor(inputSize: number, hiddenSize: number, options: RNNOptions = {}) {
@@ -85,7 +85,7 @@ export class LSTM extends Recurrent {
       throw badOption('LSTM: projSize', `an integer below hiddenSize ${hiddenSize}`, shown(projSize));
   }
 
-  /** Does what RNN.forward does, with two states: the hidden state and the cell state. */
+  /** Does the same as RNN.forward, with two states: the hidden state and the cell state. */
   forward(
     input: Tensor,
     states?: readonly [h0: Tensor, c0: Tensor] | null,

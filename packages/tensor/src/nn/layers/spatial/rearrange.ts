@@ -115,7 +115,7 @@ export class ChannelShuffle extends Module {
 export class Unflatten extends Module {
   /** Dimension that is split. */
   readonly dim: number;
-  /** Sizes that replace that of `dim`; −1 stands for what is left. */
+  /** Sizes that replace the size of `dim`; −1 is computed from the others. */
   readonly sizes: Shape;
 
   constructor(dim: number, sizes: Shape) {

@@ -1,4 +1,4 @@
-// Layers that put what a pooling has taken back to where it stood.
+// Layers that invert max pooling: they write each pooled element back to its original position.
 import { checkOptions } from '../../../checks/options.ts';
 import type { Tensor } from '../../../core/tensor.ts';
 import type { Pair } from '../../../ops/layers/window.ts';
@@ -30,7 +30,7 @@ export class MaxUnpool1d extends Module {
     this.options = options;
   }
 
-  /** Takes what maxPool1dWithIndices returned, and the length of the result if it is not the smallest. */
+  /** Takes the results of maxPool1dWithIndices, and the length of the result if it is not the smallest. */
   forward(input: Tensor, indices: Tensor, outputSize: number | readonly [number] | null = null): Tensor {
     return maxUnpool1d(input, indices, this.kernelSize, { ...this.options, outputSize });
   }
@@ -51,7 +51,7 @@ export class MaxUnpool2d extends Module {
     this.options = options;
   }
 
-  /** Takes what maxPool2dWithIndices returned, and [height, width] of the result if it is not the smallest. */
+  /** Takes the results of maxPool2dWithIndices, and [height, width] of the result if it is not the smallest. */
   forward(
     input: Tensor,
     indices: Tensor,
@@ -76,7 +76,7 @@ export class MaxUnpool3d extends Module {
     this.options = options;
   }
 
-  /** Takes what maxPool3dWithIndices returned, and the sizes of the result if they are not the smallest. */
+  /** Takes the results of maxPool3dWithIndices, and the sizes of the result if they are not the smallest. */
   forward(
     input: Tensor,
     indices: Tensor,

@@ -1,4 +1,4 @@
-// Keys and values that MultiheadAttention puts behind those of its input, which no mask hides.
+// Keys and values that MultiheadAttention appends to those of its input, and that no mask hides.
 import { zeros } from '../../../core/creation.ts';
 import type { Tensor } from '../../../core/tensor.ts';
 import { cat, expand, reshape } from '../../../ops/index.ts';

@@ -113,7 +113,7 @@ interface Masks {
   readonly isCausal: boolean;
 }
 
-/** What both layers have: attention to itself, and two linear layers. */
+/** The common part of both layers: self-attention, and two linear layers. */
 abstract class TransformerLayer extends Module {
   /** Width of inputs and outputs. */
   readonly dModel: number;

@@ -42,6 +42,6 @@ export function jointMask(
   return add(asScores(own, dtype), asScores(padding, dtype));
 }
 
-/** Returns what is added to the scores: −∞ where a mask of bool is true. */
+/** Returns the values to add to the scores: −∞ where a bool mask is true. */
 export const asScores = (mask: Tensor, dtype: string): Tensor =>
   mask.dtype === 'bool' ? where(mask, -Infinity, 0).to(dtype as 'float32') : mask;

@@ -41,9 +41,9 @@ export interface MultiheadAttentionOptions {
   readonly vdim?: number;
   /** Whether tensors are [batch, time, width] instead of [time, batch, width]. Default false. */
   readonly batchFirst?: boolean;
-  /** Whether a learned key and a learned value come behind those of the input. Default false. */
+  /** Whether a learned key and a learned value are appended to those of the input. Default false. */
   readonly addBiasKv?: boolean;
-  /** Whether a key and a value of zeros come behind all others. Default false. */
+  /** Whether a key and a value of zeros are appended to all others. Default false. */
   readonly addZeroAttn?: boolean;
 }
 
@@ -103,7 +103,7 @@ export class MultiheadAttention extends Module {
   readonly biasK: Tensor | null;
   /** The learned value, [1, 1, embedDim]; null without. */
   readonly biasV: Tensor | null;
-  /** Whether a key and a value of zeros come behind all others. */
+  /** Whether a key and a value of zeros are appended to all others. */
   readonly addZeroAttn: boolean;
   /** Projection of the joined heads, [embedDim, embedDim]. */
   readonly outProj: Linear;

@@ -58,12 +58,9 @@ export function bitwiseNot(a: Tensor): Tensor {
   return evaluate(formula, a.dtype, a.shape, [a]);
 }
 
-/** Shifts the bits of a by b places to the left; 0 for places below 0 or beyond the last bit. Throws for bool. */
+/** Shifts the bits of a to the left by b; the result is 0 if b is below 0 or beyond the last bit. Throws for bool. */
 export const bitwiseLeftShift = ofIntegers('bitwiseLeftShift', kernel('shiftLeft'));
-/**
- * Shifts the bits of a by b places to the right and keeps the sign; places below 0 count as all places. Throws for
- * bool.
- */
+/** Shifts the bits of a to the right by b and keeps the sign; b below 0 shifts all bits out. Throws for bool. */
 export const bitwiseRightShift = ofIntegers('bitwiseRightShift', kernel('shiftRight'));
 /** Computes the greatest common divisor, which is not negative. Throws for bool. */
 export const gcd = ofIntegers('gcd', kernel('gcd'));

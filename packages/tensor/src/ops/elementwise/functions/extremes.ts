@@ -7,7 +7,9 @@ import { comparable, jointShape, maximum, minimum, mul, pow } from '../binary.ts
 import { requireTensor, to } from '../convert.ts';
 import { evaluate, type Formula, floatOf, type Steps } from '../formula.ts';
 
-/** Writes 1 where the first operand is taken: where it is the extreme, also of equal ones, or the other one is NaN. */
+/**
+ * Writes 1 where the first operand is selected: where it is the extreme, also of equal ones, or the other one is NaN.
+ */
 const takesFirst =
   (isLargest: boolean): Steps =>
   (k, into, a, b) => {
@@ -45,9 +47,9 @@ function extremeOf(name: 'fmax' | 'fmin', a: Operand, b: Operand): Tensor {
   return evaluate(formulas[name], dtype, shape, [comparable(name, a, dtype), comparable(name, b, dtype)]);
 }
 
-/** Returns the larger of two operands; the other one where one is NaN. Of equal ones the first gets the gradient. */
+/** Returns the larger of two operands; if one is NaN, the other one. Of equal operands the first gets the gradient. */
 export const fmax = (a: Operand, b: Operand): Tensor => extremeOf('fmax', a, b);
-/** Returns the smaller of two operands; the other one where one is NaN. Of equal ones the first gets the gradient. */
+/** Returns the smaller of two operands; if one is NaN, the other one. Of equal operands the first gets the gradient. */
 export const fmin = (a: Operand, b: Operand): Tensor => extremeOf('fmin', a, b);
 
 /** Computes a to the power b in float64, for all dtypes. */

@@ -1,5 +1,5 @@
-// Makes the in-place forms of elementwise operations. Their rules are those of add_(): nothing is recorded, every view
-// sees the change, and the result must be of a dtype that the tensor takes.
+// Makes the in-place forms of elementwise operations. Their rules are those of add_(): nothing is recorded, the change
+// is visible in every view, and the tensor must be able to hold the dtype of the result.
 import { isRecording } from '../../../autograd/node.ts';
 import type { MapOp } from '../../../backends/declarations/names.ts';
 import { kernels } from '../../../backends/index.ts';

@@ -64,7 +64,7 @@ export const hypot = ofFloats({
   }),
 });
 
-/** Gives |a| the sign of b, also that of −0. The gradient of b is 0. Integers become float32. */
+/** Returns |a| with the sign of b, also that of −0. The gradient of b is 0. Integers become float32. */
 export const copysign = ofAnything({
   name: 'copysign',
   steps: kernel('copysign'),

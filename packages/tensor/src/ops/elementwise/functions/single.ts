@@ -58,8 +58,8 @@ export function frac(a: Tensor): Tensor {
 }
 
 /**
- * Replaces NaN, ∞ and −∞, which become by default 0 and the largest and the least number of the dtype. The gradient of
- * a replaced element is 0. Integers are copied.
+ * Replaces NaN, ∞ and −∞, by default with 0 and the largest and the smallest number of the dtype. The gradient of a
+ * replaced element is 0. Integers are copied.
  */
 export function nanToNum(
   a: Tensor,

@@ -1,4 +1,4 @@
-// Tests of elements, which give bools: NaN, infinities and signs.
+// Tests of elements, which return bools: NaN, infinities and signs.
 import { type DType, dtypeInfo, isFloat, isHalf } from '../../../core/dtype.ts';
 import type { Tensor } from '../../../core/tensor.ts';
 import { requireTensor } from '../convert.ts';

@@ -92,7 +92,10 @@ export function maxPool1d(x: Tensor, kernelSize: number, options: MaxPool1dOptio
   return overRows('maxPool1d', x, (planes) => maxPool2d(planes, kernel, pairs));
 }
 
-/** Returns what maxPool1d returns, and an int64 tensor of the same shape: where in its signal each element stood. */
+/**
+ * Returns the result of maxPool1d, and an int64 tensor of the same shape with the position of each element in its
+ * signal.
+ */
 export function maxPool1dWithIndices(
   x: Tensor,
   kernelSize: number,

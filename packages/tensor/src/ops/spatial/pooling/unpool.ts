@@ -1,4 +1,4 @@
-// Puts what a pooling has taken back to where it stood.
+// Inverts max pooling: writes each pooled element back to its original position.
 import { checkOptions, optionChecks } from '../../../checks/options.ts';
 import { anything } from '../../../checks/value-checks.ts';
 import { scope } from '../../../core/context.ts';
@@ -15,9 +15,9 @@ import { sizesFor, type Triple } from '../sizes.ts';
 
 /** Options of maxUnpool2d(). */
 export interface MaxUnpoolOptions {
-  /** That of the pooling. Default: the size of the window. */
+  /** Stride of the pooling. Default: the size of the window. */
   readonly stride?: Pair;
-  /** That of the pooling. Default 0. */
+  /** Padding of the pooling. Default 0. */
   readonly padding?: Pair;
   /** [height, width] of the result. Default: the smallest plane that the pooling makes x of. */
   readonly outputSize?: readonly [height: number, width: number] | null;

@@ -45,7 +45,7 @@ export interface AvgPool3dOptions {
   readonly ceilMode?: boolean;
   /** Whether padding counts as elements that are 0. Default true. */
   readonly countIncludePad?: boolean;
-  /** What sums are divided by, in place of the number of elements; null, the default, stands for that number. */
+  /** Divisor of the sums, instead of the number of elements; null, the default, means that number. */
   readonly divisorOverride?: number | null;
 }
 
@@ -128,14 +128,14 @@ function checkFit(op: string, { size }: Volume, windows: Windows, ceilMode: bool
   if (isTooLarge) throw windowTooLarge(op, kernel, dilation, size);
 }
 
-/** Throws if a window is larger than the volume without its padding, as in PyTorch, which then takes no mean. */
+/** Throws if a window is larger than the volume without its padding, as in PyTorch, which then computes no mean. */
 function checkCover(op: string, { size }: Volume, kernel: Three): void {
   if (kernel.some((each, d) => each > size[d]!)) throw windowBeyondVolume(op, kernel, size);
 }
 
 /**
- * Returns the largest element under each window. Padding is never taken; of equal elements the first gets the gradient.
- * x is [batch, channels, depth, height, width], or lacks the batch.
+ * Returns the largest element under each window. Padding is never selected; of equal elements the first gets the
+ * gradient. x is [batch, channels, depth, height, width], or lacks the batch.
  */
 export function maxPool3d(x: Tensor, kernelSize: Triple, options: MaxPool3dOptions = {}): Tensor {
   const op = 'maxPool3d';
@@ -157,8 +157,8 @@ export function maxPool3d(x: Tensor, kernelSize: Triple, options: MaxPool3dOptio
 }
 
 /**
- * Returns what maxPool3d returns, and an int64 tensor of the same shape: where in its volume, counted depth by depth
- * and row by row, each element stood.
+ * Returns the result of maxPool3d, and an int64 tensor of the same shape with the position of each element in its
+ * volume, counted depth by depth and row by row.
  */
 export function maxPool3dWithIndices(
   x: Tensor,
@@ -228,7 +228,7 @@ export function avgPool3d(x: Tensor, kernelSize: Triple, options: AvgPool3dOptio
   );
 }
 
-/** [depth, rows, columns] of a result; null stands for the size of the input. One number stands for all. */
+/** [depth, rows, columns] of a result; null means the size of the input. One number applies to all. */
 export type OutputSize3d =
   | number
   | readonly [depth: number | null, rows: number | null, columns: number | null];
