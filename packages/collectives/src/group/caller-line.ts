@@ -1,14 +1,14 @@
-// Gives the error of a call that was awaited the lines of the program that led to it. Such an error is made when the
+// Adds the lines of the program that led to an awaited call to the error of that call. Such an error is made when the
 // operation ends, in a callback without the program's functions on the stack. Nothing is captured when a call starts,
-// which would cost microseconds each time: the lines come from the promises that wait for the call, and from the
-// flight record.
+// which would cost microseconds each time: the lines come from the promises that wait for the call, and from the flight
+// record.
 
 import type { FlightEntry } from '../flight/entry.ts';
 import { addToStack } from '../late-stack.ts';
 
 /**
- * Captures the functions that wait for the promise whose handler runs now. Returns what gives their lines, such as
- * "    at async step (…)", without `handler` and what it calls.
+ * Captures the functions that wait for the promise whose handler runs now. Returns a function that formats their lines,
+ * such as "    at async step (…)", without `handler` and the functions that it calls.
  */
 function awaitingFrames(handler: (error: Error) => unknown): () => string[] {
   const holder: { stack?: string } = {};
@@ -20,8 +20,8 @@ function awaitingFrames(handler: (error: Error) => unknown): () => string[] {
 }
 
 /**
- * Returns a promise that rejects with the error, once the stack of the error has the functions that await the promise
- * which is resolved with this one.
+ * Returns a promise that rejects with the error. Before that, adds to the error's stack the functions that await the
+ * promise which is resolved with this one.
  */
 export async function rejectedToCaller(error: Error): Promise<never> {
   // V8 finds the awaiting functions when this promise has been connected with theirs, which takes two microtasks.
@@ -33,9 +33,9 @@ export async function rejectedToCaller(error: Error): Promise<never> {
 }
 
 /**
- * Adds the place of the call of an operation, such as "train.ts:57", to the stack of an error. `record` is the flight
- * record of the group. If it lacks the place, because looking it up each time would cost too much, the place of the
- * last call that looks the same is added, and said to be that.
+ * Adds the source location of an operation's call, such as "train.ts:57", to the stack of an error. `record` is the
+ * flight record of the group. It lacks the location if looking up every call would cost too much. Then the location of
+ * the last similar call is added, marked as such.
  */
 export function addCallSite(
   error: Error,

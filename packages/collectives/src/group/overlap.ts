@@ -2,7 +2,7 @@
 import { byteSize } from '../dtype.ts';
 import type { BufferView } from './buffer.ts';
 
-/** Buffers of one argument of a call. `name` is how an error calls one of them, with its number behind it. */
+/** Buffers of one argument of a call. `name`, with the index of a buffer behind it, names the buffer in errors. */
 export interface Named {
   readonly name: string;
   readonly views: readonly BufferView[];
@@ -25,7 +25,7 @@ export function overlap(a: BufferView, b: BufferView): boolean {
 }
 
 /**
- * Returns the names of two buffers that share memory and of which one is written at least, or null if there are none.
+ * Returns the names of two buffers that share memory, at least one of which is written, or null if there are none.
  * Takes `n log n` comparisons for `n` buffers.
  */
 export function firstOverlap(lists: readonly Named[]): readonly [string, string] | null {
@@ -47,7 +47,7 @@ export function firstOverlap(lists: readonly Named[]): readonly [string, string]
   return null;
 }
 
-/** Goes through spans by their starts, and compares each with those before it that reach furthest. */
+/** Scans spans by their starts, and compares each with the earlier ones that reach furthest. */
 function overlapOf(spans: Span[]): readonly [string, string] | null {
   spans.sort((a, b) => (a.from < b.from ? -1 : a.from > b.from ? 1 : 0));
   let [furthest, furthestWritten]: (Span | null)[] = [null, null];
@@ -60,7 +60,10 @@ function overlapOf(spans: Span[]): readonly [string, string] | null {
   return null;
 }
 
-/** Returns what two buffers have in common if their places can be compared; null if the place is not known. */
+/**
+ * Returns an identity of the address space of a buffer, in which addresses can be compared; null if the address is
+ * unknown.
+ */
 function spaceOf({ host, handle, device: { kind, index } }: BufferView): unknown {
   if (host !== null) return host.buffer;
   return handle?.address === undefined ? null : `${kind}:${index}`;

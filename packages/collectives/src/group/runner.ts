@@ -5,7 +5,7 @@ import type { Backend, Operation, Run, Running, Settle } from '../backend.ts';
 import { type CollectiveCode, CollectiveError } from '../errors.ts';
 import type { FlightEntry } from '../flight/entry.ts';
 import { FlightRecorder } from '../flight/recorder.ts';
-import { whoIsMissing } from '../verbs/monitored-barrier.ts';
+import { textOfMissingRanks } from '../verbs/monitored-barrier.ts';
 import type { Admission } from './admission.ts';
 import { callSite, inCallAt } from './call-site.ts';
 import { addCallSite } from './caller-line.ts';
@@ -193,7 +193,7 @@ export class Runner {
     if (name === operation.verb || !CollectiveError.is(error) || !isOf(error, operation))
       return this.#state.fail(error);
     const { code, seq, peers, cause } = error;
-    const what = name === 'monitoredBarrier' ? whoIsMissing(error) : error.what;
+    const what = name === 'monitoredBarrier' ? textOfMissingRanks(error) : error.what;
     const options = cause === undefined ? undefined : { cause };
     return this.#state.fail(this.#state.error({ code, verb: name, seq, peers, what }, options));
   }

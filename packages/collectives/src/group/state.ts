@@ -1,5 +1,5 @@
-// Whether a group still takes calls: it refuses them once it was closed, or after its first error. Also builds the
-// errors that name the group and this rank.
+// The state of a group: open, failed or closed. Refuses calls once the group was closed, or after its first error. Also
+// builds the errors that name the group and this rank.
 import type { Backend, Supports } from '../backend.ts';
 import {
   type CollectiveCode,
@@ -27,7 +27,7 @@ export class GroupState {
   /** Name of the backend. */
   readonly backend: string;
   readonly supports: Supports;
-  /** Whether the program has got an error of this group, from a call or from close(). */
+  /** Whether the program has received an error of this group, from a call or from close(). */
   isTold = false;
   #failure: CollectiveError | null = null;
   #isClosed = false;

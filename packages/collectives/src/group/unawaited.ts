@@ -1,18 +1,18 @@
-// Failures that the program would never hear of: those of calls that it has not awaited. When the process has nothing
-// left to do, the first of them is thrown, so that it ends with an error instead of exit code 0.
+// Reports failures of calls that the program has not awaited, which it would otherwise never see. When the process has
+// no work left, the first of them is thrown, so that the process ends with an error instead of exit code 0.
 //
 // The failure of an operation counts only if the group was not closed and no other call has reported a failure of the
-// group. A call that was refused, such as one with a wrong argument, is reported by nothing else.
+// group. The failure of a call that was refused, such as one with a wrong argument, is reported nowhere else.
 
 import { type CollectiveCode, CollectiveError } from '../errors.ts';
 
-/** What is known of the group of a failed call. */
+/** The facts about the group of a failed call that the report needs. */
 export interface Reporting {
   readonly name: string;
   readonly rank: number;
   readonly size: number;
   readonly isClosed?: boolean;
-  /** Whether the program has got an error of the group. */
+  /** Whether the program has received an error of the group. */
   readonly isTold?: boolean;
 }
 
@@ -21,7 +21,9 @@ interface Unheard {
   readonly group: Reporting;
 }
 
-/** Enough to find one to report; a program may ignore the failures of many calls. */
+/**
+ * Maximum number of failures to keep: enough to find one to report, even if the program ignores those of many calls.
+ */
 const most = 16;
 const unheard = new Map<object, Unheard>();
 let isWatching = false;
@@ -49,7 +51,7 @@ export function keepUnheard(work: object, failure: Unheard): void {
   });
 }
 
-/** Forgets the failure of `work`, because the program gets it. */
+/** Forgets the failure of `work`, because the program receives it. */
 export function heard(work: object): void {
   unheard.delete(work);
 }

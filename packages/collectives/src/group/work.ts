@@ -16,7 +16,7 @@ export interface WorkOwner {
   readonly backend: string;
   /** Whether close() was called. */
   readonly isClosed?: boolean;
-  /** Whether the program has got an error of the group. A Work sets it. */
+  /** Whether the program has received an error of the group. A Work sets it. */
   isTold?: boolean;
 }
 

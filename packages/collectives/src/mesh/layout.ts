@@ -1,4 +1,4 @@
-// Where the ranks of a group lie on named axes. Pure arithmetic: the last axis varies fastest.
+// Maps the ranks of a group to coordinates on named axes. Pure arithmetic: the last axis varies fastest.
 import type { Failure } from '../errors.ts';
 import { shown, wrongOption } from '../options/errors.ts';
 import {
@@ -10,10 +10,10 @@ import {
   unknownAxis,
 } from './errors.ts';
 
-/** A number of ranks, or 'rest' for what the other axes leave. */
+/** A number of ranks, or 'rest' for the quotient of the group's size and the other axes. */
 export type AxisSize = number | 'rest';
 
-/** One number for each axis: its size, or an index on it. */
+/** One number for each axis: its size, or a coordinate on it. */
 export type PerAxis<Axis extends string = string> = { readonly [A in Axis]: number };
 
 /** A failure that is thrown as an error by the caller, who knows the group. */
@@ -69,27 +69,27 @@ export function combinationsOf(
   return flat as Record<string, readonly string[]>;
 }
 
-/** Returns the place of a rank on each axis. */
-export function placeOf(rank: number, shape: PerAxis): PerAxis {
+/** Returns the coordinates of a rank. */
+export function coordinatesOf(rank: number, shape: PerAxis): PerAxis {
   let left = rank;
   const reversed = Object.entries(shape).reverse();
-  const place = reversed.map(([name, size]): [string, number] => {
+  const coordinates = reversed.map(([name, size]): [string, number] => {
     const index = left % size;
     left = (left - index) / size;
     return [name, index];
   });
-  return Object.fromEntries(place.reverse());
+  return Object.fromEntries(coordinates.reverse());
 }
 
-/** Returns the number of a place among those of the axes `names`, the last of which varies fastest. */
-export const indexOf = (place: PerAxis, shape: PerAxis, names: readonly string[]): number =>
-  names.reduce((index, name) => index * shape[name]! + place[name]!, 0);
+/** Returns the index of coordinates in the order of the axes `names`, the last of which varies fastest. */
+export const indexOf = (coordinates: PerAxis, shape: PerAxis, names: readonly string[]): number =>
+  names.reduce((index, name) => index * shape[name]! + coordinates[name]!, 0);
 
-/** The ranks that differ from one only in their places on some axes. */
+/** The ranks whose coordinates differ from those of one rank only on some axes. */
 export interface Line {
-  /** Number of the line among those along the same axes. */
+  /** Index of the line among the lines along the same axes. */
   readonly color: number;
-  /** The rank's place on the line. */
+  /** Index of the rank on the line. */
   readonly key: number;
   /** All ranks of the line in order. */
   readonly members: readonly number[];
@@ -100,9 +100,11 @@ export function lineOf(rank: number, shape: PerAxis, parts: readonly string[]): 
   const names = Object.keys(shape);
   const others = names.filter((name) => !parts.includes(name));
   const size = productOf(Object.values(shape));
-  const places = Array.from({ length: size }, (_, other) => placeOf(other, shape));
-  const color = indexOf(places[rank]!, shape, others);
-  const keyOf = (other: number) => indexOf(places[other]!, shape, parts);
-  const members = [...places.keys()].filter((other) => indexOf(places[other]!, shape, others) === color);
+  const coordinates = Array.from({ length: size }, (_, other) => coordinatesOf(other, shape));
+  const color = indexOf(coordinates[rank]!, shape, others);
+  const keyOf = (other: number) => indexOf(coordinates[other]!, shape, parts);
+  const members = [...coordinates.keys()].filter(
+    (other) => indexOf(coordinates[other]!, shape, others) === color,
+  );
   return { color, key: keyOf(rank), members: members.sort((a, b) => keyOf(a) - keyOf(b)) };
 }

@@ -7,18 +7,26 @@ import { shown, wrongOption } from '../options/errors.ts';
 import { checkGroupOptions } from '../options/known-options.ts';
 import type { MeshOptions } from '../options/mesh-options.ts';
 import { meshClosed, unknownAxis } from './errors.ts';
-import { type AxisSize, combinationsOf, indexOf, lineOf, type PerAxis, placeOf, sizesOf } from './layout.ts';
+import {
+  type AxisSize,
+  combinationsOf,
+  coordinatesOf,
+  indexOf,
+  lineOf,
+  type PerAxis,
+  sizesOf,
+} from './layout.ts';
 
 /**
- * Ranks of a group on named axes. `Axis` are the names of the axes, `Flat` those of their combinations. Made by
- * mesh().
+ * The ranks of a group on named axes (a device mesh); mesh() makes it. `Axis` are the names of the axes, `Flat` the
+ * names of their combinations.
  */
 export class Mesh<Axis extends string = string, Flat extends string = never> {
   /** The group whose ranks are on the axes. */
   readonly group: Group;
   /** Number of ranks along each axis. */
   readonly shape: PerAxis<Axis>;
-  /** The place of this rank on each axis. */
+  /** The coordinates of this rank: its index on each axis. */
   readonly at: PerAxis<Axis>;
   readonly #lines: ReadonlyMap<string, Group>;
   #closing: Promise<void> | null = null;
@@ -27,14 +35,14 @@ export class Mesh<Axis extends string = string, Flat extends string = never> {
   constructor(group: Group, shape: PerAxis<Axis>, lines: ReadonlyMap<string, Group>) {
     this.group = group;
     this.shape = shape;
-    this.at = placeOf(group.rank, shape) as PerAxis<Axis>;
+    this.at = coordinatesOf(group.rank, shape) as PerAxis<Axis>;
     this.#lines = lines;
   }
 
   /**
-   * Returns the group of the ranks that differ from this one only in their place on the axis; for a combination,
-   * only in their places on its axes. A rank of that group is the place on the axis. Throws ERR_COLL_INVALID for an
-   * unknown name, and ERR_COLL_CLOSED after close().
+   * Returns the group of the ranks whose coordinates differ from those of this rank only on this axis; for a
+   * combination, only on its axes. A rank's number in that group is its index on the axis. Not collective. Throws
+   * ERR_COLL_INVALID for an unknown name, and ERR_COLL_CLOSED after close().
    */
   axis(name: Axis | Flat): Group {
     if (this.#closing !== null) throw this.#error(meshClosed('mesh.axis'));
@@ -44,21 +52,28 @@ export class Mesh<Axis extends string = string, Flat extends string = never> {
   }
 
   /**
-   * Returns the rank, in the mesh's group, of a place. Axes that are not given have the place of this rank. Throws
-   * ERR_COLL_INVALID for an unknown axis or a place beyond its end.
+   * Returns the rank, in the mesh's group, with these coordinates. Axes that are left out have the coordinate of this
+   * rank. Not collective. Throws ERR_COLL_INVALID for an unknown axis or an index outside of it.
    */
-  rankOf(place: { readonly [A in Axis]?: number }): number {
-    if (typeof place !== 'object' || place === null)
-      throw this.#error(wrongOption('mesh.rankOf', 'place', 'an object with an index for each axis', place));
+  rankOf(coordinates: { readonly [A in Axis]?: number }): number {
+    if (typeof coordinates !== 'object' || coordinates === null)
+      throw this.#error(
+        wrongOption(
+          'mesh.rankOf',
+          "the argument 'coordinates'",
+          'an object with an index for each axis',
+          coordinates,
+        ),
+      );
     const shape: PerAxis = this.shape;
     const names = Object.keys(shape);
-    for (const [name, index] of Object.entries(place)) {
+    for (const [name, index] of Object.entries(coordinates)) {
       if (!names.includes(name)) throw this.#error(unknownAxis('mesh.rankOf', shown(name), names));
       const end = shape[name]! - 1;
       if (!(Number.isSafeInteger(index) && (index as number) >= 0 && (index as number) <= end))
-        throw this.#error(wrongOption('mesh.rankOf', `the place on axis '${name}'`, `0 to ${end}`, index));
+        throw this.#error(wrongOption('mesh.rankOf', `the index on axis '${name}'`, `0 to ${end}`, index));
     }
-    return indexOf({ ...this.at, ...place }, shape, names);
+    return indexOf({ ...this.at, ...coordinates }, shape, names);
   }
 
   /** Whether close() was called on this rank. */

@@ -1,21 +1,22 @@
-// Members that a class has in other libraries, under names that do not exist here. They throw a sentence that names
-// ours; otherwise a property would be undefined, silently, and a call would only be "not a function". They are not
-// part of the types.
+// Members that similar classes of other libraries have under names that do not exist here. They throw a sentence that
+// names our member; otherwise a property would silently be undefined, and a call would only fail as "not a function".
+// They are not part of the types.
 
-/** What to use instead, by the other library's name. */
+/** Our replacements, by the other library's name. */
 export type Advice = Readonly<Record<string, string>>;
 
 export interface ForeignMembers {
   readonly methods?: Advice;
-  /** Throw already when they are read. */
+  /** Members that throw as soon as they are read. */
   readonly properties?: Advice;
-  /** Whether setting a property throws, too. Otherwise the object gets a property of its own, as without this. */
+  /** Whether setting one of `properties` throws, too. Otherwise the object gets an own property of that name. */
   readonly isSetRefused?: boolean;
 }
 
 /**
- * Adds the members to the prototype, and the names in snake_case of the members that it has. `what` is the name of the
- * object in the errors. `error` makes one from the member's name and the rest of the sentence, without its full stop.
+ * Adds the members to the prototype, and the snake_case names of the prototype's own members. `what` is the name of the
+ * object in the errors. `error` makes an error from the member's name and the rest of the sentence, without its full
+ * stop.
  */
 export function refuseForeign(
   prototype: object,

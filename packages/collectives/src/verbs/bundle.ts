@@ -13,7 +13,7 @@ import type { Steps } from '../group/steps.ts';
  * call.
  */
 export interface Role {
-  /** How an error calls one of the buffers, with its number behind it. */
+  /** The name of the buffers in errors; the index of a buffer is appended. */
   readonly name: string;
   readonly views: readonly BufferView[];
   /** Number of parts in each buffer: 1, or one for each rank. */

@@ -26,10 +26,10 @@ export function monitoredBarrier(group: Admission, options: CollectiveOptions): 
 }
 
 /**
- * Returns the middle of the sentence for a failure of the exchange by which the barrier is made: which ranks did not
- * call the barrier in time. Returns that of other failures unchanged.
+ * Returns the middle of the sentence for a failure of the exchange that implements the barrier: the ranks that did not
+ * call the barrier in time. Returns the text of other failures unchanged.
  */
-export function whoIsMissing({ code, peers, what }: Failure): string {
+export function textOfMissingRanks({ code, peers, what }: Failure): string {
   const [, ms] = / within (\d+) ms/.exec(what) ?? [];
   if (code !== 'ERR_COLL_TIMEOUT' || ms === undefined || peers.length === 0) return what;
   const [, ...details] = what.split('; ');

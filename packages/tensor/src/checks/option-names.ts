@@ -1,9 +1,8 @@
-// Finds option names that a call does not know. Otherwise a misspelled name would silently leave the default in
-// place.
+// Finds option names that a call does not know, because a misspelled name would silently leave the default in effect.
 
 /**
- * Describes what is wrong with `options`: it is no object, or has an own key that is not in `known`; the first one is
- * described. Returns null if nothing is wrong or `options` is undefined. `renamed` maps names of other libraries to
+ * Returns a description of the first fault in `options`: that it is not an object, or an own key that is not in
+ * `known`. Returns null if there is no fault or `options` is undefined. `renamed` maps names of other libraries to
  * ours. Allocates nothing if all keys are known.
  */
 export function unknownOption(

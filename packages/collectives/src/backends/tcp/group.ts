@@ -24,22 +24,22 @@ interface Peer {
   readonly rank: number;
   readonly control: ControlLink;
   readonly data: DataLink;
-  /** Why nothing more comes from it; null while it takes part. */
+  /** Why nothing more will arrive from this peer; null while it takes part. */
   gone: string | null;
-  /** Why its data connection counts as lost although it has not said that it leaves. */
+  /** Why its data connection counts as lost although the peer has not said goodbye. */
   dataLost: string | null;
-  /** Whether it knows that this rank has closed the group, and needs nothing more from it. */
+  /** Whether the peer knows that this rank has closed the group, and needs nothing more from it. */
   hasHeardGoodbye: boolean;
 }
 
 /**
- * Time between the end of a data connection and its meaning a loss: a rank that fails ends it, and the reason
- * comes over the other connection.
+ * Milliseconds from the end of a data connection until it counts as a loss: a rank that fails ends it, and the reason
+ * arrives over the control connection.
  */
 const dataLostMs = 100;
-/** Time that close() waits for the others to note it. They may be busy. */
+/** Milliseconds that close() waits for the peers to acknowledge it. They may be busy. */
 const goodbyeMs = 2_000;
-/** Longest time that close() waits afterwards until what this rank has sent has left its process. */
+/** Maximum milliseconds that close() then waits until all data of this rank has left its process. */
 const sentMs = 30_000;
 
 export class TcpGroup {
@@ -49,11 +49,11 @@ export class TcpGroup {
   readonly #collectives: Collectives;
   readonly #messages: Messages;
   readonly #rootCause: RootCause;
-  /** The error of this rank's abort(), which it reports as it is. */
+  /** The error of this rank's abort(), which this rank reports unchanged. */
   #own: CollectiveError | null = null;
-  /** What makes the first collective late that has expired. */
+  /** Finds the ranks that delay the first collective that has expired. */
   #diagnosis: Diagnosis | null = null;
-  /** Collectives that have expired meanwhile. */
+  /** Collectives that have expired while the diagnosis runs. */
   #expired: Operation[] = [];
   #closing: Promise<void> | null = null;
   #isLeaving = false;
@@ -118,7 +118,7 @@ export class TcpGroup {
     if (this.#rootCause.isFailing || this.#isLeaving) return;
     this.#own = error;
     const { code, verb, peers, what, next } = error;
-    // Other ranks cannot have an error that is about the arguments or the form of this rank's call.
+    // The other ranks cannot report an error about the arguments or the form of this rank's call.
     const isOwn = code === 'ERR_COLL_INVALID' || code === 'ERR_COLL_UNSUPPORTED' || code === 'ERR_COLL_INIT';
     const shared = { code, verb, seq: null, peers, what, ...(next !== undefined && { next }) };
     this.#rootCause.notice(isOwn ? { ...aborted(this.#site.rank, what), what } : shared);
@@ -132,7 +132,7 @@ export class TcpGroup {
 
   async #leave(): Promise<void> {
     await this.#pending.idle();
-    // Others would take a rank that leaves in between for the root cause.
+    // A rank that leaves before the root cause is decided would be taken for the root cause.
     await this.#rootCause.decided();
     this.#isLeaving = true;
     const peers = [...this.#peers.values()];
@@ -140,8 +140,7 @@ export class TcpGroup {
       control.send({ kind: 'goodbye' });
       return Promise.all([control.end(), data.end()]);
     });
-    // A connection that is destroyed early loses what is still under way, so wait until the others have read
-    // everything.
+    // Destroying a connection early loses data in transit, so wait until the peers have read everything.
     const heard = new Promise<void>((resolve) => {
       this.#onHeard = () => {
         if (peers.every(({ gone, hasHeardGoodbye }) => gone !== null || hasHeardGoodbye)) resolve();
@@ -149,8 +148,8 @@ export class TcpGroup {
       this.#onHeard();
     });
     await within(goodbyeMs, heard);
-    // Others may be busy. The program may end this process when close() resolves, so what this rank has sent leaves it
-    // before.
+    // The peers may be busy. The program may end this process when close() resolves, so wait until all data has left
+    // it.
     await within(sentMs, Promise.all(left));
     for (const { gone, hasHeardGoodbye, control, data } of peers) {
       if (gone === null && !hasHeardGoodbye) continue; // it reads on, until it ends the connections itself
@@ -192,7 +191,7 @@ export class TcpGroup {
     return peer;
   }
 
-  /** Runs `take`. If it throws, for example because a buffer of the caller is gone, this rank fails the group. */
+  /** Runs `take`. If it throws, for example because the caller has detached a buffer, this rank fails the group. */
   #guarded<T>(otherwise: T, take: () => T): T {
     try {
       return take();
@@ -224,7 +223,7 @@ export class TcpGroup {
         this.#onHeard();
         return;
     }
-    // What has not begun when this rank notices a failure must not begin.
+    // After this rank has noticed a failure, no further operation may begin.
     if (this.#rootCause.isFailing) return;
     if (frame.kind === 'post') this.#collectives.posted(peer.rank, frame);
     else if (frame.kind === 'offer') this.#messages.offered(peer.rank, frame);
@@ -249,7 +248,7 @@ export class TcpGroup {
     later(dataLostMs, lose, false);
   }
 
-  /** Tells a rank that has left that this rank has read everything that it sent. */
+  /** Tells a rank that has left that this rank has read all of its data. */
   #answerGoodbye({ gone, data, control }: Peer): void {
     if (gone !== null && data.isEnded && !this.#isLeaving) control.send({ kind: 'goodbye heard' });
   }
@@ -285,7 +284,7 @@ export class TcpGroup {
       this.#expired.push(operation);
       return;
     }
-    // It may end while it is made, and is not kept then.
+    // The diagnosis may end inside its constructor, and is not kept then.
     const diagnosis = new Diagnosis(asking, this.#collectives.missing(operation), fail);
     if (!diagnosis.isOver) this.#diagnosis = diagnosis;
   }
@@ -293,7 +292,7 @@ export class TcpGroup {
   #endAll(cause: Failure): void {
     this.#collectives.clear();
     this.#messages.clear();
-    // The memory of the operations is about to be the caller's again.
+    // After this the caller may reuse the memory of the operations, so stop sending from it first.
     for (const { data } of this.#peers.values()) data.destroy();
     this.#pending.endAll(cause, this.#own);
   }

@@ -1,6 +1,6 @@
 // Tests the sentence for ranks that did not come to a monitoredBarrier.
 import { expect, it } from 'vitest';
-import { whoIsMissing } from '../../../src/verbs/monitored-barrier.ts';
+import { textOfMissingRanks } from '../../../src/verbs/monitored-barrier.ts';
 
 const late = { code: 'ERR_COLL_TIMEOUT', verb: 'allToAll', seq: 4 } as const;
 
@@ -16,10 +16,10 @@ it.each([
     'ranks 1, 3 did not call monitoredBarrier() within 50 ms',
   ],
 ])('%s', (what, peers, expected) => {
-  expect(whoIsMissing({ ...late, peers, what })).toBe(expected);
+  expect(textOfMissingRanks({ ...late, peers, what })).toBe(expected);
 });
 
 it('leaves other failures as they are', () => {
   const what = 'lost rank 1 (its connection closed)';
-  expect(whoIsMissing({ ...late, code: 'ERR_COLL_PEER_LOST', peers: [1], what })).toBe(what);
+  expect(textOfMissingRanks({ ...late, code: 'ERR_COLL_PEER_LOST', peers: [1], what })).toBe(what);
 });

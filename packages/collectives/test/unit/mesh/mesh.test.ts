@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest';
 import { across, type CollectiveError, type Group, loopbackGroups, mesh } from '../../../src/index.ts';
-import { lineOf, placeOf, sizesOf } from '../../../src/mesh/layout.ts';
+import { coordinatesOf, lineOf, sizesOf } from '../../../src/mesh/layout.ts';
 
 const all = <T>(groups: readonly Group[], call: (group: Group) => PromiseLike<T>) =>
   Promise.all(groups.map(call));
@@ -13,13 +13,13 @@ describe('the layout of a mesh', () => {
   it('lets the last axis vary fastest, and rest take what is left', () => {
     const shape = sizesOf({ dp: 'rest', cp: 1, tp: 3 }, 6, refuse);
     expect(shape).toEqual({ dp: 2, cp: 1, tp: 3 });
-    expect(placeOf(4, shape)).toEqual({ dp: 1, cp: 0, tp: 1 });
+    expect(coordinatesOf(4, shape)).toEqual({ dp: 1, cp: 0, tp: 1 });
     expect(lineOf(4, shape, ['tp'])).toEqual({ color: 1, key: 1, members: [3, 4, 5] });
     expect(lineOf(4, shape, ['dp'])).toEqual({ color: 1, key: 1, members: [1, 4] });
     expect(lineOf(4, shape, ['tp', 'dp'])).toEqual({ color: 0, key: 3, members: [0, 3, 1, 4, 2, 5] });
   });
 
-  it('puts every rank on one line of each axis, in the place that the rank has there', () => {
+  it('puts every rank on one line of each axis, at the index of the rank there', () => {
     const shape = { a: 2, b: 3, c: 2 };
     for (const parts of [['a'], ['b'], ['c'], ['a', 'b'], ['c', 'a'], ['a', 'b', 'c']])
       for (let rank = 0; rank < 12; rank++) {
@@ -147,7 +147,7 @@ describe('mesh()', () => {
       );
   });
 
-  it('refuses places and names that it does not have', async () => {
+  it('refuses coordinates and names that it does not have', async () => {
     const [group] = loopbackGroups(1);
     const grid = await mesh(group!, { dp: 1, tp: 1 }, { flat: { all: ['dp', 'tp'] } });
     expect(() => grid.axis('pp' as never)).toThrow(
@@ -156,9 +156,9 @@ describe('mesh()', () => {
     expect(() => grid.rankOf({ all: 0 } as never)).toThrow('mesh.rankOf: the mesh has no axis');
     for (const index of [1, -1, 0.5, '0', undefined])
       expect(() => grid.rankOf({ tp: index } as never)).toThrow(
-        "mesh.rankOf: the place on axis 'tp' is not usable; expected 0 to 0",
+        "mesh.rankOf: the index on axis 'tp' is not usable; expected 0 to 0",
       );
-    expect(() => grid.rankOf(3 as never)).toThrow('mesh.rankOf: place is not usable');
+    expect(() => grid.rankOf(3 as never)).toThrow("mesh.rankOf: the argument 'coordinates' is not usable");
   });
 });
 

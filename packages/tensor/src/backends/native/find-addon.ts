@@ -37,7 +37,7 @@ export function findAddon<T>(name: string, family: string): Found<T> {
 }
 
 /**
- * Returns what platformOf(thisHost()) does, in less than a millisecond. An addon for glibc is not even tried on musl:
+ * Returns the same as platformOf(thisHost()), in less than a millisecond. An addon for glibc is not even tried on musl:
  * with a compatibility layer it may load, and crash later.
  */
 function nativePlatform(): string {
@@ -58,7 +58,7 @@ function usesMusl(): boolean {
   }
 }
 
-/** What this process runs on. `glibc` is its version on Linux; null on musl and outside Linux. */
+/** The system that this process runs on. `glibc` is its version on Linux; null on musl and outside Linux. */
 export interface Host {
   readonly platform: string;
   readonly arch: string;
@@ -89,7 +89,7 @@ function glibcVersion(): string | null {
   return header.glibcVersionRuntime ?? null;
 }
 
-/** Returns how the packages of a platform end, such as linux-x64, linuxmusl-arm64 or darwin-arm64. */
+/** Returns the suffix of a platform's packages, such as linux-x64, linuxmusl-arm64 or darwin-arm64. */
 export function platformOf({ platform, arch, glibc }: Host): string {
   return `${platform}${platform === 'linux' && glibc === null ? 'musl' : ''}-${arch}`;
 }
