@@ -1,4 +1,4 @@
-// The exports of @ringwise/tensor. The first import gives tensors their methods.
+// The exports of @ringwise/tensor. Importing it adds the methods to tensors.
 import './ops/methods/index.ts';
 
 export { onBackwardEnd } from './autograd/backward.ts';

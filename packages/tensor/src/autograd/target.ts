@@ -1,11 +1,12 @@
-// Where the gradient of one tensor is collected during backward: dense, in the tensor's shape and dtype, whatever the
-// strides of the tensor. Contributions arrive one by one, from each place where the tensor was used: the first is
+// The target that collects the gradient of one tensor during backward: dense, in the tensor's shape and dtype,
+// independent of the strides of the tensor. Contributions arrive one by one, from each use of the tensor: the first is
 // written, the others are added.
 //
 // An op's gradient reports each contribution in one of three ways:
-//  - open() … close(): the kernel writes or adds (isFilled says which) in the gradient's own memory;
-//  - begin() … end(s): the kernel cannot add, so it writes to s, which is the gradient's memory or a temporary;
-//  - share(s): the contribution is already there, in memory that others may hold too.
+//
+// - open() … close(): the kernel writes or adds (see isFilled) in the gradient's own memory;
+// - begin() … end(s): the kernel cannot add, so it writes to s, which is the gradient's memory or a temporary;
+// - share(s): the contribution already exists, in memory that other targets may hold too.
 import { kernels } from '../backends/index.ts';
 import type { Strided } from '../backends/operands.ts';
 import type { DType } from '../core/dtype.ts';

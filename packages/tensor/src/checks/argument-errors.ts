@@ -147,7 +147,7 @@ export const cycleEnded = (totalSteps: number, steps: number): TensorError =>
     `OneCycleLR: expected at most ${totalSteps} steps, as totalSteps says, got ${steps}. Raise totalSteps, or end the training.`,
   );
 
-// What other libraries accept.
+// Usages that other libraries accept.
 
 /** The error of a member that only other libraries have; see checks/foreign-members.ts. */
 export const foreignMember = (member: string, fault: string): TensorError => argument(`${member}: ${fault}.`);

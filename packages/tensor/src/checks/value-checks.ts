@@ -21,7 +21,7 @@ const isNumber = (value: unknown): value is number => typeof value === 'number';
 
 /** Accepts any value, because the value is checked where it is used. */
 export const anything: Check = { expected: 'any value', fits: () => true };
-/** Accepts what a stateDict() may be; its members are checked where they are used. */
+/** Accepts any possible stateDict(); its members are checked where they are used. */
 const anyState: Check = {
   expected: 'a state, as stateDict() or state() returns',
   fits: (value) => typeof value === 'object' && value !== null,

@@ -2,7 +2,10 @@
 
 /** The type of a tensor's elements. */
 export type DType = 'float32' | 'float64' | 'float16' | 'bfloat16' | 'int32' | 'int64' | 'uint8' | 'bool';
-/** float16 and bfloat16 lie in a Uint16Array as bit patterns, bool in a Uint8Array as 0 and 1. */
+/**
+ * The typed arrays of elements. float16 and bfloat16 are bit patterns in a Uint16Array, bool is 0 and 1 in a
+ * Uint8Array.
+ */
 export type HostArray = Float32Array | Float64Array | Uint16Array | Int32Array | BigInt64Array | Uint8Array;
 
 interface HostArrayConstructor {

@@ -53,10 +53,10 @@ export interface BucketizeOptions {
 /** Options of to(). */
 export interface ToOptions {
   /**
-   * Whether to start a copy between host and device without waiting. Elements of pinned memory must not
-   * change until the copy has ended; those of other host memory are read at once, into pinned memory of their
-   * size. A result on the CPU lies in pinned memory and may be read when the copy has ended (see CudaEvent).
-   * Default false: a copy to the device may wait for large copies before it, one to the host waits for its end.
+   * Whether to start a copy between host and device without waiting. Elements of pinned memory must not change until
+   * the copy has ended; elements of other host memory are read at once, into temporary pinned memory. A result on the
+   * CPU is in pinned memory and may be read when the copy has ended (see CudaEvent). Default false: a copy to the
+   * device may wait for large copies before it, and a copy to the host waits until it has ended.
    */
   readonly nonBlocking?: boolean;
 }
@@ -122,7 +122,7 @@ export interface UniqueOptions {
   readonly dim?: number;
 }
 
-/** Options of cov(). The type parameter stands for Tensor, whose file imports this one. */
+/** Options of cov(). `Tensor` is a type parameter, because the file of the class imports this one. */
 export interface CovOptions<Tensor> {
   /** The divisor is the number of observations minus this. Default 1. */
   readonly correction?: number;
@@ -148,7 +148,7 @@ export interface NormalizeOptions {
   readonly eps?: number;
 }
 
-/** Options of histogram(). The type parameter stands for Tensor, whose file imports this one. */
+/** Options of histogram(). `Tensor` is a type parameter, because the file of the class imports this one. */
 export interface HistogramOptions<Tensor> {
   /** Both ends of bins of one width. Default: the smallest and the largest element. */
   readonly range?: readonly [low: number, high: number];

@@ -86,7 +86,7 @@ export abstract class GradTensor<Self extends GradTensor<Self>> extends TensorCo
     } else {
       const leaf = frozenLeaves.get(this);
       frozenLeaves.delete(this);
-      leaf?.drop(); // what a graph that was recorded before has left there meanwhile
+      leaf?.drop(); // a gradient from a graph that was recorded before
       this.target = leaf ?? new Leaf(this.dtype, this.count, this.device);
     }
   }

@@ -1,5 +1,5 @@
-// The tensor that users see. Its operations are declared here and implemented in ops/methods/, which calls ops/ and
-// which every entry of the package imports. So operations can import this file, and it imports none of them.
+// The tensor class of the public API. Its operations are declared here and implemented in ops/methods/, which calls
+// ops/ and which every entry of the package imports. So operations can import this file, and it imports none of them.
 import type { Strided } from '../backends/operands.ts';
 import type { Device, DeviceName } from '../device/device.ts';
 import { track } from './context.ts';

@@ -90,8 +90,8 @@ export interface LstsqOptions {
   /** Singular values up to this share of the largest one count as 0. Default as for pinv(). */
   readonly rcond?: number;
   /**
-   * The results that LAPACK's driver of this name gives: residuals and singularValues are empty for 'gelsy'. All are
-   * computed alike, from singular values. Default 'gelsy'.
+   * LAPACK's driver, which determines the results: residuals and singularValues are empty for 'gelsy'. All are computed
+   * alike, from singular values. Default 'gelsy'.
    */
   readonly driver?: 'gelsy' | 'gelsd' | 'gelss';
 }

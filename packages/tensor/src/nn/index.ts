@@ -1,4 +1,4 @@
-// The exports of @ringwise/tensor/nn. The first import gives tensors their methods.
+// The exports of @ringwise/tensor/nn. Importing it adds the methods to tensors.
 import '../ops/methods/index.ts';
 
 export { type BufferOptions, buffer } from './buffer.ts';

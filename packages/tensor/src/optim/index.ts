@@ -1,4 +1,4 @@
-// The exports of @ringwise/tensor/optim. The first import gives tensors their methods.
+// The exports of @ringwise/tensor/optim. Importing it adds the methods to tensors.
 import '../ops/methods/index.ts';
 
 export { Adam, type AdamOptions, AdamW, type AdamWOptions } from './adam.ts';

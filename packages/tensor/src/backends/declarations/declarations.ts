@@ -232,7 +232,7 @@ export const denseKernels = {
     { attributes: { diagonal: 'integer', upper: 'flag' } },
   ),
 
-  /** out = activation(x · wᵀ + bias); `before`, unless it is null, receives what the activation is applied to. */
+  /** out = activation(x · wᵀ + bias); `before`, unless it is null, receives the argument of the activation. */
   linear: kernel(
     'stored',
     {
@@ -244,8 +244,10 @@ export const denseKernels = {
     },
     { attributes: { activation } },
   ),
-  /** gradBefore = grad · activation′, and gradBias its sums over the rows. `saved` is the result of relu, and what gelu
-   *  and geluTanh were applied to. gradBefore may be grad. The activation is not 'none'. */
+  /**
+   * gradBefore = grad · activation′, and gradBias its sums over the rows. `saved` is the result of relu, or the
+   * argument of gelu and geluTanh. gradBefore may be grad. The activation is not 'none'.
+   */
   linearGrad: kernel(
     'stored',
     {
@@ -274,8 +276,10 @@ export const denseKernels = {
     { gradWeight: output(convWeight), grad: input(convOut), x: input(convX) },
     { base: convSizes, attributes: { accumulate: 'flag' }, isChecked: true },
   ),
-  /** Writes the largest element under each window, and its position in the plane: the first of equal ones. NaN is the
-   *  largest, and the last NaN is taken. Padding is never taken; a window over nothing gives −∞ and position 0. */
+  /**
+   * Writes the largest element under each window, and its position in the plane: the first of equal ones. NaN counts as
+   * the largest, and the last NaN is selected. Padding is never selected; an empty window gives −∞ and position 0.
+   */
   maxPool: kernel(
     'stored',
     {
@@ -404,7 +408,7 @@ export const denseKernels = {
     gradOut: input('rows width'),
   }),
   attention,
-  /** Writes gradQ, gradK and gradV; reads what the forward read and wrote. */
+  /** Writes gradQ, gradK and gradV; reads the operands and results of the forward. */
   attentionGrad: kernel(
     'stored',
     {

@@ -16,7 +16,7 @@ import type { Input, Stream, Strided } from '../operands.ts';
 export type OperandDType = 'main' | 'row' | 'label' | 'int64';
 
 /**
- * What a call passes for an operand. memory: dense elements. optional: the same, or null. number: the same, or one
+ * The form of an operand in a call. memory: dense elements. optional: the same, or null. number: the same, or one
  * number. heads: elements with four strides of which the last is 1. mask: the same with any strides, of bool or of the
  * main dtype; or null.
  */
@@ -148,7 +148,7 @@ export interface PartOptions<A extends Attributes, B extends Part | null> {
   readonly base?: B;
 }
 
-/** Returns what the type Words has: the names in an extent that are attributes of their own. */
+/** Returns the values of the type Words: the names in an extent that are separate attributes. */
 function wordsOf(extent: string): string[] {
   return extent.split(/[ ?:+]+/).filter((word) => /^[a-z]\w*$/i.test(word));
 }
@@ -229,7 +229,7 @@ export type OperandsOf<K> =
 export type AttributesOf<K> = K extends { readonly attributes: infer A extends Attributes }
   ? { readonly [Name in keyof A]: ValueOf<A[Name]> }
   : never;
-/** The function that a declaration of a kernel over dense operands stands for. */
+/** The function type of a declaration of a kernel over dense operands. */
 export type FunctionOf<K> = (operands: OperandsOf<K>, attributes: AttributesOf<K>) => void;
 
 /** The place of an attribute among the numbers of a call: from index `at` on. */

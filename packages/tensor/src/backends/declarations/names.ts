@@ -81,8 +81,8 @@ export const reduceOps = ['sum', 'mean', 'prod', 'max', 'min'] as const;
 export type ReduceOp = (typeof reduceOps)[number];
 
 /**
- * What scatter does with an element and those that are written to it, in their order along the indices. replace: the
- * last one stays. min and max: NaN propagates.
+ * The ways in which scatter combines an element with the values written to it, in their order along the indices.
+ * replace: the last one stays. min and max: NaN propagates.
  */
 export const scatterOps = ['add', 'replace', 'mul', 'min', 'max'] as const;
 export type ScatterOp = (typeof scatterOps)[number];

@@ -83,8 +83,10 @@ export interface NativeAddon extends DeclaredKernels {
   readonly adopt: (array: HostArray, dtype: number) => number;
   /** Returns a buffer over host memory of another library, for `borrow`. */
   readonly bufferAt: (address: bigint, bytes: number) => ArrayBuffer;
-  /** Does what adopt does with an array over bufferAt; keeps `owner` until `free`, which detaches the buffer and calls
-   *  `release`. */
+  /**
+   * Does the same as adopt, with an array over bufferAt; keeps `owner` until `free`, which detaches the buffer and
+   * calls `release`.
+   */
   readonly borrow: (array: HostArray, dtype: number, owner: object, release: (() => void) | null) => number;
   /** Returns the address of the memory on its device. */
   readonly address: (handle: number) => bigint;

@@ -28,7 +28,7 @@ export function tableOn(device: Device, dtype: DType, array: HostArray): Storage
   if (array.length > 0) kernels().write(storage.memory, 0, array);
   if (!isKept || capturing() !== null) return storage;
   if (keptBytes + storage.bytes > mostOfAll) dropTables();
-  // The copy is on the stream of this call, and later calls may run on others: it has ended before any of them starts.
+  // The copy is on the stream of this call, but later calls may run on other streams. So wait until it has ended.
   kernels().synchronize(device);
   keptBytes += storage.bytes;
   tables.set(key, storage.retain());

@@ -2,7 +2,7 @@
 import type { CloseOptions, CreationOptions, Dims, ScatterReduction } from '../op-options.ts';
 import type { Shape } from '../shape.ts';
 
-/** The type parameter stands for Tensor, whose file imports this one. */
+/** `Tensor` is a type parameter, because the file of the class imports this one. */
 export interface ArrayMethods<Tensor> {
   /** Zeros of another shape, with the dtype and on the device of this tensor. */
   newZeros(shape: Shape, options?: CreationOptions): Tensor;

@@ -1,7 +1,7 @@
 // Methods of tensors: elementwise functions beyond arithmetic. ops/elementwise/ documents each.
 import type { CloseOptions } from '../op-options.ts';
 
-/** The type parameter stands for Tensor, whose file imports this one. */
+/** `Tensor` is a type parameter, because the file of the class imports this one. */
 export interface FunctionMethods<Tensor> {
   log1p(): Tensor;
   expm1(): Tensor;

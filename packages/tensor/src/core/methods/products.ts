@@ -1,7 +1,7 @@
 // Methods of tensors that multiply matrices and read or write diagonals. ops/methods/products.ts installs them.
 import type { AddedOptions } from '../op-options.ts';
 
-/** The type parameter stands for Tensor, whose file imports this one. */
+/** `Tensor` is a type parameter, because the file of the class imports this one. */
 export interface ProductMethods<Tensor> {
   outer(other: Tensor): Tensor;
   mm(other: Tensor): Tensor;

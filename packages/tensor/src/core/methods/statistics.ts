@@ -14,7 +14,7 @@ interface Found<Tensor> {
   readonly indices: Tensor;
 }
 
-/** The type parameter stands for Tensor, whose file imports this one. */
+/** `Tensor` is a type parameter, because the file of the class imports this one. */
 export interface StatisticMethods<Tensor> {
   argsort(dim?: number, options?: ArgsortOptions): Tensor;
   msort(): Tensor;

@@ -1,4 +1,4 @@
-// The exports of @ringwise/tensor/safetensors. The first import gives tensors their methods.
+// The exports of @ringwise/tensor/safetensors. Importing it adds the methods to tensors.
 import '../../ops/methods/index.ts';
 
 export { type LoadOptions, openSafetensors, type SafetensorsFile, type TensorInfo } from './file.ts';

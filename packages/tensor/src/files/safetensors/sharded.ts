@@ -126,8 +126,8 @@ async function readIndex(path: string): Promise<Map<string, string[]>> {
 }
 
 /**
- * Reads the tensors that an index names, all or those in `names`, into memory of their own. The tensors belong to the
- * open scope, or to the caller. Opens only files that have some of them.
+ * Reads the tensors that an index names, all or those in `names`, into new memory. The tensors belong to the open
+ * scope, or to the caller. Opens only files that contain some of them.
  */
 export async function loadShardedSafetensors(
   indexPath: string,

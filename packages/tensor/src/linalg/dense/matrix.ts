@@ -1,4 +1,4 @@
-// A matrix of float64 in an array of its own, row after row, on which decompositions are computed.
+// A row-major matrix of float64 in a new array, on which decompositions are computed.
 
 /** One matrix. Methods return new matrices; `data` may be written. */
 export class Matrix {

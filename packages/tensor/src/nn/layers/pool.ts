@@ -19,7 +19,7 @@ import { Module } from '../module.ts';
 
 /** Computes the largest element of each window. */
 export class MaxPool2d extends Module {
-  /** [height, width] of the window; one number stands for both. */
+  /** [height, width] of the window; one number applies to both. */
   readonly kernelSize: Pair;
   /** Options of the operation, as they were given. */
   readonly options: MaxPoolOptions;
@@ -40,7 +40,7 @@ export class MaxPool2d extends Module {
 
 /** Computes the mean of each window. */
 export class AvgPool2d extends Module {
-  /** [height, width] of the window; one number stands for both. */
+  /** [height, width] of the window; one number applies to both. */
   readonly kernelSize: Pair;
   /** Options of the operation, as they were given. */
   readonly options: AvgPoolOptions;
@@ -61,7 +61,7 @@ export class AvgPool2d extends Module {
 
 /** Computes the means of `outputSize` boxes, for inputs of any size; a size of null is the input's. */
 export class AdaptiveAvgPool2d extends Module {
-  /** [height, width] of the result. One number stands for both; null is the input's size. */
+  /** [height, width] of the result. One number applies to both; null is the input's size. */
   readonly outputSize: OutputSize;
 
   constructor(outputSize: OutputSize) {

@@ -30,7 +30,7 @@ const fewElements = 16;
 
 /**
  * Returns bools in the shape of `elements`: whether each is among `testElements`. Both are tensors of any shape, or one
- * of them is a number. NaN is among nothing. Bool is refused, as in PyTorch.
+ * of them is a number. NaN equals no element. Bool is refused, as in PyTorch.
  */
 export function isin(elements: Operand, testElements: Operand, options: IsinOptions = {}): Tensor {
   checkOptions('isin', options, isinOptions);

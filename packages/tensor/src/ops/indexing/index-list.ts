@@ -1,4 +1,4 @@
-// Reads a list of indices, as of x.at(…): what it does to the layout of a tensor, and the tensors that name positions.
+// Parses a list of indices, as of x.at(…), into its effect on the layout of a tensor, and the index tensors in it.
 
 import { badIndexKind, badIndexRange } from '../../checks/argument-errors.ts';
 import { inserted, type Layout, narrowed, selected } from '../../core/layout.ts';

@@ -129,8 +129,8 @@ const putFunction = (
 };
 
 /**
- * Returns a copy of `a` with `values` at the elements that `indices` name, a list as at() takes. Gradients reach `a`
- * and `values`. For the rest it does what set() does.
+ * Returns a copy of `a` with `values` at the elements that `indices` name, a list that at() accepts. Gradients reach
+ * `a` and `values`. Otherwise it has the rules of set().
  */
 export function indexPut(
   a: Tensor,

@@ -43,7 +43,10 @@ interface Site {
 const without = (a: Tensor, { dim, index, includeSelf }: Site, value: number): Tensor =>
   includeSelf ? a : scatter(a, dim, index, value);
 
-/** Returns ⌊total / counts⌋ of int64. The second step divides what the first one, in float64, has left. */
+/**
+ * Returns ⌊total / counts⌋ of int64. The second step divides the remainder of the first one, which is computed in
+ * float64.
+ */
 function dividedDown(total: Tensor, counts: Tensor): Tensor {
   const quotient = (x: Tensor): Tensor => to(floor(div(to(x, 'float64'), to(counts, 'float64'))), 'int64');
   const first = quotient(total);

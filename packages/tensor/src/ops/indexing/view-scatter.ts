@@ -50,7 +50,7 @@ export function selectScatter(a: Tensor, source: Tensor, dim: number, index: num
 
 /**
  * Returns a copy of `a` whose elements from `start` to `end` along `dim`, each `step`-th one, are those of `source`.
- * Both ends have the rules of ranges of at(); null stands for the whole.
+ * Both ends have the rules of ranges of at(); null means the beginning or the end.
  */
 export function sliceScatter(
   a: Tensor,

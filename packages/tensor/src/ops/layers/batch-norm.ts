@@ -211,7 +211,7 @@ export function batchNorm(
   return normalisedBy(x, runningMean, runningVar, options);
 }
 
-/** Does what batchNorm() does, and takes eps 0 in training, too: instanceNorm() does, as in PyTorch. @internal */
+/** Does the same as batchNorm(), but accepts eps 0 in training, too, as instanceNorm() does in PyTorch. @internal */
 export function normalisedBy(
   x: Tensor,
   runningMean: Tensor | null = null,

@@ -19,8 +19,8 @@ type Convolution = (
 ) => Tensor;
 
 /**
- * Computes the gradient of a convolution's weights by a convolution: batch and channels change places, and so do stride
- * and dilation. What the last strides leave of the padded input is cut off.
+ * Computes the gradient of a convolution's weights by a convolution: batch and channels are exchanged, and so are
+ * stride and dilation. The part of the padded input that the last strides do not reach is cut off.
  */
 export function weightGradient(
   conv2d: Convolution,

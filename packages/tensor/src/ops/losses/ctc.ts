@@ -20,7 +20,7 @@ import { alignmentLoss } from './ctc-alignments.ts';
 
 /** Options of ctcLoss(). */
 export interface CtcLossOptions extends LossOptions {
-  /** The class that stands for no label. Default 0. */
+  /** The class that means "no label". Default 0. */
   readonly blank?: number;
   /** Whether infinite losses, of targets that are too long for their frames, become 0, and so do gradients. */
   readonly zeroInfinity?: boolean;

@@ -161,7 +161,7 @@ function gradientBefore(
   const values = created(saved.retain(), graph.grad.shape);
   const slope = (op: MapOp): Tensor => differentiableMap(op, [graph.grad, values], values.dtype) as Tensor;
   if (activation === 'relu') return slope('reluGrad');
-  // The values depend on what linear multiplied, as without an activation.
+  // As without an activation, the values depend on the operands of linear.
   record('linear', values, [product.toX, product.toW, product.toB], reads, (grad, again) => {
     if (again) sendProduct(graphOf(again), product, graphOf(again).grad);
     else {

@@ -1,6 +1,6 @@
-// A recurrence composed of operations that have a gradient of their gradient. Forward has kept the values of the
-// gates, and the slope of an activation follows from its value. So what enters an activation needs only a graph, and
-// its values, which forward overwrote, are not read.
+// A recurrence composed of operations that have second gradients. Forward has kept the values of the gates, and the
+// slope of an activation follows from its value. So the argument of an activation needs only a graph, and its values,
+// which forward overwrote, are not read.
 import type { Tensor } from '../../core/tensor.ts';
 import { activated } from '../elementwise/unary.ts';
 import { linear } from '../matrix/linear.ts';

@@ -85,7 +85,7 @@ export class RowKernels {
     multiply([], out.dense, a.matrix(count), w, count, out.width, a.width, accumulate);
   }
 
-  /** Releases the memory; what the tape saved stays. */
+  /** Releases the memory, except memory that the tape has saved. */
   done(): void {
     for (const storage of this.#own) storage.release();
     this.#own.length = 0;

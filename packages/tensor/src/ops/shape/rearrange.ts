@@ -28,8 +28,8 @@ export function flip(a: Tensor, dims: Dims): Tensor {
 }
 
 /**
- * Moves elements by `shifts` along `dims`, one shift for each dimension; elements that leave at the end come in at the
- * start. Without `dims`, moves those of the flattened tensor. Returns a copy.
+ * Moves elements by `shifts` along `dims`, one shift for each dimension; elements that move past the end continue at
+ * the start. Without `dims`, moves the elements of the flattened tensor. Returns a copy.
  */
 export function roll(a: Tensor, shifts: Dims, dims?: Dims): Tensor {
   requireTensor('roll', a);

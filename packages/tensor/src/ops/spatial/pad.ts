@@ -23,8 +23,8 @@ export type PadMode = 'constant' | 'reflect' | 'replicate' | 'circular';
 /** Options of pad(). */
 export interface PadOptions {
   /**
-   * 'constant': with `value`; 'reflect': as a mirror that stands on the outermost element; 'replicate': with the
-   * outermost element; 'circular': with the elements of the other end. Default 'constant'.
+   * 'constant': with `value`; 'reflect': mirrored at the outermost element; 'replicate': with the outermost element;
+   * 'circular': with the elements of the other end. Default 'constant'.
    */
   readonly mode?: PadMode;
   /** The number for mode 'constant', which the dtype must hold. Default 0. */

@@ -22,8 +22,8 @@ export interface Taps {
 const stepOf = ({ size, out, scale }: Line): number => (scale === null ? size / out : 1 / scale);
 
 /**
- * Returns the place of each result element, or null if the dimension does not change. As in PyTorch, planes whose size
- * stays or doubles ignore what the scale factor has beyond that; signals and volumes do not.
+ * Returns the index of the input element for each result element, or null if the dimension does not change. As in
+ * PyTorch, planes whose size stays or doubles ignore the exact scale factor; signals and volumes do not.
  */
 export function nearest(line: Line, isExact: boolean): number[] | null {
   const { rank, size, out } = line;
@@ -55,7 +55,7 @@ function positions(line: Line, isCubic: boolean): (o: number) => number {
 
 export function linear(line: Line): Taps | null {
   const { size, out } = line;
-  // As in PyTorch, a dimension that keeps its size is not resized, whatever the scale factor says.
+  // As in PyTorch, a dimension that keeps its size is not resized, for any scale factor.
   if (size === out) return null;
   const at = positions(line, false);
   const [low, high, share]: number[][] = [[], [], []];

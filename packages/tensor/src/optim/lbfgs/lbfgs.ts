@@ -221,8 +221,8 @@ export class LBFGS extends Optimizer<Options> {
   }
 
   /**
-   * Returns the state that is needed to continue later. The tensors of all parameters are vectors over all of them, and
-   * stand under position 0; those of the history are copies.
+   * Returns the state that is needed to continue later. The tensors of all parameters are vectors over all of them,
+   * stored under position 0; tensors of the history are copies.
    */
   override stateDict(): OptimizerState {
     const state = super.stateDict();

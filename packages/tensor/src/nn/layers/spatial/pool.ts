@@ -101,7 +101,7 @@ export class AdaptiveMaxPool1d extends Module {
 
 /** Layer of adaptiveMaxPool2d(). */
 export class AdaptiveMaxPool2d extends Module {
-  /** [height, width] of the result. One number stands for both; null is the input's size. */
+  /** [height, width] of the result. One number applies to both; null is the input's size. */
   readonly outputSize: OutputSize;
 
   constructor(outputSize: OutputSize) {
@@ -147,7 +147,7 @@ export class LPPool1d extends Module {
 export class LPPool2d extends Module {
   /** Exponent of the norm. */
   readonly p: number;
-  /** [height, width] of the window; one number stands for both. */
+  /** [height, width] of the window; one number applies to both. */
   readonly kernelSize: Pair;
   /** Options of the operation, as they were given. */
   readonly options: LpPoolOptions;

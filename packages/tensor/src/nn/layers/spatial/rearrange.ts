@@ -18,7 +18,7 @@ import { Module } from '../../module.ts';
 
 /** Layer of im2col(): makes columns of windows. */
 export class Unfold extends Module {
-  /** [height, width] of the window; one number stands for both. */
+  /** [height, width] of the window; one number applies to both. */
   readonly kernelSize: Pair;
   /** Options of the operation, as they were given. */
   readonly options: ColumnOptions;
@@ -38,9 +38,9 @@ export class Unfold extends Module {
 
 /** Layer of col2im(): adds up columns to planes of `outputSize`. */
 export class Fold extends Module {
-  /** [height, width] of the result; one number stands for both. */
+  /** [height, width] of the result; one number applies to both. */
   readonly outputSize: Pair;
-  /** [height, width] of the window; one number stands for both. */
+  /** [height, width] of the window; one number applies to both. */
   readonly kernelSize: Pair;
   /** Options of the operation, as they were given. */
   readonly options: ColumnOptions;

@@ -38,7 +38,7 @@ export class MaxUnpool1d extends Module {
 
 /** Layer of maxUnpool2d(). */
 export class MaxUnpool2d extends Module {
-  /** [height, width] of the window; one number stands for both. */
+  /** [height, width] of the window; one number applies to both. */
   readonly kernelSize: Pair;
   /** Options of the operation, as they were given. */
   readonly options: MaxUnpoolOptions;
@@ -63,7 +63,7 @@ export class MaxUnpool2d extends Module {
 
 /** Layer of maxUnpool3d(). */
 export class MaxUnpool3d extends Module {
-  /** [depth, height, width] of the window; one number stands for all. */
+  /** [depth, height, width] of the window; one number applies to all. */
   readonly kernelSize: Triple;
   /** Options of the operation, as they were given. */
   readonly options: MaxUnpool3dOptions;

@@ -23,7 +23,7 @@ import { Module } from '../../module.ts';
 
 /** Layer of maxPool3d(). */
 export class MaxPool3d extends Module {
-  /** [depth, height, width] of the window; one number stands for all. */
+  /** [depth, height, width] of the window; one number applies to all. */
   readonly kernelSize: Triple;
   /** Options of the operation, as they were given. */
   readonly options: MaxPool3dOptions;
@@ -46,7 +46,7 @@ export class MaxPool3d extends Module {
 
 /** Layer of avgPool3d(). */
 export class AvgPool3d extends Module {
-  /** [depth, height, width] of the window; one number stands for all. */
+  /** [depth, height, width] of the window; one number applies to all. */
   readonly kernelSize: Triple;
   /** Options of the operation, as they were given. */
   readonly options: AvgPool3dOptions;
@@ -69,7 +69,7 @@ export class AvgPool3d extends Module {
 
 /** Layer of adaptiveAvgPool3d(). */
 export class AdaptiveAvgPool3d extends Module {
-  /** [depth, height, width] of the result. One number stands for all; null is the input's size. */
+  /** [depth, height, width] of the result. One number applies to all; null is the input's size. */
   readonly outputSize: OutputSize3d;
 
   constructor(outputSize: OutputSize3d) {
@@ -89,7 +89,7 @@ export class AdaptiveAvgPool3d extends Module {
 
 /** Layer of adaptiveMaxPool3d(). */
 export class AdaptiveMaxPool3d extends Module {
-  /** [depth, height, width] of the result. One number stands for all; null is the input's size. */
+  /** [depth, height, width] of the result. One number applies to all; null is the input's size. */
   readonly outputSize: OutputSize3d;
 
   constructor(outputSize: OutputSize3d) {
@@ -111,7 +111,7 @@ export class AdaptiveMaxPool3d extends Module {
 export class LPPool3d extends Module {
   /** Exponent of the norm. */
   readonly p: number;
-  /** [depth, height, width] of the window; one number stands for all. */
+  /** [depth, height, width] of the window; one number applies to all. */
   readonly kernelSize: Triple;
   /** Options of the operation, as they were given. */
   readonly options: LpPool3dOptions;

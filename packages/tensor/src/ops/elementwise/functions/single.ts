@@ -138,7 +138,7 @@ export function sinc(a: Tensor): Tensor {
 export function logit(a: Tensor, eps: number | null = null): Tensor {
   requireTensor('logit', a);
   if (eps !== null) checkNumber('logit', 'eps', eps);
-  // As in PyTorch, where −1 stands for no limit.
+  // As in PyTorch, where −1 means no limit.
   if (eps !== null && eps < 0) return logit(a);
   const [low, high] = eps === null ? [0, 1] : [eps, 1 - eps];
   const formula: Formula = {

@@ -89,7 +89,7 @@ export function windowsOf(op: string, kernelSize: Triple, options: MaxPool3dOpti
   };
 }
 
-/** A volume as planes of each depth, and what its front dimensions are. */
+/** A volume as planes of each depth, and its leading dimensions. */
 interface Volume {
   readonly front: Shape;
   readonly size: Three;
