@@ -74,7 +74,10 @@ export function wireUnused(verb: string, wire: string, op: ReduceOp, dtype: stri
 }
 
 export function residualUnused(verb: string, wire: string): Failure {
-  return invalid(verb, `a residual is what wire 'int8' has lost; expected that wire, got '${wire}'`);
+  return invalid(
+    verb,
+    `a residual holds the rounding errors of wire 'int8'; expected that wire, got '${wire}'`,
+  );
 }
 
 export function wrongResidual(verb: string, expected: number, got: number, dtype: DType): Failure {

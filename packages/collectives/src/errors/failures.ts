@@ -17,7 +17,7 @@ export function timedOut(verb: string, seq: number, missing: readonly number[], 
 /** Returns the failure of Work.wait(), which has a deadline of its own: the operation itself has not failed. */
 export function notEnded(verb: string, seq: number, timeoutMs: number): Failure {
   const what = `it has not ended after ${timeoutMs} ms of wait()`;
-  const next = 'It goes on: await it again, or end all with group.abort().';
+  const next = 'It continues: await it again, or end all with group.abort().';
   return { code: 'ERR_COLL_TIMEOUT', verb, seq, peers: [], what, next };
 }
 
@@ -101,7 +101,7 @@ export function deviceFailed(verb: string, seq: number, rank: number, reason: st
 
 /** Returns the mismatch of a piece with a hint on the whole operation, which is `signature` on this rank. */
 export function mismatchOfPieces(failure: Failure, signature: string, pieces: number): Failure {
-  const whole = `This rank called ${signature}, which is sent in ${pieces} pieces; the digest stands for the whole lengths.`;
+  const whole = `This rank called ${signature}, which is sent in ${pieces} pieces; the digest covers the whole lengths.`;
   return { ...failure, next: `${failure.next ?? nextOf(failure)} ${whole}` };
 }
 

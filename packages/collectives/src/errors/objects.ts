@@ -5,7 +5,7 @@ export function notCloneable(verb: string, reason: string): Failure {
   return invalid(
     verb,
     `the value cannot be sent: ${withoutStop(reason)}`,
-    'Send what structured clone takes: data, no functions.',
+    'Send values that structured clone accepts: data, no functions.',
   );
 }
 
@@ -20,7 +20,7 @@ export function objectTooLarge(verb: string, bytes: number, max: number): Failur
 export function unreadableObject(verb: string, reason: string): Failure {
   return invalid(
     verb,
-    `what arrived is no object that this rank can read: ${withoutStop(reason)}`,
+    `this rank cannot read the object that arrived: ${withoutStop(reason)}`,
     'Do all ranks run the same version of Node?',
   );
 }

@@ -35,7 +35,11 @@ export function notByShrink(instead: string): Failure {
 
 export function lostRanksUnknown(got: string): Failure {
   const next = 'Name the ranks to leave out in `without`; by default they are those that the failure names.';
-  return invalid('shrink', `it cannot tell who is lost; expected ranks of the group, got ${got}`, next);
+  return invalid(
+    'shrink',
+    `it cannot tell which ranks are lost; expected ranks of the group, got ${got}`,
+    next,
+  );
 }
 
 export function notCapturable(verb: string, why: string): Failure {

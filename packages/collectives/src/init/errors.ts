@@ -64,8 +64,13 @@ export function noneStays(): Failure {
 }
 
 export function leftBehind(survivors: readonly number[]): Failure {
-  const what = `the others go on without this rank, as ${rankList(survivors)}`;
-  return local('ERR_COLL_INIT', 'shrink', what, 'It came too late, or was taken for lost: end it.');
+  const what = `the others have continued without this rank, as ${rankList(survivors)}`;
+  return local(
+    'ERR_COLL_INIT',
+    'shrink',
+    what,
+    'It arrived too late, or the others considered it lost: end this process.',
+  );
 }
 
 export function rankOutOfRange(rank: number, size: number, from: string, verb = 'init'): Failure {
@@ -146,7 +151,7 @@ export function storeFailed(reason: string, verb = 'init'): Failure {
 }
 
 export function unknownBackend(name: string, known: readonly string[]): Failure {
-  const hint = name.toLowerCase() === 'gloo' ? "What PyTorch calls gloo is 'host' here. " : '';
+  const hint = name.toLowerCase() === 'gloo' ? "PyTorch's gloo backend corresponds to 'host' here. " : '';
   return init(
     `no backend named '${name}'; expected auto, ${known.join(', ')}`,
     `${hint}See registerBackend().`,
@@ -160,7 +165,7 @@ export function backendNotLoaded(name: string, detail: string): Failure {
 export function hostUntried(system: string): Failure {
   return init(
     `the native addon of the host backend is built for ${system} and has not been run there yet`,
-    'RINGWISE_BACKEND=host uses it all the same.',
+    'RINGWISE_BACKEND=host uses it anyway.',
   );
 }
 
@@ -184,7 +189,7 @@ export function notABackend(): Failure {
 
 export function nativeMpiMissing(platform: string, tried: readonly string[]): Failure {
   return init(
-    `the mpi backend is not there for ${platform} (tried ${tried.join('; ')})`,
+    `the mpi backend is not available for ${platform} (tried ${tried.join('; ')})`,
     'No release has it, because MPIs have no common ABI. Build it where mpicc is, by npm run build in a checkout of ringwise, and set RINGWISE_NATIVE_PATH to its folder native/build/Release.',
   );
 }
@@ -212,6 +217,6 @@ export function unknownMpi(got: string): Failure {
 }
 
 export function flightFolderNotUsable(directory: string, reason: string): Failure {
-  const what = `cannot write to the folder ${directory}, where RINGWISE_FLIGHT_DIR wants flight records: ${reason}`;
+  const what = `cannot write to the folder ${directory}, which RINGWISE_FLIGHT_DIR names for flight records: ${reason}`;
   return init(what, 'Set it to a folder that all ranks may write to.');
 }

@@ -37,7 +37,7 @@ it('is tcp for auto, which says why', async () => {
 it('is a note of doctor, unless the addon is asked for', async () => {
   fake('darwin');
   const note = await addonInDoctor();
-  expect(note).toMatchObject({ state: 'note', fix: 'RINGWISE_BACKEND=host uses it all the same.' });
+  expect(note).toMatchObject({ state: 'note', fix: 'RINGWISE_BACKEND=host uses it anyway.' });
   expect(note!.text).toMatch(/has not been run there yet; ranks use the tcp backend$/);
   const before = process.env.RINGWISE_BACKEND;
   process.env.RINGWISE_BACKEND = 'host';

@@ -51,7 +51,9 @@ describe.each(['host', 'tcp'])('shrink() on %s', (backend) => {
       await control.tell('others have gone on');
       const results = await ranks.results;
       expect(results[2]!.error).toMatchObject({ code: 'ERR_COLL_INIT', verb: 'shrink' });
-      expect(results[2]!.error?.message).toContain('the others go on without this rank, as ranks 0, 3');
+      expect(results[2]!.error?.message).toContain(
+        'the others have continued without this rank, as ranks 0, 3',
+      );
     });
   });
 });
@@ -61,7 +63,7 @@ it('shrink() says what it needs', async () => {
   await expect(loopback!.shrink()).rejects.toThrow('this group has no store in which its ranks could meet');
   const alone = await init({ rank: 0, size: 1 });
   await expect(alone.shrink()).rejects.toThrow(
-    'it cannot tell who is lost; expected ranks of the group, got none',
+    'it cannot tell which ranks are lost; expected ranks of the group, got none',
   );
   await expect(alone.shrink({ without: [1] })).rejects.toThrow('expected ranks of the group, got [1]');
   await alone.close();

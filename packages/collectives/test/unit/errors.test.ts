@@ -184,7 +184,7 @@ describe('errors', () => {
     expect(`\n${messages.join('\n')}\n`).toMatchInlineSnapshot(`
       "
       barrier: no answer from ranks 2, 5 within 30000 ms (group "dp", rank 0 of 8, seq 12). A rank may be stuck or may have skipped this call.
-      allReduce: it has not ended after 500 ms of wait() (group "dp", rank 0 of 8, seq 3). It goes on: await it again, or end all with group.abort().
+      allReduce: it has not ended after 500 ms of wait() (group "dp", rank 0 of 8, seq 3). It continues: await it again, or end all with group.abort().
       allReduce: lost rank 2 (tcp 10.0.0.7:40112: connection reset) (group "dp", rank 0 of 8, seq 9). See what that rank printed last; if it ended well, it made fewer calls than the others.
       allReduce: rank 3 called allReduce sum 4096 × float16 but rank 0 called allReduce sum 4096 × float32 (group "dp", rank 0 of 8, seq 117). All ranks must make the same calls in the same order.
       abort: rank 1 aborted the group: loss is NaN (group "dp", rank 0 of 8).
@@ -193,7 +193,7 @@ describe('errors', () => {
       barrier: epoll failed on rank 1 (group "dp", rank 0 of 8, seq 3).
       allReduce: the CUDA device of rank 0 reported cuMemcpyDtoHAsync: an illegal address (group "dp", rank 0 of 8, seq 4).
       backend: rank 2 failed with RangeError: Invalid array length (group "dp", rank 0 of 8).
-      allReduce: rank 0 called allReduce sum 262112 × float32 with digest 1b but rank 1 called allReduce sum 262112 × float32 with digest 2f (group "dp", rank 0 of 8, seq 7). All ranks must make the same calls in the same order. This rank called allReduce sum 600000 × float32, which is sent in 3 pieces; the digest stands for the whole lengths.
+      allReduce: rank 0 called allReduce sum 262112 × float32 with digest 1b but rank 1 called allReduce sum 262112 × float32 with digest 2f (group "dp", rank 0 of 8, seq 7). All ranks must make the same calls in the same order. This rank called allReduce sum 600000 × float32, which is sent in 3 pieces; the digest covers the whole lengths.
       elementsOf: expected memory that JavaScript can see, got that of cuda:0 (group "dp", rank 0 of 8). Give one buffer in the place of a list of parts, or copy to host memory first.
       allReduce: the group failed earlier, barrier: no answer from ranks 2, 5 within 30000 ms (group "dp", rank 0 of 8). Make a new group with init().
       send: the group is closed (group "dp", rank 0 of 8).
@@ -204,7 +204,7 @@ describe('errors', () => {
       allReduce: data does not hold float16; expected Uint16Array, got Int16Array (group "dp", rank 0 of 8).
       allReduce: it must not write this buffer: the tensor requires a gradient (group "dp", rank 0 of 8). Call it inside noGrad(() => …).
       allReduce: the object's "ringwise.buffer" member returned no valid BufferView: count is -1 (group "dp", rank 0 of 8).
-      init: the native addon of the host backend is built for macOS and has not been run there yet (group "dp", rank 0 of 8). RINGWISE_BACKEND=host uses it all the same.
+      init: the native addon of the host backend is built for macOS and has not been run there yet (group "dp", rank 0 of 8). RINGWISE_BACKEND=host uses it anyway.
       group.all_reduce(): there is no member of this name (group "dp", rank 0 of 8).
       allReduce: unknown op 'mean'; expected 'avg' (group "dp", rank 0 of 8).
       allReduce: 'avg' is not defined for int32; use 'sum' and divide (group "dp", rank 0 of 8). Supported on int32: sum, min, max, prod.
@@ -227,7 +227,7 @@ describe('errors', () => {
       allGather: output is a list of memory that JavaScript cannot see; expected one buffer (group "dp", rank 0 of 8). Only host memory can be copied to and from a list.
       shrink: this group has no store in which its ranks could meet; groups of init() have one (group "dp", rank 0 of 8).
       shrink: the members of an elastic job agree on their next group themselves (group "dp", rank 0 of 8). Await job.membership.next().
-      shrink: it cannot tell who is lost; expected ranks of the group, got [9] (group "dp", rank 0 of 8). Name the ranks to leave out in \`without\`; by default they are those that the failure names.
+      shrink: it cannot tell which ranks are lost; expected ranks of the group, got [9] (group "dp", rank 0 of 8). Name the ranks to leave out in \`without\`; by default they are those that the failure names.
       allToAll: of input and output only one is a list; expected two lists or two buffers (group "dp", rank 0 of 8).
       allToAll: lists and counts are both given; expected one of them: lists have lengths of their own (group "dp", rank 0 of 8).
       allGather: 'counts' has no meaning for many buffers in one call; expected one input and one output (group "dp", rank 0 of 8).
@@ -237,7 +237,7 @@ describe('errors', () => {
       allReduce: a reproducible reduction has one buffer; expected no list (group "dp", rank 0 of 8). Its bits do not depend on the cuts: one call for each buffer gives the same.
       allReduce: reproducible sums travel as integers; expected no wire, got 'bfloat16' (group "dp", rank 0 of 8). Leave one of the two out.
       allReduce: there is no wire 'int4'; expected 'full', 'bfloat16' or 'int8' (group "dp", rank 0 of 8).
-      allReduce: a residual is what wire 'int8' has lost; expected that wire, got 'bfloat16' (group "dp", rank 0 of 8).
+      allReduce: a residual holds the rounding errors of wire 'int8'; expected that wire, got 'bfloat16' (group "dp", rank 0 of 8).
       allReduce: a residual belongs to one buffer; expected no list (group "dp", rank 0 of 8). Call once for each buffer.
       allReduce: the residual shares memory with the buffer; expected memory of its own (group "dp", rank 0 of 8). Keep a Float32Array of zeros for each buffer.
       allReduce: the residual does not fit the buffer; expected 100 × float32, got 99 × float64 (group "dp", rank 0 of 8).
@@ -245,9 +245,9 @@ describe('errors', () => {
       allReduce: too many addends for a reproducible sum; expected at most 1048576, got 2000000 (group "dp", rank 0 of 8).
       init: timeoutMs is not usable; expected 1 to 2147483647 milliseconds, got soon (RINGWISE_TIMEOUT_MS) (group "dp", rank 0 of 8).
       send: tag is not usable; expected 0 to 536870911, got -1 (group "dp", rank 0 of 8).
-      sendObject: the value cannot be sent: () => {} could not be cloned (group "dp", rank 0 of 8). Send what structured clone takes: data, no functions.
+      sendObject: the value cannot be sent: () => {} could not be cloned (group "dp", rank 0 of 8). Send values that structured clone accepts: data, no functions.
       gatherObject: the objects are too large; expected at most 1073741824 bytes together, got 2147483648 (group "dp", rank 0 of 8). Send large data as typed arrays.
-      recvObject: what arrived is no object that this rank can read: Unable to deserialize cloned data (group "dp", rank 0 of 8). Do all ranks run the same version of Node?
+      recvObject: this rank cannot read the object that arrived: Unable to deserialize cloned data (group "dp", rank 0 of 8). Do all ranks run the same version of Node?
       scatterObject: the root has no values; expected one for each of 4 ranks (group "dp", rank 0 of 8).
       split: color is not usable; expected a whole number, or null for no group, got 0.5 (group "dp", rank 0 of 8).
       split: key is not usable; expected a number, got NaN (group "dp", rank 0 of 8).
@@ -265,7 +265,7 @@ describe('errors', () => {
       barrier: the loopback backend may not block this thread (group "dp", rank 0 of 8). Await the asynchronous form.
       alloc: memory of the nccl backend is not visible to JavaScript (group "dp", rank 0 of 8).
       barrier: no answer from rank 2 within 1000 ms (group "dp", rank 0 of 8, seq 12). A rank may be stuck or may have skipped this call. Flight records of its ranks are in /var/flight.
-      init: cannot write to the folder /flight, where RINGWISE_FLIGHT_DIR wants flight records: permission denied (group "dp", rank 0 of 8). Set it to a folder that all ranks may write to.
+      init: cannot write to the folder /flight, which RINGWISE_FLIGHT_DIR names for flight records: permission denied (group "dp", rank 0 of 8). Set it to a folder that all ranks may write to.
       init: ranks 2, 3 of 4 did not arrive within 30000 ms (group "dp", rank 0 of 8). Were they started, and do they use the same store and the same number of init() calls?
       init: ranks 2, 3 of 4 did not arrive within 30000 ms; rank 3 is PyTorch with gloo: the store is shared, collectives are not (group "dp", rank 0 of 8). See "Python and Node in one job" in docs/launch.md.
       init: rank 1 has arrived already; expected every rank once (group "dp", rank 0 of 8). Two processes have the same rank, or the store holds the keys of an earlier run.
@@ -288,12 +288,12 @@ describe('errors', () => {
       init: the store failed (connect: no store answered within 100 ms) (group "dp", rank 0 of 8).
       allReduce: unknown option 'async_op'; expected timeoutMs, op (group "dp", rank 0 of 8). Every verb returns a Work at once; its Sync form blocks.
       allReduce: reproducible is not usable; expected true or false, got 'yes' (group "dp", rank 0 of 8).
-      init: no backend named 'gloo'; expected auto, solo, host (group "dp", rank 0 of 8). What PyTorch calls gloo is 'host' here. See registerBackend().
+      init: no backend named 'gloo'; expected auto, solo, host (group "dp", rank 0 of 8). PyTorch's gloo backend corresponds to 'host' here. See registerBackend().
       init: the factory of the backend made something else than a Backend; expected an object with contract: 1 and the members of this type (group "dp", rank 0 of 8). docs/backends.md says what each has to do.
-      init: the mpi backend is not there for linux-x64 (tried mpi-openmpi.node (not found)) (group "dp", rank 0 of 8). No release has it, because MPIs have no common ABI. Build it where mpicc is, by npm run build in a checkout of ringwise, and set RINGWISE_NATIVE_PATH to its folder native/build/Release.
+      init: the mpi backend is not available for linux-x64 (tried mpi-openmpi.node (not found)) (group "dp", rank 0 of 8). No release has it, because MPIs have no common ABI. Build it where mpicc is, by npm run build in a checkout of ringwise, and set RINGWISE_NATIVE_PATH to its folder native/build/Release.
       init: the ranks do not share one MPI world of Open MPI v4.1.4; expected all of them in one, got worlds of 1 processes (group "dp", rank 0 of 8). Start the ranks by the mpirun or srun of that MPI. RINGWISE_MPI=openmpi or mpich says which one that is.
       shrink: no rank would stay, as every rank of the group is left out; expected at least one to stay (group "dp", rank 0 of 8). Pass the ranks that are lost as { without }. If calls did not match, none is lost: make a new group with init().
-      shrink: the others go on without this rank, as ranks 0, 2 (group "dp", rank 0 of 8). It came too late, or was taken for lost: end it.
+      shrink: the others have continued without this rank, as ranks 0, 2 (group "dp", rank 0 of 8). It arrived too late, or the others considered it lost: end this process.
       init: MPI cannot be used: it has ended in this process (group "dp", rank 0 of 8).
       init: srun has started this process without an MPI (group "dp", rank 0 of 8). Call srun with --mpi=pmix (Open MPI) or --mpi=pmi2 (MPICH and its kin); srun --mpi=list tells which it has.
       init: RINGWISE_MPI names no MPI that ringwise knows; expected openmpi or mpich, got 'lam' (group "dp", rank 0 of 8).

@@ -38,7 +38,7 @@ describe('a Work', () => {
       peers: [],
       message:
         'allReduce: it has not ended after 5 ms of wait() (group "world", rank 0 of 2, seq 0). ' +
-        'It goes on: await it again, or end all with group.abort().',
+        'It continues: await it again, or end all with group.abort().',
     });
     expect(groups[0].failure).toBeNull();
     const again = work.wait({ timeoutMs: 60_000 });

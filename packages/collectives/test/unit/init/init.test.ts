@@ -307,7 +307,7 @@ describe('init that fails', () => {
       "init: no backend named 'ucc'; expected auto, solo, host, tcp, nccl, mpi, hub. See registerBackend().",
     );
     expect((await failureOf(init({ backend: 'gloo' }))).next).toMatch(
-      "What PyTorch calls gloo is 'host' here.",
+      "PyTorch's gloo backend corresponds to 'host' here.",
     );
   });
 
