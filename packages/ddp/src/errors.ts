@@ -138,7 +138,11 @@ export function notAHook(got: string): DdpError {
 }
 
 export function notAWork(got: string): DdpError {
-  return invalidArgument('ddp: hook', 'every value that it yields to be what a verb of the group gives', got);
+  return invalidArgument(
+    'ddp: hook',
+    'every value that it yields to be the Work that a verb of the group returns',
+    got,
+  );
 }
 
 export function noMethod(name: string): DdpError {
@@ -210,12 +214,12 @@ export function graphChanged(names: readonly string[], rank: number): DdpError {
 }
 
 export function notCapturable(what: string, next: string, rank: number): DdpError {
-  const message = `backward: ${what} cannot be part of a step that is being captured on rank ${rank}: it happens in JavaScript, which runs no more when the recording does. ${next}`;
+  const message = `backward: ${what} cannot be part of a step that is being captured on rank ${rank}: it happens in JavaScript, which does not run again when the captured step runs. ${next}`;
   return new DdpError('ERR_DDP_INVALID', message, { ranks: [rank] });
 }
 
 export function capturedAverage(rank: number): DdpError {
-  const message = `noSync: a step whose capture averages gradients runs inside it on rank ${rank}; what was captured cannot be left out. Record a step without its last backward for it, or call it outside.`;
+  const message = `noSync: a step whose capture averages gradients runs inside it on rank ${rank}; captured work cannot be left out. Capture a step without its last backward for it, or call it outside.`;
   return new DdpError('ERR_DDP_INVALID', message, { ranks: [rank] });
 }
 
@@ -235,7 +239,7 @@ export function badTotal(got: string): DdpError {
 }
 
 export function totalDiffers(total: number, sum: number): DdpError {
-  const message = `backward: the weights of all ranks add up to ${sum}, but their total is said to be ${total}; expected the sum of all weights of the step. Leave out the total, or compute it from what all ranks know.`;
+  const message = `backward: the weights of all ranks add up to ${sum}, but the program has passed the total ${total}; expected the sum of all weights of the step. Leave out the total, or compute it from what all ranks know.`;
   return new DdpError('ERR_DDP_INVALID', message);
 }
 
@@ -312,7 +316,7 @@ export function stateOutOfReach(): DdpError {
 export function gradientOutOfReach(): DdpError {
   return invalidArgument(
     'clipShardedGradients: gradient',
-    'an array in host memory, or a tensor, whose norm() and div_() work where it lies',
+    'an array in host memory, or a tensor, whose norm() and div_() work on its device',
     'memory that JavaScript cannot reach, without these',
   );
 }
@@ -355,7 +359,7 @@ export function snapshotFailed(verb: string, file: string, why: string, cause: u
 export function closed(where: string): DdpError {
   return new DdpError(
     'ERR_DDP_CLOSED',
-    `${where}: this model was closed; its gradients are no longer averaged.`,
+    `${where}: this model was closed, so its gradients are no longer averaged. Call ddp() again.`,
   );
 }
 

@@ -160,7 +160,7 @@ describe('a known total of the weights', () => {
   it.each([3, 1.5])('is the sum of the weights, not %s', async (total) => {
     for (const error of await told((model) => model.addWeight(1, { total }))) {
       expect(error.code).toBe('ERR_DDP_INVALID');
-      expect(error.message).toContain(`add up to 2, but their total is said to be ${total}`);
+      expect(error.message).toContain(`add up to 2, but the program has passed the total ${total}`);
     }
   });
 

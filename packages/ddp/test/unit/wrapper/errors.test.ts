@@ -44,7 +44,7 @@ it('says what happened, what was expected, and what to do', () => {
       "ERR_DDP_UNUSED backward: "w" got no gradient on rank 2 and has no memory to receive the average of the other ranks. Give its autograd a bindGrad, or keep its gradient allocated.",
       "ERR_DDP_READY_TWICE backward: the gradient of "w" was reported ready twice in one backward on rank 2; expected once, when it is final. Run one backward at a time, await finish() after each if the autograd does not tell when it ends, and do not go on after one that threw.",
       "ERR_DDP_UNFINISHED forward: the gradients of the last backward are not averaged yet on rank 2. Call await model.finish() after backward and before optimizer.step(); do not go on after a backward that threw.",
-      "ERR_DDP_CLOSED forward: this model was closed; its gradients are no longer averaged.",
+      "ERR_DDP_CLOSED forward: this model was closed, so its gradients are no longer averaged. Call ddp() again.",
     ]
   `);
 });
@@ -77,7 +77,7 @@ it('says the same of wrappers, hooks, frozen parameters and snapshots', () => {
       "ERR_DDP_INVALID ddp: "w" and "tied" are the same parameter; expected each once. A parameter that is used in two places must be listed once.",
       "ERR_DDP_INVALID ddp: no. (on rank 1)",
       "ERR_DDP_INVALID ddp: hook: expected a generator function (function*) that yields each operation that it starts, got an async function.",
-      "ERR_DDP_INVALID ddp: hook: expected every value that it yields to be what a verb of the group gives, got a promise.",
+      "ERR_DDP_INVALID ddp: hook: expected every value that it yields to be the Work that a verb of the group returns, got a promise.",
       "ERR_DDP_INVALID train: the model that was passed to ddp() has no train(); expected one where the wrapper's is called. Give the model this method.",
       "ERR_DDP_UNUSED backward: "w" is frozen on rank 1, but it trained when ddp() was called; expected the same parameters to train. Call close() on the wrapper, and ddp() again.",
       "ERR_DDP_INVALID backward: "w" got a gradient on rank 1, but it was frozen when ddp() was called, so that nothing averages it; expected the same parameters to train. Call close() on the wrapper, and ddp() again.",
