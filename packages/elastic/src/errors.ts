@@ -76,7 +76,7 @@ export function statesDiffer(difference: string, rank: number): ElasticError {
 }
 
 export function chunkDamaged(source: number, rank: number): ElasticError {
-  const message = `transfer: a part of the state that rank ${source} sent to rank ${rank} does not fit its SHA-256; nothing was loaded. Check the memory and the network of both hosts.`;
+  const message = `transfer: a part of the state that rank ${source} sent to rank ${rank} does not match its SHA-256; nothing was loaded. Check the memory and the network of both hosts.`;
   return new ElasticError('ERR_ELASTIC_STATE', message);
 }
 
@@ -87,7 +87,7 @@ export function transferFailed(why: string, rank: number, cause: unknown): Elast
 }
 
 export function deviceBuffers(name: string): ElasticError {
-  const message = `ddp: "${name}" is state that a forward changes, in memory that JavaScript cannot reach, so that it could not be put back when a step is run again; expected running statistics in host memory. Use layers without running statistics, such as GroupNorm or LayerNorm, or train on the host.`;
+  const message = `ddp: "${name}" is state that a forward changes, in memory that JavaScript cannot reach, so that it cannot be restored when a step runs again; expected running statistics in host memory. Use layers without running statistics, such as GroupNorm or LayerNorm, or train on the host.`;
   return new ElasticError('ERR_ELASTIC_INVALID', message);
 }
 
@@ -105,13 +105,13 @@ export function modelDiffers(what: string, name: string, isOwn: boolean): Elasti
 
 /** `difference` names the path, and its value in this process and on the members. */
 export function trainsSomethingElse(difference: string): ElasticError {
-  const message = `ddp: this process trains something else than the members of the job: ${difference}. It has not joined, and they go on. Start it with the same program, data and options as the others.`;
+  const message = `ddp: this process does not have the same training as the members of the job: ${difference}. It has not joined, and they continue. Start it with the same program, data and options as the others.`;
   return new ElasticError('ERR_ELASTIC_STATE', message);
 }
 
 /** Error for a call that needs a group, in a process that was started when the training was over. */
 export function cameTooLate(verb: string): ElasticError {
-  const message = `${verb}: the training was over when this process came, so it has no group; expected a look at job.hasLeft before. End this process with exit code 0.`;
+  const message = `${verb}: the training was over when this process started, so it has no group; expected a check of job.hasLeft first. End this process with exit code 0.`;
   return new ElasticError('ERR_ELASTIC_OVER', message);
 }
 
@@ -126,7 +126,7 @@ export function stepNotRun(index: number): ElasticError {
 }
 
 export function stepNotAwaited(index: number): ElasticError {
-  const message = `steps: the loop went on while step ${index} was running; expected it to await run(). Write \`await step.run(…)\`.`;
+  const message = `steps: the loop continued while step ${index} was running; expected it to await run(). Write \`await step.run(…)\`.`;
   return new ElasticError('ERR_ELASTIC_STEP', message);
 }
 
@@ -153,7 +153,7 @@ export function missedStep(own: number, theirs: number): ElasticError {
 
 /** Error for a job that has ended; `failure` says why. `writer` is the id of the member that has written the state. */
 export function rescued(failure: Error, steps: number, file: string, writer: string): ElasticError {
-  const message = `${failure.message} Member ${writer} writes the state after ${steps} steps to ${file}. Start the job again with the same rescueFolder to go on from there.`;
+  const message = `${failure.message} Member ${writer} writes the state after ${steps} steps to ${file}. Start the job again with the same rescueFolder to continue from there.`;
   return new ElasticError('ERR_ELASTIC_ENDED', message, { cause: failure });
 }
 
@@ -170,7 +170,7 @@ export function rescueMissing(folder: string, own: number, theirs: number): Elas
 
 export function rescueSharded(): ElasticError {
   const message =
-    'ddp: the optimizer state is spread over the ranks, so that no rank can leave all of it in rescueFolder; expected an optimizer that keeps all of it. Leave rescueFolder or job.zero() out.';
+    'ddp: the optimizer state is sharded over the ranks, so that no rank can write all of it to rescueFolder; expected an optimizer with its whole state on each rank. Leave rescueFolder or job.zero() out.';
   return new ElasticError('ERR_ELASTIC_INVALID', message);
 }
 
@@ -182,7 +182,7 @@ export function rescueOnDevice(): ElasticError {
 
 export function sharded(): ElasticError {
   const message =
-    'ddp: this ZeroRedundancyOptimizer keeps the state of each parameter on one rank, where a loss would take it along; expected two copies. Make it by job.zero(net.parameters(), (shard) => …).';
+    'ddp: this ZeroRedundancyOptimizer keeps the state of each parameter on one rank only, so that it is lost with that rank; expected two copies. Make it by job.zero(net.parameters(), (shard) => …).';
   return new ElasticError('ERR_ELASTIC_INVALID', message);
 }
 
@@ -225,13 +225,13 @@ export function foreignParams(foreign: number, all: number): ElasticError {
 }
 
 export function leavesApart(hook: string): ElasticError {
-  const message = `ddp: gradients may differ between ranks after the hook ${hook || 'without a name'}, and so do parameters, of which a joiner could get only those of one rank; expected a hook after which all ranks have the same average. For ranks that train apart, use diloco().`;
+  const message = `ddp: after the hook ${hook || 'without a name'}, gradients and therefore parameters may differ between ranks, and a process that joins could get only those of one rank; expected a hook after which all ranks have the same average. For ranks that train separately, use diloco().`;
   return new ElasticError('ERR_ELASTIC_INVALID', message);
 }
 
 /** Error of a learner: bytes of the state were damaged in transit. */
 export function bytesDamaged(member: string): ElasticError {
-  const message = `ddp: a part of the state that member ${member} sent to this process does not fit its hash; nothing of it was used. Check the memory and the network of both hosts.`;
+  const message = `ddp: a part of the state that member ${member} sent to this process does not match its hash; nothing of it was used. Check the memory and the network of both hosts.`;
   return new ElasticError('ERR_ELASTIC_STATE', message);
 }
 
@@ -265,14 +265,14 @@ export function joinsWithPause({ message }: LearnerBehind): string {
 export function tooSlow(bytes: number, step: number, times: number): LearnerBehind {
   const waited = `${Math.round(bytes / 1e6)} MB of gradients waited for it on one member at step ${step}`;
   return new LearnerBehind(
-    `ddp: the others train faster than this process takes their steps: ${waited}, ${times} times; expected to catch up, so that they need not wait.`,
+    `ddp: the others train faster than this process applies their steps: ${waited}, ${times} times; expected to catch up, so that they need not wait.`,
   );
 }
 
 /** Error for a learner that is still behind at its deadline. */
 export function notCaughtUp(joinTimeoutMs: number): LearnerBehind {
   return new LearnerBehind(
-    `ddp: this process has not caught up with the training of the others within ${joinTimeoutMs} ms; expected to take their steps faster than they do, so that they need not wait.`,
+    `ddp: this process has not caught up with the training of the others within ${joinTimeoutMs} ms; expected to apply their steps faster than they train, so that they need not wait.`,
   );
 }
 

@@ -97,7 +97,10 @@ export function averageInFlight(verb: string, delay: number, every: number): Ela
 }
 
 export function closed(verb: string): ElasticError {
-  return new ElasticError('ERR_ELASTIC_USE', `${verb}: this object was closed; expected an open one.`);
+  return new ElasticError(
+    'ERR_ELASTIC_USE',
+    `${verb}: this object was closed; expected an open one. Call diloco() again.`,
+  );
 }
 
 export function badState(problem: string): ElasticError {

@@ -32,7 +32,7 @@ export const noStore = () =>
 export const endedByTorchrun = () =>
   new ElasticError(
     'ERR_ELASTIC_USE',
-    'joinMembership: torchrun stops all ranks when one is lost, so none could go on. Start the program with `npx ringwise run --elastic`, which has the flags of torchrun, or serve a store in a process of its own and pass a client of it.',
+    'joinMembership: torchrun stops all ranks when one is lost, so none could continue. Start the program with `npx ringwise run --elastic`, which has the flags of torchrun, or serve a store in a process of its own and pass a client of it.',
   );
 
 export const endedByLauncher =
@@ -54,7 +54,7 @@ export const sizeUnknown = () =>
 export const tooFew = (present: number, min: number, joinTimeoutMs: number) =>
   new ElasticError(
     'ERR_ELASTIC_TOO_FEW',
-    `joinMembership: ${present} of at least ${min} processes came within ${joinTimeoutMs} ms. Do all use the same store and run id?`,
+    `joinMembership: ${present} of at least ${min} processes arrived within ${joinTimeoutMs} ms. Do all use the same store and run id?`,
   );
 
 export const notAdmitted = (id: string, members: number, joinTimeoutMs: number) =>
@@ -66,7 +66,7 @@ export const notAdmitted = (id: string, members: number, joinTimeoutMs: number) 
 export const leftOut = (id: string, view: number, members: number) =>
   new ElasticError(
     'ERR_ELASTIC_LEFT_OUT',
-    `change: member ${id} is not in view ${view}; its ${members} members took it for lost, or could not reach it. End this process; it can come back as a new member.`,
+    `change: member ${id} is not in view ${view}; its ${members} members considered it lost, or could not reach it. End this process; it can join again as a new member.`,
   );
 
 export const hasLeft = (id: string) =>

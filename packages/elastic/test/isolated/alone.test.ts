@@ -133,7 +133,7 @@ it('says what is wrong with a step', async () => {
         running.catch(() => {}); // the job has closed its group meanwhile
       },
       'ERR_ELASTIC_STEP',
-      'steps: the loop went on while step 0 was running; expected it to await run()',
+      'steps: the loop continued while step 0 was running; expected it to await run()',
     ],
     [
       (step, net) =>
@@ -229,7 +229,7 @@ it('refuses wrong options, and calls in the wrong order', async () => {
   await using rescued = await elastic({ rescueFolder: 'not-made' });
   const spread = rescued.zero(net.parameters(), (shard) => new SGD(shard, { lr: 0.1 }));
   await expect(rescued.ddp(net, { optimizer: spread, loader })).rejects.toThrow(
-    'no rank can leave all of it in rescueFolder',
+    'no rank can write all of it to rescueFolder',
   );
   const trainedNet = makeNet();
   const closed = await elastic();

@@ -102,7 +102,9 @@ it.each(oddPrograms)(
     const results = await run(3, { ...plan, odd: { 2: odd } });
     expect(results[2]!.error).toMatchObject({
       code: 'ERR_ELASTIC_STATE',
-      message: expect.stringContaining(`trains something else than the members of the job: ${difference}`),
+      message: expect.stringContaining(
+        `does not have the same training as the members of the job: ${difference}`,
+      ),
     });
     checkUndisturbed(results.slice(0, 2));
   },

@@ -133,7 +133,9 @@ describe('DiLoCo', () => {
       await expect(outer.change({} as never)).rejects.toThrow('change: group: expected a group');
       await outer.close();
       await outer.close();
-      await expect(outer.step()).rejects.toThrow('step: this object was closed; expected an open one.');
+      await expect(outer.step()).rejects.toThrow(
+        'step: this object was closed; expected an open one. Call diloco() again.',
+      );
     });
   });
 

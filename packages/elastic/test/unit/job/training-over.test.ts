@@ -76,7 +76,7 @@ it('a process that comes after the last step gets no part, and its loop has no s
   expect(await late.train()).toBe(0);
   late.job.leave();
   expect(() => late.job.group).toThrow(
-    'group: the training was over when this process came, so it has no group; expected a look at job.hasLeft before',
+    'group: the training was over when this process started, so it has no group; expected a check of job.hasLeft first',
   );
   await late.job.close();
   await expect

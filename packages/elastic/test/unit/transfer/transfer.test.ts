@@ -146,7 +146,7 @@ it('loads nothing if a chunk was damaged on the way', async () => {
       reason: {
         code: 'ERR_ELASTIC_STATE',
         message: expect.stringContaining(
-          'that rank 0 sent to rank 1 does not fit its SHA-256; nothing was loaded',
+          'that rank 0 sent to rank 1 does not match its SHA-256; nothing was loaded',
         ),
       },
     });
