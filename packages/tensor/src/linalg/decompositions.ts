@@ -18,10 +18,11 @@ export interface QrOptions {
 }
 const qrOptions = optionChecks<QrOptions>({ mode: oneOf('reduced', 'complete', 'r') });
 
-/** An orthogonal matrix and an upper triangular one. */
+/** The factors of a QR decomposition. */
 export interface QAndR {
-  /** Of [0] for the mode 'r'. */
+  /** Matrices with orthonormal columns, [..., m, k]; for the mode 'r', a tensor of shape [0]. */
   readonly Q: Tensor;
+  /** Upper triangular matrices, [..., k, n]. k is the smaller size, for 'complete' m. */
   readonly R: Tensor;
 }
 
@@ -139,9 +140,11 @@ const svdOptions = optionChecks<SvdOptions>({ fullMatrices: flag });
 
 /** Singular values and vectors: U diag(S) Vh. */
 export interface SingularValues {
+  /** Left singular vectors in the columns: [..., m, k], or with fullMatrices [..., m, m]. */
   readonly U: Tensor;
-  /** [..., k], falling; k is the smaller size. */
+  /** Singular values in descending order: [..., k]; k is the smaller size. */
   readonly S: Tensor;
+  /** Right singular vectors in the rows: [..., k, n], or with fullMatrices [..., n, n]. */
   readonly Vh: Tensor;
 }
 
