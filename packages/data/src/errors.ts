@@ -195,7 +195,7 @@ export function notSynchronous(what: string): DataError {
 export function noState(what: string): DataError {
   return new DataError(
     'ERR_DATA_STATE',
-    `DataLoader: ${what} does not know its place in an epoch; expected a sampler with state and load, ` +
+    `DataLoader: ${what} does not know its position in an epoch; expected a sampler with state and load, ` +
       'such as SequentialSampler, RandomSampler or DistributedSampler.',
   );
 }
@@ -203,7 +203,7 @@ export function noState(what: string): DataError {
 export function notAState(sampler: string, got: unknown): DataError {
   return new DataError(
     'ERR_DATA_STATE',
-    `${sampler}.load: expected a state, as state() gives one, got ${shown(got)}. Leave the call out if there is none.`,
+    `${sampler}.load: expected a state, as state() returns one, got ${shown(got)}. Leave the call out if there is none.`,
   );
 }
 

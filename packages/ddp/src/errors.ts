@@ -122,12 +122,12 @@ export function noBucketMemory(name: string, device: string): DdpError {
 }
 
 export function cannotDivide(name: string): DdpError {
-  const message = `backward: the gradient of "${name}" is in memory that JavaScript cannot reach, and its autograd has no divideGrad; expected one for averages with weights. Leave the weight out: in a group of one, and with one backward for each step, it changes nothing but rounding.`;
+  const message = `backward: the gradient of "${name}" is in memory that JavaScript cannot access, and its autograd has no divideGrad; expected one for averages with weights. Leave the weight out: in a group of one, and with one backward for each step, it changes nothing but rounding.`;
   return new DdpError('ERR_DDP_INVALID', message, { params: [name] });
 }
 
 export function hookNeedsHost(device: string): DdpError {
-  const message = `hook: the bucket is in ${device} memory, which JavaScript cannot reach; expected host memory where a hook reads or writes \`data\`. Hand the bucket itself to the group's verbs as plainHook and wireHook do, or keep the parameters in host memory.`;
+  const message = `hook: the bucket is in ${device} memory, which JavaScript cannot access; expected host memory where a hook reads or writes \`data\`. Hand the bucket itself to the group's verbs as plainHook and wireHook do, or keep the parameters in host memory.`;
   return new DdpError('ERR_DDP_INVALID', message);
 }
 
@@ -309,7 +309,7 @@ export function cannotLoad(): DdpError {
 
 export function stateOutOfReach(): DdpError {
   const message =
-    'consolidateStateDict: the optimizer remembers tensors in memory that JavaScript cannot reach, and they have no dataSync(); expected one, or tensors in host memory.';
+    'consolidateStateDict: the optimizer remembers tensors in memory that JavaScript cannot access, and they have no dataSync(); expected one, or tensors in host memory.';
   return new DdpError('ERR_DDP_INVALID', message);
 }
 
@@ -317,7 +317,7 @@ export function gradientOutOfReach(): DdpError {
   return invalidArgument(
     'clipShardedGradients: gradient',
     'an array in host memory, or a tensor, whose norm() and div_() work on its device',
-    'memory that JavaScript cannot reach, without these',
+    'memory that JavaScript cannot access, without these',
   );
 }
 

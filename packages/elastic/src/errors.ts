@@ -87,7 +87,7 @@ export function transferFailed(why: string, rank: number, cause: unknown): Elast
 }
 
 export function deviceBuffers(name: string): ElasticError {
-  const message = `ddp: "${name}" is state that a forward changes, in memory that JavaScript cannot reach, so that it cannot be restored when a step runs again; expected running statistics in host memory. Use layers without running statistics, such as GroupNorm or LayerNorm, or train on the host.`;
+  const message = `ddp: "${name}" is state that a forward changes, in memory that JavaScript cannot access, so that it cannot be restored when a step runs again; expected running statistics in host memory. Use layers without running statistics, such as GroupNorm or LayerNorm, or train on the host.`;
   return new ElasticError('ERR_ELASTIC_INVALID', message);
 }
 
@@ -176,7 +176,7 @@ export function rescueSharded(): ElasticError {
 
 export function rescueOnDevice(): ElasticError {
   const message =
-    'ddp: the model has parameters in memory that JavaScript cannot reach, which rescueFolder cannot save; expected parameters in host memory. Leave rescueFolder out, and save snapshots yourself.';
+    'ddp: the model has parameters in memory that JavaScript cannot access, which rescueFolder cannot save; expected parameters in host memory. Leave rescueFolder out, and save snapshots yourself.';
   return new ElasticError('ERR_ELASTIC_INVALID', message);
 }
 

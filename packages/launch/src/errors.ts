@@ -227,7 +227,7 @@ export const noSecret = (host: string) =>
 export const noSecretFile = (file: string, cause: unknown) =>
   new LaunchError(
     'ERR_LAUNCH_ARGUMENT',
-    `ringwise run: RINGWISE_SECRET_FILE names ${file}, which cannot be read or is empty.`,
+    `ringwise run: RINGWISE_SECRET_FILE names ${file}, which cannot be read or is empty. Write a long random text into it, the same on all hosts.`,
     { cause },
   );
 
@@ -253,7 +253,7 @@ export const noMeeting = (where: string, cause: unknown) => {
 export const storeLost = (where: string, cause: unknown) =>
   new LaunchError(
     'ERR_LAUNCH_STORE',
-    `ringwise run: lost the launcher at ${where}, which keeps the job's store: the job cannot go on. The ranks of this ` +
+    `ringwise run: lost the launcher at ${where}, which serves the job's store: the job cannot continue. The ranks of this ` +
       'host were stopped. Start it again on all hosts; training resumes from its last snapshot.',
     { cause },
   );

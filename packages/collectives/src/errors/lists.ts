@@ -42,7 +42,7 @@ export function listDtypesDiffer(verb: string, side: Side, got: readonly DType[]
 export function listOnDevice(verb: string, side: Side): Failure {
   return invalid(
     verb,
-    `${side} is a list of memory that JavaScript cannot see; expected one buffer`,
+    `${side} is a list of memory that JavaScript cannot access; expected one buffer`,
     'Only host memory can be copied to and from a list.',
   );
 }

@@ -59,7 +59,7 @@ export function notReproducible(verb: string, op: ReduceOp, dtype: DType, known:
 }
 
 export function reproducibleOnDevice(verb: string): Failure {
-  return unsupported(verb, 'a reproducible reduction needs memory that JavaScript can see');
+  return unsupported(verb, 'a reproducible reduction needs memory that JavaScript can access');
 }
 
 export function tooManyAddends(verb: string, got: number, max: number): Failure {
@@ -74,14 +74,14 @@ export function deviceNotSupported(verb: string, backend: string, got: string, d
   return unsupported(
     verb,
     `the ${backend} backend cannot reach ${got} memory; expected ${devices}`,
-    'Copy it to such memory first, or take a backend that reaches it.',
+    'Copy it to such memory first, or use a backend that can access it.',
   );
 }
 
 export function elementsOnDevice(got: string): Failure {
   return unsupported(
     'elementsOf',
-    `expected memory that JavaScript can see, got that of ${got}`,
+    `expected memory that JavaScript can access, got that of ${got}`,
     'Give one buffer in the place of a list of parts, or copy to host memory first.',
   );
 }

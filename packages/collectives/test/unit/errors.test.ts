@@ -194,7 +194,7 @@ describe('errors', () => {
       allReduce: the CUDA device of rank 0 reported cuMemcpyDtoHAsync: an illegal address (group "dp", rank 0 of 8, seq 4).
       backend: rank 2 failed with RangeError: Invalid array length (group "dp", rank 0 of 8).
       allReduce: rank 0 called allReduce sum 262112 × float32 with digest 1b but rank 1 called allReduce sum 262112 × float32 with digest 2f (group "dp", rank 0 of 8, seq 7). All ranks must make the same calls in the same order. This rank called allReduce sum 600000 × float32, which is sent in 3 pieces; the digest covers the whole lengths.
-      elementsOf: expected memory that JavaScript can see, got that of cuda:0 (group "dp", rank 0 of 8). Give one buffer in the place of a list of parts, or copy to host memory first.
+      elementsOf: expected memory that JavaScript can access, got that of cuda:0 (group "dp", rank 0 of 8). Give one buffer in the place of a list of parts, or copy to host memory first.
       allReduce: the group failed earlier, barrier: no answer from ranks 2, 5 within 30000 ms (group "dp", rank 0 of 8). Make a new group with init().
       send: the group is closed (group "dp", rank 0 of 8).
       allReduce: cannot use a plain array as a buffer; expected a typed array, { data, dtype } for float16, bfloat16, floats of 8 bits and bool, or an object with a Symbol.for("ringwise.buffer") member (group "dp", rank 0 of 8). Use Float32Array.from(array).
@@ -224,7 +224,7 @@ describe('errors', () => {
       scatter: input has the wrong length for rank 2; expected 10 elements, got 11 (group "dp", rank 0 of 8). Where parts differ, pass the same \`counts\` on all ranks.
       allGather: input and output are lists of different lengths; expected 3 buffers, got 2 (group "dp", rank 0 of 8).
       allGather: the parts of output differ in dtype; expected one for all, got float32, int8 (group "dp", rank 0 of 8).
-      allGather: output is a list of memory that JavaScript cannot see; expected one buffer (group "dp", rank 0 of 8). Only host memory can be copied to and from a list.
+      allGather: output is a list of memory that JavaScript cannot access; expected one buffer (group "dp", rank 0 of 8). Only host memory can be copied to and from a list.
       shrink: this group has no store in which its ranks could meet; groups of init() have one (group "dp", rank 0 of 8).
       shrink: the members of an elastic job agree on their next group themselves (group "dp", rank 0 of 8). Await job.membership.next().
       shrink: it cannot tell which ranks are lost; expected ranks of the group, got [9] (group "dp", rank 0 of 8). Name the ranks to leave out in \`without\`; by default they are those that the failure names.
@@ -233,7 +233,7 @@ describe('errors', () => {
       allGather: 'counts' has no meaning for many buffers in one call; expected one input and one output (group "dp", rank 0 of 8).
       allReduce: it cannot be part of a step that is being captured: the host backend takes no part in that; expected a collective on memory of that step's device, by the nccl backend (group "dp", rank 0 of 8). Call it before or after the step.
       reduce: there is no reproducible 'prod' of float32; expected 'sum' or 'avg' of float32, float64 (group "dp", rank 0 of 8). Integers, and min and max, have the same bits in any order anyway.
-      allReduce: a reproducible reduction needs memory that JavaScript can see (group "dp", rank 0 of 8).
+      allReduce: a reproducible reduction needs memory that JavaScript can access (group "dp", rank 0 of 8).
       allReduce: a reproducible reduction has one buffer; expected no list (group "dp", rank 0 of 8). Its bits do not depend on the cuts: one call for each buffer gives the same.
       allReduce: reproducible sums travel as integers; expected no wire, got 'bfloat16' (group "dp", rank 0 of 8). Leave one of the two out.
       allReduce: there is no wire 'int4'; expected 'full', 'bfloat16' or 'int8' (group "dp", rank 0 of 8).
@@ -261,7 +261,7 @@ describe('errors', () => {
       alloc: the host backend has no memory for 1125899906842624 × float32: allocating shared memory: Cannot allocate memory (group "dp", rank 0 of 8). Allocate less at a time, or pass typed arrays of your own.
       registerBackend: there is a backend named 'host' already; expected a new name (group "dp", rank 0 of 8).
       send: the solo backend does not have it (group "dp", rank 0 of 8). It has: allReduce, barrier.
-      allReduce: the host backend cannot reach cuda:0 memory; expected cpu (group "dp", rank 0 of 8). Copy it to such memory first, or take a backend that reaches it.
+      allReduce: the host backend cannot reach cuda:0 memory; expected cpu (group "dp", rank 0 of 8). Copy it to such memory first, or use a backend that can access it.
       barrier: the loopback backend may not block this thread (group "dp", rank 0 of 8). Await the asynchronous form.
       alloc: memory of the nccl backend is not visible to JavaScript (group "dp", rank 0 of 8).
       barrier: no answer from rank 2 within 1000 ms (group "dp", rank 0 of 8, seq 12). A rank may be stuck or may have skipped this call. Flight records of its ranks are in /var/flight.

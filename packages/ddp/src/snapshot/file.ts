@@ -72,7 +72,7 @@ export class SnapshotFile {
       for (let at = 0; at < content; at += chunk)
         hash.update(await readAt(handle, at, Math.min(chunk, content - at)));
       if (!hash.digest().equals(await readAt(handle, content, hashBytes))) {
-        throw badSnapshot(file, 'its checksum does not fit its content');
+        throw badSnapshot(file, 'its checksum does not match its content');
       }
       const header = Buffer.from((await readAt(handle, headBytes, length)).buffer).toString();
       return new SnapshotFile(handle, header, aligned(headBytes + length));

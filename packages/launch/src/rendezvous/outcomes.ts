@@ -15,7 +15,7 @@ export const hostTwice = ({ nodeRank }: Member, { host }: Member) =>
   `--node-rank ${nodeRank} was given twice: ${host} has it already. Number the hosts from 0, each once.`;
 
 export const tooFewHosts = (hosts: readonly string[], minNodes: number, withinMs: number) =>
-  `${hosts.length} of ${minNodes} hosts came within ${withinMs / 1000} s: ${hosts.join(', ') || 'none'}. Start the ` +
+  `${hosts.length} of ${minNodes} hosts arrived within ${withinMs / 1000} s: ${hosts.join(', ') || 'none'}. Start the ` +
   'launcher on the others, or raise join_timeout in --rdzv-conf.';
 
 export const grown = 'more hosts have come.';

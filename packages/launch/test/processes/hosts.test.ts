@@ -194,7 +194,7 @@ describe('two launchers', () => {
       const seconds = ms / 1000;
       const alone = elastic('2', file, '--rdzv-conf', `join_timeout=${seconds}`);
       expect(await alone.exitCode).toBe(1);
-      expect(alone.out.stderr).toContain(`ringwise: 1 of 2 hosts came within ${seconds} s: `);
+      expect(alone.out.stderr).toContain(`ringwise: 1 of 2 hosts arrived within ${seconds} s: `);
     });
   });
 });

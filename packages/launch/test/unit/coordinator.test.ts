@@ -123,7 +123,9 @@ describe('hosts gather', () => {
   it('not for longer than the join timeout', () => {
     join('a');
     wait(60_000);
-    expect(outcomes()).toEqual([['a', 1, expect.stringContaining('1 of 2 hosts came within 60 s: host-a.')]]);
+    expect(outcomes()).toEqual([
+      ['a', 1, expect.stringContaining('1 of 2 hosts arrived within 60 s: host-a.')],
+    ]);
     join('b');
     expect(outcomes()).toEqual([['b', 1, 'this host came when the job had ended.']]);
   });

@@ -77,7 +77,7 @@ export interface BufferView {
   readonly written?: () => void;
 }
 
-/** Memory that JavaScript cannot see. */
+/** Memory that JavaScript cannot access. */
 export interface DeviceHandle {
   /** Address of the first element, in the address space of the device. */
   readonly address: bigint;

@@ -51,8 +51,7 @@ export const recordedInPlace = (op: string): TensorError =>
 // Reasons why other packages must not write a tensor's memory. They quote them in their errors: BufferView.readOnly.
 
 export const leafIsReadOnly = {
-  reason:
-    'the tensor requires a gradient, and operations are recorded: backward would know nothing of the change',
+  reason: 'the tensor requires a gradient, and operations are recorded: backward would not see the change',
   next: 'To set its values, call it inside noGrad(() => …); for a result with a gradient, use across(group); to average gradients, use ddp(), or tensor.grad.',
 };
 
@@ -104,7 +103,7 @@ export const unusedInput = (position: number): TensorError =>
 
 export const checkpointChanged = (): TensorError =>
   autograd(
-    'checkpoint: the function gave another shape, or no gradient, when it was run again. It must depend on its inputs, on parameters and on the default generator only.',
+    'checkpoint: the function returned another shape, or no gradient, when it was run again. It must depend on its inputs, on parameters and on the default generator only.',
   );
 
 /** Returns the location of an operation's call: the first frame of the stack outside of this package's sources. */
@@ -125,7 +124,7 @@ export const anomalyForward = (op: string, value: number, shape: Shape, site: Er
   anomaly(`the result of '${op}'`, value, shape, site);
 
 export const anomalyBackward = (op: string, value: number, shape: Shape, site: Error): TensorError =>
-  anomaly(`what the gradient of '${op}' gave`, value, shape, site);
+  anomaly(`a gradient that '${op}' sent`, value, shape, site);
 
 export interface GradMismatch {
   readonly input: number;

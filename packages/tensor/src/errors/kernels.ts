@@ -22,13 +22,13 @@ export class NativeKernelsMissing extends TensorError {
 export const unknownKernels = (value: string): TensorError =>
   new TensorError(
     'ERR_TENSOR_KERNELS',
-    `RINGWISE_KERNELS: expected 'native' or 'reference', got '${value}'. Unset it to take native kernels where they load.`,
+    `RINGWISE_KERNELS: expected 'native' or 'reference', got '${value}'. Unset it to use the native kernels if they can be loaded.`,
   );
 
 export const unknownCpuLevel = (value: string, known: readonly string[]): TensorError =>
   new TensorError(
     'ERR_TENSOR_KERNELS',
-    `RINGWISE_CPU: expected ${known.join(', ')}, got '${value}'. Unset it to take the best that this CPU has.`,
+    `RINGWISE_CPU: expected ${known.join(', ')}, got '${value}'. Unset it to use the best kernels that this CPU supports.`,
   );
 
 /**

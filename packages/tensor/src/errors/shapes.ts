@@ -76,7 +76,7 @@ export const badPermutation = (dims: Shape, rank: number): TensorError =>
 
 export const badRange = (op: string, dim: number, start: number, length: number, size: number): TensorError =>
   shapeError(
-    `${op}: ${length} elements from ${start} on do not lie inside dimension ${dim}, which has size ${size}.`,
+    `${op}: ${length} elements from ${start} on are not inside dimension ${dim}, which has size ${size}.`,
   );
 
 export const badIndex = (op: string, index: number, dim: number, size: number): TensorError =>
@@ -142,7 +142,7 @@ export const oneValuePerChannel = (shape: Shape): TensorError =>
 
 export const noRunningStatistics = (): TensorError =>
   argument(
-    'batchNorm: no running statistics to normalise by. Pass { training: true }, which takes those of the batch.',
+    'batchNorm: no running statistics to normalise by. Pass { training: true }, which uses those of the batch.',
   );
 
 export const wrongCount = (op: string, shape: Shape, count: number): TensorError =>

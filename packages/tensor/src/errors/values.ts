@@ -58,7 +58,7 @@ export const badHostArray = (array: unknown, dtype: DType | undefined): TensorEr
 
 export const notDense = (shape: Shape): TensorError =>
   argument(
-    `buffer: the tensor ${show(shape)} does not lie dense in memory. Use contiguous(), which copies, and copy the result back.`,
+    `buffer: the tensor ${show(shape)} is not dense in memory. Use contiguous(), which copies, and copy the result back.`,
   );
 
 export const indexOutOfRange = (op: string, index: number | bigint, at: number, size: number): TensorError =>

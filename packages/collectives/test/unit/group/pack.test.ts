@@ -24,7 +24,7 @@ describe('bundles', () => {
     expect(bundlesOf(parts)).toEqual([[0, 3, 5], [1, 4], [2]]);
   });
 
-  it('do not join memory that JavaScript cannot see', () => {
+  it('do not join memory that JavaScript cannot access', () => {
     const hidden = { ...view(3), host: null, handle: { address: 16n, owner: {} } };
     expect(bundlesOf([view(3), hidden, hidden, view(1)])).toEqual([[0, 3], [1], [2]]);
   });

@@ -152,7 +152,7 @@ describe('state and load', () => {
       'RandomSampler.load: length of the state does not fit; expected 9, got 8.',
     );
     expect(() => new DataLoader(numbers(8), { shuffle: true }).load(null as never)).toThrow(
-      'RandomSampler.load: expected a state, as state() gives one, got null. Leave the call out if there is none.',
+      'RandomSampler.load: expected a state, as state() returns one, got null. Leave the call out if there is none.',
     );
     const grouped = new LengthGroupedSampler([1, 2], { batchSize: 1 });
     expect(() => grouped.load(undefined as never)).toThrow('LengthGroupedSampler.load: expected a state');
@@ -167,10 +167,10 @@ describe('state and load', () => {
 
   it('are refused where the order is not known', () => {
     const stream = new DataLoader(new Set([1, 2]));
-    expect(() => stream.state()).toThrow('an iterable data set does not know its place in an epoch');
+    expect(() => stream.state()).toThrow('an iterable data set does not know its position in an epoch');
     const own = new DataLoader(numbers(2), { batchSampler: [[0], [1]] });
-    expect(() => own.state()).toThrow('the batchSampler does not know its place');
+    expect(() => own.state()).toThrow('the batchSampler does not know its position');
     const list = new DataLoader(numbers(2), { sampler: [1, 0] });
-    expect(() => list.state()).toThrow('its sampler does not know its place');
+    expect(() => list.state()).toThrow('its sampler does not know its position');
   });
 });

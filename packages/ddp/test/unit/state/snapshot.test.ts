@@ -176,7 +176,7 @@ it('sends small arrays together and large ones alone', async () => {
 
 const bytes = (array: Float32Array) => new Uint8Array(array.buffer, array.byteOffset, array.byteLength);
 
-it('copies tensors that JavaScript cannot reach, one at a time', async () => {
+it('copies tensors that JavaScript cannot access, one at a time', async () => {
   const file = join(folder, 'far');
   let copies = 0;
   const device = { kind: 'cuda', index: 0 } as const;

@@ -488,7 +488,9 @@ describe('on several hosts', () => {
     make({ minNodes: 2, maxNodes: 3 });
     join('a');
     wait(60_000);
-    expect(outcomes()).toEqual([['a', 1, expect.stringContaining('1 of 2 hosts came within 60 s: host-a.')]]);
+    expect(outcomes()).toEqual([
+      ['a', 1, expect.stringContaining('1 of 2 hosts arrived within 60 s: host-a.')],
+    ]);
     join('b');
     expect(outcomes()).toEqual([['b', 1, 'this host came when the job had ended.']]);
   });
