@@ -232,7 +232,7 @@ export type AttributesOf<K> = K extends { readonly attributes: infer A extends A
 /** The function type of a declaration of a kernel over dense operands. */
 export type FunctionOf<K> = (operands: OperandsOf<K>, attributes: AttributesOf<K>) => void;
 
-/** The place of an attribute among the numbers of a call: from index `at` on. */
+/** The position of an attribute among the numbers of a call: from index `at` on. */
 export interface Slot {
   readonly name: string;
   readonly attribute: Attribute;

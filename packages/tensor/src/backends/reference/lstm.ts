@@ -35,14 +35,14 @@ export const lstmGrad: DenseKernels['lstmGrad'] = (operands, { rows, width }) =>
   const tanh = floats(operands.cellTanh, count);
   for (let at = 0; at < count; at++) {
     const first = at + Math.floor(at / width) * 3 * width;
-    const places = [0, 1, 2, 3].map((gate) => first + gate * width);
-    const [i, f, g, o] = places.map((place) => gates[place]!) as [number, number, number, number];
+    const positions = [0, 1, 2, 3].map((gate) => first + gate * width);
+    const [i, f, g, o] = positions.map((position) => gates[position]!) as [number, number, number, number];
     const hidden = gradHidden[at]! + gradOut[at]!;
     const total = gradCell[at]! + hidden * o * (1 - tanh[at]! ** 2);
-    gradGates[places[0]!] = total * g * i * (1 - i);
-    gradGates[places[1]!] = total * cellBefore[at]! * f * (1 - f);
-    gradGates[places[2]!] = total * i * (1 - g ** 2);
-    gradGates[places[3]!] = hidden * tanh[at]! * o * (1 - o);
+    gradGates[positions[0]!] = total * g * i * (1 - i);
+    gradGates[positions[1]!] = total * cellBefore[at]! * f * (1 - f);
+    gradGates[positions[2]!] = total * i * (1 - g ** 2);
+    gradGates[positions[3]!] = hidden * tanh[at]! * o * (1 - o);
     gradCell[at] = total * f;
   }
 };

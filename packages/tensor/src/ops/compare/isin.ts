@@ -12,7 +12,7 @@ import { eq, logicalNot, minimum } from '../elementwise/binary.ts';
 import { contiguous, to } from '../elementwise/convert.ts';
 import { take } from '../indexing/lookup.ts';
 import { jointDevice } from '../joint-device.ts';
-import { placesIn } from '../order/search.ts';
+import { positionsIn } from '../order/search.ts';
 import { any } from '../reduce/reduce.ts';
 import { sort } from '../shape/order.ts';
 import { flatten, unsqueeze } from '../shape/views.ts';
@@ -53,6 +53,6 @@ export function isin(elements: Operand, testElements: Operand, options: IsinOpti
 function among(elements: Tensor, others: Tensor): Tensor {
   if (others.count <= fewElements) return any(eq(unsqueeze(elements, -1), others), -1);
   const { values } = sort(others);
-  const places = placesIn(values, contiguous(elements), false);
-  return eq(take(values, minimum(places, others.count - 1)), elements);
+  const positions = positionsIn(values, contiguous(elements), false);
+  return eq(take(values, minimum(positions, others.count - 1)), elements);
 }

@@ -3,7 +3,7 @@ import type { LookupSizes } from '../../backends/kernels.ts';
 import { countOf, type Shape } from '../../core/shape.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { permute } from '../shape/views.ts';
-import type { Place } from './index-list.ts';
+import type { TensorIndex } from './index-list.ts';
 import { joinedPositions } from './positions.ts';
 
 export interface Arrangement {
@@ -20,18 +20,18 @@ export interface Arrangement {
  * Arranges a view for its index tensors. As in PyTorch, the shape of the indices replaces the indexed dimensions if
  * these are adjacent, and comes first if not. All tensors belong to the innermost scope.
  */
-export function arranged(op: string, view: Tensor, places: readonly Place[]): Arrangement {
-  const first = places[0]!;
-  const areAdjacent = places.every(
-    ({ dim }, i) => i === 0 || dim === places[i - 1]!.dim + places[i - 1]!.span,
+export function arranged(op: string, view: Tensor, tensorIndices: readonly TensorIndex[]): Arrangement {
+  const first = tensorIndices[0]!;
+  const areAdjacent = tensorIndices.every(
+    ({ dim }, i) => i === 0 || dim === tensorIndices[i - 1]!.dim + tensorIndices[i - 1]!.span,
   );
-  const indexed = places.flatMap(({ dim, span }) => Array.from({ length: span }, (_, d) => dim + d));
+  const indexed = tensorIndices.flatMap(({ dim, span }) => Array.from({ length: span }, (_, d) => dim + d));
   const others = view.shape.map((_, d) => d).filter((d) => !indexed.includes(d));
   const before = areAdjacent ? others.filter((d) => d < first.dim) : [];
   const after = others.slice(before.length);
   const order = [...before, ...indexed, ...after];
   const moved = order.every((dim, d) => dim === d) ? view : permute(view, order);
-  const positions = joinedPositions(op, places);
+  const positions = joinedPositions(op, tensorIndices);
   const shapeOf = (dims: readonly number[]): Shape => dims.map((d) => view.shape[d]!);
   return {
     moved,

@@ -24,10 +24,10 @@ import { lookedUp } from './moves.ts';
  */
 export function at(a: Tensor, ...indices: readonly Index[]): Tensor {
   requireTensor('at', a);
-  const { view, places } = planOf('at', a, indices);
-  if (places.length === 0) return part('at', a, view);
+  const { view, tensorIndices } = planOf('at', a, indices);
+  if (tensorIndices.length === 0) return part('at', a, view);
   return scope(() => {
-    const { moved, positions, sizes, shape } = arranged('at', part('at', a, view), places);
+    const { moved, positions, sizes, shape } = arranged('at', part('at', a, view), tensorIndices);
     return lookedUp('at', contiguous(moved), positions, shape, sizes);
   });
 }

@@ -79,8 +79,8 @@ function bagsOf(index: Tensor, offsets: Tensor | null, includesLast: boolean): B
   const count = includesLast ? offsets.count - 1 : offsets.count;
   const starts = to(offsets, 'int64');
   if (device === 'cpu') checkOffsets(starts.dataSync() as BigInt64Array, BigInt(index.count));
-  const places = arange(0, index.count, 1, { dtype: 'int64', device });
-  return { ids: sub(searchsorted(narrow(starts, 0, 0, count), places, { right: true }), 1), count };
+  const positions = arange(0, index.count, 1, { dtype: 'int64', device });
+  return { ids: sub(searchsorted(narrow(starts, 0, 0, count), positions, { right: true }), 1), count };
 }
 
 /** Returns the largest element of each bag, 0 for bags without rows. Of equal elements the first gets the gradient. */
@@ -98,9 +98,9 @@ function largest(rows: Tensor, { ids, count }: Bags, isCounted: Tensor | null): 
     const own = gather(most, 0, index);
     const isMost = logicalOr(eq(values, own), logicalAnd(ne(values, values), ne(own, own)));
     const isOpen = isCounted === null ? isMost : logicalAnd(isMost, unsqueeze(isCounted, 1));
-    const places = expand(unsqueeze(arange(0, size, 1, { dtype: 'int64', device }), 1), [size, width]);
+    const positions = expand(unsqueeze(arange(0, size, 1, { dtype: 'int64', device }), 1), [size, width]);
     const none = full([count, width], size, { dtype: 'int64', device });
-    const first = scatterReduce(none, 0, index, where(isOpen, places, size), 'amin');
+    const first = scatterReduce(none, 0, index, where(isOpen, positions, size), 'amin');
     const isFound = ne(first, size);
     return [where(isFound, first, 0), isFound];
   });

@@ -30,11 +30,11 @@ export function put(a: Tensor, index: Tensor, source: Tensor, accumulate = false
   if (source.count !== index.count) throw wrongCount('put: the source', source.shape, index.count);
   if (index.count === 0) return clone(a);
   return scope(() => {
-    const places = countedFromEnd('put', flatten(index), a.count);
+    const positions = countedFromEnd('put', flatten(index), a.count);
     const sizes = { outer: 1, count: index.count, size: a.count, inner: 1, perElement: false };
     const [flat, values] = [flatten(a), contiguous(flatten(source))];
     const op = accumulate ? 'add' : 'replace';
-    return reshape(written('put', op, flat, values, places, flat.shape, sizes), a.shape);
+    return reshape(written('put', op, flat, values, positions, flat.shape, sizes), a.shape);
   });
 }
 
@@ -55,9 +55,9 @@ export function maskedScatter(a: Tensor, mask: Tensor, source: Tensor): Tensor {
     const needed = sum(isChosen).item();
     if (needed > source.count) throw fewerThanMask(needed, source.count);
     if (source.count === 0) return clone(whole);
-    const places = clamp(sub(cumsum(flatten(isChosen), 0), 1), 0);
-    const sizes = { outer: 1, count: places.count, size: source.count, inner: 1, perElement: false };
-    const values = lookedUp(op, contiguous(flatten(source)), places, places.shape, sizes);
+    const positions = clamp(sub(cumsum(flatten(isChosen), 0), 1), 0);
+    const sizes = { outer: 1, count: positions.count, size: source.count, inner: 1, perElement: false };
+    const values = lookedUp(op, contiguous(flatten(source)), positions, positions.shape, sizes);
     return where(isChosen, reshape(values, shape), whole);
   });
 }
@@ -80,13 +80,13 @@ export function indexReduce(
   requireOperand(op, 'the source', source);
   if (index.rank > 1) throw needsRank(`${op}: index`, 1, index.shape);
   return scope(() => {
-    const [whole, given, places] = [asRow(a), asRow(source), asRow(index)];
+    const [whole, given, positions] = [asRow(a), asRow(source), asRow(index)];
     const at = checkedDim(op, dim, whole.rank);
-    if (!sameShape(given.shape, whole.shape.with(at, places.count)))
+    if (!sameShape(given.shape, whole.shape.with(at, positions.count)))
       throw lookupShapes(op, a.shape, source.shape);
     const along = reshape(
-      places,
-      whole.shape.map((_, d) => (d === at ? places.count : 1)),
+      positions,
+      whole.shape.map((_, d) => (d === at ? positions.count : 1)),
     );
     return reshape(scatterReduce(whole, at, expand(along, given.shape), given, reduce, options), a.shape);
   });

@@ -8,7 +8,7 @@ import { badOption, maskShape, needsIndex, shown, tooManyIndices } from '../../e
 import { checkedIndex } from '../shape/views.ts';
 
 /** A tensor that names positions along some dimensions of a view, which are counted as if they were joined to one. */
-export interface Place {
+export interface TensorIndex {
   /** int32 or int64 positions, or a mask of bool. */
   readonly index: Tensor;
   /** The first of the dimensions. */
@@ -23,7 +23,7 @@ export interface IndexPlan {
   /** Applies all indices but the tensors. */
   readonly view: (whole: Layout) => Layout;
   /** The tensors, with dimensions of the view. */
-  readonly places: readonly Place[];
+  readonly tensorIndices: readonly TensorIndex[];
 }
 
 const isMask = (index: Index): index is Tensor => index instanceof Tensor && index.dtype === 'bool';
@@ -70,7 +70,7 @@ function applied(op: string, layout: Layout, dim: number, index: Exclude<Index, 
   return narrowed(layout, dim, start, Math.max(0, Math.ceil((end - start) / step)), step);
 }
 
-function placeOf(op: string, shape: Shape, dim: number, index: Tensor): Place {
+function tensorIndexOf(op: string, shape: Shape, dim: number, index: Tensor): TensorIndex {
   const span = dimsOf(index);
   const own = shape.slice(dim, dim + span);
   if (isMask(index) && !sameShape(index.shape, own)) throw maskShape(op, index.shape, own);
@@ -78,15 +78,15 @@ function placeOf(op: string, shape: Shape, dim: number, index: Tensor): Place {
 }
 
 /**
- * Applies checked indices to a layout. Passes the tensors among them to `onPlace`. `rest` is the number of dimensions
- * of '...'.
+ * Applies checked indices to a layout. Passes the tensors among them to `onTensorIndex`. `rest` is the number of
+ * dimensions that '...' stands for.
  */
 function walked(
   op: string,
   whole: Layout,
   indices: readonly Index[],
   rest: number,
-  onPlace: (place: Place) => void,
+  onTensorIndex: (tensorIndex: TensorIndex) => void,
 ): Layout {
   let layout = whole;
   let dim = 0;
@@ -94,9 +94,9 @@ function walked(
     if (index === '...') {
       dim += rest;
     } else if (index instanceof Tensor) {
-      const place = placeOf(op, layout.shape, dim, index);
-      onPlace(place);
-      dim += place.span;
+      const tensorIndex = tensorIndexOf(op, layout.shape, dim, index);
+      onTensorIndex(tensorIndex);
+      dim += tensorIndex.span;
     } else {
       layout = applied(op, layout, dim, index);
       if (typeof index !== 'number') dim++;
@@ -111,8 +111,8 @@ export function planOf(op: string, a: Tensor, given: readonly Index[]): IndexPla
   const used = indices.reduce<number>((sum, index) => sum + dimsOf(index), 0);
   const dots = indices.indexOf('...');
   if (used > a.rank || dots !== indices.lastIndexOf('...')) throw tooManyIndices(op, indices.length, a.shape);
-  const places: Place[] = [];
+  const tensorIndices: TensorIndex[] = [];
   const rest = a.rank - used;
-  walked(op, a.layout, indices, rest, (place) => places.push(place));
-  return { view: (whole) => walked(op, whole, indices, rest, () => {}), places };
+  walked(op, a.layout, indices, rest, (tensorIndex) => tensorIndices.push(tensorIndex));
+  return { view: (whole) => walked(op, whole, indices, rest, () => {}), tensorIndices };
 }

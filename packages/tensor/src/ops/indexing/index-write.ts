@@ -34,12 +34,12 @@ function slices(
   if (source.dtype !== a.dtype) throw mixedDtypes(name, a.dtype, source.dtype);
   if (index.rank > 1) throw needsRank(`${name}: index`, 1, index.shape);
   return scope(() => {
-    const [whole, given, places] = [asRow(a), asRow(source), asRow(index)];
+    const [whole, given, positions] = [asRow(a), asRow(source), asRow(index)];
     const at = checkedDim(name, dim, whole.rank);
-    if (!sameShape(given.shape, whole.shape.with(at, places.count)))
+    if (!sameShape(given.shape, whole.shape.with(at, positions.count)))
       throw lookupShapes(name, a.shape, source.shape);
-    const sizes = sizesOf(whole.shape, at, places.count, false);
-    const ready = prepared(name, places, whole.shape[at]!);
+    const sizes = sizesOf(whole.shape, at, positions.count, false);
+    const ready = prepared(name, positions, whole.shape[at]!);
     return reshape(written(name, op, whole, contiguous(given), ready, whole.shape, sizes), a.shape);
   });
 }
@@ -88,7 +88,7 @@ export function indexFill(a: Tensor, dim: number, index: Tensor, value: Operand)
   return scope(() => {
     const { dtype, device } = a;
     const source = typeof value === 'number' ? full(shape, value, { dtype, device }) : expand(value, shape);
-    const places = countedFromEnd('indexFill', index, rows.shape[at]!);
-    return slices('indexFill', 'replace', a, dim, places, source);
+    const positions = countedFromEnd('indexFill', index, rows.shape[at]!);
+    return slices('indexFill', 'replace', a, dim, positions, source);
   });
 }

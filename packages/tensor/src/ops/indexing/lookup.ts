@@ -76,11 +76,11 @@ export function indexSelect(a: Tensor, dim: number, index: Tensor): Tensor {
     });
   const at = checkedDim('indexSelect', dim, a.rank);
   if (index.rank !== 1) throw needsRank('indexSelect: index', 1, index.shape);
-  const places = prepared('indexSelect', index, a.shape[at]!);
+  const positions = prepared('indexSelect', index, a.shape[at]!);
   const dense = contiguous(a);
   const sizes = sizesOf(a.shape, at, index.count, false);
-  const out = lookedUp('indexSelect', dense, places, a.shape.with(at, index.count), sizes);
-  disposeCopies([places, dense], [index, a]);
+  const out = lookedUp('indexSelect', dense, positions, a.shape.with(at, index.count), sizes);
+  disposeCopies([positions, dense], [index, a]);
   return out;
 }
 
@@ -89,11 +89,11 @@ export function embedding(index: Tensor, weight: Tensor): Tensor {
   requireTensor('embedding', index);
   requireTensor('embedding', weight);
   if (weight.rank !== 2) throw needsRank('embedding: weight', 2, weight.shape);
-  const places = prepared('embedding', index, weight.shape[0]!);
+  const positions = prepared('embedding', index, weight.shape[0]!);
   const dense = contiguous(weight);
   const sizes = sizesOf(weight.shape, 0, index.count, false);
-  const out = lookedUp('embedding', dense, places, [...index.shape, weight.shape[1]!], sizes);
-  disposeCopies([places, dense], [index, weight]);
+  const out = lookedUp('embedding', dense, positions, [...index.shape, weight.shape[1]!], sizes);
+  disposeCopies([positions, dense], [index, weight]);
   return out;
 }
 
@@ -128,16 +128,16 @@ export function gather(a: Tensor, dim: number, index: Tensor): Tensor {
   const at = checkedDim('gather', dim, a.rank);
   // An empty index may have any shape.
   if (index.count === 0) return scope(() => reshape(narrow(flatten(a), 0, 0, 0), index.shape));
-  const places = prepared('gather', index, a.shape[at]!);
+  const positions = prepared('gather', index, a.shape[at]!);
   const dense = denseFitted('gather', a, at, index);
   const out = lookedUp(
     'gather',
     dense,
-    places,
+    positions,
     index.shape,
     sizesOf(dense.shape, at, index.shape[at]!, true),
   );
-  disposeCopies([places, dense], [index, a]);
+  disposeCopies([positions, dense], [index, a]);
   return out;
 }
 
@@ -182,15 +182,15 @@ export function take(a: Tensor, index: Tensor): Tensor {
 export function oneHot(labels: Tensor, classes = classesOf(labels)): Tensor {
   if (!Number.isSafeInteger(classes) || classes < 1)
     throw badOption('oneHot: classes', 'an integer ≥ 1', shown(classes));
-  const places = prepared('oneHot', labels, classes);
+  const positions = prepared('oneHot', labels, classes);
   const out = empty('int64', [...labels.shape, classes], labels.device);
   const ones = empty('int64', labels.shape, labels.device);
   kernels().copy(out.shape, out.strided, 0);
   kernels().copy(ones.shape, ones.strided, 1);
   const sizes = { outer: labels.count, count: 1, size: classes, inner: 1, perElement: true };
-  kernels().scatter({ out: out.strided, a: ones.strided, index: places.strided }, { ...sizes, op: 'add' });
+  kernels().scatter({ out: out.strided, a: ones.strided, index: positions.strided }, { ...sizes, op: 'add' });
   ones.dispose();
-  disposeCopies([places], [labels]);
+  disposeCopies([positions], [labels]);
   return out;
 }
 

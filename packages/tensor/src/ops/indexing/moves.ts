@@ -20,19 +20,19 @@ export function lookedUp(name: string, a: Tensor, index: Tensor, shape: Shape, s
   kernels().lookup({ out: out.strided, a: a.strided, index: index.strided }, sizes);
   if (!isRecording(a)) return out;
   const target = a.target!;
-  const places = index.strided;
+  const positions = index.strided;
   const { shape: whole } = a;
   return record(name, out, [target], [index.storage], (grad, graph) => {
     if (graph) {
       const own = graphOf(graph);
       const zero = zeros(whole, { dtype: own.grad.dtype, device: own.grad.device });
-      const ready = own.saved(places, index.shape, null);
+      const ready = own.saved(positions, index.shape, null);
       own.send(target, written(name, 'add', zero, contiguous(own.grad), ready, whole, sizes));
       return;
     }
     const into = target.open();
     if (!target.isFilled) kernels().copy([target.count], into, 0);
-    kernels().scatter({ out: into, a: grad.dense, index: places }, { ...sizes, op: 'add' });
+    kernels().scatter({ out: into, a: grad.dense, index: positions }, { ...sizes, op: 'add' });
     target.close();
   });
 }
@@ -71,33 +71,33 @@ function write(op: ScatterOp, out: Storage, source: Strided, index: Strided, tar
 }
 
 /**
- * Computes scatter and similar operations. `source` and `places` are dense. Only 'add' and 'replace' have a gradient:
- * call it for others only where nothing is recorded.
+ * Computes scatter and similar operations. `source` and `positions` are dense. Only 'add' and 'replace' have a
+ * gradient: call it for others only where nothing is recorded.
  */
 export function written(
   name: string,
   op: ScatterOp,
   a: Tensor,
   source: Tensor,
-  places: Tensor,
+  positions: Tensor,
   part: Shape,
   sizes: LookupSizes,
 ): Tensor {
-  const out = empty(a.dtype, a.shape, jointDevice(name, a, places, source));
+  const out = empty(a.dtype, a.shape, jointDevice(name, a, positions, source));
   const target: Target = { shape: a.shape, part, sizes };
   kernels().copy(a.shape, out.strided, a.strided);
-  write(op, out.storage, source.strided, places.strided, target);
+  write(op, out.storage, source.strided, positions.strided, target);
   if (!isRecording(a, source)) return out;
   if (op !== 'add' && op !== 'replace') throw new Error(`${name}: the kernel scatter ${op} has no gradient`);
   const [toA, toSource] = [a.target, source.target];
-  const index = places.strided;
+  const index = positions.strided;
   const { count } = source;
   const { shape: sourceShape } = source;
-  return record(name, out, [toA, toSource], [places.storage], (grad, graph) => {
+  return record(name, out, [toA, toSource], [positions.storage], (grad, graph) => {
     if (graph) {
       const own = graphOf(graph);
       const { dtype, device } = own.grad;
-      const ready = own.saved(index, [places.count], null);
+      const ready = own.saved(index, [positions.count], null);
       const nothing = zeros(sourceShape, { dtype, device });
       if (toA)
         own.send(toA, op === 'add' ? own.grad : written(name, op, own.grad, nothing, ready, part, sizes));

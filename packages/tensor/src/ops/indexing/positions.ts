@@ -8,7 +8,7 @@ import { add, ge, logicalAnd, lt, mul } from '../elementwise/binary.ts';
 import { where } from '../elementwise/choose.ts';
 import { contiguous, to } from '../elementwise/convert.ts';
 import { expand } from '../shape/views.ts';
-import type { Place } from './index-list.ts';
+import type { TensorIndex } from './index-list.ts';
 
 /** int64 memory of the host as pairs of 32-bit words, low first, so that no BigInt is made for each element. */
 function wordsOf(a: Tensor): Int32Array {
@@ -65,21 +65,23 @@ function addOnDevice(total: Tensor | null, index: Tensor, size: number): Tensor 
 }
 
 /**
- * Returns the positions that `places` name together, in the shape to which all indices are broadcast. A mask counts as
- * the list of the positions where it is true. May return the index itself. All tensors belong to the innermost scope.
+ * Returns the positions that `tensorIndices` name together, in the shape to which all indices are broadcast. A mask
+ * counts as the list of the positions where it is true. May return the index itself. All tensors belong to the
+ * innermost scope.
  */
-export function joinedPositions(op: string, places: readonly Place[]): Tensor {
-  const indices = places.map(({ index }) =>
+export function joinedPositions(op: string, tensorIndices: readonly TensorIndex[]): Tensor {
+  const indices = tensorIndices.map(({ index }) =>
     index.dtype === 'bool' ? truePositions(index) : to(index, 'int64'),
   );
   const joined = indices.reduce<Shape>((shape, index) => broadcastShapes(op, shape, index.shape), []);
   const [first, ...others] = indices.map((index) => contiguous(expand(index, joined)));
-  if (others.length === 0 && places[0]!.index.dtype === 'bool') return first!;
+  if (others.length === 0 && tensorIndices[0]!.index.dtype === 'bool') return first!;
   if (first!.device !== 'cpu') {
-    const start = addOnDevice(null, first!, places[0]!.size);
-    return others.reduce((total, index, i) => addOnDevice(total, index, places[i + 1]!.size), start);
+    const start = addOnDevice(null, first!, tensorIndices[0]!.size);
+    return others.reduce((total, index, i) => addOnDevice(total, index, tensorIndices[i + 1]!.size), start);
   }
   const totals = new Float64Array(countOf(joined));
-  for (const [i, index] of [first!, ...others].entries()) addOnHost(op, totals, index, places[i]!.size);
+  for (const [i, index] of [first!, ...others].entries())
+    addOnHost(op, totals, index, tensorIndices[i]!.size);
   return positionsOf(totals, joined);
 }

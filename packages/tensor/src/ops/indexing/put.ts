@@ -47,10 +47,16 @@ function spread(op: string, value: Operand, like: Tensor, shape: Shape): Tensor 
 }
 
 /** Writes to the elements of a plan with index tensors. */
-function putAt(op: string, view: Tensor, { places }: IndexPlan, value: Operand, accumulate: boolean): void {
+function putAt(
+  op: string,
+  view: Tensor,
+  { tensorIndices }: IndexPlan,
+  value: Operand,
+  accumulate: boolean,
+): void {
   if (typeof value !== 'number' && value.dtype !== view.dtype) throw mixedDtypes(op, view.dtype, value.dtype);
   if (hasTwins(view)) throw writtenTwice(op, view.shape);
-  const { moved, positions, sizes, shape } = arranged(op, view, places);
+  const { moved, positions, sizes, shape } = arranged(op, view, tensorIndices);
   const source = spread(op, value, view, shape);
   const target = contiguous(moved);
   const operands = { out: target.strided, a: source.strided, index: positions.strided };
@@ -88,7 +94,7 @@ function put(op: string, a: Tensor, indices: readonly Index[], value: Operand, o
   const plan = planOf(op, a, indices);
   scope(() => {
     const view = part(op, a, plan.view);
-    if (plan.places.length > 0) {
+    if (plan.tensorIndices.length > 0) {
       putAt(op, view, plan, value, options.accumulate === true);
       a.storage.version++;
     } else if (options.accumulate === true) add_(view, value);
@@ -99,9 +105,9 @@ function put(op: string, a: Tensor, indices: readonly Index[], value: Operand, o
 
 /** Returns the shape of the indexed elements. */
 function shapeAt(op: string, a: Tensor, indices: readonly Index[]): Shape {
-  const { view, places } = planOf(op, a, indices);
+  const { view, tensorIndices } = planOf(op, a, indices);
   const whole = part(op, a, view);
-  return places.length === 0 ? whole.shape : arranged(op, whole, places).shape;
+  return tensorIndices.length === 0 ? whole.shape : arranged(op, whole, tensorIndices).shape;
 }
 
 const putFunction = (

@@ -153,12 +153,12 @@ export function scatterReduce(
     throw notOfBool('scatterReduce mean', "'amax', or .to('int64')");
   const includeSelf = options.includeSelf ?? true;
   return scope(() => {
-    const [whole, places, given] = [asRow(a), asRow(index), asRow(source)];
+    const [whole, positions, given] = [asRow(a), asRow(index), asRow(source)];
     const at = checkedDim(op, dim, whole.rank);
-    if (places.count === 0) return scatterAdd(a, dim, index, source);
-    fitted(op, whole, at, places);
-    const part = fitted(op, given, null, places);
-    const site = { dim: at, index: prepared(op, places, whole.shape[at]!), includeSelf };
+    if (positions.count === 0) return scatterAdd(a, dim, index, source);
+    fitted(op, whole, at, positions);
+    const part = fitted(op, given, null, positions);
+    const site = { dim: at, index: prepared(op, positions, whole.shape[at]!), includeSelf };
     if (reduce === 'sum') return reshape(scatterAdd(without(whole, site, 0), at, site.index, part), a.shape);
     if (reduce === 'mean') return reshape(meanOf(whole, part, site), a.shape);
     const name = reduce === 'prod' ? 'mul' : reduce === 'amax' ? 'max' : 'min';

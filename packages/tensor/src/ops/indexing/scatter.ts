@@ -44,11 +44,11 @@ function along(name: string, op: ScatterOp, a: Tensor, dim: number, index: Tenso
   const part = fitted(name, a, at, index);
   const shape = part.shape;
   if (part !== a) part.dispose();
-  const places = prepared(name, index, a.shape[at]!);
+  const positions = prepared(name, index, a.shape[at]!);
   const dense = denseFitted(name, source, null, index);
   const sizes = sizesOf(shape, at, index.shape[at]!, true);
-  const out = written(name, op, a, dense, places, shape, sizes);
-  disposeCopies([places, dense], [index, source]);
+  const out = written(name, op, a, dense, positions, shape, sizes);
+  disposeCopies([positions, dense], [index, source]);
   return out;
 }
 

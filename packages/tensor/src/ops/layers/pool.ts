@@ -14,7 +14,7 @@ import { empty, type Tensor } from '../../core/tensor.ts';
 import type { Device } from '../../device/device.ts';
 import { badOption, badPlanes, shown, windowTooLarge } from '../../errors.ts';
 import { contiguous, inFloat32, needsFloat32OnCpu, requireFloat, to } from '../elementwise/convert.ts';
-import { storedPlaces } from '../spatial/places.ts';
+import { storedPositions } from '../spatial/positions.ts';
 import { type Pair, pairOf, windowOf } from './window.ts';
 
 /** Options that all poolings share. */
@@ -175,7 +175,7 @@ function maxPooled(x: Tensor, window: Window): [values: Tensor, indices: Tensor]
 type Bin = readonly [begin: number, end: number, divisor: number];
 
 /** Returns memory with bins for the kernels. The caller releases it. */
-const stored = (bins: readonly Bin[], device: Device): Storage => storedPlaces(bins.flat(), device);
+const stored = (bins: readonly Bin[], device: Device): Storage => storedPositions(bins.flat(), device);
 
 /** Returns the gradient of averaged(), whose own gradient is averaged(). */
 function spreadOut(

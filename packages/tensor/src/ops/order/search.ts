@@ -49,11 +49,11 @@ function rowsAt(sorted: Tensor, positions: Tensor): Tensor {
  * Returns for each value the number of elements that are before it: less than it or, with `isRight`, not greater. NaN
  * counts as the largest, also beside another NaN. Tensors have one dtype and require no gradient.
  */
-export function placesIn(sorted: Tensor, values: Tensor, isRight: boolean): Tensor {
+export function positionsIn(sorted: Tensor, values: Tensor, isRight: boolean): Tensor {
   const size = sorted.shape.at(-1)!;
   const { device } = values;
-  let places = full(values.shape, 0, { dtype: 'int64', device });
-  if (size === 0 || values.count === 0) return places;
+  let positions = full(values.shape, 0, { dtype: 'int64', device });
+  if (size === 0 || values.count === 0) return positions;
   const dense = contiguous(sorted);
   const isMissing = isFloat(values.dtype) ? ne(values, values) : null;
   const isBefore = (element: Tensor): Tensor => {
@@ -61,11 +61,11 @@ export function placesIn(sorted: Tensor, values: Tensor, isRight: boolean): Tens
     return isMissing === null ? test : logicalOr(test, isMissing);
   };
   for (let step = 2 ** Math.floor(Math.log2(size)); step >= 1; step /= 2) {
-    const next = add(places, step);
+    const next = add(positions, step);
     const element = rowsAt(dense, sub(minimum(next, size), 1));
-    places = where(logicalAnd(le(next, size), isBefore(element)), next, places);
+    positions = where(logicalAnd(le(next, size), isBefore(element)), next, positions);
   }
-  return places;
+  return positions;
 }
 
 function searched(op: string, sorted: Tensor, values: Operand, isRight: boolean, isNarrow: boolean): Tensor {
@@ -84,8 +84,8 @@ function searched(op: string, sorted: Tensor, values: Operand, isRight: boolean,
   return scope(() => {
     const wanted =
       typeof values === 'number' ? full([], values, { dtype, device }) : to(values.detach(), dtype);
-    const places = placesIn(to(sorted.detach(), dtype), contiguous(wanted), isRight);
-    return isNarrow ? to(places, 'int32') : places;
+    const positions = positionsIn(to(sorted.detach(), dtype), contiguous(wanted), isRight);
+    return isNarrow ? to(positions, 'int32') : positions;
   });
 }
 

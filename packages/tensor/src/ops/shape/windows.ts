@@ -38,13 +38,13 @@ export function unfold(a: Tensor, dim: number, size: number, step: number): Tens
       const { grad: own } = graphOf(graph);
       const [count, { dtype, device }] = [own.shape[at]!, own];
       const steps = (n: number, by: number) => arange(0, n, 1, { dtype: 'int64', device }).mul(by);
-      const places = steps(count, step)
+      const positions = steps(count, step)
         .reshape([count, 1])
         .add(steps(size, 1))
         .reshape([count * size]);
       const order = [...shape.keys()].flatMap((d) => (d === at ? [d, shape.length] : [d]));
       const joined = own.permute(order).reshape(shape.with(at, count * size));
-      graphOf(graph).send(target, zeros(shape, { dtype, device }).indexAdd(at, places, joined));
+      graphOf(graph).send(target, zeros(shape, { dtype, device }).indexAdd(at, positions, joined));
       return;
     }
     const into = target.open();

@@ -19,7 +19,7 @@ import {
   type TransposedSteps,
   transposedSteps,
 } from './conv-transpose.ts';
-import { storedPlaces } from './places.ts';
+import { storedPositions } from './positions.ts';
 import type { Triple } from './sizes.ts';
 
 /** As ConvTransposeOptions, for three dimensions. */
@@ -98,12 +98,12 @@ function computed(
   const outs = groups * perGroup;
   const apart = permute(reshape(all, [batch, depth, outs, kernel, rows, columns]), [0, 2, 1, 3, 4, 5]);
   const parts = reshape(apart, [batch, outs, depth * kernel, rows, columns]);
-  const places = Array.from(
+  const positions = Array.from(
     { length: depth * kernel },
     (_, i) => Math.floor(i / kernel) * stride[0]! + (i % kernel) * dilation[0]!,
   );
-  const index = created(storedPlaces(places, x.device), [places.length]);
-  const length = Math.max(places.at(-1)! + 1 + outputPadding[0]!, padding[0]! + outDepth);
+  const index = created(storedPositions(positions, x.device), [positions.length]);
+  const length = Math.max(positions.at(-1)! + 1 + outputPadding[0]!, padding[0]! + outDepth);
   const { dtype, device } = x;
   const sums = indexAdd(zeros([batch, outs, length, rows, columns], { dtype, device }), 2, index, parts);
   const result = narrow(sums, 2, padding[0]!, outDepth);

@@ -60,7 +60,7 @@ export function gridSample(x: Tensor, grid: Tensor, options: GridSampleOptions =
   jointDevice('gridSample', x, grid);
   return scope(() => {
     const isHalf = needsFloat32(x);
-    const [wide, places] = isHalf ? [to(x, 'float32'), to(grid, 'float32')] : [x, grid];
+    const [wide, positions] = isHalf ? [to(x, 'float32'), to(grid, 'float32')] : [x, grid];
     const [batch, channels, ...space] = wide.shape as [number, number, ...number[]];
     const result = grid.shape.slice(1, -1);
     const line = [batch, 1, countOf(result)];
@@ -68,7 +68,7 @@ export function gridSample(x: Tensor, grid: Tensor, options: GridSampleOptions =
     const bring = (at: Tensor, axis: number): Tensor =>
       paddingMode === 'zeros' ? at : inside(at, sizes[axis]!, paddingMode, alignCorners);
     const at = sizes.map((size, axis) =>
-      positionIn(reshape(select(places, grid.rank - 1, axis), line), size, alignCorners),
+      positionIn(reshape(select(positions, grid.rank - 1, axis), line), size, alignCorners),
     );
     const area: Area = { flat: reshape(wide, [batch, channels, countOf(space)]), sizes };
     const out =
@@ -142,15 +142,15 @@ function linear(area: Area, at: readonly Tensor[]): Tensor {
     const low = noGrad(() => floor(each));
     const high = noGrad(() => add(low, 1));
     return [
-      { place: low, weight: sub(high, each) },
-      { place: high, weight: sub(each, low) },
+      { position: low, weight: sub(high, each) },
+      { position: high, weight: sub(each, low) },
     ] as const;
   });
   const corners = Array.from({ length: 2 ** at.length }, (_, corner) => {
     const chosen = ends.map((both, axis) => both[(corner >> axis) & 1]!);
     const weight = chosen.map((end) => end.weight).reduce((a, b) => mul(a, b));
-    const places = chosen.map((end) => end.place);
-    return mul(elementsAt(area, places), weight);
+    const positions = chosen.map((end) => end.position);
+    return mul(elementsAt(area, positions), weight);
   });
   return corners.reduce((a, b) => add(a, b));
 }
@@ -168,18 +168,18 @@ function bicubic(area: Area, at: readonly Tensor[], bring: (at: Tensor, axis: nu
     const share = sub(each, first);
     const rest = sub(1, share);
     const weights = [outer(add(share, 1)), inner(share), inner(rest), outer(add(rest, 1))];
-    return weights.map((weight, i) => ({ weight, place: noGrad(() => bring(add(first, i - 1), axis)) }));
+    return weights.map((weight, i) => ({ weight, position: noGrad(() => bring(add(first, i - 1), axis)) }));
   }) as [Tap[], Tap[]];
   const ofRow = (row: Tap): Tensor =>
     columns
-      .map(({ weight, place }) => mul(elementsAt(area, [place, row.place]), weight))
+      .map(({ weight, position }) => mul(elementsAt(area, [position, row.position]), weight))
       .reduce((a, b) => add(a, b));
   return rows.map((row) => mul(ofRow(row), row.weight)).reduce((a, b) => add(a, b));
 }
 
 interface Tap {
   readonly weight: Tensor;
-  readonly place: Tensor;
+  readonly position: Tensor;
 }
 
 /**

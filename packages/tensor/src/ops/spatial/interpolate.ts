@@ -1,5 +1,5 @@
 // Resizing of signals, planes and volumes. Each dimension is resized on its own: every result element is a weighted sum
-// of elements along it, whose places and weights are those of taps.ts.
+// of elements along it, whose positions and weights are those of taps.ts.
 
 import { graphOf } from '../../autograd/graph.ts';
 import { isRecording, record } from '../../autograd/node.ts';
@@ -21,8 +21,8 @@ import { sizesOf } from '../indexing/lookup.ts';
 import { adaptiveAvgPool2d } from '../layers/pool.ts';
 import { reshape, squeeze, unsqueeze } from '../shape/views.ts';
 import { badInterpolation } from './errors.ts';
-import { storedPlaces, takenAt } from './places.ts';
 import { adaptiveAvgPool3d } from './pooling/volumes.ts';
+import { storedPositions, takenAt } from './positions.ts';
 import { sizesFor } from './sizes.ts';
 import { covered, cubic, linear, nearest, type Taps } from './taps.ts';
 
@@ -138,8 +138,8 @@ export function interpolate(x: Tensor, options: InterpolateOptions): Tensor {
     for (let d = rank - 1; d >= 0; d--) {
       const line = { rank, size: before[d]!, out: after[d]!, scale: scales[d]!, alignCorners, isFloat64 };
       if (isNearest) {
-        const places = nearest(line, mode === 'nearest-exact');
-        if (places !== null) out = takenAt('interpolate', out, d + 2, places);
+        const positions = nearest(line, mode === 'nearest-exact');
+        if (positions !== null) out = takenAt('interpolate', out, d + 2, positions);
       } else {
         const taps = antialias
           ? covered(line, mode === 'bicubic')
@@ -168,22 +168,22 @@ function area(x: Tensor, after: readonly number[]): Tensor {
 const storedWeights = (weights: readonly number[], dtype: 'float32' | 'float64', device: Device): Storage =>
   tableOn(device, dtype, dtype === 'float64' ? Float64Array.from(weights) : Float32Array.from(weights));
 
-/** Returns out[…, o, …] = Σ weights[tap][o] · a[…, places[tap][o], …] along `dim`. */
-function blended(a: Tensor, dim: number, { places, weights }: Taps): Tensor {
+/** Returns out[…, o, …] = Σ weights[tap][o] · a[…, indices[tap][o], …] along `dim`. */
+function blended(a: Tensor, dim: number, { indices, weights }: Taps): Tensor {
   const { device } = a;
   const dtype = a.dtype as 'float32' | 'float64';
-  const out = empty(dtype, a.shape.with(dim, places[0]!.length), device);
+  const out = empty(dtype, a.shape.with(dim, indices[0]!.length), device);
   if (out.count === 0) return reshape(a, out.shape);
   const dense = contiguous(a);
-  const count = places[0]!.length;
+  const count = indices[0]!.length;
   const sizes = sizesOf(a.shape, dim, count, false);
   const shape = [sizes.outer, count, sizes.inner];
-  const index = places.map((each) => storedPlaces(each, device));
+  const index = indices.map((each) => storedPositions(each, device));
   const factors = weights.map((each) => storedWeights(each, dtype, device));
   const perPlace = (tap: number) => withStrides(factors[tap]!.dense, [0, 1, 0]);
   const part = allocate(dtype, countOf(shape), device);
   const into = out.strided;
-  for (const tap of places.keys()) {
+  for (const tap of indices.keys()) {
     kernels().lookup({ out: part.dense, a: dense.strided, index: index[tap]!.dense }, sizes);
     if (tap === 0) kernels().map('mul', dtype, shape, into, part.dense, perPlace(tap));
     else kernels().map('mulAdd', dtype, shape, into, part.dense, perPlace(tap), into);
@@ -196,7 +196,7 @@ function blended(a: Tensor, dim: number, { places, weights }: Taps): Tensor {
       if (graph) {
         const own = graphOf(graph);
         let all = zeros(whole, { dtype, device });
-        for (const tap of places.keys()) {
+        for (const tap of indices.keys()) {
           const at = own.saved(index[tap]!.dense, [count], null);
           const factor = own.saved(factors[tap]!.dense, [count], null);
           const wide = factor.reshape(whole.map((_, d) => (d === dim ? count : 1)));
@@ -208,7 +208,7 @@ function blended(a: Tensor, dim: number, { places, weights }: Taps): Tensor {
       const sum = target.open();
       if (!target.isFilled) kernels().copy([target.count], sum, 0);
       const weighted = allocate(dtype, grad.memory.count, device);
-      for (const tap of places.keys()) {
+      for (const tap of indices.keys()) {
         kernels().map('mul', dtype, shape, weighted.dense, grad.dense, perPlace(tap));
         kernels().scatter({ out: sum, a: weighted.dense, index: index[tap]!.dense }, { ...sizes, op: 'add' });
       }

@@ -15,7 +15,7 @@ import { badOption, shown } from '../../errors.ts';
 import { clone, requireTensor } from '../elementwise/convert.ts';
 import { narrow } from '../shape/views.ts';
 import { badPadding, paddingRank } from './errors.ts';
-import { takenAt } from './places.ts';
+import { takenAt } from './positions.ts';
 
 /** The way in which pad() fills new elements. */
 export type PadMode = 'constant' | 'reflect' | 'replicate' | 'circular';

@@ -1,5 +1,5 @@
-// The elements along one dimension that each element of a resized dimension is a weighted sum of: places and weights,
-// computed on the host as PyTorch computes them.
+// Resizing: each element of the result is a weighted sum of elements of the input along one dimension. This file
+// computes their indices and weights on the host, as PyTorch does.
 
 /** One dimension that is resized. */
 export interface Line {
@@ -13,9 +13,9 @@ export interface Line {
   readonly isFloat64: boolean;
 }
 
-/** Weights and places of the elements that result elements are sums of, tap by tap. */
+/** Indices and weights of the elements that each result element is a weighted sum of: [tap][result index]. */
 export interface Taps {
-  readonly places: readonly (readonly number[])[];
+  readonly indices: readonly (readonly number[])[];
   readonly weights: readonly (readonly number[])[];
 }
 
@@ -66,7 +66,7 @@ export function linear(line: Line): Taps | null {
     high!.push(Math.min(first + 1, size - 1));
     share!.push(Math.min(1, Math.max(0, position - first)));
   }
-  return { places: [low!, high!], weights: [share!.map((s) => 1 - s), share!] };
+  return { indices: [low!, high!], weights: [share!.map((s) => 1 - s), share!] };
 }
 
 const sharpness = -0.75;
@@ -78,7 +78,7 @@ const outer = (d: number): number =>
 export function cubic(line: Line): Taps | null {
   const { size, out } = line;
   const at = positions(line, true);
-  const places: number[][] = [[], [], [], []];
+  const indices: number[][] = [[], [], [], []];
   const weights: number[][] = [[], [], [], []];
   for (let o = 0; o < out; o++) {
     const position = at(o);
@@ -90,11 +90,11 @@ export function cubic(line: Line): Taps | null {
       inner(1 - share),
       outer(2 - share),
     ].entries()) {
-      places[i]!.push(Math.min(size - 1, Math.max(0, first - 1 + i)));
+      indices[i]!.push(Math.min(size - 1, Math.max(0, first - 1 + i)));
       weights[i]!.push(weight);
     }
   }
-  return { places, weights };
+  return { indices, weights };
 }
 
 /** Returns the weight of an element at a distance of `d` for an antialiased mode, before the weights get the sum 1. */
@@ -127,7 +127,7 @@ export function covered(line: Line, isCubic: boolean): Taps | null {
   const spreads = rows.map(({ weights }) => spread(weights, count));
   return {
     // A row with fewer elements repeats its last one, which keeps infinities away from weights of 0.
-    places: taps.map((tap) => rows.map(({ first, weights }) => first + Math.min(tap, weights.length - 1))),
+    indices: taps.map((tap) => rows.map(({ first, weights }) => first + Math.min(tap, weights.length - 1))),
     weights: taps.map((tap) => spreads.map((weights) => weights[tap]!)),
   };
 }

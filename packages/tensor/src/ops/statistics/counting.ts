@@ -28,7 +28,7 @@ import { argmax, max, min } from '../reduce/reduce.ts';
 import { cat } from '../shape/join.ts';
 import { ofOne, sort } from '../shape/order.ts';
 import { flatten, narrow } from '../shape/views.ts';
-import { cummax, placesAlong } from './running.ts';
+import { cummax, positionsAlong } from './running.ts';
 
 /** Options of bincount(). */
 export interface BincountOptions {
@@ -84,8 +84,8 @@ export function histc(a: Tensor, bins = 100, low = 0, high = 0): Tensor {
       throw badOption('histc', 'finite elements, or both ends of the range', `${from} and ${end}`);
     if (from === end) [from, end] = [from - 1, end + 1];
     const isInside = logicalAnd(ge(values, from), le(values, end));
-    const place = floor(div(mul(sub(values, from), bins), end - from));
-    const bin = to(where(isInside, minimum(place, bins - 1), 0), 'int64');
+    const position = floor(div(mul(sub(values, from), bins), end - from));
+    const bin = to(where(isInside, minimum(position, bins - 1), 0), 'int64');
     const { dtype, device } = a;
     return scatterAdd(full([bins], 0, { dtype, device }), 0, bin, to(isInside, dtype));
   });
@@ -104,11 +104,11 @@ export function mode(a: Tensor, dim = -1, keepDim = false): Sorted {
   if (size === 0) throw emptyReduction('mode', a.shape);
   return scope(() => {
     const { values, indices } = sort(a.detach(), at);
-    const places = placesAlong(a, at);
+    const positions = positionsAlong(a, at);
     const changes = ne(narrow(values, at, 1, size - 1), narrow(values, at, 0, size - 1));
     const first = full(a.shape.with(at, 1), 1, { dtype: 'bool', device: a.device });
-    const starts = where(cat([first, changes], at), places, 0);
-    const length = sub(places, cummax(starts, at).values);
+    const starts = where(cat([first, changes], at), positions, 0);
+    const length = sub(positions, cummax(starts, at).values);
     const best = argmax(length, at, true);
     return chosenAlong(a, gather(indices, at, best), at, keepDim);
   });

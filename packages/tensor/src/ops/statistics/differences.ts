@@ -57,8 +57,8 @@ export function diff(a: Tensor, n = 1, dim = -1, options: DiffOptions = {}): Ten
 }
 
 /**
- * Returns the area under a curve along `dim`, by trapezoids. `x` has the places of the points, [size] or broadcast to
- * `y`, or is the distance between two of them. Integers give floats.
+ * Returns the area under a curve along `dim`, by the trapezoidal rule. `x` has the positions of the points, [size] or
+ * broadcast to `y`, or is the distance between two of them. Integers give floats.
  */
 export function trapezoid(y: Tensor, x: Tensor | number = 1, dim = -1): Tensor {
   requireTensor('trapezoid', y);
@@ -74,18 +74,18 @@ export function trapezoid(y: Tensor, x: Tensor | number = 1, dim = -1): Tensor {
   return scope(() => mul(sum(strips('trapezoid', y, x, at), at), 0.5));
 }
 
-/** Returns twice the area of each strip between neighbours along `dim`, where `x` has the places of the points. */
+/** Returns twice the area of each strip between neighbours along `dim`, where `x` has the positions of the points. */
 function strips(op: string, y: Tensor, x: Tensor, dim: number): Tensor {
   if (x.rank === 1 && x.shape[0] !== y.shape[dim]) throw lookupShapes(op, y.shape, x.shape);
-  const places =
+  const positions =
     x.rank === 1
       ? reshape(
           x,
           y.shape.map((_, d) => (d === dim ? x.count : 1)),
         )
       : x;
-  const along = x.rank === 1 ? dim : places.rank - (y.rank - dim);
-  const [later, earlier] = neighbours(places, along);
+  const along = x.rank === 1 ? dim : positions.rank - (y.rank - dim);
+  const [later, earlier] = neighbours(positions, along);
   const [right, left] = neighbours(y, dim);
   return mul(sub(later, earlier), add(right, left));
 }

@@ -72,10 +72,10 @@ export function histogram(
         : linspace(...endsOf(values, range), bins + 1, { dtype, device });
     const count = edges.count - 1;
     const isInside = logicalAnd(ge(values, narrow(edges, 0, 0, 1)), le(values, narrow(edges, 0, count, 1)));
-    const place = minimum(sub(searchsorted(edges, values, { right: true }), 1), count - 1);
+    const position = minimum(sub(searchsorted(edges, values, { right: true }), 1), count - 1);
     const parts = weight === undefined ? to(isInside, dtype) : where(isInside, flatten(weight.detach()), 0);
     const zeros = full([count], 0, { dtype, device });
-    const hist = scatterAdd(zeros, 0, where(isInside, place, 0), parts);
+    const hist = scatterAdd(zeros, 0, where(isInside, position, 0), parts);
     if (!density) return [hist, edges];
     const widths = sub(narrow(edges, 0, 1, count), narrow(edges, 0, 0, count));
     return [div(hist, mul(widths, sum(hist))), edges];

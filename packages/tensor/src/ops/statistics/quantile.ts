@@ -52,13 +52,13 @@ function ofRows(
   const exact = mul(maximum(sub(numbers, 1), 0), q);
   // The result of a row with a NaN is NaN, which is sorted last.
   const isWhole = skipsNaN ? null : eq(present, size);
-  const place = isWhole === null ? exact : where(isWhole, exact, size - 1);
+  const position = isWhole === null ? exact : where(isWhole, exact, size - 1);
   const at = (positions: Tensor): Tensor => gather(values, -1, to(positions, 'int64'));
-  if (interpolation === 'lower') return at(floor(place));
-  if (interpolation === 'higher') return at(ceil(place));
-  if (interpolation === 'nearest') return at(round(place));
-  const share = interpolation === 'midpoint' ? 0.5 : sub(place, floor(place));
-  return lerp(at(floor(place)), at(ceil(place)), share);
+  if (interpolation === 'lower') return at(floor(position));
+  if (interpolation === 'higher') return at(ceil(position));
+  if (interpolation === 'nearest') return at(round(position));
+  const share = interpolation === 'midpoint' ? 0.5 : sub(position, floor(position));
+  return lerp(at(floor(position)), at(ceil(position)), share);
 }
 
 function quantiles(

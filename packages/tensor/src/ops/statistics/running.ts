@@ -1,5 +1,5 @@
 // Running extremes, products and logarithms of sums along a dimension. They combine each element with the one
-// 1, 2, 4, … places before it, so that log₂(size) steps over all elements are enough, on every device.
+// 1, 2, 4, … positions before it, so that log₂(size) steps over all elements are enough, on every device.
 
 import { scope } from '../../core/context.ts';
 import { arange } from '../../core/creation.ts';
@@ -16,7 +16,7 @@ import { ofOne } from '../shape/order.ts';
 import { expand, narrow, reshape } from '../shape/views.ts';
 
 /** Returns the int64 position of each element of `a` along `dim`. */
-export function placesAlong(a: Tensor, dim: number): Tensor {
+export function positionsAlong(a: Tensor, dim: number): Tensor {
   const counted = arange(a.shape[dim]!, undefined, 1, { dtype: 'int64', device: a.device });
   const along = a.shape.map((size, d) => (d === dim ? size : 1));
   return expand(reshape(counted, along), a.shape);
@@ -49,7 +49,7 @@ function extremes(op: 'cummax' | 'cummin', a: Tensor, dim: number): Sorted {
   const at = checkedDim(op, dim, a.rank);
   return scope(() => {
     const values = a.detach();
-    const start = placesAlong(a, at);
+    const start = positionsAlong(a, at);
     const [, positions] = scanned([values, start], at, ([x, i], [y, j]) => {
       const isLess = op === 'cummax' ? lt(x!, y!) : gt(x!, y!);
       // A NaN stays, and a later NaN replaces it.

@@ -16,7 +16,7 @@ import { narrow, reshape } from '../shape/views.ts';
 export interface GradientOptions {
   /**
    * The distance of neighbours: a number for all dimensions, or a list with a number for each, or with a tensor
-   * [size] of the places of the points. Default 1.
+   * [size] of the positions of the points. Default 1.
    */
   readonly spacing?: number | readonly (number | Tensor)[];
   /** The order of accuracy of the estimate at both ends: 1 (default) or 2. */
@@ -40,7 +40,7 @@ function spacings(a: Tensor, dims: readonly number[], spacing: unknown): readonl
         : Number.isFinite(each) && each !== 0,
     );
   if (fits) return all as (number | Tensor)[];
-  const expected = `a number, or a list with a number or the places of all points for each of ${dims.length} dimensions`;
+  const expected = `a number, or a list with a number or the positions of all points for each of ${dims.length} dimensions`;
   throw badOption('gradient: spacing', expected, shown(spacing));
 }
 
@@ -110,8 +110,8 @@ export function gradient(a: Tensor, dims?: Dims, options: GradientOptions = {}):
       const take: Take = (start, count) => narrow(values, dim, start, count);
       const step = steps[i]!;
       if (!(step instanceof Tensor)) return cat(even(take, size, step, edgeOrder), dim);
-      const places = isFloat(step.dtype) ? step : to(step, 'float32');
-      const gaps = sub(narrow(places, 0, 1, size - 1), narrow(places, 0, 0, size - 1));
+      const positions = isFloat(step.dtype) ? step : to(step, 'float32');
+      const gaps = sub(narrow(positions, 0, 1, size - 1), narrow(positions, 0, 0, size - 1));
       const gapsOf: Take = (start, count) =>
         reshape(
           narrow(gaps, 0, start, count),

@@ -196,12 +196,12 @@ export class AdaptiveLogSoftmaxWithLoss extends Module {
       for (const [i, cluster] of [...this.tail].entries()) {
         const [first, end] = [this.cutoffs[i]!, this.cutoffs[i + 1]!];
         const isInside = logicalAnd(ge(labels, first), lt(labels, end));
-        const places = squeeze(nonzero(isInside), 1);
-        if (places.count === 0) continue;
+        const positions = squeeze(nonzero(isInside), 1);
+        if (positions.count === 0) continue;
         chosen = where(isInside, short + i, chosen);
-        const own = unsqueeze(sub(indexSelect(labels, 0, places), first), 1);
-        const scores = logSoftmax(cluster.forward(indexSelect(rows, 0, places)), 1);
-        output = indexAdd(output, 0, places, squeeze(gather(scores, 1, own), 1));
+        const own = unsqueeze(sub(indexSelect(labels, 0, positions), first), 1);
+        const scores = logSoftmax(cluster.forward(indexSelect(rows, 0, positions)), 1);
+        output = indexAdd(output, 0, positions, squeeze(gather(scores, 1, own), 1));
       }
       const head = logSoftmax(this.head.forward(rows), 1);
       output = add(output, squeeze(gather(head, 1, unsqueeze(to(chosen, 'int64'), 1)), 1));
@@ -229,8 +229,8 @@ export class AdaptiveLogSoftmaxWithLoss extends Module {
       const best = argmax(this.head.forward(input), 1);
       const isRare = ge(best, this.cutoffs[0]!);
       if (any(isRare).item() === 0) return best;
-      const places = squeeze(nonzero(isRare), 1);
-      return indexPut(best, [places], argmax(this.logProb(indexSelect(input, 0, places)), 1));
+      const positions = squeeze(nonzero(isRare), 1);
+      return indexPut(best, [positions], argmax(this.logProb(indexSelect(input, 0, positions)), 1));
     });
   }
 

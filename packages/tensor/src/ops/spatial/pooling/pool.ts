@@ -24,7 +24,7 @@ import {
 import { type Pair, pairOf } from '../../layers/window.ts';
 import { squeeze, unsqueeze } from '../../shape/views.ts';
 import { badSignal } from '../errors.ts';
-import { takenAt } from '../places.ts';
+import { takenAt } from '../positions.ts';
 import { sizesFor } from '../sizes.ts';
 
 /** Options of maxPool1d(). */
@@ -148,11 +148,11 @@ export function adaptiveMaxPool2d(x: Tensor, outputSize: OutputSize): Tensor {
       const bins = binsOf(size, out[d]!);
       const most = Math.max(...bins.map(([begin, end]) => end - begin));
       // Boxes of different sizes become equal: smaller ones repeat their last index.
-      const places = bins.flatMap(([begin, end]) =>
+      const positions = bins.flatMap(([begin, end]) =>
         Array.from({ length: most }, (_, i) => Math.min(begin + i, end - 1)),
       );
-      const isSame = places.length === size && places.every((place, i) => place === i);
-      if (!isSame) wide = takenAt(op, wide, x.rank - 2 + d, places);
+      const isSame = positions.length === size && positions.every((position, i) => position === i);
+      if (!isSame) wide = takenAt(op, wide, x.rank - 2 + d, positions);
       return most;
     });
     return maxPool2d(wide, kernel as [number, number]);

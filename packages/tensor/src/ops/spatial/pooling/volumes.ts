@@ -188,9 +188,9 @@ export function maxPool3dWithIndices(
     });
     const chosen = reshape(inRows, [batch, countOf(inRows.shape.slice(1))]);
     const depth = floorDivide(chosen, high * wide);
-    const place = gather(reshape(inPlane, [batch, countOf(rows.slice(1))]), 1, chosen);
+    const position = gather(reshape(inPlane, [batch, countOf(rows.slice(1))]), 1, chosen);
     const shape = [...front, out.shape[1]!, high, wide];
-    return [reshape(out, shape), reshape(add(mul(depth, size[1] * size[2]), place), shape)];
+    return [reshape(out, shape), reshape(add(mul(depth, size[1] * size[2]), position), shape)];
   });
 }
 

@@ -9,20 +9,20 @@ import { sizesOf } from '../indexing/lookup.ts';
 import { lookedUp } from '../indexing/moves.ts';
 
 /** Returns memory with integers from 0 to 2^31 − 1, in int64. The caller releases it, and only reads it. */
-export function storedPlaces(places: readonly number[], device: Device): Storage {
-  const host = new BigInt64Array(places.length);
+export function storedPositions(positions: readonly number[], device: Device): Storage {
+  const host = new BigInt64Array(positions.length);
   // Written as pairs of 32 bits, low first, so that no BigInt is made.
   const words = new Int32Array(host.buffer);
-  for (const [i, place] of places.entries()) words[2 * i] = place;
+  for (const [i, position] of positions.entries()) words[2 * i] = position;
   return tableOn(device, 'int64', host);
 }
 
-/** Returns the slices of `a` along `dim` at `places`, which are indices of the dimension. Gradients are summed. */
-export function takenAt(name: string, a: Tensor, dim: number, places: readonly number[]): Tensor {
-  const index = created(storedPlaces(places, a.device), [places.length]);
+/** Returns the slices of `a` along `dim` at `positions`, which are indices of the dimension. Gradients are summed. */
+export function takenAt(name: string, a: Tensor, dim: number, positions: readonly number[]): Tensor {
+  const index = created(storedPositions(positions, a.device), [positions.length]);
   const dense = contiguous(a);
-  const sizes = sizesOf(a.shape, dim, places.length, false);
-  const out = lookedUp(name, dense, index, a.shape.with(dim, places.length), sizes);
+  const sizes = sizesOf(a.shape, dim, positions.length, false);
+  const out = lookedUp(name, dense, index, a.shape.with(dim, positions.length), sizes);
   index.dispose();
   if (dense !== a) dense.dispose();
   return out;
