@@ -55,10 +55,10 @@ export const notTensors = (op: string, value: unknown): TensorError =>
       (kindOf(value) === 'a tensor' ? ` Put the tensors into an array: ${op}([a, b]).` : ''),
   );
 
-/** `place` is the position of the value, such as "layer 1". An array is the list that PyTorch users pass. */
-export const notAModule = (op: string, place: string, value: unknown): TensorError =>
+/** `position` is the position of the value, such as "layer 1". An array is the list that PyTorch users pass. */
+export const notAModule = (op: string, position: string, value: unknown): TensorError =>
   argument(
-    `${op}: expected ${place} to be a module with a forward method, got ${kindOf(value)}.` +
+    `${op}: expected ${position} to be a module with a forward method, got ${kindOf(value)}.` +
       (Array.isArray(value)
         ? ` Pass modules one by one: new ${op}(...modules).`
         : typeof value === 'function'

@@ -309,20 +309,20 @@ export function arange(start: number, ...rest: NumbersThenOptions): Tensor {
 function arangeOn(device: Device, dtype: DType, from: number, step: number, count: number): Tensor {
   const shape = [count];
   const out = unset(dtype, shape, device);
-  const places = unset('float64', shape, device);
+  const values = unset('float64', shape, device);
   const ones = unset('float64', shape, device);
   kernels().copy(shape, ones.strided, 1);
   kernels().cumsum(
-    { out: places.strided, a: ones.strided },
+    { out: values.strided, a: ones.strided },
     { outer: 1, size: count, inner: 1, reverse: false },
   );
   const change = (op: 'add' | 'mul', by: number) =>
-    kernels().map(op, 'float64', shape, places.strided, places.strided, by);
+    kernels().map(op, 'float64', shape, values.strided, values.strided, by);
   change('add', -1);
   change('mul', step);
   change('add', from);
-  kernels().copy(shape, out.strided, places.strided);
-  places.dispose();
+  kernels().copy(shape, out.strided, values.strided);
+  values.dispose();
   ones.dispose();
   return out;
 }

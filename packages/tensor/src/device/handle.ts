@@ -74,8 +74,8 @@ export function fromHandle(handle: TensorHandle): Tensor {
   const memory = kernels().borrow({ ...loan, release: told });
   if (release !== undefined) spent.add(handle);
   const layout = { shape, strides, offset: 0 };
-  const place = isDense(layout) ? undefined : { memory, offset: 0, strides };
-  return created(adoptMemory(memory), shape, place);
+  const strided = isDense(layout) ? undefined : { memory, offset: 0, strides };
+  return created(adoptMemory(memory), shape, strided);
 }
 
 /** Checks a handle and returns its fields. Throws if its shape and strides exceed its memory. */

@@ -72,16 +72,16 @@ export interface HeldMemory {
   readonly tensors: number;
   readonly bytes: number;
   /** The line that made one of them, as a line of a stack; null if it was not recorded. */
-  readonly place: string | null;
+  readonly location: string | null;
 }
 
 export const outOfDeviceMemory = ({ message, cause }: Error, largest: readonly HeldMemory[]): TensorError => {
-  const texts = largest.map(({ dtype, count, tensors, bytes, place }) => {
-    const made = place === null ? '' : `, one made ${place}`;
+  const texts = largest.map(({ dtype, count, tensors, bytes, location }) => {
+    const made = location === null ? '' : `, one made ${location}`;
     return `${tensors} of ${count} elements of ${dtype} (${(bytes / 2 ** 20).toFixed(1)} MiB${made})`;
   });
   const list = texts.length === 0 ? '' : ` The largest tensors there: ${texts.join(', ')}.`;
-  const isTraced = largest.some(({ place }) => place !== null);
+  const isTraced = largest.some(({ location }) => location !== null);
   const advice = list === '' || isTraced ? '' : ' RINGWISE_TENSOR_DEBUG=1 shows where they were made.';
   return new TensorError('ERR_TENSOR_MEMORY', message + list + advice, cause);
 };

@@ -7,7 +7,7 @@ import type { Memory } from '../../backends/operands.ts';
 import { cudaIndex, type Device } from '../../device/device.ts';
 import type { HeldMemory } from '../../errors.ts';
 import type { DType } from '../dtype.ts';
-import { placeOf } from './leaks.ts';
+import { locationOf } from './leaks.ts';
 import { Survivor, taken } from './survivors.ts';
 
 /** All that is needed to free memory. It does not refer to the memory, which may be collected meanwhile. */
@@ -99,10 +99,10 @@ export class DeviceMemory {
     for (const claim of this.#held.keys()) {
       const { dtype, count, bytes } = claim;
       const key = `${dtype} ${count}`;
-      const group = groups.get(key) ?? { dtype, count, tensors: 0, bytes: 0, place: null };
+      const group = groups.get(key) ?? { dtype, count, tensors: 0, bytes: 0, location: null };
       group.tensors++;
       group.bytes += bytes;
-      group.place ??= placeOf(claim);
+      group.location ??= locationOf(claim);
       groups.set(key, group);
     }
     return [...groups.values()].sort((a, b) => b.bytes - a.bytes).slice(0, mostGroups);

@@ -29,12 +29,12 @@ interface Sampled {
 
 /** The line that made a sampled storage, and its size. */
 class Sample extends Survivor {
-  readonly place: string;
+  readonly location: string;
   readonly bytes: number;
 
-  constructor(place: string, bytes: number) {
+  constructor(location: string, bytes: number) {
     super();
-    this.place = place;
+    this.location = location;
     this.bytes = bytes;
   }
 }
@@ -72,7 +72,7 @@ export class Growth {
     const lost = taken(this.#living, this.#samples.values());
     if (lost.length >= leastLost && 2 * lost.length >= this.#samples.size) {
       this.#end();
-      report(count - base.count, bytes - base.bytes, placeOf(lost));
+      report(count - base.count, bytes - base.bytes, mainLocationOf(lost));
       return;
     }
     // The collector may not have run yet, or the program holds everything: examine again after a quarter more.
@@ -123,9 +123,9 @@ export class Growth {
 }
 
 /** Returns the line that made most of the bytes. */
-function placeOf(samples: readonly Sample[]): string {
+function mainLocationOf(samples: readonly Sample[]): string {
   const bytesBy = new Map<string, number>();
-  for (const { place, bytes } of samples) bytesBy.set(place, (bytesBy.get(place) ?? 0) + bytes);
+  for (const { location, bytes } of samples) bytesBy.set(location, (bytesBy.get(location) ?? 0) + bytes);
   return [...bytesBy].reduce((most, next) => (next[1] > most[1] ? next : most))[0];
 }
 
@@ -133,11 +133,11 @@ function placeOf(samples: readonly Sample[]): string {
  * Warns once per thread, synchronously: process.emitWarning would wait for a turn of the event loop, which may never
  * come.
  */
-function report(count: number, bytes: number, place: string): void {
+function report(count: number, bytes: number, location: string): void {
   isReported = true;
   const message =
     `tensor: ${count} tensors (${(bytes / 2 ** 20).toFixed(1)} MiB) more than at the last turn of the event loop, most ` +
-    `of them not used any more and not disposed, made ${place}. The collector gives them back at the next turn only. ` +
+    `of them not used any more and not disposed, made ${location}. The collector gives them back at the next turn only. ` +
     'Put each step into scope(), declare tensors with using, or await a turn of the event loop.';
   const warning = Object.assign(new Error(message), { name: 'RingwiseWarning', code: 'RINGWISE_UNDISPOSED' });
   process.emit('warning', warning);

@@ -44,7 +44,8 @@ export function noteEnd(claim: object): void {
 }
 
 /** Returns the source location that made memory; null if it was not recorded. @internal */
-export const placeOf = (claim: object): string | null => births?.get(claim)?.stack.split('\n', 1)[0] ?? null;
+export const locationOf = (claim: object): string | null =>
+  births?.get(claim)?.stack.split('\n', 1)[0] ?? null;
 
 /**
  * Starts recording where memory is made; with false, stops and forgets all records. Memory that is in use at the start

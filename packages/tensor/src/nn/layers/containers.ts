@@ -20,14 +20,15 @@ function activationOf(layer: Layer | undefined): LinearOptions['activation'] {
   return undefined;
 }
 
-/** Throws unless a value has a forward. `place` is its position in the arguments. */
-function requireLayer(op: string, place: string, value: unknown): void {
-  if (typeof (value as Layer | null | undefined)?.forward !== 'function') throw notAModule(op, place, value);
+/** Throws unless a value has a forward. `position` is its position in the arguments. */
+function requireLayer(op: string, position: string, value: unknown): void {
+  if (typeof (value as Layer | null | undefined)?.forward !== 'function')
+    throw notAModule(op, position, value);
 }
 
-/** Throws unless a value is a module. `place` is its position in the arguments. */
-function requireModule(op: string, place: string, value: unknown): void {
-  if (!(value instanceof Module)) throw notAModule(op, place, value);
+/** Throws unless a value is a module. `position` is its position in the arguments. */
+function requireModule(op: string, position: string, value: unknown): void {
+  if (!(value instanceof Module)) throw notAModule(op, position, value);
 }
 
 /**

@@ -74,13 +74,13 @@ export function diagEmbed(a: Tensor, offset = 0, dim1 = -2, dim2 = -1): Tensor {
   const size = a.shape.at(-1)! + Math.abs(offset);
   const shape = a.shape.slice(0, -1);
   for (const dim of [first, second].sort((x, y) => x - y)) shape.splice(dim, 0, size);
-  const place = (storage: Storage): Strided => {
+  const diagonalIn = (storage: Storage): Strided => {
     const layout = diagonalOf(denseLayout(shape), offset, first, second);
     return { memory: storage.memory, offset: storage.dense.offset + layout.offset, strides: layout.strides };
   };
   const out = empty(a.dtype, shape, a.device);
   kernels().copy(shape, out.strided, 0);
-  if (a.count > 0) kernels().copy(a.shape, place(out.storage), a.strided);
+  if (a.count > 0) kernels().copy(a.shape, diagonalIn(out.storage), a.strided);
   if (!isRecording(a)) return out;
   const target = a.target!;
   const own = a.shape;
@@ -90,7 +90,7 @@ export function diagEmbed(a: Tensor, offset = 0, dim1 = -2, dim2 = -1): Tensor {
       return;
     }
     const into = target.begin();
-    if (target.count > 0) kernels().copy(own, into.dense, place(grad));
+    if (target.count > 0) kernels().copy(own, into.dense, diagonalIn(grad));
     target.end(into);
   });
 }

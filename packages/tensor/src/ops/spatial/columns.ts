@@ -135,7 +135,7 @@ function summed(
   const each = [batch, channels, high, wide];
   const out = empty(dtype, shape, x.device);
   kernels().copy(shape, out.strided, 0);
-  const places = offsets.map(([y, left], i) => {
+  const parts = offsets.map(([y, left], i) => {
     const { offset, strides } = narrowed(
       narrowed(denseLayout(shape), 2, y, high, stride[0]),
       3,
@@ -143,13 +143,13 @@ function summed(
       wide,
       stride[1],
     );
-    return { place: { offset, strides }, column: i * high * wide };
+    return { view: { offset, strides }, column: i * high * wide };
   });
   const strides = [channels * offsets.length * high * wide, offsets.length * high * wide, wide, 1];
   if (countOf(each) > 0)
-    for (const { place, column } of places) {
+    for (const { view, column } of parts) {
       const { memory, offset } = x.strided;
-      const into = { memory: out.storage.memory, ...place };
+      const into = { memory: out.storage.memory, ...view };
       kernels().map('add', dtype, each, into, into, { memory, offset: offset + column, strides });
     }
   if (!isRecording(x)) return out;
@@ -168,8 +168,8 @@ function summed(
     const into = target.begin();
     const { memory } = into.dense;
     if (target.count > 0)
-      for (const { place, column } of places)
-        kernels().copy(each, { memory, offset: column, strides }, { memory: grad.memory, ...place });
+      for (const { view, column } of parts)
+        kernels().copy(each, { memory, offset: column, strides }, { memory: grad.memory, ...view });
     target.end(into);
   });
 }

@@ -46,8 +46,9 @@ export const convTranspose3dOptions = optionChecks<ConvTranspose3dOptions>({
 });
 
 /**
- * Does what convTranspose2d does, for x [batch, in, depth, height, width] and w [in, out / groups, kernel depth, kernel
- * height, kernel width]. Takes memory for kernel depth copies of the result.
+ * Computes the transposed convolution of x [batch, in, depth, height, width] with w [in, out / groups, kernel depth,
+ * kernel height, kernel width], with the options of convTranspose2d. Needs memory for as many copies of the result as
+ * the kernel is deep.
  */
 export function convTranspose3d(
   x: Tensor,

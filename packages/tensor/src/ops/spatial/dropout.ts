@@ -42,13 +42,16 @@ export const dropout1d = (x: Tensor, p = 0.5, options: DropoutOptions = {}): Ten
   channelDropout('dropout1d', [2, 3], 2, x, p, options);
 
 /**
- * Does what dropout1d does, for x [batch, channels, height, width]. As in PyTorch, three dimensions are [batch,
- * channels, length].
+ * Makes each channel of x [batch, channels, height, width] 0 with probability p and divides the others by 1 − p. As in
+ * PyTorch, three dimensions are [batch, channels, length]. If p is 0, returns the tensor as it is.
  */
 export const dropout2d = (x: Tensor, p = 0.5, options: DropoutOptions = {}): Tensor =>
   channelDropout('dropout2d', [3, 4], 0, x, p, options);
 
-/** Does what dropout1d does, for x [batch, channels, depth, height, width]; the batch may be absent. */
+/**
+ * Makes each channel of x [batch, channels, depth, height, width] 0 with probability p and divides the others by 1 − p.
+ * The batch may be absent. If p is 0, returns the tensor as it is.
+ */
 export const dropout3d = (x: Tensor, p = 0.5, options: DropoutOptions = {}): Tensor =>
   channelDropout('dropout3d', [4, 5], 4, x, p, options);
 
@@ -62,7 +65,7 @@ const lowest = -1.7580993408473766;
 export const alphaDropout = (x: Tensor, p = 0.5, options: DropoutOptions = {}): Tensor =>
   loweredTo('alphaDropout', x, p, options, (shape) => shape);
 
-/** Does what alphaDropout does to whole channels of x [batch, channels, …]. */
+/** Applies alphaDropout to x [batch, channels, …] with one choice per channel instead of one per element. */
 export const featureAlphaDropout = (x: Tensor, p = 0.5, options: DropoutOptions = {}): Tensor =>
   loweredTo('featureAlphaDropout', x, p, options, (shape) => shape.map((size, d) => (d < 2 ? size : 1)));
 

@@ -79,8 +79,8 @@ export class CyclicLR extends LrSchedule {
     const total = stepSizeUp + (this.#options.stepSizeDown ?? stepSizeUp);
     const rise = stepSizeUp / total;
     const cycle = Math.floor(1 + steps / total);
-    const place = 1 + steps / total - cycle;
-    const height = place <= rise ? place / rise : (place - 1) / (rise - 1);
+    const fraction = 1 + steps / total - cycle;
+    const height = fraction <= rise ? fraction / rise : (fraction - 1) / (rise - 1);
     if (scaleFn) return height * scaleFn(scaleMode === 'cycle' ? cycle : steps);
     if (mode === 'exp_range') return height * gamma ** steps;
     return mode === 'triangular2' ? height / 2 ** (cycle - 1) : height;

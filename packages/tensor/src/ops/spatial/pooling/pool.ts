@@ -85,7 +85,7 @@ function overRows(name: string, x: Tensor, op: (planes: Tensor) => Tensor): Tens
   return scope(() => squeeze(op(unsqueeze(x, -2)), -2));
 }
 
-/** Does what maxPool2d does, for x [batch, channels, length]; the batch may be absent. */
+/** Returns the maximum of each window of x [batch, channels, length]; the batch may be absent. */
 export function maxPool1d(x: Tensor, kernelSize: number, options: MaxPool1dOptions = {}): Tensor {
   checkOptions('maxPool1d', options, maxPoolOptions);
   const { kernel, pairs } = rowWindow('maxPool1d', kernelSize, options);
@@ -111,7 +111,7 @@ export function maxPool1dWithIndices(
   });
 }
 
-/** Does what avgPool2d does, for x [batch, channels, length]; the batch may be absent. */
+/** Returns the mean of each window of x [batch, channels, length]; the batch may be absent. */
 export function avgPool1d(x: Tensor, kernelSize: number, options: AvgPool1dOptions = {}): Tensor {
   checkOptions('avgPool1d', options, avgPool1dOptions);
   const { kernel, pairs } = rowWindow('avgPool1d', kernelSize, options);
@@ -184,7 +184,7 @@ export function lpPool2d(x: Tensor, p: number, kernelSize: Pair, options: LpPool
   return scope(() => rooted(avgPool2d(pow(x, p), [high, wide], options), high * wide, p));
 }
 
-/** Does what lpPool2d does, for x [batch, channels, length]; the batch may be absent. */
+/** Returns (Σ x ** p) ** (1 / p) over each window of x [batch, channels, length]; the batch may be absent. */
 export function lpPool1d(x: Tensor, p: number, kernelSize: number, options: LpPoolOptions = {}): Tensor {
   requireFloat('lpPool1d', x);
   checkValue('lpPool1d: p', p, positive);

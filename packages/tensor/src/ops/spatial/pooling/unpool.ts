@@ -111,7 +111,7 @@ export const maxUnpool2d = (
   options: MaxUnpoolOptions = {},
 ): Tensor => unpooled('maxUnpool2d', 2, x, indices, kernelSize, options);
 
-/** Does what maxUnpool2d does, for x [batch, channels, length] and `indices` of maxPool1dWithIndices. */
+/** Returns zeros with the elements of x [batch, channels, length] at `indices`, from maxPool1dWithIndices. */
 export const maxUnpool1d = (
   x: Tensor,
   indices: Tensor,
@@ -119,7 +119,10 @@ export const maxUnpool1d = (
   options: MaxUnpool1dOptions = {},
 ): Tensor => unpooled('maxUnpool1d', 1, x, indices, kernelSize, options);
 
-/** Does what maxUnpool2d does, for x [batch, channels, depth, height, width] and `indices` of maxPool3dWithIndices. */
+/**
+ * Returns zeros with the elements of x [batch, channels, depth, height, width] at `indices`, from
+ * maxPool3dWithIndices.
+ */
 export const maxUnpool3d = (
   x: Tensor,
   indices: Tensor,
