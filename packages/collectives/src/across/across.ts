@@ -61,7 +61,7 @@ export class Across {
   async allReduce<T extends Differentiable>(x: T, options: AfterOptions & OpOptions): Promise<T> {
     return finished(reductions.allReduce(this.group, x, options));
   }
-  /** Does what allReduce() does, but blocks this thread until it has ended. */
+  /** Runs allReduce() and blocks this thread until it has ended. Throws its error. */
   allReduceSync<T extends Differentiable>(x: T, options: AfterOptions & OpOptions): T {
     checkBlocking(this.group, 'allReduce');
     return finishedSync(reductions.allReduce(this.group, x, options));
@@ -74,7 +74,7 @@ export class Across {
   async allGather<T extends Differentiable>(x: T, options: AfterOptions & DimOptions): Promise<T> {
     return finished(gathers.allGather(this.group, x, options));
   }
-  /** Does what allGather() does, but blocks this thread until it has ended. */
+  /** Runs allGather() and blocks this thread until it has ended. Throws its error. */
   allGatherSync<T extends Differentiable>(x: T, options: AfterOptions & DimOptions): T {
     checkBlocking(this.group, 'allGather');
     return finishedSync(gathers.allGather(this.group, x, options));
@@ -96,7 +96,7 @@ export class Across {
   async reduceScatter<T extends Differentiable>(x: T, options: OpOptions & DimOptions = none): Promise<T> {
     return finished(gathers.reduceScatter(this.group, x, options));
   }
-  /** Does what reduceScatter() does, but blocks this thread until it has ended. */
+  /** Runs reduceScatter() and blocks this thread until it has ended. Throws its error. */
   reduceScatterSync<T extends Differentiable>(x: T, options: OpOptions & DimOptions = none): T {
     checkBlocking(this.group, 'reduceScatter');
     return finishedSync(gathers.reduceScatter(this.group, x, options));
@@ -109,7 +109,7 @@ export class Across {
   async allToAll<T extends Differentiable>(x: T, options: ExchangeOptions): Promise<T> {
     return finished(exchanges.allToAll(this.group, x, options));
   }
-  /** Does what allToAll() does, but blocks this thread until it has ended. */
+  /** Runs allToAll() and blocks this thread until it has ended. Throws its error. */
   allToAllSync<T extends Differentiable>(x: T, options: ExchangeOptions): T {
     checkBlocking(this.group, 'allToAll');
     return finishedSync(exchanges.allToAll(this.group, x, options));
@@ -123,7 +123,7 @@ export class Across {
   async broadcast<T extends Differentiable>(x: T, options: AfterOptions & RootedOptions): Promise<T> {
     return finished(reductions.broadcast(this.group, x, options));
   }
-  /** Does what broadcast() does, but blocks this thread until it has ended. */
+  /** Runs broadcast() and blocks this thread until it has ended. Throws its error. */
   broadcastSync<T extends Differentiable>(x: T, options: AfterOptions & RootedOptions): T {
     checkBlocking(this.group, 'broadcast');
     return finishedSync(reductions.broadcast(this.group, x, options));
@@ -136,7 +136,7 @@ export class Across {
   async reduce<T extends Differentiable>(x: T, options: OpOptions & RootedOptions = none): Promise<T> {
     return finished(reductions.reduce(this.group, x, options));
   }
-  /** Does what reduce() does, but blocks this thread until it has ended. */
+  /** Runs reduce() and blocks this thread until it has ended. Throws its error. */
   reduceSync<T extends Differentiable>(x: T, options: OpOptions & RootedOptions = none): T {
     checkBlocking(this.group, 'reduce');
     return finishedSync(reductions.reduce(this.group, x, options));
@@ -149,7 +149,7 @@ export class Across {
   async gather<T extends Differentiable>(x: T, options: RootedOptions & DimOptions = none): Promise<T> {
     return finished(rooted.gather(this.group, x, options));
   }
-  /** Does what gather() does, but blocks this thread until it has ended. */
+  /** Runs gather() and blocks this thread until it has ended. Throws its error. */
   gatherSync<T extends Differentiable>(x: T, options: RootedOptions & DimOptions = none): T {
     checkBlocking(this.group, 'gather');
     return finishedSync(rooted.gather(this.group, x, options));
@@ -163,7 +163,7 @@ export class Across {
   async scatter<T extends Differentiable>(x: T, options: RootedOptions & DimOptions = none): Promise<T> {
     return finished(rooted.scatter(this.group, x, options));
   }
-  /** Does what scatter() does, but blocks this thread until it has ended. */
+  /** Runs scatter() and blocks this thread until it has ended. Throws its error. */
   scatterSync<T extends Differentiable>(x: T, options: RootedOptions & DimOptions = none): T {
     checkBlocking(this.group, 'scatter');
     return finishedSync(rooted.scatter(this.group, x, options));
@@ -176,7 +176,7 @@ export class Across {
   async send<T extends Differentiable>(x: T, to: number, options: TaggedOptions = none): Promise<T> {
     return finished(messages.send(this.group, x, to, options));
   }
-  /** Does what send() does, but blocks this thread until it has ended. */
+  /** Runs send() and blocks this thread until it has ended. Throws its error. */
   sendSync<T extends Differentiable>(x: T, to: number, options: TaggedOptions = none): T {
     checkBlocking(this.group, 'send');
     return finishedSync(messages.send(this.group, x, to, options));
@@ -189,7 +189,7 @@ export class Across {
   async recv<T extends Differentiable>(like: T, from: number, options: TaggedOptions = none): Promise<T> {
     return finished(messages.recv(this.group, like, from, options));
   }
-  /** Does what recv() does, but blocks this thread until it has ended. */
+  /** Runs recv() and blocks this thread until it has ended. Throws its error. */
   recvSync<T extends Differentiable>(like: T, from: number, options: TaggedOptions = none): T {
     checkBlocking(this.group, 'recv');
     return finishedSync(messages.recv(this.group, like, from, options));

@@ -79,13 +79,13 @@ export function traceOf(dumps: readonly FlightDump[]): TraceEvent[] {
 }
 
 /** Returns a key of the process or thread that made the record. */
-const placeOf = ({ host, pid, thread = 0 }: FlightDump): string => `${host} ${pid} ${thread}`;
+const threadKeyOf = ({ host, pid, thread = 0 }: FlightDump): string => `${host} ${pid} ${thread}`;
 
 /** Returns a function that renames a process's later records of groups of the same name: "world", then "world 2". */
 function numbered(): (dump: FlightDump) => FlightDump {
   const times = new Map<string, number>();
   return (dump) => {
-    const key = `${placeOf(dump)} ${dump.group}`;
+    const key = `${threadKeyOf(dump)} ${dump.group}`;
     const time = (times.get(key) ?? 0) + 1;
     times.set(key, time);
     return time === 1 ? dump : { ...dump, group: `${dump.group} ${time}` };
@@ -111,7 +111,7 @@ class Tracks {
 
   processOf(dump: FlightDump): number {
     const { host, pid, group, rank } = dump;
-    const key = placeOf(dump);
+    const key = threadKeyOf(dump);
     const known = this.#processes.get(key);
     if (known !== undefined) return known;
     const number = this.#processes.size;

@@ -42,7 +42,9 @@ export function inCallAt<T>(site: string | null, begin: () => T): T {
 /** Returns where the current call was made: "train.ts:57", or "batch at train.ts:57"; empty if unknown. */
 export function callSite(): string {
   if (known !== null) return known;
-  const location = placeOf(callerOf((caller as Record<string, unknown>)[isSync ? `${method}Sync` : method]));
+  const location = locationOf(
+    callerOf((caller as Record<string, unknown>)[isSync ? `${method}Sync` : method]),
+  );
   if (location === '') return '';
   return plainVerbs.has(method) ? location : `${method} at ${location}`;
 }
@@ -104,7 +106,7 @@ function isOurs(file: string): boolean {
 
 const locations = new Map<string, string>();
 
-function placeOf(site: NodeJS.CallSite | undefined): string {
+function locationOf(site: NodeJS.CallSite | undefined): string {
   const [line, column] = [site?.getLineNumber(), site?.getColumnNumber()];
   if (site === undefined || !line) return '';
   const { file } = sourceOf(site)!;

@@ -70,7 +70,7 @@ export function captureFault({ name, captures }: Backend, operation: Operation):
   if (isMessage(verb)) return notCapturable(verb, 'messages go through the host');
   const view = memoryOf(operation);
   if (view === null) return notCapturable(verb, 'it has no memory');
-  if (view.handle?.stream !== now.stream) return notCapturable(verb, `its memory is ${placeOf(view)}`);
+  if (view.handle?.stream !== now.stream) return notCapturable(verb, `its memory is ${memoryText(view)}`);
   const why = captures.refuses?.(operation) ?? null;
   return why === null ? null : notCapturable(verb, why);
 }
@@ -145,7 +145,7 @@ export class CapturedSteps {
   }
 }
 
-const placeOf = ({ device, host }: BufferView): string =>
+const memoryText = ({ device, host }: BufferView): string =>
   host === null ? `on another stream, that of ${device.kind}:${device.index}` : 'on the host';
 
 /** Returns a description such as "captured step 0: 3 allReduce, 1 broadcast". */

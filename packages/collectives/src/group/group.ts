@@ -177,7 +177,7 @@ export class Group {
   allReduce(buffers: Buffers, options: AllReduceOptions = none): Work {
     return this.#start('allReduce', (group) => allReduce(group, buffers, options));
   }
-  /** Does what allReduce() does, but blocks this thread until it has ended. Throws its error. */
+  /** Runs allReduce() and blocks this thread until it has ended. Throws its error. */
   allReduceSync(buffers: Buffers, options: AllReduceOptions = none): void {
     this.#run('allReduce', (group) => allReduce(group, buffers, options));
   }
@@ -189,7 +189,7 @@ export class Group {
   reduce(buffers: Buffers, options: ReduceOptions & RootOptions = none): Work {
     return this.#start('reduce', (group) => reduce(group, buffers, options));
   }
-  /** Does what reduce() does, but blocks this thread until it has ended. Throws its error. */
+  /** Runs reduce() and blocks this thread until it has ended. Throws its error. */
   reduceSync(buffers: Buffers, options: ReduceOptions & RootOptions = none): void {
     this.#run('reduce', (group) => reduce(group, buffers, options));
   }
@@ -198,7 +198,7 @@ export class Group {
   broadcast(buffers: Buffers, options: RootOptions = none): Work {
     return this.#start('broadcast', (group) => broadcast(group, buffers, options));
   }
-  /** Does what broadcast() does, but blocks this thread until it has ended. Throws its error. */
+  /** Runs broadcast() and blocks this thread until it has ended. Throws its error. */
   broadcastSync(buffers: Buffers, options: RootOptions = none): void {
     this.#run('broadcast', (group) => broadcast(group, buffers, options));
   }
@@ -211,7 +211,7 @@ export class Group {
   allGather(input: Buffers, output: Buffers, options: CountsOptions = none): Work {
     return this.#start('allGather', (group) => allGather(group, input, output, options));
   }
-  /** Does what allGather() does, but blocks this thread until it has ended. Throws its error. */
+  /** Runs allGather() and blocks this thread until it has ended. Throws its error. */
   allGatherSync(input: Buffers, output: Buffers, options: CountsOptions = none): void {
     this.#run('allGather', (group) => allGather(group, input, output, options));
   }
@@ -220,7 +220,7 @@ export class Group {
   gather(input: Buffers, output: Buffers | null, options: RootOptions & CountsOptions = none): Work {
     return this.#start('gather', (group) => gather(group, input, output, options));
   }
-  /** Does what gather() does, but blocks this thread until it has ended. Throws its error. */
+  /** Runs gather() and blocks this thread until it has ended. Throws its error. */
   gatherSync(input: Buffers, output: Buffers | null, options: RootOptions & CountsOptions = none): void {
     this.#run('gather', (group) => gather(group, input, output, options));
   }
@@ -232,7 +232,7 @@ export class Group {
   scatter(input: Buffers | null, output: Buffers, options: RootOptions & CountsOptions = none): Work {
     return this.#start('scatter', (group) => scatter(group, input, output, options));
   }
-  /** Does what scatter() does, but blocks this thread until it has ended. Throws its error. */
+  /** Runs scatter() and blocks this thread until it has ended. Throws its error. */
   scatterSync(input: Buffers | null, output: Buffers, options: RootOptions & CountsOptions = none): void {
     this.#run('scatter', (group) => scatter(group, input, output, options));
   }
@@ -244,7 +244,7 @@ export class Group {
   reduceScatter(input: Buffers | null, output: Buffers, options: ReduceOptions & CountsOptions = none): Work {
     return this.#start('reduceScatter', (group) => reduceScatter(group, input, output, options));
   }
-  /** Does what reduceScatter() does, but blocks this thread until it has ended. Throws its error. */
+  /** Runs reduceScatter() and blocks this thread until it has ended. Throws its error. */
   reduceScatterSync(
     input: Buffers | null,
     output: Buffers,
@@ -268,7 +268,7 @@ export class Group {
   allToAll(input: Buffers, output: Buffers, options: AllToAllOptions = none): Work {
     return this.#start('allToAll', (group) => allToAll(group, input, output, options));
   }
-  /** Does what allToAll() does, but blocks this thread until it has ended. Throws its error. */
+  /** Runs allToAll() and blocks this thread until it has ended. Throws its error. */
   allToAllSync(input: Buffers, output: Buffers, options: AllToAllOptions = none): void {
     this.#run('allToAll', (group) => allToAll(group, input, output, options));
   }
@@ -280,7 +280,7 @@ export class Group {
   send(buffer: BufferLike, to: number, options: MessageOptions = none): Work {
     return this.#start('send', (group) => send(group, buffer, to, options));
   }
-  /** Does what send() does, but blocks this thread until it has ended. Throws its error. */
+  /** Runs send() and blocks this thread until it has ended. Throws its error. */
   sendSync(buffer: BufferLike, to: number, options: MessageOptions = none): void {
     this.#run('send', (group) => send(group, buffer, to, options));
   }
@@ -292,7 +292,7 @@ export class Group {
   recv(buffer: BufferLike, from: Source, options: MessageOptions = none): Work<number> {
     return this.#start('recv', (group) => recv(group, buffer, from, options));
   }
-  /** Does what recv() does, but blocks this thread until it has ended. Throws its error. */
+  /** Runs recv() and blocks this thread until it has ended. Throws its error. */
   recvSync(buffer: BufferLike, from: Source, options: MessageOptions = none): number {
     return this.#run('recv', (group) => recv(group, buffer, from, options));
   }
@@ -301,7 +301,7 @@ export class Group {
   batch(messages: readonly Message[], options: CallOptions = none): Work<number[]> {
     return this.#start('batch', (group) => batch(group, messages, options));
   }
-  /** Does what batch() does, but blocks this thread until it has ended. Throws its error. */
+  /** Runs batch() and blocks this thread until it has ended. Throws its error. */
   batchSync(messages: readonly Message[], options: CallOptions = none): number[] {
     return this.#run('batch', (group) => batch(group, messages, options));
   }
@@ -310,7 +310,7 @@ export class Group {
   barrier(options: CollectiveOptions = none): Work {
     return this.#start('barrier', (group) => barrier(group, options));
   }
-  /** Does what barrier() does, but blocks this thread until it has ended. Throws its error. */
+  /** Runs barrier() and blocks this thread until it has ended. Throws its error. */
   barrierSync(options: CollectiveOptions = none): void {
     this.#run('barrier', (group) => barrier(group, options));
   }
@@ -322,7 +322,7 @@ export class Group {
   monitoredBarrier(options: CollectiveOptions = none): Work {
     return this.#start('monitoredBarrier', (group) => monitoredBarrier(group, options));
   }
-  /** Does what monitoredBarrier() does, but blocks this thread until it has ended. Throws its error. */
+  /** Runs monitoredBarrier() and blocks this thread until it has ended. Throws its error. */
   monitoredBarrierSync(options: CollectiveOptions = none): void {
     this.#run('monitoredBarrier', (group) => monitoredBarrier(group, options));
   }
@@ -334,7 +334,7 @@ export class Group {
   broadcastObject<T>(value: T | undefined, options: RootOptions = none): Work<T> {
     return this.#start('broadcastObject', (group) => objects.broadcastObject(group, value, options));
   }
-  /** Does what broadcastObject() does, but blocks this thread until it has ended. Throws its error. */
+  /** Runs broadcastObject() and blocks this thread until it has ended. Throws its error. */
   broadcastObjectSync<T>(value: T | undefined, options: RootOptions = none): T {
     return this.#run('broadcastObject', (group) => objects.broadcastObject(group, value, options));
   }
@@ -343,7 +343,7 @@ export class Group {
   allGatherObject<T>(value: T, options: CollectiveOptions = none): Work<T[]> {
     return this.#start('allGatherObject', (group) => objects.allGatherObject(group, value, options));
   }
-  /** Does what allGatherObject() does, but blocks this thread until it has ended. Throws its error. */
+  /** Runs allGatherObject() and blocks this thread until it has ended. Throws its error. */
   allGatherObjectSync<T>(value: T, options: CollectiveOptions = none): T[] {
     return this.#run('allGatherObject', (group) => objects.allGatherObject(group, value, options));
   }
@@ -352,7 +352,7 @@ export class Group {
   gatherObject<T>(value: T, options: RootOptions = none): Work<T[] | null> {
     return this.#start('gatherObject', (group) => objects.gatherObject(group, value, options));
   }
-  /** Does what gatherObject() does, but blocks this thread until it has ended. Throws its error. */
+  /** Runs gatherObject() and blocks this thread until it has ended. Throws its error. */
   gatherObjectSync<T>(value: T, options: RootOptions = none): T[] | null {
     return this.#run('gatherObject', (group) => objects.gatherObject(group, value, options));
   }
@@ -361,7 +361,7 @@ export class Group {
   scatterObject<T>(values: readonly T[] | null, options: RootOptions = none): Work<T> {
     return this.#start('scatterObject', (group) => objects.scatterObject(group, values, options));
   }
-  /** Does what scatterObject() does, but blocks this thread until it has ended. Throws its error. */
+  /** Runs scatterObject() and blocks this thread until it has ended. Throws its error. */
   scatterObjectSync<T>(values: readonly T[] | null, options: RootOptions = none): T {
     return this.#run('scatterObject', (group) => objects.scatterObject(group, values, options));
   }
@@ -370,7 +370,7 @@ export class Group {
   sendObject<T>(value: T, to: number, options: MessageOptions = none): Work {
     return this.#start('sendObject', (group) => objects.sendObject(group, value, to, options));
   }
-  /** Does what sendObject() does, but blocks this thread until it has ended. Throws its error. */
+  /** Runs sendObject() and blocks this thread until it has ended. Throws its error. */
   sendObjectSync<T>(value: T, to: number, options: MessageOptions = none): void {
     this.#run('sendObject', (group) => objects.sendObject(group, value, to, options));
   }
@@ -379,7 +379,7 @@ export class Group {
   recvObject<T>(from: Source, options: MessageOptions = none): Work<Received<T>> {
     return this.#start('recvObject', (group) => objects.recvObject<T>(group, from, options));
   }
-  /** Does what recvObject() does, but blocks this thread until it has ended. Throws its error. */
+  /** Runs recvObject() and blocks this thread until it has ended. Throws its error. */
   recvObjectSync<T>(from: Source, options: MessageOptions = none): Received<T> {
     return this.#run('recvObject', (group) => objects.recvObject<T>(group, from, options));
   }

@@ -106,7 +106,7 @@ export function draftInit(
     store:
       size === 1 && fault === null
         ? { kind: 'nowhere' }
-        : locationUnless(fault, () => placeOf(options, url, launched, size, env)),
+        : locationUnless(fault, () => storeLocationOf(options, url, launched, size, env)),
     runKey: `ringwise/${env.RINGWISE_RUN_ID || env.TORCHELASTIC_RUN_ID || 'run'}/${env.TORCHELASTIC_RESTART_COUNT || 0}`,
     secret: env.RINGWISE_SECRET || null,
     timeoutMs: timeoutOf(options, env),
@@ -193,7 +193,7 @@ function whoAmI(options: InitOptions, url: Address | null, launched: Launched | 
   return { from: 'nothing', rank: 0, size: 1 };
 }
 
-function placeOf(
+function storeLocationOf(
   { store }: InitOptions,
   url: Address | null,
   launched: Launched | null,

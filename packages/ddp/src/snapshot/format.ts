@@ -216,7 +216,7 @@ export function parseHeader(
 ): { extents: Extent[]; value: () => unknown } {
   const extents: Extent[] = [];
   const values = new Map<object, unknown>();
-  const placeOf = ({ dtype, offset, count, shape }: Stored): object => {
+  const keyFor = ({ dtype, offset, count, shape }: Stored): object => {
     const key = {};
     const fill = (host: Uint8Array) => {
       const cpu = { kind: 'cpu', index: 0 } as const;
@@ -229,9 +229,9 @@ export function parseHeader(
   const tree: unknown = JSON.parse(text, (_, item: unknown) => {
     if (typeof item !== 'object' || item === null) return item;
     if ('$bigint' in item) return BigInt(item.$bigint as string);
-    if ('$array' in item) return placeOf(item.$array as Stored);
+    if ('$array' in item) return keyFor(item.$array as Stored);
     if ('$perRank' in item) return valueForRank(item.$perRank as StoredPerRank, rank, size);
-    return '$tensor' in item ? placeOf(item.$tensor as Stored) : item;
+    return '$tensor' in item ? keyFor(item.$tensor as Stored) : item;
   });
   const filled = (item: unknown): unknown => {
     if (typeof item !== 'object' || item === null) return item;

@@ -61,7 +61,7 @@ export interface Membership {
    * the group can block. Throws the group's error if the vote fails: then call change().
    */
   readonly vote: (ballot: Ballot) => Promise<Vote>;
-  /** Does the same as vote(), but blocks this thread until the vote has ended. Throws its error. */
+  /** Runs vote() and blocks this thread until it has ended. Throws its error. */
   readonly voteSync: (ballot: Ballot) => Vote;
   /** Returns whether `error` is a change of the membership rather than an error of the program. */
   readonly isChange: (error: unknown) => boolean;
