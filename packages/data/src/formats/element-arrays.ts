@@ -2,7 +2,7 @@
 import type { ElementType } from '@ringwise/formats';
 import type { TypedArray } from '../typed-array.ts';
 
-/** By element type, a function that makes a typed array over memory. Types without a typed array have none. */
+/** Functions that make a typed array over memory, by element type. Types without a typed array have none. */
 export const elementArrays: Readonly<Partial<Record<ElementType, (memory: ArrayBuffer) => TypedArray>>> = {
   bool: (memory) => new Uint8Array(memory),
   uint8: (memory) => new Uint8Array(memory),

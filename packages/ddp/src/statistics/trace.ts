@@ -11,7 +11,7 @@ import type { StepStatistics } from './statistics.ts';
 export interface DdpTraceEvent {
   /** M: name of a process or track; X: a slice with a duration. */
   readonly ph: 'M' | 'X';
-  /** What the slice or the track is called. */
+  /** Name of the slice; for M, "process_name" or "thread_name". */
   readonly name: string;
   /** Number of the process in the trace: the rank. */
   readonly pid: number;

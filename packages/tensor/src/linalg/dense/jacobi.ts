@@ -68,12 +68,13 @@ export function eighOf(symmetric: Matrix): { readonly values: Float64Array; read
   };
 }
 
-/** Singular values, falling, and the vectors that belong to them. */
+/** The reduced singular value decomposition a = u · diag(s) · vh of an m × n matrix, with k = min(m, n). */
 export interface Svd {
-  /** Of m × k, where k is the smaller size. */
+  /** m × k: the left singular vectors are the columns. */
   readonly u: Matrix;
+  /** The k singular values, in descending order. */
   readonly s: Float64Array;
-  /** Of k × n. */
+  /** k × n: the right singular vectors are the rows. */
   readonly vh: Matrix;
 }
 

@@ -25,7 +25,7 @@ export interface NAdamOptions {
   readonly eps?: number;
   /** Default 0. */
   readonly weightDecay?: number;
-  /** How fast the momentum of step n nears the first beta: it is beta × (1 − ½ × 0.96^(n × this)). Default 4e-3. */
+  /** ψ in the momentum of step n, which is beta × (1 − ½ × 0.96^(n × ψ)) for the first beta. Default 4e-3. */
   readonly momentumDecay?: number;
   /** Whether weightDecay shrinks the parameters, as in AdamW, and is not added to the gradient. Default false. */
   readonly decoupledWeightDecay?: boolean;

@@ -115,7 +115,7 @@ export class LinearCrossEntropyLoss extends Module {
 
 /** Options of AdaptiveLogSoftmaxWithLoss. */
 export interface AdaptiveLogSoftmaxOptions {
-  /** By which power of this number the width of each cluster is divided. Default 4. */
+  /** The projection of tail cluster i = 0, 1, … has ⌊inFeatures / divValue^(i + 1)⌋ features. Default 4. */
   readonly divValue?: number;
   /** Whether the scores of the head have a bias. Default false. */
   readonly headBias?: boolean;
