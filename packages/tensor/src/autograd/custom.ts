@@ -7,7 +7,7 @@ import { enableGrad, isGradEnabled, noGrad, scope } from '../core/context.ts';
 import { allocate, type Storage } from '../core/memory/storage.ts';
 import { created, Tensor } from '../core/tensor.ts';
 import { checkedGradient } from '../core/tensor-grad.ts';
-import { badOption, gradientCount, noResult } from '../errors.ts';
+import { badOption, gradientCount, noResult, shown } from '../errors.ts';
 import { type GradGraph, graphOf, revived, type SavedValue } from './graph.ts';
 import { record } from './node.ts';
 
@@ -98,6 +98,17 @@ export function sendGradients(
   }
 }
 
+/** Returns the gradients that backward gave for `count` inputs, as a list. Throws for neither a tensor nor a list. */
+function asList(
+  name: string,
+  count: number,
+  given: readonly (Tensor | null)[] | Tensor,
+): readonly (Tensor | null)[] {
+  if (given instanceof Tensor) return [given];
+  if (!Array.isArray(given)) throw gradientCount(name, count, shown(given));
+  return given as readonly (Tensor | null)[];
+}
+
 /** Does the same as sendGradients(), with tensors that have a graph. */
 function sendTensors(
   name: string,
@@ -157,13 +168,13 @@ export function customFunction<Inputs extends readonly unknown[]>(
         if (graph) {
           const own = graphOf(graph);
           const given = context.differentiably(() => backward(context, own.grad));
-          sendTensors(name, own, known, given instanceof Tensor ? [given] : given);
+          sendTensors(name, own, known, asList(name, known.length, given));
           return;
         }
         scope(() => {
           const gradient = created(grad.retain(), out.shape);
           const given = noGrad(() => backward(context, gradient));
-          sendGradients(name, known, given instanceof Tensor ? [given] : given);
+          sendGradients(name, known, asList(name, known.length, given));
         });
       });
     });

@@ -21,6 +21,7 @@ import {
   notOnHost,
   notScalarLoss,
   onlyFloatGrad,
+  shown,
 } from '../errors.ts';
 import { noGrad, track } from './context.ts';
 import { type DType, dtypeInfo, type HostArray, isFloat } from './dtype.ts';
@@ -274,6 +275,7 @@ export abstract class GradTensor<Self extends GradTensor<Self>> extends TensorCo
 /** Returns a user's gradient as dense memory, with one reference. Throws unless it fits `tensor`. */
 export function checkedGradient(what: string, gradient: TensorCore, tensor: Typed): Storage {
   const show = ({ dtype, shape }: Typed): string => `${dtype} [${shape.join(', ')}]`;
+  if (!(gradient instanceof TensorCore)) throw hookGradient(what, shown(gradient), show(tensor));
   const fits = sameShape(gradient.shape, tensor.shape) && gradient.dtype === tensor.dtype;
   if (!fits) throw hookGradient(what, show(gradient), show(tensor));
   if (gradient.device !== tensor.device) throw differentDevices(what, tensor.device, gradient.device);

@@ -88,8 +88,13 @@ export const hookGradient = (what: string, got: string, expected: string): Tenso
 export const noResult = (name: string, got: unknown): TensorError =>
   argument(`${name}: expected forward to return a tensor, got ${shown(got)}.`);
 
-export const gradientCount = (name: string, expected: number, got: number): TensorError =>
+export const gradientCount = (name: string, expected: number, got: number | string): TensorError =>
   autograd(`${name}: expected a gradient, or null, for each of ${expected} inputs, got ${got}.`);
+
+export const notArguments = (got: unknown): TensorError =>
+  argument(
+    `registerForwardPreHook: the hook returned ${shown(got)}; expected undefined, an array of the arguments of forward, or a tensor as the only one.`,
+  );
 
 export const inputsHaveNoGradient = (): TensorError =>
   autograd(

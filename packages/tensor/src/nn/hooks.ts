@@ -1,10 +1,12 @@
 // Hooks that run before and after a module's forward, and in its backward. A module with hooks gets its own `forward`,
 // which calls the hooks and the class's forward, so that modules without hooks have no overhead.
 
+import { Tensor } from '../core/tensor.ts';
+import { notArguments } from '../errors.ts';
 import { type BackwardHook, type BackwardPreHook, HookedCall } from './backward-hooks.ts';
 
-/** A hook that runs before forward. May return an array that replaces the arguments. */
-export type PreHook<M> = (module: M, args: readonly unknown[]) => readonly unknown[] | undefined;
+/** A hook that runs before forward. May return an array that replaces the arguments, or a tensor as the only one. */
+export type PreHook<M> = (module: M, args: readonly unknown[]) => readonly unknown[] | Tensor | undefined;
 /** A hook that runs after forward. May return a value that replaces the result. */
 export type Hook<M> = (module: M, args: readonly unknown[], output: unknown) => unknown;
 
@@ -34,6 +36,14 @@ class Hooks {
     return this.before.size + this.after.size === 0 && !this.hasBackward;
   }
 }
+/** Returns the arguments that a hook before forward gave; undefined if it gave none. */
+function argumentsOf(given: unknown): readonly unknown[] | undefined {
+  if (given === undefined || given === null) return undefined;
+  if (Array.isArray(given)) return given;
+  if (given instanceof Tensor) return [given];
+  throw notArguments(given);
+}
+
 const hooksOf = new WeakMap<object, Hooks>();
 
 /** Returns the hooks of a module. If it has none yet, replaces its forward. */
@@ -45,7 +55,7 @@ function hooksOn(module: object): Hooks {
   const { forward } = module as unknown as Hooked;
   const run: Forward = (...given) => {
     let args: readonly unknown[] = given;
-    for (const hook of hooks.before.values()) args = hook(module as never, args) ?? args;
+    for (const hook of hooks.before.values()) args = argumentsOf(hook(module as never, args)) ?? args;
     const call = hooks.hasBackward
       ? new HookedCall(module, hooks.beforeBackward.values(), hooks.backward.values())
       : null;

@@ -35,7 +35,7 @@ import { isNumbers, outline } from './outline.ts';
 import { isParameter } from './parameter.ts';
 import { type LoadResult, loadInto, named, type StateDict } from './state-dict.ts';
 
-/** A hook that runs before a module's forward. May return an array that replaces the arguments. */
+/** A hook that runs before forward. May return an array that replaces the arguments, or a tensor as the only one. */
 export type ForwardPreHook = PreHook<Module>;
 /** A hook that runs after a module's forward. May return a value that replaces the result. */
 export type ForwardHook = Hook<Module>;

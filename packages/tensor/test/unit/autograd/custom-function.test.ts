@@ -94,3 +94,33 @@ describe('customFunction', () => {
     expect(codeOf(() => loss.backward())).toBe('ERR_TENSOR_AUTOGRAD');
   });
 });
+
+test('a gradient that is no tensor is refused with a sentence', () => {
+  const wrong = customFunction<[Tensor]>({
+    name: 'wrong',
+    forward: (_, x) => x.mul(2),
+    backward: () => [5 as never],
+  });
+  const x = tensor([1], { requiresGrad: true });
+  expect(() => wrong(x).sum().backward()).toThrow('wrong: expected a gradient of float32 [1], got 5.');
+  x.registerHook(() => 'x' as never);
+  expect(() => x.sum().backward()).toThrow("registerHook: expected a gradient of float32 [1], got 'x'.");
+});
+
+test('a backward that returns neither a tensor nor a list is refused with a sentence', () => {
+  for (const [value, got] of [
+    [undefined, 'undefined'],
+    [5, '5'],
+  ] as const) {
+    const wrong = customFunction<[Tensor]>({
+      name: 'wrong',
+      forward: (_, x) => x.mul(2),
+      backward: () => value as never,
+    });
+    expect(() =>
+      wrong(tensor([1], { requiresGrad: true }))
+        .sum()
+        .backward(),
+    ).toThrow(`wrong: expected a gradient, or null, for each of 1 inputs, got ${got}.`);
+  }
+});

@@ -285,3 +285,17 @@ test('a state dict refuses two tensors of one name, of which one would be lost',
   );
   expect(codeOf(() => new Twice().loadStateDict({}))).toBe('ERR_TENSOR_STATE_DICT');
 });
+
+test('a hook before forward may return one tensor, as in PyTorch, and nothing else but a list', () => {
+  const net = new Linear(1, 1, { bias: false });
+  const x = ones([1, 1]);
+  const twice = net.forward(x.mul(2)).item();
+  const remove = net.registerForwardPreHook(() => x.mul(2));
+  expect(net.forward(x).item()).toBe(twice);
+  remove();
+  for (const value of [5, 'x', {}, Promise.resolve()]) {
+    const stop = net.registerForwardPreHook(() => value as never);
+    expect(() => net.forward(x)).toThrow('registerForwardPreHook: the hook returned ');
+    stop();
+  }
+});
