@@ -513,7 +513,7 @@ export class Group {
       entering(this, name, true);
       return this.#runner.run(name, callOf(this.#admission));
     } catch (error) {
-      this.#state.isTold = true;
+      this.#state.isReported = true;
       throw error;
     }
   }
@@ -524,7 +524,7 @@ export class Group {
       const children = await Promise.allSettled([...this.#children].map((child) => child.close()));
       await this.#runner.leave();
       for (const child of children) if (child.status === 'rejected') throw child.reason;
-      this.#state.throwUntold();
+      this.#state.throwUnreported();
     } catch (error) {
       // The error was made in a callback; this adds who awaits close().
       await rejectedToCaller(error as Error);

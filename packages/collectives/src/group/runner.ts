@@ -166,7 +166,7 @@ export class Runner {
     } catch (error) {
       record?.(error);
       this.#captured.drop();
-      this.#state.isTold = true;
+      this.#state.isReported = true;
       throw this.#state.isClosed ? error : this.#failAll(error);
     }
   }

@@ -11,10 +11,10 @@ import {
 } from '../errors.ts';
 
 /**
- * Codes of failures that close() reports if no call has. Ranks that leave, also while calls are pending, are no
- * failure of a program that closes the group, and it knows of its own abort().
+ * Codes of the failures that close() throws if no call has reported them. Ranks may leave while calls are pending when
+ * the program closes the group, so a lost rank is none of them; nor is abort(), which the program has called itself.
  */
-const spoilsResults: ReadonlySet<CollectiveCode> = new Set([
+const closeReports: ReadonlySet<CollectiveCode> = new Set([
   'ERR_COLL_MISMATCH',
   'ERR_COLL_TIMEOUT',
   'ERR_COLL_SYSTEM',
@@ -28,7 +28,7 @@ export class GroupState {
   readonly backend: string;
   readonly supports: Supports;
   /** Whether the program has received an error of this group, from a call or from close(). */
-  isTold = false;
+  isReported = false;
   #failure: CollectiveError | null = null;
   #isClosed = false;
   readonly #instead: string | undefined;
@@ -73,10 +73,10 @@ export class GroupState {
     return known;
   }
 
-  /** Throws the failure of the group if the program has not got it and may therefore use wrong results. */
-  throwUntold(): void {
-    if (this.#failure === null || this.isTold || !spoilsResults.has(this.#failure.code)) return;
-    this.isTold = true;
+  /** Throws the failure of the group if no call has reported it: the program may use wrong results. */
+  throwUnreported(): void {
+    if (this.#failure === null || this.isReported || !closeReports.has(this.#failure.code)) return;
+    this.isReported = true;
     throw this.#failure;
   }
 

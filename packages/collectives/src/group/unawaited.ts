@@ -13,7 +13,7 @@ export interface Reporting {
   readonly size: number;
   readonly isClosed?: boolean;
   /** Whether the program has received an error of the group. */
-  readonly isTold?: boolean;
+  readonly isReported?: boolean;
 }
 
 interface Unheard {
@@ -58,7 +58,7 @@ export function heard(work: object): void {
 
 function throwFirst(): void {
   const found = [...unheard.values()].find(
-    ({ error, group }) => ofRefused.has(error.code) || !(group.isClosed || group.isTold),
+    ({ error, group }) => ofRefused.has(error.code) || !(group.isClosed || group.isReported),
   );
   if (found === undefined) return;
   const { error, group } = found;

@@ -17,7 +17,7 @@ export interface WorkOwner {
   /** Whether close() was called. */
   readonly isClosed?: boolean;
   /** Whether the program has received an error of the group. A Work sets it. */
-  isTold?: boolean;
+  isReported?: boolean;
 }
 
 /** Called once, with the error or the value. */
@@ -138,7 +138,7 @@ export class Work<T = void> implements PromiseLike<T> {
 
   /** Notes that the program gets the error. */
   #tell(): void {
-    this.#owner.isTold = true;
+    this.#owner.isReported = true;
     heard(this);
   }
 

@@ -29,8 +29,8 @@ function write(name: string, bytes: Uint8Array | string): string {
 }
 
 /**
- * Returns the message of an ERR_DATA_FILE and checks that it took less than 128 MiB of memory. Pieces of a file that the
- * collector has not freed yet are a part of them: 50 MiB on Node 26.
+ * Returns the message of an ERR_DATA_FILE and checks that it took less than 128 MiB of memory. Pieces of a file that
+ * the collector has not freed yet are a part of them: 50 MiB on Node 26.
  */
 async function refusal(read: () => unknown): Promise<string> {
   const { arrayBuffers } = process.memoryUsage();
