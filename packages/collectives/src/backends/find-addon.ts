@@ -2,7 +2,7 @@
 // have equal copies of this file, because they must not import each other.
 import { existsSync, readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
-import { resolve } from 'node:path';
+import { dirname, resolve } from 'node:path';
 
 /** The addon and the file that was loaded, or no addon. `tried` has each path that failed, with the reason. */
 export type Found<T> =
@@ -30,10 +30,16 @@ export function findAddon<T>(name: string, family: string): Found<T> {
       return null;
     }
   };
-  const packaged = (platform: string) => load(`${family}-${platform}/${name}.node`);
-  return (
-    (folder ? load(resolve(folder, `${name}.node`)) : null) ?? packaged(nativePlatform()) ?? { tried, cause }
-  );
+  const own = folder ? resolve(folder, `${name}.node`) : null;
+  const chosen = own === null ? null : load(own);
+  if (chosen !== null) return chosen;
+  const packaged = load(`${family}-${nativePlatform()}/${name}.node`);
+  // A folder may have the addon of another package alone, but one that is not there is a mistake.
+  if (packaged !== null && own !== null && (existsSync(own) || !existsSync(dirname(own))))
+    process.emitWarning(`RINGWISE_NATIVE_PATH: cannot load ${tried[0]}; the installed package's is used.`, {
+      code: 'RINGWISE_NATIVE_PATH',
+    });
+  return packaged ?? { tried, cause };
 }
 
 /**

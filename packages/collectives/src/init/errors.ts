@@ -83,6 +83,13 @@ export function tooManyRanks(size: number, most: number, from: string): Failure 
   return init(`the job has ${size} ranks (from ${from}); expected at most ${most}`, 'Check WORLD_SIZE.');
 }
 
+export function soloForMany(size: number): Failure {
+  return init(
+    `the backend solo is for one rank; expected 'auto', 'host' or another backend for ${size} ranks`,
+    'Check the option backend and RINGWISE_BACKEND. A group of this rank alone: init({ rank: 0, size: 1 }).',
+  );
+}
+
 export function noLauncher(): Failure {
   return init(
     'env:// found no launcher in the environment; expected RANK and WORLD_SIZE, or the variables of srun or mpirun',

@@ -14,7 +14,7 @@ import { Group } from '../group/group.ts';
 import type { Subgroups } from '../group/members/membership.ts';
 import { survivorsIn } from '../group/members/survivors.ts';
 import type { InitOptions } from '../options/init-options.ts';
-import { cannotTakePart, notABackend, settingsDiffer } from './errors.ts';
+import { cannotTakePart, notABackend, settingsDiffer, soloForMany } from './errors.ts';
 import { callOff } from './exchange.ts';
 import { warnOfFallback } from './fallback.ts';
 import { placementOf } from './placement.ts';
@@ -85,6 +85,7 @@ export async function initMembers(options: MembersOptions): Promise<Group> {
   const size = hosts.length;
   const site = { group: name, rank, size };
   const wanted = options.backend ?? (process.env.RINGWISE_BACKEND || 'auto');
+  if (wanted === 'solo' && size > 1) throw new CollectiveError(soloForMany(size), site);
   const found = await findBackend(wanted === 'auto' && size === 1 ? 'solo' : wanted);
   const hostInfos = hosts.map((host) => ({ host, localRank: null, devices: '' }));
   const placement = placementOf(rank, hostInfos);

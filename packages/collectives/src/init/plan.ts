@@ -18,6 +18,7 @@ import {
   noLauncher,
   rankOutOfRange,
   rankUnknown,
+  soloForMany,
   storeAndUrl,
   tooManyRanks,
   unknownAlgorithmVariable,
@@ -92,8 +93,9 @@ export function draftInit(
   const { rank, size, from } = whoAmI(options, url, launched, env);
   const isInRange = Number.isSafeInteger(rank) && Number.isSafeInteger(size) && rank >= 0 && rank < size;
   if (isInRange && size > maxSize) throw refused(tooManyRanks(size, maxSize, from));
-  const fault = isInRange ? null : rankOutOfRange(rank, size, from);
   const { name = 'world', backend = env.RINGWISE_BACKEND || 'auto' } = options;
+  const soloFault = backend === 'solo' && size > 1 ? soloForMany(size) : null;
+  const fault = isInRange ? soloFault : rankOutOfRange(rank, size, from);
   const isLaunched = launched !== null && from === launched.via;
   const plan: Plan = {
     name,

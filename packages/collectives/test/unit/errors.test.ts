@@ -127,6 +127,7 @@ const failures: Record<string, Failure> = {
   arrivedLate: initErrors.arrivedLate(2),
   settingsDiffer: initErrors.settingsDiffer('size', { rank: 0, value: '2' }, { rank: 1, value: '4' }),
   rankOutOfRange: initErrors.rankOutOfRange(4, Number.NaN, 'url'),
+  soloForMany: initErrors.soloForMany(2),
   noLauncher: initErrors.noLauncher(),
   halfALauncher: initErrors.halfALauncher('1', undefined),
   badMasterPort: initErrors.badMasterPort('abc'),
@@ -274,6 +275,7 @@ describe('errors', () => {
       init: rank 2 arrived after the others had given up waiting (group "dp", rank 0 of 8). Start all ranks together.
       init: rank 1 was started with size 4 but rank 0 with 2 (group "dp", rank 0 of 8).
       init: rank and size do not fit (from url); expected 0 <= rank < size, got rank 4, size none (group "dp", rank 0 of 8).
+      init: the backend solo is for one rank; expected 'auto', 'host' or another backend for 2 ranks (group "dp", rank 0 of 8). Check the option backend and RINGWISE_BACKEND. A group of this rank alone: init({ rank: 0, size: 1 }).
       init: env:// found no launcher in the environment; expected RANK and WORLD_SIZE, or the variables of srun or mpirun (group "dp", rank 0 of 8). Start the script with \`npx ringwise run\`, or pass rank, size and url.
       init: RANK and WORLD_SIZE do not name a rank; expected two whole numbers, got RANK '1', WORLD_SIZE not set (group "dp", rank 0 of 8). Set both, or neither for a group of one; \`npx ringwise run\` sets them.
       init: MASTER_PORT is 'abc'; expected a port from 1 to 65535 (group "dp", rank 0 of 8). Set MASTER_PORT to the same port for all ranks.

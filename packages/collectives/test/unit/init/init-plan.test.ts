@@ -39,6 +39,15 @@ describe('planInit', () => {
     });
   });
 
+  it('refuses the backend of one rank for several, which would train apart without an error', () => {
+    const env = { ...launched, RINGWISE_BACKEND: 'solo' };
+    const sentence =
+      "init: the backend solo is for one rank; expected 'auto', 'host' or another backend for 4 ranks";
+    expect(messageOf({}, env)).toContain(sentence);
+    expect(messageOf({ backend: 'solo' }, launched)).toContain(sentence);
+    expect(planInit({ rank: 0, size: 1 }, env).backend).toBe('solo');
+  });
+
   it('takes everything from the launcher', () => {
     const env = {
       ...launched,

@@ -4,7 +4,7 @@ import { createRequire } from 'node:module';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { Worker } from 'node:worker_threads';
-import { afterEach, beforeAll, describe, expect, test, vi } from 'vitest';
+import { afterEach, beforeAll, describe, expect, onTestFinished, test, vi } from 'vitest';
 import type { Kernels } from '../../../src/backends/kernels.ts';
 import { loadAddon } from '../../../src/backends/native/addon.ts';
 import { cudaInfo, loadNativeKernels } from '../../../src/backends/native/native.ts';
@@ -227,6 +227,22 @@ describe('loading', () => {
     copyFileSync(addonPath, path);
     loadAddon();
     expect(require.cache[path]?.loaded).toBe(true);
+  });
+
+  test('warns if that folder is not there or its addon cannot be loaded, and uses the installed one', () => {
+    const warn = vi.spyOn(process, 'emitWarning').mockImplementation(() => {});
+    onTestFinished(() => warn.mockRestore());
+    const path = inFolder();
+    loadAddon();
+    expect(warn).not.toHaveBeenCalled(); // a folder with the addons of other packages
+    writeFileSync(path, 'not an addon');
+    loadAddon();
+    vi.stubEnv('RINGWISE_NATIVE_PATH', '/nowhere');
+    loadAddon();
+    for (const tried of [path, '/nowhere/tensor.node'])
+      expect(warn).toHaveBeenCalledWith(expect.stringContaining(`cannot load ${tried} (`), {
+        code: 'RINGWISE_NATIVE_PATH',
+      });
   });
 
   test('says every place where it looked, why that failed, and what to do', () => {
