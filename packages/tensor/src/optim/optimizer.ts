@@ -134,8 +134,8 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
   }
 
   /**
-   * Throws ERR_TENSOR_ARGUMENT if a number among the groups' options is none any more. A program may write these
-   * options between steps, and a step with NaN or undefined would make all parameters NaN.
+   * Throws ERR_TENSOR_ARGUMENT if an option of a group must be a number and is not. A program may write these options
+   * between steps, and a step with NaN or undefined would make all parameters NaN.
    */
   protected checkNumbers(): void {
     for (const group of this.groups as unknown as Record<string, unknown>[]) {
