@@ -14,7 +14,7 @@ function folderOf(family) {
   return folder;
 }
 
-/** Copies a file. A program that has the old copy mapped goes on with it, where a copy in its place would crash it. */
+/** Replaces a file by a rename: a program that has mapped the old file keeps it. Overwriting it would crash that program. */
 function copy(from, to) {
   const fresh = `${fileURLToPath(to)}.new`;
   copyFileSync(from, fresh);

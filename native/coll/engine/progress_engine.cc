@@ -24,7 +24,7 @@ constexpr size_t kNudgeBytes = 64 * 1024;
 
 // An attempt leaves collectives of more bytes, over all ranks, to the lane: they may take longer than an attempt may.
 constexpr size_t kAttemptBytes = 512 * 1024;
-// Rounds between two readings of the clock, and between two yields of an attempt if ranks share cores.
+// Rounds between two readings of the clock, and the number of yields of an attempt if ranks share cores.
 constexpr int kRoundsPerLook = 16;
 constexpr int kAttemptYields = 2;
 
