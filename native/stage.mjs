@@ -14,7 +14,7 @@ function folderOf(family) {
   return folder;
 }
 
-/** Replaces a file by a rename, so that a program keeps the old file if it has mapped it; overwriting would crash it. */
+/** Replaces a file by a rename: a program that has mapped the old file keeps it, and does not crash. */
 function copy(from, to) {
   const fresh = `${fileURLToPath(to)}.new`;
   copyFileSync(from, fresh);
