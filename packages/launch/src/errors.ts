@@ -253,7 +253,7 @@ export const noMeeting = (where: string, cause: unknown) => {
 export const storeLost = (where: string, cause: unknown) =>
   new LaunchError(
     'ERR_LAUNCH_STORE',
-    `ringwise run: lost the launcher at ${where}, which serves the job's store: the job cannot continue. The ranks of this ` +
+    `ringwise run: lost the launcher at ${where}, which keeps the job's store: the job cannot continue. The ranks of this ` +
       'host were stopped. Start it again on all hosts; training resumes from its last snapshot.',
     { cause },
   );

@@ -35,7 +35,7 @@ export interface SlotSetup extends Setup {
   readonly elastic: ElasticLimits;
   /** The keys of the job in the store of its ranks. */
   readonly ranks: Store;
-  /** Follows that store from host to host; null on the launcher that serves it. */
+  /** Follows that store from host to host; null on the launcher that keeps it. */
   readonly stores: RankStores | null;
   /** Address of this launcher's standby store; null if the job has one host only. */
   readonly standby: string | null;

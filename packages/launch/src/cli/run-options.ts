@@ -16,7 +16,7 @@ export interface MeetingOptions {
   readonly host: string;
   readonly port: number;
   /**
-   * Whether this host serves the store. Null: host 0 does (static), or the first that can listen on the address (c10d).
+   * Whether this host keeps the store. Null: host 0 does (static), or the first that can listen on the address (c10d).
    */
   readonly isHost: boolean | null;
   /** Name of this host in reports; undefined for its host name. */
@@ -45,7 +45,7 @@ export interface OutputOptions {
   readonly localRanks: ReadonlySet<number> | null;
 }
 
-/** Ways to watch the job besides the terminal. Only the launcher that serves the store provides them. */
+/** Ways to watch the job besides the terminal. Only the launcher that keeps the store provides them. */
 export interface LiveOptions {
   /** Address of the live page; null for none. Port 0 picks a free port. */
   readonly ui: { readonly host: string; readonly port: number } | null;

@@ -113,7 +113,7 @@ async function takePartInJob(setup: Setup, meeting: Meeting, logs: LogFiles): Pr
       : null;
   const elasticSetup = elastic && ranks && { limits: elastic, store: ranks, onView: monitor.showView };
   const coordination = isHost && coordinate(store, own, keepAlive, elasticSetup);
-  // The launcher that serves the store follows the views anyway, because its coordinator uses them.
+  // The launcher that keeps the store follows the views anyway, because its coordinator uses them.
   const stores = ranks && !isHost ? new RankStores(ranks, meeting, monitor.showView) : null;
   const start: ParticipantOptions['start'] = (order, onFailure, clockOffsetNs) => {
     monitor.startRound(order, clockOffsetNs);
@@ -168,7 +168,7 @@ async function takePartInJob(setup: Setup, meeting: Meeting, logs: LogFiles): Pr
 }
 
 /**
- * Prints the address of the store to which the job has moved, as soon as it has moved. The launcher that serves that
+ * Prints the address of the store to which the job has moved, as soon as it has moved. The launcher that keeps that
  * store, at `own`, prints it itself.
  */
 function sayWhere(stores: RankStores, own: string | null, { monitor, ending }: Setup): void {
@@ -231,7 +231,7 @@ function passOnSignals(
 }
 
 /**
- * Prints the whole report on the host of the failure and on the host that serves the store, and only its first line on
+ * Prints the whole report on the host of the failure and on the host that keeps the store, and only its first line on
  * the other hosts.
  */
 function explain({ text }: Outcome, isWhole: boolean, say: Monitor['say']): void {

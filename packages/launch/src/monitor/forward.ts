@@ -1,4 +1,4 @@
-// Forwards the events of a launcher's ranks, in batches through the store, to the launcher that serves the store. If
+// Forwards the events of a launcher's ranks, in batches through the store, to the launcher that keeps the store. If
 // the store is slow, events that do not fit into the next batch are dropped, output lines first.
 
 import { setTimeout as delay } from 'node:timers/promises';

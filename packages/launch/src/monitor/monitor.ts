@@ -1,4 +1,4 @@
-// All monitoring of a job on one launcher: the status line and, on the launcher that serves the store, the live page
+// All monitoring of a job on one launcher: the status line and, on the launcher that keeps the store, the live page
 // and the report files. Other launchers forward the events of their ranks to that one.
 
 import { once } from 'node:events';
@@ -35,7 +35,7 @@ export interface Monitor {
   readonly startSlots: (clockOffsetNs: bigint) => void;
   /** Shows how many slots and hosts an elastic job has now. */
   readonly showSlots: (slots: number, hosts: number) => void;
-  /** Shows a new view of an elastic job. The launcher that serves the store of a new job prints it as well. */
+  /** Shows a new view of an elastic job. The launcher that keeps the store of a new job prints it as well. */
   readonly showView: (view: ViewFacts) => void;
   /** Prints which ranks a new view of an elastic job has lost, and which have joined. */
   readonly sayView: (view: ViewFacts) => void;
@@ -148,7 +148,7 @@ interface Watching {
   readonly stay: Monitor['stay'];
 }
 
-/** Opens the page and the files on the host that serves the store; on other hosts only fills the view. */
+/** Opens the page and the files on the host that keeps the store; on other hosts only fills the view. */
 async function watch(
   isHost: boolean,
   options: LiveOptions,

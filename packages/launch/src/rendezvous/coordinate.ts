@@ -1,4 +1,4 @@
-// Runs the coordinator on the launcher that serves the store: reads reports, sends orders, and detects launchers that
+// Runs the coordinator on the launcher that keeps the store: reads reports, sends orders, and detects launchers that
 // send no keep-alive signals.
 
 import type { Store } from '@ringwise/store';

@@ -278,7 +278,7 @@ export class Coordinator implements Decider {
 
   /**
    * Returns the reason for a restart in the form for a host: the whole text on the host of the failure and on the host
-   * that serves the store, its first line on others.
+   * that keeps the store, its first line on others.
    */
   #whyFor(id: string): string | null {
     if (!this.#why) return null;

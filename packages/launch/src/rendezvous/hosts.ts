@@ -12,7 +12,7 @@ export function twinOf<H extends { readonly member: Member }>(
 
 /**
  * Sorts hosts in place by node rank, and returns them. Hosts without one keep their order of arrival, which is the
- * order in `hosts`, after `self`, the launcher that serves the store.
+ * order in `hosts`, after `self`, the launcher that keeps the store.
  */
 export function inOrder<H extends { readonly member: Member }>(hosts: H[], self: string): H[] {
   const order = ({ member: { id, nodeRank } }: H) => nodeRank ?? (id === self ? -1 : 0);

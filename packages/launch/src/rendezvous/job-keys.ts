@@ -3,5 +3,5 @@
 /** The run id. Launchers that join wait for it, and compare it with theirs. */
 export const jobKey = 'launch/job';
 
-/** Whether the launcher that serves the store shows the ranks of all hosts, as 'true' or 'false'. */
+/** Whether the launcher that keeps the store shows the ranks of all hosts, as 'true' or 'false'. */
 export const watchedKey = 'launch/watched';

@@ -74,7 +74,7 @@ export interface MeetingFacts {
   readonly onPlainClient: OnPlainClient;
 }
 
-/** Opens the store of a job, or joins it. Waits up to joinTimeoutMs for the launcher that serves it. */
+/** Opens the store of a job, or joins it. Waits up to joinTimeoutMs for the launcher that keeps it. */
 export async function openMeeting(
   options: MeetingOptions,
   facts: MeetingFacts,

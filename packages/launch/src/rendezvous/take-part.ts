@@ -32,7 +32,7 @@ export interface ParticipantOptions {
   readonly store: Store;
   /** Address of the store, to show to users. */
   readonly where: string;
-  /** Null for the launcher that serves the store: it shares the store's clock and ends with it. */
+  /** Null for the launcher that keeps the store: it shares the store's clock and ends with it. */
   readonly keepAlive: KeepAlive | null;
   /** Prints a line for the user. */
   readonly say: (text: string) => void;

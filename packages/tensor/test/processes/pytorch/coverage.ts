@@ -29,7 +29,8 @@ const excluded: Readonly<Record<keyof typeof reasons, string>> = {
     'Generator generator manualSeed nn.init.uniform_ nn.init.normal_ nn.init.truncNormal_ nn.init.xavierUniform_ ' +
     'nn.init.xavierNormal_ nn.init.kaimingUniform_ nn.init.kaimingNormal_ nn.init.orthogonal_',
   memory:
-    'Tensor fromHost fromHandle Tensor.handle Tensor.dispose Tensor.dataSync Tensor.data Tensor.toArray Tensor.toString',
+    'Tensor fromHost fromHandle Tensor.handle Tensor.dispose Tensor.dataSync Tensor.data Tensor.toArray Tensor.toString ' +
+    'Tensor.toJSON',
   module:
     'nn.Module nn.ModuleDict nn.ModuleList nn.ParameterDict nn.ParameterList nn.BatchNorm nn.buffer nn.parameter nn.init linalg',
 };
