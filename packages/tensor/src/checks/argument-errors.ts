@@ -1,11 +1,7 @@
 // Errors for positional arguments of operations: numbers, dimensions, indices and operands of a wrong type or
 // out of range. Other errors are in errors.ts and op-errors.ts.
 import { type DType, dtypeInfo } from '../core/dtype.ts';
-import { shown, TensorError } from '../errors.ts';
-
-export const argument = (message: string): TensorError => new TensorError('ERR_TENSOR_ARGUMENT', message);
-const shapeError = (message: string): TensorError => new TensorError('ERR_TENSOR_SHAPE', message);
-const dtypeError = (message: string): TensorError => new TensorError('ERR_TENSOR_DTYPE', message);
+import { argument, dtypeError, shapeError, shown, type TensorError } from '../errors/tensor-error.ts';
 
 /** Describes a value that the caller passed: "the string '1'", 'a tensor', 'NaN'. */
 export function kindOf(value: unknown): string {

@@ -1,11 +1,5 @@
 // Errors of functions that make, rearrange or search arrays.
-import { TensorError } from '../errors.ts';
-
-type Shape = readonly number[];
-const show = (shape: Shape): string => `[${shape.join(', ')}]`;
-const shapeError = (message: string): TensorError => new TensorError('ERR_TENSOR_SHAPE', message);
-
-const argument = (message: string): TensorError => new TensorError('ERR_TENSOR_ARGUMENT', message);
+import { argument, type Shape, shapeError, show, type TensorError } from '../errors/tensor-error.ts';
 
 export const contractedSizes = (op: string, a: Shape, b: Shape): TensorError =>
   shapeError(

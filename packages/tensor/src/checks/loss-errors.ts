@@ -1,9 +1,5 @@
 // Errors of losses.
-import { TensorError } from '../errors.ts';
-
-type Shape = readonly number[];
-const show = (shape: Shape): string => `[${shape.join(', ')}]`;
-const shapeError = (message: string): TensorError => new TensorError('ERR_TENSOR_SHAPE', message);
+import { type Shape, shapeError, show, TensorError } from '../errors/tensor-error.ts';
 
 export const differentRanks = (op: string, shapes: readonly Shape[]): TensorError =>
   shapeError(

@@ -1,10 +1,6 @@
 // Errors and warnings that only one operation, or one family of operations, has. Others are in errors.ts.
 import type { DType } from '../core/dtype.ts';
-import { TensorError } from '../errors.ts';
-
-type Shape = readonly number[];
-const show = (shape: Shape): string => `[${shape.join(', ')}]`;
-const shapeError = (message: string): TensorError => new TensorError('ERR_TENSOR_SHAPE', message);
+import { type Shape, shapeError, show, TensorError } from '../errors/tensor-error.ts';
 
 export const tooManyToTranspose = (shape: Shape): TensorError =>
   shapeError(

@@ -1,10 +1,5 @@
 // Errors of recurrent layers, packed sequences and the layers of transformers.
-import { TensorError } from '../errors.ts';
-
-type Shape = readonly number[];
-const show = (shape: Shape): string => `[${shape.join(', ')}]`;
-const shapeError = (message: string): TensorError => new TensorError('ERR_TENSOR_SHAPE', message);
-const argument = (message: string): TensorError => new TensorError('ERR_TENSOR_ARGUMENT', message);
+import { argument, type Shape, shapeError, show, TensorError } from '../errors/tensor-error.ts';
 
 export const badSequenceInput = (op: string, expected: string, shape: Shape): TensorError =>
   shapeError(`${op}: expected an input ${expected}, got ${show(shape)}.`);

@@ -1,5 +1,6 @@
 // The promotion of element types that the package exports: that of dtype.ts, with checks of its arguments.
-import { argument, kindOf } from '../checks/argument-errors.ts';
+import { kindOf } from '../checks/argument-errors.ts';
+import { argument } from '../errors/tensor-error.ts';
 import {
   type DType,
   isDType,

@@ -1,9 +1,8 @@
 // Errors of the operations on planes and signals.
-import { TensorError } from '../../errors.ts';
+import { shapeError, type TensorError } from '../../errors/tensor-error.ts';
 
 type Shape = readonly number[];
 export const show = (shape: Shape): string => `[${shape.join(', ')}]`;
-const shapeError = (message: string): TensorError => new TensorError('ERR_TENSOR_SHAPE', message);
 
 export const badPadding = (
   mode: string,
