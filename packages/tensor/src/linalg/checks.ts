@@ -2,10 +2,9 @@
 
 import type { Shape } from '../core/shape.ts';
 import type { Tensor } from '../core/tensor.ts';
+import { show } from '../errors/tensor-error.ts';
 import { notOnHost, TensorError } from '../errors.ts';
 import { requireFloat, requireTensor } from '../ops/elementwise/convert.ts';
-
-const show = (shape: Shape): string => `[${shape.join(', ')}]`;
 
 /** Throws unless `a` has matrices of float32 or float64 on the CPU; with `isSquare`, unless they are square. */
 export function requireMatrices(op: string, a: Tensor, isSquare = false): void {

@@ -1,9 +1,11 @@
 // The saved state of an optimiser, and the check that it fits another one.
+
 import { type Check, checkValue } from '../checks/value-checks.ts';
 import { fromHost } from '../core/creation.ts';
 import type { DType, HostArray } from '../core/dtype.ts';
 import { type Shape, sameShape } from '../core/shape.ts';
 import { Tensor } from '../core/tensor.ts';
+import { show } from '../errors/tensor-error.ts';
 
 /** The options of a group, and the positions of its parameters; plain JSON. */
 export interface SavedGroup {
@@ -58,8 +60,6 @@ export function withTensors(state: SavedOptimizerState): OptimizerState {
   });
   return { ...state, tensors: Object.fromEntries(tensors) };
 }
-
-const show = (shape: Shape): string => `[${shape.join(', ')}]`;
 
 /**
  * Returns the reasons why `state` cannot be loaded. `names` lists the state tensors of each parameter, and `shapeOf`

@@ -1,8 +1,5 @@
 // Errors of the operations on planes and signals.
-import { shapeError, type TensorError } from '../../errors/tensor-error.ts';
-
-type Shape = readonly number[];
-export const show = (shape: Shape): string => `[${shape.join(', ')}]`;
+import { type Shape, shapeError, show, type TensorError } from '../../errors/tensor-error.ts';
 
 export const badPadding = (
   mode: string,
