@@ -477,7 +477,7 @@ export class Group {
   /**
    * Closes the subgroups, waits until all pending calls have ended, then leaves the group. Later calls fail.
    * Rejects with the failure of a call that nothing has awaited: a mismatch, a passed deadline or a failed system
-   * call, also a mismatch that no call of this rank has found. Not because a rank was lost or has called abort().
+   * call, also a mismatch that no call of this rank has found. The loss of a rank and abort() do not make it reject.
    * Idempotent.
    */
   close(): Promise<void> {
@@ -526,7 +526,7 @@ export class Group {
       for (const child of children) if (child.status === 'rejected') throw child.reason;
       this.#state.throwUnreported();
     } catch (error) {
-      // The error was made in a callback; this adds who awaits close().
+      // The error was made in a callback; this adds the lines of the program that await close().
       await rejectedToCaller(error as Error);
     } finally {
       await this.#options.onClose?.();
