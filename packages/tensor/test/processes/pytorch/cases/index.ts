@@ -13,7 +13,7 @@ import { expressions } from './elementwise/expressions.ts';
 import { functions } from './elementwise/functions.ts';
 import { functionsInPlace } from './elementwise/functions-in-place.ts';
 import { inPlace } from './elementwise/in-place.ts';
-import { given } from './given.ts';
+import { given } from './given/given.ts';
 import { losses } from './losses/losses.ts';
 import { moreLosses } from './losses/more-losses.ts';
 import { structured } from './losses/structured.ts';
@@ -105,7 +105,7 @@ function drawn(name: string, seed: string, { draw, isUnsteady }: Maker, index: n
 }
 
 /**
- * Returns the cases of one op: first those of given.ts and oddities.ts, which are the same for every seed, then drawn
+ * Returns the cases of one op: first those of given/ and oddities.ts, which are the same for every seed, then drawn
  * ones.
  */
 export function casesOf(op: string, seed: string): Case[] {
