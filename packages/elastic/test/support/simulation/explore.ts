@@ -6,7 +6,8 @@
 // store keep their order, as on a connection. Some events happen at once, because no other member can tell when they
 // did: the start of an operation, a watch, the new head of the chain, and the answer to a read.
 import { createHash } from 'node:crypto';
-import { type Event, World, type WorldOptions } from './world.ts';
+import type { Event, WorldOptions } from './parts.ts';
+import { World } from './world.ts';
 
 export interface Found {
   readonly states: number;

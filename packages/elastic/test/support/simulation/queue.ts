@@ -1,5 +1,5 @@
 // The events of a random simulation in the order of their times: a binary heap. Events of one time keep their order.
-import type { Event } from './world.ts';
+import type { Event } from './parts.ts';
 
 interface Entry {
   readonly event: Event;

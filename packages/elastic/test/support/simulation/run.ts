@@ -1,8 +1,9 @@
 // Runs one schedule, which a seed determines, and checks what may never happen.
 import type { View } from '../../../src/membership/protocol/view.ts';
+import type { Event, Status } from './parts.ts';
 import { EventQueue } from './queue.ts';
 import { Random } from './random.ts';
-import { type Event, type Status, World } from './world.ts';
+import { World } from './world.ts';
 
 export interface Scale {
   readonly fewest: number;

@@ -2,8 +2,9 @@
 // the simulated world up to a moment, loses some of them, or ends a process there. All messages take equally long, so
 // that the order is always the same.
 import type { View } from '../../../src/membership/protocol/view.ts';
+import type { Event, Status, Timing } from './parts.ts';
 import { EventQueue } from './queue.ts';
-import { type Event, type Status, type Timing, World } from './world.ts';
+import { World } from './world.ts';
 
 export interface SceneOptions {
   /** Number of founding members, in the slots from 0 on. Default 3. */

@@ -5,136 +5,12 @@
 // The model of a group: an operation ends at a member some time after all members have started it. A member that ends,
 // or that leaves the group after an error, breaks the group; every other member gets an error some time after that.
 // So when a group breaks, an operation may end at some members and not at others, as on a network.
-import {
-  type Action,
-  type Input,
-  Machine,
-  type Patience,
-  type Settings,
-} from '../../../src/membership/protocol/machine.ts';
+import { type Action, type Input, Machine } from '../../../src/membership/protocol/machine.ts';
 import { standbysOf } from '../../../src/membership/protocol/quorum.ts';
 import type { Report, View, Wish } from '../../../src/membership/protocol/view.ts';
+import type { Content, Event, SimGroup, SimHost, SimMember, Status, What, WorldOptions } from './parts.ts';
+import { serve } from './serve.ts';
 import { type Request, SimStore } from './store.ts';
-
-export type What =
-  | { readonly kind: 'request'; readonly request: Request; readonly store: number }
-  | {
-      readonly kind: 'answer';
-      readonly request: Request['kind'];
-      readonly input: Input;
-      readonly store: number;
-    }
-  | { readonly kind: 'alarm'; readonly alarm: number }
-  | { readonly kind: 'wish seen'; readonly view: number }
-  /** The member has computed its part of an operation, and starts it. */
-  | { readonly kind: 'start'; readonly group: number; readonly op: number }
-  | { readonly kind: 'op ends'; readonly group: number; readonly op: number }
-  | { readonly kind: 'op is late'; readonly group: number; readonly op: number }
-  | { readonly kind: 'connected'; readonly group: number }
-  | { readonly kind: 'connecting is late'; readonly group: number }
-  | {
-      readonly kind: 'error';
-      readonly group: number;
-      readonly failure: string;
-      readonly lost: Report['unreachable'];
-    }
-  | { readonly kind: 'store is lost'; readonly store: number }
-  | Fault;
-
-export type Fault =
-  | { readonly kind: 'start process'; readonly slot: number | null }
-  | { readonly kind: 'kill' }
-  | { readonly kind: 'stop'; readonly forMs: number }
-  | { readonly kind: 'leave' }
-  | { readonly kind: 'false alarm'; readonly peer: number };
-
-export interface Event {
-  readonly atMs: number;
-  /** Index of the member to which it happens. */
-  readonly member: number;
-  readonly what: What;
-}
-
-export type Status =
-  | 'running'
-  | 'killed'
-  | 'finished'
-  | 'left'
-  | 'left out'
-  | 'job ended'
-  | 'too few'
-  | 'no store';
-
-/** The averages of a step: in which view and from which state they were computed. */
-export type Content = string;
-
-export interface SimMember {
-  readonly wish: Wish;
-  readonly host: number;
-  /** Host of the store that it uses. */
-  store: number;
-  machine: Machine;
-  status: Status;
-  ending: string | null;
-  stoppedUntilMs: number;
-  alarm: number;
-  watchedView: number | null;
-  watchedOver: number | null;
-  watchedWish: number | null;
-  hasUnreadWish: boolean;
-  wantsToLeave: boolean;
-  isAsking: boolean;
-  /** Number of the group to which it belongs or connects; null between views. */
-  group: number | null;
-  op: number;
-  /** The contents of the steps that it has applied, from `base` on. */
-  base: number;
-  steps: Content[];
-  averages: Content | null;
-  hasState: boolean;
-  /** When the view ended for it, to measure a change. */
-  endedAtMs: number | null;
-}
-
-export interface SimGroup {
-  readonly view: View;
-  readonly members: readonly number[];
-  readonly calls: Set<number>;
-  /** For each operation, the members that have started it. */
-  readonly started: Set<number>[];
-  /** The votes in which a member asked for a change of the view. */
-  readonly changes: Set<number>;
-  isBroken: boolean;
-}
-
-export interface Timing {
-  /** Milliseconds that a message takes, that a store operation takes, and that a member computes for one step. */
-  readonly messageMs: () => number;
-  readonly serviceMs: number;
-  readonly computeMs: () => number;
-  readonly noticeMs: () => number;
-  /** When the launcher says that a process has ended; null if it does not. */
-  readonly endedMs: () => number | null;
-  readonly connectMs: number;
-  /** How long the store may take for an answer. */
-  readonly storeMs: number;
-}
-
-/** A host: its store, to which the job can move if it is not the one that it has. */
-export interface SimHost {
-  readonly store: SimStore;
-  isLost: boolean;
-}
-
-export interface WorldOptions {
-  readonly settings: Settings;
-  readonly patience: Patience;
-  readonly timing: Timing;
-  /** Number of steps after which a member finishes. */
-  readonly target: number;
-  /** Number of hosts. With one, its store is all there is. */
-  readonly hosts?: number;
-}
 
 export class World {
   readonly options: WorldOptions;
@@ -233,7 +109,7 @@ export class World {
       return;
     }
     if (what.kind === 'request') {
-      this.#serve(member, what.request, what.store);
+      serve(this, member, what.request, what.store);
       return;
     }
     const self = this.members[member];
@@ -295,7 +171,7 @@ export class World {
     }
     const endedMs = this.options.timing.endedMs();
     if (endedMs !== null)
-      this.#later(member, endedMs, {
+      this.later(member, endedMs, {
         kind: 'request',
         request: { kind: 'ended', id: self.wish.id },
         store: this.#storeOf(self.host),
@@ -309,7 +185,7 @@ export class World {
       if (each.host === host) {
         if (each.status === 'running') this.end(member, 'killed');
       } else if (each.store === host)
-        this.#later(member, this.options.timing.noticeMs(), { kind: 'store is lost', store: host });
+        this.later(member, this.options.timing.noticeMs(), { kind: 'store is lost', store: host });
     });
   }
 
@@ -332,7 +208,7 @@ export class World {
     const { machine } = self;
     if (machine.phase === 'training') return;
     const next = standbysOf(machine.view ?? { members: [] }, `${self.store}`).map(Number);
-    const to = next.find((host) => this.#reaches(member, host));
+    const to = next.find((host) => this.reaches(member, host));
     if (to === undefined || (machine.phase !== 'reporting' && machine.phase !== 'connecting')) {
       this.end(member, 'no store');
       return;
@@ -344,7 +220,8 @@ export class World {
     this.#feed(member, { kind: 'moved', epoch: machine.epoch + 1 });
   }
 
-  #reaches(member: number, store: number): boolean {
+  /** Tells whether messages pass between a member and the store of a host. */
+  reaches(member: number, store: number): boolean {
     return !this.hosts[store]!.isLost && !this.cutOff.has(`${member}/${store}`);
   }
 
@@ -356,10 +233,11 @@ export class World {
   cutOffStore(member: number, store = this.members[member]?.store ?? 0): void {
     this.cutOff.add(`${member}/${store}`);
     if (this.members[member]?.store === store)
-      this.#later(member, this.options.timing.storeMs, { kind: 'store is lost', store });
+      this.later(member, this.options.timing.storeMs, { kind: 'store is lost', store });
   }
 
-  #later(member: number, inMs: number, what: What): void {
+  /** Makes something happen to a member after a time. */
+  later(member: number, inMs: number, what: What): void {
     this.push({ atMs: this.nowMs + inMs, member, what });
   }
 
@@ -367,104 +245,13 @@ export class World {
 
   #ask(member: number, request: Request): void {
     const { store } = this.members[member]!;
-    if (!this.#reaches(member, store)) {
+    if (!this.reaches(member, store)) {
       const { noticeMs, storeMs } = this.options.timing;
       const inMs = this.hosts[store]!.isLost ? noticeMs() : storeMs;
-      if (!request.kind.startsWith('watch')) this.#later(member, inMs, { kind: 'store is lost', store });
+      if (!request.kind.startsWith('watch')) this.later(member, inMs, { kind: 'store is lost', store });
       return;
     }
-    this.#later(member, this.options.timing.messageMs(), { kind: 'request', request, store });
-  }
-
-  #serve(member: number, request: Request, at: number): void {
-    const { store, isLost } = this.hosts[at]!;
-    if (isLost) return;
-    const users = (call: (each: SimMember, member: number) => void) =>
-      this.members.forEach((each, index) => {
-        if (each.store === at) call(each, index);
-      });
-    const operations = store.operationsOf(request);
-    store.operations += operations;
-    this.storeFreeAtMs =
-      Math.max(this.storeFreeAtMs, this.nowMs) + operations * this.options.timing.serviceMs;
-    const answer = (input: Input, to = member) => this.#reply(to, request.kind, input, at);
-    switch (request.kind) {
-      case 'wish': {
-        store.wishes.push(request.wish);
-        this.#wakeWishWatchers(at);
-        const head = store.views[store.head] ?? store.views[0] ?? null;
-        answer({ kind: 'wished', wishNumber: store.wishes.length, head });
-        return;
-      }
-      case 'report': {
-        const { view } = request.report;
-        store.reports[view] ??= [];
-        store.reports[view].push(request.report);
-        users((each, other) => {
-          if (each.watchedOver !== view) return;
-          each.watchedOver = null;
-          this.#reply(other, 'watch over', { kind: 'over' }, at);
-        });
-        return;
-      }
-      case 'open':
-        answer({ kind: 'opened', view: store.open(request.view) });
-        return;
-      case 'propose': {
-        const isNew = store.views[request.view.number] === undefined;
-        const view = store.propose(request.view);
-        answer({ kind: 'view', view });
-        if (isNew) {
-          users((each, other) => {
-            if (each.watchedView === null || each.watchedView + 1 !== view.number) return;
-            each.watchedView = null;
-            this.#reply(other, 'watch view', { kind: 'view', view }, at);
-          });
-        }
-        return;
-      }
-      case 'read':
-        answer({ kind: 'read', reading: store.read(request) });
-        return;
-      case 'announce':
-        store.head = Math.max(store.head, request.view);
-        return;
-      case 'ended':
-        store.ended.add(request.id);
-        return;
-      case 'watch view': {
-        const view = store.after(request.after);
-        if (view === null) this.members[member]!.watchedView = request.after;
-        else answer({ kind: 'view', view });
-        return;
-      }
-      case 'watch over':
-        if (store.reports[request.view] === undefined) this.members[member]!.watchedOver = request.view;
-        else answer({ kind: 'over' });
-        return;
-      case 'watch wish':
-        this.members[member]!.watchedWish = request.after;
-        this.#wakeWishWatchers(at);
-        return;
-      default:
-        return;
-    }
-  }
-
-  #wakeWishWatchers(at: number): void {
-    const { wishes } = this.hosts[at]!.store;
-    this.members.forEach((each, other) => {
-      if (each.store !== at || each.watchedWish === null || wishes.length <= each.watchedWish) return;
-      each.watchedWish = null;
-      const view = each.machine.view?.number ?? -1;
-      this.#later(other, this.options.timing.messageMs(), { kind: 'wish seen', view });
-    });
-  }
-
-  #reply(to: number, request: Request['kind'], input: Input, store: number): void {
-    if (!this.#reaches(to, store)) return;
-    const waitMs = Math.max(0, this.storeFreeAtMs - this.nowMs);
-    this.#later(to, waitMs + this.options.timing.messageMs(), { kind: 'answer', request, input, store });
+    this.later(member, this.options.timing.messageMs(), { kind: 'request', request, store });
   }
 
   #answered(member: number, request: Request['kind'], input: Input): void {
@@ -500,7 +287,7 @@ export class World {
         return;
       case 'wake':
         self.alarm++;
-        this.#later(member, Math.max(0, action.atMs - this.nowMs), {
+        this.later(member, Math.max(0, action.atMs - this.nowMs), {
           kind: 'alarm',
           alarm: self.alarm,
         });
@@ -532,9 +319,9 @@ export class World {
     group.calls.add(member);
     if (view.members[0]!.id === self.wish.id) this.#ask(member, { kind: 'announce', view: view.number });
     this.#ask(member, { kind: 'watch over', view: view.number });
-    this.#later(member, this.options.timing.connectMs, { kind: 'connecting is late', group: number });
+    this.later(member, this.options.timing.connectMs, { kind: 'connecting is late', group: number });
     if (group.isBroken) {
-      this.#later(member, this.options.timing.noticeMs(), {
+      this.later(member, this.options.timing.noticeMs(), {
         kind: 'error',
         group: number,
         failure: 'ERR_COLL_INIT',
@@ -543,7 +330,7 @@ export class World {
     } else if (group.calls.size === group.members.length && !this.#isCut(group)) {
       // Connecting ends with a barrier, which needs all pairs.
       for (const each of group.members) {
-        this.#later(each, this.options.timing.messageMs(), { kind: 'connected', group: number });
+        this.later(each, this.options.timing.messageMs(), { kind: 'connected', group: number });
       }
     }
   }
@@ -605,7 +392,7 @@ export class World {
   #begin(member: number, op: number): void {
     const self = this.members[member]!;
     const isReduction = op > 0 && op % 2 === 1;
-    this.#later(member, isReduction ? this.options.timing.computeMs() : 0.01, {
+    this.later(member, isReduction ? this.options.timing.computeMs() : 0.01, {
       kind: 'start',
       group: self.group!,
       op,
@@ -623,11 +410,11 @@ export class World {
     }
     group.started[op] ??= new Set();
     group.started[op].add(member);
-    this.#later(member, this.options.patience.stallMs, { kind: 'op is late', group: number, op });
+    this.later(member, this.options.patience.stallMs, { kind: 'op is late', group: number, op });
     if (group.isBroken || group.started[op].size < group.members.length) return;
     if (this.#isCut(group)) return;
     for (const each of group.members)
-      this.#later(each, this.options.timing.messageMs(), { kind: 'op ends', group: number, op });
+      this.later(each, this.options.timing.messageMs(), { kind: 'op ends', group: number, op });
   }
 
   #endOp(member: number, number: number, op: number): void {
@@ -757,7 +544,7 @@ export class World {
       const isSeen = this.options.timing.endedMs() !== null;
       const unreachable = ids.map((id, index) => ({ member: id, isCertain: isSeen && isCertain(index) }));
       const failure = `${code} in allReduce`;
-      this.#later(each, this.options.timing.noticeMs(), {
+      this.later(each, this.options.timing.noticeMs(), {
         kind: 'error',
         group: number,
         failure,

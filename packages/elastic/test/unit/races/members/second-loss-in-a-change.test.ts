@@ -2,7 +2,7 @@
 // proposes the view, or right after its view is in the store.
 import { expect, test } from 'vitest';
 import { Scene } from '../../../support/simulation/scene.ts';
-import type { Event } from '../../../support/simulation/world.ts';
+import type { Event } from '../../../support/simulation/parts.ts';
 
 const isRequest = ({ what }: Event, kind: string) => what.kind === 'request' && what.request.kind === kind;
 
