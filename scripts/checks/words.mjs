@@ -1,10 +1,11 @@
-// Checks that comments have at most 120 columns, and that no line, of code or text, has a word that a standard term has
-// replaced (ARCHITECTURE.md has the glossary).
+// Checks that source files have at most 600 lines, that comments have at most 120 columns, and that no line, of code or
+// text, has a word that a standard term has replaced (ARCHITECTURE.md has the glossary).
 import { existsSync, readFileSync } from 'node:fs';
 import { pathToFileURL } from 'node:url';
 import { sources } from './sources.mjs';
 
 const mostColumns = 120;
+const mostLines = 600;
 
 /** Retired words, as patterns for whole words, each with the term to use instead. */
 const retired = [
@@ -26,7 +27,10 @@ const isComment = (line) => /(^\s*(\/\/|\*|\/\*))|\s\/\/ /.test(line);
 
 /** Returns the faults in one file, one line each. */
 export function faultsOf(path, text) {
-  return text.split('\n').flatMap((line, index) => {
+  const lines = text.split('\n');
+  const count = lines.length - (lines.at(-1) === '' ? 1 : 0);
+  const isLong = !path.endsWith('.md') && count > mostLines;
+  const faults = lines.flatMap((line, index) => {
     const at = `${path}:${index + 1}`;
     // Markdown and comments with addresses may be wider.
     const isWide =
@@ -39,6 +43,7 @@ export function faultsOf(path, text) {
       }),
     ];
   });
+  return isLong ? [`${path} has ${count} lines; the most is ${mostLines}: split it`, ...faults] : faults;
 }
 
 if (process.argv[1] && import.meta.url === pathToFileURL(process.argv[1]).href) {

@@ -21,3 +21,10 @@ test('addresses and Markdown may be wide, and parts of words are no words', () =
   expect(faultsOf('a.md', `* ${'x'.repeat(130)}`)).toEqual([]);
   expect(faultsOf('a.ts', '// A snapshot of the conjunction; agreeting')).toEqual([]);
 });
+
+test('a source file of more than 600 lines is a fault, and a Markdown file is not', () => {
+  const full = 'let x;\n'.repeat(600);
+  expect(faultsOf('a.ts', full)).toEqual([]);
+  expect(faultsOf('a.ts', `${full}let x;`)).toEqual(['a.ts has 601 lines; the most is 600: split it']);
+  expect(faultsOf('a.md', `${full}text\n`)).toEqual([]);
+});
