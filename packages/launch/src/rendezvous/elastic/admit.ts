@@ -6,7 +6,7 @@ import { jobKey, watchedKey } from '../job-keys.ts';
 import { failed, type Outcome } from '../messages.ts';
 import { keeperEnded } from '../outcomes.ts';
 import { AdmittingCoordinator } from './admitting-coordinator.ts';
-import { elasticStore, openedKey } from './elastic-keys.ts';
+import { elasticStore, endedKey, openedKey } from './elastic-keys.ts';
 import type { ViewFacts } from './view-facts.ts';
 import { appears, textAt, type ViewWatch, watchViews } from './view-watch.ts';
 
@@ -18,6 +18,8 @@ export interface AdmissionOptions {
   readonly onMove: () => void;
   /** Receives each view that is written in this store, to show it to users. */
   readonly onView: (view: ViewFacts) => void;
+  /** How long a slot counts whose launcher is silent; default as in AdmittingCoordinator. */
+  readonly silentMs?: number;
 }
 
 export interface Admission {
@@ -45,8 +47,18 @@ export function admitAfterMove(store: Store, options: AdmissionOptions): Admissi
         admitting = admit(store, options, view);
         publish(store, options).catch(() => {});
       } else admitting.viewed(view);
+      for (const id of view.lost) void noteEnd(ranks, id);
       options.onView(view);
     });
+  }
+
+  /** Waits for a while for the launcher of a lost process to report its end. */
+  async function noteEnd(ranks: Store, id: string): Promise<void> {
+    try {
+      if (await appears(ranks, endedKey(id), ending.signal)) admitting?.ended(id);
+    } catch (error) {
+      if (!ending.signal.aborted && !StoreError.isInstance(error)) throw error;
+    }
   }
 
   const following = follow().catch((error: unknown) => {
@@ -67,20 +79,27 @@ export function admitAfterMove(store: Store, options: AdmissionOptions): Admissi
 interface Admitting {
   readonly coordination: Coordination;
   readonly viewed: (view: ViewFacts) => void;
+  readonly ended: (id: string) => void;
   readonly finish: (outcome: Outcome) => void;
 }
 
-function admit(store: Store, { maxRanks, keepAlive }: AdmissionOptions, first: ViewFacts): Admitting {
+function admit(
+  store: Store,
+  { maxRanks, keepAlive, silentMs }: AdmissionOptions,
+  first: ViewFacts,
+): Admitting {
   let viewed: Admitting['viewed'] = () => {};
+  let ended: Admitting['ended'] = () => {};
   let finish: Admitting['finish'] = () => {};
   // No launcher in this process takes part through this store.
   const coordination = runCoordinator(store, null, keepAlive, (send, advance) => {
-    const coordinator = new AdmittingCoordinator(maxRanks, first, send);
+    const coordinator = new AdmittingCoordinator(maxRanks, first, send, silentMs);
     viewed = (view) => advance(() => coordinator.viewed(view, clockMs()));
+    ended = (id) => advance(() => coordinator.ended(id, clockMs()));
     finish = (outcome) => advance(() => coordinator.finish(outcome));
     return { coordinator, lost: (id) => coordinator.lost(id, clockMs()) };
   });
-  return { coordination, viewed, finish };
+  return { coordination, viewed, ended, finish };
 }
 
 /** Lets launchers find the job in this store. */

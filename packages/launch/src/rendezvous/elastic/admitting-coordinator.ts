@@ -25,10 +25,16 @@ interface AssignedSlot {
 }
 
 /**
- * Milliseconds for which a slot of another launcher counts towards MAX after it was last in a view, because that
- * launcher may be starting its process again.
+ * Milliseconds for which a slot of another launcher counts towards MAX after its launcher has reported the end of its
+ * process, because that launcher may be starting its process again.
  */
 const heldMs = 60_000;
+
+/**
+ * Milliseconds for which a slot of another launcher counts after it was last in a view, if no such report comes: the
+ * launcher is probably lost with its process. It is longer than a launcher needs to find this store (moved-store.ts).
+ */
+const silentMs = 20_000;
 
 /** Slot numbers that are reserved for each move of the store, if `--elastic MIN:MAX` has no MAX. */
 const slotsWithoutMax = 1_000;
@@ -43,6 +49,7 @@ const incarnationsEach = 1_000;
 export class AdmittingCoordinator implements Decider {
   readonly #maxRanks: number;
   readonly #send: Send;
+  readonly #silentMs: number;
   readonly #hosts = new Map<string, Host>();
   readonly #assigned: AssignedSlot[] = [];
   /** The slots of other launchers, and the time until which they count. */
@@ -57,10 +64,14 @@ export class AdmittingCoordinator implements Decider {
   #view: ViewFacts;
   #end: Outcome | null = null;
 
-  /** `view` is the first one that was written in this store. Times are milliseconds on one monotonic clock. */
-  constructor(maxRanks: number, view: ViewFacts, send: Send) {
+  /**
+   * `view` is the first one that was written in this store. Times are milliseconds on one monotonic clock. Tests shorten
+   * `waitMs`, which is `silentMs`.
+   */
+  constructor(maxRanks: number, view: ViewFacts, send: Send, waitMs = silentMs) {
     this.#maxRanks = maxRanks;
     this.#send = send;
+    this.#silentMs = waitMs;
     this.#view = view;
     const slots = slotsOf(view);
     const slotsEach = Number.isFinite(maxRanks) ? maxRanks : slotsWithoutMax;
@@ -95,11 +106,18 @@ export class AdmittingCoordinator implements Decider {
     const present = new Set(slotsOf(view));
     for (const [slot, untilMs] of this.#held) {
       if (left.has(slot)) this.#held.delete(slot);
-      else this.#held.set(slot, Math.min(untilMs, nowMs + heldMs));
+      else if (untilMs === Number.POSITIVE_INFINITY) this.#held.set(slot, nowMs + this.#silentMs);
     }
     for (const slot of present)
       if (this.#assignedSlot(slot) === undefined) this.#held.set(slot, Number.POSITIVE_INFINITY);
     this.#assignSlots();
+  }
+
+  /** Notes that the launcher of a lost process has reported its end, so that it may start the process again. */
+  ended(id: string, nowMs: number): void {
+    const untilMs = this.#held.get(slotOf(id));
+    if (untilMs !== undefined && untilMs !== Number.POSITIVE_INFINITY)
+      this.#held.set(slotOf(id), nowMs + heldMs);
   }
 
   /** Notes that a launcher has left or is lost, and assigns its slots to a waiting launcher. */

@@ -73,19 +73,42 @@ test('a host without a slot waits for one, and gets it when a rank has left', ()
   expect(sent()).toEqual(['d:3.0']);
 });
 
-test('a lost rank keeps its slot for a minute, because its launcher may start it again', () => {
+test('a lost rank keeps its slot for a minute if its launcher reports the end, since it may start it again', () => {
   begin(2);
   join('d');
   expect(coordinator.deadlineMs).toBe(Number.POSITIVE_INFINITY);
   view(['1.0'], { lost: ['2.0'] });
   expect(sent()).toEqual(['d:wait']);
+  nowMs += 19_000;
+  coordinator.ended('2.0', nowMs);
   nowMs += 30_000;
+  coordinator.tick(nowMs);
   view(['1.0', '2.1'], { joined: ['2.1'] });
+  coordinator.ended('2.0', nowMs); // a second time, when the slot has a process again
+  expect(coordinator.deadlineMs).toBe(Number.POSITIVE_INFINITY);
   view(['1.0'], { lost: ['2.1'] });
+  coordinator.ended('2.1', nowMs);
+  view(['1.0', '0.0']); // a later view does not make the wait shorter
   nowMs += 59_000;
   coordinator.tick(nowMs);
   expect(sent()).toEqual([]);
   expect(coordinator.deadlineMs).toBe(nowMs + 1_000);
+  nowMs += 1_000;
+  coordinator.tick(nowMs);
+  expect(sent()).toEqual([]); // slot 0 has its place
+  view(['1.0'], { left: ['0.0'] });
+  expect(sent()).toEqual(['d:3.0']);
+});
+
+test('a lost rank keeps its slot for 20 s only if its launcher is silent, since it is lost with its host', () => {
+  begin(2);
+  join('d');
+  view(['1.0'], { lost: ['2.0'] });
+  coordinator.ended('1.0', nowMs); // of a process that is in the view: too early
+  expect(coordinator.deadlineMs).toBe(nowMs + 20_000);
+  nowMs += 19_000;
+  coordinator.tick(nowMs);
+  expect(sent()).toEqual(['d:wait']);
   nowMs += 1_000;
   coordinator.tick(nowMs);
   expect(sent()).toEqual(['d:3.0']);
