@@ -65,8 +65,8 @@ export class AdmittingCoordinator implements Decider {
   #end: Outcome | null = null;
 
   /**
-   * `view` is the first one that was written in this store. Times are milliseconds on one monotonic clock. Tests shorten
-   * `waitMs`, which is `silentMs`.
+   * `view` is the first one that was written in this store. Times are milliseconds on one monotonic clock. `waitMs` is
+   * for tests, which need a shorter one.
    */
   constructor(maxRanks: number, view: ViewFacts, send: Send, waitMs = silentMs) {
     this.#maxRanks = maxRanks;
