@@ -37,8 +37,8 @@ export interface Maker {
   readonly draw: (draft: Draft) => void;
   /** Number of drawn cases in a run. Default 10. */
   readonly count?: number;
-  /** Whether rounding errors may grow; the oracle then reports how far. Default false. */
-  readonly isUnsteady?: boolean;
+  /** Whether rounding errors may grow, or may in 16 bits; the oracle then reports how far. Default false. */
+  readonly isUnsteady?: boolean | 'halves';
 }
 export type Makers = Readonly<Record<string, Maker>>;
 
@@ -93,7 +93,9 @@ function drawn(name: string, seed: string, { draw, isUnsteady }: Maker, index: n
   const draft = new Draft(new Draws(`${seed}/${name}`), index);
   draw(draft);
   const { inputs, steps, compares } = draft;
-  const unsteady = isUnsteady ? rounding[inputs[0]!.dtype] : undefined;
+  const { dtype } = inputs[0] ?? {};
+  const mayGrow = isUnsteady === 'halves' ? dtype === 'float16' || dtype === 'bfloat16' : isUnsteady;
+  const unsteady = mayGrow && dtype !== undefined ? rounding[dtype] : undefined;
   return {
     name,
     inputs,

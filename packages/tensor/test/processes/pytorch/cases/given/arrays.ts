@@ -1,7 +1,7 @@
 // Cases of indexing, shapes, products and creation that are the same for every seed.
 import type { Ref } from '../../case.ts';
 import type { Draft } from '../../draft.ts';
-import { bool, type Cases, f32, i64, one, ramp } from './makers.ts';
+import { bool, type Cases, f32, i64, one, ramp, through } from './makers.ts';
 
 /** Returns a case whose operands are a tensor and its transpose. */
 const overlapping =
@@ -24,7 +24,19 @@ export const arrays: Cases = {
         includeSelf: false,
       });
     },
+    one('indexReduce', (d) => {
+      const source = (values: number[]): Ref => d.given(values, [1, 2], 'bfloat16');
+      return [source([2.75, 0.1875]), 1, d.given([0, 1], [2], 'int32'), source([0.9375, 2.8125]), 'prod'];
+    }),
   ],
+  blockDiag: [one('blockDiag', (d) => [i64(d, []), f32(d, [1.5], [])])],
+  kron: [
+    one('kron', (d) => [
+      d.given([-0.5, 0, -0.5, 0, 1, 2], [2, 3], 'float64'),
+      through(d, f32(d, [1.5, 0.25], [1, 2]), ['transpose', -1, 0]),
+    ]),
+  ],
+  bincount: [one('bincount', (d) => [d.given([], [0], 'uint8', false), { weights: i64(d, [5]) }])],
   maskedFill: [
     one('maskedFill', (d) => [i64(d, [1, 2]), bool(d, [0, 1]), 1.5]),
     one('maskedFill', (d) => [i64(d, [1, 2]), bool(d, [0, 0]), { $: 'nan' }]),

@@ -1,5 +1,5 @@
 // Cases of elementwise functions that are the same for every seed.
-import { bool, type Cases, f32, i64, one, ramp, type Values } from './makers.ts';
+import { bool, type Cases, f32, i64, one, ramp, same, type Values } from './makers.ts';
 
 const zeroTwice: Values = [0, 0];
 
@@ -33,9 +33,18 @@ export const elementwise: Cases = {
     one('sinc', (d) => [d.given([1, -0.0625, 0.3125], [3], 'float16')]),
   ],
   xlogy: [one('xlogy', (d) => [f32(d, [0, 0, 0, 2, 1]), f32(d, [0, 'nan', -1, 0, 'inf'])])],
+  logaddexp2: [one('logaddexp2', (d) => [f32(d, [1, 2]), d.given([3, 251], [2], 'uint8')])],
+  ldexp_: [(d) => d.callInPlace('ldexp_', d.given([1, 2], [2], 'float32', false), bool(d, [0, 1]))],
+  lcm: [
+    (d) => {
+      d.tags.add('number below 0');
+      d.call('lcm', d.given([6], [1], 'uint8'), -6);
+    },
+  ],
   logit: [
     one('logit', (d) => [f32(d, [-0.5, 0, '-0', 0.5, 1, 2, 'nan'])]),
     one('logit', (d) => [f32(d, [-0.5, 0.1, 0.5, 0.75, 2, 'nan']), 0.25]),
+    one('logit', (d) => [f32(d, ['nan', ...same(31, 0.5)]), 0.4]),
   ],
   floorDivide: [
     one('floorDivide', (d) => [i64(d, [7, -7, 7, -7, 0]), i64(d, [2, 2, -2, -2, 5])]),

@@ -2,7 +2,7 @@
 import type { Ref } from '../../case.ts';
 import type { Draft } from '../../draft.ts';
 import { tagAntialiased } from '../spatial/spatial.ts';
-import { bool, type Cases, f32, i64, one, ramp } from './makers.ts';
+import { bool, type Cases, f32, i64, one, ramp, through } from './makers.ts';
 
 /** Returns a case in which the weight of a loss requires a gradient, which PyTorch refuses. */
 const weighted =
@@ -85,6 +85,21 @@ export const layers: Cases = {
     one('instanceNorm', (d) => [ramp(d, [2, 2])]),
     one('instanceNorm', (d) => [ramp(d, [2, 2, 1])]),
     one('instanceNorm', (d) => [ramp(d, [2, 2, 2]), null, null, { useInputStats: false }]),
+    one('instanceNorm', (d) => [
+      ramp(d, [2, 2, 4], 'bfloat16'),
+      d.given([0.5, 1], [2], 'bfloat16', false),
+      d.given([1, 2], [2], 'bfloat16', false),
+      { weight: f32(d, [1, 2]), bias: f32(d, [0, 1]) },
+    ]),
+  ],
+  maxPool3d: [
+    one('maxPool3d', (d) => [through(d, ramp(d, [2, 3, 2, 2]), ['permute', [0, 3, 1, 2]]), [1, 1, 1]]),
+  ],
+  gumbelSoftmax: [
+    (d) => {
+      d.compares = 'kind';
+      d.call('gumbelSoftmax', d.given([], [1, 0, 3], 'uint8', false), 2);
+    },
   ],
   localResponseNorm: [one('localResponseNorm', (d) => [ramp(d, [1, 3, 2, 2], 'bfloat16'), 2])],
   im2col: [one('im2col', (d) => [ramp(d, [1, 2, 3], 'int64'), [1, 2]])],
@@ -116,6 +131,14 @@ export const layers: Cases = {
     one('interpolate', (d) => [ramp(d, [1, 1, 2, 2]), { size: 3, recomputeScaleFactor: true }]),
     one('interpolate', (d) => [ramp(d, [1, 2, 2]), { size: 3, mode: 'bilinear' }]),
     one('interpolate', (d) => [ramp(d, [1, 1, 7, 5]), { scaleFactor: 0.1 }]),
+    (d) => {
+      tagAntialiased(d, [5, 3], { scaleFactor: 1 });
+      d.call('interpolate', ramp(d, [1, 1, 5, 3], 'bfloat16'), {
+        scaleFactor: 1,
+        mode: 'bicubic',
+        antialias: true,
+      });
+    },
     ...(
       [
         ['float32', [3, 2], { size: [5, 1] }],

@@ -1,5 +1,5 @@
 // Helpers of the cases in this folder.
-import type { Arg, Ref } from '../../case.ts';
+import type { Arg, Ref, View } from '../../case.ts';
 import type { Draft, TensorSpec } from '../../draft.ts';
 
 /** Cases by the name of their operation. */
@@ -21,6 +21,12 @@ export const ramp = (d: Draft, shape: readonly number[], dtype: TensorSpec['dtyp
     shape,
     dtype,
   );
+
+/** Lets the op see the last input through a view. Returns the input. */
+export function through(d: Draft, input: Ref, view: View): Ref {
+  d.inputs.push({ ...d.inputs.pop()!, views: [view] });
+  return input;
+}
 
 /** Returns a case that calls an op with the arguments that a function makes. */
 export const one =

@@ -18,12 +18,12 @@ const random = { domain: 'real', repeats: false } as const;
 
 const batchOf = (d: Draft): number[] => (d.draws.chance(0.5) ? [] : d.shape(1, 2));
 
-/** Draws square matrices, rarely others. */
-function squares(d: Draft): Ref {
+/** Draws square matrices, and with the probability `wrong` others. */
+function squares(d: Draft, wrong = 0.04): Ref {
   const dtype = dtypeOf(d);
   const batch = batchOf(d);
   const size = d.size();
-  const cols = d.draws.chance(0.04) ? size + 1 : size;
+  const cols = d.draws.chance(wrong) ? size + 1 : size;
   return d.tensor([...batch, size, cols], { dtype, ...random });
 }
 
@@ -94,7 +94,7 @@ const eigen =
 /** Draws a decomposition. The vectors that make U and Vh square are not unique, so they are not compared. */
 function svd(d: Draft): void {
   const isSquare = d.draws.chance(0.4);
-  const a = isSquare ? squares(d) : rectangles(d);
+  const a = isSquare ? squares(d, 0) : rectangles(d);
   call(d, 'svd', a, isSquare && d.draws.chance(0.5) ? nothing : { fullMatrices: false });
 }
 

@@ -198,8 +198,8 @@ export const spatialModules: Makers = {
   },
   'nn.Conv1d': { draw: conv(1), count: 12 },
   'nn.Conv3d': { draw: conv(3), count: 10 },
-  'nn.ConvTranspose1d': { draw: convTranspose(1), count: 5 },
-  'nn.ConvTranspose2d': { draw: convTranspose(2), count: 6 },
+  'nn.ConvTranspose1d': { draw: convTranspose(1), count: 5, isUnsteady: 'halves' },
+  'nn.ConvTranspose2d': { draw: convTranspose(2), count: 6, isUnsteady: 'halves' },
   ...Object.fromEntries(
     kinds.flatMap((kind) => ([1, 2, 3] as const).map((rank) => [`nn.${kind}${rank}d`, padding(kind, rank)])),
   ),

@@ -437,7 +437,7 @@ export const spatial: Makers = {
   instanceNorm: { draw: instanceNorm, count: 24, isUnsteady: true },
   localResponseNorm: { draw: localResponseNorm, count: 10 },
   conv3d: { draw: conv3d, count: 18 },
-  convTranspose1d: { draw: convTranspose(1), count: 16 },
-  convTranspose2d: { draw: convTranspose(2), count: 24 },
+  convTranspose1d: { draw: convTranspose(1), count: 16, isUnsteady: 'halves' },
+  convTranspose2d: { draw: convTranspose(2), count: 24, isUnsteady: 'halves' },
   pad: { draw: pad, count: 36 },
 };

@@ -82,7 +82,7 @@ function unpoolLayer(rank: 1 | 3) {
 }
 
 export const volumes: Makers = {
-  convTranspose3d: { draw: convTranspose(3), count: 20 },
+  convTranspose3d: { draw: convTranspose(3), count: 20, isUnsteady: 'halves' },
   maxPool3d: { draw: pool3d('maxPool3d', true), count: 24 },
   avgPool3d: { draw: pool3d('avgPool3d', false), count: 24 },
   adaptiveAvgPool3d: { draw: adaptive('adaptiveAvgPool3d'), count: 14 },
@@ -93,7 +93,7 @@ export const volumes: Makers = {
   maxUnpool3d: { draw: unpool(3), count: 10 },
   lpPool3d: { draw: lpPool3d, count: 10, isUnsteady: true },
   featureAlphaDropout: { draw: dropping('featureAlphaDropout', [2, 3, 4]) },
-  'nn.ConvTranspose3d': { draw: convTransposeLayer(3), count: 5 },
+  'nn.ConvTranspose3d': { draw: convTransposeLayer(3), count: 5, isUnsteady: 'halves' },
   'nn.MaxPool3d': stateless('MaxPool3d', (d) => [[2, { stride: d.draws.int(1, 2) }], volume(d, 2, 3, 2, 3)]),
   'nn.AvgPool3d': stateless('AvgPool3d', (d) => [[[1, 2, 2], { stride: 1 }], volume(d, 2, 3, 2, 3)]),
   'nn.AdaptiveAvgPool3d': stateless('AdaptiveAvgPool3d', (d) => [
