@@ -31,7 +31,12 @@ export class HookCounts {
     return this.#isKnown;
   }
 
+  /** Begins a backward. The first one is counted anew if an earlier attempt did not end. */
   begin(): void {
+    if (!this.#isKnown) {
+      this.#counts.fill(0);
+      this.#used.clear();
+    }
     this.#left.set(this.#counts);
   }
 
@@ -60,18 +65,20 @@ export class HookCounts {
     return [...this.#counts.keys()].filter((index) => !this.#used.has(index));
   }
 
-  /**
-   * Ends a backward. Throws if a report is missing that the first backward had. Need not be called after a
-   * later backward in which all gradients became final.
-   */
-  end(): void {
-    const missing = this.#isKnown ? [...this.#left.keys()].filter((index) => this.#left[index]! > 0) : [];
-    this.#isKnown = true;
+  /** Throws if a report is missing that the first backward had. */
+  checkComplete(): void {
+    if (!this.#isKnown) return;
+    const missing = [...this.#left.keys()].filter((index) => this.#left[index]! > 0);
     if (missing.length > 0) {
       throw graphChanged(
         missing.map((index) => this.#params[index]!.name),
         this.#rank,
       );
     }
+  }
+
+  /** Ends a backward: from the first one on, the counts are known. */
+  end(): void {
+    this.#isKnown = true;
   }
 }

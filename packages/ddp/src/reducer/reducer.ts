@@ -135,7 +135,10 @@ export class Reducer {
     this.#orFail(() => {
       const isOther = this.#phase === 'backward' && this.#isOther(backward);
       if (this.#phase === 'reducing' || isOther) throw unfinished('backward', this.#group.rank);
-      if (this.#phase === 'idle') this.#begin(backward);
+      if (this.#phase === 'idle') {
+        this.#begin(backward);
+        this.#beginCounting();
+      }
       if (this.#hookCounts && !this.#hookCounts.isLast(index)) return;
       if (this.#buckets.isReady(index)) throw readyTwice(this.#params[index]!.name, this.#group.rank);
       this.#collect(index);
@@ -286,7 +289,7 @@ export class Reducer {
     this.#checkOpen('average');
     this.checkIdle('average');
     this.#orFail(() => this.#begin(undefined));
-    this.#endBackward();
+    this.#endBackward(false);
     await this.#settled();
   }
 
@@ -365,6 +368,9 @@ export class Reducer {
     this.#backward = backward;
     this.timeline.begin(this.plan);
     if (!this.#launchesAtEnd()) this.#participate();
+  }
+
+  #beginCounting(): void {
     this.#hookCounts?.begin();
     if (this.#hookCounts?.isKnown) for (const index of this.#hookCounts.unused) this.#collect(index);
   }
@@ -429,15 +435,16 @@ export class Reducer {
     }
   }
 
-  #endBackward(): void {
+  /** `isCounted` is false for an average without a backward, in which no gradient is reported. */
+  #endBackward(isCounted = true): void {
     this.timeline.backwardEnded();
     if (this.#phase !== 'backward') return;
     this.#orFail(() => {
-      if (this.#hookCounts?.isKnown === false) {
-        for (const index of this.#hookCounts.used) this.#collect(index);
-      }
-      this.#hookCounts?.end();
+      const counts = isCounted ? this.#hookCounts : null;
+      if (counts?.isKnown === false) for (const index of counts.used) this.#collect(index);
+      counts?.checkComplete();
       this.#contributeUnused();
+      counts?.end();
       if (this.#launchesAtEnd()) this.#participate();
       this.#phase = 'reducing';
       this.#launchFull();

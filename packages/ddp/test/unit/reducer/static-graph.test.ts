@@ -1,4 +1,5 @@
 // Tests staticGraph: a gradient may be reported several times in a backward, if it is the same number in each backward.
+import { loopbackGroups } from '@ringwise/collectives';
 import { expect, it } from 'vitest';
 import { ddp } from '../../../src/index.ts';
 import { largestDifference, onRanks, reasons, values } from '../../support/ranks.ts';
@@ -100,3 +101,55 @@ for (const [what, later] of [
     expect(own.params.every((name) => ['w1', 'b1', 'w2', 'b2'].includes(name))).toBe(true);
     expect(own.message).toContain('staticGraph');
   });
+
+for (const first of ['average()', 'a backward'])
+  it(`averages what noSync has accumulated, in any order with backwards, from ${first} on`, async () => {
+    const ranks = values(
+      await onRanks(2, async (group) => {
+        const net = new TinyMlp(1, { reportOrder: thrice });
+        const model = await ddp(net, { group, staticGraph: true });
+        const history = [];
+        for (let step = 0; step < 4; step++) {
+          net.autograd.zeroGrad();
+          net.loss(2 * step + group.rank, 1);
+          // Only rank 0 calls average(), in every second step. The other rank runs a backward in each.
+          if (group.rank === 0 && step % 2 === (first === 'average()' ? 0 : 1)) {
+            model.noSync(() => net.autograd.backward());
+            await model.average();
+          } else {
+            net.autograd.backward();
+            await model.finish();
+          }
+          history.push(net.gradients().flat());
+        }
+        return history;
+      }),
+    );
+    expect(ranks[1]).toEqual(ranks[0]);
+    const alone = new TinyMlp(1);
+    for (let step = 0; step < 4; step++) {
+      alone.autograd.zeroGrad();
+      alone.loss(2 * step, 2);
+      alone.autograd.backward();
+      expect(largestDifference(ranks[0]![step]!, alone.gradients().flat())).toBeLessThan(1e-6);
+    }
+  });
+
+it('counts again after a first backward that did not end, in the next group', async () => {
+  const [before, after] = [loopbackGroups(1)[0]!, loopbackGroups(1)[0]!];
+  const report = { cut: true };
+  const net = new TinyMlp(1, { reportOrder: (list) => (report.cut ? list.slice(0, 2) : list) });
+  const model = await ddp(net, { group: before, staticGraph: true });
+  net.loss(0, 1);
+  expect(() => net.autograd.backward()).toThrow(expect.objectContaining({ code: 'ERR_DDP_UNUSED' }));
+  report.cut = false;
+  await model.rebind(after);
+  for (let step = 0; step < 2; step++) {
+    net.autograd.zeroGrad();
+    net.loss(step, 1);
+    net.autograd.backward();
+    await model.finish();
+  }
+  expect(model.averages).toBe(2);
+  await Promise.all([before.close(), after.close()]);
+});
