@@ -244,6 +244,7 @@ export class Reducer {
   beginJoin(): void {
     this.#checkOpen('join');
     this.checkIdle('join');
+    this.#lastLive = 0; // of an earlier join(), perhaps in another group
     this.#weights.isJoining = true;
   }
 

@@ -1,4 +1,5 @@
 // Tests loops of different lengths inside join().
+import { loopbackGroups } from '@ringwise/collectives';
 import { expect, it } from 'vitest';
 import { assertInSync, type DdpOptions, ddp } from '../../../src/index.ts';
 import { largestDifference, onRanks, reasons, values } from '../../support/ranks.ts';
@@ -59,6 +60,25 @@ for (const [name, args] of Object.entries(cases))
     for (const parameters of values(await train(...args)))
       expect(largestDifference(parameters, expected)).toBeLessThan(1e-5);
   });
+
+it('ends with the state of rank 0 if no rank has data, also in a smaller group than before', async () => {
+  const models = await Promise.all(
+    loopbackGroups(3).map((group, rank) => ddp(new TinyMlp(rank), { group, bucketBytes: 100 })),
+  );
+  const steps = (model: (typeof models)[0], count: number) =>
+    model.join(async () => {
+      for (let step = 0; step < count; step++) {
+        model.module.loss(step, 1);
+        model.module.autograd.backward();
+        await model.finish();
+      }
+    });
+  await Promise.all(models.map((model, rank) => steps(model, rank))); // rank 2 trains longest
+  const groups = loopbackGroups(2);
+  await Promise.all(groups.map((group, rank) => models[rank]!.rebind(group)));
+  await Promise.all(groups.map((_, rank) => steps(models[rank]!, 0)));
+  expect(models[1]!.module.parameters()).toEqual(models[0]!.module.parameters());
+});
 
 it('lets an error out of the loop, and ends the others with it', async () => {
   const outcomes = await onRanks(2, async (group) => {
