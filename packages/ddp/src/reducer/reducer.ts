@@ -83,7 +83,8 @@ export class Reducer {
   /** Whether finish() has been called for the running backward. */
   #isFinishing = false;
   #hasWarned = false;
-  #pauses = 0;
+  /** The calls of noSync() that run. */
+  readonly #pauses = new Set<object>();
   #averages = 0;
   #weighting: Weighting | null = null;
   /** The lowest rank that had data in the last reduction with weights or join(). */
@@ -131,7 +132,7 @@ export class Reducer {
   ready(index: number, backward?: object): void {
     this.#checkOpen('backward');
     this.#usage.mark(index);
-    if (this.#pauses > 0) return;
+    if (this.#pauses.size > 0) return;
     this.#orFail(() => {
       const isOther = this.#phase === 'backward' && this.#isOther(backward);
       if (this.#phase === 'reducing' || isOther) throw unfinished('backward', this.#group.rank);
@@ -193,10 +194,9 @@ export class Reducer {
     checkFunction('noSync', fn, 'a function, in which gradients accumulate');
     this.#checkOpen('noSync');
     this.checkIdle('noSync');
-    this.#pauses++;
-    const resume = () => {
-      this.#pauses--;
-    };
+    const call = {};
+    this.#pauses.add(call);
+    const resume = () => void this.#pauses.delete(call); // does nothing after rebind(), which ends all calls
     let result: T;
     try {
       result = fn();
@@ -316,7 +316,7 @@ export class Reducer {
     this.#buckets.keepUntilEnded();
     this.#reset();
     this.#weights.moved();
-    this.#pauses = 0;
+    this.#pauses.clear();
     this.timeline.drop();
     this.#group = group;
     this.#model = model;
@@ -412,7 +412,7 @@ export class Reducer {
     const { version } = this.#buckets;
     recording.onRun(() => {
       if (this.#buckets.version !== version) throw closed('a captured step');
-      if (this.#pauses > 0) throw capturedAverage(rank);
+      if (this.#pauses.size > 0) throw capturedAverage(rank);
       this.checkIdle('a captured step');
       return () => {};
     });

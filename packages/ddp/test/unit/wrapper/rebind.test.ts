@@ -114,6 +114,21 @@ it('drops what noSync has accumulated', async () => {
   expect(model!.module.gradients()).toEqual(net.gradients());
 });
 
+it('ends a noSync() that still runs, which later ones then do not notice', async () => {
+  const model = await ddp(new TinyMlp(1), { group: loopbackGroups(1)[0]! });
+  let settle = () => {};
+  const before = model.noSync(() => new Promise<void>((resolve) => (settle = resolve)));
+  await model.rebind(loopbackGroups(1)[0]!);
+  settle();
+  await before;
+  model.noSync(() => {
+    model.module.loss(0, 1);
+    model.module.autograd.backward();
+  });
+  await model.finish();
+  expect(model.averages).toBe(0);
+});
+
 it('is refused by all ranks if their models differ, and then changes nothing', async () => {
   const alone = [loopbackGroups(1)[0]!, loopbackGroups(1)[0]!];
   const models = await Promise.all([
