@@ -4,7 +4,7 @@ import { type FileHandle, open, rename, rm } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { badSnapshot } from '../errors.ts';
 import { aligned, hashBytes, headBytes, headerLength } from './format.ts';
-import { replaceable } from './replaceable.ts';
+import { removeLeftovers, replaceable, temporaryFor } from './replaceable.ts';
 
 const chunk = 4 << 20;
 
@@ -13,10 +13,10 @@ const chunk = 4 << 20;
  */
 export async function writeSnapshot(target: string, pieces: AsyncIterable<Uint8Array>): Promise<void> {
   const file = await replaceable(target);
-  const temporary = `${file}.${process.pid}.tmp`;
+  const temporary = temporaryFor(file);
   const hash = createHash('sha256');
   try {
-    const handle = await open(temporary, 'w');
+    const handle = await open(temporary, 'wx');
     try {
       for await (const piece of pieces) {
         hash.update(piece);
@@ -28,6 +28,7 @@ export async function writeSnapshot(target: string, pieces: AsyncIterable<Uint8A
       await handle.close();
     }
     await rename(temporary, file);
+    await removeLeftovers(file).catch(() => {});
   } catch (error) {
     await rm(temporary, { force: true });
     throw error;

@@ -1,10 +1,8 @@
 // Writes that replace a file as a whole or not at all.
-import { randomUUID } from 'node:crypto';
-import { type FileHandle, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
-import { hostname } from 'node:os';
-import { basename, dirname, join } from 'node:path';
+import { type FileHandle, mkdir, open, rename, rm, stat } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import type { HostArray } from '../core/dtype.ts';
-import { replaceable } from './replaceable.ts';
+import { removeLeftovers, replaceable, temporaryFor } from './replaceable.ts';
 
 /** Maximum bytes of one call of write: the system accepts less than 2 GiB. */
 const maxWriteBytes = 2 ** 30;
@@ -46,7 +44,7 @@ const isFolder = (path: string): Promise<boolean> =>
  */
 export async function replaceFile(target: string, pieces: Iterable<Uint8Array>): Promise<void> {
   const path = await replaceable(target);
-  const temporary = `${path}.${hostname()}-${process.pid}-${randomUUID()}.tmp`;
+  const temporary = temporaryFor(path);
   try {
     const file = await open(temporary, 'wx');
     try {
@@ -60,23 +58,5 @@ export async function replaceFile(target: string, pieces: Iterable<Uint8Array>):
   } catch (error) {
     await rm(temporary, { force: true });
     throw error;
-  }
-}
-
-/** Removes temporary files of processes of this host that were killed while they wrote to the same path. */
-async function removeLeftovers(path: string): Promise<void> {
-  const start = `${basename(path)}.${hostname()}-`;
-  for (const name of await readdir(dirname(path))) {
-    const pid = name.startsWith(start) ? /^(\d+)-.*\.tmp$/.exec(name.slice(start.length))?.[1] : undefined;
-    if (pid !== undefined && !isAlive(Number(pid))) await rm(join(dirname(path), name), { force: true });
-  }
-}
-
-function isAlive(pid: number): boolean {
-  try {
-    process.kill(pid, 0);
-    return true;
-  } catch (error) {
-    return (error as NodeJS.ErrnoException).code !== 'ESRCH';
   }
 }

@@ -1,7 +1,7 @@
 // Tests snapshots. Rank 0 writes them, completely or not at all; all ranks of any world size read them.
 import { spawnSync } from 'node:child_process';
 import { lstat, mkdtemp, readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { hostname, tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { bufferSymbol } from '@ringwise/collectives';
 import {
@@ -49,6 +49,29 @@ it('gives every rank what rank 0 has saved, also at another world size', async (
       model: { weight: { data: model.weight.dataSync(), dtype: 'float32', shape: [2, 3] } },
     });
   }
+  expect(await readdir(folder)).toEqual(['run.snapshot']);
+});
+
+it('is complete after two saves at the same time', async () => {
+  const file = join(folder, 'run.snapshot');
+  await onRanks(1, async (group) => {
+    const save = (epoch: number) =>
+      saveSnapshot(file, { epoch, values: new Float64Array(100_000 * epoch).fill(epoch) }, group);
+    await Promise.all([save(1), save(2)]);
+    const { epoch, values: saved } = (await loadSnapshot<{ epoch: number; values: Float64Array }>(
+      file,
+      group,
+    ))!;
+    expect(saved).toEqual(new Float64Array(100_000 * epoch).fill(epoch));
+  }).then(values);
+  expect(await readdir(folder)).toEqual(['run.snapshot']);
+});
+
+it('removes what an ended process has left of the same file', async () => {
+  const file = join(folder, 'run.snapshot');
+  const { pid } = spawnSync(process.execPath, ['--version']);
+  await writeFile(`${file}.${hostname()}-${pid}-x.tmp`, 'half');
+  await onRanks(1, (group) => saveSnapshot(file, {}, group)).then(values);
   expect(await readdir(folder)).toEqual(['run.snapshot']);
 });
 
