@@ -184,9 +184,18 @@ function userFrames(stack: string): Frame[] {
     const frame =
       /^\s+at (?:async )?(?:.*\()?((?:file:\/\/)?\/.*):(\d+):\d+\)?$/.exec(text) ?? callSite(text);
     if (!frame || frame[1]!.includes('/node_modules/')) return [];
-    const file = resolve(frame[1]!.startsWith('file:') ? fileURLToPath(frame[1]!) : frame[1]!);
-    return isOurs(file) ? [] : [{ file, line: frame[2], text }];
+    const file = fileOf(frame[1]!);
+    return file === null || isOurs(file) ? [] : [{ file, line: frame[2], text }];
   });
+}
+
+/** Returns the path of a frame's file; null for a URL without one, as a program may put any text into a stack. */
+function fileOf(shown: string): string | null {
+  try {
+    return resolve(shown.startsWith('file:') ? fileURLToPath(shown) : shown);
+  } catch {
+    return null;
+  }
 }
 
 /**

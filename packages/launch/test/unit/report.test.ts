@@ -302,6 +302,13 @@ describe('firstUserFrame', () => {
     expect(firstUserFrame('Error: x\n    at node:fs:1:2')).toBeNull();
   });
 
+  it('skips a URL that is no path, as a program may put any text into a stack', () => {
+    const odd = '    at f (file:///elsewhere/a%zz.mjs:1:2)\n    at f (file:///elsewhere/a%2Fb.mjs:1:2)';
+    expect(firstUserFrame(`Error: x\n${odd}\n    at file:///elsewhere/main.mjs:3:1`)).toBe(
+      '/elsewhere/main.mjs:3',
+    );
+  });
+
   it("reads Python's stacks, innermost frame last", () => {
     const stack = [
       'Traceback (most recent call last):',
