@@ -8,7 +8,8 @@ import { endedKey } from './elastic/elastic-keys.ts';
 import type { ViewFacts } from './elastic/view-facts.ts';
 import { watchViews } from './elastic/view-watch.ts';
 import { inbox, Outbox } from './mailbox.ts';
-import { type Order, parseReport, type Send } from './messages.ts';
+import { failed, finish, type Order, parseReport, type Send } from './messages.ts';
+import * as words from './outcomes.ts';
 
 export const coordinatorBox = 'launch/coordinator';
 export const boxOf = (id: string) => `launch/to/${id}`;
@@ -112,6 +113,8 @@ export function runCoordinator(
   const outbox = new Outbox(store);
   const ended = new AbortController();
   let timer: NodeJS.Timeout | undefined;
+  /** Whether the coordinator has thrown, so that its state may be wrong. */
+  let isBroken = false;
   const send: Send = (to, order) => void outbox.post(boxOf(to), order);
   const { coordinator, refresh, lost, close } = make(send, advance);
 
@@ -126,8 +129,16 @@ export function runCoordinator(
   }
 
   function advance(change: () => void): void {
-    change();
-    rearm();
+    if (isBroken) return;
+    try {
+      change();
+      rearm();
+    } catch (error) {
+      // Without an outcome, all launchers would wait forever.
+      isBroken = true;
+      clearTimeout(timer);
+      for (const id of coordinator.present) send(id, finish(failed(words.cannotDecide(error))));
+    }
   }
 
   async function read(): Promise<void> {

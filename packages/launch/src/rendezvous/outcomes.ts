@@ -1,9 +1,15 @@
 // Messages of a launcher about a job, other than failures of ranks.
 
+import { inspect } from 'node:util';
 import type { RankOutcome } from '../agent/rank-process.ts';
 import { culpritOf } from '../report/culprit.ts';
 import { exitCodeOf, failureReport, rootCause } from '../report/report.ts';
 import type { Member, Outcome } from './messages.ts';
+
+/** Reports an error in the coordinator itself. The first line is the whole sentence on the other hosts. */
+export const cannotDecide = (error: unknown) =>
+  'the launcher cannot decide how the job goes on, so the job was ended. This is a defect of ringwise: please report ' +
+  `it with these lines.\n  ${inspect(error).replaceAll('\n', '\n  ')}`;
 
 export const givenUp =
   'the job goes on without this host: there was no sign of life from it for too long. Start the launcher here again ' +
