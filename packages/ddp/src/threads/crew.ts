@@ -49,22 +49,24 @@ export async function gatherCrew(size: number, program: string | URL | undefined
     formed?.abort('the main thread has ended');
   };
   process.once('exit', announceEnd);
+  const workers: Worker[] = [];
+  const end = () => {
+    announceEnd();
+    process.off('exit', announceEnd);
+    return Promise.all(workers.map((worker) => worker.on('error', () => {}).terminate()));
+  };
   try {
     const meeting = pathToFileURL(folder).href;
-    const workers = Array.from({ length: size - 1 }, (_, i) =>
-      start(file, { rank: i + 1, size, meeting, ending }),
-    );
+    for (let rank = 1; rank < size; rank++) workers.push(start(file, { rank, size, meeting, ending }));
     const exits = workers.map((worker) => new Promise<number>((resolve) => worker.once('exit', resolve)));
     const early = exits.map(async (exit, i) => Promise.reject(endedEarly(i + 1, await exit)));
     const group = await Promise.race([meet({ rank: 0, size, meeting }), ...early]);
     formed = group;
     for (const each of early) each.catch(() => {}); // from now on, threads may end
-    const end = () => {
-      announceEnd();
-      process.off('exit', announceEnd);
-      return Promise.all(workers.map((worker) => worker.on('error', () => {}).terminate()));
-    };
     return { group, end };
+  } catch (error) {
+    await end();
+    throw error;
   } finally {
     remove();
     process.off('exit', remove);

@@ -272,6 +272,14 @@ describe('the threads of dataParallel', () => {
     );
   });
 
+  it('end with a call that fails, so that a program that handles its error can end', async () => {
+    const { exitCode, stdout } = await run(`
+      import { workerData } from 'node:worker_threads';
+      if (workerData?.ringwiseThread.rank === 1) process.exit();
+      await dataParallel(net, { threads: 3 }).catch((error) => console.log(error.code));`);
+    expect([exitCode, stdout.trim()]).toEqual([0, 'ERR_DDP_INVALID']);
+  });
+
   it.each([
     [
       'a second call',
