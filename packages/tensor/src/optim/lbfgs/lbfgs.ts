@@ -207,17 +207,20 @@ export class LBFGS extends Optimizer<Options> {
     });
   }
 
-  /** Evaluates the function at a point on the line, and moves the parameters back. */
+  /** Evaluates the function at a point on the line, and moves the parameters back, also if the function throws. */
   #pointAt(t: number, direction: Tensor, closure: () => Tensor): Point {
     const before = this.params.map((param) => param.detach().clone());
-    this.#move(t, direction);
-    const loss = scope(() => closure().item());
-    const grad = this.#flatGrad();
-    for (const [i, param] of this.params.entries()) {
-      param.detach().copy_(before[i]!);
-      before[i]!.dispose();
+    try {
+      this.#move(t, direction);
+      const loss = scope(() => closure().item());
+      const grad = this.#flatGrad();
+      return { t, loss, grad, slope: dot(grad, direction) };
+    } finally {
+      for (const [i, param] of this.params.entries()) {
+        param.detach().copy_(before[i]!);
+        before[i]!.dispose();
+      }
     }
-    return { t, loss, grad, slope: dot(grad, direction) };
   }
 
   /**

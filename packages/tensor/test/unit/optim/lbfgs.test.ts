@@ -61,6 +61,17 @@ describe('LBFGS', () => {
     },
   );
 
+  test('leaves the parameters where they were if the function throws during a line search', () => {
+    const optimizer = new LBFGS([leaf(-1.2), leaf(1)], { lineSearchFn: 'strong_wolfe' });
+    let evaluations = 0;
+    const failing = () => {
+      if (++evaluations === 2) throw new Error('no data');
+      return rosenbrock(optimizer)();
+    };
+    expect(() => optimizer.step(failing)).toThrow('no data');
+    expect(optimizer.params.map((param) => param.item())).toEqual([-1.2, 1]);
+  });
+
   test('names what is wrong with a state, and changes nothing', () => {
     const one = new LBFGS([leaf(-1.2), leaf(1)], { maxIter: 3, lr: 1e-3 });
     one.step(rosenbrock(one));
