@@ -40,7 +40,7 @@ export function watchViews(store: Store, onView: (view: ViewFacts) => void): Vie
   }
 
   function refresh(): Promise<void> {
-    reading = reading.then(readAll);
+    reading = reading.then(readAll, readAll); // also after a call that failed
     return reading;
   }
 
@@ -62,13 +62,18 @@ export function watchViews(store: Store, onView: (view: ViewFacts) => void): Vie
   };
 }
 
-/** Waits for a key, for a minute at most. Resolves with true if it exists. Rejects with the reason of `signal`. */
+/**
+ * Waits for a key, for a minute at most, or until a busy store refuses the connection that the wait needs. Resolves
+ * with true if the key exists. Rejects with the reason of `signal`.
+ */
 export async function appears(store: Store, key: string, signal: AbortSignal): Promise<boolean> {
   try {
     await store.wait([key], { timeoutMs: waitMs, signal });
     return true;
   } catch (error) {
-    if (!StoreError.isInstance(error) || error.code !== 'ERR_STORE_TIMEOUT') throw error;
+    const isOver =
+      StoreError.isInstance(error) && ['ERR_STORE_TIMEOUT', 'ERR_STORE_BUSY'].includes(error.code);
+    if (!isOver) throw error;
     return false;
   }
 }

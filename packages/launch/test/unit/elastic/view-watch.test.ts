@@ -1,5 +1,5 @@
 // Tests that a launcher follows the views of a job while the members remove old ones.
-import { MemoryStore } from '@ringwise/store';
+import { MemoryStore, StoreError } from '@ringwise/store';
 import { expect, test } from 'vitest';
 import { headKey, viewKey } from '../../../src/rendezvous/elastic/elastic-keys.ts';
 import { watchViews } from '../../../src/rendezvous/elastic/view-watch.ts';
@@ -50,5 +50,49 @@ test('a view that is removed while it is looked for is not waited for', async ()
   await memory.set(headKey, '3');
   await watch.refresh();
   expect(seen.at(-1)).toBe(3);
+  await watch.close();
+});
+
+/** Returns the store with one call of these methods that rejects with `error`. */
+function failingOnce(memory: MemoryStore, methods: readonly string[], error: Error): MemoryStore {
+  let hasFailed = false;
+  return new Proxy(memory, {
+    get: (target, name) => {
+      const value = Reflect.get(target, name) as unknown;
+      if (typeof value !== 'function') return value;
+      return async (...args: unknown[]) => {
+        if (!hasFailed && methods.includes(String(name))) {
+          hasFailed = true;
+          throw error;
+        }
+        return (await Reflect.apply(value, target, args)) as unknown;
+      };
+    },
+  });
+}
+
+test('views are followed on after a wait that a busy store has refused', async () => {
+  const memory = new MemoryStore();
+  const store = failingOnce(memory, ['wait'], new StoreError('ERR_STORE_BUSY', 'too many connections'));
+  const seen = new Promise<number>((resolve) => {
+    const watch = watchViews(store, ({ number }) => {
+      void watch.close().then(() => resolve(number));
+    });
+  });
+  await new Promise(setImmediate);
+  await memory.set(viewKey(0), text(0));
+  expect(await seen).toBe(0);
+});
+
+test('views are read again after a call that has failed', async () => {
+  const memory = new MemoryStore();
+  const reads = ['get', 'multiGet', 'compareSet'];
+  const store = failingOnce(memory, reads, new StoreError('ERR_STORE_TIMEOUT', 'no answer'));
+  const seen: number[] = [];
+  const watch = watchViews(store, ({ number }) => seen.push(number));
+  await watch.refresh().catch(() => {});
+  await memory.set(viewKey(0), text(0));
+  await watch.refresh();
+  expect(seen).toEqual([0]);
   await watch.close();
 });
