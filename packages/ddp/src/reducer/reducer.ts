@@ -82,6 +82,8 @@ export class Reducer {
   #isClosed = false;
   /** Whether finish() has been called for the running backward. */
   #isFinishing = false;
+  /** The wait for the averages of the running backward, which all calls share; null while no call waits. */
+  #settling: Promise<void> | null = null;
   #hasWarned = false;
   /** The calls of noSync() that run. */
   readonly #pauses = new Set<object>();
@@ -464,13 +466,20 @@ export class Reducer {
     for (const index of rest) this.#collect(index);
   }
 
-  async #settled(): Promise<void> {
+  #settled(): Promise<void> {
+    this.#settling ??= this.#settleOnce(this.#group);
+    return this.#settling;
+  }
+
+  /** If rebind() has left `group` meanwhile, the state is that of another group, and stays as it is. */
+  async #settleOnce(group: Group): Promise<void> {
     try {
       await runAwaiting(this.#settle());
     } catch (error) {
+      if (this.#group !== group) throw error;
       this.#fail(error);
     }
-    this.#reset();
+    if (this.#group === group) this.#reset();
   }
 
   /** Runs the operations that remain after all buckets are launched. */
@@ -549,6 +558,7 @@ export class Reducer {
     this.#weighting = null;
     this.#phase = 'idle';
     this.#isFinishing = false;
+    this.#settling = null;
     this.#backward = undefined;
   }
 }

@@ -1,7 +1,7 @@
 // Tests which buckets leave during one backward, when, and in which order.
 import { type Backend, Group, loopback } from '@ringwise/collectives';
 import { expect, it } from 'vitest';
-import { ddp } from '../../../src/index.ts';
+import { type DistributedDataParallel, ddp } from '../../../src/index.ts';
 import { onRanks, reasons, values } from '../../support/ranks.ts';
 import { TinyMlp } from '../../support/tiny-mlp.ts';
 
@@ -114,6 +114,28 @@ it('names the parameter that is reported ready twice, on every rank', async () =
   expect(other).toMatchObject({ code: 'ERR_COLL_ABORTED', peers: [1] });
   expect(other!.message).toContain('"b2" was reported ready twice');
 });
+
+for (const [what, again] of [
+  ['finish()', (model) => model.finish()],
+  ['a later finish()', (model) => Promise.resolve().then(() => model.finish())],
+] as readonly (readonly [string, (model: DistributedDataParallel) => Promise<void>])[])
+  it(`averages once if ${what} is called while finish() still runs`, async () => {
+    const [once, twice] = await Promise.all(
+      [false, true].map((isTwice) =>
+        onRanks(2, async (group) => {
+          const net = new TinyMlp(1);
+          const model = await ddp(net, { group, bucketBytes: 100 });
+          net.loss(group.rank, 1);
+          model.addWeight(group.rank + 1);
+          net.autograd.backward();
+          await Promise.all([model.finish(), isTwice && again(model)]);
+          return { gradients: net.gradients(), averages: model.averages };
+        }).then(values),
+      ),
+    );
+    expect(twice).toEqual(once);
+    expect(twice![0]!.averages).toBe(1);
+  });
 
 it('fails finish() with the root cause on every rank when the group fails', async () => {
   const outcomes = await onRanks(3, async (group) => {

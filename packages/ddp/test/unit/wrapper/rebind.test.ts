@@ -114,6 +114,20 @@ it('drops what noSync has accumulated', async () => {
   expect(model!.module.gradients()).toEqual(net.gradients());
 });
 
+it('is not disturbed by a finish() that fails afterwards', async () => {
+  const groups = loopbackGroups(2, { timeoutMs: 60_000 });
+  const [model] = await Promise.all(groups.map((group) => ddp(new TinyMlp(1), { group, ...options })));
+  model!.module.loss(0, 1);
+  model!.module.autograd.backward();
+  const before = model!.finish();
+  const alone = loopbackGroups(1)[0]!;
+  await model!.rebind(alone); // the other rank has sent nothing
+  groups[1]!.abort(new Error('killed'));
+  await expect(before).rejects.toMatchObject({ code: 'ERR_COLL_ABORTED' });
+  expect(alone.failure).toBeNull();
+  expect(await gradientsOf(model!, 3)).toEqual(await expected(1, 3));
+});
+
 it('ends a noSync() that still runs, which later ones then do not notice', async () => {
   const model = await ddp(new TinyMlp(1), { group: loopbackGroups(1)[0]! });
   let settle = () => {};
