@@ -118,8 +118,10 @@ export async function dataParallel(
   const parts = await agreedParts(source, group);
   const { optimizer } = parts;
   wrapped.add(optimizer);
+  let inner: DistributedDataParallel<Parts> | null = null;
+  const undo: (() => void)[] = [];
   try {
-    const inner = await ddp(parts, options);
+    inner = await ddp(parts, options);
     for (const each of [...parts.trained, ...parts.frozen]) {
       each.store();
       each.drop();
@@ -127,10 +129,12 @@ export async function dataParallel(
     for (const state of parts.states) state.store();
     await broadcastState(optimizer, group);
     const averaging = new Averaging(parts, group.size === 1);
-    const undo = [() => averaging.undo()];
+    undo.push(() => averaging.undo());
     if ('layers' in source) undo.push(replaceTraining(source, parts, group));
     return new DataParallel(parts, inner, undo);
   } catch (error) {
+    for (const each of undo) each();
+    inner?.close();
     wrapped.delete(optimizer);
     throw error;
   }
