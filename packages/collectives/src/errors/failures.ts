@@ -62,6 +62,16 @@ export function unexpected(
   return { code: 'ERR_COLL_SYSTEM', verb, seq, peers: [rank], what: `rank ${rank} failed with ${error}` };
 }
 
+/**
+ * Returns the failure of a call whose turn has come after `rank` has given its memory away. The other ranks have begun
+ * it, or will.
+ */
+export function detachedBeforeTurn(verb: string, seq: number, rank: number): Failure {
+  const what = `rank ${rank} has detached a buffer of the call before its turn came`;
+  const next = 'Transfer a buffer only after its call has ended.';
+  return { code: 'ERR_COLL_SYSTEM', verb, seq, peers: [rank], what, next };
+}
+
 /** Returns the failure if libnccl is missing or too old. `reason` is what the native addon says about it. */
 export function unusableNccl(verb: string, seq: number | null, reason: string): Failure {
   const next = 'Install NCCL 2.27 or newer, or set RINGWISE_LIBNCCL to its libnccl.so.2.';

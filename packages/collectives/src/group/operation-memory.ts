@@ -39,3 +39,20 @@ export function memoryOf(operation: Operation): BufferView | null {
       return operation.buffer;
   }
 }
+
+/** Returns all buffers that an operation has on this rank. */
+export function buffersOf(operation: Operation): readonly BufferView[] {
+  switch (operation.verb) {
+    case 'barrier':
+      return [];
+    case 'allReduce':
+      return operation.residual === null ? [operation.buffer] : [operation.buffer, operation.residual];
+    case 'reduce':
+    case 'broadcast':
+    case 'send':
+    case 'recv':
+      return [operation.buffer];
+    default:
+      return [operation.input, operation.output].filter((view) => view !== null);
+  }
+}

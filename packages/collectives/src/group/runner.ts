@@ -2,14 +2,16 @@
 // notes it in the flight record, and makes its error the group's. Every operation passes through #begin or
 // #runOne.
 import type { Backend, Operation, Run, Running, Settle } from '../backend.ts';
-import { type CollectiveCode, CollectiveError } from '../errors.ts';
+import { type CollectiveCode, CollectiveError, detachedBeforeTurn } from '../errors.ts';
 import type { FlightEntry } from '../flight/entry.ts';
 import { FlightRecorder } from '../flight/recorder.ts';
 import { textOfMissingRanks } from '../verbs/monitored-barrier.ts';
 import type { Admission } from './admission.ts';
+import type { BufferView } from './buffer.ts';
 import { callSite, inCallAt } from './call-site.ts';
 import { addCallSite } from './caller-line.ts';
 import { type CapturedStep, CapturedSteps, captureNow } from './captured.ts';
+import { buffersOf } from './operation-memory.ts';
 import { CallQueue } from './queue.ts';
 import type { GroupState } from './state.ts';
 import { type Call, isMessage, isOperation, Progress, type Starter, type Steps } from './steps.ts';
@@ -86,7 +88,7 @@ export class Runner {
     const site = 'more' in steps || queue.isBusy ? callSite() : null;
     const starter: Starter = {
       ...this.#starter,
-      begin: (operation, name, settle) => inCallAt(site, () => this.#begin(operation, name, settle)),
+      begin: (operation, name, settle) => inCallAt(site, () => this.#begin(operation, name, settle, true)),
     };
     return new Work(name, steps.operations[0]?.seq ?? -1, this.#state, (finish) => {
       const progress: Progress<T> = new Progress(name, steps, starter, (error, value) => {
@@ -111,7 +113,8 @@ export class Runner {
     allStarted: () => this.#queue.startReady(),
   };
 
-  #begin(operation: Operation, name: string, settle: Settle): Running | null {
+  /** `isInTurn`: the operation may have waited for earlier calls since its buffers were checked. */
+  #begin(operation: Operation, name: string, settle: Settle, isInTurn = false): Running | null {
     const record = this.#recorder?.enter(operation);
     try {
       const ended: Settle = (error, source) => {
@@ -119,6 +122,8 @@ export class Runner {
         settle(error && this.#failedLater(error, operation, name), source);
       };
       if (captureNow() !== null) return this.#captured.add(operation, ended);
+      if (isInTurn && buffersOf(operation).some(isDetached))
+        throw this.#state.error(detachedBeforeTurn(name, operation.seq, this.#state.rank));
       return this.#backend.start(operation, ended);
     } catch (error) {
       record?.(error);
@@ -213,6 +218,9 @@ const isFoundByAll: ReadonlySet<CollectiveCode> = new Set([
   'ERR_COLL_ABORTED',
   'ERR_COLL_CLOSED',
 ]);
+
+/** Native code would read the memory at address 0, which ends the process. */
+const isDetached = ({ host, count }: BufferView) => host !== null && count > 0 && host.byteLength === 0;
 
 function isOf(error: CollectiveError, { verb, seq }: Operation): boolean {
   return error.verb === verb && error.seq === seq;

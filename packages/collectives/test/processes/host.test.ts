@@ -108,6 +108,14 @@ describe('a process with a group on the host backend', () => {
     }
   });
 
+  it('survives that a buffer is transferred before the turn of its call', async () => {
+    for (const told of values(await withRanks(2, module, 'transferWhileQueued')))
+      expect(told).toEqual([
+        'ERR_COLL_SYSTEM',
+        'rank 0 has detached a buffer of the call before its turn came',
+      ]);
+  });
+
   it('can be in several groups', async () => {
     expect(values(await withRanks(2, module, 'severalGroups'))).toEqual([
       [3, 60],

@@ -267,3 +267,19 @@ export async function abortAndClose(rank: number): Promise<string> {
   }
   return await waiting;
 }
+
+/** Rank 0 transfers a buffer while its call waits for an earlier one. Returns the code and the text of the error. */
+export async function transferWhileQueued(rank: number): Promise<[code: string, what: string]> {
+  const group = await init({ backend: 'host' });
+  const earlier = group.broadcastObject('of several steps');
+  const buffer = new Float32Array(1000);
+  const later = group.allReduce(buffer);
+  if (rank === 0) structuredClone(buffer, { transfer: [buffer.buffer] });
+  await earlier.catch(() => {}); // of rank 1, if it is behind
+  const error = await later.then(
+    () => new Error('it has not failed'),
+    (reason: CollectiveError) => reason,
+  );
+  await group.close();
+  return CollectiveError.is(error) ? [error.code, error.what] : ['none', error.message];
+}

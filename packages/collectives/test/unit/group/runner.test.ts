@@ -77,6 +77,20 @@ describe('a call of steps', () => {
 });
 
 describe('an error', () => {
+  it('of a buffer that the program has transferred before the turn of its call fails the group', async () => {
+    const [a, b] = runners();
+    void a.runner.start('two', twoBarriers(a.admission));
+    const x = new Float32Array(4);
+    const later = a.runner.start('allReduce', allReduce(a.admission, x, {}));
+    structuredClone(x, { transfer: [x.buffer] });
+    void b.runner.start('two', twoBarriers(b.admission));
+    const work = b.runner.start('allReduce', allReduce(b.admission, new Float32Array(4), {}));
+    const seen = { code: 'ERR_COLL_SYSTEM', verb: 'allReduce', seq: 2, peers: [0] };
+    await expect(later).rejects.toMatchObject(seen);
+    await expect(work).rejects.toMatchObject(seen);
+    expect(a.state.failure?.what).toBe('rank 0 has detached a buffer of the call before its turn came');
+  });
+
   it('of an operation names the call, and fails the group', async () => {
     const [{ runner, admission, state, recorded }] = runners();
     const work = runner.start('monitoredBarrier', monitoredBarrier(admission, { timeoutMs: 20 }));
