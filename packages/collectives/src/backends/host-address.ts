@@ -6,12 +6,14 @@ import { readFileSync, statSync } from 'node:fs';
 import { isIP } from 'node:net';
 import { hostname, networkInterfaces } from 'node:os';
 import { isLoopback, loopbackAddress } from '@ringwise/store';
+import { CollectiveError, hostIdUnreadable } from '../errors.ts';
 
 /**
  * Returns an id that two processes share exactly if they can use unix sockets and shared memory with each
  * other: they run on the same boot of the same machine and in the same network namespace (a container or a
  * test with its own namespace counts as another host). RINGWISE_HOST_ID replaces it, to separate processes
- * that share nothing but a network, such as the containers of a pod.
+ * that share nothing but a network, such as the containers of a pod. Throws ERR_COLL_SYSTEM if this process has
+ * no descriptor left.
  * @internal
  */
 export function hostId(): string {
@@ -19,7 +21,11 @@ export function hostId(): string {
   if (given) return given;
   try {
     return `${bootId()}/${statSync('/proc/self/ns/net').ino}`;
-  } catch {
+  } catch (cause) {
+    const { code, message } = cause as NodeJS.ErrnoException;
+    // With another id than before, this rank would count the ranks of its host as ranks of other hosts.
+    if (code === 'EMFILE' || code === 'ENFILE')
+      throw new CollectiveError(hostIdUnreadable(message), null, { cause });
     return nameWithoutProc(hostname(), networkInterfaces());
   }
 }

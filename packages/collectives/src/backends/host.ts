@@ -23,13 +23,17 @@ import { clockId, hostId } from './host-address.ts';
 import { addressFor, meetPeers } from './meeting.ts';
 import { loadNative, type NativeGroup, type NativePeer } from './native.ts';
 import { abortNative, Lane, verbIndex } from './native-lane.ts';
+import { withSystemErrors } from './system-errors.ts';
 
 /** Returns the names of a verb's algorithms between hosts. The first one works for every operation. */
 export function algorithmsOf(verb: Verb): readonly string[] {
   return loadNative().algorithms(verbIndex[verb]);
 }
 
-export const hostBackend: BackendFactory = async (context) => {
+export const hostBackend: BackendFactory = (context) =>
+  withSystemErrors(context, () => makeHostBackend(context));
+
+async function makeHostBackend(context: BackendContext): Promise<Backend> {
   const host = await addressFor(context);
   const { HostGroup } = loadNative();
   const flightFolder = process.env.RINGWISE_FLIGHT_DIR || null;
@@ -47,7 +51,7 @@ export const hostBackend: BackendFactory = async (context) => {
     throw error;
   }
   return hostBackendOf(context, native, lane);
-};
+}
 
 const reducing: readonly Verb[] = ['allReduce', 'reduce', 'reduceScatter'];
 

@@ -6,6 +6,7 @@ import {
   local,
   nextOf,
   rankList,
+  withoutStop,
 } from './collective-error.ts';
 
 /** Returns the failure ERR_COLL_TIMEOUT, which names the missing ranks. */
@@ -50,6 +51,20 @@ export function aborted(rank: number, reason: string): Failure {
 /** Returns the failure ERR_COLL_SYSTEM. `detail` says what the operating system or a library refused. */
 export function systemFailure(verb: string, seq: number | null, detail: string): Failure {
   return { code: 'ERR_COLL_SYSTEM', verb, seq, peers: [], what: detail };
+}
+
+/** Returns the failure if the operating system refuses what a rank needs for its end of a group; `reason` says what. */
+export function cannotMakeEnd(reason: string): Failure {
+  const what = `cannot make this rank's end of the group: ${withoutStop(reason)}`;
+  const next =
+    'Check the limits of the process (ulimit -n, ulimit -u), and close groups that it no longer needs.';
+  return { ...systemFailure('init', null, what), next };
+}
+
+/** Returns the failure if the id of this host cannot be read; `reason` is the system's. */
+export function hostIdUnreadable(reason: string): Failure {
+  const what = `cannot read which host this is: ${withoutStop(reason)}`;
+  return { ...systemFailure('init', null, what), next: 'Raise the limit of open files (ulimit -n).' };
 }
 
 /** Returns the failure for an exception of `rank` that is no CollectiveError, such as one that a backend throws. */

@@ -10,12 +10,14 @@ import { allVerbs } from '../../all-verbs.ts';
 import { allocHost } from '../../group/buffer.ts';
 import { isReducible } from '../../reduce-ops.ts';
 import type { BackendFactory } from '../context.ts';
+import { withSystemErrors } from '../system-errors.ts';
 import { connectAll } from './connect.ts';
 import { TcpGroup } from './group.ts';
 
 export const tcpBackend: BackendFactory = async (context) => {
   const { group: name, rank, size } = context;
-  const group = new TcpGroup({ group: name, rank, size }, await connectAll(context));
+  const connections = await withSystemErrors(context, () => connectAll(context));
+  const group = new TcpGroup({ group: name, rank, size }, connections);
   return {
     contract: 1,
     name: 'tcp',
