@@ -23,8 +23,9 @@ void remove_local_name(const std::string& name) noexcept;
 /// errno set, if that fails.
 bool send_descriptor(int socket, int descriptor) noexcept;
 
-/// Receives what send_descriptor() has sent: a descriptor, which is empty if the byte came alone. Returns nothing if no
-/// byte has arrived or the connection has ended. Does not wait if the socket is non-blocking.
+/// Receives what send_descriptor() has sent: a descriptor, which is empty if the byte came alone. Returns nothing, with
+/// errno set, if no byte has arrived (EAGAIN), the connection has ended (ECONNRESET), or this process has no descriptor
+/// left for the one that has arrived (EMFILE), which is lost. Does not wait if the socket is non-blocking.
 std::optional<Fd> receive_descriptor(int socket) noexcept;
 
 }  // namespace ringwise::os

@@ -357,15 +357,20 @@ class Meeting {
 
   /// Sends a file descriptor over the control connection; −1 sends the message without a descriptor.
   void send_descriptor(int peer, int descriptor) {
-    if (!os::send_descriptor(connections_.control[peer].get(), descriptor)) throw lost(peer);
+    if (os::send_descriptor(connections_.control[peer].get(), descriptor)) return;
+    const int error = errno;
+    if (error == EPIPE || error == ECONNRESET) throw lost(peer);
+    throw std::system_error(error, std::generic_category(), "passing shared memory to rank " + std::to_string(peer));
   }
 
   Fd receive_descriptor(int peer) {
     const int fd = connections_.control[peer].get();
     await(fd, POLLIN, {peer});
     std::optional<Fd> descriptor = os::receive_descriptor(fd);
-    if (!descriptor) throw lost(peer);
-    return std::move(*descriptor);
+    if (descriptor) return std::move(*descriptor);
+    const int error = errno;
+    if (!is_lack(error)) throw lost(peer);
+    throw std::system_error(error, std::generic_category(), "receiving shared memory of rank " + std::to_string(peer));
   }
 
   const Listener& listener_;

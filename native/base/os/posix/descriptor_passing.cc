@@ -1,3 +1,4 @@
+#include <cerrno>
 #include <cstring>
 
 #include "base/os/local_socket.h"
@@ -42,7 +43,13 @@ std::optional<Fd> receive_descriptor(int socket) noexcept {
   Message message;
   message.header.msg_control = message.space;
   message.header.msg_controllen = CMSG_SPACE(sizeof(int));
-  if (receive_message(socket, message.header) != 1) return std::nullopt;
+  const ssize_t got = receive_message(socket, message.header);
+  if (got == 0) errno = ECONNRESET;
+  if (got != 1) return std::nullopt;
+  if ((message.header.msg_flags & MSG_CTRUNC) != 0) {
+    errno = EMFILE;
+    return std::nullopt;
+  }
   const cmsghdr* control = CMSG_FIRSTHDR(&message.header);
   if (control == nullptr || control->cmsg_type != SCM_RIGHTS) return Fd();
   int descriptor = -1;

@@ -4,6 +4,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -124,6 +125,25 @@ TEST("a memory file arrives at the other end, which shares its zeroed memory") {
   CHECK(theirs[kBytes - 1] == std::byte{0});
   os::unmap(mine, kBytes);
   os::unmap(theirs, kBytes);
+}
+
+TEST("a descriptor for which this process has no room is an error, and so is the end of the connection") {
+  auto [near, far] = pair();
+  CHECK(os::send_descriptor(near.get(), near.get()));
+  CHECK(os::send_descriptor(near.get(), -1));
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none{static_cast<rlim_t>(fcntl(near.get(), F_DUPFD_CLOEXEC, 0)), before.rlim_max};
+  close(static_cast<int>(none.rlim_cur));  // it was the lowest free one
+  setrlimit(RLIMIT_NOFILE, &none);
+  const auto without_room = os::receive_descriptor(far.get());
+  const int error = errno;
+  setrlimit(RLIMIT_NOFILE, &before);
+  CHECK(!without_room && error == EMFILE);
+  const auto alone = os::receive_descriptor(far.get());
+  CHECK(alone && !*alone);
+  near.reset();
+  CHECK(!os::receive_descriptor(far.get()) && errno == ECONNRESET);
 }
 
 TEST("memory of another size, and other files, are refused") {
