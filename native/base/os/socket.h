@@ -18,6 +18,9 @@ Fd accept_socket(int listener) noexcept;
 /// The flag by which sendmsg() and send() do not raise SIGPIPE; 0 where only the socket itself can say so.
 extern const int kNoSignal;
 
+/// The event of poll() that tells that the peer has ended the connection; 0 where poll() always tells that.
+extern const short kPeerHasEnded;
+
 /// Makes a socket that was just made not raise SIGPIPE, where that is not said in each call.
 void suppress_signal(int socket) noexcept;
 

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <map>
 #include <optional>
+#include <set>
 #include <system_error>
 
 #include "base/os/local_socket.h"
@@ -44,12 +45,25 @@ constexpr int kBacklog = 4096;
 // connections. A new one replaces the oldest, because ranks send their hello as soon as they are connected.
 constexpr int64_t kHelloNs = 5'000 * kMillisecond;
 constexpr size_t kMaxUnauthenticated = 256;
+// Nanoseconds for which a rank may refuse connections. It listens before it tells its address, so it has ended, unless
+// its backlog is full, which some systems answer in the same way.
+constexpr int64_t kRefusedNs = 2'000 * kMillisecond;
 
 [[noreturn]] void fail(const char* what) { throw std::system_error(errno, std::generic_category(), what); }
 
 /// Returns whether accept_socket() fails again at once: the connection stays in the backlog until this process has
 /// resources. Other errors are those of the connection, which the kernel has dropped.
 bool is_lack(int error) { return error == EMFILE || error == ENFILE || error == ENOBUFS || error == ENOMEM; }
+
+/// Returns whether connect() has failed because nothing listens at the address.
+bool is_refusal(int error) { return error == ECONNREFUSED || error == ENOENT; }
+
+/// Returns whether a connection has ended and all that the peer has sent is read.
+bool has_ended(const Fd& fd) {
+  char byte;
+  const ssize_t got = ::recv(fd.get(), &byte, 1, MSG_PEEK | MSG_DONTWAIT);
+  return got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR);
+}
 
 bool equal_in_constant_time(const Proof& a, const Proof& b) {
   uint8_t difference = 0;
@@ -137,11 +151,22 @@ class Meeting {
     }
   }
 
-  Failure timeout(const std::vector<int>& missing) const {
+  static std::string list(const std::vector<int>& ranks) {
     std::string names;
-    for (const int rank : missing) names += (names.empty() ? "" : ", ") + std::to_string(rank);
-    return {FailureCode::Timeout, rank_, missing,
-            "no connection with rank" + std::string(missing.size() == 1 ? " " : "s ") + names};
+    for (const int rank : ranks) names += (names.empty() ? "" : ", ") + std::to_string(rank);
+    return (ranks.size() == 1 ? "rank " : "ranks ") + names;
+  }
+
+  Failure timeout(const std::vector<int>& missing) const {
+    return {FailureCode::Timeout, rank_, missing, "no connection with " + list(missing)};
+  }
+
+  Failure ended_before(int peer, const std::vector<int>& missing) const {
+    return {FailureCode::PeerLost,
+            rank_,
+            {peer},
+            "lost rank " + std::to_string(peer) + " while connecting (its connection closed before that of " +
+                list(missing) + " came)"};
   }
 
   void write_all(int fd, const void* data, size_t bytes, int peer) {
@@ -182,9 +207,17 @@ class Meeting {
                 " while connecting (it ended, or refused this rank's proof that it belongs to the group)"};
   }
 
+  Failure not_listening(int peer) const {
+    return {FailureCode::PeerLost,
+            rank_,
+            {peer},
+            "lost rank " + std::to_string(peer) + " while connecting (nothing listens at its address any more)"};
+  }
+
   Fd connect_to(const PeerAddress& peer, Purpose purpose) {
     Address address = peer.local ? local_address(peer.unix_name) : tcp_address(peer.host, peer.port);
     Fd fd;
+    int64_t refused_until_ns = 0;  // 0: the last attempt was not refused
     for (;;) {
       fd = os::open_socket(address.storage.ss_family);
       if (!fd) fail("socket");
@@ -197,9 +230,16 @@ class Meeting {
         if (error == 0) break;
         errno = error;
       }
-      // A full backlog refuses the connection (TCP) or gives EAGAIN (unix). Other errors may be temporary too, so this
-      // rank tries again until the deadline.
-      if (now_ns() > deadline_ns_) throw timeout({peer.rank});
+      // A full backlog gives EAGAIN (unix). Other errors may be temporary too, so this rank tries again until the
+      // deadline.
+      const int64_t now = now_ns();
+      if (!is_refusal(errno))
+        refused_until_ns = 0;
+      else if (refused_until_ns == 0)
+        refused_until_ns = now + kRefusedNs;
+      else if (now > refused_until_ns)
+        throw not_listening(peer.rank);
+      if (now > deadline_ns_) throw timeout({peer.rank});
       pollfd pause{wake_, POLLIN, 0};
       if (poll(&pause, 1, 5) > 0) await(wake_, POLLIN, {});  // throws that the group was closed
     }
@@ -237,15 +277,29 @@ class Meeting {
 
   void accept_higher_ranks() {
     std::vector<Unauthenticated> unauthenticated;
+    std::set<int> talking;  // connected ranks that have sent more than their hello, such as a goodbye
     for (std::vector<int> absent = missing(); !absent.empty(); absent = missing()) {
       std::vector<pollfd> fds{
           {wake_, POLLIN, 0}, {listener_.unix_descriptor(), POLLIN, 0}, {listener_.tcp_descriptor(), POLLIN, 0}};
       for (const auto& connection : unauthenticated) fds.push_back({connection.fd.get(), POLLIN, 0});
+      // A rank that fails while it connects, for example because another one has ended, ends its connections.
+      const size_t first_connected = fds.size();
+      std::vector<int> connected;
+      for (const auto& [rank, peer] : peers_) {
+        if (!connections_.control[rank] || talking.contains(rank)) continue;
+        connected.push_back(rank);
+        fds.push_back({connections_.control[rank].get(), os::kPeerHasEnded, 0});
+      }
       const int64_t left = deadline_ns_ - now_ns();
       if (left <= 0) throw timeout(absent);
       poll(fds.data(), fds.size(), static_cast<int>(std::min<int64_t>(left / kMillisecond + 1, 1000)));
       if (fds[0].revents != 0)
         throw Failure(FailureCode::Closed, rank_, {rank_}, "the group was closed while it was connecting");
+      for (size_t i = 0; i < connected.size(); ++i) {
+        if (fds[first_connected + i].revents == 0) continue;
+        if (has_ended(connections_.control[connected[i]])) throw ended_before(connected[i], absent);
+        talking.insert(connected[i]);  // what it has sent is read later
+      }
       const int64_t now = now_ns();
       for (size_t i = unauthenticated.size(); i-- > 0;) {
         if ((fds[3 + i].revents != 0 && introduced(unauthenticated[i])) || now > unauthenticated[i].deadline_ns) {

@@ -6,6 +6,7 @@
 namespace ringwise::os {
 
 const int kNoSignal = 0;
+const short kPeerHasEnded = 0;
 
 void suppress_signal(int socket) noexcept {
   const int on = 1;

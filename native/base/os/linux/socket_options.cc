@@ -1,11 +1,13 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 
 #include "base/os/socket.h"
 
 namespace ringwise::os {
 
 const int kNoSignal = MSG_NOSIGNAL;
+const short kPeerHasEnded = POLLRDHUP;
 
 void suppress_signal(int) noexcept {}
 

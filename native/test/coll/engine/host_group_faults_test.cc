@@ -330,6 +330,33 @@ TEST("a rank that has no descriptor left for a connection says so before its dea
 }
 #endif
 
+TEST("a rank that ends before it has connected is lost for all that wait for it, long before their deadline") {
+  for (const bool local : {true, false}) {
+    std::unique_ptr<HostGroup> groups[3];
+    for (int rank = 0; rank < 3; ++rank) groups[rank] = std::make_unique<HostGroup>(rank, 3, "127.0.0.1", [] {});
+    const auto peers_of = [&](int rank) {
+      std::vector<coll::PeerAddress> peers;
+      for (int peer = 0; peer < 3; ++peer) {
+        if (peer == rank) continue;
+        const coll::Listener& listener = groups[peer]->listener();
+        peers.push_back(
+            {peer, local, listener.unix_name(), "127.0.0.1", listener.port(), proof(rank, peer), proof(peer, rank)});
+      }
+      return peers;
+    };
+    const auto of_first = peers_of(0), of_last = peers_of(2);
+    groups[1].reset();
+    Rank first{0, 3, std::move(groups[0])}, last{2, 3, std::move(groups[2])};
+    const uint64_t first_id = first.group->connect(of_first, kTimeout);
+    const auto refused = last.finish(last.group->connect(of_last, kTimeout));
+    CHECK(refused != nullptr && refused->code == FailureCode::PeerLost);
+    CHECK_EQ(refused->text, "lost rank 1 while connecting (nothing listens at its address any more)");
+    const auto told = first.finish(first_id);
+    CHECK(told != nullptr && told->code == FailureCode::PeerLost);
+    CHECK_EQ(told->text, "lost rank 2 while connecting (its connection closed before that of rank 1 came)");
+  }
+}
+
 TEST("a group can be destroyed while it connects with ranks that never come") {
   for (const int self : {0, 1}) {
     HostGroup absent(1 - self, 2, "127.0.0.1", [] {});
