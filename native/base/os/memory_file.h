@@ -28,6 +28,13 @@ void advise_huge_pages(std::byte* memory, size_t bytes) noexcept;
 /// that is possible.
 void clear_pages(const Fd& file, std::byte* memory, size_t offset, size_t bytes) noexcept;
 
+/// Replaces whole pages of a mapping by private ones with the same contents, so that other processes that map the file
+/// do not reach them. No thread of this process writes them meanwhile. Returns an errno, or 0. An error changes none.
+int make_private(std::byte* memory, size_t bytes) noexcept;
+
+/// Returns private pages of a mapping to the system. They read as zeros then.
+void drop_private(std::byte* memory, size_t bytes) noexcept;
+
 /// Throws unless `file` is a memory file of `bytes` bytes whose size does not shrink.
 void check_memory_file(const Fd& file, size_t bytes);
 

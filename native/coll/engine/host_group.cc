@@ -64,6 +64,8 @@ HostGroup::~HostGroup() {
   signals_.stop = true;
   signals_.wake.ring();
   if (lane_.joinable()) lane_.join();
+  engine_.note_exposed();
+  isolate();
 }
 
 // ------------------------------------------------------------------------------------------------ owner's thread
@@ -180,12 +182,14 @@ std::shared_ptr<const Failure> HostGroup::run(Op op, int* source) {
   blocking_ = 0;
   locate_if_due(op.record, flight_.clock().now());
   Ended ended = requests_.take(id);
+  if (ended.failure) isolate();
   if (source != nullptr) *source = ended.source;
   return std::move(ended.failure);
 }
 
 /// Returns the root cause, with which an operation has ended.
 std::shared_ptr<const Failure> HostGroup::reported() {
+  isolate();
   failures_.note_reported();
   return failures_.cause();
 }

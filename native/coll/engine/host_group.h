@@ -83,7 +83,10 @@ class HostGroup final {
   void wait(uint64_t id);
 
   /// Moves out the operations that have ended since the last call, in order of ending.
-  void take_ended(std::vector<Ended>& ended) { requests_.take_ended(ended); }
+  void take_ended(std::vector<Ended>& ended) {
+    requests_.take_ended(ended);
+    isolate();
+  }
 
   /// Fails all pending and later operations on all ranks with `failure`.
   void abort(Failure failure);
@@ -108,6 +111,11 @@ class HostGroup final {
   bool nudge();
   void drive(std::unique_lock<std::mutex>& owner, Driver driver, const Op* op = nullptr);
   std::shared_ptr<const Failure> reported();
+  /// Takes the memory of a failed operation from the ranks that may still write it, before the program uses it again.
+  void isolate() {
+    if (const auto exposed = engine_.take_exposed(); !exposed.empty())
+      engine_.arena()->isolate(exposed.data(), exposed.size());
+  }
   void locate(uint32_t record);
   /// Records the source location of the call if that is due; `now` is in ticks of the recorder's clock.
   void locate_if_due(uint32_t record, int64_t now) {

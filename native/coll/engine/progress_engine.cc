@@ -375,7 +375,16 @@ void ProgressEngine::settle() {
   }
 }
 
+void ProgressEngine::note_exposed() {
+  if (!running_.active || running_.on_board == nullptr) return;
+  const std::span<const std::byte> exposed = board_->exposed();
+  if (exposed.empty()) return;
+  exposed_bytes_ = exposed.size();
+  exposed_data_ = exposed.data();
+}
+
 void ProgressEngine::end_all() {
+  note_exposed();
   std::vector<uint64_t> ids;
   const auto fail = [&](const Op& op, bool inline_run) {
     flight_.end(op.record, false);

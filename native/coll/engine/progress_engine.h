@@ -10,6 +10,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "coll/engine/core_sharing.h"
@@ -90,6 +91,14 @@ class ProgressEngine {
 
   /// Ends all operations, begun and queued, with the root cause.
   void end_all();
+  /// Notes the memory of the running operation that other ranks may write at any later time, for take_exposed(). Call
+  /// it before the operation ends with a failure or is abandoned.
+  void note_exposed();
+  /// Returns the memory that note_exposed() has noted, once. Any thread, after an operation has ended with a failure.
+  std::span<const std::byte> take_exposed() {
+    if (exposed_data_.load(std::memory_order_acquire) == nullptr) return {};
+    return {exposed_data_.exchange(nullptr), exposed_bytes_};
+  }
   /// Returns what this rank works on.
   Work work() const;
   /// Ends a request with this outcome.
@@ -147,6 +156,8 @@ class ProgressEngine {
   std::unique_ptr<PointToPoint> p2p_;             // null until connected
   uint64_t begun_ = 0;                            // collectives begun so far
   CoreSharing sharing_;
+  std::atomic<size_t> exposed_bytes_{0};  // written before exposed_data_
+  std::atomic<const std::byte*> exposed_data_{nullptr};
   bool inline_done_ = false;     // the operation of a blocking call has ended well
   int inline_source_ = -1;       // the sender, of a receive that a blocking call ran itself
   uint64_t driven_id_ = 0;       // the operation that a Waiter drives, 0 when it has ended

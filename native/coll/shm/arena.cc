@@ -117,6 +117,7 @@ void Arena::release(std::byte* block) noexcept {
   used_.erase(used);
   os::clear_pages(file_, memory_, offset, bytes);  // allocate() promises zeroed memory
   ready_ = std::min(ready_, offset);
+  if (is_isolated_) return os::drop_private(memory_ + offset, bytes);
   auto next = free_.lower_bound(offset);
   if (next != free_.end() && offset + bytes == next->first) {
     bytes += next->second;
@@ -130,6 +131,13 @@ void Arena::release(std::byte* block) noexcept {
     }
   }
   free_.emplace(offset, bytes);
+}
+
+void Arena::isolate(const std::byte* data, size_t bytes) noexcept {
+  const std::optional<size_t> offset = offset_of(data, bytes);
+  if (!offset || bytes == 0) return;
+  const size_t begin = *offset / kPage * kPage, end = (*offset + bytes + kPage - 1) / kPage * kPage;
+  if (os::make_private(memory_ + begin, end - begin) == 0) is_isolated_ = true;
 }
 
 std::optional<size_t> Arena::offset_of(const std::byte* data, size_t bytes) const {

@@ -35,6 +35,11 @@ class Arena {
   std::byte* allocate(size_t bytes);
   void release(std::byte* block) noexcept;
 
+  /// Takes the pages of a range from the other ranks: what they write later does not reach this rank. The data stays.
+  /// Best effort; does nothing for a range outside the arena. The owner's thread calls it while nothing uses the
+  /// range. allocate() uses no released memory again after this.
+  void isolate(const std::byte* data, size_t bytes) noexcept;
+
   /// Returns the offset of the range in the arena; nothing if the range does not lie in it.
   std::optional<size_t> offset_of(const std::byte* data, size_t bytes) const;
 
@@ -51,6 +56,7 @@ class Arena {
   size_t ready_ = 0;               // the pages before this offset are mapped, whether they are used or not
   std::map<size_t, size_t> free_;  // offset → bytes, never adjacent
   std::map<size_t, size_t> used_;
+  bool is_isolated_ = false;  // some pages of memory_ are private
 };
 
 /// The mapped arenas of the other ranks of the host, by rank index on the host. The destructor unmaps them.

@@ -10,6 +10,7 @@
 
 #include <array>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "coll/op.h"
@@ -58,6 +59,10 @@ class BoardExecution {
   void compare_posted() { compare_posted(number_); }
   /// Sets `ranks` to the ranks that have not posted all these calls yet, each once.
   void not_posted(std::vector<int>& ranks) const;
+
+  /// Returns the memory of this rank that other ranks may write, also after this one has given the operation up: they
+  /// may have been stopped in the middle of it. Empty if they write none.
+  std::span<const std::byte> exposed() const;
 
   ProgramFrame& program_frame() { return frame_; }
 

@@ -121,6 +121,12 @@ void BoardExecution::take_results(size_t chunk) {
   }
 }
 
+std::span<const std::byte> BoardExecution::exposed() const {
+  const bool has_posted = phase_ == Phase::Meet || phase_ == Phase::Run;
+  if (!has_posted || where_ != Where::Arena || !takes_results()) return {};
+  return {op_.input, op_.count * element_};
+}
+
 Program BoardExecution::in_place() {
   if (parts_.empty()) cut_evenly(op_.count);
   reduce_in_place();

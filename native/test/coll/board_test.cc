@@ -3,8 +3,10 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <fstream>
 
+#include "coll/shm/board_execution.h"
 #include "test/check.h"
 #include "test/coll/ranks.h"
 
@@ -200,6 +202,58 @@ TEST("an arena reuses released memory, and sets it to zero") {
   arena->release(second);
   arena->release(third);
   CHECK(arena->allocate(4096 * 4) == first);
+}
+
+/// One end of a board, without a group. The rank never sleeps.
+struct End {
+  coll::BoardContext context;
+  std::atomic<uint32_t> sleeping{0};
+  std::unique_ptr<coll::BoardExecution> execution;
+  float* data = nullptr;
+
+  /// Starts an allReduce of `data` and advances it as far as that is possible now.
+  void all_reduce(size_t count) {
+    Op op;
+    op.verb = Verb::AllReduce;
+    op.dtype = DType::Float32;
+    op.count = count;
+    op.input = op.output = reinterpret_cast<std::byte*>(data);
+    execution->begin(op);
+    while (execution->advance()) continue;
+  }
+};
+
+TEST("a rank that goes on after the others have given up writes to none of their memory") {
+  for (const size_t count : {1'000, 150'003}) {
+    End ends[2];
+    ends[0].context.board = coll::Board::create(2);
+    ends[1].context.board = coll::Board::attach(Fd(dup(ends[0].context.board.descriptor())), 2);
+    for (End& end : ends) {
+      end.context.arena = coll::Arena::create();
+      if (!end.context.arena) return;
+      end.data = reinterpret_cast<float*>(end.context.arena->allocate(count * sizeof(float)));
+      std::fill_n(end.data, count, 1.F);
+      for (End& each : ends) end.context.sleeping.push_back(&each.sleeping);
+    }
+    for (int rank = 0; rank < 2; ++rank) {
+      ends[rank].context.arenas = coll::PeerArenas(2);
+      ends[rank].context.arenas.attach(1 - rank, Fd(dup(ends[1 - rank].context.arena->descriptor())));
+      ends[rank].execution = std::make_unique<coll::BoardExecution>(ends[rank].context, rank);
+    }
+    End &early = ends[0], &late = ends[1];
+    CHECK(early.execution->exposed().empty());
+    early.all_reduce(count);
+    const auto exposed = early.execution->exposed();
+    CHECK(exposed.data() == reinterpret_cast<std::byte*>(early.data) && exposed.size() == count * sizeof(float));
+    early.context.arena->isolate(exposed.data(), exposed.size());
+    CHECK(early.data[0] == 1 && early.data[count - 1] == 1);
+    std::fill_n(early.data, count, 7.F);
+    late.all_reduce(count);
+    CHECK(!late.execution->done());
+    CHECK_EQ(late.data[count - 1], 2);  // the part that the late rank reduces, from what the early one had
+    CHECK_EQ(std::count(early.data, early.data + count, 7.F), static_cast<std::ptrdiff_t>(count));
+    early.context.arena->release(reinterpret_cast<std::byte*>(early.data));
+  }
 }
 
 TEST("ranks that cannot map the arenas of all others do without arenas, and so do the others") {

@@ -6,6 +6,7 @@
 #include <sys/stat.h>
 
 #include <cerrno>
+#include <cstring>
 #include <fstream>
 #include <string>
 #include <system_error>
@@ -91,6 +92,19 @@ void clear_pages(const Fd& file, std::byte*, size_t offset, size_t bytes) noexce
   fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset),
             static_cast<off_t>(bytes));
 }
+
+int make_private(std::byte* memory, size_t bytes) noexcept {
+  // A mapping that failed in place of the old one could leave a hole, so the new pages come first.
+  void* const copy = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (copy == MAP_FAILED) return errno;
+  std::memcpy(copy, memory, bytes);
+  if (mremap(copy, bytes, bytes, MREMAP_MAYMOVE | MREMAP_FIXED, memory) != MAP_FAILED) return 0;
+  const int error = errno;
+  munmap(copy, bytes);
+  return error;
+}
+
+void drop_private(std::byte* memory, size_t bytes) noexcept { madvise(memory, bytes, MADV_DONTNEED); }
 
 void check_memory_file(const Fd& file, size_t bytes) {
   struct stat status{};

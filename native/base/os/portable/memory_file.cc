@@ -9,6 +9,8 @@
 
 #include <cerrno>
 #include <cstring>
+#include <memory>
+#include <new>
 #include <string>
 #include <system_error>
 
@@ -58,6 +60,20 @@ void advise_huge_pages(std::byte*, size_t) noexcept {}
 
 void clear_pages(const Fd&, std::byte* memory, size_t offset, size_t bytes) noexcept {
   std::memset(memory + offset, 0, bytes);
+}
+
+int make_private(std::byte* memory, size_t bytes) noexcept {
+  const std::unique_ptr<std::byte[]> copy(new (std::nothrow) std::byte[bytes]);
+  if (!copy) return ENOMEM;
+  std::memcpy(copy.get(), memory, bytes);
+  void* const pages = mmap(memory, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON | MAP_FIXED, -1, 0);
+  if (pages == MAP_FAILED) return errno;
+  std::memcpy(memory, copy.get(), bytes);
+  return 0;
+}
+
+void drop_private(std::byte* memory, size_t bytes) noexcept {
+  mmap(memory, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANON | MAP_FIXED, -1, 0);
 }
 
 void check_memory_file(const Fd& file, size_t bytes) {

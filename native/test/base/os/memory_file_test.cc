@@ -53,6 +53,21 @@ TEST("pages are reserved while signals arrive faster than that") {
   CHECK(handled > before);
 }
 
+TEST("pages that are made private keep their contents, and what others write does not reach them") {
+  constexpr size_t kPage = 4096, kBytes = 4 * kPage;
+  const Fd file = os::make_memory_file("test", kBytes);
+  std::byte* const mine = os::map_memory_file(file, kBytes);
+  std::byte* const theirs = os::map_memory_file(file, kBytes);
+  for (size_t page = 0; page < 4; ++page) mine[page * kPage] = std::byte{1};
+  CHECK_EQ(os::make_private(mine + kPage, 2 * kPage), 0);
+  for (size_t page = 0; page < 4; ++page) theirs[page * kPage] = std::byte{2};
+  for (size_t page = 0; page < 4; ++page) CHECK(mine[page * kPage] == std::byte(page == 1 || page == 2 ? 1 : 2));
+  os::drop_private(mine + kPage, 2 * kPage);
+  CHECK(mine[kPage] == std::byte{0} && mine[2 * kPage] == std::byte{0} && theirs[kPage] == std::byte{2});
+  os::unmap(mine, kBytes);
+  os::unmap(theirs, kBytes);
+}
+
 TEST("memory of an arena that is released and allocated again is zeroed, for all who map it") {
   constexpr size_t kBytes = size_t{1} << 20;
   const auto arena = coll::Arena::create();

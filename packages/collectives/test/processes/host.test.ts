@@ -116,6 +116,10 @@ describe('a process with a group on the host backend', () => {
       ]);
   });
 
+  it('has its memory for itself after a failure, also if a rank that was stopped goes on', async () => {
+    expect(values(await withRanks(2, module, 'stopInAllReduce'))[0]).toBe(0);
+  });
+
   it('can be in several groups', async () => {
     expect(values(await withRanks(2, module, 'severalGroups'))).toEqual([
       [3, 60],

@@ -283,3 +283,28 @@ export async function transferWhileQueued(rank: number): Promise<[code: string, 
   await group.close();
   return CollectiveError.is(error) ? [error.code, error.what] : ['none', error.message];
 }
+
+/**
+ * Rank 0 stops rank 1 in the middle of an allReduce, which then passes its deadline. Rank 0 uses the memory for other
+ * values, and lets rank 1 go on. Returns how many of these values rank 1 has changed.
+ */
+export async function stopInAllReduce(rank: number): Promise<number> {
+  const group = await init({ backend: 'host' });
+  const store = await openStore();
+  const [, other] = (await group.allGatherObject(process.pid)) as [number, number];
+  const memory = group.alloc(1 << 24).fill(1);
+  await group.barrier();
+  const stop = setTimeout(() => rank === 0 && process.kill(other, 'SIGSTOP'), 5);
+  await group.allReduce(memory, { timeoutMs: rank === 0 ? 1_000 : 60_000 }).catch(() => {});
+  clearTimeout(stop); // if the operation took less time, nothing is shown
+  if (rank === 1) {
+    await store.set('has gone on', '');
+  } else {
+    memory.fill(7);
+    process.kill(other, 'SIGCONT');
+    await store.wait(['has gone on']);
+  }
+  await store.close();
+  await group.close().catch(() => {});
+  return memory.filter((value) => value !== 7).length;
+}
