@@ -1,6 +1,6 @@
 // Errors of modules, optimizers and files.
 import type { DType } from '../core/dtype.ts';
-import { argument, dtypeError, type Shape, show, TensorError } from './tensor-error.ts';
+import { argument, dtypeError, type Shape, show, shown, TensorError } from './tensor-error.ts';
 
 export const badStateDict = (problems: readonly string[]): TensorError =>
   new TensorError('ERR_TENSOR_STATE_DICT', `loadStateDict: ${problems.join('; ')}. Nothing was changed.`);
@@ -9,6 +9,23 @@ export const nameTwice = (model: string, name: string): TensorError =>
   new TensorError(
     'ERR_TENSOR_STATE_DICT',
     `stateDict: two tensors of ${model} have the name '${name}'; expected a name for each. Rename a field; a name with a dot can be that of a field further inside.`,
+  );
+
+const assignable = {
+  parameter:
+    'Expected a parameter, or null. Assign parameter(tensor) before you make the optimizer, or keep the parameter and copy values into it: noGrad(() => layer.weight.copy_(tensor)).',
+  buffer: 'Expected a tensor, or null.',
+  module: 'Expected a module, or null. Use another field for other values.',
+};
+
+export const cannotAssign = (
+  model: string,
+  name: string,
+  kind: keyof typeof assignable,
+  value: unknown,
+): TensorError =>
+  argument(
+    `${model}: field '${name}' holds a ${kind}, and was assigned ${shown(value)}. ${assignable[kind]}`,
   );
 
 export const badOptimizerParam = (shape: Shape, dtype: DType, isDense: boolean): TensorError =>

@@ -22,6 +22,7 @@ import { type DeviceName, deviceOf } from '../device/device.ts';
 import { needsFloat } from '../errors.ts';
 import type { BackwardHook, BackwardPreHook } from './backward-hooks.ts';
 import { isBuffer, isPersistent } from './buffer.ts';
+import { guardFields } from './fields.ts';
 import { frozenParams, gradParams, stateBuffers } from './grad-params.ts';
 import {
   addBackwardHook,
@@ -93,6 +94,7 @@ export abstract class Module {
         for (const [i, item] of value.entries()) yield* visit(`${name}.${i}`, item);
       else yield [name, value];
     };
+    guardFields(this);
     for (const [name, value] of this.members()) yield* visit(name, value);
   }
 

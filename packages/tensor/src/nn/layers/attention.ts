@@ -8,6 +8,7 @@ import type { Tensor } from '../../core/tensor.ts';
 import { badOption, shown } from '../../errors.ts';
 import { linear, scaledDotProductAttention, selfAttention } from '../../ops/index.ts';
 import { type AttentionOptions, attentionDropout } from '../../ops/layers/attention.ts';
+import { declareFields } from '../fields.ts';
 import { constantParameter, uniformParameter } from '../init.ts';
 import { Module } from '../module.ts';
 import { Linear } from './linear.ts';
@@ -62,6 +63,7 @@ export class MultiHeadAttention extends Module {
     this.inProjBias = bias ? constantParameter([3 * width], 0) : null;
     this.outProj = new Linear(width, width, { bias });
     this.outProj.bias?.detach().zero_();
+    declareFields(this, { inProjWeight: 'parameter', inProjBias: 'parameter', outProj: 'module' });
   }
 
   protected override members(): Iterable<[string, unknown]> {

@@ -8,6 +8,7 @@ import { needsRank } from '../../errors.ts';
 import { requireTensor } from '../../ops/elementwise/convert.ts';
 import { type BatchNormSync, batchNorm } from '../../ops/index.ts';
 import { buffer } from '../buffer.ts';
+import { declareFields } from '../fields.ts';
 import { Module } from '../module.ts';
 import { parameter } from '../parameter.ts';
 
@@ -61,6 +62,10 @@ export abstract class BatchNorm extends Module {
     this.runningMean = trackRunningStats ? buffer(zeros([numFeatures])) : null;
     this.runningVar = trackRunningStats ? buffer(ones([numFeatures])) : null;
     this.numBatchesTracked = trackRunningStats ? buffer(zeros([], { dtype: 'int64' })) : null;
+    declareFields(this, {
+      ...{ weight: 'parameter', bias: 'parameter' },
+      ...{ runningMean: 'buffer', runningVar: 'buffer', numBatchesTracked: 'buffer' },
+    });
   }
 
   protected override *members(): Iterable<[string, unknown]> {

@@ -11,6 +11,7 @@ import type { Pair } from '../../ops/layers/window.ts';
 import { type Conv3dOptions, conv3d, paddingOf } from '../../ops/spatial/conv3d.ts';
 import { pad } from '../../ops/spatial/pad.ts';
 import { sizesFor, type Triple } from '../../ops/spatial/sizes.ts';
+import { declareFields } from '../fields.ts';
 import { uniformParameter } from '../init.ts';
 import { Module } from '../module.ts';
 
@@ -81,6 +82,7 @@ abstract class Convolution<O extends AnyOptions> extends Module {
     const bound = 1 / Math.sqrt(fanIn);
     this.weight = uniformParameter([outChannels, inChannels / groups, ...kernel], bound);
     this.bias = bias ? uniformParameter([outChannels], bound) : null;
+    declareFields(this, { weight: 'parameter', bias: 'parameter' });
     this.paddingMode = paddingMode;
     this.#sizes = pads.toReversed().flatMap(({ before, total }) => [before, total - before]);
     this.options = { ...(rest as O), groups };

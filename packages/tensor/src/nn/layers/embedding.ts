@@ -12,6 +12,7 @@ import {
   rowRuleChecks,
   shortenRows,
 } from '../../ops/indexing/row-rules.ts';
+import { declareFields } from '../fields.ts';
 import { normalParameter } from '../init.ts';
 import { Module } from '../module.ts';
 
@@ -59,6 +60,7 @@ export class Embedding extends Module {
     if (!fits)
       throw badOption('Embedding: paddingIdx', `an index from ${-count} to ${count - 1}`, shown(paddingIdx));
     this.weight = normalParameter([count, width]);
+    declareFields(this, { weight: 'parameter' });
     this.paddingIdx = paddingIdx === null ? null : (paddingIdx + count) % count;
     if (this.paddingIdx === null) return;
     const row = { memory: this.weight.memory, offset: this.paddingIdx * width, strides: null };
@@ -113,6 +115,7 @@ export class EmbeddingBag extends Module {
         shown(paddingIdx),
       );
     this.weight = normalParameter([count, width]);
+    declareFields(this, { weight: 'parameter' });
     this.options = options;
     if (paddingIdx === null) return;
     const row = paddingIdx < 0 ? paddingIdx + count : paddingIdx;

@@ -4,6 +4,7 @@ import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { atLeastOne, checkValue, flag, nonNegativeInteger } from '../../checks/value-checks.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { bilinear, type LinearOptions, linear } from '../../ops/index.ts';
+import { declareFields } from '../fields.ts';
 import { uniformParameter } from '../init.ts';
 import { Module } from '../module.ts';
 
@@ -27,6 +28,7 @@ export class Linear extends Module {
     const bound = inFeatures === 0 ? 0 : 1 / Math.sqrt(inFeatures);
     this.weight = uniformParameter([outFeatures, inFeatures], bound);
     this.bias = (options.bias ?? true) ? uniformParameter([outFeatures], bound) : null;
+    declareFields(this, { weight: 'parameter', bias: 'parameter' });
   }
 
   /** Computes the activation, if given, in the same kernel as the product. */
@@ -59,6 +61,7 @@ export class Bilinear extends Module {
     const bound = 1 / Math.sqrt(in1Features);
     this.weight = uniformParameter([outFeatures, in1Features, in2Features], bound);
     this.bias = options.bias === false ? null : uniformParameter([outFeatures], bound);
+    declareFields(this, { weight: 'parameter', bias: 'parameter' });
   }
 
   /** Takes [..., in1] and [..., in2]; returns [..., out]. */

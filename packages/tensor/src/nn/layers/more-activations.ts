@@ -23,6 +23,7 @@ import {
   threshold,
 } from '../../ops/index.ts';
 import { checkSlopes, rrelu } from '../../random/random-activations.ts';
+import { declareFields } from '../fields.ts';
 import { constantParameter } from '../init.ts';
 import { Module } from '../module.ts';
 
@@ -213,6 +214,7 @@ export class PReLU extends Module {
     checkValue('PReLU: numParameters', numParameters, nonNegativeInteger);
     checkValue('PReLU: init', init, finite);
     this.weight = constantParameter([numParameters], init);
+    declareFields(this, { weight: 'parameter' });
   }
 
   /** Returns a tensor of the same shape. */

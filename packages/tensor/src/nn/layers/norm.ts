@@ -6,6 +6,7 @@ import { checkedShape, type Shape } from '../../core/shape.ts';
 import type { Tensor } from '../../core/tensor.ts';
 import { badOption, shown } from '../../errors.ts';
 import { addLayerNorm, layerNorm, rmsNorm } from '../../ops/index.ts';
+import { declareFields } from '../fields.ts';
 import { constantParameter } from '../init.ts';
 import { Module } from '../module.ts';
 
@@ -51,6 +52,7 @@ export class LayerNorm extends Module {
     this.eps = eps;
     this.weight = affine ? constantParameter(this.shape, 1) : null;
     this.bias = affine && bias ? constantParameter(this.shape, 0) : null;
+    declareFields(this, { weight: 'parameter', bias: 'parameter' });
   }
 
   /** Returns a tensor of the same shape. */
@@ -91,6 +93,7 @@ export class RMSNorm extends Module {
     this.shape = shapeOf('RMSNorm', shape);
     this.eps = options.eps;
     this.weight = (options.affine ?? true) ? constantParameter(this.shape, 1) : null;
+    declareFields(this, { weight: 'parameter' });
   }
 
   /** Returns a tensor of the same shape. */

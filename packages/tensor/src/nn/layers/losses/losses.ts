@@ -34,6 +34,7 @@ import {
 } from '../../../ops/reduce/cosine.ts';
 import { type LossOptions, lossOptions } from '../../../ops/reduce/reduction.ts';
 import { buffer } from '../../buffer.ts';
+import { declareFields } from '../../fields.ts';
 import { Module } from '../../module.ts';
 
 abstract class Loss<Options extends object> extends Module {
@@ -58,6 +59,7 @@ abstract class WeightedLoss<
   constructor(options: Options, checks: OptionChecks) {
     super(options, checks);
     this.weight = options.weight ? buffer(options.weight) : null;
+    declareFields(this, { weight: 'buffer' });
   }
 }
 
@@ -105,6 +107,7 @@ export class BCEWithLogitsLoss extends WeightedLoss<BCEWithLogitsOptions> {
   constructor(options: BCEWithLogitsOptions = {}) {
     super(options, bceWithLogitsOptions);
     this.posWeight = options.posWeight ? buffer(options.posWeight) : null;
+    declareFields(this, { posWeight: 'buffer' });
   }
 
   /** Names the buffers as PyTorch does. */

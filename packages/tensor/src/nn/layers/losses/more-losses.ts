@@ -36,6 +36,7 @@ import {
 } from '../../../ops/losses/multi-class.ts';
 import { type LossOptions, lossOptions } from '../../../ops/reduce/reduction.ts';
 import { buffer } from '../../buffer.ts';
+import { declareFields } from '../../fields.ts';
 import { Module } from '../../module.ts';
 
 abstract class Optioned<Options extends object> extends Module {
@@ -50,6 +51,7 @@ abstract class Optioned<Options extends object> extends Module {
     const { weight = null } = options as { readonly weight?: Tensor | null };
     this.options = options;
     this.weight = weight && buffer(weight);
+    declareFields(this, { weight: 'buffer' });
   }
 }
 

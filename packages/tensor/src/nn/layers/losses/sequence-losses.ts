@@ -35,6 +35,7 @@ import type { CrossEntropyOptions } from '../../../ops/losses/class-options.ts';
 import { type CtcLossOptions, ctcLoss, ctcLossOptions, type Lengths } from '../../../ops/losses/ctc.ts';
 import { linearCrossEntropy, linearCrossEntropyChecks } from '../../../ops/losses/linear-cross-entropy.ts';
 import { buffer } from '../../buffer.ts';
+import { declareFields } from '../../fields.ts';
 import { Module } from '../../module.ts';
 import { ModuleList, Sequential } from '../containers.ts';
 import { Linear } from '../linear.ts';
@@ -96,6 +97,7 @@ export class LinearCrossEntropyLoss extends Module {
     this.outFeatures = [...outFeatures];
     this.linear = new Linear(inFeatures, numClasses * countOf(outFeatures), { bias });
     this.weight = weight && buffer(weight);
+    declareFields(this, { weight: 'buffer' });
     this.options = rest;
   }
 

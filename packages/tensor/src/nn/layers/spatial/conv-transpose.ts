@@ -15,6 +15,7 @@ import {
 } from '../../../ops/spatial/conv-transpose.ts';
 import { type ConvTranspose3dOptions, convTranspose3d } from '../../../ops/spatial/conv-transpose3d.ts';
 import { sizesFor, type Triple } from '../../../ops/spatial/sizes.ts';
+import { declareFields } from '../../fields.ts';
 import { uniformParameter } from '../../init.ts';
 import { Module } from '../../module.ts';
 import { checkChannels } from '../conv.ts';
@@ -51,6 +52,7 @@ abstract class TransposedConvolution<O extends AnyOptions> extends Module {
     const bound = 1 / Math.sqrt(countOf(shape.slice(1)));
     this.weight = uniformParameter(shape, bound);
     this.bias = bias ? uniformParameter([outChannels], bound) : null;
+    declareFields(this, { weight: 'parameter', bias: 'parameter' });
     this.options = { ...(rest as O), groups };
   }
 }

@@ -23,6 +23,7 @@ import {
   localResponseNormOptions,
 } from '../../../ops/spatial/group-norm.ts';
 import { buffer } from '../../buffer.ts';
+import { declareFields } from '../../fields.ts';
 import { constantParameter } from '../../init.ts';
 import { Module } from '../../module.ts';
 
@@ -59,6 +60,7 @@ export class GroupNorm extends Module {
     this.eps = eps;
     this.weight = affine ? constantParameter([numChannels], 1) : null;
     this.bias = affine ? constantParameter([numChannels], 0) : null;
+    declareFields(this, { weight: 'parameter', bias: 'parameter' });
   }
 
   /** Returns a tensor of the same shape. */
@@ -120,6 +122,10 @@ abstract class InstanceNorm extends Module {
     this.runningMean = trackRunningStats ? buffer(zeros([numFeatures])) : null;
     this.runningVar = trackRunningStats ? buffer(ones([numFeatures])) : null;
     this.numBatchesTracked = trackRunningStats ? buffer(zeros([], { dtype: 'int64' })) : null;
+    declareFields(this, {
+      ...{ weight: 'parameter', bias: 'parameter' },
+      ...{ runningMean: 'buffer', runningVar: 'buffer', numBatchesTracked: 'buffer' },
+    });
   }
 
   protected override *members(): Iterable<[string, unknown]> {

@@ -22,6 +22,7 @@ import {
   unsqueeze,
 } from '../../../ops/index.ts';
 import { attentionDropout } from '../../../ops/layers/attention.ts';
+import { declareFields } from '../../fields.ts';
 import { constantParameter, uniformParameter } from '../../init.ts';
 import { xavierNormal_ } from '../../initializers.ts';
 import { Module } from '../../module.ts';
@@ -138,6 +139,10 @@ export class MultiheadAttention extends Module {
     this.addZeroAttn = options.addZeroAttn ?? false;
     this.outProj = new Linear(embedDim, embedDim, { bias });
     this.outProj.bias?.detach().zero_();
+    declareFields(this, {
+      ...{ inProjWeight: 'parameter', inProjBias: 'parameter', biasK: 'parameter', biasV: 'parameter' },
+      outProj: 'module',
+    });
   }
 
   protected override *members(): Iterable<[string, unknown]> {
