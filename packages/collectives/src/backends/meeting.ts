@@ -26,11 +26,12 @@ export type Peer<Told> = Told & {
  * proofs depend on the job's secret and on random values, so that they are valid for this exchange only.
  */
 export async function meetPeers<Told extends object>(
-  { rank, size, store, timeoutMs, secret }: BackendContext,
+  { group, rank, size, store, timeoutMs, secret }: BackendContext,
   told: Told,
 ): Promise<Peer<Told>[]> {
   const mine = { ...told, nonce: randomBytes(32).toString('hex') };
-  const payloads = await exchange(store, rank, size, Buffer.from(JSON.stringify(mine)), timeoutMs);
+  const payload = Buffer.from(JSON.stringify(mine));
+  const payloads = await exchange(store, rank, size, payload, timeoutMs, { group, rank, size });
   const cards = payloads.map((bytes) => JSON.parse(Buffer.from(bytes).toString()) as typeof mine);
   const prove = (from: number, to: number) =>
     createHmac('sha256', secret ?? '')

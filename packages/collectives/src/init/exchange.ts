@@ -3,7 +3,7 @@
 // finds a reason why the ranks can never form a group. All ranks that wait or come later get that outcome. So
 // no rank connects to peers that have given up, and no rank waits for one that cannot come.
 import type { Store } from '@ringwise/store';
-import { CollectiveError, type Failure } from '../errors.ts';
+import { CollectiveError, type Failure, type Site } from '../errors.ts';
 import { arrivedLate, ranksMissing, rankTwice, settingsDiffer } from './errors.ts';
 
 /**
@@ -11,7 +11,7 @@ import { arrivedLate, ranksMissing, rankTwice, settingsDiffer } from './errors.t
  * once per store prefix: wrap the store in another PrefixStore for a second exchange. The keys are deleted
  * when all ranks have their payloads. Rejects with ERR_COLL_INIT if ranks are missing at the first rank's
  * deadline (naming them), if a rank arrives twice, if another rank cannot take part, or if the other ranks gave up
- * before this rank came; and with the store's errors.
+ * before this rank came; and with the store's errors. Errors name the group of `site`, whose ranks these are.
  */
 export async function exchange(
   store: Store,
@@ -19,10 +19,11 @@ export async function exchange(
   size: number,
   payload: Uint8Array,
   timeoutMs: number,
+  site: Site | null = null,
 ): Promise<Uint8Array[]> {
   const met = await meet({ store, rank, size, timeoutMs }, payload);
   if ('payloads' in met) return met.payloads;
-  throw new CollectiveError('failure' in met ? met.failure : arrivedLate(rank), null);
+  throw new CollectiveError('failure' in met ? met.failure : arrivedLate(rank), site);
 }
 
 export interface Meeting {

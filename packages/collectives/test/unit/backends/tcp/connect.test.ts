@@ -59,6 +59,16 @@ it('a rank with another secret and the others turn each other away', async () =>
   expect(second).toMatchObject({ reason: { code: 'ERR_COLL_PEER_LOST', verb: 'init', peers: [0] } });
 });
 
+it('the error for a rank that does not come names the group, since a subgroup numbers its ranks anew', async () => {
+  const context = { ...tcpContext(1, 2, new MemoryStore()), group: 'world[2,0]', timeoutMs: 20 };
+  await expect(tcpBackend(context)).rejects.toMatchObject({
+    ...{ code: 'ERR_COLL_INIT', peers: [0], group: 'world[2,0]', rank: 1, size: 2 },
+    message: expect.stringMatching(
+      /^init: rank 0 of 2 did not arrive within 20 ms \(group "world\[2,0\]", rank 1 of 2\)/u,
+    ),
+  });
+});
+
 it('a rank that ends after it has told its address is lost, for lower and for higher ranks', async () => {
   const store = new MemoryStore();
   // The server is closed below, so a connection to this address is refused.
