@@ -33,6 +33,7 @@ export async function unevenParts(group: Group, mode: Mode): Promise<Report> {
       await checkGathering(group, mode, dtype, counts, index % group.size, report);
       await checkScattering(group, mode, dtype, counts, index % group.size, report);
       await checkAllToAll(group, mode, dtype, index, report);
+      await checkOwnParts(group, mode, dtype, counts, index % group.size, report);
     }
   }
   return report;
@@ -141,6 +142,57 @@ async function checkAllToAll(group: Group, mode: Mode, dtype: DType, seed: numbe
   for (const [from, part] of outputs.entries())
     expectPattern(report, `${what} as lists, from ${from}`, part, patternOf(from));
   expectPattern(report, `input of ${what}`, input, patternOf(rank));
+}
+
+/** Tests calls whose part is this rank's part of the whole itself. */
+async function checkOwnParts(
+  group: Group,
+  mode: Mode,
+  dtype: DType,
+  lengths: readonly number[],
+  root: number,
+  report: Report,
+) {
+  const { rank, size } = group;
+  const counts = given(lengths, dtype);
+  const start = sum(lengths.slice(0, rank));
+  const count = lengths[rank] as number;
+  const ownOf = ({ like, elements }: Guarded) => {
+    const own = elements.subarray(start, start + count);
+    return ArrayBuffer.isView(like) ? own : { data: own, dtype };
+  };
+  const patternOf = (from: number) => inputPattern('move', dtype, from, size);
+  const what = `[${lengths}] × ${dtype}, in place`;
+  const filled = () => {
+    const whole = guarded(dtype, sum(lengths));
+    whole.elements.set(guarded(dtype, count, patternOf(rank)).elements as never, start);
+    return whole;
+  };
+
+  const all = filled();
+  await invoke(group, mode, 'allGather', ownOf(all) as never, all.like, { counts });
+  expectParts(report, `allGather ${what}`, all, lengths, patternOf);
+
+  const one = filled();
+  const gathered = rank === root ? one.like : null;
+  await invoke(group, mode, 'gather', ownOf(one) as never, gathered, { counts, root });
+  if (rank === root) expectParts(report, `gather ${what}`, one, lengths, patternOf);
+
+  const sent = guarded(dtype, sum(lengths), patternOf(root));
+  const part = rank === root ? ownOf(sent) : guarded(dtype, count).like;
+  await invoke(group, mode, 'scatter', rank === root ? sent.like : null, part as never, { counts, root });
+  expectPattern(report, `scatter ${what}`, sent, patternOf(root));
+
+  const mine = inputPattern('max', dtype, rank, size);
+  const summed = guarded(dtype, sum(lengths), mine);
+  await invoke(group, mode, 'reduceScatter', summed.like, ownOf(summed) as never, { counts, op: 'max' });
+  const end = start + count;
+  const { elements, isIntact } = summed;
+  const of = (from: number, to?: number) => ({ elements: elements.subarray(from, to), isIntact });
+  const maximum = reducedPattern('max', dtype, size);
+  expectPattern(report, `reduceScatter ${what}`, of(start, end), maximum, start);
+  expectPattern(report, `before the part of reduceScatter ${what}`, of(0, start), mine);
+  expectPattern(report, `after the part of reduceScatter ${what}`, of(end), mine, end);
 }
 
 export function likes(list: readonly Guarded[]) {

@@ -2,9 +2,10 @@
 // other. The whole is one buffer or a list of parts. In a call with many buffers both sides are lists of
 // buffers.
 import type { AllGather, CollectiveOperation, Gather, ReduceScatter, Scatter } from '../backend.ts';
+import { byteSize } from '../dtype.ts';
 import { countsOfMany, wrongCount, wrongListPart } from '../errors.ts';
 import type { Admission } from '../group/admission.ts';
-import { asBuffer, type BufferView } from '../group/buffer.ts';
+import { allocHost, asBuffer, type BufferView, elementsOf } from '../group/buffer.ts';
 import { countsFault } from '../group/check.ts';
 import { allocPacked, type Packed, pack, unpack } from '../group/pack.ts';
 import type { Call } from '../group/steps.ts';
@@ -106,7 +107,10 @@ function parted(
   checkCounts(group, verb, joins ? 'input' : 'output', sides.counts, part.count);
   if (whole === null || !isList(whole)) {
     const view = whole === null ? null : asBuffer(whole, verb);
-    return group.accept(operationOf(part, view, countsOf(sides.counts), group.seq, 0));
+    const counts = countsOf(sides.counts);
+    if (isOwnPart(group, part, view, counts))
+      return ownPart(group, verb, part, view!, counts, joins, operationOf);
+    return group.accept(operationOf(part, view, counts, group.seq, 0));
   }
   const side = joins ? 'output' : 'input';
   const list = allocPacked(listOf(group, verb, side, whole));
@@ -124,6 +128,39 @@ function parted(
   if (joins) return { operations: [operation], finish: () => unpack(list) };
   pack(list);
   return operation;
+}
+
+/** Returns whether `part` is this rank's part of the whole itself, in host memory. */
+function isOwnPart(group: Admission, part: BufferView, whole: BufferView | null, counts: Counts): boolean {
+  const [own, all] = [part.host, whole?.host];
+  if (!own || !all || own.buffer !== all.buffer || part.count === 0) return false;
+  const before = counts?.slice(0, group.rank).reduce((sum, count) => sum + count, 0);
+  const from = (before ?? group.rank * part.count) * byteSize(part.dtype);
+  return own.byteOffset === all.byteOffset + from && own.byteLength <= all.byteLength - from;
+}
+
+/**
+ * Returns the call whose part is this rank's part of the whole, as NCCL allows. The operation uses a copy of the part:
+ * a backend may write one of its buffers while it still reads the other.
+ */
+function ownPart(
+  group: Admission,
+  verb: CollectiveOperation['verb'],
+  part: BufferView,
+  whole: BufferView,
+  counts: Counts,
+  joins: boolean,
+  operationOf: OperationOf,
+): Call<void> {
+  const copy = allocHost(part.count, part.dtype);
+  const operation = operationOf(copy, whole, counts, group.seq, 0);
+  group.check(operation);
+  group.tell(verb, [joins ? whole : part]);
+  if (joins) elementsOf(copy).set(elementsOf(part) as never);
+  const finish = () => {
+    if (!joins) elementsOf(part).set(elementsOf(copy) as never);
+  };
+  return { operations: [group.acceptTold(operation)], finish };
 }
 
 /** Checks the counts before countsOf(), which drops them if they are all equal. */

@@ -197,7 +197,7 @@ describe('arguments', () => {
         'share memory',
         (g) => {
           const whole = new Float32Array(8);
-          return g.allGather(whole.subarray(0, 2), whole);
+          return g.allGather(whole.subarray(1, 3), whole);
         },
       ],
       label: [
