@@ -16,7 +16,15 @@ import type { Works } from './works.ts';
 /** The members of a parameter that a bucket uses. */
 export type BucketParam = Pick<
   GradParam,
-  'name' | 'grad' | 'bindGrad' | 'allocBucket' | 'divideGrad' | 'dropGrad' | 'shape' | 'requiresGrad'
+  | 'name'
+  | 'grad'
+  | 'bindGrad'
+  | 'allocBucket'
+  | 'divideGrad'
+  | 'dropGrad'
+  | 'keepsZeros'
+  | 'shape'
+  | 'requiresGrad'
 >;
 
 interface Member {

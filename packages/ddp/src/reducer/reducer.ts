@@ -515,7 +515,7 @@ export class Reducer {
         continue;
       }
       // A nonzero gradient comes from earlier backwards, so the program keeps it.
-      if (this.#buckets.isZero(index)) param.dropGrad?.();
+      if (param.keepsZeros !== true && this.#buckets.isZero(index)) param.dropGrad?.();
     }
   }
 

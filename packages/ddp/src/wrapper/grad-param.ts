@@ -65,6 +65,11 @@ export interface GradParam {
   /** Drops the gradient: `grad` is null until the next backward. Optional; for `unused: 'skip'`. */
   readonly dropGrad?: () => void;
   /**
+   * Whether the program has filled the gradient with zeros, instead of dropping it. `unused: 'skip'` then keeps it.
+   * Optional; default: false.
+   */
+  readonly keepsZeros?: boolean;
+  /**
    * Returns a new parameter of the same engine, with the name and a copy of the value in host memory, and without a
    * gradient. Its `key` is an object that the engine's optimizers accept. Optional; for the outer optimizers of
    * diloco() in @ringwise/elastic.

@@ -11,6 +11,8 @@ export class Leaf extends GradTarget {
   override readonly isLeaf = true as const;
   /** Whether the gradient is stored in memory that bind() has set. */
   isBound = false;
+  /** Whether the program has filled the gradient with zeros. It then stays, although backward adds nothing. */
+  isZeroed = false;
   /** Number of contributions that the running backward has yet to deliver. */
   pending = 0;
   readonly #ready = new Set<() => void>();
@@ -129,6 +131,7 @@ export class Leaf extends GradTarget {
     this.grad = null;
     this.isFilled = false;
     this.isBound = false;
+    this.isZeroed = false;
     this.#isStale = false;
   }
 }

@@ -208,6 +208,8 @@ export interface GradParam {
   readonly readValue: () => ArrayBufferView;
   /** Leaves the parameter without a gradient. */
   readonly dropGrad: () => void;
+  /** Whether a gradient of zeros is one that the program has filled with zeros, and is not to be dropped. */
+  readonly keepsZeros: boolean;
   /** Returns a parameter with a copy of the value in new memory. */
   readonly clone: () => GradParam;
   /** Calls `done` at the end of each backward. Returns a function that ends this. */

@@ -175,6 +175,12 @@ export abstract class GradTensor<Self extends GradTensor<Self>> extends TensorCo
     if (leaf.isBound || isFilled) leaf.empty();
     else this.dropGrad(leaf);
     if (isFilled) leaf.settle();
+    leaf.isZeroed = isFilled;
+  }
+
+  /** Whether the last zeroGrad filled the gradient with zeros, instead of dropping it. @internal */
+  get isGradZeroed(): boolean {
+    return this.target instanceof Leaf && this.target.isZeroed;
   }
 
   /**

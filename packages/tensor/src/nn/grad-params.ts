@@ -55,6 +55,10 @@ class TensorGradParam implements GradParam {
     return this.#tensor.requiresGrad;
   }
 
+  get keepsZeros(): boolean {
+    return this.#tensor.isGradZeroed;
+  }
+
   get value(): BufferView {
     return memoryView(this.#tensor);
   }

@@ -265,3 +265,21 @@ it('adds to the average of a gradient that another rank alone contributed to, un
   const halved = alone!.map((x) => x / 2);
   for (const found of await gradientsOfFirst(2)) expect(largestDifference(found, halved)).toBeLessThan(1e-6);
 });
+
+it("unused: 'skip' keeps a gradient that the program has filled with zeros, as PyTorch does, and drops others", async () => {
+  const kept = values(
+    await onRanks(2, async (group) => {
+      const net = new Net();
+      const model = await ddp(net, { group, unused: 'skip' });
+      const found = [];
+      for (const setToNull of [true, false, true]) {
+        net.zeroGrad({ setToNull });
+        lossOf((x) => model.forward(x), group.rank, 1).backward();
+        await model.finish();
+        found.push(net.extra.weight.grad === null ? null : net.extra.weight.grad.abs().sum().item());
+      }
+      return found;
+    }),
+  );
+  for (const found of kept) expect(found).toEqual([null, 0, null]);
+});
