@@ -2,6 +2,7 @@
 // later words belong to the script. A flag on the command line takes precedence over its PET_ variable.
 
 import { constants } from 'node:os';
+import { fileURLToPath } from 'node:url';
 import { parseArgs } from 'node:util';
 import { loopbackAddress } from '@ringwise/store';
 import { type BindingKind, bindingKinds } from '../agent/binding.ts';
@@ -93,10 +94,11 @@ function toOptions(
   const elastic = elasticOf(values);
   const nprocPerNode = nprocOf(values);
   checkMin(elastic, values, meeting.maxNodes, nprocPerNode);
+  const isProgram = isSwitchedOn(values, 'no-python');
   return {
-    script,
+    script: isProgram ? script : scriptPath(script),
     scriptArgs,
-    isProgram: isSwitchedOn(values, 'no-python'),
+    isProgram,
     nprocPerNode,
     role: values.get('role') ?? 'default',
     meeting,
@@ -112,6 +114,16 @@ function toOptions(
     binding: bindingOf(values),
     isLocalRankVirtual: isSwitchedOn(values, 'virtual-local-rank'),
   };
+}
+
+/** Returns the path of a script, which may be given as a file URL, as `node` and import.meta.url have it. */
+function scriptPath(script: string): string {
+  if (!script.startsWith('file:')) return script;
+  try {
+    return fileURLToPath(script);
+  } catch (cause) {
+    throw errors.badArgument('ringwise run', 'the script', 'a path or a URL of a file', script, cause);
+  }
 }
 
 /** Returns the text, which rankCount() reads once the GPUs are known. */

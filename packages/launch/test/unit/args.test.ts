@@ -56,6 +56,14 @@ describe('parseRun', () => {
     expect(options.scriptArgs).toEqual(['--batch_size', '32', '--help', '-x', '--', 'y']);
   });
 
+  it('takes the URL of a script, but of no program', () => {
+    expect(parsed(['file:///home/ann/my%20train.mjs', 'x']).script).toBe('/home/ann/my train.mjs');
+    expect(parsed(['--no-python', 'file:///home/ann/train']).script).toBe('file:///home/ann/train');
+    expect(message(['file://elsewhere/train.mjs'])).toBe(
+      "ringwise run: the script expects a path or a URL of a file, got 'file://elsewhere/train.mjs'.",
+    );
+  });
+
   it('takes the script after a double dash', () => {
     expect(parsed(['--nproc-per-node=2', '--', 'train.ts', 'a']).script).toBe('train.ts');
   });
