@@ -1,7 +1,7 @@
 // The root cause of a failed job as data, so that each viewer can phrase it.
 
 import type { RankOutcome } from '../agent/rank-process.ts';
-import { ending, firstUserFrame } from './report.ts';
+import { ending, placeOf } from './report.ts';
 
 export interface Culprit {
   readonly rank: number;
@@ -25,7 +25,7 @@ export function culpritOf(root: RankOutcome): Culprit {
     host: root.host,
     ending: ending(root),
     error: line ?? null,
-    at: error ? firstUserFrame(error.stack) : null,
+    at: placeOf(root),
   };
 }
 

@@ -6,11 +6,28 @@ const reportedLines = 10;
 const reasonOf = (lines: readonly string[]): string | undefined =>
   lines.findLast((line) => line.startsWith('FATAL ERROR: '));
 
-/** Returns the last lines, and before them the reason that V8 prints above its long stack when it aborts. */
+/** Lines that Node.js prints above the message of a syntax error: the place, the wrong line, a caret, an empty one. */
+const linesAboveSyntaxError = 4;
+
+/**
+ * Finds the line with the place of a syntax error that Node.js has printed, such as file:///home/ann/train.mjs:2. The
+ * groups of the match are the file and the number of the line.
+ */
+export function syntaxErrorPlace(lines: readonly string[]): RegExpExecArray | undefined {
+  const at = lines.findLastIndex((line) => line.startsWith('SyntaxError: '));
+  const above = lines.slice(Math.max(0, at - linesAboveSyntaxError), Math.max(0, at));
+  const places = above.map((line) => /^((?:file:\/\/)?\/.*):(\d+)$/.exec(line));
+  return places.find((place) => place !== null);
+}
+
+/**
+ * Returns the last lines, and before them the reason that V8 prints above its long stack when it aborts, or the place
+ * that Node.js prints above a syntax error.
+ */
 export function lastLines(lines: readonly string[]): string[] {
   const last = lines.slice(-reportedLines);
-  const reason = reasonOf(lines);
-  return reason === undefined || last.includes(reason) ? last : [reason, ...last];
+  const earlier = [reasonOf(lines), syntaxErrorPlace(lines)?.[0]].filter((line) => line !== undefined);
+  return [...earlier.filter((line) => !last.includes(line)), ...last];
 }
 
 /** Returns whether V8 has aborted because JavaScript objects took all of its heap. */

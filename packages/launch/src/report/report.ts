@@ -8,7 +8,7 @@ import { dirname, isAbsolute, relative, resolve, sep } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import type { RankOutcome } from '../agent/rank-process.ts';
 import { manifest } from '../package-files.ts';
-import { heapWasFull, lastLines } from './last-lines.ts';
+import { heapWasFull, lastLines, syntaxErrorPlace } from './last-lines.ts';
 import { isSecondary } from './last-words.ts';
 import type { ReportedError } from './words.ts';
 
@@ -77,7 +77,7 @@ export function failureReport(
     `rank ${root.rank} of ${outcomes.length} failed (${ending(root)}) after ${seconds} s` +
       `${stopped.length ? `; ${ranksOf(stopped)} ${stopped.length > 1 ? 'were' : 'was'} stopped` : ''}.`,
   ];
-  if (root.lastWords) lines.push(...errorLines(root.lastWords.error));
+  if (root.lastWords) lines.push(...errorLines(root.lastWords.error, placeOf(root)));
   // If the rank had reported an error, the launcher may have sent SIGKILL because the rank did not end.
   if (root.signal === 'SIGKILL' && !root.lastWords) {
     lines.push('  The launcher did not send it; the kernel does when memory runs out (see dmesg).');
@@ -113,8 +113,7 @@ export function ending({ exitCode, signal, pid }: RankOutcome): string {
   return signal ?? `exit code ${exitCode}`;
 }
 
-function errorLines(error: ReportedError): string[] {
-  const at = firstUserFrame(error.stack);
+function errorLines(error: ReportedError, at: string | null): string[] {
   const [first, ...rest] = `${error.name}: ${error.message}`.split('\n');
   const lines = [`  ${first}${at ? `   ${at}` : ''}`, ...rest.map((line) => `  ${line}`)];
   const remedy = remedyOf(error);
@@ -167,9 +166,27 @@ function isOurs(file: string): boolean {
 export function firstUserFrame(stack: string): string | null {
   const frames = userFrames(stack);
   const frame = frames.find(({ file }) => !file.includes('/dist/')) ?? frames[0] ?? pythonFrame(stack);
-  if (!frame) return null;
-  const near = relative('', frame.file);
-  return `${near.startsWith('..') || isAbsolute(near) ? frame.file : near}:${frame.line}`;
+  return frame ? shownPlace(frame) : null;
+}
+
+/**
+ * Returns the place in the program at which the error that ended a rank was thrown, or the place of its syntax error;
+ * null if it is not known.
+ */
+export function placeOf({ lastWords, tail }: RankOutcome): string | null {
+  if (!lastWords) return null;
+  const { name, stack } = lastWords.error;
+  const at = firstUserFrame(stack);
+  if (at !== null || name !== 'SyntaxError') return at;
+  // Node.js adds the place to the stack for CommonJS modules only, and prints it for all.
+  const [, file, line] = syntaxErrorPlace([...stack.split('\n'), ...tail]) ?? [];
+  const path = file === undefined ? null : fileOf(file);
+  return path === null ? null : shownPlace({ file: path, line });
+}
+
+function shownPlace({ file, line }: Pick<Frame, 'file' | 'line'>): string {
+  const near = relative('', file);
+  return `${near.startsWith('..') || isAbsolute(near) ? file : near}:${line}`;
 }
 
 interface Frame {
@@ -235,7 +252,7 @@ function grouped(others: readonly RankOutcome[]): Map<string, RankOutcome[]> {
     const error = outcome.lastWords?.error;
     const wasStopped = outcome.failedNs === null && outcome.exitCode !== 0;
     if (!error && wasStopped) continue;
-    const at = error && firstUserFrame(error.stack);
+    const at = placeOf(outcome);
     const said = error
       ? `reported ${shortNameOf(error)}${at ? `   ${at}` : ''}`
       : `ended with ${ending(outcome)}`;

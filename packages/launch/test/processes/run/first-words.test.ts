@@ -123,6 +123,20 @@ describe('a script', () => {
   });
 });
 
+describe('a syntax error', () => {
+  it.each([
+    ['an ES module', 'faulty.mjs', ''],
+    ['a module that the script imports', 'faulty.mjs', 'imports.mjs'],
+    ['a CommonJS module', 'faulty.cjs', ''],
+  ])('in %s is reported with its place', async (_, name, importer) => {
+    const faulty = script(name, 'let a = 1;\nconst b = ;');
+    const file = importer ? script(importer, `import './${name}';`) : faulty;
+    const { exitCode, stderr } = await finished([file]);
+    expect(exitCode).toBe(1);
+    expect(stderr).toContain(`\n  SyntaxError: Unexpected token ';'   ${name}:2\n`);
+  });
+});
+
 describe('a flag of ringwise after the script', () => {
   it('goes to the script, and one line says so', async () => {
     const file = hello();
