@@ -5,6 +5,7 @@ import { statSync } from 'node:fs';
 import * as errors from '../errors.ts';
 import { nearest } from '../nearest.ts';
 import { type Flag, flags, unsupportedFlags } from './flags.ts';
+import type { RunOptions } from './run-options.ts';
 
 /** An option as util.parseArgs() returns it. */
 interface OptionToken {
@@ -62,15 +63,21 @@ export function emptyScriptHint(script: string): string | null {
 
 /**
  * Returns a hint if a word after the script is a flag of `ringwise run`, which the script gets instead; null if there
- * is none. Words after `--` are the script's for certain.
+ * is none. Words after `--` are the script's for certain. Of the short flags only -n counts, and only if one rank is
+ * started: scripts have flags of the same letters.
  */
-export function misplacedFlagHint(script: string, scriptArgs: readonly string[]): string | null {
+export function misplacedFlagHint({
+  script,
+  scriptArgs,
+  nprocPerNode,
+}: Pick<RunOptions, 'script' | 'scriptArgs' | 'nprocPerNode'>): string | null {
   const end = scriptArgs.indexOf('--');
   const words = end < 0 ? scriptArgs : scriptArgs.slice(0, end);
-  for (const word of words) {
-    if (!isOurFlag(word)) continue;
-    const flag = /^[^=]*/.exec(word)![0];
-    const meant = known(flag) ? flag : meantFlag(dashed(flag).slice(2));
+  for (const [index, word] of words.entries()) {
+    const isShort = nprocPerNode === '1' && isNumberOfRanks(word, words[index + 1]);
+    if (!isShort && !isOurFlag(word)) continue;
+    const flag = isShort ? '-n' : /^[^=]*/.exec(word)![0];
+    const meant = isShort || known(flag) ? flag : meantFlag(dashed(flag).slice(2));
     return (
       `${flag} comes after ${script} and goes to the script. If it is meant for ringwise, put ${meant} before ` +
       `${script}.`
@@ -86,6 +93,10 @@ function isOurFlag(word: string): boolean {
   // torchrun takes this beginning of --nproc-per-node, too.
   return ['--nproc', '--nprocs'].includes(flag);
 }
+
+/** Returns whether the word is -n and a number of ranks follows, in the same word (-n2) or as the next one. */
+const isNumberOfRanks = (word: string, next = ''): boolean =>
+  /^-np?$/.test(word) ? /^(\d+|auto|cpu|gpu)$/.test(next) : /^-n=?\d+$/.test(word);
 
 const known = (word: string): Flag | undefined => flags.find(({ name }) => `--${name}` === dashed(word));
 const dashed = (word: string) => word.replaceAll('_', '-');

@@ -35,8 +35,8 @@ export async function run(argv: readonly string[]): Promise<number> {
     process.stdout.write(runHelp());
     return 0;
   }
-  const { script, scriptArgs, isDryRun } = options;
-  for (const hint of [misplacedFlagHint(script, scriptArgs), isDryRun ? null : emptyScriptHint(script)]) {
+  const { script, isDryRun } = options;
+  for (const hint of [misplacedFlagHint(options), isDryRun ? null : emptyScriptHint(script)]) {
     if (hint !== null) process.stderr.write(`ringwise: ${hint}\n`);
   }
   return await runScript('ringwise run', options, terminal());

@@ -148,9 +148,25 @@ describe('a flag of ringwise after the script', () => {
     );
   });
 
-  it('is no mistake if many scripts have one, or after --', async () => {
-    const { stderr } = await finished(['run', hello(), '--metrics', 'x', '--', '--nproc', '2']);
-    expect(stderr).toBe('');
+  it('may be -n with a number of ranks', async () => {
+    const file = hello();
+    const { stdout, stderr } = await finished(['run', file, '-n', '2']);
+    expect(stdout).toBe('[0] hello -n 2\n');
+    expect(stderr).toBe(
+      `ringwise: -n comes after ${file} and goes to the script. If it is meant for ringwise, put -n before ${file}.\n`,
+    );
+  });
+
+  it.each([
+    ['that many scripts have', ['--metrics', 'x']],
+    ['that stands after --', ['--', '--nproc', '2']],
+    ['-n without a number of ranks', ['-n', 'name']],
+  ])('is no mistake if it is one %s', async (_, args) => {
+    expect((await finished(['run', hello(), ...args])).stderr).toBe('');
+  });
+
+  it('is no mistake if it is -n and ringwise got its own', async () => {
+    expect((await finished(['run', '-n', '2', hello(), '-n', '2'])).stderr).toBe('');
   });
 });
 
