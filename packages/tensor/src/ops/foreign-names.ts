@@ -54,8 +54,8 @@ const operations: Advice = {
   detach_: 'detach()',
   unsqueeze_: 'unsqueeze(dim), which gives a view',
   squeeze_: 'squeeze(), which gives a view',
-  normal_: 'normal(tensor) of @ringwise/tensor/nn, or randn(shape)',
-  uniform_: 'uniform(tensor) of @ringwise/tensor/nn, or rand(shape)',
+  normal_: 'init.normal_(tensor) of @ringwise/tensor/nn, or randn(shape)',
+  uniform_: 'init.uniform_(tensor) of @ringwise/tensor/nn, or rand(shape)',
 };
 
 // Not `length`, which other code reads to find out whether something is a list.
