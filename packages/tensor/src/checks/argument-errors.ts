@@ -148,6 +148,10 @@ export const cycleEnded = (totalSteps: number, steps: number): TensorError =>
 /** The error of a member that only other libraries have; see checks/foreign-members.ts. */
 export const foreignMember = (member: string, fault: string): TensorError => argument(`${member}: ${fault}.`);
 
+/** Error for options where PyTorch has keywords, and `op` numbers by position. */
+export const numbersByPosition = (op: string, example: string): TensorError =>
+  argument(`${op}: expected numbers, got an object. Pass them by position: ${example}.`);
+
 /** Error for `new Tensor()`, which only this package may call. */
 export const notConstructed = (): TensorError =>
   argument(

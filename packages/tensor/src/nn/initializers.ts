@@ -1,6 +1,7 @@
 // Writes initial values into tensors, in place and without recording gradients. Names of functions that write in place
 // end in _. Distributions and defaults are those of torch.nn.init.
 
+import { numbersByPosition } from '../checks/argument-errors.ts';
 import { checkOptions, optionChecks } from '../checks/options.ts';
 import {
   aGenerator,
@@ -63,9 +64,13 @@ function checkRange(op: string, low: number, high: number): void {
   if (!(low <= high)) throw badOption(`${op}: high`, `a number ≥ ${low}, the lower limit`, shown(high));
 }
 
+const isObject = (value: unknown): boolean => typeof value === 'object' && value !== null;
+
 /** Draws uniformly from [low, high), by default [0, 1). */
 export function uniform_(tensor: Tensor, low = 0, high = 1, options: Random = {}): Tensor {
   requireTensor('uniform_', tensor);
+  if (isObject(low))
+    throw numbersByPosition('uniform_', 'uniform_(tensor, -0.1, 0.1), lower limit and upper limit');
   checkValue('uniform_: low', low, finite);
   checkValue('uniform_: high', high, finite);
   checkRange('uniform_', low, high);
@@ -80,6 +85,8 @@ export function uniform_(tensor: Tensor, low = 0, high = 1, options: Random = {}
 /** Draws from a normal distribution, by default with mean 0 and standard deviation 1. */
 export function normal_(tensor: Tensor, mean = 0, std = 1, options: Random = {}): Tensor {
   requireTensor('normal_', tensor);
+  if (isObject(mean))
+    throw numbersByPosition('normal_', 'normal_(tensor, 0, 0.02), mean and standard deviation');
   checkValue('normal_: mean', mean, finite);
   checkValue('normal_: std', std, nonNegative);
   checkOptions('normal_', options, randomOptions);

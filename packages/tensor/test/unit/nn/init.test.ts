@@ -65,6 +65,17 @@ describe('init', () => {
     expect(init.uniform_(zeros([2]), 3, 3).toArray()).toEqual([3, 3]);
   });
 
+  test('numbers come by position, which PyTorch also takes by keyword', () => {
+    // biome-ignore lint/suspicious/noExplicitAny: objects are not in the types
+    const { normal_, uniform_ } = init as any;
+    expect(() => normal_(zeros([2]), { std: 0.02 })).toThrow(
+      'normal_: expected numbers, got an object. Pass them by position: normal_(tensor, 0, 0.02), mean and standard deviation.',
+    );
+    expect(() => uniform_(zeros([2]), { a: -1, b: 1 })).toThrow(
+      'uniform_(tensor, -0.1, 0.1), lower limit and',
+    );
+  });
+
   test('Xavier and Kaiming have the spread of their formulas, kernels included', () => {
     const make = (): Tensor => zeros([40, 30, 3, 3]);
     const [fanIn, fanOut] = [270, 360];
