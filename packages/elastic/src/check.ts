@@ -18,6 +18,7 @@ export function checkFunction(what: string, value: unknown, expected = 'a functi
 
 /** Formats a value for an error: numbers and short texts as they are, everything else by its type. */
 export function shown(value: unknown): string {
+  if (value instanceof Promise) return 'a promise, which needs an await';
   if (typeof value === 'string') return value.length > 40 ? 'a long string' : `'${value}'`;
   if (typeof value === 'object' && value !== null) return Array.isArray(value) ? 'an array' : 'an object';
   return typeof value === 'function' ? 'a function' : String(value);

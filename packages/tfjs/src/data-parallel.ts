@@ -113,7 +113,11 @@ export async function dataParallel(
 ): Promise<DataParallel> {
   const { group } = (options ?? {}) as Partial<DdpOptions>;
   if (typeof group?.allGatherObject !== 'function')
-    throw invalidArgument('dataParallel', 'dataParallel(model, { group })', 'no group');
+    throw invalidArgument(
+      'dataParallel',
+      'dataParallel(model, { group })',
+      (group as unknown) instanceof Promise ? 'a promise as group: await it, as in await init()' : 'no group',
+    );
   if (!group.supports.sync) throw cannotBlock(group.backend);
   const parts = await agreedParts(source, group);
   const { optimizer } = parts;

@@ -70,6 +70,7 @@ export function shown(value: unknown): string {
   if (typeof value === 'function') return 'a function';
   if (typeof value === 'bigint') return `${value}n`;
   if (typeof value !== 'object' || value === null) return String(value);
+  if (value instanceof Promise) return 'a promise, which needs an await';
   return `an object (${value.constructor?.name ?? 'without a prototype'})`;
 }
 

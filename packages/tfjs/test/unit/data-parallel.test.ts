@@ -59,6 +59,11 @@ describe('refuses', () => {
       'got none',
     ],
     ['no options', () => dataParallel(compiled(), undefined as never), 'no group'],
+    [
+      'a group that was not awaited',
+      () => dataParallel(compiled(), { group: Promise.resolve(group) as never }),
+      'got a promise as group: await it, as in await init()',
+    ],
     ['a group for options', () => dataParallel(compiled(), group as never), 'no group'],
     ['a model without layers', () => dataParallel(tf.sequential(), { group }), 'Call model.compile()'],
     ['a model that is not compiled', () => dataParallel(model(1), { group }), 'Call model.compile()'],

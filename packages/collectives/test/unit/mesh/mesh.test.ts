@@ -171,4 +171,7 @@ it('needs a group, as across() does', async () => {
   await expect(mesh(undefined as never, { dp: 1 })).rejects.toThrow(
     'mesh: group is not usable; expected a group, as init() gives one, got undefined',
   );
+  await expect(mesh(Promise.resolve() as never, { dp: 1 })).rejects.toThrow(
+    'got a promise, which needs an await',
+  );
 });

@@ -149,6 +149,10 @@ const refusals: Record<string, readonly (readonly [sentence: string, call: () =>
       () => saveSnapshot('x', {}, undefined as never),
     ],
     [
+      'saveSnapshot: group: expected a group, as init() gives one, got a promise, which needs an await',
+      () => saveSnapshot('x', {}, Promise.resolve(group) as never),
+    ],
+    [
       "loadSnapshot: unknown option 'map_location'; expected 'tensor'",
       () => loadSnapshot('x', group, { map_location: 'cpu' } as never),
     ],

@@ -15,6 +15,10 @@ describe('diloco', () => {
       { group: undefined },
       'diloco: group: expected a group, as init() gives one, got undefined.',
     ],
+    'a group that was not awaited': [
+      { group: Promise.resolve() },
+      'diloco: group: expected a group, as init() gives one, got a promise, which needs an await.',
+    ],
     'every 0': [{ every: 0 }, 'diloco: every: expected an integer of at least 1, got 0.'],
     'fragments 1.5': [{ fragments: 1.5 }, 'diloco: fragments: expected an integer of at least 1, got 1.5.'],
     'too many fragments': [
