@@ -16,7 +16,7 @@ ${rows(benchVerbs.map(({ name, does }) => [name, does]))}
 
 Flags
 ${rows([
-  ['--nproc-per-node N', 'ranks to start: a number, auto (GPUs, else cores), cpu, gpu [2]'],
+  ['--nproc-per-node N', 'ranks to start, also -n N: a number, auto (GPUs, else cores), cpu, gpu [2]'],
   ['--min SIZE', 'first size in bytes, as 4, 64K, 16M or 1G [4]'],
   ['--max SIZE', 'last size [64M]'],
   ['--factor F', 'each size is F times the one before [4]'],

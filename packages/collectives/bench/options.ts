@@ -4,6 +4,7 @@ import { type ParseArgsConfig, parseArgs } from 'node:util';
 import { byteSize, type DType, dtypes } from '../src/dtype.ts';
 import type { ReduceOp } from '../src/reduce-ops.ts';
 import { isReducible, reduceOps } from '../src/reduce-ops.ts';
+import { flagFault } from './flag-fault.ts';
 import { parseBytes, type SizeRange } from './sizes.ts';
 import { type BenchVerb, benchVerbs } from './verbs.ts';
 
@@ -36,7 +37,7 @@ export interface BenchOptions {
 }
 
 const flags = {
-  'nproc-per-node': { type: 'string', default: '2' },
+  'nproc-per-node': { type: 'string', short: 'n', default: '2' },
   min: { type: 'string', default: '4' },
   max: { type: 'string', default: '64M' },
   factor: { type: 'string', default: '4' },
@@ -53,6 +54,12 @@ const flags = {
   compare: { type: 'string' },
   help: { type: 'boolean', short: 'h', default: false },
 } as const satisfies ParseArgsConfig['options'];
+
+/** Names of flags in nccl-tests and other benchmarks. */
+const renamed = {
+  ...{ np: 'nproc-per-node', nprocs: 'nproc-per-node', ranks: 'nproc-per-node', b: 'min', minbytes: 'min' },
+  ...{ e: 'max', maxbytes: 'max', f: 'factor', stepfactor: 'factor', d: 'dtype', datatype: 'dtype' },
+};
 
 /** Parses the arguments. Throws UsageError. */
 export function parseBench(argv: readonly string[]): BenchOptions | 'help' {
@@ -91,8 +98,7 @@ function parsed(argv: readonly string[]) {
   try {
     return parseArgs({ args, options: flags, allowPositionals: true });
   } catch (error) {
-    // The first sentence says what is wrong; the second is advice on positional arguments.
-    throw usage((error as Error).message.split('. ')[0]!.replace(/\.$/, ''));
+    throw usage(flagFault(error as Error, Object.keys(flags), renamed));
   }
 }
 

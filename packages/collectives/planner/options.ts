@@ -1,5 +1,6 @@
 // Parses the arguments of `ringwise plan`.
 import { type ParseArgsConfig, parseArgs } from 'node:util';
+import { flagFault } from '../bench/flag-fault.ts';
 import { parseBytes } from '../bench/sizes.ts';
 import { byteSize, type DType } from '../src/dtype.ts';
 import { parseCount, parseGbit } from './units.ts';
@@ -64,6 +65,11 @@ const flags = {
 /** The flags, for completion. */
 export const planFlags = Object.keys(flags).map((name) => `--${name}`);
 
+/** Names of flags that other commands have for the same. */
+const renamed = {
+  ...{ nnodes: 'hosts', nodes: 'hosts', 'nproc-per-node': 'per-host', n: 'ranks', gpus: 'ranks' },
+  ...{ bandwidth: 'link', parameters: 'params', 'step-time': 'step-ms' },
+};
 const mostRanks = 16_384;
 
 /** Parses the arguments. Throws UsageError. */
@@ -104,7 +110,7 @@ function parsed(argv: readonly string[]) {
   try {
     return parseArgs({ args, options: flags }).values;
   } catch (error) {
-    throw usage((error as Error).message.split('. ')[0]!.replace(/\.$/, ''));
+    throw usage(flagFault(error as Error, Object.keys(flags), renamed));
   }
 }
 

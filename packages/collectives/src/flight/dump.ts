@@ -40,7 +40,10 @@ function filesOf(path: string): string[] {
     const names = readdirSync(path).filter((name) => name.endsWith('.json'));
     return names.sort().map((name) => join(path, name));
   } catch (error) {
-    throw usage((error as Error).message);
+    const isMissing = (error as NodeJS.ErrnoException).code === 'ENOENT';
+    throw usage(
+      isMissing ? `no file or folder ${path}` : `${path} cannot be read (${(error as Error).message})`,
+    );
   }
 }
 

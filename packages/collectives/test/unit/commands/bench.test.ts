@@ -43,6 +43,10 @@ describe('arguments', () => {
     expect(options).toMatchObject({ nprocPerNode: '3', sizes: { min: 1024 }, form: 'async', json: true });
   });
 
+  it('take -n for the number of ranks, as ringwise run does', () => {
+    expect(optionsOf('all-reduce', '-n', '3').nprocPerNode).toBe('3');
+  });
+
   it('start at one element at least', () => {
     expect(optionsOf('all-reduce', '--dtype', 'float64').sizes.min).toBe(8);
   });
@@ -51,7 +55,9 @@ describe('arguments', () => {
     [[], /no verb given; expected one of all-reduce, .*See ringwise bench --help\.$/],
     [['all-redcue'], /unknown verb all-redcue; expected one of all-reduce/],
     [['all-reduce', 'broadcast'], /one verb at a time/],
-    [['all-reduce', '--foo'], /Unknown option '--foo'/],
+    [['all-reduce', '--foo'], /: unknown flag --foo\. See/],
+    [['all-reduce', '--secnds', '1'], /: unknown flag --secnds; did you mean --seconds\./],
+    [['all-reduce', '-b', '8'], /: unknown flag -b; expected --min\./],
     [['all-reduce', '--max'], /--max/],
     [['all-reduce', '--max', '4X'], /--max expects bytes, as 4, 64K, 16M or 1G, got 4X/],
     [['all-reduce', '--min', '1M', '--max', '1K'], /--max 1K is less than --min 1M/],

@@ -32,6 +32,8 @@ describe('reading records', () => {
       expect(() => readDumps([file])).toThrow(/cut\.json is no whole flight record: it has no entries/);
       writeFileSync(file, '{}');
       expect(() => readDumps([folder])).toThrow(/cut\.json is no flight record/);
+      const missing = join(folder, 'missing');
+      expect(() => readDumps([missing])).toThrow(`ringwise flight: no file or folder ${missing}. See`);
     } finally {
       rmSync(folder, { recursive: true });
     }

@@ -56,7 +56,9 @@ describe('arguments', () => {
     [['--backward-share', '67'], /--backward-share expects a plain number from 0 to 1, got 67\./],
     [['--buckets', '1M,,2M'], /--buckets expects sizes in bytes, as 1M,25M,100M, got an empty word\./],
     [['--buckets', '2'], /--buckets expects sizes in bytes/],
-    [['--foo'], /Unknown option '--foo'/],
+    [['--foo'], /: unknown flag --foo\. See/],
+    [['--latency-ms', '1'], /: unknown flag --latency-ms; did you mean --latency-us\./],
+    [['--nnodes', '2'], /: unknown flag --nnodes; expected --hosts\./],
     [['extra'], /extra/],
   ])('%j is explained', (more, sentence) => {
     expect(() => optionsOf(...more)).toThrow(UsageError);
