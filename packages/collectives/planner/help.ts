@@ -49,5 +49,6 @@ ${rows([
   ['exposed', 'the part of the step in which the ranks only wait for communication'],
 ])}
 
-docs/simulation.md describes the model and what it leaves out. Exit code: 0; 2 for a wrong argument.
+Times leave out what ranks take to add and copy. docs/simulation.md describes the model.
+Exit code: 0; 2 for a wrong argument.
 `;
