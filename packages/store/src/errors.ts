@@ -217,6 +217,11 @@ export const openToAll = (host: string) =>
       'Pass a secret, or listen on 127.0.0.1.',
   );
 
+/** A warning. It must not contain the secret. */
+export const shortSecret = (host: string, length: number) =>
+  `serveStore: the secret of the store on ${host} has ${length} characters, so programs that reach the port could guess it; ` +
+  'expected at least 16 random ones. For example: openssl rand -hex 32';
+
 export const cannotListen = (host: string, port: number, cause: NodeJS.ErrnoException) =>
   new StoreError(
     'ERR_STORE_LISTEN',

@@ -4,7 +4,7 @@
 import { lookup } from 'node:dns/promises';
 import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { checkHost, checkNames, checkPort } from '../check-options.ts';
-import { cannotListen, openToAll } from '../errors.ts';
+import { cannotListen, openToAll, shortSecret } from '../errors.ts';
 import { isLoopback, loopbackAddress } from '../loopback.ts';
 import { checkSecret, type Secret } from '../wire/authentication.ts';
 import { newServerState } from './server-state.ts';
@@ -42,6 +42,9 @@ export interface StoreServer {
 }
 
 const optionNames = ['host', 'port', 'secret', 'onPlainClient'];
+
+/** Characters or bytes of a secret below which a program that reaches the port might guess it. */
+const leastSecret = 16;
 // Number of connections that wait to be accepted: all ranks connect at the same time. The kernel may reduce it.
 const backlog = 4096;
 
@@ -72,8 +75,15 @@ export async function serveStore(options: ServeStoreOptions = {}): Promise<Store
     const fail = (cause: NodeJS.ErrnoException) => reject(cannotListen(host, port, cause));
     server.on('error', fail); // not removed: a failed accept() must not end the process
     lookup(host === 'localhost' ? loopbackAddress() : host).then(({ address }) => {
-      if (secret === undefined && !isLoopback(address)) reject(openToAll(host));
-      else server.listen({ host: address, port, backlog }, resolve);
+      if (!isLoopback(address)) {
+        if (secret === undefined) {
+          reject(openToAll(host));
+          return;
+        }
+        if (secret.length < leastSecret)
+          process.emitWarning(shortSecret(host, secret.length), { code: 'RINGWISE_SHORT_SECRET' });
+      }
+      server.listen({ host: address, port, backlog }, resolve);
     }, fail);
   });
   const bound = server.address() as AddressInfo;

@@ -1,4 +1,5 @@
 import { createServer } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
 import { afterEach, describe, expect, it, vi } from 'vitest';
 import { type ServeStoreOptions, type StoreServer, serveStore, TcpStore } from '../../src/index.ts';
 import { maxPending } from '../../src/server/server-state.ts';
@@ -235,6 +236,27 @@ describe('serveStore', () => {
     await start({ host: '0.0.0.0', secret: 'a secret' });
     await start({ host: 'localhost' });
     await expect(serveStore({ secret: '' })).rejects.toMatchObject({ code: 'ERR_STORE_ARGUMENT' });
+  });
+
+  it('warns of a short secret beyond loopback, without telling it', async () => {
+    const warnings: Error[] = [];
+    const listener = (warning: Error) => warnings.push(warning);
+    process.on('warning', listener);
+    try {
+      await start({ host: '127.0.0.1', secret: 'zq' });
+      await start({ host: '0.0.0.0', secret: 'sixteen letters.' });
+      await start({ host: '0.0.0.0', secret: 'zq' });
+      await setImmediate();
+    } finally {
+      process.off('warning', listener);
+    }
+    expect(warnings).toMatchObject([
+      {
+        code: 'RINGWISE_SHORT_SECRET',
+        message: expect.stringMatching(/0\.0\.0\.0 has 2 characters, so .* 16/),
+      },
+    ]);
+    expect(warnings[0]!.message).not.toContain('zq');
   });
 
   it('drops its clients and frees its port on close', async () => {
