@@ -142,7 +142,8 @@ export function rankUnknown(): Failure {
 export function cannotHost(host: string, port: number, reason: string): Failure {
   return init(
     `rank 0 cannot host the store at ${host}:${port} (${reason})`,
-    'An earlier run may hold the port: choose another MASTER_PORT.',
+    'An earlier run may hold the port: choose another MASTER_PORT. If a store is served there on purpose, pass it: ' +
+      'init({ rank, size, store }).',
   );
 }
 
