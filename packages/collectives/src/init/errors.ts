@@ -109,10 +109,12 @@ export function halfALauncher(rank: string | undefined, size: string | undefined
   );
 }
 
-export function masterUnknown(name: 'MASTER_ADDR' | 'MASTER_PORT', via: string): Failure {
+/** `launcher` is null if the caller of init() gives the rank. */
+export function masterUnknown(name: 'MASTER_ADDR' | 'MASTER_PORT', launcher: string | null): Failure {
+  const orUrl = ", or pass url: 'tcp://HOST:PORT', the address at which rank 0 listens";
   return init(
-    `${name} is not set and ${via} does not tell where rank 0 is`,
-    `Set ${name} to the same value for all ranks.`,
+    `${name} is not set and ${launcher ?? 'the caller'} does not tell where rank 0 is`,
+    `Set ${name} to the same value for all ranks${launcher === null ? orUrl : ''}.`,
   );
 }
 
@@ -187,10 +189,11 @@ export function nativeMissing(
   return init(`there is no native addon for ${platform}: ${reason} (tried ${tried.join('; ')})`, next);
 }
 
-/** Error for what the factory of registerBackend() has made. */
-export function notABackend(): Failure {
+/** Error for what the factory of registerBackend() has made. `missing` are members that it lacks. */
+export function notABackend(missing: readonly string[] = []): Failure {
   return init(
-    'the factory of the backend made something else than a Backend; expected an object with contract: 1 and the members of this type',
+    'the factory of the backend made something else than a Backend; expected an object with contract: 1 and the members of this type' +
+      (missing.length > 0 ? `, got one without ${missing.join(', ')}` : ''),
     'docs/backends.md says what each has to do.',
   );
 }

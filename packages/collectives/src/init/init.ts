@@ -155,11 +155,16 @@ async function join(plan: Plan, site: Site, factory: BackendFactory): Promise<Gr
   return group;
 }
 
+/** Members that a group uses of every backend, whatever it supports. */
+const neededMembers = ['name', 'rank', 'size', 'supports', 'start', 'alloc', 'abort', 'close'] as const;
+
 async function makeBackend(factory: BackendFactory, context: BackendContext): Promise<Backend> {
   const store = new PrefixStore('backend', context.store);
   try {
     const backend = await factory({ ...context, store });
     if ((backend as Backend | undefined)?.contract !== 1) throw new CollectiveError(notABackend(), null);
+    const missing = neededMembers.filter((member) => backend[member] === undefined);
+    if (missing.length > 0) throw new CollectiveError(notABackend(missing), null);
     return backend;
   } catch (error) {
     // The others may wait for this rank's address in this store. If the store itself is gone, no rank waits

@@ -59,11 +59,18 @@ export interface Plan {
 
 const defaultTimeoutMs = 300_000;
 
-export const expectedStore = 'a Store of @ringwise/store, or an object with its methods';
+const storeMethods = ['set', 'get', 'add', 'compareSet', 'wait', 'check', 'delete', 'multiGet'] as const;
+
+/** Describes the store that is expected in place of `value`, with the methods that `value` lacks if it has others. */
+export function expectedStore(value: unknown): string {
+  const isObject = typeof value === 'object' && value !== null;
+  const missing = isObject ? storeMethods.filter((name) => !(name in value)) : storeMethods;
+  const isPart = missing.length < storeMethods.length;
+  return `a Store of @ringwise/store, or an object with its methods${isPart ? ` (missing: ${missing.join(', ')})` : ''}`;
+}
 
 export function isStore(value: unknown): value is Store {
-  const methods = ['set', 'get', 'add', 'compareSet', 'wait', 'check', 'delete', 'multiGet'] as const;
-  return typeof value === 'object' && value !== null && methods.every((name) => name in value);
+  return typeof value === 'object' && value !== null && storeMethods.every((name) => name in value);
 }
 
 export function planInit(options: InitOptions, env: Env): Plan {
@@ -137,7 +144,7 @@ function checkInitOptions(options: InitOptions): void {
       throw refused(wrongOption('init', name, 'a string', value));
   }
   if (store !== undefined && !isStore(store))
-    throw refused(wrongOption('init', 'store', expectedStore, store));
+    throw refused(wrongOption('init', 'store', expectedStore(store), store));
 }
 
 interface Address {
@@ -216,7 +223,7 @@ function storeLocationOf(
   const storeSecret = isServed && !env.RINGWISE_RUN_ID ? null : secret;
   if (url?.kind === 'tcp')
     return { kind: 'tcp', host: url.host, port: url.port, isServed, secret: storeSecret };
-  const via = launched?.via ?? 'the caller';
+  const via = launched?.via ?? null;
   const isOneHost = launched?.localSize === size;
   const host = isOneHost && !isServed ? loopbackAddress() : masterHost;
   if (host === null) throw refused(masterUnknown('MASTER_ADDR', via));

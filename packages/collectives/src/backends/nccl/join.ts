@@ -28,7 +28,7 @@ export async function joinNccl(options: JoinNcclOptions): Promise<Group> {
   const given: Partial<JoinNcclOptions> = options === undefined ? {} : options;
   checkGroupOptions(calls, 'joinNccl', given);
   const { store, key, rank = Number.NaN, size = Number.NaN, timeoutMs = 300_000, name = 'nccl' } = given;
-  if (!isStore(store)) throw calls.error(wrongOption('joinNccl', 'store', expectedStore, store));
+  if (!isStore(store)) throw calls.error(wrongOption('joinNccl', 'store', expectedStore(store), store));
   if (typeof key !== 'string' || key === '')
     throw calls.error(wrongOption('joinNccl', 'key', 'a string that is not empty', key));
   if (!Number.isInteger(size) || !Number.isInteger(rank) || rank < 0 || rank >= size)

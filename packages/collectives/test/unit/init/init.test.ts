@@ -332,6 +332,15 @@ describe('init that fails', () => {
     expect(error.message).toContain('init: the factory of the backend made something else than a Backend');
   });
 
+  it('names the members that a backend lacks', async () => {
+    registerBackend(
+      'unfinished',
+      async () => ({ contract: 1, name: 'unfinished', rank: 0, size: 1 }) as Backend,
+    );
+    const error = await failureOf(init({ backend: 'unfinished' }));
+    expect(error.message).toContain('got one without supports, start, alloc, abort, close. docs/backends.md');
+  });
+
   it('refuses a second backend of one name', () => {
     expect(() => registerBackend('hub', async () => loopback(1)[0] as Backend)).toThrow(
       "registerBackend: there is a backend named 'hub' already; expected a new name.",

@@ -298,6 +298,10 @@ describe('init()', () => {
     [{ name: '' }, 'init: name is not usable'],
     [{ url: 5 }, 'init: url is not usable; expected a string, got 5.'],
     [{ store: {}, rank: 0, size: 2 }, 'init: store is not usable; expected a Store of @ringwise/store'],
+    [
+      { store: { get() {}, set() {}, wait() {} }, rank: 0, size: 2 },
+      'an object with its methods (missing: add, compareSet, check, delete, multiGet), got an object (Object).',
+    ],
   ])('refuses %o', async (options, text) => {
     expect(await messageOf(() => init(options))).toContain(text);
   });
