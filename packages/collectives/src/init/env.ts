@@ -55,9 +55,17 @@ export function detectLauncher(env: Env): Launched | null {
     restart: 0,
     isStoreServed: false,
     ...found,
-    masterHost: env.MASTER_ADDR || found.masterHost || null,
-    masterPort: whole(env.MASTER_PORT) ?? found.masterPort ?? null,
+    masterHost: masterOf(env).masterHost ?? found.masterHost ?? null,
+    masterPort: masterOf(env).masterPort ?? found.masterPort ?? null,
   };
+}
+
+/**
+ * Returns the place of the store that MASTER_ADDR and MASTER_PORT name, null for what they do not. They also count
+ * without a launcher, for programs that start ranks themselves and give each its rank.
+ */
+export function masterOf(env: Env): Pick<Launched, 'masterHost' | 'masterPort'> {
+  return { masterHost: env.MASTER_ADDR || null, masterPort: whole(env.MASTER_PORT) };
 }
 
 type Row = Partial<Launched> & Pick<Launched, 'via' | 'rank' | 'size'>;

@@ -9,7 +9,7 @@ import { badTimeoutVariable, isTimeout, wrongOption } from '../options/errors.ts
 import type { InitOptions } from '../options/init-options.ts';
 import { checkGroupOptions } from '../options/known-options.ts';
 import { unknownOption } from '../options/option-names.ts';
-import { detectLauncher, type Env, type Launched, type Via } from './env.ts';
+import { detectLauncher, type Env, type Launched, masterOf, type Via } from './env.ts';
 import {
   badMasterPort,
   badUrl,
@@ -213,8 +213,8 @@ function storeLocationOf(
   if (url?.kind === 'file') return { kind: 'file', directory: url.directory };
   const secret = env.RINGWISE_SECRET || null;
   // The launcher's store is exactly at its master's address. At any other address rank 0 serves the store.
-  const { masterHost = null, masterPort = null, isStoreServed = false } = launched ?? {};
-  const isPortRead = launched !== null && url?.kind !== 'tcp';
+  const { masterHost, masterPort, isStoreServed } = launched ?? { ...masterOf(env), isStoreServed: false };
+  const isPortRead = url?.kind !== 'tcp';
   if (isPortRead && env.MASTER_PORT && !isPort(env.MASTER_PORT))
     throw refused(badMasterPort(env.MASTER_PORT));
   const isAgent = url === null || url.kind === 'env' || (url.host === masterHost && url.port === masterPort);

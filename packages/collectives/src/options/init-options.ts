@@ -11,7 +11,7 @@ export interface InitOptions {
   readonly store?: Store;
   /**
    * 'env://', 'tcp://host:port?rank=0&size=2' (rank 0 serves a store there) or
-   * 'file:///directory?rank=0&size=2'.
+   * 'file:///directory?rank=0&size=2'. Default: MASTER_ADDR and MASTER_PORT, else what the launcher says.
    */
   readonly url?: string;
   /**

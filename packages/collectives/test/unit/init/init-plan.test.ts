@@ -95,6 +95,20 @@ describe('planInit', () => {
     });
   });
 
+  it('takes the address of the store from MASTER_ADDR and MASTER_PORT if the caller gives the rank', () => {
+    const env = { MASTER_ADDR: 'head', MASTER_PORT: '5000' };
+    for (const options of [{}, { url: 'env://' }]) {
+      const { store, via } = planInit({ ...options, rank: 0, size: 2 }, env);
+      expect(store).toMatchObject({ kind: 'tcp', host: 'head', port: 5000, isServed: false });
+      expect(via).toBe(null);
+    }
+    expect(messageOf({ rank: 0, size: 2 }, { MASTER_ADDR: 'head' })).toBe(
+      'init: MASTER_PORT is not set and the caller does not tell where rank 0 is. Set MASTER_PORT to the same value ' +
+        "for all ranks, or pass url: 'tcp://HOST:PORT', the address at which rank 0 listens.",
+    );
+    expect(messageOf({ rank: 0, size: 2 }, { ...env, MASTER_PORT: 'x' })).toContain('MASTER_PORT is');
+  });
+
   it('connects to the agent’s store at exactly its address, and hosts any other', () => {
     const isServed = (options: InitOptions, env = agent) => {
       const { store } = planInit(options, env);
