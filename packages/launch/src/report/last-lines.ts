@@ -6,18 +6,21 @@ const reportedLines = 10;
 const reasonOf = (lines: readonly string[]): string | undefined =>
   lines.findLast((line) => line.startsWith('FATAL ERROR: '));
 
-/** Lines that Node.js prints above the message of a syntax error: the place, the wrong line, a caret, an empty one. */
-const linesAboveSyntaxError = 4;
+/**
+ * Most lines that Node.js prints above the message of a syntax error: the place, the wrong line and, in TypeScript, its
+ * neighbours, a caret, and an empty line.
+ */
+const linesAboveSyntaxError = 7;
 
 /**
  * Finds the line with the place of a syntax error that Node.js has printed, such as file:///home/ann/train.mjs:2. The
  * groups of the match are the file and the number of the line.
  */
 export function syntaxErrorPlace(lines: readonly string[]): RegExpExecArray | undefined {
-  const at = lines.findLastIndex((line) => line.startsWith('SyntaxError: '));
+  const at = lines.findLastIndex((line) => /^SyntaxError[: ]/.test(line));
   const above = lines.slice(Math.max(0, at - linesAboveSyntaxError), Math.max(0, at));
   const places = above.map((line) => /^((?:file:\/\/)?\/.*):(\d+)$/.exec(line));
-  return places.find((place) => place !== null);
+  return places.findLast((place) => place !== null) ?? undefined;
 }
 
 /**

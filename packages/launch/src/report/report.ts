@@ -16,6 +16,7 @@ import type { ReportedError } from './words.ts';
 const remedies: Readonly<Record<string, string>> = {
   ERR_REQUIRE_ASYNC_MODULE: waysOut('Top-level await'),
   ERR_AMBIGUOUS_MODULE_SYNTAX: waysOut('Top-level await'),
+  EMFILE: 'No file descriptors are left. Raise their limit before the command: ulimit -n 4096.',
   ERR_UNKNOWN_FILE_EXTENSION:
     'Node.js runs .js, .mjs, .cjs and .ts files. Start another program by --no-python: ringwise run --no-python ./program.',
   ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX:

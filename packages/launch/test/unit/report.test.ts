@@ -188,6 +188,36 @@ describe('failureReport', () => {
     expect(reportOf(thrown(0, 1n, error), thrown(0, 1n, error))).toContain('NODE_OPTIONS="--import tsx"');
   });
 
+  it('has the place of TypeScript that Node.js does not run, from the output of the rank', () => {
+    const error = Object.assign(
+      new SyntaxError('TypeScript parameter property is not supported in strip-only mode'),
+      {
+        code: 'ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX',
+      },
+    );
+    const tail = [
+      ...['/elsewhere/other.ts:1', 'a line of the program', '', 'file:///elsewhere/gpt.ts:37'],
+      ...[
+        '  readonly out: Linear;',
+        '  constructor(readonly width: number) {',
+        '              ^^^^^',
+        '    super();',
+        '',
+      ],
+      ...[
+        `SyntaxError [ERR_UNSUPPORTED_TYPESCRIPT_SYNTAX]: ${error.message}`,
+        '    at parseTypeScript (node:x:68:40)',
+      ],
+    ];
+    const root = thrown(0, 1n, error, { tail });
+    expect(reportOf(root, root)).toContain(`${error.message}   /elsewhere/gpt.ts:37\n`);
+  });
+
+  it('says what to raise when there are no file descriptors', () => {
+    const error = Object.assign(new Error('spawn EMFILE'), { code: 'EMFILE' });
+    expect(reportOf(thrown(0, 1n, error), thrown(0, 1n, error))).toContain('ulimit -n 4096');
+  });
+
   it('says how to start a program that Node.js does not run', () => {
     const error = Object.assign(new TypeError('Unknown file extension ".sh"'), {
       code: 'ERR_UNKNOWN_FILE_EXTENSION',
