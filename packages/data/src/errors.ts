@@ -118,7 +118,7 @@ export function fieldSize(
   return new DataError(
     'ERR_DATA_ARGUMENT',
     `ArrayDataset: field "${field}" has ${length} elements with ${shapeText(shape)} per sample; ` +
-      `expected ${samples} samples as in the first field. Every field needs one entry per sample.`,
+      `expected ${samples} samples as in the first field. Every field needs one entry per sample, and the shape of one sample.`,
   );
 }
 
@@ -146,7 +146,11 @@ export function notCollatable(path: string, got: string): DataError {
   return new DataError(
     'ERR_DATA_COLLATE',
     `collate: ${path} cannot become part of a batch; expected a number, bigint, boolean, string, typed array, ` +
-      `{ data, shape }, array or plain object, got ${got}. Pass your own collate to the DataLoader.`,
+      `{ data, shape }, array or plain object, got ${got}. ${
+        got === 'a Tensor'
+          ? 'Return { data: await x.data(), shape: x.shape } instead, and make tensors of the batch.'
+          : 'Pass your own collate to the DataLoader.'
+      }`,
   );
 }
 

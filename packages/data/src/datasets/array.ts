@@ -75,6 +75,8 @@ export class ArrayDataset<F extends Record<string, ArrayField>>
 }
 
 function checkField(name: string, field: Partial<ArrayField> | null | undefined): void {
+  if (isTypedArray(field))
+    throw outOfRange(`ArrayDataset: field "${name}"`, '{ data, shape }, with the shape of one sample', field);
   const { data, shape } = field ?? {};
   if (!isTypedArray(data)) throw outOfRange(`ArrayDataset: data of "${name}"`, 'a typed array', data);
   const isShape = Array.isArray(shape) && shape.every((size) => Number.isSafeInteger(size) && size >= 0);

@@ -262,6 +262,11 @@ describe('refuses', () => {
       'shape of "x": expected a list of integers ≥ 0, got undefined.',
     ],
     [
+      'a field that is an array',
+      () => new data.ArrayDataset({ x: new Float32Array(2) } as never),
+      'field "x": expected { data, shape }, with the shape of one sample, got ',
+    ],
+    [
       'a field of numbers',
       () => new data.ArrayDataset({ x: { data: numbers, shape: [] } } as never),
       'data of "x": expected a typed array, got an array of 3.',

@@ -90,7 +90,10 @@ export class CsvFile<C extends CsvColumns> implements Dataset<CsvSample<C>, CsvB
     this.#width = names.length;
     this.#columns = Object.entries(columns).map(([name, type]) => {
       const position = names.indexOf(name);
-      if (position < 0) throw this.#bad(-1, ['no such column', names.join(', ') || 'a header', name]);
+      if (position < 0)
+        throw this.#bad(-1, ['no such column', names.join(', ') || 'a header', name], {
+          next: 'Name columns of the file, or pass the names of all of them as header if its first line has none.',
+        });
       if (names.lastIndexOf(name) !== position)
         throw this.#bad(-1, ['a column is there twice', `one "${name}"`, 'two of the name']);
       return { name, type, position };
@@ -161,7 +164,7 @@ export class CsvFile<C extends CsvColumns> implements Dataset<CsvSample<C>, CsvB
       });
     } catch (cause) {
       const done = (cause as { readonly records?: number }).records ?? 0;
-      throw this.#bad(indices[done]!, ['no CSV record', 'fields', (cause as Error).message], cause);
+      throw this.#bad(indices[done]!, ['no CSV record', 'fields', (cause as Error).message], { cause });
     }
   }
 
@@ -170,7 +173,9 @@ export class CsvFile<C extends CsvColumns> implements Dataset<CsvSample<C>, CsvB
     if (type === 'string') return text;
     const value = text.trim() === '' ? Number.NaN : Number(text);
     if (type === 'int32' ? value === (value | 0) : !Number.isNaN(value)) return value;
-    throw this.#bad(index, [`column "${name}"`, `a number (${type})`, JSON.stringify(text)]);
+    throw this.#bad(index, [`column "${name}"`, `a number (${type})`, JSON.stringify(text)], {
+      next: 'Mend the file, or read the column as a string and convert it with mapDataset.',
+    });
   }
 
   #tooLong(index: number) {
@@ -178,9 +183,12 @@ export class CsvFile<C extends CsvColumns> implements Dataset<CsvSample<C>, CsvB
     return longLine('CsvFile', where, mostRecordBytes, 'Is the file CSV, with all of its quotes?');
   }
 
-  #bad(index: number, what: readonly [string, string, string], cause?: unknown) {
+  #bad(
+    index: number,
+    what: readonly [string, string, string],
+    { next = 'Mend the file.', cause }: { readonly next?: string; readonly cause?: unknown } = {},
+  ) {
     const line = index < 0 ? 1 : lineAt(this.#file, this.#offsets[index]!);
-    const next = 'Mend the file, or read the column as a string and convert it with mapDataset.';
     return badFile('CsvFile', `${this.#file.path}:${line}`, what, next, cause);
   }
 }

@@ -120,6 +120,9 @@ describe('CsvFile', () => {
     );
     await expect(open('x,name\n1,"a\nb\nc,d', xAndName)).rejects.toThrow('table.csv:2). A quote is missing');
     await expect(open('x,names\n', xAndName)).rejects.toThrow('no such column; expected x, names, got name');
+    await expect(open('x,names\n', xAndName)).rejects.toThrow(
+      /table\.csv:1\)\. Name columns of the file, or pass/,
+    );
     using file = await open('x,name\n1,a\n', xAndName);
     expect(() => file.get(1)).toThrow('CsvFile: index 1 is outside the data set');
   });

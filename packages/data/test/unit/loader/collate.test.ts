@@ -82,6 +82,7 @@ describe('defaultCollate', () => {
       [{ a: { b: 1 } }, { a: null }],
       'sample.a differs between samples 0 and 1 of the batch; expected an object with b, got null',
     ],
+    [[new (class Tensor {})()], 'got a Tensor. Return { data: await x.data(), shape: x.shape } instead'],
     [[1n, 2n ** 63n], 'sample cannot become part of a batch'],
     [[{ a: -(2n ** 63n) - 1n }], 'got a bigint beyond the range of int64'],
     [[new Date(0)], 'got a Date'],
