@@ -91,8 +91,8 @@ export class CsvFile<C extends CsvColumns> implements Dataset<CsvSample<C>, CsvB
     this.#columns = Object.entries(columns).map(([name, type]) => {
       const position = names.indexOf(name);
       if (position < 0)
-        throw this.#bad(-1, ['no such column', names.join(', ') || 'a header', name], {
-          next: 'Name columns of the file, or pass the names of all of them as header if its first line has none.',
+        throw this.#bad(-1, ['no such column', names.map(quoted).join(', ') || 'a header', quoted(name)], {
+          next: 'Name columns of the file, set delimiter if it is no comma, or pass all names as header if the file has none.',
         });
       if (names.lastIndexOf(name) !== position)
         throw this.#bad(-1, ['a column is there twice', `one "${name}"`, 'two of the name']);
@@ -192,6 +192,9 @@ export class CsvFile<C extends CsvColumns> implements Dataset<CsvSample<C>, CsvB
     return badFile('CsvFile', `${this.#file.path}:${line}`, what, next, cause);
   }
 }
+
+/** Shows where a name begins and ends, because spaces belong to it. */
+const quoted = (name: string): string => JSON.stringify(name);
 
 function checkCsvOptions({ columns, header, delimiter }: CsvOptions<CsvColumns>): void {
   if (typeof columns !== 'object' || columns === null)

@@ -78,7 +78,7 @@ describe('CsvFile', () => {
   it('is empty without records, and has no columns without a header', async () => {
     using file = await open('x,name\n', xAndName);
     expect(file.length).toBe(0);
-    await expect(open('', xAndName)).rejects.toThrow('no such column; expected a header, got x');
+    await expect(open('', xAndName)).rejects.toThrow('no such column; expected a header, got "x"');
   });
 
   it.each([
@@ -119,9 +119,11 @@ describe('CsvFile', () => {
       'a quoted field does not end; expected a closing quote, got the end of the file',
     );
     await expect(open('x,name\n1,"a\nb\nc,d', xAndName)).rejects.toThrow('table.csv:2). A quote is missing');
-    await expect(open('x,names\n', xAndName)).rejects.toThrow('no such column; expected x, names, got name');
     await expect(open('x,names\n', xAndName)).rejects.toThrow(
-      /table\.csv:1\)\. Name columns of the file, or pass/,
+      'no such column; expected "x", "names", got "name"',
+    );
+    await expect(open('x,names\n', xAndName)).rejects.toThrow(
+      /table\.csv:1\)\. Name columns of the file, set delimiter/,
     );
     using file = await open('x,name\n1,a\n', xAndName);
     expect(() => file.get(1)).toThrow('CsvFile: index 1 is outside the data set');
