@@ -57,3 +57,15 @@ export const badNpy = (path: string, problem: string, cause?: unknown): TensorEr
 
 export const badSafetensors = (path: string, problem: string, cause?: unknown): TensorError =>
   new TensorError('ERR_TENSOR_SAFETENSORS', `safetensors: ${path}: ${problem}.`, cause);
+
+// Warnings.
+
+/** A warning. `holder`: what the field holds. */
+export const hiddenParameter = (type: string, field: string, holder: string): string =>
+  `${type}: the field ${field} holds parameters in ${holder}, where a module does not look for them; so they are neither ` +
+  'trained nor saved. Use an array, ModuleList, ModuleDict or ParameterDict of @ringwise/tensor/nn.';
+
+/** A warning. */
+export const plainTensor = (type: string, field: string): string =>
+  `${type}: the tensor in the field ${field} requires a gradient and is no parameter; so it is neither trained nor saved. ` +
+  `Make it one: this.${field} = parameter(tensor).`;

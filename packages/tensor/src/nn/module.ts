@@ -1,6 +1,6 @@
 // Module finds its parameters, buffers and sub-modules in its own fields, also inside arrays, and names them by their
-// path ("layers.0.weight"). Fields whose names begin with # are not found. A subclass assigns fields in its constructor
-// and writes a forward method.
+// path ("layers.0.weight"). It does not find fields whose names begin with #, nor what objects, Maps and Sets hold. A
+// subclass assigns fields in its constructor and writes a forward method.
 
 import { inspect } from 'node:util';
 import { foreignMember } from '../checks/argument-errors.ts';
@@ -24,6 +24,7 @@ import type { BackwardHook, BackwardPreHook } from './backward-hooks.ts';
 import { isBuffer, isPersistent } from './buffer.ts';
 import { guardFields } from './fields.ts';
 import { frozenParams, gradParams, stateBuffers } from './grad-params.ts';
+import { warnOfHidden } from './hidden.ts';
 import {
   addBackwardHook,
   addBackwardPreHook,
@@ -117,7 +118,10 @@ export abstract class Module {
 
   /** Returns every parameter once, with its first name, in the order of definition. */
   namedParameters(): Named<Tensor>[] {
-    return unique(this.#walk(isParameter));
+    const found = unique(this.#walk(isParameter));
+    const parametersOf = (value: unknown) => (isModule(value) ? value.parameters() : []);
+    warnOfHidden(this, () => this.modules(), found, parametersOf);
+    return found;
   }
 
   /** Returns the parameters of this module and of all modules inside it, each once. */
