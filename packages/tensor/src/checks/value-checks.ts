@@ -24,7 +24,7 @@ export const anything: Check = { expected: 'any value', fits: () => true };
 /** Accepts any possible stateDict(); its members are checked where they are used. */
 const anyState: Check = {
   expected: 'a state, as stateDict() or state() returns',
-  fits: (value) => typeof value === 'object' && value !== null,
+  fits: (value) => typeof value === 'object' && value !== null && !(value instanceof Promise),
 };
 /** Throws ERR_TENSOR_ARGUMENT unless `state` is an object. `verb` is the call that loads it. */
 export const checkState = (verb: string, state: unknown): void =>

@@ -56,6 +56,7 @@ export function shown(value: unknown): string {
     return `[${[...parts, ...(value.length > mostShown ? ['…'] : [])].join(', ')}]`;
   }
   if (typeof value !== 'object' || value === null) return String(value);
+  if (value instanceof Promise) return 'a promise, which needs an await';
   const name = (value.constructor as { readonly name?: string } | undefined)?.name;
   if ('dtype' in value && 'shape' in value) return 'a tensor';
   return name === undefined || name === 'Object' ? 'an object' : `an object ${name}`;

@@ -463,10 +463,11 @@ test.each([
   ['a plateau', (state: never) => new optim.ReduceLROnPlateau(sgd()).loadStateDict(state)],
   ['a scaler', (state: never) => new optim.GradScaler().loadStateDict(state)],
   ['a generator', (state: never) => t.generator(1).setState(state)],
-])('loading null or undefined into %s is refused with a sentence', (_, load) => {
+])('loading null, undefined or a promise into %s is refused with a sentence', (_, load) => {
   for (const [state, got] of [
     [null, 'null'],
     [undefined, 'undefined'],
+    [Promise.resolve({}), 'a promise, which needs an await'],
   ] as [never, string][])
     expect(() => load(state)).toThrow(
       `: state: expected a state, as stateDict() or state() returns, got ${got}`,
