@@ -54,7 +54,10 @@ HostGroup::HostGroup(int rank, int size, const std::string& host, std::function<
                      },
                  .end_all = [this] { engine_.end_all(); },
                  .work = [this] { return engine_.work(); }}),
-      engine_(rank, size, requests_, flight_, failures_, signals_, [this] { locate(blocking_); }) {}
+      engine_(rank, size, requests_, flight_, failures_, signals_, [this] {
+        locate(blocking_);
+        return !must_end_ || !must_end_();
+      }) {}
 
 HostGroup::~HostGroup() {
   // A program may abort and exit at once. Wait until the other ranks know the reason; otherwise they would report the

@@ -49,6 +49,10 @@ class HostGroup final {
   /// kSiteShare).
   void locate_calls_by(std::function<std::string()> where);
 
+  /// Sets the function that returns whether the owner's thread must end. It is called on that thread when `run` or
+  /// `wait` has waited for long, about once per second. They then return, and the other ranks see this one as lost.
+  void leave_calls_by(std::function<bool()> must_end) { must_end_ = std::move(must_end); }
+
   /// Returns the memory for buffers on which the ranks of this host work in place; null if there is none. Call it on
   /// the owner's thread after the group has connected. The arena may outlive the group.
   const std::shared_ptr<Arena>& arena() const { return engine_.arena(); }
@@ -129,6 +133,7 @@ class HostGroup final {
   std::optional<FlightDump> dump_;  // set before the lane starts, if at all
 
   std::function<std::string()> where_;  // owner's thread; may be empty
+  std::function<bool()> must_end_;      // owner's thread; may be empty
   int64_t next_site_;                   // owner's thread; when `where_` may be called again, by the recorder's clock
   int64_t next_site_ns_ = 0;            // owner's thread; the same by the monotonic clock
   int missed_attempts_ = 0;             // owner's thread; attempts in a row in which the operation did not end

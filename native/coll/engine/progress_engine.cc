@@ -36,7 +36,7 @@ constexpr int64_t kDeferNs = 1 * kMillisecond;
 }  // namespace
 
 ProgressEngine::ProgressEngine(int rank, int size, RequestQueue& requests, FlightRecorder& flight,
-                               FailureProtocol& failures, LaneSignals& signals, std::function<void()> on_long_wait)
+                               FailureProtocol& failures, LaneSignals& signals, std::function<bool()> on_long_wait)
     : rank_(rank),
       size_(size),
       requests_(requests),

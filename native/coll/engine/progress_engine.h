@@ -30,9 +30,10 @@ enum class Driver { Lane, Waiter, Caller };
 class ProgressEngine {
  public:
   /// The arguments that are references outlive this object. `on_long_wait` is called when a driver other than the lane
-  /// has waited for long.
+  /// has waited for long, and then about once per second. If it returns false, the driver gives up, and this rank
+  /// counts as lost.
   ProgressEngine(int rank, int size, RequestQueue& requests, FlightRecorder& flight, FailureProtocol& failures,
-                 LaneSignals& signals, std::function<void()> on_long_wait);
+                 LaneSignals& signals, std::function<bool()> on_long_wait);
 
   /// Takes ownership of the connections to all ranks. Throws std::system_error.
   void connect(Connections connections, Choices choices);
@@ -141,7 +142,7 @@ class ProgressEngine {
   FlightRecorder& flight_;
   FailureProtocol& failures_;
   LaneSignals& signals_;
-  const std::function<void()> on_long_wait_;
+  const std::function<bool()> on_long_wait_;
 
   std::unique_ptr<Control> control_;  // null until connected; the lane also sleeps in it without owning the engine
   Segment segment_;                   // outlives links_

@@ -103,11 +103,14 @@ void ProgressEngine::sleep(int64_t until_ns, Driver driver) {
   if (driver == Driver::Lane && !signals_.sleeps.exchange(false)) signals_.wake.silence();
 }
 
-/// Checks the ranks that this one waits for: throws if one is lost or a deadline has passed, and asks them what they
-/// are doing when a question is due.
+/// Checks the ranks that this one waits for: throws if one is lost, a deadline has passed or the driver's thread must
+/// end, and asks them what they are doing when a question is due.
 void ProgressEngine::check_waiting(Idle& idle, Driver driver, int64_t now, int64_t deadline_ns) {
   const bool is_question_due = now >= idle.next_question_ns;
-  if (is_question_due && driver != Driver::Lane) on_long_wait_();
+  if (is_question_due && driver != Driver::Lane && !on_long_wait_()) {
+    throw Failure(FailureCode::PeerLost, rank_, {rank_},
+                  "lost rank " + std::to_string(rank_) + " (its thread was told to end in the middle of a call)");
+  }
   idle.next_question_ns = is_question_due ? now + kNextQuestionNs : idle.next_question_ns;
   std::vector<int> waiting;
   const auto look = [&](const Op& op, const Signature& signature) {

@@ -49,6 +49,7 @@ class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ende
       throw Napi::Error::New(env, error.what());
     }
     group_->locate_calls_by([this] { return call_site(); });
+    group_->leave_calls_by([this] { return is_ending(); });
     // `run` is a function, not a method: unwrapping the object in each call takes half as long as a small operation. It
     // must not be called after the object is gone, so callers keep the object with `bind`.
     info.This().As<Napi::Object>().Set("run", Napi::Function::New<&HostGroup::run_of>(env, "run", this));
@@ -69,6 +70,12 @@ class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ende
     } catch (const Napi::Error&) {  // the environment is ending
       return {};
     }
+  }
+
+  /// Returns whether the environment ends, such as that of a worker that is terminated: it then refuses calls.
+  bool is_ending() {
+    const Napi::HandleScope scope(Env());
+    return napi_call_function(Env(), Env().Undefined(), where_.Value(), 0, nullptr, nullptr) != napi_ok;
   }
 
   Napi::Value start(const Napi::CallbackInfo& info) {

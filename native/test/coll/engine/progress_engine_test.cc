@@ -26,6 +26,7 @@ struct Rank {
   coll::LaneSignals signals;
   coll::RequestQueue requests{[] {}};
   int long_waits = 0;
+  int most_waits = -1;  // the long wait at which the thread must end; -1 for none
   coll::FailureProtocol failures;
   coll::ProgressEngine engine;
 
@@ -35,7 +36,7 @@ struct Rank {
                  {.decided = [](const Failure&) {},
                   .end_all = [this] { engine.end_all(); },
                   .work = [this] { return engine.work(); }}),
-        engine(rank, 2, requests, flight, failures, signals, [this] { long_waits++; }) {}
+        engine(rank, 2, requests, flight, failures, signals, [this] { return ++long_waits != most_waits; }) {}
 
   uint64_t start(Op op) {
     op.deadline_ns = now_ns() + op.timeout_ns;
@@ -158,6 +159,21 @@ TEST("a waiting thread drives the engine until its operation ends, here by the d
     CHECK(a.failures.cause() != nullptr && a.failures.cause()->code == FailureCode::Timeout);
     CHECK(a.long_waits > 0);
     CHECK_EQ(data[0], 1.f);
+  });
+}
+
+TEST("a waiting thread that must end gives up, and its rank counts as lost") {
+  with_two(1, [](Rank& a, Rank& b) {
+    std::vector<float> data(10, 1);
+    a.most_waits = 2;
+    const uint64_t id = a.start(all_reduce(data, 0));
+    a.engine.wait_for(id);
+    a.engine.pump(Driver::Waiter);
+    const std::string expected = "lost rank 0 (its thread was told to end in the middle of a call)";
+    CHECK_EQ(a.text_of(id), expected);
+    CHECK(a.failures.cause()->code == FailureCode::PeerLost);
+    b.failures.poll();
+    CHECK(b.failures.cause() != nullptr && b.failures.cause()->text == expected);
   });
 }
 

@@ -41,6 +41,14 @@ describe('a process with a group on the host backend', () => {
     expect(codes).toEqual(Array.from({ length: 2 * pairs }, () => exitCode));
   });
 
+  it('terminates a thread that blocks in a call, and the other rank is told', async () => {
+    // A thread that does not block yet is lost because its connection closed.
+    const [told] = values(await withRanks(1, threads, 'terminateBlocked'));
+    expect(told).toMatch(
+      /^lost rank 0 \((its thread was told to end in the middle of a call|its connection closed)/,
+    );
+  });
+
   it('takes memory that was prepared before, and more than that', async () => {
     for (const { sums, bytes } of values<{ sums: number[]; bytes: number }>(
       await withRanks(2, module, 'sumInPreparedMemory'),

@@ -4,6 +4,7 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import { setTimeout as sleep } from 'node:timers/promises';
 import { pathToFileURL } from 'node:url';
 import { parentPort, Worker, workerData } from 'node:worker_threads';
 import { init } from '../../src/index.ts';
@@ -44,4 +45,38 @@ export async function work(): Promise<never> {
     }
     await Promise.all(works);
   }
+}
+
+/**
+ * Terminates a thread that blocks in a call for which the other rank, a thread too, does not come. Returns what the
+ * other rank is told.
+ */
+export async function terminateBlocked(_rank: number): Promise<string> {
+  const loader = process.execArgv[process.execArgv.indexOf('--import') + 1]; // which a thread does not inherit
+  const code = `import('${loader}').then(() => import('${import.meta.url}')).then(({ block }) => block())`;
+  const folder = mkdtempSync(join(tmpdir(), 'ringwise-threads-'));
+  const url = pathToFileURL(folder).href;
+  const [blocked, other] = [0, 1].map((rank) => new Worker(code, { eval: true, workerData: { url, rank } }));
+  const [told, ended] = [once(other!, 'message'), once(other!, 'exit')];
+  await once(blocked!, 'message');
+  await sleep(200); // so that it blocks by then
+  await blocked!.terminate();
+  const [text] = (await told) as [string];
+  await ended;
+  rmSync(folder, { recursive: true });
+  return text;
+}
+
+/** Runs in a thread: rank 0 blocks in a barrier, in which rank 1 comes only after it has seen the failure. */
+export async function block(): Promise<void> {
+  const { url, rank } = workerData as { url: string; rank: number };
+  const group = await init({ backend: 'host', url, rank, size: 2 });
+  if (rank === 0) {
+    parentPort!.postMessage('blocks');
+    group.barrierSync();
+  }
+  await group.recv(new Float32Array(1), 0).catch(({ what }: Error & { what: string }) => {
+    parentPort!.postMessage(what);
+  });
+  await group.close();
 }
