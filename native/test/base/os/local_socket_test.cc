@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/os/host_id.h"
 #include "base/os/memory_file.h"
 #include "base/os/socket.h"
 #include "coll/transport/bootstrap.h"
@@ -49,6 +50,24 @@ std::pair<Fd, Fd> pair() {
 }
 
 }  // namespace
+
+TEST("the id of the host is the same, or an error when this process has no descriptor left") {
+  const std::string id = os::host_id();
+  CHECK(!id.empty() && id.size() < 68 && id == os::host_id());
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none{0, before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &none);
+  std::string without;
+  try {
+    without = os::host_id();
+  } catch (const std::system_error& error) {
+    CHECK_EQ(error.code().value(), EMFILE);
+    without = id;
+  }
+  setrlimit(RLIMIT_NOFILE, &before);
+  CHECK_EQ(without, id);
+}
 
 TEST("names differ, and fit into the cards of the C library") {
   const std::string name = os::make_local_name();
