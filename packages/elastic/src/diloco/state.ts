@@ -93,9 +93,11 @@ export function restoreState(
   for (const [f, fragment] of fragments.entries()) {
     const { global, outer } = state.fragments[f]!;
     if (outer !== null) {
-      for (const [i, memory] of fragment.outer!.memory().entries())
-        memory.set(outer.tensors[Object.keys(outer.tensors).sort()[i]!] as never);
-      fragment.outer!.complete({ rest: JSON.stringify(outer.rest), names: Object.keys(outer.tensors) });
+      const names = Object.keys(outer.tensors).sort();
+      // A state from before the first average has no tensors; then complete() drops those of the optimizer.
+      const memory = names.length === 0 ? [] : fragment.outer!.memory();
+      for (const [i, values] of memory.entries()) values.set(outer.tensors[names[i]!] as never);
+      fragment.outer!.complete({ rest: JSON.stringify(outer.rest), names });
     }
     fragment.setGlobals(global);
     fragment.adopt(0);

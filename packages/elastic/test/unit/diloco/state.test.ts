@@ -106,6 +106,24 @@ describe('stateDict', () => {
     for (const rank of ranks) expect(rank).toEqual(ranks[0]);
   });
 
+  for (const [name, options] of Object.entries(variants))
+    it(`goes back to a state from before the first average: ${name}`, async () => {
+      await onRanks(2, async (group) => {
+        const net = makeNet();
+        const outer = await diloco(net, { ...options, group });
+        const before = outer.stateDict();
+        const take = async () => {
+          await train(net, outer, group, 11);
+          await outer.finish();
+          return flat(net);
+        };
+        const first = await take();
+        outer.loadStateDict(before);
+        expect(outer.averages).toBe(0);
+        expect(await take()).toEqual(first);
+      });
+    });
+
   it('has copies', async () => {
     await onRanks(1, async (group) => {
       const net = makeNet();
