@@ -2,6 +2,7 @@
 
 import type { Program } from '../cli/program.ts';
 import { badArgument, noGpu } from '../errors.ts';
+import { ERROR_FILE } from '../report/error-file.ts';
 import type { RankStreams } from '../report/output.ts';
 import {
   firstStart,
@@ -37,6 +38,8 @@ export interface RankBinding {
 /** One process to start. */
 export interface RankSpec extends Program {
   readonly rank: number;
+  /** The error file that this launcher has given it; absent if it has none, or one of another launcher. */
+  readonly errorFile?: string;
   /** Targets of its output. If absent, all output goes to the terminal. */
   readonly streams?: RankStreams;
 }
@@ -120,11 +123,13 @@ export function planRank(
   const inherited = { ...program.env };
   // This launcher may itself be a rank of an elastic job.
   for (const name of slotVariables) delete inherited[name];
+  const errorFile = env?.[ERROR_FILE];
   return {
     ...program,
     command: [...(own?.command ?? []), ...program.command],
     rank: placement.rank,
     env: { ...inherited, OMP_NUM_THREADS, ...contract, ...own?.env, ...env },
+    ...(errorFile !== undefined && { errorFile }),
     ...(streams && { streams }),
   };
 }

@@ -213,7 +213,7 @@ async function follow(
   for (const stream of child.stdio) stream?.destroy();
   closeFiles();
 
-  const said = parseLastWords(words.text()) ?? readErrorFile(spec.env.TORCHELASTIC_ERROR_FILE, endedNs);
+  const said = parseLastWords(words.text()) ?? readErrorFile(spec.errorFile, endedNs);
   const end = { exitCode, signal, endedNs, stoppedNs: stoppedNs(), lastWords: said };
   const { failedNs, lastWords } = failureOf(end);
   observe?.({ kind: 'ended', rank, exitCode, signal, hasFailed: failedNs !== null });

@@ -222,6 +222,17 @@ describe('an error file that is not in the usual form', () => {
     if (shown) expect(out.stderr).toContain(`\n  ${shown}\n`);
   });
 
+  it('of another launcher, which this one has inherited, is not read', async () => {
+    const inherited = script(
+      'error.json',
+      JSON.stringify({ message: { message: 'Error: of an earlier job' } }),
+    );
+    const file = script('killed.mjs', `process.kill(process.pid, 'SIGKILL'); ${waits}`);
+    const { stderr } = await finished(['run', file], { TORCHELASTIC_ERROR_FILE: inherited });
+    expect(stderr).toContain('ringwise: rank 0 of 1 failed (SIGKILL)');
+    expect(stderr).not.toContain('of an earlier job');
+  });
+
   it('with 9 MiB of text ends the job with the beginning of the text, and the end of the stack', async () => {
     const file = script(
       'long.mjs',
