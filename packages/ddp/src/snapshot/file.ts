@@ -33,9 +33,15 @@ export async function writeSnapshot(target: string, pieces: AsyncIterable<Uint8A
     await rm(temporary, { force: true });
     throw error;
   }
-  const folder = await open(dirname(file), 'r');
+  await flushFolder(dirname(file)); // the new name
+}
+
+/** Flushes the names in a folder to the disk. Does nothing on Windows, which refuses to flush a folder (EPERM). */
+export async function flushFolder(path: string, platform: NodeJS.Platform = process.platform): Promise<void> {
+  if (platform === 'win32') return;
+  const folder = await open(path, 'r');
   try {
-    await folder.sync(); // the new name
+    await folder.sync();
   } finally {
     await folder.close();
   }

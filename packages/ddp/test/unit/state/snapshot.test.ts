@@ -16,6 +16,7 @@ import {
 import { AdamW, type OptimizerState } from '@ringwise/tensor/optim';
 import { afterEach, beforeEach, expect, it } from 'vitest';
 import { ddp, loadSnapshot, type SnapshotTensor, saveSnapshot } from '../../../src/index.ts';
+import { flushFolder } from '../../../src/snapshot/file.ts';
 import { largestDifference, onRanks, reasons, values } from '../../support/ranks.ts';
 import { flat, lossOf, makeNet } from '../../support/tensor-mlp.ts';
 
@@ -65,6 +66,13 @@ it('is complete after two saves at the same time', async () => {
     expect(saved).toEqual(new Float64Array(100_000 * epoch).fill(epoch));
   }).then(values);
   expect(await readdir(folder)).toEqual(['run.snapshot']);
+});
+
+it('flushes the folder, but not on Windows, where that fails', async () => {
+  await flushFolder(folder, 'linux');
+  const missing = join(folder, 'missing');
+  await expect(flushFolder(missing, 'linux')).rejects.toMatchObject({ code: 'ENOENT' });
+  await flushFolder(missing, 'win32');
 });
 
 it('removes what an ended process has left of the same file', async () => {
