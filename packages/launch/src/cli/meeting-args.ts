@@ -114,7 +114,7 @@ function confOf(values: Values): Conf {
 
 function parseConf(flag: string, entry: string): Conf {
   const [key = '', value = ''] = entry.split('=').map((part) => part.trim());
-  if (!(key in conf)) {
+  if (!Object.hasOwn(conf, key)) {
     throw unknownWord(verb, `key of ${flag}`, key, nearest(key, Object.keys(conf)));
   }
   const parsed = conf[key]!(value);

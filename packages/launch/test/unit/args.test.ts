@@ -267,6 +267,7 @@ describe('parseRun', () => {
     ],
     [['--tee', '4', 'x.ts'], '--tee expects 0, 1 (stdout), 2 (stderr), 3 (both)'],
     [['--signals-to-handle', 'SIGTERM,SIGNOPE', 'x.ts'], '--signals-to-handle expects names of signals'],
+    [['--rdzv-conf', 'constructor=1', 'x.ts'], 'unknown key of --rdzv-conf constructor'],
     [['--signals-to-handle', 'SIGKILL', 'x.ts'], 'SIGKILL and SIGSTOP cannot be handled'],
     [['--monitor-interval', '0', 'x.ts'], "--monitor-interval expects seconds above 0, got '0'"],
     [['--standalone=yes'], "--standalone takes no value, got 'yes'"],
