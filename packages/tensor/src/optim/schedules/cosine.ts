@@ -33,6 +33,14 @@ export class CosineAnnealingLR extends LrSchedule {
     this.start();
   }
 
+  protected override get multiplies(): boolean {
+    return true;
+  }
+
+  protected override changed(lr: number, before: number, after: number): number {
+    return this.#etaMin + super.changed(lr - this.#etaMin, before - this.#etaMin, after - this.#etaMin);
+  }
+
   protected lrAt(steps: number, initialLr: number): number {
     return cosineBetween(initialLr, this.#etaMin, steps / this.#tMax);
   }
@@ -67,6 +75,10 @@ export class WarmupCosineLR extends LrSchedule {
     this.#total = checkedCount('totalSteps', options.totalSteps, this.#warmup + 1);
     this.#minFactor = options.minFactor ?? 0.1;
     this.start();
+  }
+
+  protected override get multiplies(): boolean {
+    return true;
   }
 
   protected lrAt(steps: number, initialLr: number): number {

@@ -35,6 +35,10 @@ export class StepLR extends LrSchedule {
     this.start();
   }
 
+  protected override get multiplies(): boolean {
+    return true;
+  }
+
   protected lrAt(steps: number, initialLr: number): number {
     return initialLr * this.#gamma ** Math.floor(steps / this.#stepSize);
   }
@@ -71,6 +75,10 @@ export class MultiStepLR extends LrSchedule {
     this.start();
   }
 
+  protected override get multiplies(): boolean {
+    return true;
+  }
+
   protected lrAt(steps: number, initialLr: number): number {
     return initialLr * this.#gamma ** this.#milestones.filter((milestone) => milestone <= steps).length;
   }
@@ -88,6 +96,10 @@ export class ExponentialLR extends LrSchedule {
     checkValue('ExponentialLR: gamma', options.gamma, nonNegative);
     this.#gamma = options.gamma;
     this.start();
+  }
+
+  protected override get multiplies(): boolean {
+    return true;
   }
 
   protected lrAt(steps: number, initialLr: number): number {
@@ -159,6 +171,10 @@ export class LinearLR extends LrSchedule {
     this.#end = options.endFactor ?? 1;
     this.#total = checkedCount('totalSteps', options.totalSteps ?? 5, 0);
     this.start();
+  }
+
+  protected override get multiplies(): boolean {
+    return true;
   }
 
   protected lrAt(steps: number, initialLr: number): number {

@@ -28,6 +28,10 @@ export class ConstantLR extends LrSchedule {
     this.start();
   }
 
+  protected override get multiplies(): boolean {
+    return true;
+  }
+
   protected lrAt(steps: number, initialLr: number): number {
     return steps < this.#total || this.#total === 0 ? initialLr * this.#factor : initialLr;
   }
@@ -54,6 +58,10 @@ export class PolynomialLR extends LrSchedule {
     this.#total = checkedCount('totalSteps', options.totalSteps ?? 5, 0);
     this.#power = options.power ?? 1;
     this.start();
+  }
+
+  protected override get multiplies(): boolean {
+    return true;
   }
 
   protected lrAt(steps: number, initialLr: number): number {
@@ -85,6 +93,10 @@ export class MultiplicativeLR extends LrSchedule {
     }
     this.#factors = factor;
     this.start();
+  }
+
+  protected override get multiplies(): boolean {
+    return true;
   }
 
   protected lrAt(steps: number, initialLr: number, group: number): number {

@@ -100,10 +100,68 @@ export abstract class Schedule extends RateSetter {
   }
 }
 
+/** A rate that the program or another schedule has set. `before` is what this schedule had there. */
+interface Changed {
+  readonly group: AnyGroup;
+  readonly at: number;
+  readonly initialLr: number;
+  readonly lr: number;
+  readonly before: number;
+}
+
 /** A schedule that computes each group's rate from the number of steps and the group's initial rate. */
 export abstract class LrSchedule extends Schedule {
   /** Returns the learning rate after `steps` steps for the group at position `group`. */
   protected abstract lrAt(steps: number, initialLr: number, group: number): number;
+
+  /**
+   * Whether the rate is the initial one times a factor. As in PyTorch, step() then changes a rate that the program or
+   * another schedule has set by the ratio of the factors; other schedules replace such a rate by theirs.
+   */
+  protected get multiplies(): boolean {
+    return false;
+  }
+
+  /** Returns a rate that others have set, after the step in which this schedule goes from `before` to `after`. */
+  protected changed(lr: number, before: number, after: number): number {
+    return before === 0 ? lr + after : (lr * after) / before;
+  }
+
+  /** Returns the rates that are not those of this schedule after `steps` steps; null: the initial ones. */
+  #ratesOfOthers(steps: number | null): Changed[] {
+    if (!this.multiplies) return [];
+    return this.groups.flatMap((group, at) => {
+      const { initialLr, lr } = group;
+      if (initialLr === undefined) return [];
+      const before = steps === null ? initialLr : this.lrAt(steps, initialLr, at);
+      return lr === before ? [] : [{ group, at, initialLr, lr, before }];
+    });
+  }
+
+  #change(others: readonly Changed[]): void {
+    for (const { group, at, initialLr, lr, before } of others)
+      group.lr = this.changed(lr, before, this.lrAt(this.steps, initialLr, at));
+  }
+
+  /** Sets the values for the optimiser's first step. */
+  protected override start(): void {
+    const others = this.#ratesOfOthers(null);
+    super.start();
+    this.#change(others);
+  }
+
+  override step(): void {
+    const others = this.#ratesOfOthers(this.steps);
+    super.step();
+    this.#change(others);
+  }
+
+  /** Continues from `state`. A rate that is not the one of this schedule, as of a restored optimiser, stays. */
+  override loadStateDict(state: ScheduleState): void {
+    const others = this.#ratesOfOthers(this.steps);
+    super.loadStateDict(state);
+    for (const { group, lr } of others) group.lr = lr;
+  }
 
   /** Returns the rate that `schedule` computes, for a schedule that is made of others. */
   protected static rateOf(schedule: LrSchedule, steps: number, initialLr: number, group: number): number {
