@@ -26,6 +26,7 @@ function region({ memory }: Storage, shape: Shape, dim: number, start: number, s
 function checkTensors(op: string, tensors: readonly Tensor[]): void {
   const areTensors = Array.isArray(tensors) && tensors.every((tensor) => tensor instanceof Tensor);
   if (!areTensors) throw notTensors(op, tensors);
+  if (tensors.length === 0) throw badOption(`${op}: tensors`, 'at least one', 'none');
 }
 
 /**
@@ -36,8 +37,7 @@ const isNothing = ({ rank, count }: Tensor): boolean => rank === 1 && count === 
 /** Concatenates tensors along `dim`, in their joint dtype. Returns a copy. */
 export function cat(tensors: readonly Tensor[], dim = 0): Tensor {
   checkTensors('cat', tensors);
-  const first = tensors.find((tensor) => !isNothing(tensor)) ?? tensors[0];
-  if (first === undefined) throw badOption('cat: tensors', 'at least one', 'none');
+  const first = tensors.find((tensor) => !isNothing(tensor)) ?? tensors[0]!;
   const at = checkedDim('cat', dim, first.rank);
   let total = 0;
   const parts = tensors.map((tensor) => {

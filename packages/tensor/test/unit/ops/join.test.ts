@@ -61,6 +61,7 @@ describe('cat and stack', () => {
     expect(codeOf(() => cat([a, zeros([3, 3])]))).toBe('ERR_TENSOR_SHAPE');
     expect(codeOf(() => stack([a, b]))).toBe('ERR_TENSOR_SHAPE');
     expect(codeOf(() => cat([]))).toBe('ERR_TENSOR_ARGUMENT');
+    expect(() => stack([])).toThrow('stack: tensors: expected at least one, got none');
   });
 
   test('pass gradients on, also to one tensor that is there twice', () => {
