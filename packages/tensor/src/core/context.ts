@@ -106,7 +106,7 @@ function within<T>(context: Context, fn: () => T, end: (result: unknown) => void
 
 /**
  * Runs `fn` and disposes every tensor that was created inside, except those that it returns (also inside
- * arrays and plain objects) and those marked by `keep`. `fn` may be async: the scope then ends with its
+ * arrays, maps, sets and plain objects) and those marked by `keep`. `fn` may be async: the scope then ends with its
  * promise. Scopes can be nested; a returned tensor belongs to the outer scope. Parameters, their gradients
  * and optimizer state are never disposed.
  *
@@ -211,13 +211,15 @@ export function keep<T extends Tracked>(tensor: T): T {
 }
 
 /**
- * Adds `value`, if it is an object, and all objects inside its arrays and plain objects to `found`.
+ * Adds `value`, if it is an object, and all objects inside its arrays, maps, sets and plain objects to `found`.
  * @internal
  */
 export function collectTensors(value: unknown, found: Set<unknown>): void {
   if (typeof value !== 'object' || value === null || found.has(value)) return;
   found.add(value);
   const isPlain = Object.getPrototypeOf(value) === Object.prototype || Object.getPrototypeOf(value) === null;
-  if (Array.isArray(value) || isPlain)
+  const isList = value instanceof Map || value instanceof Set;
+  if (isList) for (const member of value.values()) collectTensors(member, found);
+  else if (Array.isArray(value) || isPlain)
     for (const member of Object.values(value)) collectTensors(member, found);
 }

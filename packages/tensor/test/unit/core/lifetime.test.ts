@@ -182,6 +182,18 @@ describe('the collector', () => {
   });
 });
 
+test('a scope leaves the tensors that it returns in a map or a set, also further inside', () => {
+  const before = used();
+  const { byName, all } = scope(() => {
+    zeros([3]);
+    return { byName: new Map([['a', [zeros([1])]]]), all: new Set([new Map([[1, zeros([2])]])]) };
+  });
+  const left = [...byName.get('a')!, ...[...all].flatMap((map) => [...map.values()])];
+  expect(left.map(({ isDisposed }) => isDisposed)).toEqual([false, false]);
+  for (const each of left) each.dispose();
+  expect(used()).toEqual(before);
+});
+
 describe('backward', () => {
   test('frees intermediate results, and leaves the loss, the inputs and what was kept', () => {
     const w = tensor([2, 3], { requiresGrad: true });
