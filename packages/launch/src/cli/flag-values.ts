@@ -5,7 +5,6 @@ import { statSync } from 'node:fs';
 import * as errors from '../errors.ts';
 import { nearest } from '../nearest.ts';
 import { type Flag, flags, unsupportedFlags } from './flags.ts';
-import type { RunOptions } from './run-options.ts';
 
 /** An option as util.parseArgs() returns it. */
 interface OptionToken {
@@ -70,7 +69,11 @@ export function misplacedFlagHint({
   script,
   scriptArgs,
   nprocPerNode,
-}: Pick<RunOptions, 'script' | 'scriptArgs' | 'nprocPerNode'>): string | null {
+}: {
+  readonly script: string;
+  readonly scriptArgs: readonly string[];
+  readonly nprocPerNode: string;
+}): string | null {
   const end = scriptArgs.indexOf('--');
   const words = end < 0 ? scriptArgs : scriptArgs.slice(0, end);
   for (const [index, word] of words.entries()) {
