@@ -7,6 +7,7 @@ const isAsynchronous = Boolean(process.env.RINGWISE_SOFTWARE_GPU);
 
 it.skipIf(!isAsynchronous)('the C++ tests of devices pass in asynchronous mode', { timeout: 900_000 }, () => {
   run('npm', ['run', '-s', 'build:tests']); // does nothing when nothing has changed
-  const programs = '^(tensor_(cuda|streams|pinned|cublas|cudnn).*|nccl_group_test|nccl_group_faults_test|nccl_graph_test|device_lane_test)$';
+  const programs =
+    '^(tensor_(cuda|streams|pinned|cublas|cudnn).*|nccl_(group|group_faults|graph)_test|device_lane_test)$';
   run('ctest', ['--test-dir', 'build', '--output-on-failure', '--parallel', '2', '-R', programs]);
 });

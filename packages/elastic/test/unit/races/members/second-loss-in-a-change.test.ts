@@ -1,8 +1,8 @@
 // Race 3: two members die shortly one after the other: the second one between its report and the view, as the one that
 // proposes the view, or right after its view is in the store.
 import { expect, test } from 'vitest';
-import { Scene } from '../../../support/simulation/scene.ts';
 import type { Event } from '../../../support/simulation/parts.ts';
+import { Scene } from '../../../support/simulation/scene.ts';
 
 const isRequest = ({ what }: Event, kind: string) => what.kind === 'request' && what.request.kind === kind;
 
