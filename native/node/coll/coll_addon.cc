@@ -72,10 +72,16 @@ class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ende
     }
   }
 
-  /// Returns whether the environment ends, such as that of a worker that is terminated: it then refuses calls.
+  /// Returns whether the environment ends, such as that of a worker that is terminated: it then refuses calls. An
+  /// exception of the called function, such as that of a full stack, is none of that.
   bool is_ending() {
     const Napi::HandleScope scope(Env());
-    return napi_call_function(Env(), Env().Undefined(), where_.Value(), 0, nullptr, nullptr) != napi_ok;
+    if (napi_call_function(Env(), Env().Undefined(), where_.Value(), 0, nullptr, nullptr) == napi_ok) return false;
+    bool has_thrown = false;
+    napi_is_exception_pending(Env(), &has_thrown);
+    napi_value error = nullptr;
+    if (has_thrown) napi_get_and_clear_last_exception(Env(), &error);
+    return !has_thrown;
   }
 
   Napi::Value start(const Napi::CallbackInfo& info) {
