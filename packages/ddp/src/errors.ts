@@ -283,11 +283,19 @@ export function notConsolidated(rank: number): DdpError {
   return new DdpError('ERR_DDP_INVALID', message, { ranks: [rank] });
 }
 
-export function severalGroups(count: number): DdpError {
+export function severalGroups(verb: 'consolidateStateDict' | 'rebind', count: number): DdpError {
   const message =
-    `consolidateStateDict: the optimizer of this rank's share has ${count} groups of parameters; expected one, because ` +
+    `${verb}: the optimizer of a rank's share has ${count} groups of parameters; expected one, because ` +
     'the state of several cannot be told apart in the order of all parameters. Make one ZeroRedundancyOptimizer for each group.';
   return new DdpError('ERR_DDP_INVALID', message);
+}
+
+/** `problems[r]` is the message of rank r's error; null if it had none. */
+export function shardsFailed(verb: string, problems: readonly (string | null)[]): DdpError {
+  const ranks = problems.flatMap((problem, rank) => (problem === null ? [] : [rank]));
+  const problem = problems[ranks[0]!]!.replace(`${verb}: `, '');
+  const message = `${verb}: rank ${ranks[0]} could not read its share of the optimizer's state: ${problem}`;
+  return new DdpError('ERR_DDP_INVALID', message, { ranks });
 }
 
 /** Error for parameters, named by their positions among `count`, whose optimizer state no rank keeps any more. */

@@ -6,7 +6,14 @@
 // second rank sends its copy instead.
 import { asBuffer, type BufferCarrier, type Group } from '@ringwise/collectives';
 import { checkFunction, checkGroup, checkInteger, checkOptions, shown } from '../check.ts';
-import { cannotLoad, invalidArgument, notConsolidated, severalGroups, stateLost } from '../errors.ts';
+import {
+  cannotLoad,
+  invalidArgument,
+  notConsolidated,
+  severalGroups,
+  shardsFailed,
+  stateLost,
+} from '../errors.ts';
 import { broadcasts, valueCarrier } from '../reducer/memory.ts';
 import { runAwaiting, runBlocking, type Works } from '../reducer/works.ts';
 import { type Assignment, assignmentOf, holdersOf, lostOf, movesOf } from './assignment.ts';
@@ -65,6 +72,12 @@ export interface RebindOptions {
 interface Held<O> {
   readonly positions: readonly number[];
   readonly optimizer: O | null;
+}
+
+/** The state of a rank's shard, as it is sent. */
+interface SavedShard {
+  readonly options: object | null;
+  readonly states: readonly ParamStateOf<SavedTensor>[];
 }
 
 const nothing = { positions: [], optimizer: null };
@@ -198,7 +211,8 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
    * loss, with the group of the survivors, or to train on with other ranks. First repeats an exchange of values that a
    * loss has interrupted, from a rank that has updated them. Gradients are not touched. Collective in `group`; the
    * previous group may have failed. Rejects with ERR_DDP_STATE_LOST on all ranks if no remaining rank has the state of
-   * a parameter; and with the group's error if a rank is lost: then call it again with the next group.
+   * a parameter; with ERR_DDP_INVALID on all ranks if an optimizer has more than one group of parameters; and with the
+   * group's error if a rank is lost: then call it again with the next group.
    */
   async rebind(group: Group, options: RebindOptions = {}): Promise<void> {
     checkGroup('rebind', group);
@@ -232,7 +246,13 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
    */
   async repair(group: Group, joined: readonly number[] = []): Promise<number[][]> {
     if (joined.includes(group.rank)) this.#drop();
-    const claims = await group.allGatherObject({ held: this.#held(), owes: this.#owes });
+    const claims = await group.allGatherObject({
+      held: this.#held(),
+      owes: this.#owes,
+      groups: this.#groupCount(),
+    });
+    const groups = Math.max(...claims.map((claim) => claim.groups));
+    if (groups > 1) throw severalGroups('rebind', groups);
     const held = claims.map((claim) => claim.held);
     const lost = lostOf(held, this.params.length);
     if (lost.length > 0) throw stateLost(lost, this.params.length, this.copies);
@@ -250,18 +270,17 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
   }
 
   /**
-   * Collects the state of all shards on rank `to`, for stateDict() there. Collective. Throws ERR_DDP_INVALID if the
-   * optimizers have more than one group of parameters each.
+   * Collects the state of all shards on rank `to`, for stateDict() there. Collective. Rejects with ERR_DDP_INVALID on
+   * all ranks if the optimizer of a rank has more than one group of parameters, or its state cannot be read.
    */
   async consolidateStateDict(to = 0): Promise<void> {
     checkInteger('consolidateStateDict: to', to, 0, this.#group.size - 1);
-    const state = this.local?.stateDict();
-    if (state !== undefined && state.groups.length > 1) throw severalGroups(state.groups.length);
-    const own = state && {
-      options: optionsOf(state.groups[0]),
-      states: byParam(state).map((each) => mapTensors(each, saved)),
-    };
-    const all = await this.#group.gatherObject(own ?? null, { root: to });
+    const own = this.#savedShard();
+    // Ranks with a readable shard, and those without one, would wait in the gather for a rank that has thrown.
+    const problems = await this.#group.allGatherObject('error' in own ? messageOf(own.error) : null);
+    if ('error' in own) throw own.error;
+    if (problems.some((problem) => problem !== null)) throw shardsFailed('consolidateStateDict', problems);
+    const all = await this.#group.gatherObject(own.shard, { root: to });
     if (all === null) {
       this.#consolidated = null;
       return;
@@ -324,6 +343,25 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
     return [...new Set([...this.#own.positions, ...this.#copy.positions, ...this.#arrived.keys()])];
   }
 
+  /** Returns the largest number of groups of parameters of this rank's optimizers; 0 without one. */
+  #groupCount(): number {
+    const optimizers = [this.#own.optimizer, this.#copy.optimizer];
+    return Math.max(...optimizers.map((optimizer) => optimizer?.stateDict().groups.length ?? 0));
+  }
+
+  /** Returns the options and states of this rank's shard, null for a rank without one; or the error of reading them. */
+  #savedShard(): { readonly shard: SavedShard | null } | { readonly error: unknown } {
+    try {
+      const state = this.local?.stateDict();
+      if (state === undefined) return { shard: null };
+      if (state.groups.length > 1) throw severalGroups('consolidateStateDict', state.groups.length);
+      const states = byParam(state).map((each) => mapTensors(each, saved));
+      return { shard: { options: optionsOf(state.groups[0]), states } };
+    } catch (error) {
+      return { error };
+    }
+  }
+
   #drop(): void {
     this.#own = nothing;
     this.#copy = nothing;
@@ -336,9 +374,7 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
     const states = new Map<number, ParamStateOf<Remembered>>();
     for (const { positions, optimizer } of [this.#own, this.#copy]) {
       if (optimizer === null) continue;
-      const state = optimizer.stateDict();
-      if (state.groups.length > 1) throw severalGroups(state.groups.length);
-      for (const [i, each] of byParam(state).entries()) states.set(positions[i]!, each);
+      for (const [i, each] of byParam(optimizer.stateDict()).entries()) states.set(positions[i]!, each);
     }
     return states;
   }
@@ -374,6 +410,8 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
 }
 
 const sendable = (param: BufferCarrier): BufferCarrier => valueCarrier(asBuffer(param));
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** Returns the options of a group without its parameters; null if there is no group. */
 function optionsOf(group: object | undefined): object | null {

@@ -142,21 +142,63 @@ describe('ZeRO', () => {
       expect(message).toMatch(/got an object/);
   });
 
-  it('refuses to collect the state of several groups, whose order it does not know', async () => {
-    const outcomes = await onRanks(2, async (group) => {
-      const groupsOf = (shard: Tensor[]) => [{ params: shard }, { params: parametersOf('SGD'), lr: 1 }];
-      const zero = new ZeroRedundancyOptimizer(
-        parametersOf('SGD'),
-        group,
-        (shard) => new o.AdamW(groupsOf(shard)),
-      );
-      await zero.consolidateStateDict();
+  it('refuses on all ranks to collect or move the state of several groups, whose order it does not know', async () => {
+    const groupsOf = (shard: Tensor[]) => [{ params: shard }, { params: parametersOf('SGD'), lr: 1 }];
+    // Of five ranks, two have no shard.
+    for (const size of [2, 5])
+      for (const verb of ['consolidateStateDict', 'rebind'] as const) {
+        const outcomes = await onRanks(size, async (group) => {
+          const make = (shard: Tensor[]) => new o.AdamW(groupsOf(shard));
+          const zero = new ZeroRedundancyOptimizer(parametersOf('SGD'), group, make);
+          await (verb === 'rebind' ? zero.rebind(group) : zero.consolidateStateDict());
+        });
+        for (const { message, code } of reasons(outcomes)) {
+          expect([code, message]).toEqual(['ERR_DDP_INVALID', expect.stringContaining(`${verb}: `)]);
+          expect(message).toContain('has 2 groups of parameters');
+        }
+      }
+  });
+
+  it('tells all ranks which rank could not read the state of its shard', async () => {
+    const outcomes = await onRanks(3, async (group) => {
+      const make = (shard: Tensor[]) => {
+        const adam = new o.AdamW(shard);
+        const failing = (): never => {
+          throw new Error('no state today');
+        };
+        return { step: () => adam.step(), stateDict: group.rank === 1 ? failing : () => adam.stateDict() };
+      };
+      await new ZeroRedundancyOptimizer(parametersOf('SGD'), group, make).consolidateStateDict();
     });
-    for (const { message, code } of reasons(outcomes))
-      expect([code, message]).toEqual([
-        'ERR_DDP_INVALID',
-        expect.stringContaining('has 2 groups of parameters'),
-      ]);
+    const told =
+      "consolidateStateDict: rank 1 could not read its share of the optimizer's state: no state today";
+    expect(reasons(outcomes).map(({ message }) => message)).toEqual([told, 'no state today', told]);
+    expect(reasons(outcomes)[0]).toMatchObject({ code: 'ERR_DDP_INVALID', ranks: [1] });
+  });
+
+  it('handles frozen parameters, a single one, and none', async () => {
+    const wanted: Record<number, number[]> = { 0: [], 1: [2], 3: [2, 2, 0] };
+    for (const count of [0, 1, 3])
+      for (const size of [1, 2, 4]) {
+        const run = async (ranks: number, loaded: ConsolidatedState | null) =>
+          values(
+            await onRanks(ranks, async (group) => {
+              const params = parametersOf('SGD').slice(0, count);
+              const frozen = count === 3 ? params.pop()!.detach() : null;
+              const all = frozen === null ? params : [...params, frozen];
+              const zero = new ZeroRedundancyOptimizer(all, group, (shard) => new o.AdamW(shard));
+              if (loaded) zero.loadStateDict(loaded);
+              if (count > 0) backward(params, 0);
+              await zero.stepAsync();
+              for (const to of [0, ranks - 1, 0]) await zero.consolidateStateDict(to);
+              return group.rank === 0 ? zero.stateDict() : null;
+            }),
+          )[0]!;
+        const first = await run(size, null);
+        const again = await run(2, first);
+        expect(again.steps).toEqual(wanted[count]);
+        expect(first.steps).toEqual(again.steps.map((steps) => steps / 2));
+      }
   });
 
   it('refuses to load what is no state of these parameters', async () => {
