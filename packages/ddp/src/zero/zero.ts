@@ -444,7 +444,16 @@ function checkState(verb: string, state: unknown, count: number): void {
   const positions = isState
     ? Object.keys(tensors).map((name) => Number(name.slice(name.lastIndexOf('.') + 1)))
     : [];
-  if (isState && steps.length === count && positions.every((position) => position < count)) return;
+  const isConsolidated = isState && Object.values(tensors).every((each) => ArrayBuffer.isView(each?.bytes));
+  if (isConsolidated && steps.length === count && positions.every((position) => position < count)) return;
+  if (isState && !isConsolidated) {
+    const got = 'a state whose tensors have no bytes, such as that of an optimizer of one process';
+    throw invalidArgument(
+      `${verb}: state`,
+      'what stateDict() of a ZeroRedundancyOptimizer returns after consolidateStateDict()',
+      got,
+    );
+  }
   throw invalidArgument(
     `${verb}: state`,
     `what stateDict() returns of an optimizer of ${count} parameters`,

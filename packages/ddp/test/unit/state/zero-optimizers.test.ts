@@ -214,4 +214,17 @@ describe('ZeRO', () => {
           expect(load).toThrow(`optimizer of ${zero.params.length} parameters, got ${got}.`);
     }).then(values);
   });
+
+  it('refuses the state of an optimizer of one process, whose tensors have another form', async () => {
+    const { state } = alone('AdamW', 1);
+    await onRanks(2, async (group) => {
+      const zero = new ZeroRedundancyOptimizer(parametersOf('AdamW'), group, optimizers.AdamW!);
+      for (const verb of ['loadStateDict', 'shardOf'] as const)
+        expect(() => zero[verb](state as never)).toThrow(
+          `${verb}: state: expected what stateDict() of a ZeroRedundancyOptimizer returns after ` +
+            'consolidateStateDict(), got a state whose tensors have no bytes, such as that of an optimizer of one ' +
+            'process.',
+        );
+    }).then(values);
+  });
 });
