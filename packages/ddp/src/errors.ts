@@ -364,6 +364,12 @@ export function snapshotFailed(verb: string, file: string, why: string, cause: u
   return new DdpError('ERR_DDP_SNAPSHOT', `${verb}: rank 0 failed on ${file}: ${why}`, { ranks: [0], cause });
 }
 
+/** Error on the ranks on which the option `tensor` has not thrown; `why` is the message of its error on `rank`. */
+export function tensorFailed(file: string, rank: number, why: string): DdpError {
+  const message = `loadSnapshot: the option tensor threw on rank ${rank} for ${file}: ${why}`;
+  return new DdpError('ERR_DDP_SNAPSHOT', message, { ranks: [rank] });
+}
+
 export function closed(where: string): DdpError {
   return new DdpError(
     'ERR_DDP_CLOSED',

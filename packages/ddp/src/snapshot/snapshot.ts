@@ -3,7 +3,7 @@
 // When loading, rank 0 reads and sends the bytes to all ranks. The number of ranks may have changed.
 import type { Group } from '@ringwise/collectives';
 import { checkFunction, checkGroup, checkOptions, shown } from '../check.ts';
-import { invalidArgument, snapshotFailed } from '../errors.ts';
+import { invalidArgument, snapshotFailed, tensorFailed } from '../errors.ts';
 import { SnapshotFile, writeSnapshot } from './file.ts';
 import { type Extent, encodeSnapshot, parseHeader, type Revive } from './format.ts';
 import { meet } from './meeting.ts';
@@ -56,7 +56,8 @@ function collected(state: unknown): OwnStates | string {
 export interface LoadSnapshotOptions {
   /**
    * Returns the replacement of a tensor, such as `({ data, shape }) => fromHost(data, shape).to('cuda')`.
-   * Called for one tensor after the other, as they arrive. Default: returns the SnapshotTensor itself.
+   * Called for one tensor after the other, as they arrive. If it throws on a rank, loadSnapshot() rejects on all ranks.
+   * Default: returns the SnapshotTensor itself.
    */
   readonly tensor?: Revive;
 }
@@ -86,6 +87,7 @@ export async function loadSnapshot<T = unknown>(
     });
     if (header === null) return null;
     const { extents, value } = parseHeader(header, tensor, group);
+    let failure: { readonly error: unknown } | null = null;
     for (const { offset, bytes, inside } of windowsOf(extents)) {
       let memory = new Uint8Array(group.rank === 0 ? 0 : bytes);
       await onRankZero('loadSnapshot', file, group, async () => {
@@ -93,16 +95,37 @@ export async function loadSnapshot<T = unknown>(
       });
       if (group.size > 1 && bytes > 0) await group.broadcast(memory, { root: 0 });
       for (const extent of inside) {
+        if (failure !== null) break;
         const at = extent.offset - offset;
-        // If the array is alone in its window, it keeps the memory that was read.
-        extent.fill(inside.length === 1 ? memory : memory.slice(at, at + extent.bytes));
+        try {
+          // If the array is alone in its window, it keeps the memory that was read.
+          extent.fill(inside.length === 1 ? memory : memory.slice(at, at + extent.bytes));
+        } catch (error) {
+          // This rank still takes part in the remaining broadcasts, so that the other ranks do not wait for it.
+          failure = { error };
+        }
       }
     }
+    await checkFilled(file, group, failure);
     return value() as T;
   } finally {
     await (opened as SnapshotFile | null)?.close();
   }
 }
+
+/** Rejects on all ranks if the option `tensor` has thrown on one: there with its error. Collective. */
+async function checkFilled(
+  file: string,
+  group: Group,
+  failure: { readonly error: unknown } | null,
+): Promise<void> {
+  const messages = await group.allGatherObject(failure && messageOf(failure.error));
+  if (failure !== null) throw failure.error;
+  const rank = messages.findIndex((message) => message !== null);
+  if (rank !== -1) throw tensorFailed(file, rank, messages[rank]!);
+}
+
+const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 function checkArguments(verb: string, file: unknown, group: unknown): void {
   if (typeof file !== 'string' || file === '') {
@@ -139,7 +162,7 @@ async function onRankZero<T>(verb: string, file: string, group: Group, work: () 
       outcome = { value: await work() };
     } catch (error) {
       cause = error;
-      outcome = { error: error instanceof Error ? error.message : String(error) };
+      outcome = { error: messageOf(error) };
     }
   }
   const told = await group.broadcastObject(outcome, { root: 0 });

@@ -125,6 +125,30 @@ it('refuses a damaged file on all ranks, wherever a byte is wrong or missing', a
   }
 });
 
+it('fails on all ranks, and leaves none in a collective, when the option tensor throws on one', async () => {
+  const file = join(folder, 'run.snapshot');
+  const large = () => scope(() => rand([5 << 20])) as Tensor;
+  const state = { small: scope(() => rand([3])) as Tensor, a: large(), b: large() };
+  values(await onRanks(1, (group) => saveSnapshot(file, state, group)));
+  for (const failing of [0, 1]) {
+    const outcomes = await onRanks(2, async (group) => {
+      const tensor = (saved: SnapshotTensor) => {
+        if (group.rank === failing) throw new RangeError('no memory');
+        return toTensor(saved);
+      };
+      const error: unknown = await loadSnapshot(file, group, { tensor }).catch((reason: unknown) => reason);
+      await group.barrier();
+      return error;
+    });
+    const errors = values(outcomes);
+    expect(errors[failing]).toEqual(new RangeError('no memory'));
+    expect(errors[1 - failing]).toMatchObject({
+      ...{ code: 'ERR_DDP_SNAPSHOT', ranks: [failing] },
+      message: `loadSnapshot: the option tensor threw on rank ${failing} for ${file}: no memory`,
+    });
+  }
+});
+
 it('fails on all ranks when rank 0 cannot write, and leaves the earlier snapshot', async () => {
   const file = join(folder, 'kept');
   const save = (target: string, state: unknown) => onRanks(2, (group) => saveSnapshot(target, state, group));
