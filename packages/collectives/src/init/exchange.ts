@@ -30,7 +30,10 @@ export interface Meeting {
   readonly store: Store;
   readonly rank: number;
   readonly size: number;
+  /** Milliseconds that this rank waits in this rendezvous. */
   readonly timeoutMs: number;
+  /** The time that the program has given, for errors, if a part of it has passed. Default: `timeoutMs`. */
+  readonly givenMs?: number;
   /** Settings by name that must be equal on all ranks. Compared as each rank arrives. */
   readonly settings?: Settings;
 }
@@ -130,7 +133,10 @@ async function conflict({ store, rank, size, settings }: Meeting): Promise<Outco
   return null;
 }
 
-async function outcomeOf({ store, timeoutMs }: Meeting, keys: readonly string[]): Promise<Outcome> {
+async function outcomeOf(
+  { store, timeoutMs, givenMs = timeoutMs }: Meeting,
+  keys: readonly string[],
+): Promise<Outcome> {
   // The last rank to come sees all payloads, because each rank writes its own before it looks.
   if (await store.check(keys)) return await decide(store, { kind: 'met' });
   try {
@@ -139,7 +145,7 @@ async function outcomeOf({ store, timeoutMs }: Meeting, keys: readonly string[])
     const missing = await missingRanks(store, keys, cause);
     return await decide(
       store,
-      missing.length === 0 ? { kind: 'met' } : { kind: 'given up', missing, timeoutMs },
+      missing.length === 0 ? { kind: 'met' } : { kind: 'given up', missing, timeoutMs: givenMs },
     );
   }
 }

@@ -73,7 +73,7 @@ async function gatherIn(open: OpenStore, plan: Plan, site: Site, deadline: numbe
     // Attempts are numbered, so that groups of the same name meet in order.
     const attempt = await run.add(attemptsKey(plan), 1);
     const store = meetingStore(run, plan, attempt);
-    const cards = await swapCards(open, store, mine, site, deadline);
+    const cards = await swapCards(open, store, mine, site, deadline, plan.timeoutMs);
     if (cards === null) continue; // the others have given up this attempt and are in a later one
     return {
       store,
@@ -103,10 +103,11 @@ async function swapCards(
   mine: Card,
   site: Site,
   deadline: number,
+  givenMs: number,
 ): Promise<Card[] | null> {
   const { rank, size } = site;
   const settings = { protocol: mine[0], 'world size': mine[1], backend: mine[2] };
-  const meeting = { store: initStore(store), rank, size, timeoutMs: leftMs(deadline), settings };
+  const meeting = { store: initStore(store), rank, size, timeoutMs: leftMs(deadline), givenMs, settings };
   const met = await meet(meeting, Buffer.from(mine.join('\n')));
   if ('payloads' in met) {
     return met.payloads.map((bytes) => Buffer.from(bytes).toString().split('\n') as unknown as Card);

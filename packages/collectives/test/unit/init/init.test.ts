@@ -192,9 +192,11 @@ describe('init that fails', () => {
         );
         for (const [rank, error] of (await Promise.all(two)).entries()) {
           expect([error.code, error.peers, error.rank]).toEqual(['ERR_COLL_INIT', [2, 3], rank]);
-          expect(error.message).toMatch(
-            /^init: ranks 2, 3 of 4 did not arrive within \d+ ms \(group "world", rank \d of 4\)/,
+          // The rank whose time ends first decides, and its time is the one that the program has given.
+          const within = [deadlineMs, deadlineMs + 500].map(
+            (ms) => `init: ranks 2, 3 of 4 did not arrive within ${ms} ms (group "world", rank ${rank} of 4)`,
           );
+          expect(within.filter((sentence) => error.message.startsWith(sentence))).toHaveLength(1);
         }
       });
     },
