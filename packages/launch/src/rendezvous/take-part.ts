@@ -111,6 +111,8 @@ export function takePart(options: ParticipantOptions): Participant {
   /** The coordinator's clock minus this host's clock. */
   let offsetNs = 0n;
   let stopping: NodeJS.Signals | null = null;
+  /** The second signal, which ends the ranks at once, also those that are still being started. */
+  let killing: NodeJS.Signals | null = null;
 
   async function follow(): Promise<Outcome> {
     const orders = inbox(store, boxOf(id), parseOrder, lost.signal);
@@ -145,8 +147,13 @@ export function takePart(options: ParticipantOptions): Participant {
         await job.done;
       },
     };
-    if (stopping) job.interrupt(stopping);
+    passOn(job);
     void job.done.then(({ outcomes }) => tell(endedReport(id, round, outcomes, offsetNs)));
+  }
+
+  /** Passes on the signals that have arrived while the ranks were being started. */
+  function passOn(started: Pick<HostRanks, 'interrupt'>): void {
+    for (const signal of [stopping, killing]) if (signal !== null) started.interrupt(signal);
   }
 
   async function startSlot(order: SlotOrder): Promise<void> {
@@ -159,7 +166,7 @@ export function takePart(options: ParticipantOptions): Participant {
       };
       agent = await options.slots.open(end, offsetNs);
       ranks = agent;
-      if (stopping) agent.interrupt(stopping);
+      passOn(agent);
     }
     orders.set(order.slot, order);
     await options.slots.start(agent, order);
@@ -221,7 +228,8 @@ export function takePart(options: ParticipantOptions): Participant {
     interrupt: (signal) => {
       const atNs = `${process.hrtime.bigint() + offsetNs}`;
       if (!stopping && hasJoined) tell({ kind: 'leaving', id, signal, atNs });
-      stopping ??= signal;
+      if (stopping === null) stopping = signal;
+      else killing ??= signal;
       own?.stop();
       ranks?.interrupt(signal);
     },
