@@ -58,6 +58,7 @@ export class RankOutput {
       if (full) void this.#hold(source, full);
     });
     source.on('close', () => {
+      partial += decoder.end(); // U+FFFD for the first bytes of a character whose other bytes have not come
       if (partial) void this.#emit(stream, [partial], isShown);
     });
   }

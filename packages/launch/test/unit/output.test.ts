@@ -41,6 +41,15 @@ it('puts characters together that arrive in pieces', async () => {
   expect(written.join('')).toBe('[0] μs 🙂\n');
 });
 
+it('shows where the stream ends within a character', async () => {
+  for (const text of ['4 μ', '\n🙂']) {
+    const { source, written } = copied(0);
+    source.end(Buffer.from(text).subarray(0, -1));
+    await once(source, 'close');
+    expect(written.join('')).toMatch(/\uFFFD\n$/u);
+  }
+});
+
 it('cuts a line that never ends', async () => {
   const { source, written } = copied(0);
   source.write('x'.repeat(3 << 20));
