@@ -123,10 +123,14 @@ export class Admission implements Checked {
 
   /** Throws the first fault of an operation. */
   check(operation: Operation): void {
-    const backend = this.#backend;
-    const fault =
-      faultOf(this, operation) ?? backend.refuses?.(operation) ?? captureFault(backend, operation);
+    const fault = this.faultOf(operation);
     if (fault !== null) throw this.error(fault);
+  }
+
+  /** Returns the first fault of an operation; null if it has none. */
+  faultOf(operation: Operation): Failure | null {
+    const backend = this.#backend;
+    return faultOf(this, operation) ?? backend.refuses?.(operation) ?? captureFault(backend, operation);
   }
 
   /** Throws if buffers of one call share memory, so that its result would depend on the order of its operations. */

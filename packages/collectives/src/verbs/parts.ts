@@ -108,9 +108,12 @@ function parted(
   if (whole === null || !isList(whole)) {
     const view = whole === null ? null : asBuffer(whole, verb);
     const counts = countsOf(sides.counts);
+    const operation = operationOf(part, view, counts, group.seq, 0);
+    const fault = group.faultOf(operation);
+    if (fault === null) return group.acceptChecked(operation);
     if (isOwnPart(group, part, view, counts))
       return ownPart(group, verb, part, view!, counts, joins, operationOf);
-    return group.accept(operationOf(part, view, counts, group.seq, 0));
+    throw group.error(fault);
   }
   const side = joins ? 'output' : 'input';
   const list = allocPacked(listOf(group, verb, side, whole));
