@@ -71,3 +71,6 @@ export function shown(value: unknown): string {
   }
   return typeof value === 'function' ? 'a function' : String(value);
 }
+
+/** Returns the message of an error, to send it to other ranks; the text of what else was thrown. */
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));

@@ -48,6 +48,7 @@ export interface Launched {
 export function detectLauncher(env: Env): Launched | null {
   const found = torchrun(env) ?? openmpi(env) ?? mvapich2(env) ?? slurm(env) ?? others(env);
   if (found === null) return null;
+  const master = masterOf(env);
   return {
     localRank: null,
     localSize: null,
@@ -55,8 +56,8 @@ export function detectLauncher(env: Env): Launched | null {
     restart: 0,
     isStoreServed: false,
     ...found,
-    masterHost: masterOf(env).masterHost ?? found.masterHost ?? null,
-    masterPort: masterOf(env).masterPort ?? found.masterPort ?? null,
+    masterHost: master.masterHost ?? found.masterHost ?? null,
+    masterPort: master.masterPort ?? found.masterPort ?? null,
   };
 }
 

@@ -2,7 +2,7 @@
 // disk and renames it, so that there is always a complete snapshot; the other ranks wait for the outcome.
 // When loading, rank 0 reads and sends the bytes to all ranks. The number of ranks may have changed.
 import type { Group } from '@ringwise/collectives';
-import { checkFunction, checkGroup, checkOptions, shown } from '../check.ts';
+import { checkFunction, checkGroup, checkOptions, messageOf, shown } from '../check.ts';
 import { invalidArgument, snapshotFailed, tensorFailed } from '../errors.ts';
 import { SnapshotFile, writeSnapshot } from './file.ts';
 import { type Extent, encodeSnapshot, parseHeader, type Revive } from './format.ts';
@@ -124,8 +124,6 @@ async function checkFilled(
   const rank = messages.findIndex((message) => message !== null);
   if (rank !== -1) throw tensorFailed(file, rank, messages[rank]!);
 }
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 function checkArguments(verb: string, file: unknown, group: unknown): void {
   if (typeof file !== 'string' || file === '') {

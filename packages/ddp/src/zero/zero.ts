@@ -5,7 +5,7 @@
 // state, and a loss cannot leave its copy half updated. If the owner is lost, even while it sends new values, the
 // second rank sends its copy instead.
 import { asBuffer, type BufferCarrier, type Group } from '@ringwise/collectives';
-import { checkFunction, checkGroup, checkInteger, checkOptions, shown } from '../check.ts';
+import { checkFunction, checkGroup, checkInteger, checkOptions, messageOf, shown } from '../check.ts';
 import {
   cannotLoad,
   invalidArgument,
@@ -410,8 +410,6 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
 }
 
 const sendable = (param: BufferCarrier): BufferCarrier => valueCarrier(asBuffer(param));
-
-const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error));
 
 /** Returns the options of a group without its parameters; null if there is no group. */
 function optionsOf(group: object | undefined): object | null {

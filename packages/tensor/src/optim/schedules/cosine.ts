@@ -1,7 +1,7 @@
 // Schedules that follow a cosine wave from a high rate to a low one.
 import { optionChecks } from '../../checks/options.ts';
 import { anything, nonNegative } from '../../checks/value-checks.ts';
-import { type AnyOptimizer, checkedCount, checkRequiredOptions, LrSchedule } from './schedule.ts';
+import { type AnyOptimizer, checkedCount, checkRequiredOptions, FactorSchedule } from './schedule.ts';
 
 /** Interpolates along half a cosine wave, from `high` at share 0 to `low` at share 1. */
 export const cosineBetween = (high: number, low: number, share: number): number =>
@@ -21,7 +21,7 @@ const cosineAnnealingOptions = optionChecks<CosineAnnealingLROptions>({
 });
 
 /** Moves the rate along a cosine wave between the initial rate and etaMin. */
-export class CosineAnnealingLR extends LrSchedule {
+export class CosineAnnealingLR extends FactorSchedule {
   readonly #tMax: number;
   readonly #etaMin: number;
 
@@ -31,10 +31,6 @@ export class CosineAnnealingLR extends LrSchedule {
     this.#tMax = checkedCount('tMax', options.tMax);
     this.#etaMin = options.etaMin ?? 0;
     this.start();
-  }
-
-  protected override get multiplies(): boolean {
-    return true;
   }
 
   protected override changed(lr: number, before: number, after: number): number {
@@ -63,7 +59,7 @@ const warmupCosineOptions = optionChecks<WarmupCosineLROptions>({
 });
 
 /** The usual schedule for GPTs: a linear warm-up, half a cosine down, then the lowest rate. */
-export class WarmupCosineLR extends LrSchedule {
+export class WarmupCosineLR extends FactorSchedule {
   readonly #warmup: number;
   readonly #total: number;
   readonly #minFactor: number;
@@ -75,10 +71,6 @@ export class WarmupCosineLR extends LrSchedule {
     this.#total = checkedCount('totalSteps', options.totalSteps, this.#warmup + 1);
     this.#minFactor = options.minFactor ?? 0.1;
     this.start();
-  }
-
-  protected override get multiplies(): boolean {
-    return true;
   }
 
   protected lrAt(steps: number, initialLr: number): number {

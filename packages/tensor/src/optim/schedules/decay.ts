@@ -10,7 +10,13 @@ import {
   nonNegativeInteger,
 } from '../../checks/value-checks.ts';
 import { badOption, shown } from '../../errors.ts';
-import { type AnyOptimizer, checkedCount, checkRequiredOptions, LrSchedule } from './schedule.ts';
+import {
+  type AnyOptimizer,
+  checkedCount,
+  checkRequiredOptions,
+  FactorSchedule,
+  LrSchedule,
+} from './schedule.ts';
 
 /** Options of StepLR. */
 export interface StepLROptions {
@@ -23,7 +29,7 @@ export interface StepLROptions {
 const stepOptions = optionChecks<StepLROptions>({ stepSize: anything, gamma: nonNegative });
 
 /** Multiplies the rate by gamma (default 0.1) every `stepSize` steps. */
-export class StepLR extends LrSchedule {
+export class StepLR extends FactorSchedule {
   readonly #stepSize: number;
   readonly #gamma: number;
 
@@ -33,10 +39,6 @@ export class StepLR extends LrSchedule {
     this.#stepSize = checkedCount('stepSize', options.stepSize);
     this.#gamma = options.gamma ?? 0.1;
     this.start();
-  }
-
-  protected override get multiplies(): boolean {
-    return true;
   }
 
   protected lrAt(steps: number, initialLr: number): number {
@@ -62,7 +64,7 @@ export const milestonesCheck: Check = {
 const multiStepOptions = optionChecks<MultiStepLROptions>({ milestones: anything, gamma: nonNegative });
 
 /** Multiplies the rate by gamma (default 0.1) at each milestone. */
-export class MultiStepLR extends LrSchedule {
+export class MultiStepLR extends FactorSchedule {
   readonly #milestones: readonly number[];
   readonly #gamma: number;
 
@@ -75,10 +77,6 @@ export class MultiStepLR extends LrSchedule {
     this.start();
   }
 
-  protected override get multiplies(): boolean {
-    return true;
-  }
-
   protected lrAt(steps: number, initialLr: number): number {
     return initialLr * this.#gamma ** this.#milestones.filter((milestone) => milestone <= steps).length;
   }
@@ -87,7 +85,7 @@ export class MultiStepLR extends LrSchedule {
 const exponentialOptions = optionChecks<{ readonly gamma: number }>({ gamma: nonNegative });
 
 /** Multiplies the rate by gamma at each step. */
-export class ExponentialLR extends LrSchedule {
+export class ExponentialLR extends FactorSchedule {
   readonly #gamma: number;
 
   constructor(optimizer: AnyOptimizer, options: { readonly gamma: number }) {
@@ -96,10 +94,6 @@ export class ExponentialLR extends LrSchedule {
     checkValue('ExponentialLR: gamma', options.gamma, nonNegative);
     this.#gamma = options.gamma;
     this.start();
-  }
-
-  protected override get multiplies(): boolean {
-    return true;
   }
 
   protected lrAt(steps: number, initialLr: number): number {
@@ -159,7 +153,7 @@ const linearOptions = optionChecks<LinearLROptions>({
 });
 
 /** Multiplies the initial rate by a factor that changes linearly from startFactor to endFactor and stays there. */
-export class LinearLR extends LrSchedule {
+export class LinearLR extends FactorSchedule {
   readonly #start: number;
   readonly #end: number;
   readonly #total: number;
@@ -171,10 +165,6 @@ export class LinearLR extends LrSchedule {
     this.#end = options.endFactor ?? 1;
     this.#total = checkedCount('totalSteps', options.totalSteps ?? 5, 0);
     this.start();
-  }
-
-  protected override get multiplies(): boolean {
-    return true;
   }
 
   protected lrAt(steps: number, initialLr: number): number {

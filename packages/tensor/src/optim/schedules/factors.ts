@@ -3,7 +3,7 @@ import { checkOptions, optionChecks } from '../../checks/options.ts';
 import { aFunction, anything, nonNegative, share } from '../../checks/value-checks.ts';
 import { badOption, shown } from '../../errors.ts';
 import type { LrFactor } from './decay.ts';
-import { type AnyOptimizer, checkedCount, LrSchedule } from './schedule.ts';
+import { type AnyOptimizer, checkedCount, FactorSchedule } from './schedule.ts';
 
 /** Options of ConstantLR. */
 export interface ConstantLROptions {
@@ -16,7 +16,7 @@ export interface ConstantLROptions {
 const constantOptions = optionChecks<ConstantLROptions>({ factor: share, totalSteps: anything });
 
 /** Multiplies the initial rate by a factor for `totalSteps` steps, after which the rate is the initial one. */
-export class ConstantLR extends LrSchedule {
+export class ConstantLR extends FactorSchedule {
   readonly #factor: number;
   readonly #total: number;
 
@@ -26,10 +26,6 @@ export class ConstantLR extends LrSchedule {
     this.#factor = options.factor ?? 1 / 3;
     this.#total = checkedCount('totalSteps', options.totalSteps ?? 5, 0);
     this.start();
-  }
-
-  protected override get multiplies(): boolean {
-    return true;
   }
 
   protected lrAt(steps: number, initialLr: number): number {
@@ -48,7 +44,7 @@ export interface PolynomialLROptions {
 const polynomialOptions = optionChecks<PolynomialLROptions>({ totalSteps: anything, power: nonNegative });
 
 /** Multiplies the initial rate by (1 − steps ÷ totalSteps) ^ power; the rate then stays 0. */
-export class PolynomialLR extends LrSchedule {
+export class PolynomialLR extends FactorSchedule {
   readonly #total: number;
   readonly #power: number;
 
@@ -58,10 +54,6 @@ export class PolynomialLR extends LrSchedule {
     this.#total = checkedCount('totalSteps', options.totalSteps ?? 5, 0);
     this.#power = options.power ?? 1;
     this.start();
-  }
-
-  protected override get multiplies(): boolean {
-    return true;
   }
 
   protected lrAt(steps: number, initialLr: number): number {
@@ -79,7 +71,7 @@ interface Product {
 /**
  * Multiplies the rate at step n ≥ 1 by a function of n. Takes one function for all groups, or one for each group.
  */
-export class MultiplicativeLR extends LrSchedule {
+export class MultiplicativeLR extends FactorSchedule {
   readonly #factors: readonly LrFactor[] | LrFactor;
   /** The last products by group, so that a step needs one call of the function. */
   readonly #products = new Map<number, Product>();
@@ -93,10 +85,6 @@ export class MultiplicativeLR extends LrSchedule {
     }
     this.#factors = factor;
     this.start();
-  }
-
-  protected override get multiplies(): boolean {
-    return true;
   }
 
   protected lrAt(steps: number, initialLr: number, group: number): number {

@@ -100,6 +100,28 @@ export abstract class Schedule extends RateSetter {
   }
 }
 
+/** A schedule that computes each group's rate from the number of steps and the group's initial rate. */
+export abstract class LrSchedule extends Schedule {
+  /** Returns the learning rate after `steps` steps for the group at position `group`. */
+  protected abstract lrAt(steps: number, initialLr: number, group: number): number;
+
+  /** Returns the rate that `schedule` computes, for a schedule that is made of others. */
+  protected static rateOf(schedule: LrSchedule, steps: number, initialLr: number, group: number): number {
+    return schedule.lrAt(steps, initialLr, group);
+  }
+
+  setAt(steps: number): void {
+    checkSteps(steps);
+    for (const [i, group] of this.groups.entries()) {
+      // A group that was added since.
+      group.initialLr ??= group.lr;
+      const lr = this.lrAt(steps, group.initialLr, i);
+      checkValue(`${this.constructor.name}: lr after ${steps} steps`, lr, finite);
+      group.lr = lr;
+    }
+  }
+}
+
 /** A rate that the program or another schedule has set. `before` is what this schedule had there. */
 interface Changed {
   readonly group: AnyGroup;
@@ -109,19 +131,11 @@ interface Changed {
   readonly before: number;
 }
 
-/** A schedule that computes each group's rate from the number of steps and the group's initial rate. */
-export abstract class LrSchedule extends Schedule {
-  /** Returns the learning rate after `steps` steps for the group at position `group`. */
-  protected abstract lrAt(steps: number, initialLr: number, group: number): number;
-
-  /**
-   * Whether the rate is the initial one times a factor. As in PyTorch, step() then changes a rate that the program or
-   * another schedule has set by the ratio of the factors; other schedules replace such a rate by theirs.
-   */
-  protected get multiplies(): boolean {
-    return false;
-  }
-
+/**
+ * A schedule whose rate is the initial one times a factor. As in PyTorch, step() changes a rate that the program or
+ * another schedule has set by the ratio of the factors; other schedules replace such a rate by theirs.
+ */
+export abstract class FactorSchedule extends LrSchedule {
   /** Returns a rate that others have set, after the step in which this schedule goes from `before` to `after`. */
   protected changed(lr: number, before: number, after: number): number {
     return before === 0 ? lr + after : (lr * after) / before;
@@ -129,7 +143,6 @@ export abstract class LrSchedule extends Schedule {
 
   /** Returns the rates that are not those of this schedule after `steps` steps; null: the initial ones. */
   #ratesOfOthers(steps: number | null): Changed[] {
-    if (!this.multiplies) return [];
     return this.groups.flatMap((group, at) => {
       const { initialLr, lr } = group;
       if (initialLr === undefined) return [];
@@ -161,22 +174,6 @@ export abstract class LrSchedule extends Schedule {
     const others = this.#ratesOfOthers(this.steps);
     super.loadStateDict(state);
     for (const { group, lr } of others) group.lr = lr;
-  }
-
-  /** Returns the rate that `schedule` computes, for a schedule that is made of others. */
-  protected static rateOf(schedule: LrSchedule, steps: number, initialLr: number, group: number): number {
-    return schedule.lrAt(steps, initialLr, group);
-  }
-
-  setAt(steps: number): void {
-    checkSteps(steps);
-    for (const [i, group] of this.groups.entries()) {
-      // A group that was added since.
-      group.initialLr ??= group.lr;
-      const lr = this.lrAt(steps, group.initialLr, i);
-      checkValue(`${this.constructor.name}: lr after ${steps} steps`, lr, finite);
-      group.lr = lr;
-    }
   }
 }
 
