@@ -31,25 +31,42 @@ export class WorkerPool {
 
   /**
    * Returns a pass over the streams of all workers, one batch from each in turn, until the last stream has
-   * ended.
+   * ended. The streams may differ in length; their batches come in the same order in every run.
    */
   stream<B>(batchSize: number, dropLast: boolean): Pass<B> {
-    const open = this.#threads.map((thread) => ({ thread, hasBegun: false }));
+    const workers = this.#threads.map((thread) => ({ thread, hasBegun: false, hasEnded: false }));
     let turn = 0;
-    const next = async (): Promise<Loaded<B> | undefined> => {
-      while (open.length > 0) {
-        const worker = open[turn++ % open.length]!;
-        const restart = !worker.hasBegun;
-        worker.hasBegun = true;
-        const loaded = await worker.thread.ask({ stream: { batchSize, dropLast, restart } });
+    /** Requests whose batch was not handed out yet, in order. The answer at the end of a stream is null. */
+    const asked: { worker: (typeof workers)[number]; answer: Promise<Loaded<unknown> | null> }[] = [];
+    const ask = (): void => {
+      if (workers.every(({ hasEnded }) => hasEnded)) return;
+      let worker = workers[turn++ % workers.length]!;
+      while (worker.hasEnded) worker = workers[turn++ % workers.length]!;
+      const answer = worker.thread.ask({ stream: { batchSize, dropLast, restart: !worker.hasBegun } });
+      answer.catch(() => {}); // take() reports it
+      worker.hasBegun = true;
+      asked.push({ worker, answer });
+    };
+    const take = async (): Promise<Loaded<B> | undefined> => {
+      for (let first = asked.shift(); first !== undefined; first = asked.shift()) {
+        const loaded = await first.answer;
         if (loaded !== null) return loaded as Loaded<B>;
-        if (open.includes(worker)) open.splice(open.indexOf(worker), 1);
+        first.worker.hasEnded = true;
+        ask();
       }
       return undefined;
     };
+    // Calls take turns: if a stream ends, its call gets the batch of the next request, and not of a later one.
+    let last: Promise<unknown> = Promise.resolve();
+    const next = (): Promise<Loaded<B> | undefined> => {
+      ask();
+      const loaded = last.then(take);
+      last = loaded.catch(() => {});
+      return loaded;
+    };
     // A thread that has failed has no stream to close, and its error was reported at its batch.
     const close = async (): Promise<void> => {
-      const left = open.filter(({ thread, hasBegun }) => hasBegun && !thread.hasFailed);
+      const left = workers.filter((each) => each.hasBegun && !each.hasEnded && !each.thread.hasFailed);
       await Promise.all(left.map(({ thread }) => thread.ask({ close: true })));
     };
     return { next, takeReady: this.takeReady, close };

@@ -118,6 +118,17 @@ it('runs a stream in every worker, with the collate of its module', async () => 
   expect(first!.sum).toBe(55);
 });
 
+it.each([
+  { lengths: [0, 2], expected: [100, 101] },
+  { lengths: [1, 3], expected: [0, 100, 101, 102] },
+  { lengths: [0, 5, 1], expected: [100, 200, 101, 102, 103, 104] },
+  { lengths: [0, 0], expected: [] },
+])('yields all samples, in turn, of streams with $lengths samples', async ({ lengths, expected }) => {
+  const stream = await loadDataset<Iterable<number>>(fixture('uneven-streams'), lengths);
+  await using loader = new DataLoader(stream, { batchSize: null, numWorkers: lengths.length });
+  for (let pass = 0; pass < 2; pass++) expect(await collect(loader)).toEqual(expected);
+});
+
 it.each([false, true])('shares a stream out over ranks and their workers, dropLast %s', async (dropLast) => {
   const parts: number[][] = [];
   for (const rank of [0, 1, 2]) {
