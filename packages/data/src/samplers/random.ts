@@ -52,12 +52,13 @@ export const longestPermutation = Math.floor((2 ** 32 - 1) / 20) - 1;
 
 /**
  * Returns the elements of `torch.randperm(length, generator=torch.Generator().manual_seed(seed))`. Throws if `length`
- * is not an integer from 0 to 214,748,363.
+ * is not an integer from 0 to 214,748,363, or `seed` no integer.
  */
 export function randperm(length: number, seed: number): Int32Array {
   if (!Number.isInteger(length) || length < 0 || length > longestPermutation) {
     throw outOfRange('randperm: length', `an integer from 0 to ${longestPermutation}`, length);
   }
+  if (!Number.isInteger(seed)) throw outOfRange('randperm: seed', 'an integer', seed);
   return shuffle(identityPermutation(length), new Mt19937(seed));
 }
 

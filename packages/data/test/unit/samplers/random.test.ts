@@ -38,5 +38,7 @@ describe('randperm', () => {
     expect(() => randperm(214748364, 0)).toThrow('expected an integer from 0 to 214748363, got 214748364');
     expect(() => randperm(-1, 0)).toThrow(expect.objectContaining({ code: 'ERR_DATA_ARGUMENT' }));
     expect(() => randperm(1.5, 0)).toThrow(expect.objectContaining({ code: 'ERR_DATA_ARGUMENT' }));
+    for (const seed of [undefined, Number.NaN, 1.5, '7'])
+      expect(() => randperm(5, seed as number)).toThrow('randperm: seed');
   });
 });
