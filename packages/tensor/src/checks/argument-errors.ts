@@ -1,7 +1,14 @@
 // Errors for positional arguments of operations: numbers, dimensions, indices and operands of a wrong type or
 // out of range. Other errors are in errors.ts and op-errors.ts.
 import { type DType, dtypeInfo } from '../core/dtype.ts';
-import { argument, dtypeError, shapeError, shown, type TensorError } from '../errors/tensor-error.ts';
+import {
+  almostTensor,
+  argument,
+  dtypeError,
+  shapeError,
+  shown,
+  type TensorError,
+} from '../errors/tensor-error.ts';
 
 /** Describes a value that the caller passed: "the string '1'", 'a tensor', 'NaN'. */
 export function kindOf(value: unknown): string {
@@ -11,7 +18,7 @@ export function kindOf(value: unknown): string {
     return value.length > 8 ? `an array of ${value.length}` : `the array [${value.map(kindOf).join(', ')}]`;
   if (typeof value === 'function') return 'a function';
   if (typeof value !== 'object' || value === null) return String(value);
-  return 'dtype' in value && 'shape' in value ? 'a tensor' : 'an object';
+  return almostTensor(value) ?? ('dtype' in value && 'shape' in value ? 'a tensor' : 'an object');
 }
 
 // Values of a wrong type.

@@ -46,6 +46,16 @@ export const autograd = (message: string): TensorError => new TensorError('ERR_T
 
 const mostShown = 8;
 
+/** Describes what is often passed in place of a tensor and says how to get one of it; null for everything else. */
+export function almostTensor(value: object): string | null {
+  if (value instanceof Promise) return 'a promise, which needs an await';
+  if (ArrayBuffer.isView(value) && !(value instanceof DataView))
+    return `a ${value.constructor.name}, of which fromHost(array, shape) makes a tensor`;
+  if ('shape' in value && 'data' in value && ArrayBuffer.isView(value.data))
+    return 'an object { data, shape }, of which fromHost(data, shape) makes a tensor';
+  return null;
+}
+
 /** Describes a value that a user gave, as part of a sentence. */
 export function shown(value: unknown): string {
   if (typeof value === 'string') return `'${value.slice(0, 60)}'`;
@@ -56,7 +66,8 @@ export function shown(value: unknown): string {
     return `[${[...parts, ...(value.length > mostShown ? ['…'] : [])].join(', ')}]`;
   }
   if (typeof value !== 'object' || value === null) return String(value);
-  if (value instanceof Promise) return 'a promise, which needs an await';
+  const almost = ArrayBuffer.isView(value) ? null : almostTensor(value);
+  if (almost !== null) return almost;
   const name = (value.constructor as { readonly name?: string } | undefined)?.name;
   if ('dtype' in value && 'shape' in value) return 'a tensor';
   return name === undefined || name === 'Object' ? 'an object' : `an object ${name}`;

@@ -149,6 +149,13 @@ describe('stateDict', () => {
 });
 
 describe('layers', () => {
+  test('an entry that loadSnapshot() made no tensor of is told from a tensor', () => {
+    const weight = { dtype: 'float32', data: Float32Array.of(1), shape: [1, 1] };
+    expect(() => new Linear(1, 1, { bias: false }).loadStateDict({ weight } as never)).toThrow(
+      'weight expected a tensor, got an object { data, shape }, of which fromHost(data, shape) makes a tensor.',
+    );
+  });
+
   test('Linear starts uniform in ±1/√in, and repeats from a seed', () => {
     manualSeed(5);
     const a = new Linear(100, 200);

@@ -13,6 +13,18 @@ describe('an operand that is no tensor', () => {
     ['linear: expected w to be a tensor, got null.', () => t.linear(x(), no)],
     ['linear: expected x to be a tensor, got undefined.', () => t.linear(undefined as never, x())],
     [
+      'linear: expected x to be a tensor, got a promise, which needs an await.',
+      () => t.linear(Promise.resolve(x()) as never, x()),
+    ],
+    [
+      'linear: expected x to be a tensor, got a Float32Array, of which fromHost(array, shape) makes a tensor.',
+      () => t.linear(new Float32Array(3) as never, x()),
+    ],
+    [
+      'linear: expected x to be a tensor, got an object { data, shape }, of which fromHost(data, shape) makes a tensor.',
+      () => t.linear({ data: new Float32Array(3), shape: [3] } as never, x()),
+    ],
+    [
       "linear: expected b to be a tensor, got the string 'b'.",
       () => t.linear(x(), t.ones([1, 3]), 'b' as never),
     ],
