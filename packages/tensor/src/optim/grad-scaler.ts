@@ -9,7 +9,7 @@ import {
   checkState,
   checkValue,
   flag,
-  nonNegative,
+  nonNegativeInteger,
   positive,
 } from '../checks/value-checks.ts';
 import { allocate, type Storage } from '../core/memory/storage.ts';
@@ -190,7 +190,7 @@ export class GradScaler {
     checkState('loadStateDict', state);
     const { scale, growthTracker } = state;
     checkValue('GradScaler: scale', scale, positive);
-    checkValue('GradScaler: growthTracker', growthTracker, nonNegative);
+    checkValue('GradScaler: growthTracker', growthTracker, nonNegativeInteger);
     this.#scale = scale;
     this.#growthTracker = growthTracker;
   }

@@ -90,15 +90,23 @@ export class SWALR extends RateSetter {
 
   /** Returns the state that is needed to continue later, as plain JSON. */
   stateDict(): SWALRState {
-    return { steps: this.#steps, startLrs: [...this.#startLrs] };
+    return { steps: this.#steps, startLrs: this.groups.map((group, i) => this.#startLrs[i] ?? group.lr) };
   }
 
-  /** Continues from `state`, and sets the rates that are scheduled there. */
+  /**
+   * Continues from `state`, and sets the rates that are scheduled there.
+   *
+   * @throws TensorError `ERR_TENSOR_ARGUMENT` if `state` is of another number of parameter groups; nothing has changed.
+   */
   loadStateDict(state: SWALRState): void {
     checkState('loadStateDict', state);
     const { steps, startLrs } = state;
     const count = checkedCount('steps', steps, 0);
-    checkValue('SWALR: startLrs', startLrs, { ...rates, expected: 'a list of numbers ≥ 0' });
+    const groups = this.groups.length;
+    checkValue('SWALR: startLrs', startLrs, {
+      expected: `a list of ${groups} numbers ≥ 0, one for each parameter group`,
+      fits: (list) => Array.isArray(list) && list.length === groups && list.every(nonNegative.fits),
+    });
     this.#steps = count;
     this.#startLrs = [...startLrs];
     if (count > 0) this.#set();

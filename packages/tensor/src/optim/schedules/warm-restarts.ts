@@ -1,6 +1,6 @@
 // A cosine wave that starts again from the initial rate, each time after more steps (Loshchilov and Hutter, 2017).
 import { optionChecks } from '../../checks/options.ts';
-import { anything, checkValue, nonNegative } from '../../checks/value-checks.ts';
+import { anything, checkState, checkValue, nonNegative } from '../../checks/value-checks.ts';
 import { cosineBetween } from './cosine.ts';
 import {
   type AnyOptimizer,
@@ -52,7 +52,9 @@ export class CosineAnnealingWarmRestarts extends LrSchedule {
   }
 
   /** Continues from `state`, whose number of steps may have a fraction. */
-  override loadStateDict({ steps }: ScheduleState): void {
+  override loadStateDict(state: ScheduleState): void {
+    checkState('loadStateDict', state);
+    const { steps } = state;
     checkValue('CosineAnnealingWarmRestarts: steps', steps, nonNegative);
     this.moveTo(steps);
   }

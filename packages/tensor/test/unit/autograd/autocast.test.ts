@@ -152,6 +152,10 @@ describe('GradScaler', () => {
     scaler.update(3);
     expect(scaler.getScale()).toBe(3);
     expect(() => scaler.update(0)).toThrow('GradScaler.update: newScale: expected a number > 0, got 0.');
+    expect(() => scaler.loadStateDict({ scale: 1, growthTracker: 0.5 })).toThrow(
+      'growthTracker: expected an integer',
+    );
+    expect(scaler.getScale()).toBe(3);
   });
 
   test('refuses a step without gradients, as PyTorch does, and goes on after it', () => {

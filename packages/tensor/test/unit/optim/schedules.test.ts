@@ -290,6 +290,19 @@ describe('SWALR', () => {
     );
   });
 
+  test('refuses a state of another number of groups, and takes one with a group that was added', () => {
+    const optimizer = sgd();
+    const schedule = new SWALR(optimizer, { swaLr: 0.1, annealEpochs: 2 });
+    for (const startLrs of [[], [1, 2], 5])
+      expect(codeOf(() => schedule.loadStateDict({ steps: 1, startLrs } as never))).toBe(
+        'ERR_TENSOR_ARGUMENT',
+      );
+    expect([schedule.steps, optimizer.lr]).toEqual([0, 1]);
+    optimizer.addParamGroup({ params: [parameter(ones([1]))], lr: 2 });
+    expect(schedule.stateDict().startLrs).toEqual([1, 2]);
+    schedule.loadStateDict(schedule.stateDict());
+  });
+
   test('is no part of a sequence', () => {
     const optimizer = sgd();
     const schedules = [new SWALR(optimizer, { swaLr: 0.1 })] as never;
@@ -363,6 +376,7 @@ test('CosineAnnealingWarmRestarts goes to an epoch with a fraction, as in PyTorc
   const make = (): CosineAnnealingWarmRestarts =>
     new CosineAnnealingWarmRestarts(sgd(), { t0: 2, tMult: 2, etaMin: 0.1 });
   const schedule = make();
+  expect(codeOf(() => schedule.loadStateDict(null as never))).toBe('ERR_TENSOR_ARGUMENT');
   const lrOf = (each: CosineAnnealingWarmRestarts, epoch?: number): number => {
     each.step(epoch);
     return each.lastLr[0]!;
