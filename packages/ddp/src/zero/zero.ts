@@ -162,7 +162,10 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
    * options of its group, such as the learning rate, also after rebind(). Pass it to a learning-rate schedule.
    */
   get whole(): O {
-    this.#whole ??= this.#make([...this.params]);
+    if (this.#whole === null) {
+      this.#whole = this.#make([...this.params]);
+      setOptions(this.#whole, optionsOf(this.local?.groups?.[0]));
+    }
     return this.#whole;
   }
 
@@ -185,7 +188,7 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
   update(): void {
     const options = this.#whole === null ? null : optionsOf(this.#whole.groups?.[0]);
     for (const { optimizer } of [this.#own, this.#copy]) {
-      if (options !== null && optimizer?.groups?.[0]) Object.assign(optimizer.groups[0], options);
+      setOptions(optimizer, options);
       optimizer?.step();
     }
     this.#owes = true;
@@ -308,8 +311,7 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
     checkState('loadStateDict', state, this.params.length);
     const states = new Map(byParam(state).map((each, position) => [position, mapTensors(each, loadable)]));
     const options = optionsOf(state.groups[0]);
-    if (this.#whole !== null && options !== null && this.#whole.groups?.[0])
-      Object.assign(this.#whole.groups[0], options);
+    if (this.params.length > 0) setOptions(this.whole, options);
     for (const { positions, optimizer } of [this.#own, this.#copy])
       if (optimizer !== null) load(optimizer, positions, states, options ?? {});
   }
@@ -356,7 +358,9 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
       if (state === undefined) return { shard: null };
       if (state.groups.length > 1) throw severalGroups('consolidateStateDict', state.groups.length);
       const states = byParam(state).map((each) => mapTensors(each, saved));
-      return { shard: { options: optionsOf(state.groups[0]), states } };
+      // A schedule has changed the options of `whole` since the last update, which gives them to the shards.
+      const { groups } = this.#whole?.stateDict() ?? state;
+      return { shard: { options: optionsOf(groups[0]), states } };
     } catch (error) {
       return { error };
     }
@@ -420,6 +424,11 @@ function optionsOf(group: object | undefined): object | null {
     ...options
   } = group as { readonly params?: unknown; paramNames?: unknown };
   return options;
+}
+
+/** Sets the options of an optimizer whose groups can be accessed. */
+function setOptions(optimizer: ShardOptimizer | null, options: object | null): void {
+  if (options !== null && optimizer?.groups?.[0]) Object.assign(optimizer.groups[0], options);
 }
 
 /** Loads the states of the parameters `positions` into their optimizer. */

@@ -201,6 +201,41 @@ describe('ZeRO', () => {
       }
   });
 
+  it('saves the options that a schedule has set since the last step, and keeps loaded ones in zeroGrad()', async () => {
+    const make = (params: Tensor[]) => new o.SGD(params, { lr: 0.1, momentum: 0.9 });
+    const rates = await onRanks(2, async (group) => {
+      const zero = new ZeroRedundancyOptimizer(parametersOf('SGD'), group, make);
+      const schedule = new o.StepLR(zero.whole, { stepSize: 1, gamma: 0.5 });
+      backward(zero.params, 0);
+      await zero.stepAsync();
+      schedule.step();
+      await zero.consolidateStateDict();
+      const state = await group.broadcastObject(group.rank === 0 ? zero.stateDict() : undefined);
+      const resumed = new ZeroRedundancyOptimizer(parametersOf('SGD'), group, make);
+      resumed.loadStateDict(state);
+      resumed.zeroGrad();
+      backward(resumed.params, 1);
+      await resumed.stepAsync();
+      return [(state.groups[0] as unknown as { lr: number }).lr, resumed.local!.groups[0]!.lr];
+    });
+    expect(values(rates)).toEqual([
+      [0.05, 0.05],
+      [0.05, 0.05],
+    ]);
+  });
+
+  it('takes over options of a shard in zeroGrad()', async () => {
+    const rates = await onRanks(2, async (group) => {
+      const zero = new ZeroRedundancyOptimizer(parametersOf('SGD'), group, optimizers.SGD!);
+      zero.local!.groups[0]!.lr = 0.02;
+      zero.zeroGrad();
+      backward(zero.params, 0);
+      await zero.stepAsync();
+      return zero.local!.groups[0]!.lr;
+    });
+    expect(values(rates)).toEqual([0.02, 0.02]);
+  });
+
   it('refuses to load what is no state of these parameters', async () => {
     await onRanks(2, async (group) => {
       const zero = new ZeroRedundancyOptimizer(parametersOf('SGD'), group, optimizers.AdamW!);
