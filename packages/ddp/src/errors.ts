@@ -249,6 +249,11 @@ export function rootWithoutData(): DdpError {
   return new DdpError('ERR_DDP_INVALID', message, { ranks: [0] });
 }
 
+export function accumulatedWithoutData(weight: number, rank: number): DdpError {
+  const message = `takePartOnce: rank ${rank} has gradients of weight ${weight} from backwards inside noSync, which would not count; expected a rank without samples in this step. Call average(), which sends them.`;
+  return new DdpError('ERR_DDP_INVALID', message, { ranks: [rank] });
+}
+
 /** `readOnly` as in a BufferView. */
 export function readOnlyGradient(readOnly: { readonly reason: string; readonly next: string }): DdpError {
   const message = `averageGradients: it must not write a buffer: ${readOnly.reason}; expected gradients. ${readOnly.next}`;

@@ -10,6 +10,7 @@
 import { captureNow, type Group } from '@ringwise/collectives';
 import { checkBoolean, checkFunction, checkOneOf, checkOptions, checkString } from '../check.ts';
 import {
+  accumulatedWithoutData,
   cannotDivide,
   capturedAverage,
   closed,
@@ -274,6 +275,8 @@ export class Reducer {
   async takePartOnce(total?: number): Promise<void> {
     this.#checkOpen('takePartOnce');
     this.checkIdle('takePartOnce');
+    const { own } = this.#weights;
+    if (own !== null && own > 0) throw accumulatedWithoutData(own, this.#group.rank);
     // Without the participation exchange, the other ranks use the state buffers and the bucket order of rank 0.
     if (total !== undefined && this.#group.rank === 0) throw rootWithoutData();
     this.#weights.setTotal(total);

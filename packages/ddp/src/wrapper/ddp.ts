@@ -208,7 +208,8 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
 
   /**
    * Takes part in the next averaged backward of the other ranks with no data and weight 0. For a rank without samples
-   * in a step in which the others call `backward(loss, { weight })` or addWeight(). Resolves when this rank's gradients
+   * in a step in which the others call `backward(loss, { weight })` or addWeight(); a rank that has gradients from
+   * backwards inside noSync calls average(). Resolves when this rank's gradients
    * hold the same averages as on the other ranks. Collective: in a step, a rank calls either this or backward. `total`
    * as in addWeight(), if the others pass it; then rank 0 must have samples.
    */

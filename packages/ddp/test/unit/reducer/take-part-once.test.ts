@@ -83,3 +83,36 @@ it('is refused if a gradient has no memory for the averages', async () => {
   expect(own).toMatchObject({ code: 'ERR_DDP_UNUSED' });
   expect(other).toMatchObject({ code: 'ERR_COLL_ABORTED' });
 });
+
+it('is refused with gradients of noSync, which average() sends', async () => {
+  const ranks = values(
+    await onRanks(2, async (group) => {
+      const net = new TinyMlp(1);
+      using model = await ddp(net, { group });
+      model.noSync(() => {
+        net.loss(2 * group.rank, 2);
+        model.addWeight(2);
+        net.autograd.backward(2);
+      });
+      if (group.rank === 0) {
+        net.loss(4, 1);
+        model.addWeight(1);
+        net.autograd.backward(1);
+        await model.finish();
+      } else {
+        await expect(model.takePartOnce()).rejects.toThrow(
+          'takePartOnce: rank 1 has gradients of weight 2 from backwards inside noSync, which would not count; ' +
+            'expected a rank without samples in this step. Call average(), which sends them.',
+        );
+        await model.average();
+      }
+      return net.gradients().flat();
+    }),
+  );
+  const net = new TinyMlp(1);
+  net.loss(0, 5);
+  net.autograd.backward(1);
+  const wanted = net.gradients().flat();
+  for (const gradients of ranks)
+    for (const [i, value] of gradients.entries()) expect(value).toBeCloseTo(wanted[i]!, 5);
+});
