@@ -82,6 +82,8 @@ function sendOf(group: Admission, like: BufferLike, peer: number, options: Messa
   const buffer = asBuffer(like, 'send');
   const { timeoutMs = group.timeoutMs } = options;
   const tag = tagOf(group, 'send', options);
+  // anySource, a symbol, can be compared with no number.
+  if (typeof peer !== 'number') throw group.error(badRank('send', 'peer', shown(peer), group.size));
   return { verb: 'send', seq: group.messageSeq('send', peer), timeoutMs, buffer, peer, tag };
 }
 

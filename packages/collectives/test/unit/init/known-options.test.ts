@@ -3,6 +3,7 @@ import { MemoryStore } from '@ringwise/store';
 import { describe, expect, it } from 'vitest';
 import { solo } from '../../../src/backends/solo.ts';
 import {
+  anySource,
   CollectiveError,
   Group,
   init,
@@ -212,6 +213,11 @@ describe('arguments besides options', () => {
       'peer of send',
       () => group.send(x, '1' as never),
       "peer is not a rank of the group; expected 0 to 1, got '1'",
+    ],
+    [
+      'anySource as peer of send',
+      () => group.send(x, anySource as never),
+      'peer is not a rank of the group; expected 0 to 1, got Symbol(ringwise.anySource)',
     ],
     [
       'peer of recv',
