@@ -264,29 +264,6 @@ TEST("convolutions give the same bits for any number of threads") {
   }
 }
 
-TEST("lookups and sums into indexed places give the same bits for any number of threads") {
-  // The dimensions that may be cut are long and short in turn. Most elements are named several times.
-  const tensor::LookupSizes shapes[] = {
-      {1, 9'001, 300, 67, false}, {1, 200'003, 999, 1, false}, {2, 4'001, 70, 33, false},
-      {9, 801, 70, 40, false},    {1, 6'001, 300, 67, true},   {300, 999, 70, 1, true},
-  };
-  for (const auto* k : all_levels()) {
-    for (const auto& x : shapes) {
-      const size_t wide = x.outer * x.size * x.inner, given = x.outer * x.count * x.inner;
-      std::vector<int64_t> index(x.per_element ? given : x.count);
-      for (size_t i = 0; i < index.size(); i++) index[i] = static_cast<int64_t>(i * 7'919 / 5 % x.size);
-      const auto a = noise(wide, 1), source = noise(given, 2);
-      check_same("lookup", given, [&](float* out) { k->lookup({x, DType::Float32, out, a.data(), index.data()}); });
-      for (const auto op : {tensor::ScatterOp::Add, tensor::ScatterOp::Replace}) {
-        check_same("scatter", wide, [&](float* out) {
-          std::copy(a.begin(), a.end(), out);
-          k->scatter({x, DType::Float32, out, source.data(), index.data(), op});
-        });
-      }
-    }
-  }
-}
-
 TEST("optimisers give the same bits for any number of threads, and cut tensors anywhere") {
   const size_t counts[] = {100'003, 1, 90'001, 17};
   const size_t total = 100'003 + 1 + 90'001 + 17;
