@@ -259,7 +259,7 @@ void MpiGroup::end_participation_query(int64_t now) {
     failure.text = rank_list(absent) + " did not call it" + within;
   failure.peers = silent;
   failure.peers.insert(failure.peers.end(), absent.begin(), absent.end());
-  std::sort(failure.peers.begin(), failure.peers.end());
+  std::ranges::sort(failure.peers);
   participation_.reset();
   announce_root_cause(failure);
 }

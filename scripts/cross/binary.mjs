@@ -12,6 +12,7 @@ import { isPe, readPe } from './pe.mjs';
  *   libraries  names of the libraries that it needs
  *   versions   versions of symbols that it needs, such as 'GLIBC_2.28'; outside Linux empty
  *   exports    names that it defines for others
+ *   imports    names that others must define for it; outside Linux empty
  *   minimumOs  oldest version of macOS or Windows that loads it, such as '11.0'; null on Linux
  *   isSigned   whether a file for macOS has a code signature; null elsewhere
  * Throws an error that names the file if it is damaged.

@@ -18,6 +18,13 @@ export function readElf(bytes) {
     .filter(({ at }) => Number(bytes.readBigUInt64LE(at)) === NEEDED)
     .map(({ at, names }) => textAt(bytes, names + Number(bytes.readBigUInt64LE(at + 8))));
   const versions = versionsOf(bytes, sections);
+  const symbols = entriesOf(sections, DYNSYM, 24).map(({ at, names }) => ({
+    name: textAt(bytes, names + bytes.readUInt32LE(at)),
+    isDefined: bytes.readUInt16LE(at + 6) !== 0,
+    isLocal: bytes[at + 4] >> 4 === 0,
+  }));
+  const namesOf = (kept) =>
+    symbols.filter((symbol) => !symbol.isLocal && kept(symbol)).map(({ name }) => name);
   return {
     format: 'elf',
     os: 'linux',
@@ -25,9 +32,8 @@ export function readElf(bytes) {
     libc: libcOf(libraries, versions),
     libraries,
     versions,
-    exports: entriesOf(sections, DYNSYM, 24)
-      .filter(({ at }) => bytes.readUInt16LE(at + 6) !== 0 && bytes[at + 4] >> 4 !== 0) // defined here, and not local
-      .map(({ at, names }) => textAt(bytes, names + bytes.readUInt32LE(at))),
+    exports: namesOf(({ isDefined }) => isDefined),
+    imports: namesOf(({ isDefined }) => !isDefined),
     minimumOs: null,
     isSigned: null,
   };

@@ -15,6 +15,15 @@ const required = [
 /** Libraries besides those of the target that a file may need: its users have them. */
 const ownLibraries = { 'mpi-openmpi.node': ['libmpi'], 'mpi-mpich.node': ['libmpi', 'libmpich'] };
 
+/**
+ * Files that copy much memory. They must do it by the C library. The library of the compiler zig is one object: if a
+ * file needs one function of it that the C library lacks, then the object's own memcpy() and exp() take the place of
+ * the C library's, which are faster. Such functions are the division of 128 bits, and on arm64 the comparison of long
+ * doubles. std::sort() of integers brings the latter, because libc++ has both compiled in one file; std::ranges::sort()
+ * does not.
+ */
+const copying = ['coll.node', 'libringwise.so', 'tensor.node'];
+
 /** Largest size of a file in bytes. tensor.node has 2.7 MB, and 8.8 MB with CUDA images of all architectures. */
 const sizeLimits = {
   'coll.node': 2.5e6,
@@ -28,7 +37,7 @@ export const isNamedAsBinary = (path) => /\.(node|so|dylib|dll)$/.test(path);
 
 /**
  * Checks one compiled file for a target of targets.mjs: format, processor, C library, oldest system, needed libraries,
- * exports, size. `floor` is the oldest glibc that it must run on, `shown` what the sentences call the file.
+ * exports, imports, size. `floor` is the oldest glibc that it must run on, `shown` what the sentences call the file.
  */
 export function faultsOfBinary(path, name, { floor = targets[name].floor, shown = path } = {}) {
   const target = { ...targets[name], floor };
@@ -50,6 +59,7 @@ export function faultsOfBinary(path, name, { floor = targets[name].floor, shown 
     ...faultsOfSignature(facts),
     ...faultsOfLibraries(path, facts, target),
     ...faultsOfExports(path, facts),
+    ...faultsOfImports(path, facts),
     ...faultsOfSize(path),
   ].map((fault) => `${shown} ${fault}`);
 }
@@ -87,6 +97,14 @@ function faultsOfExports(path, { exports }) {
   const names = required.find(({ ending }) => path.endsWith(ending))?.names ?? [];
   const missing = names.filter((name) => !exports.includes(name));
   return missing.length > 0 ? [`does not export ${missing.join(', ')}.`] : [];
+}
+
+function faultsOfImports(path, { format, imports }) {
+  return format === 'elf' && copying.includes(basename(path)) && !imports.includes('memcpy')
+    ? [
+        "has a memcpy() of its own; link the C library's, and find the function that needs the compiler's library.",
+      ]
+    : [];
 }
 
 function faultsOfSize(path) {

@@ -24,6 +24,7 @@ export function readMachO(bytes) {
     libc: null,
     libraries: [],
     versions: [],
+    imports: [],
     exports: [],
     minimumOs: null,
     isSigned: false,

@@ -24,6 +24,7 @@ export function readPe(bytes) {
     libc: null,
     libraries: librariesOf(bytes, sections, directory(1)),
     versions: [],
+    imports: [],
     exports: exportsOf(bytes, sections, directory(0)),
     minimumOs: `${bytes.readUInt16LE(optional + 48)}.${bytes.readUInt16LE(optional + 50)}`,
     isSigned: null,

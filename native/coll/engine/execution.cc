@@ -239,7 +239,7 @@ void Execution::waiting_for(std::vector<int>& ranks) const {
     if (send_ < schedule_.sends.size() && step_ >= schedule_.sends[send_].after) add(schedule_.sends[send_].to);
     if (step_ < schedule_.steps.size()) add(schedule_.steps[step_].from);
   }
-  std::sort(ranks.begin(), ranks.end());
+  std::ranges::sort(ranks);
 }
 
 }  // namespace ringwise::coll

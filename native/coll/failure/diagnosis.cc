@@ -180,7 +180,7 @@ Failure Diagnosis::late(const Op& op, const std::vector<int>& waiting, int64_t n
   for (size_t i = 0; i < std::min(named.size(), kMaxNamed); ++i) {
     text += (named.size() == 1 ? "; it" : "; rank " + std::to_string(named[i])) + doing(named[i], mine.queued_ns, now);
   }
-  std::sort(named.begin(), named.end());
+  std::ranges::sort(named);
   return {FailureCode::Timeout, rank_, named, text};
 }
 

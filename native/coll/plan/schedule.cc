@@ -55,7 +55,7 @@ void Schedule::handshake_partners() {
       const int rank = rank_of(entry);
       if (rank >= 0 && (ranks.empty() || ranks.back() != rank)) ranks.push_back(rank);
     }
-    std::sort(ranks.begin(), ranks.end());
+    std::ranges::sort(ranks);
     ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
   };
   collect(handshake_targets, sends, [](const Send& send) { return send.to; });

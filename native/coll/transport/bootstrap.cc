@@ -352,7 +352,7 @@ class Meeting {
     for (const auto& [rank, peer] : peers_) {
       if (peer.local) locals.push_back(rank);
     }
-    std::sort(locals.begin(), locals.end());
+    std::ranges::sort(locals);
     const int count = static_cast<int>(locals.size());
     if (count == 1) return;
     const bool has_board = locals.size() == peers_.size() + 1 && count <= Board::kMaxRanks;

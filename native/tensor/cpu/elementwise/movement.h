@@ -12,7 +12,8 @@ void move_rows(const Walk& walk) {
     if (to_stride == sizeof(T) && from_stride == sizeof(T)) {
       std::memmove(to, from, count * sizeof(T));
     } else if (to_stride == sizeof(T) && from_stride == 0) {
-      std::fill_n(reinterpret_cast<T*>(to), count, *reinterpret_cast<const T*>(from));
+      const T value = *reinterpret_cast<const T*>(from);  // a copy: libc++ would read it again for each element
+      std::fill_n(reinterpret_cast<T*>(to), count, value);
     } else {
       for (size_t i = 0; i < count; i++, to += to_stride, from += from_stride) {
         *reinterpret_cast<T*>(to) = *reinterpret_cast<const T*>(from);

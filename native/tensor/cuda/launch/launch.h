@@ -91,14 +91,29 @@ struct TeamWork {
   }
 };
 
+/// Returns ⌊rest · 2⁶⁴ ÷ divisor⌋ for rest < divisor < 2⁶³. A division of __int128 would need the compiler's library.
+/// That of zig, the compiler of releases, is a single object: with it the addon would get memcpy(), exp() and the like
+/// of that object, which are slower than the C library's and round differently.
+inline uint64_t wide_quotient(uint64_t rest, uint64_t divisor) {
+  uint64_t quotient = 0;
+  const int free_bits = std::countl_zero(divisor);  // by so many bits `rest` can be moved without an overflow
+  for (int left = 64; left > 0;) {
+    const int step = std::min(left, free_bits);
+    rest <<= step;
+    quotient = (quotient << step) + rest / divisor;
+    rest %= divisor;
+    left -= step;
+  }
+  return quotient;
+}
+
 /// Returns a dimension with its size, stride in bytes, and the numbers that divide by the size.
 inline ReducedDimension reduced_dimension(int64_t size, int64_t stride) {
   if (size == 0) return {0, 0, stride, 0};  // never divided by
   const auto divisor = static_cast<uint64_t>(size);
   const int shift = std::bit_width(divisor - 1);
-  __extension__ using Wide = unsigned __int128;
-  const Wide rest = (Wide{1} << shift) - divisor;
-  return {divisor, static_cast<uint64_t>((rest << 64) / divisor + 1), stride, shift};
+  const uint64_t rest = (uint64_t{1} << shift) - divisor;
+  return {divisor, wide_quotient(rest, divisor) + 1, stride, shift};
 }
 
 /// Returns one of four kernels, by the stored dtype.

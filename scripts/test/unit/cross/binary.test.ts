@@ -149,6 +149,17 @@ describe.runIf(process.platform === 'linux' && process.arch === 'x64')('a check 
     expect(faultsOfBinary(path, 'linux-x64')).toContain(`${path} does not export napi_register_module_v1.`);
   });
 
+  it("finds a file that does not use the C library's memcpy()", () => {
+    mkdirSync(join(work, 'copying'), { recursive: true });
+    const path = ours('tensor-linux-x64/tensor.node');
+    expect(readBinary(path)!.imports).toEqual(expect.arrayContaining(['memcpy', 'napi_create_function']));
+    const other = altered(path, 'copying/tensor.node', (bytes) =>
+      Buffer.from(bytes.toString('latin1').replaceAll('memcpy', 'memcpz'), 'latin1'),
+    );
+    expect(faultsOfBinary(other, 'linux-x64').join()).toContain('has a memcpy() of its own');
+    expect(faultsOfBinary(path, 'linux-x64').join()).not.toContain('memcpy');
+  });
+
   it('finds a file that is too large', () => {
     mkdirSync(join(work, 'large'), { recursive: true });
     const path = altered(ours('collectives-linux-x64/coll.node'), 'large/coll.node', (bytes) =>
