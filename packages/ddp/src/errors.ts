@@ -288,9 +288,14 @@ export function notConsolidated(rank: number): DdpError {
   return new DdpError('ERR_DDP_INVALID', message, { ranks: [rank] });
 }
 
-export function severalGroups(verb: 'consolidateStateDict' | 'rebind', count: number): DdpError {
+export function severalGroups(
+  verb: 'consolidateStateDict' | 'loadStateDict' | 'rebind' | 'shardOf',
+  count: number,
+): DdpError {
+  const holder =
+    verb === 'loadStateDict' || verb === 'shardOf' ? 'the state' : "the optimizer of a rank's share";
   const message =
-    `${verb}: the optimizer of a rank's share has ${count} groups of parameters; expected one, because ` +
+    `${verb}: ${holder} has ${count} groups of parameters; expected one, because ` +
     'the state of several cannot be told apart in the order of all parameters. Make one ZeroRedundancyOptimizer for each group.';
   return new DdpError('ERR_DDP_INVALID', message);
 }

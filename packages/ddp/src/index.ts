@@ -63,7 +63,13 @@ export {
 } from './wrapper/grad-param.ts';
 export { assertInSync, inSync } from './wrapper/in-sync.ts';
 export type { DdpOptions } from './wrapper/options.ts';
-export type { ParamStateOf, Remembered, SavedGroup, SavedTensor, StateOf } from './zero/state.ts';
+export type {
+  LoadableTensor,
+  ParamStateOf,
+  Remembered,
+  SavedGroup,
+  StateOf,
+} from './zero/state.ts';
 export {
   type ConsolidatedState,
   type RebindOptions,

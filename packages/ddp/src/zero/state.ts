@@ -79,8 +79,10 @@ export function saved(tensor: Remembered): SavedTensor {
   return { dtype, shape: [...tensor.shape], bytes: bytesOf(elements).slice() };
 }
 
-/** Returns plain data in the form that optimizers of @ringwise/tensor load. */
-export function loadable({ dtype, shape, bytes }: SavedTensor): LoadableTensor {
+/** Returns a tensor of a state as plain data with elements, which share the memory of `tensor` where possible. */
+export function loadable(tensor: SavedTensor | LoadableTensor | Remembered): LoadableTensor {
+  if ('data' in tensor && ArrayBuffer.isView(tensor.data)) return tensor as LoadableTensor;
+  const { dtype, shape, bytes } = 'bytes' in tensor ? tensor : saved(tensor as Remembered);
   const cpu = { kind: 'cpu', index: 0 } as const;
   // Elements may have to begin at a multiple of their size.
   const host = bytes.byteOffset % 8 === 0 ? bytes : bytes.slice();
@@ -88,9 +90,13 @@ export function loadable({ dtype, shape, bytes }: SavedTensor): LoadableTensor {
   return { dtype, shape, data: elementsOf({ dtype, count, device: cpu, host, handle: null }) as TypedArray };
 }
 
+/** A tensor as plain data with elements, in the form that optimizers of @ringwise/tensor load. */
 export interface LoadableTensor {
+  /** Type of the elements. */
   readonly dtype: BufferView['dtype'];
+  /** Size of each dimension. */
   readonly shape: readonly number[];
+  /** The elements, row by row. */
   readonly data: TypedArray;
 }
 

@@ -35,7 +35,7 @@ import {
 export type ShardState = StateOf<Remembered>;
 
 /** The state of a single optimizer over all parameters. */
-export type ConsolidatedState = StateOf<SavedTensor>;
+export type ConsolidatedState = StateOf<LoadableTensor>;
 
 /** The members that ZeroRedundancyOptimizer needs from the optimizer of one rank's shard. */
 export interface ShardOptimizer {
@@ -288,15 +288,16 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
       this.#consolidated = null;
       return;
     }
-    const states: ParamStateOf<SavedTensor>[] = this.params.map(() => ({ steps: 0, tensors: {} }));
+    const states: ParamStateOf<LoadableTensor>[] = this.params.map(() => ({ steps: 0, tensors: {} }));
     for (const [rank, part] of all.entries())
-      for (const [i, each] of (part?.states ?? []).entries()) states[this.shards[rank]![i]!] = each;
+      for (const [i, each] of (part?.states ?? []).entries())
+        states[this.shards[rank]![i]!] = mapTensors(each, loadable);
     this.#consolidated = together(states, all.find((part) => part !== null)?.options ?? {});
   }
 
   /**
    * Returns the state of a single optimizer with all parameters in one group, as of the last consolidateStateDict().
-   * The arrays are copies. Throws on ranks without it.
+   * An optimizer of one process loads it, too. The arrays are copies. Throws on ranks without it.
    */
   stateDict(): ConsolidatedState {
     if (this.#consolidated === null) throw notConsolidated(this.#group.rank);
@@ -304,12 +305,19 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
   }
 
   /**
-   * Loads a consolidated state, saved with any number of ranks: this rank's part of it, and the options. All ranks must
-   * load the same state. Not collective.
+   * Loads a consolidated state, saved with any number of ranks, or the state of an optimizer of one process: this rank's
+   * part of it, and the options. All ranks must load the same state. Not collective.
+   *
+   * @throws DdpError `ERR_DDP_INVALID` if the state has several groups of parameters.
    */
-  loadStateDict(state: ConsolidatedState): void {
+  loadStateDict(state: ConsolidatedState | ShardState): void {
     checkState('loadStateDict', state, this.params.length);
-    const states = new Map(byParam(state).map((each, position) => [position, mapTensors(each, loadable)]));
+    const states = new Map(
+      byParam<LoadableTensor | Remembered>(state).map((each, position) => [
+        position,
+        mapTensors(each, loadable),
+      ]),
+    );
     const options = optionsOf(state.groups[0]);
     if (this.params.length > 0) setOptions(this.whole, options);
     for (const { positions, optimizer } of [this.#own, this.#copy])
@@ -317,16 +325,16 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
   }
 
   /**
-   * Returns the part of a consolidated state that this rank's optimizer loads; null if the rank has no
-   * parameters. The state may have been saved with another number of ranks.
+   * Returns the part of a state, as for loadStateDict(), that this rank's optimizer loads; null if the rank has no
+   * parameters.
    */
-  shardOf(state: ConsolidatedState): ConsolidatedState | null {
+  shardOf(state: ConsolidatedState | ShardState): ConsolidatedState | null {
     const own = this.shards[this.#group.rank]!;
     checkState('shardOf', state, this.params.length);
     if (own.length === 0) return null;
-    const states = byParam(state);
+    const states = byParam<LoadableTensor | Remembered>(state);
     return together(
-      own.map((position) => states[position]!),
+      own.map((position) => mapTensors(states[position]!, loadable)),
       state.groups[0],
     );
   }
@@ -443,24 +451,21 @@ function load(
   optimizer.loadStateDict(together(own, options) as never);
 }
 
-/** Throws unless `state` is the state of an optimizer of `count` parameters. */
-function checkState(verb: string, state: unknown, count: number): void {
+const isObject = (value: unknown): value is object => typeof value === 'object' && value !== null;
+
+/** Throws unless `state` is the state of an optimizer of `count` parameters, in one group. */
+function checkState(verb: 'loadStateDict' | 'shardOf', state: unknown, count: number): void {
   const { groups, steps, tensors } = (state ?? {}) as Partial<ConsolidatedState>;
   const isState =
-    Array.isArray(groups) && Array.isArray(steps) && typeof tensors === 'object' && tensors !== null;
+    Array.isArray(groups) &&
+    Array.isArray(steps) &&
+    isObject(tensors) &&
+    Object.values(tensors).every(isObject);
   const positions = isState
     ? Object.keys(tensors).map((name) => Number(name.slice(name.lastIndexOf('.') + 1)))
     : [];
-  const isConsolidated = isState && Object.values(tensors).every((each) => ArrayBuffer.isView(each?.bytes));
-  if (isConsolidated && steps.length === count && positions.every((position) => position < count)) return;
-  if (isState && !isConsolidated) {
-    const got = 'a state whose tensors have no bytes, such as that of an optimizer of one process';
-    throw invalidArgument(
-      `${verb}: state`,
-      'what stateDict() of a ZeroRedundancyOptimizer returns after consolidateStateDict()',
-      got,
-    );
-  }
+  if (isState && groups.length > 1) throw severalGroups(verb, groups.length);
+  if (isState && steps.length === count && positions.every((position) => position < count)) return;
   throw invalidArgument(
     `${verb}: state`,
     `what stateDict() returns of an optimizer of ${count} parameters`,

@@ -26,12 +26,12 @@ export interface OptimizerState {
   readonly tensors: Readonly<Record<string, Tensor>>;
 }
 
-/** A tensor as plain data, as loadSnapshot() of @ringwise/ddp reads it. */
+/** A tensor as plain data, as loadSnapshot() and the consolidated state of ZeRO of @ringwise/ddp have it. */
 export interface SavedTensor {
-  /** The elements, row by row. */
-  readonly data: HostArray;
-  /** Type of the elements. */
-  readonly dtype: DType;
+  /** The elements, row by row: a typed array of `dtype`. */
+  readonly data: ArrayBufferView;
+  /** Type of the elements: a DType. */
+  readonly dtype: string;
   /** Size of each dimension. */
   readonly shape: Shape;
 }
@@ -56,7 +56,9 @@ export const checkIsState = (state: unknown): void => checkValue('loadStateDict:
 /** Returns the state with a tensor over the memory of each one that is plain data. */
 export function withTensors(state: SavedOptimizerState): OptimizerState {
   const tensors = Object.entries(state.tensors).map(([name, each]): [string, Tensor] => {
-    return [name, each instanceof Tensor ? each : fromHost(each.data, each.shape, { dtype: each.dtype })];
+    if (each instanceof Tensor) return [name, each];
+    // fromHost() refuses other arrays and dtypes than its own.
+    return [name, fromHost(each.data as HostArray, each.shape, { dtype: each.dtype as DType })];
   });
   return { ...state, tensors: Object.fromEntries(tensors) };
 }

@@ -88,7 +88,7 @@ async function sharded(
         for (const [i, param] of params.entries()) (param.dataSync() as Float64Array).set(from.numbers[i]!);
       const zero = new ZeroRedundancyOptimizer(params, group, optimizers[name]!);
       const own = from && zero.shardOf(from.state);
-      if (own) zero.local!.loadStateDict({ ...own, tensors: loaded(own) });
+      if (own) zero.local!.loadStateDict(own);
       for (let step = first; step < steps; step++) {
         backward(params, step);
         await zero.stepAsync();
@@ -100,14 +100,6 @@ async function sharded(
   );
   return all.map((numbers) => ({ numbers, state: state! }));
 }
-
-const loaded = ({ tensors }: ConsolidatedState): Record<string, Tensor> =>
-  Object.fromEntries(
-    Object.entries(tensors).map(([key, { bytes, shape }]) => [
-      key,
-      fromHost(new Float64Array(bytes.slice().buffer), [...shape]),
-    ]),
-  );
 
 describe('ZeRO', () => {
   test.each(Object.keys(optimizers))(
@@ -250,16 +242,34 @@ describe('ZeRO', () => {
     }).then(values);
   });
 
-  it('refuses the state of an optimizer of one process, whose tensors have another form', async () => {
-    const { state } = alone('AdamW', 1);
+  it('loads the state of an optimizer of one process, which loads that of ZeRO', async () => {
+    const { state } = alone('AdamW', 2);
     await onRanks(2, async (group) => {
       const zero = new ZeroRedundancyOptimizer(parametersOf('AdamW'), group, optimizers.AdamW!);
-      for (const verb of ['loadStateDict', 'shardOf'] as const)
-        expect(() => zero[verb](state as never)).toThrow(
-          `${verb}: state: expected what stateDict() of a ZeroRedundancyOptimizer returns after ` +
-            'consolidateStateDict(), got a state whose tensors have no bytes, such as that of an optimizer of one ' +
-            'process.',
+      zero.loadStateDict(state);
+      await zero.consolidateStateDict();
+      if (group.rank > 0) return;
+      const other = optimizers.AdamW!(parametersOf('AdamW'));
+      other.loadStateDict(zero.stateDict());
+      const { tensors, ...rest } = other.stateDict();
+      expect(rest).toEqual({ groups: state.groups, steps: state.steps });
+      for (const [name, tensor] of Object.entries(state.tensors))
+        expect([name, tensors[name]!.toArray()]).toEqual([name, tensor.toArray()]);
+    }).then(values);
+  });
+
+  it('refuses a state of several groups, and one with tensors that are none', async () => {
+    const { state } = alone('AdamW', 1);
+    const [{ params, ...options }] = state.groups as [(typeof state.groups)[0]];
+    const groups = params.map((param) => ({ ...options, params: [param] }));
+    await onRanks(2, async (group) => {
+      const zero = new ZeroRedundancyOptimizer(parametersOf('AdamW'), group, optimizers.AdamW!);
+      for (const verb of ['loadStateDict', 'shardOf'] as const) {
+        expect(() => zero[verb]({ ...state, groups } as never)).toThrow(
+          `${verb}: the state has ${groups.length} groups of parameters; expected one`,
         );
+        expect(() => zero[verb]({ ...state, tensors: { 'mean.0': null } } as never)).toThrow('got an object');
+      }
     }).then(values);
   });
 });
