@@ -305,8 +305,8 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
   }
 
   /**
-   * Loads a consolidated state, saved with any number of ranks, or the state of an optimizer of one process: this rank's
-   * part of it, and the options. All ranks must load the same state. Not collective.
+   * Loads a consolidated state, saved with any number of ranks, or the state of an optimizer of one process: this
+   * rank's part of it, and the options. All ranks must load the same state. Not collective.
    *
    * @throws DdpError `ERR_DDP_INVALID` if the state has several groups of parameters.
    */

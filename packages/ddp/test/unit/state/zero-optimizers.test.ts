@@ -1,6 +1,6 @@
 // Tests ZeRO with every optimiser of @ringwise/tensor: the same numbers as one optimiser of all parameters, also after
 // a saved state was loaded on another number of ranks.
-import { fromHost, scope, type Tensor, tensor } from '@ringwise/tensor';
+import { scope, type Tensor, tensor } from '@ringwise/tensor';
 import * as o from '@ringwise/tensor/optim';
 import { describe, expect, it, test } from 'vitest';
 import { type ConsolidatedState, ZeroRedundancyOptimizer } from '../../../src/index.ts';
