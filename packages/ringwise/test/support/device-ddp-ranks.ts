@@ -323,7 +323,7 @@ export async function trainGpt(rank: number, backend: string) {
   await zero.consolidateStateDict();
   const state = rank === 0 ? zero.stateDict() : null;
   const elements = net.parameters().reduce((sum, { count }) => sum + count, 0);
-  const bytes = Object.values(state?.tensors ?? {}).reduce((sum, tensor) => sum + tensor.bytes.length, 0);
+  const bytes = Object.values(state?.tensors ?? {}).reduce((sum, tensor) => sum + tensor.data.byteLength, 0);
   await group.close();
   return {
     plain: stateOf(net),
