@@ -9,6 +9,8 @@ export interface ElfOptions {
   /** Libraries that it needs. */
   readonly libraries?: readonly string[];
   readonly exports?: readonly string[];
+  /** Functions that others must define. */
+  readonly imports?: readonly string[];
 }
 
 const addonExports = ['napi_register_module_v1', 'node_api_module_get_api_version_v1'];
@@ -20,17 +22,18 @@ export function elf(options: ElfOptions = {}): Buffer {
     glibc = '2.17',
     libraries = ['libc.so.6'],
     exports = addonExports,
+    imports = ['memcpy'],
   } = options;
   let names = '\0';
   const nameOf = (text: string): number => {
     names += `${text}\0`;
     return names.length - text.length - 1;
   };
-  const symbols = exports.map((name) => {
+  const symbols = [...exports, ...imports].map((name, index) => {
     const symbol = Buffer.alloc(24);
     symbol.writeUInt32LE(nameOf(name));
     symbol.writeUInt8(0x12, 4); // a global function
-    symbol.writeUInt16LE(1, 6); // defined in section 1
+    symbol.writeUInt16LE(index < exports.length ? 1 : 0, 6); // defined in section 1, or not here
     return symbol;
   });
   const dynamic = libraries.map((library) => {

@@ -100,6 +100,11 @@ it.each<readonly [string, Change, string]>([
     'libringwise.so does not export ringwise_abi_version, ringwise_group_create',
   ],
   [
+    'an addon that copies memory by itself',
+    [{}, { 'coll.node': elf({ imports: ['memchr'] }) }],
+    'coll.node has a memcpy() of its own',
+  ],
+  [
     'an addon that is too large',
     [{}, { 'coll.node': Buffer.concat([elf(), Buffer.alloc(3e6)]) }],
     'expected at most 2500000',
