@@ -32,7 +32,7 @@ class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ende
          InstanceMethod("wait", &HostGroup::wait), InstanceMethod("requestProgress", &HostGroup::request_progress),
          InstanceMethod("attempt", &HostGroup::attempt), InstanceMethod("alloc", &HostGroup::alloc),
          InstanceMethod("reproduces", &HostGroup::reproduces), InstanceMethod("labelOf", &HostGroup::label_of),
-         InstanceMethod("flightRecord", &HostGroup::flight_record),
+         InstanceMethod("failure", &HostGroup::failure), InstanceMethod("flightRecord", &HostGroup::flight_record),
          InstanceMethod("dumpFlightTo", &HostGroup::dump_flight_to), InstanceMethod("abort", &HostGroup::abort),
          InstanceMethod("close", &HostGroup::close), InstanceMethod("destroy", &HostGroup::destroy),
          InstanceAccessor<&HostGroup::unix_name>("unixName"), InstanceAccessor<&HostGroup::port>("port")});
@@ -129,6 +129,11 @@ class HostGroup final : public LaneObject<HostGroup, coll::HostGroup, coll::Ende
   Napi::Value reproduces(const Napi::CallbackInfo& info) {
     const auto verb = static_cast<coll::Verb>(info[0].ToNumber().Int32Value());
     return Napi::Boolean::New(info.Env(), group(info.Env()).reproduces(verb));
+  }
+
+  /// Returns the root cause, or the loss of a rank; null if there is neither.
+  Napi::Value failure(const Napi::CallbackInfo& info) {
+    return {info.Env(), to_js(info.Env(), group(info.Env()).failure())};
   }
 
   /// Returns the entries of the flight recorder as JSON.

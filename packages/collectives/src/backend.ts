@@ -304,6 +304,11 @@ export interface Backend {
   readonly captures?: StepCaptures;
   /** The host backend's native group, for backends on top of it. */
   readonly native?: object;
+  /**
+   * Returns why the ranks cannot continue together, also while no operation runs: the root cause if the group has
+   * failed, or the loss of a rank. Null if they can. If absent, only operations notice a loss.
+   */
+  readonly failure?: () => Failure | null;
   /** Returns this rank's latest calls in order. If absent, the group keeps the record itself. */
   readonly flightRecord?: () => readonly FlightEntry[];
   /**

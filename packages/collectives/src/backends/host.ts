@@ -22,7 +22,7 @@ import { Staging } from './device/staged.ts';
 import { clockId, hostId } from './host-address.ts';
 import { addressFor, meetPeers } from './meeting.ts';
 import { loadNative, type NativeGroup, type NativePeer } from './native.ts';
-import { abortNative, Lane, verbIndex } from './native-lane.ts';
+import { abortNative, failureOf, Lane, verbIndex } from './native-lane.ts';
 import { withSystemErrors } from './system-errors.ts';
 
 /** Returns the names of a verb's algorithms between hosts. The first one works for every operation. */
@@ -83,6 +83,10 @@ function hostBackendOf(context: BackendContext, native: NativeGroup, lane: Lane)
     reproduces: (verb) => reproduced.has(verb),
     // Copying less than a page is faster than sharing it.
     alloc: (count, dtype) => allocHost(count, dtype, (bytes) => (bytes < 4096 ? null : native.alloc(bytes))),
+    failure: () => {
+      const failure = closing === undefined ? native.failure() : null;
+      return failure && failureOf(failure, 'init', null);
+    },
     flightRecord: () => JSON.parse(lastRecord ?? native.flightRecord()) as FlightEntry[],
     abort: (cause) => abortNative(native, cause),
     close,

@@ -203,9 +203,14 @@ export class Lane {
   /** Returns the error for a failure that the native group has reported for an operation. */
   errorOf(failure: NativeFailure, { verb, seq }: Pending['operation']): CollectiveError {
     const { group, rank, size } = this.#context;
-    const told = hostFailure(codes[failure.code]!, verb, seq, failure);
+    const told = failureOf(failure, verb, seq);
     return new CollectiveError(this.#embellish(told), { group, rank, size });
   }
+}
+
+/** Returns a failure that a native group has reported, as that of a call of `verb`. */
+export function failureOf(failure: NativeFailure, verb: string, seq: number | null): Failure {
+  return hostFailure(codes[failure.code]!, verb, seq, failure);
 }
 
 type Memory = NodeJS.TypedArray | number | null;

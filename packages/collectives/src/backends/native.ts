@@ -144,6 +144,11 @@ export interface NativeGroup extends NativeLane {
   readonly alloc: (bytes: number) => ArrayBuffer | null;
   /** Returns whether the group runs reproducible reductions of this verb. Call it after connect() has ended. */
   readonly reproduces: (verb: number) => boolean;
+  /**
+   * Returns the root cause once the group has failed, or the loss of a rank whose connection has ended; null if there
+   * is neither.
+   */
+  readonly failure: () => NativeFailure | null;
   /** Returns the flight record, a FlightEntry[], as JSON. */
   readonly flightRecord: () => string;
   /**

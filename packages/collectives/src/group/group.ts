@@ -5,8 +5,8 @@
 //
 // An error that is found before anything is sent (a wrong argument, a form that the backend does not have) does not
 // harm the group: the Sync form throws it, the plain form returns a Work that rejects with it. An error of an operation
-// that has started makes all later calls on the group fail. If the backend of a subgroup cannot be made, the group
-// itself goes on.
+// that has started makes all later calls on the group fail, and so does the loss of a member while a subgroup is made.
+// If the backend of a subgroup cannot be made for another reason, the group goes on.
 
 import type { Backend, Supports } from '../backend.ts';
 import type { NarrowFloat } from '../backends/arithmetic/narrow-floats.ts';
@@ -16,6 +16,7 @@ import {
   badAllocCount,
   CollectiveError,
   cannotBlock,
+  type Failure,
   groupClosed,
   memoryNotVisible,
   noMemory,
@@ -63,6 +64,7 @@ import { entering } from './call-site.ts';
 import { rejectedToCaller } from './caller-line.ts';
 import { membersByColor, membersByList, nameOf } from './members/subgroups.ts';
 import { candidatesOf } from './members/survivors.ts';
+import { withParent } from './members/with-parent.ts';
 import { Runner } from './runner.ts';
 import { GroupState } from './state.ts';
 import type { Call, Steps } from './steps.ts';
@@ -546,7 +548,11 @@ export class Group {
       index = this.#subgroups++;
       return steps;
     });
-    return members && this.#child(verb, members, `${index}/${members[0]}`, options);
+    if (members === null) return null;
+    const fail = (failure: Failure) => this.#runner.abort(this.#state.error({ ...failure, verb, seq: null }));
+    const make = (signal: AbortSignal) =>
+      this.#child(verb, members, `${index}/${members[0]}`, options, signal);
+    return await withParent(this.#backend, members, fail, make);
   }
 
   /** Runs a part of `verb` in which ranks meet through the store. */
@@ -560,9 +566,10 @@ export class Group {
     members: readonly number[],
     key: string,
     options: SubgroupOptions,
+    signal?: AbortSignal,
   ): Promise<Group> {
     const { name = nameOf(this.name, members), timeoutMs = this.timeoutMs } = options;
-    const request = { members, key, name, timeoutMs };
+    const request = { members, key, name, timeoutMs, ...(signal && { signal }) };
     const connected = await this.#meeting(verb, () => this.#options.subgroups!(request));
     const ranks = members.map((member) => this.ranks[member] as number);
     const { localRank, localSize } = this;

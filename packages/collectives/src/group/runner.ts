@@ -57,10 +57,11 @@ export class Runner {
     return call.finish([this.#runOne(operation, name)]);
   }
 
-  /** Fails all pending and later calls on all ranks; `cause` is the error on this rank. */
-  abort(cause: CollectiveError): void {
+  /** Fails all pending and later calls on all ranks; `cause` is the error on this rank. Returns it. */
+  abort(cause: CollectiveError): CollectiveError {
     this.#state.fail(cause);
     this.#backend.abort(cause);
+    return cause;
   }
 
   /**

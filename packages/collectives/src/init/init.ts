@@ -167,12 +167,16 @@ async function makeBackend(factory: BackendFactory, context: BackendContext): Pr
     if (missing.length > 0) throw new CollectiveError(notABackend(missing), null);
     return backend;
   } catch (error) {
-    // The others may wait for this rank's address in this store. If the store itself is gone, no rank waits
-    // there.
-    const what = CollectiveError.is(error) ? error : { what: String(error) };
-    await callOff(store, cannotTakePart(context.rank, what)).catch(() => {});
+    // If the store itself is gone, no rank waits there.
+    await tellMembers(context, error).catch(() => {});
     throw error;
   }
+}
+
+/** Tells the ranks that wait for this rank's address why it cannot take part in their group. */
+async function tellMembers({ store, rank }: BackendContext, error: unknown): Promise<void> {
+  const reason = CollectiveError.is(error) ? error : { what: String(error) };
+  await callOff(new PrefixStore('backend', store), cannotTakePart(rank, reason));
 }
 
 /**
@@ -180,7 +184,7 @@ async function makeBackend(factory: BackendFactory, context: BackendContext): Pr
  * own backend.
  */
 function subgroupsOf(factory: BackendFactory, parent: BackendContext, hosts: readonly string[]): Subgroups {
-  return async ({ members, key, name, timeoutMs }) => {
+  return async ({ members, key, name, timeoutMs, signal }) => {
     const here = members.filter((member) => hosts[member] === hosts[parent.rank]);
     const context = {
       ...parent,
@@ -192,7 +196,10 @@ function subgroupsOf(factory: BackendFactory, parent: BackendContext, hosts: rea
       group: name,
       timeoutMs,
     };
-    const backend = await makeBackend(factory, context);
+    // The members that wait for this rank's address must not wait longer.
+    const tell = () => void tellMembers(context, signal?.reason).catch(() => {});
+    signal?.addEventListener('abort', tell, { once: true });
+    const backend = await makeBackend(factory, { ...context, ...(signal && { signal }) });
     const memberHosts = members.map((member) => hosts[member] as string);
     const survivors = survivorsIn(context.store, { group: name, rank: context.rank, size: context.size });
     return { backend, subgroups: subgroupsOf(factory, context, memberHosts), survivors };

@@ -196,6 +196,8 @@ class Nccl implements Backend {
     return deviceNotSupported(verb, this.name, `cuda:${index}`, `cuda:${this.#device}`);
   }
 
+  readonly failure = (): Failure | null => this.#host.failure?.() ?? null;
+
   readonly abort = (cause: CollectiveError): void => {
     if (this.#native !== null) abortNative(this.#native, cause);
     this.#host.abort(cause);

@@ -5,6 +5,7 @@ import {
   aborted,
   type CollectiveError,
   type Failure,
+  peerLost,
   type Site,
   systemFailure,
   timedOut,
@@ -26,6 +27,8 @@ interface Peer {
   readonly data: DataLink;
   /** Why nothing more will arrive from this peer; null while it takes part. */
   gone: string | null;
+  /** Whether it has closed the group. */
+  hasLeft: boolean;
   /** Why its data connection counts as lost although the peer has not said goodbye. */
   dataLost: string | null;
   /** Whether the peer knows that this rank has closed the group, and needs nothing more from it. */
@@ -113,6 +116,13 @@ export class TcpGroup {
     else this.#collectives.start(operation, settle);
   }
 
+  /** The root cause, or the loss of a rank; null while there is neither. */
+  get failure(): Failure | null {
+    if (this.#rootCause.known !== null) return this.#rootCause.known;
+    const lost = [...this.#peers.values()].find(({ gone, hasLeft }) => gone !== null && !hasLeft);
+    return lost === undefined ? null : peerLost('init', null, lost.rank, lost.gone!);
+  }
+
   /** Fails everything pending and later on all ranks. */
   abort(error: CollectiveError): void {
     if (this.#rootCause.isFailing || this.#isLeaving) return;
@@ -165,6 +175,7 @@ export class TcpGroup {
     const peer: Peer = {
       rank,
       gone: null,
+      hasLeft: false,
       dataLost: null,
       hasHeardGoodbye: false,
       control: new ControlLink(control, {
@@ -216,6 +227,7 @@ export class TcpGroup {
         this.#diagnosis?.heard(peer.rank, frame.waitsFor);
         return;
       case 'goodbye':
+        peer.hasLeft = true;
         this.#gone(peer, 'it has closed the group');
         return;
       case 'goodbye heard':

@@ -32,6 +32,7 @@ export const tcpBackend: BackendFactory = async (context) => {
       throw new Error('bug: the tcp backend has no Sync verbs; please report it.');
     },
     alloc: allocHost,
+    failure: () => group.failure,
     abort: (cause) => group.abort(cause),
     close: () => group.close(),
   };

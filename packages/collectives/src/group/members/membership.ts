@@ -20,6 +20,8 @@ export interface SubgroupRequest {
   readonly name: string;
   /** Milliseconds that making the subgroup may take, and its default deadline. */
   readonly timeoutMs: number;
+  /** Ends the making, which then rejects, when it is aborted: the parent has failed, or has lost a member. */
+  readonly signal?: AbortSignal;
 }
 
 /**
