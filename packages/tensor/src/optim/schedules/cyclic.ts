@@ -11,7 +11,7 @@ import {
   positive,
 } from '../../checks/value-checks.ts';
 import { setMomentum } from './momentum.ts';
-import { checkPerGroup, ofGroup, orList } from './per-group.ts';
+import { checkPerGroup, ofGroup, orList, withOwnLists } from './per-group.ts';
 import { type AnyOptimizer, checkRequiredOptions, LrSchedule } from './schedule.ts';
 
 /** Options of CyclicLR. Lists have a number for each group. */
@@ -63,7 +63,7 @@ export class CyclicLR extends LrSchedule {
   constructor(optimizer: AnyOptimizer, options: CyclicLROptions) {
     super(optimizer);
     checkRequiredOptions('CyclicLR', options, cyclicOptions);
-    this.#options = { ...options };
+    this.#options = withOwnLists(options);
     for (const name of ['baseLr', 'maxLr', 'baseMomentum', 'maxMomentum'] as const) {
       const value = options[name];
       const isOptional = name === 'baseMomentum' || name === 'maxMomentum';

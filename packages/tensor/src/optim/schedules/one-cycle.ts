@@ -17,7 +17,7 @@ import { badOption } from '../../errors.ts';
 import { completed } from '../optimizer.ts';
 import { cosineBetween } from './cosine.ts';
 import { setMomentum } from './momentum.ts';
-import { checkPerGroup, ofGroup, orList } from './per-group.ts';
+import { checkPerGroup, ofGroup, orList, withOwnLists } from './per-group.ts';
 import { type AnyOptimizer, checkedCount, checkRequiredOptions, checkSteps, LrSchedule } from './schedule.ts';
 
 /** Options of OneCycleLR. Lists have a number for each group. */
@@ -129,7 +129,7 @@ export class OneCycleLR extends LrSchedule {
     checkValue('OneCycleLR: maxLr', options.maxLr, orList(positive));
     for (const name of ['maxLr', 'baseMomentum', 'maxMomentum'] as const)
       checkPerGroup(`OneCycleLR: ${name}`, all[name], this.groups.length);
-    this.#options = all;
+    this.#options = withOwnLists(all);
     this.#between =
       all.annealStrategy === 'cos' ? cosineBetween : (from, to, share) => from + (to - from) * share;
     this.start();

@@ -12,6 +12,7 @@ import {
 import { Tensor } from '../../core/tensor.ts';
 import { badOption, shown } from '../../errors.ts';
 import { completed } from '../optimizer.ts';
+import { withOwnLists } from './per-group.ts';
 import { type AnyOptimizer, RateSetter, refusePythonNames } from './schedule.ts';
 
 /** Options of ReduceLROnPlateau. */
@@ -76,7 +77,7 @@ export class ReduceLROnPlateau extends RateSetter {
         ...{ mode: 'min', factor: 0.1, patience: 10, threshold: 1e-4, thresholdMode: 'rel' },
         ...{ cooldown: 0, minLr: 0, eps: 1e-8 },
       },
-      options,
+      withOwnLists(options),
     );
     this.#checkRates();
   }

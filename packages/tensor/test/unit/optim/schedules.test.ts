@@ -422,3 +422,17 @@ test('OneCycleLR that begins at the top has that rate', () => {
   expect(cycle.lastLr).toEqual([2]);
   expect(new OneCycleLR(sgd(), { maxLr: 2, totalSteps: 1 }).lastLr.every(Number.isFinite)).toBe(true);
 });
+
+test('schedules do not follow changes of the lists that they were given', () => {
+  const [base, max, least] = [[0.1], [1], [0.5]];
+  const plateau = new ReduceLROnPlateau(sgd(), { patience: 0, minLr: least });
+  const cyclic = new CyclicLR(sgd(), { baseLr: base, maxLr: max, stepSizeUp: 2 });
+  const cycle = new OneCycleLR(sgd(), { maxLr: max, totalSteps: 10, pctStart: 0.5 });
+  base[0] = 5;
+  max[0] = 7;
+  least[0] = 0;
+  for (let i = 0; i < 3; i++) plateau.step(1);
+  expect(plateau.lastLr).toEqual([0.5]);
+  expectRates(cyclic, [0.1, 0.55, 1, 0.55, 0.1]);
+  expect(Math.max(...rates(cycle, 9))).toBe(1);
+});
