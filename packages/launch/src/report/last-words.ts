@@ -45,41 +45,47 @@ export function hasErrorHandler(): boolean {
   return process.listenerCount('uncaughtException') > 0 || process.hasUncaughtExceptionCaptureCallback();
 }
 
-/** Converts an error to data that JSON can hold, with limits on the lengths of texts and on nested causes. */
+/**
+ * Converts an error to data that JSON can hold, with limits on the lengths of texts and on nested causes. Never throws:
+ * a program may throw an error whose members are not texts, or whose getters throw.
+ */
 export function reportError(error: unknown, depth = 0): ReportedError {
-  if (!(error instanceof Error)) {
-    return {
-      name: 'Error',
-      message: inspect(error).slice(0, maxTextLength),
-      stack: '',
-      fields: {},
-      cause: null,
-    };
+  const of = (key: string) => read(() => (error as Record<string, unknown>)[key]);
+  if (!read(() => error instanceof Error)) {
+    const message = textOf(error, maxTextLength);
+    return { name: 'Error', message, stack: '', fields: {}, cause: null };
   }
-  const own = error as Error & Record<string, unknown>;
   const fields: Record<string, unknown> = {};
   // `code` and `secondary` are listed by name, because a class may define them as getters.
-  for (const key of new Set(['code', 'secondary', ...Object.keys(own)])) {
-    const value = own[key];
-    if (key !== 'cause' && fits(value)) fields[key] = value;
+  for (const key of new Set(['code', 'secondary', ...(read(() => Object.keys(error as Error)) ?? [])])) {
+    const text = read(() => JSON.stringify(of(key)));
+    // A copy, because a thread sends it by structured clone, which refuses functions inside the value.
+    if (key !== 'cause' && text !== undefined && text.length <= maxFieldLength)
+      fields[key] = JSON.parse(text);
   }
-  const { cause } = own;
+  const cause = of('cause');
   return {
-    name: error.name.slice(0, maxFieldLength),
-    message: error.message.slice(0, maxTextLength),
-    stack: (error.stack ?? '').slice(0, maxTextLength),
+    name: textOf(of('name') ?? 'Error', maxFieldLength),
+    message: textOf(of('message') ?? '', maxTextLength),
+    stack: textOf(of('stack') ?? '', maxTextLength),
     fields,
     cause: cause === undefined || depth === maxCauses ? null : reportError(cause, depth + 1),
   };
 }
 
-function fits(value: unknown): boolean {
+/** Returns what `get` returns, or undefined if it throws, as a getter of the program may. */
+function read<T>(get: () => T): T | undefined {
   try {
-    const text = JSON.stringify(value);
-    return text !== undefined && text.length <= maxFieldLength;
+    return get();
   } catch {
-    return false;
+    return undefined;
   }
+}
+
+/** Returns a text, or the text of any other value, cut to the given number of characters. */
+function textOf(value: unknown, most: number): string {
+  const text = typeof value === 'string' ? value : (read(() => inspect(value)) ?? 'a value without a text');
+  return text.slice(0, most);
 }
 
 /**

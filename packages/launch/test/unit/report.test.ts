@@ -1,3 +1,4 @@
+import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import type { RankOutcome } from '../../src/agent/rank-process.ts';
 import { isSecondary, parseLastWords, reportError, reviveError } from '../../src/report/last-words.ts';
@@ -395,6 +396,29 @@ describe('last words', () => {
     const loop = new Error('loop');
     loop.cause = loop;
     expect(overTheWire(loop).cause?.cause?.message).toBe('loop');
+  });
+
+  it('take an error whose members are not texts, throw, or cannot be cloned', () => {
+    const throwing = () => {
+      throw new Error('no');
+    };
+    const odd = Object.assign(new Error('x'), {
+      message: { status: 500 },
+      stack: 42,
+      request: { send() {} },
+    });
+    Object.defineProperty(odd, 'name', { value: undefined });
+    Object.defineProperty(odd, 'code', { get: throwing, enumerable: true });
+    Object.defineProperty(odd, 'cause', { get: throwing });
+    expect(structuredClone(reportError(odd))).toEqual({
+      name: 'Error',
+      message: '{ status: 500 }',
+      stack: '42',
+      fields: { request: {} },
+      cause: null,
+    });
+    expect(reportError({ [inspect.custom]: throwing }).message).toBe('a value without a text');
+    expect(reportError(new Proxy({}, { getPrototypeOf: throwing })).message).toBe('{}');
   });
 
   it('are the last complete line', () => {
