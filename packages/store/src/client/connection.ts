@@ -26,6 +26,7 @@ export class Connection {
     this.#socket = socket;
     socket.setNoDelay(true);
     socket.setKeepAlive(true, 30_000);
+    // The timer of a pending call keeps the process alive. An idle client does not, nor a call that has been given up.
     socket.unref();
     socket.on('data', (chunk: Buffer) => this.#receive(chunk));
     socket.on('error', (error) => this.end(lost(where, error)));
@@ -61,8 +62,8 @@ export class Connection {
   }
 
   /**
-   * Sends bytes and parses the reply with `reply`. Resolves with the result. Has no deadline of its own. `verb` is the
-   * call that an error names.
+   * Sends bytes and parses the reply with `reply`. Resolves with the result. Has no deadline of its own: a timer of the
+   * caller has to keep the process alive. `verb` is the call that an error names.
    */
   request<T>(bytes: Uint8Array, reply: Reading<T>, verb?: string): Promise<T> {
     if (this.ended.aborted) return Promise.reject(this.ended.reason);
@@ -74,7 +75,6 @@ export class Connection {
       return result !== undefined;
     };
     this.#pending.add({ advance, reject, verb });
-    this.#socket.ref(); // a pending call keeps the process alive, an idle client does not
     this.#socket.write(bytes);
     this.#settle(); // a reply may have no bytes
     return promise;
@@ -122,7 +122,6 @@ export class Connection {
         this.#pending.delete(pending);
       }
       if (this.#queue.length > 0) throw malformed('reply without a request', `${this.#queue.length} bytes`);
-      this.#socket.unref();
     } catch (error) {
       this.end(error as Error);
     }

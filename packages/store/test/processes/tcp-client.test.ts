@@ -297,6 +297,19 @@ it('does not keep a process alive while it is idle', async () => {
   expect(await once(child, 'exit')).toEqual([0, null]);
 });
 
+it('does not keep a process alive after calls that a stopped server did not answer', async () => {
+  const { child: server, ...address } = await storeProcess();
+  const code = `import { TcpStore } from ${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)};
+    const store = await TcpStore.connect(${JSON.stringify(address)});
+    await store.wait(['late'], { timeoutMs: 1 }).catch(() => {}); // leaves a connection for the next wait
+    process.kill(${server.pid}, 'SIGSTOP');
+    const signal = AbortSignal.timeout(1);
+    await store.wait(['late'], { signal }).catch(() => {});`;
+  const child = spawn(process.execPath, ['--input-type=module', '-e', code], { stdio: 'inherit' });
+  cleanups.push(() => child.kill('SIGKILL'));
+  expect(await once(child, 'exit')).toEqual([0, null]);
+});
+
 /** Starts a store server from the built package in a process of its own. */
 async function storeProcess(): Promise<{ host: string; port: number; child: ChildProcess }> {
   const code = `import { serveStore } from ${JSON.stringify(new URL('../../dist/index.js', import.meta.url).href)};
