@@ -1,6 +1,8 @@
 // A rank of spawn() is one call of one function. The call is sent to a process or thread, which makes it and
 // replies.
 
+import type { LastWords } from '../report/words.ts';
+
 export interface Call {
   readonly url: string;
   readonly exportName: string;
@@ -8,9 +10,26 @@ export interface Call {
   readonly args: readonly unknown[];
 }
 
+const sender = 'ringwise';
+
+/** The end of a call. `from` tells it from messages that the function itself sends. */
 export interface Reply {
+  readonly from: typeof sender;
   readonly result: unknown;
 }
+
+/** The error that ends a thread. */
+export interface Failed {
+  readonly from: typeof sender;
+  readonly lastWords: LastWords;
+}
+
+export const replyOf = (result: unknown): Reply => ({ from: sender, result });
+export const failedBy = (lastWords: LastWords): Failed => ({ from: sender, lastWords });
+
+/** Returns whether a message is one of these. */
+export const isOurs = (message: unknown): message is Reply | Failed =>
+  (message as { readonly from?: unknown } | null | undefined)?.from === sender;
 
 // On globalThis, because the program of a rank and the module of spawn() are bundled apart.
 const loading = Symbol.for('ringwise.loadingRank');
@@ -25,7 +44,7 @@ export async function makeCall({ url, exportName, args }: Call): Promise<Reply> 
   shared[loading] = false;
   // Exports of a CommonJS module that Node.js has not detected by name are on the default export.
   const body = module[exportName] ?? (module.default as Record<string, unknown> | undefined)?.[exportName];
-  if (typeof body === 'function') return { result: await body(...args) };
+  if (typeof body === 'function') return replyOf(await body(...args));
   throw new TypeError(
     `spawn: ${url} has no function named '${exportName}'; it exports ${Object.keys(module).join(', ') || 'nothing'}. ` +
       'Export one, or name it with exportName.',

@@ -10,8 +10,8 @@ import { entryFile } from '../package-files.ts';
 import { failureOf } from '../report/failure.ts';
 import { isSecondary, reportError } from '../report/last-words.ts';
 import type { LastWords } from '../report/words.ts';
-import type { Call, Reply } from './call.ts';
-import type { ThreadCall, ThreadMessage } from './thread-entry.ts';
+import { type Call, isOurs, type Reply } from './call.ts';
+import type { ThreadCall } from './thread-entry.ts';
 
 /**
  * Starts a thread. `registrars` come from registrarsFor(). Calls `onFailure` as soon as the rank fails
@@ -38,7 +38,8 @@ export function startThread(
   }
   let lastWords: LastWords | null = null;
   let stoppedNs: bigint | null = null;
-  worker.on('message', (message: ThreadMessage) => {
+  worker.on('message', (message: unknown) => {
+    if (!isOurs(message)) return;
     if ('lastWords' in message) lastWords = message.lastWords;
     else onReply(message);
   });

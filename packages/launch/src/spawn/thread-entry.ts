@@ -6,8 +6,7 @@ import type { EventEmitter } from 'node:events';
 import { parentPort, workerData } from 'node:worker_threads';
 import { flushOutput } from '../cli/terminal.ts';
 import { hasErrorHandler, reportError } from '../report/last-words.ts';
-import type { LastWords } from '../report/words.ts';
-import { type Call, makeCall, type Reply } from './call.ts';
+import { type Call, type Failed, failedBy, makeCall, type Reply } from './call.ts';
 
 export interface ThreadCall {
   readonly call: Call;
@@ -15,14 +14,12 @@ export interface ThreadCall {
   readonly registrars: readonly string[];
 }
 
-export type ThreadMessage = Reply | { readonly lastWords: LastWords };
-
-const post = (message: ThreadMessage) => parentPort!.postMessage(message);
+const post = (message: Reply | Failed) => parentPort!.postMessage(message);
 
 process.setSourceMapsEnabled(true);
 process.on('uncaughtExceptionMonitor', (error) => {
   const timeNs = process.hrtime.bigint();
-  post({ lastWords: { timeNs, error: reportError(error), hasHandler: hasErrorHandler() } });
+  post(failedBy({ timeNs, error: reportError(error), hasHandler: hasErrorHandler() }));
 });
 
 const { call, registrars } = workerData as ThreadCall;

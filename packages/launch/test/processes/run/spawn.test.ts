@@ -69,6 +69,19 @@ describe('spawn', () => {
     ]);
   });
 
+  it.each([false, true])('ignores messages that the function itself sends, threads: %s', async (threads) => {
+    const url = worker(
+      `import { parentPort } from 'node:worker_threads';
+       export default (rank) => {
+         const send = (message) => (parentPort ? parentPort.postMessage(message) : process.send(message));
+         for (const message of [null, 'progress', 7, { result: 'mine', lastWords: null }]) send(message);
+         if (rank === 1) process.exit(0);
+         return 'returned';
+       };`,
+    );
+    expect(await spawn(url, { nprocs: 2, threads })).toEqual(['returned', undefined]);
+  });
+
   it('rejects with the error of the rank that threw, and stops the others', async () => {
     const url = worker(
       `export default async (rank) => {
