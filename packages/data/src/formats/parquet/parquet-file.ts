@@ -29,10 +29,10 @@ type ReadOptions = Parameters<Hyparquet['parquetReadObjects']>[0];
 type Source = Pick<ReadOptions, 'file' | 'metadata' | 'compressors'>;
 
 /**
- * A Parquet file whose row i is sample i, an object with one member per column. 64-bit integers are bigints, missing
- * values are null. Reading a row decodes its whole group unless that is cached: read in order, with a
- * BlockRandomSampler over `groupLengths`, or with `rows`. Reads reject with ERR_DATA_FILE, naming row group and column,
- * if the file is damaged. Owns an open file until close().
+ * A Parquet file whose row i is sample i, an object with one member per column, which belongs to the caller. 64-bit
+ * integers are bigints, missing values are null. Reading a row decodes its whole group unless that is cached: read in
+ * order, with a BlockRandomSampler over `groupLengths`, or with `rows`. Reads reject with ERR_DATA_FILE, naming row
+ * group and column, if the file is damaged. Owns an open file until close().
  */
 export class ParquetFile<T = Record<string, unknown>> implements Dataset<T> {
   /** Number of rows. */
@@ -114,7 +114,7 @@ export class ParquetFile<T = Record<string, unknown>> implements Dataset<T> {
     checkIndex('ParquetFile', index, this.length);
     const group = this.#groupOf(index);
     const rows = await this.#rowsOf(group);
-    return rows[index - this.#starts[group]!]!;
+    return copyOf(rows[index - this.#starts[group]!]!);
   }
 
   /**
@@ -128,7 +128,7 @@ export class ParquetFile<T = Record<string, unknown>> implements Dataset<T> {
     const rowsOf = (group: number) => this.#rowsOf(group);
     return {
       async *[Symbol.asyncIterator]() {
-        for (const group of numbers) yield* await rowsOf(group);
+        for (const group of numbers) for (const row of await rowsOf(group)) yield copyOf(row);
       },
     };
   }
@@ -201,6 +201,15 @@ export class ParquetFile<T = Record<string, unknown>> implements Dataset<T> {
       throw damaged(where, 'a row group cannot be read', cause);
     }
   }
+}
+
+/** Returns a copy of a row, because a program may change what it gets, and later reads use the cached row again. */
+function copyOf<T>(row: T): T {
+  const copy = { ...row } as Record<string, unknown>;
+  for (const [name, value] of Object.entries(copy)) {
+    if (typeof value === 'object' && value !== null) copy[name] = structuredClone(value);
+  }
+  return copy as T;
 }
 
 type Tree = ReturnType<Hyparquet['parquetSchema']>;

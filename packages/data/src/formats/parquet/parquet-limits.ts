@@ -2,7 +2,7 @@
 // (decoded pages) are untrusted, so they are checked before anything is decoded. The lengths of the runs within a page
 // are not checked.
 import type { ColumnMetaData, Compressors, FileMetaData, RowGroup } from 'hyparquet';
-import { badFile } from '../../errors.ts';
+import { badFile, DataError } from '../../errors.ts';
 import type { OpenFile } from '../open-file.ts';
 import { type ThriftFields, ThriftReader } from './parquet-thrift.ts';
 
@@ -140,6 +140,7 @@ export function checkPages(file: OpenFile, column: ColumnMetaData, where: string
     try {
       page = pageAt(file, at, end);
     } catch (cause) {
+      if (DataError.isInstance(cause)) throw cause; // the file is closed, or has become shorter
       if (total === most) return; // some writers leave bytes behind the last page
       throw damaged(where, `a page header at byte ${at}`, (cause as Error).message, cause);
     }

@@ -56,6 +56,34 @@ describe('ParquetFile', () => {
     expect(await Promise.all(rows.map((_, i) => file.get(22 - i)))).toEqual([...rows].reverse());
   });
 
+  it('gives rows that may be changed, although it keeps the group', async () => {
+    const nested = join(folder, 'nested.parquet');
+    const columnData = [
+      { name: 'x', data: [1, 2], type: 'DOUBLE' as const },
+      { name: 'list', data: [[1, { a: 2 }], []], type: 'JSON' as const },
+    ];
+    writeFileSync(nested, Buffer.from(parquetWriteBuffer({ columnData })));
+    using file = await ParquetFile.open<{ x: number; list: unknown[] }>(nested);
+    for (const row of [await file.get(0), ...(await collect(file.rows()))]) {
+      row.x *= 10;
+      row.list.push('more');
+    }
+    expect(await collect(file.rows())).toEqual([
+      { x: 1, list: [1, { a: 2 }] },
+      { x: 2, list: [] },
+    ]);
+    expect(await file.get(1)).toEqual({ x: 2, list: [] });
+  });
+
+  it('says of a file that was closed that it is closed, not that it is damaged', async () => {
+    const file = await ParquetFile.open<Row>(path);
+    file.close();
+    await expect(file.get(0)).rejects.toMatchObject({
+      code: 'ERR_DATA_FILE',
+      message: `read: the file was closed (${path}). Keep it open while a loader uses it.`,
+    });
+  });
+
   it('reads the columns that are asked for, and feeds a loader', async () => {
     using file = await ParquetFile.open<Pick<Row, 'big' | 'x'>>(path, { columns: ['x', 'big'] });
     expect(await file.get(3)).toEqual({ x: 3 / 8, big: 3n * 2n ** 40n });
