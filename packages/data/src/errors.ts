@@ -401,6 +401,13 @@ export function longLine(reader: string, where: string, most: number, next: stri
   return badFile(reader, where, ['a line is too long', `at most ${most} bytes`, 'more'], next);
 }
 
+export function notUtf8(reader: string, where: string): DataError {
+  const what = ['a line is not UTF-8', 'text in UTF-8', 'other bytes'] as const;
+  const next =
+    'Convert the file, for example by: iconv -f WINDOWS-1252 -t UTF-8, with the encoding that it has.';
+  return badFile(reader, where, what, next);
+}
+
 export function fileShrank(path: string, expected: number, got: number): DataError {
   return new DataError(
     'ERR_DATA_FILE',

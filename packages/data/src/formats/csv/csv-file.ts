@@ -2,10 +2,10 @@
 // requested ones. Column types are given, never guessed, because a guess would depend on the rows that were
 // looked at.
 
-import { constants } from 'node:buffer';
+import { constants, isUtf8 } from 'node:buffer';
 import { checkIndex, checkPath } from '../../check.ts';
 import type { Dataset, Indices } from '../../datasets/dataset.ts';
-import { badFile, longLine, notOpened, outOfRange } from '../../errors.ts';
+import { badFile, longLine, notOpened, notUtf8, outOfRange } from '../../errors.ts';
 import { checkedOptions, optionNames } from '../../options.ts';
 import type { NdArray } from '../../typed-array.ts';
 import { OpenFile } from '../open-file.ts';
@@ -49,8 +49,8 @@ type Parse = typeof import('csv-parse/sync').parse;
 /**
  * A CSV file whose record i after the header is sample i. Needs 8 bytes of memory per record. Fields may be quoted and
  * contain line ends. `get` and `getBatch` read synchronously. They throw ERR_DATA_FILE, with the line, for a field that
- * does not have its column's type, and for a record with more or fewer fields than the header. Owns an open file until
- * close().
+ * does not have its column's type, and for a record that is not UTF-8 or has more or fewer fields than the header. Owns
+ * an open file until close().
  */
 export class CsvFile<C extends CsvColumns> implements Dataset<CsvSample<C>, CsvBatch<C>> {
   /** Number of rows, without the line of names. */
@@ -155,6 +155,9 @@ export class CsvFile<C extends CsvColumns> implements Dataset<CsvSample<C>, CsvB
       record[record.length - 1] = 10;
       return record;
     });
+    // Otherwise the parser would put U+FFFD in place of every byte that is not UTF-8.
+    const foreign = records.findIndex((record) => !isUtf8(record));
+    if (foreign >= 0) throw notUtf8('CsvFile', this.#where(indices[foreign]!));
     try {
       return this.#parse(Buffer.concat(records), {
         delimiter: this.#delimiter,
@@ -179,8 +182,12 @@ export class CsvFile<C extends CsvColumns> implements Dataset<CsvSample<C>, CsvB
   }
 
   #tooLong(index: number) {
-    const where = `${this.#file.path}:${lineAt(this.#file, this.#offsets[index]!)}`;
-    return longLine('CsvFile', where, mostRecordBytes, 'Is the file CSV, with all of its quotes?');
+    return longLine(
+      'CsvFile',
+      this.#where(index),
+      mostRecordBytes,
+      'Is the file CSV, with all of its quotes?',
+    );
   }
 
   #bad(
@@ -188,8 +195,12 @@ export class CsvFile<C extends CsvColumns> implements Dataset<CsvSample<C>, CsvB
     what: readonly [string, string, string],
     { next = 'Mend the file.', cause }: { readonly next?: string; readonly cause?: unknown } = {},
   ) {
-    const line = index < 0 ? 1 : lineAt(this.#file, this.#offsets[index]!);
-    return badFile('CsvFile', `${this.#file.path}:${line}`, what, next, cause);
+    return badFile('CsvFile', this.#where(index), what, next, cause);
+  }
+
+  /** Returns the file and line of a record, or of the header if `index` is negative. */
+  #where(index: number): string {
+    return `${this.#file.path}:${index < 0 ? 1 : lineAt(this.#file, this.#offsets[index]!)}`;
   }
 }
 

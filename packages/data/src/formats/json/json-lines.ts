@@ -1,9 +1,9 @@
 // Files with one JSON value per line, read as a stream or by index. Lines end only at \n; a \r before it is whitespace
 // in JSON. node:readline is not used: it would also end a line at U+2028, which JSON allows within strings.
-import { constants } from 'node:buffer';
+import { constants, isUtf8 } from 'node:buffer';
 import { checkIndex, checkPath } from '../../check.ts';
 import type { Dataset } from '../../datasets/dataset.ts';
-import { badJson, longLine } from '../../errors.ts';
+import { badJson, longLine, notUtf8 } from '../../errors.ts';
 import { chunksOf, OffsetList } from '../file-chunks.ts';
 import { OpenFile } from '../open-file.ts';
 
@@ -13,8 +13,8 @@ const mostLineBytes = constants.MAX_STRING_LENGTH;
 
 /**
  * Returns the values of a file. Each pass opens the file, reads it from the beginning, 256 KiB at a time, and closes it
- * at the end. Synchronous. Throws ERR_DATA_FILE, naming the line, for a line that is not valid JSON, such as an empty
- * one.
+ * at the end. Synchronous. Throws ERR_DATA_FILE, naming the line, for a line that is not valid JSON in UTF-8, such as
+ * an empty one.
  */
 export function jsonLines<T = unknown>(path: string): Iterable<T> {
   checkPath('jsonLines: path', path);
@@ -53,7 +53,7 @@ export class JsonLinesFile<T = unknown> implements Dataset<T> {
     this.length = this.#offsets.length - 1;
   }
 
-  /** Returns a sample. Throws ERR_DATA_FILE, naming the line, if it is not valid JSON. */
+  /** Returns a sample. Throws ERR_DATA_FILE, naming the line, if it is not valid JSON in UTF-8. */
   get(index: number): T {
     checkIndex('JsonLinesFile', index, this.length);
     const bytes = this.#offsets[index + 1]! - this.#offsets[index]!;
@@ -76,6 +76,7 @@ const tooLong = (path: string, line: number) =>
   longLine('JSON lines', `${path}:${line}`, mostLineBytes, 'Is the file JSON with one value per line?');
 
 function parse<T>(line: Buffer, path: string, number: number): T {
+  if (!isUtf8(line)) throw notUtf8('JSON lines', `${path}:${number}`);
   try {
     const text = line.toString('utf8');
     // Editors of Windows put a byte order mark before the first line.

@@ -13,7 +13,10 @@ beforeAll(() => {
 });
 afterAll(() => rmSync(folder, { recursive: true, force: true }));
 
-function open<const C extends CsvColumns>(content: string, options: CsvOptions<C>): Promise<CsvFile<C>> {
+function open<const C extends CsvColumns>(
+  content: string | Buffer,
+  options: CsvOptions<C>,
+): Promise<CsvFile<C>> {
   writeFileSync(path, content);
   return CsvFile.open(path, options);
 }
@@ -105,6 +108,16 @@ describe('CsvFile', () => {
       expect(read).toThrow(where);
       expect(read).toThrow(what);
     }
+  });
+
+  it('refuses a record that is not UTF-8, instead of replacing its bytes', async () => {
+    using file = await open(Buffer.from('x,name\n1,a\n2,caf\xe9\n', 'latin1'), xAndName);
+    expect(file.get(0)).toEqual({ x: 1, name: 'a' });
+    for (const read of [() => file.get(1), () => file.getBatch([0, 1])]) {
+      expect(read).toThrow(expect.objectContaining({ code: 'ERR_DATA_FILE' }));
+      expect(read).toThrow(/a line is not UTF-8; expected text in UTF-8, got other bytes \(.*:3\)/);
+    }
+    await expect(open(Buffer.from('x,n\xe4me\n', 'latin1'), xAndName)).rejects.toThrow(/not UTF-8.*:1\)/);
   });
 
   it('refuses a fraction, and a number of more than 32 bits, in an int32', async () => {

@@ -66,6 +66,18 @@ describe('JSON lines', () => {
     }
   });
 
+  it('refuse a line that is not UTF-8, instead of replacing its bytes', () => {
+    writeFileSync(path, Buffer.from('"a"\n"caf\xe9"\n', 'latin1'));
+    using file = new JsonLinesFile(path);
+    expect(file.get(0)).toBe('a');
+    for (const read of [() => file.get(1), () => [...jsonLines(path)]]) {
+      expect(read).toThrow(expect.objectContaining({ code: 'ERR_DATA_FILE' }));
+      expect(read).toThrow(
+        `JSON lines: a line is not UTF-8; expected text in UTF-8, got other bytes (${path}:2)`,
+      );
+    }
+  });
+
   it('refuse a line that is not there', () => {
     writeFileSync(path, '1\n');
     using file = new JsonLinesFile(path);
