@@ -1,8 +1,9 @@
 // Loads a batch for given indices, in the calling thread.
 
+import { checkIndex } from '../check.ts';
 import { arrayDataset, type Dataset, type Indices, type IterableDataset } from '../datasets/dataset.ts';
 import { getSamples } from '../datasets/get-samples.ts';
-import { badIndex, notDataset } from '../errors.ts';
+import { notDataset } from '../errors.ts';
 import { isPromise, type MaybePromise } from '../maybe-promise.ts';
 import { defaultCollate } from './collate.ts';
 
@@ -28,20 +29,23 @@ export function asDataset<T, B>(source: Dataset<T, B> | IterableDataset<T>): Dat
   return 'get' in source && 'length' in source ? source : undefined;
 }
 
+/**
+ * Checks the indices of a batch, which a sampler of the program may have computed. The data set may not check them: it
+ * could return undefined, or another sample than the sampler chose. Throws ERR_DATA_INDEX.
+ */
+export function checkIndices(indices: Indices, length: number): void {
+  for (const index of indices) checkIndex('DataLoader', index, length);
+}
+
 /** Returns a function that loads the batch of given indices. */
 export function batchLoader<T, B>(
   dataset: Dataset<T, B>,
   collate: Collate<T, B> | undefined,
 ): (indices: Indices) => MaybePromise<B> {
-  if (dataset.getBatch && !collate) return (indices) => dataset.getBatch!(indices);
   const make = collate ?? (defaultCollate as (samples: T[]) => B);
   return (indices) => {
-    // The caller's data set may not check the index: it could return undefined, or another sample than the sampler
-    // chose.
-    const { length } = dataset;
-    for (const index of indices)
-      if (!Number.isInteger(index) || index < 0 || index >= length)
-        throw badIndex('DataLoader', index, length);
+    checkIndices(indices, dataset.length);
+    if (dataset.getBatch && !collate) return dataset.getBatch(indices);
     const samples = getSamples(dataset, indices);
     return isPromise(samples) ? samples.then(make) : make(samples);
   };

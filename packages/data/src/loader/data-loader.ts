@@ -1,4 +1,4 @@
-import type { Dataset, IterableDataset } from '../datasets/dataset.ts';
+import type { Dataset, Indices, IterableDataset } from '../datasets/dataset.ts';
 import { originOf } from '../datasets/dataset-module.ts';
 import { mapArrays } from '../datasets/map-arrays.ts';
 import { noLength, noOrigin, noState, notDataset, notSynchronous } from '../errors.ts';
@@ -6,7 +6,7 @@ import { isPromise } from '../maybe-promise.ts';
 import type { BatchSource } from '../samplers/batch-sampler.ts';
 import { inBatches, inBatchesAsync } from '../samplers/in-batches.ts';
 import { isResumable, type Resumable, type SamplerState } from '../samplers/sampler.ts';
-import { asDataset, batchLoader, type Collate, ofOne } from './batch-loader.ts';
+import { asDataset, batchLoader, type Collate, checkIndices, ofOne } from './batch-loader.ts';
 import { type Collated, defaultCollate } from './collate.ts';
 import { EventLoopTurns } from './event-loop.ts';
 import {
@@ -162,8 +162,12 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterabl
     return () => openPass(this.#batches!, load);
   }
 
-  #workerOpener(source: object, options: DataLoaderOptions & Partial<CollateOption<T, B>>): () => Pass<B> {
+  #workerOpener(
+    source: Dataset<T, B> | IterableDataset<T>,
+    options: DataLoaderOptions & Partial<CollateOption<T, B>>,
+  ): () => Pass<B> {
     const origin = originOf(source);
+    const dataset = asDataset(source);
     if (!origin) throw noOrigin();
     const checked = workerOptions(options);
     const { url, args } = origin;
@@ -172,9 +176,13 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterabl
       if (this.#pool?.hasFailed) void this.close(); // otherwise this pass would only repeat the old error
       this.#pool ??= new WorkerPool({ url, args }, checked);
       const pool = this.#pool;
+      const load = (indices: Indices) => {
+        checkIndices(indices, dataset!.length); // here, because int32, in which they are sent, cannot hold all numbers
+        return pool.load<B>(indices);
+      };
       const pass = stream
         ? pool.stream<B>(stream.batchSize, stream.dropLast)
-        : { ...openPass(this.#batches!, (indices) => pool.load<B>(indices)), takeReady: pool.takeReady };
+        : { ...openPass(this.#batches!, load), takeReady: pool.takeReady };
       if (checked.persistentWorkers) return pass;
       return {
         ...pass,

@@ -44,6 +44,17 @@ it('gives the batches that one thread gives, in order, made by all workers in tu
   expect(workerInfo()).toBeNull();
 });
 
+it('refuses indices that the data set does not have, also those that an int32 cannot hold', async () => {
+  const dataset = await squares(3);
+  for (const index of [3, -1, 0.5, Number.NaN, 2 ** 32, undefined as never, '1' as never]) {
+    await using loader = new DataLoader(dataset, { sampler: [0, index], numWorkers: 1 });
+    await expect(collect(loader)).rejects.toMatchObject({
+      code: 'ERR_DATA_INDEX',
+      message: expect.stringContaining(`DataLoader: index ${index} is outside the data set`) as unknown,
+    });
+  }
+});
+
 it('gives single samples, of which the data set keeps its memory, and passes each to collate', async () => {
   await using loader = new DataLoader(await loadDataset<DatasetOf<Float32Array>>(fixture('kept')), {
     ...{ batchSize: null, numWorkers: 2 },

@@ -3,7 +3,9 @@ import {
   ArrayDataset,
   DataLoader,
   type DataLoaderOptions,
+  type Dataset,
   DistributedSampler,
+  type Indices,
   type NdArray,
   randperm,
   SequentialSampler,
@@ -61,9 +63,13 @@ describe('DataLoader over a map-style data set', () => {
 
   it('refuses indices that the data set does not have, also if its get() takes them', async () => {
     for (const index of [3, -1, 0.5, 'a' as never])
-      for (const dataset of [numbers(3), [0, 1, 2]])
+      for (const [dataset, options] of [
+        [numbers(3), asList],
+        [[0, 1, 2], asList],
+        [{ ...numbers(3), getBatch: (indices: Indices) => [...indices] }, {}],
+      ] as const)
         await expect(
-          collect(new DataLoader(dataset, { sampler: [0, index], ...asList })),
+          collect(new DataLoader(dataset as Dataset<number>, { sampler: [0, index], ...options })),
         ).rejects.toMatchObject({
           code: 'ERR_DATA_INDEX',
           message: expect.stringContaining(
