@@ -289,14 +289,16 @@ export function notConsolidated(rank: number): DdpError {
 }
 
 export function severalGroups(
-  verb: 'consolidateStateDict' | 'loadStateDict' | 'rebind' | 'shardOf',
+  verb: 'consolidateStateDict' | 'loadStateDict' | 'rebind' | 'shardOf' | 'whole',
   count: number,
 ): DdpError {
   const holder =
     verb === 'loadStateDict' || verb === 'shardOf' ? 'the state' : "the optimizer of a rank's share";
-  const message =
-    `${verb}: ${holder} has ${count} groups of parameters; expected one, because ` +
-    'the state of several cannot be told apart in the order of all parameters. Make one ZeroRedundancyOptimizer for each group.';
+  const why =
+    verb === 'whole'
+      ? 'all shards get the options of one group'
+      : 'the state of several cannot be told apart in the order of all parameters';
+  const message = `${verb}: ${holder} has ${count} groups of parameters; expected one, because ${why}. Make one ZeroRedundancyOptimizer for each group.`;
   return new DdpError('ERR_DDP_INVALID', message);
 }
 

@@ -4,9 +4,11 @@
 // With two copies, a second rank makes the same update. It has all averages, so it needs no message to keep the owner's
 // state, and a loss cannot leave its copy half updated. If the owner is lost, even while it sends new values, the
 // second rank sends its copy instead.
+import { isDeepStrictEqual } from 'node:util';
 import { asBuffer, type BufferCarrier, type Group } from '@ringwise/collectives';
 import { checkFunction, checkGroup, checkInteger, checkOptions, messageOf, shown } from '../check.ts';
 import {
+  badOptions,
   cannotLoad,
   invalidArgument,
   notConsolidated,
@@ -14,6 +16,7 @@ import {
   shardsFailed,
   stateLost,
 } from '../errors.ts';
+import { refuseForeign } from '../foreign-members.ts';
 import { broadcasts, valueCarrier } from '../reducer/memory.ts';
 import { runAwaiting, runBlocking, type Works } from '../reducer/works.ts';
 import { type Assignment, assignmentOf, holdersOf, lostOf, movesOf } from './assignment.ts';
@@ -106,6 +109,8 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
   /** States that other ranks have sent to this one, kept until all ranks have received theirs. */
   readonly #arrived = new Map<number, ParamStateOf<SavedTensor>>();
   #whole: O | null = null;
+  /** The options that `whole` and the shards had when they were last made equal. */
+  #agreed: object | null = null;
   /** Whether this rank has updated values that it has not exchanged. */
   #owes = false;
   #consolidated: ConsolidatedState | null = null;
@@ -158,15 +163,16 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
   }
 
   /**
-   * An optimizer of all parameters that never steps, so it has no state. From its first use on, all shards use the
-   * options of its group, such as the learning rate, also after rebind(). Pass it to a learning-rate schedule.
+   * An optimizer of all parameters that never steps, so it has no state. All shards use the options of its group, such
+   * as the learning rate, also after rebind(). Pass it to a learning-rate schedule. Throws ERR_DDP_INVALID if it has
+   * more than one group of parameters.
    */
   get whole(): O {
-    if (this.#whole === null) {
-      this.#whole = this.#make([...this.params]);
-      setOptions(this.#whole, optionsOf(this.local?.groups?.[0]));
-    }
-    return this.#whole;
+    const whole = this.#all();
+    const groups = whole.groups?.length ?? 0;
+    if (groups > 1) throw severalGroups('whole', groups);
+    this.#alignOptions();
+    return whole;
   }
 
   /**
@@ -186,11 +192,8 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
 
   /** The first half of step(): updates this rank's shard. Sends nothing; call exchange() afterwards. Not collective. */
   update(): void {
-    const options = this.#whole === null ? null : optionsOf(this.#whole.groups?.[0]);
-    for (const { optimizer } of [this.#own, this.#copy]) {
-      setOptions(optimizer, options);
-      optimizer?.step();
-    }
+    this.#alignOptions();
+    for (const { optimizer } of [this.#own, this.#copy]) optimizer?.step();
     this.#owes = true;
   }
 
@@ -206,7 +209,7 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
 
   /** Drops the gradients of all parameters, or makes them zero, as the optimizer does. Not collective. */
   zeroGrad(): void {
-    this.whole.zeroGrad?.();
+    this.#all().zeroGrad?.();
   }
 
   /**
@@ -318,10 +321,12 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
         mapTensors(each, loadable),
       ]),
     );
-    const options = optionsOf(state.groups[0]);
-    if (this.params.length > 0) setOptions(this.whole, options);
+    const options = optionsOf(state.groups[0]) ?? {};
     for (const { positions, optimizer } of [this.#own, this.#copy])
-      if (optimizer !== null) load(optimizer, positions, states, options ?? {});
+      if (optimizer !== null) load(optimizer, positions, states, options);
+    const group = this.params.length > 0 ? groupOf(this.whole) : null;
+    if (group !== null) Object.assign(group, copied(options));
+    this.#alignOptions();
   }
 
   /**
@@ -366,9 +371,9 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
       if (state === undefined) return { shard: null };
       if (state.groups.length > 1) throw severalGroups('consolidateStateDict', state.groups.length);
       const states = byParam(state).map((each) => mapTensors(each, saved));
-      // A schedule has changed the options of `whole` since the last update, which gives them to the shards.
-      const { groups } = this.#whole?.stateDict() ?? state;
-      return { shard: { options: optionsOf(groups[0]), states } };
+      // A schedule may have changed the options of `whole` since the last update, which gives them to the shards.
+      this.#alignOptions();
+      return { shard: { options: optionsOf(this.local?.stateDict().groups[0]), states } };
     } catch (error) {
       return { error };
     }
@@ -393,7 +398,29 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
 
   /** Returns the options of all shards. */
   #options(): object {
-    return optionsOf((this.#whole ?? this.local ?? this.whole).stateDict().groups[0]) ?? {};
+    this.#alignOptions();
+    return optionsOf((this.local ?? this.whole).stateDict().groups[0]) ?? {};
+  }
+
+  #all(): O {
+    if (this.#whole === null) {
+      this.#whole = this.#make([...this.params]);
+      this.#agreed = optionsOf(groupOf(this.#whole)); // the options of the shard are newer
+      this.#alignOptions();
+    }
+    return this.#whole;
+  }
+
+  /**
+   * Gives all optimizers of this rank the same options: those of `whole` if they have changed since the last call, else
+   * those of the shard, which the program may have changed. Optimizers with several groups keep their own.
+   */
+  #alignOptions(): void {
+    const [own, copy, whole] = [this.local, this.#copy.optimizer, this.#whole].map(groupOf);
+    const isWholeNewer = !!whole && !(own && isDeepStrictEqual(optionsOf(whole), this.#agreed));
+    const options = optionsOf(isWholeNewer ? whole : own);
+    for (const group of [own, copy, whole]) if (group) Object.assign(group, options);
+    this.#agreed = options && copied(options);
   }
 
   #fresh(positions: readonly number[]): Held<O> {
@@ -419,13 +446,20 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
     if (fresh.optimizer !== null) load(fresh.optimizer, positions, all, options);
     return fresh;
   }
+
+  static {
+    const properties = { param_groups: 'whole.groups', groups: 'whole.groups', lr: 'whole.lr' };
+    refuseForeign(ZeroRedundancyOptimizer.prototype, 'ZeroRedundancyOptimizer', badOptions, {
+      ...{ properties, isSetRefused: true },
+    });
+  }
 }
 
 const sendable = (param: BufferCarrier): BufferCarrier => valueCarrier(asBuffer(param));
 
 /** Returns the options of a group without its parameters; null if there is no group. */
-function optionsOf(group: object | undefined): object | null {
-  if (group === undefined) return null;
+function optionsOf(group: object | null | undefined): object | null {
+  if (!group) return null;
   const {
     params: _,
     paramNames: __,
@@ -434,10 +468,18 @@ function optionsOf(group: object | undefined): object | null {
   return options;
 }
 
-/** Sets the options of an optimizer whose groups can be accessed. */
-function setOptions(optimizer: ShardOptimizer | null, options: object | null): void {
-  if (options !== null && optimizer?.groups?.[0]) Object.assign(optimizer.groups[0], options);
-}
+/** Returns the group of an optimizer with one group; null if it has several, or none that can be accessed. */
+const groupOf = (optimizer: ShardOptimizer | null): object | null =>
+  optimizer?.groups?.length === 1 ? optimizer.groups[0]! : null;
+
+/** Returns a copy whose lists are copies, too. */
+const copied = (options: object): object =>
+  Object.fromEntries(
+    Object.entries(options).map(([name, value]: [string, unknown]) => [
+      name,
+      Array.isArray(value) ? [...(value as unknown[])] : value,
+    ]),
+  );
 
 /** Loads the states of the parameters `positions` into their optimizer. */
 function load(

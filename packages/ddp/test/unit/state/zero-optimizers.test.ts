@@ -228,6 +228,60 @@ describe('ZeRO', () => {
     expect(values(rates)).toEqual([0.02, 0.02]);
   });
 
+  it('uses options that the program sets on a shard in every step, for its copy, too', async () => {
+    const rates = await onRanks(2, async (group) => {
+      const make = (params: Tensor[]) => new o.SGD(params, { lr: 0.1 });
+      const zero = new ZeroRedundancyOptimizer(parametersOf('SGD'), group, make, { copies: 2 });
+      const alone = make(parametersOf('SGD'));
+      const seen: number[] = [];
+      for (const [step, lr] of [0.1, 0.02, 0.003].entries()) {
+        for (const each of [zero, alone]) each.zeroGrad();
+        for (const each of [zero, alone]) backward(each.params, step);
+        for (const each of [zero.local!, alone]) each.lr = lr;
+        alone.step();
+        zero.update(); // also updates the copy of the other rank's shard
+        expect(numbersOf(zero.params)).toEqual(numbersOf(alone.params));
+        await zero.exchange();
+        seen.push(zero.whole.lr);
+      }
+      await zero.consolidateStateDict();
+      if (group.rank === 0) seen.push((zero.stateDict().groups[0] as unknown as { lr: number }).lr);
+      zero.whole.lr = 0.5; // the latest change counts
+      zero.update();
+      return [...seen, zero.local!.lr];
+    });
+    expect(values(rates)).toEqual([
+      [0.1, 0.02, 0.003, 0.003, 0.5],
+      [0.1, 0.02, 0.003, 0.5],
+    ]);
+  });
+
+  it('refuses to give options of several groups to all shards, and names of other optimizers', async () => {
+    const make = (params: Tensor[]) => {
+      const groups = [0, 1].map((half) => ({
+        params: params.filter((_, i) => i % 2 === half),
+        lr: 0.1 * (1 + half),
+      }));
+      return new o.SGD(groups, { lr: 0.1 });
+    };
+    await onRanks(2, async (group) => {
+      const zero = new ZeroRedundancyOptimizer(parametersOf('SGD'), group, make);
+      expect(() => zero.whole).toThrow(
+        "whole: the optimizer of a rank's share has 2 groups of parameters; expected one, because all shards get the options of one group.",
+      );
+      zero.zeroGrad();
+      backward(zero.params, 0);
+      await zero.stepAsync();
+      expect(zero.local!.groups.map(({ lr }) => lr)).toEqual([0.1, 0.2]);
+      const foreign = zero as unknown as { lr: number; param_groups: unknown };
+      expect(() => (foreign.lr = 1)).toThrow(
+        'ZeroRedundancyOptimizer.lr: there is no member of this name; expected whole.lr.',
+      );
+      expect(() => foreign.param_groups).toThrow('expected whole.groups');
+      expect(() => new o.StepLR(zero as never, { stepSize: 1 })).toThrow('expected whole.groups');
+    }).then(values);
+  });
+
   it('refuses to load what is no state of these parameters', async () => {
     await onRanks(2, async (group) => {
       const zero = new ZeroRedundancyOptimizer(parametersOf('SGD'), group, optimizers.AdamW!);
