@@ -119,7 +119,7 @@ export class Reducer {
     this.#usage = new Usage(params.length, group);
     this.#hookCounts = staticGraph ? new HookCounts(params, group.rank) : null;
     this.#buckets = new BucketList(params, hook);
-    this.#buckets.build(plan, group, model);
+    this.#build(plan);
   }
 
   /** The buckets, in the order in which they are averaged. */
@@ -329,7 +329,7 @@ export class Reducer {
     this.#hookCounts?.moveTo(group.rank);
     // leaveBuckets() drops gradients as well. In a larger group each new bucket would get a copy of them first.
     if (group.size > 1) for (const param of this.#params) param.dropGrad?.();
-    this.#buckets.build(this.plan, group, model);
+    this.#build(this.plan);
     if (group.size === 1) leaveBuckets(this.plan, this.#params);
     // New buckets are zero, unless gradients that could not be dropped have been copied into them.
     if (this.#params.some(({ dropGrad }) => dropGrad === undefined)) this.#buckets.clear();
@@ -345,6 +345,16 @@ export class Reducer {
     this.#isClosed = true;
     this.#buckets.retire();
     this.#reset();
+  }
+
+  /**
+   * Makes new buckets. With unused: 'skip', gradients that did not exist are dropped again, because a bucket binds all
+   * of its gradients, as zeros, and an optimizer would update parameters that no rank has used.
+   */
+  #build(plan: readonly BucketPlan[]): void {
+    const missing = this.#unused === 'skip' ? this.#params.filter(({ grad }) => grad === null) : [];
+    this.#buckets.build(plan, this.#group, this.#model);
+    for (const param of missing) param.dropGrad?.();
   }
 
   /** Runs a reduction to which this rank contributes zeros. */
@@ -532,7 +542,7 @@ export class Reducer {
     const order = new Uint32Array(params.length);
     order.set(this.timeline.arrivals);
     yield this.#group.broadcast(order, { root });
-    this.#buckets.build(planBuckets(params, limits, order), this.#group, this.#model);
+    this.#build(planBuckets(params, limits, order));
   }
 
   #orFail(run: () => void): void {

@@ -175,7 +175,7 @@ export abstract class GradTensor<Self extends GradTensor<Self>> extends TensorCo
     if (leaf.isBound || isFilled) leaf.empty();
     else this.dropGrad(leaf);
     if (isFilled) leaf.settle();
-    leaf.isZeroed = isFilled;
+    leaf.isZeroed = isFilled && leaf.grad !== null;
   }
 
   /** Whether the last zeroGrad filled the gradient with zeros, instead of dropping it. @internal */
