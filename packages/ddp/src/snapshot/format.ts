@@ -13,7 +13,7 @@ import {
 } from '@ringwise/collectives';
 import { badSnapshot, notSavable } from '../errors.ts';
 import { bytesOf } from '../reducer/memory.ts';
-import { below, ownStateOf, type StoredPerRank, valueForRank } from './own-state.ts';
+import { below, type GatheredValues, ownStateOf, type StoredPerRank, valueForRank } from './own-state.ts';
 
 /** A tensor as it is read from a snapshot. */
 export interface SnapshotTensor {
@@ -81,11 +81,11 @@ class Arrays {
 
 const marks = ['$array', '$tensor', '$bigint', '$perRank'];
 
-type OwnValues = ReadonlyMap<string, readonly unknown[]> | null;
+type OwnValues = ReadonlyMap<string, GatheredValues> | null;
 
 /**
- * Returns the header's form of `item`. `own` maps a path to the values of all ranks, or to a list of one value if they
- * are equal. While one of these values is encoded, `own` is null.
+ * Returns the header's form of `item`. `own` maps a path to the values of all ranks. While one of these values is
+ * encoded, `own` is null.
  */
 function headerOf(item: unknown, path: string, arrays: Arrays, own: OwnValues): unknown {
   if (typeof item === 'bigint') return { $bigint: String(item) };
@@ -102,8 +102,9 @@ function headerOf(item: unknown, path: string, arrays: Arrays, own: OwnValues): 
   }
   const state = own && ownStateOf(item);
   if (state) {
-    const values = own.get(path)!.map((value) => headerOf(value, path, arrays, null));
-    return values.length === 1 ? values[0] : { $perRank: { kind: state.kind, path, values } };
+    const { values: given, isShared } = own.get(path)!;
+    const values = given.map((value) => headerOf(value, path, arrays, null));
+    return isShared ? values[0] : { $perRank: { kind: state.kind, path, values } };
   }
   if (arrays.open.has(item)) throw notSavable(path, 'an object that contains itself');
   arrays.open.add(item);
@@ -131,7 +132,7 @@ function membersOf(item: object, path: string, arrays: Arrays, own: OwnValues): 
  */
 export async function* encodeSnapshot(
   state: unknown,
-  own: ReadonlyMap<string, readonly unknown[]>,
+  own: ReadonlyMap<string, GatheredValues>,
 ): AsyncGenerator<Uint8Array, void> {
   const arrays = new Arrays();
   const header = Buffer.from(JSON.stringify(headerOf(state, 'state', arrays, own)));

@@ -96,16 +96,25 @@ export interface StoredPerRank {
   readonly values: readonly unknown[];
 }
 
+/** The values to save at a path. */
+export interface GatheredValues {
+  /** The values of all ranks, or one value for all. */
+  readonly values: readonly unknown[];
+  /** Whether any number of ranks gets the one value. */
+  readonly isShared: boolean;
+}
+
 /**
- * Returns the values to save at each path: one value if all ranks have the same, else all values. Throws if a rank has
- * none.
+ * Returns the values to save at each path: one value if all ranks have the same, else all values. The generator of a
+ * single rank is its own, because nothing says that further ranks would draw the same numbers. Throws if a rank has no
+ * value.
  */
-export function gathered(ranks: readonly OwnStates[]): Map<string, readonly unknown[]> {
+export function gathered(ranks: readonly OwnStates[]): Map<string, GatheredValues> {
   const paths = new Set(ranks.flatMap((own) => [...own.keys()]));
   return new Map(Array.from(paths, (path) => [path, valuesAt(path, ranks)]));
 }
 
-function valuesAt(path: string, ranks: readonly OwnStates[]): readonly unknown[] {
+function valuesAt(path: string, ranks: readonly OwnStates[]): GatheredValues {
   const states = ranks.map((own) => own.get(path));
   const without = states.indexOf(undefined);
   if (without !== -1) {
@@ -113,7 +122,9 @@ function valuesAt(path: string, ranks: readonly OwnStates[]): readonly unknown[]
     throw ownStateMissing(path, rank, without);
   }
   const values = states.map((state) => state!.value);
-  return values.every((value) => isDeepStrictEqual(value, values[0])) ? values.slice(0, 1) : values;
+  const isAlone = states[0]!.kind === 'stream' && ranks.length === 1;
+  const isShared = !isAlone && values.every((value) => isDeepStrictEqual(value, values[0]));
+  return { values: isShared ? values.slice(0, 1) : values, isShared };
 }
 
 /**

@@ -144,6 +144,16 @@ describe('state that each rank has for itself', () => {
     }
   });
 
+  it('generators: the stream of a single rank is its own, too', async () => {
+    const own = { seed: 5, offset: 10 };
+    for (const state of [{ rng: own }, { rng: perRank(own) }]) {
+      expect(await through([state], 1)).toEqual([{ rng: own }]);
+      const loaded = await through<{ rng: GeneratorState }>([state], 3);
+      expect(loaded[0]).toEqual({ rng: own });
+      expect(new Set(loaded.map(({ rng }) => rng.seed)).size).toBe(3);
+    }
+  });
+
   it('anything else cannot be loaded on another number of ranks', async () => {
     for (const [state, path] of [
       [(rank: number) => ({ loader: position(rank) }), 'state.loader'],
