@@ -88,5 +88,6 @@ export async function dataParallel<M extends GradParamSource>(
   checkInteger('dataParallel: threads', threads, 1, 1024);
   paramsOf(model, 'dataParallel'); // throws for what is no model, before any thread is started
   const { group, end } = await gatherCrew(threads, program);
-  return new DataParallel(await ddp(model, { group }), end);
+  // As in a program of one process, parameters that a backward does not use get no gradient.
+  return new DataParallel(await ddp(model, { group, unused: 'skip' }), end);
 }

@@ -153,6 +153,26 @@ describe('dataParallel', () => {
     }
   });
 
+  it('gives parameters that a backward does not use no gradient, as a program without it', async () => {
+    const program = (model: string) => `
+      net.forward = (x) => net.layers[0].forward(x); // leaves the last layer out
+      const model = ${model};
+      const optimizer = new SGD(net.parameters(), { lr: 0.1, weightDecay: 0.1 });
+      for (let i = 0; i < 3; i++) {
+        optimizer.zeroGrad();
+        model.forward(batch(6)[0]).square().sum().backward();
+        optimizer.step();
+      }
+      if (isMainThread) console.log(JSON.stringify(net.parameters().flatMap((p) => [...p.dataSync()])));
+      await model.close?.();`;
+    const alone = await numbers(program('net'));
+    for (const threads of [1, 2]) {
+      const together = await numbers(program(`await dataParallel(net, { threads: ${threads} })`));
+      expect(together.length).toBe(alone.length);
+      for (const [i, value] of together.entries()) expect(value).toBeCloseTo(alone[i]!, 4);
+    }
+  });
+
   it('refuses an input that requires a gradient', async () => {
     const { exitCode, stderr } = await run(`
       const model = await dataParallel(net, { threads: 2 });
