@@ -1,16 +1,24 @@
 // Argument checks that several files use.
 
 import { badFile, badIndex, emptyDataset, outOfRange } from './errors.ts';
+import { shareHint } from './options.ts';
 
 export function checkInteger(
   what: string,
   value: number,
   least: number,
   most = Number.MAX_SAFE_INTEGER,
+  next?: string,
 ): void {
   if (Number.isSafeInteger(value) && value >= least && value <= most) return;
   const range = most === Number.MAX_SAFE_INTEGER ? `of at least ${least}` : `from ${least} to ${most}`;
-  throw outOfRange(what, `an integer ${range}`, value);
+  throw outOfRange(what, `an integer ${range}`, value, next);
+}
+
+/** Checks which share of the samples a rank takes. */
+export function checkShare(what: string, replicas: number, rank: number): void {
+  checkInteger(`${what}: replicas`, replicas, 1, undefined, replicas === undefined ? shareHint : undefined);
+  checkInteger(`${what}: rank`, rank, 0, replicas - 1, rank === undefined ? shareHint : undefined);
 }
 
 /** Checks that `list` is an array, a typed array or another object with an integer `length`. */
@@ -23,7 +31,14 @@ export function checkArrayLike(what: string, list: unknown): void {
 /** Checks the number of samples for a sampler: indices are int32, and an empty data set is an error. */
 export function checkLength(sampler: string, length: number, most = 2 ** 31 - 1): void {
   if (length === 0) throw emptyDataset(sampler);
-  checkInteger(`${sampler}: length`, length, 1, most);
+  checkCount(sampler, length, 1, most);
+}
+
+/** Checks a number of samples, in place of which PyTorch's samplers take the data set. */
+export function checkCount(sampler: string, length: number, least: number, most = 2 ** 31 - 1): void {
+  const isDataset = typeof length === 'object' && length !== null && 'length' in length;
+  const next = isDataset ? 'Pass the length of the data set: dataset.length.' : undefined;
+  checkInteger(`${sampler}: length`, length, least, most, next);
 }
 
 export function checkIndex(dataset: string, index: number, length: number): void {

@@ -68,8 +68,18 @@ function shown(value: unknown): string {
   return typeof value === 'object' && value !== null ? 'an object' : String(value);
 }
 
-export function outOfRange(what: string, expected: string, got: unknown): DataError {
-  return new DataError('ERR_DATA_ARGUMENT', `${what}: expected ${expected}, got ${shown(got)}.`);
+export function outOfRange(what: string, expected: string, got: unknown, next?: string): DataError {
+  const end = next === undefined ? '' : ` ${next}`;
+  return new DataError('ERR_DATA_ARGUMENT', `${what}: expected ${expected}, got ${shown(got)}.${end}`);
+}
+
+/** Error for a group in place of the options that say which share of a data set this rank takes. */
+export function groupAsOptions(what: string): DataError {
+  const expected = '{ replicas: group.size, rank: group.rank }';
+  return new DataError(
+    'ERR_DATA_ARGUMENT',
+    `${what}: expected ${expected} as options, got the group itself.`,
+  );
 }
 
 /** Error for `new` where a function that waits opens the file. */
@@ -174,10 +184,44 @@ export function emptyBatch(): DataError {
   return new DataError('ERR_DATA_COLLATE', 'collate: expected at least one sample, got none.');
 }
 
-export function notDataset(): DataError {
+/** Error for tensors in place of the fields of an ArrayDataset. `name` is null if a tensor is all that was given. */
+export function tensorAsField(name: string | null): DataError {
+  const field = name ?? 'x';
   return new DataError(
     'ERR_DATA_ARGUMENT',
-    'DataLoader: the first argument is no data set; expected an array, an object with length and get, or an iterable.',
+    `ArrayDataset: ${name === null ? 'fields' : `field "${name}"`}: expected ${name === null ? 'one object of { data, shape } by name' : '{ data, shape } with a typed array'}, ` +
+      `got a tensor. Pass { ${field}: { data: ${field}.dataSync(), shape: ${field}.shape.slice(1) } }; shape is that of one sample.`,
+  );
+}
+
+export function notDataset(got: unknown): DataError {
+  return new DataError(
+    'ERR_DATA_ARGUMENT',
+    'DataLoader: the first argument is no data set; expected an array, an object with length and get(index), or an ' +
+      `iterable, got ${withMembers(got)}.`,
+  );
+}
+
+/** Formats an object with the names of its first members, methods of its class included. */
+function withMembers(value: unknown): string {
+  if (typeof value !== 'object' || value === null) return shown(value);
+  const names = new Set(Object.keys(value));
+  for (
+    let at: unknown = Object.getPrototypeOf(value);
+    at && at !== Object.prototype;
+    at = Object.getPrototypeOf(at)
+  )
+    for (const name of Object.getOwnPropertyNames(at)) if (name !== 'constructor') names.add(name);
+  const [first, ...rest] = names;
+  if (first === undefined) return 'an object without members';
+  return `an object with ${[first, ...rest.slice(0, 4)].join(', ')}${rest.length > 4 ? ', …' : ''}`;
+}
+
+/** Error for a batch that is undefined. */
+export function noBatch(): DataError {
+  return new DataError(
+    'ERR_DATA_COLLATE',
+    'DataLoader: expected a batch, got undefined from collate or the data set. Does the function return its result?',
   );
 }
 

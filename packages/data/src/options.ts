@@ -1,6 +1,6 @@
 // Checks of options objects: all names are known, and flags are booleans. Numbers are checked where they are
 // used.
-import { outOfRange, unknownOptions } from './errors.ts';
+import { groupAsOptions, outOfRange, unknownOptions } from './errors.ts';
 import { unknownOption } from './option-names.ts';
 
 /**
@@ -29,6 +29,9 @@ const hints: Readonly<Record<string, string>> = {
   worker_init_fn: "Export initWorker from the data set's module.",
 };
 
+/** Advice for options that must say the share of a rank, and do not. */
+export const shareHint = 'Pass { replicas: group.size, rank: group.rank }.';
+
 /** Returns all names of an options interface; the type makes sure that none is missing. */
 export const optionNames = <O>(names: { readonly [Name in keyof O]-?: true }): readonly string[] =>
   Object.keys(names);
@@ -39,11 +42,15 @@ export function checkedOptions<O extends object>(
   options: O | undefined,
   known: readonly string[],
 ): O {
+  const takesShare = known.includes('replicas');
+  if (takesShare && typeof (options as { allReduce?: unknown } | undefined | null)?.allReduce === 'function')
+    throw groupAsOptions(what);
   const ours = Object.entries(foreignNames).filter(([, name]) => known.includes(name));
   const fault = unknownOption(options, known, Object.fromEntries(ours));
   if (fault === null) return options ?? ({} as O);
   const name = /^unknown option '(.*?)'/.exec(fault)?.[1] ?? '';
-  throw unknownOptions(what, fault, Object.hasOwn(hints, name) ? hints[name] : undefined);
+  const hint = takesShare && name === '' ? shareHint : undefined;
+  throw unknownOptions(what, fault, Object.hasOwn(hints, name) ? hints[name] : hint);
 }
 
 export function checkFlag(what: string, value: unknown): void {

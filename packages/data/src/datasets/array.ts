@@ -1,7 +1,7 @@
 // A data set in memory, made of typed arrays.
 
 import { checkIndex } from '../check.ts';
-import { fieldShape, fieldSize, noFields, outOfRange } from '../errors.ts';
+import { fieldShape, fieldSize, noFields, outOfRange, tensorAsField } from '../errors.ts';
 import { allocateLike, elementCount, isTypedArray, type NdArray, type TypedArray } from '../typed-array.ts';
 import type { Dataset, Indices } from './dataset.ts';
 
@@ -33,6 +33,7 @@ export class ArrayDataset<F extends Record<string, ArrayField>>
   constructor(fields: F) {
     if (typeof fields !== 'object' || fields === null)
       throw outOfRange('ArrayDataset: fields', 'an object of { data, shape } by name', fields);
+    if (isTensor(fields)) throw tensorAsField(null);
     const columns = Object.entries(fields);
     if (columns.length === 0) throw noFields();
     for (const [name, field] of columns) checkField(name, field);
@@ -74,9 +75,16 @@ export class ArrayDataset<F extends Record<string, ArrayField>>
   }
 }
 
+/** Tells whether a value is a tensor: an object that gives its elements by a call and has a shape. */
+function isTensor(value: object | null | undefined): boolean {
+  const { dataSync, shape } = (value ?? {}) as { readonly dataSync?: unknown; readonly shape?: unknown };
+  return typeof dataSync === 'function' && Array.isArray(shape);
+}
+
 function checkField(name: string, field: Partial<ArrayField> | null | undefined): void {
   if (isTypedArray(field))
     throw outOfRange(`ArrayDataset: field "${name}"`, '{ data, shape }, with the shape of one sample', field);
+  if (isTensor(field)) throw tensorAsField(name);
   const { data, shape } = field ?? {};
   if (!isTypedArray(data)) throw outOfRange(`ArrayDataset: data of "${name}"`, 'a typed array', data);
   const isShape = Array.isArray(shape) && shape.every((size) => Number.isSafeInteger(size) && size >= 0);

@@ -1,10 +1,11 @@
 // Loads a batch for given indices, in the calling thread.
 
-import { checkIndex } from '../check.ts';
+import { checkIndex, checkInteger } from '../check.ts';
 import { arrayDataset, type Dataset, type Indices, type IterableDataset } from '../datasets/dataset.ts';
 import { getSamples } from '../datasets/get-samples.ts';
 import { notDataset } from '../errors.ts';
 import { isPromise, type MaybePromise } from '../maybe-promise.ts';
+import { checkFunction } from '../options.ts';
 import { defaultCollate } from './collate.ts';
 
 /** Makes a batch from samples. In a loader without batches, converts a single sample. */
@@ -25,8 +26,11 @@ export const ofOne = <T, B>(collate: unknown): Collate<T, B> => {
  */
 export function asDataset<T, B>(source: Dataset<T, B> | IterableDataset<T>): Dataset<T, B> | undefined {
   if (Array.isArray(source)) return arrayDataset(source as readonly T[]);
-  if (typeof source !== 'object' || source === null) throw notDataset();
-  return 'get' in source && 'length' in source ? source : undefined;
+  if (typeof source !== 'object' || source === null) throw notDataset(source);
+  if (!('get' in source && 'length' in source)) return undefined;
+  checkFunction('DataLoader: get of the data set', source.get);
+  checkInteger('DataLoader: length of the data set', source.length, 0);
+  return source;
 }
 
 /**

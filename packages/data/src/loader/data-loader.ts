@@ -1,7 +1,7 @@
 import type { Dataset, Indices, IterableDataset } from '../datasets/dataset.ts';
 import { originOf } from '../datasets/dataset-module.ts';
 import { mapArrays } from '../datasets/map-arrays.ts';
-import { noLength, noOrigin, noState, notDataset, notSynchronous } from '../errors.ts';
+import { noBatch, noLength, noOrigin, noState, notDataset, notSynchronous } from '../errors.ts';
 import { isPromise } from '../maybe-promise.ts';
 import type { BatchSource } from '../samplers/batch-sampler.ts';
 import { inBatches, inBatchesAsync } from '../samplers/in-batches.ts';
@@ -79,6 +79,7 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterabl
     let askedMs = performance.now();
     const turns = new EventLoopTurns();
     for await (const { batch, count } of prefetched(this.#open(), this.#prefetch)) {
+      if (batch === undefined) throw noBatch();
       if (turns.isDue()) await turns.take();
       this.#advance(count);
       const readyMs = performance.now();
@@ -102,6 +103,7 @@ export class DataLoader<T, B = Collated<T>> implements AsyncIterable<B>, Iterabl
         }
         if (loaded === undefined) return;
         const { batch, count } = loaded;
+        if (batch === undefined) throw noBatch();
         this.#advance(count);
         const readyMs = performance.now();
         yield batch;
@@ -215,7 +217,7 @@ function streamOpener<T, B>(
 ): () => Pass<B> {
   const isAsync = Symbol.asyncIterator in stream;
   // Checked before the options, because wrong options are not the cause.
-  if (!isAsync && !(Symbol.iterator in stream)) throw notDataset();
+  if (!isAsync && !(Symbol.iterator in stream)) throw notDataset(stream);
   const { batchSize, dropLast } = streamBatching(options);
   if (isAsync) {
     return () => openAsyncPass(inBatchesAsync(stream, batchSize, dropLast), collate);

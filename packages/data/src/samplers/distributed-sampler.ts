@@ -2,7 +2,7 @@
 // seed + epoch, equal on all ranks. It is padded with its own beginning, or cut if `dropLast` is set, to a multiple of
 // `replicas`, and rank r takes every replicas-th entry, starting with entry r.
 
-import { checkInteger, checkLength } from '../check.ts';
+import { checkLength, checkShare } from '../check.ts';
 import { checkedOptions, checkFlag, optionNames } from '../options.ts';
 import { EpochSampler } from './epoch-sampler.ts';
 import { identityPermutation, longestPermutation, randperm } from './random.ts';
@@ -48,8 +48,7 @@ export class DistributedSampler extends EpochSampler {
     const { replicas, rank, shuffle = true, seed = 0, dropLast = false } = given;
     checkFlag('DistributedSampler: shuffle', shuffle);
     checkLength('DistributedSampler', length, shuffle ? longestPermutation : undefined);
-    checkInteger('DistributedSampler: replicas', replicas, 1);
-    checkInteger('DistributedSampler: rank', rank, 0, replicas - 1);
+    checkShare('DistributedSampler', replicas, rank);
     super(length, { seed: shuffle ? seed : null, advancesByItself: false, replicas, rank, dropLast });
     this.#count = length;
     this.#isShuffled = shuffle;

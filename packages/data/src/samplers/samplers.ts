@@ -1,7 +1,7 @@
 // Samplers for a single process. Each pass of a shuffling sampler is the next epoch, with a new order; with the same
 // seed, pass k has the same order in every run.
 
-import { checkArrayLike, checkInteger, checkLength } from '../check.ts';
+import { checkArrayLike, checkCount, checkInteger, checkLength } from '../check.ts';
 import { nothingThere, outOfRange } from '../errors.ts';
 import { checkedOptions, checkFlag, optionNames } from '../options.ts';
 import { EpochSampler } from './epoch-sampler.ts';
@@ -12,7 +12,7 @@ export class SequentialSampler extends EpochSampler {
   readonly #count: number;
 
   constructor(length: number) {
-    checkInteger('SequentialSampler: length', length, 0, 2 ** 31 - 1);
+    checkCount('SequentialSampler', length, 0);
     super(length, { seed: null, advancesByItself: false });
     this.#count = length;
   }

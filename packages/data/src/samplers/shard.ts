@@ -1,7 +1,7 @@
 // One rank's part of a stream and, within it, one worker's part. Ranks take samples in turn: rank r of W takes samples
 // r, r + W, …; a rank's workers take its samples in turn in the same way.
 
-import { checkInteger } from '../check.ts';
+import { checkShare } from '../check.ts';
 import { outOfRange } from '../errors.ts';
 import { workerInfo } from '../loader/worker-info.ts';
 import { checkedOptions, checkFlag, optionNames } from '../options.ts';
@@ -35,8 +35,7 @@ export function shard<T>(
   const isStream = typeof stream === 'object' && stream !== null;
   if (!isStream || !(Symbol.asyncIterator in stream || Symbol.iterator in stream))
     throw outOfRange('shard: stream', 'an iterable', stream);
-  checkInteger('shard: replicas', replicas, 1);
-  checkInteger('shard: rank', rank, 0, replicas - 1);
+  checkShare('shard', replicas, rank);
   const turns = () => new Turns<T>(replicas, rank, dropLast);
   if (Symbol.asyncIterator in stream) {
     return {
