@@ -345,6 +345,12 @@ export function notSavable(path: string, got: string): DdpError {
   return invalidArgument(`saveSnapshot: ${path}`, 'JSON values, bigints, typed arrays or tensors', got);
 }
 
+/** Error for a model, optimizer, loader or generator in place of its state. `method` returns the state. */
+export function notItsState(path: string, method: string): DdpError {
+  const what = `saveSnapshot: ${path}: expected its state, got an object with ${method}()`;
+  return new DdpError('ERR_DDP_INVALID', `${what}. Pass what ${method}() returns.`);
+}
+
 export function badSnapshot(file: string, why: string): DdpError {
   const message = `loadSnapshot: ${file} is damaged or no snapshot: ${why}. Use an earlier one.`;
   return new DdpError('ERR_DDP_SNAPSHOT', message);

@@ -11,7 +11,7 @@ import {
   elementsOf,
   type TypedArray,
 } from '@ringwise/collectives';
-import { badSnapshot, notSavable } from '../errors.ts';
+import { badSnapshot, notItsState, notSavable } from '../errors.ts';
 import { bytesOf } from '../reducer/memory.ts';
 import { below, type GatheredValues, ownStateOf, type StoredPerRank, valueForRank } from './own-state.ts';
 
@@ -106,6 +106,10 @@ function headerOf(item: unknown, path: string, arrays: Arrays, own: OwnValues): 
     const values = given.map((value) => headerOf(value, path, arrays, null));
     return isShared ? values[0] : { $perRank: { kind: state.kind, path, values } };
   }
+  const method = ['stateDict', 'state'].find(
+    (name) => typeof (item as Record<string, unknown>)[name] === 'function',
+  );
+  if (method !== undefined) throw notItsState(path, method);
   if (arrays.open.has(item)) throw notSavable(path, 'an object that contains itself');
   arrays.open.add(item);
   const header = membersOf(item, path, arrays, own);

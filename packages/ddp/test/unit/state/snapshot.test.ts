@@ -268,3 +268,23 @@ it('copies tensors that JavaScript cannot access, one at a time', async () => {
   }
   expect(await readdir(folder)).toEqual(['far']);
 });
+
+it('refuses a model or an optimizer in place of its state', async () => {
+  const file = join(folder, 'run.snapshot');
+  const net = makeNet(1);
+  const optimizer = new AdamW(net.parameters(), { lr: 0.1 });
+  const refusals = reasons(
+    await onRanks(2, async (group) => {
+      await expect(saveSnapshot(file, { net: net.stateDict(), optimizer }, group)).rejects.toThrow(
+        'saveSnapshot: state.optimizer: expected its state, got an object with stateDict(). Pass what stateDict() returns.',
+      );
+      await saveSnapshot(file, net, group);
+    }),
+  );
+  for (const error of refusals)
+    expect(error).toMatchObject({
+      code: 'ERR_DDP_SNAPSHOT',
+      message: expect.stringContaining('state: expected its state, got an object with stateDict()'),
+    });
+  expect(await readdir(folder)).toEqual([]);
+});
