@@ -67,6 +67,7 @@ export { detectLauncher, type Launched } from './init/env.ts';
 export { exchange } from './init/exchange.ts';
 export { init, initMembers, type MembersOptions, memberKeys } from './init/init.ts';
 export type { Placement } from './init/placement.ts';
+export { isReducible } from './is-reducible.ts';
 export type { AxisSize, PerAxis } from './mesh/layout.ts';
 export { Mesh, mesh } from './mesh/mesh.ts';
 export type { GroupOptions } from './options/group-options.ts';
@@ -91,5 +92,5 @@ export {
   type SubgroupOptions,
 } from './options/options.ts';
 export type { ReduceOp } from './reduce-ops.ts';
-export { isReducible, reduceOps } from './reduce-ops.ts';
+export { reduceOps } from './reduce-ops.ts';
 export { untilAborted } from './until-aborted.ts';

@@ -73,6 +73,14 @@ export function reproducibleList(verb: string): Failure {
   );
 }
 
+export function contributionsNotReproducible(verb: string): Failure {
+  return invalid(
+    verb,
+    'contributions are always added reproducibly; expected reproducible: true or no such option, got false',
+    'Without contributions, add the buffers of this rank before the call.',
+  );
+}
+
 export function listOverlaps(verb: string, first: string, second: string): Failure {
   return invalid(
     verb,

@@ -70,6 +70,15 @@ export function verbNotSupported(verb: string, backend: string, verbs: readonly 
   return unsupported(verb, `the ${backend} backend does not have it`, `It has: ${verbs.join(', ')}.`);
 }
 
+/** Failure for a message in a group of one rank. */
+export function noOtherRank(verb: string): Failure {
+  return unsupported(
+    verb,
+    'a group of one rank has no other rank to exchange messages with',
+    'Start several ranks, as with `npx ringwise run --nproc-per-node 2`, or leave the call out where group.size is 1.',
+  );
+}
+
 export function deviceNotSupported(verb: string, backend: string, got: string, devices: string): Failure {
   return unsupported(
     verb,

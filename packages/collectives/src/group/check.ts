@@ -15,6 +15,7 @@ import {
   type Failure,
   factorMissing,
   factorUnused,
+  noOtherRank,
   notDivisible,
   oneOfCounts,
   opNotDefined,
@@ -46,8 +47,10 @@ export interface Checked {
 /** Returns the first fault of an operation, or null. Its buffers are already BufferViews. */
 export function faultOf(group: Checked, operation: Operation): Failure | null {
   const { verb, timeoutMs } = operation;
-  if (!group.supports.verbs.includes(verb))
+  if (!group.supports.verbs.includes(verb)) {
+    if (group.size === 1 && (verb === 'send' || verb === 'recv')) return noOtherRank(verb);
     return verbNotSupported(verb, group.backend, group.supports.verbs);
+  }
   if (!isTimeout(timeoutMs)) return badTimeout(verb, timeoutMs);
   const { label } = operation as { readonly label?: unknown };
   if (label !== undefined && (typeof label !== 'string' || label === '')) return badLabel(verb, shown(label));
@@ -149,6 +152,7 @@ export function rankFault(
   name: 'root' | 'peer',
   value: number,
 ): Failure | null {
+  if (name === 'peer' && size === 1) return noOtherRank(verb);
   if (Number.isInteger(value) && value >= 0 && value < size) return null;
   return badRank(verb, name, shown(value), size);
 }
@@ -215,9 +219,17 @@ export function countsFault(
 ): Failure | null {
   if (counts === null) return null;
   const isList = Array.isArray(counts) || ArrayBuffer.isView(counts);
-  const isCount = (count: number) => Number.isSafeInteger(count) && count >= 0;
-  if (isList && counts.length === size && counts.every(isCount)) return null;
+  if (isList && counts.length === size && areCounts(counts)) return null;
   return badCounts(verb, name, size, shown(isList ? [...counts] : counts));
+}
+
+/** Returns whether all entries are counts. A hole of a sparse array is none; every() would skip it. */
+function areCounts(counts: readonly number[]): boolean {
+  for (let rank = 0; rank < counts.length; rank++) {
+    const count = counts[rank];
+    if (!(Number.isSafeInteger(count) && (count as number) >= 0)) return false;
+  }
+  return true;
 }
 
 /**

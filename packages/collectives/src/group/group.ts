@@ -62,6 +62,7 @@ import { Admission } from './admission.ts';
 import { type ArrayOf, asBuffer, type BufferLike, isPlain } from './buffer.ts';
 import { entering } from './call-site.ts';
 import { rejectedToCaller } from './caller-line.ts';
+import { foreignGroupMembers } from './foreign-group-members.ts';
 import { membersByColor, membersByList, nameOf } from './members/subgroups.ts';
 import { candidatesOf } from './members/survivors.ts';
 import { withParent } from './members/with-parent.ts';
@@ -593,8 +594,7 @@ export class Group {
   }
 
   static {
-    const properties = { world_size: 'size', get_rank: 'rank', get_world_size: 'size' };
     const error = (member: string, fault: string) => new CollectiveError(foreignMember(member, fault), null);
-    refuseForeign(Group.prototype, 'group', error, { properties });
+    refuseForeign(Group.prototype, 'group', error, foreignGroupMembers);
   }
 }

@@ -76,7 +76,10 @@ export function leftBehind(survivors: readonly number[]): Failure {
 export function rankOutOfRange(rank: number, size: number, from: string, verb = 'init'): Failure {
   const shown = (value: number) => (Number.isNaN(value) ? 'none' : value);
   const what = `rank and size do not fit (from ${from}); expected 0 <= rank < size, got rank ${shown(rank)}, size ${shown(size)}`;
-  return { ...init(what), verb };
+  const isHalf = Number.isNaN(rank) !== Number.isNaN(size);
+  const isPassed = from === 'options' || from === 'url';
+  const next = `Pass both${verb === 'init' ? ', or neither: a launcher such as `npx ringwise run` sets them' : ''}.`;
+  return { ...init(what, isHalf && isPassed ? next : undefined), verb };
 }
 
 export function tooManyRanks(size: number, most: number, from: string): Failure {

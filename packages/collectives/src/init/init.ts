@@ -13,7 +13,9 @@ import { CollectiveError, type Failure, type Site } from '../errors.ts';
 import { Group } from '../group/group.ts';
 import type { Subgroups } from '../group/members/membership.ts';
 import { survivorsIn } from '../group/members/survivors.ts';
+import { foreignMember } from '../options/errors.ts';
 import type { InitOptions } from '../options/init-options.ts';
+import { refusingMembers } from '../options/not-awaited.ts';
 import { cannotTakePart, notABackend, settingsDiffer, soloForMany } from './errors.ts';
 import { callOff } from './exchange.ts';
 import { warnOfFallback } from './fallback.ts';
@@ -21,6 +23,15 @@ import { placementOf } from './placement.ts';
 import { draftInit, type Plan } from './plan.ts';
 import { gather, tellOthers } from './rendezvous.ts';
 import { withStoreErrors } from './store-errors.ts';
+
+const notAwaited = refusingMembers(
+  {
+    ...{ what: 'group', call: 'init()' },
+    names: ['name', 'rank', 'size', 'ranks', 'localRank', 'localSize', 'hosts', 'backend'],
+  },
+  Group.prototype,
+  (member, fault) => new CollectiveError(foreignMember(member, fault), null),
+);
 
 /**
  * Joins the group of all ranks. Collective; resolves when this rank can communicate with all others. Without
@@ -35,7 +46,11 @@ import { withStoreErrors } from './store-errors.ts';
  * await group.close();
  * ```
  */
-export async function init(options: InitOptions = {}): Promise<Group> {
+export function init(options: InitOptions = {}): Promise<Group> {
+  return notAwaited(start(options));
+}
+
+async function start(options: InitOptions): Promise<Group> {
   const { plan, fault } = draftInit(options, process.env);
   const site = { group: plan.name, rank: plan.rank, size: plan.size };
   const { name: backend, factory, fallback } = await prepared(plan, fault);

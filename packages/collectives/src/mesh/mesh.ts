@@ -1,5 +1,5 @@
 // Names for the dimensions of a group: ranks on a grid, with a group for each line of it.
-import { CollectiveError, type Failure } from '../errors.ts';
+import { CollectiveError, type Failure, groupClosed } from '../errors.ts';
 import type { Group } from '../group/group.ts';
 import { nameOf } from '../group/members/subgroups.ts';
 import { checkGroup } from '../options/check-group.ts';
@@ -125,6 +125,7 @@ export async function mesh<
   options: MeshOptions<Flat> = {},
 ): Promise<Mesh<keyof Axes & string, keyof Flat & string>> {
   checkGroup('mesh', group);
+  if (group.isClosed) throw errorIn(group, groupClosed('mesh'));
   const calls = { error: (failure: Failure) => errorIn(group, failure) };
   const refuse = (failure: Failure): never => {
     throw calls.error(failure);

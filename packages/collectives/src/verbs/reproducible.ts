@@ -4,6 +4,7 @@
 import type { AllReduce, Reduce, ReduceScatter } from '../backend.ts';
 import { dtypes } from '../dtype.ts';
 import {
+  contributionsNotReproducible,
   dtypesDiffer,
   notReproducible,
   reproducibleList,
@@ -36,9 +37,10 @@ export function isOneOperation(group: Admission, verb: Reduction['verb'], option
 export function reproducibleReduce(
   group: Admission,
   plain: AllReduce | Reduce,
-  { contributions }: ReduceOptions,
+  { contributions, reproducible }: ReduceOptions,
 ): Call<void> {
   const { verb, buffer } = plain;
+  if (reproducible === false) throw group.error(contributionsNotReproducible(verb));
   group.check(plain);
   if (plain.reproducible) {
     checkReproducible(group, plain, buffer);
@@ -65,6 +67,7 @@ export function reproducibleReduceScatter(
 ): Call<void> {
   const { op = 'sum', factor = 1, contributions, label, timeoutMs = group.timeoutMs } = options;
   const verb = 'reduceScatter';
+  if (options.reproducible === false) throw group.error(contributionsNotReproducible(verb));
   if (isList(to) || (from !== null && isList(from))) throw group.error(reproducibleList(verb));
   const output = asBuffer(to, verb);
   const inputs = (contributions ?? [from as never]).map((input) => asBuffer(input, verb));

@@ -63,6 +63,8 @@ const failures: Record<string, Failure> = {
   ),
   badCarrier: errors.badCarrier('allReduce', 'count is -1'),
   hostUntried: initErrors.hostUntried('macOS'),
+  noOtherRank: errors.noOtherRank('send'),
+  contributionsNotReproducible: errors.contributionsNotReproducible('allReduce'),
   foreignMember: optionErrors.foreignMember('group.all_reduce()', 'there is no member of this name'),
   unknownOp: optionErrors.unknownOp('allReduce', 'mean', ['sum', 'avg']),
   opNotDefined: errors.opNotDefined('allReduce', 'avg', 'int32', ['sum', 'min', 'max', 'prod']),
@@ -214,6 +216,8 @@ describe('errors', () => {
       allReduce: it must not write this buffer: the tensor requires a gradient (group "dp", rank 0 of 8). Call it inside noGrad(() => …).
       allReduce: the object's "ringwise.buffer" member returned no valid BufferView: count is -1 (group "dp", rank 0 of 8).
       init: the native addon of the host backend is built for macOS and has not been run there yet (group "dp", rank 0 of 8). RINGWISE_BACKEND=host uses it anyway.
+      send: a group of one rank has no other rank to exchange messages with (group "dp", rank 0 of 8). Start several ranks, as with \`npx ringwise run --nproc-per-node 2\`, or leave the call out where group.size is 1.
+      allReduce: contributions are always added reproducibly; expected reproducible: true or no such option, got false (group "dp", rank 0 of 8). Without contributions, add the buffers of this rank before the call.
       group.all_reduce(): there is no member of this name (group "dp", rank 0 of 8).
       allReduce: unknown op 'mean'; expected 'avg' (group "dp", rank 0 of 8).
       allReduce: 'avg' is not defined for int32; use 'sum' and divide (group "dp", rank 0 of 8). Supported on int32: sum, min, max, prod.
@@ -282,7 +286,7 @@ describe('errors', () => {
       init: rank 1 cannot take part: there is no driver (group "dp", rank 0 of 8). Install one.
       init: rank 2 arrived after the others had given up waiting (group "dp", rank 0 of 8). Start all ranks together.
       init: rank 1 was started with size 4 but rank 0 with 2 (group "dp", rank 0 of 8).
-      init: rank and size do not fit (from url); expected 0 <= rank < size, got rank 4, size none (group "dp", rank 0 of 8).
+      init: rank and size do not fit (from url); expected 0 <= rank < size, got rank 4, size none (group "dp", rank 0 of 8). Pass both, or neither: a launcher such as \`npx ringwise run\` sets them.
       init: the backend solo is for one rank; expected 'auto', 'host' or another backend for 2 ranks (group "dp", rank 0 of 8). Check the option backend and RINGWISE_BACKEND. A group of this rank alone: init({ rank: 0, size: 1 }).
       init: env:// found no launcher in the environment; expected RANK and WORLD_SIZE, or the variables of srun or mpirun (group "dp", rank 0 of 8). Start the script with \`npx ringwise run\`, or pass rank, size and url.
       init: RANK and WORLD_SIZE do not name a rank; expected two whole numbers, got RANK '1', WORLD_SIZE not set (group "dp", rank 0 of 8). Set both, or neither for a group of one; \`npx ringwise run\` sets them.

@@ -5,6 +5,7 @@ import type { Group } from '@ringwise/collectives';
 import { checkGroup, checkOptions } from '../check.ts';
 import { badOptions, closed, joinsBatchNorm, noForward, notALoss, trainedLater } from '../errors.ts';
 import { refuseForeign } from '../foreign-members.ts';
+import { refusingMembers } from '../not-awaited.ts';
 import { broadcasts, carrier } from '../reducer/memory.ts';
 import type { BucketPlan } from '../reducer/plan.ts';
 import { Reducer } from '../reducer/reducer.ts';
@@ -351,6 +352,12 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
   }
 }
 
+const notAwaited = refusingMembers(
+  { what: 'model', call: 'ddp()', names: ['forward', 'module'] },
+  DistributedDataParallel.prototype,
+  badOptions,
+);
+
 /**
  * Makes a model data-parallel. `source` is a model that offers its trainable parameters
  * (`Symbol.for('ringwise.gradParams')`), its frozen parameters (`Symbol.for('ringwise.frozenParams')`) and
@@ -369,10 +376,11 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
  * optimizer.step();
  * ```
  */
-export async function ddp<M extends Source>(
-  source: M,
-  options: DdpOptions,
-): Promise<DistributedDataParallel<M>> {
+export function ddp<M extends Source>(source: M, options: DdpOptions): Promise<DistributedDataParallel<M>> {
+  return notAwaited(wrap(source, options));
+}
+
+async function wrap<M extends Source>(source: M, options: DdpOptions): Promise<DistributedDataParallel<M>> {
   const checked = optionsOf(options);
   const { group } = checked;
   const parts = partsOf(source);

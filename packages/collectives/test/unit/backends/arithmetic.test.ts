@@ -44,5 +44,11 @@ describe('isReducible', () => {
     expect(on('int8')).toEqual(['sum', 'prod', 'min', 'max', 'band', 'bor', 'bxor']);
     expect(on('uint64')).toEqual(on('int8'));
     expect(on('bool')).toEqual(['min', 'max', 'band', 'bor', 'bxor']);
+    expect(() => isReducible('avg', 'int' as never)).toThrow(
+      expect.objectContaining({
+        code: 'ERR_COLL_INVALID',
+        message: expect.stringContaining("isReducible: unknown dtype 'int'; expected one of float32,"),
+      }),
+    );
   });
 });

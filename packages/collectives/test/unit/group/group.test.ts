@@ -2,6 +2,7 @@ import { describe, expect, it } from 'vitest';
 import { solo } from '../../../src/backends/solo.ts';
 import { systemFailure } from '../../../src/errors.ts';
 import {
+  anySource,
   type Backend,
   type BufferLike,
   bufferSymbol,
@@ -138,6 +139,22 @@ describe('arguments', () => {
         'INVALID',
         'counts is not usable; expected a length for each of 4 ranks, got [1, 2]',
         (g) => g.allGather(other, f32(1, 2, 3), { counts: [1, 2] }),
+      ],
+      'hole in counts': [
+        'INVALID',
+        'counts is not usable; expected a length for each of 4 ranks, got [1, undefined, 1, 1]',
+        // biome-ignore lint/suspicious/noSparseArray: what is refused
+        (g) => g.allGather(f32(1), f32(1, 2, 3), { counts: [1, , 1, 1] as number[] }),
+      ],
+      'contributions that are not to be reproducible': [
+        'INVALID',
+        'allReduce: contributions are always added reproducibly; expected reproducible: true or no such option, got false',
+        (g) => g.allReduce(f32(1), { contributions: [f32(1), f32(2)], reproducible: false }),
+      ],
+      'contributions of reduceScatter that are not to be reproducible': [
+        'INVALID',
+        'reduceScatter: contributions are always added reproducibly',
+        (g) => g.reduceScatter(null, f32(1), { contributions: [f32(1, 2, 3, 4)], reproducible: false }),
       ],
       'own part': [
         'INVALID',
@@ -316,9 +333,18 @@ describe('arguments', () => {
     const noPeers = await failureOf(() => soloGroup().send(other, 1));
     expect([noPeers.code, noPeers.message]).toEqual([
       'ERR_COLL_UNSUPPORTED',
-      'send: the solo backend does not have it (group "solo", rank 0 of 1). ' +
-        'It has: allReduce, broadcast, allGather, reduceScatter, barrier, reduce, gather, scatter, allToAll.',
+      'send: a group of one rank has no other rank to exchange messages with (group "solo", rank 0 of 1). ' +
+        'Start several ranks, as with `npx ringwise run --nproc-per-node 2`, or leave the call out where group.size is 1.',
     ]);
+    for (const call of [
+      () => soloGroup().recv(other, 0),
+      () => soloGroup().batch([{ send: other, to: 1 }]),
+      () => soloGroup().sendObject({}, 1),
+      () => soloGroup().recvObject(anySource),
+    ])
+      expect((await failureOf(call)).what).toBe(
+        'a group of one rank has no other rank to exchange messages with',
+      );
     expect(() => group.barrierSync()).toThrow('barrier: the loopback backend may not block this thread');
   });
 });

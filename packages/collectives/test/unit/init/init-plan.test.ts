@@ -200,8 +200,8 @@ describe('planInit', () => {
       init: rank and size are unknown; expected both, as options, in the url or from a launcher.
       init: rank and size are unknown; expected both, as options, in the url or from a launcher.
       init: rank and size do not fit (from options); expected 0 <= rank < size, got rank 2, size 2.
-      init: rank and size do not fit (from options); expected 0 <= rank < size, got rank 1, size none.
-      init: rank and size do not fit (from url); expected 0 <= rank < size, got rank none, size 2.
+      init: rank and size do not fit (from options); expected 0 <= rank < size, got rank 1, size none. Pass both, or neither: a launcher such as \`npx ringwise run\` sets them.
+      init: rank and size do not fit (from url); expected 0 <= rank < size, got rank none, size 2. Pass both, or neither: a launcher such as \`npx ringwise run\` sets them.
       init: rank and size do not fit (from openmpi); expected 0 <= rank < size, got rank 0, size none.
       init: MASTER_ADDR is not set and pmi does not tell where rank 0 is. Set MASTER_ADDR to the same value for all ranks.
       init: MASTER_PORT is not set and pmi does not tell where rank 0 is. Set MASTER_PORT to the same value for all ranks.

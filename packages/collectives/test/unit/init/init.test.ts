@@ -349,3 +349,15 @@ describe('init that fails', () => {
     );
   });
 });
+
+it('gives a promise that is no group until it is awaited', async () => {
+  const pending = init({ rank: 0, size: 1, store: new MemoryStore() });
+  const group = pending as unknown as Group;
+  const sentence = (member: string) =>
+    `group.${member}: init() gives a promise, which was not awaited; expected const group = await init().`;
+  expect(() => group.rank).toThrow(sentence('rank'));
+  expect(() => group.allReduce(new Float32Array(1))).toThrow(sentence('allReduce'));
+  const [awaited] = await Promise.all([pending]);
+  expect([pending instanceof Promise, pending.constructor, awaited.size]).toEqual([true, Promise, 1]);
+  await awaited.close();
+});

@@ -175,3 +175,9 @@ it('needs a group, as across() does', async () => {
     'got a promise, which needs an await',
   );
 });
+
+it('is refused, by its own name, once the group is closed', async () => {
+  const [group] = loopbackGroups(1);
+  await group!.close();
+  await expect(mesh(group!, { dp: 1 })).rejects.toThrow('mesh: the group is closed (group');
+});
