@@ -2,8 +2,13 @@
 import { badOptions, invalidArgument } from './errors.ts';
 import { unknownOption } from './option-names.ts';
 
-export function checkOptions(verb: string, options: unknown, known: readonly string[]): void {
-  const fault = unknownOption(options, known);
+export function checkOptions(
+  verb: string,
+  options: unknown,
+  known: readonly string[],
+  renamed: Readonly<Record<string, string>> = {},
+): void {
+  const fault = unknownOption(options, known, renamed);
   if (fault !== null) throw badOptions(verb, fault);
 }
 

@@ -4,7 +4,7 @@ import { init } from '@ringwise/collectives';
 import { checkInteger, checkOptions, shown } from '../check.ts';
 import { invalidArgument } from '../errors.ts';
 import { type JobAccess, joinJob } from '../membership/join.ts';
-import { checkMembership } from '../membership/options.ts';
+import { checkMembership, renamed } from '../membership/options.ts';
 import { entriesOf, phasesOf, replayMembership } from '../replay/replay.ts';
 import { ElasticJob } from './job.ts';
 import { checkLogFile } from './log.ts';
@@ -47,7 +47,7 @@ const names: readonly (keyof ElasticOptions)[] = [
  * ```
  */
 export async function elastic(options: ElasticOptions = {}): Promise<ElasticJob> {
-  checkOptions('elastic', options, names);
+  checkOptions('elastic', options, names, renamed);
   const {
     log = null,
     leaveOn = 'SIGTERM',

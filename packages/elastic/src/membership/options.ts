@@ -61,7 +61,11 @@ const names: readonly (keyof MembershipOptions)[] = [
   ...(['store', 'runId', 'size', 'min', 'backend', 'timeoutMs'] as const),
   ...(['settleMs', 'stallMs', 'lastCallMs', 'joinTimeoutMs', 'connectMs'] as const),
 ];
-const renamed = { min_size: 'min', minRanks: 'min', world_size: 'size' };
+/** Our options by their names elsewhere: in torchrun, torchft, Elastic Horovod and this package's environment. */
+export const renamed: Readonly<Record<string, string>> = {
+  ...{ min_size: 'min', minRanks: 'min', min_ranks: 'min', minNp: 'min', min_np: 'min', minReplicas: 'min' },
+  ...{ world_size: 'size', worldSize: 'size', timeout: 'timeoutMs' },
+};
 
 /** Address of the store, if the caller has not passed one. */
 export interface StoreAddress {

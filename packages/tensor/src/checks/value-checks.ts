@@ -7,11 +7,13 @@ import { badOption, shown } from '../errors.ts';
 export interface Check {
   readonly expected: string;
   readonly fits: (value: unknown) => boolean;
+  /** Advice for the error, a sentence. */
+  readonly next?: string;
 }
 
 /** Throws ERR_TENSOR_ARGUMENT if `value` does not fit. `what` names the argument, with its function. */
-export function checkValue(what: string, value: unknown, { expected, fits }: Check): void {
-  if (!fits(value)) throw badOption(what, expected, shown(value));
+export function checkValue(what: string, value: unknown, { expected, fits, next }: Check): void {
+  if (!fits(value)) throw badOption(what, expected, shown(value), next);
 }
 
 export const isTensor = (value: unknown): boolean =>

@@ -49,12 +49,15 @@ export const needsIndex = (op: string, dtype: DType): TensorError =>
 
 // Arguments.
 
-export const badHostArray = (array: unknown, dtype: DType | undefined): TensorError =>
-  argument(
-    `fromHost: ${ArrayBuffer.isView(array) ? array.constructor.name : typeof array} does not hold ${
-      dtype ?? 'elements of a dtype'
-    }. Use tensor(), which copies and converts.`,
-  );
+export const badHostArray = (array: unknown, dtype: DType | undefined): TensorError => {
+  if (!ArrayBuffer.isView(array) && !Array.isArray(array) && typeof array !== 'number')
+    return argument(`fromHost: expected a typed array, got ${shown(array)}.`);
+  const name = ArrayBuffer.isView(array)
+    ? array.constructor.name
+    : `a plain ${Array.isArray(array) ? 'array' : 'number'}`;
+  const held = dtype ?? 'elements of a dtype';
+  return argument(`fromHost: ${name} does not hold ${held}. Use tensor(), which copies and converts.`);
+};
 
 export const notDense = (shape: Shape): TensorError =>
   argument(
@@ -71,7 +74,7 @@ export const positionOutOfRange = (op: string, index: number, at: number, size: 
 
 export const unknownData = (data: unknown): TensorError =>
   argument(
-    `tensor: expected a number, a boolean, nested arrays of these or a typed array, got ${typeof data}.`,
+    `tensor: expected a number, a boolean, nested arrays of these or a typed array, got ${shown(data)}.`,
   );
 
 export const badArange = (start: number, end: number, step: number): TensorError =>
@@ -97,8 +100,8 @@ export const unsafeInteger = (method: string, value: bigint): TensorError =>
   argument(`${method}: ${value} does not fit into a number without loss. Read it from dataSync().`);
 
 /** `got`: a description of the value, or the value as shown() formats it. */
-export const badOption = (what: string, expected: string, got: string): TensorError =>
-  argument(`${what}: expected ${expected}, got ${got}.`);
+export const badOption = (what: string, expected: string, got: string, next?: string): TensorError =>
+  argument(`${what}: expected ${expected}, got ${got}.${next === undefined ? '' : ` ${next}`}`);
 
 /** `fault` is what unknownOption() returns, `next` a sentence of advice. */
 export const unknownOptions = (op: string, fault: string, next?: string): TensorError =>

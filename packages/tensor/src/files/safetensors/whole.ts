@@ -9,13 +9,12 @@ import { bytesIn, replaceFile } from '../files.ts';
 import { aPath, tensorsByName } from './checks.ts';
 import { type LoadOptions, loadOptions, openSafetensors, type SafetensorsFile } from './file.ts';
 
-const textsByName = {
+const anObject = {
   expected: 'an object of strings',
-  fits: (value: unknown) =>
-    typeof value === 'object' &&
-    value !== null &&
-    Object.values(value).every((text) => typeof text === 'string'),
+  fits: (value: unknown) => typeof value === 'object' && value !== null,
 };
+const aText = { expected: 'a string', fits: (value: unknown) => typeof value === 'string' };
+const next = 'The format knows strings only: write String(value), or JSON.stringify(value).';
 
 /**
  * Writes tensors to `path`, as a whole or not at all. Tensors must neither change nor be disposed until the promise
@@ -34,7 +33,11 @@ export async function saveSafetensors(
       'a tensor cannot be named "__metadata__"; pass metadata as the third argument',
     );
   }
-  if (metadata !== undefined) checkValue('saveSafetensors: metadata', metadata, textsByName);
+  if (metadata !== undefined) {
+    checkValue('saveSafetensors: metadata', metadata, anObject);
+    for (const [name, text] of Object.entries(metadata))
+      checkValue(`saveSafetensors: metadata: ${name}`, text, { ...aText, next });
+  }
   const entries = planSafetensors(tensors);
   // Read before the first await, so that a tensor that is already disposed is refused now, and the arrays stay
   // reachable.

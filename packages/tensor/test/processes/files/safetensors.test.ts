@@ -121,6 +121,10 @@ describe('a file', () => {
     await expect(saveSafetensors(path, { a: gone })).rejects.toMatchObject({ code: 'ERR_TENSOR_DISPOSED' });
     await failure(saveSafetensors(join(directory, 'no', 'such', 'folder'), { a: tensor([1]) }));
     await failure(saveSafetensors(path, { __metadata__: tensor([1]) }));
+    const metadata = { note: 'x', epoch: 3 } as never;
+    await expect(saveSafetensors(path, { a: tensor([2]) }, metadata)).rejects.toThrow(
+      'metadata: epoch: expected a string, got 3. The format knows strings only: write String(',
+    );
     expect((await loadSafetensors(path)).a!.item()).toBe(1);
     expect((await readdir(directory)).filter((name) => name.endsWith('.tmp'))).toEqual([]);
   });

@@ -86,6 +86,18 @@ describe('fromHost', () => {
     expect([...array]).toEqual([10, 2, 3, 40]);
     expect(codeOf(() => fromHost(array, [3]))).toBe('ERR_TENSOR_SHAPE');
     expect(() => fromHost(new Int16Array(4) as never)).toThrow('fromHost: Int16Array does not hold');
+    expect(() => fromHost([1, 2] as never)).toThrow(
+      'fromHost: a plain array does not hold elements of a dtype. Use tensor(), which copies and converts.',
+    );
+    expect(() => fromHost(null as never)).toThrow('fromHost: expected a typed array, got null.');
+    for (const [data, shown] of [
+      [null, 'null'],
+      ['x', "'x'"],
+      [Promise.resolve(1), 'a promise, which needs an await'],
+    ])
+      expect(() => tensor(data as never)).toThrow(
+        `nested arrays of these or a typed array, got ${shown as string}.`,
+      );
     expect(codeOf(() => fromHost(array, [4], { dtype: 'float64' }))).toBe('ERR_TENSOR_ARGUMENT');
   });
 });
