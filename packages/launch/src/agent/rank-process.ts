@@ -14,7 +14,13 @@ import { PROGRESS } from '../monitor/rank-progress.ts';
 import { readReports } from '../monitor/read-reports.ts';
 import { readErrorFile } from '../report/error-file.ts';
 import { failureOf } from '../report/failure.ts';
-import { isSecondary, LAST_WORDS_FD, parseLastWords, reportError } from '../report/last-words.ts';
+import {
+  isSecondary,
+  joinedWords,
+  LAST_WORDS_FD,
+  parseLastWords,
+  reportError,
+} from '../report/last-words.ts';
 import { LogFile } from '../report/log-file.ts';
 import { RankOutput, type RankStreams, type Write } from '../report/output.ts';
 import type { LastWords } from '../report/words.ts';
@@ -184,7 +190,7 @@ function readWords(child: ChildProcess): Words {
   let said = '';
   const pipe = child.stdio[wordsFd] as Readable;
   pipe.setEncoding('utf8').on('data', (text: string) => {
-    said += text;
+    said = joinedWords(said, text);
   });
   return { text: () => said, ended: new Promise((resolve) => pipe.once('close', resolve)) };
 }

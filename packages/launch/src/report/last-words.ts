@@ -52,7 +52,7 @@ export function hasErrorHandler(): boolean {
 export function reportError(error: unknown, depth = 0): ReportedError {
   const of = (key: string) => read(() => (error as Record<string, unknown>)[key]);
   if (!read(() => error instanceof Error)) {
-    const message = textOf(error, maxTextLength);
+    const message = inspected(error).slice(0, maxTextLength);
     return { name: 'Error', message, stack: '', fields: {}, cause: null };
   }
   const fields: Record<string, unknown> = {};
@@ -84,8 +84,21 @@ function read<T>(get: () => T): T | undefined {
 
 /** Returns a text, or the text of any other value, cut to the given number of characters. */
 function textOf(value: unknown, most: number): string {
-  const text = typeof value === 'string' ? value : (read(() => inspect(value)) ?? 'a value without a text');
-  return text.slice(0, most);
+  return (typeof value === 'string' ? value : inspected(value)).slice(0, most);
+}
+
+const inspected = (value: unknown): string => read(() => inspect(value)) ?? 'a value without a text';
+
+/** Characters of the pipe's text that are kept at least: more than the longest report of an error or a crash has. */
+const keptLength = 4 << 20;
+
+/**
+ * Returns the text of the pipe with `more` added. Drops the beginning of a text that has become too long, because a
+ * program that handles its uncaught errors may report any number of them.
+ */
+export function joinedWords(text: string, more: string): string {
+  const joined = text + more;
+  return joined.length > 2 * keptLength ? joined.slice(-keptLength) : joined;
 }
 
 /**

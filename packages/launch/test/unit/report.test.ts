@@ -1,7 +1,13 @@
 import { inspect } from 'node:util';
 import { describe, expect, it } from 'vitest';
 import type { RankOutcome } from '../../src/agent/rank-process.ts';
-import { isSecondary, parseLastWords, reportError, reviveError } from '../../src/report/last-words.ts';
+import {
+  isSecondary,
+  joinedWords,
+  parseLastWords,
+  reportError,
+  reviveError,
+} from '../../src/report/last-words.ts';
 import {
   exitCodeOf,
   exitCodeOfSignal,
@@ -419,6 +425,19 @@ describe('last words', () => {
     });
     expect(reportError({ [inspect.custom]: throwing }).message).toBe('a value without a text');
     expect(reportError(new Proxy({}, { getPrototypeOf: throwing })).message).toBe('{}');
+  });
+
+  it('of a program that survives any number of errors need a limited memory', () => {
+    const line = (error: unknown) => `${JSON.stringify({ timeNs: '1', error: reportError(error) })}\n`;
+    const survived = line('x'.repeat(16_000)).repeat(64);
+    let text = '';
+    let longest = 0;
+    for (let mebibytes = 0; mebibytes < 40; mebibytes++) {
+      text = joinedWords(text, survived);
+      longest = Math.max(longest, text.length);
+    }
+    expect(longest).toBeLessThan(10 << 20);
+    expect(parseLastWords(joinedWords(text, line('the last')))?.error.message).toBe("'the last'");
   });
 
   it('are the last complete line', () => {
