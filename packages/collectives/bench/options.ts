@@ -72,6 +72,9 @@ export function parseBench(argv: readonly string[]): BenchOptions | 'help' {
     const defined = reduceOps.filter((other) => isReducible(other, dtype));
     throw usage(`${op} is not defined on ${dtype}; expected --op ${defined.join(', ')}`);
   }
+  // One rank has the solo backend, which sends no messages.
+  if (verb.name === 'send-recv' && values['nproc-per-node'] === '1')
+    throw usage('send-recv needs another rank; expected --nproc-per-node 2 or more, got 1');
   if (values.sync && values.async) throw usage('--sync and --async exclude each other');
   if (values.tune && (values.save ?? values.compare) !== undefined)
     throw usage('--tune excludes --save and --compare, which are about one algorithm per size');

@@ -67,6 +67,7 @@ describe('arguments', () => {
       ['all-reduce', '--dtype', 'bool'],
       /sum is not defined on bool; expected --op min, max, band, bor, bxor/,
     ],
+    [['send-recv', '-n', '1'], /send-recv needs another rank; expected --nproc-per-node 2 or more, got 1/],
     [['all-reduce', '--sync', '--async'], /--sync and --async exclude each other/],
     [['all-reduce', '--tune', '--save', 'file'], /--tune excludes --save and --compare/],
   ])('%j is explained', (argv, sentence) => {
