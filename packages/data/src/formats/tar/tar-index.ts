@@ -4,6 +4,7 @@
 // https://www.gnu.org/software/tar/manual/html_node/Standard.html
 import { badFile } from '../../errors.ts';
 import type { OpenFile } from '../open-file.ts';
+import { isSparse, notWhole } from './tar-sample.ts';
 
 const blockBytes = 512;
 const mostNameBytes = 2 ** 20;
@@ -15,11 +16,14 @@ export interface TarEntry {
   readonly size: number;
 }
 
-/** Yields the regular files. Throws ERR_DATA_FILE if a header is damaged or the archive is truncated. */
+/**
+ * Yields the regular files. Throws ERR_DATA_FILE if a header is damaged, the archive is truncated, or a file is a hard
+ * link or sparse.
+ */
 export function* tarEntries(file: OpenFile): Generator<TarEntry, void, undefined> {
   const header = Buffer.alloc(blockBytes);
   // Name and size for the next header, from the separate entries before it.
-  let ahead: { readonly name?: string; readonly size?: number } = {};
+  let ahead: Pax = {};
   for (let at = 0; ; ) {
     if (at + blockBytes > file.size) throw cutOff(file, at);
     file.read(header, at);
@@ -41,8 +45,12 @@ export function* tarEntries(file: OpenFile): Generator<TarEntry, void, undefined
       file.read(text, offset);
       ahead = { ...ahead, ...(type === 'L' ? { name: untilZero(text) } : paxOf(text)) };
     } else {
+      const name = ahead.name ?? nameIn(header);
+      const where = `${file.path}, byte ${at}`;
+      if (type === '1') throw notWhole('TarFile', where, name, 'a hard link');
+      if (type === 'S' || ahead.isSparse) throw notWhole('TarFile', where, name, 'sparse');
       if (type === '0' || type === '\0' || type === '7') {
-        yield { name: ahead.name ?? nameIn(header), offset, size };
+        yield { name, offset, size };
       }
       if (type !== 'g') ahead = {};
     }
@@ -76,9 +84,15 @@ function untilZero(field: Buffer): string {
   return field.toString('utf8', 0, end < 0 ? field.length : end);
 }
 
+interface Pax {
+  name?: string;
+  size?: number;
+  isSparse?: boolean;
+}
+
 /** Parses pax records, which have the form `<length of the record> <key>=<value>\n`. */
-function paxOf(text: Buffer): { name?: string; size?: number } {
-  const pax: { name?: string; size?: number } = {};
+function paxOf(text: Buffer): Pax {
+  const pax: Pax = {};
   for (let at = 0; at < text.length; ) {
     const space = text.indexOf(' ', at);
     const length = Number(text.toString('latin1', at, space));
@@ -87,6 +101,7 @@ function paxOf(text: Buffer): { name?: string; size?: number } {
     const value = record.slice(record.indexOf('=') + 1);
     if (record.startsWith('path=')) pax.name = value;
     if (record.startsWith('size=')) pax.size = Number(value);
+    if (isSparse([record])) pax.isSparse = true;
     at += length;
   }
   return pax;

@@ -39,3 +39,17 @@ export function addExtension(
   }
   known.add(extension);
 }
+
+/**
+ * Returns the error for a file whose bytes are not behind its header: it would be missing in its sample, or have other
+ * bytes. A hard link is the second name of a file that the archive has once.
+ */
+export function notWhole(reader: string, where: string, name: string, kind: 'a hard link' | 'sparse'): Error {
+  const what = [`a file is ${kind}`, 'every file with all its bytes', JSON.stringify(name)] as const;
+  const how = kind === 'sparse' ? 'without --sparse' : 'with tar --hard-dereference';
+  return badFile(reader, where, what, `Pack the archive again, ${how}.`);
+}
+
+/** Tells whether pax records of a file, by name, say that it is stored without its holes. */
+export const isSparse = (names: Iterable<string>): boolean =>
+  [...names].some((name) => name.startsWith('GNU.sparse.'));

@@ -7,7 +7,7 @@ import { badFile, DataError, outOfRange } from '../../errors.ts';
 import { checkedOptions, checkIterable, optionNames } from '../../options.ts';
 import { openRegular } from '../open-file.ts';
 import { importPeer } from '../optional-package.ts';
-import { addExtension, splitName, type TarSample } from './tar-sample.ts';
+import { addExtension, isSparse, notWhole, splitName, type TarSample } from './tar-sample.ts';
 
 /**
  * A path, or a function that opens a stream of an archive's bytes. `name` is for error messages; if it ends with gz,
@@ -65,6 +65,8 @@ async function* samplesOf(
   try {
     for await (const entry of archive) {
       last = entry.header.name;
+      if (entry.header.type === 'link') throw notWhole('tarSamples', name, last, 'a hard link');
+      if (isSparseEntry(entry.header)) throw notWhole('tarSamples', name, last, 'sparse');
       if (entry.header.type !== 'file') {
         entry.resume();
         continue;
@@ -92,6 +94,11 @@ async function* samplesOf(
     throw badFile('tarSamples', `${name}, at ${last}`, what, 'Get the file again.', cause);
   }
   if (sample !== null) yield complete(sample);
+}
+
+/** Tells whether a file is stored without its holes. In GNU's own format, tar-stream does not know its type. */
+function isSparseEntry({ name, type, size = 0, pax }: import('tar-stream').Header): boolean {
+  return isSparse(Object.keys(pax ?? {})) || (type === null && size > 0 && !name.endsWith('/'));
 }
 
 async function opened(source: TarSource): Promise<{ name: string; bytes: NodeJS.ReadableStream }> {

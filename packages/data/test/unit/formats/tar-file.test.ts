@@ -152,6 +152,43 @@ function gnuHeader(name: string, type: string, size: number, isBinary = false): 
   return header;
 }
 
+describe('files that are not whole in an archive', () => {
+  it.each([
+    ['a hard link', { type: 'link', linkname: 'a/1.txt' }, 'with tar --hard-dereference'],
+    ['sparse', { pax: { 'GNU.sparse.major': '1', 'GNU.sparse.name': 'a/2.txt' } }, 'without --sparse'],
+  ] as const)('are refused, by number and in a stream: %s', async (kind, header, how) => {
+    const path = write(
+      'partial.tar',
+      await archive([
+        ['a/1.txt', 'one'],
+        [{ name: 'a/2.txt', ...header }, ''],
+      ]),
+    );
+    const sentence = `a file is ${kind}; expected every file with all its bytes, got "a/2.txt" (${path}`;
+    for (const read of [async () => new TarFile(path), () => collect(tarSamples([path]))]) {
+      const failed = expect(read()).rejects;
+      await failed.toMatchObject({
+        code: 'ERR_DATA_FILE',
+        message: expect.stringContaining(sentence) as unknown,
+      });
+      await expect(read()).rejects.toThrow(`Pack the archive again, ${how}.`);
+    }
+  });
+
+  it("are refused in GNU's format of sparse files", async () => {
+    const bytes = await archive([['a/1.txt', 'one']]);
+    bytes.write('S', 156);
+    const sum = bytes
+      .subarray(0, 512)
+      .fill(' ', 148, 156)
+      .reduce((total, byte) => total + byte, 0);
+    bytes.write(`${sum.toString(8).padStart(6, '0')}\0 `, 148);
+    const path = write('sparse.tar', bytes);
+    expect(() => new TarFile(path)).toThrow('a file is sparse');
+    await expect(collect(tarSamples([path]))).rejects.toThrow('a file is sparse');
+  });
+});
+
 describe('tarSamples', () => {
   it('streams archives one after the other, gzipped, from a function or a file, anew in each pass', async () => {
     const [first, second, third] = [await shardOf(0, 3), await shardOf(3, 2), await shardOf(5, 4)];
