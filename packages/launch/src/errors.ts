@@ -303,12 +303,16 @@ export const storeFailed = (
 ) => {
   const flag = backend === 'c10d' ? 'port in --rdzv-endpoint' : '--master-port';
   const orFree = backend === 'c10d' ? 'or 0 there' : 'or none';
+  const next =
+    backend === 'c10d'
+      ? 'Give --rdzv-endpoint an address of this host and a port that may be opened here.'
+      : 'Give --master-addr an address of this host, and --master-port a port that may be opened here.';
   const rest = maxNodes > 1 ? ', the same on all hosts' : `, ${orFree}: then a free one is taken`;
   return new LaunchError(
     'ERR_LAUNCH_STORE',
     isInUse(cause)
       ? `ringwise run: port ${port} of ${host} is in use. Give another ${flag}${rest}.`
-      : `ringwise run: could not host the store on ${host} port ${port}: ${(cause as Error).message}`,
+      : `ringwise run: could not host the store on ${host} port ${port}: ${(cause as Error).message} ${next}`,
     { cause },
   );
 };

@@ -102,7 +102,8 @@ function toOptions(
     nprocPerNode,
     role: values.get('role') ?? 'default',
     meeting,
-    runId: values.get('rdzv-id'),
+    // Empty as from --rdzv-id=$JOB_ID without that variable: then no name was given, as for torchrun.
+    runId: values.get('rdzv-id') || undefined,
     elastic,
     maxRestarts: wholeNumber(values, 'max-restarts', elastic ? '3' : '0', 1_000_000),
     graceMs: graceOf(values, elastic !== null),
@@ -184,7 +185,7 @@ function outputOf(values: Values): OutputOptions {
     );
   }
   return {
-    logDir: values.get('log-dir'),
+    logDir: values.get('log-dir') || undefined,
     redirects: streamsOf(values.nameOf('redirects'), values.get('redirects') ?? '0'),
     tee: streamsOf(values.nameOf('tee'), values.get('tee') ?? '0'),
     localRanks: filter === undefined ? null : new Set(filter.split(',').map(Number)),

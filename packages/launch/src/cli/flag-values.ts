@@ -27,7 +27,8 @@ export function checkedValue({ name, rawName, value, inlineValue }: OptionToken)
   }
   if (value === undefined && flag.isValueOptional) return '1';
   const isWord = value !== undefined && inlineValue !== true;
-  if (value === undefined || (isWord && /^-./.test(value))) throw errors.missingValue(rawName, flag.value);
+  const isMissing = value === undefined || (value === '' && flag.isValueOptional);
+  if (isMissing || (isWord && /^-./.test(value))) throw errors.missingValue(rawName, flag.value);
   if (isWord && scriptFile.test(value)) throw errors.scriptAsValue(rawName, flag.value, value);
   return value;
 }

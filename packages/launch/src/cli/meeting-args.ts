@@ -13,7 +13,7 @@ const maxHosts = 65_536;
 export const defaultPorts = { c10d: 29_400, static: 29_500 } as const;
 
 export function meetingOf(values: Values, env: NodeJS.ProcessEnv): MeetingOptions {
-  const localName = values.get('local-addr');
+  const localName = values.get('local-addr') || undefined;
   if (isSwitchedOn(values, 'standalone')) return { ...oneHost, localName };
   const [minNodes, maxNodes] = hostsOf(values);
   const backend = values.get('rdzv-backend') ?? 'static';
@@ -78,8 +78,11 @@ function addressOf(values: Values, backend: 'static' | 'c10d', hosts: number) {
       endpoint ?? '',
     );
   }
+  const host = values.get('master-addr') ?? loopbackAddress();
+  if (host === '')
+    throw badArgument(verb, values.nameOf('master-addr'), 'the name or address of host 0', host);
   return {
-    host: values.get('master-addr') ?? loopbackAddress(),
+    host,
     port: wholeNumber(values, 'master-port', `${byDefault}`, 65_535),
   };
 }

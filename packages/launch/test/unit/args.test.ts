@@ -82,6 +82,21 @@ describe('parseRun', () => {
     });
   });
 
+  it('takes an empty name of the run, of the host or of the log folder for one that is not given', () => {
+    const { runId, meeting, output } = parsed(['--rdzv-id=', '--local-addr', '', '--log-dir=', 'train.ts']);
+    expect([runId, meeting.localName, output.logDir]).toEqual([undefined, undefined, undefined]);
+  });
+
+  it('refuses other empty values', () => {
+    expect(message(['--elastic=', 'train.ts'])).toBe(
+      'ringwise run: --elastic needs a value; expected --elastic MIN:MAX.',
+    );
+    expect(message(['--ui=', 'train.ts'])).toContain('--ui needs a value');
+    expect(message(['--master-addr=', 'train.ts'])).toBe(
+      "ringwise run: --master-addr expects the name or address of host 0, got ''.",
+    );
+  });
+
   it('takes an empty variable for one that is not set', () => {
     const env = { PET_REPORT: '', PET_NNODES: '', PET_MODULE: '', PET_ELASTIC: '' };
     expect(parsed(['train.ts'], env)).toMatchObject({

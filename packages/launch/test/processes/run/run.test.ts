@@ -137,6 +137,15 @@ fail(step);
     expect(stdout.trim().split('\n').sort()).toEqual(['[0] child 0', '[0] rank 1', '[0] thread 0']);
   });
 
+  it('says how to go on when the store cannot have the address', async () => {
+    const file = script('never.mjs', ';');
+    const { exitCode, stderr } = await finished(['run', '--master-addr', '192.0.2.1', file]);
+    expect(exitCode).toBe(1);
+    expect(stderr).toMatch(
+      /could not host the store on 192\.0\.2\.1 port 0: .*EADDRNOTAVAIL.*\)\. Give --master-addr /,
+    );
+  });
+
   it('says so when the port of the store is in use, with the flag that was given', async () => {
     const other = createServer().listen(0, '127.0.0.1');
     await once(other, 'listening');
