@@ -97,7 +97,7 @@ export async function startProcesses<Result = unknown>(
   const execArgv = execArgvFor('spawn', file);
   const entry = fileURLToPath(entryFile('spawn-entry.js'));
   const rendezvous = await hostRendezvous(loopbackAddress(), 0);
-  const results = new Array<Result>(nprocs);
+  const results = new Array<Result>(nprocs).fill(undefined as Result); // no holes, which map() would skip
   const take = (rank: number, { result }: Reply) => {
     results[rank] = result as Result;
   };

@@ -79,7 +79,7 @@ describe('spawn', () => {
          return 'returned';
        };`,
     );
-    expect(await spawn(url, { nprocs: 2, threads })).toEqual(['returned', undefined]);
+    expect(await spawn(url, { nprocs: 2, threads })).toStrictEqual(['returned', undefined]);
   });
 
   it('rejects with the error of the rank that threw, and stops the others', async () => {
