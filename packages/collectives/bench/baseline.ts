@@ -1,6 +1,6 @@
 // Stored results of a benchmark, for `--save` and `--compare`. A row has the ratio of its time to the limit that the
 // machine had in the same run (limits.ts), so that a slower machine is no regression.
-import { readFileSync, writeFileSync } from 'node:fs';
+import { closeSync, existsSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 
 const format = 'ringwise bench baseline';
 const version = 1;
@@ -49,14 +49,24 @@ export function saveBaseline(file: string, setting: Setting, rows: readonly Base
   const digits = (_: string, value: unknown) =>
     typeof value === 'number' ? Number(value.toPrecision(6)) : value;
   const lines = rows.map((row) => `    ${JSON.stringify(row, digits)}`).join(',\n');
-  try {
+  writable(file, () => {
     writeFileSync(file, `${JSON.stringify(head, null, 2).slice(0, -2)},\n  "rows": [\n${lines}\n  ]\n}\n`);
+  });
+}
+
+/** Throws BaselineError if the file cannot be written, so that no measurement is lost. Does not change it. */
+export function checkSavable(file: string): void {
+  const isThere = existsSync(file);
+  writable(file, () => closeSync(openSync(file, 'a')));
+  if (!isThere) rmSync(file);
+}
+
+function writable(file: string, write: () => void): void {
+  try {
+    write();
   } catch (error) {
-    throw refuse(
-      file,
-      `it cannot be written: ${(error as Error).message}`,
-      'Name a file in a folder that exists.',
-    );
+    const what = `it cannot be written: ${(error as Error).message}`;
+    throw refuse(file, what, 'Name a file in a folder that exists.');
   }
 }
 

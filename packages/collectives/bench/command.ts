@@ -5,7 +5,7 @@
 //   srun node node_modules/@ringwise/collectives/dist/bench-rank.js all-reduce --json
 import { fileURLToPath } from 'node:url';
 import { builtFile } from '../src/package-files.ts';
-import { BaselineError, readBaseline } from './baseline.ts';
+import { BaselineError, checkSavable, readBaseline } from './baseline.ts';
 import { help } from './help.ts';
 import { parseBench, UsageError } from './options.ts';
 
@@ -23,6 +23,7 @@ export async function command(argv: readonly string[], launcher: Launcher): Prom
   try {
     const options = parseBench(argv);
     if (options !== 'help' && options.compare !== undefined) readBaseline(options.compare);
+    if (options !== 'help' && options.save !== undefined) checkSavable(options.save);
     if (options !== 'help') return await launcher.runRanks(options.nprocPerNode, program, argv);
     process.stdout.write(help());
     return 0;
