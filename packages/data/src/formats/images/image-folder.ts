@@ -20,6 +20,9 @@ const mostFileBytes = 2 ** 30;
 
 const extensions = new Set(['.jpg', '.jpeg', '.png', '.webp', '.gif', '.tif', '.tiff', '.avif']);
 
+/** Images that torchvision's ImageFolder reads and sharp does not: leaving them out would make a smaller data set. */
+const foreignExtensions = new Set(['.bmp', '.ppm', '.pgm']);
+
 /** Options of ImageFolder. */
 export interface ImageFolderOptions {
   /** Size in pixels. Each image is scaled to cover it, and the excess is cut off equally on both sides. */
@@ -53,7 +56,8 @@ type Sharp = typeof import('sharp')['default'];
 /**
  * The images of a folder with one subfolder per class, also those in folders within it. Classes, and therefore labels,
  * are in the order of their names. A link to a folder is a class; a link within a class is not followed. `get` and
- * `getBatch` reject with ERR_DATA_FILE, naming the file, for an image that is damaged or truncated.
+ * `getBatch` reject with ERR_DATA_FILE, naming the file, for an image that is damaged or truncated. Files are images if
+ * their names end with .jpg, .jpeg, .png, .webp, .gif, .tif, .tiff or .avif; a file of BMP, PPM or PGM is refused.
  */
 export class ImageFolder implements Dataset<ImageSample, ImageBatch> {
   /** Number of images. */
@@ -207,8 +211,16 @@ function listed<T>(folder: string, list: () => T): T {
 }
 
 function imagesIn(folder: string): string[] {
-  return listed(folder, () => readdirSync(folder, { recursive: true, encoding: 'utf8' }))
-    .filter((name) => extensions.has(extname(name).toLowerCase()))
+  const names = listed(folder, () => readdirSync(folder, { recursive: true, encoding: 'utf8' }));
+  const foreign = names.find((name) => foreignExtensions.has(extensionOf(name)));
+  if (foreign !== undefined) {
+    const what = ['a format is not read', [...extensions].join(', '), extensionOf(foreign)] as const;
+    throw badFile('ImageFolder', join(folder, foreign), what, 'Convert such images, or move them elsewhere.');
+  }
+  return names
+    .filter((name) => extensions.has(extensionOf(name)))
     .sort()
     .map((name) => join(folder, name));
 }
+
+const extensionOf = (name: string): string => extname(name).toLowerCase();

@@ -47,6 +47,22 @@ describe('ImageFolder', () => {
     expect([...images.labels]).toEqual([0, 0, 0, 1]);
   });
 
+  it("refuses images that torchvision's reads and this one cannot, instead of leaving them out", async () => {
+    const mixed = mkdtempSync(join(tmpdir(), 'mixed-'));
+    try {
+      mkdirSync(join(mixed, 'a'));
+      for (const name of ['1.png', '2.BMP']) writeFileSync(join(mixed, 'a', name), '');
+      await expect(ImageFolder.open(mixed, { height: 2, width: 2 })).rejects.toMatchObject({
+        code: 'ERR_DATA_FILE',
+        message: expect.stringMatching(
+          /a format is not read; expected \.jpg, .*, got \.bmp \(.*2\.BMP\)\. Convert such images/,
+        ) as unknown,
+      });
+    } finally {
+      rmSync(mixed, { recursive: true });
+    }
+  });
+
   it('follows links to folders of images', async () => {
     const links = mkdtempSync(join(tmpdir(), 'links-'));
     try {
