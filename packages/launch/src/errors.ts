@@ -177,6 +177,14 @@ export const scriptNotFound = (verb: string, file: string, meant?: string) =>
       'Nothing was started.',
   );
 
+export const scriptOutOfReach = (verb: string, file: string, cause: unknown) =>
+  new LaunchError(
+    'ERR_LAUNCH_SCRIPT',
+    `${verb}: cannot look at ${file}; expected a file that this user may read, got ${(cause as Error).message}. ` +
+      'Nothing was started.',
+    { cause },
+  );
+
 export const scriptIsFolder = (verb: string, folder: string, meant: string | undefined) =>
   new LaunchError(
     'ERR_LAUNCH_SCRIPT',

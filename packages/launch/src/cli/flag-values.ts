@@ -55,10 +55,18 @@ export function isPageAddress({ name, value }: OptionToken, next: string): boole
 
 /** Returns a hint if the script is an empty file; null if it is not. */
 export function emptyScriptHint(script: string): string | null {
-  const found = statSync(script, { throwIfNoEntry: false });
-  return found?.isFile() && found.size === 0
+  return isEmptyFile(script)
     ? `${script} is empty, so its ranks do nothing. Has your editor saved it?`
     : null;
+}
+
+function isEmptyFile(path: string): boolean {
+  try {
+    const found = statSync(path);
+    return found.isFile() && found.size === 0;
+  } catch {
+    return false; // scriptExists() says what is wrong with it
+  }
 }
 
 /**

@@ -4,7 +4,7 @@ import { accessSync, constants, statSync } from 'node:fs';
 import { basename, join, resolve } from 'node:path';
 import { programIsFolder, programNotExecutable, programNotFound } from '../errors.ts';
 import { builtFile } from '../package-files.ts';
-import { execArgvFor, scriptExists } from './script.ts';
+import { execArgvFor, scriptExists, statOf } from './script.ts';
 
 export interface Program {
   /** The program, followed by its arguments up to `args`. */
@@ -57,7 +57,7 @@ export function programOf(
 }
 
 function noProgram(verb: string, name: string): Error {
-  const found = name.includes('/') ? statSync(name, { throwIfNoEntry: false }) : undefined;
+  const found = name.includes('/') ? statOf(verb, name) : undefined;
   if (found?.isDirectory()) return programIsFolder(verb, name);
   return found ? programNotExecutable(verb, name) : programNotFound(verb, name);
 }

@@ -3,18 +3,30 @@
 // tsx, or, if tsx is not installed, with type stripping alone. .jsx and .tsx always need tsx. A compiled file that
 // names a source map runs with it, so that stacks show the lines that the user wrote.
 
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { readdirSync, readFileSync, type Stats, statSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { basename, dirname, join } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 import { Script } from 'node:vm';
-import { noTypeScript, scriptIsFolder, scriptNotFound } from '../errors.ts';
+import { noTypeScript, scriptIsFolder, scriptNotFound, scriptOutOfReach } from '../errors.ts';
 import { nearest } from '../nearest.ts';
 import { scriptFile } from './flag-values.ts';
 
+/**
+ * Returns what is at a path, or undefined if nothing is. Throws ERR_LAUNCH_SCRIPT if the system does not say, such as
+ * for a file in a folder of another user.
+ */
+export function statOf(verb: string, path: string): Stats | undefined {
+  try {
+    return statSync(path, { throwIfNoEntry: false });
+  } catch (cause) {
+    throw scriptOutOfReach(verb, path, cause);
+  }
+}
+
 /** Throws if the file does not exist or is a folder. */
 export function scriptExists(verb: string, file: string): void {
-  const found = statSync(file, { throwIfNoEntry: false });
+  const found = statOf(verb, file);
   if (found?.isDirectory()) throw scriptIsFolder(verb, file, mainScript(file));
   if (!found?.isFile()) throw scriptNotFound(verb, file, similarScript(file));
 }

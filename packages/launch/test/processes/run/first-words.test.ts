@@ -1,7 +1,7 @@
 // Tests what a user sees who mistypes the command, its flags or the name of the script.
 
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync } from 'node:fs';
+import { chmodSync, existsSync, mkdirSync, symlinkSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { describe, expect, it } from 'vitest';
@@ -78,6 +78,19 @@ describe('a script', () => {
       expect(stderr).toBe(
         `ringwise run: ${folder} is a folder; expected a script, such as ${folder}/train.mjs. Nothing was started.\n`,
       );
+    }
+  });
+
+  it('that the system does not show is refused with the reason', async () => {
+    const folder = dirname(script('there.mjs', ''));
+    symlinkSync('b.mjs', join(folder, 'a.mjs'));
+    symlinkSync('a.mjs', join(folder, 'b.mjs'));
+    for (const flags of [[], ['--no-python']]) {
+      const { exitCode, stderr } = await finished(['run', ...flags, './a.mjs']);
+      expect(stderr).toMatch(
+        /^ringwise run: cannot look at \S*a\.mjs; expected a file that this user may read, got ELOOP: .*\. Nothing was started\.\n$/,
+      );
+      expect(exitCode).toBe(2);
     }
   });
 
