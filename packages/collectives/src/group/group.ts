@@ -69,6 +69,7 @@ import { withParent } from './members/with-parent.ts';
 import { Runner } from './runner.ts';
 import { GroupState } from './state.ts';
 import type { Call, Steps } from './steps.ts';
+import { told } from './unawaited.ts';
 import { Work } from './work.ts';
 
 export type { ReduceOptions } from '../options/options.ts';
@@ -516,7 +517,7 @@ export class Group {
       entering(this, name, true);
       return this.#runner.run(name, callOf(this.#admission));
     } catch (error) {
-      this.#state.isReported = true;
+      told(this.#state, error);
       throw error;
     }
   }

@@ -29,6 +29,8 @@ export class GroupState {
   readonly supports: Supports;
   /** Whether the program has received an error of this group, from a call or from close(). */
   isReported = false;
+  /** Whether the program has received the error of a call that came after close(). */
+  isClosedReported = false;
   #failure: CollectiveError | null = null;
   #isClosed = false;
   readonly #instead: string | undefined;

@@ -2,7 +2,8 @@
 // no work left, the first of them is thrown, so that the process ends with an error instead of exit code 0.
 //
 // The failure of an operation counts only if the group was not closed and no other call has reported a failure of the
-// group. The failure of a call that was refused, such as one with a wrong argument, is reported nowhere else.
+// group. The failure of a call that was refused, such as one with a wrong argument, is reported nowhere else; that the
+// group is closed is reported once.
 
 import { type CollectiveCode, CollectiveError } from '../errors.ts';
 
@@ -13,7 +14,9 @@ export interface Reporting {
   readonly size: number;
   readonly isClosed?: boolean;
   /** Whether the program has received an error of the group. */
-  readonly isReported?: boolean;
+  isReported?: boolean;
+  /** Whether the program has received the error of a call that came after close(). */
+  isClosedReported?: boolean;
 }
 
 interface Unheard {
@@ -34,6 +37,16 @@ const ofRefused: ReadonlySet<CollectiveCode> = new Set([
   'ERR_COLL_UNSUPPORTED',
   'ERR_COLL_CLOSED',
 ]);
+
+/**
+ * Notes that the program receives `error`. The error of a refused call says nothing about the group, which may have
+ * failed or fail later: that failure is still to be reported.
+ */
+export function told(group: Reporting, error: unknown): void {
+  const code = CollectiveError.is(error) ? error.code : null;
+  if (code === 'ERR_COLL_CLOSED') group.isClosedReported = true;
+  else if (code === null || !ofRefused.has(code)) group.isReported = true;
+}
 
 /** Remembers the failure of `work`, which the program has not awaited yet. */
 export function keepUnheard(work: object, failure: Unheard): void {
@@ -57,9 +70,10 @@ export function heard(work: object): void {
 }
 
 function throwFirst(): void {
-  const found = [...unheard.values()].find(
-    ({ error, group }) => ofRefused.has(error.code) || !(group.isClosed || group.isReported),
-  );
+  const found = [...unheard.values()].find(({ error, group }) => {
+    if (error.code === 'ERR_COLL_CLOSED') return !group.isClosedReported;
+    return ofRefused.has(error.code) || !(group.isClosed || group.isReported);
+  });
   if (found === undefined) return;
   const { error, group } = found;
   const site = { group: group.name, rank: group.rank, size: group.size };

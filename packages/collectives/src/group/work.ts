@@ -6,7 +6,7 @@ import { CollectiveError, cannotBlock, type Failure, notEnded } from '../errors.
 import { checkOptions } from '../options/known-options.ts';
 import type { CallOptions } from '../options/options.ts';
 import { rejectedToCaller } from './caller-line.ts';
-import { heard, keepUnheard } from './unawaited.ts';
+import { heard, keepUnheard, told } from './unawaited.ts';
 
 /** The members of a group that a Work names in its own errors. */
 export interface WorkOwner {
@@ -18,6 +18,8 @@ export interface WorkOwner {
   readonly isClosed?: boolean;
   /** Whether the program has received an error of the group. A Work sets it. */
   isReported?: boolean;
+  /** Whether the program has received the error of a call that came after close(). A Work sets it. */
+  isClosedReported?: boolean;
 }
 
 /** Called once, with the error or the value. */
@@ -138,7 +140,7 @@ export class Work<T = void> implements PromiseLike<T> {
 
   /** Notes that the program gets the error. */
   #tell(): void {
-    this.#owner.isReported = true;
+    told(this.#owner, this.#error);
     heard(this);
   }
 

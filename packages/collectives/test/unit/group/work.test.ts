@@ -101,6 +101,18 @@ describe('a Work', () => {
     await groups[1].close();
   });
 
+  it('that fails unawaited is reported by close() after calls that were refused, too', async () => {
+    const groups = loopbackGroups(2) as [Group, Group];
+    await expect(groups[0].broadcast(x, { root: 3 })).rejects.toThrow('root is not a rank');
+    expect(() => groups[1].allReduceSync(x)).toThrow(
+      expect.objectContaining({ code: 'ERR_COLL_UNSUPPORTED' }),
+    );
+    void groups[0].allReduce(new Float32Array(1));
+    void groups[1].allReduce(new Float32Array(2));
+    for (const group of groups)
+      await expect(group.close()).rejects.toMatchObject({ code: 'ERR_COLL_MISMATCH', verb: 'allReduce' });
+  });
+
   it('that fails unawaited because a rank has left is no failure of close()', async () => {
     const groups = loopbackGroups(2) as [Group, Group];
     const work = groups[0].recv(x, 1);
