@@ -181,6 +181,7 @@ export class ElasticJob {
     this.#isIterating = true;
     try {
       for (;;) {
+        this.#checkOpen('steps');
         await this.#views!.enter();
         if (this.hasLeft || loader.state().epoch >= epochs) return;
         const step = new ElasticStep<B>(loader.plan(), trained.finalSteps, (fn, options) =>
@@ -255,6 +256,7 @@ export class ElasticJob {
 
   /** Runs one step until it is final. */
   async #run<B>(trained: Trained, fn: StepFunction<B>, { beforeUpdate }: RunOptions): Promise<StepResult> {
+    this.#checkOpen('run');
     const { loader } = trained.parts;
     const views = this.#views!;
     for (;;) {
@@ -320,6 +322,14 @@ export class ElasticJob {
     if (membership === null)
       throw jobMisused(what, 'the process joins the job in ddp(); expected that before');
     return membership;
+  }
+
+  #checkOpen(what: string): void {
+    if (this.#closed.signal.aborted)
+      throw jobMisused(
+        what,
+        'the job was closed in the loop; expected close() after it. To end the loop, call leave()',
+      );
   }
 
   #training(what: string): Trained {

@@ -75,6 +75,29 @@ for (const name of ['without a scaler', 'with a scaler'])
     expect(job.finalSteps).toBe(9);
   });
 
+it.each(['steps', 'run'] as const)('says in %s() that the job was closed in the loop', async (verb) => {
+  const job = await elastic();
+  const net = makeNet();
+  const optimizer = new SGD(net.parameters(), { lr: 0.1 });
+  const loader = job.loader(data, { globalBatch: 4, microBatch: 4 });
+  await job.ddp(net, { optimizer, loader });
+  const train = async () => {
+    for await (const step of job.steps(loader, { epochs: 3 })) {
+      if (verb === 'run') await job.close();
+      await step.run((batch) => {
+        lossOf(net, batch as Batch).backward();
+        return 1;
+      });
+      await job.close();
+    }
+  };
+  await expect(train()).rejects.toMatchObject({
+    code: 'ERR_ELASTIC_USE',
+    message: `${verb}: the job was closed in the loop; expected close() after it. To end the loop, call leave().`,
+  });
+  expect(job.finalSteps).toBe(verb === 'run' ? 0 : 1);
+});
+
 it('continues where a loader says', async () => {
   await using job = await elastic();
   const net = makeNet();
