@@ -157,7 +157,8 @@ export class DistributedDataParallel<M = unknown> implements GradParamSource {
   /**
    * Multiplies `loss` by `weight` and runs backward. Gradients become the weighted average over all ranks, Σ
    * weight·gradient / Σ weight, for batches or numbers of tokens that differ. In a step, either all ranks call it or
-   * none. `total` as in addWeight().
+   * none. Gradients of an earlier average must have been dropped, or they are divided by the weights, too. `total` as
+   * in addWeight().
    */
   backward(loss: WeightableLoss, options: { readonly weight: number; readonly total?: number }): void {
     checkOptions('backward', options, { known: ['weight', 'total'] });
