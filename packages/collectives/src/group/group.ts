@@ -29,7 +29,7 @@ import type { FlightEntry } from '../flight/entry.ts';
 import type { Via } from '../init/env.ts';
 import { hostsOfMembers, onOneHost } from '../init/placement.ts';
 import { withStoreErrors } from '../init/store-errors.ts';
-import { badTimeout, foreignMember, isTimeout, shown } from '../options/errors.ts';
+import { badTimeout, foreignMember, isTimeout, reasonText, shown } from '../options/errors.ts';
 import { refuseForeign } from '../options/foreign-members.ts';
 import type { GroupOptions } from '../options/group-options.ts';
 import { checkGroupOptions, noOptions as none, optionsFault } from '../options/known-options.ts';
@@ -473,9 +473,8 @@ export class Group {
   abort(reason: unknown = 'no reason given'): void {
     for (const child of this.#children) child.abort(reason);
     if (this.failure !== null || this.isClosed) return;
-    const isError = reason instanceof Error;
-    const failure = aborted(this.rank, isError ? reason.message : String(reason));
-    this.#runner.abort(this.#state.error(failure, isError ? { cause: reason } : undefined));
+    const options = reason instanceof Error ? { cause: reason } : undefined;
+    this.#runner.abort(this.#state.error(aborted(this.rank, reasonText(reason)), options));
   }
 
   /**

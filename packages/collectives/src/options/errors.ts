@@ -74,6 +74,16 @@ export function shown(value: unknown): string {
   return `an object (${value.constructor?.name ?? 'without a prototype'})`;
 }
 
+/** Returns the text of a reason that a program gives, which may be any value. Does not throw. */
+export function reasonText(reason: unknown): string {
+  const text: unknown = reason instanceof Error ? reason.message : reason;
+  try {
+    return String(text);
+  } catch {
+    return shown(text); // an object without a prototype, or with a toString() that throws
+  }
+}
+
 export function isTimeout(value: unknown): value is number {
   return typeof value === 'number' && value >= 1 && value <= 0x7fffffff;
 }

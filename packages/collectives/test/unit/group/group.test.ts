@@ -444,6 +444,27 @@ describe('the first error', () => {
   });
 });
 
+it.each([
+  ['without a prototype', Object.create(null), 'an object (without a prototype)'],
+  [
+    'an error with such a message',
+    Object.assign(new Error('x'), { message: Object.create(null) }),
+    'an object',
+  ],
+  ['a number', 5, '5'],
+  ['a symbol', Symbol('why'), 'Symbol(why)'],
+])('abort() accepts any reason: %s', async (_, reason: unknown, text) => {
+  const groups = loopbackGroups(2) as [Group, Group];
+  groups[1].abort(reason);
+  for (const group of groups) {
+    const { code, message } = await failureOf(() => group.barrier());
+    expect([code, message]).toEqual([
+      'ERR_COLL_ABORTED',
+      expect.stringContaining(`aborted the group: ${text}`),
+    ]);
+  }
+});
+
 describe('register', () => {
   it('registers memory with the backend, and deregisters it when told', async () => {
     const calls: string[] = [];
