@@ -137,10 +137,13 @@ export class Bucket {
 
   /**
    * Starts averaging, without blocking. With weights whose `knownTotal` is null, the plain hook only sums the
-   * gradients, and settle() divides them. Returns the sequence number of the first operation, or -1 if the hook starts
-   * none or starts it on another group.
+   * gradients, and settle() divides them. Another hook gets gradients that are divided already, so that errors that it
+   * keeps for the next step do not depend on the weights; then the divisor must be valid. Returns the sequence number
+   * of the first operation, or -1 if the hook starts none or starts it on another group.
    */
-  launch(weighting: Pick<Weighting, 'knownTotal'> | null): number {
+  launch(weighting: Pick<Weighting, 'knownTotal' | 'divisor'> | null): number {
+    // A hook computes an average, so it divides by the number of ranks itself.
+    if (weighting !== null && this.#hook !== plainHook) this.#divide(weighting.divisor / this.#group.size);
     this.#works = this.#average(weighting);
     this.#next = this.#works.next();
     return this.#next.done || this.#next.value.group !== this.#group.name ? -1 : this.#next.value.seq;
@@ -160,7 +163,7 @@ export class Bucket {
   }
 
   /**
-   * Runs the rest of the hook, divides by the weights where launch() could not, and copies the averages to gradients
+   * Runs the rest of the hook, divides by the weights where launch() has not, and copies the averages to gradients
    * that are not bound. `weighting` must be the one passed to launch(), settled.
    */
   *settle(weighting: Weighting | null): Works {
@@ -168,11 +171,8 @@ export class Bucket {
       yield this.#next.value;
       this.#next = this.#works!.next();
     }
-    if (weighting !== null) {
-      // A hook computes an average, so it has divided by the number of ranks already.
-      if (this.#hook !== plainHook) this.#divide(weighting.divisor / this.#group.size);
-      else if (weighting.knownTotal === null) this.#divide(weighting.divisor);
-    }
+    const isSum = weighting !== null && weighting.knownTotal === null && this.#hook === plainHook;
+    if (isSum) this.#divide(weighting.divisor);
     for (const { param, view } of this.#members) {
       if (!param.bindGrad && param.grad !== null) copy(view, param.grad);
     }

@@ -443,7 +443,9 @@ export class Reducer {
     this.#buckets.collect(index);
   }
 
-  #launchFull(): void {
+  /** Launches the full buckets. A hook waits until settle() knows the weights, by which its gradients are divided. */
+  #launchFull(areWeightsKnown = this.#weighting === null || this.#weighting.knownTotal !== null): void {
+    if (!areWeightsKnown && this.#hook !== plainHook) return;
     for (;;) {
       const seq = this.#buckets.launchNext(this.#weighting);
       if (seq === null) return;
@@ -504,6 +506,7 @@ export class Reducer {
     if (weighting !== null) {
       yield* weighting.settle();
       this.#lastLive = weighting.firstLive ?? 0;
+      this.#launchFull(true);
     }
     yield* this.#buckets.settle(weighting);
     if (isAlone && weighting !== null) {

@@ -117,7 +117,29 @@ it('hooks average with weights too', async () => {
   expect(half).not.toEqual(plain);
 });
 
-it('PowerSGD of rank 1 loses nothing for good: what one step leaves out comes in later ones', async () => {
+describe('PowerSGD of rank 1 loses nothing for good: what one step leaves out comes in later ones', () => {
+  const weights: Record<
+    string,
+    (step: number) => { readonly weight: number; readonly total?: number } | null
+  > = {
+    'without weights': () => null,
+    'with weights that differ between steps': (step) => ({ weight: step % 2 === 0 ? 1 : 8 }),
+    'with a total that differs between steps': (step) => {
+      const weight = step % 10 === 9 ? 1 : 8;
+      return { weight, total: 2 * weight };
+    },
+  };
+  it.each(Object.keys(weights))('%s', async (name) => {
+    const sums = await sumsOf(weights[name]!);
+    const scale = Math.max(...sums.exact.map(Math.abs));
+    expect(largestDifference(sums.mean, sums.exact)).toBeLessThan(scale / 10);
+  });
+});
+
+/** Computes the same gradient in 60 steps. Returns it, and the mean of what the hook has made of it. */
+async function sumsOf(
+  weightsOf: (step: number) => { readonly weight: number; readonly total?: number } | null,
+) {
   const [sums] = values(
     await onRanks(2, async (group) => {
       const hook = powerSGDHook({ startStep: 2, minCompression: 1 });
@@ -128,7 +150,9 @@ it('PowerSGD of rank 1 loses nothing for good: what one step leaves out comes in
       for (let step = 0; step < 60; step++) {
         net.autograd.zeroGrad();
         net.loss(group.rank, 1); // the same gradient in every step
-        net.autograd.backward();
+        const { weight = 1, ...total } = weightsOf(step) ?? {};
+        if (weightsOf(step) !== null) model.addWeight(weight, total);
+        net.autograd.backward(weight);
         await model.finish();
         const gradient = net.gradients().flat();
         if (step === 0) exact.push(...gradient);
@@ -137,9 +161,8 @@ it('PowerSGD of rank 1 loses nothing for good: what one step leaves out comes in
       return { mean: [...sum], exact };
     }),
   );
-  const scale = Math.max(...sums!.exact.map(Math.abs));
-  expect(largestDifference(sums!.mean, sums!.exact)).toBeLessThan(scale / 10);
-});
+  return sums!;
+}
 
 it('PowerSGD forgets an overflow, as steps without one follow', async () => {
   const ranks = values(
