@@ -26,6 +26,12 @@ export class Average {
     this.weight = weight;
   }
 
+  /** The weights: of all ranks together, of this rank, and of the mean rank. Valid once the average is complete. */
+  get weights(): Readonly<Record<'weight' | 'own' | 'mean', number>> {
+    const mean = (this.totalWeight * headerLength) / this.#headers.length;
+    return { weight: this.totalWeight, own: this.weight, mean };
+  }
+
   /**
    * Starts the operations on `group`, from the present parameters. `number` counts averages and is equal on all ranks.
    * A group that has failed refuses them, which complete() reports.

@@ -337,8 +337,8 @@ export class DiLoCo<M = unknown> {
 
   /** Applies the first pending average, which is complete. */
   #apply(): void {
-    const { fragment, totalWeight } = this.#pending.shift()!;
-    fragment.advance(totalWeight);
+    const { fragment, weights } = this.#pending.shift()!;
+    fragment.advance(weights);
     fragment.adopt(this.#mix);
     this.#applied++;
   }

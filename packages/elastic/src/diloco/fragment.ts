@@ -21,10 +21,11 @@ export class Fragment {
   /** Samples that this rank has trained since the last average started. */
   samples = 0;
   /**
-   * Rounding errors of the last applied average, and of the one in flight; null unless the wire needs them. A failed
-   * average leaves the first unchanged.
+   * Rounding errors of the last applied average, divided by the weight that this rank had in it; null unless the wire
+   * needs them. A failed average leaves them unchanged.
    */
   residual: Float32Array<ArrayBuffer> | null;
+  /** Rounding errors of the average in flight, which are those of weighted differences. */
   nextResidual: Float32Array<ArrayBuffer> | null;
   /**
    * Copies of the parameters for the outer optimizer; they hold the global values. Empty without an outer optimizer.
@@ -71,7 +72,7 @@ export class Fragment {
     return this.params.map(floats);
   }
 
-  /** Writes (global − local) · weight to `flat`. */
+  /** Writes (global − local) · weight to `flat`, and residual · weight to `nextResidual`. */
   subtract(weight: number): void {
     const { globals, locals, flat } = this;
     let offset = 0;
@@ -80,17 +81,25 @@ export class Fragment {
       for (let k = 0; k < global.length; k++) flat[offset + k] = (global[k]! - local[k]!) * weight;
       offset += global.length;
     }
-    if (this.residual !== null) this.nextResidual!.set(this.residual);
+    const { residual, nextResidual } = this;
+    if (residual !== null) for (let k = 0; k < residual.length; k++) nextResidual![k] = residual[k]! * weight;
   }
 
   /**
    * Takes the outer step: `flat` has the sum of the weighted differences of all ranks, and `weight` is the sum of their
-   * weights. If that is 0, no rank has trained, and the global parameters do not change.
+   * weights; `own` is the weight of this rank, and `mean` that of all. If `weight` is 0, no rank has trained, and the
+   * global parameters do not change.
    */
-  advance(weight: number): void {
-    [this.residual, this.nextResidual] = [this.nextResidual, this.residual];
+  advance({ weight, own, mean }: Readonly<Record<'weight' | 'own' | 'mean', number>>): void {
     if (weight === 0) return;
-    const { flat } = this;
+    const { flat, residual, nextResidual } = this;
+    if (residual !== null) {
+      // A rank with weight 0 has sent no part of its rounding errors, and may have rounded the sums of other ranks.
+      const unsent = own === 0 ? 1 : 0;
+      for (let k = 0; k < residual.length; k++)
+        nextResidual![k] = nextResidual![k]! / (own || mean) + residual[k]! * unsent;
+      [this.residual, this.nextResidual] = [nextResidual, residual];
+    }
     for (let k = 0; k < flat.length; k++) flat[k] = flat[k]! / weight;
     if (this.outer !== null) {
       this.outer.optimizer.step();
