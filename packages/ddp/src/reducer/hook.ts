@@ -47,7 +47,8 @@ export interface SharedHookState {
 
 /**
  * Replaces the values in `bucket.data` by their average over all ranks. Yields every operation that it starts on
- * `group`, and starts the same operations on every rank. An error that it throws aborts the group.
+ * `group`, and starts the same operations on every rank. An error that it throws aborts the group. With weights, the
+ * values are weight · gradient divided by the mean weight of a rank, so that here, too, the result is their average.
  *
  * A hook may have two kinds of state. State of one rank, such as rounding errors, belongs in a WeakMap with the bucket
  * as the key: a rebuild and rebind() make new buckets, and so drop it on all ranks. State that is equal on all ranks
