@@ -27,7 +27,7 @@ import {
 } from '../errors.ts';
 import type { FlightEntry } from '../flight/entry.ts';
 import type { Via } from '../init/env.ts';
-import { hostsOfMembers, onOneHost } from '../init/placement.ts';
+import { onOneHost } from '../init/placement.ts';
 import { withStoreErrors } from '../init/store-errors.ts';
 import { badTimeout, foreignMember, isTimeout, reasonText, shown } from '../options/errors.ts';
 import { refuseForeign } from '../options/foreign-members.ts';
@@ -63,9 +63,10 @@ import { type ArrayOf, asBuffer, type BufferLike, isPlain } from './buffer.ts';
 import { entering } from './call-site.ts';
 import { rejectedToCaller } from './caller-line.ts';
 import { foreignGroupMembers } from './foreign-group-members.ts';
+import { childOptions } from './members/child-options.ts';
 import { membersByColor, membersByList, nameOf } from './members/subgroups.ts';
 import { candidatesOf } from './members/survivors.ts';
-import { withParent } from './members/with-parent.ts';
+import { tracked, withParent } from './members/with-parent.ts';
 import { Runner } from './runner.ts';
 import { GroupState } from './state.ts';
 import type { Call, Steps } from './steps.ts';
@@ -119,6 +120,8 @@ export class Group {
   readonly #runner: Runner;
   readonly #options: GroupOptions;
   readonly #children = new Set<Group>();
+  /** Calls of split() and subgroup() that have not ended. */
+  readonly #making = new Set<Promise<unknown>>();
   /** Number of calls of split() and subgroup() so far; the same on all ranks. */
   #subgroups = 0;
   /** Number of calls of shrink() so far; the same on all survivors. */
@@ -398,7 +401,10 @@ export class Group {
    * ```
    */
   split(color: number | null, key = this.rank, options: SubgroupOptions = none): Promise<Group | null> {
-    return this.#subgroup('split', options, (group) => membersByColor(group, color, key));
+    return tracked(
+      this.#making,
+      this.#subgroup('split', options, (group) => membersByColor(group, color, key)),
+    );
   }
 
   /**
@@ -406,7 +412,10 @@ export class Group {
    * group. Closing this group closes the new one.
    */
   subgroup(ranks: readonly number[], options: SubgroupOptions = none): Promise<Group | null> {
-    return this.#subgroup('subgroup', options, (group) => membersByList(group, ranks));
+    return tracked(
+      this.#making,
+      this.#subgroup('subgroup', options, (group) => membersByList(group, ranks)),
+    );
   }
 
   /**
@@ -525,6 +534,8 @@ export class Group {
     this.#state.close();
     try {
       const children = await Promise.allSettled([...this.#children].map((child) => child.close()));
+      // They close their groups themselves. On other ranks their members may be waiting for this one.
+      await Promise.allSettled(this.#making);
       await this.#runner.leave();
       for (const child of children) if (child.status === 'rejected') throw child.reason;
       this.#state.throwUnreported();
@@ -572,20 +583,9 @@ export class Group {
     const { name = nameOf(this.name, members), timeoutMs = this.timeoutMs } = options;
     const request = { members, key, name, timeoutMs, ...(signal && { signal }) };
     const connected = await this.#meeting(verb, () => this.#options.subgroups!(request));
-    const ranks = members.map((member) => this.ranks[member] as number);
-    const { localRank, localSize } = this;
-    const placement = { localRank, localSize, hosts: hostsOfMembers(this.hosts, members) };
     const onClose = async () => void this.#children.delete(child);
-    const { backend, subgroups, survivors } = connected;
-    const { instead } = this.#options;
-    const child: Group = new Group(backend, {
-      name,
-      timeoutMs,
-      ranks,
-      placement,
-      subgroups,
-      ...(survivors && { survivors }),
-      ...(instead !== undefined && { instead }),
+    const child: Group = new Group(connected.backend, {
+      ...childOptions(this, request, connected, this.#options.instead),
       onClose,
     });
     this.#children.add(child);

@@ -36,4 +36,9 @@ describe.each(['host', 'tcp'])('split() on %s', (backend) => {
       expect(failure).toBe('ERR_COLL_ABORTED');
     }
   });
+
+  it('ends before close(), which closes the new group', async () => {
+    const ranks = await startRanks(3, module, 'closeWhileSplitting', { env: { RINGWISE_BACKEND: backend } });
+    expect(values(await ranks.results)).toEqual([0, 1, 2].map(() => [true, null]));
+  });
 });

@@ -56,3 +56,13 @@ async function takeHalf(group: Group, color: number, fault: Fault): Promise<void
   if (fault === 'ends') process.kill(process.pid, 'SIGKILL');
   group.abort('it has found bad data');
 }
+
+/** Closes the group while split() is pending. Returns whether the new group is closed then, and the group's failure. */
+export async function closeWhileSplitting(
+  rank: number,
+): Promise<readonly [boolean | undefined, string | null]> {
+  const group = await init();
+  const made = group.split(rank % 2);
+  await group.close();
+  return [(await made)?.isClosed, group.failure?.code ?? null];
+}
