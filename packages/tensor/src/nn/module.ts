@@ -312,6 +312,10 @@ export abstract class Module {
   }
 
   static {
+    const bothCases = (name: string, instead: string) => ({
+      [name]: instead,
+      [name.replaceAll(/_(.)/g, (_, letter: string) => letter.toUpperCase())]: instead,
+    });
     const toDtype = (dtype: string) => `to('${dtype}')`;
     const methods = {
       cpu: "to('cpu')",
@@ -322,12 +326,12 @@ export abstract class Module {
       bfloat16: toDtype('bfloat16'),
       predict: 'forward(x)',
       summary: 'namedParameters()',
-      register_parameter: 'a field: this.name = parameter(tensor)',
-      register_buffer: 'a field: this.name = buffer(tensor)',
-      add_module: 'a field: this.name = module',
-      register_module: 'a field: this.name = module',
-      get_submodule: 'namedModules()',
-      get_parameter: 'namedParameters()',
+      ...bothCases('register_parameter', 'a field: this.name = parameter(tensor)'),
+      ...bothCases('register_buffer', 'a field: this.name = buffer(tensor)'),
+      ...bothCases('add_module', 'a field: this.name = module'),
+      ...bothCases('register_module', 'a field: this.name = module'),
+      ...bothCases('get_submodule', 'namedModules()'),
+      ...bothCases('get_parameter', 'namedParameters()'),
     };
     refuseForeign(Module.prototype, 'model', foreignMember, { methods });
   }

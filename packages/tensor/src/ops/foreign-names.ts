@@ -51,6 +51,8 @@ const operations: Advice = {
   subtract: 'sub(other)',
   negative: 'neg()',
   requires_grad_: 'requiresGrad = true',
+  requiresGrad_: 'requiresGrad = true',
+  clip: 'clamp(min, max)',
   detach_: 'detach()',
   unsqueeze_: 'unsqueeze(dim), which gives a view',
   squeeze_: 'squeeze(), which gives a view',

@@ -276,7 +276,7 @@ export abstract class Optimizer<O extends LrOptions = LrOptions> {
   }
 
   static {
-    const properties = { param_groups: 'groups' };
+    const properties = { param_groups: 'groups', paramGroups: 'groups' };
     refuseForeign(Optimizer.prototype, 'optimizer', foreignMember, { properties });
   }
 }

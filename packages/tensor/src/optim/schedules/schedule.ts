@@ -47,7 +47,10 @@ export abstract class RateSetter {
 /** Makes PyTorch's names of a schedule's members throw an error with our names. */
 export const refusePythonNames = (prototype: RateSetter): void =>
   refuseForeign(prototype, 'schedule', foreignMember, {
-    methods: { get_last_lr: 'the property lr of the optimiser' },
+    methods: {
+      get_last_lr: 'the property lr of the optimiser',
+      getLastLr: 'the property lr of the optimiser',
+    },
   });
 
 /**

@@ -27,6 +27,8 @@ describe('a tensor', () => {
   const methods: readonly (readonly [string, string])[] = [
     ['dim', 'the property rank'],
     ['numel', 'the property count'],
+    ['requiresGrad_', 'requiresGrad = true'],
+    ['clip', 'clamp(min, max)'],
     ['numpy', 'dataSync() for a typed array, or toArray()'],
     ['tolist', 'toArray()'],
     ['cpu', "to('cpu')"],
@@ -110,6 +112,8 @@ describe('a model, an optimiser, a schedule', () => {
       () => loose(model).register_buffer(),
       'expected a field: this.name = buffer(',
     ],
+    ['model.registerBuffer()', () => loose(model).registerBuffer(), 'expected a field: this.name = buffer('],
+    ['model.getSubmodule()', () => loose(model).getSubmodule('0'), 'expected namedModules()'],
     ['list.append()', () => loose(new ModuleList()).append(model), 'ModuleList.append(): there is no member'],
     ['list.insert()', () => loose(new ModuleList()).insert(0, model), 'list.items.splice(index, 0, module)'],
     [
@@ -120,6 +124,12 @@ describe('a model, an optimiser, a schedule', () => {
     ['dict.update()', () => loose(new ModuleDict()).update({}), 'ModuleDict.update(): '],
     ['optimizer.zero_grad()', () => loose(optimizer).zero_grad(), 'optimizer.zero_grad(): '],
     ['optimizer.param_groups', () => loose(optimizer).param_groups, 'expected groups'],
+    ['optimizer.paramGroups', () => loose(optimizer).paramGroups, 'expected groups'],
+    [
+      'schedule.getLastLr()',
+      () => loose(new StepLR(optimizer, { stepSize: 1 })).getLastLr(),
+      'expected the property lr',
+    ],
     [
       'schedule.get_last_lr()',
       () => loose(new StepLR(optimizer, { stepSize: 1 })).get_last_lr(),
