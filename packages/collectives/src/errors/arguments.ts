@@ -109,8 +109,8 @@ export function dtypesDiffer(verb: string, input: DType, output: DType): Failure
 
 export type Side = 'input' | 'output';
 
-export function wrongCount(verb: string, side: Side, expected: number, got: number): Failure {
-  return invalid(verb, `${side} has the wrong length; expected ${expected} elements, got ${got}`);
+export function wrongCount(verb: string, side: Side, expected: number, got: number, next?: string): Failure {
+  return invalid(verb, `${side} has the wrong length; expected ${expected} elements, got ${got}`, next);
 }
 
 export function notDivisible(verb: string, count: number, size: number): Failure {

@@ -133,6 +133,9 @@ export function rankList(ranks: readonly number[]): string {
   return `${ranks.length === 1 ? 'rank' : 'ranks'} ${shown}${more}`;
 }
 
+/** Advice for buffers in the order that PyTorch's calls have. */
+export const inputFirst = (verb: string): string => `The input comes first: ${verb}(input, output).`;
+
 /** Returns a failure without a sequence number and peers. */
 export function local(code: CollectiveCode, verb: string, what: string, next?: string): Failure {
   return { code, verb, seq: null, peers: [], what, ...(next === undefined ? {} : { next }) };

@@ -1,7 +1,7 @@
 // Failures of arguments that are lists of buffers.
 import type { DType } from '../dtype.ts';
 import type { Side } from './arguments.ts';
-import { type Failure, invalid } from './collective-error.ts';
+import { type Failure, inputFirst, invalid } from './collective-error.ts';
 
 export function residualOfList(verb: string): Failure {
   return invalid(verb, 'a residual belongs to one buffer; expected no list', 'Call once for each buffer.');
@@ -49,6 +49,13 @@ export function listOnDevice(verb: string, side: Side): Failure {
 
 export function oneList(verb: string): Failure {
   return invalid(verb, 'of input and output only one is a list; expected two lists or two buffers');
+}
+
+/** Failure for a list on the side that has one part of each rank, and one buffer on the other side. */
+export function listAndBuffer(verb: string, listed: Side, size: number): Failure {
+  const other = listed === 'input' ? 'output' : 'input';
+  const what = `${listed} is a list and ${other} is one buffer; expected one buffer as ${listed} and ${size} parts as ${other}, or two lists`;
+  return invalid(verb, what, inputFirst(verb));
 }
 
 export function countsOfLists(verb: string): Failure {

@@ -289,6 +289,10 @@ function describe(value: unknown, verb: string): Failure {
   if (Array.isArray(value)) return notABuffer(verb, 'a plain array', 'Use Float32Array.from(array).');
   if (value instanceof DataView)
     return notABuffer(verb, 'a DataView', 'It has no element type: wrap its buffer.');
+  if (typeof value === 'number')
+    return notABuffer(verb, 'a number', `Put it into an array: Float64Array.of(${String(value)}).`);
+  if (value === undefined && (verb === 'gather' || verb === 'scatter'))
+    return notABuffer(verb, 'undefined', 'Pass null on the ranks that are not the root.');
   return notABuffer(verb, kindOf(value));
 }
 

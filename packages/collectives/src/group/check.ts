@@ -4,6 +4,7 @@
 
 import type { Verb } from '../all-verbs.ts';
 import type { AllReduce, AllToAll, Operation, Supports } from '../backend.ts';
+import { inputFirst } from '../errors/collective-error.ts';
 import {
   badCounts,
   badLabel,
@@ -187,10 +188,10 @@ function partsFault(
   if (whole === null) return null;
   const [input, output] = side === 'output' ? [part, whole] : [whole, part];
   const expected = counts === null ? group.size * part.count : sum(counts);
-  return (
-    pairFault(group, verb, input, output) ??
-    (whole.count === expected ? null : wrongCount(verb, side, expected, whole.count))
-  );
+  const fit = pairFault(group, verb, input, output);
+  if (fit !== null || whole.count === expected) return fit;
+  const isTurned = counts === null && part.count === group.size * whole.count;
+  return wrongCount(verb, side, expected, whole.count, isTurned ? inputFirst(verb) : undefined);
 }
 
 function allToAllFault(group: Checked, operation: AllToAll): Failure | null {

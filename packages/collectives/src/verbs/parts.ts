@@ -3,7 +3,7 @@
 // buffers.
 import type { AllGather, CollectiveOperation, Gather, ReduceScatter, Scatter } from '../backend.ts';
 import { byteSize } from '../dtype.ts';
-import { countsOfMany, wrongCount, wrongListPart } from '../errors.ts';
+import { countsOfMany, listAndBuffer, wrongCount, wrongListPart } from '../errors.ts';
 import type { Admission } from '../group/admission.ts';
 import { allocHost, asBuffer, type BufferView, elementsOf } from '../group/buffer.ts';
 import { countsFault } from '../group/check.ts';
@@ -210,6 +210,8 @@ function many(
 ): Call<void> {
   if (counts !== undefined) throw group.error(countsOfMany(verb));
   const parts = viewsOf(list, verb);
+  if (whole !== null && !isList(whole) && parts.length !== 1)
+    throw group.error(listAndBuffer(verb, joins ? 'input' : 'output', group.size));
   const wholes = whole === null ? null : viewsOf(isList(whole) ? whole : [whole], verb);
   const roles = [
     { name: joins ? 'input' : 'output', views: parts, blocks: 1, isRead: joins, isWritten: !joins },

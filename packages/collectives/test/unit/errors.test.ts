@@ -64,6 +64,7 @@ const failures: Record<string, Failure> = {
   badCarrier: errors.badCarrier('allReduce', 'count is -1'),
   hostUntried: initErrors.hostUntried('macOS'),
   noOtherRank: errors.noOtherRank('send'),
+  listAndBuffer: errors.listAndBuffer('allGather', 'input', 2),
   contributionsNotReproducible: errors.contributionsNotReproducible('allReduce'),
   foreignMember: optionErrors.foreignMember('group.all_reduce()', 'there is no member of this name'),
   unknownOp: optionErrors.unknownOp('allReduce', 'mean', ['sum', 'avg']),
@@ -217,6 +218,7 @@ describe('errors', () => {
       allReduce: the object's "ringwise.buffer" member returned no valid BufferView: count is -1 (group "dp", rank 0 of 8).
       init: the native addon of the host backend is built for macOS and has not been run there yet (group "dp", rank 0 of 8). RINGWISE_BACKEND=host uses it anyway.
       send: a group of one rank has no other rank to exchange messages with (group "dp", rank 0 of 8). Start several ranks, as with \`npx ringwise run --nproc-per-node 2\`, or leave the call out where group.size is 1.
+      allGather: input is a list and output is one buffer; expected one buffer as input and 2 parts as output, or two lists (group "dp", rank 0 of 8). The input comes first: allGather(input, output).
       allReduce: contributions are always added reproducibly; expected reproducible: true or no such option, got false (group "dp", rank 0 of 8). Without contributions, add the buffers of this rank before the call.
       group.all_reduce(): there is no member of this name (group "dp", rank 0 of 8).
       allReduce: unknown op 'mean'; expected 'avg' (group "dp", rank 0 of 8).

@@ -179,7 +179,7 @@ describe('asBuffer', () => {
         "allReduce: cannot use a DataView as a buffer; expected a typed array, { data, dtype } for float16, bfloat16, floats of 8 bits and bool, or an object with a Symbol.for("ringwise.buffer") member. It has no element type: wrap its buffer.",
         "allReduce: cannot use null as a buffer; expected a typed array, { data, dtype } for float16, bfloat16, floats of 8 bits and bool, or an object with a Symbol.for("ringwise.buffer") member.",
         "allReduce: cannot use undefined as a buffer; expected a typed array, { data, dtype } for float16, bfloat16, floats of 8 bits and bool, or an object with a Symbol.for("ringwise.buffer") member.",
-        "allReduce: cannot use number as a buffer; expected a typed array, { data, dtype } for float16, bfloat16, floats of 8 bits and bool, or an object with a Symbol.for("ringwise.buffer") member.",
+        "allReduce: cannot use a number as a buffer; expected a typed array, { data, dtype } for float16, bfloat16, floats of 8 bits and bool, or an object with a Symbol.for("ringwise.buffer") member. Put it into an array: Float64Array.of(7).",
         "allReduce: cannot use string as a buffer; expected a typed array, { data, dtype } for float16, bfloat16, floats of 8 bits and bool, or an object with a Symbol.for("ringwise.buffer") member.",
         "allReduce: cannot use an object (Object) as a buffer; expected a typed array, { data, dtype } for float16, bfloat16, floats of 8 bits and bool, or an object with a Symbol.for("ringwise.buffer") member.",
         "allReduce: cannot use an object (ArrayBuffer) as a buffer; expected a typed array, { data, dtype } for float16, bfloat16, floats of 8 bits and bool, or an object with a Symbol.for("ringwise.buffer") member.",

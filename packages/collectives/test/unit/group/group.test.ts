@@ -186,6 +186,23 @@ describe('arguments', () => {
         'cannot use a plain array as a buffer',
         (g) => g.broadcast([1, 2] as never),
       ],
+      'order, which is that of PyTorch': [
+        'INVALID',
+        'output has the wrong length; expected 32 elements, got 2 (group "loopback", rank 0 of 4). ' +
+          'The input comes first: allGather(input, output).',
+        (g) => g.allGather(new Float32Array(8), other),
+      ],
+      'order of a list, which is that of PyTorch': [
+        'INVALID',
+        'output is a list and input is one buffer; expected one buffer as output and 4 parts as input, or two lists',
+        (g) => g.reduceScatter(f32(1), [f32(1), f32(1), f32(1), f32(1)]),
+      ],
+      number: ['INVALID', 'Put it into an array: Float64Array.of(3).', (g) => g.allReduce(3 as never)],
+      'undefined for null': [
+        'INVALID',
+        'Pass null on the ranks that are not the root.',
+        (g) => g.gather(other, undefined as never, { root: 1 }),
+      ],
       'member of many': [
         'INVALID',
         'output has the wrong length; expected 8',
