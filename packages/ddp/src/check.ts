@@ -56,6 +56,14 @@ export function checkFunction(what: string, value: unknown, expected = 'a functi
   if (typeof value !== 'function') throw invalidArgument(what, expected, shown(value));
 }
 
+/** Throws unless `value` is a function that can be called, which a class cannot. */
+export function checkMaker(what: string, value: unknown, expected: string): void {
+  checkFunction(what, value, expected);
+  const { name } = value as { readonly name: string };
+  if (/^class\b/.test(Function.prototype.toString.call(value)))
+    throw invalidArgument(what, expected, `the class ${name || 'without a name'}`);
+}
+
 export function checkOneOf(what: string, value: unknown, allowed: readonly string[]): void {
   if (allowed.includes(value as string)) return;
   const quoted = allowed.map((each) => `'${each}'`);

@@ -229,7 +229,8 @@ export function notALoss(): DdpError {
 }
 
 export function badWeight(got: string): DdpError {
-  return invalidArgument('backward: weight', 'a finite number of at least 0', got);
+  const next = got === 'undefined' ? '. Without a weight, call loss.backward()' : '';
+  return invalidArgument('backward: weight', 'a finite number of at least 0', `${got}${next}`);
 }
 
 export function badTotal(got: string): DdpError {

@@ -6,7 +6,7 @@
 // second rank sends its copy instead.
 import { isDeepStrictEqual } from 'node:util';
 import { asBuffer, type BufferCarrier, type Group } from '@ringwise/collectives';
-import { checkFunction, checkGroup, checkInteger, checkOptions, messageOf, shown } from '../check.ts';
+import { checkGroup, checkInteger, checkMaker, checkOptions, messageOf, shown } from '../check.ts';
 import {
   badOptions,
   cannotLoad,
@@ -124,7 +124,7 @@ export class ZeroRedundancyOptimizer<P extends BufferCarrier, O extends ShardOpt
    */
   constructor(params: Iterable<P>, group: Group, make: (shard: P[]) => O, options: ZeroOptions = {}) {
     checkGroup('ZeroRedundancyOptimizer', group);
-    checkFunction(
+    checkMaker(
       'ZeroRedundancyOptimizer: make',
       make,
       'a function such as (shard) => new AdamW(shard, { lr })',

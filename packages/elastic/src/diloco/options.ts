@@ -143,6 +143,12 @@ export function optionsOf<M>(options: DilocoOptions<M>): CheckedOptions<M> {
       "'average', or a function such as (params) => new SGD(params, …)",
       shown(outer),
     );
+  if (typeof outer === 'function' && /^class\b/.test(Function.prototype.toString.call(outer)))
+    throw invalidArgument(
+      'diloco: outer',
+      'a function such as (params) => new SGD(params, …)',
+      `the class ${outer.name}`,
+    );
   checkInteger('diloco: every', every, 1);
   checkInteger('diloco: fragments', fragments, 1);
   checkInteger('diloco: delay', delay, 0);

@@ -312,6 +312,14 @@ describe('ZeRO', () => {
     }).then(values);
   });
 
+  it('refuses the class of an optimizer, which PyTorch takes', async () => {
+    await onRanks(1, async (group) => {
+      expect(() => new ZeroRedundancyOptimizer(parametersOf('AdamW'), group, o.AdamW as never)).toThrow(
+        'make: expected a function such as (shard) => new AdamW(shard, { lr }), got the class AdamW.',
+      );
+    }).then(values);
+  });
+
   it('refuses a state of several groups, and one with tensors that are none', async () => {
     const { state } = alone('AdamW', 1);
     const [{ params, ...options }] = state.groups as [(typeof state.groups)[0]];

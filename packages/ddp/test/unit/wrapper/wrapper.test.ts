@@ -140,6 +140,9 @@ describe('used in a wrong way', () => {
       expect(() => model.addWeight(weight)).toThrow(/^backward: weight: expected a finite number/);
     }
     expect(() => model.addWeight('3' as never)).toThrow("expected a finite number of at least 0, got '3'.");
+    expect(() => model.backward({ mul: () => {} } as never, undefined as never)).toThrow(
+      'got undefined. Without a weight, call loss.backward().',
+    );
     expect(() => model.backward({} as never, { weight: 1 })).toThrow(
       /^backward: loss: expected a loss with mul/,
     );

@@ -38,6 +38,10 @@ describe('diloco', () => {
       { outer: 'sgd' },
       "diloco: outer: expected 'average', or a function such as (params) => new SGD(params, …), got 'sgd'.",
     ],
+    'a class as outer': [
+      { outer: class Sgd {} },
+      'diloco: outer: expected a function such as (params) => new SGD(params, …), got the class Sgd.',
+    ],
     'outer without state': [
       { outer: () => ({ step: () => {} }) },
       'diloco: outer: expected a function that returns an optimizer with step(), stateDict() and loadStateDict(), got one that returns an object.',
