@@ -152,15 +152,18 @@ export function badIndex(dataset: string, index: unknown, length: number): DataE
   );
 }
 
+function nextOfValue(got: string): string {
+  if (got === 'a Tensor')
+    return 'Return { data: await x.data(), shape: x.shape } instead, and make tensors of the batch.';
+  if (got === 'undefined') return 'Does get() return the sample?';
+  return 'Pass your own collate to the DataLoader.';
+}
+
 export function notCollatable(path: string, got: string): DataError {
   return new DataError(
     'ERR_DATA_COLLATE',
     `collate: ${path} cannot become part of a batch; expected a number, bigint, boolean, string, typed array, ` +
-      `{ data, shape }, array or plain object, got ${got}. ${
-        got === 'a Tensor'
-          ? 'Return { data: await x.data(), shape: x.shape } instead, and make tensors of the batch.'
-          : 'Pass your own collate to the DataLoader.'
-      }`,
+      `{ data, shape }, array or plain object, got ${got}. ${nextOfValue(got)}`,
   );
 }
 
@@ -205,6 +208,7 @@ export function notDataset(got: unknown): DataError {
 /** Formats an object with the names of its first members, methods of its class included. */
 function withMembers(value: unknown): string {
   if (typeof value !== 'object' || value === null) return shown(value);
+  if (value instanceof Promise) return 'a promise, which needs an await';
   const names = new Set(Object.keys(value));
   for (
     let at: unknown = Object.getPrototypeOf(value);

@@ -49,6 +49,7 @@ test('data sets with other members than length and get', () => {
   );
   failing(load({ length: 3, get: 0 }), 'get of the data set: expected a function, got 0.');
   failing(load({}), 'got an object without members.');
+  failing(load(Promise.resolve([1])), 'got a promise, which needs an await.');
 });
 
 test('a data set in place of its length', () => {
@@ -72,6 +73,11 @@ test('a sampler of several ranks without the rank, or with a group', () => {
   failing(() => new Sampler(4, group), instead);
   failing(() => shard([1, 2], group as never), instead);
   failing(() => new BlockRandomSampler([4], group as never), instead);
+});
+
+test('a data set whose get() returns nothing', () => {
+  const loader = new DataLoader({ length: 2, get: (): unknown => undefined }, { batchSize: 2 });
+  failing(() => [...loader], 'got undefined. Does get() return the sample?', 'ERR_DATA_COLLATE');
 });
 
 test('a collate function that returns nothing', async () => {
