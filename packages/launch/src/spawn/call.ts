@@ -50,3 +50,17 @@ export async function makeCall({ url, exportName, args }: Call): Promise<Reply> 
       'Export one, or name it with exportName.',
   );
 }
+
+/** Calls `send` with the reply. A result that structured clone does not copy fails with a sentence that says so. */
+export async function sendReply(reply: Reply, send: (reply: Reply) => Promise<void> | void): Promise<void> {
+  try {
+    await send(reply);
+  } catch (cause) {
+    const { message } = cause as Error;
+    throw new TypeError(
+      `spawn: what the function returned cannot be sent to the caller: ${message.replace(/\.$/, '')}. ` +
+        'Return values that structured clone copies, such as plain objects and typed arrays.',
+      { cause },
+    );
+  }
+}

@@ -6,7 +6,7 @@ import type { EventEmitter } from 'node:events';
 import { parentPort, workerData } from 'node:worker_threads';
 import { flushOutput } from '../cli/terminal.ts';
 import { hasErrorHandler, reportError } from '../report/last-words.ts';
-import { type Call, type Failed, failedBy, makeCall, type Reply } from './call.ts';
+import { type Call, type Failed, failedBy, makeCall, type Reply, sendReply } from './call.ts';
 
 export interface ThreadCall {
   readonly call: Call;
@@ -25,7 +25,7 @@ process.on('uncaughtExceptionMonitor', (error) => {
 const { call, registrars } = workerData as ThreadCall;
 try {
   for (const url of registrars) ((await import(url)) as { register: () => void }).register();
-  post(await makeCall(call));
+  await sendReply(await makeCall(call), post);
   await flushOutput();
   process.exit();
 } catch (error) {

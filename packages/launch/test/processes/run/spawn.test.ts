@@ -166,7 +166,9 @@ describe('spawn', () => {
   it('fails when a result cannot be cloned', async () => {
     const url = worker(`export default () => () => 1;`);
     const { cause } = await failure(spawn(url, { nprocs: 1 }));
-    expect((cause as Error).message).toContain('could not be cloned');
+    expect((cause as Error).message).toMatch(
+      /^spawn: what the function returned cannot be sent to the caller: .* could not be cloned\. Return values/,
+    );
   });
 
   it('stops the ranks when their time is over', async () => {
