@@ -167,8 +167,9 @@ export const notConstructed = (): TensorError =>
 
 export const numberOfTensor = (): TensorError =>
   argument(
-    'tensor: a tensor is no number, so JavaScript cannot compute with it by + − * / or compare it by <. Use item() for ' +
-      'the number of a tensor with one element, or methods such as add, mul and lt.',
+    'tensor: a tensor is no number, so JavaScript cannot compute with it by + − * / or compare it by < or ==. Use item() for ' +
+      'the number of a tensor with one element, or methods such as add, mul, eq and lt. Its text is String(tensor), also ' +
+      'in a template.',
   );
 
 /** `got` is a model, a function such as model.parameters without its call, or another value. */

@@ -67,7 +67,12 @@ const properties: Advice = {
   T: 't()',
   mT: 'transpose(-2, -1)',
   is_cuda: "device !== 'cpu'",
-  0: 'at(0), because tensors have no index in brackets',
+  values: 'the tensor itself, as max and min give no indices',
+  indices: 'argmax(dim) or argmin(dim)',
+  ...Object.fromEntries(
+    Array.from({ length: 10 }, (_, i) => [i, `at(${i}), because tensors have no index in brackets`]),
+  ),
+  '-1': 'at(-1), because tensors have no index in brackets',
 };
 
 /** Adds these names to tensors, which have their methods already. */
@@ -82,10 +87,11 @@ export function refuseForeignNames(): void {
     );
   };
   Object.defineProperty(GradTensor.prototype, 'grad', { get, set, configurable: true });
-  // Without this, `loss * 2` would be NaN. With the hint 'default' a tensor is text: 'loss ' + loss prints it.
+  // Without this, `loss * 2` would be NaN, and with the hint 'default' `total += loss` would join texts. Templates and
+  // String() give the hint 'string'.
   Object.defineProperty(Tensor.prototype, Symbol.toPrimitive, {
     value(this: Tensor, hint: string): string {
-      if (hint === 'number') throw numberOfTensor();
+      if (hint !== 'string') throw numberOfTensor();
       return this.toString();
     },
     configurable: true,

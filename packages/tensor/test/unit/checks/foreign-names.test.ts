@@ -17,6 +17,10 @@ describe('a tensor', () => {
     ['is_leaf', 'isLeaf'],
     ['is_contiguous', 'isContiguous'],
     ['0', 'at(0)'],
+    ['3', 'at(3)'],
+    ['-1', 'at(-1)'],
+    ['values', 'the tensor itself, as max'],
+    ['indices', 'argmax(dim) or argmin(dim)'],
   ];
   test.each(members)('has no property %s', (name, instead) => {
     expect(() => loose(ones([2]))[name]).toThrow(
@@ -77,8 +81,21 @@ describe('a tensor', () => {
     expect(() => loose(x) * 2).toThrow('item()');
     expect(() => loose(x) < 3).toThrow('item()');
     expect(`${x}`).toBe(x.toString());
+    expect([String(x), [x].join()]).toEqual([x.toString(), x.toString()]);
+  });
+
+  test('is not added by +, which would join texts', () => {
+    const x = tensor(2);
+    let total = 0;
+    expect(() => {
+      total += loose(x);
+    }).toThrow('Use item() for the number of a tensor with one element');
+    expect(total).toBe(0);
+    expect(() => loose(x) + loose(x)).toThrow('methods such as add');
+    // biome-ignore lint/suspicious/noDoubleEquals: what is tested
+    expect(() => loose(x) == 2).toThrow('eq and lt');
     // biome-ignore lint/style/useTemplate: the plus is what is tested
-    expect('loss ' + x).toBe(`loss ${x.toString()}`);
+    expect(() => 'loss ' + loose(x)).toThrow('Its text is String(tensor), also in a template.');
   });
 });
 
