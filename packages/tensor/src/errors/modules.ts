@@ -2,8 +2,12 @@
 import type { DType } from '../core/dtype.ts';
 import { argument, dtypeError, type Shape, show, shown, TensorError } from './tensor-error.ts';
 
-export const badStateDict = (problems: readonly string[]): TensorError =>
-  new TensorError('ERR_TENSOR_STATE_DICT', `loadStateDict: ${problems.join('; ')}. Nothing was changed.`);
+/** `next` is a sentence of advice. */
+export const badStateDict = (problems: readonly string[], next?: string): TensorError =>
+  new TensorError(
+    'ERR_TENSOR_STATE_DICT',
+    `loadStateDict: ${problems.join('; ')}. Nothing was changed.${next === undefined ? '' : ` ${next}`}`,
+  );
 
 export const nameTwice = (model: string, name: string): TensorError =>
   new TensorError(

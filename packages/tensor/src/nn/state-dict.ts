@@ -35,6 +35,19 @@ function faultOf(own: Tensor, value: unknown): string | null {
   return sameShape(value.shape, own.shape) ? null : `expected ${showShape(own)}, got ${showShape(value)}`;
 }
 
+/** Prefixes that PyTorch's DistributedDataParallel and torch.compile add to the names of a model. */
+const wrappers = ['module.', '_orig_mod.'];
+
+/** Returns advice for names that only a wrapper of PyTorch makes different; undefined for other names. */
+function adviceFor(missing: readonly string[], unexpected: readonly string[]): string | undefined {
+  const prefix = wrappers.find(
+    (each) => unexpected.length > 0 && unexpected.every((name) => name.startsWith(each)),
+  );
+  if (prefix === undefined || !unexpected.every((name) => missing.includes(name.slice(prefix.length))))
+    return undefined;
+  return `The names begin with '${prefix}', which a wrapper of PyTorch adds: load the values under name.slice(${prefix.length}).`;
+}
+
 /** Copies `dict` into `own`, converting dtypes and devices. Throws one error that names all problems. */
 export function loadInto(own: StateDict, dict: StateDict, strict: boolean): LoadResult {
   const missing = Object.keys(own).filter((name) => !Object.hasOwn(dict, name));
@@ -46,7 +59,7 @@ export function loadInto(own: StateDict, dict: StateDict, strict: boolean): Load
   });
   if (strict && unexpected.length > 0) problems.unshift(`unexpected ${unexpected.join(', ')}`);
   if (strict && missing.length > 0) problems.unshift(`missing ${missing.join(', ')}`);
-  if (problems.length > 0) throw badStateDict(problems);
+  if (problems.length > 0) throw badStateDict(problems, adviceFor(missing, unexpected));
   for (const [name, tensor] of shared) {
     const value = dict[name]!;
     if (value === tensor) continue;

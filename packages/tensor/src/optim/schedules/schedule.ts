@@ -44,6 +44,14 @@ export abstract class RateSetter {
   }
 }
 
+/** Throws for arguments of step(), which would have no effect. */
+export function checkNoArguments(schedule: RateSetter, given: readonly unknown[]): void {
+  if (given.length === 0) return;
+  const next =
+    'Each call is one step: for the rates of a later one call step() as often, or loadStateDict({ steps }).';
+  throw badOption(`${schedule.constructor.name}.step`, 'no arguments', shown(given[0]), next);
+}
+
 /** Makes PyTorch's names of a schedule's members throw an error with our names. */
 export const refusePythonNames = (prototype: RateSetter): void =>
   refuseForeign(prototype, 'schedule', foreignMember, {
@@ -70,9 +78,10 @@ export abstract class Schedule extends RateSetter {
 
   /**
    * Advances the schedule. Call it after each step of the optimiser, or after each epoch if the schedule
-   * counts epochs.
+   * counts epochs. Takes no arguments: a number, which PyTorch takes as the epoch, throws.
    */
-  step(): void {
+  step(...none: never[]): void {
+    checkNoArguments(this, none);
     this.moveTo(this.#steps + 1);
   }
 
@@ -166,7 +175,8 @@ export abstract class FactorSchedule extends LrSchedule {
     this.#change(others);
   }
 
-  override step(): void {
+  override step(...none: never[]): void {
+    checkNoArguments(this, none);
     const others = this.#ratesOfOthers(this.steps);
     super.step();
     this.#change(others);

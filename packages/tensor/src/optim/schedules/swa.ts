@@ -12,6 +12,7 @@ import { badOption, shown } from '../../errors.ts';
 import {
   type AnyOptimizer,
   checkedCount,
+  checkNoArguments,
   checkRequiredOptions,
   RateSetter,
   refusePythonNames,
@@ -68,7 +69,8 @@ export class SWALR extends RateSetter {
   }
 
   /** Advances the schedule. Call it after each step of the optimiser, or after each epoch. */
-  step(): void {
+  step(...none: never[]): void {
+    checkNoArguments(this, none);
     if (this.#steps === 0) this.#startLrs = this.lastLr;
     this.#steps++;
     this.#set();

@@ -122,6 +122,17 @@ describe('stateDict', () => {
     expect(b.first.weight.dataSync()[0]).not.toBe(50);
   });
 
+  test('advises to cut the prefix that a wrapper of PyTorch adds', () => {
+    const net = new Net();
+    const renamed = (prefix: string) =>
+      Object.fromEntries(Object.entries(net.stateDict()).map(([name, value]) => [prefix + name, value]));
+    expect(() => net.loadStateDict(renamed('module.'))).toThrow(
+      "Nothing was changed. The names begin with 'module.', which a wrapper of PyTorch adds: load the values under name.slice(7).",
+    );
+    expect(() => net.loadStateDict(renamed('_orig_mod.'))).toThrow('name.slice(10)');
+    expect(() => net.loadStateDict(renamed('other.'))).toThrow(/Nothing was changed\.$/);
+  });
+
   test('names every problem in one sentence, and changes nothing', () => {
     const net = new Net();
     const before = net.scale.item();

@@ -436,3 +436,15 @@ test('schedules do not follow changes of the lists that they were given', () => 
   expectRates(cyclic, [0.1, 0.55, 1, 0.55, 0.1]);
   expect(Math.max(...rates(cycle, 9))).toBe(1);
 });
+
+test('step() refuses an epoch or a loss, which would have no effect', () => {
+  const swa = new SWALR(sgd(), { swaLr: 0.1 });
+  const multiplied = new MultiplicativeLR(sgd(), () => 0.5);
+  for (const schedule of [new StepLR(sgd(), { stepSize: 1 }), multiplied, swa]) {
+    const step = schedule.step.bind(schedule) as (epoch: number) => void;
+    expect(() => step(5)).toThrow(
+      `${schedule.constructor.name}.step: expected no arguments, got 5. Each call is one step:`,
+    );
+    expect(schedule.steps).toBe(0);
+  }
+});
