@@ -135,6 +135,12 @@ export function stepRunTwice(index: number): ElasticError {
   return new ElasticError('ERR_ELASTIC_STEP', message);
 }
 
+/** Error for a call in the function of run() that the job makes by itself. */
+export function calledInStep(call: string): ElasticError {
+  const message = `run: the function called ${call}; expected forward and backward only, because the job drops the gradients before all micro-batches of a step and updates the parameters after them. Leave the call out.`;
+  return new ElasticError('ERR_ELASTIC_STEP', message);
+}
+
 export function badLoss(got: string): ElasticError {
   const message = `run: the function returned ${got}; expected the mean loss of its micro-batch as a number. Return loss.item(), or 0.`;
   return new ElasticError('ERR_ELASTIC_STEP', message);

@@ -6,8 +6,9 @@ import { withBatchWeight } from '@ringwise/ddp';
 import { checkFunction, checkOptions, shown } from '../check.ts';
 import { badLoss, stepRunTwice, tooManyBackwards } from '../errors.ts';
 import type { MicroBatch, StepPlan } from '../ledger/ledger.ts';
+import { refusing } from './refused-calls.ts';
 import { beginMicroBatch } from './streams.ts';
-import type { TrainedParts } from './trained.ts';
+import type { ElasticOptimizer, TrainedParts } from './trained.ts';
 
 /**
  * Computes the loss of a micro-batch and runs its backward. Returns the mean loss of the micro-batch as a number. It
@@ -115,7 +116,12 @@ export async function attempt<B>(
   if (own.length === 0) await model.takePartOnce({ total });
   const outside = generators.map((generator) => generator.state());
   try {
-    await backwards(parts, own, total, fn, sums);
+    const refused = [
+      { what: 'optimizer', object: optimizer, names: ['step', 'zeroGrad'] },
+      { what: 'model', object: model.module as object, names: ['zeroGrad'] },
+    ];
+    const zeroGrad = optimizer.zeroGrad.bind(optimizer);
+    await refusing(refused, () => backwards({ ...parts, zeroGrad }, own, total, fn, sums));
   } finally {
     for (const [i, generator] of generators.entries()) generator.setState(outside[i]!);
   }
@@ -127,7 +133,7 @@ export async function attempt<B>(
 
 /** Runs the micro-batches of this rank. The last backward averages, unless its micro-batch is a short one. */
 async function backwards<B>(
-  { model, optimizer, loader, generators }: TrainedParts,
+  { model, zeroGrad, loader, generators }: TrainedParts & Pick<ElasticOptimizer, 'zeroGrad'>,
   own: readonly MicroBatch[],
   total: number,
   fn: StepFunction<B>,
@@ -154,7 +160,7 @@ async function backwards<B>(
     if (typeof loss !== 'number') throw badLoss(shown(loss));
     if (model.averages > before + 1) throw tooManyBackwards(model.averages - before);
     if (samples === 0) {
-      optimizer.zeroGrad();
+      zeroGrad();
       continue;
     }
     if (samples !== whole) model.divideAccumulated(whole / samples);

@@ -48,6 +48,38 @@ function expected(epochs: number): number[] {
   return net.parameters().flatMap((param) => Array.from(param.dataSync() as Float32Array));
 }
 
+it('refuses calls in the function of run() that would drop gradients, or update by those of this rank', async () => {
+  const calls: Record<string, (net: Linear, optimizer: SGD) => void> = {
+    'optimizer.zeroGrad()': (_, optimizer) => optimizer.zeroGrad(),
+    'optimizer.step()': (_, optimizer) => optimizer.step(),
+    'model.zeroGrad()': (net) => net.zeroGrad(),
+  };
+  for (const [name, call] of Object.entries(calls)) {
+    const job = await elastic();
+    const net = makeNet();
+    const optimizer = new SGD(net.parameters(), { lr: 0.1 });
+    const loader = job.loader(data, { globalBatch: 4, microBatch: 2, shuffle: false });
+    await job.ddp(net, { optimizer, loader });
+    const run = async (): Promise<void> => {
+      for await (const step of job.steps(loader, { epochs: 1 }))
+        await step.run((batch) => {
+          scope(() => lossOf(net, batch as Batch).backward());
+          call(net, optimizer);
+          return 1;
+        });
+    };
+    await expect(run()).rejects.toMatchObject({
+      code: 'ERR_ELASTIC_STEP',
+      message: expect.stringContaining(
+        `run: the function called ${name}; expected forward and backward only`,
+      ),
+    });
+    await job.close();
+    for (const restored of [optimizer, net]) expect(Object.keys(restored)).not.toContain('zeroGrad');
+    call(net, optimizer); // outside it works as before
+  }
+});
+
 for (const name of ['without a scaler', 'with a scaler'])
   it(`trains as a plain loop, ${name}`, async () => {
     await using job = await elastic();
