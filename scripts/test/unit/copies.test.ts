@@ -25,7 +25,7 @@ it.each([
   ],
   [
     'members of a promise that was not awaited are refused',
-    ['collectives/src/options/not-awaited.ts', 'ddp/src/not-awaited.ts'],
+    ['collectives/src/options/not-awaited.ts', 'ddp/src/not-awaited.ts', 'elastic/src/not-awaited.ts'],
   ],
   [
     'native addons are found',

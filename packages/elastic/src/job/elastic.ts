@@ -2,9 +2,10 @@
 import { constants } from 'node:os';
 import { init } from '@ringwise/collectives';
 import { checkInteger, checkOptions, shown } from '../check.ts';
-import { invalidArgument } from '../errors.ts';
+import { badOptions, invalidArgument } from '../errors.ts';
 import { type JobAccess, joinJob } from '../membership/join.ts';
 import { checkMembership, renamed } from '../membership/options.ts';
+import { refusingMembers } from '../not-awaited.ts';
 import { entriesOf, phasesOf, replayMembership } from '../replay/replay.ts';
 import { ElasticJob } from './job.ts';
 import { checkLogFile } from './log.ts';
@@ -27,6 +28,12 @@ const names: readonly (keyof ElasticOptions)[] = [
   ...(['settleMs', 'stallMs', 'lastCallMs', 'joinTimeoutMs', 'connectMs'] as const),
 ];
 
+const notAwaited = refusingMembers(
+  { what: 'job', call: 'elastic()', names: [] },
+  ElasticJob.prototype,
+  badOptions,
+);
+
 /**
  * Makes a job whose training continues when ranks are lost or join; use it in place of init(). Resolves at once. Not
  * collective: this process joins the others only in job.ddp(), so that they do not wait while it loads its data.
@@ -46,7 +53,11 @@ const names: readonly (keyof ElasticOptions)[] = [
  * }
  * ```
  */
-export async function elastic(options: ElasticOptions = {}): Promise<ElasticJob> {
+export function elastic(options: ElasticOptions = {}): Promise<ElasticJob> {
+  return notAwaited(start(options));
+}
+
+async function start(options: ElasticOptions): Promise<ElasticJob> {
   checkOptions('elastic', options, names, renamed);
   const {
     log = null,

@@ -1,4 +1,4 @@
-// Options of elastic() under names that they have elsewhere.
+// Calls of elastic() as newcomers write them.
 import { expect, test } from 'vitest';
 import { elastic } from '../../../src/index.ts';
 
@@ -11,4 +11,14 @@ test.each([
   await expect(elastic({ [name]: 1 } as never)).rejects.toThrow(
     `elastic: unknown option '${name}'; expected '${ours}'.`,
   );
+});
+
+test('the promise of elastic() is no job', async () => {
+  const pending = elastic({ size: 1, leaveOn: null });
+  const unawaited = pending as unknown as { readonly loader: unknown };
+  expect(() => unawaited.loader).toThrow(
+    'job.loader: elastic() gives a promise, which was not awaited; expected const job = await elastic().',
+  );
+  const job = await pending;
+  await job.close();
 });
