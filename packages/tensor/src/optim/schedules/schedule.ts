@@ -44,9 +44,9 @@ export abstract class RateSetter {
   }
 }
 
-/** Throws for arguments of step(), which would have no effect. */
+/** Throws for arguments of step() other than undefined, which would have no effect. */
 export function checkNoArguments(schedule: RateSetter, given: readonly unknown[]): void {
-  if (given.length === 0) return;
+  if (given.every((value) => value === undefined)) return;
   const next =
     'Each call is one step: for the rates of a later one call step() as often, or loadStateDict({ steps }).';
   throw badOption(`${schedule.constructor.name}.step`, 'no arguments', shown(given[0]), next);

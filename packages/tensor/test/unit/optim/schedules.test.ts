@@ -441,10 +441,12 @@ test('step() refuses an epoch or a loss, which would have no effect', () => {
   const swa = new SWALR(sgd(), { swaLr: 0.1 });
   const multiplied = new MultiplicativeLR(sgd(), () => 0.5);
   for (const schedule of [new StepLR(sgd(), { stepSize: 1 }), multiplied, swa]) {
-    const step = schedule.step.bind(schedule) as (epoch: number) => void;
+    const step = schedule.step.bind(schedule) as (epoch?: number) => void;
     expect(() => step(5)).toThrow(
       `${schedule.constructor.name}.step: expected no arguments, got 5. Each call is one step:`,
     );
     expect(schedule.steps).toBe(0);
+    step(undefined); // PyTorch's default is None
+    expect(schedule.steps).toBe(1);
   }
 });
