@@ -41,7 +41,8 @@ function withGrad(op: string, params: Iterable<Tensor>): Tensor[] {
  */
 function normOf(params: readonly Tensor[], normType: number): Tensor {
   const dtype = params.some((param) => param.dtype === 'float64') ? 'float64' : 'float32';
-  if (normType === 2 && dtype === 'float32') {
+  // The kernel reads float32 and float64, and its result is float32.
+  if (normType === 2 && params.every((param) => param.dtype === 'float32')) {
     const out = empty('float32', [], params[0]?.device);
     const grads = params.map((param) => gradOf(param)!.dense);
     kernels().totalNorm(
@@ -58,19 +59,20 @@ function normOf(params: readonly Tensor[], normType: number): Tensor {
   });
 }
 
-/** Multiplies all gradients by one number, in float64 those that are float64. */
+/** Multiplies all gradients by one number: in float64 those that are float64, in float32 all others. */
 function scaleGrads(params: readonly Tensor[], factor: Tensor): void {
-  const [wide, narrow] = [[], []] as [Tensor[], Tensor[]];
-  for (const param of params) (param.dtype === 'float64' ? wide : narrow).push(param);
+  const single = params.filter((param) => param.dtype === 'float32');
   kernels().scale(
-    narrow.map((param) => gradOf(param)!.dense),
-    narrow.map((param) => param.count),
+    single.map((param) => gradOf(param)!.dense),
+    single.map((param) => param.count),
     factor.to('float32').strided,
     null,
   );
-  for (const param of wide) {
+  // The kernel above takes no 16-bit floats, and reads its factor in float32.
+  for (const param of params) {
+    if (param.dtype === 'float32') continue;
     const grad = gradOf(param)!.dense;
-    kernels().map('mul', 'float64', [param.count], grad, grad, withStrides(factor.strided, [0]));
+    kernels().map('mul', param.dtype, [param.count], grad, grad, withStrides(factor.strided, [0]));
   }
 }
 

@@ -51,6 +51,34 @@ test.each([
   expect((gradsOf(params)[1] as number[])[0]).toBeCloseTo(2 * Math.min(1, 1 / want), 5);
 });
 
+test.each(['float16', 'bfloat16'] as const)(
+  'clipGradNorm clips gradients of %s, alone and beside others',
+  (dtype) => {
+    const halfOf = (...values: number[]): Tensor => {
+      const param = parameter(ones([values.length], { dtype }));
+      param.mul(tensor(values, { dtype })).sum().backward();
+      return param;
+    };
+    const alone = [halfOf(3, 0), halfOf(4)];
+    const norm = clipGradNorm(alone, 2.5);
+    expect([norm.item(), norm.dtype]).toEqual([5, 'float32']);
+    expect(gradsOf(alone)).toEqual([[1.5, 0], [2]]);
+    for (const normType of [1, Infinity]) {
+      const others = [halfOf(3, 4)];
+      expect(clipGradNorm(others, 100, { normType }).item()).toBe(normType === 1 ? 7 : 4);
+      expect(gradsOf(others)).toEqual([[3, 4]]);
+    }
+    const wide = parameter(ones([1], { dtype: 'float64' }));
+    wide.mul(2).sum().backward();
+    const mixed = [halfOf(2), wide, ...withGrads([2, 2])];
+    expect(clipGradNorm(mixed, 2).item()).toBeCloseTo(4, 12);
+    const [[half], [double], single] = gradsOf(mixed) as [number[], number[], number[]];
+    expect(half).toBe(1);
+    expect(double).toBeCloseTo(1, 6);
+    expect(single[1]).toBeCloseTo(1, 6);
+  },
+);
+
 test('clipGradNorm computes in float64 if a gradient is float64', () => {
   const wide = parameter(ones([2], { dtype: 'float64' }));
   wide
