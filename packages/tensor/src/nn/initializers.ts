@@ -171,7 +171,7 @@ function matrixOf(op: string, shape: Shape): [rows: number, cols: number] {
 
 /**
  * Returns the numbers of inputs and outputs of a unit, from the shape of its weight [out, in, …]. Sizes after the
- * second are those of a convolution's kernel, and multiply both.
+ * second are those of a convolution's kernel, and multiply both. Both are 0 for some tensors without elements.
  */
 function fans(op: string, shape: Shape): { fanIn: number; fanOut: number } {
   const [rows, cols] = matrixOf(op, shape);
@@ -210,7 +210,7 @@ function xavierStd(op: string, tensor: Tensor, options: XavierOptions): number {
   checkOptions(op, options, gainOptions);
   const { gain = 1 } = options;
   const { fanIn, fanOut } = fans(op, shapeOf(op, tensor));
-  return gain * Math.sqrt(2 / (fanIn + fanOut));
+  return gain * Math.sqrt(2 / Math.max(1, fanIn + fanOut));
 }
 
 /** Draws uniformly from ±gain × √(6 ÷ (fanIn + fanOut)) (Glorot). */
@@ -244,7 +244,7 @@ const kaimingOptions = optionChecks<KaimingOptions>({
 function kaimingStd(op: string, tensor: Tensor, options: KaimingOptions): number {
   checkOptions(op, options, kaimingOptions);
   const { a = 0, mode = 'fanIn', nonlinearity = 'leakyRelu' } = options;
-  return calculateGain(nonlinearity, a) / Math.sqrt(fans(op, shapeOf(op, tensor))[mode]);
+  return calculateGain(nonlinearity, a) / Math.sqrt(Math.max(1, fans(op, shapeOf(op, tensor))[mode]));
 }
 
 /** Draws uniformly from ±gain × √(3 ÷ fan), with the gain of the nonlinearity and the fan of `mode` (He). */

@@ -129,6 +129,27 @@ describe('init', () => {
       expect(codeOf(() => init.calculateGain(name as never))).toBe('ERR_TENSOR_ARGUMENT');
   });
 
+  test('leaves tensors without elements as they are', () => {
+    const all = [
+      init.kaimingUniform_,
+      init.kaimingNormal_,
+      init.xavierUniform_,
+      init.xavierNormal_,
+      init.orthogonal_,
+    ];
+    for (const write of all)
+      for (const shape of [
+        [3, 0],
+        [0, 3],
+        [0, 0],
+        [2, 3, 0],
+      ]) {
+        const empty = zeros(shape);
+        expect(write(empty)).toBe(empty);
+      }
+    expect(init.kaimingNormal_(zeros([0, 3]), { mode: 'fanOut' }).count).toBe(0);
+  });
+
   test('writes parameters, also strided ones of other dtypes, and leaves no memory behind', () => {
     const layer = new Linear(3, 3).to('float64');
     const before = memory().tensors;
