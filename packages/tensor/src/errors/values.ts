@@ -91,9 +91,10 @@ export const badSeed = (seed: number): TensorError =>
 export const badState = (offset: number): TensorError =>
   argument(`setState: expected an offset that is an integer ≥ 0, got ${offset}.`);
 
-export const badWeights = (needed: number, drawable: number): TensorError =>
+/** `got`: the weight or the row that is wrong. */
+export const badWeights = (needed: number, got: string): TensorError =>
   argument(
-    `multinomial: expected finite weights ≥ 0 of which at least ${needed} are above 0 in each row, got a row with ${drawable}.`,
+    `multinomial: expected finite weights ≥ 0 of which at least ${needed} are above 0 in each row, got ${got}.`,
   );
 
 export const unsafeInteger = (method: string, value: bigint): TensorError =>

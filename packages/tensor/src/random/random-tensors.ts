@@ -134,8 +134,10 @@ export function multinomial(weights: Tensor, count: number, options: Multinomial
   const values = wide.dataSync() as Float64Array;
   for (let at = 0; at < values.length || at === 0; at += Math.max(1, cols)) {
     const row = values.subarray(at, at + cols);
+    const odd = row.find((x) => !(x >= 0 && x < Infinity));
+    if (odd !== undefined) throw badWeights(needed, `the weight ${odd}`);
     const drawable = row.reduce((n, x) => n + Number(x > 0), 0);
-    if (drawable < needed || !row.every((x) => x >= 0 && x < Infinity)) throw badWeights(needed, drawable);
+    if (drawable < needed) throw badWeights(needed, `a row with ${drawable}`);
   }
   const out = options.replacement
     ? withReplacement(wide, values, count, options)
@@ -163,6 +165,17 @@ function without(weights: Tensor, count: number, options: GeneratorOption): Tens
   return indices;
 }
 
+/** Returns the first index of a number above `bound` in `rising` numbers, or their count if there is none. */
+function firstAbove(rising: Float64Array, bound: number): number {
+  let [low, high] = [0, rising.length];
+  while (low < high) {
+    const middle = (low + high) >>> 1;
+    if (rising[middle]! > bound) high = middle;
+    else low = middle + 1;
+  }
+  return low;
+}
+
 /**
  * Draws with replacement: the first index at which the running sum of the weights exceeds a random share of
  * their total.
@@ -178,17 +191,14 @@ function withReplacement(
   const parts = uniform.dataSync() as Float32Array;
   const out = empty('int64', uniform.shape);
   const indices = out.memory.host as BigInt64Array;
-  for (const [i, part] of parts.entries()) {
-    const row = values.subarray(Math.floor(i / count) * cols, (Math.floor(i / count) + 1) * cols);
-    const aim = part * row.reduce((a, b) => a + b, 0);
-    let sum = 0;
-    let at = 0;
-    for (const [j, weight] of row.entries()) {
-      sum += weight;
-      if (weight > 0) at = j;
-      if (sum > aim) break;
-    }
-    indices[i] = BigInt(at);
+  const sums = new Float64Array(cols);
+  for (let first = 0; first < parts.length; first += count) {
+    const row = values.subarray((first / count) * cols, (first / count + 1) * cols);
+    let total = 0;
+    for (let j = 0; j < cols; j++) sums[j] = total += row[j]!;
+    const last = row.findLastIndex((weight) => weight > 0);
+    for (let i = first; i < first + count; i++)
+      indices[i] = BigInt(Math.min(last, firstAbove(sums, parts[i]! * total)));
   }
   uniform.dispose();
   if (weights.device === 'cpu') return out;

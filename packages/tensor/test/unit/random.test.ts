@@ -176,7 +176,21 @@ describe('discrete numbers', () => {
       expect(() => multinomial(weights, 2)).toThrow(
         'multinomial: expected finite weights ≥ 0 of which at least 2',
       );
+    expect(() => multinomial(tensor([1, -1]), 1)).toThrow(/in each row, got the weight -1\.$/);
+    expect(() => multinomial(tensor([2, Infinity]), 1)).toThrow(/in each row, got the weight Infinity\.$/);
+    expect(() => multinomial(tensor([0, 2]), 2)).toThrow(/in each row, got a row with 1\.$/);
     expect(codeOf(() => multinomial(zeros([2, 2, 2]), 1))).toBe('ERR_TENSOR_SHAPE');
     expect(codeOf(() => multinomial(tensor([1]), 0))).toBe('ERR_TENSOR_ARGUMENT');
+  });
+
+  // A search through all weights for each draw takes minutes for these numbers.
+  test('multinomial with replacement draws many times from many weights', () => {
+    const count = 50_000;
+    const weights = zeros([2, count]);
+    weights.at(0, [10, 20]).fill_(1);
+    weights.at(1, [count - 10, null]).fill_(2);
+    const drawn = multinomial(weights, count, { replacement: true, generator: generator(8) });
+    expect([drawn.at(0).min().item(), drawn.at(0).max().item()]).toEqual([10, 19]);
+    expect([drawn.at(1).min().item(), drawn.at(1).max().item()]).toEqual([count - 10, count - 1]);
   });
 });
